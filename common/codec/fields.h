@@ -1,0 +1,53 @@
+// How a struct declares its wire form. Every message, event and record is a plain struct with
+//
+//   template <class Self, class V> static void fields(Self& self, V&& v) {
+//     v(1, "job", self.job);
+//     v(2, "user", self.user);
+//   }
+//
+// Self is T or const T, so one list serves writing and reading. Numbers (1..) are the msgpack map
+// keys and are permanent; names give JSON and `show` output. A reader skips unknown numbers and
+// leaves missing ones at their default, so a field can be added and never renumbered.
+//
+// Field types: bool, integers, double, std::string, Id<>, Instant, Duration, Resources, enums with
+// names (below), std::optional, std::vector, std::map<std::string, T>, std::pair, std::variant of
+// structs (each alternative has `static constexpr int kKind`, unique in the variant, and
+// `static constexpr std::string_view kName`), and nested structs of this kind.
+//
+// An enum that crosses a boundary has, found by ADL,
+//   constexpr auto enum_names(E) { return std::array<std::pair<E, std::string_view>, N>{...}; }
+// msgpack carries the number, JSON the name; an unknown number is a decode error.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace gantry::codec {
+
+struct AnyVisitor {
+  template <class T>
+  void operator()(int, std::string_view, T&&) const {}
+};
+
+template <class T>
+concept HasFields = requires(T& t) { T::fields(t, AnyVisitor{}); };
+
+template <class E>
+concept NamedEnum = std::is_enum_v<E> && requires(E e) { enum_names(e); };
+
+}  // namespace gantry::codec
+
+namespace gantry {
+
+// Name of an enum value by its table; "?" when the value is not in it.
+template <codec::NamedEnum E>
+constexpr std::string_view enum_name(E value) {
+  for (const auto& [v, name] : enum_names(value))
+    if (v == value) return name;
+  return "?";
+}
+
+}  // namespace gantry

@@ -1,0 +1,269 @@
+// JobSpec: what a user asked for, immutable once acknowledged. Stored once per job (or per array)
+// in the `jobs` table; script and environment are stored apart by content hash.
+//
+// Unset is std::nullopt; unlimited time is TimeLimit::unlimited. Paths are absolute, or relative
+// to work_dir; output patterns (%j %A %a %x %u %N %t) are expanded on the node.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/codec/fields.h"
+#include "common/resources.h"
+#include "common/time.h"
+#include "common/types.h"
+
+namespace gantry {
+
+enum class DependencyKind : std::uint8_t {
+  after = 1,        // the other has started (or been cancelled), plus delay
+  after_any = 2,    // has ended
+  after_ok = 3,     // has ended with exit 0
+  after_notok = 4,  // has ended otherwise
+  after_corr = 5,   // array element of the same index has ended with exit 0
+  singleton = 6,    // no earlier job of same name and user is queued or running; job is unset
+};
+constexpr auto enum_names(DependencyKind) {
+  using enum DependencyKind;
+  return std::array<std::pair<DependencyKind, std::string_view>, 6>{{{after, "after"},
+                                                                     {after_any, "afterany"},
+                                                                     {after_ok, "afterok"},
+                                                                     {after_notok, "afternotok"},
+                                                                     {after_corr, "aftercorr"},
+                                                                     {singleton, "singleton"}}};
+}
+
+struct Dependency {
+  DependencyKind kind = DependencyKind::after_any;
+  JobId job{};                              // job, array, or array element's own id
+  std::optional<std::uint32_t> array_task;  // one element of array `job`
+  Duration delay{};                         // after:ID+MINUTES only
+  friend bool operator==(const Dependency&, const Dependency&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "kind", s.kind);
+    v(2, "job", s.job);
+    v(3, "array_task", s.array_task);
+    v(4, "delay", s.delay);
+  }
+};
+
+// Inclusive range of array indexes, first <= last, step >= 1.
+struct IndexRange {
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+  std::uint32_t step = 1;
+  friend bool operator==(const IndexRange&, const IndexRange&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "first", s.first);
+    v(2, "last", s.last);
+    v(3, "step", s.step);
+  }
+};
+
+struct ArraySpec {
+  std::vector<IndexRange> ranges;             // sorted, disjoint; at most kMaxArrayTasks in all
+  std::optional<std::uint32_t> max_running;   // %N
+  friend bool operator==(const ArraySpec&, const ArraySpec&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "ranges", s.ranges);
+    v(2, "max_running", s.max_running);
+  }
+};
+
+// The part that decides where and how a job fits: equal shapes form one scheduling class.
+struct JobShape {
+  std::uint32_t min_nodes = 1;
+  std::uint32_t max_nodes = 1;                       // >= min_nodes; the scheduler takes min_nodes
+  std::uint32_t tasks = 1;
+  std::optional<std::uint32_t> tasks_per_node;
+  std::uint32_t cpus_per_task = 1;                   // whole cores
+  std::optional<std::int64_t> memory_per_node;       // bytes; at most one of these two
+  std::optional<std::int64_t> memory_per_cpu;        // bytes
+  std::int64_t scratch_per_node = 0;                 // bytes
+  std::uint32_t gpus_per_node = 0;
+  std::string constraint;                            // features: "a&b", "a|b", "" = any
+  std::vector<std::string> required_nodes;           // -w, expanded and sorted
+  std::vector<std::string> excluded_nodes;           // -x
+  bool exclusive = false;                            // whole nodes
+  friend bool operator==(const JobShape&, const JobShape&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "min_nodes", s.min_nodes);
+    v(2, "max_nodes", s.max_nodes);
+    v(3, "tasks", s.tasks);
+    v(4, "tasks_per_node", s.tasks_per_node);
+    v(5, "cpus_per_task", s.cpus_per_task);
+    v(6, "memory_per_node", s.memory_per_node);
+    v(7, "memory_per_cpu", s.memory_per_cpu);
+    v(8, "scratch_per_node", s.scratch_per_node);
+    v(9, "gpus_per_node", s.gpus_per_node);
+    v(10, "constraint", s.constraint);
+    v(11, "required_nodes", s.required_nodes);
+    v(12, "excluded_nodes", s.excluded_nodes);
+    v(13, "exclusive", s.exclusive);
+  }
+};
+
+struct WarnSignal {  // --signal=[B:]SIG[@SECONDS]
+  std::int32_t signal = 0;
+  Duration before{};  // before the time limit; default 60 s
+  bool batch_shell_only = false;
+  friend bool operator==(const WarnSignal&, const WarnSignal&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "signal", s.signal);
+    v(2, "before", s.before);
+    v(3, "batch_shell_only", s.batch_shell_only);
+  }
+};
+
+struct ContainerSpec {
+  std::string image;                // "" = host view; DIR, oci:DIR[:REF], oci-archive:FILE,
+                                    // FILE.sqsh, docker://HOST/IMAGE:TAG
+  std::vector<std::string> mounts;  // SRC:DST[:ro|rw]
+  std::string work_dir;             // "" = the job's work_dir, or the image's
+  bool writable = false;            // overlay on a read-only root
+  friend bool operator==(const ContainerSpec&, const ContainerSpec&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "image", s.image);
+    v(2, "mounts", s.mounts);
+    v(3, "work_dir", s.work_dir);
+    v(4, "writable", s.writable);
+  }
+};
+
+enum class JobKind : std::uint8_t {
+  batch = 1,        // has a script, run on the first node
+  allocation = 2,   // galloc / grun outside a job: holds nodes for steps, ended by its owner
+};
+constexpr auto enum_names(JobKind) {
+  return std::array<std::pair<JobKind, std::string_view>, 2>{
+      {{JobKind::batch, "batch"}, {JobKind::allocation, "allocation"}}};
+}
+
+enum class OpenMode : std::uint8_t { truncate = 0, append = 1 };
+constexpr auto enum_names(OpenMode) {
+  return std::array<std::pair<OpenMode, std::string_view>, 2>{
+      {{OpenMode::truncate, "truncate"}, {OpenMode::append, "append"}}};
+}
+
+enum class NetworkMode : std::uint8_t { loopback = 0, host = 1 };
+constexpr auto enum_names(NetworkMode) {
+  return std::array<std::pair<NetworkMode, std::string_view>, 2>{
+      {{NetworkMode::loopback, "none"}, {NetworkMode::host, "host"}}};
+}
+
+struct JobSpec {
+  JobKind kind = JobKind::batch;
+  std::string name;
+  std::string partition;                       // "" = the default one; resolved at submit
+  std::string account;                         // free text until tenants exist
+  std::string comment;
+  JobShape shape;
+  std::optional<Duration> time_limit;          // unset = partition default; see unlimited
+  bool unlimited_time = false;                 // --time=UNLIMITED, where the partition allows it
+  std::optional<Instant> begin;
+  std::optional<Instant> deadline;
+  std::vector<Dependency> dependencies;
+  bool any_dependency = false;                 // "?" separator: one met is enough
+  bool cancel_on_invalid_dependency = true;    // --kill-on-invalid-dep=yes|no
+  std::optional<ArraySpec> array;
+  std::int32_t nice = 0;                       // -10000..10000; only an admin may go below 0
+  std::optional<std::uint32_t> priority;       // admin only; 0 = held
+  bool hold = false;
+  bool requeue = true;                         // may be requeued after a node failure
+  std::optional<WarnSignal> warn_signal;
+  std::string work_dir;                        // absolute
+  std::string std_in;                          // "" = /dev/null
+  std::string std_out;                         // pattern; "" = gantry-%j.out (%A_%a for elements)
+  std::string std_err;                         // "" = joined to std_out
+  OpenMode open_mode = OpenMode::truncate;
+  ContainerSpec container;
+  NetworkMode network = NetworkMode::loopback;
+  std::string submit_host;
+  std::string submit_line;                     // the command as typed, for gacct
+  std::vector<std::string> script_args;
+  // Options that were given, for SLURM_* variables that exist only then: "ntasks", "cpus-per-task",
+  // "ntasks-per-node", "mem", "mem-per-cpu".
+  std::vector<std::string> given;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "kind", s.kind);
+    v(2, "name", s.name);
+    v(3, "partition", s.partition);
+    v(4, "account", s.account);
+    v(5, "comment", s.comment);
+    v(6, "shape", s.shape);
+    v(7, "time_limit", s.time_limit);
+    v(8, "unlimited_time", s.unlimited_time);
+    v(9, "begin", s.begin);
+    v(10, "deadline", s.deadline);
+    v(11, "dependencies", s.dependencies);
+    v(12, "any_dependency", s.any_dependency);
+    v(13, "cancel_on_invalid_dependency", s.cancel_on_invalid_dependency);
+    v(14, "array", s.array);
+    v(15, "nice", s.nice);
+    v(16, "priority", s.priority);
+    v(17, "hold", s.hold);
+    v(18, "requeue", s.requeue);
+    v(19, "warn_signal", s.warn_signal);
+    v(20, "work_dir", s.work_dir);
+    v(21, "std_in", s.std_in);
+    v(22, "std_out", s.std_out);
+    v(23, "std_err", s.std_err);
+    v(24, "open_mode", s.open_mode);
+    v(25, "container", s.container);
+    v(26, "network", s.network);
+    v(27, "submit_host", s.submit_host);
+    v(28, "submit_line", s.submit_line);
+    v(29, "script_args", s.script_args);
+    v(30, "given", s.given);
+  }
+};
+
+// Who a job belongs to and runs as; from the authenticated connection, never from a request.
+struct Owner {
+  Uid uid{};
+  Gid gid{};
+  std::string user;                 // login name
+  std::vector<Gid> groups;          // supplementary
+  std::string home;
+  std::string shell;
+  friend bool operator==(const Owner&, const Owner&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "uid", s.uid);
+    v(2, "gid", s.gid);
+    v(3, "user", s.user);
+    v(4, "groups", s.groups);
+    v(5, "home", s.home);
+    v(6, "shell", s.shell);
+  }
+};
+
+// What one node gives to one attempt of a job: names concrete things.
+struct NodePlacement {
+  std::string node;                 // name
+  std::vector<std::uint16_t> cpus;  // logical CPU numbers, sorted
+  std::int64_t memory = 0;          // bytes, the limit
+  std::int64_t scratch = 0;         // bytes
+  std::uint32_t tasks = 0;          // ranks of a whole-job step here
+  friend bool operator==(const NodePlacement&, const NodePlacement&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "node", s.node);
+    v(2, "cpus", s.cpus);
+    v(3, "memory", s.memory);
+    v(4, "scratch", s.scratch);
+    v(5, "tasks", s.tasks);
+  }
+};
+
+}  // namespace gantry

@@ -1,0 +1,63 @@
+// Resources: one fixed array of int64 for capacity, requests, usage, quota and prices alike.
+//
+// Index meaning comes from kResourceTable. GPU models, MIG profiles and licences will take the
+// spare rows at start-up; the four rows here are always present.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace gantry {
+
+enum class Resource : std::uint8_t {
+  cpu = 0,      // thousandths of a core
+  memory = 1,   // bytes
+  gpu = 2,      // whole devices
+  scratch = 3,  // bytes of node-local disk
+};
+inline constexpr std::size_t kResourceCount = 4;
+
+struct ResourceRow {
+  Resource id;
+  std::string_view name;
+  std::string_view unit;
+};
+inline constexpr std::array<ResourceRow, kResourceCount> kResourceTable{{
+    {Resource::cpu, "cpu", "thousandths of a core"},
+    {Resource::memory, "mem", "bytes"},
+    {Resource::gpu, "gpu", "devices"},
+    {Resource::scratch, "scratch", "bytes"},
+}};
+
+class Resources {
+ public:
+  constexpr std::int64_t& operator[](Resource r) { return v_[static_cast<std::size_t>(r)]; }
+  constexpr std::int64_t operator[](Resource r) const { return v_[static_cast<std::size_t>(r)]; }
+  friend constexpr bool operator==(const Resources&, const Resources&) = default;
+  friend constexpr auto operator<=>(const Resources&, const Resources&) = default;
+
+  // True if every component of `need` is at most this one's.
+  [[nodiscard]] constexpr bool covers(const Resources& need) const {
+    for (std::size_t i = 0; i < kResourceCount; ++i)
+      if (need.v_[i] > v_[i]) return false;
+    return true;
+  }
+  Resources& operator+=(const Resources& o);  // asserts on overflow
+  Resources& operator-=(const Resources& o);  // asserts that no component goes negative
+  friend Resources operator+(Resources a, const Resources& b) { return a += b; }
+  friend Resources operator-(Resources a, const Resources& b) { return a -= b; }
+  [[nodiscard]] constexpr bool is_zero() const { return *this == Resources{}; }
+  [[nodiscard]] const std::array<std::int64_t, kResourceCount>& raw() const { return v_; }
+  [[nodiscard]] std::array<std::int64_t, kResourceCount>& raw() { return v_; }
+
+ private:
+  std::array<std::int64_t, kResourceCount> v_{};
+};
+
+// "cpu=4,mem=8G", zero rows left out; cpu in cores ("0.5"), bytes in the largest exact unit.
+std::string to_string(const Resources& r);
+
+}  // namespace gantry
