@@ -1,0 +1,47 @@
+# What we build on: Debian packages, each as one target deps::NAME. `./dev setup` installs them.
+
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+
+# deps::NAME from pkg-config module MODULE.
+function(gantry_dep name module)
+  pkg_check_modules(${name} REQUIRED IMPORTED_TARGET GLOBAL ${module})
+  add_library(deps::${name} ALIAS PkgConfig::${name})
+endfunction()
+
+gantry_dep(zmq libzmq)
+gantry_dep(lmdb lmdb)
+gantry_dep(munge munge)
+gantry_dep(seccomp libseccomp)
+gantry_dep(fmt fmt)
+gantry_dep(spdlog spdlog)
+gantry_dep(yaml yaml-cpp)
+
+# deps::NAME for headers without a library: HEADER must exist; DEFINITIONS go to who uses it.
+function(gantry_header_dep name header)
+  find_path(${name}_include ${header} REQUIRED)
+  add_library(deps_${name} INTERFACE)
+  target_compile_definitions(deps_${name} INTERFACE ${ARGN})
+  add_library(deps::${name} ALIAS deps_${name})
+endfunction()
+
+gantry_header_dep(msgpack msgpack.hpp MSGPACK_NO_BOOST)
+gantry_header_dep(cppzmq zmq.hpp)
+gantry_header_dep(expected tl/expected.hpp)
+gantry_header_dep(boost boost/asio/io_context.hpp BOOST_ASIO_NO_DEPRECATED BOOST_ERROR_CODE_HEADER_ONLY)
+gantry_header_dep(rapidjson rapidjson/document.h)
+gantry_header_dep(cli11 CLI/CLI.hpp)
+gantry_header_dep(doctest doctest/doctest.h)
+
+# libsodium statically: commands start in under 3 ms, and each shared library costs a part of that.
+find_library(GANTRY_SODIUM_A libsodium.a REQUIRED)
+add_library(deps_sodium INTERFACE)
+target_link_libraries(deps_sodium INTERFACE ${GANTRY_SODIUM_A} Threads::Threads)
+add_library(deps::sodium ALIAS deps_sodium)
+
+find_library(GANTRY_BENCHMARK benchmark)
+if(GANTRY_BENCHMARK)
+  add_library(deps_benchmark INTERFACE)
+  target_link_libraries(deps_benchmark INTERFACE ${GANTRY_BENCHMARK} Threads::Threads)
+  add_library(deps::benchmark ALIAS deps_benchmark)
+endif()

@@ -1,0 +1,103 @@
+# How targets are declared: gantry_library, gantry_program, gantry_test, gantry_fuzz, and the
+# precompiled header that they all share.
+
+# gantry_add_folders(a b c): those subfolders that have a CMakeLists.txt.
+function(gantry_add_folders)
+  foreach(folder ${ARGN})
+    if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/CMakeLists.txt)
+      add_subdirectory(${folder})
+    endif()
+  endforeach()
+endfunction()
+
+# The precompiled header is made here, at configure time, once per compiler and set of flags, and
+# lies in build/.pch: all build folders share it, and so ccache shares objects between them.
+# A compiler that cannot use it reads the plain header beside it.
+function(gantry_make_pch)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/pch.h)
+  string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
+  file(READ ${CMAKE_SOURCE_DIR}/cmake/pch.h text)
+  set(flags "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${type}} -std=c++20")
+  string(SHA256 key "${CMAKE_CXX_COMPILER} ${CMAKE_CXX_COMPILER_VERSION} ${fmt_VERSION} ${flags} ${text}")
+  string(SUBSTRING ${key} 0 12 key)
+  set(folder ${CMAKE_SOURCE_DIR}/build/.pch/${key})
+  set(GANTRY_PCH ${folder}/pch.h PARENT_SCOPE)
+  if(NOT EXISTS ${folder}/pch.h)
+    configure_file(${CMAKE_SOURCE_DIR}/cmake/pch.h ${folder}/pch.h COPYONLY)
+  endif()
+  if(EXISTS ${folder}/pch.h.gch OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    return()
+  endif()
+  message(STATUS "Precompiling cmake/pch.h")
+  separate_arguments(args UNIX_COMMAND "${flags}")
+  string(RANDOM suffix)
+  execute_process(
+    COMMAND ${CMAKE_CXX_COMPILER} ${args} -x c++-header ${folder}/pch.h -o ${folder}/${suffix}.tmp
+    RESULT_VARIABLE failed)
+  if(failed)
+    message(WARNING "cmake/pch.h could not be precompiled; the build will be slower")
+  else()
+    file(RENAME ${folder}/${suffix}.tmp ${folder}/pch.h.gch)
+  endif()
+endfunction()
+gantry_make_pch()
+
+# gantry_pch(target): what every target of ours gets: the precompiled header and the include root.
+function(gantry_pch target)
+  target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${GANTRY_PCH}>)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
+  endif()
+endfunction()
+
+# gantry_library(name SOURCES a.cc ... [LIBS other ...])
+function(gantry_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LIBS" ${ARGN})
+  add_library(${name} STATIC ${arg_SOURCES})
+  gantry_pch(${name})
+  target_link_libraries(${name} PUBLIC ${arg_LIBS})
+endfunction()
+
+# gantry_program(name SOURCES main.cc ... [LIBS ...]): lands in <build>/bin.
+function(gantry_program name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LIBS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  gantry_pch(${name})
+  target_link_libraries(${name} PRIVATE ${arg_LIBS})
+endfunction()
+
+# gantry_test(name SOURCES ... [LIBS ...] [LABELS unit|container|sim|e2e [long]] [TIMEOUT seconds]
+#             [RUN_SERIAL]): one doctest executable, registered with ctest. The main function comes
+# from tests/unit/doctest_main.cc. Tests labelled `long` run only in `./dev test --long`.
+function(gantry_test name)
+  cmake_parse_arguments(arg "RUN_SERIAL" "TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
+  if(NOT arg_LABELS)
+    set(arg_LABELS unit)
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  gantry_pch(${name})
+  target_link_libraries(${name} PRIVATE ${arg_LIBS} gantry_doctest_main)
+  target_compile_definitions(${name} PRIVATE GANTRY_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
+                                             GANTRY_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
+                                          RUN_SERIAL "${arg_RUN_SERIAL}")
+endfunction()
+
+# gantry_fuzz(name SOURCES ... [LIBS ...]): a libFuzzer target, built only by the preset `fuzz`.
+function(gantry_fuzz name)
+  if(NOT GANTRY_SANITIZE STREQUAL "fuzz")
+    return()
+  endif()
+  cmake_parse_arguments(arg "" "" "SOURCES;LIBS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  gantry_pch(${name})
+  target_link_libraries(${name} PRIVATE ${arg_LIBS})
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+endfunction()

@@ -1,0 +1,3 @@
+// The one main function of all doctest executables.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <doctest/doctest.h>
