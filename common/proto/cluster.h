@@ -1,0 +1,206 @@
+// Nodes, partitions, keys and the controller itself: requests from clients to ctld.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/job_state.h"
+#include "common/proto/session.h"
+#include "common/resources.h"
+
+namespace gantry::proto {
+
+struct NodeRow {
+  std::string name;
+  std::string address;             // host:port where the node's steps are reached; "" = never seen
+  NodeHealth health = NodeHealth::down;
+  NodeIntent intent = NodeIntent::open;
+  std::string reason;              // of drain, closed, down, lost
+  std::string reason_by;
+  std::optional<Instant> since;    // of the reason
+  std::vector<std::string> partitions;
+  std::vector<std::string> features;
+  Resources total;
+  Resources allocated;
+  std::uint32_t jobs = 0;
+  std::string version;
+  std::string runtime;             // "crun 1.8.1", "process", ...
+  std::vector<std::string> layers_off;  // isolation layers that are not on
+  std::optional<Instant> last_seen;
+  std::optional<Instant> booted;
+  double load = 0;                 // 1-minute load average
+  std::int64_t free_memory = 0;    // bytes, as the node's kernel says
+  std::uint32_t sockets = 1;
+  std::uint32_t cores_per_socket = 1;
+  std::uint32_t threads_per_core = 1;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "name", s.name);
+    v(2, "address", s.address);
+    v(3, "health", s.health);
+    v(4, "intent", s.intent);
+    v(5, "reason", s.reason);
+    v(6, "reason_by", s.reason_by);
+    v(7, "since", s.since);
+    v(8, "partitions", s.partitions);
+    v(9, "features", s.features);
+    v(10, "total", s.total);
+    v(11, "allocated", s.allocated);
+    v(12, "jobs", s.jobs);
+    v(13, "version", s.version);
+    v(14, "runtime", s.runtime);
+    v(15, "layers_off", s.layers_off);
+    v(16, "last_seen", s.last_seen);
+    v(17, "booted", s.booted);
+    v(18, "load", s.load);
+    v(19, "free_memory", s.free_memory);
+    v(20, "sockets", s.sockets);
+    v(21, "cores_per_socket", s.cores_per_socket);
+    v(22, "threads_per_core", s.threads_per_core);
+  }
+};
+
+struct ListNodes {
+  std::vector<std::string> nodes;        // empty = all
+  std::vector<std::string> partitions;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "nodes", s.nodes);
+    v(2, "partitions", s.partitions);
+  }
+};
+
+struct ListNodesReply {
+  std::vector<NodeRow> nodes;  // in configuration order
+  Instant now{};
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "nodes", s.nodes);
+    v(2, "now", s.now);
+  }
+};
+
+// What an operator can want of a node. `dead` declares that a lost node runs nothing any more: its
+// jobs end as node_fail (or are requeued). Never say it of a node that may still be alive.
+enum class NodeAction : std::uint8_t { drain = 1, resume = 2, close = 3, dead = 4 };
+constexpr auto enum_names(NodeAction) {
+  using enum NodeAction;
+  return std::array<std::pair<NodeAction, std::string_view>, 4>{
+      {{drain, "drain"}, {resume, "resume"}, {close, "close"}, {dead, "dead"}}};
+}
+
+struct UpdateNodes {  // admin; answered by Ok; all or nothing
+  std::vector<std::string> nodes;
+  NodeAction action = NodeAction::drain;
+  std::string reason;  // required for drain, close and dead
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "nodes", s.nodes);
+    v(2, "action", s.action);
+    v(3, "reason", s.reason);
+  }
+};
+
+struct PartitionRow {
+  std::string name;
+  bool is_default = false;
+  bool up = true;
+  std::vector<std::string> nodes;
+  std::uint32_t priority = 0;
+  std::optional<Duration> default_time;   // unset = max_time
+  std::optional<Duration> max_time;       // unset = unlimited
+  std::optional<std::uint32_t> max_nodes;
+  std::int64_t default_memory_per_cpu = 0;  // bytes; 0 = an equal part of the node's memory
+  bool allow_host_network = false;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "name", s.name);
+    v(2, "is_default", s.is_default);
+    v(3, "up", s.up);
+    v(4, "nodes", s.nodes);
+    v(5, "priority", s.priority);
+    v(6, "default_time", s.default_time);
+    v(7, "max_time", s.max_time);
+    v(8, "max_nodes", s.max_nodes);
+    v(9, "default_memory_per_cpu", s.default_memory_per_cpu);
+    v(10, "allow_host_network", s.allow_host_network);
+  }
+};
+
+struct ListPartitions {
+  template <class Self, class V>
+  static void fields(Self&, V&&) {}
+};
+
+struct ListPartitionsReply {
+  std::vector<PartitionRow> partitions;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "partitions", s.partitions);
+  }
+};
+
+struct UpdatePartition {  // admin
+  std::string name;
+  bool up = true;         // down: jobs may be submitted, none starts
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "name", s.name);
+    v(2, "up", s.up);
+  }
+};
+
+struct ShowConfig {
+  template <class Self, class V>
+  static void fields(Self&, V&&) {}
+};
+
+struct ShowConfigReply {
+  std::map<std::string, std::string> values;  // every option with its value in force
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "values", s.values);
+  }
+};
+
+// Binds a node's CURVE public key to its name (admin, once per node). Re-enrolment replaces it.
+struct EnrollNode {
+  std::string node;
+  std::string public_key;   // Z85, 40 characters
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "node", s.node);
+    v(2, "public_key", s.public_key);
+  }
+};
+
+// Registers an ed25519 public key that may then speak for a user (admin for anyone).
+struct RegisterKey {
+  std::string user;
+  std::string public_key;   // hex, 64 characters
+  bool remove = false;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "user", s.user);
+    v(2, "public_key", s.public_key);
+    v(3, "remove", s.remove);
+  }
+};
+
+// Counters of the controller, for ginfo --stats, benches and metrics.
+struct ShowStats {
+  template <class Self, class V>
+  static void fields(Self&, V&&) {}
+};
+
+struct ShowStatsReply {
+  std::map<std::string, std::int64_t> values;  // names end in their unit: _total, _us, _bytes
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "values", s.values);
+  }
+};
+
+}  // namespace gantry::proto

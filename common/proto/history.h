@@ -1,0 +1,96 @@
+// Accounting: finished and unfinished jobs with their usage. Client to ctld, and the answer.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/proto/job_query.h"
+
+namespace gantry::proto {
+
+// Finished and unfinished jobs for accounting, newest submit last.
+struct QueryHistory {
+  JobFilter filter;
+  std::optional<Instant> start;   // jobs that were in any state within [start, end]
+  std::optional<Instant> end;
+  std::uint32_t limit = 0;
+  std::uint64_t cursor = 0;       // from the previous page
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "filter", s.filter);
+    v(2, "start", s.start);
+    v(3, "end", s.end);
+    v(4, "limit", s.limit);
+    v(5, "cursor", s.cursor);
+  }
+};
+
+struct StepRow {
+  std::string step;             // "batch", "0", "1"...
+  std::string name;
+  Outcome outcome = Outcome::completed;
+  bool running = false;
+  ExitStatus exit;
+  Instant started{};
+  std::optional<Instant> ended;
+  std::uint32_t tasks = 0;
+  std::uint32_t cpus = 0;
+  std::string node_list;
+  Usage usage;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "step", s.step);
+    v(2, "name", s.name);
+    v(3, "outcome", s.outcome);
+    v(4, "running", s.running);
+    v(5, "exit", s.exit);
+    v(6, "started", s.started);
+    v(7, "ended", s.ended);
+    v(8, "tasks", s.tasks);
+    v(9, "cpus", s.cpus);
+    v(10, "node_list", s.node_list);
+    v(11, "usage", s.usage);
+  }
+};
+
+struct HistoryRow {
+  JobRow row;
+  Usage usage;
+  std::string cause;
+  std::string work_dir;
+  std::string comment;
+  std::string submit_line;
+  std::string group;
+  std::int64_t alloc_memory = 0;  // bytes over all nodes
+  std::vector<StepRow> steps;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "row", s.row);
+    v(2, "usage", s.usage);
+    v(3, "cause", s.cause);
+    v(4, "work_dir", s.work_dir);
+    v(5, "comment", s.comment);
+    v(6, "submit_line", s.submit_line);
+    v(7, "group", s.group);
+    v(8, "alloc_memory", s.alloc_memory);
+    v(9, "steps", s.steps);
+  }
+};
+
+struct HistoryReply {
+  std::vector<HistoryRow> rows;
+  bool more = false;
+  std::uint64_t cursor = 0;
+  Instant now{};
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "rows", s.rows);
+    v(2, "more", s.more);
+    v(3, "cursor", s.cursor);
+    v(4, "now", s.now);
+  }
+};
+
+}  // namespace gantry::proto

@@ -1,0 +1,117 @@
+// Changing jobs: cancel, hold, release, requeue, update. Client to ctld, and the answer.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/job_spec.h"
+#include "common/job_state.h"
+#include "common/proto/job_ref.h"
+#include "common/proto/session.h"
+
+namespace gantry::proto {
+
+// Who gets a signal.
+enum class SignalScope : std::uint8_t {
+  steps = 0,        // every process of the steps, not the batch shell
+  batch_shell = 1,  // the batch shell only
+  full = 2,         // both
+};
+constexpr auto enum_names(SignalScope) {
+  using enum SignalScope;
+  return std::array<std::pair<SignalScope, std::string_view>, 3>{
+      {{steps, "steps"}, {batch_shell, "batch"}, {full, "full"}}};
+}
+
+// Ends jobs (signal unset), or sends a signal to running ones. An ordinary user's filter is
+// narrowed to what is theirs. Ended and unknown jobs are no error: they are in `not_active`.
+struct CancelJobs {
+  JobFilter filter;                     // at least one condition, or all_mine
+  bool all_mine = false;
+  std::optional<std::int32_t> signal;
+  SignalScope scope = SignalScope::steps;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "filter", s.filter);
+    v(2, "all_mine", s.all_mine);
+    v(3, "signal", s.signal);
+    v(4, "scope", s.scope);
+  }
+};
+
+// Answer to cancel, hold, release, requeue, update: what was done, and per job why not.
+struct JobsDone {
+  std::uint64_t changed = 0;            // jobs and array tasks
+  std::vector<JobRef> not_active;       // unknown or ended
+  struct Refused {
+    JobRef job;
+    ErrorReply error;
+    template <class Self, class V>
+    static void fields(Self& s, V&& v) {
+      v(1, "job", s.job);
+      v(2, "error", s.error);
+    }
+  };
+  std::vector<Refused> refused;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "changed", s.changed);
+    v(2, "not_active", s.not_active);
+    v(3, "refused", s.refused);
+  }
+};
+
+struct HoldJobs {
+  std::vector<JobRef> jobs;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "jobs", s.jobs);
+  }
+};
+
+struct ReleaseJobs {
+  std::vector<JobRef> jobs;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "jobs", s.jobs);
+  }
+};
+
+struct RequeueJobs {
+  std::vector<JobRef> jobs;
+  bool hold = false;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "jobs", s.jobs);
+    v(2, "hold", s.hold);
+  }
+};
+
+// Changes what may change: unset stays. Time limit up needs an admin once the job runs.
+struct UpdateJob {
+  JobRef job;
+  std::optional<Duration> time_limit;
+  std::optional<std::int32_t> nice;
+  std::optional<std::uint32_t> priority;   // admin
+  std::optional<std::string> partition;    // queued only
+  std::optional<std::string> name;
+  std::optional<std::string> comment;
+  std::optional<Instant> begin;            // queued only
+  std::optional<std::uint32_t> array_max_running;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "job", s.job);
+    v(2, "time_limit", s.time_limit);
+    v(3, "nice", s.nice);
+    v(4, "priority", s.priority);
+    v(5, "partition", s.partition);
+    v(6, "name", s.name);
+    v(7, "comment", s.comment);
+    v(8, "begin", s.begin);
+    v(9, "array_max_running", s.array_max_running);
+  }
+};
+
+}  // namespace gantry::proto

@@ -1,0 +1,194 @@
+// Reading jobs in the queue: list, show, wait, output. Client to ctld, and the answers.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/job_spec.h"
+#include "common/job_state.h"
+#include "common/proto/job_ref.h"
+
+namespace gantry::proto {
+
+// One row: a job, a started array element, or the pending rest of an array (array_tasks set).
+struct JobRow {
+  JobId job{};                              // own id (of an element: its own)
+  JobId array_job{};                        // 0 = no array
+  std::optional<std::uint32_t> array_task;  // element
+  std::string array_tasks;                  // pending rest: "3-9,12%4"
+  std::string name;
+  std::string user;
+  Uid uid{};
+  std::string account;
+  std::string partition;
+  Phase phase = Phase::queued;
+  std::optional<Outcome> outcome;           // ended, or finishing towards it
+  Verdict verdict;                          // queued
+  Instant submitted{};
+  Instant eligible{};
+  std::optional<Instant> started;
+  std::optional<Instant> ended;
+  std::optional<Instant> expected_start;    // queued, when the planner knows
+  std::optional<Duration> time_limit;       // unset = unlimited
+  std::uint32_t nodes = 0;
+  std::uint32_t cpus = 0;
+  std::uint32_t tasks = 0;
+  std::int64_t memory_per_node = 0;         // bytes; 0 = partition default
+  std::string node_list;                    // hostlist, once placed
+  std::int64_t priority = 0;
+  ExitStatus exit;
+  std::uint32_t restarts = 0;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "job", s.job);
+    v(2, "array_job", s.array_job);
+    v(3, "array_task", s.array_task);
+    v(4, "array_tasks", s.array_tasks);
+    v(5, "name", s.name);
+    v(6, "user", s.user);
+    v(7, "uid", s.uid);
+    v(8, "account", s.account);
+    v(9, "partition", s.partition);
+    v(10, "phase", s.phase);
+    v(11, "outcome", s.outcome);
+    v(12, "verdict", s.verdict);
+    v(13, "submitted", s.submitted);
+    v(14, "eligible", s.eligible);
+    v(15, "started", s.started);
+    v(16, "ended", s.ended);
+    v(17, "expected_start", s.expected_start);
+    v(18, "time_limit", s.time_limit);
+    v(19, "nodes", s.nodes);
+    v(20, "cpus", s.cpus);
+    v(21, "tasks", s.tasks);
+    v(22, "memory_per_node", s.memory_per_node);
+    v(23, "node_list", s.node_list);
+    v(24, "priority", s.priority);
+    v(25, "exit", s.exit);
+    v(26, "restarts", s.restarts);
+  }
+};
+
+struct ListJobs {
+  JobFilter filter;
+  std::uint32_t limit = 0;  // rows in one reply; 0 = server's maximum
+  JobId after{};            // page: rows with a greater id (array rest: the array's id)
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "filter", s.filter);
+    v(2, "limit", s.limit);
+    v(3, "after", s.after);
+  }
+};
+
+struct ListJobsReply {
+  std::vector<JobRow> rows;  // by id
+  bool more = false;
+  JobId next{};              // for `after`
+  Instant now{};
+  std::vector<JobRef> unknown;  // of filter.jobs
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "rows", s.rows);
+    v(2, "more", s.more);
+    v(3, "next", s.next);
+    v(4, "now", s.now);
+    v(5, "unknown", s.unknown);
+  }
+};
+
+struct ShowJob {
+  JobRef job;
+  bool with_script = false;  // owner and admin
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "job", s.job);
+    v(2, "with_script", s.with_script);
+  }
+};
+
+struct JobDetail {
+  JobRow row;
+  JobSpec spec;
+  Owner owner;
+  std::vector<NodePlacement> placement;
+  std::string cause;                      // why it ended, with evidence
+  Usage usage;
+  std::uint32_t attempt = 0;
+  Bytes script;
+  std::vector<std::string> why;           // ordered causes, in words, of a queued job
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "row", s.row);
+    v(2, "spec", s.spec);
+    v(3, "owner", s.owner);
+    v(4, "placement", s.placement);
+    v(5, "cause", s.cause);
+    v(6, "usage", s.usage);
+    v(7, "attempt", s.attempt);
+    v(8, "script", s.script);
+    v(9, "why", s.why);
+  }
+};
+
+struct ShowJobReply {
+  std::vector<JobDetail> jobs;
+  Instant now{};
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "jobs", s.jobs);
+    v(2, "now", s.now);
+  }
+};
+
+// Answered when every named job (array: all elements) has reached the phase, at once if it has.
+struct WaitJobs {
+  std::vector<JobRef> jobs;
+  bool until_started = false;  // running or ended; otherwise ended
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "jobs", s.jobs);
+    v(2, "until_started", s.until_started);
+  }
+};
+
+struct WaitReply {
+  std::vector<JobRow> rows;    // one per job; of an array: its elements' worst exit in one row
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "rows", s.rows);
+  }
+};
+
+// Part of a job's output file, read on the node as the job's user.
+struct ReadLog {
+  JobRef job;
+  bool std_err = false;
+  std::uint64_t offset = 0;
+  std::uint32_t max_bytes = 65536;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "job", s.job);
+    v(2, "std_err", s.std_err);
+    v(3, "offset", s.offset);
+    v(4, "max_bytes", s.max_bytes);
+  }
+};
+
+struct LogChunk {
+  Bytes data;
+  std::uint64_t offset = 0;     // of data
+  bool job_ended = false;       // and nothing will be added
+  std::string path;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "data", s.data);
+    v(2, "offset", s.offset);
+    v(3, "job_ended", s.job_ended);
+    v(4, "path", s.path);
+  }
+};
+
+}  // namespace gantry::proto

@@ -1,0 +1,48 @@
+// How a request names jobs: by id, array range, or filter.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/job_spec.h"
+
+namespace gantry::proto {
+
+// One job, one element, or some elements of an array as a person names it: 12, 12_3, 12_[1-4,9].
+// `job` may also be an element's own id. No ranges = the whole job or array.
+struct JobRef {
+  JobId job{};
+  std::vector<IndexRange> tasks;
+  friend bool operator==(const JobRef&, const JobRef&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "job", s.job);
+    v(2, "tasks", s.tasks);
+  }
+};
+
+// All given conditions must hold; an empty list is no condition. What the asker may not see is
+// left out in silence.
+struct JobFilter {
+  std::vector<JobRef> jobs;
+  std::vector<std::string> users;
+  std::vector<std::string> names;
+  std::vector<std::string> partitions;
+  std::vector<std::string> accounts;
+  std::vector<std::string> nodes;      // running (or finishing) there
+  std::vector<std::string> states;     // Slurm's words, short or long, any case; "all"
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "jobs", s.jobs);
+    v(2, "users", s.users);
+    v(3, "names", s.names);
+    v(4, "partitions", s.partitions);
+    v(5, "accounts", s.accounts);
+    v(6, "nodes", s.nodes);
+    v(7, "states", s.states);
+  }
+};
+
+}  // namespace gantry::proto

@@ -1,0 +1,48 @@
+// Submitting a job: client to ctld, and the answer.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/job_spec.h"
+#include "common/job_state.h"
+
+namespace gantry::proto {
+
+struct SubmitJob {
+  std::string request_id;  // chosen by the client, unique; a retry returns the first job's id
+  JobSpec spec;
+  Bytes script;            // batch only; begins with "#!"
+  std::map<std::string, std::string> environment;
+  bool test_only = false;  // validate and estimate, queue nothing
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "request_id", s.request_id);
+    v(2, "spec", s.spec);
+    v(3, "script", s.script);
+    v(4, "environment", s.environment);
+    v(5, "test_only", s.test_only);
+  }
+};
+
+struct SubmitReply {
+  JobId job{};                            // 0 for test_only
+  std::string partition;                  // as resolved
+  std::optional<Instant> expected_start;  // test_only, and when known
+  std::string expected_nodes;             // hostlist, test_only
+  std::uint32_t cpus = 0;                 // test_only: cores it would take
+  std::vector<std::string> warnings;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "job", s.job);
+    v(2, "partition", s.partition);
+    v(3, "expected_start", s.expected_start);
+    v(4, "expected_nodes", s.expected_nodes);
+    v(5, "cpus", s.cpus);
+    v(6, "warnings", s.warnings);
+  }
+};
+
+}  // namespace gantry::proto

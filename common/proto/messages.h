@@ -1,0 +1,36 @@
+// All messages in one place: their headers, and number_of<Type>() from messages.def.
+#pragma once
+
+#include "common/proto/cluster.h"
+#include "common/proto/history.h"
+#include "common/proto/job_change.h"
+#include "common/proto/job_query.h"
+#include "common/proto/job_submit.h"
+#include "common/proto/node_order.h"
+#include "common/proto/node_relay.h"
+#include "common/proto/node_report.h"
+#include "common/proto/session.h"
+#include "common/proto/steps.h"
+
+namespace gantry::proto {
+
+enum class MessageType : std::uint16_t {
+#define X(type, number, sender, kind) type = number,
+#include "common/proto/messages.def"
+#undef X
+};
+
+template <class T>
+struct MessageNumber;
+#define X(type, number, sender, kind)                            \
+  template <>                                                    \
+  struct MessageNumber<type> {                                   \
+    static constexpr MessageType value = MessageType::type;      \
+  };
+#include "common/proto/messages.def"
+#undef X
+
+template <class T>
+inline constexpr MessageType number_of = MessageNumber<T>::value;
+
+}  // namespace gantry::proto

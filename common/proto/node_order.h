@@ -1,0 +1,161 @@
+// From ctld down to one node daemon: orders, keyed by (job, attempt).
+//
+// A node registers and gets a session. Every order carries (epoch, session, seq): the node refuses
+// a lower epoch than it has ever seen (that controller was replaced), ignores an order of another
+// session, and one whose seq is not above the last, so a late or doubled message is harmless. ctld
+// repeats what was not confirmed by looking at its state, not by keeping a queue.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/job_spec.h"
+#include "common/proto/job_change.h"
+#include "common/proto/node_report.h"
+
+namespace gantry::proto {
+
+struct OrderStamp {
+  Epoch epoch{};
+  std::uint64_t session = 0;
+  std::uint64_t seq = 0;     // 1.. within the session
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "epoch", s.epoch);
+    v(2, "session", s.session);
+    v(3, "seq", s.seq);
+  }
+};
+
+struct NodeAccept {
+  OrderStamp stamp;                  // seq 0; session is the new one
+  std::string cluster;
+  std::vector<AttemptKey> kill;      // attempts that must not run; reported as usual
+  std::vector<AttemptKey> forget;    // exited and already accounted
+  Duration heartbeat{};              // how often
+  std::optional<Duration> fence_after;  // end all jobs after this much silence
+  Bytes permission_key;              // ed25519 public key that signs step permissions
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "stamp", s.stamp);
+    v(2, "cluster", s.cluster);
+    v(3, "kill", s.kill);
+    v(4, "forget", s.forget);
+    v(5, "heartbeat", s.heartbeat);
+    v(6, "fence_after", s.fence_after);
+    v(7, "permission_key", s.permission_key);
+  }
+};
+
+struct RegisterAgain {  // ctld does not know this session
+  Epoch epoch{};
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "epoch", s.epoch);
+  }
+};
+
+struct HeartbeatAck {
+  OrderStamp stamp;  // seq 0: not an order
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "stamp", s.stamp);
+  }
+};
+
+struct Launch {
+  OrderStamp stamp;
+  AttemptKey key;
+  bool hold = false;                    // prepare, report LaunchReady, wait for Go
+  bool runs_batch = true;               // this node runs the script; others hold the allocation
+  JobId array_job{};                    // 0 = none
+  std::optional<std::uint32_t> array_task;
+  std::uint32_t array_count = 0, array_min = 0, array_max = 0, array_step = 0;
+  std::uint32_t restarts = 0;
+  Owner owner;
+  JobSpec spec;
+  Bytes script;
+  std::map<std::string, std::string> environment;
+  std::vector<NodePlacement> placement;  // all nodes, in rank order
+  std::uint32_t node_index = 0;          // this node's place in it
+  std::string partition;
+  std::optional<Duration> time_limit;    // resolved; the controller enforces it
+  Instant placed_at{};
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "stamp", s.stamp);
+    v(2, "key", s.key);
+    v(3, "hold", s.hold);
+    v(4, "runs_batch", s.runs_batch);
+    v(5, "array_job", s.array_job);
+    v(6, "array_task", s.array_task);
+    v(7, "array_count", s.array_count);
+    v(8, "array_min", s.array_min);
+    v(9, "array_max", s.array_max);
+    v(10, "array_step", s.array_step);
+    v(11, "restarts", s.restarts);
+    v(12, "owner", s.owner);
+    v(13, "spec", s.spec);
+    v(14, "script", s.script);
+    v(15, "environment", s.environment);
+    v(16, "placement", s.placement);
+    v(17, "node_index", s.node_index);
+    v(18, "partition", s.partition);
+    v(19, "time_limit", s.time_limit);
+    v(20, "placed_at", s.placed_at);
+  }
+};
+
+struct Go {  // run the held attempt now
+  OrderStamp stamp;
+  AttemptKey key;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "stamp", s.stamp);
+    v(2, "key", s.key);
+  }
+};
+
+// SIGCONT and SIGTERM now, SIGKILL after grace. An attempt the node never got is reported as exited
+// with cause ordered, so that ctld can close it.
+struct Terminate {
+  OrderStamp stamp;
+  AttemptKey key;
+  Duration grace{};
+  std::string notice;   // line for the job's standard error; "" = none
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "stamp", s.stamp);
+    v(2, "key", s.key);
+    v(3, "grace", s.grace);
+    v(4, "notice", s.notice);
+  }
+};
+
+struct SignalAttempt {
+  OrderStamp stamp;
+  AttemptKey key;
+  std::int32_t signal = 0;
+  SignalScope scope = SignalScope::steps;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "stamp", s.stamp);
+    v(2, "key", s.key);
+    v(3, "signal", s.signal);
+    v(4, "scope", s.scope);
+  }
+};
+
+struct AckExit {
+  OrderStamp stamp;
+  AttemptKey key;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "stamp", s.stamp);
+    v(2, "key", s.key);
+  }
+};
+
+}  // namespace gantry::proto

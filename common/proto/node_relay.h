@@ -1,0 +1,74 @@
+// Carried over the link of a node on behalf of others: requests from inside jobs, output files.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/job_spec.h"
+#include "common/proto/node_report.h"
+
+namespace gantry::proto {
+
+// A client message from inside a job, brought by its node. ctld checks that the attempt is placed
+// on that node and treats it as sent by the job's owner, role user. Answered by RelayReply.
+struct NodeRelay {
+  AttemptKey key;
+  std::uint64_t channel = 0;   // the node's number for the connection
+  std::uint16_t type = 0;      // message number of body
+  std::uint64_t request = 0;
+  Bytes body;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "key", s.key);
+    v(2, "channel", s.channel);
+    v(3, "type", s.type);
+    v(4, "request", s.request);
+    v(5, "body", s.body);
+  }
+};
+
+struct RelayReply {
+  std::uint64_t channel = 0;
+  std::uint16_t type = 0;
+  std::uint64_t request = 0;
+  Bytes body;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "channel", s.channel);
+    v(2, "type", s.type);
+    v(3, "request", s.request);
+    v(4, "body", s.body);
+  }
+};
+
+struct FetchLog {  // ctld to node
+  std::uint64_t ticket = 0;
+  std::string path;          // absolute, expanded by ctld for (job, node)
+  Owner owner;               // read as this user
+  std::uint64_t offset = 0;
+  std::uint32_t max_bytes = 0;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "ticket", s.ticket);
+    v(2, "path", s.path);
+    v(3, "owner", s.owner);
+    v(4, "offset", s.offset);
+    v(5, "max_bytes", s.max_bytes);
+  }
+};
+
+struct FetchLogReply {
+  std::uint64_t ticket = 0;
+  Bytes data;
+  std::string error;         // "" = fine
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "ticket", s.ticket);
+    v(2, "data", s.data);
+    v(3, "error", s.error);
+  }
+};
+
+}  // namespace gantry::proto

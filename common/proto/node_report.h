@@ -1,0 +1,162 @@
+// From a node daemon up to ctld: registration and reports, keyed by (job, attempt).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/job_spec.h"
+#include "common/job_state.h"
+
+namespace gantry::proto {
+
+enum class AttemptPhase : std::uint8_t {
+  preparing = 1, held = 2 /* ready, waits for Go */, running = 3, finishing = 4, exited = 5
+};
+constexpr auto enum_names(AttemptPhase) {
+  using enum AttemptPhase;
+  return std::array<std::pair<AttemptPhase, std::string_view>, 5>{{{preparing, "preparing"},
+                                                                   {held, "held"},
+                                                                   {running, "running"},
+                                                                   {finishing, "finishing"},
+                                                                   {exited, "exited"}}};
+}
+
+struct AttemptKey {
+  JobId job{};
+  Attempt attempt{};
+  friend auto operator<=>(const AttemptKey&, const AttemptKey&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "job", s.job);
+    v(2, "attempt", s.attempt);
+  }
+};
+
+struct AttemptStatus {
+  AttemptKey key;
+  AttemptPhase phase = AttemptPhase::preparing;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "key", s.key);
+    v(2, "phase", s.phase);
+  }
+};
+
+// First message after a connect, and whenever ctld asks. Answered by NodeAccept.
+struct NodeRegister {
+  std::string node;                    // must be the name this key was enrolled for
+  std::uint16_t protocol = 0;
+  std::string version;
+  std::string boot_id;                 // changes at reboot: then every earlier attempt is gone
+  std::string address;                 // host:port for steps
+  std::vector<std::uint16_t> cpus;     // logical CPUs that jobs may have
+  std::int64_t memory = 0;             // bytes for jobs
+  std::int64_t scratch = 0;
+  std::uint32_t sockets = 1;
+  std::uint32_t cores_per_socket = 1;
+  std::uint32_t threads_per_core = 1;
+  std::string runtime;
+  std::vector<std::string> layers_off;
+  std::vector<AttemptStatus> attempts;  // everything it has a directory for
+  Epoch highest_epoch{};               // seen so far
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "node", s.node);
+    v(2, "protocol", s.protocol);
+    v(3, "version", s.version);
+    v(4, "boot_id", s.boot_id);
+    v(5, "address", s.address);
+    v(6, "cpus", s.cpus);
+    v(7, "memory", s.memory);
+    v(8, "scratch", s.scratch);
+    v(9, "sockets", s.sockets);
+    v(10, "cores_per_socket", s.cores_per_socket);
+    v(11, "threads_per_core", s.threads_per_core);
+    v(12, "runtime", s.runtime);
+    v(13, "layers_off", s.layers_off);
+    v(14, "attempts", s.attempts);
+    v(15, "highest_epoch", s.highest_epoch);
+  }
+};
+
+struct Heartbeat {
+  std::uint64_t session = 0;
+  double load = 0;
+  std::int64_t free_memory = 0;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "session", s.session);
+    v(2, "load", s.load);
+    v(3, "free_memory", s.free_memory);
+  }
+};
+
+struct LaunchReady {  // a held attempt is prepared and waits for Go
+  AttemptKey key;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "key", s.key);
+  }
+};
+
+struct Started {  // the batch shell (or the allocation's holder) runs
+  AttemptKey key;
+  Instant at{};
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "key", s.key);
+    v(2, "at", s.at);
+  }
+};
+
+enum class ExitCause : std::uint8_t {
+  exited = 1,         // by itself (exit status counts)
+  ordered = 2,        // after Terminate
+  out_of_memory = 3,
+  launch_failed = 4,  // never ran; message says why
+  shim_lost = 5,      // its shim was killed: the exit status is not known
+  fenced = 6,         // the node heard nothing for fence_after and ended it
+  node_rebooted = 7,
+};
+constexpr auto enum_names(ExitCause) {
+  using enum ExitCause;
+  return std::array<std::pair<ExitCause, std::string_view>, 7>{{{exited, "exited"},
+                                                                {ordered, "ordered"},
+                                                                {out_of_memory, "out_of_memory"},
+                                                                {launch_failed, "launch_failed"},
+                                                                {shim_lost, "shim_lost"},
+                                                                {fenced, "fenced"},
+                                                                {node_rebooted, "node_rebooted"}}};
+}
+
+struct ExitReport {  // resent until AckExit; afterwards the node has forgotten the attempt
+  AttemptKey key;
+  ExitCause cause = ExitCause::exited;
+  ExitStatus exit;
+  std::string message;   // for people; names the node
+  Usage usage;
+  std::optional<Instant> started;
+  Instant ended{};
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "key", s.key);
+    v(2, "cause", s.cause);
+    v(3, "exit", s.exit);
+    v(4, "message", s.message);
+    v(5, "usage", s.usage);
+    v(6, "started", s.started);
+    v(7, "ended", s.ended);
+  }
+};
+
+struct Goodbye {  // the daemon stops on purpose; its jobs run on
+  std::uint64_t session = 0;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "session", s.session);
+  }
+};
+
+}  // namespace gantry::proto

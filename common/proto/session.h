@@ -1,0 +1,130 @@
+// Messages of a session: versions, identity, errors. Sent first on every connection.
+//
+// Every message travels as two frames: a 12-byte header (u16 protocol, u16 message number,
+// u64 request id, little endian; common/net/header.h) and the msgpack body. A reply carries the
+// request's id. Any request may be answered by ErrorReply.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/codec/fields.h"
+#include "common/time.h"
+#include "common/types.h"
+
+namespace gantry::proto {
+
+inline constexpr std::uint16_t kProtocolVersion = 1;     // what this build speaks
+inline constexpr std::uint16_t kOldestProtocol = 1;      // what ctld still accepts
+
+// First message of a client or node. ctld refuses unknown versions with version_mismatch.
+struct Hello {
+  std::uint16_t protocol = kProtocolVersion;
+  std::string program;   // "gbatch 0.1.0"
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "protocol", s.protocol);
+    v(2, "program", s.program);
+  }
+};
+
+struct HelloReply {
+  std::uint16_t protocol = 0;
+  std::string cluster;
+  std::string version;
+  Epoch epoch{};
+  Instant now{};  // cluster time
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "protocol", s.protocol);
+    v(2, "cluster", s.cluster);
+    v(3, "version", s.version);
+    v(4, "epoch", s.epoch);
+    v(5, "now", s.now);
+  }
+};
+
+enum class AuthMethod : std::uint8_t { munge = 1, key = 2 };
+constexpr auto enum_names(AuthMethod) {
+  return std::array<std::pair<AuthMethod, std::string_view>, 2>{
+      {{AuthMethod::munge, "munge"}, {AuthMethod::key, "key"}}};
+}
+
+// Proves who a client is; the credential covers the CURVE public key of this connection.
+// Answered by AuthReply only if want_reply; a refusal is always answered, and every later request
+// of the connection then fails with unauthenticated.
+struct Authenticate {
+  AuthMethod method = AuthMethod::munge;
+  Bytes credential;          // munge: the encoded credential; key: see common/auth/registered_key.h
+  bool want_reply = false;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "method", s.method);
+    v(2, "credential", s.credential);
+    v(3, "want_reply", s.want_reply);
+  }
+};
+
+enum class Role : std::uint8_t { user = 1, admin = 2 };  // admin: platform admin
+constexpr auto enum_names(Role) {
+  return std::array<std::pair<Role, std::string_view>, 2>{
+      {{Role::user, "user"}, {Role::admin, "platform-admin"}}};
+}
+
+struct AuthReply {
+  Uid uid{};
+  std::string user;
+  Role role = Role::user;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "uid", s.uid);
+    v(2, "user", s.user);
+    v(3, "role", s.role);
+  }
+};
+
+struct ErrorReply {
+  std::uint16_t code = 0;  // ErrorCode
+  std::string message;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "code", s.code);
+    v(2, "message", s.message);
+  }
+};
+
+struct Ok {
+  template <class Self, class V>
+  static void fields(Self&, V&&) {}
+};
+
+struct Ping {
+  template <class Self, class V>
+  static void fields(Self&, V&&) {}
+};
+
+struct PingReply {
+  std::string cluster;
+  std::string version;
+  Epoch epoch{};
+  Instant now{};
+  Instant started{};
+  std::uint64_t jobs_queued = 0;   // array tasks counted one by one
+  std::uint64_t jobs_active = 0;
+  std::uint32_t nodes_up = 0;
+  std::uint32_t nodes = 0;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "cluster", s.cluster);
+    v(2, "version", s.version);
+    v(3, "epoch", s.epoch);
+    v(4, "now", s.now);
+    v(5, "started", s.started);
+    v(6, "jobs_queued", s.jobs_queued);
+    v(7, "jobs_active", s.jobs_active);
+    v(8, "nodes_up", s.nodes_up);
+    v(9, "nodes", s.nodes);
+  }
+};
+
+}  // namespace gantry::proto

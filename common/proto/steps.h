@@ -1,0 +1,157 @@
+// Steps: tasks that grun starts over the nodes of a running job.
+//
+// grun asks ctld for a step and gets a StepPermission, signed; it hands LaunchStep to each node
+// itself (by CURVE to the node's address, or through the job's socket from inside a container).
+// Each node's step shim then dials io_address back and speaks StepIo frames over an encrypted
+// stream (common/net/secure_stream.h). ctld is not on the data path.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/job_spec.h"
+#include "common/job_state.h"
+#include "common/proto/node_report.h"
+
+namespace gantry::proto {
+
+struct StepShape {
+  std::uint32_t nodes = 0;                      // 0 = as many as needed
+  std::uint32_t tasks = 0;                      // 0 = the job's
+  std::optional<std::uint32_t> tasks_per_node;
+  std::uint32_t cpus_per_task = 0;              // 0 = the job's
+  std::vector<std::string> nodelist;            // -w
+  bool overlap = false;                         // may share cores with other steps
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "nodes", s.nodes);
+    v(2, "tasks", s.tasks);
+    v(3, "tasks_per_node", s.tasks_per_node);
+    v(4, "cpus_per_task", s.cpus_per_task);
+    v(5, "nodelist", s.nodelist);
+    v(6, "overlap", s.overlap);
+  }
+};
+
+struct StepCreate {  // client to ctld
+  JobId job{};
+  StepShape shape;
+  std::string name;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "job", s.job);
+    v(2, "shape", s.shape);
+    v(3, "name", s.name);
+  }
+};
+
+struct StepNode {
+  std::string node;
+  std::string address;               // host:port
+  std::string public_key;            // Z85, CURVE key of the node
+  std::vector<std::uint16_t> cpus;
+  std::uint32_t first_rank = 0;      // ranks first_rank .. first_rank + tasks - 1, block order
+  std::uint32_t tasks = 0;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "node", s.node);
+    v(2, "address", s.address);
+    v(3, "public_key", s.public_key);
+    v(4, "cpus", s.cpus);
+    v(5, "first_rank", s.first_rank);
+    v(6, "tasks", s.tasks);
+  }
+};
+
+struct StepPermission {
+  AttemptKey key;
+  StepId step{};
+  Owner owner;
+  std::vector<StepNode> nodes;
+  std::uint32_t tasks = 0;
+  std::uint32_t cpus_per_task = 1;
+  std::string name;
+  Instant expires{};                 // for launching; a running step may go on
+  Epoch epoch{};
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "key", s.key);
+    v(2, "step", s.step);
+    v(3, "owner", s.owner);
+    v(4, "nodes", s.nodes);
+    v(5, "tasks", s.tasks);
+    v(6, "cpus_per_task", s.cpus_per_task);
+    v(7, "name", s.name);
+    v(8, "expires", s.expires);
+    v(9, "epoch", s.epoch);
+  }
+};
+
+struct StepGranted {  // ctld to client
+  Bytes permission;   // encoded StepPermission
+  Bytes signature;    // ed25519 over it
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "permission", s.permission);
+    v(2, "signature", s.signature);
+  }
+};
+
+struct LaunchStep {   // client to node
+  Bytes permission;
+  Bytes signature;
+  std::string node;                  // which of the permission's nodes this is for
+  std::vector<std::string> argv;
+  std::map<std::string, std::string> environment;
+  std::string work_dir;
+  std::string io_address;            // host:port to dial, "local" = grun's own job socket
+  Bytes io_key;                      // 32 random bytes, made by grun for this step
+  std::string std_out;               // "" = to grun; else pattern of a file on the node
+  std::string std_err;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "permission", s.permission);
+    v(2, "signature", s.signature);
+    v(3, "node", s.node);
+    v(4, "argv", s.argv);
+    v(5, "environment", s.environment);
+    v(6, "work_dir", s.work_dir);
+    v(7, "io_address", s.io_address);
+    v(8, "io_key", s.io_key);
+    v(9, "std_out", s.std_out);
+    v(10, "std_err", s.std_err);
+  }
+};
+
+struct StepDone {     // client to ctld, when the last task has ended; for accounting
+  AttemptKey key;
+  StepId step{};
+  ExitStatus exit;    // largest of the tasks
+  Instant started{};
+  Instant ended{};
+  Usage usage;        // summed over the nodes, as they reported
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "key", s.key);
+    v(2, "step", s.step);
+    v(3, "exit", s.exit);
+    v(4, "started", s.started);
+    v(5, "ended", s.ended);
+    v(6, "usage", s.usage);
+  }
+};
+
+// The owner of an allocation (galloc, grun outside a job) is done: it ends as completed or failed.
+struct EndAllocation {
+  JobId job{};
+  ExitStatus exit;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "job", s.job);
+    v(2, "exit", s.exit);
+  }
+};
+
+}  // namespace gantry::proto
