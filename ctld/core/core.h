@@ -1,0 +1,134 @@
+// The controller as a function: (state, input, now) in, (events, messages) out.
+//
+// One turn: the shell calls step() for each input it has, then take_turn(). It appends the turn's
+// events (and new specs and blobs) durably, and only then sends replies and orders and hands the
+// changes to the scheduler. step() decides by reading State, records Events, and applies them at
+// once, so the second input of a turn sees the first; nothing leaves before the commit. A failed
+// commit ends the process: there is no retry state.
+//
+// Restart: load records, replay() the journal's tail through the same apply, then start(), which
+// bumps the epoch (an event) and asks every node to register again.
+//
+// Deterministic: no clock, no I/O, no randomness; `now` is the only time.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "common/job_spec.h"
+#include "common/proto/messages.h"
+#include "common/result.h"
+#include "common/types.h"
+#include "config/config.h"
+#include "ctld/sched/change.h"
+#include "ctld/sched/plan.h"
+#include "ctld/store/store.h"
+
+namespace gantry::core {
+
+using ConnectionId = Id<struct ConnectionTag>;   // given by the shell, never reused
+
+struct Identity {                                // established by the shell's authentication
+  Owner owner;
+  proto::Role role = proto::Role::user;
+  std::optional<proto::AttemptKey> inside;       // request came from inside this job
+};
+
+using ClientMessage =
+    std::variant<proto::SubmitJob, proto::ListJobs, proto::ShowJob, proto::CancelJobs,
+                 proto::HoldJobs, proto::ReleaseJobs, proto::RequeueJobs, proto::UpdateJob,
+                 proto::WaitJobs, proto::ReadLog, proto::ListNodes, proto::UpdateNodes,
+                 proto::ListPartitions, proto::UpdatePartition, proto::ShowConfig, proto::EnrollNode,
+                 proto::RegisterKey, proto::ShowStats, proto::Ping, proto::StepCreate,
+                 proto::StepDone, proto::EndAllocation>;
+
+using NodeMessage = std::variant<proto::NodeRegister, proto::Heartbeat, proto::LaunchReady,
+                                 proto::Started, proto::ExitReport, proto::Goodbye,
+                                 proto::FetchLogReply>;
+
+struct ClientRequest {
+  ConnectionId connection;
+  std::uint64_t request = 0;
+  Identity who;
+  ClientMessage message;
+};
+struct ConnectionClosed {      // its waits are dropped
+  ConnectionId connection;
+};
+struct FromNode {              // authenticated: this link's key is enrolled for `node`
+  std::string node;
+  NodeMessage message;
+};
+struct PlanReady {
+  sched::Plan plan;
+};
+struct Tick {};                // a wake-up that was asked for
+
+using Input = std::variant<ClientRequest, ConnectionClosed, FromNode, PlanReady, Tick>;
+
+// QueryHistory is answered by the history reader, filtered by the same rule as listings.
+using ReplyMessage =
+    std::variant<proto::Ok, proto::ErrorReply, proto::SubmitReply, proto::ListJobsReply,
+                 proto::ShowJobReply, proto::JobsDone, proto::WaitReply, proto::LogChunk,
+                 proto::ListNodesReply, proto::ListPartitionsReply, proto::ShowConfigReply,
+                 proto::ShowStatsReply, proto::PingReply, proto::StepGranted>;
+
+struct Reply {
+  ConnectionId connection;
+  std::uint64_t request = 0;
+  ReplyMessage message;
+};
+
+using OrderMessage =
+    std::variant<proto::NodeAccept, proto::RegisterAgain, proto::HeartbeatAck, proto::Launch,
+                 proto::Go, proto::Terminate, proto::SignalAttempt, proto::AckExit,
+                 proto::FetchLog>;
+
+struct Order {
+  std::string node;
+  OrderMessage message;
+};
+
+// StepGranted leaves the core unsigned; the shell signs it (keys are not in the core).
+struct Turn {
+  store::AppendBatch append;              // empty if nothing changed
+  std::vector<Reply> replies;
+  std::vector<Order> orders;
+  std::vector<sched::Change> changes;     // for the scheduler's replica
+  bool schedule = false;                  // something changed that a plan could use
+  std::optional<Instant> wake;            // earliest time a Tick is wanted
+};
+
+class State;
+
+class Core {
+ public:
+  explicit Core(const Config& config);
+  ~Core();
+
+  // Recovery, in this order: load records, replay events, start.
+  Result<void> load_record(store::Table table, std::string_view key, std::string_view value);
+  Result<void> load_spec(JobId job, std::string_view data);
+  Result<void> replay(const store::JournalEntry& entry);
+  void start(Instant now);                // its event and orders are in the next take_turn()
+
+  void step(Instant now, Input input);
+  Turn take_turn();
+
+  // Fold: records changed since the last call, to be written in one transaction that also moves
+  // applied_seq to the last committed event. Nothing is pending when it returns empty.
+  store::FoldBatch take_fold();
+
+  [[nodiscard]] const State& state() const { return *state_; }
+  // Everything the scheduler's replica needs, from scratch (after recovery, and as an audit).
+  [[nodiscard]] std::vector<sched::Change> full_view() const;
+
+ private:
+  std::unique_ptr<State> state_;
+  struct Private;
+  std::unique_ptr<Private> p_;
+};
+
+}  // namespace gantry::core

@@ -1,0 +1,90 @@
+// What the core tells the scheduler's replica: each turn's changes, in order. Values only.
+//
+// The replica never sees a job that may not start now: held jobs, open dependencies, begin times
+// and array limits stay in the core, which queues a job when it becomes eligible.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/job_spec.h"
+#include "common/time.h"
+#include "common/types.h"
+
+namespace gantry::sched {
+
+struct NodeChanged {                      // new, or changed; keyed by id
+  NodeId node;
+  std::string name;
+  bool available = false;                 // up and open: may take new work
+  std::vector<std::uint16_t> cpus;        // logical CPUs for jobs, sorted
+  std::int64_t memory = 0;
+  std::int64_t scratch = 0;
+  std::uint32_t gpus = 0;
+  std::vector<std::string> features;      // sorted
+  std::uint32_t sockets = 1;              // cpus are spread over them in order
+};
+
+struct PartitionChanged {
+  PartitionId partition;
+  std::string name;
+  bool up = true;
+  std::uint32_t priority = 0;
+  std::vector<NodeId> nodes;              // in configuration order
+  std::int64_t default_memory_per_cpu = 0;  // bytes; 0 = equal part of the node's memory
+  bool exclusive_nodes = false;
+};
+
+// Everything that can influence where and when a job fits; equal ones form one class.
+struct ClassKey {
+  PartitionId partition;
+  JobShape shape;
+  std::optional<Duration> time_limit;     // resolved; unset = unlimited
+  friend bool operator==(const ClassKey&, const ClassKey&) = default;
+};
+
+struct JobQueued {                        // eligible now; again with other numbers = changed
+  JobId job;
+  ClassKey key;
+  std::int64_t priority = 0;              // higher first
+  Instant queued_since{};                 // then earlier first, then lower id
+  std::uint32_t startable = 1;            // array: elements that may start now
+};
+
+struct JobUnqueued {
+  JobId job;
+};
+
+struct NodeGrant {                        // concrete: a node needs no policy
+  NodeId node;
+  std::vector<std::uint16_t> cpus;        // sorted
+  std::int64_t memory = 0;
+  std::int64_t scratch = 0;
+  std::uint32_t gpus = 0;
+  std::uint32_t tasks = 0;
+  friend bool operator==(const NodeGrant&, const NodeGrant&) = default;
+};
+
+struct JobPlaced {                        // fact, after the core's re-check
+  JobId job;                              // the element's own id
+  std::vector<NodeGrant> grants;
+  std::optional<Instant> ends_by;         // start + limit; unset = unlimited
+  bool exclusive = false;
+};
+
+struct JobLimitChanged {
+  JobId job;
+  std::optional<Instant> ends_by;
+};
+
+struct NodeReleased {                     // the job holds this node no more
+  JobId job;
+  NodeId node;
+};
+
+using Change = std::variant<NodeChanged, PartitionChanged, JobQueued, JobUnqueued, JobPlaced,
+                            JobLimitChanged, NodeReleased>;
+
+}  // namespace gantry::sched

@@ -1,0 +1,47 @@
+// A plan: what the scheduler proposes. The core re-checks every start before it becomes fact, and
+// drops (and counts) what no longer fits.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "common/job_state.h"
+#include "ctld/sched/change.h"
+
+namespace gantry::sched {
+
+struct Start {
+  JobId job;                      // of an array: the array's id, once for each element to start
+  std::vector<NodeGrant> grants;  // in rank order
+};
+
+// Verdict of a whole class; its jobs differ only in their place in the queue.
+struct ClassVerdict {
+  ClassKey key;
+  JobId head;                     // first waiting job of the class
+  Verdict of_head;                // resources, nodes_unavailable, bad_constraints, partition_down...
+  Verdict of_rest;                // usually priority
+};
+
+struct Expected {                 // when a waiting job would start, going by the limits
+  JobId job;
+  Instant start;
+  std::vector<NodeId> nodes;      // for the reserved head; empty for estimates
+};
+
+struct PlanStats {
+  std::uint64_t classes = 0;      // looked at
+  std::uint64_t attempts = 0;     // placement attempts
+  bool budget_spent = false;      // more might start: plan again
+};
+
+struct Plan {
+  Instant made_at{};
+  std::vector<Start> starts;
+  std::vector<ClassVerdict> verdicts;   // of every class with waiting jobs that was looked at
+  std::vector<Expected> expected;       // at least the reserved head of each partition
+  PlanStats stats;
+};
+
+}  // namespace gantry::sched
