@@ -10,8 +10,8 @@
 // can know what the disk holds until it is opened afresh. Batches out of order, with gaps or not
 // sorted are bugs of the caller and assert.
 //
-// Threads: one thread calls append, fold, maintain and load. The const reads may be called from any
-// thread at the same time; each is one short read transaction (kReadBudget).
+// Threads: one thread (the loop's) calls everything, except read_history and read_spec, which any
+// thread may call at any time; each is one short read transaction (kReadBudget).
 #pragma once
 
 #include <array>
@@ -46,14 +46,14 @@ inline constexpr std::size_t kMaxHistoryPage = 4096;                  // records
 inline constexpr std::size_t kMaxHistoryPageBytes = 4 * 1024 * 1024;  // octets
 
 // Every record table, once: X(name, number, what a record is). Numbers and names are permanent.
-#define GANTRY_STORE_TABLES(X)                                                \
-  X(meta, 1, "cluster-wide scalars: epoch, next ids")                         \
-  X(job_state, 2, "mutable part of a job or array, by ordered_key(job id)")   \
-  X(node, 3, "a node, by name")                                               \
-  X(user_key, 4, "a registered public key")                                   \
-  X(node_key, 5, "an enrolled node key")                                      \
-  X(request, 6, "what a client's request id made")                            \
-  X(partition, 7, "a partition's changed state, by name")                     \
+#define GANTRY_STORE_TABLES(X)                                              \
+  X(meta, 1, "cluster-wide scalars: epoch, next ids")                       \
+  X(job_state, 2, "mutable part of a job or array, by ordered_key(job id)") \
+  X(node, 3, "a node, by name")                                             \
+  X(user_key, 4, "a registered public key")                                 \
+  X(node_key, 5, "an enrolled node key")                                    \
+  X(request, 6, "what a client's request id made")                          \
+  X(partition, 7, "a partition's changed state, by name")                   \
   X(usage, 8, "decayed usage and budgets")
 
 enum class Table : std::uint8_t {
@@ -92,7 +92,8 @@ struct RecordChange {
   std::optional<Bytes> value;  // unset: remove the record (absent is fine)
 };
 
-// One finished job (or array task), for good. Several with the same job id are kept apart by `end`.
+// One finished job (or array task), for good. Several with the same job id are kept apart by `end`;
+// a second one with both the same replaces the first.
 struct HistoryEntry {
   Instant end;  // >= 0
   JobId job;
@@ -104,8 +105,8 @@ struct FoldBatch {
   EventSeq applied;                   // the records are as of this event; never goes back
   std::vector<RecordChange> records;  // sorted by (table, key), each at most once
   std::vector<HistoryEntry> history;
-  std::vector<JobId> spec_deletes;    // sorted; absent is fine
-  std::vector<Digest> blob_deletes;   // absent is fine
+  std::vector<JobId> spec_deletes;   // sorted; absent is fine
+  std::vector<Digest> blob_deletes;  // absent is fine
 };
 
 // Called in this order: every record (table by table, key order), every spec (id order), every blob
@@ -143,17 +144,17 @@ struct HistoryPage {
 };
 
 struct Stats {
-  EventSeq last;                         // newest event in the journal, or `applied`
+  EventSeq last;  // newest event in the journal, or `applied`
   EventSeq applied;
-  std::uint64_t journal_entries = 0;     // in the table, trimmed ones gone
+  std::uint64_t journal_entries = 0;  // in the table, trimmed ones gone
   std::uint64_t specs = 0;
   std::uint64_t blobs = 0;
   std::uint64_t history = 0;
-  std::uint64_t commits = 0;             // since open
-  std::uint64_t used_bytes = 0;          // pages in use
-  std::uint64_t file_bytes = 0;          // pages ever used; the file's length
+  std::uint64_t commits = 0;     // since open
+  std::uint64_t used_bytes = 0;  // pages in use
+  std::uint64_t file_bytes = 0;  // pages ever used; the file's length
   std::uint64_t map_bytes = 0;
-  std::uint64_t map_growths = 0;         // since open
+  std::uint64_t map_growths = 0;  // since open
 };
 
 class Store {
@@ -172,11 +173,11 @@ class Store {
   // not_found if absent.
   [[nodiscard]] virtual Result<Bytes> read_spec(JobId job) const = 0;
   [[nodiscard]] virtual Result<Bytes> read_blob(const Digest& digest) const = 0;
-  [[nodiscard]] virtual bool has_blob(const Digest& digest) const = 0;  // writer thread only
+  [[nodiscard]] virtual bool has_blob(const Digest& digest) const = 0;
   // One page; may hold fewer than `limit` (even none) with `resume` set when a bound was reached.
   [[nodiscard]] virtual Result<HistoryPage> read_history(const HistoryScan& scan) const = 0;
 
-  [[nodiscard]] virtual Stats stats() const = 0;  // writer thread only
+  [[nodiscard]] virtual Stats stats() const = 0;
 };
 
 }  // namespace gantry::store

@@ -1,0 +1,272 @@
+// Opening, locking, growing and compacting an LMDB environment; see the header.
+#include "ctld/store/lmdb_env.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "common/assert.h"
+
+namespace gantry::store {
+
+namespace {
+
+constexpr unsigned kMaxReaders = 126;
+constexpr mode_t kDirectoryMode = 0700;
+constexpr mode_t kFileMode = 0600;
+constexpr std::string_view kCompactDirectory = "/compact.tmp";
+// LMDB reports a short write as EIO; with less than this left it was the disk being full.
+constexpr std::uint64_t kFullDiskBytes = 1 << 20;
+
+constexpr std::array<std::string_view, kDbCount> kDbNames{"store", "journal", "specs",
+                                                          "blobs", "history", "history_index"};
+
+unsigned flags_of(Db db) {
+  return MDB_CREATE | (db == Db::journal || db == Db::specs ? MDB_INTEGERKEY : 0U);
+}
+
+// Makes names created or renamed in a directory durable. 0 or errno.
+int sync_directory(const std::string& path) {
+  int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return errno;
+  int rc = ::fsync(fd) == 0 ? 0 : errno;
+  ::close(fd);
+  return rc;
+}
+
+int sync_file(const std::string& path) {
+  int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) return errno;
+  int rc = ::fsync(fd) == 0 ? 0 : errno;
+  ::close(fd);
+  return rc;
+}
+
+std::string parent_of(const std::string& path) {
+  std::size_t slash = path.find_last_of('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+bool disk_is_full(const std::string& directory) {
+  struct statvfs fs {};
+  return ::statvfs(directory.c_str(), &fs) == 0 &&
+         static_cast<std::uint64_t>(fs.f_bavail) * fs.f_frsize < kFullDiskBytes;
+}
+
+}  // namespace
+
+Error LmdbEnv::error(int rc, std::string_view doing) const {
+  std::string where = env_ == nullptr ? options_.directory : data_path();
+  bool full = rc == ENOSPC || rc == EDQUOT || (rc == EIO && disk_is_full(options_.directory));
+  if (full)
+    return {ErrorCode::out_of_space,
+            fmt::format("{} failed, the file system of {} is full ({}): free space there and start "
+                        "the controller again; everything acknowledged is still there",
+                        doing, where, mdb_strerror(rc))};
+  if (rc == MDB_MAP_FULL)
+    return {ErrorCode::out_of_space,
+            fmt::format("{} failed, {} has reached the largest map size of {} MiB: raise it in the "
+                        "configuration and start the controller again",
+                        doing, where, options_.max_map_bytes >> 20)};
+  if (rc == ENOMEM)
+    return {ErrorCode::io_error,
+            fmt::format("{} failed, cannot map {} MiB of address space for {}: raise the address "
+                        "space limit (ulimit -v) or lower the map size in the configuration",
+                        doing, map_bytes_ >> 20, where)};
+  if (rc == MDB_CORRUPTED || rc == MDB_PAGE_NOTFOUND || rc == MDB_INVALID || rc == MDB_PANIC ||
+      rc == MDB_VERSION_MISMATCH)
+    return {ErrorCode::io_error,
+            fmt::format("{} failed, {} is damaged ({}): check the disk, then restore the file from "
+                        "a copy",
+                        doing, where, mdb_strerror(rc))};
+  return {ErrorCode::io_error,
+          fmt::format("{} failed on {} ({}): check the disk and the system log, then start the "
+                      "controller again",
+                      doing, where, mdb_strerror(rc))};
+}
+
+Result<std::unique_ptr<LmdbEnv>> LmdbEnv::open(const EnvOptions& options) {
+  std::unique_ptr<LmdbEnv> env(new LmdbEnv(options));
+  std::string& directory = env->options_.directory;
+  while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
+  if (::mkdir(directory.c_str(), kDirectoryMode) == 0) {
+    if (int rc = sync_directory(parent_of(directory)); rc != 0)
+      return tl::unexpected(env->error(rc, "creating the state directory"));
+  } else if (errno != EEXIST) {
+    return tl::unexpected(env->error(errno, "creating the state directory"));
+  }
+  auto opened = env->lock_directory().and_then([&] { return env->open_env(); });
+  if (!opened) return tl::unexpected(opened.error());
+  return env;
+}
+
+LmdbEnv::~LmdbEnv() {
+  close_env();
+  if (lock_fd_ >= 0) ::close(lock_fd_);  // gives up the lock
+}
+
+Result<void> LmdbEnv::lock_directory() {
+  std::string path = options_.directory + "/store.lock";
+  lock_fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kFileMode);
+  if (lock_fd_ < 0) return tl::unexpected(error(errno, "opening the lock file store.lock"));
+  if (::flock(lock_fd_, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return tl::unexpected(error(errno, "locking the state directory"));
+    char holder[32] = "unknown";
+    if (ssize_t n = ::pread(lock_fd_, holder, sizeof holder - 1, 0); n > 0) holder[n] = '\0';
+    return fail(ErrorCode::already_exists,
+                fmt::format("the state directory {} is in use by another controller (process {}): "
+                            "stop that one first, or give this one its own directory",
+                            options_.directory, holder));
+  }
+  std::string pid = fmt::format("{}", ::getpid());
+  if (::ftruncate(lock_fd_, 0) != 0 ||
+      ::pwrite(lock_fd_, pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size()))
+    return tl::unexpected(error(errno, "writing the lock file store.lock"));
+  return {};
+}
+
+Result<void> LmdbEnv::open_env() {
+  // What a compaction that was cut off has left behind.
+  std::string leftover = options_.directory + std::string(kCompactDirectory);
+  ::unlink((leftover + "/data.mdb").c_str());
+  ::rmdir(leftover.c_str());
+
+  struct stat st {};
+  bool existed = ::stat(data_path().c_str(), &st) == 0;
+  map_bytes_ = options_.map_bytes;
+  if (existed) map_bytes_ = std::max<std::uint64_t>(map_bytes_, st.st_size);
+  int rc = mdb_env_create(&env_);
+  if (rc == 0) rc = mdb_env_set_mapsize(env_, map_bytes_);
+  if (rc == 0) rc = mdb_env_set_maxdbs(env_, kDbCount + kTables.size() + 8);
+  if (rc == 0) rc = mdb_env_set_maxreaders(env_, kMaxReaders);
+  if (rc == 0) rc = mdb_env_open(env_, options_.directory.c_str(), MDB_NOTLS, kFileMode);
+  if (rc == 0) rc = check_readers();
+  if (rc != 0) {
+    Error e = error(rc, "opening the state");
+    close_env();
+    return tl::unexpected(std::move(e));
+  }
+  auto tables = open_tables();
+  if (!tables) {
+    close_env();
+    return tables;
+  }
+  if (!existed) {
+    rc = sync_directory(options_.directory);
+    if (rc != 0) return tl::unexpected(error(rc, "syncing the state directory"));
+  }
+  return {};
+}
+
+Result<void> LmdbEnv::open_tables() {
+  std::uint64_t format = kFormatVersion;
+  int rc = write([&](MDB_txn* txn) {
+    int e = mdb_dbi_open(txn, kDbNames[0].data(), flags_of(Db::store), &dbis_[0]);
+    MDB_val key = as_val("format");
+    MDB_val value{};
+    if (e == 0) e = mdb_get(txn, dbis_[0], &key, &value);
+    if (e == 0 && value.mv_size == sizeof format) {
+      std::memcpy(&format, value.mv_data, sizeof format);
+      if (format > kFormatVersion) return MDB_VERSION_MISMATCH;
+    } else if (e == MDB_NOTFOUND) {
+      value = {sizeof format, &format};
+      e = mdb_put(txn, dbis_[0], &key, &value, 0);
+    } else if (e == 0) {
+      e = MDB_CORRUPTED;
+    }
+    for (std::size_t i = 1; e == 0 && i < kDbCount; ++i)
+      e = mdb_dbi_open(txn, kDbNames[i].data(), flags_of(static_cast<Db>(i)), &dbis_[i]);
+    for (Table table : kTables) {
+      std::string name = "t." + std::string(name_of(table));
+      if (e == 0)
+        e = mdb_dbi_open(txn, name.c_str(), MDB_CREATE, &tables_[static_cast<std::size_t>(table)]);
+    }
+    return e;
+  });
+  if (rc == MDB_VERSION_MISMATCH && format > kFormatVersion)
+    return fail(ErrorCode::version_mismatch,
+                fmt::format("{} was written by a newer Gantry (format {}, this one reads up to "
+                            "{}): start that version again, or restore an older copy",
+                            data_path(), format, kFormatVersion));
+  if (rc != 0) return tl::unexpected(error(rc, "opening the tables"));
+  return {};
+}
+
+void LmdbEnv::close_env() {
+  if (env_ != nullptr) mdb_env_close(env_);
+  env_ = nullptr;
+}
+
+int LmdbEnv::grow() {
+  if (map_bytes_ >= options_.max_map_bytes) return MDB_MAP_FULL;
+  std::lock_guard turn(turnstile_);     // no new reader
+  std::unique_lock moving(map_guard_);  // and none left: at most kReadBudget
+  std::uint64_t wanted = std::min(map_bytes_ * 2, options_.max_map_bytes);
+  int rc = mdb_env_set_mapsize(env_, wanted);
+  if (rc != 0) return rc;
+  map_bytes_ = wanted;
+  ++map_growths_;
+  return 0;
+}
+
+int LmdbEnv::check_readers() {
+  int dead = 0;
+  return mdb_reader_check(env_, &dead);
+}
+
+int LmdbEnv::measure(EnvUse& use) const {
+  MDB_envinfo info{};
+  MDB_stat stat{};
+  int rc = mdb_env_info(env_, &info);
+  if (rc == 0) rc = mdb_env_stat(env_, &stat);
+  if (rc != 0) return rc;
+  std::uint64_t free_pages = 0;
+  rc = read([&](MDB_txn* txn) {
+    Cursor cursor(txn, 0);  // LMDB's own table of free pages: value = count, then page numbers
+    MDB_val key{};
+    MDB_val value{};
+    int e = 0;
+    while ((e = cursor.get(key, &value, MDB_NEXT)) == 0) {
+      std::size_t count = 0;
+      GANTRY_ASSERT(value.mv_size >= sizeof count, "LMDB's free list");
+      std::memcpy(&count, value.mv_data, sizeof count);
+      free_pages += count;
+    }
+    return e == MDB_NOTFOUND ? 0 : e;
+  });
+  use.file_bytes = (info.me_last_pgno + 1) * stat.ms_psize;
+  use.free_bytes = free_pages * stat.ms_psize;
+  return rc;
+}
+
+Result<void> LmdbEnv::compact() {
+  std::string copy_directory = options_.directory + std::string(kCompactDirectory);
+  std::string copy = copy_directory + "/data.mdb";
+  int rc = ::mkdir(copy_directory.c_str(), kDirectoryMode) == 0 ? 0 : errno;
+  if (rc == 0) rc = mdb_env_copy2(env_, copy_directory.c_str(), MDB_CP_COMPACT);
+  if (rc == 0) rc = sync_file(copy);
+  if (rc != 0) {  // the original is untouched
+    Error e = error(rc, "compacting the state");
+    ::unlink(copy.c_str());
+    ::rmdir(copy_directory.c_str());
+    if (e.code == ErrorCode::out_of_space) return {};
+    return tl::unexpected(std::move(e));
+  }
+  close_env();
+  rc = ::rename(copy.c_str(), data_path().c_str()) == 0 ? 0 : errno;
+  // The copy counts transactions from 1: LMDB's reader table belongs to the old file.
+  if (rc == 0) ::unlink((options_.directory + "/lock.mdb").c_str());
+  if (rc == 0) rc = sync_directory(options_.directory);
+  if (rc != 0) return tl::unexpected(error(rc, "putting the compacted state in place"));
+  return open_env();
+}
+
+}  // namespace gantry::store

@@ -1,0 +1,151 @@
+// LmdbEnv: the one wrapper around LMDB. Owns the environment, its sub-databases and the directory's
+// lock, and promises:
+//   - two controllers never have one directory open (flock on store.lock, kept while open);
+//   - a write is one transaction; when the map is full it is aborted, the map grown and the write
+//     done again, never while a read transaction of this process is open (the map may move);
+//   - all handles are opened once, in a committed transaction, before anything else;
+//   - what open() creates is there after a power loss (directories are synced).
+// Results are LMDB codes (0 is success); LmdbStore turns them into Errors. Never fork with it open.
+#pragma once
+
+#include <lmdb.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <string_view>
+
+#include "common/result.h"
+#include "ctld/store/store.h"
+
+namespace gantry::store {
+
+// Sub-databases beside the record tables.
+enum class Db : std::uint8_t {
+  store,    // "format", "applied": u64 values
+  journal,  // EventSeq (integer key) -> event
+  specs,    // JobId (integer key) -> spec
+  blobs,    // ordered number + digest -> content; numbered so that a new one is an append
+  history,  // see history_key.h
+  history_index,
+};
+inline constexpr std::size_t kDbCount = 6;
+
+inline MDB_val as_val(std::string_view bytes) {
+  return {bytes.size(), const_cast<char*>(bytes.data())};  // LMDB's struct is not const-correct
+}
+inline std::string_view as_view(const MDB_val& val) {
+  return {static_cast<const char*>(val.mv_data), val.mv_size};
+}
+
+class Cursor {
+ public:
+  Cursor(MDB_txn* txn, MDB_dbi dbi) { rc_ = mdb_cursor_open(txn, dbi, &cursor_); }
+  ~Cursor() {
+    if (cursor_ != nullptr) mdb_cursor_close(cursor_);
+  }
+  Cursor(const Cursor&) = delete;
+  Cursor& operator=(const Cursor&) = delete;
+  int get(MDB_val& key, MDB_val* value, MDB_cursor_op op) {
+    return rc_ != 0 ? rc_ : mdb_cursor_get(cursor_, &key, value, op);
+  }
+  int put(MDB_val key, MDB_val value, unsigned flags) {
+    return rc_ != 0 ? rc_ : mdb_cursor_put(cursor_, &key, &value, flags);
+  }
+  int del() { return rc_ != 0 ? rc_ : mdb_cursor_del(cursor_, 0); }
+
+ private:
+  MDB_cursor* cursor_ = nullptr;
+  int rc_ = 0;
+};
+
+struct EnvOptions {
+  std::string directory;                     // created with mode 0700; its parent must exist
+  std::uint64_t map_bytes = 64ULL << 30;     // address space only; the file grows as needed
+  std::uint64_t max_map_bytes = 1ULL << 40;  // growth ends here
+};
+
+struct EnvUse {
+  std::uint64_t file_bytes = 0;  // pages ever used
+  std::uint64_t free_bytes = 0;  // pages on the free list
+};
+
+class LmdbEnv {
+ public:
+  static Result<std::unique_ptr<LmdbEnv>> open(const EnvOptions& options);
+  ~LmdbEnv();
+  LmdbEnv(const LmdbEnv&) = delete;
+  LmdbEnv& operator=(const LmdbEnv&) = delete;
+
+  [[nodiscard]] MDB_dbi dbi(Db db) const { return dbis_[static_cast<std::size_t>(db)]; }
+  [[nodiscard]] MDB_dbi dbi(Table table) const { return tables_[static_cast<std::size_t>(table)]; }
+
+  // Runs body(txn) -> code and commits; body may run several times, each time from a clean slate.
+  template <class Body>
+  int write(Body&& body) {
+    for (;;) {
+      MDB_txn* txn = nullptr;
+      int rc = mdb_txn_begin(env_, nullptr, 0, &txn);
+      if (rc != 0) return rc;
+      rc = body(txn);
+      if (rc == 0)
+        rc = mdb_txn_commit(txn);
+      else
+        mdb_txn_abort(txn);
+      if (rc != MDB_MAP_FULL) return rc;
+      if (rc = grow(); rc != 0) return rc;
+    }
+  }
+
+  // Runs body(txn) -> code in a read transaction. Any thread.
+  template <class Body>
+  int read(Body&& body) const {
+    std::shared_lock guard = enter_read();
+    MDB_txn* txn = nullptr;
+    int rc = mdb_txn_begin(env_, nullptr, MDB_RDONLY, &txn);
+    if (rc != 0) return rc;
+    rc = body(txn);
+    mdb_txn_abort(txn);
+    return rc;
+  }
+
+  int check_readers();  // frees the slots of dead processes
+  int measure(EnvUse& use) const;
+  // Writes a compacted copy and puts it in this one's place; the environment is closed and opened
+  // again. A crash at any point leaves one whole data file. Out of space: given up, no error.
+  Result<void> compact();
+
+  [[nodiscard]] const std::string& directory() const { return options_.directory; }
+  [[nodiscard]] std::string data_path() const { return options_.directory + "/data.mdb"; }
+  [[nodiscard]] std::uint64_t map_bytes() const { return map_bytes_; }
+  [[nodiscard]] std::uint64_t map_growths() const { return map_growths_; }
+  // The code as an Error whose sentence names the path and what to do.
+  [[nodiscard]] Error error(int rc, std::string_view doing) const;
+
+ private:
+  explicit LmdbEnv(EnvOptions options) : options_(std::move(options)) {}
+  Result<void> lock_directory();
+  Result<void> open_env();
+  Result<void> open_tables();
+  void close_env();
+  int grow();
+  [[nodiscard]] std::shared_lock<std::shared_mutex> enter_read() const {
+    std::lock_guard turn(turnstile_);  // a waiting grow() goes before later readers
+    return std::shared_lock(map_guard_);
+  }
+
+  EnvOptions options_;
+  int lock_fd_ = -1;
+  MDB_env* env_ = nullptr;
+  std::array<MDB_dbi, kDbCount> dbis_{};
+  std::array<MDB_dbi, kTables.size() + 1> tables_{};  // by Table's number
+  std::uint64_t map_bytes_ = 0;
+  std::uint64_t map_growths_ = 0;
+  mutable std::mutex turnstile_;
+  mutable std::shared_mutex map_guard_;  // shared: a read transaction is open; unique: map moves
+};
+
+}  // namespace gantry::store

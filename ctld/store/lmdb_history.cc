@@ -1,0 +1,80 @@
+// One page of history from LMDB, in one read transaction that ends when the page is full, large or
+// kReadBudget old, so that it never keeps freed pages from the writer for long.
+#include "common/assert.h"
+#include "ctld/store/history_key.h"
+#include "ctld/store/lmdb_env.h"
+#include "ctld/store/lmdb_store.h"
+
+namespace gantry::store {
+
+namespace {
+
+// Walks the keys of [lo, hi) in either direction.
+class RangeWalk {
+ public:
+  RangeWalk(MDB_txn* txn, MDB_dbi dbi, const HistoryBounds& bounds, HistoryOrder order)
+      : cursor_(txn, dbi), bounds_(bounds), forward_(order == HistoryOrder::oldest_first) {}
+
+  // 0 with key and value, MDB_NOTFOUND at the end, or another code.
+  int next(MDB_val& key, MDB_val& value) {
+    int rc =
+        started_ ? cursor_.get(key, &value, forward_ ? MDB_NEXT : MDB_PREV) : start(key, value);
+    started_ = true;
+    if (rc != 0) return rc;
+    bool inside = forward_ ? as_view(key) < bounds_.hi : as_view(key) >= bounds_.lo;
+    return inside ? 0 : MDB_NOTFOUND;
+  }
+
+ private:
+  int start(MDB_val& key, MDB_val& value) {
+    key = as_val(forward_ ? bounds_.lo : bounds_.hi);
+    int rc = cursor_.get(key, &value, MDB_SET_RANGE);
+    if (forward_) return rc;
+    return cursor_.get(key, &value, rc == MDB_NOTFOUND ? MDB_LAST : MDB_PREV);
+  }
+
+  Cursor cursor_;
+  const HistoryBounds& bounds_;
+  bool forward_;
+  bool started_ = false;
+};
+
+}  // namespace
+
+Result<HistoryPage> LmdbStore::read_history(const HistoryScan& scan) const {
+  if (auto ok = usable(); !ok) return tl::unexpected(ok.error());
+  const HistoryBounds bounds = history_bounds(scan);
+  const auto deadline = std::chrono::steady_clock::now() + kReadBudget;
+  HistoryPage page;
+  int rc = env_->read([&](MDB_txn* txn) {
+    RangeWalk walk(txn, env_->dbi(scan.id ? Db::history_index : Db::history), bounds, scan.order);
+    Cursor records(txn, env_->dbi(Db::history));
+    std::size_t octets = 0;
+    MDB_val key{};
+    MDB_val value{};
+    int e = 0;
+    while ((e = walk.next(key, value)) == 0) {
+      if (page.entries.size() == scan.limit || octets >= kMaxHistoryPageBytes ||
+          (!page.entries.empty() && std::chrono::steady_clock::now() >= deadline)) {
+        page.resume = HistoryPosition{page.entries.back().end, page.entries.back().job};
+        return 0;
+      }
+      std::string_view at = as_view(key);
+      if (scan.id) {
+        at.remove_prefix(at.size() - kHistoryKeyBytes);
+        MDB_val record_key = as_val(at);
+        e = records.get(record_key, &value, MDB_SET_KEY);
+        GANTRY_ASSERT(e != MDB_NOTFOUND, "the history index names a record that is not there");
+        if (e != 0) return e;
+      }
+      HistoryPosition position = history_position(at);
+      page.entries.push_back({position.end, position.job, std::nullopt, Bytes(as_view(value))});
+      octets += value.mv_size;
+    }
+    return e == MDB_NOTFOUND ? 0 : e;
+  });
+  if (rc != 0) return tl::unexpected(env_->error(rc, "reading the history"));
+  return page;
+}
+
+}  // namespace gantry::store

@@ -1,0 +1,78 @@
+// LmdbStore: the Store on disk. One directory, one controller (locked), default sync mode.
+//
+// The answer path is append-only: events and specs by integer key, blobs by a running number, with
+// the digest -> number index in memory. Journal entries at or below `applied` go in pieces of
+// kTrimPerTransaction. At open, a file that is more than half free is replaced by a compacted copy.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "ctld/store/store.h"
+
+namespace gantry::store {
+
+class LmdbEnv;
+
+struct LmdbOptions {
+  std::string directory;                           // created if absent; its parent must exist
+  std::uint64_t map_bytes = 64ULL << 30;           // address space, not disk; doubled when full
+  std::uint64_t max_map_bytes = 1ULL << 40;        // growth ends here, with out_of_space
+  std::uint64_t compact_from_bytes = 64ULL << 20;  // smaller files are left as they are at open
+};
+
+class LmdbStore final : public Store {
+ public:
+  // already_exists: another controller has the directory; version_mismatch: written by a newer one.
+  static Result<std::unique_ptr<LmdbStore>> open(const LmdbOptions& options);
+  ~LmdbStore() override;
+
+  Result<void> append(const AppendBatch& batch) override;
+  Result<void> fold(const FoldBatch& batch) override;
+  Result<bool> maintain() override;
+  Result<void> load(const LoadVisitor& visitor) const override;
+  [[nodiscard]] Result<Bytes> read_spec(JobId job) const override;
+  [[nodiscard]] Result<Bytes> read_blob(const Digest& digest) const override;
+  [[nodiscard]] bool has_blob(const Digest& digest) const override;
+  [[nodiscard]] Result<HistoryPage> read_history(const HistoryScan& scan) const override;
+  [[nodiscard]] Stats stats() const override;
+
+ private:
+  struct BlobPlace {
+    std::uint64_t number = 0;
+    std::size_t size = 0;
+  };
+  struct DigestHash {
+    std::size_t operator()(const Digest& digest) const noexcept {
+      std::size_t hash = 0;
+      std::memcpy(&hash, digest.data(), sizeof hash);  // a content hash is uniform already
+      return hash;
+    }
+  };
+  using BlobIndex = std::unordered_map<Digest, BlobPlace, DigestHash>;
+
+  explicit LmdbStore(std::unique_ptr<LmdbEnv> env);
+  Result<void> read_positions();  // what is in the file: fills the members below
+  [[nodiscard]] Result<void> usable() const;
+  Error poison(int rc, std::string_view doing);
+
+  std::unique_ptr<LmdbEnv> env_;
+  EventSeq applied_;
+  EventSeq last_;
+  EventSeq first_;  // lowest entry that may still be in the journal
+  JobId last_spec_;
+  std::uint64_t next_blob_ = 0;
+  BlobIndex blobs_;
+  std::uint64_t commits_ = 0;
+  std::chrono::steady_clock::time_point next_reader_check_;
+  Error error_;                         // written once, before poisoned_ is set
+  std::atomic<bool> poisoned_ = false;  // also read by the history reader's thread
+};
+
+}  // namespace gantry::store
