@@ -1,0 +1,56 @@
+#include "common/resources.h"
+
+#include <fmt/format.h>
+
+#include "common/assert.h"
+#include "common/text.h"
+
+namespace gantry {
+
+Resources& Resources::operator+=(const Resources& o) {
+  for (std::size_t i = 0; i < kResourceCount; ++i)
+    GANTRY_ASSERT(!__builtin_add_overflow(v_[i], o.v_[i], &v_[i]), kResourceTable[i].name);
+  return *this;
+}
+
+Resources& Resources::operator-=(const Resources& o) {
+  for (std::size_t i = 0; i < kResourceCount; ++i) {
+    GANTRY_ASSERT(!__builtin_sub_overflow(v_[i], o.v_[i], &v_[i]), kResourceTable[i].name);
+    GANTRY_ASSERT(v_[i] >= 0, kResourceTable[i].name);
+  }
+  return *this;
+}
+
+namespace {
+
+// Thousandths of a core as cores: 4000 -> "4", 500 -> "0.5", 1250 -> "1.25".
+std::string format_cores(std::int64_t thousandths) {
+  std::string text = fmt::format("{}.{:03}", thousandths / 1000, thousandths % 1000);
+  while (text.back() == '0') text.pop_back();
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
+
+std::string format_amount(const ResourceRow& row, std::int64_t amount) {
+  switch (row.id) {
+    case Resource::cpu: return format_cores(amount);
+    case Resource::memory:
+    case Resource::scratch: return format_memory(amount);
+    case Resource::gpu: break;
+  }
+  return std::to_string(amount);
+}
+
+}  // namespace
+
+std::string to_string(const Resources& r) {
+  std::string text;
+  for (const ResourceRow& row : kResourceTable) {
+    if (r[row.id] == 0) continue;
+    if (!text.empty()) text += ',';
+    text += fmt::format("{}={}", row.name, format_amount(row, r[row.id]));
+  }
+  return text;
+}
+
+}  // namespace gantry

@@ -1,0 +1,73 @@
+// Resource arithmetic, and that it refuses to lie: going negative or over the top is an assertion.
+#include <limits>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <doctest/doctest.h>
+
+#include "common/resources.h"
+
+using gantry::Resource;
+using gantry::Resources;
+
+namespace {
+
+Resources make(std::int64_t cpu, std::int64_t memory) {
+  Resources r;
+  r[Resource::cpu] = cpu;
+  r[Resource::memory] = memory;
+  return r;
+}
+
+// Does `action` end its process by an assertion?
+template <class Action>
+bool asserts(Action action) {
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    std::signal(SIGABRT, SIG_DFL);
+    ::close(2);  // the assertion's text
+    action();
+    ::_exit(0);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+}
+
+}  // namespace
+
+TEST_CASE("adding and taking away") {
+  Resources r = make(4000, 100);
+  r += make(500, 10);
+  CHECK(r == make(4500, 110));
+  r -= make(4500, 110);
+  CHECK(r.is_zero());
+  CHECK(make(2, 3) + make(1, 1) == make(3, 4));
+  CHECK(make(2, 3) - make(1, 1) == make(1, 2));
+}
+
+TEST_CASE("covers is per component") {
+  CHECK(make(4, 4).covers(make(4, 4)));
+  CHECK_FALSE(make(4, 4).covers(make(5, 0)));
+  CHECK_FALSE(make(4, 4).covers(make(0, 5)));
+}
+
+TEST_CASE("a negative result and an overflow are assertions") {
+  CHECK(asserts([] { (void)(make(1, 5) - make(2, 0)); }));
+  CHECK(asserts([] { (void)(make(0, std::numeric_limits<std::int64_t>::max()) + make(0, 1)); }));
+  CHECK_FALSE(asserts([] { (void)(make(2, 5) - make(2, 5)); }));
+}
+
+TEST_CASE("resources as text") {
+  CHECK(to_string(Resources{}) == "");
+  CHECK(to_string(make(4000, std::int64_t{8} << 30)) == "cpu=4,mem=8G");
+  CHECK(to_string(make(500, 0)) == "cpu=0.5");
+  CHECK(to_string(make(1250, 1536 << 20)) == "cpu=1.25,mem=1536M");
+  Resources r;
+  r[Resource::gpu] = 10;
+  r[Resource::scratch] = 1000;
+  CHECK(to_string(r) == "gpu=10,scratch=1000B");
+}
