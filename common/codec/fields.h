@@ -33,10 +33,14 @@ struct AnyVisitor {
 };
 
 template <class T>
-concept HasFields = requires(T& t) { T::fields(t, AnyVisitor{}); };
+concept HasFields = requires(T& t) {
+  T::fields(t, AnyVisitor{});
+};
 
 template <class E>
-concept NamedEnum = std::is_enum_v<E> && requires(E e) { enum_names(e); };
+concept NamedEnum = std::is_enum_v<E> && requires(E e) {
+  enum_names(e);
+};
 
 }  // namespace gantry::codec
 

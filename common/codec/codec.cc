@@ -1,0 +1,17 @@
+// What the definitions of every type share.
+#include <fmt/core.h>
+
+#include "common/codec/define.h"
+
+namespace gantry::codec {
+
+Error oversize(std::size_t bytes) {
+  return {ErrorCode::malformed,
+          fmt::format("a message of {} bytes, at most {} are allowed", bytes, kMaxMessageBytes)};
+}
+
+Error trailing() {
+  return {ErrorCode::malformed, "bytes behind the end of the message"};
+}
+
+}  // namespace gantry::codec

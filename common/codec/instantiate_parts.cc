@@ -1,0 +1,23 @@
+// The codec of structs that are no message but are stored, signed or printed on their own.
+#include "common/codec/define.h"
+#include "common/proto/messages.h"
+
+namespace gantry {
+
+GANTRY_CODEC_INSTANTIATE(JobSpec)
+GANTRY_CODEC_INSTANTIATE(Owner)
+GANTRY_CODEC_INSTANTIATE(NodePlacement)
+GANTRY_CODEC_INSTANTIATE(Verdict)
+GANTRY_CODEC_INSTANTIATE(Usage)
+GANTRY_CODEC_INSTANTIATE(ExitStatus)
+GANTRY_CODEC_INSTANTIATE(proto::JobRow)
+GANTRY_CODEC_INSTANTIATE(proto::JobDetail)
+GANTRY_CODEC_INSTANTIATE(proto::NodeRow)
+GANTRY_CODEC_INSTANTIATE(proto::PartitionRow)
+GANTRY_CODEC_INSTANTIATE(proto::HistoryRow)
+GANTRY_CODEC_INSTANTIATE(proto::StepRow)
+GANTRY_CODEC_INSTANTIATE(proto::StepPermission)
+GANTRY_CODEC_INSTANTIATE(proto::AttemptKey)
+GANTRY_CODEC_INSTANTIATE(proto::AttemptStatus)
+
+}  // namespace gantry

@@ -1,0 +1,270 @@
+// write() and read(): one C++ value of any field type to and from msgpack. Included by define.h.
+//
+// A struct is read in one pass over its fields, since writers send them in that order; numbers out
+// of order only cost another pass.
+#pragma once
+
+#include <limits>
+#include <type_traits>
+
+#include "common/codec/msgpack_io.h"
+#include "common/codec/traits.h"
+
+namespace gantry::codec {
+
+template <class T>
+void write(MsgWriter& w, const T& value);
+template <class T>
+bool read(MsgReader& r, T& out);
+
+template <class T>
+void write_struct(MsgWriter& w, const T& value) {
+  const Defaults<T>& dflt = defaults<T>();
+  const MsgWriter::Mark mark = w.begin_map(dflt.fields);
+  int count = 0;
+  T::fields(value, [&](int number, std::string_view, const auto& field) {
+    if (same_as_default(field, same_member(value, field, dflt.value))) return;
+    w.uint(static_cast<std::uint64_t>(number));
+    write(w, field);
+    ++count;
+  });
+  w.end_map(mark, count);
+}
+
+template <class T>
+void write(MsgWriter& w, const T& value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    w.boolean(value);
+  } else if constexpr (NamedEnum<T>) {
+    w.sint(static_cast<std::int64_t>(value));
+  } else if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
+    w.sint(value);
+  } else if constexpr (std::is_integral_v<T>) {
+    w.uint(value);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    w.real(value);
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    w.string(value);
+  } else if constexpr (kIsId<T>) {
+    w.uint(value.value());
+  } else if constexpr (kIsTime<T>) {
+    w.sint(value.us);
+  } else if constexpr (std::is_same_v<T, Resources>) {
+    w.array(kResourceCount);
+    for (const std::int64_t amount : value.raw()) w.sint(amount);
+  } else if constexpr (kIsOptional<T>) {
+    value ? write(w, *value) : w.nil();
+  } else if constexpr (kIsVector<T>) {
+    w.array(static_cast<std::uint32_t>(value.size()));
+    for (const auto& item : value) write(w, item);
+  } else if constexpr (kIsMap<T>) {
+    w.map(static_cast<std::uint32_t>(value.size()));
+    for (const auto& [key, item] : value) {
+      w.string(key);
+      write(w, item);
+    }
+  } else if constexpr (kIsPair<T>) {
+    w.array(2);
+    write(w, value.first);
+    write(w, value.second);
+  } else if constexpr (kIsVariant<T>) {
+    std::visit(
+        [&w]<class Alternative>(const Alternative& alternative) {
+          w.array(2);
+          w.uint(Alternative::kKind);
+          write_struct(w, alternative);
+        },
+        value);
+  } else if constexpr (HasFields<T>) {
+    write_struct(w, value);
+  } else {
+    static_assert(kUnsupported<T>, "no wire form for this type: see codec/fields.h");
+  }
+}
+
+// One pass over the fields: reads every entry that comes next in declaration order.
+template <class T>
+class StructReader {
+ public:
+  StructReader(MsgReader& r, T& out, std::uint32_t entries) : r_(r), out_(out), left_(entries) {}
+
+  bool run() {
+    ok_ = next_number();
+    while (ok_ && open_) {
+      progress_ = false;
+      T::fields(out_, *this);
+      if (ok_ && open_ && !progress_) ok_ = r_.skip() && next_number();
+    }
+    return ok_;
+  }
+  template <class F>
+  void operator()(int number, std::string_view name, F& field) {
+    if (!ok_ || !open_ || number_ != static_cast<std::uint64_t>(number)) return;
+    progress_ = true;
+    ok_ = read(r_, field) || r_.error().in_field(name);
+    ok_ = ok_ && next_number();
+  }
+
+ private:
+  bool next_number() {
+    open_ = left_ > 0;
+    if (!open_) return true;
+    --left_;
+    return r_.field_number(number_);
+  }
+
+  MsgReader& r_;
+  T& out_;
+  std::uint32_t left_;
+  std::uint64_t number_ = 0;
+  bool open_ = false;  // number_ waits for its field
+  bool ok_ = true;
+  bool progress_ = false;
+};
+
+template <class T>
+bool read_struct(MsgReader& r, T& out) {
+  std::uint32_t entries = 0;
+  if (!r.enter() || !r.map(entries)) return false;
+  if (!StructReader<T>(r, out, entries).run()) return false;
+  r.leave();
+  return true;
+}
+
+template <class T>
+bool read_list(MsgReader& r, T& out) {
+  std::uint32_t size = 0;
+  if (!r.enter() || !r.array(size)) return false;
+  if (!r.charge(size * sizeof(typename T::value_type))) return false;
+  out.clear();
+  out.reserve(size);
+  for (std::uint32_t i = 0; i < size; ++i)
+    if (!read(r, out.emplace_back())) return r.error().in_item(i);
+  r.leave();
+  return true;
+}
+
+template <class T>
+bool read_map(MsgReader& r, T& out) {
+  std::uint32_t size = 0;
+  if (!r.enter() || !r.map(size)) return false;
+  if (!r.charge(size * (sizeof(typename T::value_type) + 4 * sizeof(void*)))) return false;
+  out.clear();
+  for (std::uint32_t i = 0; i < size; ++i) {
+    std::string_view key;
+    if (!r.string(key)) return r.error().in_item(i);
+    const auto place = out.try_emplace(out.end(), std::string(key));
+    if (!read(r, place->second)) return r.error().in_field(key);
+  }
+  r.leave();
+  return true;
+}
+
+template <class... Alternatives>
+bool read_variant(MsgReader& r, std::variant<Alternatives...>& out) {
+  std::uint32_t size = 0;
+  std::uint64_t kind = 0;
+  if (!r.enter() || !r.array(size)) return false;
+  if (size != 2) return r.error().fail("expected [kind, fields]");
+  if (!r.field_number(kind)) return false;
+  bool known = false;
+  bool ok = false;
+  const auto attempt = [&]<class Alternative>(std::in_place_type_t<Alternative>) {
+    if (known || kind != static_cast<std::uint64_t>(Alternative::kKind)) return;
+    known = true;
+    ok = read_struct(r, out.template emplace<Alternative>()) ||
+         r.error().in_field(Alternative::kName);
+  };
+  (attempt(std::in_place_type<Alternatives>), ...);
+  if (!known) return r.error().fail("unknown kind " + std::to_string(kind));
+  if (ok) r.leave();
+  return ok;
+}
+
+template <class T>
+bool read_enum(MsgReader& r, T& out) {
+  std::int64_t raw = 0;
+  if (!r.sint(raw, std::numeric_limits<std::int64_t>::min(),
+              std::numeric_limits<std::int64_t>::max()))
+    return false;
+  for (const auto& [value, name] : enum_names(T{}))
+    if (static_cast<std::int64_t>(value) == raw) {
+      out = value;
+      return true;
+    }
+  return r.error().fail(std::to_string(raw) + " is not one of its values");
+}
+
+inline bool read_resources(MsgReader& r, Resources& out) {
+  std::uint32_t size = 0;
+  if (!r.array(size)) return false;
+  if (size > kResourceCount) return r.error().fail("more resources than this build knows");
+  out = {};
+  for (std::uint32_t i = 0; i < size; ++i)
+    if (!r.sint(out.raw()[i], 0, std::numeric_limits<std::int64_t>::max()))
+      return r.error().in_field(kResourceTable[i].name);
+  return true;
+}
+
+template <class T>
+bool read(MsgReader& r, T& out) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return r.boolean(out);
+  } else if constexpr (NamedEnum<T>) {
+    return read_enum(r, out);
+  } else if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
+    std::int64_t wide = 0;
+    if (!r.sint(wide, std::numeric_limits<T>::min(), std::numeric_limits<T>::max())) return false;
+    out = static_cast<T>(wide);
+    return true;
+  } else if constexpr (std::is_integral_v<T>) {
+    std::uint64_t wide = 0;
+    if (!r.uint(wide, std::numeric_limits<T>::max())) return false;
+    out = static_cast<T>(wide);
+    return true;
+  } else if constexpr (std::is_floating_point_v<T>) {
+    double wide = 0;
+    if (!r.real(wide)) return false;
+    out = static_cast<T>(wide);
+    return true;
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    std::string_view view;
+    if (!r.string(view)) return false;
+    out.assign(view);
+    return true;
+  } else if constexpr (kIsId<T>) {
+    std::uint64_t wide = 0;
+    if (!r.uint(wide, std::numeric_limits<typename T::rep>::max())) return false;
+    out = T(static_cast<typename T::rep>(wide));
+    return true;
+  } else if constexpr (kIsTime<T>) {
+    return r.sint(out.us, std::numeric_limits<std::int64_t>::min(),
+                  std::numeric_limits<std::int64_t>::max());
+  } else if constexpr (std::is_same_v<T, Resources>) {
+    return read_resources(r, out);
+  } else if constexpr (kIsOptional<T>) {
+    if (r.skip_nil()) {
+      out.reset();
+      return true;
+    }
+    return read(r, out.emplace());
+  } else if constexpr (kIsVector<T>) {
+    return read_list(r, out);
+  } else if constexpr (kIsMap<T>) {
+    return read_map(r, out);
+  } else if constexpr (kIsPair<T>) {
+    std::uint32_t size = 0;
+    if (!r.array(size)) return false;
+    if (size != 2) return r.error().fail("expected a list of two");
+    return (read(r, out.first) || r.error().in_item(0)) &&
+           (read(r, out.second) || r.error().in_item(1));
+  } else if constexpr (kIsVariant<T>) {
+    return read_variant(r, out);
+  } else if constexpr (HasFields<T>) {
+    return read_struct(r, out);
+  } else {
+    static_assert(kUnsupported<T>, "no wire form for this type: see codec/fields.h");
+  }
+}
+
+}  // namespace gantry::codec

@@ -1,0 +1,104 @@
+// What kind of field a C++ type is. One place for msgpack, JSON and the schema listing.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "common/codec/fields.h"
+#include "common/resources.h"
+#include "common/time.h"
+#include "common/types.h"
+
+namespace gantry::codec {
+
+template <class T>
+inline constexpr bool kIsId = false;
+template <class Tag, class Rep>
+inline constexpr bool kIsId<Id<Tag, Rep>> = true;
+
+template <class T>
+inline constexpr bool kIsOptional = false;
+template <class T>
+inline constexpr bool kIsOptional<std::optional<T>> = true;
+
+template <class T>
+inline constexpr bool kIsVector = false;
+template <class T, class A>
+inline constexpr bool kIsVector<std::vector<T, A>> = true;
+
+template <class T>
+inline constexpr bool kIsMap = false;
+template <class T, class C, class A>
+inline constexpr bool kIsMap<std::map<std::string, T, C, A>> = true;
+
+template <class T>
+inline constexpr bool kIsPair = false;
+template <class A, class B>
+inline constexpr bool kIsPair<std::pair<A, B>> = true;
+
+template <class T>
+inline constexpr bool kIsVariant = false;
+template <class... T>
+inline constexpr bool kIsVariant<std::variant<T...>> = true;
+
+template <class T>
+inline constexpr bool kIsTime = std::is_same_v<T, Instant> || std::is_same_v<T, Duration>;
+
+template <class T>
+inline constexpr bool kUnsupported = false;
+
+// A default-constructed T, and how many fields it declares.
+template <class T>
+struct Defaults {
+  T value{};
+  int fields = 0;
+  Defaults() {
+    T::fields(value, [this](int, std::string_view, const auto&) { ++fields; });
+  }
+};
+
+template <class T>
+const Defaults<T>& defaults() {
+  static const Defaults<T> instance;
+  return instance;
+}
+
+// The member of `other` that lies where `member` lies in `whole`. Fields are members by contract
+// (codec/fields.h), so both structs have it at the same place.
+template <class T, class F>
+const F& same_member(const T& whole, const F& member, const T& other) {
+  const auto offset =
+      reinterpret_cast<const char*>(&member) - reinterpret_cast<const char*>(&whole);
+  return *reinterpret_cast<const F*>(reinterpret_cast<const char*>(&other) + offset);
+}
+
+// True if `value` need not be written, since a reader's default `dflt` already says the same. Only
+// exact for what is cheap to compare: a list that is not empty always counts as different.
+template <class T>
+bool same_as_default(const T& value, const T& dflt) {
+  if constexpr (HasFields<T>) {
+    bool same = true;
+    T::fields(value, [&](int, std::string_view, const auto& field) {
+      same = same && same_as_default(field, same_member(value, field, dflt));
+    });
+    return same;
+  } else if constexpr (kIsOptional<T>) {
+    return !value && !dflt;
+  } else if constexpr (kIsVector<T> || kIsMap<T>) {
+    return value.empty() && dflt.empty();
+  } else if constexpr (kIsPair<T>) {
+    return same_as_default(value.first, dflt.first) && same_as_default(value.second, dflt.second);
+  } else if constexpr (kIsVariant<T>) {
+    return false;
+  } else {
+    return value == dflt;
+  }
+}
+
+}  // namespace gantry::codec

@@ -1,0 +1,99 @@
+// Every message, field and enum value on the wire, against tests/golden/messages.txt: a wire change
+// shows in review. GANTRY_UPDATE_GOLDEN=1 rewrites the file.
+#include <doctest/doctest.h>
+
+#include <fmt/core.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "common/codec/schema.h"
+#include "common/proto/messages.h"
+
+namespace gantry {
+namespace {
+
+struct Message {
+  std::string name;
+  int number;
+  std::string sender;
+  std::string kind;
+};
+
+std::vector<Message> messages() {
+  return {
+#define X(type, number, sender, kind) {#type, number, #sender, #kind},
+#include "common/proto/messages.def"
+#undef X
+  };
+}
+
+codec::Schema schema() {
+  codec::Schema s;
+#define X(type, number, sender, kind) s.add<proto::type>();
+#include "common/proto/messages.def"
+#undef X
+  s.add<proto::StepPermission>();  // travels signed, as bytes
+  return s;
+}
+
+std::string listing() {
+  const codec::Schema s = schema();
+  std::string text = fmt::format("# protocol {}, oldest accepted {}\n\n", proto::kProtocolVersion,
+                                 proto::kOldestProtocol);
+  std::set<std::string> seen;
+  for (const Message& m : messages()) {
+    text += fmt::format("message {} {} from {}, {}\n{}\n", m.number, m.name, m.sender, m.kind,
+                        s.structs().at(m.name));
+    seen.insert(m.name);
+  }
+  for (const auto& [name, fields] : s.structs())
+    if (!seen.contains(name)) text += fmt::format("struct {}\n{}\n", name, fields);
+  for (const auto& [name, values] : s.enums()) text += fmt::format("enum {}\n{}\n", name, values);
+  return text;
+}
+
+TEST_CASE("message numbers, and the field numbers and names of each struct, are unique") {
+  std::set<int> numbers;
+  for (const Message& m : messages()) CHECK_MESSAGE(numbers.insert(m.number).second, m.name);
+  const codec::Schema s = schema();
+  for (const auto& [name, fields] : s.structs()) {
+    std::set<std::string> used;
+    std::istringstream lines(fields);
+    std::string number, field, rest;
+    while (lines >> number >> field && std::getline(lines, rest)) {
+      CHECK_MESSAGE(used.insert(number).second, name, " uses ", number, " twice");
+      CHECK_MESSAGE(used.insert(field).second, name, " uses ", field, " twice");
+      CHECK(std::stoi(number) >= 1);
+    }
+  }
+}
+
+TEST_CASE("the wire is as the golden listing says") {
+  const std::string path = std::string(GANTRY_SOURCE_DIR) + "/tests/golden/messages.txt";
+  const std::string now = listing();
+  if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr) {
+    std::ofstream(path) << now;
+    return;
+  }
+  std::ifstream file(path);
+  std::ostringstream golden;
+  golden << file.rdbuf();
+  if (golden.str() == now) return;
+  std::istringstream left(golden.str());
+  std::istringstream right(now);
+  std::string a, b;
+  int line = 0;
+  do {
+    ++line;
+    if (!std::getline(left, a)) a = "(end)";
+    if (!std::getline(right, b)) b = "(end)";
+  } while (a == b);
+  FAIL_CHECK("tests/golden/messages.txt:", line, " says '", a, "', the code says '", b,
+             "'; if that is meant, run with GANTRY_UPDATE_GOLDEN=1");
+}
+
+}  // namespace
+}  // namespace gantry
