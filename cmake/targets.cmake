@@ -59,12 +59,16 @@ function(gantry_library name)
   target_link_libraries(${name} PUBLIC ${arg_LIBS})
 endfunction()
 
-# gantry_program(name SOURCES main.cc ... [LIBS ...]): lands in <build>/bin.
+add_custom_target(programs)  # all that gantry_program() declares
+add_custom_target(fuzzers)   # all that gantry_fuzz() declares
+
+# gantry_program(name SOURCES main.cc ... [LIBS ...]): a shipped program; lands in <build>/bin.
 function(gantry_program name)
   cmake_parse_arguments(arg "" "" "SOURCES;LIBS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   gantry_pch(${name})
   target_link_libraries(${name} PRIVATE ${arg_LIBS})
+  add_dependencies(programs ${name})
 endfunction()
 
 # gantry_test(name SOURCES ... [LIBS ...] [LABELS unit|container|sim|e2e [long]] [TIMEOUT seconds]
@@ -91,15 +95,22 @@ function(gantry_test name)
                                           RUN_SERIAL "${arg_RUN_SERIAL}")
 endfunction()
 
-# gantry_fuzz(name SOURCES ... [LIBS ...]): a libFuzzer target, built only by the preset `fuzz`.
+# gantry_fuzz(name SOURCES ... [LIBS ...] [CORPUS folder]): a libFuzzer target, built only by the preset
+# `fuzz` and run there by ctest for a minute. CORPUS holds samples to start from.
 function(gantry_fuzz name)
   if(NOT GANTRY_SANITIZE STREQUAL "fuzz")
     return()
   endif()
-  cmake_parse_arguments(arg "" "" "SOURCES;LIBS" ${ARGN})
-  add_executable(${name} ${arg_SOURCES})
+  cmake_parse_arguments(arg "" "CORPUS" "SOURCES;LIBS" ${ARGN})
+  add_executable(${name} EXCLUDE_FROM_ALL ${arg_SOURCES})
   gantry_pch(${name})
   target_link_libraries(${name} PRIVATE ${arg_LIBS})
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  set(found ${CMAKE_BINARY_DIR}/fuzz/${name}.corpus)  # new samples land in the first folder
+  file(MAKE_DIRECTORY ${found})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+  add_dependencies(fuzzers ${name})
+  add_test(NAME ${name} COMMAND ${name} -max_total_time=60 -timeout=10 -rss_limit_mb=2048
+                                -artifact_prefix=${CMAKE_BINARY_DIR}/fuzz/ ${found} ${arg_CORPUS})
+  set_tests_properties(${name} PROPERTIES LABELS fuzz TIMEOUT 180)
 endfunction()
