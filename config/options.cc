@@ -1,0 +1,128 @@
+// The tables: name, member, what it may be, what it means.
+#include "config/options.h"
+
+namespace gantry::config {
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000;  // microseconds
+constexpr std::int64_t kDay = 86'400 * kSecond;
+constexpr std::int64_t kMiB = 1 << 20;
+
+constexpr Rule between(std::int64_t low, std::int64_t high) { return {Form::plain, low, high}; }
+constexpr Rule bytes(std::int64_t low, std::int64_t high) { return {Form::bytes, low, high}; }
+constexpr Rule form(Form f) { return {f, 0, 0}; }
+
+}  // namespace
+
+std::vector<Option> options_of(Config& c) {
+  return {{"cluster", &c.cluster, form(Form::word), "Name of the cluster, shown to users."}};
+}
+
+std::vector<Option> options_of(ControllerConfig& c) {
+  return {
+      {"host", &c.host, {}, "Address that the controller listens on and that everyone connects to."},
+      {"port", &c.port, between(1, 65535), "TCP port of the controller."},
+      {"state_dir", &c.state_dir, form(Form::path),
+       "Directory of the job store; on a local disk, mode 0700."},
+      {"public_key_file", &c.public_key_file, form(Form::path),
+       "The controller's public key (Z85, 40 characters), for clients and nodes."},
+      {"secret_key_file", &c.secret_key_file, form(Form::path),
+       "The controller's secret key, mode 0600."},
+      {"admins", &c.admins, form(Form::word), "Login names with the role of platform admin."},
+      {"allow_munge", &c.allow_munge, {}, "Whether a munge credential proves who a client is."},
+      {"heartbeat", &c.heartbeat, between(kSecond / 10, 600 * kSecond), "How often nodes report."},
+      {"node_timeout", &c.node_timeout, between(kSecond / 2, kDay),
+       "Silence after which a node is lost: it gets no new work. At least twice heartbeat."},
+      {"lost_node_policy", &c.lost_node_policy, {},
+       "wait: the jobs of a lost node stay until it returns or an operator declares it dead. fence: "
+       "nodes end their own jobs after fence_after of silence, then the controller requeues them."},
+      {"fence_after", &c.fence_after, between(kSecond, 7 * kDay),
+       "With lost_node_policy fence: the silence after which a node ends its jobs. Longer than "
+       "node_timeout."},
+      {"kill_wait", &c.kill_wait, between(0, 3600 * kSecond),
+       "Time between SIGTERM and SIGKILL when a job is cancelled or over its limit."},
+      {"min_job_age", &c.min_job_age, between(0, 7 * kDay),
+       "How long ended jobs stay in the queue listing; accounting keeps them for ever."},
+      {"start_timeout", &c.start_timeout, between(kSecond, 3600 * kSecond),
+       "A node that does not confirm a start within this time is drained."},
+      {"max_requeues", &c.max_requeues, between(0, 1000),
+       "Requeues after which a job is held, so that it cannot fail for ever."},
+      {"max_jobs", &c.max_jobs, between(1, 100'000'000),
+       "Jobs queued and active at the most; an array counts as one."},
+      {"max_array_tasks", &c.max_array_tasks, between(1, 1'000'000), "Tasks of one job array."},
+      {"max_script_bytes", &c.max_script_bytes, between(1024, 16 * kMiB),
+       "Size of a batch script, in bytes."},
+      {"backfill_depth", &c.backfill_depth, between(0, 1'000'000),
+       "Job classes that the scheduler looks at behind the first one that must wait."},
+  };
+}
+
+std::vector<Option> options_of(NodedConfig& c) {
+  return {
+      {"state_dir", &c.state_dir, form(Form::path),
+       "Directory for the records of running jobs; on a local disk, mode 0700."},
+      {"run_dir", &c.run_dir, form(Form::path), "Directory for sockets and bundles; may be tmpfs."},
+      {"key_file", &c.key_file, form(Form::path), "The node's secret key, mode 0600."},
+      {"listen_host", &c.listen_host, {}, "Address that a node listens on for steps."},
+      {"listen_port", &c.listen_port, between(0, 65535), "TCP port for steps; 0 = any free port."},
+      {"runtimes", &c.runtimes, form(Form::runtime),
+       "OCI runtimes, tried in order: crun, runc, or an absolute path. `process` runs jobs without "
+       "a container, is for development only and must be named."},
+      {"cgroup_root", &c.cgroup_root, form(Form::word),
+       "Cgroup of all jobs, below the cgroup mount or below the daemon's own cgroup."},
+      {"image_dirs", &c.image_dirs, form(Form::path),
+       "Directories whose root filesystems jobs may name as --container-image; [] = any directory "
+       "that the job's user can read."},
+      {"image_cache_dir", &c.image_cache_dir, form(Form::path),
+       "Where images are unpacked, once per node."},
+      {"writable_paths", &c.writable_paths, form(Form::path),
+       "Directories that stay writable with a host-view root, besides the user's home and the job's "
+       "working directory."},
+      {"prolog", &c.prolog, form(Form::path_or_none),
+       "Program that runs as root before each job; a failure drains the node."},
+      {"epilog", &c.epilog, form(Form::path_or_none), "Program that runs as root after each job."},
+      {"allow_root_jobs", &c.allow_root_jobs, {}, "Whether root may run jobs."},
+      {"tmp_bytes", &c.tmp_bytes, bytes(0, std::int64_t{1} << 50),
+       "Size of a job's private /tmp; 0 = half of the job's memory."},
+      {"pids_max", &c.pids_max, between(16, 4'194'304), "Processes and threads of one job on a node."},
+  };
+}
+
+std::vector<Option> options_of(NodeConfig& c) {
+  return {
+      {"name", &c.name, form(Form::node_names),
+       "Name, or a range such as gpu[01-04] that stands for several equal nodes.", true},
+      {"address", &c.address, form(Form::address),
+       "HOST:PORT where the node is reached for steps; left out = as the node registers."},
+      {"cpus", &c.cpus, between(1, 4096), "Logical CPUs for jobs.", true},
+      {"cpu_ids", &c.cpu_ids, form(Form::cpu_list),
+       "Which logical CPUs, as 0-3,8; left out = 0 to cpus-1."},
+      {"memory", &c.memory, bytes(kMiB, std::int64_t{1} << 50), "Memory for jobs.", true},
+      {"scratch", &c.scratch, bytes(0, std::int64_t{1} << 60), "Node-local disk for jobs (--tmp)."},
+      {"gpus", &c.gpus, between(0, 64), "GPUs for jobs."},
+      {"features", &c.features, form(Form::word), "Words that jobs may ask for with --constraint."},
+  };
+}
+
+std::vector<Option> options_of(PartitionConfig& c) {
+  return {
+      {"name", &c.name, form(Form::word), "Name, as users give it to --partition.", true},
+      {"nodes", &c.nodes, form(Form::node_names),
+       "Node names, ranges allowed; `all` = every node of the cluster.", true},
+      {"default", &c.is_default, {}, "Taken by jobs that name no partition; one has it."},
+      {"up", &c.up, {}, "A partition that is down accepts jobs and starts none."},
+      {"priority", &c.priority, between(0, 65535), "Higher ones are considered first."},
+      {"default_time", &c.default_time, between(kSecond, 36'500 * kDay),
+       "Time limit of jobs that give none; left out = max_time."},
+      {"max_time", &c.max_time, between(kSecond, 36'500 * kDay),
+       "Longest time limit; left out or `unlimited` = any."},
+      {"max_nodes", &c.max_nodes, between(1, 65536), "Nodes of one job at the most."},
+      {"default_memory_per_cpu", &c.default_memory_per_cpu, bytes(kMiB, std::int64_t{1} << 50),
+       "Memory of jobs that ask for none; left out = an equal part of the node's."},
+      {"allow_host_network", &c.allow_host_network, {},
+       "Whether jobs may use --network=host; otherwise they have loopback only."},
+      {"exclusive_nodes", &c.exclusive_nodes, {}, "Every job gets whole nodes."},
+  };
+}
+
+}  // namespace gantry::config

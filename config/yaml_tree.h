@@ -1,0 +1,39 @@
+// A YAML document as a plain tree with places, so that errors can name line and column. yaml-cpp is
+// included by yaml_tree.cc only; its exceptions end there.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/result.h"
+
+namespace gantry::config {
+
+inline constexpr std::size_t kMaxConfigBytes = 4u << 20;  // of one file
+
+struct Yaml {
+  enum class Kind : std::uint8_t { null, scalar, list, map };
+  struct Entry;
+  Kind kind = Kind::null;
+  std::string scalar;
+  std::vector<Yaml> items;       // of a list
+  std::vector<Entry> entries;    // of a map, in file order
+  int line = 0;                  // from 1; 0 = made up, in no file
+  int column = 0;                // from 1
+};
+struct Yaml::Entry {
+  std::string key;
+  int line = 0;
+  int column = 0;
+  Yaml value;
+};
+
+// "a scalar", "a list", ...: for errors.
+std::string_view name_of(Yaml::Kind kind);
+
+// Exactly one document. Errors begin with "NAME:LINE:COL: ".
+Result<Yaml> parse_yaml(const std::string& text, const std::string& name);
+
+}  // namespace gantry::config

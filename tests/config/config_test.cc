@@ -1,0 +1,218 @@
+// gantry.yaml: what is read, and the words in which mistakes are refused.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "config/config.h"
+#include "config/nearest.h"
+#include "config/reference.h"
+
+using namespace gantry;
+
+namespace {
+
+std::string slurp(const std::string& path) {
+  std::ifstream in(path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+std::string error_of(const std::string& text) {
+  const auto config = parse_config(text, "g.yaml");
+  return config ? "accepted" : config.error().message;
+}
+
+const std::string kNodes = "nodes:\n  - {name: n1, cpus: 2, memory: 2G}\n";
+
+}  // namespace
+
+TEST_CASE("the examples load") {
+  const auto minimal = load_config(GANTRY_SOURCE_DIR "/config/examples/minimal.yaml");
+  REQUIRE_MESSAGE(minimal, minimal.error().message);
+  CHECK(minimal->cluster == "lab");
+  CHECK(minimal->partitions.size() == 1);
+  CHECK(minimal->partitions[0].name == "batch");
+  CHECK(minimal->partitions[0].is_default);
+  CHECK(minimal->nodes[0].memory == std::int64_t{30} << 30);
+
+  const auto big = load_config(GANTRY_SOURCE_DIR "/config/examples/cluster15.yaml");
+  REQUIRE_MESSAGE(big, big.error().message);
+  REQUIRE(big->nodes.size() == 15);
+  CHECK(big->nodes[0].name == "n01");
+  CHECK(big->nodes[11].name == "n12");
+  CHECK(big->nodes[14].cpu_ids->size() == 16);
+  CHECK(big->nodes[14].cpu_ids->at(8) == 16);
+  CHECK(big->controller.lost_node_policy == LostNodePolicy::fence);
+  CHECK(big->controller.fence_after == minutes(10));
+  CHECK(big->partitions.size() == 4);
+  CHECK(big->partitions[0].nodes.size() == 14);
+  CHECK(big->partitions[1].max_time == hours(72));
+  CHECK(big->partitions[3].default_memory_per_cpu == std::int64_t{2} << 30);
+}
+
+TEST_CASE("every value in force is described, in a form that is read again") {
+  const auto config = load_config(GANTRY_SOURCE_DIR "/config/examples/cluster15.yaml");
+  REQUIRE(config);
+  const auto values = describe(*config);
+  CHECK(values.at("cluster") == "research");
+  CHECK(values.at("controller.kill_wait") == "30s");
+  CHECK(values.at("controller.fence_after") == "10m");
+  CHECK(values.at("controller.lost_node_policy") == "fence");
+  CHECK(values.at("noded.runtimes") == "[crun, runc]");
+  CHECK(values.at("nodes.n03.memory") == "250G");
+  CHECK(values.at("nodes.dev1.cpu_ids") == "0-7,16-23");
+  CHECK(values.at("partitions.batch.nodes") == "n[01-12],big[1-2]");
+  CHECK(values.at("partitions.batch.max_time") == "7d");
+  CHECK(values.at("partitions.multinode.allow_host_network") == "true");
+}
+
+TEST_CASE("mistakes are refused with their place") {
+  struct Case {
+    std::string text;
+    std::string error;
+  };
+  const Case cases[] = {
+      {"", "g.yaml: the file must have keys such as `nodes:`, not nothing"},
+      {"just words", "g.yaml:1:1: the file must have keys such as `nodes:`, not a single value"},
+      {"- 1\n- 2\n", "g.yaml:1:1: the file must have keys such as `nodes:`, not a list"},
+      {"cluster: x\n", "g.yaml: no node is declared; add `nodes:` with a `- name:` for each"},
+      {"nodes: {\n", "g.yaml:2:1: not valid YAML: end of map flow not found"},
+      {"cluster: [a\n", "g.yaml:2:1: not valid YAML: end of sequence flow not found"},
+      {"--- {a: 1}\n--- {b: 2}\n",
+       "g.yaml:2:5: a configuration is one YAML document, not several"},
+      {"clutser: x\n" + kNodes, "g.yaml:1:1: unknown key `clutser`; did you mean `cluster`?"},
+      {"cluster: x\ncluster: y\n" + kNodes,
+       "g.yaml:2:1: `cluster` is given twice; the first is in line 1"},
+      {"[a]: b\n", "g.yaml:1:1: a key must be a plain word"},
+      {"cluster: \"a b\"\n" + kNodes,
+       "g.yaml:1:10: cluster: \"a b\" is not a name; use up to 64 letters, digits, '-', '_' and "
+       "'.', not beginning with '-' or '.'"},
+      {"nodes: n1\n",
+       "g.yaml:1:8: nodes: needs a list, one `- name: ...` per node or range, not a single value"},
+      {"nodes:\n  - n1\n", "g.yaml:2:5: nodes[0]: needs keys, not a single value"},
+      {"nodes:\n  - {cpus: 2, memory: 1G}\n",
+       "g.yaml:2:5: nodes[0]: `name` is missing (node name or range)"},
+      {"nodes:\n  - name: n1\n    cpus: 2\n    memory: \"12X\"\n",
+       "g.yaml:4:13: nodes[0].memory: \"12X\" is not an amount of memory; use a number with K, M, "
+       "G or T"},
+      {"nodes:\n  - name: n1\n    cpus: 2\n    memory: 12\n",
+       "g.yaml:4:13: nodes[0].memory: \"12\" is not an amount of memory; use a number with K, M, G "
+       "or T"},
+      {"nodes:\n  - name: n1\n    cpus: 2\n    memory: 4K\n",
+       "g.yaml:4:13: nodes[0].memory: 4K is outside of 1M to 1024T"},
+      {"nodes:\n  - name: n1\n    cpus: two\n    memory: 1G\n",
+       "g.yaml:3:11: nodes[0].cpus: \"two\" is not a whole number"},
+      {"nodes:\n  - name: n1\n    cpus: 0\n    memory: 1G\n",
+       "g.yaml:3:11: nodes[0].cpus: 0 is outside of 1 to 4096"},
+      {"nodes:\n  - name: n1\n    cpus: 99999999999999999999\n    memory: 1G\n",
+       "g.yaml:3:11: nodes[0].cpus: \"99999999999999999999\" is not a whole number"},
+      {"nodes:\n  - {name: n1, cpus: 4, cpu_ids: 0-2, memory: 1G}\n",
+       "g.yaml:2:34: nodes[0].cpu_ids: names 3 CPUs, but cpus is 4"},
+      {"nodes:\n  - {name: n1, cpus: 4, cpu_ids: 0-x, memory: 1G}\n",
+       "g.yaml:2:34: nodes[0].cpu_ids: \"0-x\" is not a list of CPUs; use numbers and ranges as "
+       "0-3,8"},
+      {"nodes:\n  - {name: 'n[1-2]', cpus: 4, memory: 1G, address: 'h:1'}\n",
+       "g.yaml:2:52: nodes[0].address: one address cannot belong to several nodes"},
+      {"nodes:\n  - {name: n1, cpus: 4, memory: 1G, address: nowhere}\n",
+       "g.yaml:2:46: nodes[0].address: \"nowhere\" is not HOST:PORT"},
+      {"nodes:\n  - {name: 'n[1-2]', cpus: 4, memory: 1G}\n  - {name: n2, cpus: 1, memory: 1G}\n",
+       "g.yaml:3:12: nodes[1].name: node `n2` is already declared by nodes[0]"},
+      {"nodes:\n  - {name: n1, cpus: 4, memory: 1G, colour: red}\n",
+       "g.yaml:2:37: nodes[0]: unknown key `colour`"},
+      {"nodes:\n  - {name: n1, cpus: 4, memory: 1G, featurs: [a]}\n",
+       "g.yaml:2:37: nodes[0]: unknown key `featurs`; did you mean `features`?"},
+      {"nodes:\n  - {name: n1, cpus: 4, memory: 1G, features: [a, [b]]}\n",
+       "g.yaml:2:51: nodes[0].features: needs single values, not a list"},
+      {"controller: {port: 70000}\n" + kNodes,
+       "g.yaml:1:20: controller.port: 70000 is outside of 1 to 65535"},
+      {"controller: {kill_wait: 30}\n" + kNodes,
+       "g.yaml:1:25: controller.kill_wait: \"30\" is not a length of time; use a number with ms, s, "
+       "m, h or d, or HH:MM:SS or D-HH:MM:SS"},
+      {"controller: {kill_wait: [30s]}\n" + kNodes,
+       "g.yaml:1:25: controller.kill_wait: needs a value (duration, 0s to 1h), not a list"},
+      {"controller: {kill_wait: 9999999999999d}\n" + kNodes,
+       "g.yaml:1:25: controller.kill_wait: \"9999999999999d\" is not a length of time; use a number "
+       "with ms, s, m, h or d, or HH:MM:SS or D-HH:MM:SS"},
+      {"controller: {state_dir: var/lib}\n" + kNodes,
+       "g.yaml:1:25: controller.state_dir: \"var/lib\" is not an absolute path"},
+      {"controller: {allow_munge: maybe}\n" + kNodes,
+       "g.yaml:1:27: controller.allow_munge: \"maybe\" is not true or false"},
+      {"controller: {lost_node_policy: pray}\n" + kNodes,
+       "g.yaml:1:32: controller.lost_node_policy: \"pray\" is not wait or fence"},
+      {"controller: {heartbeat: 20s}\n" + kNodes,
+       "g.yaml:1:13: controller.node_timeout: is less than twice heartbeat"},
+      {"controller: {heartbeat: 20s, node_timeout: 30s}\n" + kNodes,
+       "g.yaml:1:44: controller.node_timeout: is less than twice heartbeat"},
+      {"controller: {lost_node_policy: fence, fence_after: 20s}\n" + kNodes,
+       "g.yaml:1:52: controller.fence_after: is not longer than node_timeout"},
+      {"noded: {runtimes: [docker]}\n" + kNodes,
+       "g.yaml:1:20: noded.runtimes: \"docker\" is not a runtime; use crun, runc, process or an "
+       "absolute path"},
+      {kNodes + "partitions:\n  - {name: a, nodes: n2}\n",
+       "g.yaml:4:22: partitions[0].nodes: there is no node `n2`; did you mean `n1`?"},
+      {kNodes + "partitions:\n  - {name: a, nodes: 'n[1'}\n", ""},
+      {kNodes + "partitions:\n  - {name: a, nodes: 'n1,n1'}\n",
+       "g.yaml:4:22: partitions[0].nodes: names `n1` twice"},
+      {kNodes + "partitions:\n  - {name: a, nodes: all}\n  - {name: a, nodes: all}\n",
+       "g.yaml:5:12: partitions[1].name: `a` exists already"},
+      {kNodes + "partitions:\n  - {name: a, nodes: all}\n  - {name: b, nodes: all}\n",
+       "g.yaml:4:3: partitions: one of them needs `default: true`"},
+      {kNodes + "partitions:\n  - {name: a, nodes: all, default: yes}\n"
+                "  - {name: b, nodes: all, default: yes}\n",
+       "g.yaml:5:36: partitions[1].default: `a` is the default already; one partition can be"},
+      {kNodes + "partitions:\n  - {name: a, nodes: all, default_time: 2h, max_time: 1h}\n",
+       "g.yaml:4:41: partitions[0].default_time: is longer than max_time"},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.text);
+    if (c.error.empty())
+      CHECK(error_of(c.text).starts_with("g.yaml:4:22: partitions[0].nodes: "));
+    else
+      CHECK(error_of(c.text) == c.error);
+  }
+}
+
+TEST_CASE("random and hostile files are refused, never followed") {
+  std::string bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n";
+  for (int i = 1; i < 9; ++i) {
+    bomb += fmt::format("a{}: &a{} [", i, i);
+    for (int k = 0; k < 10; ++k) bomb += fmt::format("*a{},", i - 1);
+    bomb += "]\n";
+  }
+  CHECK(error_of(bomb).find("too many values") != std::string::npos);
+  CHECK(error_of(std::string(100'000, '[')).find("not valid YAML") != std::string::npos);
+  CHECK(error_of(std::string("a: \0b", 5)).find("zero byte") != std::string::npos);
+  CHECK(error_of(std::string(5u << 20, ' ')).find("at most") != std::string::npos);
+  const std::string good = slurp(GANTRY_SOURCE_DIR "/config/examples/cluster15.yaml");
+  for (std::size_t cut = 0; cut < good.size(); cut += 7) (void)error_of(good.substr(0, cut));
+  for (std::size_t at = 0; at < good.size(); at += 5) {
+    std::string changed = good;
+    changed[at] = static_cast<char>(changed[at] ^ 0x15);
+    (void)error_of(changed);
+  }
+}
+
+TEST_CASE("a missing file says so") {
+  const auto config = load_config("/nonexistent/gantry.yaml");
+  REQUIRE_FALSE(config);
+  CHECK(config.error().message == "cannot read /nonexistent/gantry.yaml: No such file or directory");
+  CHECK(config.error().code == ErrorCode::not_found);
+}
+
+TEST_CASE("nearest word") {
+  const std::string_view words[] = {"memory", "name", "cpus"};
+  CHECK(nearest("memroy", words) == "memory");
+  CHECK(nearest("nmae", words) == "name");
+  CHECK(nearest("xyz", words).empty());
+  CHECK(nearest("", words).empty());
+}
+
+TEST_CASE("docs/config.md is the page that the declarations give") {
+  const std::string path = GANTRY_SOURCE_DIR "/docs/config.md";
+  if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << config::reference_page();
+  CHECK_MESSAGE(slurp(path) == config::reference_page(),
+                "run with GANTRY_UPDATE_GOLDEN=1 and review the difference");
+}
