@@ -1,0 +1,21 @@
+// Something with a queue of messages and an edge-triggered descriptor: ZeroMQ sockets. The loop may
+// block on the descriptor only after readable() has said that the queue is empty.
+#pragma once
+
+namespace gantry::loop {
+
+class QueueSource {
+ public:
+  virtual ~QueueSource() = default;
+  [[nodiscard]] virtual int descriptor() const = 0;
+  [[nodiscard]] virtual bool readable() = 0;
+
+ protected:
+  QueueSource() = default;
+  QueueSource(const QueueSource&) = default;
+  QueueSource(QueueSource&&) = default;
+  QueueSource& operator=(const QueueSource&) = default;
+  QueueSource& operator=(QueueSource&&) = default;
+};
+
+}  // namespace gantry::loop
