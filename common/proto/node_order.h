@@ -37,6 +37,7 @@ struct NodeAccept {
   Duration heartbeat{};              // how often
   std::optional<Duration> fence_after;  // end all jobs after this much silence
   Bytes permission_key;              // ed25519 public key that signs step permissions
+  Instant heard{};                   // `sent` of the NodeRegister this answers; see HeartbeatAck
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "stamp", s.stamp);
@@ -46,6 +47,7 @@ struct NodeAccept {
     v(5, "heartbeat", s.heartbeat);
     v(6, "fence_after", s.fence_after);
     v(7, "permission_key", s.permission_key);
+    v(8, "heard", s.heard);
   }
 };
 
@@ -59,9 +61,13 @@ struct RegisterAgain {  // ctld does not know this session
 
 struct HeartbeatAck {
   OrderStamp stamp;  // seq 0: not an order
+  // `sent` of the heartbeat this answers: fencing counts from there, so that a node always gives up
+  // before the controller does, however late the answer is.
+  Instant heard{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "stamp", s.stamp);
+    v(2, "heard", s.heard);
   }
 };
 

@@ -61,6 +61,7 @@ struct NodeRegister {
   std::vector<std::string> layers_off;
   std::vector<AttemptStatus> attempts;  // everything it has a directory for
   Epoch highest_epoch{};               // seen so far
+  Instant sent{};                      // by the node's clock; comes back in NodeAccept
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "node", s.node);
@@ -78,6 +79,7 @@ struct NodeRegister {
     v(13, "layers_off", s.layers_off);
     v(14, "attempts", s.attempts);
     v(15, "highest_epoch", s.highest_epoch);
+    v(16, "sent", s.sent);
   }
 };
 
@@ -85,11 +87,13 @@ struct Heartbeat {
   std::uint64_t session = 0;
   double load = 0;
   std::int64_t free_memory = 0;
+  Instant sent{};            // by the node's clock; comes back in HeartbeatAck
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "session", s.session);
     v(2, "load", s.load);
     v(3, "free_memory", s.free_memory);
+    v(4, "sent", s.sent);
   }
 };
 
