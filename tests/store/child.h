@@ -1,0 +1,70 @@
+// Runs a function in a child process of its own, for tests about processes that die, assertions,
+// and mounts that must not outlive the test. The child never returns into doctest: it ends with
+// _exit, and says what went wrong through its report (a pipe).
+#pragma once
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <string>
+
+namespace gantry::store {
+
+struct ChildEnd {
+  int exit_code = -1;  // or -1 and
+  int signal = 0;
+  std::string report;  // all it wrote
+};
+
+class Child {
+ public:
+  // `body` gets the descriptor to report to; its return value is the exit code.
+  explicit Child(const std::function<int(int report)>& body) {
+    int ends[2];
+    if (::pipe(ends) != 0) return;
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::close(ends[0]);
+      ::_exit(body(ends[1]));
+    }
+    ::close(ends[1]);
+    report_ = ends[0];
+  }
+  ~Child() {
+    if (!ended_) {
+      kill();
+      wait();
+    }
+    if (report_ >= 0) ::close(report_);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  [[nodiscard]] int report() const { return report_; }
+  void kill() const { ::kill(pid_, SIGKILL); }
+  ChildEnd wait() {  // reads the report to its end first
+    ChildEnd end;
+    char buffer[4096];
+    for (ssize_t n = 0; (n = ::read(report_, buffer, sizeof buffer)) > 0;)
+      end.report.append(buffer, static_cast<std::size_t>(n));
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    ended_ = true;
+    if (WIFEXITED(status)) end.exit_code = WEXITSTATUS(status);
+    if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
+    return end;
+  }
+
+ private:
+  pid_t pid_ = -1;
+  int report_ = -1;
+  bool ended_ = false;
+};
+
+inline void say(int report, std::string_view text) {
+  [[maybe_unused]] ssize_t n = ::write(report, text.data(), text.size());
+}
+
+}  // namespace gantry::store
