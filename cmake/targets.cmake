@@ -18,7 +18,8 @@ function(gantry_make_pch)
   string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
   file(READ ${CMAKE_SOURCE_DIR}/cmake/pch.h text)
   set(flags "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${type}} -std=c++20")
-  string(SHA256 key "${CMAKE_CXX_COMPILER} ${CMAKE_CXX_COMPILER_VERSION} ${fmt_VERSION} ${flags} ${text}")
+  set(compiler "${CMAKE_CXX_COMPILER} ${CMAKE_CXX_COMPILER_VERSION}")
+  string(SHA256 key "${compiler} ${fmt_VERSION} ${flags} ${text}")
   string(SUBSTRING ${key} 0 12 key)
   set(folder ${CMAKE_SOURCE_DIR}/build/.pch/${key})
   set(GANTRY_PCH ${folder}/pch.h PARENT_SCOPE)
@@ -95,8 +96,8 @@ function(gantry_test name)
                                           RUN_SERIAL "${arg_RUN_SERIAL}")
 endfunction()
 
-# gantry_fuzz(name SOURCES ... [LIBS ...] [CORPUS folder]): a libFuzzer target, built only by the preset
-# `fuzz` and run there by ctest for a minute. CORPUS holds samples to start from.
+# gantry_fuzz(name SOURCES ... [LIBS ...] [CORPUS folder]): a libFuzzer target, built only by the
+# preset `fuzz` and run there by ctest for a minute. CORPUS holds samples to start from.
 function(gantry_fuzz name)
   if(NOT GANTRY_SANITIZE STREQUAL "fuzz")
     return()

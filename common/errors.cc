@@ -1,3 +1,4 @@
+// The tables behind ErrorCode, all from errors.def, and the end of a failed assertion.
 #include "common/assert.h"
 #include "common/result.h"
 

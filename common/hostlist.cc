@@ -15,7 +15,9 @@ namespace {
 // More digits than this are part of the name, not a number to count with.
 constexpr std::size_t kMaxDigits = 9;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 bool is_name_char(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '-' || c == '_' ||
@@ -131,8 +133,9 @@ class Expander {
     return wrong(fmt::format("unexpected '{}'", text_[at_]));
   }
   [[nodiscard]] tl::unexpected<Error> too_many() const {
-    return fail(ErrorCode::limit_exceeded,
-                fmt::format("host list names more than {} hosts at position {}", kMaxHosts, at_ + 1));
+    return fail(
+        ErrorCode::limit_exceeded,
+        fmt::format("host list names more than {} hosts at position {}", kMaxHosts, at_ + 1));
   }
 
   std::string_view text_;

@@ -16,8 +16,8 @@
 
 namespace gantry {
 
-// At most kMaxHosts names of at most kMaxHostName bytes; letters, digits, '-', '_' and '.'. An error
-// names the position (counted from 1). Empty text is an empty list.
+// At most kMaxHosts names of at most kMaxHostName bytes; letters, digits, '-', '_' and '.'. An
+// error names the position (counted from 1). Empty text is an empty list.
 Result<std::vector<std::string>> expand_hostlist(std::string_view text);
 
 std::string compress_hostlist(std::span<const std::string> names);

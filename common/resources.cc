@@ -1,3 +1,4 @@
+// Arithmetic and text of Resources. A sum that overflows or a difference below zero is our bug.
 #include "common/resources.h"
 
 #include <fmt/format.h>

@@ -14,7 +14,9 @@
 namespace gantry {
 namespace {
 
-char upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
+char upper(char c) {
+  return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+}
 
 std::string to_upper(std::string_view text) {
   std::string out(text);
@@ -28,14 +30,14 @@ struct SignalRow {
 };
 
 constexpr std::array<SignalRow, 31> kSignals{{
-    {SIGHUP, "HUP"},       {SIGINT, "INT"},   {SIGQUIT, "QUIT"}, {SIGILL, "ILL"},
-    {SIGTRAP, "TRAP"},     {SIGABRT, "ABRT"}, {SIGBUS, "BUS"},   {SIGFPE, "FPE"},
-    {SIGKILL, "KILL"},     {SIGUSR1, "USR1"}, {SIGSEGV, "SEGV"}, {SIGUSR2, "USR2"},
-    {SIGPIPE, "PIPE"},     {SIGALRM, "ALRM"}, {SIGTERM, "TERM"}, {SIGSTKFLT, "STKFLT"},
-    {SIGCHLD, "CHLD"},     {SIGCONT, "CONT"}, {SIGSTOP, "STOP"}, {SIGTSTP, "TSTP"},
-    {SIGTTIN, "TTIN"},     {SIGTTOU, "TTOU"}, {SIGURG, "URG"},   {SIGXCPU, "XCPU"},
-    {SIGXFSZ, "XFSZ"},     {SIGPROF, "PROF"}, {SIGIO, "IO"},     {SIGVTALRM, "VTALRM"},
-    {SIGWINCH, "WINCH"},   {SIGPWR, "PWR"},   {SIGSYS, "SYS"},
+    {SIGHUP, "HUP"},     {SIGINT, "INT"},   {SIGQUIT, "QUIT"}, {SIGILL, "ILL"},
+    {SIGTRAP, "TRAP"},   {SIGABRT, "ABRT"}, {SIGBUS, "BUS"},   {SIGFPE, "FPE"},
+    {SIGKILL, "KILL"},   {SIGUSR1, "USR1"}, {SIGSEGV, "SEGV"}, {SIGUSR2, "USR2"},
+    {SIGPIPE, "PIPE"},   {SIGALRM, "ALRM"}, {SIGTERM, "TERM"}, {SIGSTKFLT, "STKFLT"},
+    {SIGCHLD, "CHLD"},   {SIGCONT, "CONT"}, {SIGSTOP, "STOP"}, {SIGTSTP, "TSTP"},
+    {SIGTTIN, "TTIN"},   {SIGTTOU, "TTOU"}, {SIGURG, "URG"},   {SIGXCPU, "XCPU"},
+    {SIGXFSZ, "XFSZ"},   {SIGPROF, "PROF"}, {SIGIO, "IO"},     {SIGVTALRM, "VTALRM"},
+    {SIGWINCH, "WINCH"}, {SIGPWR, "PWR"},   {SIGSYS, "SYS"},
 }};
 
 // The C library keeps 32 and 33 for itself, so SIGRTMIN is 34 for programs.
@@ -76,9 +78,9 @@ Result<std::int64_t> parse_integer(std::string_view what, std::string_view text,
                                    std::int64_t high) {
   const std::optional<std::int64_t> value = whole_number(text);
   if (value && *value >= low && *value <= high) return *value;
-  return fail(ErrorCode::invalid_argument,
-              fmt::format("{} must be a whole number from {} to {}, not \"{}\"", what, low, high,
-                          text));
+  return fail(
+      ErrorCode::invalid_argument,
+      fmt::format("{} must be a whole number from {} to {}, not \"{}\"", what, low, high, text));
 }
 
 // ---- memory
@@ -129,14 +131,17 @@ Result<std::int32_t> parse_signal(std::string_view text) {
     if (name.starts_with("RTMIN")) {
       const bool alone = name.size() == 5;
       const std::optional<std::int64_t> more =
-          alone ? 0 : whole_number(std::string_view(name).substr(std::min<std::size_t>(6, name.size())));
+          alone
+              ? 0
+              : whole_number(std::string_view(name).substr(std::min<std::size_t>(6, name.size())));
       if (more && (alone || name[5] == '+') && *more >= 0 && *more <= kLastSignal - kFirstRealTime)
         return static_cast<std::int32_t>(kFirstRealTime + *more);
     }
   }
-  return fail(ErrorCode::invalid_argument,
-              fmt::format("\"{}\" is not a signal: write a name such as TERM or a number from 1 to {}",
-                          text, kLastSignal));
+  return fail(
+      ErrorCode::invalid_argument,
+      fmt::format("\"{}\" is not a signal: write a name such as TERM or a number from 1 to {}",
+                  text, kLastSignal));
 }
 
 std::string signal_name(std::int32_t signal) {

@@ -50,8 +50,7 @@ enum class TimeSense : std::uint8_t {
 // YYYY-MM-DD[THH:MM[:SS]], MM/DD[/YY], MMDD[YY], HH:MM[:SS] [AM|PM], now, now+N or now-N
 // (seconds, minutes, hours, days, weeks; default seconds), today, tomorrow, midnight, noon,
 // teatime. `now` is the present, given by the caller.
-Result<Instant> parse_time(std::string_view text, Instant now,
-                           TimeSense sense = TimeSense::coming);
+Result<Instant> parse_time(std::string_view text, Instant now, TimeSense sense = TimeSense::coming);
 
 std::string format_time(Instant t);  // "2026-01-31T08:05:00"
 

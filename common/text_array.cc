@@ -72,10 +72,11 @@ Result<std::vector<IndexRange>> take_ranges(std::string_view whole, std::string_
   do {
     const std::optional<IndexRange> range = take_range(text);
     if (!range)
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("array \"{}\": expected an index or a range such as 0-9 or 0-9:2, with "
-                              "indexes up to {}, at position {}",
-                              whole, kMaxArrayIndex, whole.size() - text.size() + 1));
+      return fail(
+          ErrorCode::invalid_argument,
+          fmt::format("array \"{}\": expected an index or a range such as 0-9 or 0-9:2, with "
+                      "indexes up to {}, at position {}",
+                      whole, kMaxArrayIndex, whole.size() - text.size() + 1));
     count += count_indexes({&*range, 1});
     if (count > kMaxArrayTasks)
       return fail(ErrorCode::limit_exceeded,

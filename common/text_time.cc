@@ -73,8 +73,7 @@ std::optional<std::int64_t> duration_seconds(std::string_view text) {
   if (!v) return std::nullopt;
   const auto at = [&v](std::size_t i) { return i < v->size() ? (*v)[i] : 0; };
   // After days the first number is hours; alone it is minutes unless there are three.
-  if (with_days || v->size() == 3)
-    return days * kDay + at(0) * kHour + at(1) * kMinute + at(2);
+  if (with_days || v->size() == 3) return days * kDay + at(0) * kHour + at(1) * kMinute + at(2);
   return at(0) * kMinute + at(1);
 }
 
@@ -176,11 +175,8 @@ struct Word {
 
 // The offset in "now+2hours": seconds, with sign.
 std::optional<std::int64_t> offset_of(std::string_view text) {
-  constexpr std::array<Word, 5> kUnits{{{"second", 1},
-                                        {"minute", kMinute},
-                                        {"hour", kHour},
-                                        {"day", kDay},
-                                        {"week", 7 * kDay}}};
+  constexpr std::array<Word, 5> kUnits{
+      {{"second", 1}, {"minute", kMinute}, {"hour", kHour}, {"day", kDay}, {"week", 7 * kDay}}};
   const bool back = text[0] == '-';
   if (!back && text[0] != '+') return std::nullopt;
   text.remove_prefix(1);
@@ -240,10 +236,11 @@ Result<std::optional<Duration>> parse_duration(std::string_view text) {
   if (lower == "unlimited" || lower == "infinite") return std::optional<Duration>{};
   const std::optional<std::int64_t> all = duration_seconds(text);
   if (!all)
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("\"{}\" is not a length of time: write minutes, M:S, H:M:S, D-H, D-H:M, "
-                            "D-H:M:S or UNLIMITED",
-                            text));
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("\"{}\" is not a length of time: write minutes, M:S, H:M:S, D-H, D-H:M, "
+                    "D-H:M:S or UNLIMITED",
+                    text));
   if (*all > kMaxSeconds)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("\"{}\" is longer than {} days", text, kMaxDurationDays));

@@ -4,8 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <doctest/doctest.h>
+#include <csignal>
 
 #include "common/resources.h"
 

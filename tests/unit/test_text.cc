@@ -20,7 +20,8 @@ TEST_CASE("memory: MB without a suffix, and K M G T in any spelling") {
   constexpr std::int64_t kMega = 1 << 20;
   CHECK(parse_memory("64") == 64 * kMega);
   CHECK(parse_memory("0") == 0);
-  for (const char* text : {"4g", "4G", "4GB", "4gb", "4GiB", "4096", "4096M", "4096mb", "4194304K"}) {
+  for (const char* text :
+       {"4g", "4G", "4GB", "4gb", "4GiB", "4096", "4096M", "4096mb", "4194304K"}) {
     CAPTURE(text);
     CHECK(parse_memory(text) == 4096 * kMega);
   }
@@ -57,7 +58,8 @@ TEST_CASE("signals by name and number") {
   CHECK(parse_signal("USR2") == 12);
   CHECK(parse_signal("RTMIN") == 34);
   CHECK(parse_signal("SIGRTMIN+30") == 64);
-  for (const char* bad : {"", "0", "65", "-9", "SIG", "TERMINATE", "RTMIN+31", "RTMIN-1", "RTMIN+"}) {
+  for (const char* bad :
+       {"", "0", "65", "-9", "SIG", "TERMINATE", "RTMIN+31", "RTMIN-1", "RTMIN+"}) {
     CAPTURE(bad);
     CHECK_FALSE(parse_signal(bad).has_value());
   }

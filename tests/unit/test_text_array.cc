@@ -36,8 +36,8 @@ TEST_CASE("array indexes become sorted, disjoint ranges") {
 }
 
 TEST_CASE("array texts that are refused") {
-  for (const char* bad : {"", "a", "1-", "-1", "3-1", "1,,2", "1,", "1-5:0", "1%", "1%0", "1%x", "1 ",
-                          "1-5:", "4000001", "99999999999999999999"}) {
+  for (const char* bad : {"", "a", "1-", "-1", "3-1", "1,,2", "1,", "1-5:0", "1%", "1%0", "1%x",
+                          "1 ", "1-5:", "4000001", "99999999999999999999"}) {
     CAPTURE(bad);
     CHECK_FALSE(parse_index_ranges(bad).has_value());
   }
@@ -64,7 +64,8 @@ TEST_CASE("compressing indexes keeps the set") {
     }
   }
   CHECK(format_index_ranges(compress_indexes(std::vector<std::uint32_t>{1, 3, 5, 7})) == "1-7:2");
-  CHECK(format_index_ranges(compress_indexes(std::vector<std::uint32_t>{1, 2, 9, 12})) == "1-2,9,12");
+  CHECK(format_index_ranges(compress_indexes(std::vector<std::uint32_t>{1, 2, 9, 12})) ==
+        "1-2,9,12");
 }
 
 TEST_CASE("job ids") {

@@ -1,0 +1,396 @@
+#!/usr/bin/env python3
+"""The house rules as a test: sizes, what each folder may include, banned calls, head comments.
+
+  tidy.py ROOT          checks the tree; prints "FILE:LINE: [rule] what" and exits 1 if there is any
+  tidy.py --self-test   checks the checker: each sample in samples.txt must break exactly its rules
+
+A line can be excused where the rule is wrong about it, with a reason, on it or on the line before:
+  // tidy-allow(RULE): REASON
+Rules are functions registered with @rule(NAME); the tables above them say what is allowed where.
+"""
+
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+PROGRAM_FOLDERS = ("common", "config", "ctld", "noded", "cli")
+
+# ---- tables ------------------------------------------------------------------------------------
+
+# Lines: above the first is named at the end of a run, above the second fails.
+SIZE_LIMITS = {".cc": (500, 800), ".h": (250, 250), ".py": (500, 800)}
+FUNCTION_LIMITS = (70, 100)
+COLUMNS = 100
+
+# Top folder -> other top folders whose headers it may include.
+LAYERS = {
+    "common": {"common"},
+    "config": {"config", "common"},
+    "ctld": {"ctld", "config", "common"},
+    "noded": {"noded", "config", "common"},
+    "cli": {"cli", "config", "common"},
+}
+
+# Deterministic folders: no clock, thread, disk or socket comes in by an include.
+PURE_FOLDERS = ("ctld/core/", "ctld/sched/", "noded/core/")
+PURE_BANNED_INCLUDES = re.compile(
+    r"^(atomic|chrono|condition_variable|ctime|filesystem|fstream|future|iostream|mutex|random|"
+    r"semaphore|shared_mutex|stop_token|thread|time\.h|unistd\.h|fcntl\.h|poll\.h|pthread\.h|"
+    r"signal\.h|sys/.*|linux/.*|netinet/.*|arpa/.*|zmq.*|lmdb\.h|boost/.*|spdlog/.*|yaml-cpp/.*|"
+    r"sodium.*|munge\.h|common/(net|loop|auth|log).*|ctld/(rpc|http|acct/.*io).*|"
+    r"noded/(runtime|shim|net).*)$")
+
+# Heavy headers, and the only places of the programs that may include them.
+HEAVY_HEADERS = {
+    r"msgpack.*": ("common/codec/",),
+    r"rapidjson/.*": ("common/codec/",),
+    r"zmq.*": ("common/net/", "common/loop/"),
+    r"boost/.*": ("common/loop/", "common/net/", "ctld/http/"),
+    r"spdlog/.*": ("common/log",),
+    r"yaml-cpp/.*": ("config/",),
+    r"CLI/.*": ("cli/",),
+    r"lmdb\.h": ("ctld/store/",),
+    r"munge\.h": ("common/auth/",),
+    r"seccomp\.h": ("noded/runtime/",),
+}
+
+# Where the world is: only the folders of programs named here may read a clock or a random source.
+SHELL_FOLDERS = ("common/loop/", "common/net/", "common/auth/", "common/log", "cli/", "ctld/rpc/",
+                 "ctld/store/", "ctld/http/", "noded/runtime/", "noded/shim/", "noded/net/")
+CLOCK_OR_RANDOM = re.compile(
+    r"\b(system_clock|steady_clock|high_resolution_clock|random_device|mt19937\w*|clock_gettime|"
+    r"gettimeofday)\b|"
+    r"(?<![\w.>:])(?:std::|::)?(time\s*\((?!\))|"
+    r"(rand|srand|random|getrandom)\s*\()")
+SLEEP = re.compile(r"\b(sleep_for|sleep_until|usleep|nanosleep)\b|(?<![\w.>])(?:::)?sleep\s*\(")
+BANNED_EVERYWHERE = {
+    r"\busing\s+namespace\s+std\b": "write std:: where it is used",
+    r"\bstd::(cout|cerr|clog|endl)\b": "format with fmt",
+    r"#\s*include\s*<iostream>": "format with fmt",
+    r"\b(strcpy|strcat|sprintf|gets|mktemp|tmpnam)\s*\(": "unsafe; there is a better call",
+    r"(?<!\w)(std)?::system\s*\(": "no shell; start the program with its arguments",
+}
+PURE_BANNED_WORDS = {
+    r"\bshared_ptr\b": "ownership is clear in core and sched",
+    r"\bstd::(mutex|thread|atomic|condition_variable|async)\b": "one thread owns all of this",
+}
+BANNED_FILE_NAMES = re.compile(r"(^|_)(manager|helper|helpers|util|utils|misc)(_|\.|$)")
+DEVELOPER_PATHS = re.compile(r"""(?<![\w.])/(work/|root/\w|home/\w+/)""")
+SHARED_FOLDER = re.compile(r"\.\./shared\b")
+
+# ---- files -------------------------------------------------------------------------------------
+
+
+class File:
+    """One source file: its path from the root, its lines, and its code without comments."""
+
+    def __init__(self, path, text):
+        self.path = path
+        self.text = text
+        self.lines = text.splitlines()
+        self.suffix = Path(path).suffix
+        self.is_cpp = self.suffix in (".cc", ".h")
+        self._code = None
+
+    @property
+    def code(self):
+        """The text with comments and the insides of literals blanked; lines stay where they are."""
+        if self._code is None:
+            self._code = blank_literals(self.text).splitlines()
+        return self._code
+
+    @property
+    def top(self):
+        return self.path.split("/")[0]
+
+    @property
+    def is_pure(self):
+        return self.is_cpp and self.path.startswith(PURE_FOLDERS)
+
+    def includes(self):
+        for number, line in enumerate(self.lines, 1):
+            match = re.match(r'\s*#\s*include\s*([<"])([^">]+)[">]', line)
+            if match:
+                yield number, match.group(1) == '"', match.group(2)
+
+
+def blank_literals(text):
+    token = re.compile(
+        r'R"(?P<d>[^()\\\s]{0,16})\((?:.|\n)*?\)(?P=d)"'    # raw string
+        r'|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\''  # string, character
+        r"|//[^\n]*|/\*(?:.|\n)*?\*/")
+    return token.sub(lambda m: re.sub(r"[^\n]", " ", m.group(0)), text)
+
+
+def source_files(root):
+    """Tracked and new files of a checkout; all files where there is no git."""
+    if (root / ".git").exists():
+        listed = subprocess.run(
+            ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others",
+             "--exclude-standard"], cwd=root, check=True, capture_output=True, text=True).stdout
+        paths = [p for p in listed.split("\0") if p]
+    else:
+        paths = [str(p.relative_to(root)) for p in root.rglob("*") if p.is_file()]
+    for path in sorted(set(paths)):
+        full = root / path
+        if not full.is_file() or full.is_symlink() or path.startswith("build/"):
+            continue
+        try:
+            yield File(path, full.read_text(encoding="utf-8"))
+        except UnicodeDecodeError:
+            continue
+
+
+# ---- rules -------------------------------------------------------------------------------------
+
+RULES = {}
+
+
+def rule(name):
+    def register(function):
+        RULES[name] = function
+        return function
+    return register
+
+
+@rule("size")
+def size(file):
+    limits = SIZE_LIMITS.get(file.suffix)
+    if limits and len(file.lines) > limits[1]:
+        yield len(file.lines), f"{len(file.lines)} lines; at most {limits[1]}"
+
+
+@rule("function-size")
+def function_size(file):
+    for start, length in functions(file) if file.is_cpp else ():
+        if length > FUNCTION_LIMITS[1]:
+            yield start, f"a function of {length} lines; at most {FUNCTION_LIMITS[1]}"
+
+
+@rule("columns")
+def columns(file):
+    if file.suffix not in (".cc", ".h", ".def", ".py", ".cmake") and \
+            Path(file.path).name not in ("CMakeLists.txt", "dev"):
+        return
+    for number, line in enumerate(file.lines, 1):
+        if len(line) > COLUMNS and "://" not in line:
+            yield number, f"{len(line)} columns; at most {COLUMNS}"
+
+
+@rule("head-comment")
+def head_comment(file):
+    if file.is_cpp and not (file.lines and file.lines[0].startswith("//")):
+        yield 1, "the head of a file says in a few lines what it owns and promises"
+
+
+@rule("pragma-once")
+def pragma_once(file):
+    if file.suffix == ".h" and "#pragma once" not in file.text and file.path != "cmake/pch.h":
+        yield 1, "a header starts with #pragma once"
+
+
+@rule("layers")
+def layers(file):
+    allowed = LAYERS.get(file.top)
+    if not file.is_cpp or allowed is None:
+        return
+    for number, quoted, header in file.includes():
+        top = header.split("/")[0]
+        if quoted and top not in allowed:
+            yield number, f"{file.top}/ may include only {', '.join(sorted(allowed))}, not {header}"
+
+
+@rule("pure")
+def pure(file):
+    if not file.is_pure:
+        return
+    for number, _, header in file.includes():
+        if PURE_BANNED_INCLUDES.match(header):
+            yield number, f"deterministic code may not include {header}"
+    yield from search(file, PURE_BANNED_WORDS)
+
+
+@rule("heavy-header")
+def heavy_header(file):
+    if not file.is_cpp or file.top not in PROGRAM_FOLDERS:
+        return
+    for number, _, header in file.includes():
+        for pattern, homes in HEAVY_HEADERS.items():
+            if re.fullmatch(pattern, header) and not file.path.startswith(homes):
+                yield number, f"{header} belongs in {' or '.join(homes)} only"
+
+
+@rule("banned-call")
+def banned_call(file):
+    if file.is_cpp:
+        yield from search(file, BANNED_EVERYWHERE)
+
+
+@rule("clock-or-random")
+def clock_or_random(file):
+    if not file.is_cpp or file.top not in PROGRAM_FOLDERS or file.path.startswith(SHELL_FOLDERS):
+        return
+    if file.path.count("/") == 1 and file.top in ("ctld", "noded"):
+        return  # the programs themselves are shells
+    for number, line in enumerate(file.code, 1):
+        match = CLOCK_OR_RANDOM.search(line)
+        if match:
+            yield number, f"{match.group(0).strip()}: clocks and randomness come from the shell"
+
+
+@rule("sleep")
+def sleep(file):
+    if not file.is_cpp or file.top not in PROGRAM_FOLDERS + ("tests",) or \
+            file.path.startswith(("tests/e2e/", "tests/node/", "tests/attack/")):
+        return
+    for number, line in enumerate(file.code, 1):
+        if SLEEP.search(line):
+            yield number, "nothing sleeps: wait for the event, with a timer"
+
+
+@rule("hash-order")
+def hash_order(file):
+    if not file.is_pure:
+        return
+    names = set(re.findall(r"unordered_(?:map|set)<[^;{}]*>\s+(\w+)\s*[;={]", "\n".join(file.code)))
+    for number, line in enumerate(file.code, 1):
+        match = re.search(r"\bfor\s*\([^;]*:\s*(?:\w+(?:\.|->))*(\w+)\s*\)", line)
+        if match and match.group(1) in names:
+            yield number, f"iterates over the hash table {match.group(1)}; its order is no decision"
+
+
+@rule("file-name")
+def file_name(file):
+    name = Path(file.path).name
+    if file.is_cpp and (BANNED_FILE_NAMES.search(name) or name != name.lower()):
+        yield 1, "name a file in snake_case after what it does; not manager, helper, util or misc"
+
+
+@rule("developer-path")
+def developer_path(file):
+    if file.path.startswith("tests/tidy/"):
+        return
+    in_tests = file.top in ("tests", "bench")
+    for number, line in enumerate(file.lines, 1):
+        match = DEVELOPER_PATHS.search(line)
+        if match and (file.top in PROGRAM_FOLDERS or match.group(1) == "work/"):
+            yield number, f"{match.group(0)}: no path of one developer's machine"
+        if SHARED_FOLDER.search(line) and not in_tests:
+            yield number, "only tests and benches may look for ../shared"
+
+
+def search(file, patterns):
+    for number, line in enumerate(file.code, 1):
+        for pattern, why in patterns.items():
+            match = re.search(pattern, line)
+            if match:
+                yield number, f"{match.group(0).strip()}: {why}"
+
+
+def functions(file):
+    """(first line, number of lines) of each outermost function body; braces decide."""
+    stack, head, line = [], "", 1
+    for char in "\n".join(file.code):
+        if char == "\n":
+            line += 1
+        if char == "{":
+            stack.append((is_function(head) and not any(f for f, _ in stack), line))
+            head = ""
+        elif char == "}" and stack:
+            function, start = stack.pop()
+            if function:
+                yield start, line - start + 1
+            head = ""
+        elif char == ";":
+            head = ""
+        else:
+            head += char
+
+
+def is_function(head):
+    head = re.sub(r"#[^\n]*", "", head).strip()
+    scope = re.match(r"(template\s*<.*>\s*)?(inline\s+)?"
+                     r"(namespace|class|struct|union|enum|extern)\b", head, re.S)
+    return bool(head) and not scope and ")" in head and not head.endswith(("=", "return"))
+
+
+# ---- running -----------------------------------------------------------------------------------
+
+
+def excused(file, name, number):
+    for line in file.lines[max(0, number - 2):number]:
+        if re.search(rf"tidy-allow\({name}\): \S", line):
+            return True
+    return False
+
+
+def check_folders(files):
+    """Every folder of tests with a test has its CMakeLists.txt: else it would never run."""
+    paths = {f.path for f in files}
+    folders = {"/".join(p.split("/")[:2]) for p in paths
+               if p.startswith("tests/") and p.count("/") >= 2 and p.endswith(".cc")}
+    for folder in sorted(folders):
+        if f"{folder}/CMakeLists.txt" not in paths:
+            yield f"{folder}:1: [test-folder] has tests but no CMakeLists.txt"
+
+
+def check(root):
+    """(complaints, files and functions that have outgrown the goal)"""
+    files = list(source_files(root))
+    complaints, large = list(check_folders(files)), []
+    for file in files:
+        for name, function in RULES.items():
+            for number, what in function(file):
+                if not excused(file, name, number):
+                    complaints.append(f"{file.path}:{number}: [{name}] {what}")
+        limits = SIZE_LIMITS.get(file.suffix)
+        if limits and limits[0] < len(file.lines) <= limits[1]:
+            large.append(f"{file.path}: {len(file.lines)} lines")
+        if file.is_cpp:
+            large += [f"{file.path}:{start}: a function of {length} lines"
+                      for start, length in functions(file)
+                      if FUNCTION_LIMITS[0] < length <= FUNCTION_LIMITS[1]]
+    return complaints, large
+
+
+def self_test():
+    """Samples: "== RULE... | title", then "-- PATH" and its text; "*N TEXT" stands for N lines."""
+    failures = 0
+    samples = (Path(__file__).parent / "samples.txt").read_text(encoding="utf-8")
+    blocks = re.split(r"^== ", samples, flags=re.M)[1:]
+    for block in blocks:
+        head, _, body = block.partition("\n")
+        wanted, _, title = (part.strip() for part in head.partition("|"))
+        with tempfile.TemporaryDirectory() as folder:
+            for part in re.split(r"^-- ", body, flags=re.M)[1:]:
+                path, _, text = part.partition("\n")
+                text = re.sub(r"^\*(\d+) (.*)$", lambda m: (m.group(2) + "\n") * int(m.group(1)),
+                              text, flags=re.M)
+                target = Path(folder) / path.strip()
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_text(text, encoding="utf-8")
+            complaints, _ = check(Path(folder))
+        got = sorted(re.search(r"\[([\w-]+)\]", c).group(1) for c in complaints)
+        if got != sorted(wanted.split()):
+            failures += 1
+            print(f"self-test \"{title}\": wanted {wanted or 'nothing'}, got {complaints}")
+    print(f"{len(blocks) - failures} passed, {failures} failed")
+    return 1 if failures or not blocks else 0
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        return self_test()
+    complaints, large = check(Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve())
+    for text in large:
+        print(f"note: {text}; the goal is less")
+    for text in complaints:
+        print(text)
+    print(f"tidy: {len(complaints)} complaints")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
