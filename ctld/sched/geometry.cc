@@ -1,0 +1,184 @@
+#include "ctld/sched/geometry.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "common/assert.h"
+
+namespace gantry::sched {
+
+Room& Room::operator+=(const Room& o) {
+  memory += o.memory;
+  scratch += o.scratch;
+  cpus += o.cpus;
+  gpus += o.gpus;
+  return *this;
+}
+
+Room& Room::operator-=(const Room& o) {
+  memory -= o.memory;
+  scratch -= o.scratch;
+  cpus -= o.cpus;
+  gpus -= o.gpus;
+  return *this;
+}
+
+Room room_of(const NodeChanged& node) {
+  return {node.memory, node.scratch, static_cast<std::int32_t>(node.cpus.size()),
+          static_cast<std::int32_t>(node.gpus)};
+}
+
+Demand demand_of(const JobShape& shape, const PartitionChanged& partition) {
+  Demand d;
+  d.min_nodes = std::max({shape.min_nodes, 1u, static_cast<std::uint32_t>(shape.required_nodes.size())});
+  d.max_nodes = std::max(shape.max_nodes, d.min_nodes);
+  d.tasks = std::max(shape.tasks, d.min_nodes);
+  d.most_per_node = std::clamp(shape.tasks_per_node.value_or(d.tasks), 1u, d.tasks);
+  d.cpus_per_task = std::max(shape.cpus_per_task, 1u);
+  if (shape.memory_per_node) {
+    d.memory_rule = *shape.memory_per_node == 0 ? MemoryRule::whole_node : MemoryRule::per_node;
+    d.memory = *shape.memory_per_node;
+  } else if (shape.memory_per_cpu) {
+    d.memory_rule = MemoryRule::per_cpu;
+    d.memory = *shape.memory_per_cpu;
+  } else if (partition.default_memory_per_cpu > 0) {
+    d.memory_rule = MemoryRule::per_cpu;
+    d.memory = partition.default_memory_per_cpu;
+  }
+  d.scratch = shape.scratch_per_node;
+  d.gpus = shape.gpus_per_node;
+  d.exclusive = shape.exclusive || partition.exclusive_nodes;
+  return d;
+}
+
+std::uint32_t tasks_fitting(const Demand& d, const Room& size, const Room& free) {
+  if (free.cpus < static_cast<std::int64_t>(d.cpus_per_task) || free.scratch < d.scratch ||
+      free.gpus < static_cast<std::int64_t>(d.gpus))
+    return 0;
+  if (d.exclusive && free.cpus != size.cpus) return 0;
+  std::int64_t fits = std::min<std::int64_t>(d.most_per_node, free.cpus / d.cpus_per_task);
+  switch (d.memory_rule) {
+    case MemoryRule::per_node:
+      if (free.memory < d.memory) return 0;
+      break;
+    case MemoryRule::whole_node:
+      if (free.memory < size.memory) return 0;
+      break;
+    case MemoryRule::per_cpu:
+      if (d.memory > 0) fits = std::min(fits, free.memory / d.memory / d.cpus_per_task);
+      break;
+    case MemoryRule::even_part:
+      if (d.exclusive) break;  // the node is empty
+      if (const std::int64_t part = size.memory / size.cpus; part > 0)
+        fits = std::min(fits, free.memory / part / d.cpus_per_task);
+      break;
+  }
+  return fits > 0 ? static_cast<std::uint32_t>(fits) : 0;
+}
+
+Room need_for(const Demand& d, const Room& size, std::uint32_t tasks) {
+  const std::int64_t asked = static_cast<std::int64_t>(tasks) * d.cpus_per_task;
+  Room need{0, d.scratch, static_cast<std::int32_t>(d.exclusive ? size.cpus : asked),
+            static_cast<std::int32_t>(d.gpus)};
+  switch (d.memory_rule) {
+    case MemoryRule::per_node: need.memory = d.memory; break;
+    case MemoryRule::per_cpu: need.memory = d.memory * asked; break;
+    case MemoryRule::whole_node: need.memory = size.memory; break;
+    case MemoryRule::even_part:
+      // Per core first, so that the parts of several jobs never add up to more than the node.
+      need.memory = size.cpus > 0 ? size.memory / size.cpus * need.cpus : 0;
+      break;
+  }
+  return need;
+}
+
+namespace {
+
+// Tasks to the chosen nodes, dealt round until each is full.
+std::vector<Share> deal(std::uint32_t tasks, std::vector<Candidate> chosen) {
+  std::sort(chosen.begin(), chosen.end(),
+            [](const Candidate& a, const Candidate& b) { return a.node < b.node; });
+  std::vector<Share> shares;
+  shares.reserve(chosen.size());
+  for (const Candidate& c : chosen) shares.push_back({c.node, 0});
+  while (tasks > 0) {
+    bool dealt = false;
+    for (std::size_t i = 0; i < chosen.size() && tasks > 0; ++i) {
+      if (shares[i].tasks == chosen[i].fits) continue;
+      ++shares[i].tasks;
+      --tasks;
+      dealt = true;
+    }
+    GANTRY_ASSERT(dealt, "chosen nodes cannot hold the tasks");
+  }
+  return shares;
+}
+
+std::uint64_t sum_fits(std::span<const Candidate> chosen) {
+  return std::accumulate(chosen.begin(), chosen.end(), std::uint64_t{0},
+                         [](std::uint64_t sum, const Candidate& c) { return sum + c.fits; });
+}
+
+}  // namespace
+
+std::optional<std::vector<Share>> choose_nodes(const Demand& d, std::span<const Candidate> candidates,
+                                               std::uint32_t required) {
+  std::vector<Candidate> must, others;
+  for (const Candidate& c : candidates) (c.required ? must : others).push_back(c);
+  if (must.size() < required || candidates.size() < d.min_nodes) return std::nullopt;
+
+  // The fewest nodes that do: those with the most room first, preference decides between equals.
+  std::vector<Candidate> widest = others;
+  std::stable_sort(widest.begin(), widest.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.fits > b.fits; });
+  std::vector<Candidate> chosen = must;
+  std::uint64_t room = sum_fits(must);
+  for (const Candidate& c : widest) {
+    if (chosen.size() >= d.min_nodes && room >= d.tasks) break;
+    if (chosen.size() == d.max_nodes) return std::nullopt;
+    chosen.push_back(c);
+    room += c.fits;
+  }
+  if (chosen.size() < d.min_nodes || room < d.tasks) return std::nullopt;
+
+  // As many nodes, by preference, where enough of them can take an even share.
+  const std::size_t count = chosen.size();
+  const std::uint64_t share = (d.tasks + count - 1) / count;
+  std::vector<Candidate> preferred = must;
+  for (const Candidate& c : others) {
+    if (preferred.size() == count) break;
+    if (c.fits >= share) preferred.push_back(c);
+  }
+  if (preferred.size() == count && sum_fits(preferred) >= d.tasks) chosen = std::move(preferred);
+  return deal(d.tasks, std::move(chosen));
+}
+
+std::size_t hash_of(const ClassKey& key) {
+  std::uint64_t h = 0x9E3779B97F4A7C15ull;
+  const auto mix = [&h](std::uint64_t v) {
+    h ^= v;
+    h *= 0xFF51AFD7ED558CCDull;
+    h ^= h >> 32;
+  };
+  const auto text = [&](const std::string& s) {
+    for (const char c : s) mix(static_cast<unsigned char>(c));
+    mix(s.size());
+  };
+  const JobShape& s = key.shape;
+  mix(key.partition.value());
+  mix(key.time_limit ? static_cast<std::uint64_t>(key.time_limit->us) + 1 : 0);
+  mix((std::uint64_t{s.min_nodes} << 32) | s.max_nodes);
+  mix((std::uint64_t{s.tasks} << 32) | s.cpus_per_task);
+  mix(s.tasks_per_node ? std::uint64_t{*s.tasks_per_node} + 1 : 0);
+  mix(s.memory_per_node ? static_cast<std::uint64_t>(*s.memory_per_node) + 1 : 0);
+  mix(s.memory_per_cpu ? static_cast<std::uint64_t>(*s.memory_per_cpu) + 1 : 0);
+  mix(static_cast<std::uint64_t>(s.scratch_per_node));
+  mix((std::uint64_t{s.gpus_per_node} << 1) | (s.exclusive ? 1 : 0));
+  text(s.constraint);
+  for (const std::string& n : s.required_nodes) text(n);
+  mix(s.required_nodes.size());
+  for (const std::string& n : s.excluded_nodes) text(n);
+  return static_cast<std::size_t>(h);
+}
+
+}  // namespace gantry::sched
