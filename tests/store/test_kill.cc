@@ -1,0 +1,78 @@
+// SIGKILL at random moments, 40 times over one directory: every acknowledged event is there, no batch
+// and no fold is torn. (This says nothing on power loss; see test_power_loss.cc.)
+#include <doctest/doctest.h>
+
+#include <cstring>
+
+#include "child.h"
+#include "store_fixture.h"
+#include "workload.h"
+
+namespace gantry::store {
+
+namespace {
+
+// Writes until killed; reports each acknowledged sequence number as eight octets.
+int write_for_ever(const LmdbOptions& options, int report, std::uint64_t seed) {
+  auto store = LmdbStore::open(options);
+  if (!store) return 1;
+  Workload workload(**store, seed);
+  while (workload.turn()) {
+    std::uint64_t acked = (*store)->stats().last.value();
+    say(report, {reinterpret_cast<const char*>(&acked), sizeof acked});
+  }
+  return 2;
+}
+
+std::uint64_t last_number(const std::string& report) {
+  std::uint64_t number = 0;
+  std::size_t whole = report.size() / sizeof number;
+  if (whole > 0) std::memcpy(&number, report.data() + (whole - 1) * sizeof number, sizeof number);
+  return number;
+}
+
+}  // namespace
+
+TEST_CASE("a killed writer has lost nothing that it acknowledged") {
+  TempDirectory directory;
+  LmdbOptions options;
+  options.directory = directory.path() + "/state";
+  options.map_bytes = 1 << 20;       // so that some kills meet a growing map
+  options.compact_from_bytes = 1;    // and some a compaction
+  std::mt19937_64 random(25);
+  std::uint64_t acked = 0;
+  for (int round = 0; round < 40; ++round) {
+    Child writer([&](int report) { return write_for_ever(options, report, random()); });
+    char first[8];  // wait for its first answer in most rounds, kill it while it opens in others
+    if (round % 5 != 0) REQUIRE(::read(writer.report(), first, sizeof first) == sizeof first);
+    ::usleep(static_cast<useconds_t>(random() % 30'000));
+    writer.kill();
+    ChildEnd end = writer.wait();
+    REQUIRE(end.signal == SIGKILL);
+    acked = std::max(acked, last_number(end.report));
+    auto store = LmdbStore::open(options);
+    REQUIRE(store.has_value());
+    CHECK(Workload::judge(**store, acked) == "");
+    (void)random();  // the writer drew its seed in the child: move on
+  }
+  CHECK(acked > 1000);
+}
+
+TEST_CASE("the judge sees what is wrong") {
+  MemoryStore store;
+  Workload workload(store, 1);
+  for (int i = 0; i < 50; ++i) require_ok(workload.turn());
+  std::uint64_t last = store.stats().last.value();
+  CHECK(Workload::judge(store, last) == "");
+  CHECK(Workload::judge(store, last + 1) != "");
+  AppendBatch torn;
+  torn.events = {{EventSeq{last + 1}, Workload::event(last + 1, last + 1, last + 2)}};
+  require_ok(store.append(torn));
+  CHECK(Workload::judge(store, last) == fmt::format("a batch up to {} is torn at {}", last + 2,
+                                                    last + 1));
+  torn.events = {{EventSeq{last + 2}, "something else"}};
+  require_ok(store.append(torn));
+  CHECK(Workload::judge(store, last) != "");
+}
+
+}  // namespace gantry::store
