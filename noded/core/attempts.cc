@@ -1,0 +1,176 @@
+// The life of an attempt after its order: what the runtime says, how it is ended, and the report of
+// its exit, which is repeated with growing pauses until the controller has acknowledged it.
+#include <csignal>
+
+#include "noded/core/state.h"
+
+namespace gantry::node {
+
+namespace {
+// Of an attempt that never ran.
+Exit nothing_ran(Instant now, proto::ExitCause cause, std::string message) {
+  Exit exit;
+  exit.cause = cause;
+  exit.message = std::move(message);
+  exit.ended = now;
+  return exit;
+}
+}  // namespace
+
+bool Core::State::move(OneAttempt& attempt, Trigger trigger) {
+  const auto to = next_stage(attempt.stage, trigger);
+  if (!to) {
+    ++counters.no_effect;
+    return false;
+  }
+  attempt.stage = *to;
+  return true;
+}
+
+// SIGCONT and SIGTERM now and SIGKILL after `grace`; a repetition can only bring the SIGKILL forward.
+void Core::State::end_now(Instant now, Entry& entry, Ending ending, Duration grace,
+                          std::string notice) {
+  auto& [key, attempt] = entry;
+  ending.kill_at = now + grace;
+  if (attempt.stage == Stage::waiting) {  // nothing of it runs, and nothing will
+    attempt.ending = std::move(ending);
+    if (move(attempt, Trigger::drop)) 
+      settle(now, entry, nothing_ran(now, proto::ExitCause::ordered, {}));
+    return;
+  }
+  const bool first = attempt.stage != Stage::ending;
+  if (!move(attempt, Trigger::terminate)) return;
+  if (first) {
+    attempt.ending = std::move(ending);
+    if (!notice.empty()) turn.actions.emplace_back(Notice{key, std::move(notice)});
+  } else {
+    if (ending.cause == proto::ExitCause::fenced) attempt.ending->cause = ending.cause;
+    if (ending.kill_at >= attempt.ending->kill_at) return;
+    attempt.ending->kill_at = ending.kill_at;
+  }
+  if (grace <= Duration{}) {
+    turn.actions.emplace_back(Kill{key});
+    arm(entry, now + kKillAgain);
+    return;
+  }
+  if (first) {
+    turn.actions.emplace_back(Signal{key, SIGCONT, proto::SignalScope::full});
+    turn.actions.emplace_back(Signal{key, SIGTERM, proto::SignalScope::full});
+  }
+  arm(entry, attempt.ending->kill_at);
+}
+
+void Core::State::held(Instant now, const AttemptKey& key) {
+  const auto it = attempts.find(key);
+  if (it == attempts.end() || !move(it->second, Trigger::held)) return;
+  if (it->second.stage == Stage::ending) {
+    turn.actions.emplace_back(Kill{key});  // nothing of the user's runs: no grace needed
+    return;
+  }
+  report_status(now, *it);
+}
+
+void Core::State::running(Instant now, const Running& event) {
+  const auto it = attempts.find(event.key);
+  if (it == attempts.end()) return;
+  OneAttempt& attempt = it->second;
+  const bool waits = attempt.stage == Stage::preparing && attempt.holder_waits();
+  if (!move(attempt, waits ? Trigger::held : Trigger::running)) return;
+  attempt.started = std::min(event.at, now);
+  if (attempt.stage == Stage::ending) {  // the signal may have come before there was a process
+    turn.actions.emplace_back(now >= attempt.ending->kill_at
+                                  ? Action{Kill{event.key}}
+                                  : Action{Signal{event.key, SIGTERM, proto::SignalScope::full}});
+    return;
+  }
+  report_status(now, *it);
+}
+
+void Core::State::ended(Instant now, const AttemptKey& key, Exit exit) {
+  const auto it = attempts.find(key);
+  if (it == attempts.end() || !move(it->second, Trigger::ended)) return;
+  settle(now, *it, std::move(exit));
+}
+
+void Core::State::begin_failed(Instant now, const BeginFailed& event) {
+  ended(now, event.key, nothing_ran(now, proto::ExitCause::launch_failed, event.message));
+}
+
+// What was ordered is the cause; what the exit record says besides is in the message.
+void Core::State::settle(Instant now, Entry& entry, Exit exit) {
+  auto& [key, attempt] = entry;
+  if (attempt.ending) {
+    exit.cause = attempt.ending->cause;
+    if (exit.message.empty()) exit.message = attempt.ending->why;
+    else if (!attempt.ending->why.empty()) exit.message = attempt.ending->why + "; " + exit.message;
+  }
+  if (!exit.started) exit.started = attempt.started;
+  if (exit.started) exit.started = std::min(*exit.started, now);
+  exit.ended = std::min(exit.ended, now);
+  attempt.exit = std::move(exit);
+  attempt.backoff = kResendFirst;
+  arm(entry, std::nullopt);
+  report_exit(now, entry);
+}
+
+void Core::State::report_status(Instant now, Entry& entry) {
+  auto& [key, attempt] = entry;
+  if (attempt.stage == Stage::ended) {
+    report_exit(now, entry);
+    return;
+  }
+  if (!registered()) return;  // the registration tells it
+  if (attempt.stage == Stage::held) turn.messages.emplace_back(proto::LaunchReady{key});
+  if (attempt.stage == Stage::running)
+    turn.messages.emplace_back(proto::Started{key, attempt.started.value_or(now)});
+}
+
+void Core::State::report_exit(Instant now, Entry& entry) {
+  auto& [key, attempt] = entry;
+  if (!registered()) return;  // accept() sends them
+  proto::ExitReport report;
+  report.key = key;
+  report.cause = attempt.exit.cause;
+  report.exit = attempt.exit.status;
+  report.message = attempt.exit.message;
+  report.usage = attempt.exit.usage;
+  report.started = attempt.exit.started;
+  report.ended = attempt.exit.ended;
+  turn.messages.emplace_back(std::move(report));
+  arm(entry, now + attempt.backoff);
+  attempt.backoff = std::min(attempt.backoff * 2, kResendMost);
+}
+
+// The controller wants an attempt closed that this node never got. That is safe to say: an order to
+// start it that is still on its way is older, and will be dropped by its number.
+void Core::State::report_unknown(Instant now, const AttemptKey& key) {
+  proto::ExitReport report;
+  report.key = key;
+  report.cause = proto::ExitCause::ordered;
+  report.message = facts.node + " never got this attempt";
+  report.ended = now;
+  turn.messages.emplace_back(std::move(report));
+}
+
+void Core::State::arm(Entry& entry, std::optional<Instant> due) {
+  if (entry.second.due) timers.erase({*entry.second.due, entry.first});
+  entry.second.due = due;
+  if (due) timers.insert({*due, entry.first});
+}
+
+void Core::State::attempt_timers(Instant now) {
+  for (int n = 0; n < kTimersPerTurn && !timers.empty() && timers.begin()->first <= now; ++n) {
+    const AttemptKey key = timers.begin()->second;
+    const auto it = attempts.find(key);
+    GANTRY_ASSERT(it != attempts.end(), "a timer belongs to an attempt");
+    if (it->second.stage == Stage::ended) {
+      arm(*it, std::nullopt);
+      report_exit(now, *it);
+    } else {
+      turn.actions.emplace_back(Kill{key});
+      arm(*it, now + kKillAgain);
+    }
+  }
+}
+
+}  // namespace gantry::node

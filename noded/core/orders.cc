@@ -1,0 +1,125 @@
+// Orders of the controller about attempts. Every one may come twice, late, or for an attempt that
+// this node does not have; in_order() has already dropped what is stale.
+#include <csignal>
+
+#include "noded/core/state.h"
+
+namespace gantry::node {
+
+namespace {
+template <class... Ts>
+struct Overloaded : Ts... {
+  using Ts::operator()...;
+};
+}  // namespace
+
+void Core::State::order(Instant now, Order&& order) {
+  std::visit(
+      Overloaded{
+          [&](proto::NodeAccept& o) { accept(now, std::move(o)); },
+          [&](proto::RegisterAgain& o) {
+            if (!newest_epoch(now, o.epoch)) return;
+            if (registered()) ask(now);  // else a registration is under way already
+          },
+          [&](proto::HeartbeatAck& o) {
+            if (in_session(now, o.stamp)) contact(o.heard);
+          },
+          [&](proto::Launch& o) {
+            if (in_order(now, o.stamp)) launch(now, std::move(o));
+          },
+          [&](proto::Go& o) {
+            if (in_order(now, o.stamp)) go(now, o.key);
+          },
+          [&](proto::Terminate& o) {
+            if (in_order(now, o.stamp)) terminate(now, o);
+          },
+          [&](proto::SignalAttempt& o) {
+            if (in_order(now, o.stamp)) signal(o);
+          },
+          [&](proto::AckExit& o) {
+            if (in_order(now, o.stamp)) acknowledged(o.key);
+          },
+          [&](proto::FetchLog& o) { turn.actions.emplace_back(ReadFile{std::move(o)}); },
+      },
+      order);
+}
+
+void Core::State::launch(Instant now, proto::Launch&& launch) {
+  const AttemptKey key = launch.key;
+  const auto known = attempts.find(key);
+  if (known != attempts.end()) {  // repeated, because our answer was lost
+    report_status(now, *known);
+    return;
+  }
+  if (attempts.size() >= kMaxAttempts) {
+    proto::ExitReport report;
+    report.key = key;
+    report.cause = proto::ExitCause::launch_failed;
+    report.message = facts.node + " has too many attempts that are not acknowledged";
+    report.ended = now;
+    turn.messages.emplace_back(std::move(report));
+    return;
+  }
+  OneAttempt attempt;
+  attempt.hold = launch.hold;
+  attempt.runs_batch = launch.runs_batch;
+  attempts.emplace(key, std::move(attempt));
+  turn.actions.emplace_back(Begin{std::move(launch)});
+}
+
+void Core::State::go(Instant now, const AttemptKey& key) {
+  const auto it = attempts.find(key);
+  if (it == attempts.end()) {
+    ++counters.no_effect;
+    return;
+  }
+  OneAttempt& attempt = it->second;
+  if (attempt.stage == Stage::running) {  // repeated, because Started was lost
+    report_status(now, *it);
+    return;
+  }
+  if (!move(attempt, Trigger::go)) return;
+  if (attempt.holder_waits()) {
+    running(now, Running{key, now});  // its container is up since it was held
+    return;
+  }
+  turn.actions.emplace_back(Release{key});
+}
+
+void Core::State::terminate(Instant now, const proto::Terminate& order) {
+  const auto it = attempts.find(order.key);
+  if (it == attempts.end()) {
+    report_unknown(now, order.key);
+    return;
+  }
+  if (it->second.stage == Stage::ended) {
+    report_exit(now, *it);
+    return;
+  }
+  end_now(now, *it, Ending{}, std::max(order.grace, Duration{}), order.notice);
+}
+
+void Core::State::signal(const proto::SignalAttempt& order) {
+  const auto it = attempts.find(order.key);
+  const bool runs = it != attempts.end() &&
+                    (it->second.stage == Stage::running || it->second.stage == Stage::ending);
+  if (!runs) {
+    ++counters.no_effect;
+    return;
+  }
+  turn.actions.emplace_back(Signal{order.key, order.signal, order.scope});
+}
+
+void Core::State::acknowledged(const AttemptKey& key) {
+  const auto it = attempts.find(key);
+  if (it == attempts.end()) return;
+  if (it->second.stage != Stage::ended) {
+    ++counters.no_effect;
+    return;
+  }
+  arm(*it, std::nullopt);
+  attempts.erase(it);
+  turn.actions.emplace_back(Forget{key});
+}
+
+}  // namespace gantry::node

@@ -1,0 +1,112 @@
+// What the node core knows, and the functions that change it; included only by noded/core/*.cc.
+//
+//   core.cc      start, dispatch, the end of a turn
+//   link.cc      registration, stamps, heartbeats, fencing
+//   orders.cc    orders about attempts
+//   attempts.cc  events of the runtime, ending, exit reports, timers
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "common/assert.h"
+#include "noded/core/core.h"
+#include "noded/core/stage.h"
+
+namespace gantry::node {
+
+inline constexpr Duration kRegisterFirst = milliseconds(250);  // wait before a second try
+inline constexpr Duration kRegisterMost = seconds(5);
+inline constexpr int kSilentBeats = 3;  // unanswered heartbeats, then register again
+inline constexpr Duration kResendFirst = seconds(1);  // of an exit report
+inline constexpr Duration kResendMost = seconds(30);
+inline constexpr Duration kKillAgain = seconds(10);   // what a SIGKILL did not end
+inline constexpr std::size_t kMaxAttempts = 100'000;  // on one node, unacknowledged ones included
+inline constexpr int kTimersPerTurn = 1000;
+
+struct Ending {             // ordered to end
+  proto::ExitCause cause = proto::ExitCause::ordered;
+  Instant kill_at{};
+  std::string why;          // for the report; "" = none
+};
+
+struct OneAttempt {
+  Stage stage = Stage::preparing;
+  bool hold = false;
+  bool runs_batch = true;
+  std::optional<Instant> started;
+  std::optional<Ending> ending;
+  Exit exit;                    // stage ended
+  std::optional<Instant> due;   // its timer: SIGKILL, or the next report
+  Duration backoff = kResendFirst;
+  // The container of an allocation's holder is up while it is held, so steps may be in it.
+  [[nodiscard]] bool holder_waits() const { return hold && !runs_batch; }
+};
+
+struct Link {
+  enum class Phase : std::uint8_t { down, registering, registered } phase = Phase::down;
+  // registering
+  Instant asked{};            // `sent` of the last NodeRegister; NodeAccept must carry it back
+  Instant ask_again{};
+  Duration backoff = kRegisterFirst;
+  // registered
+  std::uint64_t session = 0;
+  std::uint64_t last_seq = 0;
+  Duration heartbeat = seconds(5);
+  Instant next_beat{};
+  Instant last_word{};        // when anything of the session last came
+};
+
+struct Core::State {
+  proto::NodeRegister facts;
+  Memory memory;
+  Link link;
+  bool stopped = false;
+  std::map<AttemptKey, OneAttempt> attempts;
+  std::set<std::pair<Instant, AttemptKey>> timers;
+  Counters counters;
+  Turn turn;
+
+  using Entry = std::map<AttemptKey, OneAttempt>::value_type;
+
+  // link.cc
+  void link_up(Instant now);
+  void link_down();
+  void ask(Instant now);                                  // sends NodeRegister
+  bool newest_epoch(Instant now, Epoch epoch);            // false: refused
+  bool in_order(Instant now, const proto::OrderStamp& stamp);
+  bool in_session(Instant now, const proto::OrderStamp& stamp);
+  void accept(Instant now, proto::NodeAccept&& order);
+  void contact(Instant heard);
+  void link_timers(Instant now);
+  void fence(Instant now);
+  [[nodiscard]] std::optional<Instant> fence_at() const;
+  [[nodiscard]] std::optional<Instant> link_wake() const;
+  [[nodiscard]] bool registered() const { return link.phase == Link::Phase::registered; }
+
+  // orders.cc
+  void order(Instant now, Order&& order);
+  void launch(Instant now, proto::Launch&& launch);
+  void go(Instant now, const AttemptKey& key);
+  void terminate(Instant now, const proto::Terminate& order);
+  void signal(const proto::SignalAttempt& order);
+  void acknowledged(const AttemptKey& key);
+
+  // attempts.cc
+  bool move(OneAttempt& attempt, Trigger trigger);        // false: no effect, counted
+  void end_now(Instant now, Entry& entry, Ending ending, Duration grace, std::string notice);
+  void held(Instant now, const AttemptKey& key);
+  void running(Instant now, const Running& event);
+  void ended(Instant now, const AttemptKey& key, Exit exit);
+  void begin_failed(Instant now, const BeginFailed& event);
+  void settle(Instant now, Entry& entry, Exit exit);      // stage is ended: report
+  void report_status(Instant now, Entry& entry);
+  void report_exit(Instant now, Entry& entry);
+  void report_unknown(Instant now, const AttemptKey& key);
+  void arm(Entry& entry, std::optional<Instant> due);
+  void attempt_timers(Instant now);
+};
+
+}  // namespace gantry::node
