@@ -65,6 +65,15 @@ struct NodeGrant {                        // concrete: a node needs no policy
   std::uint32_t gpus = 0;
   std::uint32_t tasks = 0;
   friend bool operator==(const NodeGrant&, const NodeGrant&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {  // as stored in the core's events
+    v(1, "node", s.node);
+    v(2, "cpus", s.cpus);
+    v(3, "memory", s.memory);
+    v(4, "scratch", s.scratch);
+    v(5, "gpus", s.gpus);
+    v(6, "tasks", s.tasks);
+  }
 };
 
 struct JobPlaced {                        // fact, after the core's re-check
