@@ -13,7 +13,6 @@ gantry_dep(zmq libzmq)
 gantry_dep(lmdb lmdb)
 gantry_dep(munge munge)
 gantry_dep(seccomp libseccomp)
-gantry_dep(fmt fmt)
 gantry_dep(spdlog spdlog)
 gantry_dep(yaml yaml-cpp)
 
@@ -34,7 +33,11 @@ gantry_header_dep(rapidjson rapidjson/document.h)
 gantry_header_dep(cli11 CLI/CLI.hpp)
 gantry_header_dep(doctest doctest/doctest.h)
 
-# libsodium statically: commands start in under 3 ms, and each shared library costs a part of that.
+# fmt and libsodium statically: commands start in under 3 ms, and each shared library costs a part of that.
+pkg_check_modules(fmt REQUIRED fmt)  # the headers' version
+add_library(deps_fmt STATIC ${CMAKE_SOURCE_DIR}/cmake/fmt.cc)
+add_library(deps::fmt ALIAS deps_fmt)
+
 find_library(GANTRY_SODIUM_A libsodium.a REQUIRED)
 add_library(deps_sodium INTERFACE)
 target_link_libraries(deps_sodium INTERFACE ${GANTRY_SODIUM_A} Threads::Threads)
