@@ -34,6 +34,7 @@ class Dealer final : public loop::QueueSource {
   };
   static Result<Dealer> open(const DealerOptions& options);
   Dealer(Dealer&&) noexcept;
+  Dealer& operator=(Dealer&&) noexcept;
   ~Dealer() override;
 
   std::optional<Message> receive();

@@ -14,7 +14,8 @@
 namespace gantry::net {
 
 inline constexpr std::size_t kHeaderBytes = 12;
-inline constexpr std::size_t kFrames = 2;  // header and body
+inline constexpr std::size_t kFrames = 2;                 // header and body
+inline constexpr std::int64_t kMaxFrameBytes = 16 << 20;  // of one frame, either direction
 
 struct MessageHeader {
   std::uint16_t protocol = 0;

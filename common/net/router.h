@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/loop/queue_source.h"
+#include "common/net/header.h"
 #include "common/net/keys.h"
 #include "common/result.h"
 #include "common/types.h"
@@ -19,8 +20,6 @@
 namespace gantry::net {
 
 using PeerId = Bytes;  // one connection, as long as it lasts; never reused by a Router
-
-inline constexpr std::int64_t kMaxFrameBytes = 16 << 20;
 
 struct Incoming {
   PeerId peer;
@@ -42,6 +41,7 @@ class Router final : public loop::QueueSource {
  public:
   static Result<Router> open(const RouterOptions& options);
   Router(Router&&) noexcept;
+  Router& operator=(Router&&) noexcept;
   ~Router() override;
 
   // The next message, or nothing when there is none right now.

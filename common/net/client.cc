@@ -1,0 +1,109 @@
+#include "common/net/client.h"
+
+#include <fmt/core.h>
+
+#include <array>
+
+#include "common/net/socket.h"
+#include "common/net/zmtp.h"
+
+namespace gantry::net {
+namespace {
+
+constexpr std::size_t kReadBytes = 64 << 10;
+
+}  // namespace
+
+struct Client::Impl {
+  Impl(Socket s, ZmtpClient e) : socket(std::move(s)), engine(std::move(e)) {}
+  Socket socket;
+  ZmtpClient engine;
+  std::array<char, kReadBytes> buffer;
+
+  // Writes all that waits. Reads what arrives meanwhile: a peer that writes to us and is not read
+  // may stop reading from us.
+  Result<void> flush(const Deadline& deadline) {
+    while (!engine.output().empty()) {
+      const auto n = write_some(socket.fd(), engine.output());
+      if (!n) return tl::unexpected(n.error());
+      engine.written(*n);
+      if (*n > 0) continue;
+      if (const auto fed = take_input(); !fed) return tl::unexpected(fed.error());
+      if (const auto ok = wait_for(socket.fd(), Wait::write, deadline); !ok) return ok;
+    }
+    return {};
+  }
+
+  // Feeds what has arrived; the number of bytes, 0 if there was nothing.
+  Result<std::size_t> take_input() {
+    const auto n = read_some(socket.fd(), buffer.data(), buffer.size());
+    if (!n || *n == 0) return n;
+    if (const auto ok = engine.feed({buffer.data(), *n}); !ok) return tl::unexpected(ok.error());
+    return n;
+  }
+
+  Result<void> handshake(const Deadline& deadline) {
+    while (!engine.ready()) {
+      if (const auto ok = flush(deadline); !ok) return ok;
+      const auto n = take_input();
+      if (!n) return tl::unexpected(n.error());
+      if (*n > 0) continue;
+      if (const auto ok = wait_for(socket.fd(), Wait::read, deadline); !ok) return ok;
+    }
+    return flush(deadline);
+  }
+};
+
+Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Client::Client(Client&&) noexcept = default;
+Client& Client::operator=(Client&&) noexcept = default;
+Client::~Client() = default;
+
+Result<Client> Client::connect(const ClientOptions& options) {
+  const Deadline deadline(options.timeout);
+  auto socket = connect_to(options.address, deadline);
+  if (!socket) return tl::unexpected(socket.error());
+  const KeyPair keys = options.keys ? *options.keys : generate_key_pair();
+  auto impl = std::make_unique<Impl>(std::move(*socket), ZmtpClient(options.server_key, keys));
+  if (const auto ok = impl->handshake(deadline); !ok) {
+    const bool late = ok.error().code == ErrorCode::timed_out;
+    return fail(ok.error().code,
+                fmt::format("no encrypted connection to {}: {}{}", options.address,
+                            ok.error().message, late ? "" : " (is the server key the right one?)"));
+  }
+  return Client(std::move(impl));
+}
+
+const PublicKey& Client::session_key() const {
+  return impl_->engine.session_key();
+}
+int Client::descriptor() const {
+  return impl_->socket.fd();
+}
+
+Result<void> Client::send(std::string_view header, std::string_view body, Duration timeout) {
+  return send_frames({header, body}, timeout);
+}
+
+Result<void> Client::send_frames(std::initializer_list<std::string_view> frames, Duration timeout) {
+  impl_->engine.send({frames.begin(), frames.size()});
+  return impl_->flush(Deadline(timeout));
+}
+
+Result<std::vector<Bytes>> Client::receive(Duration timeout) {
+  const Deadline deadline(timeout);
+  while (true) {
+    if (auto message = impl_->engine.next()) return std::move(*message);
+    const auto n = impl_->take_input();
+    if (!n) return tl::unexpected(n.error());
+    if (*n > 0) {
+      if (impl_->engine.output().empty()) continue;
+      if (const auto ok = impl_->flush(deadline); !ok) return tl::unexpected(ok.error());  // pongs
+      continue;
+    }
+    if (const auto ok = wait_for(impl_->socket.fd(), Wait::read, deadline); !ok)
+      return tl::unexpected(ok.error());
+  }
+}
+
+}  // namespace gantry::net
