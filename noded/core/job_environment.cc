@@ -1,0 +1,145 @@
+#include "noded/core/job_environment.h"
+
+#include "common/hostlist.h"
+
+namespace gantry::node {
+
+namespace {
+
+constexpr std::string_view kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
+
+// Prefixes of what describes a job or a step, behind SLURM_ or GANTRY_.
+constexpr std::array<std::string_view, 21> kJobWords{
+    "JOB_",      "JOBID",      "ARRAY_",     "STEP",        "NTASKS",   "NPROCS",    "NNODES",
+    "NODELIST",  "NODEID",     "NODENAME",   "PROCID",      "LOCALID",  "GTIDS",     "TASK",
+    "CPUS_",     "MEM_PER_",   "RESTART_",   "SUBMIT_",     "TOPOLOGY", "CLUSTER_NAME",
+    "DISTRIBUTION"};
+
+bool describes_a_job(std::string_view name) {
+  if (name.starts_with("SLURMD_")) return true;
+  std::string_view rest;
+  if (name.starts_with("SLURM_")) rest = name.substr(6);
+  else if (name.starts_with("GANTRY_")) rest = name.substr(7);
+  else return false;
+  return std::any_of(kJobWords.begin(), kJobWords.end(),
+                     [&](std::string_view word) { return rest.starts_with(word); });
+}
+
+class Variables {
+ public:
+  explicit Variables(std::map<std::string, std::string>& out) : out_(out) {}
+  void set(const std::string& name, std::string value) {
+    out_["GANTRY_" + name] = value;
+    out_["SLURM_" + name] = std::move(value);
+  }
+  void set(const std::string& name, std::uint64_t value) { set(name, std::to_string(value)); }
+  void plain(const std::string& name, std::string value) { out_[name] = std::move(value); }
+  void fallback(const std::string& name, std::string value) {
+    if (auto& v = out_[name]; v.empty()) v = std::move(value);
+  }
+
+ private:
+  std::map<std::string, std::string>& out_;
+};
+
+bool given(const JobSpec& spec, std::string_view option) {
+  return std::find(spec.given.begin(), spec.given.end(), option) != spec.given.end();
+}
+
+void add_geometry(Variables& v, const proto::Launch& launch, const NodePlacement& here) {
+  std::vector<std::string> names;
+  std::vector<std::uint32_t> tasks, cpus;
+  std::uint64_t all_tasks = 0;
+  for (const auto& p : launch.placement) {
+    names.push_back(p.node);
+    tasks.push_back(p.tasks);
+    cpus.push_back(static_cast<std::uint32_t>(p.cpus.size()));
+    all_tasks += p.tasks;
+  }
+  const std::string nodelist = compress_hostlist(names);
+  v.set("JOB_NODELIST", nodelist);
+  v.set("NODELIST", nodelist);
+  v.set("JOB_NUM_NODES", names.size());
+  v.set("NNODES", names.size());
+  v.set("TASKS_PER_NODE", compress_counts(tasks));
+  v.set("JOB_CPUS_PER_NODE", compress_counts(cpus));
+  v.set("CPUS_ON_NODE", here.cpus.size());
+  v.set("PROCID", 0);
+  v.set("LOCALID", 0);
+  v.set("GTIDS", 0);
+  v.set("NODEID", launch.node_index);
+
+  const JobShape& shape = launch.spec.shape;
+  if (given(launch.spec, "ntasks") || given(launch.spec, "ntasks-per-node")) {
+    v.set("NTASKS", all_tasks);
+    v.set("NPROCS", all_tasks);
+  }
+  if (given(launch.spec, "ntasks-per-node") && shape.tasks_per_node)
+    v.set("NTASKS_PER_NODE", *shape.tasks_per_node);
+  if (given(launch.spec, "cpus-per-task")) v.set("CPUS_PER_TASK", shape.cpus_per_task);
+  if (shape.memory_per_cpu)
+    v.set("MEM_PER_CPU", static_cast<std::uint64_t>(*shape.memory_per_cpu >> 20));
+  else if (here.memory > 0)
+    v.set("MEM_PER_NODE", static_cast<std::uint64_t>(here.memory >> 20));
+}
+
+void add_job(Variables& v, const proto::Launch& launch, const EnvironmentFacts& facts) {
+  const JobSpec& spec = launch.spec;
+  v.set("JOB_ID", launch.key.job.value());
+  v.set("JOBID", launch.key.job.value());
+  v.set("JOB_NAME", spec.name);
+  v.set("JOB_PARTITION", launch.partition);
+  if (!spec.account.empty()) v.set("JOB_ACCOUNT", spec.account);
+  v.set("JOB_USER", launch.owner.user);
+  v.set("JOB_UID", launch.owner.uid.value());
+  v.set("JOB_GID", launch.owner.gid.value());
+  v.set("SUBMIT_DIR", spec.work_dir);
+  v.set("SUBMIT_HOST", spec.submit_host);
+  v.set("CLUSTER_NAME", facts.cluster);
+  v.set("TOPOLOGY_ADDR", facts.node);
+  v.plain("SLURMD_NODENAME", facts.node);
+  v.plain("GANTRY_NODENAME", facts.node);
+  v.set("JOB_START_TIME", static_cast<std::uint64_t>(launch.placed_at.us / 1'000'000));
+  if (launch.time_limit)
+    v.set("JOB_END_TIME",
+          static_cast<std::uint64_t>((launch.placed_at + *launch.time_limit).us / 1'000'000));
+  if (launch.restarts > 0) v.set("RESTART_COUNT", launch.restarts);
+  if (launch.array_task) {
+    v.set("ARRAY_JOB_ID", launch.array_job.value());
+    v.set("ARRAY_TASK_ID", *launch.array_task);
+    v.set("ARRAY_TASK_COUNT", launch.array_count);
+    v.set("ARRAY_TASK_MIN", launch.array_min);
+    v.set("ARRAY_TASK_MAX", launch.array_max);
+    v.set("ARRAY_TASK_STEP", std::max(launch.array_step, 1u));
+  }
+}
+
+}  // namespace
+
+std::map<std::string, std::string> job_environment(const proto::Launch& launch,
+                                                   const EnvironmentFacts& facts) {
+  std::map<std::string, std::string> out;
+  for (const auto& [name, value] : launch.environment)
+    if (!describes_a_job(name)) out.emplace_hint(out.end(), name, value);
+
+  Variables v(out);
+  const NodePlacement none;
+  const bool placed = launch.node_index < launch.placement.size();
+  add_geometry(v, launch, placed ? launch.placement[launch.node_index] : none);
+  add_job(v, launch, facts);
+
+  const Owner& owner = launch.owner;
+  v.fallback("HOME", owner.home);
+  v.fallback("USER", owner.user);
+  v.fallback("LOGNAME", owner.user);
+  v.fallback("SHELL", owner.shell.empty() ? "/bin/sh" : owner.shell);
+  v.fallback("PATH", std::string(kDefaultPath));
+  v.plain("TMPDIR", "/tmp");  // private; the submitter's own one is not there
+  v.plain("PWD", launch.spec.work_dir);
+  v.plain("HOSTNAME", facts.node);
+  v.plain("ENVIRONMENT", "BATCH");
+  if (!facts.job_socket.empty()) v.plain("GANTRY_JOB_SOCKET", facts.job_socket);
+  return out;
+}
+
+}  // namespace gantry::node

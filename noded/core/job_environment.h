@@ -1,0 +1,31 @@
+// The environment of a batch script: what the user brought, and what describes the job, under the
+// names of Slurm (which scripts and launchers read) and under our own.
+//
+// Pure. Every SLURM_X below has a twin GANTRY_X. A variable that describes a job and came with the
+// user's environment (a job submitted from inside a job) is dropped, never passed on.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "common/proto/node_order.h"
+
+namespace gantry::node {
+
+struct EnvironmentFacts {
+  std::string cluster;
+  std::string node;         // this one
+  std::string job_socket;   // as the job sees it; "" = none
+};
+
+// Set always: SLURM_JOB_ID JOBID JOB_NAME JOB_NODELIST NODELIST JOB_NUM_NODES NNODES TASKS_PER_NODE
+// CPUS_ON_NODE JOB_CPUS_PER_NODE PROCID LOCALID NODEID GTIDS JOB_PARTITION JOB_USER JOB_UID JOB_GID
+// SUBMIT_DIR SUBMIT_HOST CLUSTER_NAME TOPOLOGY_ADDR JOB_START_TIME, SLURMD_NODENAME; HOME USER
+// LOGNAME SHELL PATH TMPDIR PWD HOSTNAME ENVIRONMENT.
+// Set when they mean something: NTASKS NPROCS NTASKS_PER_NODE CPUS_PER_TASK (options given),
+// MEM_PER_NODE or MEM_PER_CPU, ARRAY_*, RESTART_COUNT, JOB_ACCOUNT, JOB_END_TIME.
+// SLURM_TASK_PID is added by whoever starts the process.
+std::map<std::string, std::string> job_environment(const proto::Launch& launch,
+                                                   const EnvironmentFacts& facts);
+
+}  // namespace gantry::node
