@@ -1,6 +1,7 @@
 // The codec of structs that are no message but are stored, signed or printed on their own.
 #include "common/codec/define.h"
 #include "common/proto/messages.h"
+#include "common/proto/step_io.h"
 
 namespace gantry {
 
@@ -19,5 +20,6 @@ GANTRY_CODEC_INSTANTIATE(proto::StepRow)
 GANTRY_CODEC_INSTANTIATE(proto::StepPermission)
 GANTRY_CODEC_INSTANTIATE(proto::AttemptKey)
 GANTRY_CODEC_INSTANTIATE(proto::AttemptStatus)
+GANTRY_CODEC_INSTANTIATE_BINARY(proto::StepFrame)
 
 }  // namespace gantry

@@ -2,8 +2,11 @@
 //
 // grun asks ctld for a step and gets a StepPermission, signed; it hands LaunchStep to each node
 // itself (by CURVE to the node's address, or through the job's socket from inside a container).
-// Each node's step shim then dials io_address back and speaks StepIo frames over an encrypted
+// Each node's step shim then dials io_address back and speaks step_io.h's frames over an encrypted
 // stream (common/net/secure_stream.h). ctld is not on the data path.
+//
+// A grun inside a container without a network cannot listen: it asks its node (StepListen, on the
+// job's socket), which accepts the shims' connections and passes the descriptors in.
 #pragma once
 
 #include <map>
@@ -106,10 +109,12 @@ struct LaunchStep {   // client to node
   std::vector<std::string> argv;
   std::map<std::string, std::string> environment;
   std::string work_dir;
-  std::string io_address;            // host:port to dial, "local" = grun's own job socket
+  std::string io_address;            // host:port to dial
   Bytes io_key;                      // 32 random bytes, made by grun for this step
   std::string std_out;               // "" = to grun; else pattern of a file on the node
   std::string std_err;
+  Bytes io_ticket;                   // says in the open which step the stream is for
+  std::string job_name;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "permission", s.permission);
@@ -122,6 +127,24 @@ struct LaunchStep {   // client to node
     v(8, "io_key", s.io_key);
     v(9, "std_out", s.std_out);
     v(10, "std_err", s.std_err);
+    v(11, "io_ticket", s.io_ticket);
+    v(12, "job_name", s.job_name);
+  }
+};
+
+// grun to its own node, on the job's socket only: accept step streams for me.
+struct StepListen {
+  template <class Self, class V>
+  static void fields(Self&, V&&) {}
+};
+
+struct StepListening {
+  std::string address;  // for LaunchStep::io_address
+  Bytes ticket;         // for LaunchStep::io_ticket; names this connection
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "address", s.address);
+    v(2, "ticket", s.ticket);
   }
 };
 

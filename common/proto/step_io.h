@@ -1,0 +1,105 @@
+// Frames between grun and the step shim of one node, over a net::SecureStream. They are not
+// messages of messages.def: the stream is made for one step, and both ends know its version from
+// the permission that started it.
+//
+// The shim dials, says StepHello, then sends output as it comes, and for each task one TaskExit
+// after the last of its output; StepNodeDone is its last frame. grun sends input to the task of
+// rank 0 and signals to all. A stream that is cut ends the node's tasks: nobody listens any more.
+#pragma once
+
+#include <string>
+#include <variant>
+
+#include "common/codec/fields.h"
+#include "common/job_state.h"
+#include "common/types.h"
+
+namespace gantry::proto {
+
+inline constexpr std::size_t kMaxTaskData = 64 * 1024;  // bytes of output or input in one frame
+
+struct StepHello {
+  static constexpr int kKind = 1;
+  static constexpr std::string_view kName = "hello";
+  std::string node;
+  std::uint32_t first_rank = 0;
+  std::uint32_t tasks = 0;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "node", s.node);
+    v(2, "first_rank", s.first_rank);
+    v(3, "tasks", s.tasks);
+  }
+};
+
+struct TaskOutput {
+  static constexpr int kKind = 2;
+  static constexpr std::string_view kName = "output";
+  std::uint32_t rank = 0;
+  bool std_err = false;
+  Bytes data;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "rank", s.rank);
+    v(2, "std_err", s.std_err);
+    v(3, "data", s.data);
+  }
+};
+
+struct TaskExit {
+  static constexpr int kKind = 3;
+  static constexpr std::string_view kName = "exit";
+  std::uint32_t rank = 0;
+  ExitStatus status;
+  std::string message;  // why it could not run; "" = it ran
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "rank", s.rank);
+    v(2, "status", s.status);
+    v(3, "message", s.message);
+  }
+};
+
+struct StepNodeDone {
+  static constexpr int kKind = 4;
+  static constexpr std::string_view kName = "done";
+  Usage usage;
+  bool out_of_memory = false;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "usage", s.usage);
+    v(2, "out_of_memory", s.out_of_memory);
+  }
+};
+
+struct TaskInput {
+  static constexpr int kKind = 5;
+  static constexpr std::string_view kName = "input";
+  Bytes data;
+  bool end = false;  // end of file after data
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "data", s.data);
+    v(2, "end", s.end);
+  }
+};
+
+struct StepSignal {
+  static constexpr int kKind = 6;
+  static constexpr std::string_view kName = "signal";
+  std::int32_t signal = 0;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "signal", s.signal);
+  }
+};
+
+struct StepFrame {
+  std::variant<StepHello, TaskOutput, TaskExit, StepNodeDone, TaskInput, StepSignal> body;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "body", s.body);
+  }
+};
+
+}  // namespace gantry::proto
