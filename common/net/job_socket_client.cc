@@ -1,0 +1,46 @@
+#include "common/net/job_socket_client.h"
+
+namespace gantry::net {
+
+Result<JobSocketClient> JobSocketClient::connect(const std::string& path, Duration timeout) {
+  auto socket = connect_to("ipc://" + path, Deadline(timeout));
+  if (!socket) return tl::unexpected(socket.error());
+  return JobSocketClient(std::move(*socket));
+}
+
+Result<void> JobSocketClient::send(const MessageHeader& header, std::string_view body,
+                                   Duration timeout) {
+  Bytes out;
+  append_frame(out, header, body);
+  const Deadline deadline(timeout);
+  std::string_view rest = out;
+  while (!rest.empty()) {
+    const auto sent = write_some(socket_.fd(), rest);
+    if (!sent) return tl::unexpected(sent.error());
+    rest.remove_prefix(*sent);
+    if (*sent > 0) continue;
+    if (auto ready = wait_for(socket_.fd(), Wait::write, deadline); !ready)
+      return tl::unexpected(ready.error());
+  }
+  return {};
+}
+
+Result<StreamMessage> JobSocketClient::receive(Duration timeout) {
+  const Deadline deadline(timeout);
+  char buffer[65536];
+  while (true) {
+    auto message = frames_.next();
+    if (!message) return tl::unexpected(message.error());
+    if (*message) return std::move(**message);
+    const auto got = read_some(socket_.fd(), buffer, sizeof buffer);
+    if (!got) return tl::unexpected(got.error());
+    if (*got > 0) {
+      frames_.feed({buffer, *got});
+      continue;
+    }
+    if (auto ready = wait_for(socket_.fd(), Wait::read, deadline); !ready)
+      return tl::unexpected(ready.error());
+  }
+}
+
+}  // namespace gantry::net

@@ -1,0 +1,40 @@
+#include "common/net/stream_frame.h"
+
+#include <fmt/core.h>
+
+namespace gantry::net {
+
+namespace {
+constexpr std::size_t kLengthBytes = 4;
+}
+
+void append_frame(Bytes& out, const MessageHeader& header, std::string_view body) {
+  const auto length = static_cast<std::uint32_t>(kHeaderBytes + body.size());
+  for (int i = 0; i < 4; ++i) out.push_back(static_cast<char>((length >> (8 * i)) & 0xff));
+  out.append(HeaderBytes(header).view());
+  out.append(body);
+}
+
+Result<std::optional<StreamMessage>> StreamFrames::next() {
+  const std::string_view rest = std::string_view(buffer_).substr(start_);
+  if (rest.size() < kLengthBytes) return std::optional<StreamMessage>{};
+  std::uint32_t length = 0;
+  for (int i = 0; i < 4; ++i)
+    length |= std::uint32_t{static_cast<std::uint8_t>(rest[static_cast<std::size_t>(i)])} << (8 * i);
+  if (length < kHeaderBytes || length > kMaxStreamMessage)
+    return fail(ErrorCode::malformed, fmt::format("a message of {} bytes; {} to {} are allowed",
+                                                  length, kHeaderBytes, kMaxStreamMessage));
+  if (rest.size() < kLengthBytes + length) return std::optional<StreamMessage>{};
+  const std::string_view frame = rest.substr(kLengthBytes, length);
+  auto header = decode_header(frame.substr(0, kHeaderBytes));
+  if (!header) return tl::unexpected(header.error());
+  StreamMessage message{*header, Bytes(frame.substr(kHeaderBytes))};
+  start_ += kLengthBytes + length;
+  if (start_ == buffer_.size() || start_ > (1u << 20)) {
+    buffer_.erase(0, start_);
+    start_ = 0;
+  }
+  return std::optional<StreamMessage>(std::move(message));
+}
+
+}  // namespace gantry::net
