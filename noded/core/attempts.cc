@@ -74,8 +74,7 @@ void Core::State::running(Instant now, const Running& event) {
   const auto it = attempts.find(event.key);
   if (it == attempts.end()) return;
   OneAttempt& attempt = it->second;
-  const bool waits = attempt.stage == Stage::preparing && attempt.holder_waits();
-  if (!move(attempt, waits ? Trigger::held : Trigger::running)) return;
+  if (!move(attempt, Trigger::running)) return;
   attempt.started = std::min(event.at, now);
   if (attempt.stage == Stage::ending) {  // the signal may have come before there was a process
     turn.actions.emplace_back(now >= attempt.ending->kill_at

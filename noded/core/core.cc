@@ -17,9 +17,7 @@ Stage stage_of(const Recovered& r) {
     case Recovered::Stage::never_started: return Stage::waiting;
     case Recovered::Stage::preparing: return Stage::preparing;
     case Recovered::Stage::held: return Stage::held;
-    case Recovered::Stage::running:
-      // Whether a Go came before the restart is not on disk; the controller repeats it.
-      return r.hold && !r.runs_batch ? Stage::held : Stage::running;
+    case Recovered::Stage::running: return Stage::running;
     case Recovered::Stage::ended: return Stage::ended;
   }
   return Stage::ended;
@@ -35,8 +33,6 @@ Core::Core(proto::NodeRegister facts, Memory memory, std::vector<Recovered> reco
   for (auto& r : recovered) {
     OneAttempt attempt;
     attempt.stage = stage_of(r);
-    attempt.hold = r.hold;
-    attempt.runs_batch = r.runs_batch;
     attempt.started = r.started;
     auto [it, fresh] = state_->attempts.emplace(r.key, std::move(attempt));
     GANTRY_ASSERT(fresh, "an attempt has one directory");

@@ -90,11 +90,10 @@ struct RememberContact {
   Instant at{};
 };
 // Write the launch record, then start the attempt's shim. The record must outlive the daemon, not
-// the machine: a reboot ends every attempt. With hold() it prepares, says Held and waits; else it
-// runs. Answered by Held, Running, Ended or BeginFailed.
+// the machine: a reboot ends every attempt. With launch.hold it prepares, says Held and waits for
+// Release; else it runs. Answered by Held, Running, Ended or BeginFailed.
 struct Begin {
   proto::Launch launch;
-  [[nodiscard]] bool hold() const { return launch.hold && launch.runs_batch; }
 };
 // As Begin, from the record on disk; only for Recovered::Stage::never_started.
 struct Resume {
@@ -149,8 +148,6 @@ struct Recovered {
   };
   AttemptKey key;
   Stage stage = Stage::never_started;
-  bool hold = false;        // of its Launch
-  bool runs_batch = true;
   std::optional<Instant> started;
   Exit exit;                // stage ended
 };

@@ -60,10 +60,7 @@ void Core::State::launch(Instant now, proto::Launch&& launch) {
     turn.messages.emplace_back(std::move(report));
     return;
   }
-  OneAttempt attempt;
-  attempt.hold = launch.hold;
-  attempt.runs_batch = launch.runs_batch;
-  attempts.emplace(key, std::move(attempt));
+  attempts.emplace(key, OneAttempt{});
   turn.actions.emplace_back(Begin{std::move(launch)});
 }
 
@@ -79,10 +76,6 @@ void Core::State::go(Instant now, const AttemptKey& key) {
     return;
   }
   if (!move(attempt, Trigger::go)) return;
-  if (attempt.holder_waits()) {
-    running(now, Running{key, now});  // its container is up since it was held
-    return;
-  }
   turn.actions.emplace_back(Release{key});
 }
 

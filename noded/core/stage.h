@@ -3,7 +3,7 @@
 //
 //   waiting     found on disk after a restart, proved never to have started; wants the controller
 //   preparing   Begin or Resume issued, nothing heard yet
-//   held        ready, waits for Go (the holder of an allocation runs already)
+//   held        ready, waits for Go
 //   starting    Release issued
 //   running     user code may run
 //   ending      ordered to end: signals sent, SIGKILL when its grace is over

@@ -34,15 +34,11 @@ struct Ending {             // ordered to end
 
 struct OneAttempt {
   Stage stage = Stage::preparing;
-  bool hold = false;
-  bool runs_batch = true;
   std::optional<Instant> started;
   std::optional<Ending> ending;
   Exit exit;                    // stage ended
   std::optional<Instant> due;   // its timer: SIGKILL, or the next report
   Duration backoff = kResendFirst;
-  // The container of an allocation's holder is up while it is held, so steps may be in it.
-  [[nodiscard]] bool holder_waits() const { return hold && !runs_batch; }
 };
 
 struct Link {

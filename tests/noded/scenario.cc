@@ -101,8 +101,6 @@ class Player {
     else if (stage == "running") r.stage = running;
     else if (stage == "ended") r.stage = ended;
     else throw std::runtime_error("unknown stage " + stage);
-    r.hold = line.has("hold");
-    r.runs_batch = !line.has("holder");
     if (const auto t = line.time("started")) r.started = at(*t);
     r.exit.cause = line.cause();
     r.exit.status = line.exit();

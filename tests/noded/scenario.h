@@ -2,7 +2,7 @@
 // A runner replays the inputs and writes the whole text anew; a test compares, or with
 // GANTRY_UPDATE_GOLDEN=1 rewrites the file, so that a change of behaviour shows as a diff.
 //
-//   recovered KEY STAGE [hold] [holder] [started=T] [cause=C] [exit=CODE:SIGNAL]   before start
+//   recovered KEY STAGE [started=T] [cause=C] [exit=CODE:SIGNAL]   before start
 //   start [epoch=N] [fence=T] [contact=T]     a new core; also after a crash
 //   +T                      time passes; the core is woken at each time it asked for
 //   link up | link down | stop | status

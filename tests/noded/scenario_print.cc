@@ -55,7 +55,7 @@ std::string show(const node::Action& action) {
           },
           [](const RememberContact& a) { return "RememberContact " + format_at(a.at); },
           [](const Begin& a) {
-            return fmt::format("Begin {}{}{}", show(a.launch.key), a.hold() ? " hold" : "",
+            return fmt::format("Begin {}{}{}", show(a.launch.key), a.launch.hold ? " hold" : "",
                                a.launch.runs_batch ? "" : " holder");
           },
           [](const Resume& a) { return "Resume " + show(a.key); },

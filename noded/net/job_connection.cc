@@ -1,0 +1,83 @@
+#include "noded/net/job_connection.h"
+
+#include "common/codec/codec.h"
+#include "common/proto/messages.h"
+
+namespace gantry::node {
+
+JobConnection::JobConnection(loop::Loop& loop, net::Socket socket, proto::AttemptKey key,
+                             std::uint64_t channel, Handlers handlers)
+    : loop_(loop),
+      socket_(std::move(socket)),
+      key_(key),
+      channel_(channel),
+      handlers_(std::move(handlers)) {
+  readable_ = loop_.on_readable(socket_.fd(), [this] { on_readable(); });
+}
+
+void JobConnection::on_readable() {
+  char buffer[65536];
+  std::size_t taken = 0;
+  bool over = false;
+  while (taken < kReadPerTurn) {
+    const auto got = net::read_some(socket_.fd(), buffer, sizeof buffer);
+    if (!got) over = true;
+    if (!got || *got == 0) break;
+    frames_.feed({buffer, *got});
+    taken += *got;
+  }
+  while (!closing_) {
+    auto message = frames_.next();
+    if (!message) {
+      refuse(0, message.error().code, message.error().message);
+      close_soon();
+      return;
+    }
+    if (!*message) break;
+    handlers_.message(*this, std::move(**message));
+  }
+  if (over) close_soon();
+}
+
+void JobConnection::send(const net::MessageHeader& header, std::string_view body) {
+  if (closing_) return;
+  net::append_frame(unsent_, header, body);
+  flush();
+  if (unsent_.size() > kMaxUnsent) close_soon();
+}
+
+void JobConnection::refuse(std::uint64_t request, ErrorCode code, std::string message) {
+  const proto::ErrorReply reply{static_cast<std::uint16_t>(code), std::move(message)};
+  const auto type = static_cast<std::uint16_t>(proto::number_of<proto::ErrorReply>);
+  send({proto::kProtocolVersion, type, request}, codec::encode(reply));
+}
+
+void JobConnection::flush() {
+  std::size_t done = 0;
+  while (done < unsent_.size()) {
+    const auto sent = net::write_some(socket_.fd(), std::string_view(unsent_).substr(done));
+    if (!sent) {
+      close_soon();
+      return;
+    }
+    if (*sent == 0) break;
+    done += *sent;
+  }
+  unsent_.erase(0, done);
+  if (unsent_.empty()) writable_.cancel();
+  else if (!writable_) writable_ = loop_.on_writable(socket_.fd(), [this] { flush(); });
+}
+
+// In a turn of its own: the caller may still be using this connection.
+void JobConnection::close_soon() {
+  if (closing_) return;
+  closing_ = true;
+  readable_.cancel();
+  writable_.cancel();
+  close_ = loop_.after(Duration{}, [this] {
+    const auto closed = handlers_.closed;
+    closed(channel_);
+  });
+}
+
+}  // namespace gantry::node

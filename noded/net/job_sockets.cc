@@ -1,0 +1,169 @@
+#include "noded/net/job_sockets.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "common/proto/messages.h"
+
+namespace gantry::node {
+
+struct JobSockets::Listener {
+  proto::AttemptKey key;
+  Uid owner{};
+  net::Socket socket;
+  net::Socket directory;  // to remove the socket's name again
+  std::size_t connections = 0;
+  loop::Watch watch;
+};
+
+namespace {
+
+// Messages that a client may send and ctld answers. LaunchStep goes to a node, and who the sender is
+// needs no proof here.
+bool may_relay(std::uint16_t type) {
+  constexpr std::string_view kClient = "client";
+  switch (static_cast<proto::MessageType>(type)) {
+    case proto::MessageType::LaunchStep:
+    case proto::MessageType::Authenticate: return false;
+    default: break;
+  }
+  switch (type) {
+#define X(name, number, sender, kind) \
+  case number: return kClient == #sender;
+#include "common/proto/messages.def"
+#undef X
+    default: return false;
+  }
+}
+
+// A unix socket's path has at most 107 bytes, which a state directory easily exceeds: the name is
+// given relative to the directory's descriptor.
+Result<net::Socket> listen_in(int directory) {
+  const auto failed = [](const char* what) {
+    return fail(ErrorCode::io_error, fmt::format("{} for a job's socket: {}", what,
+                                                 std::strerror(errno)));
+  };
+  net::Socket socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (socket.fd() < 0) return failed("socket");
+  ::unlinkat(directory, kJobSocketName, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = fmt::format("/proc/self/fd/{}/{}", directory, kJobSocketName);
+  std::memcpy(address.sun_path, path.data(), path.size());
+  if (::bind(socket.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return failed("bind");
+  // Every user may try; accept() lets in the job's own.
+  if (::fchmodat(directory, kJobSocketName, 0666, 0) != 0) return failed("chmod");
+  if (::listen(socket.fd(), 64) != 0) return failed("listen");
+  return socket;
+}
+
+std::optional<Uid> uid_of_peer(int fd) {
+  ucred who{};
+  socklen_t size = sizeof who;
+  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) return std::nullopt;
+  return Uid{who.uid};
+}
+
+}  // namespace
+
+JobSockets::JobSockets(loop::Loop& loop, const Logger& log, std::uint64_t first_channel,
+                       Hooks hooks)
+    : loop_(loop), log_(log), hooks_(std::move(hooks)), next_channel_(first_channel) {}
+
+JobSockets::~JobSockets() = default;
+
+Result<void> JobSockets::open(const proto::AttemptKey& key, Uid owner,
+                              const std::string& directory) {
+  auto listener = std::make_unique<Listener>();
+  listener->key = key;
+  listener->owner = owner;
+  listener->directory =
+      net::Socket(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (listener->directory.fd() < 0)
+    return fail(ErrorCode::io_error, fmt::format("{}: {}", directory, std::strerror(errno)));
+  auto socket = listen_in(listener->directory.fd());
+  if (!socket) return tl::unexpected(socket.error());
+  listener->socket = std::move(*socket);
+  Listener& kept = *listener;
+  listeners_[key] = std::move(listener);
+  kept.watch = loop_.on_readable(kept.socket.fd(), [this, &kept] { accept(kept); });
+  return {};
+}
+
+void JobSockets::close(const proto::AttemptKey& key) {
+  const auto it = listeners_.find(key);
+  if (it == listeners_.end()) return;
+  ::unlinkat(it->second->directory.fd(), kJobSocketName, 0);
+  listeners_.erase(it);
+  std::erase_if(connections_, [&](const auto& entry) { return entry.second->key() == key; });
+}
+
+void JobSockets::accept(Listener& listener) {
+  for (int n = 0; n < 16; ++n) {
+    net::Socket socket(::accept4(listener.socket.fd(), nullptr, nullptr,
+                                 SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (socket.fd() < 0) return;
+    if (uid_of_peer(socket.fd()) != listener.owner) {
+      log_.warning("refused a connection to a job's socket by another user",
+                   {{"job", listener.key.job}});
+      continue;
+    }
+    if (listener.connections >= kMaxConnections) continue;
+    ++listener.connections;
+    const std::uint64_t channel = next_channel_++;
+    JobConnection::Handlers handlers;
+    handlers.message = [this](JobConnection& c, net::StreamMessage&& m) { handle(c, std::move(m)); };
+    handlers.closed = [this](std::uint64_t which) {
+      const auto it = connections_.find(which);
+      if (it == connections_.end()) return;
+      const auto owner = listeners_.find(it->second->key());
+      if (owner != listeners_.end()) --owner->second->connections;
+      connections_.erase(it);
+    };
+    connections_[channel] = std::make_unique<JobConnection>(
+        loop_, std::move(socket), listener.key, channel, std::move(handlers));
+  }
+}
+
+void JobSockets::handle(JobConnection& connection, net::StreamMessage&& message) {
+  if (hooks_.local && hooks_.local(connection, message)) return;
+  const auto request = message.header.request;
+  if (message.header.protocol < proto::kOldestProtocol ||
+      message.header.protocol > proto::kProtocolVersion) {
+    connection.refuse(request, ErrorCode::version_mismatch,
+                      fmt::format("this node speaks protocol {}, not {}", proto::kProtocolVersion,
+                                  message.header.protocol));
+    return;
+  }
+  if (!may_relay(message.header.type)) {
+    connection.refuse(request, ErrorCode::unsupported,
+                      fmt::format("message {} cannot be sent from inside a job",
+                                  message.header.type));
+    return;
+  }
+  proto::NodeRelay relay;
+  relay.key = connection.key();
+  relay.channel = connection.channel();
+  relay.type = message.header.type;
+  relay.request = request;
+  relay.body = std::move(message.body);
+  if (!hooks_.relay(std::move(relay)))
+    connection.refuse(request, ErrorCode::unavailable,
+                      "this node has no connection to the controller now");
+}
+
+void JobSockets::reply(const proto::RelayReply& reply) {
+  if (JobConnection* connection = find(reply.channel))
+    connection->send({proto::kProtocolVersion, reply.type, reply.request}, reply.body);
+}
+
+JobConnection* JobSockets::find(std::uint64_t channel) {
+  const auto it = connections_.find(channel);
+  return it == connections_.end() ? nullptr : it->second.get();
+}
+
+}  // namespace gantry::node

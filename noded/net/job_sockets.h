@@ -1,0 +1,59 @@
+// The sockets of the jobs on this node: one directory per attempt, bound into its container, with
+// `job.sock` in it. Programs of the job talk to the controller through it (gqueue, scontrol requeue
+// and so on inside a job), and to this daemon for steps.
+//
+// Who may: only the job's own user, by SO_PEERCRED. What they send goes to the controller as
+// NodeRelay, which trusts this node for jobs that are placed on it; the controller treats it as sent
+// by the job's owner. Only messages that a client may send are relayed.
+//
+// Messages that the node answers itself are given to `local` first, if it is set.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "common/log.h"
+#include "common/loop/loop.h"
+#include "common/proto/node_relay.h"
+#include "noded/net/job_connection.h"
+
+namespace gantry::node {
+
+inline constexpr const char* kJobSocketName = "job.sock";
+inline constexpr std::size_t kMaxConnections = 256;  // of one job
+
+class JobSockets {
+ public:
+  struct Hooks {
+    // False: the controller cannot be reached now.
+    std::function<bool(proto::NodeRelay&&)> relay;
+    // True: it took the message.
+    std::function<bool(JobConnection&, net::StreamMessage&)> local;
+  };
+  // `first_channel`: greater than any of an earlier daemon, so that a late reply finds nobody.
+  JobSockets(loop::Loop& loop, const Logger& log, std::uint64_t first_channel, Hooks hooks);
+  ~JobSockets();
+
+  // Listens on `directory`/job.sock, replacing one that an earlier daemon left.
+  Result<void> open(const proto::AttemptKey& key, Uid owner, const std::string& directory);
+  void close(const proto::AttemptKey& key);
+  void reply(const proto::RelayReply& reply);
+
+  [[nodiscard]] JobConnection* find(std::uint64_t channel);
+
+ private:
+  struct Listener;
+  void accept(Listener& listener);
+  void handle(JobConnection& connection, net::StreamMessage&& message);
+
+  loop::Loop& loop_;
+  const Logger& log_;
+  Hooks hooks_;
+  std::uint64_t next_channel_;
+  std::map<proto::AttemptKey, std::unique_ptr<Listener>> listeners_;
+  std::map<std::uint64_t, std::unique_ptr<JobConnection>> connections_;
+};
+
+}  // namespace gantry::node
