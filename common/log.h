@@ -65,7 +65,7 @@ class Logger {
   void warning(std::string_view m, LogFields f = {}) const { write(LogLevel::warning, m, f); }
   void error(std::string_view m, LogFields f = {}) const { write(LogLevel::error, m, f); }
   [[nodiscard]] bool enabled(LogLevel level) const;
-  Result<void> reopen();  // after the file was rotated away
+  Result<void> reopen();  // after the file was rotated away; from the thread that writes
 
  private:
   struct Impl;

@@ -20,7 +20,8 @@ Result<std::optional<StreamMessage>> StreamFrames::next() {
   if (rest.size() < kLengthBytes) return std::optional<StreamMessage>{};
   std::uint32_t length = 0;
   for (int i = 0; i < 4; ++i)
-    length |= std::uint32_t{static_cast<std::uint8_t>(rest[static_cast<std::size_t>(i)])} << (8 * i);
+    length |= std::uint32_t{static_cast<std::uint8_t>(rest[static_cast<std::size_t>(i)])}
+              << (8 * i);
   if (length < kHeaderBytes || length > kMaxStreamMessage)
     return fail(ErrorCode::malformed, fmt::format("a message of {} bytes; {} to {} are allowed",
                                                   length, kHeaderBytes, kMaxStreamMessage));

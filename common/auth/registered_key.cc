@@ -1,0 +1,54 @@
+#include "common/auth/registered_key.h"
+
+#include <fmt/core.h>
+
+#include "common/codec/define.h"
+
+namespace gantry::auth {
+namespace {
+
+constexpr std::string_view kContext = "gantry session";
+
+struct KeyCredential {
+  Bytes verify_key;
+  Instant at{};
+  Bytes signature;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "verify_key", s.verify_key);
+    v(2, "at", s.at);
+    v(3, "signature", s.signature);
+  }
+};
+
+std::string covered(const net::PublicKey& session, Instant at) {
+  return std::string(session.view()) + std::to_string(at.us);
+}
+
+}  // namespace
+
+Bytes make_key_credential(const SigningKey& key, const net::PublicKey& session, Instant now) {
+  return codec::encode(KeyCredential{.verify_key = Bytes(key.verify_key.view()),
+                                     .at = now,
+                                     .signature = sign(key, kContext, covered(session, now))});
+}
+
+Result<VerifyKey> check_key_credential(std::string_view credential, const net::PublicKey& session,
+                                       Instant now, Duration skew) {
+  const auto c = codec::decode<KeyCredential>(credential);
+  if (!c) return fail(ErrorCode::unauthenticated, "the credential is none: " + c.error().message);
+  const auto key = verify_key_from_bytes(c->verify_key);
+  if (!key) return fail(ErrorCode::unauthenticated, "the credential's key is none");
+  if (!verify(*key, kContext, covered(session, c->at), c->signature))
+    return fail(ErrorCode::unauthenticated,
+                "the credential is not signed for this connection by its key");
+  // Signed, so the time is what the client's clock said; it may still be any number.
+  if (c->at < now - skew || c->at > now + skew)
+    return fail(ErrorCode::unauthenticated,
+                fmt::format("the credential's time differs by more than {} s from the "
+                            "controller's: check the clocks",
+                            skew.seconds()));
+  return *key;
+}
+
+}  // namespace gantry::auth
