@@ -10,20 +10,25 @@
 
 namespace gantry::proto {
 
-// Finished and unfinished jobs for accounting, newest submit last.
+// Finished and unfinished jobs for accounting. Pages: jobs that the controller still has come first
+// (by id), then the history (by end time). A job that ends meanwhile may come in both: of rows for
+// the same job the one with the most restarts counts, of equals the later one. With duplicates
+// wanted, each number of restarts is a row of its own.
 struct QueryHistory {
-  JobFilter filter;
-  std::optional<Instant> start;   // jobs that were in any state within [start, end]
+  JobFilter filter;               // by state: jobs that were in one of them within the window
+  std::optional<Instant> start;   // jobs that were in any state within [start, end)
   std::optional<Instant> end;
-  std::uint32_t limit = 0;
-  std::uint64_t cursor = 0;       // from the previous page
+  std::uint32_t limit = 0;        // rows in one reply; 0 = server's maximum
+  bool duplicates = false;        // each run of a requeued job, not only the last
+  Bytes position;                 // of the previous page's reply; empty for the first
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "filter", s.filter);
     v(2, "start", s.start);
     v(3, "end", s.end);
     v(4, "limit", s.limit);
-    v(5, "cursor", s.cursor);
+    v(6, "duplicates", s.duplicates);  // 5 was a cursor
+    v(7, "position", s.position);
   }
 };
 
@@ -81,15 +86,15 @@ struct HistoryRow {
 
 struct HistoryReply {
   std::vector<HistoryRow> rows;
-  bool more = false;
-  std::uint64_t cursor = 0;
+  bool more = false;              // ask again with `position`; also when `rows` is empty
   Instant now{};
+  Bytes position;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "rows", s.rows);
     v(2, "more", s.more);
-    v(3, "cursor", s.cursor);
-    v(4, "now", s.now);
+    v(4, "now", s.now);  // 3 was a cursor
+    v(5, "position", s.position);
   }
 };
 

@@ -3,10 +3,12 @@
 // _exit, and says what went wrong through its report (a pipe).
 #pragma once
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <functional>
 #include <string>
 
@@ -44,6 +46,12 @@ class Child {
 
   [[nodiscard]] int report() const { return report_; }
   void kill() const { ::kill(pid_, SIGKILL); }
+  // Until it reports something, or ends, or this long has passed.
+  void watch(std::chrono::microseconds limit) const {
+    pollfd on_report{report_, POLLIN, 0};
+    timespec time{0, limit.count() * 1000};
+    ::ppoll(&on_report, 1, &time, nullptr);
+  }
   ChildEnd wait() {  // reads the report to its end first
     ChildEnd end;
     char buffer[4096];

@@ -304,7 +304,7 @@ TEST_CASE("a compaction killed at any moment leaves the state whole") {
     });
     char go[2];
     REQUIRE(::read(child.report(), go, 2) == 2);
-    ::usleep(static_cast<useconds_t>(round * 1500));
+    child.watch(std::chrono::microseconds(round * 1500));
     child.kill();
     child.wait();
     disk.options.compact_from_bytes = ~0ULL;

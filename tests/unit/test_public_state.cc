@@ -1,3 +1,4 @@
+// Public names of job states: the table whole, and filters that name states in any form.
 #include <doctest/doctest.h>
 
 #include <vector>

@@ -1,0 +1,123 @@
+// One page of an accounting query: live rows, then the history. Named jobs are looked up one after
+// the other through the index; without names, the window is read in order of end times.
+#include <algorithm>
+#include <map>
+
+#include "common/assert.h"
+#include "ctld/acct/history.h"
+
+namespace gantry::acct {
+
+namespace {
+
+class PageBuilder {
+ public:
+  PageBuilder(const store::Store& store, const HistoryQuery& query)
+      : store_(store), query_(query), position_(query.position()) {}
+
+  Result<proto::HistoryReply> build(LiveRows live, Instant now) {
+    bool more = take_live(std::move(live));
+    if (!more && position_.phase == PagePosition::Phase::history) {
+      auto left = take_history();
+      if (!left) return tl::unexpected(left.error());
+      more = *left;
+    }
+    proto::HistoryReply reply;
+    reply.rows = std::move(rows_);
+    reply.more = more;
+    reply.now = now;
+    if (more) reply.position = to_bytes(position_);
+    return reply;
+  }
+
+ private:
+  [[nodiscard]] bool full() const {
+    return rows_.size() >= query_.limit() || octets_ >= kMaxPageBytes || examined_ >= kMaxExamined;
+  }
+
+  // True if there is more of the live phase.
+  bool take_live(LiveRows live) {
+    if (position_.phase != PagePosition::Phase::live) return false;
+    for (proto::HistoryRow& row : live.rows) {
+      GANTRY_ASSERT(row.row.job > position_.live_after, "live rows must be in id order");
+      position_.live_after = row.row.job;
+      if (query_.matches(row)) add(std::move(row), 0);
+    }
+    GANTRY_ASSERT(!live.more || !live.rows.empty(), "live rows that do not come to an end");
+    if (live.more) return true;
+    position_ = {};
+    position_.phase = PagePosition::Phase::history;
+    return false;
+  }
+
+  // True if there is more of the history.
+  Result<bool> take_history() {
+    if (query_.jobs().empty()) return take_scan();
+    for (; position_.named < query_.jobs().size(); ++position_.named, position_.after.reset()) {
+      auto more = take_scan();
+      if (!more || *more) return more;
+    }
+    return false;
+  }
+
+  // One range: a window of time, or one named job. True if the page is full before its end.
+  Result<bool> take_scan() {
+    store::HistoryScan scan;
+    scan.order = store::HistoryOrder::oldest_first;
+    scan.from = query_.start();
+    if (!query_.jobs().empty()) scan.id = query_.jobs()[position_.named].job;
+    for (;;) {
+      if (full()) return true;
+      scan.resume = position_.after;
+      scan.limit = std::clamp<std::size_t>(query_.limit(), 100, store::kMaxHistoryPage);
+      auto page = store_.read_history(scan);
+      if (!page) return tl::unexpected(page.error());
+      for (const store::HistoryEntry& entry : page->entries) {
+        if (full()) return true;
+        ++examined_;
+        if (auto taken = take(entry); !taken) return tl::unexpected(taken.error());
+        position_.after = store::HistoryPosition{entry.end, entry.job};
+      }
+      if (!page->resume) return false;
+    }
+  }
+
+  Result<void> take(const store::HistoryEntry& entry) {
+    auto row = from_entry(entry);
+    if (!row) return tl::unexpected(row.error());
+    // Found by a name that does not mean it, or that an earlier name has brought already?
+    if (!query_.jobs().empty() && query_.named_by(row->row) != position_.named) return {};
+    if (query_.matches_apart_from_jobs(*row)) add(std::move(*row), entry.data.size());
+    return {};
+  }
+
+  // A later row of the same job takes the place of an earlier one; with duplicates wanted, only of
+  // the same run.
+  void add(proto::HistoryRow row, std::size_t octets) {
+    octets_ += octets;
+    std::pair key{row.row.job, query_.duplicates() ? row.row.restarts : 0};
+    auto [it, first] = by_job_.try_emplace(key, rows_.size());
+    if (first) {
+      rows_.push_back(std::move(row));
+    } else if (rows_[it->second].row.restarts <= row.row.restarts) {
+      rows_[it->second] = std::move(row);
+    }
+  }
+
+  const store::Store& store_;
+  const HistoryQuery& query_;
+  PagePosition position_;
+  std::vector<proto::HistoryRow> rows_;
+  std::map<std::pair<JobId, std::uint32_t>, std::size_t> by_job_;  // rows of this page
+  std::size_t octets_ = 0;
+  std::size_t examined_ = 0;
+};
+
+}  // namespace
+
+Result<proto::HistoryReply> next_page(const store::Store& store, const HistoryQuery& query,
+                                      LiveRows live, Instant now) {
+  return PageBuilder(store, query).build(std::move(live), now);
+}
+
+}  // namespace gantry::acct

@@ -1,0 +1,57 @@
+// The history reader's thread: answers accounting queries from the store beside the loop, one page
+// each, oldest question first. It shares nothing with the loop but the store's own read
+// transactions; questions go in and answers come out as values.
+//
+// An answer is handed over by `post`, which must run it on the asker's thread (Loop::post).
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "common/proto/history.h"
+#include "common/result.h"
+#include "ctld/acct/history.h"
+#include "ctld/store/store.h"
+
+namespace gantry::acct {
+
+inline constexpr std::size_t kMaxQuestions = 1024;  // waiting; more are refused
+
+class HistoryReader {
+ public:
+  using Done = std::function<void(Result<proto::HistoryReply>)>;
+  using Post = std::function<void(std::function<void()>)>;
+
+  // `store` must outlive the reader.
+  HistoryReader(const store::Store& store, Post post);
+  // Waits for the page that is being read; questions that wait are dropped without an answer.
+  ~HistoryReader();
+  HistoryReader(const HistoryReader&) = delete;
+  HistoryReader& operator=(const HistoryReader&) = delete;
+
+  // `live`: what the core has for the query's position (nothing in the history phase).
+  // unavailable: too many questions wait; then `done` is not called.
+  Result<void> ask(HistoryQuery query, LiveRows live, Instant now, Done done);
+
+ private:
+  struct Question {
+    HistoryQuery query;
+    LiveRows live;
+    Instant now;
+    Done done;
+  };
+  void run();
+
+  const store::Store& store_;
+  Post post_;
+  std::mutex mutex_;  // guards the two below
+  std::deque<Question> questions_;
+  bool stopping_ = false;
+  std::condition_variable wake_;
+  std::thread thread_;
+};
+
+}  // namespace gantry::acct
