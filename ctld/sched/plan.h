@@ -33,6 +33,8 @@ struct Expected {                 // when a waiting job would start, going by th
 struct PlanStats {
   std::uint64_t classes = 0;      // looked at
   std::uint64_t attempts = 0;     // placement attempts
+  std::uint64_t steps = 0;        // ends looked at to find reservations
+  std::uint64_t backfilled = 0;   // starts behind a blocked job
   bool budget_spent = false;      // more might start: plan again
 };
 
@@ -41,6 +43,7 @@ struct Plan {
   std::vector<Start> starts;
   std::vector<ClassVerdict> verdicts;   // of every class with waiting jobs that was looked at
   std::vector<Expected> expected;       // at least the reserved head of each partition
+  bool estimated = false;               // expected holds estimates as well: older ones are void
   PlanStats stats;
 };
 

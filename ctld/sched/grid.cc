@@ -1,0 +1,144 @@
+#include "ctld/sched/grid.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "common/assert.h"
+
+namespace gantry::sched {
+
+void Grid::grow(std::size_t nodes) {
+  if (nodes <= nodes_.size()) return;
+  nodes_.resize(nodes);
+  size_.resize(nodes);
+  free_.resize(nodes);
+  level_.resize(nodes, 0);
+  idle_.resize(nodes);
+  for (Bits& set : at_least_) set.resize(nodes);
+}
+
+void Grid::change(const NodeChanged& change) {
+  const std::uint32_t n = change.node.value();
+  grow(std::size_t{n} + 1);
+  set_level(n, 0);
+  GridNode& node = nodes_[n];
+  node.name = change.name;
+  node.known = true;
+  node.available = change.available;
+  node.cpus = change.cpus;
+  node.sockets = std::max(change.sockets, 1u);
+  node.features = change.features;
+  node.free_cpus = Bits{};
+  node.free_cpus.resize(node.cpus.size());
+  for (std::size_t i = 0; i < node.cpus.size(); ++i) node.free_cpus.set(i);
+  size_[n] = free_[n] = room_of(change);
+  while (at_least_.size() <= node.cpus.size()) {
+    at_least_.emplace_back().resize(nodes_.size());
+    with_.push_back(0);
+  }
+  set_level(n, free_[n].cpus);
+}
+
+void Grid::set_level(std::uint32_t n, std::int32_t cpus) {
+  if (!nodes_[n].available) cpus = 0;
+  const std::int32_t old = std::exchange(level_[n], cpus);
+  for (std::int32_t c = old; c > cpus; --c) at_least_[static_cast<std::size_t>(c)].clear(n);
+  for (std::int32_t c = old + 1; c <= cpus; ++c) at_least_[static_cast<std::size_t>(c)].set(n);
+  if (old > 0) --with_[static_cast<std::size_t>(old)];
+  if (cpus > 0) ++with_[static_cast<std::size_t>(cpus)];
+  if (cpus > 0 && cpus == size_[n].cpus)
+    idle_.set(n);
+  else
+    idle_.clear(n);
+}
+
+std::optional<std::size_t> Grid::position(std::uint32_t n, std::uint16_t cpu) const {
+  const auto& cpus = nodes_[n].cpus;
+  if (cpu < cpus.size() && cpus[cpu] == cpu) return cpu;  // the usual numbering
+  const auto it = std::lower_bound(cpus.begin(), cpus.end(), cpu);
+  if (it == cpus.end() || *it != cpu) return std::nullopt;
+  return static_cast<std::size_t>(it - cpus.begin());
+}
+
+std::int32_t Grid::count_known(std::uint32_t n, std::span<const std::uint16_t> cpus) const {
+  return static_cast<std::int32_t>(std::count_if(
+      cpus.begin(), cpus.end(), [&](std::uint16_t c) { return position(n, c).has_value(); }));
+}
+
+std::vector<std::uint16_t> Grid::choose_cpus(std::uint32_t n, std::int32_t count) const {
+  const GridNode& node = nodes_[n];
+  const std::size_t all = node.cpus.size();
+  std::size_t from = 0;
+  if (node.sockets > 1 && count < static_cast<std::int32_t>(all)) {
+    std::int32_t best = 0;
+    for (std::uint32_t s = 0; s < node.sockets; ++s) {
+      std::int32_t free = 0;
+      for (std::size_t i = all * s / node.sockets; i < all * (s + 1) / node.sockets; ++i)
+        free += node.free_cpus.test(i) ? 1 : 0;
+      if (free < count || (best > 0 && free >= best)) continue;
+      best = free;
+      from = all * s / node.sockets;
+    }
+  }
+  std::vector<std::uint16_t> chosen;
+  chosen.reserve(static_cast<std::size_t>(count));
+  for (std::size_t w = from / 64; w < node.free_cpus.words(); ++w) {
+    std::uint64_t word = node.free_cpus.word(w);
+    if (w == from / 64) word &= ~std::uint64_t{0} << (from % 64);
+    if (any_in_word(word, w, [&](std::uint32_t i) {
+          if (static_cast<std::int32_t>(chosen.size()) == count) return true;
+          chosen.push_back(node.cpus[i]);
+          return false;
+        }))
+      break;
+  }
+  GANTRY_ASSERT(static_cast<std::int32_t>(chosen.size()) == count, "fewer CPUs free than counted");
+  return chosen;
+}
+
+void Grid::take(std::uint32_t n, const Room& need, std::span<const std::uint16_t> cpus) {
+  Bits& free = nodes_[n].free_cpus;
+  std::int32_t taken = 0;
+  for (const std::uint16_t cpu : cpus) {
+    const auto at = position(n, cpu);
+    if (!at) continue;
+    GANTRY_ASSERT(free.test(*at), "a CPU was given twice");
+    free.clear(*at);
+    ++taken;
+  }
+  free_[n] -= {need.memory, need.scratch, taken, need.gpus};
+  set_level(n, free_[n].cpus);
+}
+
+void Grid::give(std::uint32_t n, const Room& need, std::span<const std::uint16_t> cpus) {
+  Bits& free = nodes_[n].free_cpus;
+  std::int32_t given = 0;
+  for (const std::uint16_t cpu : cpus) {
+    const auto at = position(n, cpu);
+    if (!at) continue;
+    GANTRY_ASSERT(!free.test(*at), "a CPU was given back twice");
+    free.set(*at);
+    ++given;
+  }
+  free_[n] += {need.memory, need.scratch, given, need.gpus};
+  set_level(n, free_[n].cpus);
+}
+
+std::string Grid::audit() const {
+  std::vector<std::uint32_t> with(with_.size(), 0);
+  for (std::uint32_t n = 0; n < nodes_.size(); ++n) {
+    const std::int32_t free = static_cast<std::int32_t>(nodes_[n].free_cpus.count());
+    if (free != free_[n].cpus) return fmt::format("node {}: {} CPUs free, counted {}", n, free_[n].cpus, free);
+    const std::int32_t level = nodes_[n].available ? free : 0;
+    if (level_[n] != level) return fmt::format("node {}: level {} instead of {}", n, level_[n], level);
+    if (level > 0) ++with[static_cast<std::size_t>(level)];
+    for (std::size_t c = 1; c < at_least_.size(); ++c)
+      if (at_least_[c].test(n) != (static_cast<std::int32_t>(c) <= level))
+        return fmt::format("node {} is wrong in the set of {} free cores", n, c);
+    if (idle_.test(n) != (level > 0 && free == size_[n].cpus)) return fmt::format("node {}: idle", n);
+  }
+  return with == with_ ? "" : "counts per level";
+}
+
+}  // namespace gantry::sched

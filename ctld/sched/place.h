@@ -1,0 +1,28 @@
+// Where a job starts now: on what is free and not needed by a reservation while it runs.
+//
+// Nodes are tried in this order: those that a reservation waits for (a short job there spares the
+// rest), then those partly in use, the fullest first, then idle ones, the smallest first; ties by
+// node number. A job of several nodes starts on all of them or not at all.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "ctld/sched/eligible.h"
+#include "ctld/sched/grid.h"
+#include "ctld/sched/timeline.h"
+
+namespace gantry::sched {
+
+// Nodes and tasks, by node; nullopt if it does not fit now. Pure.
+std::optional<std::vector<Share>> find_place(const Grid& grid, const Timeline& timeline,
+                                             const Bits& allowed, const JobClass& cls);
+
+// The concrete CPUs, memory, scratch and devices of a place.
+std::vector<NodeGrant> make_grants(const Grid& grid, const Demand& demand,
+                                   const std::vector<Share>& shares);
+
+// Nodes on which at least one task fits now, reservations left aside.
+std::uint32_t count_fitting(const Grid& grid, const Bits& allowed, const JobClass& cls);
+
+}  // namespace gantry::sched

@@ -1,0 +1,214 @@
+#include "ctld/sched/queue.h"
+
+#include <fmt/core.h>
+
+#include "common/assert.h"
+
+namespace gantry::sched {
+
+// ---- WaitingPool
+
+std::uint32_t WaitingPool::add(const Waiting& w) {
+  std::uint32_t slot = used_;
+  if (!free_.empty()) {
+    slot = free_.back();
+    free_.pop_back();
+  } else {
+    if (used_ % kBlock == 0) blocks_.push_back(std::make_unique<Waiting[]>(kBlock));
+    ++used_;
+  }
+  (*this)[slot] = w;
+  return slot;
+}
+
+std::size_t WaitingPool::bytes() const {
+  return blocks_.size() * kBlock * sizeof(Waiting) + free_.capacity() * sizeof(std::uint32_t);
+}
+
+// ---- JobIndex
+
+std::size_t JobIndex::home(JobId job) const {
+  return static_cast<std::size_t>((job.value() * 0x9E3779B97F4A7C15ull) >> 20) & (buckets_.size() - 1);
+}
+
+std::optional<std::uint32_t> JobIndex::find(JobId job, const WaitingPool& pool) const {
+  if (buckets_.empty()) return std::nullopt;
+  for (std::size_t i = home(job); buckets_[i] != kEmpty; i = (i + 1) & (buckets_.size() - 1))
+    if (pool[buckets_[i]].job == job) return buckets_[i];
+  return std::nullopt;
+}
+
+void JobIndex::insert(std::uint32_t slot, const WaitingPool& pool) {
+  if ((used_ + 1) * 4 > buckets_.size() * 3) grow(pool);
+  std::size_t i = home(pool[slot].job);
+  while (buckets_[i] != kEmpty) i = (i + 1) & (buckets_.size() - 1);
+  buckets_[i] = slot;
+  ++used_;
+}
+
+// Backward shift: later entries of the same run move up, so no tombstones pile up.
+void JobIndex::erase(JobId job, const WaitingPool& pool) {
+  const std::size_t mask = buckets_.size() - 1;
+  std::size_t hole = home(job);
+  while (pool[buckets_[hole]].job != job) hole = (hole + 1) & mask;
+  for (std::size_t i = (hole + 1) & mask; buckets_[i] != kEmpty; i = (i + 1) & mask) {
+    const std::size_t from_home = (i - home(pool[buckets_[i]].job)) & mask;
+    if (from_home < ((i - hole) & mask)) continue;  // its home lies behind the hole
+    buckets_[hole] = buckets_[i];
+    hole = i;
+  }
+  buckets_[hole] = kEmpty;
+  --used_;
+}
+
+void JobIndex::grow(const WaitingPool& pool) {
+  const std::vector<std::uint32_t> old =
+      std::exchange(buckets_, std::vector<std::uint32_t>(std::max<std::size_t>(64, buckets_.size() * 2), kEmpty));
+  used_ = 0;
+  for (const std::uint32_t slot : old)
+    if (slot != kEmpty) insert(slot, pool);
+}
+
+// ---- Queue
+
+void Queue::add(const JobQueued& change, const PartitionChanged& partition) {
+  GANTRY_ASSERT(change.startable > 0, "queued a job of which nothing may start");
+  if (const auto slot = index_.find(change.job, pool_)) {
+    Waiting& w = pool_[*slot];
+    if (w.priority == change.priority && w.since == change.queued_since &&
+        classes_[w.class_index]->key == change.key) {
+      w.startable = change.startable;  // the way of an array: one element less each time
+      return;
+    }
+    remove(change.job);
+  }
+  if (partitions_.size() <= change.key.partition.value()) partition_changed(partition);
+  const std::uint32_t slot = pool_.add({change.priority, change.queued_since, change.job,
+                                        change.startable, intern(change.key, partition)});
+  index_.insert(slot, pool_);
+  link(slot);
+  ++size_;
+}
+
+void Queue::remove(JobId job) {
+  const auto slot = index_.find(job, pool_);
+  if (!slot) return;
+  unlink(*slot);
+  index_.erase(job, pool_);
+  pool_.drop(*slot);
+  --size_;
+}
+
+void Queue::partition_changed(const PartitionChanged& partition) {
+  const std::uint32_t id = partition.partition.value();
+  if (partitions_.size() <= id) partitions_.resize(id + 1);
+  partitions_[id].priority = partition.priority;
+  for (std::uint32_t c = 0; c < classes_.size(); ++c) {
+    if (!classes_[c] || classes_[c]->key.partition != partition.partition) continue;
+    classes_[c]->demand = demand_of(classes_[c]->key.shape, partition);
+    classes_[c]->standing.generation = 0;
+    if (classes_[c]->jobs.empty()) continue;
+    unplace(c);
+    place(c);
+  }
+}
+
+std::size_t Queue::in_front_of(const Waiting& job, PartitionId partition) const {
+  const OrderedSlots& jobs = partitions_[partition.value()].jobs;
+  return jobs.position(jobs.lower_bound([&](std::uint32_t s) { return before(pool_[s], job); }));
+}
+
+std::uint32_t Queue::intern(const ClassKey& key, const PartitionChanged& partition) {
+  if (const auto it = class_of_.find(key); it != class_of_.end()) return it->second;
+  std::uint32_t index = static_cast<std::uint32_t>(classes_.size());
+  if (!free_classes_.empty()) {
+    index = free_classes_.back();
+    free_classes_.pop_back();
+  } else {
+    classes_.emplace_back();
+    placed_.emplace_back();
+  }
+  classes_[index] = std::make_unique<JobClass>();
+  classes_[index]->key = key;
+  classes_[index]->demand = demand_of(key.shape, partition);
+  class_of_.emplace(key, index);
+  return index;
+}
+
+void Queue::link(std::uint32_t slot) {
+  const auto less = [this](std::uint32_t a, std::uint32_t b) { return before(pool_[a], pool_[b]); };
+  const std::uint32_t c = pool_[slot].class_index;
+  JobClass& cls = *classes_[c];
+  const bool first = cls.jobs.empty() || less(slot, cls.jobs.front());
+  if (first) unplace(c);
+  cls.jobs.insert(slot, less);
+  if (first) place(c);
+  partitions_[cls.key.partition.value()].jobs.insert(slot, less);
+}
+
+void Queue::unlink(std::uint32_t slot) {
+  const auto less = [this](std::uint32_t a, std::uint32_t b) { return before(pool_[a], pool_[b]); };
+  const std::uint32_t c = pool_[slot].class_index;
+  JobClass& cls = *classes_[c];
+  const bool first = cls.jobs.front() == slot;
+  if (first) unplace(c);
+  cls.jobs.erase(slot, less);
+  if (first && !cls.jobs.empty()) place(c);
+  partitions_[cls.key.partition.value()].jobs.erase(slot, less);
+  if (cls.jobs.empty()) retire(c);
+}
+
+void Queue::place(std::uint32_t c) {
+  const JobClass& cls = *classes_[c];
+  placed_[c] = ClassPlace{partitions_[cls.key.partition.value()].priority, pool_[cls.jobs.front()]};
+  order_.insert(*placed_[c]);
+}
+
+void Queue::unplace(std::uint32_t c) {
+  if (!placed_[c]) return;
+  order_.erase(*placed_[c]);
+  placed_[c].reset();
+}
+
+// A class that has run empty is kept for a while: the next job of the kind is probably on its way.
+void Queue::retire(std::uint32_t c) {
+  if (!std::exchange(classes_[c]->listed_idle, true)) idle_.push_back(c);
+  if (idle_.size() <= kMaxIdleClasses) return;
+  const std::uint32_t old = idle_.front();
+  idle_.pop_front();
+  classes_[old]->listed_idle = false;
+  if (!classes_[old]->jobs.empty()) return;
+  class_of_.erase(classes_[old]->key);
+  classes_[old].reset();
+  free_classes_.push_back(old);
+}
+
+std::size_t Queue::bytes() const {
+  // Leaves are filled to three quarters on average, in two orders.
+  return pool_.bytes() + index_.bytes() + size_ * 2 * sizeof(std::uint32_t) * 4 / 3;
+}
+
+std::string Queue::audit() const {
+  std::size_t jobs = 0, in_partitions = 0, with_jobs = 0;
+  for (std::uint32_t c = 0; c < classes_.size(); ++c) {
+    if (!classes_[c]) continue;
+    const OrderedSlots& list = classes_[c]->jobs;
+    const Waiting* last = nullptr;
+    for (auto at = list.begin(); !list.at_end(at); at = list.next(at), ++jobs) {
+      const Waiting& w = pool_[list[at]];
+      if (w.class_index != c) return fmt::format("job {} is in a foreign class", w.job.value());
+      if (last && !before(*last, w)) return fmt::format("job {} is out of order", w.job.value());
+      if (index_.find(w.job, pool_) != list[at]) return fmt::format("job {} is lost", w.job.value());
+      last = &w;
+    }
+    if (list.empty() == placed_[c].has_value()) return fmt::format("class {} is misplaced", c);
+    with_jobs += list.empty() ? 0 : 1;
+  }
+  for (const PartitionOrder& p : partitions_) in_partitions += p.jobs.size();
+  if (jobs != size_ || in_partitions != size_)
+    return fmt::format("{} jobs, {} in classes, {} in partitions", size_, jobs, in_partitions);
+  if (order_.size() != with_jobs) return fmt::format("{} classes in order", order_.size());
+  return "";
+}
+
+}  // namespace gantry::sched

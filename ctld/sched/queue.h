@@ -1,0 +1,143 @@
+// The waiting jobs, in order: priority (higher first), queued_since (earlier first), id.
+//
+// Jobs that cannot be told apart by any placement (equal ClassKey) form a class, so a plan's cost
+// follows classes, not jobs. Each class keeps its own jobs in order, each partition all of its jobs
+// (to know how many stand in front), and the classes are ordered by their first job. A waiting job
+// costs about 60 bytes; queueing and unqueueing cost O(log jobs).
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "common/job_state.h"
+#include "ctld/sched/change.h"
+#include "ctld/sched/geometry.h"
+#include "ctld/sched/ordered_slots.h"
+
+namespace gantry::sched {
+
+struct Waiting {
+  std::int64_t priority = 0;
+  Instant since{};
+  JobId job{};
+  std::uint32_t startable = 0;  // elements of an array that may start now
+  std::uint32_t class_index = 0;
+};
+
+// The order within a partition.
+inline bool before(const Waiting& a, const Waiting& b) {
+  if (a.priority != b.priority) return a.priority > b.priority;
+  if (a.since != b.since) return a.since < b.since;
+  return a.job < b.job;
+}
+
+// Records in blocks that never move, so that growing never copies a million of them.
+class WaitingPool {
+ public:
+  std::uint32_t add(const Waiting& w);
+  void drop(std::uint32_t slot) { free_.push_back(slot); }
+  Waiting& operator[](std::uint32_t slot) { return blocks_[slot / kBlock][slot % kBlock]; }
+  const Waiting& operator[](std::uint32_t slot) const { return blocks_[slot / kBlock][slot % kBlock]; }
+  [[nodiscard]] std::size_t bytes() const;
+
+ private:
+  static constexpr std::uint32_t kBlock = 4096;
+  std::vector<std::unique_ptr<Waiting[]>> blocks_;
+  std::vector<std::uint32_t> free_;
+  std::uint32_t used_ = 0;
+};
+
+// Job id -> slot: open addressing over the pool's own ids, 4 bytes a bucket.
+class JobIndex {
+ public:
+  [[nodiscard]] std::optional<std::uint32_t> find(JobId job, const WaitingPool& pool) const;
+  void insert(std::uint32_t slot, const WaitingPool& pool);  // its job must be absent
+  void erase(JobId job, const WaitingPool& pool);            // must be there
+  [[nodiscard]] std::size_t bytes() const { return buckets_.size() * sizeof(std::uint32_t); }
+
+ private:
+  static constexpr std::uint32_t kEmpty = ~std::uint32_t{0};
+  [[nodiscard]] std::size_t home(JobId job) const;
+  void grow(const WaitingPool& pool);
+  std::vector<std::uint32_t> buckets_;  // a power of two, at most 3/4 full
+  std::size_t used_ = 0;
+};
+
+// Can a class start at all, with all jobs gone? Kept per class until nodes or partitions change.
+struct Standing {
+  std::uint64_t generation = 0;  // of the replica; 0 = never computed
+  Verdict verdict;               // none = it can
+};
+
+struct JobClass {
+  ClassKey key;
+  Demand demand;
+  OrderedSlots jobs;
+  std::uint32_t node_set = 0;           // see eligible.h; valid with standing.generation
+  std::vector<std::uint32_t> required;  // node numbers, sorted; valid with standing.generation
+  Standing standing;
+  bool listed_idle = false;             // in Queue's list of classes that have run empty
+};
+
+// Where a class stands among all: partition priority first, then its first job.
+struct ClassPlace {
+  std::uint32_t partition_priority = 0;
+  Waiting first;
+  friend bool operator<(const ClassPlace& a, const ClassPlace& b) {
+    if (a.partition_priority != b.partition_priority)
+      return a.partition_priority > b.partition_priority;
+    return before(a.first, b.first);
+  }
+};
+
+class Queue {
+ public:
+  static constexpr std::size_t kMaxIdleClasses = 4096;
+
+  void add(const JobQueued& change, const PartitionChanged& partition);  // or change
+  void remove(JobId job);                                                // absent: nothing
+  void partition_changed(const PartitionChanged& partition);
+
+  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] const Waiting& operator[](std::uint32_t slot) const { return pool_[slot]; }
+  [[nodiscard]] JobClass& job_class(std::uint32_t index) { return *classes_[index]; }
+  [[nodiscard]] const JobClass& job_class(std::uint32_t index) const { return *classes_[index]; }
+  [[nodiscard]] const std::set<ClassPlace>& classes() const { return order_; }
+  // Waiting jobs of the partition in front of this one (an array counts as one).
+  [[nodiscard]] std::size_t in_front_of(const Waiting& job, PartitionId partition) const;
+
+  [[nodiscard]] std::size_t bytes() const;  // what a waiting job costs here, times their number
+  [[nodiscard]] std::string audit() const;  // "" or the first thing that is wrong
+
+ private:
+  std::uint32_t intern(const ClassKey& key, const PartitionChanged& partition);
+  void link(std::uint32_t slot);
+  void unlink(std::uint32_t slot);
+  void place(std::uint32_t class_index);    // into order_, by its first job
+  void unplace(std::uint32_t class_index);
+  void retire(std::uint32_t class_index);
+
+  struct KeyHash {
+    std::size_t operator()(const ClassKey& key) const { return hash_of(key); }
+  };
+  struct PartitionOrder {
+    std::uint32_t priority = 0;
+    OrderedSlots jobs;
+  };
+
+  WaitingPool pool_;
+  JobIndex index_;
+  std::size_t size_ = 0;
+  std::vector<std::unique_ptr<JobClass>> classes_;
+  std::vector<std::uint32_t> free_classes_;
+  std::unordered_map<ClassKey, std::uint32_t, KeyHash> class_of_;
+  std::deque<std::uint32_t> idle_;  // classes that ran empty, oldest first; may have jobs again
+  std::set<ClassPlace> order_;
+  std::vector<std::optional<ClassPlace>> placed_;  // per class
+  std::vector<PartitionOrder> partitions_;         // by id
+};
+
+}  // namespace gantry::sched

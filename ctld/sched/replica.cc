@@ -1,0 +1,38 @@
+#include "ctld/sched/replica.h"
+
+#include "common/assert.h"
+
+namespace gantry::sched {
+
+void Replica::apply(const Change& change) {
+  struct Apply {
+    Replica& r;
+    void operator()(const NodeChanged& c) const {
+      r.running_.node_changed(c, r.grid_);
+      r.eligible_.node_changed(c);
+    }
+    void operator()(const PartitionChanged& c) const {
+      r.eligible_.partition_changed(c);
+      r.queue_.partition_changed(c);
+    }
+    void operator()(const JobQueued& c) const {
+      const PartitionChanged* partition = r.partition(c.key.partition);
+      GANTRY_ASSERT(partition != nullptr, "a job was queued in a partition that is not known");
+      r.queue_.add(c, *partition);
+    }
+    void operator()(const JobUnqueued& c) const { r.queue_.remove(c.job); }
+    void operator()(const JobPlaced& c) const { r.running_.place(c, r.grid_); }
+    void operator()(const JobLimitChanged& c) const { r.running_.set_end(c.job, c.ends_by); }
+    void operator()(const NodeReleased& c) const { r.running_.release(c.job, c.node, r.grid_); }
+  };
+  std::visit(Apply{*this}, change);
+}
+
+std::string Replica::audit() const {
+  if (auto wrong = grid_.audit(); !wrong.empty()) return "grid: " + wrong;
+  if (auto wrong = running_.audit(grid_); !wrong.empty()) return "running: " + wrong;
+  if (auto wrong = queue_.audit(); !wrong.empty()) return "queue: " + wrong;
+  return "";
+}
+
+}  // namespace gantry::sched

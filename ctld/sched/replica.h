@@ -1,0 +1,50 @@
+// The scheduler's own view of the cluster, advanced by each turn's changes: nodes, partitions,
+// waiting jobs in classes, placements, and the view ahead. No copy of the queue per plan, no lock.
+//
+// apply() is the only way in. Repeating a change has no effect. Between plans the replica is a
+// function of the changes alone: the same changes give the same plans, and so does a replica built
+// from scratch out of the current facts.
+#pragma once
+
+#include <string>
+
+#include "ctld/sched/change.h"
+#include "ctld/sched/eligible.h"
+#include "ctld/sched/grid.h"
+#include "ctld/sched/queue.h"
+#include "ctld/sched/running.h"
+#include "ctld/sched/timeline.h"
+
+namespace gantry::sched {
+
+class Replica {
+ public:
+  Replica() : timeline_(grid_, running_) {}
+  Replica(const Replica&) = delete;
+  Replica& operator=(const Replica&) = delete;
+
+  void apply(const Change& change);
+
+  [[nodiscard]] const Grid& grid() const { return grid_; }
+  [[nodiscard]] const Running& running() const { return running_; }
+  [[nodiscard]] const Queue& queue() const { return queue_; }
+  [[nodiscard]] const PartitionChanged* partition(PartitionId id) const {
+    return eligible_.partition(id);
+  }
+  [[nodiscard]] std::size_t waiting() const { return queue_.size(); }
+  [[nodiscard]] std::size_t queue_bytes() const { return queue_.bytes(); }
+
+  // Compares every derived number with one counted from scratch; "" or the first that is wrong.
+  [[nodiscard]] std::string audit() const;
+
+ private:
+  friend class Cycle;  // a plan tries things here and puts them back
+
+  Grid grid_;
+  Running running_;
+  Queue queue_;
+  Eligible eligible_;
+  Timeline timeline_;
+};
+
+}  // namespace gantry::sched

@@ -1,0 +1,114 @@
+#include "ctld/sched/running.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+namespace gantry::sched {
+namespace {
+
+bool by_node(const Use& use, std::uint32_t node) { return use.node < node; }
+
+}  // namespace
+
+// An exclusive job holds every core of its nodes, also those that a node gained since.
+void Running::measure(Use& use, const Placement& p, const Grid& grid) const {
+  if (p.exclusive) use.cpus = grid.node(use.node).cpus;
+  use.room.cpus = grid.count_known(use.node, use.cpus);
+}
+
+void Running::place(const JobPlaced& change, Grid& grid) {
+  if (const auto it = by_job_.find(change.job); it != by_job_.end()) {
+    const Placement old = pool_[it->second];
+    for (const Use& use : old.uses) release(change.job, NodeId{use.node}, grid);
+  }
+  if (change.grants.empty()) return;
+  std::uint32_t slot = static_cast<std::uint32_t>(pool_.size());
+  if (free_.empty()) {
+    pool_.emplace_back();
+  } else {
+    slot = free_.back();
+    free_.pop_back();
+  }
+  Placement& p = pool_[slot];
+  p.job = change.job;
+  p.ends_by = change.ends_by;
+  p.exclusive = change.exclusive;
+  p.uses.reserve(change.grants.size());
+  for (const NodeGrant& g : change.grants)
+    p.uses.push_back({g.node.value(), {g.memory, g.scratch, 0, static_cast<std::int32_t>(g.gpus)}, g.cpus});
+  std::sort(p.uses.begin(), p.uses.end(),
+            [](const Use& a, const Use& b) { return a.node < b.node; });
+  for (Use& use : p.uses) {
+    grid.grow(std::size_t{use.node} + 1);
+    if (on_node_.size() <= use.node) on_node_.resize(std::size_t{use.node} + 1);
+    measure(use, p, grid);
+    grid.take(use.node, use.room, use.cpus);
+    on_node_[use.node].push_back(slot);
+  }
+  by_job_.emplace(change.job, slot);
+  if (p.ends_by) ends_.insert(slot, earlier());
+}
+
+void Running::release(JobId job, NodeId node, Grid& grid) {
+  const auto it = by_job_.find(job);
+  if (it == by_job_.end()) return;
+  const std::uint32_t slot = it->second;
+  Placement& p = pool_[slot];
+  const auto use = std::lower_bound(p.uses.begin(), p.uses.end(), node.value(), by_node);
+  if (use == p.uses.end() || use->node != node.value()) return;
+  grid.give(use->node, use->room, use->cpus);
+  auto& here = on_node_[use->node];
+  *std::find(here.begin(), here.end(), slot) = here.back();
+  here.pop_back();
+  p.uses.erase(use);
+  if (p.uses.empty()) remove(slot);
+}
+
+void Running::remove(std::uint32_t slot) {
+  Placement& p = pool_[slot];
+  if (p.ends_by) ends_.erase(slot, earlier());
+  by_job_.erase(p.job);
+  p = Placement{};
+  free_.push_back(slot);
+}
+
+void Running::set_end(JobId job, std::optional<Instant> ends_by) {
+  const auto it = by_job_.find(job);
+  if (it == by_job_.end()) return;
+  Placement& p = pool_[it->second];
+  if (p.ends_by) ends_.erase(it->second, earlier());
+  p.ends_by = ends_by;
+  if (p.ends_by) ends_.insert(it->second, earlier());
+}
+
+void Running::node_changed(const NodeChanged& change, Grid& grid) {
+  grid.change(change);  // all of it is free now
+  const std::uint32_t n = change.node.value();
+  if (on_node_.size() <= n) return;
+  for (const std::uint32_t slot : on_node_[n]) {
+    Placement& p = pool_[slot];
+    Use& use = *std::lower_bound(p.uses.begin(), p.uses.end(), n, by_node);
+    measure(use, p, grid);
+    grid.take(n, use.room, use.cpus);
+  }
+}
+
+std::string Running::audit(const Grid& grid) const {
+  std::vector<Room> held(grid.size());
+  std::size_t with_end = 0;
+  for (const auto& [job, slot] : by_job_) {
+    const Placement& p = pool_[slot];
+    if (p.job != job || p.uses.empty()) return fmt::format("placement of job {}", job.value());
+    with_end += p.ends_by ? 1 : 0;
+    for (const Use& use : p.uses) held[use.node] += use.room;
+  }
+  if (with_end != ends_.size()) return "number of ends";
+  for (std::uint32_t n = 0; n < grid.size(); ++n) {
+    held[n] += grid.free(n);
+    if (held[n] != grid.room(n)) return fmt::format("node {}: held and free are not its size", n);
+  }
+  return "";
+}
+
+}  // namespace gantry::sched

@@ -1,0 +1,60 @@
+// What holds nodes: the placements, ordered by the time their limits end them.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ctld/sched/change.h"
+#include "ctld/sched/grid.h"
+#include "ctld/sched/ordered_slots.h"
+
+namespace gantry::sched {
+
+struct Use {                           // one node of one job
+  std::uint32_t node = 0;
+  Room room;                           // cpus: those of `cpus` that the node has
+  std::vector<std::uint16_t> cpus;
+};
+
+struct Placement {
+  JobId job{};
+  std::optional<Instant> ends_by;      // unset = unlimited
+  bool exclusive = false;
+  std::vector<Use> uses;               // by node
+};
+
+// Every change keeps the grid in step.
+class Running {
+ public:
+  void place(const JobPlaced& change, Grid& grid);   // of a known job: replaces what it held
+  void release(JobId job, NodeId node, Grid& grid);  // not held: nothing
+  void set_end(JobId job, std::optional<Instant> ends_by);
+  void node_changed(const NodeChanged& change, Grid& grid);
+
+  [[nodiscard]] const Placement& operator[](std::uint32_t slot) const { return pool_[slot]; }
+  [[nodiscard]] std::size_t size() const { return by_job_.size(); }
+  // Placements with an end, earliest first (then by job id).
+  [[nodiscard]] const OrderedSlots& ends() const { return ends_; }
+  [[nodiscard]] OrderedSlots::Cursor first_ending_after(Instant t) const {
+    return ends_.lower_bound([&](std::uint32_t s) { return *pool_[s].ends_by <= t; });
+  }
+  [[nodiscard]] std::string audit(const Grid& grid) const;
+
+ private:
+  [[nodiscard]] auto earlier() const {
+    return [this](std::uint32_t a, std::uint32_t b) {
+      return std::pair{*pool_[a].ends_by, pool_[a].job} < std::pair{*pool_[b].ends_by, pool_[b].job};
+    };
+  }
+  void measure(Use& use, const Placement& p, const Grid& grid) const;
+  void remove(std::uint32_t slot);
+
+  std::vector<Placement> pool_;
+  std::vector<std::uint32_t> free_;
+  std::unordered_map<JobId, std::uint32_t> by_job_;
+  std::vector<std::vector<std::uint32_t>> on_node_;  // slots
+  OrderedSlots ends_;
+};
+
+}  // namespace gantry::sched

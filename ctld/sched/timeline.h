@@ -1,0 +1,104 @@
+// The view ahead: what is free when, going by the limits of what runs and by the plans made so far.
+//
+// Exact, without time slots: running jobs are kept in the order of their ends, and a node that a
+// plan has reserved carries a few checkpoints: the room left from each reservation's start on.
+// Between checkpoints room only grows, so the least room over a span is that at its start and at
+// the checkpoints inside it. A search for the earliest start walks the ends in order and looks only
+// at nodes where something is given back; a job that fits soon costs few steps.
+//
+// Reservations name concrete nodes and are honoured by everyone who uses those nodes, whatever the
+// partition. They last for one plan: begin() forgets them.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "ctld/sched/bits.h"
+#include "ctld/sched/queue.h"
+#include "ctld/sched/running.h"
+
+namespace gantry::sched {
+
+// A start on nodes, at once or ahead.
+struct Slot {
+  Instant start{};
+  std::vector<Share> shares;
+  std::vector<Room> room;     // free on each at `start`, but for reservations
+};
+
+class Timeline {
+ public:
+  // A job past its limit is on its way out: it is taken to end this long from now.
+  static constexpr Duration kOverdue = seconds(1);
+
+  Timeline(const Grid& grid, const Running& running) : grid_(grid), running_(running) {}
+
+  void begin(Instant now);
+  [[nodiscard]] Instant now() const { return now_; }
+
+  [[nodiscard]] bool any_reserved() const { return !reserved_nodes_.empty(); }
+  [[nodiscard]] std::uint64_t reserved_word(std::size_t w) const { return reserved_.word(w); }
+
+  // Tasks that fit on the node over [from, until), if `room` is free there at `from` but for
+  // reservations. Later ends of running jobs are not needed: room only grows with them.
+  [[nodiscard]] std::uint32_t fits(std::uint32_t node, const Demand& demand, Instant from,
+                                   Instant until, const Room& room) const;
+  // Past this start time fits() may answer less for the same room.
+  [[nodiscard]] std::optional<Instant> same_until(std::uint32_t node, Instant from,
+                                                  Instant until) const;
+
+  // This plan starts a job now; the grid has been told already.
+  void started(const Demand& demand, const std::vector<Share>& shares, std::optional<Instant> until);
+
+  // The earliest start after now at which the class's next job fits without delaying a reservation;
+  // nullopt if the known ends never make room. `steps` grows by the ends looked at.
+  std::optional<Slot> earliest(const JobClass& cls, const Bits& allowed, std::uint64_t& steps);
+  void reserve(const JobClass& cls, const Slot& slot);
+
+  static Instant end_of(Instant start, const std::optional<Duration>& limit);
+
+ private:
+  friend class Walk;
+
+  struct Reservation {
+    Instant from, until;
+    Room room;
+  };
+  struct Checkpoint {
+    Instant at;
+    Room spare;                 // free then, running jobs and reservations taken off
+  };
+  struct Ahead {
+    std::vector<Reservation> reservations;
+    std::vector<Checkpoint> checkpoints;  // by time
+  };
+  struct Freed {                // room given back in the future by something of this plan
+    Instant at;
+    std::uint32_t node;
+    Room room;                  // nothing for a reservation: fits() knows about it
+  };
+  [[nodiscard]] Room spare_at(const Ahead& ahead, Instant at, Room room) const;
+  Ahead& ahead_of(std::uint32_t node);
+  void sort_freed();
+
+  const Grid& grid_;
+  const Running& running_;
+  Instant now_{};
+  Bits reserved_;
+  std::vector<std::uint32_t> reserved_nodes_;
+  std::vector<Ahead> ahead_;    // by node; empty but for reserved nodes
+  std::vector<Freed> freed_;    // the first sorted_freed_ by time, then node
+  std::size_t sorted_freed_ = 0;
+
+  // What a walk notes about nodes; valid where the stamp is the walk's.
+  struct Note {
+    std::uint32_t stamp = 0;
+    std::uint32_t fits = 0;
+    std::uint32_t dirty = 0;    // stamp of the moment
+    Room room;
+  };
+  std::vector<Note> notes_;
+  std::uint32_t stamp_ = 0;
+};
+
+}  // namespace gantry::sched

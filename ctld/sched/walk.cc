@@ -1,0 +1,195 @@
+// Timeline::earliest(): the walk along the ends.
+//
+// One node: only a node where something is given back can become good enough, so nothing is looked
+// at beforehand. Several nodes: how many tasks fit is noted for every allowed node, and counted by
+// number, so that a step which cannot succeed costs one comparison.
+#include <algorithm>
+#include <queue>
+
+#include "common/assert.h"
+#include "ctld/sched/timeline.h"
+
+namespace gantry::sched {
+
+class Walk {
+ public:
+  Walk(Timeline& timeline, const JobClass& cls, const Bits& allowed)
+      : t_(timeline), cls_(cls), d_(cls.demand), allowed_(allowed),
+        single_(d_.min_nodes == 1 && d_.max_nodes == 1), stamp_(++t_.stamp_) {
+    const OrderedSlots& ends = t_.running_.ends();
+    overdue_ = ends.begin();
+    running_ = first_running_ = t_.running_.first_ending_after(t_.now_);
+    overdue_done_ = overdue_ == running_;
+    t_.sort_freed();
+    if (!single_) note_all();
+  }
+
+  std::optional<Slot> run(std::uint64_t& steps) {
+    while (const auto at = next_time()) {
+      dirty_.clear();
+      ++moment_;
+      give_back(*at);
+      steps += dirty_.size();
+      auto found = single_ ? try_one_node(*at) : try_nodes(*at);
+      if (found) return found;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  using Note = Timeline::Note;
+
+  Note& note(std::uint32_t n) {
+    Note& note = t_.notes_[n];
+    if (note.stamp != stamp_) note = {stamp_, 0, 0, t_.grid_.free(n)};
+    return note;
+  }
+  [[nodiscard]] bool usable(std::uint32_t n) const {
+    return allowed_.test(n) && t_.grid_.node(n).available;
+  }
+  [[nodiscard]] Instant until(Instant start) const {
+    return Timeline::end_of(start, cls_.key.time_limit);
+  }
+
+  [[nodiscard]] std::optional<Instant> next_time() const {
+    std::optional<Instant> next;
+    const auto offer = [&](Instant at) { next = next ? std::min(*next, at) : at; };
+    const OrderedSlots& ends = t_.running_.ends();
+    if (!overdue_done_) offer(t_.now_ + Timeline::kOverdue);
+    if (!ends.at_end(running_)) offer(*t_.running_[ends[running_]].ends_by);
+    if (freed_ < t_.freed_.size()) offer(t_.freed_[freed_].at);
+    return next;
+  }
+
+  // Everything that ends at `at`, and nodes where a reservation has come too near.
+  void give_back(Instant at) {
+    const OrderedSlots& ends = t_.running_.ends();
+    if (!overdue_done_ && at >= t_.now_ + Timeline::kOverdue) {
+      for (; overdue_ != first_running_; overdue_ = ends.next(overdue_))
+        give_back(t_.running_[ends[overdue_]]);
+      overdue_done_ = true;
+    }
+    for (; !ends.at_end(running_); running_ = ends.next(running_)) {
+      const Placement& p = t_.running_[ends[running_]];
+      if (*p.ends_by > at) break;
+      give_back(p);
+    }
+    for (; freed_ < t_.freed_.size() && t_.freed_[freed_].at <= at; ++freed_)
+      give_back(t_.freed_[freed_].node, t_.freed_[freed_].room);
+    for (; !expiring_.empty() && expiring_.top().first < at; expiring_.pop())
+      give_back(expiring_.top().second, {});
+  }
+  void give_back(const Placement& p) {
+    for (const Use& use : p.uses) give_back(use.node, use.room);
+  }
+  void give_back(std::uint32_t n, const Room& room) {
+    if (!usable(n)) return;
+    Note& node = note(n);
+    node.room += room;
+    if (node.dirty == moment_) return;
+    node.dirty = moment_;
+    dirty_.push_back(n);
+  }
+
+  std::optional<Slot> try_one_node(Instant at) {
+    const std::uint32_t* best = nullptr;
+    for (const std::uint32_t& n : dirty_) {
+      if (!cls_.required.empty() && cls_.required[0] != n) continue;
+      const Room& room = note(n).room;
+      if (t_.fits(n, d_, at, until(at), room) < d_.tasks) continue;
+      if (!best || std::pair{room.cpus, n} < std::pair{note(*best).room.cpus, *best}) best = &n;
+    }
+    if (!best) return std::nullopt;
+    return Slot{at, {{*best, d_.tasks}}, {note(*best).room}};
+  }
+
+  void note_all() {
+    for (std::size_t w = 0; w < allowed_.words(); ++w)
+      any_in_word(allowed_.word(w), w, [&](std::uint32_t n) {
+        if (t_.grid_.node(n).available) count(n, t_.now_);
+        return false;
+      });
+  }
+
+  // (Re)counts what fits on a node for a start at `at`.
+  void count(std::uint32_t n, Instant at) {
+    Note& node = note(n);
+    const std::uint32_t fits = t_.fits(n, d_, at, until(at), node.room);
+    if (t_.reserved_.test(n))
+      if (const auto same = t_.same_until(n, at, until(at))) expiring_.push({*same, n});
+    if (fits == node.fits) return;
+    tasks_ += fits;
+    tasks_ -= node.fits;
+    if (by_fit_.size() <= std::max(fits, node.fits)) by_fit_.resize(std::max(fits, node.fits) + 1, 0);
+    if (node.fits > 0) --by_fit_[node.fits];
+    if (fits > 0) ++by_fit_[fits];
+    nodes_ += (fits > 0 ? 1 : 0) - (node.fits > 0 ? 1 : 0);
+    node.fits = fits;
+  }
+
+  [[nodiscard]] bool possible() const {
+    if (nodes_ < d_.min_nodes || tasks_ < d_.tasks) return false;
+    std::uint64_t nodes = 0, tasks = 0;
+    for (std::size_t f = by_fit_.size(); f-- > 1 && nodes < d_.max_nodes;) {
+      const std::uint64_t taken = std::min<std::uint64_t>(by_fit_[f], d_.max_nodes - nodes);
+      nodes += taken;
+      tasks += taken * f;
+    }
+    return tasks >= d_.tasks && std::all_of(cls_.required.begin(), cls_.required.end(), [&](std::uint32_t n) {
+             return t_.notes_[n].stamp == stamp_ && t_.notes_[n].fits > 0;
+           });
+  }
+
+  std::optional<Slot> try_nodes(Instant at) {
+    for (const std::uint32_t n : dirty_) count(n, at);
+    if (!possible()) return std::nullopt;
+    // Nodes that are in use now come first: those that are free serve who can start before.
+    struct Ranked {
+      bool free_now;
+      std::int32_t cpus;
+      Candidate candidate;
+    };
+    std::vector<Ranked> ranked;
+    for (std::size_t w = 0; w < allowed_.words(); ++w)
+      any_in_word(allowed_.word(w), w, [&](std::uint32_t n) {
+        const Note& node = t_.notes_[n];
+        if (node.stamp != stamp_ || node.fits == 0) return false;
+        const bool required = std::binary_search(cls_.required.begin(), cls_.required.end(), n);
+        ranked.push_back({node.room == t_.grid_.free(n), node.room.cpus, {n, node.fits, required}});
+        return false;
+      });
+    std::stable_sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) {
+      return std::pair{a.free_now, a.cpus} < std::pair{b.free_now, b.cpus};
+    });
+    std::vector<Candidate> candidates;
+    for (const Ranked& r : ranked) candidates.push_back(r.candidate);
+    auto shares = choose_nodes(d_, candidates, static_cast<std::uint32_t>(cls_.required.size()));
+    if (!shares) return std::nullopt;
+    Slot slot{at, std::move(*shares), {}};
+    for (const Share& s : slot.shares) slot.room.push_back(note(s.node).room);
+    return slot;
+  }
+
+  Timeline& t_;
+  const JobClass& cls_;
+  const Demand& d_;
+  const Bits& allowed_;
+  const bool single_;
+  const std::uint32_t stamp_;
+  std::uint32_t moment_ = 0;
+  OrderedSlots::Cursor overdue_, first_running_, running_;
+  bool overdue_done_ = false;
+  std::size_t freed_ = 0;
+  std::vector<std::uint32_t> dirty_;
+  // Several nodes only:
+  std::vector<std::uint32_t> by_fit_;  // nodes by tasks that fit
+  std::uint64_t nodes_ = 0, tasks_ = 0;
+  using Expiry = std::pair<Instant, std::uint32_t>;
+  std::priority_queue<Expiry, std::vector<Expiry>, std::greater<>> expiring_;
+};
+
+std::optional<Slot> Timeline::earliest(const JobClass& cls, const Bits& allowed, std::uint64_t& steps) {
+  return Walk(*this, cls, allowed).run(steps);
+}
+
+}  // namespace gantry::sched
