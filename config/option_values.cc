@@ -136,10 +136,10 @@ Result<void> check_text(Form form, std::string_view text) {
       return {};
     }
     case Form::runtime:
-      if (text != "crun" && text != "runc" && text != "process" &&
+      if (text != "crun" && text != "runc" && text != "process" && text != "none" &&
           (text.empty() || text.front() != '/'))
         return wrong(fmt::format(
-            "\"{}\" is not a runtime; use crun, runc, process or an absolute path", text));
+            "\"{}\" is not a runtime; use crun, runc, process, none or an absolute path", text));
       return {};
     default:
       if (text.empty()) return wrong("it must not be empty");

@@ -67,7 +67,8 @@ std::vector<Option> options_of(NodedConfig& c) {
       {"listen_port", &c.listen_port, between(0, 65535), "TCP port for steps; 0 = any free port."},
       {"runtimes", &c.runtimes, form(Form::runtime),
        "OCI runtimes, tried in order: crun, runc, or an absolute path. `process` runs jobs without "
-       "a container, is for development only and must be named."},
+       "a container, is for development only and must be named. `none`, which must stand alone, runs "
+       "nothing at all: for measuring the rest."},
       {"cgroup_root", &c.cgroup_root, form(Form::word),
        "Cgroup of all jobs, below the cgroup mount or below the daemon's own cgroup."},
       {"image_dirs", &c.image_dirs, form(Form::path),

@@ -27,7 +27,7 @@ enum class Form : std::uint8_t {
   node_names,   // host list, expanded
   cpu_list,     // "0-3,8"
   address,      // HOST:PORT
-  runtime,      // crun, runc, process or an absolute path
+  runtime,      // crun, runc, process, none or an absolute path
 };
 
 struct Rule {

@@ -149,7 +149,7 @@ TEST_CASE("mistakes are refused with their place") {
       {"controller: {lost_node_policy: fence, fence_after: 20s}\n" + kNodes,
        "g.yaml:1:52: controller.fence_after: is not longer than node_timeout"},
       {"noded: {runtimes: [docker]}\n" + kNodes,
-       "g.yaml:1:20: noded.runtimes: \"docker\" is not a runtime; use crun, runc, process or an "
+       "g.yaml:1:20: noded.runtimes: \"docker\" is not a runtime; use crun, runc, process, none or an "
        "absolute path"},
       {kNodes + "partitions:\n  - {name: a, nodes: n2}\n",
        "g.yaml:4:22: partitions[0].nodes: there is no node `n2`; did you mean `n1`?"},
