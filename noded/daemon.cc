@@ -1,0 +1,155 @@
+#include "noded/daemon.h"
+
+#include "noded/runtime/discover.h"
+#include "noded/wire.h"
+
+namespace gantry::node {
+
+namespace {
+
+template <class... Ts>
+struct Overloaded : Ts... {
+  using Ts::operator()...;
+};
+
+constexpr Duration kFarewell = milliseconds(100);  // for the last message to leave
+
+}  // namespace
+
+Daemon::Daemon(loop::Loop& loop, const Logger& log, Parts parts)
+    : loop_(loop),
+      log_(log),
+      parts_(std::move(parts)),
+      clock_(parts_.memory.memory().last_contact.value_or(Instant{})),
+      logs_(loop, parts_.facts.node, [this](proto::FetchLogReply&& reply) {
+        events_.emplace_back(FileRead{std::move(reply)});
+      }) {}
+
+Daemon::~Daemon() = default;
+
+void Daemon::start(JobSockets& sockets) {
+  sockets_ = &sockets;
+  auto recovered = parts_.runtime->recover();
+  core_ = std::make_unique<Core>(parts_.facts, parts_.memory.memory(), std::move(recovered),
+                                 clock_.now());
+  core_->step(clock_.now(), LinkUp{});
+  queue_ = loop_.add_queue(parts_.link, [this] { return receive_one(); });
+  if (const int fd = parts_.runtime->descriptor(); fd >= 0)
+    poll_ = loop_.on_readable(fd, [this] { parts_.runtime->poll(clock_.now(), events_); });
+  turn_ = loop_.at_end_of_turn([this] { finish_turn(); });
+  finish_turn();
+}
+
+void Daemon::stop() {
+  if (stopping_) return;
+  stopping_ = true;
+  core_->step(clock_.now(), Stop{});
+  finish_turn();
+  farewell_ = loop_.after(kFarewell, [this] { loop_.stop(); });
+}
+
+bool Daemon::receive_one() {
+  auto message = parts_.link.receive();
+  if (!message) return false;
+  if (stopping_) return true;
+  auto decoded = message->frames == net::kFrames
+                     ? decode_order(message->header, message->body)
+                     : Result<FromWire>(fail(ErrorCode::malformed, "a message of a wrong shape"));
+  if (!decoded) {
+    log_.write(bad_message_, LogLevel::warning, "message of the controller not understood",
+               {{"why", decoded.error().message}});
+    return true;
+  }
+  std::visit(Overloaded{
+                 [&](Order& order) {
+                   core_->step(clock_.now(), FromController{std::move(order)});
+                 },
+                 [&](proto::RelayReply& reply) { sockets_->reply(reply); },
+                 [&](proto::ErrorReply& error) {
+                   log_.write(bad_message_, LogLevel::error, "the controller refused this node",
+                              {{"why", error.message}});
+                 },
+             },
+             *decoded);
+  return true;
+}
+
+void Daemon::finish_turn() {
+  std::vector<Report> messages;
+  std::optional<Instant> wake;
+  while (!failure_) {
+    std::vector<Input> events = std::exchange(events_, {});
+    for (auto& event : events) core_->step(clock_.now(), std::move(event));
+    Turn turn = core_->take_turn();
+    wake = turn.wake;
+    for (auto& action : turn.actions) act(std::move(action));
+    messages.insert(messages.end(), std::make_move_iterator(turn.messages.begin()),
+                    std::make_move_iterator(turn.messages.end()));
+    if (events_.empty()) break;
+  }
+  if (failure_) return;
+  for (auto& message : messages) send(std::move(message));
+  set_timer(wake);
+  if (core_->registered() != was_registered_) {
+    was_registered_ = !was_registered_;
+    log_.info(was_registered_ ? "registered with the controller" : "no session with the controller",
+              {{"node", parts_.facts.node}, {"attempts", core_->attempts().size()}});
+  }
+}
+
+void Daemon::act(Action&& action) {
+  const Instant now = clock_.now();
+  std::visit(Overloaded{
+                 [&](RememberEpoch& a) {
+                   if (failure_) return;
+                   if (const auto kept = parts_.memory.remember(a); !kept)
+                     fail_with(kept.error());
+                 },
+                 [&](RememberContact& a) {
+                   if (failure_) return;
+                   if (const auto kept = parts_.memory.remember(a); !kept)
+                     fail_with(kept.error());
+                 },
+                 [&](ReadFile& a) { logs_.read(a.fetch); },
+                 [&](auto& a) {
+                   if (!failure_) parts_.runtime->act(now, Action(std::move(a)), events_);
+                 },
+             },
+             action);
+}
+
+// What is lost here is repeated: the core goes by what the controller acknowledges.
+void Daemon::send(Report&& report) {
+  if (auto* beat = std::get_if<proto::Heartbeat>(&report)) {
+    beat->load = runtime::load_average();
+    beat->free_memory = runtime::available_memory();
+  }
+  const ToWire wire = encode_report(report);
+  if (const auto sent = parts_.link.send(wire.header.view(), wire.body); !sent)
+    log_.write(full_queue_, LogLevel::warning, "a report could not be sent",
+               {{"why", sent.error().message}});
+}
+
+bool Daemon::relay(proto::NodeRelay&& relay) {
+  if (!core_ || !core_->registered() || stopping_) return false;
+  const ToWire wire = encode_relay(relay);
+  return parts_.link.send(wire.header.view(), wire.body).has_value();
+}
+
+void Daemon::set_timer(std::optional<Instant> wake) {
+  if (!wake || (armed_ && *armed_ <= *wake)) return;  // an early wake-up does no harm
+  armed_ = wake;
+  timer_ = loop_.after(std::max(*wake - clock_.now(), Duration{}), [this] {
+    armed_.reset();
+    core_->step(clock_.now(), Wake{});
+  });
+}
+
+void Daemon::fail_with(Error error) {
+  failure_ = std::move(error);
+  log_.error("cannot keep what must not be forgotten; stopping, jobs run on",
+             {{"why", failure_->message}});
+  loop_.stop();
+}
+
+}  // namespace gantry::node

@@ -1,0 +1,69 @@
+// The node daemon: the core, what it acts through, and the link to the controller, in one loop.
+//
+// At the end of each turn the core's actions are carried out, events they bring go back into the
+// core, and when it asks for no more, its messages are sent. An epoch that cannot be made durable
+// ends the daemon with a clear message; its jobs run on under their shims.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "common/log.h"
+#include "common/loop/clock.h"
+#include "common/loop/loop.h"
+#include "common/net/dealer.h"
+#include "noded/log_reader.h"
+#include "noded/memory_file.h"
+#include "noded/net/job_sockets.h"
+#include "noded/seam.h"
+
+namespace gantry::node {
+
+class Daemon {
+ public:
+  struct Parts {
+    proto::NodeRegister facts;
+    MemoryFile memory;
+    net::Dealer link;
+    std::unique_ptr<AttemptRuntime> runtime;
+  };
+  // `sockets` is made before the runtime, which opens them; so it comes from outside.
+  Daemon(loop::Loop& loop, const Logger& log, Parts parts);
+  ~Daemon();
+  Daemon(const Daemon&) = delete;
+  Daemon& operator=(const Daemon&) = delete;
+
+  void start(JobSockets& sockets);
+  // Goodbye to the controller, then the loop stops. Jobs run on.
+  void stop();
+  // False: no session with the controller now.
+  bool relay(proto::NodeRelay&& relay);
+
+  [[nodiscard]] std::optional<Error> failure() const { return failure_; }
+
+ private:
+  bool receive_one();
+  void finish_turn();
+  void act(Action&& action);
+  void send(Report&& report);
+  void set_timer(std::optional<Instant> wake);
+  void fail_with(Error error);
+
+  loop::Loop& loop_;
+  const Logger& log_;
+  Parts parts_;
+  loop::ClusterClock clock_;
+  std::unique_ptr<Core> core_;
+  LogReader logs_;
+  JobSockets* sockets_ = nullptr;
+  std::vector<Input> events_;       // of actions, for the core
+  bool stopping_ = false;
+  std::optional<Error> failure_;
+  std::optional<Instant> armed_;
+  bool was_registered_ = false;
+  LogLimit bad_message_, full_queue_;
+  loop::Watch timer_, queue_, turn_, poll_, farewell_;
+};
+
+}  // namespace gantry::node

@@ -1,0 +1,21 @@
+// What this node tells the controller about itself: the configuration's promise, cut down to what
+// the machine has. The controller drains a node that has less than was declared.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/proto/node_report.h"
+#include "noded/options.h"
+#include "noded/runtime/discover.h"
+
+namespace gantry::node {
+
+struct FactsReport {
+  proto::NodeRegister facts;
+  std::vector<std::string> warnings;  // what the machine lacks
+};
+
+FactsReport node_facts(const NodeSettings& settings, const runtime::NodeFacts& machine);
+
+}  // namespace gantry::node

@@ -1,0 +1,133 @@
+#include "noded/log_reader.h"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace gantry::node {
+
+namespace {
+
+constexpr int kNotRegular = 254;  // exit status of the child; others are errno, or 0
+
+// In the child, after fork: only system calls, no allocation.
+[[noreturn]] void copy_as_user(const proto::FetchLog& fetch, const gid_t* groups, std::size_t count,
+                               int out) {
+  const bool root = ::geteuid() == 0;
+  if (root) {
+    if (::syscall(SYS_setgroups, count, groups) != 0) ::_exit(errno);
+    const auto gid = fetch.owner.gid.value();
+    const auto uid = fetch.owner.uid.value();
+    if (::syscall(SYS_setresgid, gid, gid, gid) != 0) ::_exit(errno);
+    if (::syscall(SYS_setresuid, uid, uid, uid) != 0) ::_exit(errno);
+  }
+  if (out != 3 && ::dup2(out, 3) < 0) ::_exit(errno);
+  ::syscall(SYS_close_range, 4u, ~0u, 0u);  // the daemon's locks and sockets are not ours
+  const int in = ::open(fetch.path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (in < 0) ::_exit(errno);
+  struct stat facts {};
+  if (::fstat(in, &facts) != 0) ::_exit(errno);
+  if (!S_ISREG(facts.st_mode)) ::_exit(kNotRegular);
+  auto offset = static_cast<off_t>(fetch.offset);
+  std::size_t left = std::min(fetch.max_bytes, kMaxLogBytes);
+  char buffer[65536];
+  while (left > 0) {
+    const ssize_t got = ::pread(in, buffer, std::min(left, sizeof buffer), offset);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) ::_exit(errno);
+    if (got == 0) break;
+    if (::write(3, buffer, static_cast<std::size_t>(got)) != got) ::_exit(EIO);
+    offset += got;
+    left -= static_cast<std::size_t>(got);
+  }
+  ::_exit(0);
+}
+
+Bytes contents(int fd) {
+  struct stat facts {};
+  if (::fstat(fd, &facts) != 0 || facts.st_size <= 0) return {};
+  Bytes data(std::min<std::size_t>(static_cast<std::size_t>(facts.st_size), kMaxLogBytes), '\0');
+  const ssize_t got = ::pread(fd, data.data(), data.size(), 0);
+  data.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return data;
+}
+
+}  // namespace
+
+LogReader::LogReader(loop::Loop& loop, std::string node,
+                     std::function<void(proto::FetchLogReply&&)> done)
+    : loop_(loop), node_(std::move(node)), done_(std::move(done)) {}
+
+LogReader::~LogReader() {
+  for (auto& [number, one] : reads_) ::kill(one.pid, SIGKILL);
+}
+
+void LogReader::answer(std::uint64_t ticket, Bytes data, std::string error) {
+  proto::FetchLogReply reply;
+  reply.ticket = ticket;
+  reply.data = std::move(data);
+  reply.error = std::move(error);
+  done_(std::move(reply));
+}
+
+void LogReader::read(const proto::FetchLog& fetch) {
+  const auto refuse = [&](std::string_view why) {
+    answer(fetch.ticket, {}, fmt::format("node {}: {}: {}", node_, fetch.path, why));
+  };
+  if (reads_.size() >= kMaxReads) return refuse("too many files are being read, try again");
+  if (fetch.path.empty() || fetch.path[0] != '/') return refuse("not an absolute path");
+  if (::geteuid() != 0 && ::geteuid() != fetch.owner.uid.value())
+    return refuse("this node daemon runs as another user and cannot read it");
+  const std::uint64_t number = next_++;
+  OneRead& one = reads_[number];
+  one.fetch = fetch;
+  one.data = runtime::Fd(::memfd_create("gantry-log", MFD_CLOEXEC));
+  std::vector<gid_t> groups;
+  for (const auto gid : fetch.owner.groups) groups.push_back(gid.value());
+  one.pid = one.data ? ::fork() : -1;
+  if (one.pid == 0) copy_as_user(one.fetch, groups.data(), groups.size(), one.data.get());
+  if (one.pid < 0) {
+    const std::string why = std::strerror(errno);
+    reads_.erase(number);
+    return refuse(why);
+  }
+  auto watch = loop_.on_process_end(
+      one.pid, [this, number](loop::ProcessEnd end) { finished(number, end); });
+  if (!watch) {  // it was so quick that it is gone, with its status
+    const std::string why = watch.error().message;
+    reads_.erase(number);
+    return refuse(why);
+  }
+  one.ended = std::move(*watch);
+  one.limit = loop_.after(kReadLimit, [this, number] {
+    const auto it = reads_.find(number);
+    if (it == reads_.end()) return;
+    it->second.given_up = true;
+    ::kill(it->second.pid, SIGKILL);
+  });
+}
+
+void LogReader::finished(std::uint64_t number, loop::ProcessEnd end) {
+  const auto it = reads_.find(number);
+  if (it == reads_.end()) return;
+  const OneRead one = std::move(it->second);
+  reads_.erase(it);
+  const ExitStatus status = end.status.value_or(ExitStatus{EIO, 0});
+  const auto say = [&](std::string_view why) {
+    answer(one.fetch.ticket, {}, fmt::format("node {}: {}: {}", node_, one.fetch.path, why));
+  };
+  if (one.given_up) say("reading it took too long");
+  else if (status.signal != 0) say("the process that read it was killed");
+  else if (status.code == kNotRegular) say("not a regular file");
+  else if (status.code != 0) say(std::strerror(status.code));
+  else answer(one.fetch.ticket, contents(one.data.get()), {});
+}
+
+}  // namespace gantry::node

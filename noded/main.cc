@@ -1,0 +1,161 @@
+// gantry-noded: options, configuration, keys, runtime; then the loop until a signal ends it.
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "common/version.h"
+#include "noded/daemon.h"
+#include "noded/facts.h"
+#include "noded/null_runtime.h"
+#include "noded/real_runtime.h"
+
+namespace gantry::node {
+namespace {
+
+std::string directory_of_this_program() {
+  char path[4096];
+  const ssize_t n = ::readlink("/proc/self/exe", path, sizeof path);
+  const std::string_view text(path, n > 0 ? static_cast<std::size_t>(n) : 0);
+  const auto slash = text.rfind('/');
+  return std::string(text.substr(0, slash == std::string_view::npos ? 0 : slash));
+}
+
+std::string host_name() {
+  char name[256] = "";
+  ::gethostname(name, sizeof name - 1);
+  return std::string(name, std::string_view(name).find('.') == std::string_view::npos
+                               ? std::string_view(name).size()
+                               : std::string_view(name).find('.'));
+}
+
+// Everything that can be wrong before the loop runs.
+struct Start {
+  NodeSettings settings;
+  runtime::NodeFacts machine;
+  net::DealerOptions link;
+};
+
+Result<Start> prepare(Options options) {
+  if (options.config.empty()) options.config = default_config_path();
+  if (options.node.empty()) options.node = host_name();
+  auto config = load_config(options.config);
+  if (!config) return tl::unexpected(config.error());
+  auto settings = settle(options, std::move(*config));
+  if (!settings) return tl::unexpected(settings.error());
+  Start out;
+  out.settings = std::move(*settings);
+  const ControllerConfig& controller = out.settings.config.controller;
+  const auto key_text = runtime::read_file(controller.public_key_file);
+  if (!key_text) return tl::unexpected(key_text.error());
+  const auto server = net::parse_public_key(*key_text);
+  if (!server)
+    return fail(server.error().code,
+                fmt::format("{}: {}", controller.public_key_file, server.error().message));
+  auto keys = net::load_key_pair(out.settings.config.noded.key_file);
+  if (!keys) return tl::unexpected(keys.error());
+  out.link.endpoint = fmt::format("tcp://{}:{}", controller.host, controller.port);
+  out.link.server_key = *server;
+  out.link.keys = *keys;
+  return out;
+}
+
+Result<std::unique_ptr<AttemptRuntime>> open_runtime(const Start& start, JobSockets& sockets,
+                                                     const Logger& log) {
+  const NodeSettings& s = start.settings;
+  if (s.runs_nothing) {
+    log.warning("RUNTIME \"none\": NO JOB WILL RUN. Each ends at once as if it had; for benches only");
+    return std::make_unique<NullRuntime>();
+  }
+  runtime::RuntimeOptions options;
+  options.node = s.node.name;
+  options.cluster = s.config.cluster;
+  options.config = s.config.noded;
+  options.bin_dir = directory_of_this_program();
+  if (s.node.scratch > 0) options.scratch_dir = s.config.noded.state_dir + "/scratch";
+  auto opened = runtime::Runtime::open(std::move(options));
+  if (!opened) return tl::unexpected(opened.error());
+  const runtime::ProbeReport& probe = (*opened)->probe();
+  for (const auto& why : probe.refused) log.warning("runtime not used", {{"why", why}});
+  log.info("runtime chosen", {{"runtime", probe.runtime}, {"cgroup", probe.cgroup_version}});
+  for (const auto& layer : probe.layers_on) log.info("isolation layer on", {{"layer", layer}});
+  for (const auto& layer : probe.layers_off) log.warning("isolation layer OFF", {{"layer", layer}});
+  return std::make_unique<RealRuntime>(
+      std::move(*opened), RealRuntimeOptions{s.config.cluster, s.node.name, s.config.noded},
+      sockets, log);
+}
+
+Result<void> run(const Start& start, Logger& log) {
+  auto memory = MemoryFile::open(start.settings.config.noded.state_dir);
+  if (!memory) return tl::unexpected(memory.error());
+  auto link = net::Dealer::open(start.link);
+  if (!link) return tl::unexpected(link.error());
+
+  loop::Loop loop;
+  std::unique_ptr<Daemon> daemon;
+  JobSockets::Hooks hooks;
+  hooks.relay = [&](proto::NodeRelay&& relay) { return daemon && daemon->relay(std::move(relay)); };
+  const auto first_channel = static_cast<std::uint64_t>(runtime::wall_clock().us);
+  JobSockets sockets(loop, log, first_channel, std::move(hooks));
+  auto attempt_runtime = open_runtime(start, sockets, log);
+  if (!attempt_runtime) return tl::unexpected(attempt_runtime.error());
+
+  FactsReport report = node_facts(start.settings, start.machine);
+  for (const auto& warning : report.warnings)
+    log.warning("less than declared", {{"what", warning}});
+  report.facts.runtime = (*attempt_runtime)->name();
+  report.facts.layers_off = (*attempt_runtime)->layers_off();
+
+  daemon = std::make_unique<Daemon>(
+      loop, log,
+      Daemon::Parts{std::move(report.facts), std::move(*memory), std::move(*link),
+                    std::move(*attempt_runtime)});
+  const auto end = loop.on_signal(SIGTERM, [&] { daemon->stop(); });
+  const auto interrupt = loop.on_signal(SIGINT, [&] { daemon->stop(); });
+  const auto rotate = loop.on_signal(SIGHUP, [&] {
+    if (const auto again = log.reopen(); !again)
+      log.error("the log file could not be reopened", {{"why", again.error().message}});
+  });
+  daemon->start(sockets);
+  log.info("node daemon started", {{"node", start.settings.node.name}, {"version", kVersion},
+                                   {"controller", start.link.endpoint}});
+  loop.run();
+  log.info("node daemon stopped; its jobs run on");
+  if (const auto failure = daemon->failure()) return tl::unexpected(*failure);
+  return {};
+}
+
+int main_of(const std::vector<std::string>& args) {
+  const auto refuse = [](const Error& error) {
+    std::fprintf(stderr, "gantry-noded: %s\n", error.message.c_str());
+    return exit_status_of(error.code);
+  };
+  const auto options = parse_options(args);
+  if (!options) return refuse(options.error());
+  if (options->help || options->version) {
+    const std::string text =
+        options->help ? usage_text() : fmt::format("gantry-noded {}\n", kVersion);
+    std::fputs(text.c_str(), stdout);
+    return 0;
+  }
+  auto log = Logger::open({"noded", options->log_file, options->log_level});
+  if (!log) return refuse(log.error());
+  auto start = prepare(*options);
+  if (!start) return refuse(start.error());
+  const auto& settings = start->settings;
+  start->machine = runtime::discover_node(
+      settings.node.scratch > 0 ? settings.config.noded.state_dir : std::string());
+  if (const auto done = run(*start, *log); !done) {
+    log->error(done.error().message);
+    return refuse(done.error());
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace gantry::node
+
+int main(int argc, char** argv) {
+  ::signal(SIGPIPE, SIG_IGN);
+  return gantry::node::main_of({argv + 1, argv + argc});
+}

@@ -1,0 +1,36 @@
+// What a node daemon must not forget over a restart, besides its attempts: the newest controller it
+// has seen, and under fencing when that was last known to hear it. In the state directory:
+//
+//   memory.msgpack   Memory without the contact; durable through a power cut
+//   contact          microseconds, as text; outlives the daemon, not the machine
+//
+// MemoryFile holds the lock of the state directory for as long as it lives, so that there is one
+// daemon per directory.
+#pragma once
+
+#include <string>
+
+#include "common/result.h"
+#include "noded/core/core.h"
+#include "noded/runtime/files.h"
+
+namespace gantry::node {
+
+class MemoryFile {
+ public:
+  // Makes the directory. wrong_state: another daemon uses it.
+  static Result<MemoryFile> open(const std::string& state_dir);
+
+  [[nodiscard]] const Memory& memory() const { return memory_; }
+  Result<void> remember(const RememberEpoch& what);
+  Result<void> remember(const RememberContact& what);
+
+ private:
+  MemoryFile() = default;
+  runtime::Fd directory_;
+  runtime::Fd lock_;
+  std::string path_;
+  Memory memory_;
+};
+
+}  // namespace gantry::node

@@ -1,0 +1,32 @@
+// A runtime that runs nothing: an attempt starts at once and exits 0 after 0 s, a held one when it
+// is released, the holder of an allocation when it is told to. Nothing is kept on disk.
+//
+// For measuring everything around it; taken only when it is named alone, `runtimes: [none]`. It
+// marks every job, through layers_off.
+#pragma once
+
+#include <map>
+
+#include "noded/seam.h"
+
+namespace gantry::node {
+
+class NullRuntime final : public AttemptRuntime {
+ public:
+  [[nodiscard]] std::string name() const override { return "none"; }
+  [[nodiscard]] std::vector<std::string> layers_off() const override {
+    return {"everything: runtime \"none\" runs no job, each ends at once as if it had"};
+  }
+  std::vector<Recovered> recover() override { return {}; }
+  void act(Instant now, Action&& action, std::vector<Input>& events) override;
+  [[nodiscard]] int descriptor() const override { return -1; }
+  void poll(Instant, std::vector<Input>&) override {}
+
+ private:
+  struct Waiting {
+    bool holder = false;
+  };
+  std::map<AttemptKey, Waiting> waiting_;  // held, and holders
+};
+
+}  // namespace gantry::node

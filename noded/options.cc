@@ -1,0 +1,153 @@
+#include "noded/options.h"
+
+#include <numeric>
+
+#include "common/text.h"
+#include "noded/runtime/discover.h"
+
+namespace gantry::node {
+
+namespace {
+
+struct OptionRow {
+  std::string_view name;
+  std::string_view value;  // "" = takes none
+  std::string_view help;
+};
+
+constexpr std::array<OptionRow, 12> kOptions{{
+    {"--config", "FILE", "configuration (default: $GANTRY_CONF, /etc/gantry/gantry.yaml)"},
+    {"--name", "NODE", "which node of the configuration this is (default: the host's name)"},
+    {"--state-dir", "DIR", "attempts and exit records; one daemon per directory"},
+    {"--run-dir", "DIR", "sockets"},
+    {"--key", "FILE", "the node's own key pair, enrolled with the controller"},
+    {"--listen", "HOST:PORT", "where steps reach this node"},
+    {"--cpus", "LIST", "logical CPUs that jobs may have, like 0-3,8"},
+    {"--memory", "SIZE", "for jobs, like 64G"},
+    {"--log-file", "FILE", "default: standard error; reopened at SIGHUP"},
+    {"--log-level", "LEVEL", "debug, info, warning or error"},
+    {"--help", "", "this text"},
+    {"--version", "", "the version"},
+}};
+
+Result<void> set(Options& o, std::string_view name, const std::string& value) {
+  if (name == "--config") o.config = value;
+  else if (name == "--name") o.node = value;
+  else if (name == "--state-dir") o.state_dir = value;
+  else if (name == "--run-dir") o.run_dir = value;
+  else if (name == "--key") o.key_file = value;
+  else if (name == "--listen") o.listen = value;
+  else if (name == "--cpus") o.cpus = value;
+  else if (name == "--log-file") o.log_file = value;
+  else if (name == "--help") o.help = true;
+  else if (name == "--version") o.version = true;
+  else if (name == "--memory") {
+    const auto bytes = parse_memory(value);
+    if (!bytes) return fail(ErrorCode::usage, "--memory: " + bytes.error().message);
+    o.memory = *bytes;
+  } else if (name == "--log-level") {
+    const auto level = parse_log_level(value);
+    if (!level) return fail(ErrorCode::usage, "--log-level: " + level.error().message);
+    o.log_level = *level;
+  }
+  return {};
+}
+
+Result<std::uint16_t> port_of(const std::string& listen, std::string& host) {
+  const auto colon = listen.rfind(':');
+  if (colon == std::string::npos || colon == 0)
+    return fail(ErrorCode::usage, fmt::format("--listen wants HOST:PORT, not \"{}\"", listen));
+  host = listen.substr(0, colon);
+  const auto port = parse_integer("the port of --listen", listen.substr(colon + 1), 1, 65535);
+  if (!port) return fail(ErrorCode::usage, port.error().message);
+  return static_cast<std::uint16_t>(*port);
+}
+
+Result<std::vector<std::uint16_t>> wanted_cpus(const Options& options, const NodeConfig& node) {
+  if (options.cpus) {
+    auto cpus = runtime::parse_cpu_list(*options.cpus);
+    std::sort(cpus.begin(), cpus.end());
+    cpus.erase(std::unique(cpus.begin(), cpus.end()), cpus.end());
+    if (cpus.empty())
+      return fail(ErrorCode::usage,
+                  fmt::format("--cpus wants a list like 0-3,8, not \"{}\"", *options.cpus));
+    return cpus;
+  }
+  if (node.cpu_ids) return *node.cpu_ids;
+  std::vector<std::uint16_t> cpus(node.cpus);
+  std::iota(cpus.begin(), cpus.end(), std::uint16_t{0});
+  return cpus;
+}
+
+}  // namespace
+
+std::string usage_text() {
+  std::string out =
+      "gantry-noded: runs the jobs of one node of a Gantry cluster\n\n"
+      "Usage: gantry-noded --config FILE --name NODE [options]\n\n";
+  for (const auto& row : kOptions)
+    out += fmt::format("  {:<22} {}\n", fmt::format("{} {}", row.name, row.value), row.help);
+  out +=
+      "\nStopping it (SIGTERM) leaves its jobs running; the next start finds them again.\n\n"
+      "Example:\n  gantry-noded --config /etc/gantry/gantry.yaml --name n1\n";
+  return out;
+}
+
+Result<Options> parse_options(const std::vector<std::string>& args) {
+  Options options;
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    std::string name = args[i];
+    std::optional<std::string> value;
+    if (const auto eq = name.find('='); name.starts_with("--") && eq != std::string::npos) {
+      value = name.substr(eq + 1);
+      name.resize(eq);
+    }
+    const auto row = std::find_if(kOptions.begin(), kOptions.end(),
+                                  [&](const OptionRow& r) { return r.name == name; });
+    if (row == kOptions.end())
+      return fail(ErrorCode::usage,
+                  fmt::format("unknown option \"{}\"; --help lists them", args[i]));
+    if (row->value.empty() && value)
+      return fail(ErrorCode::usage, fmt::format("{} takes no value", name));
+    if (!row->value.empty() && !value) {
+      if (i + 1 >= args.size())
+        return fail(ErrorCode::usage, fmt::format("{} wants a value: {}", name, row->value));
+      value = args[++i];
+    }
+    if (auto ok = set(options, name, value.value_or("")); !ok) return tl::unexpected(ok.error());
+  }
+  return options;
+}
+
+Result<NodeSettings> settle(const Options& options, Config config) {
+  NodeSettings out;
+  const auto it = std::find_if(config.nodes.begin(), config.nodes.end(),
+                               [&](const NodeConfig& n) { return n.name == options.node; });
+  if (it == config.nodes.end())
+    return fail(ErrorCode::not_found,
+                fmt::format("{} has no node \"{}\"; name one of its nodes with --name", config.path,
+                            options.node));
+  out.node = *it;
+  NodedConfig& noded = config.noded;
+  if (options.state_dir) noded.state_dir = *options.state_dir;
+  if (options.run_dir) noded.run_dir = *options.run_dir;
+  if (options.key_file) noded.key_file = *options.key_file;
+  if (options.listen) {
+    const auto port = port_of(*options.listen, noded.listen_host);
+    if (!port) return tl::unexpected(port.error());
+    noded.listen_port = *port;
+  }
+  if (options.memory) out.node.memory = *options.memory;
+  auto cpus = wanted_cpus(options, out.node);
+  if (!cpus) return tl::unexpected(cpus.error());
+  out.cpus = std::move(*cpus);
+  const auto& runtimes = noded.runtimes;
+  out.runs_nothing = std::find(runtimes.begin(), runtimes.end(), "none") != runtimes.end();
+  if (out.runs_nothing && runtimes.size() > 1)
+    return fail(ErrorCode::invalid_argument,
+                "noded.runtimes: \"none\" runs no job at all, so it stands alone or not at all");
+  out.config = std::move(config);
+  return out;
+}
+
+}  // namespace gantry::node

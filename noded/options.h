@@ -1,0 +1,45 @@
+// The command line of gantry-noded, and what it makes of the configuration: options given there win
+// over the file, so that several nodes of one file can live on one machine (`gantry up`).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/log.h"
+#include "common/result.h"
+#include "config/config.h"
+
+namespace gantry::node {
+
+struct Options {
+  std::string config;                          // --config; "" = default_config_path()
+  std::string node;                            // --name
+  std::optional<std::string> state_dir;        // --state-dir
+  std::optional<std::string> run_dir;          // --run-dir
+  std::optional<std::string> key_file;         // --key
+  std::optional<std::string> listen;           // --listen HOST:PORT
+  std::optional<std::string> cpus;             // --cpus LIST
+  std::optional<std::int64_t> memory;          // --memory SIZE, bytes
+  std::string log_file;                        // --log-file; "" = standard error
+  LogLevel log_level = LogLevel::info;         // --log-level
+  bool help = false;
+  bool version = false;
+};
+
+std::string usage_text();
+// usage: an option that is not known, has no value, or a wrong one.
+Result<Options> parse_options(const std::vector<std::string>& args);
+
+// What this daemon goes by: the file with the options applied.
+struct NodeSettings {
+  Config config;        // config.noded: with the options
+  NodeConfig node;
+  std::vector<std::uint16_t> cpus;  // wanted, sorted
+  bool runs_nothing = false;        // runtimes: [none]
+};
+// not_found: the file has no such node.
+Result<NodeSettings> settle(const Options& options, Config config);
+
+}  // namespace gantry::node

@@ -1,0 +1,178 @@
+#include "noded/real_runtime.h"
+
+#include "noded/core/job_environment.h"
+
+namespace gantry::node {
+
+namespace {
+
+template <class... Ts>
+struct Overloaded : Ts... {
+  using Ts::operator()...;
+};
+
+constexpr const char* kRunInContainer = "/run/gantry";
+
+Exit exit_of(const runtime::ExitRecord& record) {
+  Exit exit;
+  exit.cause = record.cause;
+  exit.status = record.exit;
+  exit.message = record.message;
+  exit.usage = record.usage;
+  exit.started = record.started;
+  exit.ended = record.ended;
+  return exit;
+}
+
+Recovered::Stage stage_of(runtime::RecoveredAttempt::Stage stage) {
+  switch (stage) {
+    case runtime::RecoveredAttempt::Stage::never_started: return Recovered::Stage::never_started;
+    case runtime::RecoveredAttempt::Stage::preparing: return Recovered::Stage::preparing;
+    case runtime::RecoveredAttempt::Stage::held: return Recovered::Stage::held;
+    case runtime::RecoveredAttempt::Stage::running: return Recovered::Stage::running;
+    case runtime::RecoveredAttempt::Stage::ended: return Recovered::Stage::ended;
+  }
+  return Recovered::Stage::ended;
+}
+
+}  // namespace
+
+runtime::LaunchRequest launch_request(const proto::Launch& launch, const RealRuntimeOptions& options,
+                                      const std::string& job_socket) {
+  const JobSpec& spec = launch.spec;
+  const bool batch = launch.runs_batch && spec.kind == JobKind::batch;
+  runtime::LaunchRequest r;
+  r.key = launch.key;
+  r.kind = batch ? runtime::LaunchKind::batch : runtime::LaunchKind::holder;
+  r.hold = launch.hold;
+  r.owner = launch.owner;
+  r.name = spec.name;
+  r.array_job = launch.array_job;
+  r.array_task = launch.array_task;
+  r.node_index = launch.node_index;
+  r.work_dir = spec.work_dir;
+  r.std_in = spec.std_in;
+  r.std_out = spec.std_out;
+  r.std_err = spec.std_err;
+  r.open_mode = spec.open_mode;
+  r.container = spec.container;
+  r.network = spec.network;
+  if (batch) {
+    r.script = launch.script;
+    r.argv = spec.script_args;
+  }
+  r.env = job_environment(launch, {options.cluster, options.node, job_socket});
+  if (launch.node_index < launch.placement.size()) {
+    const NodePlacement& here = launch.placement[launch.node_index];
+    r.cpus = here.cpus;
+    r.memory = here.memory;
+    r.scratch = here.scratch;
+  }
+  r.pids_max = options.config.pids_max;
+  r.tmp_bytes = options.config.tmp_bytes;
+  r.prolog = options.config.prolog;
+  r.epilog = options.config.epilog;
+  return r;
+}
+
+RealRuntime::RealRuntime(std::unique_ptr<runtime::Runtime> runtime, RealRuntimeOptions options,
+                         JobSockets& sockets, const Logger& log)
+    : runtime_(std::move(runtime)), options_(std::move(options)), sockets_(sockets), log_(log) {}
+
+std::string RealRuntime::name() const { return runtime_->probe().runtime; }
+
+std::vector<std::string> RealRuntime::layers_off() const { return runtime_->probe().layers_off; }
+
+std::vector<Recovered> RealRuntime::recover() {
+  std::vector<Recovered> out;
+  for (auto& found : runtime_->recover()) {
+    Recovered r;
+    r.key = found.key;
+    r.stage = stage_of(found.stage);
+    r.started = found.started;
+    r.exit = exit_of(found.record);
+    const bool lives = r.stage != Recovered::Stage::ended && r.stage != Recovered::Stage::never_started;
+    if (lives) open_socket(found.key, found.request.owner.uid);
+    log_.info("found an attempt of an earlier daemon",
+              {{"job", r.key.job}, {"attempt", r.key.attempt},
+               {"state", lives ? "alive" : r.stage == Recovered::Stage::ended ? "ended" : "not started"}});
+    out.push_back(std::move(r));
+  }
+  return out;
+}
+
+void RealRuntime::act(Instant, Action&& action, std::vector<Input>& events) {
+  std::visit(Overloaded{
+                 [&](Begin& a) { begin(a.launch, events); },
+                 [&](Resume& a) { resume(a.key, events); },
+                 [&](Release& a) { check("release", a.key, runtime_->release(a.key)); },
+                 [&](Signal& a) {
+                   check("signal", a.key, runtime_->signal(a.key, a.signal, a.scope));
+                 },
+                 [&](Kill& a) { check("kill", a.key, runtime_->kill(a.key)); },
+                 [&](Notice& a) { check("notice", a.key, runtime_->notice(a.key, a.text)); },
+                 [&](Forget& a) {
+                   sockets_.close(a.key);
+                   runtime_->forget(a.key);
+                 },
+                 [](auto&) {},
+             },
+             action);
+}
+
+void RealRuntime::begin(proto::Launch& launch, std::vector<Input>& events) {
+  const auto started =
+      runtime_->begin(launch_request(launch, options_, socket_seen_by_job(launch.key)));
+  if (!started) {
+    events.emplace_back(
+        BeginFailed{launch.key, fmt::format("node {}: {}", options_.node, started.error().message)});
+    return;
+  }
+  open_socket(launch.key, launch.owner.uid);
+}
+
+void RealRuntime::resume(const AttemptKey& key, std::vector<Input>& events) {
+  const auto started = runtime_->resume(key);
+  if (!started) {
+    events.emplace_back(
+        BeginFailed{key, fmt::format("node {}: {}", options_.node, started.error().message)});
+    return;
+  }
+  if (const auto owner = runtime_->owner_of(key)) open_socket(key, owner->uid);
+}
+
+// A job without it runs all the same; only commands inside of it have no controller.
+void RealRuntime::open_socket(const AttemptKey& key, Uid owner) {
+  if (const auto opened = sockets_.open(key, owner, runtime_->run_dir(key)); !opened)
+    log_.warning("a job has no socket", {{"job", key.job}, {"why", opened.error().message}});
+}
+
+std::string RealRuntime::socket_seen_by_job(const AttemptKey& key) const {
+  const bool contained = runtime_->probe().runtime != "process";
+  return fmt::format("{}/{}", contained ? kRunInContainer : runtime_->run_dir(key), kJobSocketName);
+}
+
+void RealRuntime::poll(Instant, std::vector<Input>& events) {
+  for (auto& event : runtime_->poll()) {
+    switch (event.kind) {
+      case runtime::EventKind::held: events.emplace_back(Held{event.key}); break;
+      case runtime::EventKind::running: events.emplace_back(Running{event.key, event.at}); break;
+      case runtime::EventKind::ended:
+        sockets_.close(event.key);
+        events.emplace_back(Ended{event.key, exit_of(event.record)});
+        break;
+      case runtime::EventKind::step_ended:
+        if (on_step_ended) on_step_ended(event);
+        break;
+    }
+  }
+}
+
+void RealRuntime::check(const char* what, const AttemptKey& key, const Result<void>& result) {
+  if (result || result.error().code == ErrorCode::not_found) return;  // it has just ended
+  log_.warning("an action on a job failed",
+               {{"action", what}, {"job", key.job}, {"attempt", key.attempt},
+                {"why", result.error().message}});
+}
+
+}  // namespace gantry::node

@@ -1,0 +1,55 @@
+// Containers on this machine: the node core's actions through gantry::runtime, with a job socket
+// for every attempt that lives.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "common/log.h"
+#include "config/config.h"
+#include "noded/net/job_sockets.h"
+#include "noded/runtime/runtime.h"
+#include "noded/seam.h"
+
+namespace gantry::node {
+
+struct RealRuntimeOptions {
+  std::string cluster;
+  std::string node;
+  NodedConfig config;
+};
+
+// What one launch asks of the runtime; pure.
+runtime::LaunchRequest launch_request(const proto::Launch& launch, const RealRuntimeOptions& options,
+                                      const std::string& job_socket);
+
+class RealRuntime final : public AttemptRuntime {
+ public:
+  RealRuntime(std::unique_ptr<runtime::Runtime> runtime, RealRuntimeOptions options,
+              JobSockets& sockets, const Logger& log);
+
+  [[nodiscard]] std::string name() const override;
+  [[nodiscard]] std::vector<std::string> layers_off() const override;
+  std::vector<Recovered> recover() override;
+  void act(Instant now, Action&& action, std::vector<Input>& events) override;
+  [[nodiscard]] int descriptor() const override { return runtime_->fd(); }
+  void poll(Instant now, std::vector<Input>& events) override;
+
+  // Ends of steps are not the core's business.
+  std::function<void(const runtime::RuntimeEvent&)> on_step_ended;
+  [[nodiscard]] runtime::Runtime& runtime() { return *runtime_; }
+
+ private:
+  void begin(proto::Launch& launch, std::vector<Input>& events);
+  void resume(const AttemptKey& key, std::vector<Input>& events);
+  void open_socket(const AttemptKey& key, Uid owner);
+  [[nodiscard]] std::string socket_seen_by_job(const AttemptKey& key) const;
+  void check(const char* what, const AttemptKey& key, const Result<void>& result);
+
+  std::unique_ptr<runtime::Runtime> runtime_;
+  RealRuntimeOptions options_;
+  JobSockets& sockets_;
+  const Logger& log_;
+};
+
+}  // namespace gantry::node

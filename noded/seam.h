@@ -1,0 +1,30 @@
+// The seam between the node core and the machine: what carries out the core's actions on attempts.
+// Implementations: real_runtime.h (containers), null_runtime.h (runs nothing, for benches), and the
+// simulator's twin.
+//
+// Given every action but RememberEpoch, RememberContact and ReadFile, which belong to the daemon.
+// What comes of an action is appended to `events`, by act() itself or by a later poll().
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "noded/core/core.h"
+
+namespace gantry::node {
+
+class AttemptRuntime {
+ public:
+  virtual ~AttemptRuntime() = default;
+
+  [[nodiscard]] virtual std::string name() const = 0;                      // "crun 1.8.1"
+  [[nodiscard]] virtual std::vector<std::string> layers_off() const = 0;   // of isolation
+  // What earlier daemons left; called once, before act().
+  virtual std::vector<Recovered> recover() = 0;
+  virtual void act(Instant now, Action&& action, std::vector<Input>& events) = 0;
+  // A descriptor that is readable when poll() may have something; -1: it never has.
+  [[nodiscard]] virtual int descriptor() const = 0;
+  virtual void poll(Instant now, std::vector<Input>& events) = 0;
+};
+
+}  // namespace gantry::node

@@ -1,0 +1,28 @@
+// The node's side of the wire: bytes to orders, reports to bytes, by the numbers of messages.def.
+// What is not an alternative of Order or RelayReply cannot be decoded here.
+#pragma once
+
+#include <string_view>
+#include <variant>
+
+#include "common/net/header.h"
+#include "common/proto/node_relay.h"
+#include "common/proto/session.h"
+#include "common/result.h"
+#include "noded/core/core.h"
+
+namespace gantry::node {
+
+using FromWire = std::variant<Order, proto::RelayReply, proto::ErrorReply>;
+
+// malformed, unsupported, or version_mismatch.
+Result<FromWire> decode_order(std::string_view header, std::string_view body);
+
+struct ToWire {
+  net::HeaderBytes header;
+  Bytes body;
+};
+ToWire encode_report(const Report& report);
+ToWire encode_relay(const proto::NodeRelay& relay);
+
+}  // namespace gantry::node
