@@ -21,6 +21,7 @@ namespace {
 constexpr unsigned kMaxReaders = 126;
 constexpr mode_t kDirectoryMode = 0700;
 constexpr mode_t kFileMode = 0600;
+constexpr std::string_view kCreateDirectory = "/create.tmp";
 constexpr std::string_view kCompactDirectory = "/compact.tmp";
 // LMDB reports a short write as EIO; with less than this left it was the disk being full.
 constexpr std::uint64_t kFullDiskBytes = 1 << 20;
@@ -47,6 +48,12 @@ int sync_file(const std::string& path) {
   int rc = ::fsync(fd) == 0 ? 0 : errno;
   ::close(fd);
   return rc;
+}
+
+void remove_scratch(const std::string& directory) {
+  ::unlink((directory + "/data.mdb").c_str());
+  ::unlink((directory + "/lock.mdb").c_str());
+  ::rmdir(directory.c_str());
 }
 
 std::string parent_of(const std::string& path) {
@@ -135,36 +142,50 @@ Result<void> LmdbEnv::lock_directory() {
 }
 
 Result<void> LmdbEnv::open_env() {
-  // What a compaction that was cut off has left behind.
-  std::string leftover = options_.directory + std::string(kCompactDirectory);
-  ::unlink((leftover + "/data.mdb").c_str());
-  ::rmdir(leftover.c_str());
-
+  // What a creation or compaction that was cut off has left behind.
+  remove_scratch(options_.directory + std::string(kCreateDirectory));
+  remove_scratch(options_.directory + std::string(kCompactDirectory));
   struct stat st {};
   bool existed = ::stat(data_path().c_str(), &st) == 0;
+  if (!existed) {
+    if (auto created = create(); !created) return created;
+  }
   map_bytes_ = options_.map_bytes;
   if (existed) map_bytes_ = std::max<std::uint64_t>(map_bytes_, st.st_size);
+  return open_at(options_.directory);
+}
+
+// Elsewhere first, then renamed: data.mdb is never there without its first commit.
+Result<void> LmdbEnv::create() {
+  std::string elsewhere = options_.directory + std::string(kCreateDirectory);
+  if (::mkdir(elsewhere.c_str(), kDirectoryMode) != 0)
+    return tl::unexpected(error(errno, "creating the state"));
+  map_bytes_ = options_.map_bytes;
+  auto opened = open_at(elsewhere);
+  close_env();
+  if (!opened) return opened;
+  if (::rename((elsewhere + "/data.mdb").c_str(), data_path().c_str()) != 0)
+    return tl::unexpected(error(errno, "creating the state"));
+  remove_scratch(elsewhere);
+  if (int rc = sync_directory(options_.directory); rc != 0)
+    return tl::unexpected(error(rc, "syncing the state directory"));
+  return {};
+}
+
+Result<void> LmdbEnv::open_at(const std::string& directory) {
   int rc = mdb_env_create(&env_);
   if (rc == 0) rc = mdb_env_set_mapsize(env_, map_bytes_);
   if (rc == 0) rc = mdb_env_set_maxdbs(env_, kDbCount + kTables.size() + 8);
   if (rc == 0) rc = mdb_env_set_maxreaders(env_, kMaxReaders);
-  if (rc == 0) rc = mdb_env_open(env_, options_.directory.c_str(), MDB_NOTLS, kFileMode);
+  if (rc == 0) rc = mdb_env_open(env_, directory.c_str(), MDB_NOTLS, kFileMode);
   if (rc == 0) rc = check_readers();
-  if (rc != 0) {
-    Error e = error(rc, "opening the state");
-    close_env();
-    return tl::unexpected(std::move(e));
-  }
-  auto tables = open_tables();
-  if (!tables) {
-    close_env();
-    return tables;
-  }
-  if (!existed) {
-    rc = sync_directory(options_.directory);
-    if (rc != 0) return tl::unexpected(error(rc, "syncing the state directory"));
-  }
-  return {};
+  Result<void> opened;
+  if (rc != 0)
+    opened = tl::unexpected(error(rc, "opening the state"));
+  else
+    opened = open_tables();
+  if (!opened) close_env();
+  return opened;
 }
 
 Result<void> LmdbEnv::open_tables() {
@@ -256,15 +277,16 @@ Result<void> LmdbEnv::compact() {
   if (rc == 0) rc = sync_file(copy);
   if (rc != 0) {  // the original is untouched
     Error e = error(rc, "compacting the state");
-    ::unlink(copy.c_str());
-    ::rmdir(copy_directory.c_str());
+    remove_scratch(copy_directory);
     if (e.code == ErrorCode::out_of_space) return {};
     return tl::unexpected(std::move(e));
   }
   close_env();
+  // The copy counts transactions from 1: LMDB's reader table belongs to the old file, and goes
+  // first.
+  ::unlink((options_.directory + "/lock.mdb").c_str());
   rc = ::rename(copy.c_str(), data_path().c_str()) == 0 ? 0 : errno;
-  // The copy counts transactions from 1: LMDB's reader table belongs to the old file.
-  if (rc == 0) ::unlink((options_.directory + "/lock.mdb").c_str());
+  remove_scratch(copy_directory);
   if (rc == 0) rc = sync_directory(options_.directory);
   if (rc != 0) return tl::unexpected(error(rc, "putting the compacted state in place"));
   return open_env();

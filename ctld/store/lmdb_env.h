@@ -129,6 +129,8 @@ class LmdbEnv {
   explicit LmdbEnv(EnvOptions options) : options_(std::move(options)) {}
   Result<void> lock_directory();
   Result<void> open_env();
+  Result<void> create();
+  Result<void> open_at(const std::string& directory);
   Result<void> open_tables();
   void close_env();
   int grow();

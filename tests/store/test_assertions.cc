@@ -92,7 +92,6 @@ TEST_CASE("misuse is an assertion") {
     CAPTURE(misuse.what);
     Child on_disk([&](int report) {
       ::dup2(report, STDERR_FILENO);
-      ::signal(SIGABRT, SIG_DFL);
       auto store = LmdbStore::open(options);
       if (!store) return 1;
       misuse.act(**store);
@@ -104,7 +103,6 @@ TEST_CASE("misuse is an assertion") {
 
     Child in_memory([&](int report) {
       ::dup2(report, STDERR_FILENO);
-      ::signal(SIGABRT, SIG_DFL);
       MemoryStore store;
       prepare(store);
       misuse.act(store);

@@ -113,6 +113,21 @@ TEST_CASE("a directory that cannot be made or is no state says so") {
   CHECK(opened.error().message.find("damaged") != std::string::npos);
 }
 
+TEST_CASE("a creation that was cut off is begun anew") {
+  TempDirectory directory;
+  LmdbOptions options;
+  options.directory = directory.path();
+  std::filesystem::create_directory(directory.path() + "/create.tmp");
+  std::FILE* f = std::fopen((directory.path() + "/create.tmp/data.mdb").c_str(), "w");
+  REQUIRE(f != nullptr);
+  std::fputs("half a page", f);
+  std::fclose(f);
+  auto store = LmdbStore::open(options);
+  REQUIRE(store.has_value());
+  require_ok((*store)->append(events_after(EventSeq{0}, 1)));
+  CHECK_FALSE(std::filesystem::exists(directory.path() + "/create.tmp"));
+}
+
 TEST_CASE("a newer format is refused and left alone") {
   LmdbDisk disk;
   require_ok(disk.store().append(events_after(EventSeq{0}, 3)));
