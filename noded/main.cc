@@ -9,6 +9,7 @@
 #include "noded/facts.h"
 #include "noded/null_runtime.h"
 #include "noded/real_runtime.h"
+#include "noded/runtime/job_dir.h"
 
 namespace gantry::node {
 namespace {

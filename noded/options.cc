@@ -58,7 +58,7 @@ Result<std::uint16_t> port_of(const std::string& listen, std::string& host) {
   if (colon == std::string::npos || colon == 0)
     return fail(ErrorCode::usage, fmt::format("--listen wants HOST:PORT, not \"{}\"", listen));
   host = listen.substr(0, colon);
-  const auto port = parse_integer("the port of --listen", listen.substr(colon + 1), 1, 65535);
+  const auto port = parse_integer("the port of --listen", listen.substr(colon + 1), 0, 65535);
   if (!port) return fail(ErrorCode::usage, port.error().message);
   return static_cast<std::uint16_t>(*port);
 }

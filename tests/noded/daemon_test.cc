@@ -1,0 +1,325 @@
+// gantry-noded as a process, against a scripted controller: with the runtime that runs nothing, and
+// with plain processes.
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "common/auth/users.h"
+#include "common/net/job_socket_client.h"
+#include "tests/noded/fake_controller.h"
+
+namespace gantry::test {
+namespace {
+
+using proto::AttemptKey;
+
+AttemptKey key(std::uint64_t job) { return {JobId{job}, Attempt{1}}; }
+
+proto::Launch launch(FakeController& ctld, std::uint64_t job, const std::string& dir,
+                     const std::string& script) {
+  proto::Launch l;
+  l.stamp = ctld.stamp();
+  l.key = key(job);
+  const auto owner = auth::find_user(Uid{::geteuid()});
+  REQUIRE(owner);
+  l.owner = *owner;
+  l.spec.name = "test";
+  l.spec.work_dir = dir;
+  l.spec.std_out = dir + "/out-%j";
+  l.script = "#!/bin/sh\n" + script;
+  l.placement = {{"n1", {0}, 64 << 20, 0, 1}};
+  l.partition = "all";
+  return l;
+}
+
+proto::ExitReport exit_of(FakeController& ctld, std::uint64_t job) {
+  return ctld.expect<proto::ExitReport>([&](const auto& m) { return m.key == key(job); });
+}
+
+TEST_CASE("a runtime that runs nothing") {
+  FakeController ctld;
+  NodeUnderTest node(ctld, "none");
+  node.start();
+  const auto facts = ctld.accept();
+  CHECK(facts.node == "n1");
+  CHECK(facts.protocol == proto::kProtocolVersion);
+  CHECK(facts.cpus == std::vector<std::uint16_t>{0});
+  CHECK(facts.memory == 256ll << 20);
+  CHECK(facts.runtime == "none");
+  CHECK(facts.layers_off.size() == 1);
+  CHECK(!facts.boot_id.empty());
+  CHECK(facts.attempts.empty());
+
+  for (std::uint64_t job = 1; job <= 100; ++job) ctld.send(launch(ctld, job, "/", "exit 1\n"));
+  for (std::uint64_t job = 1; job <= 100; ++job) {
+    const auto report = exit_of(ctld, job);
+    CHECK(report.cause == proto::ExitCause::exited);
+    CHECK(report.exit == ExitStatus{0, 0});
+    ctld.send(proto::AckExit{ctld.stamp(), key(job)});
+  }
+  CHECK(ctld.expect<proto::Heartbeat>().session == 1);
+
+  auto held = launch(ctld, 200, "/", "");
+  held.hold = true;
+  ctld.send(held);
+  CHECK(ctld.expect<proto::LaunchReady>().key == key(200));
+  ctld.send(proto::Go{ctld.stamp(), key(200)});
+  CHECK(exit_of(ctld, 200).cause == proto::ExitCause::exited);
+
+  auto allocation = launch(ctld, 201, "/", "");
+  allocation.runs_batch = false;
+  ctld.send(allocation);
+  ctld.expect<proto::Started>([](const auto& m) { return m.key == key(201); });
+  ctld.send(proto::Terminate{ctld.stamp(), key(201), seconds(30), ""});
+  CHECK(exit_of(ctld, 201).cause == proto::ExitCause::ordered);
+
+  node.stop(SIGTERM);
+  CHECK(ctld.expect<proto::Goodbye>().session == 1);
+}
+
+TEST_CASE("it registers again when the controller does not know it, and refuses an old one") {
+  FakeController ctld;
+  ctld.epoch = 5;
+  NodeUnderTest node(ctld, "none");
+  node.start();
+  ctld.accept();
+  ctld.send(proto::RegisterAgain{Epoch{6}});
+  ctld.epoch = 6;
+  CHECK(ctld.accept().highest_epoch == Epoch{6});
+  node.stop(SIGKILL);
+
+  ctld.forget_seen();
+  node.start();  // the epoch is on disk
+  ctld.epoch = 5;
+  CHECK(ctld.accept().highest_epoch == Epoch{6});
+  ctld.send(launch(ctld, 1, "/", ""));
+  CHECK(ctld.nothing<proto::Started>(milliseconds(300)));
+}
+
+TEST_CASE("bad messages do no harm") {
+  FakeController ctld;
+  NodeUnderTest node(ctld, "none");
+  node.start();
+  ctld.accept();
+  proto::SubmitJob no_order;
+  ctld.send(no_order);
+  ctld.send(proto::Started{key(1), {}});
+  ctld.send(launch(ctld, 1, "/", ""));
+  CHECK(exit_of(ctld, 1).cause == proto::ExitCause::exited);
+}
+
+TEST_CASE("wrong starts are refused with a sentence") {
+  FakeController ctld;
+  NodeUnderTest node(ctld, "none");
+  CHECK(node.run_once({"--name", "n9"}) == 1);
+  CHECK(node.run_once({"--colour", "red"}) == 2);
+  CHECK(node.run_once({"--listen", "nowhere"}) == 2);
+  CHECK(node.run_once({"--memory", "much"}) == 2);
+  CHECK(node.run_once({"--cpus", "x"}) == 2);
+  CHECK(node.run_once({"--key", node.dir() + "/none"}) == 1);
+  CHECK(node.run_once({"--config", node.dir() + "/none"}) == 1);
+  CHECK(node.run_once({"--version"}) == 0);
+  node.start();
+  ctld.accept();
+  CHECK(node.run_once({"--log-file", node.dir() + "/log2"}) == 1);
+  CHECK(read_text(node.dir() + "/log2").find("another gantry-noded") != std::string::npos);
+}
+
+// The rest with plain processes, which need no privilege.
+class ProcessNode {
+ public:
+  ProcessNode() : node(ctld, "process") {
+    work = node.dir() + "/work";
+    std::filesystem::create_directory(work);
+    node.start();
+    facts = ctld.accept();
+  }
+  proto::Launch job(std::uint64_t id, const std::string& script) {
+    return launch(ctld, id, work, script);
+  }
+  void started(std::uint64_t id) {
+    ctld.expect<proto::Started>([&](const auto& m) { return m.key == key(id); });
+  }
+  FakeController ctld;
+  NodeUnderTest node;
+  std::string work;
+  proto::NodeRegister facts;
+};
+
+TEST_CASE("a job runs, its output and its exit status come back") {
+  ProcessNode n;
+  CHECK(n.facts.runtime == "process");
+  CHECK(!n.facts.layers_off.empty());
+  n.ctld.send(n.job(1, "echo $SLURM_JOB_ID $GANTRY_JOB_NODELIST; exit 3\n"));
+  n.started(1);
+  const auto report = exit_of(n.ctld, 1);
+  CHECK(report.cause == proto::ExitCause::exited);
+  CHECK(report.exit == ExitStatus{3, 0});
+  CHECK(report.started);
+  CHECK(read_text(n.work + "/out-1") == "1 n1\n");
+  CHECK(std::filesystem::exists(n.node.dir() + "/state/jobs/1.1"));
+  n.ctld.send(proto::AckExit{n.ctld.stamp(), key(1)});
+
+  proto::FetchLog fetch;
+  fetch.ticket = 7;
+  fetch.path = n.work + "/out-1";
+  fetch.owner = n.job(1, "").owner;
+  fetch.offset = 2;
+  fetch.max_bytes = 2;
+  n.ctld.send(fetch);
+  const auto part = n.ctld.expect<proto::FetchLogReply>();
+  CHECK(part.ticket == 7);
+  CHECK(part.error.empty());
+  CHECK(part.data == "n1");
+  CHECK(!std::filesystem::exists(n.node.dir() + "/state/jobs/1.1"));  // forgotten meanwhile
+
+  const auto refused = [&](const std::string& path) {
+    fetch.path = path;
+    n.ctld.send(fetch);
+    return n.ctld.expect<proto::FetchLogReply>().error;
+  };
+  CHECK(refused(n.work + "/none") == "node n1: " + n.work + "/none: No such file or directory");
+  CHECK(refused(n.work) == "node n1: " + n.work + ": not a regular file");
+  CHECK(refused("out-1") == "node n1: out-1: not an absolute path");
+}
+
+TEST_CASE("the daemon is killed while jobs run: nothing is lost, nothing runs twice") {
+  ProcessNode n;
+  n.ctld.send(n.job(1, "echo run >> runs-1; while [ ! -e go ]; do sleep 0.05; done; exit 5\n"));
+  n.ctld.send(n.job(2, "echo run >> runs-2; exit 6\n"));
+  n.started(1);
+  CHECK(exit_of(n.ctld, 2).exit.code == 6);
+  n.node.stop(SIGKILL);
+  n.ctld.forget_seen();
+  n.node.start();
+  auto list = n.ctld.accept().attempts;
+  REQUIRE(list.size() == 2);
+  CHECK(list[0].key == key(1));
+  CHECK(list[0].phase == proto::AttemptPhase::running);
+  CHECK(list[1].phase == proto::AttemptPhase::exited);
+  CHECK(exit_of(n.ctld, 2).exit.code == 6);
+
+  // Repeated orders change nothing.
+  auto again = n.job(1, "exit 0\n");
+  n.ctld.send(again);
+  n.node.stop(SIGTERM);
+  std::ofstream(n.work + "/go") << "\n";  // ends while there is no daemon
+  n.ctld.forget_seen();
+  n.node.start();
+  n.ctld.accept();
+  CHECK(exit_of(n.ctld, 1).exit.code == 5);
+  CHECK(read_text(n.work + "/runs-1") == "run\n");
+  CHECK(read_text(n.work + "/runs-2") == "run\n");
+  for (const std::uint64_t job : {1, 2}) n.ctld.send(proto::AckExit{n.ctld.stamp(), key(job)});
+}
+
+TEST_CASE("terminate gives time, then kills") {
+  ProcessNode n;
+  n.ctld.send(n.job(1, "trap 'echo bye; exit 9' TERM; echo up > up; while :; do sleep 0.05; done\n"));
+  n.ctld.send(n.job(2, "trap '' TERM; echo up > up2; while :; do sleep 0.05; done\n"));
+  n.started(1);
+  n.started(2);
+  while (!std::filesystem::exists(n.work + "/up") || !std::filesystem::exists(n.work + "/up2"))
+    ::usleep(10'000);
+  n.ctld.send(proto::Terminate{n.ctld.stamp(), key(1), seconds(30), "job 1 is cancelled"});
+  n.ctld.send(proto::Terminate{n.ctld.stamp(), key(2), milliseconds(300), ""});
+  const auto first = exit_of(n.ctld, 1);
+  CHECK(first.cause == proto::ExitCause::ordered);
+  CHECK(first.exit == ExitStatus{9, 0});
+  const auto second = exit_of(n.ctld, 2);
+  CHECK(second.cause == proto::ExitCause::ordered);
+  CHECK(second.exit == ExitStatus{0, SIGKILL});
+  const auto out = read_text(n.work + "/out-1");
+  CHECK(out.find("job 1 is cancelled") != std::string::npos);
+  CHECK(out.find("bye") != std::string::npos);
+  CHECK(exit_of(n.ctld, 2).cause == proto::ExitCause::ordered);  // again, as nobody said Ack
+}
+
+TEST_CASE("kill at registration") {
+  ProcessNode n;
+  n.ctld.send(n.job(1, "sleep 60\n"));
+  n.started(1);
+  n.ctld.send(proto::RegisterAgain{Epoch{1}});
+  n.ctld.accept({key(1), key(2)});
+  CHECK(exit_of(n.ctld, 1).exit == ExitStatus{0, SIGKILL});
+  CHECK(exit_of(n.ctld, 2).cause == proto::ExitCause::ordered);  // never got
+}
+
+TEST_CASE("a launch that cannot work says why") {
+  ProcessNode n;
+  auto bad = n.job(1, "exit 0\n");
+  bad.spec.work_dir = "/no/such/directory";
+  n.ctld.send(bad);
+  const auto report = exit_of(n.ctld, 1);
+  CHECK(report.cause == proto::ExitCause::launch_failed);
+  CHECK(report.message.find("n1") != std::string::npos);
+  CHECK(report.message.find("/no/such/directory") != std::string::npos);
+}
+
+TEST_CASE("commands inside a job reach the controller through its socket") {
+  ProcessNode n;
+  n.ctld.send(n.job(1, "echo $GANTRY_JOB_SOCKET > where; sleep 60\n"));
+  n.started(1);
+  std::string path;
+  while (path.empty()) {
+    path = read_text(n.work + "/where");
+    ::usleep(10'000);
+  }
+  path.pop_back();
+  auto inside = net::JobSocketClient::connect(path, seconds(5));
+  REQUIRE(inside);
+  const auto ask = [&](std::uint16_t type, const Bytes& body) {
+    REQUIRE(inside->send({proto::kProtocolVersion, type, 77}, body, seconds(5)));
+  };
+  const auto ping = static_cast<std::uint16_t>(proto::MessageType::Ping);
+  ask(ping, codec::encode(proto::Ping{}));
+  const auto relay = n.ctld.expect<proto::NodeRelay>();
+  CHECK(relay.key == key(1));
+  CHECK(relay.type == ping);
+  CHECK(relay.request == 77);
+  proto::RelayReply reply;
+  reply.channel = relay.channel;
+  reply.type = static_cast<std::uint16_t>(proto::MessageType::PingReply);
+  reply.request = 77;
+  reply.body = Bytes(300'000, 'x');
+  n.ctld.send(reply);
+  auto got = inside->receive(seconds(5));
+  REQUIRE(got);
+  CHECK(got->header.type == reply.type);
+  CHECK(got->header.request == 77);
+  CHECK(got->body == reply.body);
+
+  // Not for everything: what only nodes or the controller may send is refused here.
+  ask(static_cast<std::uint16_t>(proto::MessageType::ExitReport), "");
+  got = inside->receive(seconds(5));
+  REQUIRE(got);
+  CHECK(got->header.type == static_cast<std::uint16_t>(proto::MessageType::ErrorReply));
+  CHECK(codec::decode<proto::ErrorReply>(got->body)->code ==
+        static_cast<std::uint16_t>(ErrorCode::unsupported));
+  // A message that is none ends this connection, not the daemon.
+  ask(ping, Bytes(20u << 20, 'x'));
+  got = inside->receive(seconds(5));
+  REQUIRE(got);
+  CHECK(codec::decode<proto::ErrorReply>(got->body)->code ==
+        static_cast<std::uint16_t>(ErrorCode::malformed));
+  CHECK(!inside->receive(seconds(5)));
+  // The socket is there again after a restart of the daemon.
+  n.node.stop(SIGKILL);
+  n.ctld.forget_seen();
+  n.node.start();
+  n.ctld.accept();
+  auto later = net::JobSocketClient::connect(path, seconds(5));
+  REQUIRE(later);
+  REQUIRE(later->send({proto::kProtocolVersion, ping, 1}, "", seconds(5)));
+  CHECK(n.ctld.expect<proto::NodeRelay>().channel > relay.channel);
+  n.ctld.send(proto::Terminate{n.ctld.stamp(), key(1), Duration{}, ""});
+  exit_of(n.ctld, 1);
+  n.ctld.send(proto::AckExit{n.ctld.stamp(), key(1)});
+}
+
+}  // namespace
+}  // namespace gantry::test

@@ -1,0 +1,104 @@
+// A scripted controller: a Router of this process that a gantry-noded started by the test talks to.
+// Waits are for messages, never for time; each has a limit, after which the test fails.
+#pragma once
+
+#include <doctest/doctest.h>
+#include <poll.h>
+#include <sys/types.h>
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "common/codec/codec.h"
+#include "common/net/header.h"
+#include "common/net/router.h"
+#include "common/proto/messages.h"
+#include "noded/core/core.h"
+
+namespace gantry::test {
+
+class FakeController {
+ public:
+  FakeController();
+
+  // Next message of this type, of which `wanted` is true; earlier others are kept for later calls.
+  template <class T, class Wanted>
+  T expect(Wanted wanted, Duration limit = seconds(20)) {
+    const auto until = now() + limit;
+    for (std::size_t i = 0;;) {
+      for (; i < seen_.size(); ++i) {
+        if (seen_[i].type != static_cast<std::uint16_t>(proto::number_of<T>)) continue;
+        auto message = codec::decode<T>(seen_[i].body);
+        REQUIRE(message);
+        if (!wanted(*message)) continue;
+        seen_.erase(seen_.begin() + static_cast<std::ptrdiff_t>(i));
+        return std::move(*message);
+      }
+      if (!receive(until - now())) FAIL("no such message in time");
+    }
+  }
+  template <class T>
+  T expect(Duration limit = seconds(20)) {
+    return expect<T>([](const T&) { return true; }, limit);
+  }
+  template <class T>
+  void send(const T& message) {
+    const net::HeaderBytes header(
+        {proto::kProtocolVersion, static_cast<std::uint16_t>(proto::number_of<T>), 0});
+    REQUIRE(router_->send(peer_, header.view(), codec::encode(message)));
+  }
+  // Takes the node in: answers its registration. Returns that.
+  proto::NodeRegister accept(std::vector<proto::AttemptKey> kill = {});
+  proto::OrderStamp stamp() { return {Epoch{epoch}, session_, ++seq_}; }
+  // True if nothing of this type comes for so long.
+  template <class T>
+  bool nothing(Duration length) {
+    const auto until = now() + length;
+    while (now() < until) receive(until - now());
+    for (const auto& s : seen_)
+      if (s.type == static_cast<std::uint16_t>(proto::number_of<T>)) return false;
+    return true;
+  }
+  void forget_seen() { seen_.clear(); }
+
+  std::uint64_t epoch = 1;
+  [[nodiscard]] std::uint16_t port() const;
+  [[nodiscard]] const net::KeyPair& keys() const { return keys_; }
+  static Instant now();
+
+ private:
+  struct Seen {
+    std::uint16_t type = 0;
+    Bytes body;
+  };
+  bool receive(Duration limit);
+
+  net::KeyPair keys_;
+  std::optional<net::Router> router_;
+  net::PeerId peer_;
+  std::deque<Seen> seen_;
+  std::uint64_t session_ = 0, seq_ = 0;
+};
+
+// A gantry-noded with its own directory, configuration and keys.
+class NodeUnderTest {
+ public:
+  NodeUnderTest(const FakeController& controller, const std::string& runtime);
+  ~NodeUnderTest();
+  void start();
+  void stop(int signal);               // and waits for its end
+  int run_once(std::vector<std::string> extra);  // its exit status; for refusals
+  [[nodiscard]] const std::string& dir() const { return dir_; }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  [[nodiscard]] std::string log() const;
+
+ private:
+  pid_t spawn(const std::vector<std::string>& extra) const;
+  std::string dir_;
+  pid_t pid_ = -1;
+};
+
+std::string read_text(const std::string& path);
+
+}  // namespace gantry::test
