@@ -1,0 +1,162 @@
+#include "noded/runtime/files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+namespace gantry::runtime {
+
+void Fd::reset(int fd) {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = fd;
+}
+
+std::string errno_text(std::string_view what, int error) {
+  std::string text(what);
+  text += ": ";
+  text += std::strerror(error);
+  return text;
+}
+
+std::string errno_text(std::string_view what) {
+  return errno_text(what, errno);
+}
+
+tl::unexpected<Error> fail_errno(ErrorCode code, std::string_view what) {
+  return fail(code, errno_text(what));
+}
+
+Result<std::string> read_file(const std::string& path, std::size_t max_bytes) {
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return fail_errno(errno == ENOENT ? ErrorCode::not_found : ErrorCode::io_error, path);
+  std::string out;
+  char buffer[16384];
+  for (;;) {
+    const ssize_t n = ::read(fd.get(), buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fail_errno(ErrorCode::io_error, path);
+    if (n == 0) return out;
+    out.append(buffer, static_cast<std::size_t>(n));
+    if (out.size() > max_bytes)
+      return fail(ErrorCode::limit_exceeded, path + ": file is too large");
+  }
+}
+
+Result<void> write_existing(const std::string& path, std::string_view text) {
+  const Fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!fd) return fail_errno(ErrorCode::io_error, path);
+  if (::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    return fail_errno(ErrorCode::io_error, path);
+  return {};
+}
+
+bool try_write(const std::string& path, std::string_view text) {
+  return write_existing(path, text).has_value();
+}
+
+Result<void> write_whole(int dir_fd, const char* name, std::string_view bytes,
+                         Durability durability) {
+  const std::string temporary = std::string(name) + ".tmp";
+  const Fd fd(::openat(dir_fd, temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!fd) return fail_errno(ErrorCode::io_error, temporary);
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd.get(), bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0)
+      return fail_errno(errno == ENOSPC ? ErrorCode::out_of_space : ErrorCode::io_error, temporary);
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+  if (durability == Durability::durable && ::fdatasync(fd.get()) != 0)
+    return fail_errno(ErrorCode::io_error, temporary);
+  if (::renameat(dir_fd, temporary.c_str(), dir_fd, name) != 0)
+    return fail_errno(ErrorCode::io_error, name);
+  if (durability == Durability::durable && ::fsync(dir_fd) != 0)
+    return fail_errno(ErrorCode::io_error, name);
+  return {};
+}
+
+Result<void> make_dirs(const std::string& path, unsigned mode) {
+  for (std::size_t at = 1; at <= path.size(); ++at) {
+    if (at < path.size() && path[at] != '/') continue;
+    const std::string part = path.substr(0, at);
+    if (::mkdir(part.c_str(), mode) != 0 && errno != EEXIST && errno != EROFS)
+      return fail_errno(ErrorCode::io_error, part);
+  }
+  struct stat st {};
+  if (::stat(path.c_str(), &st) != 0) return fail_errno(ErrorCode::io_error, path);
+  return {};
+}
+
+namespace {
+
+void remove_at(int parent, const char* name, int depth) {
+  if (::unlinkat(parent, name, 0) == 0 || errno == ENOENT) return;
+  if (::unlinkat(parent, name, AT_REMOVEDIR) == 0 || depth > 200) return;
+  const Fd fd(::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd) return;
+  DIR* dir = ::fdopendir(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
+  if (dir == nullptr) return;
+  while (const dirent* entry = ::readdir(dir)) {
+    const std::string_view child = entry->d_name;
+    if (child != "." && child != "..") remove_at(fd.get(), entry->d_name, depth + 1);
+  }
+  ::closedir(dir);
+  ::unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+}  // namespace
+
+void remove_tree(const std::string& path) {
+  remove_at(AT_FDCWD, path.c_str(), 0);
+}
+
+std::vector<std::string> list_dir(const std::string& path) {
+  std::vector<std::string> names;
+  DIR* dir = ::opendir(path.c_str());
+  if (dir == nullptr) return names;
+  while (const dirent* entry = ::readdir(dir)) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  ::closedir(dir);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::uint64_t start_time_of(int pid) {
+  if (pid <= 0) return 0;
+  const auto text = read_file("/proc/" + std::to_string(pid) + "/stat");
+  if (!text) return 0;
+  const auto close = text->rfind(')');  // the name may hold anything
+  if (close == std::string::npos) return 0;
+  const auto fields = split(std::string_view(*text).substr(close + 2), ' ');
+  std::uint64_t ticks = 0;
+  if (fields.size() > 19)
+    std::from_chars(fields[19].data(), fields[19].data() + fields[19].size(), ticks);
+  return ticks;
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  for (;;) {
+    const auto at = text.find(separator);
+    parts.emplace_back(text.substr(0, at));
+    if (at == std::string_view::npos) return parts;
+    text.remove_prefix(at + 1);
+  }
+}
+
+std::string trim(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return {};
+  const auto last = text.find_last_not_of(" \t\r\n");
+  return std::string(text.substr(first, last - first + 1));
+}
+
+}  // namespace gantry::runtime

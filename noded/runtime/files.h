@@ -1,0 +1,65 @@
+// Descriptors and small files, for noded/runtime and the shim. Every descriptor is close-on-exec.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/result.h"
+#include "common/types.h"
+
+namespace gantry::runtime {
+
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& o) noexcept : fd_(o.release()) {}
+  Fd& operator=(Fd&& o) noexcept {
+    if (this != &o) reset(o.release());
+    return *this;
+  }
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  ~Fd() { reset(); }
+  [[nodiscard]] int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  int release() {
+    const int fd = fd_;
+    fd_ = -1;
+    return fd;
+  }
+  void reset(int fd = -1);
+
+ private:
+  int fd_ = -1;
+};
+
+// "PATH: No such file or directory", from errno or a given number.
+std::string errno_text(std::string_view what);
+std::string errno_text(std::string_view what, int error);
+tl::unexpected<Error> fail_errno(ErrorCode code, std::string_view what);
+
+Result<std::string> read_file(const std::string& path, std::size_t max_bytes = 64u << 20);
+// One write() to an existing file, as cgroup files want it; errno in the message.
+Result<void> write_existing(const std::string& path, std::string_view text);
+bool try_write(const std::string& path, std::string_view text);
+
+// Replaces `name` in directory `dir_fd` whole or not at all. Durable: after return it survives a
+// crash of the machine (one fdatasync and one fsync of the directory, 0.3 ms here).
+enum class Durability { none, durable };
+Result<void> write_whole(int dir_fd, const char* name, std::string_view bytes,
+                         Durability durability);
+
+Result<void> make_dirs(const std::string& path, unsigned mode);  // like mkdir -p
+// Removes a tree that may belong to a hostile user: never follows a link, never leaves `path`.
+void remove_tree(const std::string& path);
+std::vector<std::string> list_dir(const std::string& path);  // names, sorted, without . and ..
+
+// When a process started, in clock ticks since boot (field 22 of /proc/PID/stat); 0 = no process.
+std::uint64_t start_time_of(int pid);
+
+std::vector<std::string> split(std::string_view text, char separator);
+std::string trim(std::string_view text);
+
+}  // namespace gantry::runtime

@@ -1,0 +1,27 @@
+#include "noded/runtime/job_dir.h"
+
+#include <charconv>
+#include <ctime>
+
+namespace gantry::runtime {
+
+std::optional<AttemptKey> parse_job_name(std::string_view name) {
+  const auto dot = name.find('.');
+  if (dot == std::string_view::npos) return std::nullopt;
+  std::uint64_t job = 0;
+  std::uint32_t attempt = 0;
+  const char* end = name.data() + name.size();
+  const auto a = std::from_chars(name.data(), name.data() + dot, job);
+  const auto b = std::from_chars(name.data() + dot + 1, end, attempt);
+  if (a.ec != std::errc{} || a.ptr != name.data() + dot || b.ec != std::errc{} || b.ptr != end)
+    return std::nullopt;
+  return AttemptKey{JobId{job}, Attempt{attempt}};
+}
+
+Instant wall_clock() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return {std::int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1000};
+}
+
+}  // namespace gantry::runtime

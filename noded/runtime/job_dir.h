@@ -1,0 +1,57 @@
+// The directory of one attempt: <state>/jobs/<job>.<attempt>/, mode 0700, made by noded.
+//
+//   launch.msgpack   LaunchRequest                 shim.lock        locked while the shim lives;
+//   run/             bound at /run/gantry: script                   holds "PID START_TIME"
+//   running.msgpack  RunningRecord                 exit.msgpack     ExitRecord, durable
+//   notice           text for the job's stderr     runtime.log      what crun or runc complained
+//   steps/<n>/       launch.msgpack (StepRequest), shim.lock, exit.msgpack
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "noded/runtime/files.h"
+#include "noded/runtime/launch.h"
+
+namespace gantry::runtime {
+
+inline constexpr const char* kLaunchFile = "launch.msgpack";
+inline constexpr const char* kRunningFile = "running.msgpack";
+inline constexpr const char* kExitFile = "exit.msgpack";
+inline constexpr const char* kLockFile = "shim.lock";
+inline constexpr const char* kNoticeFile = "notice";
+inline constexpr const char* kRuntimeLog = "runtime.log";
+inline constexpr const char* kSetupFile = "setup.msgpack";
+inline constexpr const char* kSeccompBpf = "seccomp.bpf";        // raw filter
+inline constexpr const char* kSeccompBase64 = "seccomp.base64";  // the same for crun
+inline constexpr const char* kSeccompJson = "seccomp.json";      // OCI form for runc
+
+inline std::string job_name(const AttemptKey& key) {
+  return std::to_string(key.job.value()) + "." + std::to_string(key.attempt.value());
+}
+std::optional<AttemptKey> parse_job_name(std::string_view name);
+
+inline std::string jobs_dir(const std::string& state_dir) {
+  return state_dir + "/jobs";
+}
+inline std::string job_dir(const std::string& state_dir, const AttemptKey& key) {
+  return jobs_dir(state_dir) + "/" + job_name(key);
+}
+inline std::string step_dir(const std::string& state_dir, const AttemptKey& key, StepId step) {
+  return job_dir(state_dir, key) + "/steps/" + std::to_string(step.value());
+}
+inline std::string job_cgroup(const AttemptKey& key) {
+  return "job_" + job_name(key);
+}
+inline std::string step_cgroup(const AttemptKey& key, StepId step) {
+  return job_cgroup(key) + "/step_" + std::to_string(step.value());
+}
+// Where the container's own processes are: runc insists on a directory that it makes itself.
+inline std::string container_cgroup(const NodeSetup& setup, const AttemptKey& key) {
+  return setup.runtime == RuntimeKind::runc ? job_cgroup(key) + "/c0" : job_cgroup(key);
+}
+
+Instant wall_clock();
+
+}  // namespace gantry::runtime

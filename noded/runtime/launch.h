@@ -1,0 +1,248 @@
+// What goes between noded and its shims: the order to run one attempt of a job or one step, the
+// facts of the node that every order shares, and the exit record that comes back.
+//
+// An order lies in the job's directory as launch.msgpack, the facts in <state>/setup.msgpack, the
+// record in exit.msgpack: a shim needs nothing else and no noded, so it outlives a restart or an
+// upgrade of noded. Paths are absolute. Sizes are bytes.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/job_spec.h"
+#include "common/job_state.h"
+#include "common/proto/node_report.h"
+#include "noded/runtime/cgroup_layout.h"
+
+namespace gantry::runtime {
+
+using proto::AttemptKey;
+using proto::ExitCause;
+
+enum class LaunchKind : std::uint8_t {
+  batch = 1,   // runs the script
+  holder = 2,  // an empty container that steps enter; ends when it is told to
+};
+constexpr auto enum_names(LaunchKind) {
+  return std::array<std::pair<LaunchKind, std::string_view>, 2>{
+      {{LaunchKind::batch, "batch"}, {LaunchKind::holder, "holder"}}};
+}
+
+struct LaunchRequest {
+  AttemptKey key;
+  LaunchKind kind = LaunchKind::batch;
+  bool hold = false;  // prepare, report `held`, run only after go()
+  Owner owner;
+  std::string name;                         // job name, for %x
+  JobId array_job{};                        // 0 = none; for %A
+  std::optional<std::uint32_t> array_task;  // for %a
+  std::uint32_t node_index = 0;             // for %n
+  std::string work_dir;
+  std::string std_in;   // "" = /dev/null
+  std::string std_out;  // pattern; "" = gantry-%j.out or gantry-%A_%a.out
+  std::string std_err;  // "" = joined to std_out
+  OpenMode open_mode = OpenMode::truncate;
+  ContainerSpec container;
+  NetworkMode network = NetworkMode::loopback;
+  Bytes script;                            // batch: run as /run/gantry/script
+  std::vector<std::string> argv;           // batch: arguments of the script
+  std::map<std::string, std::string> env;  // complete; nothing is added but TMPDIR and defaults
+  std::vector<std::uint16_t> cpus;         // logical CPUs; empty = not pinned
+  std::vector<std::uint16_t> mems;         // NUMA nodes; empty = those of the parent
+  std::int64_t memory = 0;                 // limit; 0 = none
+  std::uint32_t pids_max = 0;              // 0 = none
+  std::int64_t tmp_bytes = 0;              // private /tmp; 0 = half of memory
+  std::int64_t scratch = 0;                // > 0: /tmp is a directory of the scratch disk
+  std::string prolog;                      // "" = none
+  std::string epilog;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "key", s.key);
+    v(2, "kind", s.kind);
+    v(3, "hold", s.hold);
+    v(4, "owner", s.owner);
+    v(5, "name", s.name);
+    v(6, "array_job", s.array_job);
+    v(7, "array_task", s.array_task);
+    v(8, "node_index", s.node_index);
+    v(9, "work_dir", s.work_dir);
+    v(10, "std_in", s.std_in);
+    v(11, "std_out", s.std_out);
+    v(12, "std_err", s.std_err);
+    v(13, "open_mode", s.open_mode);
+    v(14, "container", s.container);
+    v(15, "network", s.network);
+    v(16, "script", s.script);
+    v(17, "argv", s.argv);
+    v(18, "env", s.env);
+    v(19, "cpus", s.cpus);
+    v(20, "mems", s.mems);
+    v(21, "memory", s.memory);
+    v(22, "pids_max", s.pids_max);
+    v(23, "tmp_bytes", s.tmp_bytes);
+    v(24, "scratch", s.scratch);
+    v(25, "prolog", s.prolog);
+    v(26, "epilog", s.epilog);
+  }
+};
+
+// Tasks of a step on this node, inside the container of a running attempt.
+struct StepRequest {
+  AttemptKey key;
+  StepId step{};
+  std::string name;
+  std::vector<std::string> argv;
+  std::map<std::string, std::string> env;                    // common to all tasks
+  std::vector<std::map<std::string, std::string>> task_env;  // one per task, added to env
+  std::string work_dir;
+  std::uint32_t first_rank = 0;
+  std::uint32_t node_index = 0;
+  std::vector<std::uint16_t> cpus;
+  bool bind_tasks = false;  // divide cpus evenly among the tasks
+  std::string std_out;      // "" = through StepIo; else pattern of a file on the node
+  std::string std_err;
+  std::string io_address;  // for StepIo: tcp://HOST:PORT to dial, numeric; "" = nobody listens
+  Bytes io_key;
+  Bytes io_ticket;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "key", s.key);
+    v(2, "step", s.step);
+    v(3, "name", s.name);
+    v(4, "argv", s.argv);
+    v(5, "env", s.env);
+    v(6, "task_env", s.task_env);
+    v(7, "work_dir", s.work_dir);
+    v(8, "first_rank", s.first_rank);
+    v(9, "node_index", s.node_index);
+    v(10, "cpus", s.cpus);
+    v(11, "bind_tasks", s.bind_tasks);
+    v(12, "std_out", s.std_out);
+    v(13, "std_err", s.std_err);
+    v(14, "io_address", s.io_address);
+    v(15, "io_key", s.io_key);
+  }
+};
+
+enum class RuntimeKind : std::uint8_t { crun = 1, runc = 2, process = 3 };
+constexpr auto enum_names(RuntimeKind) {
+  return std::array<std::pair<RuntimeKind, std::string_view>, 3>{
+      {{RuntimeKind::crun, "crun"},
+       {RuntimeKind::runc, "runc"},
+       {RuntimeKind::process, "process"}}};
+}
+
+// What all orders of this node share; written once when noded starts.
+struct NodeSetup {
+  std::string node;
+  std::string cluster;
+  std::string state_dir;
+  std::string mount_dir;  // where a shim puts its private mounts; an empty directory
+  RuntimeKind runtime = RuntimeKind::crun;
+  std::string runtime_path;
+  std::string shim_path;
+  std::string init_path;
+  CgroupLayout cgroups;
+  std::string hide_cgroup2;  // a cgroup2 mount that the runtime must not see; "" = none
+  bool rootless = false;
+  bool user_namespace = true;
+  std::uint32_t subid_base = 0x70000000;  // host ids of a container's other 65535 ids
+  bool allow_root_jobs = false;
+  std::vector<std::string> writable_paths;
+  std::vector<std::string> image_dirs;  // empty = any directory that the user may read
+  std::string image_cache_dir;
+  std::string scratch_dir;             // "" = no node-local scratch disk
+  std::string notify_socket;           // datagrams to noded
+  Duration hook_timeout = minutes(5);  // prolog, epilog
+  Duration image_timeout = minutes(30);
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "node", s.node);
+    v(2, "cluster", s.cluster);
+    v(3, "state_dir", s.state_dir);
+    v(4, "mount_dir", s.mount_dir);
+    v(5, "runtime", s.runtime);
+    v(6, "runtime_path", s.runtime_path);
+    v(7, "shim_path", s.shim_path);
+    v(8, "init_path", s.init_path);
+    v(9, "cgroups", s.cgroups);
+    v(10, "hide_cgroup2", s.hide_cgroup2);
+    v(11, "rootless", s.rootless);
+    v(12, "user_namespace", s.user_namespace);
+    v(13, "subid_base", s.subid_base);
+    v(14, "allow_root_jobs", s.allow_root_jobs);
+    v(15, "writable_paths", s.writable_paths);
+    v(16, "image_dirs", s.image_dirs);
+    v(17, "image_cache_dir", s.image_cache_dir);
+    v(18, "scratch_dir", s.scratch_dir);
+    v(19, "notify_socket", s.notify_socket);
+    v(20, "hook_timeout", s.hook_timeout);
+    v(21, "image_timeout", s.image_timeout);
+  }
+};
+
+// How an attempt, or a step of it on this node, ended. Written durably, once.
+struct ExitRecord {
+  AttemptKey key;
+  ExitCause cause = ExitCause::exited;
+  ExitStatus exit;
+  std::string message;  // for people, names the node; "" when it just exited
+  Usage usage;
+  std::uint32_t oom_kills = 0;
+  std::optional<Instant> started;
+  Instant ended{};
+  std::vector<ExitStatus> tasks;  // steps: one per task
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "key", s.key);
+    v(2, "cause", s.cause);
+    v(3, "exit", s.exit);
+    v(4, "message", s.message);
+    v(5, "usage", s.usage);
+    v(6, "oom_kills", s.oom_kills);
+    v(7, "started", s.started);
+    v(8, "ended", s.ended);
+    v(9, "tasks", s.tasks);
+  }
+};
+
+// A container that runs: who is in it. Lies in the job's directory as running.msgpack.
+struct RunningRecord {
+  std::int32_t init_pid = 0;     // PID 1 of the container (process: the script itself)
+  std::uint64_t init_start = 0;  // its start time, field 22 of /proc/PID/stat
+  std::int32_t child_pid = 0;    // batch shell; 0 = none yet
+  bool held = false;             // waits for go()
+  Instant started{};
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "init_pid", s.init_pid);
+    v(2, "init_start", s.init_start);
+    v(3, "child_pid", s.child_pid);
+    v(4, "held", s.held);
+    v(5, "started", s.started);
+  }
+};
+
+// Datagram from a shim to noded: "something changed, look". Lost ones do no harm: noded watches
+// the shim's process and looks into the directory as well.
+enum class NoteKind : std::uint8_t { held = 1, running = 2, exited = 3 };
+constexpr auto enum_names(NoteKind) {
+  return std::array<std::pair<NoteKind, std::string_view>, 3>{
+      {{NoteKind::held, "held"}, {NoteKind::running, "running"}, {NoteKind::exited, "exited"}}};
+}
+
+struct ShimNote {
+  AttemptKey key;
+  std::optional<StepId> step;
+  NoteKind kind = NoteKind::running;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "key", s.key);
+    v(2, "step", s.step);
+    v(3, "kind", s.kind);
+  }
+};
+
+}  // namespace gantry::runtime

@@ -1,0 +1,29 @@
+// Which OCI runtime this node uses, and how well it isolates: a real container with a memory limit
+// is run in each configured one, in order, until one passes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/result.h"
+#include "noded/runtime/launch.h"
+
+namespace gantry::runtime {
+
+struct ProbeReport {
+  std::string runtime;               // "crun 1.8.1", "runc 1.1.5+ds1", "process"
+  std::vector<std::string> refused;  // "crun: why" for each that came before it
+  std::vector<std::string>
+      layers_on;  // "user namespace", "seccomp", "memory limit (cgroup v1)", ...
+  std::vector<std::string> layers_off;  // "memory limit: no cgroup may be written", ...
+  std::uint32_t cgroup_version = 0;
+};
+
+// Runs `setup` (its runtime chosen already) once as a job 0.1 of an unprivileged user: a script
+// that checks its own confinement and then takes more memory than it may. Takes about 0.1 s.
+Result<void> try_container(const NodeSetup& setup);
+
+std::string runtime_version(const std::string& path);  // "1.8.1"; "" = cannot be run
+void describe_layers(const NodeSetup& setup, bool seccomp, ProbeReport& report);
+
+}  // namespace gantry::runtime

@@ -1,0 +1,312 @@
+#include "noded/runtime/runtime.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "common/assert.h"
+#include "common/codec/codec.h"
+#include "noded/runtime/cgroup.h"
+#include "noded/runtime/job_dir.h"
+#include "noded/runtime/runtime_state.h"
+
+namespace gantry::runtime {
+
+Runtime::Runtime(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Runtime::~Runtime() = default;
+
+const ProbeReport& Runtime::probe() const {
+  return state_->probe;
+}
+int Runtime::fd() const {
+  return state_->epoll.get();
+}
+std::string Runtime::run_dir(const AttemptKey& key) const {
+  return state_->dir(key) + "/run";
+}
+
+std::string Runtime::State::dir(const AttemptKey& key) const {
+  return job_dir(setup.state_dir, key);
+}
+
+std::optional<ExitRecord> Runtime::State::exit_record(const std::string& dir) const {
+  const auto bytes = read_file(dir + "/" + kExitFile);
+  if (!bytes) return std::nullopt;
+  auto record = codec::decode<ExitRecord>(*bytes);
+  if (!record) return std::nullopt;  // torn by a crash of the machine: as if it were not there
+  return std::move(*record);
+}
+
+std::optional<RunningRecord> Runtime::State::running_record(const AttemptKey& key) const {
+  const auto bytes = read_file(dir(key) + "/" + kRunningFile);
+  if (!bytes) return std::nullopt;
+  auto record = codec::decode<RunningRecord>(*bytes);
+  if (!record) return std::nullopt;
+  return *record;
+}
+
+void Runtime::State::watch(const AttemptKey& key, std::optional<StepId> step,
+                           const ShimProcess& shim) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = next_tag;
+  if (!shim.pidfd || ::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, shim.pidfd.get(), &event) != 0) return;
+  watched[next_tag++] = {key, step};
+}
+
+namespace {
+
+Result<void> make_job_dir(const std::string& dir, const LaunchRequest& request) {
+  if (::mkdir(dir.c_str(), 0700) != 0) {
+    const auto code = errno == EEXIST   ? ErrorCode::already_exists
+                      : errno == ENOSPC ? ErrorCode::out_of_space
+                                        : ErrorCode::io_error;
+    return fail_errno(code, dir);
+  }
+  const Fd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd || ::mkdirat(fd.get(), "run", 0755) != 0) return fail_errno(ErrorCode::io_error, dir);
+  if (request.kind == LaunchKind::batch) {
+    const Fd run(::openat(fd.get(), "run", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (auto r = write_whole(run.get(), "script", request.script, Durability::none); !r) return r;
+    if (::fchmodat(run.get(), "script", 0500, 0) != 0 ||
+        (::geteuid() == 0 && ::fchownat(run.get(), "script", request.owner.uid.value(),
+                                        request.owner.gid.value(), AT_SYMLINK_NOFOLLOW) != 0))
+      return fail_errno(ErrorCode::io_error, dir + "/run/script");
+  }
+  LaunchRequest stored = request;
+  stored.script.clear();  // lies in run/script
+  return write_whole(fd.get(), kLaunchFile, codec::encode(stored), Durability::none);
+}
+
+}  // namespace
+
+Result<void> Runtime::State::start_job(const AttemptKey& key, OneJob job) {
+  auto shim =
+      start_shim(setup.shim_path, dir(key), {"job", setup.state_dir, job_name(key)}, log.get());
+  if (!shim) return tl::unexpected(shim.error());
+  job.shim = std::move(*shim);
+  watch(key, std::nullopt, job.shim);
+  jobs.insert_or_assign(key, std::move(job));
+  return {};
+}
+
+Result<void> Runtime::begin(const LaunchRequest& request) {
+  auto& s = *state_;
+  if (s.jobs.contains(request.key))
+    return fail(ErrorCode::already_exists,
+                "attempt " + job_name(request.key) + " is known already");
+  const std::string dir = s.dir(request.key);
+  auto made = make_job_dir(dir, request);
+  if (made)
+    made =
+        s.start_job(request.key, {{}, request.owner, request.kind, false, false, false, false, {}});
+  if (!made && made.error().code != ErrorCode::already_exists) remove_tree(dir);
+  if (!made) return fail(made.error().code, "node " + s.setup.node + ": " + made.error().message);
+  return {};
+}
+
+Result<void> Runtime::resume(const AttemptKey& key) {
+  auto& s = *state_;
+  if (s.jobs.contains(key))
+    return fail(ErrorCode::already_exists, "attempt " + job_name(key) + " was started already");
+  const auto bytes = read_file(s.dir(key) + "/" + kLaunchFile);
+  if (!bytes) return tl::unexpected(bytes.error());
+  const auto request = codec::decode<LaunchRequest>(*bytes);
+  if (!request) return tl::unexpected(request.error());
+  return s.start_job(key, {{}, request->owner, request->kind, false, false, false, false, {}});
+}
+
+Result<void> Runtime::begin_step(const StepRequest& request) {
+  auto& s = *state_;
+  const auto job = s.jobs.find(request.key);
+  if (job == s.jobs.end() || job->second.ended || job->second.burying)
+    return fail(ErrorCode::not_found,
+                "job " + job_name(request.key) + " does not run on node " + s.setup.node);
+  const std::string dir = step_dir(s.setup.state_dir, request.key, request.step);
+  ::mkdir((s.dir(request.key) + "/steps").c_str(), 0700);
+  if (::mkdir(dir.c_str(), 0700) != 0)
+    return fail_errno(errno == EEXIST ? ErrorCode::already_exists : ErrorCode::io_error, dir);
+  const Fd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  auto started = write_whole(fd.get(), kLaunchFile, codec::encode(request), Durability::none);
+  if (!started) return started;
+  auto shim = start_shim(
+      s.setup.shim_path, dir,
+      {"step", s.setup.state_dir, job_name(request.key), std::to_string(request.step.value())},
+      s.log.get());
+  if (!shim) {
+    remove_tree(dir);
+    return tl::unexpected(shim.error());
+  }
+  s.watch(request.key, request.step, *shim);
+  job->second.steps.insert_or_assign(request.step, OneStep{std::move(*shim)});
+  return {};
+}
+
+void Runtime::forget(const AttemptKey& key) {
+  auto& s = *state_;
+  // Its shim, if it still lives a moment, is reaped by its tag.
+  s.jobs.erase(key);
+  remove_tree(s.dir(key));
+}
+
+std::optional<Owner> Runtime::owner_of(const AttemptKey& key) const {
+  const auto it = state_->jobs.find(key);
+  if (it == state_->jobs.end()) return std::nullopt;
+  return it->second.owner;
+}
+
+Result<Usage> Runtime::usage(const AttemptKey& key) const {
+  if (state_->setup.cgroups.version == 0)
+    return fail(ErrorCode::unsupported,
+                "usage is not known: no cgroup may be written on this node");
+  return read_usage(state_->setup.cgroups, job_cgroup(key));
+}
+
+// ---- events
+
+void Runtime::State::look(const AttemptKey& key, OneJob& job, std::vector<RuntimeEvent>& events) {
+  if (job.ended) return;
+  if (const auto running = running_record(key)) {
+    if (running->held && !job.said_held) {
+      job.said_held = true;
+      events.push_back({EventKind::held, key, {}, {}, {}});
+    }
+    if (!running->held && !job.said_running) {
+      job.said_running = true;
+      events.push_back({EventKind::running, key, {}, running->started, {}});
+    }
+  }
+  if (auto record = exit_record(dir(key))) {
+    job.ended = true;
+    events.push_back({EventKind::ended, key, {}, {}, std::move(*record)});
+  }
+}
+
+void Runtime::State::take_notes(std::vector<RuntimeEvent>& events) {
+  char buffer[1024];
+  for (;;) {
+    const ssize_t n = ::recv(notes.get(), buffer, sizeof buffer, MSG_DONTWAIT);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return;
+    const auto note = codec::decode<ShimNote>({buffer, static_cast<std::size_t>(n)});
+    if (!note) continue;
+    const auto job = jobs.find(note->key);
+    if (job == jobs.end()) continue;
+    if (note->step)
+      look_at_step(note->key, job->second, *note->step, false, events);
+    else
+      look(note->key, job->second, events);
+  }
+}
+
+void Runtime::State::look_at_step(const AttemptKey& key, OneJob& job, StepId step, bool gone,
+                                  std::vector<RuntimeEvent>& events) {
+  const auto it = job.steps.find(step);
+  if (it == job.steps.end()) return;
+  auto record = exit_record(step_dir(setup.state_dir, key, step));
+  if (!record && !gone) return;
+  if (!record) {
+    kill_cgroup(setup.cgroups, step_cgroup(key, step), milliseconds(20));
+    record = lost_record(key);
+    record->message = "step " + std::to_string(step.value()) + ": " + record->message;
+  }
+  events.push_back({EventKind::step_ended, key, step, {}, std::move(*record)});
+  job.steps.erase(it);
+}
+
+void Runtime::State::shim_exited(const AttemptKey& key, std::optional<StepId> step,
+                                 std::vector<RuntimeEvent>& events) {
+  const auto it = jobs.find(key);
+  if (it == jobs.end()) return;
+  if (step) return look_at_step(key, it->second, *step, true, events);
+  reap_shim(it->second.shim);
+  look(key, it->second, events);
+  it->second.shim.pidfd.reset();
+  if (it->second.ended) return;
+  it->second.burying = true;
+  arm_timer();
+  bury(events);
+}
+
+ExitRecord Runtime::State::lost_record(const AttemptKey& key) const {
+  ExitRecord record;
+  record.key = key;
+  record.cause = rebooted ? ExitCause::node_rebooted : ExitCause::shim_lost;
+  record.exit = {0, 9};
+  record.message = rebooted ? "node " + setup.node + " was rebooted"
+                            : "shim of job " + std::to_string(key.job.value()) + " on node " +
+                                  setup.node + " was killed";
+  record.ended = wall_clock();
+  if (const auto running = running_record(key); running && running->started.us != 0)
+    record.started = running->started;
+  return record;
+}
+
+bool Runtime::State::end_remains(const AttemptKey& key) {
+  const auto name = job_cgroup(key);
+  // Without a cgroup: PID 1 ends by itself when its shim's socket closes.
+  if (const auto running = running_record(key);
+      running && running->init_pid > 0 && start_time_of(running->init_pid) == running->init_start)
+    ::kill(running->init_pid, 9);
+  return kill_cgroup(setup.cgroups, name, Duration{}) &&
+         remove_cgroup(setup.cgroups, name, Duration{});
+}
+
+void Runtime::State::bury(std::vector<RuntimeEvent>& events) {
+  bool left = false;
+  for (auto& [key, job] : jobs) {
+    if (!job.burying || job.ended) continue;
+    const auto usage = read_usage(setup.cgroups, job_cgroup(key));
+    if (!end_remains(key)) {
+      left = true;
+      continue;
+    }
+    auto record = lost_record(key);
+    record.usage = usage;
+    const Fd fd(::open(dir(key).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!fd || !write_whole(fd.get(), kExitFile, codec::encode(record), Durability::durable)) {
+      left = true;  // a full disk: again later
+      continue;
+    }
+    job.ended = true;
+    job.burying = false;
+    events.push_back({EventKind::ended, key, {}, {}, std::move(record)});
+  }
+  if (left) arm_timer();
+}
+
+void Runtime::State::arm_timer() {
+  itimerspec soon{};
+  soon.it_value.tv_nsec = 20'000'000;
+  ::timerfd_settime(timer.get(), 0, &soon, nullptr);
+}
+
+std::vector<RuntimeEvent> Runtime::poll() {
+  auto& s = *state_;
+  std::vector<RuntimeEvent> events;
+  epoll_event ready[64];
+  const int n = ::epoll_wait(s.epoll.get(), ready, 64, 0);
+  for (int i = 0; i < n; ++i) {
+    const auto tag = ready[i].data.u64;
+    if (tag == kNotesTag) {
+      s.take_notes(events);
+    } else if (tag == kTimerTag) {
+      std::uint64_t count = 0;
+      (void)!::read(s.timer.get(), &count, sizeof count);
+      s.bury(events);
+    } else if (const auto it = s.watched.find(tag); it != s.watched.end()) {
+      const auto [key, step] = it->second;
+      s.watched.erase(it);
+      s.shim_exited(key, step, events);
+    }
+  }
+  return events;
+}
+
+}  // namespace gantry::runtime

@@ -1,0 +1,96 @@
+// Doing: what noded uses to run jobs and steps on this machine.
+//
+// Every call is quick (files, signals, one spawn); nothing waits for a container. What comes of it
+// is learned from poll(), called when fd() is readable. A restart of noded loses nothing: open()
+// and recover() read the state directory, and the shims never noticed.
+//
+//   open() -> self-test of the configured OCI runtimes, in order; the first that works is used
+//   begin() -> [held ->] running -> ended -> forget()
+//
+// An attempt whose shim was killed ends as ExitCause::shim_lost, after everything of it was killed.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/proto/job_change.h"
+#include "common/result.h"
+#include "config/config.h"
+#include "noded/runtime/discover.h"
+#include "noded/runtime/launch.h"
+#include "noded/runtime/probe.h"
+
+namespace gantry::runtime {
+
+struct RuntimeOptions {
+  std::string node;
+  std::string cluster;
+  NodedConfig config;
+  std::string bin_dir;      // where gantry-shim and gantry-init are
+  std::string scratch_dir;  // "" = none
+  bool self_test = true;    // tests of the runtime itself may skip it
+};
+
+enum class EventKind : std::uint8_t { held, running, ended, step_ended };
+
+struct RuntimeEvent {
+  EventKind kind = EventKind::running;
+  AttemptKey key;
+  StepId step{};      // step_ended
+  Instant at{};       // running
+  ExitRecord record;  // ended, step_ended
+};
+
+struct RecoveredAttempt {
+  enum class Stage : std::uint8_t { never_started, preparing, held, running, ended };
+  AttemptKey key;
+  Stage stage = Stage::never_started;
+  LaunchRequest request;
+  std::optional<Instant> started;
+  ExitRecord record;  // ended
+};
+
+class Runtime {
+ public:
+  // Fails when no configured runtime works; the message says why for each.
+  static Result<std::unique_ptr<Runtime>> open(RuntimeOptions options);
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  [[nodiscard]] const ProbeReport& probe() const;
+  [[nodiscard]] int fd() const;  // readable: call poll()
+  std::vector<RuntimeEvent> poll();
+
+  // Call once, before anything else. Ends what has lost its shim, and cgroups that nobody owns.
+  std::vector<RecoveredAttempt> recover();
+
+  // Writes the launch record and starts the shim. When it fails, nothing of it ran or will.
+  Result<void> begin(const LaunchRequest& request);
+  Result<void> resume(const AttemptKey& key);   // Stage::never_started only
+  Result<void> release(const AttemptKey& key);  // a held attempt runs now
+  Result<void> signal(const AttemptKey& key, int number, proto::SignalScope scope);
+  Result<void> kill(const AttemptKey& key);  // SIGKILL to all, or stop preparing
+  Result<void> notice(const AttemptKey& key, const std::string& text);  // to the job's stderr
+  void forget(const AttemptKey& key);                                   // removes its directory
+
+  // Steps enter the container of a running attempt on this node.
+  Result<void> begin_step(const StepRequest& request);
+  Result<void> signal_step(const AttemptKey& key, StepId step, int number);
+  Result<void> kill_step(const AttemptKey& key, StepId step);
+
+  [[nodiscard]] Result<Usage> usage(const AttemptKey& key) const;
+  [[nodiscard]] std::optional<Owner> owner_of(const AttemptKey& key) const;
+  // Host path of the directory that the job sees, read-only, as /run/gantry. Exists from begin().
+  [[nodiscard]] std::string run_dir(const AttemptKey& key) const;
+
+ private:
+  struct State;
+  explicit Runtime(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace gantry::runtime

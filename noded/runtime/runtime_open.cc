@@ -1,0 +1,172 @@
+// Setting up: directories, cgroups, device and system call filters, and which runtime is used.
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "common/codec/codec.h"
+#include "noded/runtime/cgroup.h"
+#include "noded/runtime/device_filter.h"
+#include "noded/runtime/job_dir.h"
+#include "noded/runtime/runtime_state.h"
+#include "noded/runtime/seccomp.h"
+
+namespace gantry::runtime {
+namespace {
+
+// A cgroup2 mount beside v1 that still has controllers: crun 1.8 refuses every command then.
+std::string cgroup2_with_controllers() {
+  for (const auto& line : split(read_file("/proc/self/mountinfo").value_or(""), '\n')) {
+    if (line.find(" - cgroup2 ") == std::string::npos) continue;
+    const auto words = split(line, ' ');
+    if (words.size() > 4 && !trim(read_file(words[4] + "/cgroup.controllers").value_or("")).empty())
+      return words[4];
+  }
+  return {};
+}
+
+Result<void> add_source(const Fd& epoll, const Fd& source, std::uint64_t tag) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = tag;
+  if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, source.get(), &event) != 0)
+    return fail_errno(ErrorCode::internal, "epoll");
+  return {};
+}
+
+Result<void> write_filter(const Fd& dir, const SeccompFilter& filter) {
+  if (auto r = write_whole(dir.get(), kSeccompBpf, filter.bpf, Durability::none); !r) return r;
+  if (auto r = write_whole(dir.get(), kSeccompBase64, filter.base64, Durability::none); !r)
+    return r;
+  return write_whole(dir.get(), kSeccompJson, filter.oci, Durability::none);
+}
+
+std::string find_program(const std::string& name) {
+  if (name.starts_with("/")) return name;
+  for (const char* dir :
+       {"/usr/local/sbin/", "/usr/local/bin/", "/usr/sbin/", "/usr/bin/", "/sbin/", "/bin/"})
+    if (::access((dir + name).c_str(), X_OK) == 0) return dir + name;
+  return {};
+}
+
+}  // namespace
+
+Result<void> Runtime::State::prepare() {
+  const auto& config = options.config;
+  setup.node = options.node;
+  setup.cluster = options.cluster;
+  setup.state_dir = config.state_dir;
+  setup.rootless = ::geteuid() != 0;
+  setup.allow_root_jobs = config.allow_root_jobs;
+  setup.writable_paths = config.writable_paths;
+  setup.image_dirs = config.image_dirs;
+  setup.image_cache_dir = config.image_cache_dir;
+  setup.scratch_dir = options.scratch_dir;
+  setup.shim_path = options.bin_dir + "/gantry-shim";
+  setup.init_path = options.bin_dir + "/gantry-init";
+  setup.notify_socket = config.state_dir + "/notify.sock";
+  // Seen by the ids of a container, so no directory above it may be closed to others.
+  setup.mount_dir = setup.rootless ? config.state_dir + "/mnt" : "/run/gantry-mnt";
+  if (setup.notify_socket.size() >= sizeof(sockaddr_un{}.sun_path))
+    return fail(ErrorCode::invalid_argument,
+                config.state_dir + ": the path is too long for a socket (at most 95 characters)");
+  if (setup.rootless && !(config.prolog.empty() && config.epilog.empty()))
+    return fail(ErrorCode::unsupported, "prolog and epilog need a node daemon that is root");
+  for (const auto& path : {setup.state_dir, jobs_dir(setup.state_dir)})
+    if (auto r = make_dirs(path, 0700); !r) return r;
+  if (auto r = make_dirs(setup.mount_dir, 0711); !r) return r;
+  for (const auto& program : {setup.shim_path, setup.init_path})
+    if (::access(program.c_str(), X_OK) != 0) return fail_errno(ErrorCode::not_found, program);
+  setup.cgroups = discover_cgroups(config.cgroup_root, options.node, probe.layers_off);
+  if (setup.cgroups.version == 1) setup.hide_cgroup2 = cgroup2_with_controllers();
+  if (setup.cgroups.version != 0) {
+    if (auto r = install_device_filter(setup.cgroups); !r)
+      probe.layers_off.push_back("device filter: " + r.error().message);
+    else
+      probe.layers_on.emplace_back("device filter");
+  }
+  log.reset(::open((setup.state_dir + "/shim.log").c_str(),
+                   O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  return {};
+}
+
+Result<void> Runtime::State::choose_runtime() {
+  bool seccomp = false;
+  const Fd dir(::open(setup.state_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (const auto list = read_file(kSeccompList)) {
+    const auto filter = compile_seccomp(*list);
+    if (!filter) return tl::unexpected(filter.error());
+    if (auto r = write_filter(dir, *filter); !r) return r;
+    seccomp = true;
+  }
+  const auto use = [&]() -> Result<void> {
+    return write_whole(dir.get(), kSetupFile, codec::encode(setup), Durability::none);
+  };
+  for (const auto& name : options.config.runtimes) {
+    setup.runtime_path = find_program(name);
+    if (name == "process") {
+      setup.runtime = RuntimeKind::process;
+      probe.runtime = "process";
+      describe_layers(setup, seccomp, probe);
+      return use();
+    }
+    setup.runtime = name.find("runc") != std::string::npos ? RuntimeKind::runc : RuntimeKind::crun;
+    const auto version = setup.runtime_path.empty() ? "" : runtime_version(setup.runtime_path);
+    if (version.empty()) {
+      probe.refused.push_back(name + ": not installed");
+      continue;
+    }
+    if (auto r = use(); !r) return r;
+    if (options.self_test)
+      if (auto r = try_container(setup); !r) {
+        probe.refused.push_back(name + " " + version + ": " + r.error().message);
+        continue;
+      }
+    probe.runtime = name + " " + version;
+    describe_layers(setup, seccomp, probe);
+    return {};
+  }
+  std::string why = "no container runtime works on this node";
+  for (const auto& refusal : probe.refused) why += "; " + refusal;
+  return fail(ErrorCode::runtime_failed, why);
+}
+
+Result<void> Runtime::State::open_sources() {
+  epoll.reset(::epoll_create1(EPOLL_CLOEXEC));
+  timer.reset(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  notes.reset(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!epoll || !timer || !notes) return fail_errno(ErrorCode::internal, "epoll");
+  sockaddr_un at{};
+  at.sun_family = AF_UNIX;
+  std::memcpy(at.sun_path, setup.notify_socket.data(), setup.notify_socket.size());
+  ::unlink(setup.notify_socket.c_str());
+  if (::bind(notes.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0)
+    return fail_errno(ErrorCode::io_error, setup.notify_socket);
+  if (auto r = add_source(epoll, notes, kNotesTag); !r) return r;
+  return add_source(epoll, timer, kTimerTag);
+}
+
+Result<std::unique_ptr<Runtime>> Runtime::open(RuntimeOptions options) {
+  auto state = std::make_unique<State>();
+  state->options = std::move(options);
+  auto& s = *state;
+  if (auto r = s.prepare(); !r) return tl::unexpected(r.error());
+  if (auto r = s.choose_runtime(); !r) return tl::unexpected(r.error());
+  if (auto r = s.open_sources(); !r) return tl::unexpected(r.error());
+  s.boot_id = discover_node("").boot_id;
+  const std::string path = s.setup.state_dir + "/boot_id";
+  const auto before = read_file(path);
+  s.rebooted = before && trim(*before) != s.boot_id;
+  const Fd dir(::open(s.setup.state_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (auto r = write_whole(dir.get(), "boot_id", s.boot_id + "\n", Durability::durable); !r)
+    return tl::unexpected(r.error());
+  return std::unique_ptr<Runtime>(new Runtime(std::move(state)));
+}
+
+}  // namespace gantry::runtime

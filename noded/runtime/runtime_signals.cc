@@ -1,0 +1,125 @@
+// Signals, notices and kills of what runs. noded sends signals itself, to the processes that the
+// cgroup lists: no shim needs to be asked, and a stopped one is no obstacle.
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "noded/runtime/cgroup.h"
+#include "noded/runtime/job_dir.h"
+#include "noded/runtime/runtime_state.h"
+
+namespace gantry::runtime {
+namespace {
+
+tl::unexpected<Error> not_here(const AttemptKey& key, const NodeSetup& setup) {
+  return fail(ErrorCode::not_found, "job " + job_name(key) + " does not run on node " + setup.node);
+}
+
+std::string pid_namespace(int pid) {
+  std::array<char, 64> text{};
+  const std::string path = "/proc/" + std::to_string(pid) + "/ns/pid";
+  const ssize_t n = ::readlink(path.c_str(), text.data(), text.size() - 1);
+  return n > 0 ? std::string(text.data(), static_cast<std::size_t>(n)) : std::string();
+}
+
+// Without cgroups: all that share the PID namespace of the container.
+std::vector<int> namespace_processes(int init_pid) {
+  std::vector<int> pids;
+  const auto wanted = pid_namespace(init_pid);
+  if (wanted.empty() || wanted == pid_namespace(::getpid())) return pids;
+  for (const auto& name : list_dir("/proc"))
+    if (name.find_first_not_of("0123456789") == std::string::npos)
+      if (const int pid = std::stoi(name); pid_namespace(pid) == wanted) pids.push_back(pid);
+  return pids;
+}
+
+std::vector<int> step_processes(const NodeSetup& setup, const AttemptKey& key) {
+  std::set<int> pids;
+  for (const auto& step : list_dir(job_dir(setup.state_dir, key) + "/steps"))
+    for (const int pid : cgroup_processes(setup.cgroups, job_cgroup(key) + "/step_" + step))
+      pids.insert(pid);
+  return {pids.begin(), pids.end()};
+}
+
+}  // namespace
+
+Result<void> Runtime::release(const AttemptKey& key) {
+  const auto it = state_->jobs.find(key);
+  if (it == state_->jobs.end() || it->second.ended) return not_here(key, state_->setup);
+  signal_shim(it->second.shim, SIGUSR1);
+  return {};
+}
+
+Result<void> Runtime::notice(const AttemptKey& key, const std::string& text) {
+  auto& s = *state_;
+  const auto it = s.jobs.find(key);
+  if (it == s.jobs.end() || it->second.ended) return not_here(key, s.setup);
+  const Fd fd(::open(s.dir(key).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (auto r = write_whole(fd.get(), kNoticeFile, text + "\n", Durability::none); !r) return r;
+  signal_shim(it->second.shim, SIGUSR2);
+  return {};
+}
+
+Result<void> Runtime::signal(const AttemptKey& key, int number, proto::SignalScope scope) {
+  auto& s = *state_;
+  const auto it = s.jobs.find(key);
+  if (it == s.jobs.end() || it->second.ended) return not_here(key, s.setup);
+  if (number <= 0 || number > SIGRTMAX)
+    return fail(ErrorCode::invalid_argument,
+                "signal " + std::to_string(number) + " does not exist");
+  const auto running = s.running_record(key);
+  if (!running) return fail(ErrorCode::wrong_state, "job " + job_name(key) + " does not run yet");
+  std::vector<int> pids;
+  switch (scope) {
+    case proto::SignalScope::batch_shell:
+      if (running->child_pid > 0) pids.push_back(running->child_pid);
+      break;
+    case proto::SignalScope::steps: pids = step_processes(s.setup, key); break;
+    case proto::SignalScope::full:
+      pids = s.setup.cgroups.version != 0 ? cgroup_processes(s.setup.cgroups, job_cgroup(key))
+                                          : namespace_processes(running->init_pid);
+      break;
+  }
+  // PID 1 would hand it to the batch shell a second time; a holder has no shell and must hear it.
+  const bool init_hears =
+      it->second.kind == LaunchKind::holder || s.setup.runtime == RuntimeKind::process;
+  for (const int pid : pids)
+    if (pid != running->init_pid || init_hears) ::kill(pid, number);
+  return {};
+}
+
+Result<void> Runtime::kill(const AttemptKey& key) {
+  auto& s = *state_;
+  const auto it = s.jobs.find(key);
+  if (it == s.jobs.end() || it->second.ended) return not_here(key, s.setup);
+  kill_cgroup(s.setup.cgroups, job_cgroup(key), Duration{});
+  signal_shim(it->second.shim, SIGTERM);  // gives up preparing, or kills PID 1
+  return {};
+}
+
+Result<void> Runtime::signal_step(const AttemptKey& key, StepId step, int number) {
+  auto& s = *state_;
+  const auto it = s.jobs.find(key);
+  if (it == s.jobs.end() || !it->second.steps.contains(step)) return not_here(key, s.setup);
+  for (const int pid : cgroup_processes(s.setup.cgroups, step_cgroup(key, step)))
+    ::kill(pid, number);
+  return {};
+}
+
+Result<void> Runtime::kill_step(const AttemptKey& key, StepId step) {
+  auto& s = *state_;
+  const auto it = s.jobs.find(key);
+  if (it == s.jobs.end()) return not_here(key, s.setup);
+  const auto found = it->second.steps.find(step);
+  if (found == it->second.steps.end()) return not_here(key, s.setup);
+  kill_cgroup(s.setup.cgroups, step_cgroup(key, step), Duration{});
+  signal_shim(found->second.shim, SIGTERM);
+  return {};
+}
+
+}  // namespace gantry::runtime

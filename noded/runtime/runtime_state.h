@@ -1,0 +1,74 @@
+// What Runtime knows; included only by runtime*.cc and recover.cc.
+//
+//   runtime_open.cc     setting up: cgroups, filters, self-test, setup.msgpack
+//   runtime.cc          starting shims, and events
+//   runtime_signals.cc  signals, notices, kills
+//   recover.cc          what an earlier noded left
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "noded/runtime/runtime.h"
+#include "noded/runtime/shim_process.h"
+
+namespace gantry::runtime {
+
+struct OneStep {
+  ShimProcess shim;
+};
+
+struct OneJob {
+  ShimProcess shim;
+  Owner owner;
+  LaunchKind kind = LaunchKind::batch;
+  bool said_held = false;
+  bool said_running = false;
+  bool ended = false;    // its ended event was given
+  bool burying = false;  // its shim is gone, what is left of it is being killed
+  std::map<StepId, OneStep> steps;
+};
+
+struct Runtime::State {
+  RuntimeOptions options;
+  NodeSetup setup;
+  ProbeReport probe;
+  std::string boot_id;
+  bool rebooted = false;  // since the state directory was last used
+  Fd epoll;
+  Fd notes;  // datagrams of shims
+  Fd timer;  // while something is being buried
+  Fd log;    // stderr of shims
+  std::map<AttemptKey, OneJob> jobs;
+  std::map<std::uint64_t, std::pair<AttemptKey, std::optional<StepId>>> watched;  // by epoll tag
+  std::uint64_t next_tag = 16;  // below: the sources of our own
+
+  Result<void> prepare();  // directories, cgroups, filters
+  Result<void> choose_runtime();
+  Result<void> open_sources();
+
+  void watch(const AttemptKey& key, std::optional<StepId> step, const ShimProcess& shim);
+  Result<void> start_job(const AttemptKey& key, OneJob job);
+  void take_notes(std::vector<RuntimeEvent>& events);
+  void look(const AttemptKey& key, OneJob& job, std::vector<RuntimeEvent>& events);
+  void shim_exited(const AttemptKey& key, std::optional<StepId> step,
+                   std::vector<RuntimeEvent>& events);
+  void look_at_step(const AttemptKey& key, OneJob& job, StepId step, bool gone,
+                    std::vector<RuntimeEvent>& events);
+  void bury(std::vector<RuntimeEvent>& events);
+  void arm_timer();
+
+  [[nodiscard]] std::string dir(const AttemptKey& key) const;
+  [[nodiscard]] std::optional<ExitRecord> exit_record(const std::string& dir) const;
+  [[nodiscard]] std::optional<RunningRecord> running_record(const AttemptKey& key) const;
+  // Kills and removes what a lost shim left; false = something is still there.
+  bool end_remains(const AttemptKey& key);
+  ExitRecord lost_record(const AttemptKey& key) const;
+};
+
+inline constexpr std::uint64_t kNotesTag = 1;
+inline constexpr std::uint64_t kTimerTag = 2;
+
+}  // namespace gantry::runtime

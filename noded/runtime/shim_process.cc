@@ -1,0 +1,118 @@
+#include "noded/runtime/shim_process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+
+#include "noded/runtime/job_dir.h"
+
+namespace gantry::runtime {
+namespace {
+
+constexpr int kLockFd = 3;
+
+Fd open_pidfd(int pid) {
+  return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
+
+// Just above where descriptors must land, so that dup2 never meets its own source.
+Fd high(Fd fd) {
+  return Fd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 10));
+}
+
+struct SpawnSetup {
+  posix_spawn_file_actions_t files{};
+  posix_spawnattr_t attributes{};
+  SpawnSetup(int lock, int log) {
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDWR, 0);
+    posix_spawn_file_actions_adddup2(&files, 0, 1);
+    posix_spawn_file_actions_adddup2(&files, log >= 0 ? log : 0, 2);
+    posix_spawn_file_actions_adddup2(&files, lock, kLockFd);
+    posix_spawnattr_init(&attributes);
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setflags(&attributes,
+                             POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  }
+  SpawnSetup(const SpawnSetup&) = delete;
+  SpawnSetup& operator=(const SpawnSetup&) = delete;
+  ~SpawnSetup() {
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&attributes);
+  }
+};
+
+}  // namespace
+
+Result<ShimProcess> start_shim(const std::string& shim_path, const std::string& dir,
+                               const std::vector<std::string>& args, int log) {
+  const std::string path = dir + "/" + kLockFile;
+  Fd lock = high(Fd(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)));
+  if (!lock) return fail_errno(ErrorCode::io_error, path);
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
+    return fail(ErrorCode::already_exists, dir + ": its shim runs already");
+  std::vector<char*> argv{const_cast<char*>(shim_path.c_str())};
+  for (const auto& a : args) argv.push_back(const_cast<char*>(a.c_str()));
+  argv.push_back(nullptr);
+  char path_variable[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
+  char* env[] = {path_variable, nullptr};
+  SpawnSetup setup(lock.get(), log);
+  pid_t pid = 0;
+  const int error =
+      ::posix_spawn(&pid, shim_path.c_str(), &setup.files, &setup.attributes, argv.data(), env);
+  if (error != 0) return fail(ErrorCode::runtime_failed, errno_text(shim_path, error));
+  ShimProcess shim;
+  shim.pid = pid;
+  shim.pidfd = open_pidfd(pid);
+  return shim;
+}
+
+ShimState find_shim(const std::string& dir, ShimProcess& found) {
+  constexpr int kTries = 1000;
+  const std::string path = dir + "/" + kLockFile;
+  const Fd lock(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!lock) return ShimState::never_ran;
+  for (int i = 0; i < kTries; ++i) {
+    const bool ours = ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0;
+    const auto words = split(trim(read_file(path).value_or("")), ' ');
+    if (ours) return words[0].empty() ? ShimState::never_ran : ShimState::gone;
+    int pid = 0;
+    std::uint64_t start = 0;
+    if (words.size() == 2) {
+      std::from_chars(words[0].data(), words[0].data() + words[0].size(), pid);
+      std::from_chars(words[1].data(), words[1].data() + words[1].size(), start);
+    }
+    if (pid > 0) {
+      Fd pidfd = open_pidfd(pid);
+      if (pidfd && start_time_of(pid) == start) {
+        found.pid = pid;
+        found.pidfd = std::move(pidfd);
+        return ShimState::alive;
+      }
+    }
+    ::usleep(1000);  // it lives and has not said who it is; or it is just going
+  }
+  return ShimState::gone;
+}
+
+void signal_shim(const ShimProcess& shim, int number) {
+  if (shim.pidfd) ::syscall(SYS_pidfd_send_signal, shim.pidfd.get(), number, nullptr, 0);
+}
+
+void reap_shim(const ShimProcess& shim) {
+  siginfo_t info{};
+  if (shim.pidfd) ::waitid(P_PIDFD, static_cast<id_t>(shim.pidfd.get()), &info, WEXITED | WNOHANG);
+}
+
+}  // namespace gantry::runtime

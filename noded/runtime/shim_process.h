@@ -1,0 +1,29 @@
+// A shim as noded sees it: started detached, watched by pidfd, known to be alive by its lock.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/result.h"
+#include "noded/runtime/files.h"
+
+namespace gantry::runtime {
+
+struct ShimProcess {
+  int pid = 0;
+  Fd pidfd;
+};
+
+enum class ShimState { never_ran, alive, gone };
+
+// A session of its own, nothing inherited but the lock of `dir` (descriptor 3) and `log` as stderr.
+Result<ShimProcess> start_shim(const std::string& shim_path, const std::string& dir,
+                               const std::vector<std::string>& args, int log);
+
+// After a restart: whose lock is held lives, whatever its process id says.
+ShimState find_shim(const std::string& dir, ShimProcess& found);
+
+void signal_shim(const ShimProcess& shim, int number);
+void reap_shim(const ShimProcess& shim);  // no zombie stays when it was our child
+
+}  // namespace gantry::runtime

@@ -1,0 +1,179 @@
+#include "noded/shim/child.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "noded/runtime/job_dir.h"
+
+namespace gantry::runtime {
+namespace {
+
+constexpr std::size_t kMaxHelperOutput = 4096;
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  out.reserve(texts.size() + 1);
+  for (const auto& t : texts) out.push_back(const_cast<char*>(t.c_str()));
+  out.push_back(nullptr);
+  return out;
+}
+
+bool place(int fd, int target) {
+  if (fd != target) return ::dup2(fd, target) >= 0;
+  return ::fcntl(fd, F_SETFD, 0) == 0;
+}
+
+// Between vfork and exec: shares the shim's memory, so it makes system calls and nothing else.
+// Returns only on failure, with the step that failed.
+const char* become(const ChildSpec& spec, int null, char** argv, char** env,
+                   const sigset_t* signals) {
+  if (spec.own_group) ::setpgid(0, 0);
+  if (spec.cgroup != nullptr)
+    for (const auto& entry : *spec.cgroup)
+      if (::write(entry.get(), "0", 1) != 1) return "cgroup";
+  if (spec.mount_namespace >= 0 && ::setns(spec.mount_namespace, CLONE_NEWNS) != 0)
+    return "mount namespace";
+  // Sources are above 2: the shim opens /dev/null on 0 to 2 first thing.
+  if (!place(spec.in >= 0 ? spec.in : null, 0) || !place(spec.out >= 0 ? spec.out : null, 1) ||
+      !place(spec.err >= 0 ? spec.err : null, 2))
+    return "standard files";
+  if (spec.fd3 >= 0 && !place(spec.fd3, 3)) return "descriptor 3";
+  if (spec.uid != 0 || spec.gid != 0)
+    if (::setgroups(spec.groups.size(), spec.groups.data()) != 0 ||
+        ::setresgid(spec.gid, spec.gid, spec.gid) != 0 ||
+        ::setresuid(spec.uid, spec.uid, spec.uid) != 0)
+      return "user";
+  if (::chdir(spec.cwd.c_str()) != 0) return "working directory";
+  ::sigprocmask(SIG_SETMASK, signals, nullptr);
+  ::execve(argv[0], argv, env);
+  return "exec";
+}
+
+__attribute__((noinline)) pid_t start(const ChildSpec& spec, int null, char** argv, char** env,
+                                      const sigset_t* signals, const char** failed, int* error) {
+  const pid_t pid = ::vfork();
+  if (pid == 0) {
+    *failed = become(spec, null, argv, env, signals);
+    *error = errno;
+    ::_exit(126);
+  }
+  return pid;
+}
+
+}  // namespace
+
+Result<int> spawn(const ChildSpec& spec) {
+  auto argv = pointers(spec.argv);
+  auto env = pointers(spec.env);
+  sigset_t none;
+  sigemptyset(&none);
+  const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  const char* failed = nullptr;
+  int error = 0;
+  const pid_t pid = start(spec, null.get(), argv.data(), env.data(), &none, &failed, &error);
+  if (pid < 0) return fail_errno(ErrorCode::runtime_failed, "fork");
+  if (failed == nullptr) return static_cast<int>(pid);
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return fail(ErrorCode::runtime_failed, spec.argv[0] + ": " + errno_text(failed, error));
+}
+
+Signals::Signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int s : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD, SIGPIPE})
+    sigaddset(&set, s);
+  ::sigprocmask(SIG_SETMASK, &set, nullptr);
+  fd_.reset(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+int Signals::next() {
+  signalfd_siginfo info{};
+  return ::read(fd_.get(), &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo)
+                                                              : 0;
+}
+
+std::string last_line(const std::string& text) {
+  const auto trimmed = trim(text);
+  const auto at = trimmed.rfind('\n');
+  return at == std::string::npos ? trimmed : trimmed.substr(at + 1);
+}
+
+std::string status_text(int wait_status) {
+  if (!WIFSIGNALED(wait_status)) return "exit status " + std::to_string(WEXITSTATUS(wait_status));
+  const int number = WTERMSIG(wait_status);
+  const char* name = ::sigdescr_np(number);
+  return "signal " + std::to_string(number) +
+         (name != nullptr ? std::string(" (") + name + ")" : "");
+}
+
+namespace {
+
+struct Waited {
+  int status = 0;
+  std::string output;
+  const char* stopped = nullptr;  // why it was killed
+};
+
+Waited await(int pid, const Fd& output, Signals& signals, Duration timeout) {
+  Waited w;
+  const Instant deadline = wall_clock() + timeout;
+  bool open = true;
+  for (;;) {
+    pollfd watched[2] = {{signals.fd(), POLLIN, 0}, {open ? output.get() : -1, POLLIN, 0}};
+    ::poll(watched, 2, 200);
+    char buffer[1024];
+    if (watched[1].revents != 0) {
+      const ssize_t n = ::read(output.get(), buffer, sizeof buffer);
+      if (n <= 0) open = false;
+      if (n > 0 && w.output.size() < kMaxHelperOutput)
+        w.output.append(buffer, static_cast<std::size_t>(n));
+    }
+    for (int s = signals.next(); s != 0; s = signals.next())
+      if (s == SIGTERM && w.stopped == nullptr) w.stopped = "ended by order";
+    if (w.stopped == nullptr && deadline < wall_clock()) w.stopped = "over its time";
+    if (w.stopped != nullptr) ::kill(-pid, SIGKILL);
+    if (::waitpid(pid, &w.status, WNOHANG) == pid) break;
+  }
+  while (open) {  // what is left in the pipe; a background process may keep it open
+    char buffer[1024];
+    const ssize_t n = ::read(output.get(), buffer, sizeof buffer);
+    if (n <= 0) break;
+    if (w.output.size() < kMaxHelperOutput) w.output.append(buffer, static_cast<std::size_t>(n));
+  }
+  return w;
+}
+
+}  // namespace
+
+Result<std::string> run_helper(ChildSpec spec, Signals& signals, Duration timeout) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+    return fail_errno(ErrorCode::runtime_failed, "pipe");
+  const Fd reader(ends[0]);
+  Fd writer(ends[1]);
+  ::fcntl(writer.get(), F_SETFL, 0);
+  spec.out = spec.err = writer.get();
+  spec.own_group = true;
+  const auto pid = spawn(spec);
+  writer.reset();
+  if (!pid) return tl::unexpected(pid.error());
+  const auto done = await(*pid, reader, signals, timeout);
+  const std::string& name = spec.argv[0];
+  if (done.stopped != nullptr) return fail(ErrorCode::runtime_failed, name + ": " + done.stopped);
+  if (done.status == 0) return done.output;
+  const auto said = last_line(done.output);
+  return fail(ErrorCode::runtime_failed,
+              name + ": " + status_text(done.status) + (said.empty() ? "" : ": " + said));
+}
+
+}  // namespace gantry::runtime

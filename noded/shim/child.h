@@ -1,0 +1,49 @@
+// Starting and awaiting child processes of the shim: the OCI runtime, prolog and epilog, image
+// tools, and the tasks of `process` mode. The shim has one thread.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/result.h"
+#include "common/time.h"
+#include "noded/runtime/files.h"
+
+namespace gantry::runtime {
+
+struct ChildSpec {
+  std::vector<std::string> argv;  // argv[0] is a path
+  std::vector<std::string> env;   // "NAME=value"
+  std::string cwd = "/";
+  int in = -1, out = -1, err = -1;          // -1 = /dev/null
+  int fd3 = -1;                             // given to the child as descriptor 3; -1 = none
+  const std::vector<Fd>* cgroup = nullptr;  // entered before exec (open_cgroup_entries)
+  int mount_namespace = -1;                 // entered before exec
+  bool own_group = false;             // process group of its own, so that all of it can be killed
+  std::uint32_t uid = 0, gid = 0;     // both 0 = as the shim
+  std::vector<std::uint32_t> groups;  // with uid
+};
+
+Result<int> spawn(const ChildSpec& spec);
+
+// What the shim reacts to while it waits: SIGTERM = give up, SIGUSR1 = go, SIGUSR2 = notice.
+class Signals {
+ public:
+  Signals();  // blocks them for the process and opens a descriptor
+  [[nodiscard]] int fd() const { return fd_.get(); }
+  int next();  // a signal number, 0 = none waiting
+
+ private:
+  Fd fd_;
+};
+
+// Runs to the end, reading what it says (first 4 KiB of stdout and stderr together). Fails when it
+// is over its time or SIGTERM arrives (it is killed with its group then), or ends with a status
+// other than 0: the message has its name, status and last line.
+Result<std::string> run_helper(ChildSpec spec, Signals& signals, Duration timeout);
+
+std::string last_line(const std::string& text);
+std::string status_text(int wait_status);  // "exit status 3", "signal 9 (Killed)"
+
+}  // namespace gantry::runtime

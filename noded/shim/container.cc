@@ -1,0 +1,194 @@
+#include "noded/shim/container.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "noded/runtime/cgroup.h"
+
+namespace gantry::runtime {
+namespace {
+
+struct Pair {
+  Fd ours, theirs;
+};
+
+Result<Pair> init_socket() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    return fail_errno(ErrorCode::runtime_failed, "socketpair");
+  Pair pair{Fd(ends[0]), Fd(ends[1])};
+  const int on = 1;
+  ::setsockopt(pair.ours.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
+  return pair;
+}
+
+std::vector<std::string> init_args(const LaunchRequest& request) {
+  if (request.kind == LaunchKind::holder) return {"pause"};
+  std::vector<std::string> args{request.hold ? "hold" : "run", "/run/gantry/script"};
+  args.insert(args.end(), request.argv.begin(), request.argv.end());
+  return args;
+}
+
+Result<void> write_bundle(const Shim& shim, const std::string& bundle, const Root& root,
+                          const std::vector<std::string>& env) {
+  OciInput input;
+  input.root = root.path;
+  input.read_only = root.read_only;
+  input.cwd = root.cwd;
+  input.args = init_args(shim.request);
+  input.env = env;
+  if (shim.setup.runtime == RuntimeKind::crun)
+    input.seccomp_bpf = trim(read_file(shim.setup.state_dir + "/" + kSeccompBase64).value_or(""));
+  else
+    input.seccomp_json = read_file(shim.setup.state_dir + "/" + kSeccompJson).value_or("");
+  if (shim.setup.runtime == RuntimeKind::runc && shim.setup.cgroups.version != 0)
+    input.cgroups_path =
+        shim.setup.cgroups.relative + "/" + container_cgroup(shim.setup, shim.request.key);
+  if (::mkdir(bundle.c_str(), 0711) != 0) return fail_errno(ErrorCode::runtime_failed, bundle);
+  const Fd dir(::open(bundle.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return write_whole(dir.get(), "config.json", write_oci_config(shim.setup, shim.request, input),
+                     Durability::none);
+}
+
+std::vector<std::string> runtime_command(const Shim& shim, const std::string& bundle,
+                                         const std::string& log) {
+  const auto& setup = shim.setup;
+  std::vector<std::string> argv{setup.runtime_path, "--root", setup.mount_dir + "/state", "--log",
+                                log};
+  if (setup.runtime == RuntimeKind::crun) argv.emplace_back("--cgroup-manager=disabled");
+  for (const char* word : {"run", "--detach", "--preserve-fds=1", "--bundle"})
+    argv.emplace_back(word);
+  argv.push_back(bundle);
+  if (setup.runtime == RuntimeKind::crun) argv.emplace_back("--no-new-keyring");
+  argv.emplace_back("c0");
+  return argv;
+}
+
+// The runtime's complaint, without its time stamps.
+std::string complaint(const std::string& log, const std::string& output) {
+  auto line = last_line(read_file(log).value_or(""));
+  if (line.empty()) line = last_line(output);
+  const auto message = line.find("msg=\"");
+  if (message == std::string::npos) return line.empty() ? "no reason given" : line;
+  line = line.substr(message + 5);
+  if (!line.empty() && line.back() == '"') line.pop_back();
+  return line;
+}
+
+// The runtime ends once the container runs, or has failed; PID 1 says `up` in the first case.
+Result<void> await_up(const Shim& shim, Container& container, int runtime_pid,
+                      const std::string& log, Signals& signals) {
+  int status = -1;
+  bool give_up = false;
+  for (;;) {
+    pollfd watched[2] = {{signals.fd(), POLLIN, 0}, {container.socket.get(), POLLIN, 0}};
+    ::poll(watched, 2, 1000);
+    for (int s = signals.next(); s != 0; s = signals.next()) give_up = give_up || s == SIGTERM;
+    if (give_up) ::kill(runtime_pid, SIGKILL);
+    read_init(container);
+    if (status < 0 && ::waitpid(runtime_pid, &status, WNOHANG) != runtime_pid) status = -1;
+    if (status < 0) continue;
+    if (status == 0 && container.init_pid != 0) return {};
+    if (status == 0) {
+      read_init(container);
+      if (container.init_pid != 0) return {};
+      if (container.closed) return fail(ErrorCode::runtime_failed, "gantry-init could not start");
+      continue;
+    }
+    if (give_up) return fail(ErrorCode::runtime_failed, "ended by order while starting");
+    return fail(ErrorCode::runtime_failed, shim.setup.runtime_path + ": " + complaint(log, ""));
+  }
+}
+
+}  // namespace
+
+Result<Container> start_container(const Shim& shim, const Root& root, const StandardFiles& files,
+                                  const std::vector<std::string>& env, Signals& signals) {
+  const std::string bundle = shim.setup.mount_dir + "/bundle";
+  const std::string log = shim.setup.mount_dir + "/runtime.log";
+  if (auto r = write_bundle(shim, bundle, root, env); !r) return tl::unexpected(r.error());
+  auto pair = init_socket();
+  if (!pair) return tl::unexpected(pair.error());
+  const auto cgroup = open_cgroup_entries(shim.setup.cgroups, job_cgroup(shim.request.key));
+  ChildSpec spec;
+  spec.argv = runtime_command(shim, bundle, log);
+  spec.env = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "XDG_RUNTIME_DIR=" + shim.setup.mount_dir};
+  spec.in = files.in.get();
+  spec.out = files.out.get();
+  spec.err = files.err_fd();
+  spec.fd3 = pair->theirs.get();
+  // runc moves the container into a directory of its own and counts itself nowhere.
+  if (shim.setup.runtime == RuntimeKind::crun) spec.cgroup = &cgroup;
+  const auto pid = spawn(spec);
+  if (!pid) return tl::unexpected(pid.error());
+  pair->theirs.reset();
+  Container container;
+  container.socket = std::move(pair->ours);
+  if (auto r = await_up(shim, container, *pid, log, signals); !r) return tl::unexpected(r.error());
+  return container;
+}
+
+void read_init(Container& container) {
+  for (;;) {
+    InitNote note{};
+    iovec part{&note, sizeof note};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(ucred))];
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    const ssize_t n = ::recvmsg(container.socket.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (n < 0 && errno == EINTR) continue;
+    if (n == 0) container.closed = true;
+    if (n != sizeof note) return;
+    ucred sender{};
+    for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c))
+      if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS)
+        std::memcpy(&sender, CMSG_DATA(c), sizeof sender);
+    switch (note.word) {
+      case InitWord::up:
+        container.init_pid = container.init_pid != 0 ? container.init_pid : sender.pid;
+        break;
+      case InitWord::child:
+        container.child_pid = container.child_pid != 0 ? container.child_pid : sender.pid;
+        break;
+      case InitWord::exec_failed: container.exec_error = note.value; break;
+      case InitWord::exited: container.program_status = note.value; break;
+      case InitWord::go: break;
+    }
+  }
+}
+
+void say_go(const Container& container) {
+  const InitNote note{InitWord::go, 0};
+  (void)!::send(container.socket.get(), &note, sizeof note, MSG_NOSIGNAL);
+}
+
+void reap_children(Container& container) {
+  for (;;) {
+    int status = 0;
+    const pid_t pid = ::waitpid(-1, &status, WNOHANG);
+    if (pid <= 0) return;
+    if (pid != container.init_pid) continue;
+    container.init_status = status;
+    container.ended = true;
+    return;
+  }
+}
+
+ExitStatus exit_of(const Container& container) {
+  const int status = container.program_status.value_or(container.init_status);
+  if (WIFSIGNALED(status)) return {0, WTERMSIG(status)};
+  return {WEXITSTATUS(status), 0};
+}
+
+}  // namespace gantry::runtime

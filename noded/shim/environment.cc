@@ -1,0 +1,71 @@
+#include "noded/shim/environment.h"
+
+#include <array>
+
+namespace gantry::runtime {
+namespace {
+
+constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games";
+
+bool about_the_job(std::string_view name) {
+  constexpr std::array<std::string_view, 6> kPrefixes{"SLURM_",  "GANTRY_", "CUDA_VISIBLE_",
+                                                      "SLURMD_", "PMI",     "NVIDIA_VISIBLE_"};
+  constexpr std::array<std::string_view, 5> kNames{"HOME", "USER", "LOGNAME", "TMPDIR",
+                                                   "MASTER_ADDR"};
+  for (const auto p : kPrefixes)
+    if (name.starts_with(p)) return true;
+  for (const auto n : kNames)
+    if (name == n) return true;
+  return false;
+}
+
+// Well-formed UTF-8 without NUL (RFC 3629, overlong forms and surrogates refused).
+bool is_text(std::string_view s) {
+  for (std::size_t i = 0; i < s.size();) {
+    const auto c = static_cast<unsigned char>(s[i]);
+    const std::size_t n = c < 0x80                ? 1
+                          : c >= 0xc2 && c < 0xe0 ? 2
+                          : c >= 0xe0 && c < 0xf0 ? 3
+                          : c >= 0xf0 && c < 0xf5 ? 4
+                                                  : 0;
+    if (c == 0 || n == 0 || i + n > s.size()) return false;
+    for (std::size_t k = 1; k < n; ++k)
+      if ((static_cast<unsigned char>(s[i + k]) & 0xc0) != 0x80) return false;
+    const auto second = n > 1 ? static_cast<unsigned char>(s[i + 1]) : 0;
+    if ((c == 0xe0 && second < 0xa0) || (c == 0xed && second > 0x9f) ||
+        (c == 0xf0 && second < 0x90) || (c == 0xf4 && second > 0x8f))
+      return false;
+    i += n;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> container_environment(const LaunchRequest& request,
+                                                       const ImageConfig& image) {
+  std::map<std::string, std::string> all{
+      {"PATH", kDefaultPath},
+      {"HOME", request.owner.home.empty() ? "/" : request.owner.home},
+      {"USER", request.owner.user},
+      {"LOGNAME", request.owner.user},
+      {"SHELL", request.owner.shell.empty() ? "/bin/sh" : request.owner.shell}};
+  for (const auto& [name, value] : request.env) all[name] = value;
+  for (const auto& entry : image.env) {
+    const auto equals = entry.find('=');
+    const auto name = entry.substr(0, equals);
+    if (equals != std::string::npos && !about_the_job(name)) all[name] = entry.substr(equals + 1);
+  }
+  all["TMPDIR"] = "/tmp";
+  std::vector<std::string> env;
+  env.reserve(all.size());
+  for (const auto& [name, value] : all) {
+    if (!is_text(name) || !is_text(value))
+      return fail(ErrorCode::invalid_argument,
+                  "environment variable " + name + " is not UTF-8 text, which a container needs");
+    env.push_back(name + "=" + value);
+  }
+  return env;
+}
+
+}  // namespace gantry::runtime

@@ -1,0 +1,20 @@
+// Prolog and epilog: run outside the container, with noded's rights, in the host's mounts.
+#pragma once
+
+#include <string>
+
+#include "noded/shim/shim.h"
+
+namespace gantry::runtime {
+
+struct HookPlace {
+  int mount_namespace = -1;            // -1 = the present one
+  const ExitRecord* record = nullptr;  // epilog: how the job ended
+};
+
+// Its environment: the job's SLURM_* and GANTRY_* variables, PATH, and for an epilog
+// GANTRY_EXIT_CODE and GANTRY_EXIT_SIGNAL. Fails with "prolog PATH: exit status 1: last line".
+Result<void> run_hook(const Shim& shim, const char* name, const std::string& path, HookPlace place,
+                      Signals& signals);
+
+}  // namespace gantry::runtime

@@ -1,0 +1,26 @@
+// What gantry-init and its shim say to each other over descriptor 3 of the container, a
+// SOCK_SEQPACKET pair. The sender's process id comes from the kernel (SCM_CREDENTIALS), translated
+// to the shim's PID namespace. The job can send here too (it has init's uid), so the shim believes
+// nothing but the exit status of a job, which is the job's own affair.
+#pragma once
+
+#include <cstdint>
+
+namespace gantry::runtime {
+
+inline constexpr int kInitSocket = 3;
+
+enum class InitWord : std::int32_t {
+  up = 1,           // init to shim: PID 1 runs
+  child = 2,        // the forked child, just before exec
+  exec_failed = 3,  // value = errno
+  exited = 4,       // value = wait status of the program
+  go = 5,           // shim to init: start the held program
+};
+
+struct InitNote {
+  InitWord word;
+  std::int32_t value;
+};
+
+}  // namespace gantry::runtime

@@ -1,0 +1,26 @@
+// Mount system calls (the descriptor-based ones of Linux 5.2 and 5.12) as Results.
+#pragma once
+
+#include <string>
+
+#include "common/result.h"
+#include "noded/runtime/files.h"
+
+namespace gantry::runtime {
+
+// What a bind mount may be used for. Set-uid bits and device nodes never work in any of them.
+enum class Access { read_only, read_write };
+
+// A private copy of the mount tree at `source` (a descriptor), detached, with those limits.
+Result<Fd> clone_tree(const Fd& source, Access access, bool recursive, bool no_exec = false);
+Result<void> attach_tree(const Fd& tree, const Fd& target);
+Result<void> attach_tree(const Fd& tree, const std::string& target);  // trusted paths only
+
+Result<void> mount_tmpfs(const std::string& target, const std::string& options);
+
+// Resolves `path` with `root` as "/", links included; cannot leave it.
+Result<Fd> open_in_root(const Fd& root, const std::string& path, int flags);
+// The same, making what is missing (directories, or a file at the end); fails where read-only.
+Result<Fd> make_in_root(const Fd& root, const std::string& path, bool directory);
+
+}  // namespace gantry::runtime

@@ -1,0 +1,35 @@
+// config.json of the OCI runtime, written from the order alone: nothing of it comes from a template
+// of an image but environment, working directory and default command.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "noded/runtime/launch.h"
+
+namespace gantry::runtime {
+
+struct OciInput {
+  std::string root;  // prepared root directory
+  bool read_only = true;
+  std::string cwd;
+  std::vector<std::string> args;  // of gantry-init, without its own name
+  std::vector<std::string> env;   // "NAME=value"
+  std::string seccomp_bpf;        // base64, for crun
+  std::string seccomp_json;       // OCI form, for runc
+  std::string cgroups_path;       // runc only
+};
+
+inline constexpr const char* kInitInside = "/dev/gantry-init";
+
+std::string write_oci_config(const NodeSetup& setup, const LaunchRequest& request,
+                             const OciInput& input);
+
+// container id, host id, count: the owner's own ids as they are, all others to a range that no
+// account of the host has.
+struct IdRange {
+  std::uint32_t inside, outside, count;
+};
+std::vector<IdRange> keep_mapping(std::vector<std::uint32_t> own, std::uint32_t base);
+
+}  // namespace gantry::runtime

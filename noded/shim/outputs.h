@@ -1,0 +1,25 @@
+// Standard input, output and error of a batch job: opened as the job's owner, before the container
+// exists, so that a missing directory is a launch failure that says which.
+#pragma once
+
+#include "common/result.h"
+#include "noded/runtime/files.h"
+#include "noded/runtime/launch.h"
+#include "noded/shim/patterns.h"
+
+namespace gantry::runtime {
+
+struct StandardFiles {
+  Fd in, out, err;  // err empty = the same as out
+  [[nodiscard]] int err_fd() const { return err ? err.get() : out.get(); }
+};
+
+PatternValues pattern_values(const NodeSetup& setup, const LaunchRequest& request);
+
+// Relative names are taken from the job's working directory.
+std::string absolute_path(const std::string& work_dir, const std::string& path);
+
+Result<StandardFiles> open_standard_files(const NodeSetup& setup, const LaunchRequest& request);
+Result<Fd> open_output(const LaunchRequest& request, const std::string& path);
+
+}  // namespace gantry::runtime

@@ -1,0 +1,144 @@
+#include "noded/shim/rootfs.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "noded/shim/as_user.h"
+#include "noded/shim/host_view.h"
+#include "noded/shim/mounts.h"
+#include "noded/shim/user_mounts.h"
+
+namespace gantry::runtime {
+namespace {
+
+// A directory for the container's private files: a tmpfs of limited size, or the scratch disk.
+Result<void> private_directory(const std::string& target, const LaunchRequest& request,
+                               const std::string& scratch_dir) {
+  if (!scratch_dir.empty()) {
+    const Fd source(::open(scratch_dir.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!source) return fail_errno(ErrorCode::runtime_failed, scratch_dir);
+    auto tree = clone_tree(source, Access::read_write, false);
+    if (!tree) return tl::unexpected(tree.error());
+    return attach_tree(*tree, target);
+  }
+  std::int64_t bytes = request.tmp_bytes;
+  if (bytes <= 0) bytes = request.memory > 0 ? request.memory / 2 : 0;
+  std::string options = "mode=1777";
+  if (bytes > 0) options += ",size=" + std::to_string(bytes);
+  return mount_tmpfs(target, options);
+}
+
+Result<void> overlay_root(const Fd& lower, const std::string& base, const LaunchRequest& request,
+                          bool rootless) {
+  for (const char* name : {"/upper", "/work"})
+    if (auto r = make_dirs(base + name, 0755); !r) return r;
+  // By descriptor: a path may hold ':' and ',', which the option string cannot.
+  std::string options = "lowerdir=/proc/self/fd/" + std::to_string(lower.get()) +
+                        ",upperdir=" + base + "/upper,workdir=" + base + "/work,volatile";
+  if (rootless) options += ",userxattr";
+  if (::mount("overlay", (base + "/root").c_str(), "overlay", MS_NOSUID | MS_NODEV,
+              options.c_str()) != 0)
+    return fail_errno(ErrorCode::runtime_failed, "overlay on image " + request.container.image);
+  return {};
+}
+
+Result<void> private_directories(const std::string& root, const LaunchRequest& request,
+                                 const RootPlan& plan) {
+  const Fd root_fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root_fd) return fail_errno(ErrorCode::runtime_failed, root);
+  for (const char* name : {"/proc", "/sys", "/dev", "/tmp", "/run/gantry"})
+    if (auto made = make_in_root(root_fd, name, true); !made) return tl::unexpected(made.error());
+  for (const char* name : {"/tmp", "/var/tmp"}) {
+    struct stat st {};
+    const std::string path = root + name;
+    if (::lstat(path.c_str(), &st) != 0 || !S_ISDIR(st.st_mode)) continue;  // a link: leave it
+    const bool on_disk = std::string_view(name) == "/tmp";
+    if (auto r = private_directory(path, request, on_disk ? plan.scratch_dir : ""); !r) return r;
+  }
+  const Fd run(::open(plan.run_dir.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!run) return fail_errno(ErrorCode::runtime_failed, plan.run_dir);
+  auto tree = clone_tree(run, Access::read_only, false);
+  if (!tree) return tl::unexpected(tree.error());
+  auto target = open_in_root(root_fd, "/run/gantry", O_PATH | O_DIRECTORY);
+  if (!target) return tl::unexpected(target.error());
+  return attach_tree(*tree, *target);
+}
+
+Result<void> map_single_user() {
+  const std::string uid = std::to_string(::geteuid());
+  const std::string gid = std::to_string(::getegid());
+  if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
+    return fail_errno(ErrorCode::runtime_failed, "user namespace");
+  if (auto r = write_existing("/proc/self/setgroups", "deny"); !r) return r;
+  if (auto r = write_existing("/proc/self/uid_map", uid + " " + uid + " 1"); !r) return r;
+  return write_existing("/proc/self/gid_map", gid + " " + gid + " 1");
+}
+
+// The directory that the job starts in, as a path inside the container.
+Result<std::string> working_directory(const std::string& root, const LaunchRequest& request,
+                                      const RootPlan& plan) {
+  const Fd root_fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const AsUser user(request.owner);
+  const auto usable = [&](const std::string& path) -> Result<void> {
+    auto fd = open_in_root(root_fd, path, O_PATH | O_DIRECTORY);
+    if (!fd) return tl::unexpected(fd.error());
+    if (!user.may(*fd, X_OK)) return fail_errno(ErrorCode::permission_denied, path);
+    return {};
+  };
+  const auto& given = request.container.work_dir;
+  const std::string wanted = !given.empty() ? given : request.work_dir;
+  const auto first = usable(wanted);
+  if (first) return wanted;
+  if (given.empty() && plan.image != nullptr) {
+    if (!plan.image_cwd.empty() && usable(plan.image_cwd)) return plan.image_cwd;
+    return "/";
+  }
+  return fail(ErrorCode::invalid_argument, "working directory " + first.error().message);
+}
+
+}  // namespace
+
+Result<void> enter_private_mounts(const NodeSetup& setup, const LaunchRequest& request) {
+  if (setup.rootless) {
+    if (auto r = map_single_user(); !r) return r;
+  } else if (::unshare(CLONE_NEWNS) != 0) {
+    return fail_errno(ErrorCode::runtime_failed, "mount namespace");
+  }
+  if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+    return fail_errno(ErrorCode::runtime_failed, "private mounts");
+  // crun refuses a cgroup2 mount with controllers beside v1; it need not see it.
+  if (!setup.hide_cgroup2.empty() && ::umount2(setup.hide_cgroup2.c_str(), MNT_DETACH) != 0)
+    if (auto r = mount_tmpfs(setup.hide_cgroup2, "mode=755,size=4k"); !r) return r;
+  std::string options = "mode=711";
+  if (request.memory > 0 && request.container.writable)
+    options += ",size=" + std::to_string(request.memory);
+  return mount_tmpfs(setup.mount_dir, options);
+}
+
+Result<Root> build_root(const NodeSetup& setup, const LaunchRequest& request,
+                        const RootPlan& plan) {
+  Root root{setup.mount_dir + "/root", "", !request.container.writable};
+  if (::mkdir(root.path.c_str(), 0755) != 0)
+    return fail_errno(ErrorCode::runtime_failed, root.path);
+  const auto made = plan.image == nullptr
+                        ? host_directories(root.path)
+                        : overlay_root(*plan.image, setup.mount_dir, request, setup.rootless);
+  if (!made) return tl::unexpected(made.error());
+  if (auto r = private_directories(root.path, request, plan); !r) return tl::unexpected(r.error());
+  if (auto r = own_directories(setup, request, root.path, plan.image != nullptr); !r)
+    return tl::unexpected(r.error());
+  if (auto r = user_mounts(request, root.path); !r) return tl::unexpected(r.error());
+  auto cwd = working_directory(root.path, request, plan);
+  if (!cwd) return tl::unexpected(cwd.error());
+  root.cwd = *cwd;
+  return root;
+}
+
+}  // namespace gantry::runtime

@@ -1,0 +1,134 @@
+// gantry-shim: one per running job on a node, and one per step. It owns the container's standard
+// files and its exit record, and outlives noded.
+//
+//   gantry-shim job  STATE_DIR JOB.ATTEMPT
+//   gantry-shim step STATE_DIR JOB.ATTEMPT STEP
+//
+// Descriptor 3 is the open, locked shim.lock of its directory: as long as the lock is held, this
+// process lives. Everything else it needs lies in STATE_DIR (noded/runtime/job_dir.h).
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+
+#include "common/codec/codec.h"
+#include "noded/shim/shim.h"
+
+namespace gantry::runtime {
+namespace {
+
+constexpr int kLockFd = 3;
+
+// noded gave us its pid-less lock; write who we are, for signals.
+void sign_lock() {
+  ::fcntl(kLockFd, F_SETFD, FD_CLOEXEC);
+  const std::string text =
+      std::to_string(::getpid()) + " " + std::to_string(start_time_of(::getpid())) + "\n";
+  (void)!::pwrite(kLockFd, text.data(), text.size(), 0);
+}
+
+// So that no file that we open lands on 0 to 2.
+void fill_standard_files() {
+  for (int fd = ::open("/dev/null", O_RDWR); fd >= 0 && fd <= 2; fd = ::open("/dev/null", O_RDWR)) {
+    if (fd == 2) return;
+  }
+}
+
+template <class T>
+Result<T> read_struct_file(const std::string& path) {
+  const auto bytes = read_file(path);
+  if (!bytes) return tl::unexpected(bytes.error());
+  return codec::decode<T>(*bytes);
+}
+
+Result<Shim> load(const std::string& state_dir, const std::string& name) {
+  const auto key = parse_job_name(name);
+  if (!key) return fail(ErrorCode::usage, "'" + name + "' is not JOB.ATTEMPT");
+  Shim shim;
+  shim.dir = job_dir(state_dir, *key);
+  shim.dir_fd.reset(::open(shim.dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!shim.dir_fd) return fail_errno(ErrorCode::io_error, shim.dir);
+  auto setup = read_struct_file<NodeSetup>(state_dir + "/" + kSetupFile);
+  if (!setup) return tl::unexpected(setup.error());
+  shim.setup = std::move(*setup);
+  auto request = read_struct_file<LaunchRequest>(shim.dir + "/" + kLaunchFile);
+  if (!request) return tl::unexpected(request.error());
+  shim.request = std::move(*request);
+  return shim;
+}
+
+int usage() {
+  std::fputs("usage: gantry-shim job|step STATE_DIR JOB.ATTEMPT [STEP]\n", stderr);
+  return 2;
+}
+
+int run(int argc, char** argv) {
+  const std::string_view mode = argc > 1 ? argv[1] : "";
+  if (!((mode == "job" && argc == 4) || (mode == "step" && argc == 5))) return usage();
+  fill_standard_files();
+  sign_lock();
+  ::umask(022);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  ::prctl(PR_SET_NAME, "gantry-shim");
+  Signals signals;
+  auto shim = load(argv[2], argv[3]);
+  if (!shim) {
+    std::fprintf(stderr, "gantry-shim: %s\n", shim.error().message.c_str());
+    return 1;
+  }
+  if (mode == "job") return run_job(*shim, signals);
+  std::uint32_t step = 0;
+  const std::string_view number = argv[4];
+  if (std::from_chars(number.data(), number.data() + number.size(), step).ec != std::errc{})
+    return usage();
+  shim->step = StepId{step};
+  return run_step(*shim, StepId{step}, signals);
+}
+
+}  // namespace
+
+void notify(const Shim& shim, NoteKind kind) {
+  const auto bytes = codec::encode(ShimNote{shim.request.key, shim.step, kind});
+  sockaddr_un to{};
+  to.sun_family = AF_UNIX;
+  const auto& path = shim.setup.notify_socket;
+  if (path.empty() || path.size() >= sizeof to.sun_path) return;
+  std::memcpy(to.sun_path, path.data(), path.size());
+  const Fd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket) return;
+  const timeval patience{1, 0};  // noded's queue is short; it looks for itself in the end
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  (void)!::sendto(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL,
+                  reinterpret_cast<const sockaddr*>(&to), sizeof to);
+}
+
+void write_exit_record(const Shim& shim, int dir_fd, const ExitRecord& record) {
+  constexpr int kTries = 600;
+  const auto bytes = codec::encode(record);
+  for (int i = 0; i < kTries; ++i) {
+    const auto written = write_whole(dir_fd, kExitFile, bytes, Durability::durable);
+    if (written) break;
+    if (i == 0)
+      std::fprintf(stderr, "gantry-shim: %s: %s\n", shim.dir.c_str(),
+                   written.error().message.c_str());
+    ::sleep(1);
+  }
+  notify(shim, NoteKind::exited);
+}
+
+std::string on_node(const Shim& shim, const std::string& text) {
+  return "node " + shim.setup.node + ": " + text;
+}
+
+}  // namespace gantry::runtime
+
+int main(int argc, char** argv) {
+  return gantry::runtime::run(argc, argv);
+}

@@ -1,0 +1,198 @@
+// Frames out as tasks write, frames in as grun sends; what cannot be sent yet waits in the stream.
+#include "noded/shim/step_stream.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "common/codec/codec.h"
+#include "common/net/secure_stream.h"
+#include "common/proto/step_io.h"
+#include "noded/runtime/files.h"
+
+namespace gantry::runtime {
+namespace {
+
+constexpr int kDialPatienceMs = 10'000;
+constexpr int kFlushPatienceMs = 5'000;  // for each piece of the last output
+
+// "tcp://127.0.0.1:7000" or "tcp://[::1]:7000". Names are not resolved: grun sends numbers, and a
+// resolver would need shared libraries.
+Result<Fd> dial(const std::string& address) {
+  const auto bad = [&] {
+    return fail(ErrorCode::invalid_argument,
+                "'" + address + "' is not the address of a step's stream; tcp://NUMBER:PORT is");
+  };
+  constexpr std::string_view kScheme = "tcp://";
+  const auto colon = address.rfind(':');
+  if (!address.starts_with(kScheme) || colon == std::string::npos || colon < kScheme.size())
+    return bad();
+  std::string host = address.substr(kScheme.size(), colon - kScheme.size());
+  const auto port =
+      static_cast<std::uint16_t>(std::strtoul(address.c_str() + colon + 1, nullptr, 10));
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  sockaddr_in in{};
+  sockaddr_in6 in6{};
+  in.sin_family = AF_INET;
+  in.sin_port = htons(port);
+  in6.sin6_family = AF_INET6;
+  in6.sin6_port = htons(port);
+  const bool v4 = ::inet_pton(AF_INET, host.c_str(), &in.sin_addr) == 1;
+  if (!v4 && ::inet_pton(AF_INET6, host.c_str(), &in6.sin6_addr) != 1) return bad();
+  const sockaddr* to = v4 ? reinterpret_cast<sockaddr*>(&in) : reinterpret_cast<sockaddr*>(&in6);
+  const socklen_t size = v4 ? sizeof in : sizeof in6;
+  Fd fd(::socket(v4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const auto unreachable = [&](int error) {
+    return fail(ErrorCode::unavailable,
+                "grun cannot be reached at " + address + ": " + std::strerror(error));
+  };
+  if (fd.get() < 0) return unreachable(errno);
+  if (::connect(fd.get(), to, size) != 0 && errno != EINPROGRESS) return unreachable(errno);
+  pollfd ready{fd.get(), POLLOUT, 0};
+  if (::poll(&ready, 1, kDialPatienceMs) <= 0) return unreachable(ETIMEDOUT);
+  int error = 0;
+  socklen_t error_size = sizeof error;
+  ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &error_size);
+  if (error != 0) return unreachable(error);
+  const int on = 1;
+  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  return fd;
+}
+
+class StreamIo final : public StepIo {
+ public:
+  StreamIo(Fd fd, net::SecureStream stream, std::string node, const StepRequest& request)
+      : fd_(std::move(fd)),
+        stream_(std::move(stream)),
+        node_(std::move(node)),
+        first_rank_(request.first_rank),
+        tasks_(static_cast<std::uint32_t>(request.task_env.size())) {
+    send({proto::StepHello{node_, first_rank_, tasks_}});
+  }
+
+  void started(std::uint32_t) override {}
+  void output(std::uint32_t task, int stream, std::string_view bytes) override {
+    while (!bytes.empty()) {
+      const std::string_view part = bytes.substr(0, proto::kMaxTaskData);
+      send({proto::TaskOutput{first_rank_ + task, stream == STDERR_FILENO, Bytes(part)}});
+      bytes.remove_prefix(part.size());
+    }
+  }
+  void closed(std::uint32_t, int) override {}  // the task's exit says it all
+  void exited(std::uint32_t task, ExitStatus status, std::string_view message) override {
+    send({proto::TaskExit{first_rank_ + task, status, std::string(message)}});
+  }
+  [[nodiscard]] bool full() const override {
+    return !lost_ && stream_.output().size() > kMaxStreamBacklog;
+  }
+  [[nodiscard]] int fd() const override { return lost_ ? -1 : fd_.get(); }
+  [[nodiscard]] short events() const override {
+    return static_cast<short>(POLLIN | (stream_.output().empty() ? 0 : POLLOUT));
+  }
+  [[nodiscard]] bool lost() const override { return lost_; }
+
+  void ready(short events, StepControl& control) override {
+    if ((events & (POLLIN | POLLHUP | POLLERR)) != 0 && !control.input_full()) read(control);
+    if (!lost_) write();
+  }
+
+  void finish(const ExitRecord& record) override {
+    if (lost_) return;
+    send({proto::StepNodeDone{record.usage, record.cause == ExitCause::out_of_memory}});
+    stream_.finish();
+    while (!lost_ && !stream_.output().empty()) {
+      write();
+      if (stream_.output().empty()) break;
+      pollfd ready{fd_.get(), POLLOUT, 0};
+      if (::poll(&ready, 1, kFlushPatienceMs) <= 0) lost_ = true;
+    }
+    // Until grun has the hello it cannot decode; wait for its end of the handshake, then for it to
+    // close, so that nothing of ours is thrown away by a reset.
+    drain_until_closed();
+  }
+
+ private:
+  void send(const proto::StepFrame& frame) {
+    if (lost_) return;
+    if (!stream_.send(codec::encode(frame))) lost_ = true;
+    write();
+  }
+
+  void write() {
+    while (!stream_.output().empty()) {
+      const std::string_view out = stream_.output();
+      const ssize_t n = ::send(fd_.get(), out.data(), out.size(), MSG_NOSIGNAL);
+      if (n > 0) {
+        stream_.written(static_cast<std::size_t>(n));
+        continue;
+      }
+      if (n < 0 && errno != EAGAIN && errno != EINTR) lost_ = true;
+      return;
+    }
+  }
+
+  void read(StepControl& control) {
+    char buffer[16 * 1024];
+    const ssize_t n = ::read(fd_.get(), buffer, sizeof buffer);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (n <= 0 || !stream_.feed({buffer, static_cast<std::size_t>(n)})) {
+      lost_ = true;
+      return;
+    }
+    while (auto bytes = stream_.next()) {
+      const auto frame = codec::decode<proto::StepFrame>(*bytes);
+      if (!frame) {
+        lost_ = true;
+        return;
+      }
+      if (const auto* input = std::get_if<proto::TaskInput>(&frame->body)) {
+        if (!input->data.empty()) control.input(input->data);
+        if (input->end) control.close_input();
+      } else if (const auto* signal = std::get_if<proto::StepSignal>(&frame->body)) {
+        control.signal(signal->signal);
+      }
+    }
+  }
+
+  void drain_until_closed() {
+    char buffer[4096];
+    while (!lost_) {
+      pollfd ready{fd_.get(), POLLIN, 0};
+      if (::poll(&ready, 1, kFlushPatienceMs) <= 0) return;
+      const ssize_t n = ::read(fd_.get(), buffer, sizeof buffer);
+      if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) return;
+      if (n > 0 && !stream_.feed({buffer, static_cast<std::size_t>(n)})) return;
+      write();
+    }
+  }
+
+  Fd fd_;
+  net::SecureStream stream_;
+  std::string node_;
+  std::uint32_t first_rank_;
+  std::uint32_t tasks_;
+  bool lost_ = false;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<StepIo>> dial_step_stream(const std::string& node,
+                                                 const StepRequest& request) {
+  auto fd = dial(request.io_address);
+  if (!fd) return tl::unexpected(fd.error());
+  auto stream =
+      net::SecureStream::create(net::StreamRole::dialler, request.io_key, request.io_ticket);
+  if (!stream) return tl::unexpected(stream.error());
+  return std::make_unique<StreamIo>(std::move(*fd), std::move(*stream), node, request);
+}
+
+}  // namespace gantry::runtime

@@ -1,0 +1,256 @@
+#include "noded/shim/step_tasks.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "common/codec/codec.h"
+#include "noded/runtime/cgroup.h"
+#include "noded/shim/outputs.h"
+
+namespace gantry::runtime {
+namespace {
+
+constexpr std::size_t kChunk = 32 << 10;
+
+struct Pipe {
+  Fd reader, writer;
+};
+
+Result<Pipe> make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno(ErrorCode::runtime_failed, "pipe");
+  return Pipe{Fd(ends[0]), Fd(ends[1])};
+}
+
+// PID 1 of the job's container, held so that the number cannot be reused under us.
+Result<Fd> container_of(const Shim& shim) {
+  const auto gone = [&] {
+    return fail(ErrorCode::wrong_state,
+                "job " + job_name(shim.request.key) + " does not run on node " + shim.setup.node);
+  };
+  const auto bytes = read_file(shim.dir + "/" + kRunningFile);
+  if (!bytes) return gone();
+  const auto running = codec::decode<RunningRecord>(*bytes);
+  if (!running || running->init_pid <= 0) return gone();
+  Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, running->init_pid, 0)));
+  if (!pidfd || start_time_of(running->init_pid) != running->init_start) return gone();
+  return pidfd;
+}
+
+std::vector<std::string> environment_of(const LaunchRequest& job, const StepRequest& step,
+                                        std::uint32_t index) {
+  std::map<std::string, std::string> all{{"PATH", "/usr/local/bin:/usr/bin:/bin"},
+                                         {"HOME", job.owner.home},
+                                         {"USER", job.owner.user},
+                                         {"LOGNAME", job.owner.user},
+                                         {"SHELL", job.owner.shell}};
+  for (const auto& [name, value] : step.env) all[name] = value;
+  for (const auto& [name, value] : step.task_env[index]) all[name] = value;
+  all["TMPDIR"] = "/tmp";
+  std::vector<std::string> out;
+  for (const auto& [name, value] : all) out.push_back(name + "=" + value);
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::uint16_t> StepTasks::cpus_of(std::uint32_t index) const {
+  const auto& cpus = request_.cpus;
+  const std::size_t share = cpus.size() / request_.task_env.size();
+  if (!request_.bind_tasks || share == 0) return cpus;
+  const auto first = cpus.begin() + static_cast<std::ptrdiff_t>(share * index);
+  return {first, first + static_cast<std::ptrdiff_t>(share)};
+}
+
+Result<int> StepTasks::output_of(std::uint32_t index, const std::string& pattern, int number,
+                                 Task& task, std::vector<Fd>& given) {
+  if (pattern.empty()) {
+    auto pipe = make_pipe();
+    if (!pipe) return tl::unexpected(pipe.error());
+    ::fcntl(pipe->reader.get(), F_SETFL, O_NONBLOCK);
+    given.push_back(std::move(pipe->writer));
+    task.streams.push_back({std::move(pipe->reader), number});
+    return given.back().get();
+  }
+  auto values = pattern_values(shim_.setup, shim_.request);
+  values.step = request_.step;
+  values.task = request_.first_rank + index;
+  values.node_index = request_.node_index;
+  const auto name = expand_pattern(pattern, values);
+  if (!name) return tl::unexpected(name.error());
+  const auto& dir = request_.work_dir.empty() ? shim_.request.work_dir : request_.work_dir;
+  auto fd = open_output(shim_.request, absolute_path(dir, *name));
+  if (!fd) return tl::unexpected(fd.error());
+  given.push_back(std::move(*fd));
+  return given.back().get();
+}
+
+Result<TaskSpec> StepTasks::prepare(std::uint32_t index, std::vector<Fd>& given) {
+  TaskSpec spec;
+  spec.argv = request_.argv;
+  spec.env = environment_of(shim_.request, request_, index);
+  spec.cpus = cpus_of(index);
+  if (request_.first_rank + index == 0 && !request_.io_address.empty()) {
+    auto pipe = make_pipe();
+    if (!pipe) return tl::unexpected(pipe.error());
+    ::fcntl(pipe->writer.get(), F_SETFL, O_NONBLOCK);
+    input_ = std::move(pipe->writer);
+    given.push_back(std::move(pipe->reader));
+  } else {
+    given.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  }
+  spec.in = given.back().get();
+  auto& task = tasks_[index];
+  const auto out = output_of(index, request_.std_out, 1, task, given);
+  if (!out) return tl::unexpected(out.error());
+  spec.out = *out;
+  if (!request_.std_out.empty() && request_.std_err.empty()) {
+    spec.err = *out;
+    return spec;
+  }
+  const auto err = output_of(index, request_.std_err, 2, task, given);
+  if (!err) return tl::unexpected(err.error());
+  spec.err = *err;
+  return spec;
+}
+
+Result<void> StepTasks::start() {
+  if (request_.task_env.empty() || request_.argv.empty())
+    return fail(ErrorCode::invalid_argument, "a step needs a program and at least one task");
+  tasks_.resize(request_.task_env.size());
+  std::vector<TaskSpec> specs;
+  std::vector<Fd> given;  // our copies of the tasks' ends, closed when this returns
+  for (std::uint32_t i = 0; i < tasks_.size(); ++i) {
+    auto spec = prepare(i, given);
+    if (!spec) return tl::unexpected(spec.error());
+    specs.push_back(std::move(*spec));
+  }
+  TaskPlace place;
+  Fd container;
+  if (shim_.setup.runtime != RuntimeKind::process) {
+    auto found = container_of(shim_);
+    if (!found) return tl::unexpected(found.error());
+    container = std::move(*found);
+    place.container = container.get();
+    place.seccomp_bpf = read_file(shim_.setup.state_dir + "/" + kSeccompBpf).value_or("");
+  }
+  const auto cgroup_name = step_cgroup(request_.key, request_.step);
+  if (auto r = create_step_cgroup(shim_.setup.cgroups, cgroup_name); !r) return r;
+  const auto cgroup = open_cgroup_entries(shim_.setup.cgroups, cgroup_name);
+  place.cgroup = &cgroup;
+  place.owner = &shim_.request.owner;
+  place.cwd = request_.work_dir.empty() ? shim_.request.work_dir : request_.work_dir;
+  place.rootless = shim_.setup.rootless;
+  auto started = start_tasks(specs, place);
+  if (!started) return tl::unexpected(started.error());
+  for (std::size_t i = 0; i < tasks_.size(); ++i) {
+    tasks_[i].pid = (*started)[i].pid;
+    tasks_[i].error = std::move((*started)[i].error);
+  }
+  return {};
+}
+
+bool StepTasks::running() const {
+  return std::any_of(tasks_.begin(), tasks_.end(), [](const Task& t) { return !t.status; });
+}
+
+void StepTasks::collect_exits() {
+  for (;;) {
+    int status = 0;
+    const pid_t pid = ::waitpid(-1, &status, WNOHANG);
+    if (pid <= 0) return;
+    for (std::uint32_t i = 0; i < tasks_.size(); ++i) {
+      if (tasks_[i].pid != pid || tasks_[i].status) continue;
+      tasks_[i].status = WIFSIGNALED(status) ? ExitStatus{0, WTERMSIG(status)}
+                                             : ExitStatus{WEXITSTATUS(status), 0};
+      for (auto& stream : tasks_[i].streams)  // what it wrote comes before its exit
+        while (stream.fd && read_stream(i, stream)) {
+        }
+      io_.exited(i, *tasks_[i].status, tasks_[i].error);
+    }
+  }
+}
+
+// false = nothing more for now, or closed.
+bool StepTasks::read_stream(std::uint32_t index, Stream& stream) {
+  static_assert(kChunk <= 64 << 10, "on the stack");
+  std::array<char, kChunk> buffer;
+  const ssize_t n = ::read(stream.fd.get(), buffer.data(), buffer.size());
+  if (n > 0) {
+    io_.output(index, stream.number, {buffer.data(), static_cast<std::size_t>(n)});
+    return true;
+  }
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  stream.fd.reset();
+  io_.closed(index, stream.number);
+  return false;
+}
+
+void StepTasks::move_output() {
+  for (std::uint32_t i = 0; i < tasks_.size(); ++i)
+    for (auto& stream : tasks_[i].streams)
+      if (stream.fd && !io_.full()) read_stream(i, stream);
+}
+
+void StepTasks::drain() {
+  for (std::uint32_t i = 0; i < tasks_.size(); ++i)
+    for (auto& stream : tasks_[i].streams)
+      while (stream.fd && read_stream(i, stream)) {
+      }
+}
+
+void StepTasks::input(std::string_view bytes) {
+  if (input_) pending_input_.append(bytes);
+  write_input();
+}
+
+void StepTasks::close_input() {
+  close_input_ = true;
+  write_input();
+}
+
+void StepTasks::write_input() {
+  while (input_ && !pending_input_.empty()) {
+    const ssize_t n = ::write(input_.get(), pending_input_.data(), pending_input_.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return;
+    if (n < 0) {  // task 0 does not read any more
+      input_.reset();
+      pending_input_.clear();
+      return;
+    }
+    pending_input_.erase(0, static_cast<std::size_t>(n));
+  }
+  if (close_input_) input_.reset();
+}
+
+void StepTasks::signal(int number) {
+  for (const auto& task : tasks_)
+    if (!task.status && task.pid > 0) ::kill(-task.pid, number);  // a session of its own each
+}
+
+std::vector<StepTasks::Wanted> StepTasks::wanted() const {
+  std::vector<Wanted> out;
+  if (input_ && !pending_input_.empty()) out.push_back({input_.get(), POLLOUT});
+  if (io_.full()) return out;
+  for (const auto& task : tasks_)
+    for (const auto& stream : task.streams)
+      if (stream.fd) out.push_back({stream.fd.get(), POLLIN});
+  return out;
+}
+
+std::vector<ExitStatus> StepTasks::statuses() const {
+  std::vector<ExitStatus> out;
+  for (const auto& task : tasks_) out.push_back(task.status.value_or(ExitStatus{0, SIGKILL}));
+  return out;
+}
+
+}  // namespace gantry::runtime

@@ -1,0 +1,215 @@
+#include "noded/shim/task.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/close_range.h>
+#include <linux/filter.h>
+#include <linux/keyctl.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace gantry::runtime {
+namespace {
+
+constexpr int kReportFd = 3;  // in the tasks, until exec
+constexpr int kMaxCapability = 63;
+
+// What a child says before it executes its program; small enough to be written whole.
+struct Report {
+  enum Kind : std::int32_t { started, task_failed, place_failed } kind;
+  std::int32_t index;  // of the task
+  std::int32_t value;  // started: pid; else errno
+  char what[40];       // the step that failed
+};
+
+void report(int fd, Report::Kind kind, int index, int value, const char* what) {
+  Report r{kind, index, value, {}};
+  std::strncpy(r.what, what, sizeof r.what - 1);
+  (void)!::write(fd, &r, sizeof r);
+}
+
+bool drop_capabilities() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  std::array<__user_cap_data_struct, 2> none{};
+  ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+  return ::syscall(SYS_capset, &header, none.data()) == 0;
+}
+
+void limit(__rlimit_resource_t resource, rlim_t soft, rlim_t hard) {
+  rlimit own{};
+  if (::getrlimit(resource, &own) != 0) return;
+  hard = std::min(hard, own.rlim_max);
+  const rlimit wanted{std::min(soft, hard), hard};
+  ::setrlimit(resource, &wanted);
+}
+
+bool set_ids(const TaskPlace& place) {
+  if (!place.rootless) {
+    std::vector<gid_t> groups;
+    for (const auto g : place.owner->groups) groups.push_back(g.value());
+    if (::setgroups(groups.size(), groups.data()) != 0) return false;
+  }
+  const auto gid = place.owner->gid.value();
+  const auto uid = place.owner->uid.value();
+  return ::setresgid(gid, gid, gid) == 0 && ::setresuid(uid, uid, uid) == 0;
+}
+
+bool filter_calls(const std::string& bpf) {
+  if (bpf.empty()) return true;
+  sock_fprog program{};
+  program.len = static_cast<unsigned short>(bpf.size() / sizeof(sock_filter));
+  program.filter = reinterpret_cast<sock_filter*>(const_cast<char*>(bpf.data()));
+  return ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+void pin(const std::vector<std::uint16_t>& cpus) {
+  if (cpus.empty()) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const auto cpu : cpus) CPU_SET(cpu, &set);
+  ::sched_setaffinity(0, sizeof set, &set);
+}
+
+// The task itself. Everything of the shim is closed before it gets the owner's ids, so that no
+// process of the job could take a descriptor from it.
+[[noreturn]] void become(const TaskSpec& task, const TaskPlace& place, int index, char** argv,
+                         char** env, int pipe) {
+  const auto give_up = [&](const char* what, int code) {
+    report(kReportFd, Report::task_failed, index, errno, what);
+    ::_exit(code);
+  };
+  ::setsid();
+  const std::array<int, 4> sources{task.in, task.out, task.err, pipe};
+  std::array<int, 4> high{};
+  for (std::size_t i = 0; i < sources.size(); ++i) high[i] = ::fcntl(sources[i], F_DUPFD, 64);
+  for (int i = 0; i < 4; ++i) ::dup2(high[static_cast<std::size_t>(i)], i);
+  ::fcntl(kReportFd, F_SETFD, FD_CLOEXEC);
+  ::close_range(kReportFd + 1, ~0u, 0);
+  pin(task.cpus);
+  limit(RLIMIT_NOFILE, 65536, 1048576);
+  limit(RLIMIT_CORE, 0, RLIM_INFINITY);
+  limit(RLIMIT_STACK, 8u << 20, RLIM_INFINITY);
+  if (!place.rootless)
+    for (int c = 0; c <= kMaxCapability; ++c) ::prctl(PR_CAPBSET_DROP, c, 0, 0, 0);
+  if (!set_ids(place)) give_up("user ids", 126);
+  if (!drop_capabilities()) give_up("capabilities", 126);
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) give_up("no_new_privs", 126);
+  ::umask(022);
+  if (::chdir(place.cwd.c_str()) != 0) give_up("working directory", 126);
+  for (int s = 1; s < NSIG; ++s) ::signal(s, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (!filter_calls(place.seccomp_bpf)) give_up("system call filter", 126);
+  ::execvpe(argv[0], argv, env);
+  give_up("exec", errno == ENOENT ? 127 : 126);
+  ::_exit(126);
+}
+
+bool enter(const TaskPlace& place, const char*& what) {
+  if (place.cgroup != nullptr)
+    for (const auto& entry : *place.cgroup)
+      if (::write(entry.get(), "0", 1) != 1) return what = "cgroup", false;
+  if (const int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC); fd >= 0) {
+    (void)!::write(fd, "500", 3);
+    ::close(fd);
+  }
+  ::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);
+  if (place.container < 0) return true;
+  constexpr int kAll = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
+                       CLONE_NEWNET | CLONE_NEWCGROUP;
+  if (::setns(place.container, kAll) == 0) return true;
+  // A container without a user namespace shares ours, which cannot be entered again.
+  if (errno == EINVAL && ::setns(place.container, kAll & ~CLONE_NEWUSER) == 0) return true;
+  return what = "namespaces of the container", false;
+}
+
+struct Pointers {
+  std::vector<char*> argv, env;
+};
+
+Pointers pointers(const TaskSpec& task) {
+  Pointers p;
+  for (const auto& a : task.argv) p.argv.push_back(const_cast<char*>(a.c_str()));
+  for (const auto& e : task.env) p.env.push_back(const_cast<char*>(e.c_str()));
+  p.argv.push_back(nullptr);
+  p.env.push_back(nullptr);
+  return p;
+}
+
+// A PID namespace is entered by children only, so a helper enters it and starts the tasks, as
+// children of the shim (CLONE_PARENT).
+[[noreturn]] void helper(const std::vector<TaskSpec>& tasks, const TaskPlace& place,
+                         std::vector<Pointers>& ready, int pipe) {
+  const char* what = "";
+  if (!enter(place, what)) {
+    report(pipe, Report::place_failed, 0, errno, what);
+    ::_exit(1);
+  }
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const int index = static_cast<int>(i);
+    const long pid =
+        ::syscall(SYS_clone, CLONE_PARENT | SIGCHLD, nullptr, nullptr, nullptr, nullptr);
+    if (pid == 0) become(tasks[i], place, index, ready[i].argv.data(), ready[i].env.data(), pipe);
+    if (pid < 0) {
+      report(pipe, Report::place_failed, index, errno, "fork");
+      ::_exit(1);
+    }
+    report(pipe, Report::started, index, static_cast<int>(pid), "");
+  }
+  ::_exit(0);
+}
+
+}  // namespace
+
+Result<std::vector<StartedTask>> start_tasks(const std::vector<TaskSpec>& tasks,
+                                             const TaskPlace& place) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno(ErrorCode::runtime_failed, "pipe");
+  const Fd reader(ends[0]);
+  Fd writer(ends[1]);
+  std::vector<Pointers> ready;
+  for (const auto& task : tasks) ready.push_back(pointers(task));
+  const pid_t pid = ::fork();
+  if (pid == 0) helper(tasks, place, ready, writer.get());
+  if (pid < 0) return fail_errno(ErrorCode::runtime_failed, "fork");
+  writer.reset();
+  std::vector<StartedTask> started(tasks.size());
+  std::string failed;
+  Report r{};
+  for (;;) {  // until every task has executed its program, or failed to
+    const ssize_t n = ::read(reader.get(), &r, sizeof r);
+    if (n < 0 && errno == EINTR) continue;
+    if (n != sizeof r) break;
+    if (r.index < 0 || static_cast<std::size_t>(r.index) >= tasks.size()) continue;
+    r.what[sizeof r.what - 1] = 0;
+    auto& task = started[static_cast<std::size_t>(r.index)];
+    if (r.kind == Report::started) task.pid = r.value;
+    if (r.kind == Report::task_failed)
+      task.error = std::string_view(r.what) == "exec"
+                       ? errno_text(tasks[static_cast<std::size_t>(r.index)].argv[0], r.value)
+                       : errno_text(r.what, r.value);
+    if (r.kind == Report::place_failed) failed = errno_text(r.what, r.value);
+  }
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  if (failed.empty()) return started;
+  for (const auto& task : started)
+    if (task.pid > 0) ::kill(task.pid, SIGKILL);
+  return fail(ErrorCode::runtime_failed, failed);
+}
+
+}  // namespace gantry::runtime

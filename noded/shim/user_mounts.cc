@@ -1,0 +1,131 @@
+#include "noded/shim/user_mounts.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <optional>
+
+#include "noded/shim/as_user.h"
+#include "noded/shim/mounts.h"
+
+namespace gantry::runtime {
+namespace {
+
+tl::unexpected<Error> refuse(const std::string& text, const std::string& why) {
+  return fail(ErrorCode::invalid_argument, "container mount '" + text + "': " + why);
+}
+
+bool forbidden_target(std::string_view path) {
+  if (path == "/") return true;
+  for (const std::string_view top : {"/proc", "/sys", "/dev", "/run/gantry"})
+    if (path.starts_with(top) && (path.size() == top.size() || path[top.size()] == '/'))
+      return true;
+  return false;
+}
+
+// Is this directory on a file system that exists for this container only: its root's tmpfs or
+// overlay, or the tmpfs of its /tmp?
+bool is_ours(const Fd& root, const Fd& directory) {
+  struct stat here {
+  }, there{};
+  if (::fstat(directory.get(), &here) != 0) return false;
+  if (::fstat(root.get(), &there) == 0 && here.st_dev == there.st_dev) return true;
+  struct statfs fs {};
+  if (::fstatfs(directory.get(), &fs) != 0 || fs.f_type != TMPFS_MAGIC) return false;
+  for (const char* path : {"/tmp", "/var/tmp"})
+    if (const auto tmp = open_in_root(root, path, O_PATH | O_DIRECTORY))
+      if (::fstat(tmp->get(), &there) == 0 && here.st_dev == there.st_dev) return true;
+  return false;
+}
+
+// The deepest directory of `path` that is there.
+Fd existing_parent(const Fd& root, std::string path) {
+  for (;;) {
+    const auto slash = path.rfind('/');
+    path.resize(slash == std::string::npos ? 0 : slash);
+    if (auto fd = open_in_root(root, path.empty() ? "/" : path, O_PATH | O_DIRECTORY))
+      return std::move(*fd);
+    if (path.empty()) return {};
+  }
+}
+
+Result<void> mount_one(const LaunchRequest& request, const Fd& root, const std::string& text) {
+  const auto spec = parse_mount(text);
+  if (!spec) return tl::unexpected(spec.error());
+  Fd source;
+  bool directory = true;
+  auto access = Access::read_write;
+  {
+    const AsUser user(request.owner);
+    auto fd = user.open(spec->source, O_PATH);
+    if (!fd) return refuse(text, fd.error().message);
+    struct stat st {};
+    if (::fstat(fd->get(), &st) != 0) return refuse(text, errno_text(spec->source));
+    directory = S_ISDIR(st.st_mode);
+    if (!directory && !S_ISREG(st.st_mode) && !S_ISSOCK(st.st_mode))
+      return refuse(text, spec->source + " is neither a directory nor a file");
+    if (!user.may(*fd, directory ? R_OK | X_OK : R_OK))
+      return refuse(text, request.owner.user + " may not read " + spec->source);
+    const bool writable = user.may(*fd, W_OK);
+    if (spec->mode == MountSpec::Mode::read_write && !writable)
+      return refuse(text, request.owner.user + " may not write to " + spec->source);
+    if (spec->mode == MountSpec::Mode::read_only || !writable) access = Access::read_only;
+    source = std::move(*fd);
+  }
+  auto target = mount_point(request, root, spec->target, directory);
+  if (!target) return refuse(text, target.error().message);
+  auto tree = clone_tree(source, access, directory);
+  if (!tree) return refuse(text, tree.error().message);
+  if (auto r = attach_tree(*tree, *target); !r) return refuse(text, r.error().message);
+  return {};
+}
+
+}  // namespace
+
+Result<MountSpec> parse_mount(const std::string& text) {
+  const auto parts = split(text, ':');
+  MountSpec spec{parts[0], parts.size() > 1 ? parts[1] : parts[0]};
+  if (parts.size() > 3) return refuse(text, "expected SRC:DST[:ro|rw]");
+  if (parts.size() == 3) {
+    if (parts[2] != "ro" && parts[2] != "rw") return refuse(text, "the mode is 'ro' or 'rw'");
+    spec.mode = parts[2] == "ro" ? MountSpec::Mode::read_only : MountSpec::Mode::read_write;
+  }
+  for (const auto* path : {&spec.source, &spec.target}) {
+    if (path->empty() || path->front() != '/') return refuse(text, "both paths must be absolute");
+    for (const auto& part : split(*path, '/'))
+      if (part == "..") return refuse(text, "'..' is not allowed");
+  }
+  while (spec.target.size() > 1 && spec.target.back() == '/') spec.target.pop_back();
+  if (forbidden_target(spec.target)) return refuse(text, spec.target + " belongs to the container");
+  return spec;
+}
+
+Result<Fd> mount_point(const LaunchRequest& request, const Fd& root, const std::string& path,
+                       bool directory) {
+  if (auto there = open_in_root(root, path, O_PATH)) {
+    struct stat st {};
+    if (::fstat(there->get(), &st) == 0 && S_ISDIR(st.st_mode) != directory)
+      return fail(ErrorCode::invalid_argument,
+                  path + (directory ? " is not a directory" : " is a directory"));
+    return there;
+  }
+  const Fd parent = existing_parent(root, path);
+  if (!parent) return fail(ErrorCode::invalid_argument, path + ": cannot be made");
+  std::optional<AsUser> user;
+  if (!is_ours(root, parent)) user.emplace(request.owner);
+  return make_in_root(root, path, directory);
+}
+
+Result<void> user_mounts(const LaunchRequest& request, const std::string& root) {
+  if (request.container.mounts.empty()) return {};
+  const Fd root_fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root_fd) return fail_errno(ErrorCode::runtime_failed, root);
+  for (const auto& text : request.container.mounts)
+    if (auto r = mount_one(request, root_fd, text); !r) return r;
+  return {};
+}
+
+}  // namespace gantry::runtime
