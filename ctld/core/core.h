@@ -75,10 +75,19 @@ using ReplyMessage =
                  proto::ListNodesReply, proto::ListPartitionsReply, proto::ShowConfigReply,
                  proto::ShowStatsReply, proto::PingReply, proto::StepGranted>;
 
+// What the shell puts into a message from the store before it leaves (ctld/core/blobs.h): the core
+// knows scripts and environments by their content hash only.
+struct BlobRefs {
+  std::optional<store::Digest> script;
+  std::optional<store::Digest> environment;
+  [[nodiscard]] bool empty() const { return !script && !environment; }
+};
+
 struct Reply {
   ConnectionId connection;
   std::uint64_t request = 0;
   ReplyMessage message;
+  std::vector<BlobRefs> blobs{};          // ShowJobReply: one per job, where scripts were asked for
 };
 
 using OrderMessage =
@@ -89,9 +98,11 @@ using OrderMessage =
 struct Order {
   std::string node;
   OrderMessage message;
+  BlobRefs blobs{};                       // of a Launch
 };
 
-// StepGranted leaves the core unsigned; the shell signs it (keys are not in the core).
+// StepGranted leaves the core unsigned, and NodeAccept without permission_key: keys are not in the
+// core, the shell fills them in.
 struct Turn {
   store::AppendBatch append;              // empty if nothing changed
   std::vector<Reply> replies;
@@ -99,9 +110,10 @@ struct Turn {
   std::vector<sched::Change> changes;     // for the scheduler's replica
   bool schedule = false;                  // something changed that a plan could use
   std::optional<Instant> wake;            // earliest time a Tick is wanted
+  std::vector<std::string> notes;         // lines for the log: ignored reports, dropped plan entries
 };
 
-class State;
+struct State;
 
 class Core {
  public:
@@ -118,8 +130,17 @@ class Core {
   Turn take_turn();
 
   // Fold: records changed since the last call, to be written in one transaction that also moves
-  // applied_seq to the last committed event. Nothing is pending when it returns empty.
+  // applied_seq to the last committed event. Call it between turns: after a turn's append, before
+  // the next step. `records` and the rest are empty if nothing changed.
   store::FoldBatch take_fold();
+
+  // For the shell's identification of peers.
+  [[nodiscard]] std::optional<std::string> node_of_key(std::string_view z85) const;   // enrolled
+  [[nodiscard]] std::optional<std::string> user_of_key(std::string_view hex) const;   // registered
+  // Who speaks through a NodeRelay: the job's owner, role user, `inside` set; permission_denied
+  // unless this attempt is placed on that node now.
+  [[nodiscard]] Result<Identity> inside_identity(std::string_view node,
+                                                 const proto::AttemptKey& key) const;
 
   [[nodiscard]] const State& state() const { return *state_; }
   // Everything the scheduler's replica needs, from scratch (after recovery, and as an audit).
