@@ -345,7 +345,7 @@ TEST_CASE("a damaged byte in the stream ends the connection") {
   CHECK(reply.error().code == ErrorCode::unavailable);
 }
 
-TEST_CASE("the client answers ZeroMQ's pings") {
+TEST_CASE("the client answers ZeroMQ's pings, and does not take messages without end") {
   const KeyPair keys = generate_key_pair();
   void* context = zmq_ctx_new();
   void* socket = zmq_socket(context, ZMQ_ROUTER);
@@ -365,6 +365,12 @@ TEST_CASE("the client answers ZeroMQ's pings") {
     REQUIRE(client->send("h", "b", kSoon));
     char buffer[16];
     CHECK(zmq_recv(socket, buffer, sizeof buffer, 0) == 5);
+    // Beyond what it takes: a message of too many frames ends the connection.
+    zmq_send(socket, buffer, 5, ZMQ_SNDMORE);
+    for (int i = 0; i < 100; ++i) zmq_send(socket, "f", 1, ZMQ_SNDMORE);
+    zmq_send(socket, "f", 1, 0);
+    const auto got = client->receive(kSoon);
+    CHECK(got.error().message == "a message of too many or too large frames");
   }
   const int none = 0;
   zmq_setsockopt(socket, ZMQ_LINGER, &none, sizeof none);
