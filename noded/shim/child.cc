@@ -5,10 +5,12 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -18,6 +20,7 @@ namespace gantry::runtime {
 namespace {
 
 constexpr std::size_t kMaxHelperOutput = 4096;
+constexpr std::size_t kMaxMore = 4;
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
   std::vector<char*> out;
@@ -37,6 +40,11 @@ bool place(int fd, int target) {
 const char* become(const ChildSpec& spec, int null, char** argv, char** env,
                    const sigset_t* signals) {
   if (spec.own_group) ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a killed shim leaves no tool behind
+  // Out of the way first: a source may lie where another one must land.
+  std::array<int, kMaxMore> moved{-1, -1, -1, -1};
+  for (std::size_t i = 0; i < spec.more.size() && i < kMaxMore; ++i)
+    moved[i] = ::fcntl(spec.more[i], F_DUPFD_CLOEXEC, 64);
   if (spec.cgroup != nullptr)
     for (const auto& entry : *spec.cgroup)
       if (::write(entry.get(), "0", 1) != 1) return "cgroup";
@@ -46,7 +54,8 @@ const char* become(const ChildSpec& spec, int null, char** argv, char** env,
   if (!place(spec.in >= 0 ? spec.in : null, 0) || !place(spec.out >= 0 ? spec.out : null, 1) ||
       !place(spec.err >= 0 ? spec.err : null, 2))
     return "standard files";
-  if (spec.fd3 >= 0 && !place(spec.fd3, 3)) return "descriptor 3";
+  for (std::size_t i = 0; i < moved.size(); ++i)
+    if (moved[i] >= 0 && !place(moved[i], 3 + static_cast<int>(i))) return "descriptors";
   if (spec.uid != 0 || spec.gid != 0)
     if (::setgroups(spec.groups.size(), spec.groups.data()) != 0 ||
         ::setresgid(spec.gid, spec.gid, spec.gid) != 0 ||

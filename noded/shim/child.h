@@ -16,8 +16,8 @@ struct ChildSpec {
   std::vector<std::string> argv;  // argv[0] is a path
   std::vector<std::string> env;   // "NAME=value"
   std::string cwd = "/";
-  int in = -1, out = -1, err = -1;          // -1 = /dev/null
-  int fd3 = -1;                             // given to the child as descriptor 3; -1 = none
+  int in = -1, out = -1, err = -1;  // -1 = /dev/null
+  std::vector<int> more;            // given to the child as descriptors 3, 4, ...; at most 4
   const std::vector<Fd>* cgroup = nullptr;  // entered before exec (open_cgroup_entries)
   int mount_namespace = -1;                 // entered before exec
   bool own_group = false;             // process group of its own, so that all of it can be killed

@@ -30,6 +30,13 @@ Result<Pair> init_socket() {
   return pair;
 }
 
+Result<Pair> runtime_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+    return fail_errno(ErrorCode::runtime_failed, "pipe");
+  return Pair{Fd(ends[0]), Fd(ends[1])};
+}
+
 std::vector<std::string> init_args(const LaunchRequest& request) {
   if (request.kind == LaunchKind::holder) return {"pause"};
   std::vector<std::string> args{request.hold ? "hold" : "run", "/run/gantry/script"};
@@ -64,7 +71,7 @@ std::vector<std::string> runtime_command(const Shim& shim, const std::string& bu
   std::vector<std::string> argv{setup.runtime_path, "--root", setup.mount_dir + "/state", "--log",
                                 log};
   if (setup.runtime == RuntimeKind::crun) argv.emplace_back("--cgroup-manager=disabled");
-  for (const char* word : {"run", "--detach", "--preserve-fds=1", "--bundle"})
+  for (const char* word : {"run", "--detach", "--preserve-fds=4", "--bundle"})
     argv.emplace_back(word);
   argv.push_back(bundle);
   if (setup.runtime == RuntimeKind::crun) argv.emplace_back("--no-new-keyring");
@@ -73,11 +80,12 @@ std::vector<std::string> runtime_command(const Shim& shim, const std::string& bu
 }
 
 // The runtime's complaint, without its time stamps.
-std::string complaint(const std::string& log, const std::string& output) {
+constexpr std::string_view kNoReason = "no reason given";
+
+std::string complaint(const std::string& log) {
   auto line = last_line(read_file(log).value_or(""));
-  if (line.empty()) line = last_line(output);
   const auto message = line.find("msg=\"");
-  if (message == std::string::npos) return line.empty() ? "no reason given" : line;
+  if (message == std::string::npos) return line.empty() ? std::string(kNoReason) : line;
   line = line.substr(message + 5);
   if (!line.empty() && line.back() == '"') line.pop_back();
   return line;
@@ -104,7 +112,7 @@ Result<void> await_up(const Shim& shim, Container& container, int runtime_pid,
       continue;
     }
     if (give_up) return fail(ErrorCode::runtime_failed, "ended by order while starting");
-    return fail(ErrorCode::runtime_failed, shim.setup.runtime_path + ": " + complaint(log, ""));
+    return fail(ErrorCode::runtime_failed, shim.setup.runtime_path + ": " + complaint(log));
   }
 }
 
@@ -121,10 +129,12 @@ Result<Container> start_container(const Shim& shim, const Root& root, const Stan
   ChildSpec spec;
   spec.argv = runtime_command(shim, bundle, log);
   spec.env = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "XDG_RUNTIME_DIR=" + shim.setup.mount_dir};
-  spec.in = files.in.get();
-  spec.out = files.out.get();
-  spec.err = files.err_fd();
-  spec.fd3 = pair->theirs.get();
+  // Its own standard files are a pipe that nobody needs but for complaints: see init_protocol.h.
+  auto talk = runtime_pipe();
+  if (!talk) return tl::unexpected(talk.error());
+  spec.in = talk->ours.get();
+  spec.out = spec.err = talk->theirs.get();
+  spec.more = {pair->theirs.get(), files.in.get(), files.out.get(), files.err_fd()};
   // runc moves the container into a directory of its own and counts itself nowhere.
   if (shim.setup.runtime == RuntimeKind::crun) spec.cgroup = &cgroup;
   const auto pid = spawn(spec);
@@ -132,7 +142,13 @@ Result<Container> start_container(const Shim& shim, const Root& root, const Stan
   pair->theirs.reset();
   Container container;
   container.socket = std::move(pair->ours);
-  if (auto r = await_up(shim, container, *pid, log, signals); !r) return tl::unexpected(r.error());
+  if (auto r = await_up(shim, container, *pid, log, signals); !r) {
+    char said[2048];
+    const ssize_t n = ::read(talk->ours.get(), said, sizeof said);
+    if (r.error().message.ends_with(kNoReason) && n > 0)
+      r.error().message += ": " + last_line(std::string(said, static_cast<std::size_t>(n)));
+    return tl::unexpected(r.error());
+  }
   return container;
 }
 
@@ -149,7 +165,8 @@ void read_init(Container& container) {
     const ssize_t n = ::recvmsg(container.socket.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (n < 0 && errno == EINTR) continue;
     if (n == 0) container.closed = true;
-    if (n != sizeof note) return;
+    if (n <= 0) return;
+    if (n != sizeof note) continue;
     ucred sender{};
     for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c))
       if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS)

@@ -7,7 +7,8 @@
 //
 // It forwards signals to the program's process group, reaps orphans, and ends with the program's
 // status; the kernel then ends whatever is left in the PID namespace. Descriptor 3 is a socket to
-// the shim (noded/shim/init_protocol.h); when it closes, the shim is gone, and so is the job.
+// the shim (noded/shim/init_protocol.h), 4 to 6 are the program's standard files; when it closes,
+// the shim is gone, and so is the job.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/signalfd.h>
@@ -24,6 +25,8 @@ namespace {
 
 using gantry::runtime::InitNote;
 using gantry::runtime::InitWord;
+using gantry::runtime::kInitFileCount;
+using gantry::runtime::kInitFiles;
 using gantry::runtime::kInitSocket;
 
 void tell(InitWord word, int value) {
@@ -79,6 +82,10 @@ int main(int argc, char** argv) {
   const bool hold = strcmp(argv[1], "hold") == 0;
   if (!pause_mode && argc < 3) return 2;
   fcntl(kInitSocket, F_SETFD, FD_CLOEXEC);
+  for (int i = 0; i < kInitFileCount; ++i) {
+    if (dup2(kInitFiles + i, i) != i) return 3;
+    close(kInitFiles + i);
+  }
 
   sigset_t all, old;
   sigfillset(&all);

@@ -9,6 +9,11 @@
 namespace gantry::runtime {
 
 inline constexpr int kInitSocket = 3;
+// The job's standard input, output and error wait here until gantry-init moves them to 0, 1 and 2.
+// They are not the OCI runtime's own: crun gives its standard files to the container's user, with
+// fchown, were it the host's /dev/null.
+inline constexpr int kInitFiles = 4;
+inline constexpr int kInitFileCount = 3;
 
 enum class InitWord : std::int32_t {
   up = 1,           // init to shim: PID 1 runs

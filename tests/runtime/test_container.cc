@@ -20,3 +20,20 @@ TEST_CASE("exit codes and signals are told exactly") {
   CHECK(node.run("sh -c 'kill -KILL $$'").exit == ExitStatus{137, 0});
   CHECK(remains(node).empty());
 }
+
+TEST_CASE("the self-test of the runtime passes, and says which layers are on") {
+  if (!can_run()) return;
+  Node node([](RuntimeOptions& options) { options.self_test = true; });
+  for (const auto& line : node.runtime().probe().refused) MESSAGE(line);
+  for (const auto& line : node.runtime().probe().layers_on) MESSAGE("on: ", line);
+  for (const auto& line : node.runtime().probe().layers_off) MESSAGE("off: ", line);
+  MESSAGE(node.runtime().probe().runtime);
+}
+
+TEST_CASE("look around") {
+  if (!can_run()) return;
+  Node node;
+  auto r = node.run("id; cat /proc/self/status | grep -E 'Cap|Seccomp|NoNew|Groups|Uid'; ls -la / /dev /tmp /run /run/gantry; ps ax; cat /proc/self/mountinfo | wc -l; mount | tail -50; cat /proc/self/cgroup; ip a 2>/dev/null; env; pwd; cat /proc/self/limits; cat /proc/self/oom_score_adj; ls -la ~");
+  MESSAGE(r.message);
+  MESSAGE(node.output());
+}
