@@ -62,6 +62,9 @@ bool Daemon::receive_one() {
   }
   std::visit(Overloaded{
                  [&](Order& order) {
+                   const auto* accept = std::get_if<proto::NodeAccept>(&order);
+                   if (accept != nullptr && on_permission_key)
+                     on_permission_key(accept->permission_key);
                    core_->step(clock_.now(), FromController{std::move(order)});
                  },
                  [&](proto::RelayReply& reply) { sockets_->reply(reply); },

@@ -42,6 +42,9 @@ class Daemon {
 
   [[nodiscard]] std::optional<Error> failure() const { return failure_; }
 
+  // Hears of the key that signs step permissions, at each registration.
+  std::function<void(std::string_view)> on_permission_key;
+
  private:
   bool receive_one();
   void finish_turn();

@@ -10,6 +10,7 @@
 #include "noded/null_runtime.h"
 #include "noded/real_runtime.h"
 #include "noded/runtime/job_dir.h"
+#include "noded/steps/step_service.h"
 
 namespace gantry::node {
 namespace {
@@ -97,9 +98,20 @@ Result<void> run(const Start& start, Logger& log) {
   JobSockets::Hooks hooks;
   hooks.relay = [&](proto::NodeRelay&& relay) { return daemon && daemon->relay(std::move(relay)); };
   const auto first_channel = static_cast<std::uint64_t>(runtime::wall_clock().us);
+  std::unique_ptr<StepService> steps;
+  hooks.local = [&](JobConnection& connection, net::StreamMessage& message) {
+    return steps && steps->local(connection, message);
+  };
   JobSockets sockets(loop, log, first_channel, std::move(hooks));
   auto attempt_runtime = open_runtime(start, sockets, log);
   if (!attempt_runtime) return tl::unexpected(attempt_runtime.error());
+  if (auto* real = dynamic_cast<RealRuntime*>(attempt_runtime->get())) {
+    const NodedConfig& c = start.settings.config.noded;
+    auto service = StepService::open({start.settings.node.name, c.listen_host, c.listen_port,
+                                      start.link.keys}, loop, log, real->runtime(), sockets);
+    if (!service) return tl::unexpected(service.error());
+    steps = std::move(*service);
+  }
 
   FactsReport report = node_facts(start.settings, start.machine);
   for (const auto& warning : report.warnings)
@@ -111,6 +123,9 @@ Result<void> run(const Start& start, Logger& log) {
       loop, log,
       Daemon::Parts{std::move(report.facts), std::move(*memory), std::move(*link),
                     std::move(*attempt_runtime)});
+  daemon->on_permission_key = [&](std::string_view key) {
+    if (steps) steps->set_permission_key(key);
+  };
   const auto end = loop.on_signal(SIGTERM, [&] { daemon->stop(); });
   const auto interrupt = loop.on_signal(SIGINT, [&] { daemon->stop(); });
   const auto rotate = loop.on_signal(SIGHUP, [&] {

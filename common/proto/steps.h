@@ -20,6 +20,9 @@
 
 namespace gantry::proto {
 
+// What ctld signs a StepPermission for (common/auth/signature.h).
+inline constexpr std::string_view kStepPermissionContext = "gantry step permission v1";
+
 struct StepShape {
   std::uint32_t nodes = 0;                      // 0 = as many as needed
   std::uint32_t tasks = 0;                      // 0 = the job's

@@ -1,5 +1,9 @@
 #include "noded/net/job_connection.h"
 
+#include <sys/socket.h>
+
+#include <cstring>
+
 #include "common/codec/codec.h"
 #include "common/proto/messages.h"
 
@@ -50,6 +54,24 @@ void JobConnection::refuse(std::uint64_t request, ErrorCode code, std::string me
   const proto::ErrorReply reply{static_cast<std::uint16_t>(code), std::move(message)};
   const auto type = static_cast<std::uint16_t>(proto::number_of<proto::ErrorReply>);
   send({proto::kProtocolVersion, type, request}, codec::encode(reply));
+}
+
+bool JobConnection::pass_descriptor(int fd) {
+  if (closing_ || !unsent_.empty()) return false;
+  char byte = 'S';
+  iovec io{&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
+  msghdr message{};
+  message.msg_iov = &io;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof fd);
+  std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  return ::sendmsg(socket_.fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
 void JobConnection::flush() {

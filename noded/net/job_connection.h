@@ -32,6 +32,8 @@ class JobConnection {
   void send(const net::MessageHeader& header, std::string_view body);
   // A refusal in the words of the protocol, as the answer to `request`.
   void refuse(std::uint64_t request, ErrorCode code, std::string message);
+  // Hands a copy of `fd` to the peer, with one byte of data. False if it does not read just now.
+  bool pass_descriptor(int fd);
 
   [[nodiscard]] const proto::AttemptKey& key() const { return key_; }
   [[nodiscard]] std::uint64_t channel() const { return channel_; }

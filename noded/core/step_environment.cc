@@ -1,0 +1,83 @@
+#include "noded/core/step_environment.h"
+
+#include <algorithm>
+
+#include "common/hostlist.h"
+
+namespace gantry::node {
+namespace {
+
+constexpr std::uint64_t kFirstPort = 20'000;  // MASTER_PORT: below Linux's ephemeral ports
+constexpr std::uint64_t kPorts = 10'000;
+
+using Map = std::map<std::string, std::string>;
+
+void set(Map& out, const std::string& name, const std::string& value) {
+  out["SLURM_" + name] = value;
+  out["GANTRY_" + name] = value;
+}
+void set(Map& out, const std::string& name, std::uint64_t value) {
+  set(out, name, std::to_string(value));
+}
+
+// "10.0.0.1" of "10.0.0.1:6871", "::1" of "[::1]:6871".
+std::string host_of(const std::string& address) {
+  std::string host = address.substr(0, address.rfind(':'));
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  return host;
+}
+
+}  // namespace
+
+Result<StepEnvironment> step_environment(const proto::StepPermission& permission,
+                                         const proto::LaunchStep& launch, const std::string& node) {
+  const auto here = std::find_if(permission.nodes.begin(), permission.nodes.end(),
+                                 [&](const proto::StepNode& n) { return n.node == node; });
+  if (here == permission.nodes.end())
+    return fail(ErrorCode::not_found,
+                fmt::format("step {}.{} has no part on node {}", permission.key.job.value(),
+                            permission.step.value(), node));
+  StepEnvironment out;
+  out.node_index = static_cast<std::uint32_t>(here - permission.nodes.begin());
+  std::vector<std::string> names;
+  std::vector<std::uint32_t> counts;
+  for (const proto::StepNode& n : permission.nodes) {
+    names.push_back(n.node);
+    counts.push_back(n.tasks);
+  }
+  Map& shared = out.shared;
+  shared = launch.environment;
+  const std::string nodelist = compress_hostlist(names);
+  set(shared, "STEP_ID", permission.step.value());
+  set(shared, "STEPID", permission.step.value());
+  set(shared, "STEP_NODELIST", nodelist);
+  set(shared, "STEP_NUM_NODES", names.size());
+  set(shared, "STEP_NUM_TASKS", permission.tasks);
+  set(shared, "STEP_TASKS_PER_NODE", compress_counts(counts));
+  set(shared, "NTASKS", permission.tasks);
+  set(shared, "NPROCS", permission.tasks);
+  set(shared, "NNODES", names.size());
+  set(shared, "TASKS_PER_NODE", compress_counts(counts));
+  set(shared, "NODEID", out.node_index);
+  set(shared, "CPUS_PER_TASK", permission.cpus_per_task);
+  std::string ranks;
+  for (std::uint32_t i = 0; i < here->tasks; ++i) {
+    const std::uint32_t rank = here->first_rank + i;
+    if (i > 0) ranks += ',';
+    ranks += std::to_string(rank);
+    Map& task = out.tasks.emplace_back();
+    set(task, "PROCID", rank);
+    set(task, "LOCALID", i);
+  }
+  set(shared, "GTIDS", ranks);
+  shared["SLURMD_NODENAME"] = node;
+  shared["GANTRY_NODENAME"] = node;
+  shared["HOSTNAME"] = node;
+  shared.try_emplace("MASTER_ADDR", host_of(permission.nodes.front().address));
+  shared.try_emplace("MASTER_PORT",
+                     std::to_string(kFirstPort + (permission.key.job.value() * 16 +
+                                                  permission.step.value()) % kPorts));
+  return out;
+}
+
+}  // namespace gantry::node

@@ -1,0 +1,24 @@
+// Small parts of the step service: the stream port, tickets, and finding a node in a permission.
+#pragma once
+
+#include <string>
+
+#include "common/net/socket.h"
+#include "common/proto/steps.h"
+#include "common/result.h"
+
+namespace gantry::node {
+
+struct StreamPort {
+  net::Socket socket;
+  std::string address;  // tcp://HOST:PORT, as another node dials it
+};
+// On `host`; the wildcard address listens everywhere and is shown as the loopback's, which is right
+// only on one machine: give nodes of a real cluster their own address.
+Result<StreamPort> listen_on_any_port(const std::string& host);
+
+Bytes new_ticket();  // 32 hex digits, random
+
+const proto::StepNode* find_node(const proto::StepPermission& permission, const std::string& name);
+
+}  // namespace gantry::node

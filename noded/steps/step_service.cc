@@ -1,0 +1,166 @@
+// Permissions and launches. Streams of a grun without a network are in step_streams.cc.
+#include "noded/steps/step_service.h"
+
+#include <algorithm>
+
+#include "common/codec/codec.h"
+#include "common/proto/messages.h"
+#include "noded/core/step_environment.h"
+#include "noded/runtime/job_dir.h"
+#include "noded/steps/step_parts.h"
+
+namespace gantry::node {
+namespace {
+
+template <class T>
+constexpr std::uint16_t number = static_cast<std::uint16_t>(proto::number_of<T>);
+
+struct Answer {
+  std::uint16_t type = 0;
+  Bytes body;
+};
+
+Answer answer_of(const Result<void>& result) {
+  if (result) return {number<proto::Ok>, codec::encode(proto::Ok{})};
+  return {number<proto::ErrorReply>,
+          codec::encode(proto::ErrorReply{static_cast<std::uint16_t>(result.error().code),
+                                          result.error().message})};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<StepService>> StepService::open(StepServiceOptions options,
+                                                       loop::Loop& loop, const Logger& log,
+                                                       runtime::Runtime& runtime,
+                                                       JobSockets& sockets) {
+  net::RouterOptions router_options;
+  router_options.endpoints = {fmt::format("tcp://{}:{}", options.listen_host, options.port)};
+  router_options.keys = options.keys;
+  auto router = net::Router::open(router_options);
+  if (!router) return tl::unexpected(router.error());
+  auto streams = listen_on_any_port(options.listen_host);
+  if (!streams) return tl::unexpected(streams.error());
+  return std::unique_ptr<StepService>(
+      new StepService(std::move(options), loop, log, runtime, sockets, std::move(*router),
+                      std::move(streams->socket), std::move(streams->address)));
+}
+
+void StepService::set_permission_key(std::string_view raw) {
+  if (const auto key = auth::verify_key_from_bytes(raw)) permission_key_ = *key;
+}
+
+bool StepService::receive_one() {
+  auto incoming = router_.receive();
+  if (!incoming) return false;
+  const auto header = net::decode_header(incoming->header);
+  Result<void> result;
+  if (!header || incoming->frames != net::kFrames) {
+    result = fail(ErrorCode::malformed, "a message has two frames, header and body");
+  } else if (header->protocol < proto::kOldestProtocol ||
+             header->protocol > proto::kProtocolVersion) {
+    result = fail(ErrorCode::version_mismatch,
+                  fmt::format("this node speaks protocol {}, not {}", proto::kProtocolVersion,
+                              header->protocol));
+  } else if (header->type != number<proto::LaunchStep>) {
+    result = fail(ErrorCode::unsupported, "a node takes only LaunchStep from clients");
+  } else if (const auto message = codec::decode<proto::LaunchStep>(incoming->body); !message) {
+    result = tl::unexpected(message.error());
+  } else {
+    result = launch(*message);
+  }
+  const Answer answer = answer_of(result);
+  const net::HeaderBytes out(
+      {proto::kProtocolVersion, answer.type, header ? header->request : 0});
+  (void)router_.send(incoming->peer, out.view(), answer.body);  // it may have gone: its own affair
+  return true;
+}
+
+Result<proto::StepPermission> StepService::check(const proto::LaunchStep& launch) const {
+  const auto denied = [](std::string why) {
+    return fail(ErrorCode::permission_denied, std::move(why));
+  };
+  if (!permission_key_) return denied("this node is not registered with its controller yet");
+  if (!auth::verify(*permission_key_, proto::kStepPermissionContext, launch.permission,
+                    launch.signature))
+    return denied("the permission is not signed by this cluster's controller");
+  auto permission = codec::decode<proto::StepPermission>(launch.permission);
+  if (!permission) return permission;
+  if (runtime::wall_clock() > permission->expires + kPermissionSkew)
+    return denied("the permission has expired");
+  const auto owner = runtime_.owner_of(permission->key);
+  if (!owner)
+    return fail(ErrorCode::not_found, fmt::format("attempt {} of job {} does not run on node {}",
+                                                  permission->key.attempt.value(),
+                                                  permission->key.job.value(), options_.node));
+  if (owner->uid != permission->owner.uid) return denied("the permission is for another user");
+  return permission;
+}
+
+Result<void> StepService::launch(const proto::LaunchStep& launch) {
+  const auto permission = check(launch);
+  if (!permission) return tl::unexpected(permission.error());
+  auto environment = step_environment(*permission, launch, options_.node);
+  if (!environment) return tl::unexpected(environment.error());
+  if (launch.node != options_.node)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("this is node {}, not {}", options_.node, launch.node));
+  if (launch.argv.empty()) return fail(ErrorCode::invalid_argument, "a step needs a command");
+  std::erase_if(launched_, [&](const auto& entry) { return !runtime_.owner_of(entry.first); });
+  if (!launched_.insert({permission->key, permission->step}).second)
+    return fail(ErrorCode::already_exists, "this step has been launched here already");
+
+  const proto::StepNode& here = permission->nodes[environment->node_index];
+  runtime::StepRequest request;
+  request.key = permission->key;
+  request.step = permission->step;
+  request.name = permission->name;
+  request.argv = launch.argv;
+  request.env = std::move(environment->shared);
+  request.task_env = std::move(environment->tasks);
+  request.work_dir = launch.work_dir;
+  request.first_rank = here.first_rank;
+  request.node_index = environment->node_index;
+  request.cpus = here.cpus;
+  request.bind_tasks = !here.cpus.empty();
+  request.std_out = launch.std_out;
+  request.std_err = launch.std_err;
+  request.io_address = launch.io_address;
+  request.io_key = launch.io_key;
+  request.io_ticket = launch.io_ticket;
+  return runtime_.begin_step(request);
+}
+
+bool StepService::local(JobConnection& connection, net::StreamMessage& message) {
+  const std::uint64_t request = message.header.request;
+  if (message.header.type == number<proto::StepListen>) {
+    proto::StepListening reply;
+    reply.address = stream_address_;
+    reply.ticket = new_ticket();
+    tickets_[reply.ticket] = connection.channel();
+    connection.send({proto::kProtocolVersion, number<proto::StepListening>, request},
+                    codec::encode(reply));
+    return true;
+  }
+  if (message.header.type != number<proto::LaunchStep>) return false;
+  const auto launch_step = codec::decode<proto::LaunchStep>(message.body);
+  Result<void> result;
+  if (!launch_step) {
+    result = tl::unexpected(launch_step.error());
+  } else if (launch_step->node == options_.node) {
+    result = launch(*launch_step);
+  } else {
+    const auto permission = check(*launch_step);
+    const auto* node = permission ? find_node(*permission, launch_step->node) : nullptr;
+    if (node != nullptr) {
+      pass_on(connection, request, *node, message.body);
+      return true;
+    }
+    result = permission ? Result<void>(fail(ErrorCode::not_found, "the step has no such node"))
+                        : Result<void>(tl::unexpected(permission.error()));
+  }
+  const Answer answer = answer_of(result);
+  connection.send({proto::kProtocolVersion, answer.type, request}, answer.body);
+  return true;
+}
+
+}  // namespace gantry::node

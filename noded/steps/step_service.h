@@ -1,0 +1,87 @@
+// Steps on this node: checks permissions, starts step shims, and helps a grun inside a container,
+// which has no network of its own.
+//
+//   grun outside    -> our ROUTER (CURVE)  -> LaunchStep -> shim dials grun
+//   grun in a job   -> the job's socket    -> LaunchStep, for us or passed on to the node it names
+//                   -> StepListen          -> shims dial our stream port; the first bytes name the
+//                                             ticket, and the descriptor goes to that grun
+//
+// A permission is a bearer token: signed by the controller, for one attempt and step, launched once
+// per node. Nothing here is on the data path of a running step, so the daemon may die meanwhile.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "common/auth/signature.h"
+#include "common/log.h"
+#include "common/loop/loop.h"
+#include "common/net/dealer.h"
+#include "common/net/router.h"
+#include "common/net/socket.h"
+#include "common/proto/steps.h"
+#include "noded/net/job_sockets.h"
+#include "noded/runtime/runtime.h"
+
+namespace gantry::node {
+
+inline constexpr Duration kPermissionSkew = minutes(5);  // clocks of controller and node, apart
+inline constexpr Duration kPeerTimeout = seconds(20);    // for another node to answer a launch
+inline constexpr std::size_t kMaxWaitingStreams = 4096;  // connections that have not said a ticket
+
+struct StepServiceOptions {
+  std::string node;
+  std::string listen_host;   // of the ROUTER and the stream port
+  std::uint16_t port = 0;    // of the ROUTER
+  net::KeyPair keys;         // the node's
+};
+
+class StepService {
+ public:
+  static Result<std::unique_ptr<StepService>> open(StepServiceOptions options, loop::Loop& loop,
+                                                   const Logger& log, runtime::Runtime& runtime,
+                                                   JobSockets& sockets);
+  ~StepService();
+
+  void set_permission_key(std::string_view raw);  // from NodeAccept
+  // A message on a job's socket: true if it was one of ours.
+  bool local(JobConnection& connection, net::StreamMessage& message);
+
+ private:
+  struct Peer;       // a launch passed on to another node
+  struct Waiting;    // a stream that has not said its ticket yet
+  StepService(StepServiceOptions options, loop::Loop& loop, const Logger& log,
+              runtime::Runtime& runtime, JobSockets& sockets, net::Router router,
+              net::Socket listener, std::string stream_address);
+
+  bool receive_one();
+  Result<proto::StepPermission> check(const proto::LaunchStep& launch) const;
+  Result<void> launch(const proto::LaunchStep& launch);
+  void pass_on(JobConnection& connection, std::uint64_t request, const proto::StepNode& node,
+               std::string_view body);
+  void peer_answered(std::uint64_t id);
+  void accept_streams();
+  void stream_readable(std::uint64_t id);
+
+  StepServiceOptions options_;
+  loop::Loop& loop_;
+  const Logger& log_;
+  runtime::Runtime& runtime_;
+  JobSockets& sockets_;
+  net::Router router_;
+  net::Socket listener_;
+  std::string stream_address_;
+  std::optional<auth::VerifyKey> permission_key_;
+  std::set<std::pair<proto::AttemptKey, StepId>> launched_;  // of attempts that live
+  std::map<std::uint64_t, std::unique_ptr<Peer>> peers_;
+  std::map<std::uint64_t, std::unique_ptr<Waiting>> waiting_;
+  std::map<Bytes, std::uint64_t> tickets_;                    // ticket -> channel
+  std::uint64_t next_id_ = 1;
+  loop::Watch queue_, accept_;
+};
+
+}  // namespace gantry::node

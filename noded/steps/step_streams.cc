@@ -1,0 +1,150 @@
+// For a grun inside a container without a network: launches passed on to other nodes, and streams
+// accepted here and handed in as descriptors.
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "common/codec/codec.h"
+#include "common/net/secure_stream.h"
+#include "common/proto/messages.h"
+#include "noded/steps/step_service.h"
+
+namespace gantry::node {
+
+namespace {
+constexpr Duration kTicketPatience = seconds(10);  // for the first bytes of a stream
+}
+
+struct StepService::Peer {
+  net::Dealer link;
+  std::uint64_t channel = 0;   // of the job's socket
+  std::uint64_t request = 0;
+  std::string node;
+  loop::Watch queue, timeout, end;
+};
+
+struct StepService::Waiting {
+  net::Socket socket;
+  loop::Watch readable, timeout;
+};
+
+StepService::StepService(StepServiceOptions options, loop::Loop& loop, const Logger& log,
+                         runtime::Runtime& runtime, JobSockets& sockets, net::Router router,
+                         net::Socket listener, std::string stream_address)
+    : options_(std::move(options)),
+      loop_(loop),
+      log_(log),
+      runtime_(runtime),
+      sockets_(sockets),
+      router_(std::move(router)),
+      listener_(std::move(listener)),
+      stream_address_(std::move(stream_address)) {
+  queue_ = loop_.add_queue(router_, [this] { return receive_one(); });
+  accept_ = loop_.on_readable(listener_.fd(), [this] { accept_streams(); });
+}
+
+StepService::~StepService() = default;
+
+void StepService::pass_on(JobConnection& connection, std::uint64_t request,
+                          const proto::StepNode& node, std::string_view body) {
+  const auto key = net::parse_public_key(node.public_key);
+  auto link = key ? net::Dealer::open({.endpoint = "tcp://" + node.address,
+                                       .server_key = *key,
+                                       .keys = options_.keys})
+                  : Result<net::Dealer>(tl::unexpected(key.error()));
+  const net::HeaderBytes header(
+      {proto::kProtocolVersion, static_cast<std::uint16_t>(proto::MessageType::LaunchStep), request});
+  if (link) {
+    if (auto sent = link->send(header.view(), body); !sent) link = tl::unexpected(sent.error());
+  }
+  if (!link) {
+    connection.refuse(request, link.error().code, link.error().message);
+    return;
+  }
+  const std::uint64_t id = next_id_++;
+  auto peer = std::unique_ptr<Peer>(
+      new Peer{std::move(*link), connection.channel(), request, node.node, {}, {}, {}});
+  Peer& kept = *peer;
+  peers_[id] = std::move(peer);
+  kept.queue = loop_.add_queue(kept.link, [this, id] {
+    peer_answered(id);
+    return false;
+  });
+  kept.timeout = loop_.after(kPeerTimeout, [this, id] {
+    const auto it = peers_.find(id);
+    if (JobConnection* waiting = sockets_.find(it->second->channel))
+      waiting->refuse(it->second->request, ErrorCode::timed_out,
+                      fmt::format("node {} does not answer", it->second->node));
+    loop_.post([this, id] { peers_.erase(id); });
+  });
+}
+
+void StepService::peer_answered(std::uint64_t id) {
+  Peer& peer = *peers_.at(id);
+  auto reply = peer.link.receive();
+  if (!reply || peer.end) return;
+  const auto header = net::decode_header(reply->header);
+  if (JobConnection* waiting = sockets_.find(peer.channel)) {
+    if (header)
+      waiting->send({proto::kProtocolVersion, header->type, peer.request}, reply->body);
+    else
+      waiting->refuse(peer.request, ErrorCode::malformed, header.error().message);
+  }
+  peer.timeout.cancel();
+  peer.end = loop_.after(Duration{}, [this, id] { loop_.post([this, id] { peers_.erase(id); }); });
+}
+
+void StepService::accept_streams() {
+  for (int n = 0; n < 64; ++n) {
+    net::Socket socket(
+        ::accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (socket.fd() < 0) return;
+    if (waiting_.size() >= kMaxWaitingStreams) continue;
+    const std::uint64_t id = next_id_++;
+    auto waiting = std::make_unique<Waiting>();
+    waiting->socket = std::move(socket);
+    waiting->readable =
+        loop_.on_readable(waiting->socket.fd(), [this, id] { stream_readable(id); });
+    waiting->timeout = loop_.after(kTicketPatience, [this, id] {
+      loop_.post([this, id] { waiting_.erase(id); });
+    });
+    waiting_[id] = std::move(waiting);
+  }
+}
+
+// The ticket is looked at and left where it is: the descriptor goes on with all of its bytes.
+void StepService::stream_readable(std::uint64_t id) {
+  const auto it = waiting_.find(id);
+  if (it == waiting_.end()) return;
+  Waiting& stream = *it->second;
+  char buffer[net::kMaxTicket + 64];
+  const ssize_t n = ::recv(stream.socket.fd(), buffer, sizeof buffer, MSG_PEEK | MSG_DONTWAIT);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  auto ticket = n > 0 ? net::read_ticket({buffer, static_cast<std::size_t>(n)})
+                      : Result<std::optional<Bytes>>(fail(ErrorCode::unavailable, "closed"));
+  if (ticket && !*ticket) {
+    // The beginning of one: level-triggered readiness would spin, so look again a little later.
+    stream.readable.cancel();
+    stream.readable = loop_.after(milliseconds(20), [this, id] {
+      const auto again = waiting_.find(id);
+      if (again == waiting_.end()) return;
+      again->second->readable = loop_.on_readable(again->second->socket.fd(),
+                                                  [this, id] { stream_readable(id); });
+    });
+    return;
+  }
+  if (ticket) {
+    const auto channel = tickets_.find(**ticket);
+    JobConnection* grun = channel == tickets_.end() ? nullptr : sockets_.find(channel->second);
+    if (channel != tickets_.end() && grun == nullptr) tickets_.erase(channel);
+    if (grun != nullptr) {
+      stream.readable.cancel();
+      if (!grun->pass_descriptor(stream.socket.fd()))
+        log_.warning("a step's stream could not be handed to its grun", {{"job", grun->key().job}});
+    }
+  }
+  loop_.post([this, id] { waiting_.erase(id); });
+}
+
+}  // namespace gantry::node
