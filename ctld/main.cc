@@ -1,0 +1,86 @@
+// gantry-ctld: reads its configuration and runs the server until it is told to stop.
+#include <getopt.h>
+
+#include <cstdio>
+#include <string>
+
+#include "common/log.h"
+#include "common/version.h"
+#include "ctld/server.h"
+
+namespace {
+
+constexpr const char* kUsage =
+    "usage: gantry-ctld [--config FILE] [--log FILE] [--log-level LEVEL]\n"
+    "\n"
+    "The controller of a Gantry cluster. It runs in the foreground until SIGTERM or SIGINT.\n"
+    "\n"
+    "  --config FILE      gantry.yaml (default: $GANTRY_CONF, or /etc/gantry/gantry.yaml)\n"
+    "  --log FILE         append the log there (default: standard error)\n"
+    "  --log-level LEVEL  debug, info, warning or error (default: info)\n"
+    "  --check            read the configuration, say whether it is sound, and exit\n"
+    "  --version, --help\n"
+    "\n"
+    "Exit status: 0 stopped on request, 1 could not start or had to stop, 2 wrong command line.\n";
+
+struct Arguments {
+  std::string config;
+  gantry::LogOptions log{.program = "ctld", .file = "", .level = gantry::LogLevel::info};
+  bool check = false;
+};
+
+int complain(const gantry::Error& error) {
+  std::fprintf(stderr, "gantry-ctld: %s\n", error.message.c_str());
+  return gantry::exit_status_of(error.code);
+}
+
+// Fills `args`; an exit status if the program is done already.
+std::optional<int> parse(int argc, char** argv, Arguments& args) {
+  const option options[] = {{"config", required_argument, nullptr, 'c'},
+                            {"log", required_argument, nullptr, 'l'},
+                            {"log-level", required_argument, nullptr, 'L'},
+                            {"check", no_argument, nullptr, 'k'},
+                            {"version", no_argument, nullptr, 'V'},
+                            {"help", no_argument, nullptr, 'h'},
+                            {nullptr, 0, nullptr, 0}};
+  for (int c = 0; (c = getopt_long(argc, argv, "h", options, nullptr)) != -1;) {
+    switch (c) {
+      case 'c': args.config = optarg; break;
+      case 'l': args.log.file = optarg; break;
+      case 'L': {
+        const auto level = gantry::parse_log_level(optarg);
+        if (!level) return complain(level.error()), 2;
+        args.log.level = *level;
+        break;
+      }
+      case 'k': args.check = true; break;
+      case 'V': std::printf("gantry-ctld %s\n", std::string(gantry::kVersion).c_str()); return 0;
+      case 'h': std::fputs(kUsage, stdout); return 0;
+      default: std::fputs(kUsage, stderr); return 2;
+    }
+  }
+  if (optind == argc) return std::nullopt;
+  std::fprintf(stderr, "gantry-ctld: '%s': no arguments are taken, only options\n", argv[optind]);
+  return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments args;
+  if (const auto status = parse(argc, argv, args)) return *status;
+  const auto config =
+      gantry::load_config(args.config.empty() ? gantry::default_config_path() : args.config);
+  if (!config) return complain(config.error());
+  if (args.check) {
+    std::printf("%s: sound, %zu nodes in %zu partitions\n", config->path.c_str(),
+                config->nodes.size(), config->partitions.size());
+    return 0;
+  }
+  auto logger = gantry::Logger::open(args.log);
+  if (!logger) return complain(logger.error());
+  auto server = gantry::ctld::Server::open(*config, std::move(*logger));
+  if (!server) return complain(server.error());
+  if (const auto done = (*server)->run(); !done) return complain(done.error());
+  return 0;
+}

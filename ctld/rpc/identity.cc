@@ -1,0 +1,48 @@
+// Munge gives a uid, a registered key a login name; both end in the same user database.
+#include "ctld/rpc/identity.h"
+
+#include <algorithm>
+
+#include "common/auth/munge.h"
+#include "common/auth/registered_key.h"
+
+namespace gantry::rpc {
+
+IdentityCheck::IdentityCheck(std::vector<std::string> admins, bool allow_munge,
+                             UserOfKey user_of_key)
+    : admins_(std::move(admins)), allow_munge_(allow_munge), user_of_key_(std::move(user_of_key)) {}
+
+proto::Role IdentityCheck::role_of(const std::string& user) const {
+  const bool admin = std::find(admins_.begin(), admins_.end(), user) != admins_.end();
+  return admin ? proto::Role::admin : proto::Role::user;
+}
+
+Result<core::Identity> IdentityCheck::check(const proto::Authenticate& request,
+                                            const net::PublicKey& session, Instant now) {
+  Result<Owner> owner = fail(ErrorCode::unauthenticated, "");
+  if (request.method == proto::AuthMethod::munge) {
+    if (!allow_munge_) {
+      return fail(ErrorCode::unauthenticated,
+                  "this controller does not accept munge credentials; use a registered key");
+    }
+    const auto who = auth::munge_decode(request.credential, session);
+    if (!who) return tl::unexpected(who.error());
+    owner = users_.find(who->uid, now);
+  } else {
+    const auto key = auth::check_key_credential(request.credential, session, now);
+    if (!key) return tl::unexpected(key.error());
+    const auto user = user_of_key_(*key);
+    if (!user) {
+      return fail(ErrorCode::unauthenticated,
+                  "this key is not registered; an administrator does that with 'gctl key add'");
+    }
+    owner = auth::find_user(*user);
+  }
+  if (!owner) return fail(ErrorCode::unauthenticated, owner.error().message);
+  core::Identity identity;
+  identity.role = role_of(owner->user);
+  identity.owner = std::move(*owner);
+  return identity;
+}
+
+}  // namespace gantry::rpc

@@ -1,0 +1,37 @@
+// From a credential to an identity: who a client is, and in which role. The only place where one is
+// made; request fields never say who asks.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/auth/signature.h"
+#include "common/auth/users.h"
+#include "common/net/keys.h"
+#include "common/proto/session.h"
+#include "ctld/core/core.h"
+
+namespace gantry::rpc {
+
+class IdentityCheck {
+ public:
+  // `user_of_key`: login name that a registered key speaks for.
+  using UserOfKey = std::function<std::optional<std::string>(const auth::VerifyKey&)>;
+  IdentityCheck(std::vector<std::string> admins, bool allow_munge, UserOfKey user_of_key);
+
+  // unauthenticated with a sentence when the credential does not hold for this session.
+  Result<core::Identity> check(const proto::Authenticate& request, const net::PublicKey& session,
+                               Instant now);
+  // Role by login name, from the configuration's list of admins.
+  [[nodiscard]] proto::Role role_of(const std::string& user) const;
+
+ private:
+  std::vector<std::string> admins_;
+  bool allow_munge_;
+  UserOfKey user_of_key_;
+  auth::UserCache users_;
+};
+
+}  // namespace gantry::rpc

@@ -1,0 +1,57 @@
+// A list in order of use, with an index by name (peer or channel) and by id.
+#include "ctld/rpc/sessions.h"
+
+#include "common/assert.h"
+
+namespace gantry::rpc {
+
+Session& SessionTable::touch(const std::string& name, std::optional<core::ConnectionId>& dropped) {
+  if (const auto it = by_name_.find(name); it != by_name_.end()) {
+    order_.splice(order_.end(), order_, it->second);
+    return *it->second;
+  }
+  if (order_.size() >= limit_) {
+    dropped = order_.front().id;
+    drop(*dropped);
+  }
+  order_.emplace_back().id = core::ConnectionId(next_id_++);
+  by_name_.emplace(name, std::prev(order_.end()));
+  by_id_.emplace(order_.back().id, name);
+  return order_.back();
+}
+
+Session& SessionTable::of_peer(const net::PeerId& peer, const net::PublicKey& key,
+                               std::optional<core::ConnectionId>& dropped) {
+  Session& session = touch("p" + peer, dropped);
+  session.peer = peer;
+  session.key = key;
+  return session;
+}
+
+Session& SessionTable::of_channel(const std::string& node, std::uint64_t channel,
+                                  std::optional<core::ConnectionId>& dropped) {
+  Session& session = touch("n" + node + "/" + std::to_string(channel), dropped);
+  session.node = node;
+  session.channel = channel;
+  return session;
+}
+
+Session* SessionTable::find(core::ConnectionId id) {
+  const auto it = by_id_.find(id);
+  if (it == by_id_.end()) return nullptr;
+  const auto entry = by_name_.find(it->second);
+  GANTRY_ASSERT(entry != by_name_.end(), "a session has an id and no name");
+  return &*entry->second;
+}
+
+void SessionTable::drop(core::ConnectionId id) {
+  const auto it = by_id_.find(id);
+  if (it == by_id_.end()) return;
+  const auto entry = by_name_.find(it->second);
+  GANTRY_ASSERT(entry != by_name_.end(), "a session has an id and no name");
+  order_.erase(entry->second);
+  by_name_.erase(entry);
+  by_id_.erase(it);
+}
+
+}  // namespace gantry::rpc

@@ -1,0 +1,194 @@
+// Opening, recovery, and the turn: commit, then reveal.
+#include "ctld/server.h"
+
+#include <csignal>
+
+#include "ctld/core/blobs.h"
+#include "ctld/rpc/dispatch.h"
+#include "ctld/store/lmdb_store.h"
+
+namespace gantry::ctld {
+namespace {
+
+Result<void> recover(core::Core& core, const store::Store& store) {
+  store::LoadVisitor visitor;
+  visitor.record = [&](store::Table table, std::string_view key, std::string_view value) {
+    return core.load_record(table, key, value);
+  };
+  visitor.spec = [&](JobId job, std::string_view spec) { return core.load_spec(job, spec); };
+  visitor.blob = [](const store::Digest&, std::size_t) { return Result<void>{}; };
+  visitor.event = [&](EventSeq seq, std::string_view data) {
+    return core.replay(store::JournalEntry{seq, Bytes(data)});
+  };
+  return store.load(visitor);
+}
+
+Result<auth::SigningKey> permission_key(const std::string& path) {
+  if (auto key = auth::load_signing_key(path)) return key;
+  const auth::SigningKey key = auth::generate_signing_key();
+  if (auto saved = auth::save_signing_key(path, key); !saved) return tl::unexpected(saved.error());
+  return key;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Server>> Server::open(const Config& config, Logger logger) {
+  const ControllerConfig& c = config.controller;
+  auto keys = net::load_key_pair(c.secret_key_file);
+  if (!keys) return tl::unexpected(keys.error());
+  auto store = store::LmdbStore::open({.directory = c.state_dir});
+  if (!store) return tl::unexpected(store.error());
+  auto signing = permission_key(c.state_dir + "/permission.key");
+  if (!signing) return tl::unexpected(signing.error());
+
+  auto core = std::make_unique<core::Core>(config);
+  if (auto done = recover(*core, **store); !done) return tl::unexpected(done.error());
+
+  net::RouterOptions options;
+  options.endpoints = {"tcp://" + c.host + ":" + std::to_string(c.port)};
+  options.keys = *keys;
+  auto router = net::Router::open(options);
+  if (!router) return tl::unexpected(router.error());
+  const Instant floor = core->last_time();
+  return std::unique_ptr<Server>(new Server(config, std::move(logger), std::move(*store),
+                                            std::move(*router), *signing, std::move(core), floor));
+}
+
+Server::Server(const Config& config, Logger logger, std::unique_ptr<store::Store> store,
+               net::Router router, auth::SigningKey permission_key,
+               std::unique_ptr<core::Core> core, Instant floor)
+    : config_(config),
+      log_(std::move(logger)),
+      store_(std::move(store)),
+      router_(std::move(router)),
+      permission_key_(permission_key),
+      core_(std::move(core)),
+      clock_(floor),
+      identities_(config.controller.admins, config.controller.allow_munge,
+                  [this](const auth::VerifyKey& key) {
+                    return core_->user_of_key(net::to_hex(key.view()));
+                  }) {}
+
+Server::~Server() {
+  planner_.reset();  // its thread posts to the loop
+  history_.reset();
+}
+
+Result<void> Server::run() {
+  start();
+  if (!failed_) loop_.run();
+  if (failed_) return tl::unexpected(*failed_);
+  fold();
+  log_.write(LogLevel::info, "stopped");
+  return {};
+}
+
+void Server::start() {
+  started_ = clock_.now();
+  core_->start(started_);
+  stepped_ = true;
+  sched::Policy policy;
+  policy.backfill_depth = config_.controller.backfill_depth;
+  planner_ = std::make_unique<Planner>(policy, [this](sched::Plan plan) {
+    loop_.post([this, plan = std::move(plan)]() mutable {
+      step(core::PlanReady{std::move(plan)});
+    });
+  });
+  history_ = std::make_unique<acct::HistoryReader>(
+      *store_, [this](std::function<void()> work) { loop_.post(std::move(work)); });
+  planner_->advance(core_->full_view());
+  enroll_from_files();
+  end_of_turn();
+  planner_->request(clock_.now());
+
+  queue_ = loop_.add_queue(router_, [this] { return receive_one(); });
+  turn_ = loop_.at_end_of_turn([this] { end_of_turn(); });
+  fold_ = loop_.every(kFoldPeriod, [this] { fold(); });
+  const auto stop = [this] { loop_.stop(); };
+  term_ = loop_.on_signal(SIGTERM, stop);
+  intr_ = loop_.on_signal(SIGINT, stop);
+  log_.write(LogLevel::info, "ready",
+             {{"address", router_.endpoints().front()}, {"cluster", config_.cluster}});
+}
+
+void Server::step(core::Input input) {
+  core_->step(clock_.now(), std::move(input));
+  stepped_ = true;
+}
+
+void Server::end_of_turn() {
+  if (!stepped_ || failed_) return;
+  stepped_ = false;
+  core::Turn turn = core_->take_turn();
+  if (auto done = store_->append(turn.append); !done) {
+    fatal(done.error());
+    return;
+  }
+  for (core::Reply& reply : turn.replies) send_reply(reply);
+  for (core::Order& order : turn.orders) send_order(order);
+  planner_->advance(std::move(turn.changes));
+  if (turn.schedule) planner_->request(clock_.now());
+  for (const std::string& note : turn.notes) log_.write(LogLevel::info, note);
+  set_wake(turn.wake);
+}
+
+void Server::send_reply(core::Reply& reply) {
+  const rpc::Session* session = sessions_.find(reply.connection);
+  if (session == nullptr) return;
+  if (!reply.blobs.empty()) {
+    if (auto done = core::fill(reply, *store_); !done) {
+      refuse(*session, reply.request, done.error());
+      return;
+    }
+  }
+  if (auto* granted = std::get_if<proto::StepGranted>(&reply.message)) {
+    granted->signature = auth::sign(permission_key_, proto::kStepPermissionContext, granted->permission);
+  }
+  const rpc::Encoded encoded = rpc::encode_reply(reply.message);
+  send_to(*session, encoded.type, reply.request, encoded.body);
+}
+
+void Server::send_order(core::Order& order) {
+  const auto link = links_.find(order.node);
+  if (link == links_.end()) return;  // the core repeats it when the node registers
+  if (!order.blobs.empty()) {
+    if (auto done = core::fill(order, *store_); !done) {
+      log_.write(LogLevel::error, "an order could not be completed",
+                 {{"node", order.node}, {"error", done.error().message}});
+      return;
+    }
+  }
+  if (auto* accept = std::get_if<proto::NodeAccept>(&order.message)) {
+    accept->permission_key = Bytes(permission_key_.verify_key.view());
+  }
+  const rpc::Encoded encoded = rpc::encode_order(order.message);
+  const net::HeaderBytes header({proto::kProtocolVersion, encoded.type, 0});
+  if (!router_.send(link->second, header.view(), encoded.body)) links_.erase(link);
+}
+
+void Server::set_wake(std::optional<Instant> at) {
+  if (!at) {
+    wake_ = {};
+    return;
+  }
+  wake_ = loop_.after(*at - clock_.now(), [this] { step(core::Tick{}); });
+}
+
+void Server::fold() {
+  if (failed_ || stepped_) return;  // between turns only; the next second will do
+  const store::FoldBatch batch = core_->take_fold();
+  if (auto done = store_->fold(batch); !done) {
+    fatal(done.error());
+    return;
+  }
+  if (auto more = store_->maintain(); !more) fatal(more.error());
+}
+
+void Server::fatal(const Error& error) {
+  failed_ = error;
+  log_.write(LogLevel::error, "stopping: what is acknowledged is safe, nothing more can be",
+             {{"error", error.message}});
+  loop_.stop();
+}
+
+}  // namespace gantry::ctld

@@ -1,0 +1,93 @@
+// The shell around the core: one loop thread that owns the core, the store and the router.
+//
+// A turn: messages in -> core.step() each -> take_turn() -> store.append(), one transaction -> only
+// then replies and orders leave, and the scheduler hears of the changes. A failed append ends the
+// process without an answer. Once a second what changed is folded into the records.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "common/auth/signature.h"
+#include "common/log.h"
+#include "common/loop/clock.h"
+#include "common/loop/loop.h"
+#include "common/net/header.h"
+#include "common/net/router.h"
+#include "config/config.h"
+#include "ctld/acct/history.h"
+#include "ctld/core/core.h"
+#include "ctld/planner.h"
+#include "ctld/rpc/identity.h"
+#include "ctld/rpc/sessions.h"
+#include "ctld/store/store.h"
+
+namespace gantry::ctld {
+
+inline constexpr Duration kFoldPeriod = seconds(1);
+
+class Server {
+ public:
+  // Opens the store, recovers, binds. Errors are one sentence for the operator.
+  static Result<std::unique_ptr<Server>> open(const Config& config, Logger logger);
+  ~Server();
+
+  // Until SIGTERM or SIGINT (then Ok), or a fatal error of the store.
+  Result<void> run();
+
+ private:
+  Server(const Config& config, Logger logger, std::unique_ptr<store::Store> store,
+         net::Router router, auth::SigningKey permission_key, std::unique_ptr<core::Core> core,
+         Instant floor);
+
+  // server.cc: turns
+  void start();
+  void step(core::Input input);
+  void end_of_turn();
+  void send_reply(core::Reply& reply);
+  void send_order(core::Order& order);
+  void set_wake(std::optional<Instant> at);
+  void fold();
+  void fatal(const Error& error);
+
+  // server_messages.cc: what comes in
+  bool receive_one();
+  void from_node(const std::string& node, const net::MessageHeader& header,
+                 net::Incoming& incoming);
+  void relayed(const std::string& node, const proto::NodeRelay& relay);
+  void from_client(rpc::Session& session, const net::MessageHeader& header, std::string_view body);
+  void hello(const rpc::Session& session, std::uint64_t request, std::string_view body);
+  void authenticate(rpc::Session& session, std::uint64_t request, std::string_view body);
+  void query_history(const rpc::Session& session, std::uint64_t request, std::string_view body);
+  void refuse(const rpc::Session& session, std::uint64_t request, const Error& error);
+  void send_to(const rpc::Session& session, std::uint16_t type, std::uint64_t request,
+               const Bytes& body);
+  void forget_session(std::optional<core::ConnectionId> dropped);
+
+  // server_keys.cc: keys that lie in the state directory at start
+  void enroll_from_files();
+  void enroll_from_file(const std::string& path, bool node);
+
+  const Config config_;
+  Logger log_;
+  std::unique_ptr<store::Store> store_;
+  net::Router router_;
+  auth::SigningKey permission_key_;
+  std::unique_ptr<core::Core> core_;
+  loop::ClusterClock clock_;
+  Instant started_{};
+  rpc::IdentityCheck identities_;
+  rpc::SessionTable sessions_;
+  std::map<std::string, net::PeerId, std::less<>> links_;  // newest connection of each node
+  loop::Loop loop_;
+  std::unique_ptr<Planner> planner_;
+  std::unique_ptr<acct::HistoryReader> history_;
+  bool stepped_ = false;        // the core has had input since the last turn
+  std::optional<Error> failed_;
+  LogLimit bad_input_;
+  loop::Watch queue_, turn_, wake_, fold_, term_, intr_;
+};
+
+}  // namespace gantry::ctld

@@ -1,0 +1,204 @@
+// What comes in from the router: who sent it, is it sound, and on to the core.
+#include "ctld/server.h"
+
+#include "common/codec/codec.h"
+#include "ctld/rpc/dispatch.h"
+#include "common/version.h"
+
+namespace gantry::ctld {
+namespace {
+
+template <class T>
+constexpr std::uint16_t number = static_cast<std::uint16_t>(proto::number_of<T>);
+
+bool version_accepted(std::uint16_t protocol) {
+  return protocol >= proto::kOldestProtocol && protocol <= proto::kProtocolVersion;
+}
+
+Error wrong_version(std::uint16_t theirs) {
+  return {ErrorCode::version_mismatch,
+          fmt::format("you speak protocol {}, this controller {} to {}; install matching versions",
+                      theirs, proto::kOldestProtocol, proto::kProtocolVersion)};
+}
+
+}  // namespace
+
+bool Server::receive_one() {
+  if (failed_) return false;
+  std::optional<net::Incoming> incoming = router_.receive();
+  if (!incoming) return false;
+  std::optional<core::ConnectionId> dropped;
+  rpc::Session& session = sessions_.of_peer(incoming->peer, incoming->key, dropped);
+  forget_session(dropped);
+  const auto header = net::decode_header(incoming->header);
+  if (!header || incoming->frames != net::kFrames) {
+    refuse(session, 0,
+           {ErrorCode::malformed, fmt::format("a message has two frames, a 12-byte header and a "
+                                              "body; this one has {} frames, the first of {} bytes",
+                                              incoming->frames, incoming->header.size())});
+    return true;
+  }
+  if (!version_accepted(header->protocol)) {
+    refuse(session, header->request, wrong_version(header->protocol));
+    return true;
+  }
+  if (const auto node = core_->node_of_key(net::to_z85(incoming->key))) {
+    from_node(*node, *header, *incoming);
+  } else {
+    from_client(session, *header, incoming->body);
+  }
+  return true;
+}
+
+void Server::from_node(const std::string& node, const net::MessageHeader& header,
+                       net::Incoming& incoming) {
+  links_[node] = incoming.peer;
+  if (header.type == number<proto::NodeRelay>) {
+    const auto relay = codec::decode<proto::NodeRelay>(incoming.body);
+    if (relay) {
+      relayed(node, *relay);
+      return;
+    }
+    log_.write(LogLevel::warning, "ignored a relay that cannot be read",
+               {{"node", node}, {"error", relay.error().message}});
+    return;
+  }
+  auto message = rpc::decode_node(header.type, incoming.body);
+  if (!message) {
+    log_.write(LogLevel::warning, "ignored a message of a node",
+               {{"node", node}, {"error", message.error().message}});
+    return;
+  }
+  step(core::FromNode{node, std::move(*message)});
+}
+
+void Server::relayed(const std::string& node, const proto::NodeRelay& relay) {
+  std::optional<core::ConnectionId> dropped;
+  rpc::Session& session = sessions_.of_channel(node, relay.channel, dropped);
+  forget_session(dropped);
+  auto who = core_->inside_identity(node, relay.key);
+  if (!who) {
+    refuse(session, relay.request, who.error());
+    return;
+  }
+  session.identity = std::move(*who);
+  from_client(session, {proto::kProtocolVersion, relay.type, relay.request}, relay.body);
+}
+
+void Server::from_client(rpc::Session& session, const net::MessageHeader& header,
+                         std::string_view body) {
+  switch (header.type) {
+    case number<proto::Hello>:
+      hello(session, header.request, body);
+      return;
+    case number<proto::Authenticate>:
+      authenticate(session, header.request, body);
+      return;
+    default:
+      break;
+  }
+  if (!session.identity && header.type != number<proto::Ping>) {
+    refuse(session, header.request,
+           {ErrorCode::unauthenticated,
+            session.refused.empty() ? "authenticate first" : session.refused});
+    return;
+  }
+  if (header.type == number<proto::QueryHistory>) {
+    query_history(session, header.request, body);
+    return;
+  }
+  auto message = rpc::decode_client(header.type, body);
+  if (!message) {
+    refuse(session, header.request, message.error());
+    return;
+  }
+  core::ClientRequest request;
+  request.connection = session.id;
+  request.request = header.request;
+  if (session.identity) request.who = *session.identity;
+  request.message = std::move(*message);
+  step(std::move(request));
+}
+
+void Server::hello(const rpc::Session& session, std::uint64_t request, std::string_view body) {
+  const auto message = codec::decode<proto::Hello>(body);
+  if (!message) {
+    refuse(session, request, message.error());
+    return;
+  }
+  if (!version_accepted(message->protocol)) {
+    refuse(session, request, wrong_version(message->protocol));
+    return;
+  }
+  proto::HelloReply reply;
+  reply.protocol = proto::kProtocolVersion;
+  reply.cluster = config_.cluster;
+  reply.version = kVersion;
+  reply.epoch = core_->epoch();
+  reply.now = clock_.now();
+  send_to(session, number<proto::HelloReply>, request, codec::encode(reply));
+}
+
+void Server::authenticate(rpc::Session& session, std::uint64_t request, std::string_view body) {
+  const auto message = codec::decode<proto::Authenticate>(body);
+  if (!message) {
+    refuse(session, request, message.error());
+    return;
+  }
+  if (session.relayed()) {
+    refuse(session, request,
+           {ErrorCode::unsupported, "inside a job the job itself is the identity"});
+    return;
+  }
+  auto identity = identities_.check(*message, session.key, clock_.now());
+  if (!identity) {
+    session.identity.reset();
+    session.refused = identity.error().message;
+    log_.write(LogLevel::warning, "refused a credential", {{"error", session.refused}});
+    refuse(session, request, identity.error());
+    return;
+  }
+  session.identity = std::move(*identity);
+  session.refused.clear();
+  if (!message->want_reply) return;
+  proto::AuthReply reply;
+  reply.uid = session.identity->owner.uid;
+  reply.user = session.identity->owner.user;
+  reply.role = session.identity->role;
+  send_to(session, number<proto::AuthReply>, request, codec::encode(reply));
+}
+
+void Server::refuse(const rpc::Session& session, std::uint64_t request, const Error& error) {
+  const rpc::Encoded encoded = rpc::encode_error(error);
+  send_to(session, encoded.type, request, encoded.body);
+}
+
+void Server::send_to(const rpc::Session& session, std::uint16_t type, std::uint64_t request,
+                     const Bytes& body) {
+  if (!session.relayed()) {
+    const net::HeaderBytes header({proto::kProtocolVersion, type, request});
+    if (!router_.send(session.peer, header.view(), body)) {
+      // It has gone, or does not read: whatever it waits for is of no use to anyone.
+      const core::ConnectionId id = session.id;
+      loop_.post([this, id] { forget_session(id); });
+    }
+    return;
+  }
+  const auto link = links_.find(session.node);
+  if (link == links_.end()) return;
+  proto::RelayReply reply;
+  reply.channel = session.channel;
+  reply.type = type;
+  reply.request = request;
+  reply.body = body;
+  const net::HeaderBytes header({proto::kProtocolVersion, number<proto::RelayReply>, 0});
+  if (!router_.send(link->second, header.view(), codec::encode(reply))) links_.erase(link);
+}
+
+void Server::forget_session(std::optional<core::ConnectionId> dropped) {
+  if (!dropped) return;
+  sessions_.drop(*dropped);
+  step(core::ConnectionClosed{*dropped});
+}
+
+}  // namespace gantry::ctld
