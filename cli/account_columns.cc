@@ -1,0 +1,307 @@
+// sacct's fields. What is empty is left empty, as sacct does.
+#include "cli/account_columns.h"
+
+#include <fmt/core.h>
+
+#include "cli/job_words.h"
+#include "common/text.h"
+
+namespace gantry::cli {
+
+std::string cpu_time(std::int64_t us) {
+  const std::int64_t total = us / 1'000'000;
+  const std::int64_t days = total / 86'400;
+  const std::int64_t hours = total / 3'600 % 24;
+  if (days > 0)
+    return fmt::format("{}-{:02}:{:02}:{:02}", days, hours, total / 60 % 60, total % 60);
+  if (hours > 0) return fmt::format("{:02}:{:02}:{:02}", hours, total / 60 % 60, total % 60);
+  return fmt::format("{:02}:{:02}.{:03}", total / 60, total % 60, us / 1'000 % 1'000);
+}
+
+namespace {
+
+using O = std::string&;
+using V = const AccountView&;
+
+const proto::JobRow& row(V v) {
+  return v.job->row;
+}
+
+std::optional<Instant> started(V v) {
+  return v.step != nullptr ? v.step->started : row(v).started;
+}
+std::optional<Instant> ended(V v) {
+  return v.step != nullptr ? v.step->ended : row(v).ended;
+}
+
+Duration elapsed(V v) {
+  const auto begin = started(v);
+  if (!begin) return {};
+  return std::max(ended(v).value_or(v.now) - *begin, Duration{});
+}
+
+std::uint32_t cpus(V v) {
+  if (v.step != nullptr) return v.step->cpus;
+  return row(v).started || !row(v).node_list.empty() ? row(v).cpus : 0;
+}
+
+const Usage& usage(V v) {
+  return v.step != nullptr ? v.step->usage : v.job->usage;
+}
+
+JobWords state(V v) {
+  if (v.step == nullptr) return words_of(row(v));
+  return v.step->running ? words_of(Phase::running, std::nullopt)
+                         : words_of(Phase::ended, v.step->outcome);
+}
+
+void state_text(O o, V v) {
+  o += state(v).state;
+  // Who cancelled it is in the cause: "cancelled by UID".
+  const bool cancelled =
+      v.step == nullptr && row(v).outcome == Outcome::cancelled && row(v).phase == Phase::ended;
+  if (!cancelled) return;
+  constexpr std::string_view kBy = "by uid ";
+  const std::size_t at = v.job->cause.find(kBy);
+  if (at == std::string::npos) return;
+  const std::size_t digits = at + kBy.size();
+  const std::size_t end = v.job->cause.find_first_not_of("0123456789", digits);
+  o += " by " + v.job->cause.substr(digits, end == std::string::npos ? end : end - digits);
+}
+
+void bytes(O o, V v, std::int64_t n) {
+  if (v.bytes)
+    o += std::to_string(n);
+  else
+    o += n == 0 ? "0" : fmt::format("{}K", (n + 1023) / 1024);
+}
+
+void time_or(O o, const std::optional<Instant>& t, std::string_view none) {
+  o += t ? format_time(*t) : std::string(none);
+}
+
+std::string id_of(V v) {
+  const std::string job = shown_id(row(v));
+  return v.step == nullptr ? job : job + "." + v.step->step;
+}
+std::string raw_id_of(V v) {
+  const std::string job = std::to_string(row(v).job.value());
+  return v.step == nullptr ? job : job + "." + v.step->step;
+}
+
+Colour colour(V v) {
+  const std::string_view word = state(v).compact;
+  if (word == "CD") return Colour::none;
+  if (word == "R" || word == "CG" || word == "CF") return Colour::green;
+  return word == "PD" ? Colour::yellow : Colour::red;
+}
+
+// Only for the job's own line.
+void of_job(O o, V v, const std::string& text) {
+  if (v.step == nullptr) o += text;
+}
+
+constexpr Column<AccountView> kColumns[] = {
+    {.name = "JobID", .header = "JobID", .width = 12, .put = [](O o, V v) { o += id_of(v); }},
+    {.name = "JobIDRaw",
+     .header = "JobIDRaw",
+     .width = 12,
+     .put = [](O o, V v) { o += raw_id_of(v); }},
+    {.name = "JobName",
+     .header = "JobName",
+     .width = 10,
+     .put = [](O o, V v) { o += v.step != nullptr ? v.step->name : row(v).name; }},
+    {.name = "State", .header = "State", .width = 10, .put = state_text, .colour = colour},
+    {.name = "ExitCode",
+     .header = "ExitCode",
+     .width = 8,
+     .put = [](O o, V v) { o += exit_text(v.step != nullptr ? v.step->exit : row(v).exit); }},
+    {.name = "Account",
+     .header = "Account",
+     .width = 10,
+     .put = [](O o, V v) { o += row(v).account; }},
+    {.name = "AllocCPUS",
+     .header = "AllocCPUS",
+     .width = 10,
+     .put = [](O o, V v) { o += std::to_string(cpus(v)); }},
+    {.name = "NCPUS",
+     .header = "NCPUS",
+     .width = 10,
+     .put = [](O o, V v) { o += std::to_string(cpus(v)); }},
+    {.name = "ReqCPUS",
+     .header = "ReqCPUS",
+     .width = 8,
+     .put = [](O o, V v) { o += std::to_string(v.step != nullptr ? v.step->cpus : row(v).cpus); }},
+    {.name = "NNodes",
+     .header = "NNodes",
+     .width = 8,
+     .put = [](O o, V v) { o += std::to_string(row(v).nodes); }},
+    {.name = "NTasks",
+     .header = "NTasks",
+     .width = 8,
+     .put =
+         [](O o, V v) {
+           if (v.step != nullptr) o += std::to_string(v.step->tasks);
+         }},
+    {.name = "AllocTRES",
+     .header = "AllocTRES",
+     .width = 10,
+     .put =
+         [](O o, V v) {
+           if (v.step == nullptr && cpus(v) > 0)
+             o += fmt::format("cpu={},mem={},node={}", cpus(v), format_memory(v.job->alloc_memory),
+                              row(v).nodes);
+         }},
+    {.name = "ReqMem",
+     .header = "ReqMem",
+     .width = 10,
+     .put =
+         [](O o, V v) {
+           const std::int64_t n = row(v).memory_per_node;
+           if (v.step == nullptr && n != 0) o += format_memory(n);
+         }},
+    {.name = "MaxRSS",
+     .header = "MaxRSS",
+     .width = 10,
+     .put =
+         [](O o, V v) {
+           if (started(v)) bytes(o, v, usage(v).memory_peak_bytes);
+         }},
+    {.name = "MaxDiskRead",
+     .header = "MaxDiskRead",
+     .width = 12,
+     .put =
+         [](O o, V v) {
+           if (started(v)) bytes(o, v, usage(v).io_read_bytes);
+         }},
+    {.name = "MaxDiskWrite",
+     .header = "MaxDiskWrite",
+     .width = 12,
+     .put =
+         [](O o, V v) {
+           if (started(v)) bytes(o, v, usage(v).io_write_bytes);
+         }},
+    {.name = "TotalCPU",
+     .header = "TotalCPU",
+     .width = 10,
+     .put = [](O o, V v) { o += cpu_time(usage(v).cpu_user_us + usage(v).cpu_system_us); }},
+    {.name = "UserCPU",
+     .header = "UserCPU",
+     .width = 10,
+     .put = [](O o, V v) { o += cpu_time(usage(v).cpu_user_us); }},
+    {.name = "SystemCPU",
+     .header = "SystemCPU",
+     .width = 10,
+     .put = [](O o, V v) { o += cpu_time(usage(v).cpu_system_us); }},
+    {.name = "CPUTime",
+     .header = "CPUTime",
+     .width = 10,
+     .put = [](O o, V v) { o += format_duration_long(elapsed(v) * cpus(v)); }},
+    {.name = "CPUTimeRAW",
+     .header = "CPUTimeRAW",
+     .width = 10,
+     .put = [](O o, V v) { o += std::to_string(elapsed(v).seconds() * cpus(v)); }},
+    {.name = "Elapsed",
+     .header = "Elapsed",
+     .width = 10,
+     .put = [](O o, V v) { o += format_duration_long(elapsed(v)); }},
+    {.name = "ElapsedRaw",
+     .header = "ElapsedRaw",
+     .width = 10,
+     .put = [](O o, V v) { o += std::to_string(elapsed(v).seconds()); }},
+    {.name = "Timelimit",
+     .header = "Timelimit",
+     .width = 10,
+     .put =
+         [](O o, V v) {
+           of_job(o, v, row(v).time_limit ? format_duration_long(*row(v).time_limit) : "UNLIMITED");
+         }},
+    {.name = "TimelimitRaw",
+     .header = "TimelimitRaw",
+     .width = 12,
+     .put =
+         [](O o, V v) {
+           of_job(
+               o, v,
+               row(v).time_limit ? std::to_string(row(v).time_limit->seconds() / 60) : "UNLIMITED");
+         }},
+    {.name = "Submit",
+     .header = "Submit",
+     .width = 19,
+     .put = [](O o,
+               V v) { o += format_time(v.step != nullptr ? v.step->started : row(v).submitted); }},
+    {.name = "Eligible",
+     .header = "Eligible",
+     .width = 19,
+     .put = [](O o,
+               V v) { o += format_time(v.step != nullptr ? v.step->started : row(v).eligible); }},
+    {.name = "Start",
+     .header = "Start",
+     .width = 19,
+     .put = [](O o,
+               V v) { time_or(o, started(v), row(v).phase == Phase::ended ? "None" : "Unknown"); }},
+    {.name = "End",
+     .header = "End",
+     .width = 19,
+     .put = [](O o, V v) { time_or(o, ended(v), "Unknown"); }},
+    {.name = "NodeList",
+     .header = "NodeList",
+     .width = 15,
+     .put =
+         [](O o, V v) {
+           const std::string& list = v.step != nullptr ? v.step->node_list : row(v).node_list;
+           o += list.empty() ? "None assigned" : list;
+         }},
+    {.name = "Partition",
+     .header = "Partition",
+     .width = 10,
+     .put = [](O o, V v) { of_job(o, v, row(v).partition); }},
+    {.name = "Priority",
+     .header = "Priority",
+     .width = 10,
+     .put = [](O o, V v) { of_job(o, v, std::to_string(row(v).priority)); }},
+    {.name = "Restarts",
+     .header = "Restarts",
+     .width = 8,
+     .put = [](O o, V v) { of_job(o, v, std::to_string(row(v).restarts)); }},
+    {.name = "Reason",
+     .header = "Reason",
+     .width = 22,
+     .put = [](O o, V v) { of_job(o, v, reason_of(row(v))); }},
+    {.name = "Cause",
+     .header = "Cause",
+     .width = 40,
+     .put = [](O o, V v) { of_job(o, v, v.job->cause); }},
+    {.name = "User",
+     .header = "User",
+     .width = 9,
+     .put = [](O o, V v) { of_job(o, v, row(v).user); }},
+    {.name = "UID",
+     .header = "UID",
+     .width = 6,
+     .put = [](O o, V v) { of_job(o, v, std::to_string(row(v).uid.value())); }},
+    {.name = "Group",
+     .header = "Group",
+     .width = 9,
+     .put = [](O o, V v) { of_job(o, v, v.job->group); }},
+    {.name = "Comment",
+     .header = "Comment",
+     .width = 14,
+     .put = [](O o, V v) { of_job(o, v, v.job->comment); }},
+    {.name = "SubmitLine",
+     .header = "SubmitLine",
+     .width = 20,
+     .put = [](O o, V v) { of_job(o, v, v.job->submit_line); }},
+    {.name = "WorkDir",
+     .header = "WorkDir",
+     .width = 20,
+     .put = [](O o, V v) { of_job(o, v, v.job->work_dir); }},
+};
+
+}  // namespace
+
+std::span<const Column<AccountView>> account_columns() {
+  return kColumns;
+}
+
+}  // namespace gantry::cli

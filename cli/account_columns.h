@@ -1,0 +1,30 @@
+// Columns of gacct: jobs and their steps.
+#pragma once
+
+#include <span>
+
+#include "cli/table.h"
+#include "common/proto/history.h"
+
+namespace gantry::cli {
+
+struct AccountView {
+  const proto::HistoryRow* job = nullptr;
+  const proto::StepRow* step = nullptr;  // unset: the line of the job itself
+  Instant now{};
+  bool bytes = false;  // --noconvert
+};
+
+std::span<const Column<AccountView>> account_columns();
+
+inline constexpr std::string_view kAccountFields =
+    "JobID%-12,JobName,Partition,Account,AllocCPUS,State,ExitCode";
+inline constexpr std::string_view kAccountBriefFields = "JobID%-12,State,ExitCode";
+inline constexpr std::string_view kAccountLongFields =
+    "JobID%-12,JobName,User,Partition,NNodes,AllocCPUS,ReqMem,State,ExitCode,Submit,Start,End,"
+    "Elapsed,Timelimit,TotalCPU,MaxRSS,MaxDiskRead,MaxDiskWrite,NodeList%-20";
+
+// "00:00.123", "01:02:03", "2-01:00:00": processor time as sacct writes it.
+std::string cpu_time(std::int64_t us);
+
+}  // namespace gantry::cli

@@ -1,0 +1,49 @@
+// What a command needs to know before it can ask: where the controller is, its public key, and how
+// to show who one is. client.conf has one `key = value` per line and lies beside gantry.yaml; it is
+// a file of its own because commands start in under 3 ms and YAML alone would cost one of them.
+//
+//   cluster = lab
+//   controller = 127.0.0.1:6870
+//   public_key = <40 characters of Z85>
+//   auth = any                      # any: the key file if it can be read, else munge; or key,
+//   munge key_file = /home/%u/.config/gantry/user.key      (%u is the login name) munge_socket =
+//   /run/munge/munge.socket.2
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/net/keys.h"
+#include "common/result.h"
+
+namespace gantry::cli {
+
+enum class Auth : std::uint8_t { any, key, munge, none };  // none: the job's node vouches for us
+
+struct ClientConfig {
+  std::string path;  // of the file, for messages
+  std::string cluster;
+  std::string address;  // tcp://HOST:PORT or ipc:///PATH
+  net::PublicKey server_key;
+  Auth auth = Auth::any;
+  std::string key_file;      // %u already replaced
+  std::string munge_socket;  // "" = munge's default
+};
+
+// Inside a job $GANTRY_JOB_SOCKET wins (common/net/job_socket_client.h). Else the first that exists
+// of: $GANTRY_CONF (a directory, client.conf itself, or gantry.yaml beside it);
+// ~/.config/gantry/client.conf; $XDG_STATE_HOME/gantry/client.conf (`gantry up` of an ordinary
+// user); /etc/gantry/client.conf; /var/lib/gantry/local/client.conf (`gantry up` of root).
+Result<ClientConfig> find_client_config();
+std::vector<std::string> client_config_paths();
+
+Result<ClientConfig> parse_client_config(std::string_view text, const std::string& path);
+
+// The file that parse_client_config reads back. `address` is HOST:PORT.
+std::string client_config_text(const std::string& cluster, const std::string& address,
+                               const net::PublicKey& server_key, const std::string& key_file);
+
+std::string state_home();  // $XDG_STATE_HOME, else ~/.local/state; "" without a home
+std::string login_name();  // of the effective uid; the number if it has no name
+
+}  // namespace gantry::cli

@@ -1,0 +1,262 @@
+// gctl: what operators, and owners of jobs, can do and see.
+#include <fmt/core.h>
+
+#include <ctime>
+
+#include "cli/command.h"
+#include "cli/gctl_show.h"
+#include "cli/gctl_update.h"
+#include "cli/job_refs.h"
+#include "cli/job_words.h"
+#include "cli/session.h"
+#include "common/text.h"
+
+namespace gantry::cli {
+namespace {
+
+struct NoOptions {};
+
+// ---- hold, release, requeue
+
+Result<std::vector<proto::JobRef>> refs_of(const std::vector<std::string>& operands) {
+  std::vector<proto::JobRef> refs;
+  for (const std::string& operand : operands)
+    if (auto done = add_job_refs(refs, operand); !done) return tl::unexpected(done.error());
+  return refs;
+}
+
+template <class Request>
+Result<int> change_jobs(const Invocation& in, Request request,
+                        const std::vector<std::string>& operands) {
+  auto refs = refs_of(operands);
+  if (!refs) return tl::unexpected(refs.error());
+  request.jobs = std::move(*refs);
+  const auto done = ask<proto::JobsDone>(in.program(), request);
+  if (!done) return tl::unexpected(done.error());
+  for (const auto& refused : done->refused)
+    fmt::print(stderr, "{}: error: job {}: {}\n", in.program(), format_job_ref(refused.job),
+               refused.error.message);
+  for (const proto::JobRef& ref : done->not_active)
+    fmt::print(stderr, "{}: error: Invalid job id specified for job {}\n", in.program(),
+               format_job_ref(ref));
+  return done->refused.empty() && done->not_active.empty() ? 0 : 1;
+}
+
+template <class Request>
+Result<int> run_change(const Invocation& in) {
+  Request request;
+  const auto operands = in.parse(&request, 1, kAnyOperands);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  return change_jobs(in, std::move(request), **operands);
+}
+
+constexpr Option kRequeueOptions[] = {
+    {.name = "hold",
+     .help = "Hold the job after it is back in the queue",
+     .set = put<&proto::RequeueJobs::hold>},
+};
+
+// ---- ping, why
+
+Result<int> run_ping(const Invocation& in) {
+  NoOptions none;
+  const auto operands = in.parse(&none, 0, 0);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  auto session = Session::open(in.program());
+  if (!session) return tl::unexpected(session.error());
+  const Instant before = system_now();
+  const auto reply = session->call<proto::PingReply>(proto::Ping{});
+  if (!reply) return tl::unexpected(reply.error());
+  const Duration took = system_now() - before;
+  fmt::print("cluster {} (gantry {}) is up since {}; answered in {} us\n", reply->cluster,
+             reply->version, format_time(reply->started), took.us);
+  fmt::print("{} of {} nodes are up; {} jobs wait, {} run\n", reply->nodes_up, reply->nodes,
+             reply->jobs_queued, reply->jobs_active);
+  return 0;
+}
+
+void print_why(const proto::JobDetail& job, Instant now) {
+  const proto::JobRow& row = job.row;
+  fmt::print("job {} is {}", shown_id(row), words_of(row).state);
+  if (row.phase != Phase::queued) {
+    if (!row.node_list.empty()) fmt::print(" on {}", row.node_list);
+    fmt::print("{}{}\n", job.cause.empty() ? "" : ": ", job.cause);
+    return;
+  }
+  fmt::print(": {}\n", explained(row.verdict, now));
+  for (const std::string& cause : job.why) fmt::print("  {}\n", cause);
+  if (row.expected_start)
+    fmt::print("  expected to start at {}\n", format_time(*row.expected_start));
+}
+
+Result<int> run_why(const Invocation& in) {
+  NoOptions none;
+  const auto operands = in.parse(&none, 1, kAnyOperands);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const auto refs = refs_of(**operands);
+  if (!refs) return tl::unexpected(refs.error());
+  auto session = Session::open(in.program());
+  if (!session) return tl::unexpected(session.error());
+  for (const proto::JobRef& ref : *refs) {
+    const auto reply = session->call<proto::ShowJobReply>(proto::ShowJob{ref, false});
+    if (!reply) return tl::unexpected(reply.error());
+    if (reply->jobs.empty())
+      return fail(ErrorCode::not_found, "there is no job " + format_job_ref(ref));
+    for (const proto::JobDetail& job : reply->jobs) print_why(job, reply->now);
+  }
+  return 0;
+}
+
+// ---- logs
+
+struct Logs {
+  bool follow = false;
+  bool std_err = false;
+};
+constexpr Option kLogOptions[] = {
+    {.name = "follow",
+     .letter = 'f',
+     .help = "Go on as the output grows, until the job has ended",
+     .set = put<&Logs::follow>},
+    {.name = "stderr",
+     .letter = 'e',
+     .help = "Standard error instead of output",
+     .set = put<&Logs::std_err>},
+};
+
+Result<int> run_logs(const Invocation& in) {
+  Logs logs;
+  const auto operands = in.parse(&logs, 1, 1);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const auto ref = parse_job_ref((*operands)->front());
+  if (!ref)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("Invalid job id {}", (*operands)->front()));
+  auto session = Session::open(in.program());
+  if (!session) return tl::unexpected(session.error());
+  proto::ReadLog read;
+  read.job = *ref;
+  read.std_err = logs.std_err;
+  while (true) {
+    const auto chunk = session->call<proto::LogChunk>(read);
+    if (!chunk) {
+      // A job that has not started has no output yet.
+      const bool later = logs.follow && chunk.error().code == ErrorCode::wrong_state;
+      if (!later) return tl::unexpected(chunk.error());
+    } else {
+      std::fwrite(chunk->data.data(), 1, chunk->data.size(), stdout);
+      if (std::fflush(stdout) != 0) return 1;  // nobody reads any more
+      read.offset = chunk->offset + chunk->data.size();
+      if (chunk->data.empty() && (!logs.follow || chunk->job_ended)) return 0;
+      if (!chunk->data.empty()) continue;
+    }
+    const timespec pause{0, 500'000'000};
+    ::nanosleep(&pause, nullptr);
+  }
+}
+
+// ---- keys
+
+Result<int> run_enroll(const Invocation& in) {
+  NoOptions none;
+  const auto operands = in.parse(&none, 2, 2);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const auto key = net::parse_public_key((**operands)[1]);
+  if (!key) return tl::unexpected(key.error());
+  const auto ok =
+      ask<proto::Ok>(in.program(), proto::EnrollNode{(**operands)[0], net::to_z85(*key)});
+  if (!ok) return tl::unexpected(ok.error());
+  return 0;
+}
+
+template <bool Remove>
+Result<int> run_key(const Invocation& in) {
+  NoOptions none;
+  const auto operands = in.parse(&none, 2, 2);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const std::string& text = (**operands)[1];
+  const auto bytes = net::from_hex(text);
+  if (!bytes || bytes->size() != net::kKeyBytes)
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("\"{}\" is not a public key; `gantry keygen` prints one, of 64 hex digits",
+                    text));
+  proto::RegisterKey request;
+  request.user = (**operands)[0];
+  request.public_key = net::to_hex(*bytes);
+  request.remove = Remove;
+  const auto ok = ask<proto::Ok>(in.program(), request);
+  if (!ok) return tl::unexpected(ok.error());
+  return 0;
+}
+
+const Command kHold{.name = "hold",
+                    .summary = "Keep jobs in the queue",
+                    .operands = "JOB...",
+                    .run = run_change<proto::HoldJobs>};
+const Command kRelease{.name = "release",
+                       .summary = "Let held jobs go",
+                       .operands = "JOB...",
+                       .run = run_change<proto::ReleaseJobs>};
+const Command kRequeue{.name = "requeue",
+                       .summary = "End running jobs and put them back into the queue",
+                       .operands = "JOB...",
+                       .options = kRequeueOptions,
+                       .run = run_change<proto::RequeueJobs>};
+const Command kPing{
+    .name = "ping", .summary = "Ask whether the controller is well", .run = run_ping};
+const Command kWhy{.name = "why",
+                   .summary = "Say why a job does not run, or how it ended",
+                   .operands = "JOB...",
+                   .run = run_why};
+const Command kLogs{.name = "logs",
+                    .summary = "Print the output of a job",
+                    .operands = "JOB",
+                    .options = kLogOptions,
+                    .run = run_logs};
+const Command kEnroll{.name = "enroll",
+                      .summary = "Accept a node by its public key",
+                      .operands = "NODE KEY",
+                      .run = run_enroll};
+const Command kKeyAdd{.name = "add",
+                      .summary = "Let a key speak for a user",
+                      .operands = "USER KEY",
+                      .run = run_key<false>};
+const Command kKeyRemove{
+    .name = "remove", .summary = "Forget a key", .operands = "USER KEY", .run = run_key<true>};
+constexpr const Command* kKeySub[] = {&kKeyAdd, &kKeyRemove};
+const Command kKey{
+    .name = "key", .summary = "Add and remove keys of users", .run = nullptr, .sub = kKeySub};
+
+constexpr const Command* kSub[] = {&kGctlShow, &kWhy,        &kLogs,      &kHold,       &kRelease,
+                                   &kRequeue,  &kGctlUpdate, &kGctlDrain, &kGctlResume, &kGctlClose,
+                                   &kGctlDead, &kEnroll,     &kKey,       &kPing};
+
+constexpr Example kExamples[] = {
+    {"gctl show job 12", "Everything about a job"},
+    {"gctl why 12", "Why it does not run"},
+    {"gctl logs -f 12", "Its output, as it grows"},
+    {"gctl drain 'n[03-04]' --reason 'new memory'", "Take nodes out of service gently"},
+};
+constexpr ExitDoc kExits[] = {
+    {"0", "done"}, {"1", "refused, unknown, or no answer"}, {"2", "the command line is wrong"}};
+
+}  // namespace
+
+extern const Command kGctl;
+const Command kGctl{
+    .name = "gctl",
+    .summary = "Show and change jobs, nodes and partitions",
+    .examples = kExamples,
+    .exits = kExits,
+    .run = nullptr,
+    .sub = kSub,
+};
+
+}  // namespace gantry::cli

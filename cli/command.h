@@ -1,0 +1,81 @@
+// A command as data: what --help, the man page, completion and the dispatcher need of it.
+// commands.cc has the table of all; each command's declaration and code are in its cmd_*.cc.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/option.h"
+#include "common/result.h"
+#include "common/version.h"
+
+namespace gantry::cli {
+
+struct Example {
+  std::string_view command;
+  std::string_view what;
+};
+
+struct ExitDoc {
+  std::string_view code;
+  std::string_view what;
+};
+
+class Invocation;
+
+struct Command {
+  std::string_view name;              // "gbatch"; of a sub-command "drain"
+  std::string_view summary;           // one line
+  std::string_view operands = {};     // "[SCRIPT [ARG...]]"
+  std::string_view description = {};  // paragraphs, parted by blank lines
+  std::span<const Option> options = {};
+  std::span<const Example> examples = {};
+  std::span<const ExitDoc> exits = {};
+  Result<int> (*run)(const Invocation&) = nullptr;  // unset: has sub-commands
+  std::span<const Command* const> sub = {};
+  bool stop_at_operand = false;                         // options end at the first operand
+  std::span<const std::string_view> env_prefixes = {};  // SBATCH_, GBATCH_
+};
+
+// One call of a command, as typed.
+class Invocation {
+ public:
+  Invocation(std::string program, const Command& command, std::vector<std::string> args)
+      : program_(std::move(program)), command_(command), args_(std::move(args)) {}
+
+  [[nodiscard]] const std::string& program() const { return program_; }  // "gctl drain"
+  [[nodiscard]] const Command& command() const { return command_; }
+  [[nodiscard]] const std::vector<std::string>& args() const { return args_; }
+
+  // Parses and applies options from the environment, then from the command line. nullopt: --help
+  // or --version was asked for and is printed. Operands are limited to `most` by a usage error.
+  Result<std::optional<std::vector<std::string>>> parse(void* target, std::size_t least,
+                                                        std::size_t most) const;
+  // The same without applying: for commands that have more sources of options.
+  Result<std::optional<Parsed>> parse_only() const;
+
+ private:
+  std::string program_;
+  const Command& command_;
+  std::vector<std::string> args_;
+};
+
+inline constexpr std::size_t kAnyOperands = static_cast<std::size_t>(-1);
+
+// Options that every command has.
+std::span<const Option> common_options();
+
+std::span<const Command* const> all_commands();
+const Command* find_command(std::span<const Command* const> commands, std::string_view name);
+
+// Runs `args` as `command`, walking into sub-commands; prints errors; returns the exit status.
+int run_command(const Command& command, const std::string& program, std::vector<std::string> args);
+
+std::string help_text(const Command& command, std::string_view program);
+std::string man_page(const Command& command);
+std::string completion_script(std::span<const Command* const> commands);
+
+}  // namespace gantry::cli

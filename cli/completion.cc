@@ -1,0 +1,156 @@
+// The bash completion script: options from the tables; names of partitions, nodes and jobs are
+// asked of the cluster when the argument wants one.
+#include <fmt/core.h>
+
+#include "cli/command.h"
+
+namespace gantry::cli {
+namespace {
+
+constexpr std::string_view kHead =
+    R"bash(# bash completion of Gantry's commands, made by `gantry completion`.
+_gantry_partitions() { ginfo --noheader --format=%R 2>/dev/null; }
+_gantry_nodes() { ginfo --Node --noheader --format=%N 2>/dev/null; }
+_gantry_jobs() { gqueue --me --noheader --format=%i 2>/dev/null; }
+
+# _gantry_words KIND: what can stand as an argument of that kind.
+_gantry_words() {
+  case "$1" in
+    partition) _gantry_partitions ;;
+    nodes) _gantry_nodes ;;
+    job) _gantry_jobs ;;
+    state) echo PENDING RUNNING CONFIGURING COMPLETING COMPLETED FAILED CANCELLED TIMEOUT OUT_OF_MEMORY NODE_FAIL all ;;
+    user) compgen -u -- "$2" ;;
+    signal) echo TERM INT HUP USR1 USR2 KILL STOP CONT ;;
+  esac
+}
+
+# _gantry_reply KIND CUR
+_gantry_reply() {
+  case "$1" in
+    file) mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
+    directory) mapfile -t COMPREPLY < <(compgen -d -- "$2") ;;
+    none) COMPREPLY=() ;;
+    words:*) mapfile -t COMPREPLY < <(compgen -W "${1#words:}" -- "$2") ;;
+    *) mapfile -t COMPREPLY < <(compgen -W "$(_gantry_words "$1" "$2")" -- "$2") ;
+;
+esac
+}
+
+_gantry_complete() {
+  local cur prev cword words words = ("${COMP_WORDS[@]}");
+  cword = $COMP_CWORD cur = "${words[cword]}";
+  prev = "${words[cword-1]}"
+#bash parts words at "=" : --key = value
+      if[["$cur" == "="]];
+  then cur = "";
+  prev = "${words[cword-1]}" elif[["$prev" == "="]];
+  then prev = "${words[cword-2]}";
+  fi local command = "${words[0]##*/}" i[["$command" == gantry && $cword - gt 1]]&& declare - F
+                         "_gantry_of_${words[1]}" >
+                     / dev / null&& command =
+                         "${words[1]}"
+                         "_gantry_of_$command"
+                         "$prev"
+                         "$cur"
+}
+)bash";
+
+// What the argument of an option is, for _gantry_reply.
+std::string_view kind_of(std::string_view value) {
+  if (value.starts_with("PARTITION")) return "partition";
+  if (value.starts_with("NODE")) return "nodes";
+  if (value.starts_with("JOB")) return "job";
+  if (value.starts_with("STATE")) return "state";
+  if (value.starts_with("USER")) return "user";
+  if (value.starts_with("SIGNAL")) return "signal";
+  if (value.starts_with("DIR")) return "directory";
+  if (value.starts_with("FILE") || value.starts_with("SCRIPT")) return "file";
+  return "none";
+}
+
+std::string option_words(const Command& command) {
+  std::string words;
+  const auto add = [&](std::span<const Option> options) {
+    for (const Option& option : options) {
+      if (!option.refused.empty()) continue;
+      if (!option.name.empty()) words += fmt::format("--{} ", option.name);
+      if (option.letter != 0) words += fmt::format("-{} ", option.letter);
+    }
+  };
+  add(command.options);
+  add(common_options());
+  words.pop_back();
+  return words;
+}
+
+// "    --partition|-p) _gantry_reply partition "$2"; return ;;" for each option with an argument.
+std::string option_cases(const Command& command) {
+  std::string text;
+  for (const Option& option : command.options) {
+    if (!option.refused.empty() || option.arg != Arg::required) continue;
+    std::string names;
+    if (!option.name.empty()) names = fmt::format("--{}", option.name);
+    if (option.letter != 0) names += fmt::format("{}-{}", names.empty() ? "" : "|", option.letter);
+    text +=
+        fmt::format("    {}) _gantry_reply {} \"$2\"; return ;;\n", names, kind_of(option.value));
+  }
+  return text;
+}
+
+std::string_view operand_kind(const Command& command) {
+  std::string_view text = command.operands;
+  while (text.starts_with('[')) text.remove_prefix(1);
+  return kind_of(text);
+}
+
+std::string body(const Command& command) {
+  std::string text;
+  if (const std::string cases = option_cases(command); !cases.empty())
+    text += "  case \"$1\" in\n" + cases + "  esac\n";
+  text +=
+      fmt::format("  if [[ \"$2\" == -* ]]; then _gantry_reply \"words:{}\" \"$2\"; return; fi\n",
+                  option_words(command));
+  return text;
+}
+
+std::string function_of(const Command& command) {
+  std::string text = fmt::format("\n_gantry_of_{}() {{\n", command.name);
+  if (command.sub.empty()) {
+    text += body(command) + fmt::format("  _gantry_reply {} \"$2\"\n}}\n", operand_kind(command));
+    return text;
+  }
+  std::string names;
+  for (const Command* sub : command.sub)
+    names += fmt::format("{}{}", names.empty() ? "" : " ", sub->name);
+  text +=
+      "  local i sub=\n  for ((i = 1; i < COMP_CWORD; i++)); do\n    case \"${COMP_WORDS[i]}\" "
+      "in\n";
+  text += "      ";
+  for (const Command* sub : command.sub)
+    text += fmt::format("{}{}", sub == command.sub.front() ? "" : "|", sub->name);
+  text += ") sub=\"${COMP_WORDS[i]}\"; break ;;\n    esac\n  done\n  case \"$sub\" in\n";
+  for (const Command* sub : command.sub)
+    text += fmt::format("    {}) _gantry_of_{}_{} \"$1\" \"$2\"; return ;;\n", sub->name,
+                        command.name, sub->name);
+  text += fmt::format("  esac\n{}  _gantry_reply \"words:{}\" \"$2\"\n}}\n", body(command), names);
+  for (const Command* sub : command.sub) {
+    text += fmt::format("\n_gantry_of_{}_{}() {{\n{}  _gantry_reply {} \"$2\"\n}}\n", command.name,
+                        sub->name, body(*sub), operand_kind(*sub));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string completion_script(std::span<const Command* const> commands) {
+  std::string text(kHead);
+  std::string names;
+  for (const Command* command : commands) {
+    text += function_of(*command);
+    names += fmt::format(" {}", command->name);
+  }
+  return text + "\ncomplete -F _gantry_complete" + names + "\n";
+}
+
+}  // namespace gantry::cli

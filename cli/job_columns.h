@@ -1,0 +1,22 @@
+// Columns of the job queue.
+#pragma once
+
+#include <span>
+
+#include "cli/table.h"
+#include "common/proto/job_query.h"
+
+namespace gantry::cli {
+
+struct JobView {
+  const proto::JobRow* row = nullptr;
+  Instant now{};  // cluster time of the listing
+};
+
+std::span<const Column<JobView>> job_columns();
+
+inline constexpr std::string_view kQueueFormat = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R";
+inline constexpr std::string_view kQueueLongFormat = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R";
+inline constexpr std::string_view kQueueStartFormat = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %R";
+
+}  // namespace gantry::cli

@@ -1,0 +1,16 @@
+// Lists of jobs as people write them: "12,13_4,14_[1-3,9]".
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/proto/job_ref.h"
+#include "common/result.h"
+
+namespace gantry::cli {
+
+// Commas within brackets belong to the id. Adds to `out`. Error: "Invalid job id abc".
+Result<void> add_job_refs(std::vector<proto::JobRef>& out, std::string_view text);
+
+}  // namespace gantry::cli

@@ -1,0 +1,29 @@
+#include "cli/records.h"
+
+namespace gantry::cli {
+
+RecordWriter& RecordWriter::field(std::string_view key, std::string_view value) {
+  if (!at_start_) text_ += ' ';
+  at_start_ = false;
+  text_ += key;
+  text_ += '=';
+  if (value.empty()) text_ += "(null)";
+  for (const char c : value)  // values come from users
+    text_ += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+  return *this;
+}
+
+void RecordWriter::line() {
+  if (oneline_ || at_start_) return;
+  text_ += "\n   ";
+  at_start_ = true;
+}
+
+void RecordWriter::record() {
+  text_ += oneline_ ? "\n" : "\n\n";
+  std::fwrite(text_.data(), 1, text_.size(), out_);
+  text_.clear();
+  at_start_ = true;
+}
+
+}  // namespace gantry::cli

@@ -1,0 +1,28 @@
+// Slurm's record layout: "JobId=12 JobName=x", further lines indented by three, records parted by
+// a blank line; with oneline each record is one line. An empty value is "(null)".
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+namespace gantry::cli {
+
+class RecordWriter {
+ public:
+  RecordWriter(bool oneline, std::FILE* out) : oneline_(oneline), out_(out) {}
+  RecordWriter& field(std::string_view key, std::string_view value);
+  RecordWriter& field(std::string_view key, std::uint64_t value) {
+    return field(key, std::to_string(value));
+  }
+  void line();    // the next field begins a new line
+  void record();  // ends the record and writes it
+
+ private:
+  bool oneline_;
+  std::FILE* out_;
+  std::string text_;
+  bool at_start_ = true;
+};
+
+}  // namespace gantry::cli

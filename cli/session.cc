@@ -1,0 +1,150 @@
+// Frames of a session; what they contain is for the codec.
+#include "cli/session.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <ctime>
+
+#include "cli/command.h"
+#include "common/auth/munge.h"
+#include "common/auth/registered_key.h"
+
+namespace gantry::cli {
+
+Instant system_now() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return {std::int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1'000};
+}
+
+Error to_error(const proto::ErrorReply& reply) {
+  const auto code = static_cast<ErrorCode>(reply.code);
+  const bool known = name_of(code) != "unknown";  // a newer controller may have more codes
+  return {known ? code : ErrorCode::wrong_state, reply.message};
+}
+
+Result<Session> Session::open(std::string_view program) {
+  auto config = find_client_config();
+  if (!config) return tl::unexpected(config.error());
+  return open(program, *config);
+}
+
+Result<Session> Session::open(std::string_view program, const ClientConfig& config) {
+  const auto unreachable = [&](const Error& error) {
+    return fail(error.code, fmt::format("cannot reach the controller at {}: {}", config.address,
+                                        error.message));
+  };
+  if (config.auth == Auth::none) {
+    auto link = net::JobSocketClient::connect(config.address, kConnectTimeout);
+    if (!link) return unreachable(link.error());
+    return Session(config, std::move(*link));
+  }
+  net::ClientOptions options;
+  options.address = config.address;
+  options.server_key = config.server_key;
+  options.timeout = kConnectTimeout;
+  auto link = net::Client::connect(options);
+  if (!link) return unreachable(link.error());
+  const net::PublicKey session_key = link->session_key();
+  Session session(config, std::move(*link));
+  if (auto done = session.introduce(program, session_key); !done)
+    return tl::unexpected(done.error());
+  return session;
+}
+
+Result<Bytes> Session::credential(proto::AuthMethod& method,
+                                  const net::PublicKey& session_key) const {
+  const bool may_use_key = config_.auth != Auth::munge && !config_.key_file.empty();
+  if (may_use_key && (config_.auth == Auth::key || ::access(config_.key_file.c_str(), R_OK) == 0)) {
+    const auto key = auth::load_signing_key(config_.key_file);
+    if (!key) return tl::unexpected(key.error());
+    method = proto::AuthMethod::key;
+    return auth::make_key_credential(*key, session_key, system_now());
+  }
+  method = proto::AuthMethod::munge;
+  auto credential = auth::munge_encode(session_key, {.socket = config_.munge_socket});
+  if (!credential && may_use_key)
+    return fail(credential.error().code, fmt::format("{}; and there is no key in {}",
+                                                     credential.error().message, config_.key_file));
+  return credential;
+}
+
+// Sent, not awaited: a refusal comes back as the answer to the first real request at the latest.
+Result<void> Session::introduce(std::string_view program, const net::PublicKey& session_key) {
+  const auto hello =
+      send(proto::Hello{proto::kProtocolVersion, fmt::format("{} {}", program, kVersion)});
+  if (!hello) return tl::unexpected(hello.error());
+  proto::Authenticate authenticate;
+  auto bytes = credential(authenticate.method, session_key);
+  if (!bytes) return tl::unexpected(bytes.error());
+  authenticate.credential = std::move(*bytes);
+  if (const auto sent = send(authenticate); !sent) return tl::unexpected(sent.error());
+  introduction_ = last_request_;
+  return {};
+}
+
+Result<std::uint64_t> Session::send_raw(std::uint16_t type, const Bytes& body) {
+  const std::uint64_t request = ++last_request_;
+  const net::MessageHeader header{proto::kProtocolVersion, type, request};
+  Result<void> sent;
+  if (auto* client = std::get_if<net::Client>(&link_))
+    sent = client->send(net::HeaderBytes(header).view(), body, kCallTimeout);
+  else
+    sent = std::get<net::JobSocketClient>(link_).send(header, body, kCallTimeout);
+  if (!sent) return tl::unexpected(sent.error());
+  return request;
+}
+
+Result<net::StreamMessage> Session::receive_message(Duration timeout) {
+  if (auto* socket = std::get_if<net::JobSocketClient>(&link_)) return socket->receive(timeout);
+  auto frames = std::get<net::Client>(link_).receive(timeout);
+  if (!frames) return tl::unexpected(frames.error());
+  if (frames->size() != net::kFrames)
+    return fail(ErrorCode::malformed, "the controller sent a message that is not two frames");
+  const auto header = net::decode_header((*frames)[0]);
+  if (!header) return tl::unexpected(header.error());
+  return net::StreamMessage{*header, std::move((*frames)[1])};
+}
+
+// One message from the wire into arrived_; an error that concerns the whole session is returned.
+Result<void> Session::receive_one(Duration timeout) {
+  auto message = receive_message(timeout);
+  if (!message) return tl::unexpected(message.error());
+  Frame frame{message->header.type, std::move(message->body)};
+  const std::uint64_t request = message->header.request;
+  const bool refused = frame.type == static_cast<std::uint16_t>(proto::MessageType::ErrorReply);
+  if (request > introduction_) {
+    arrived_[request] = std::move(frame);
+  } else if (refused) {
+    const auto error = codec::decode<proto::ErrorReply>(frame.body);
+    return tl::unexpected(error ? to_error(*error) : error.error());
+  }
+  return {};  // HelloReply
+}
+
+Result<Bytes> Session::receive_raw(std::uint64_t request, std::uint16_t type, Duration timeout) {
+  const Instant deadline = system_now() + timeout;
+  auto found = arrived_.find(request);
+  while (found == arrived_.end()) {
+    const Duration left = std::clamp(deadline - system_now(), Duration{}, timeout);
+    if (auto done = receive_one(left); !done) {
+      if (done.error().code == ErrorCode::timed_out)
+        return fail(ErrorCode::timed_out, "the controller does not answer");
+      return tl::unexpected(done.error());
+    }
+    found = arrived_.find(request);
+  }
+  Frame frame = std::move(found->second);
+  arrived_.erase(found);
+  if (frame.type == type) return std::move(frame.body);
+  if (frame.type != static_cast<std::uint16_t>(proto::MessageType::ErrorReply))
+    return fail(
+        ErrorCode::malformed,
+        fmt::format("the controller answered with message {} instead of {}", frame.type, type));
+  const auto error = codec::decode<proto::ErrorReply>(frame.body);
+  if (!error) return tl::unexpected(error.error());
+  return tl::unexpected(to_error(*error));
+}
+
+}  // namespace gantry::cli

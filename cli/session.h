@@ -1,0 +1,91 @@
+// A command's talk with the controller: connect, show who we are, ask.
+//
+// Outside of a job over CURVE; inside one over the job's own socket, where its node vouches for us.
+// Hello and the credential travel with the first request, so a command costs the handshake and one
+// round trip. Replies come in any order; each is matched to its request.
+#pragma once
+
+#include <map>
+#include <string>
+#include <variant>
+
+#include "cli/client_config.h"
+#include "common/codec/codec.h"
+#include "common/net/client.h"
+#include "common/net/header.h"
+#include "common/net/job_socket_client.h"
+#include "common/proto/messages.h"
+#include "common/result.h"
+
+namespace gantry::cli {
+
+inline constexpr Duration kCallTimeout = seconds(30);  // an answer that takes longer is an error
+inline constexpr Duration kConnectTimeout = seconds(10);
+
+class Session {
+ public:
+  // Connects with the configuration of the environment; `program` is for the controller's log.
+  static Result<Session> open(std::string_view program);
+  static Result<Session> open(std::string_view program, const ClientConfig& config);
+
+  template <class Request>
+  Result<std::uint64_t> send(const Request& request) {
+    return send_raw(static_cast<std::uint16_t>(proto::number_of<Request>), codec::encode(request));
+  }
+
+  // The reply to a request; timed_out leaves the request open, so that one can ask again.
+  template <class Reply>
+  Result<Reply> receive(std::uint64_t request, Duration timeout) {
+    auto frame = receive_raw(request, static_cast<std::uint16_t>(proto::number_of<Reply>), timeout);
+    if (!frame) return tl::unexpected(frame.error());
+    return codec::decode<Reply>(*frame);
+  }
+
+  template <class Reply, class Request>
+  Result<Reply> call(const Request& request, Duration timeout = kCallTimeout) {
+    const auto id = send(request);
+    if (!id) return tl::unexpected(id.error());
+    return receive<Reply>(*id, timeout);
+  }
+
+  [[nodiscard]] const ClientConfig& config() const { return config_; }
+
+ private:
+  using Link = std::variant<net::Client, net::JobSocketClient>;
+  Session(ClientConfig config, Link link) : config_(std::move(config)), link_(std::move(link)) {}
+
+  struct Frame {
+    std::uint16_t type = 0;
+    Bytes body;
+  };
+
+  Result<void> introduce(std::string_view program, const net::PublicKey& session_key);
+  Result<Bytes> credential(proto::AuthMethod& method, const net::PublicKey& session_key) const;
+  Result<std::uint64_t> send_raw(std::uint16_t type, const Bytes& body);
+  Result<Bytes> receive_raw(std::uint64_t request, std::uint16_t type, Duration timeout);
+  Result<net::StreamMessage> receive_message(Duration timeout);
+  Result<void> receive_one(Duration timeout);
+
+  ClientConfig config_;
+  Link link_;
+  std::uint64_t last_request_ = 0;
+  std::uint64_t introduction_ = 0;          // requests up to here are Hello and Authenticate
+  std::map<std::uint64_t, Frame> arrived_;  // replies nobody has asked for yet
+};
+
+// Microseconds since 1970 by the system's clock: for credentials, and for what a person means by
+// "now". The cluster's time comes in replies.
+Instant system_now();
+
+// As the controller said it, for this process.
+Error to_error(const proto::ErrorReply& reply);
+
+// Asks one thing over a new session: what most commands do.
+template <class Reply, class Request>
+Result<Reply> ask(std::string_view program, const Request& request) {
+  auto session = Session::open(program);
+  if (!session) return tl::unexpected(session.error());
+  return session->template call<Reply>(request);
+}
+
+}  // namespace gantry::cli

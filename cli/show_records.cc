@@ -1,0 +1,214 @@
+#include "cli/show_records.h"
+
+#include <fmt/core.h>
+
+#include "cli/account_columns.h"
+#include "cli/job_words.h"
+#include "common/hostlist.h"
+#include "common/text.h"
+
+namespace gantry::cli {
+namespace {
+
+std::string upper(std::string text) {
+  for (char& c : text) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  return text;
+}
+
+std::string joined(const std::vector<std::string>& words, std::string_view separator) {
+  std::string text;
+  for (const std::string& word : words) {
+    if (!text.empty()) text += separator;
+    text += word;
+  }
+  return text;
+}
+
+std::string time_or(const std::optional<Instant>& t, std::string_view none) {
+  return t ? format_time(*t) : std::string(none);
+}
+
+std::string dependency_text(const JobSpec& spec) {
+  std::string text;
+  for (const Dependency& d : spec.dependencies) {
+    if (!text.empty()) text += spec.any_dependency ? "?" : ",";
+    text += enum_name(d.kind);
+    if (d.kind == DependencyKind::singleton) continue;
+    text += fmt::format(":{}", d.job.value());
+    if (d.array_task) text += fmt::format("_{}", *d.array_task);
+    if (d.delay.us != 0) text += fmt::format("+{}", d.delay.seconds() / 60);
+  }
+  return text;
+}
+
+void write_sizes(RecordWriter& out, const proto::JobDetail& job) {
+  const JobShape& shape = job.spec.shape;
+  out.line();
+  out.field("NumNodes", job.row.nodes).field("NumCPUs", job.row.cpus);
+  out.field("NumTasks", job.row.tasks).field("CPUs/Task", shape.cpus_per_task);
+  if (shape.tasks_per_node) out.field("NtasksPerNode", *shape.tasks_per_node);
+  out.line();
+  std::int64_t memory = 0;
+  for (const NodePlacement& place : job.placement) memory += place.memory;
+  if (job.placement.empty()) memory = job.row.memory_per_node * job.row.nodes;
+  out.field("TRES", fmt::format("cpu={},mem={},node={}", job.row.cpus, format_memory(memory),
+                                job.row.nodes));
+  out.line();
+  if (shape.memory_per_cpu)
+    out.field("MinMemoryCPU", format_memory(*shape.memory_per_cpu));
+  else
+    out.field("MinMemoryNode",
+              job.row.memory_per_node == 0 ? "0" : format_memory(job.row.memory_per_node));
+  out.field("MinTmpDiskNode",
+            shape.scratch_per_node == 0 ? "0" : format_memory(shape.scratch_per_node));
+  out.field("Features", shape.constraint);
+  out.field("OverSubscribe", shape.exclusive ? "NO" : "OK");
+  for (const NodePlacement& place : job.placement) {
+    const std::vector<std::uint32_t> cpus(place.cpus.begin(), place.cpus.end());
+    out.line();
+    out.field("Nodes", place.node).field("CPU_IDs", format_index_ranges(compress_indexes(cpus)));
+    out.field("Mem", format_memory(place.memory));
+  }
+}
+
+void write_files(RecordWriter& out, const JobSpec& spec) {
+  const auto path = [&](const std::string& name) {
+    return name.empty() || name.starts_with('/') ? name : spec.work_dir + "/" + name;
+  };
+  const std::string fallback = spec.array ? "gantry-%A_%a.out" : "gantry-%j.out";
+  const std::string std_out = path(spec.std_out.empty() ? fallback : spec.std_out);
+  out.line();
+  out.field("SubmitLine", spec.submit_line);
+  out.line();
+  out.field("WorkDir", spec.work_dir);
+  out.line();
+  out.field("StdErr", spec.std_err.empty() ? std_out : path(spec.std_err));
+  out.line();
+  out.field("StdIn", spec.std_in.empty() ? "/dev/null" : path(spec.std_in));
+  out.line();
+  out.field("StdOut", std_out);
+  if (!spec.container.image.empty()) {
+    out.line();
+    out.field("ContainerImage", spec.container.image);
+    if (!spec.container.mounts.empty())
+      out.field("ContainerMounts", joined(spec.container.mounts, ","));
+  }
+}
+
+}  // namespace
+
+void write_job(RecordWriter& out, const proto::JobDetail& job, Instant now) {
+  const proto::JobRow& row = job.row;
+  const JobSpec& spec = job.spec;
+  out.field("JobId", row.job.value());
+  if (row.array_job.value() != 0) {
+    out.field("ArrayJobId", row.array_job.value());
+    out.field("ArrayTaskId", row.array_task ? std::to_string(*row.array_task) : row.array_tasks);
+  }
+  out.field("JobName", row.name).line();
+  out.field("UserId", fmt::format("{}({})", row.user, row.uid.value()));
+  out.field("GroupId", job.owner.gid.value()).line();
+  out.field("Priority", std::to_string(row.priority)).field("Nice", std::to_string(spec.nice));
+  out.field("Account", row.account).line();
+  out.field("JobState", words_of(row).state).field("Reason", reason_of(row));
+  out.field("Dependency", dependency_text(spec)).line();
+  out.field("Requeue", spec.requeue ? "1" : "0").field("Restarts", row.restarts);
+  out.field("BatchFlag", spec.kind == JobKind::batch ? "1" : "0");
+  out.field("ExitCode", exit_text(row.exit)).line();
+  const Duration run =
+      row.started ? row.ended.value_or(std::max(now, *row.started)) - *row.started : Duration{};
+  out.field("RunTime", format_duration_long(run));
+  out.field("TimeLimit", row.time_limit ? format_duration_long(*row.time_limit) : "UNLIMITED")
+      .line();
+  out.field("SubmitTime", format_time(row.submitted))
+      .field("EligibleTime", format_time(row.eligible))
+      .line();
+  out.field("StartTime", time_or(row.started ? row.started : row.expected_start, "Unknown"));
+  std::optional<Instant> end = row.ended;
+  if (!end && row.started && row.time_limit) end = *row.started + *row.time_limit;
+  out.field("EndTime", time_or(end, "Unknown"))
+      .field("Deadline", time_or(spec.deadline, "N/A"))
+      .line();
+  out.field("Partition", row.partition).line();
+  out.field("ReqNodeList", compress_hostlist(spec.shape.required_nodes));
+  out.field("ExcNodeList", compress_hostlist(spec.shape.excluded_nodes)).line();
+  out.field("NodeList", row.node_list);
+  if (!job.placement.empty()) {
+    out.line();
+    out.field("BatchHost", job.placement[0].node);
+  }
+  write_sizes(out, job);
+  write_files(out, spec);
+  out.line();
+  out.field("Comment", spec.comment);
+  if (row.started) {
+    out.line();
+    out.field("TotalCPU", cpu_time(job.usage.cpu_user_us + job.usage.cpu_system_us));
+    out.field("MaxRSS", format_memory_rounded(job.usage.memory_peak_bytes));
+  }
+  if (!job.cause.empty()) {
+    out.line();
+    out.field("Cause", job.cause);
+  }
+  out.record();
+}
+
+void write_node(RecordWriter& out, const proto::NodeRow& node) {
+  std::string state = upper(node_state(node));
+  if (node.intent == NodeIntent::drain) {
+    // As Slurm joins them: what the node does, and what is wanted of it.
+    const bool busy = node.jobs > 0;
+    state = std::string(busy ? "MIXED" : "IDLE") + "+DRAIN";
+    if (node.health != NodeHealth::up) state = "DOWN+DRAIN";
+  }
+  out.field("NodeName", node.name).field("State", state).field("Health", enum_name(node.health));
+  out.field("Intent", enum_name(node.intent)).line();
+  out.field("NodeAddr", node.address).field("Version", node.version).line();
+  out.field("CPUAlloc", std::to_string(node.allocated[Resource::cpu] / 1000));
+  out.field("CPUTot", std::to_string(node.total[Resource::cpu] / 1000));
+  out.field("CPULoad", fmt::format("{:.2f}", node.load)).line();
+  out.field("ActiveFeatures", joined(node.features, ",")).line();
+  out.field("RealMemory", std::to_string(node.total[Resource::memory] >> 20));
+  out.field("AllocMem", std::to_string(node.allocated[Resource::memory] >> 20));
+  out.field("FreeMem", std::to_string(node.free_memory >> 20));
+  out.field("TmpDisk", std::to_string(node.total[Resource::scratch] >> 20)).line();
+  out.field("Sockets", node.sockets).field("CoresPerSocket", node.cores_per_socket);
+  out.field("ThreadsPerCore", node.threads_per_core).field("Jobs", node.jobs).line();
+  out.field("Partitions", joined(node.partitions, ",")).line();
+  out.field("Runtime", node.runtime);
+  out.field("IsolationOff", node.layers_off.empty() ? "none" : joined(node.layers_off, ",")).line();
+  out.field("BootTime", time_or(node.booted, "Unknown"));
+  out.field("LastSeen", time_or(node.last_seen, "Unknown")).line();
+  out.field("CfgTRES", to_string(node.total)).line();
+  out.field("AllocTRES", to_string(node.allocated));
+  if (!node.reason.empty()) {
+    out.line();
+    out.field("Reason",
+              fmt::format("{} [{}@{}]", node.reason, node.reason_by, time_or(node.since, "?")));
+  }
+  out.record();
+}
+
+void write_partition(RecordWriter& out, const proto::PartitionRow& p,
+                     const std::vector<proto::NodeRow>& nodes) {
+  std::int64_t cpus = 0;
+  for (const proto::NodeRow& node : nodes)
+    if (std::find(p.nodes.begin(), p.nodes.end(), node.name) != p.nodes.end())
+      cpus += node.total[Resource::cpu] / 1000;
+  out.field("PartitionName", p.name).line();
+  out.field("Default", p.is_default ? "YES" : "NO").field("State", p.up ? "UP" : "DOWN");
+  out.field("PriorityTier", p.priority).line();
+  out.field("DefaultTime", p.default_time ? format_duration_long(*p.default_time) : "NONE");
+  out.field("MaxTime", p.max_time ? format_duration_long(*p.max_time) : "UNLIMITED");
+  out.field("MinNodes", "1");
+  out.field("MaxNodes", p.max_nodes ? std::to_string(*p.max_nodes) : "UNLIMITED").line();
+  out.field("Nodes", compress_hostlist(p.nodes)).line();
+  out.field("TotalCPUs", std::to_string(cpus)).field("TotalNodes", p.nodes.size());
+  out.field("DefMemPerCPU", p.default_memory_per_cpu == 0
+                                ? "UNLIMITED"
+                                : std::to_string(p.default_memory_per_cpu >> 20));
+  out.field("HostNetwork", p.allow_host_network ? "YES" : "NO");
+  out.record();
+}
+
+}  // namespace gantry::cli

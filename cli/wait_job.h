@@ -1,0 +1,14 @@
+// gbatch --wait: stays until a job has ended.
+#pragma once
+
+#include <string>
+
+#include "cli/session.h"
+
+namespace gantry::cli {
+
+// Returns the job's exit code. On a terminal one line shows state, reason and time; elsewhere each
+// change of state is a line on standard error. A controller that goes away is waited for.
+Result<int> wait_for_job(const std::string& program, Session session, JobId job, bool quiet);
+
+}  // namespace gantry::cli
