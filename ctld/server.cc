@@ -4,6 +4,7 @@
 #include <csignal>
 
 #include "ctld/core/blobs.h"
+#include "ctld/core/state.h"
 #include "ctld/rpc/dispatch.h"
 #include "ctld/store/lmdb_store.h"
 
@@ -49,7 +50,7 @@ Result<std::unique_ptr<Server>> Server::open(const Config& config, Logger logger
   options.keys = *keys;
   auto router = net::Router::open(options);
   if (!router) return tl::unexpected(router.error());
-  const Instant floor = core->last_time();
+  const Instant floor = core->state().last_time;
   return std::unique_ptr<Server>(new Server(config, std::move(logger), std::move(*store),
                                             std::move(*router), *signing, std::move(core), floor));
 }
@@ -88,7 +89,7 @@ void Server::start() {
   core_->start(started_);
   stepped_ = true;
   sched::Policy policy;
-  policy.backfill_depth = config_.controller.backfill_depth;
+  policy.depth = config_.controller.backfill_depth;
   planner_ = std::make_unique<Planner>(policy, [this](sched::Plan plan) {
     loop_.post([this, plan = std::move(plan)]() mutable {
       step(core::PlanReady{std::move(plan)});

@@ -17,7 +17,7 @@
 #include "common/net/header.h"
 #include "common/net/router.h"
 #include "config/config.h"
-#include "ctld/acct/history.h"
+#include "ctld/acct/history_reader.h"
 #include "ctld/core/core.h"
 #include "ctld/planner.h"
 #include "ctld/rpc/identity.h"

@@ -1,0 +1,83 @@
+// Accounting queries: what the core still has is gathered here, the rest is read from the store by
+// the history reader's thread, which also sends the page back to the loop.
+#include "common/codec/codec.h"
+#include "ctld/core/history_row.h"
+#include "ctld/core/select.h"
+#include "ctld/core/state.h"
+#include "ctld/rpc/dispatch.h"
+#include "ctld/server.h"
+
+namespace gantry::ctld {
+namespace {
+
+constexpr std::size_t kLivePage = 2'000;  // rows made on the loop in one go: a few milliseconds
+
+Result<acct::LiveRows> live_rows(const core::State& state, const core::Identity& who,
+                                 proto::JobFilter filter, const acct::HistoryQuery& query) {
+  acct::LiveRows live;
+  if (query.position().phase != acct::PagePosition::Phase::live) return live;
+  filter.states.clear();  // states are asked of the whole window; query.matches() knows
+  const auto match = core::JobMatch::make(state, filter);
+  if (!match) return tl::unexpected(match.error());
+  const std::size_t most = std::min(query.limit(), kLivePage);
+  const auto visit = [&](const core::Job& job) {
+    proto::HistoryRow row = core::history_row(state, job);
+    if (!query.matches(row)) return true;
+    if (live.rows.size() == most) {
+      live.more = true;
+      return false;
+    }
+    live.rows.push_back(std::move(row));
+    return true;
+  };
+  const JobId after = query.position().live_after;
+  if (filter.jobs.empty()) {
+    core::walk_jobs(state, who, *match, after, visit);
+    return live;
+  }
+  std::vector<proto::JobRef> unknown;
+  for (const core::Selected& named : core::resolve(state, who, filter.jobs, unknown)) {
+    const core::Job* job = state.jobs.find(named.job);
+    if (named.job > after && job != nullptr && (*match)(state, *job) && !visit(*job)) break;
+  }
+  return live;
+}
+
+}  // namespace
+
+void Server::query_history(const rpc::Session& session, std::uint64_t request,
+                           std::string_view body) {
+  const auto message = codec::decode<proto::QueryHistory>(body);
+  if (!message) {
+    refuse(session, request, message.error());
+    return;
+  }
+  const core::Identity& who = *session.identity;
+  const std::optional<Uid> only =
+      who.role == proto::Role::admin ? std::nullopt : std::optional(who.owner.uid);
+  auto query = acct::HistoryQuery::make(*message, only);
+  if (!query) {
+    refuse(session, request, query.error());
+    return;
+  }
+  auto live = live_rows(core_->state(), who, message->filter, *query);
+  if (!live) {
+    refuse(session, request, live.error());
+    return;
+  }
+  const core::ConnectionId id = session.id;
+  const auto done = [this, id, request](Result<proto::HistoryReply> reply) {
+    const rpc::Session* asker = sessions_.find(id);
+    if (asker == nullptr) return;
+    if (!reply) {
+      refuse(*asker, request, reply.error());
+      return;
+    }
+    send_to(*asker, static_cast<std::uint16_t>(proto::number_of<proto::HistoryReply>), request,
+            codec::encode(*reply));
+  };
+  if (auto asked = history_->ask(std::move(*query), std::move(*live), clock_.now(), done); !asked)
+    refuse(session, request, asked.error());
+}
+
+}  // namespace gantry::ctld
