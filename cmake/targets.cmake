@@ -112,6 +112,10 @@ function(gantry_test name)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
                                           RUN_SERIAL "${arg_RUN_SERIAL}")
+  if(GANTRY_SANITIZE STREQUAL "thread")
+    set_tests_properties(${name} PROPERTIES
+      ENVIRONMENT "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/cmake/tsan.supp")
+  endif()
 endfunction()
 
 # gantry_fuzz(name SOURCES ... [LIBS ...] [CORPUS folder]): a libFuzzer target, built only by the
