@@ -4,7 +4,6 @@
 #include <csignal>
 
 #include "ctld/core/blobs.h"
-#include "ctld/core/state.h"
 #include "ctld/rpc/dispatch.h"
 #include "ctld/store/lmdb_store.h"
 
@@ -50,7 +49,7 @@ Result<std::unique_ptr<Server>> Server::open(const Config& config, Logger logger
   options.keys = *keys;
   auto router = net::Router::open(options);
   if (!router) return tl::unexpected(router.error());
-  const Instant floor = core->state().last_time;
+  const Instant floor = core->last_time();
   return std::unique_ptr<Server>(new Server(config, std::move(logger), std::move(*store),
                                             std::move(*router), *signing, std::move(core), floor));
 }
@@ -86,7 +85,10 @@ Result<void> Server::run() {
 
 void Server::start() {
   started_ = clock_.now();
-  core_->start(started_);
+  if (auto done = core_->start(started_, store_->stats().last); !done) {
+    fatal(done.error());
+    return;
+  }
   stepped_ = true;
   sched::Policy policy;
   policy.depth = config_.controller.backfill_depth;

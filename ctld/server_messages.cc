@@ -2,7 +2,6 @@
 #include "ctld/server.h"
 
 #include "common/codec/codec.h"
-#include "ctld/core/state.h"
 #include "ctld/rpc/dispatch.h"
 #include "common/version.h"
 
@@ -135,7 +134,7 @@ void Server::hello(const rpc::Session& session, std::uint64_t request, std::stri
   reply.protocol = proto::kProtocolVersion;
   reply.cluster = config_.cluster;
   reply.version = kVersion;
-  reply.epoch = core_->state().epoch;
+  reply.epoch = core_->epoch();
   reply.now = clock_.now();
   send_to(session, number<proto::HelloReply>, request, codec::encode(reply));
 }
