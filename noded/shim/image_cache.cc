@@ -51,6 +51,7 @@ Result<Fd> lock_file(const std::string& path, Signals& signals) {
     if (errno != EWOULDBLOCK && errno != EINTR) return fail_errno(ErrorCode::io_error, path);
     for (int s = signals.next(); s != 0; s = signals.next())
       if (s == SIGTERM) return fail(ErrorCode::runtime_failed, "ended by order while waiting");
+    // tidy-allow(sleep): flock has no time limit, and SIGTERM must be seen meanwhile
     ::usleep(20'000);
   }
   return fd;

@@ -39,13 +39,13 @@ PURE_BANNED_INCLUDES = re.compile(
     r"^(atomic|chrono|condition_variable|ctime|filesystem|fstream|future|iostream|mutex|random|"
     r"semaphore|shared_mutex|stop_token|thread|time\.h|unistd\.h|fcntl\.h|poll\.h|pthread\.h|"
     r"signal\.h|sys/.*|linux/.*|netinet/.*|arpa/.*|zmq.*|lmdb\.h|boost/.*|spdlog/.*|yaml-cpp/.*|"
-    r"sodium.*|munge\.h|common/(net|loop|auth|log).*|ctld/(rpc|http|acct/.*io).*|"
+    r"munge\.h|common/(net|loop|auth|log).*|ctld/(rpc|http|acct/.*io).*|"
     r"noded/(runtime|shim|net).*)$")
 
 # Heavy headers, and the only places of the programs that may include them.
 HEAVY_HEADERS = {
     r"msgpack.*": ("common/codec/",),
-    r"rapidjson/.*": ("common/codec/", "noded/shim/"),
+    r"rapidjson/.*": ("common/codec/", "noded/runtime/", "noded/shim/"),
     r"zmq.*": ("common/net/", "common/loop/"),
     r"boost/.*": ("common/loop/", "common/net/", "ctld/http/"),
     r"spdlog/.*": ("common/log",),
