@@ -150,8 +150,11 @@ Result<void> Runtime::begin_step(const StepRequest& request) {
 
 void Runtime::forget(const AttemptKey& key) {
   auto& s = *state_;
-  // Its shim, if it still lives a moment, is reaped by its tag.
-  s.jobs.erase(key);
+  if (const auto it = s.jobs.find(key); it != s.jobs.end()) {
+    s.let_go(std::move(it->second.shim));
+    for (auto& [step, one] : it->second.steps) s.let_go(std::move(one.shim));
+    s.jobs.erase(it);
+  }
   remove_tree(s.dir(key));
 }
 
@@ -217,6 +220,7 @@ void Runtime::State::look_at_step(const AttemptKey& key, OneJob& job, StepId ste
     record->message = "step " + std::to_string(step.value()) + ": " + record->message;
   }
   events.push_back({EventKind::step_ended, key, step, {}, std::move(*record)});
+  let_go(std::move(it->second.shim));
   job.steps.erase(it);
 }
 
@@ -225,9 +229,8 @@ void Runtime::State::shim_exited(const AttemptKey& key, std::optional<StepId> st
   const auto it = jobs.find(key);
   if (it == jobs.end()) return;
   if (step) return look_at_step(key, it->second, *step, true, events);
-  reap_shim(it->second.shim);
+  let_go(std::move(it->second.shim));
   look(key, it->second, events);
-  it->second.shim.pidfd.reset();
   if (it->second.ended) return;
   it->second.burying = true;
   arm_timer();
@@ -287,6 +290,14 @@ void Runtime::State::arm_timer() {
   ::timerfd_settime(timer.get(), 0, &soon, nullptr);
 }
 
+void Runtime::State::let_go(ShimProcess shim) {
+  if (!reap_shim(shim)) leaving.push_back(std::move(shim));
+}
+
+void Runtime::State::reap_leaving() {
+  std::erase_if(leaving, [](const ShimProcess& shim) { return reap_shim(shim); });
+}
+
 std::vector<RuntimeEvent> Runtime::poll() {
   auto& s = *state_;
   std::vector<RuntimeEvent> events;
@@ -306,6 +317,7 @@ std::vector<RuntimeEvent> Runtime::poll() {
       s.shim_exited(key, step, events);
     }
   }
+  s.reap_leaving();
   return events;
 }
 

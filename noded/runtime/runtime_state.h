@@ -43,6 +43,7 @@ struct Runtime::State {
   Fd log;    // stderr of shims
   std::map<AttemptKey, OneJob> jobs;
   std::map<std::uint64_t, std::pair<AttemptKey, std::optional<StepId>>> watched;  // by epoll tag
+  std::vector<ShimProcess> leaving;  // forgotten, still in their last moments: to be reaped
   std::uint64_t next_tag = 16;  // below: the sources of our own
 
   Result<void> prepare();  // directories, cgroups, filters
@@ -59,6 +60,8 @@ struct Runtime::State {
                     std::vector<RuntimeEvent>& events);
   void bury(std::vector<RuntimeEvent>& events);
   void arm_timer();
+  void let_go(ShimProcess shim);
+  void reap_leaving();
 
   [[nodiscard]] std::string dir(const AttemptKey& key) const;
   [[nodiscard]] std::optional<ExitRecord> exit_record(const std::string& dir) const;

@@ -1,6 +1,7 @@
 #include "noded/runtime/shim_process.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/file.h>
@@ -110,9 +111,13 @@ void signal_shim(const ShimProcess& shim, int number) {
   if (shim.pidfd) ::syscall(SYS_pidfd_send_signal, shim.pidfd.get(), number, nullptr, 0);
 }
 
-void reap_shim(const ShimProcess& shim) {
+bool reap_shim(const ShimProcess& shim) {
+  if (!shim.pidfd) return true;
   siginfo_t info{};
-  if (shim.pidfd) ::waitid(P_PIDFD, static_cast<id_t>(shim.pidfd.get()), &info, WEXITED | WNOHANG);
+  const int rc = ::waitid(P_PIDFD, static_cast<id_t>(shim.pidfd.get()), &info, WEXITED | WNOHANG);
+  if (rc == 0) return info.si_pid != 0;
+  pollfd gone{shim.pidfd.get(), POLLIN, 0};  // of an earlier noded: not our child
+  return ::poll(&gone, 1, 0) == 1;
 }
 
 }  // namespace gantry::runtime
