@@ -81,6 +81,33 @@ TEST_CASE("a runtime that runs nothing") {
   CHECK(ctld.expect<proto::Goodbye>().session == 1);
 }
 
+// Not a test: how many jobs a second one daemon passes through. Run it with -ns -tc="rate*".
+TEST_CASE("rate with the runtime that runs nothing" * doctest::skip()) {
+  FakeController ctld;
+  NodeUnderTest node(ctld, "none");
+  node.start();
+  ctld.accept();
+  auto job = launch(ctld, 1, "/", std::string(500, '#') + "\nexit 0\n");
+  for (int i = 0; i < 40; ++i)
+    job.environment["VARIABLE_" + std::to_string(i)] = "/a/value/of/usual/length:/and/another";
+  constexpr std::uint64_t kJobs = 50'000, kAhead = 256;
+  const Instant begin = FakeController::now();
+  std::uint64_t sent = 0, done = 0;
+  while (done < kJobs) {
+    while (sent < kJobs && sent < done + kAhead) {
+      job.stamp = ctld.stamp();
+      job.key = key(++sent);
+      ctld.send(job);
+    }
+    const auto report = ctld.expect<proto::ExitReport>();
+    ctld.send(proto::AckExit{ctld.stamp(), report.key});
+    ctld.forget_seen_of<proto::Started>();
+    ++done;
+  }
+  const auto us = (FakeController::now() - begin).us;
+  MESSAGE(kJobs << " jobs in " << us / 1000 << " ms: " << kJobs * 1'000'000 / us << "/s");
+}
+
 TEST_CASE("it registers again when the controller does not know it, and refuses an old one") {
   FakeController ctld;
   ctld.epoch = 5;
@@ -252,7 +279,7 @@ TEST_CASE("kill at registration") {
 TEST_CASE("a launch that cannot work says why") {
   ProcessNode n;
   auto bad = n.job(1, "exit 0\n");
-  bad.spec.work_dir = "/no/such/directory";
+  bad.spec.std_out = "/no/such/directory/out";
   n.ctld.send(bad);
   const auto report = exit_of(n.ctld, 1);
   CHECK(report.cause == proto::ExitCause::launch_failed);
@@ -273,7 +300,8 @@ TEST_CASE("commands inside a job reach the controller through its socket") {
   auto inside = net::JobSocketClient::connect(path, seconds(5));
   REQUIRE(inside);
   const auto ask = [&](std::uint16_t type, const Bytes& body) {
-    REQUIRE(inside->send({proto::kProtocolVersion, type, 77}, body, seconds(5)));
+    const auto sent = inside->send({proto::kProtocolVersion, type, 77}, body, seconds(5));
+    REQUIRE_MESSAGE(sent, (sent ? "" : sent.error().message));
   };
   const auto ping = static_cast<std::uint16_t>(proto::MessageType::Ping);
   ask(ping, codec::encode(proto::Ping{}));
@@ -300,13 +328,25 @@ TEST_CASE("commands inside a job reach the controller through its socket") {
   CHECK(got->header.type == static_cast<std::uint16_t>(proto::MessageType::ErrorReply));
   CHECK(codec::decode<proto::ErrorReply>(got->body)->code ==
         static_cast<std::uint16_t>(ErrorCode::unsupported));
-  // A message that is none ends this connection, not the daemon.
-  ask(ping, Bytes(20u << 20, 'x'));
-  got = inside->receive(seconds(5));
-  REQUIRE(got);
-  CHECK(codec::decode<proto::ErrorReply>(got->body)->code ==
+  // A message that is none ends its connection, not the daemon.
+  auto raw = net::connect_to("ipc://" + path, net::Deadline(seconds(5)));
+  REQUIRE(raw);
+  REQUIRE(net::write_some(raw->fd(), std::string_view("\xff\xff\xff\xff", 4)));
+  net::StreamFrames frames;
+  auto refusal = frames.next();
+  while (refusal && !*refusal) {
+    char buffer[4096];
+    REQUIRE(net::wait_for(raw->fd(), net::Wait::read, net::Deadline(seconds(5))));
+    const auto read = net::read_some(raw->fd(), buffer, sizeof buffer);
+    REQUIRE(read);
+    frames.feed({buffer, *read});
+    refusal = frames.next();
+  }
+  CHECK(codec::decode<proto::ErrorReply>((*refusal)->body)->code ==
         static_cast<std::uint16_t>(ErrorCode::malformed));
-  CHECK(!inside->receive(seconds(5)));
+  char byte = 0;
+  REQUIRE(net::wait_for(raw->fd(), net::Wait::read, net::Deadline(seconds(5))));
+  CHECK(!net::read_some(raw->fd(), &byte, 1));  // closed
   // The socket is there again after a restart of the daemon.
   n.node.stop(SIGKILL);
   n.ctld.forget_seen();

@@ -40,6 +40,11 @@ bool FakeController::receive(Duration limit) {
       const auto header = net::decode_header(message->header);
       REQUIRE(header);
       peer_ = message->peer;
+      if (header->type == static_cast<std::uint16_t>(proto::MessageType::Heartbeat)) {
+        const auto beat = codec::decode<proto::Heartbeat>(message->body);
+        REQUIRE(beat);
+        send(proto::HeartbeatAck{{Epoch{epoch}, beat->session, 0}, beat->sent});
+      }
       seen_.push_back({header->type, std::move(message->body)});
       return true;
     }
@@ -90,6 +95,7 @@ NodeUnderTest::NodeUnderTest(const FakeController& controller, const std::string
 
 NodeUnderTest::~NodeUnderTest() {
   if (pid_ > 0) stop(SIGKILL);
+  if (std::getenv("GANTRY_SHOW_LOG") != nullptr) std::fputs(log().c_str(), stderr);
   std::error_code ignored;
   std::filesystem::remove_all(dir_, ignored);
 }

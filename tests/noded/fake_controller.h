@@ -61,6 +61,12 @@ class FakeController {
     return true;
   }
   void forget_seen() { seen_.clear(); }
+  template <class T>
+  void forget_seen_of() {
+    std::erase_if(seen_, [](const Seen& s) {
+      return s.type == static_cast<std::uint16_t>(proto::number_of<T>);
+    });
+  }
 
   std::uint64_t epoch = 1;
   [[nodiscard]] std::uint16_t port() const;
