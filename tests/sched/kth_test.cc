@@ -1,0 +1,50 @@
+// The scheduler against a reference: EASY on the KTH-SP2 log, 28,481 jobs, compared wait by wait.
+// Skipped where the traces are not there.
+#include <doctest/doctest.h>
+
+#include <cstdio>
+
+#include "tests/sched/replay.h"
+
+namespace gantry::sched {
+namespace {
+
+constexpr std::uint32_t kProcessors = 100;
+
+void compare(const char* file, Pool pool, bool exact_limits) {
+  auto jobs = read_swf(trace_path(file));
+  if (!jobs) {
+    std::printf("skipped: no %s\n", trace_path(file).c_str());
+    return;
+  }
+  REQUIRE(jobs->size() > 28'000);
+  if (exact_limits)
+    for (LogJob& job : *jobs) job.limit = job.run;
+  Policy policy;
+  policy.depth = ~std::uint32_t{0};
+  const Replayed result = replay(*jobs, kProcessors, pool, policy);
+  CHECK(result.audit == "");
+  std::size_t different = 0;
+  for (std::size_t i = 0; i < jobs->size(); ++i)
+    if (result.waits[i] != (*jobs)[i].logged_wait && ++different <= 10)
+      MESSAGE("job ", (*jobs)[i].id, " waits ", result.waits[i], " instead of ",
+              (*jobs)[i].logged_wait);
+  MESSAGE(std::string(file), ": ", different, " of ", jobs->size(), " waits differ, bounded slowdown ",
+          mean_bounded_slowdown(*jobs, result.waits), ", backfilled ", result.backfilled);
+  CHECK(different == 0);
+}
+
+TEST_CASE("EASY on KTH-SP2 equals the reference, processors on one node") {
+  compare("pyss_easy_KTH-SP2.swf.gz", Pool::one_node, false);
+}
+
+TEST_CASE("EASY on KTH-SP2 equals the reference, a node for each processor") {
+  compare("pyss_easy_KTH-SP2.swf.gz", Pool::many_nodes, false);
+}
+
+TEST_CASE("EASY on KTH-SP2 with exact limits equals the reference") {
+  compare("pyss_easy_clairvoyant_KTH-SP2.swf.gz", Pool::one_node, true);
+}
+
+}  // namespace
+}  // namespace gantry::sched
