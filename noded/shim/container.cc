@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "noded/runtime/cgroup.h"
+#include "noded/shim/mounts.h"
 
 namespace gantry::runtime {
 namespace {
@@ -65,10 +66,23 @@ Result<void> write_bundle(const Shim& shim, const std::string& bundle, const Roo
                      Durability::none);
 }
 
-std::vector<std::string> runtime_command(const Shim& shim, const std::string& bundle,
-                                         const std::string& log) {
+// crun protects its own file from the container by starting itself twice, the second time from a
+// read-only mount; given one, it starts once, which saves 2 ms and several RCU waits.
+Result<std::string> read_only_runtime(const NodeSetup& setup) {
+  const std::string target = setup.mount_dir + "/runtime";
+  const Fd file(::open(target.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  const Fd source(::open(setup.runtime_path.c_str(), O_PATH | O_CLOEXEC));
+  if (!file || !source) return fail_errno(ErrorCode::runtime_failed, setup.runtime_path);
+  auto tree = clone_tree(source, Access::read_only, false);
+  if (!tree) return tl::unexpected(tree.error());
+  if (auto r = attach_tree(*tree, target); !r) return tl::unexpected(r.error());
+  return target;
+}
+
+std::vector<std::string> runtime_command(const Shim& shim, const std::string& program,
+                                         const std::string& bundle, const std::string& log) {
   const auto& setup = shim.setup;
-  std::vector<std::string> argv{setup.runtime_path, "--root", setup.mount_dir + "/state", "--log",
+  std::vector<std::string> argv{program, "--root", setup.mount_dir + "/state", "--log",
                                 log};
   if (setup.runtime == RuntimeKind::crun) argv.emplace_back("--cgroup-manager=disabled");
   for (const char* word : {"run", "--detach", "--preserve-fds=4", "--bundle"})
@@ -127,8 +141,16 @@ Result<Container> start_container(const Shim& shim, const Root& root, const Stan
   if (!pair) return tl::unexpected(pair.error());
   const auto cgroup = open_cgroup_entries(shim.setup.cgroups, job_cgroup(shim.request.key));
   ChildSpec spec;
-  spec.argv = runtime_command(shim, bundle, log);
+  std::string program = shim.setup.runtime_path;
+  if (shim.setup.runtime == RuntimeKind::crun) {
+    auto mounted = read_only_runtime(shim.setup);
+    if (!mounted) return tl::unexpected(mounted.error());
+    program = *mounted;
+  }
+  spec.argv = runtime_command(shim, program, bundle, log);
   spec.env = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "XDG_RUNTIME_DIR=" + shim.setup.mount_dir};
+  if (shim.setup.runtime == RuntimeKind::crun)
+    spec.env.emplace_back("_LIBCONTAINER_CLONED_BINARY=1");
   // Its own standard files are a pipe that nobody needs but for complaints: see init_protocol.h.
   auto talk = runtime_pipe();
   if (!talk) return tl::unexpected(talk.error());

@@ -80,13 +80,21 @@ class Watch {
   }
 
  private:
+  // The shell is forked within a millisecond: one record and one note for both.
+  void await_shell() {
+    pollfd watched[1] = {{container_.socket.get(), POLLIN, 0}};
+    if (container_.child_pid == 0 && ::poll(watched, 1, 50) == 1) read_init(container_);
+  }
   void report() {
+    if (!held_ && shim_.request.kind == LaunchKind::batch) await_shell();
     if (!held_) started_ = wall_clock();
     record_running(shim_, container_, held_, started_.value_or(Instant{}));
     shell_recorded_ = container_.child_pid != 0;
     notify(shim_, held_ ? NoteKind::held : NoteKind::running);
   }
   void await_end() {  // the socket closed, so PID 1 is going; its status comes with SIGCHLD
+    reap_children(container_);  // its signal may have come before the OCI runtime was done
+    if (container_.ended) return;
     pollfd watched[1] = {{signals_.fd(), POLLIN, 0}};
     ::poll(watched, 1, 1000);
     reap_children(container_);
