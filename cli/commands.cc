@@ -11,6 +11,8 @@ namespace gantry::cli {
   X(kGacct)                \
   X(kGinfo)                \
   X(kGctl)                 \
+  X(kGrun)                 \
+  X(kGalloc)               \
   X(kGantry)
 
 #define X(name) extern const Command name;

@@ -1,0 +1,32 @@
+// An allocation for grun (outside of a job) and galloc: asked for, waited for, given back.
+#pragma once
+
+#include <string>
+
+#include "cli/command.h"
+#include "cli/job_request.h"
+#include "cli/session.h"
+
+namespace gantry::cli {
+
+class Allocation {
+ public:
+  // Submits and waits until it has nodes, saying so on standard error when it takes a while. A
+  // signal that ends the wait gives the request up.
+  static Result<Allocation> ask(const Invocation& invocation, const JobRequest& request,
+                                Session& session);
+  [[nodiscard]] JobId job() const { return job_; }
+  [[nodiscard]] const proto::JobRow& row() const { return row_; }
+  // Gives the nodes back; `exit` is what the job is recorded with.
+  void end(Session& session, ExitStatus exit) const;
+
+ private:
+  Allocation(std::string program, JobId job) : program_(std::move(program)), job_(job) {}
+  std::string program_;
+  JobId job_;
+  proto::JobRow row_;
+};
+
+std::string typed_line(const Invocation& invocation);  // the command as typed, for gacct
+
+}  // namespace gantry::cli

@@ -1,0 +1,26 @@
+// What grun's own options say about a step, apart from the job that it may have to ask for.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/job_request.h"
+
+namespace gantry::cli {
+
+enum class StepInput : std::uint8_t { first_task, none };
+
+// Begins with the request, so that the setters of job options work on it as they are: sizes of the
+// step, and outside of a job the whole of what is asked for.
+struct StepOptions : JobRequest {
+  bool label = false;             // -l
+  bool kill_on_bad_exit = false;  // -K
+  bool overlap = false;
+  std::optional<JobId> job_id;          // --jobid
+  std::string std_out, std_err;         // pattern of a file on the nodes; "" = here
+  StepInput input = StepInput::first_task;
+};
+
+}  // namespace gantry::cli

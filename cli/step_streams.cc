@@ -1,0 +1,305 @@
+// One poll loop over the listener, the nodes' streams, standard input and a signalfd.
+#include "cli/step_streams.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+
+#include "common/codec/codec.h"
+#include "common/text.h"
+
+namespace gantry::cli {
+namespace {
+
+constexpr std::int64_t kSecondInterrupt = 1'000'000;  // microseconds
+constexpr std::size_t kMaxPendingInput = 1 << 20;     // bytes queued for the first task
+
+std::int64_t monotonic_us() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1'000;
+}
+
+void write_fully(int fd, std::string_view data) {
+  while (!data.empty()) {
+    const ssize_t n = ::write(fd, data.data(), data.size());
+    if (n > 0) {
+      data.remove_prefix(static_cast<std::size_t>(n));
+    } else if (errno == EAGAIN) {
+      pollfd ready{fd, POLLOUT, 0};
+      ::poll(&ready, 1, -1);
+    } else if (errno != EINTR) {
+      return;  // whoever read our output has gone; the tasks go on
+    }
+  }
+}
+
+sigset_t forwarded_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) sigaddset(&set, s);
+  return set;
+}
+
+// A signalfd over the forwarded signals, blocked for the life of this object.
+class SignalFd {
+ public:
+  SignalFd() {
+    const sigset_t set = forwarded_signals();
+    ::sigprocmask(SIG_BLOCK, &set, &before_);
+    fd_ = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+  }
+  ~SignalFd() {
+    ::close(fd_);
+    ::sigprocmask(SIG_SETMASK, &before_, nullptr);
+  }
+  SignalFd(const SignalFd&) = delete;
+  SignalFd& operator=(const SignalFd&) = delete;
+  [[nodiscard]] int fd() const { return fd_; }
+  [[nodiscard]] std::optional<int> next() const {
+    signalfd_siginfo info{};
+    if (::read(fd_, &info, sizeof info) != sizeof info) return std::nullopt;
+    return static_cast<int>(info.ssi_signo);
+  }
+
+ private:
+  sigset_t before_{};
+  int fd_ = -1;
+};
+
+int shell_status(ExitStatus status) {
+  return status.signal ? 128 + status.signal : status.code;
+}
+
+}  // namespace
+
+StepStreams::StepStreams(std::string program, const proto::StepPermission& permission, Bytes key,
+                         const StepOptions& options)
+    : program_(std::move(program)),
+      permission_(permission),
+      key_(std::move(key)),
+      options_(options),
+      input_open_(options.input == StepInput::first_task) {}
+
+StepStreams::~StepStreams() {
+  for (const auto& stream : streams_)
+    if (stream->fd >= 0) ::close(stream->fd);
+}
+
+bool StepStreams::finished() const {
+  return nodes_done_ == permission_.nodes.size();
+}
+
+Result<StepResult> StepStreams::run(StreamSource& source) {
+  const SignalFd signals;
+  while (!finished()) {
+    std::vector<pollfd> fds;
+    fds.push_back({signals.fd(), POLLIN, 0});
+    fds.push_back({source.descriptor(), POLLIN, 0});
+    std::size_t queued = 0;
+    for (const auto& stream : streams_) {
+      if (stream->first_rank == 0) queued = std::max(queued, stream->crypt.output().size());
+      const short events = stream->crypt.output().empty() ? POLLIN : POLLIN | POLLOUT;
+      fds.push_back({stream->closed ? -1 : stream->fd, events, 0});
+    }
+    const bool has_first = std::any_of(streams_.begin(), streams_.end(), [](const auto& s) {
+      return !s->node.empty() && s->first_rank == 0 && !s->closed;
+    });
+    const bool want_input = input_open_ && has_first && queued < kMaxPendingInput;
+    fds.push_back({want_input ? STDIN_FILENO : -1, POLLIN, 0});
+    if (::poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR)
+      return fail(ErrorCode::io_error, fmt::format("poll: {}", std::strerror(errno)));
+
+    if (fds[0].revents != 0)
+      while (const auto signal = signals.next()) on_signal(*signal);
+    const std::size_t known = streams_.size();
+    for (std::size_t i = 0; i < known; ++i) {
+      if (fds[i + 2].revents & (POLLIN | POLLHUP | POLLERR)) read(*streams_[i]);
+      if (!streams_[i]->closed) write(*streams_[i]);
+    }
+    if (fds[1].revents != 0)
+      if (auto done = accept(source); !done) return tl::unexpected(done.error());
+    if (fds.back().revents != 0) read_input();
+  }
+  flush_lines();
+  result_.exit_status = shell_status(result_.largest);
+  return result_;
+}
+
+Result<void> StepStreams::accept(StreamSource& source) {
+  const auto fd = source.take();
+  if (!fd) return tl::unexpected(fd.error());
+  if (!*fd) return {};
+  ::fcntl(**fd, F_SETFL, ::fcntl(**fd, F_GETFL) | O_NONBLOCK);
+  auto crypt = net::SecureStream::create(net::StreamRole::listener, key_);
+  if (!crypt) {
+    ::close(**fd);
+    return tl::unexpected(crypt.error());
+  }
+  streams_.push_back(std::unique_ptr<Stream>(new Stream{"", **fd, std::move(*crypt)}));
+  write(*streams_.back());
+  return {};
+}
+
+void StepStreams::read(Stream& stream) {
+  char buffer[64 * 1024];
+  const ssize_t n = ::read(stream.fd, buffer, sizeof buffer);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (n <= 0) {
+    lost(stream, n == 0 ? "its connection was closed" : std::strerror(errno));
+    return;
+  }
+  if (auto fed = stream.crypt.feed({buffer, static_cast<std::size_t>(n)}); !fed) {
+    lost(stream, fed.error().message);
+    return;
+  }
+  while (auto bytes = stream.crypt.next()) {
+    const auto frame = codec::decode<proto::StepFrame>(*bytes);
+    if (!frame) {
+      lost(stream, frame.error().message);
+      return;
+    }
+    handle(stream, *frame);
+  }
+}
+
+void StepStreams::write(Stream& stream) {
+  while (!stream.crypt.output().empty()) {
+    const std::string_view out = stream.crypt.output();
+    const ssize_t n = ::send(stream.fd, out.data(), out.size(), MSG_NOSIGNAL);
+    if (n <= 0) return;  // EAGAIN: poll says when; errors: read() finds out
+    stream.crypt.written(static_cast<std::size_t>(n));
+  }
+}
+
+// A stream that never said hello was somebody else's, who had no key: no loss to the step.
+void StepStreams::lost(Stream& stream, const std::string& why) {
+  stream.closed = true;
+  ::close(stream.fd);
+  stream.fd = -1;
+  if (stream.node.empty() || stream.done) return;
+  fmt::print(stderr, "{}: error: {}: lost the step's tasks {}-{}: {}\n", program_, stream.node,
+             stream.first_rank, stream.first_rank + stream.tasks - 1, why);
+  ++nodes_done_;
+  worst({0, SIGKILL});
+}
+
+void StepStreams::handle(Stream& stream, const proto::StepFrame& frame) {
+  if (const auto* hello = std::get_if<proto::StepHello>(&frame.body)) {
+    stream.node = hello->node;
+    stream.first_rank = hello->first_rank;
+    stream.tasks = hello->tasks;
+    if (killing_) send(stream, {proto::StepSignal{SIGKILL}});
+  } else if (const auto* out = std::get_if<proto::TaskOutput>(&frame.body)) {
+    output(*out);
+  } else if (const auto* exit = std::get_if<proto::TaskExit>(&frame.body)) {
+    task_exit(stream, *exit);
+  } else if (const auto* done = std::get_if<proto::StepNodeDone>(&frame.body)) {
+    if (done->out_of_memory)
+      fmt::print(stderr, "{}: error: {}: the step ran out of its memory\n", program_, stream.node);
+    result_.usage.cpu_user_us += done->usage.cpu_user_us;
+    result_.usage.cpu_system_us += done->usage.cpu_system_us;
+    result_.usage.io_read_bytes += done->usage.io_read_bytes;
+    result_.usage.io_write_bytes += done->usage.io_write_bytes;
+    result_.usage.memory_peak_bytes =
+        std::max(result_.usage.memory_peak_bytes, done->usage.memory_peak_bytes);
+    if (!stream.done) ++nodes_done_;
+    stream.done = true;
+  }
+}
+
+void StepStreams::output(const proto::TaskOutput& output) {
+  const int fd = output.std_err ? STDERR_FILENO : STDOUT_FILENO;
+  if (!options_.label) {
+    write_fully(fd, output.data);
+    return;
+  }
+  Line& line = lines_[{output.rank, output.std_err}];
+  std::string_view rest = output.data;
+  while (!rest.empty()) {
+    const std::size_t end = rest.find('\n');
+    if (end == std::string_view::npos) {
+      line.text += rest;
+      return;
+    }
+    write_fully(fd, fmt::format("{}: {}{}\n", output.rank, line.text, rest.substr(0, end)));
+    line.text.clear();
+    rest.remove_prefix(end + 1);
+  }
+}
+
+void StepStreams::flush_lines() {
+  for (auto& [key, line] : lines_)
+    if (!line.text.empty())
+      write_fully(key.second ? STDERR_FILENO : STDOUT_FILENO,
+                  fmt::format("{}: {}\n", key.first, line.text));
+}
+
+void StepStreams::task_exit(const Stream& stream, const proto::TaskExit& exit) {
+  worst(exit.status);
+  if (exit.status == ExitStatus{} && exit.message.empty()) return;
+  std::string what = exit.message;
+  if (what.empty() && exit.status.signal != 0) what = ::strsignal(exit.status.signal);
+  if (what.empty()) what = fmt::format("Exited with exit code {}", exit.status.code);
+  fmt::print(stderr, "{}: error: {}: task {}: {}\n", program_, stream.node, exit.rank, what);
+  if (options_.kill_on_bad_exit && !killing_) {
+    killing_ = true;
+    signal_tasks(SIGTERM);
+    signal_tasks(SIGKILL);
+  }
+}
+
+void StepStreams::worst(ExitStatus status) {
+  if (shell_status(status) > shell_status(result_.largest)) result_.largest = status;
+}
+
+void StepStreams::read_input() {
+  char buffer[proto::kMaxTaskData];
+  const ssize_t n = ::read(STDIN_FILENO, buffer, sizeof buffer);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  proto::TaskInput input;
+  if (n > 0) input.data.assign(buffer, static_cast<std::size_t>(n));
+  input.end = n <= 0;
+  if (input.end) input_open_ = false;
+  for (const auto& stream : streams_)
+    if (!stream->node.empty() && stream->first_rank == 0 && !stream->closed)
+      send(*stream, {std::move(input)});
+}
+
+void StepStreams::on_signal(int signal) {
+  if (signal != SIGINT) {
+    signal_tasks(signal);
+    return;
+  }
+  const std::int64_t now = monotonic_us();
+  if (interrupted_us_ != 0 && now - interrupted_us_ < kSecondInterrupt) {
+    fmt::print(stderr, "{}: ending the step\n", program_);
+    killing_ = true;
+    signal_tasks(SIGKILL);
+    return;
+  }
+  interrupted_us_ = now;
+  fmt::print(stderr, "{}: interrupt (one more within 1 sec to end the step)\n", program_);
+  signal_tasks(SIGINT);
+}
+
+void StepStreams::signal_tasks(int signal) {
+  for (const auto& stream : streams_)
+    if (!stream->node.empty() && !stream->done) send(*stream, {proto::StepSignal{signal}});
+}
+
+void StepStreams::send(Stream& stream, const proto::StepFrame& frame) {
+  if (stream.closed) return;
+  if (stream.crypt.send(codec::encode(frame))) write(stream);
+}
+
+}  // namespace gantry::cli

@@ -1,0 +1,92 @@
+// The streams of a running step: output of all tasks to our own, our input to the first task,
+// signals to all, until every node has said that it is done.
+//
+// Output keeps its order within a task. With labels whole lines are written, "RANK: line"; without,
+// bytes are passed on as they come. A node whose stream is cut counts as a failure of its tasks.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/step_options.h"
+#include "common/net/secure_stream.h"
+#include "common/proto/step_io.h"
+#include "common/proto/steps.h"
+#include "common/result.h"
+
+namespace gantry::cli {
+
+// Where the streams of the step's nodes come from; each arrives as a connected socket.
+class StreamSource {
+ public:
+  virtual ~StreamSource() = default;
+  [[nodiscard]] virtual std::string address() const = 0;  // LaunchStep::io_address
+  [[nodiscard]] virtual Bytes ticket() const = 0;         // LaunchStep::io_ticket
+  [[nodiscard]] virtual int descriptor() const = 0;       // readable: take() may have one
+  virtual Result<std::optional<int>> take() = 0;  // a new connection, for the caller to close
+};
+
+struct StepResult {
+  int exit_status = 0;  // as a command's: largest of the tasks; 128 + signal
+  ExitStatus largest;   // the same, for accounting
+  Usage usage;
+};
+
+class StepStreams {
+ public:
+  StepStreams(std::string program, const proto::StepPermission& permission, Bytes key,
+              const StepOptions& options);
+  ~StepStreams();
+  StepStreams(const StepStreams&) = delete;
+  StepStreams& operator=(const StepStreams&) = delete;
+
+  // Until all nodes are done. Blocks SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 meanwhile
+  // and forwards them; a second SIGINT within a second ends the step.
+  Result<StepResult> run(StreamSource& source);
+
+ private:
+  struct Stream {
+    std::string node;  // "" until its StepHello
+    int fd = -1;
+    net::SecureStream crypt;
+    std::uint32_t first_rank = 0, tasks = 0;
+    bool done = false;  // StepNodeDone has come
+    bool closed = false;
+  };
+  struct Line {  // a line in the making, of one task and stream
+    std::string text;
+  };
+
+  Result<void> accept(StreamSource& source);
+  void read(Stream& stream);
+  void write(Stream& stream);
+  void lost(Stream& stream, const std::string& why);
+  void handle(Stream& stream, const proto::StepFrame& frame);
+  void output(const proto::TaskOutput& output);
+  void task_exit(const Stream& stream, const proto::TaskExit& exit);
+  void read_input();
+  void signal_tasks(int signal);
+  void on_signal(int signal);
+  void flush_lines();
+  void send(Stream& stream, const proto::StepFrame& frame);
+  void worst(ExitStatus status);
+  [[nodiscard]] bool finished() const;
+
+  std::string program_;
+  const proto::StepPermission& permission_;
+  Bytes key_;
+  const StepOptions& options_;
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::map<std::pair<std::uint32_t, bool>, Line> lines_;
+  std::size_t nodes_done_ = 0;
+  bool input_open_ = true;
+  bool killing_ = false;
+  std::int64_t interrupted_us_ = 0;
+  StepResult result_;
+};
+
+}  // namespace gantry::cli
