@@ -1,0 +1,56 @@
+// A random little cluster and its facts, kept apart from the scheduler: nodes, partitions, waiting
+// and placed jobs in plain maps. It makes changes, checks plans against first principles, turns
+// them into facts, and can write all facts down again for a replica built from scratch.
+#pragma once
+
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "ctld/sched/schedule.h"
+
+namespace gantry::sched {
+
+struct WorldOptions {
+  std::uint32_t nodes = 8;
+  std::uint32_t partitions = 2;   // overlapping; the first has the highest priority
+  bool plain = false;             // equal priorities, one partition, nothing ever goes down
+};
+
+class World {
+ public:
+  World(std::uint64_t seed, WorldOptions options);
+
+  std::vector<Change> initial();             // nodes and partitions
+  std::vector<Change> facts() const;         // everything, from scratch
+  std::vector<Change> random_turn();         // a few things happen; time has moved on
+  std::vector<Change> accept(const Plan& plan);  // every start becomes a fact
+
+  // "" or what is wrong with the starts of the plan, on nodes, sums and shapes.
+  std::string check(const Plan& plan) const;
+  // "" or a waiting one-node job that would fit on some node as things stand.
+  std::string check_nothing_fits() const;
+
+  Instant now{seconds(1'000'000).us};
+  std::map<JobId, JobQueued> waiting;
+  std::map<JobId, JobPlaced> placed;
+
+ private:
+  std::uint64_t pick(std::uint64_t n) { return std::uniform_int_distribution<std::uint64_t>(0, n - 1)(random_); }
+  bool chance(int percent) { return pick(100) < static_cast<std::uint64_t>(percent); }
+  JobShape random_shape();
+  Change submit();
+  NodeChanged random_node(std::uint32_t id);
+  std::string check_start(const Start& start, std::vector<Room>& free,
+                          std::vector<std::set<std::uint16_t>>& taken) const;
+  [[nodiscard]] bool may_use(const JobShape& shape, PartitionId partition, std::uint32_t node) const;
+
+  std::mt19937_64 random_;
+  WorldOptions options_;
+  std::vector<NodeChanged> nodes_;
+  std::vector<PartitionChanged> partitions_;
+  std::uint64_t next_job_ = 1;
+};
+
+}  // namespace gantry::sched
