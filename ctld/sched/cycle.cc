@@ -26,9 +26,9 @@ Cycle::PartitionState& Cycle::partition(const Turn& t) {
 std::optional<Turn> Cycle::next_turn() {
   if (plan_.stats.attempts >= policy_.attempts || plan_.starts.size() >= policy_.starts) {
     plan_.stats.budget_spent = true;
-    return std::nullopt;
+    return no_more_turns();
   }
-  if (behind_ > policy_.depth) return std::nullopt;
+  if (behind_ > policy_.depth) return no_more_turns();
   const auto end = r_.queue_.classes().end();
   if (!touched_.empty() && (untouched_ == end || touched_.top().place < *untouched_)) {
     const Turn turn = touched_.top();
@@ -45,6 +45,13 @@ std::optional<Turn> Cycle::next_turn() {
   return turn;
 }
 
+// Classes that were blocked already are explained; of others it is not known what they wait for.
+std::nullopt_t Cycle::no_more_turns() {
+  for (; !touched_.empty(); touched_.pop())
+    if (touched_.top().head) close(touched_.top());
+  return std::nullopt;
+}
+
 void Cycle::again(const Turn& turn) {
   if (!cls(turn).jobs.at_end(turn.at)) {
     touched_.push(turn);
@@ -53,12 +60,7 @@ void Cycle::again(const Turn& turn) {
   }
 }
 
-void Cycle::close(const Turn& turn) {
-  closed_.push_back(turn);
-  if (cls(turn).standing.verdict.reason != Reason::none) return;
-  partition(turn).blocked = true;
-  ++behind_;
-}
+void Cycle::close(const Turn& turn) { closed_.push_back(turn); }
 
 bool Cycle::advance(Turn& turn) {
   const OrderedSlots& jobs = cls(turn).jobs;
@@ -80,6 +82,8 @@ bool Cycle::place_now(Turn& turn) {
       start(turn, *place);
       return true;
     }
+    partition(turn).blocked = true;
+    ++behind_;
   }
   turn.head = turn.at;
   return false;
@@ -97,7 +101,7 @@ void Cycle::start(Turn& turn, const std::vector<Share>& shares) {
   if (c.key.time_limit) until = Timeline::end_of(now_, c.key.time_limit);
   r_.timeline_.started(c.demand, shares, until);
   PartitionState& p = partition(turn);
-  if (p.blocked || p.reservations > 0) ++plan_.stats.backfilled;
+  if (p.blocked) ++plan_.stats.backfilled;
   plan_.starts.push_back({job(turn, turn.at).job, std::move(grants)});
   const std::uint32_t slot = c.jobs[turn.at];
   advance(turn);

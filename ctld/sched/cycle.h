@@ -63,6 +63,7 @@ class Cycle {
   }
   PartitionState& partition(const Turn& t);
   bool advance(Turn& turn);       // to the next job or element; false at the end of the class
+  std::nullopt_t no_more_turns();
   void start(Turn& turn, const std::vector<Share>& shares);
   Verdict explain_head(const Turn& turn);
   Verdict explain_waiting(const Turn& turn, OrderedSlots::Cursor at);
@@ -76,7 +77,7 @@ class Cycle {
   std::set<ClassPlace>::const_iterator untouched_;
   std::priority_queue<Turn, std::vector<Turn>, Later> touched_;
   std::vector<Turn> closed_;
-  std::uint32_t behind_ = 0;                // classes closed since the first that was blocked
+  std::uint32_t behind_ = 0;                // classes blocked so far
 };
 
 }  // namespace gantry::sched

@@ -1,0 +1,141 @@
+// A second EASY, written from its definition in sixty lines with numbers of processors only, against
+// the scheduler on random workloads: the same wait for every job.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "tests/sched/replay.h"
+
+namespace gantry::sched {
+namespace {
+
+class Oracle {
+ public:
+  Oracle(const std::vector<LogJob>& jobs, std::uint32_t processors)
+      : jobs_(jobs), waits_(jobs.size(), -1), free_(processors) {}
+
+  std::vector<std::int64_t> run() {
+    std::size_t next = 0;
+    while (next < jobs_.size() || !running_.empty()) {
+      std::int64_t t = next < jobs_.size() ? jobs_[next].submit : ends_at(running_[0]);
+      for (const std::size_t j : running_) t = std::min(t, ends_at(j));
+      while (next < jobs_.size() && jobs_[next].submit == t) queue_.push_back(next++);
+      std::vector<std::size_t> early, late;
+      for (const std::size_t j : running_)
+        if (ends_at(j) == t) (jobs_[j].run < jobs_[j].limit ? early : late).push_back(j);
+      std::sort(early.begin(), early.end());
+      for (const std::size_t j : late) end(j);
+      if (early.empty()) plan(t);
+      for (const std::size_t j : early) {
+        end(j);
+        plan(t);
+      }
+    }
+    return waits_;
+  }
+
+ private:
+  std::int64_t ends_at(std::size_t j) const {
+    return jobs_[j].submit + waits_[j] + std::min(jobs_[j].run, jobs_[j].limit);
+  }
+  std::int64_t limit_of(std::size_t j) const { return jobs_[j].submit + waits_[j] + jobs_[j].limit; }
+  void end(std::size_t j) {
+    free_ += jobs_[j].processors;
+    std::erase(running_, j);
+  }
+  void start(std::size_t j, std::int64_t t) {
+    free_ -= jobs_[j].processors;
+    waits_[j] = t - jobs_[j].submit;
+    running_.push_back(j);
+    std::erase(queue_, j);
+  }
+
+  void plan(std::int64_t t) {
+    while (!queue_.empty() && jobs_[queue_[0]].processors <= free_) start(queue_[0], t);
+    if (queue_.empty()) return;
+    // The first blocked job: when enough is free (shadow), and what is left over then (extra).
+    std::vector<std::size_t> by_end = running_;
+    std::sort(by_end.begin(), by_end.end(),
+              [&](std::size_t a, std::size_t b) { return limit_of(a) < limit_of(b); });
+    std::int64_t shadow = t;
+    std::int64_t extra = static_cast<std::int64_t>(free_) - jobs_[queue_[0]].processors;
+    for (const std::size_t j : by_end) {
+      if (extra >= 0 && limit_of(j) != shadow) break;
+      shadow = limit_of(j);
+      extra += jobs_[j].processors;
+    }
+    const std::vector<std::size_t> behind(queue_.begin() + 1, queue_.end());
+    for (const std::size_t j : behind) {
+      const bool before_shadow = t + jobs_[j].limit <= shadow;
+      if (jobs_[j].processors > free_ || (!before_shadow && jobs_[j].processors > extra)) continue;
+      if (!before_shadow) extra -= jobs_[j].processors;
+      start(j, t);
+    }
+  }
+
+  const std::vector<LogJob>& jobs_;
+  std::vector<std::int64_t> waits_;
+  std::int64_t free_;
+  std::vector<std::size_t> queue_, running_;
+};
+
+std::vector<LogJob> random_log(std::uint64_t seed, std::uint32_t processors) {
+  std::mt19937_64 random(seed);
+  const auto pick = [&](std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(random);
+  };
+  std::vector<LogJob> jobs;
+  std::int64_t t = 0;
+  for (std::uint64_t id = 1; id <= 250; ++id) {
+    t += pick(0, 9) < 4 ? 0 : pick(1, 12);
+    LogJob job;
+    job.id = id;
+    job.submit = t;
+    job.limit = pick(1, 12) * 10;
+    job.run = pick(0, 2) == 0 ? job.limit : pick(1, job.limit);
+    job.processors = static_cast<std::uint32_t>(pick(0, 4) == 0 ? pick(1, processors) : pick(1, 4));
+    jobs.push_back(job);
+  }
+  return jobs;
+}
+
+TEST_CASE("EASY equals an independent EASY on random workloads") {
+  constexpr std::uint32_t kProcessors = 20;
+  Policy policy;
+  policy.depth = ~std::uint32_t{0};
+  std::size_t backfilled = 0;
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    CAPTURE(seed);
+    const auto jobs = random_log(seed, kProcessors);
+    const auto expected = Oracle(jobs, kProcessors).run();
+    for (const Pool pool : {Pool::one_node, Pool::many_nodes}) {
+      const Replayed result = replay(jobs, kProcessors, pool, policy);
+      REQUIRE(result.waits == expected);
+      backfilled += result.backfilled;
+    }
+  }
+  CHECK(backfilled > 1000);
+}
+
+TEST_CASE("one reservation for each job is conservative: nobody overtakes to anyone's harm") {
+  // Under conservative backfilling with exact limits no job starts later than it would first come,
+  // first served, where nobody passes anybody.
+  constexpr std::uint32_t kProcessors = 20;
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    CAPTURE(seed);
+    auto jobs = random_log(seed, kProcessors);
+    for (LogJob& job : jobs) job.limit = job.run;
+    Policy all;
+    all.depth = all.reservations = ~std::uint32_t{0};
+    Policy none = all;
+    none.depth = 0;  // nothing behind the first blocked job
+    const auto conservative = replay(jobs, kProcessors, Pool::one_node, all).waits;
+    const auto in_order = replay(jobs, kProcessors, Pool::one_node, none).waits;
+    for (std::size_t j = 0; j < jobs.size(); ++j) REQUIRE(conservative[j] <= in_order[j]);
+    CHECK(conservative != in_order);
+  }
+}
+
+}  // namespace
+}  // namespace gantry::sched
