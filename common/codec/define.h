@@ -9,7 +9,8 @@
 
 #include "common/codec/codec.h"
 #include "common/codec/json.h"
-#include "common/codec/msgpack.h"
+#include "common/codec/msgpack_read.h"
+#include "common/codec/msgpack_write.h"
 
 namespace gantry::codec {
 

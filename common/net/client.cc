@@ -28,8 +28,10 @@ struct Client::Impl {
       if (!n) return tl::unexpected(n.error());
       engine.written(*n);
       if (*n > 0) continue;
-      if (const auto fed = take_input(); !fed) return tl::unexpected(fed.error());
-      if (const auto ok = wait_for(socket.fd(), Wait::write, deadline); !ok) return ok;
+      const auto fed = take_input();
+      if (!fed) return tl::unexpected(fed.error());
+      if (*fed > 0) continue;
+      if (const auto ok = wait_for(socket.fd(), Wait::either, deadline); !ok) return ok;
     }
     return {};
   }

@@ -133,7 +133,10 @@ Result<Socket> connect_to(const std::string& address, const Deadline& deadline) 
 }
 
 Result<void> wait_for(int fd, Wait what, const Deadline& deadline) {
-  pollfd entry = {fd, static_cast<short>(what == Wait::read ? POLLIN : POLLOUT), 0};
+  const short events = what == Wait::read    ? POLLIN
+                       : what == Wait::write ? POLLOUT
+                                             : POLLIN | POLLOUT;
+  pollfd entry = {fd, events, 0};
   while (true) {
     const int left = deadline.left_ms();
     const int n = poll(&entry, 1, left);

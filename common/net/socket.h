@@ -38,7 +38,7 @@ class Deadline {
 // "tcp://HOST:PORT", "HOST:PORT" or "ipc:///PATH". Names are resolved; every address is tried.
 Result<Socket> connect_to(const std::string& address, const Deadline& deadline);
 
-enum class Wait { read, write };
+enum class Wait { read, write, either };
 // timed_out if `fd` is not ready by then.
 Result<void> wait_for(int fd, Wait what, const Deadline& deadline);
 
