@@ -181,6 +181,26 @@ TEST_CASE("the map grows while the history is being read") {
   require_ok(disk.store().append(events_after(EventSeq{100'000}, 5000, 1000)));
 }
 
+TEST_CASE("an append that meets a full map is done again whole") {
+  LmdbDisk disk;
+  disk.options.map_bytes = kMiB;
+  disk.reopen();
+  AppendBatch batch = events_after(EventSeq{0}, 1000, 500);
+  for (std::uint64_t n = 1; n <= 100; ++n) {
+    batch.specs.emplace_back(JobId{n}, Bytes(900, 's'));
+    batch.blobs.emplace_back(digest_of(n), Bytes(40'000, static_cast<char>('a' + n % 26)));
+  }
+  require_ok(disk.store().append(batch));
+  CHECK(disk.store().stats().map_growths >= 2);
+  disk.reopen();
+  Image image = load_image(disk.store());
+  CHECK(image.events.size() == 1000);
+  CHECK(image.specs.size() == 100);
+  CHECK(image.blobs.size() == 100);
+  for (std::uint64_t n = 1; n <= 100; ++n)
+    CHECK(disk.store().read_blob(digest_of(n)) == Bytes(40'000, static_cast<char>('a' + n % 26)));
+}
+
 TEST_CASE("a fold that meets a full map is done again whole") {
   LmdbDisk disk;
   disk.options.map_bytes = kMiB;
