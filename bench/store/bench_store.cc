@@ -177,6 +177,18 @@ FoldBatch fold_of(std::uint64_t applied, std::uint64_t jobs, std::uint64_t strid
   return fold;
 }
 
+void fill(Store& store, std::uint64_t jobs) {
+  constexpr std::uint64_t kBatch = 1000;
+  for (std::uint64_t next = 1; next <= jobs;) {
+    AppendBatch batch;
+    for (std::uint64_t i = 0; i < kBatch; ++i, ++next) {
+      batch.events.push_back({EventSeq{next}, content(next, kEventBytes)});
+      batch.specs.emplace_back(JobId{next}, content(next, kSpecBytes));
+    }
+    need(store.append(batch));
+  }
+}
+
 void bench_upkeep(const Options& options) {
   fmt::print("\nUpkeep with {} jobs\n\n", options.jobs);
   Scratch scratch(options.directory);
@@ -184,15 +196,7 @@ void bench_upkeep(const Options& options) {
   lmdb.directory = scratch.path() + "/state";
   lmdb.compact_from_bytes = ~0ULL;
   auto store = need(LmdbStore::open(lmdb));
-  constexpr std::uint64_t kBatch = 1000;
-  for (std::uint64_t next = 1; next <= options.jobs;) {
-    AppendBatch batch;
-    for (std::uint64_t i = 0; i < kBatch; ++i, ++next) {
-      batch.events.push_back({EventSeq{next}, content(next, kEventBytes)});
-      batch.specs.emplace_back(JobId{next}, content(next, kSpecBytes));
-    }
-    need(store->append(batch));
-  }
+  fill(*store, options.jobs);
   std::uint64_t jobs = store->stats().last.value();
   FoldBatch first;
   for (std::uint64_t job = 1; job <= jobs; ++job)
