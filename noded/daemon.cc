@@ -105,13 +105,11 @@ void Daemon::act(Action&& action) {
   std::visit(Overloaded{
                  [&](RememberEpoch& a) {
                    if (failure_) return;
-                   if (const auto kept = parts_.memory.remember(a); !kept)
-                     fail_with(kept.error());
+                   if (const auto kept = parts_.memory.remember(a); !kept) fail_with(kept.error());
                  },
                  [&](RememberContact& a) {
                    if (failure_) return;
-                   if (const auto kept = parts_.memory.remember(a); !kept)
-                     fail_with(kept.error());
+                   if (const auto kept = parts_.memory.remember(a); !kept) fail_with(kept.error());
                  },
                  [&](ReadFile& a) { logs_.read(a.fetch); },
                  [&](auto& a) {

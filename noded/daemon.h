@@ -60,7 +60,7 @@ class Daemon {
   std::unique_ptr<Core> core_;
   LogReader logs_;
   JobSockets* sockets_ = nullptr;
-  std::vector<Input> events_;       // of actions, for the core
+  std::vector<Input> events_;  // of actions, for the core
   bool stopping_ = false;
   std::optional<Error> failure_;
   std::optional<Instant> armed_;

@@ -123,11 +123,16 @@ void LogReader::finished(std::uint64_t number, loop::ProcessEnd end) {
   const auto say = [&](std::string_view why) {
     answer(one.fetch.ticket, {}, fmt::format("node {}: {}: {}", node_, one.fetch.path, why));
   };
-  if (one.given_up) say("reading it took too long");
-  else if (status.signal != 0) say("the process that read it was killed");
-  else if (status.code == kNotRegular) say("not a regular file");
-  else if (status.code != 0) say(std::strerror(status.code));
-  else answer(one.fetch.ticket, contents(one.data.get()), {});
+  if (one.given_up)
+    say("reading it took too long");
+  else if (status.signal != 0)
+    say("the process that read it was killed");
+  else if (status.code == kNotRegular)
+    say("not a regular file");
+  else if (status.code != 0)
+    say(std::strerror(status.code));
+  else
+    answer(one.fetch.ticket, contents(one.data.get()), {});
 }
 
 }  // namespace gantry::node

@@ -66,7 +66,8 @@ Result<std::unique_ptr<AttemptRuntime>> open_runtime(const Start& start, JobSock
                                                      const Logger& log) {
   const NodeSettings& s = start.settings;
   if (s.runs_nothing) {
-    log.warning("RUNTIME \"none\": NO JOB WILL RUN. Each ends at once as if it had; for benches only");
+    log.warning(
+        "RUNTIME \"none\": NO JOB WILL RUN. Each ends at once as if it had; for benches only");
     return std::make_unique<NullRuntime>();
   }
   runtime::RuntimeOptions options;
@@ -107,8 +108,9 @@ Result<void> run(const Start& start, Logger& log) {
   if (!attempt_runtime) return tl::unexpected(attempt_runtime.error());
   if (auto* real = dynamic_cast<RealRuntime*>(attempt_runtime->get())) {
     const NodedConfig& c = start.settings.config.noded;
-    auto service = StepService::open({start.settings.node.name, c.listen_host, c.listen_port,
-                                      start.link.keys}, loop, log, real->runtime(), sockets);
+    auto service =
+        StepService::open({start.settings.node.name, c.listen_host, c.listen_port, start.link.keys},
+                          loop, log, real->runtime(), sockets);
     if (!service) return tl::unexpected(service.error());
     steps = std::move(*service);
   }
@@ -119,10 +121,9 @@ Result<void> run(const Start& start, Logger& log) {
   report.facts.runtime = (*attempt_runtime)->name();
   report.facts.layers_off = (*attempt_runtime)->layers_off();
 
-  daemon = std::make_unique<Daemon>(
-      loop, log,
-      Daemon::Parts{std::move(report.facts), std::move(*memory), std::move(*link),
-                    std::move(*attempt_runtime)});
+  daemon = std::make_unique<Daemon>(loop, log,
+                                    Daemon::Parts{std::move(report.facts), std::move(*memory),
+                                                  std::move(*link), std::move(*attempt_runtime)});
   daemon->on_permission_key = [&](std::string_view key) {
     if (steps) steps->set_permission_key(key);
   };
@@ -133,7 +134,8 @@ Result<void> run(const Start& start, Logger& log) {
       log.error("the log file could not be reopened", {{"why", again.error().message}});
   });
   daemon->start(sockets);
-  log.info("node daemon started", {{"node", start.settings.node.name}, {"version", kVersion},
+  log.info("node daemon started", {{"node", start.settings.node.name},
+                                   {"version", kVersion},
                                    {"controller", start.link.endpoint}});
   loop.run();
   log.info("node daemon stopped; its jobs run on");

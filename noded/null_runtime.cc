@@ -19,8 +19,10 @@ Ended ended(const AttemptKey& key, Instant now, std::int32_t signal = 0) {
 void NullRuntime::act(Instant now, Action&& action, std::vector<Input>& events) {
   const auto run = [&](const AttemptKey& key, bool holder) {
     events.emplace_back(Running{key, now});
-    if (holder) waiting_[key] = {true};
-    else events.emplace_back(ended(key, now));
+    if (holder)
+      waiting_[key] = {true};
+    else
+      events.emplace_back(ended(key, now));
   };
   const auto end = [&](const AttemptKey& key, std::int32_t signal) {
     if (waiting_.erase(key) > 0) events.emplace_back(ended(key, now, signal));

@@ -31,16 +31,26 @@ constexpr std::array<OptionRow, 12> kOptions{{
 }};
 
 Result<void> set(Options& o, std::string_view name, const std::string& value) {
-  if (name == "--config") o.config = value;
-  else if (name == "--name") o.node = value;
-  else if (name == "--state-dir") o.state_dir = value;
-  else if (name == "--run-dir") o.run_dir = value;
-  else if (name == "--key") o.key_file = value;
-  else if (name == "--listen") o.listen = value;
-  else if (name == "--cpus") o.cpus = value;
-  else if (name == "--log-file") o.log_file = value;
-  else if (name == "--help") o.help = true;
-  else if (name == "--version") o.version = true;
+  if (name == "--config")
+    o.config = value;
+  else if (name == "--name")
+    o.node = value;
+  else if (name == "--state-dir")
+    o.state_dir = value;
+  else if (name == "--run-dir")
+    o.run_dir = value;
+  else if (name == "--key")
+    o.key_file = value;
+  else if (name == "--listen")
+    o.listen = value;
+  else if (name == "--cpus")
+    o.cpus = value;
+  else if (name == "--log-file")
+    o.log_file = value;
+  else if (name == "--help")
+    o.help = true;
+  else if (name == "--version")
+    o.version = true;
   else if (name == "--memory") {
     const auto bytes = parse_memory(value);
     if (!bytes) return fail(ErrorCode::usage, "--memory: " + bytes.error().message);

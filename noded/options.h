@@ -14,16 +14,16 @@
 namespace gantry::node {
 
 struct Options {
-  std::string config;                          // --config; "" = default_config_path()
-  std::string node;                            // --name
-  std::optional<std::string> state_dir;        // --state-dir
-  std::optional<std::string> run_dir;          // --run-dir
-  std::optional<std::string> key_file;         // --key
-  std::optional<std::string> listen;           // --listen HOST:PORT
-  std::optional<std::string> cpus;             // --cpus LIST
-  std::optional<std::int64_t> memory;          // --memory SIZE, bytes
-  std::string log_file;                        // --log-file; "" = standard error
-  LogLevel log_level = LogLevel::info;         // --log-level
+  std::string config;                    // --config; "" = default_config_path()
+  std::string node;                      // --name
+  std::optional<std::string> state_dir;  // --state-dir
+  std::optional<std::string> run_dir;    // --run-dir
+  std::optional<std::string> key_file;   // --key
+  std::optional<std::string> listen;     // --listen HOST:PORT
+  std::optional<std::string> cpus;       // --cpus LIST
+  std::optional<std::int64_t> memory;    // --memory SIZE, bytes
+  std::string log_file;                  // --log-file; "" = standard error
+  LogLevel log_level = LogLevel::info;   // --log-level
   bool help = false;
   bool version = false;
 };
@@ -34,7 +34,7 @@ Result<Options> parse_options(const std::vector<std::string>& args);
 
 // What this daemon goes by: the file with the options applied.
 struct NodeSettings {
-  Config config;        // config.noded: with the options
+  Config config;  // config.noded: with the options
   NodeConfig node;
   std::vector<std::uint16_t> cpus;  // wanted, sorted
   bool runs_nothing = false;        // runtimes: [none]

@@ -37,7 +37,8 @@ Recovered::Stage stage_of(runtime::RecoveredAttempt::Stage stage) {
 
 }  // namespace
 
-runtime::LaunchRequest launch_request(const proto::Launch& launch, const RealRuntimeOptions& options,
+runtime::LaunchRequest launch_request(const proto::Launch& launch,
+                                      const RealRuntimeOptions& options,
                                       const std::string& job_socket) {
   const JobSpec& spec = launch.spec;
   const bool batch = launch.runs_batch && spec.kind == JobKind::batch;
@@ -79,9 +80,13 @@ RealRuntime::RealRuntime(std::unique_ptr<runtime::Runtime> runtime, RealRuntimeO
                          JobSockets& sockets, const Logger& log)
     : runtime_(std::move(runtime)), options_(std::move(options)), sockets_(sockets), log_(log) {}
 
-std::string RealRuntime::name() const { return runtime_->probe().runtime; }
+std::string RealRuntime::name() const {
+  return runtime_->probe().runtime;
+}
 
-std::vector<std::string> RealRuntime::layers_off() const { return runtime_->probe().layers_off; }
+std::vector<std::string> RealRuntime::layers_off() const {
+  return runtime_->probe().layers_off;
+}
 
 std::vector<Recovered> RealRuntime::recover() {
   std::vector<Recovered> out;
@@ -91,41 +96,44 @@ std::vector<Recovered> RealRuntime::recover() {
     r.stage = stage_of(found.stage);
     r.started = found.started;
     r.exit = exit_of(found.record);
-    const bool lives = r.stage != Recovered::Stage::ended && r.stage != Recovered::Stage::never_started;
+    const bool lives =
+        r.stage != Recovered::Stage::ended && r.stage != Recovered::Stage::never_started;
     if (lives) open_socket(found.key, found.request.owner.uid);
     log_.info("found an attempt of an earlier daemon",
-              {{"job", r.key.job}, {"attempt", r.key.attempt},
-               {"state", lives ? "alive" : r.stage == Recovered::Stage::ended ? "ended" : "not started"}});
+              {{"job", r.key.job},
+               {"attempt", r.key.attempt},
+               {"state", lives                                ? "alive"
+                         : r.stage == Recovered::Stage::ended ? "ended"
+                                                              : "not started"}});
     out.push_back(std::move(r));
   }
   return out;
 }
 
 void RealRuntime::act(Instant, Action&& action, std::vector<Input>& events) {
-  std::visit(Overloaded{
-                 [&](Begin& a) { begin(a.launch, events); },
-                 [&](Resume& a) { resume(a.key, events); },
-                 [&](Release& a) { check("release", a.key, runtime_->release(a.key)); },
-                 [&](Signal& a) {
-                   check("signal", a.key, runtime_->signal(a.key, a.signal, a.scope));
-                 },
-                 [&](Kill& a) { check("kill", a.key, runtime_->kill(a.key)); },
-                 [&](Notice& a) { check("notice", a.key, runtime_->notice(a.key, a.text)); },
-                 [&](Forget& a) {
-                   sockets_.close(a.key);
-                   runtime_->forget(a.key);
-                 },
-                 [](auto&) {},
-             },
-             action);
+  std::visit(
+      Overloaded{
+          [&](Begin& a) { begin(a.launch, events); },
+          [&](Resume& a) { resume(a.key, events); },
+          [&](Release& a) { check("release", a.key, runtime_->release(a.key)); },
+          [&](Signal& a) { check("signal", a.key, runtime_->signal(a.key, a.signal, a.scope)); },
+          [&](Kill& a) { check("kill", a.key, runtime_->kill(a.key)); },
+          [&](Notice& a) { check("notice", a.key, runtime_->notice(a.key, a.text)); },
+          [&](Forget& a) {
+            sockets_.close(a.key);
+            runtime_->forget(a.key);
+          },
+          [](auto&) {},
+      },
+      action);
 }
 
 void RealRuntime::begin(proto::Launch& launch, std::vector<Input>& events) {
   const auto started =
       runtime_->begin(launch_request(launch, options_, socket_seen_by_job(launch.key)));
   if (!started) {
-    events.emplace_back(
-        BeginFailed{launch.key, fmt::format("node {}: {}", options_.node, started.error().message)});
+    events.emplace_back(BeginFailed{
+        launch.key, fmt::format("node {}: {}", options_.node, started.error().message)});
     return;
   }
   open_socket(launch.key, launch.owner.uid);
@@ -170,9 +178,10 @@ void RealRuntime::poll(Instant, std::vector<Input>& events) {
 
 void RealRuntime::check(const char* what, const AttemptKey& key, const Result<void>& result) {
   if (result || result.error().code == ErrorCode::not_found) return;  // it has just ended
-  log_.warning("an action on a job failed",
-               {{"action", what}, {"job", key.job}, {"attempt", key.attempt},
-                {"why", result.error().message}});
+  log_.warning("an action on a job failed", {{"action", what},
+                                             {"job", key.job},
+                                             {"attempt", key.attempt},
+                                             {"why", result.error().message}});
 }
 
 }  // namespace gantry::node

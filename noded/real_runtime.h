@@ -20,7 +20,8 @@ struct RealRuntimeOptions {
 };
 
 // What one launch asks of the runtime; pure.
-runtime::LaunchRequest launch_request(const proto::Launch& launch, const RealRuntimeOptions& options,
+runtime::LaunchRequest launch_request(const proto::Launch& launch,
+                                      const RealRuntimeOptions& options,
                                       const std::string& job_socket);
 
 class RealRuntime final : public AttemptRuntime {

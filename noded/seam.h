@@ -17,8 +17,8 @@ class AttemptRuntime {
  public:
   virtual ~AttemptRuntime() = default;
 
-  [[nodiscard]] virtual std::string name() const = 0;                      // "crun 1.8.1"
-  [[nodiscard]] virtual std::vector<std::string> layers_off() const = 0;   // of isolation
+  [[nodiscard]] virtual std::string name() const = 0;                     // "crun 1.8.1"
+  [[nodiscard]] virtual std::vector<std::string> layers_off() const = 0;  // of isolation
   // What earlier daemons left; called once, before act().
   virtual std::vector<Recovered> recover() = 0;
   virtual void act(Instant now, Action&& action, std::vector<Input>& events) = 0;

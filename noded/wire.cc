@@ -16,9 +16,12 @@ template <class T>
 bool take(std::uint16_t type, std::string_view body, Result<FromWire>& out) {
   if (type != number<T>()) return false;
   auto message = codec::decode<T>(body);
-  if (!message) out = tl::unexpected(message.error());
-  else if constexpr (std::is_constructible_v<Order, T>) out = FromWire(Order(std::move(*message)));
-  else out = FromWire(std::move(*message));
+  if (!message)
+    out = tl::unexpected(message.error());
+  else if constexpr (std::is_constructible_v<Order, T>)
+    out = FromWire(Order(std::move(*message)));
+  else
+    out = FromWire(std::move(*message));
   return true;
 }
 
@@ -42,8 +45,8 @@ Result<FromWire> decode_order(std::string_view header, std::string_view body) {
     return fail(ErrorCode::version_mismatch,
                 fmt::format("the controller speaks protocol {}, this node {}", head->protocol,
                             proto::kProtocolVersion));
-  Result<FromWire> out = fail(ErrorCode::unsupported,
-                              fmt::format("message {} is no order to a node", head->type));
+  Result<FromWire> out =
+      fail(ErrorCode::unsupported, fmt::format("message {} is no order to a node", head->type));
   take_order(head->type, body, out, static_cast<const Order*>(nullptr)) ||
       take<proto::RelayReply>(head->type, body, out) ||
       take<proto::ErrorReply>(head->type, body, out);
@@ -54,6 +57,8 @@ ToWire encode_report(const Report& report) {
   return std::visit([](const auto& message) { return encode(message); }, report);
 }
 
-ToWire encode_relay(const proto::NodeRelay& relay) { return encode(relay); }
+ToWire encode_relay(const proto::NodeRelay& relay) {
+  return encode(relay);
+}
 
 }  // namespace gantry::node

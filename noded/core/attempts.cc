@@ -27,14 +27,15 @@ bool Core::State::move(OneAttempt& attempt, Trigger trigger) {
   return true;
 }
 
-// SIGCONT and SIGTERM now and SIGKILL after `grace`; a repetition can only bring the SIGKILL forward.
+// SIGCONT and SIGTERM now and SIGKILL after `grace`; a repetition can only bring the SIGKILL
+// forward.
 void Core::State::end_now(Instant now, Entry& entry, Ending ending, Duration grace,
                           std::string notice) {
   auto& [key, attempt] = entry;
   ending.kill_at = now + grace;
   if (attempt.stage == Stage::waiting) {  // nothing of it runs, and nothing will
     attempt.ending = std::move(ending);
-    if (move(attempt, Trigger::drop)) 
+    if (move(attempt, Trigger::drop))
       settle(now, entry, nothing_ran(now, proto::ExitCause::ordered, {}));
     return;
   }
@@ -100,8 +101,10 @@ void Core::State::settle(Instant now, Entry& entry, Exit exit) {
   auto& [key, attempt] = entry;
   if (attempt.ending) {
     exit.cause = attempt.ending->cause;
-    if (exit.message.empty()) exit.message = attempt.ending->why;
-    else if (!attempt.ending->why.empty()) exit.message = attempt.ending->why + "; " + exit.message;
+    if (exit.message.empty())
+      exit.message = attempt.ending->why;
+    else if (!attempt.ending->why.empty())
+      exit.message = attempt.ending->why + "; " + exit.message;
   }
   if (!exit.started) exit.started = attempt.started;
   if (exit.started) exit.started = std::min(*exit.started, now);

@@ -84,16 +84,19 @@ Turn Core::take_turn() {
   return turn;
 }
 
-bool Core::registered() const { return state_->registered(); }
+bool Core::registered() const {
+  return state_->registered();
+}
 
 std::vector<proto::AttemptStatus> Core::attempts() const {
   std::vector<proto::AttemptStatus> out;
   out.reserve(state_->attempts.size());
-  for (const auto& [key, attempt] : state_->attempts)
-    out.push_back({key, phase_of(attempt.stage)});
+  for (const auto& [key, attempt] : state_->attempts) out.push_back({key, phase_of(attempt.stage)});
   return out;
 }
 
-const Counters& Core::counters() const { return state_->counters; }
+const Counters& Core::counters() const {
+  return state_->counters;
+}
 
 }  // namespace gantry::node

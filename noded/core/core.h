@@ -7,7 +7,8 @@
 //
 // What holds, whatever is lost, doubled, late or killed:
 //   - An attempt runs at most once. Begin and Resume are the only actions that run anything: Begin
-//     once per (job, attempt), Resume only for one that the runtime has proved never to have started.
+//     once per (job, attempt), Resume only for one that the runtime has proved never to have
+//     started.
 //   - An exit is reported until the controller acknowledged it, and forgotten only then.
 //   - A controller older than the newest ever seen is refused, over restarts as well.
 // Restart: the runtime lists what its disk and its shims say (Recovered); a new Core starts from
@@ -41,20 +42,20 @@ using Order = std::variant<proto::NodeAccept, proto::RegisterAgain, proto::Heart
 struct FromController {
   Order order;
 };
-struct LinkUp {};     // the transport (re)connected: register
-struct LinkDown {};   // it is known to be down; silence is noticed without it
-struct Wake {};       // a time that was asked for has come
-struct Stop {};       // the daemon stops on purpose; its jobs run on
+struct LinkUp {};    // the transport (re)connected: register
+struct LinkDown {};  // it is known to be down; silence is noticed without it
+struct Wake {};      // a time that was asked for has come
+struct Stop {};      // the daemon stops on purpose; its jobs run on
 
 // Events of the runtime. An unknown key is ignored.
-struct Held {         // prepared; runs after Release
+struct Held {  // prepared; runs after Release
   AttemptKey key;
 };
 struct Running {
   AttemptKey key;
   Instant at{};
 };
-struct Exit {         // how an attempt ended, from its exit record
+struct Exit {  // how an attempt ended, from its exit record
   proto::ExitCause cause = proto::ExitCause::exited;
   ExitStatus status;
   std::string message;
@@ -62,7 +63,7 @@ struct Exit {         // how an attempt ended, from its exit record
   std::optional<Instant> started;
   Instant ended{};
 };
-struct Ended {        // nothing of it runs any more, its cgroup is gone, epilog done
+struct Ended {  // nothing of it runs any more, its cgroup is gone, epilog done
   AttemptKey key;
   Exit exit;
 };
@@ -99,7 +100,7 @@ struct Begin {
 struct Resume {
   AttemptKey key;
 };
-struct Release {      // a held attempt may run now
+struct Release {  // a held attempt may run now
   AttemptKey key;
 };
 struct Signal {
@@ -107,17 +108,17 @@ struct Signal {
   std::int32_t signal = 0;
   proto::SignalScope scope = proto::SignalScope::full;
 };
-struct Kill {         // SIGKILL to all of it, or give up preparing it; Ended follows. May be repeated
+struct Kill {  // SIGKILL to all of it, or give up preparing it; Ended follows. May be repeated
   AttemptKey key;
 };
-struct Notice {       // one line for the job's standard error
+struct Notice {  // one line for the job's standard error
   AttemptKey key;
   std::string text;
 };
-struct Forget {       // acknowledged: remove its directory
+struct Forget {  // acknowledged: remove its directory
   AttemptKey key;
 };
-struct ReadFile {     // answered by FileRead
+struct ReadFile {  // answered by FileRead
   proto::FetchLog fetch;
 };
 
@@ -125,9 +126,9 @@ using Action = std::variant<RememberEpoch, RememberContact, Begin, Resume, Relea
                             Notice, Forget, ReadFile>;
 
 // Heartbeat leaves the core without load and free memory; the shell fills them in.
-using Report = std::variant<proto::NodeRegister, proto::Heartbeat, proto::LaunchReady,
-                            proto::Started, proto::ExitReport, proto::Goodbye,
-                            proto::FetchLogReply>;
+using Report =
+    std::variant<proto::NodeRegister, proto::Heartbeat, proto::LaunchReady, proto::Started,
+                 proto::ExitReport, proto::Goodbye, proto::FetchLogReply>;
 
 struct Turn {
   std::vector<Action> actions;
@@ -144,12 +145,12 @@ struct Recovered {
     preparing,      // its shim is alive and has not said more
     held,
     running,
-    ended,          // has its exit record; or its shim is gone, and all of it was killed
+    ended,  // has its exit record; or its shim is gone, and all of it was killed
   };
   AttemptKey key;
   Stage stage = Stage::never_started;
   std::optional<Instant> started;
-  Exit exit;                // stage ended
+  Exit exit;  // stage ended
 };
 
 // From the state directory; all unset on the first start.
@@ -164,7 +165,7 @@ struct Counters {
   std::uint64_t old_epoch = 0;
   std::uint64_t other_session = 0;
   std::uint64_t old_seq = 0;
-  std::uint64_t no_effect = 0;   // a move that the table does not have
+  std::uint64_t no_effect = 0;  // a move that the table does not have
 };
 
 class Core {

@@ -10,17 +10,19 @@ constexpr std::string_view kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 
 // Prefixes of what describes a job or a step, behind SLURM_ or GANTRY_.
 constexpr std::array<std::string_view, 21> kJobWords{
-    "JOB_",      "JOBID",      "ARRAY_",     "STEP",        "NTASKS",   "NPROCS",    "NNODES",
-    "NODELIST",  "NODEID",     "NODENAME",   "PROCID",      "LOCALID",  "GTIDS",     "TASK",
-    "CPUS_",     "MEM_PER_",   "RESTART_",   "SUBMIT_",     "TOPOLOGY", "CLUSTER_NAME",
-    "DISTRIBUTION"};
+    "JOB_",     "JOBID",    "ARRAY_",   "STEP",    "NTASKS",   "NPROCS",       "NNODES",
+    "NODELIST", "NODEID",   "NODENAME", "PROCID",  "LOCALID",  "GTIDS",        "TASK",
+    "CPUS_",    "MEM_PER_", "RESTART_", "SUBMIT_", "TOPOLOGY", "CLUSTER_NAME", "DISTRIBUTION"};
 
 bool describes_a_job(std::string_view name) {
   if (name.starts_with("SLURMD_")) return true;
   std::string_view rest;
-  if (name.starts_with("SLURM_")) rest = name.substr(6);
-  else if (name.starts_with("GANTRY_")) rest = name.substr(7);
-  else return false;
+  if (name.starts_with("SLURM_"))
+    rest = name.substr(6);
+  else if (name.starts_with("GANTRY_"))
+    rest = name.substr(7);
+  else
+    return false;
   return std::any_of(kJobWords.begin(), kJobWords.end(),
                      [&](std::string_view word) { return rest.starts_with(word); });
 }

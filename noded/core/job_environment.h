@@ -14,8 +14,8 @@ namespace gantry::node {
 
 struct EnvironmentFacts {
   std::string cluster;
-  std::string node;         // this one
-  std::string job_socket;   // as the job sees it; "" = none
+  std::string node;        // this one
+  std::string job_socket;  // as the job sees it; "" = none
 };
 
 // Set always: SLURM_JOB_ID JOBID JOB_NAME JOB_NODELIST NODELIST JOB_NUM_NODES NNODES TASKS_PER_NODE
@@ -24,7 +24,7 @@ struct EnvironmentFacts {
 // LOGNAME SHELL PATH TMPDIR PWD HOSTNAME ENVIRONMENT.
 // Set when they mean something: NTASKS NPROCS NTASKS_PER_NODE CPUS_PER_TASK (options given),
 // MEM_PER_NODE or MEM_PER_CPU, ARRAY_*, RESTART_COUNT, JOB_ACCOUNT, JOB_END_TIME.
-// SLURM_TASK_PID is added by whoever starts the process.
+// SLURM_TASK_PID is added by whoever starts the process, as its PID namespace has it.
 std::map<std::string, std::string> job_environment(const proto::Launch& launch,
                                                    const EnvironmentFacts& facts);
 

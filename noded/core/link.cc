@@ -98,13 +98,17 @@ void Core::State::accept(Instant now, proto::NodeAccept&& order) {
     if (entry.second.stage == Stage::ended) arm(entry, now);
   for (const auto& key : order.forget) {
     const auto it = attempts.find(key);
-    if (it != attempts.end() && it->second.stage == Stage::ended) acknowledged(key);
-    else if (it != attempts.end()) order.kill.push_back(key);  // not ended here: end it, report it
+    if (it != attempts.end() && it->second.stage == Stage::ended)
+      acknowledged(key);
+    else if (it != attempts.end())
+      order.kill.push_back(key);  // not ended here: end it, report it
   }
   for (const auto& key : order.kill) {
     const auto it = attempts.find(key);
-    if (it == attempts.end()) report_unknown(now, key);
-    else if (it->second.stage != Stage::ended) end_now(now, *it, Ending{}, Duration{}, {});
+    if (it == attempts.end())
+      report_unknown(now, key);
+    else if (it->second.stage != Stage::ended)
+      end_now(now, *it, Ending{}, Duration{}, {});
   }
   for (auto& entry : attempts) {
     if (entry.second.stage == Stage::waiting && move(entry.second, Trigger::resume))
@@ -133,10 +137,12 @@ void Core::State::fence(Instant now) {
     OneAttempt& attempt = entry.second;
     if (attempt.stage == Stage::ended) continue;
     if (attempt.ending && attempt.ending->cause == proto::ExitCause::fenced) continue;
-    end_now(now, entry,
-            Ending{proto::ExitCause::fenced, {},
-                   facts.node + " heard nothing from the controller for so long that it ended the job"},
-            Duration{}, "the node lost its controller");
+    end_now(
+        now, entry,
+        Ending{proto::ExitCause::fenced,
+               {},
+               facts.node + " heard nothing from the controller for so long that it ended the job"},
+        Duration{}, "the node lost its controller");
   }
 }
 

@@ -14,34 +14,33 @@ struct Overloaded : Ts... {
 }  // namespace
 
 void Core::State::order(Instant now, Order&& order) {
-  std::visit(
-      Overloaded{
-          [&](proto::NodeAccept& o) { accept(now, std::move(o)); },
-          [&](proto::RegisterAgain& o) {
-            if (!newest_epoch(now, o.epoch)) return;
-            if (registered()) ask(now);  // else a registration is under way already
-          },
-          [&](proto::HeartbeatAck& o) {
-            if (in_session(now, o.stamp)) contact(o.heard);
-          },
-          [&](proto::Launch& o) {
-            if (in_order(now, o.stamp)) launch(now, std::move(o));
-          },
-          [&](proto::Go& o) {
-            if (in_order(now, o.stamp)) go(now, o.key);
-          },
-          [&](proto::Terminate& o) {
-            if (in_order(now, o.stamp)) terminate(now, o);
-          },
-          [&](proto::SignalAttempt& o) {
-            if (in_order(now, o.stamp)) signal(o);
-          },
-          [&](proto::AckExit& o) {
-            if (in_order(now, o.stamp)) acknowledged(o.key);
-          },
-          [&](proto::FetchLog& o) { turn.actions.emplace_back(ReadFile{std::move(o)}); },
-      },
-      order);
+  std::visit(Overloaded{
+                 [&](proto::NodeAccept& o) { accept(now, std::move(o)); },
+                 [&](proto::RegisterAgain& o) {
+                   if (!newest_epoch(now, o.epoch)) return;
+                   if (registered()) ask(now);  // else a registration is under way already
+                 },
+                 [&](proto::HeartbeatAck& o) {
+                   if (in_session(now, o.stamp)) contact(o.heard);
+                 },
+                 [&](proto::Launch& o) {
+                   if (in_order(now, o.stamp)) launch(now, std::move(o));
+                 },
+                 [&](proto::Go& o) {
+                   if (in_order(now, o.stamp)) go(now, o.key);
+                 },
+                 [&](proto::Terminate& o) {
+                   if (in_order(now, o.stamp)) terminate(now, o);
+                 },
+                 [&](proto::SignalAttempt& o) {
+                   if (in_order(now, o.stamp)) signal(o);
+                 },
+                 [&](proto::AckExit& o) {
+                   if (in_order(now, o.stamp)) acknowledged(o.key);
+                 },
+                 [&](proto::FetchLog& o) { turn.actions.emplace_back(ReadFile{std::move(o)}); },
+             },
+             order);
 }
 
 void Core::State::launch(Instant now, proto::Launch&& launch) {

@@ -19,32 +19,32 @@ namespace gantry::node {
 
 inline constexpr Duration kRegisterFirst = milliseconds(250);  // wait before a second try
 inline constexpr Duration kRegisterMost = seconds(5);
-inline constexpr int kSilentBeats = 3;  // unanswered heartbeats, then register again
+inline constexpr int kSilentBeats = 3;                // unanswered heartbeats, then register again
 inline constexpr Duration kResendFirst = seconds(1);  // of an exit report
 inline constexpr Duration kResendMost = seconds(30);
 inline constexpr Duration kKillAgain = seconds(10);   // what a SIGKILL did not end
 inline constexpr std::size_t kMaxAttempts = 100'000;  // on one node, unacknowledged ones included
 inline constexpr int kTimersPerTurn = 1000;
 
-struct Ending {             // ordered to end
+struct Ending {  // ordered to end
   proto::ExitCause cause = proto::ExitCause::ordered;
   Instant kill_at{};
-  std::string why;          // for the report; "" = none
+  std::string why;  // for the report; "" = none
 };
 
 struct OneAttempt {
   Stage stage = Stage::preparing;
   std::optional<Instant> started;
   std::optional<Ending> ending;
-  Exit exit;                    // stage ended
-  std::optional<Instant> due;   // its timer: SIGKILL, or the next report
+  Exit exit;                   // stage ended
+  std::optional<Instant> due;  // its timer: SIGKILL, or the next report
   Duration backoff = kResendFirst;
 };
 
 struct Link {
   enum class Phase : std::uint8_t { down, registering, registered } phase = Phase::down;
   // registering
-  Instant asked{};            // `sent` of the last NodeRegister; NodeAccept must carry it back
+  Instant asked{};  // `sent` of the last NodeRegister; NodeAccept must carry it back
   Instant ask_again{};
   Duration backoff = kRegisterFirst;
   // registered
@@ -52,7 +52,7 @@ struct Link {
   std::uint64_t last_seq = 0;
   Duration heartbeat = seconds(5);
   Instant next_beat{};
-  Instant last_word{};        // when anything of the session last came
+  Instant last_word{};  // when anything of the session last came
 };
 
 struct Core::State {
@@ -70,8 +70,8 @@ struct Core::State {
   // link.cc
   void link_up(Instant now);
   void link_down();
-  void ask(Instant now);                                  // sends NodeRegister
-  bool newest_epoch(Instant now, Epoch epoch);            // false: refused
+  void ask(Instant now);                        // sends NodeRegister
+  bool newest_epoch(Instant now, Epoch epoch);  // false: refused
   bool in_order(Instant now, const proto::OrderStamp& stamp);
   bool in_session(Instant now, const proto::OrderStamp& stamp);
   void accept(Instant now, proto::NodeAccept&& order);
@@ -91,13 +91,13 @@ struct Core::State {
   void acknowledged(const AttemptKey& key);
 
   // attempts.cc
-  bool move(OneAttempt& attempt, Trigger trigger);        // false: no effect, counted
+  bool move(OneAttempt& attempt, Trigger trigger);  // false: no effect, counted
   void end_now(Instant now, Entry& entry, Ending ending, Duration grace, std::string notice);
   void held(Instant now, const AttemptKey& key);
   void running(Instant now, const Running& event);
   void ended(Instant now, const AttemptKey& key, Exit exit);
   void begin_failed(Instant now, const BeginFailed& event);
-  void settle(Instant now, Entry& entry, Exit exit);      // stage is ended: report
+  void settle(Instant now, Entry& entry, Exit exit);  // stage is ended: report
   void report_status(Instant now, Entry& entry);
   void report_exit(Instant now, Entry& entry);
   void report_unknown(Instant now, const AttemptKey& key);

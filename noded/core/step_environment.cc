@@ -74,9 +74,9 @@ Result<StepEnvironment> step_environment(const proto::StepPermission& permission
   shared["GANTRY_NODENAME"] = node;
   shared["HOSTNAME"] = node;
   shared.try_emplace("MASTER_ADDR", host_of(permission.nodes.front().address));
-  shared.try_emplace("MASTER_PORT",
-                     std::to_string(kFirstPort + (permission.key.job.value() * 16 +
-                                                  permission.step.value()) % kPorts));
+  shared.try_emplace("MASTER_PORT", std::to_string(kFirstPort + (permission.key.job.value() * 16 +
+                                                                 permission.step.value()) %
+                                                                    kPorts));
   return out;
 }
 

@@ -86,8 +86,10 @@ void JobConnection::flush() {
     done += *sent;
   }
   unsent_.erase(0, done);
-  if (unsent_.empty()) writable_.cancel();
-  else if (!writable_) writable_ = loop_.on_writable(socket_.fd(), [this] { flush(); });
+  if (unsent_.empty())
+    writable_.cancel();
+  else if (!writable_)
+    writable_ = loop_.on_writable(socket_.fd(), [this] { flush(); });
 }
 
 // In a turn of its own: the caller may still be using this connection.

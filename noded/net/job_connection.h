@@ -15,8 +15,8 @@
 
 namespace gantry::node {
 
-inline constexpr std::size_t kMaxUnsent = 64u << 20;        // bytes for one connection
-inline constexpr std::size_t kReadPerTurn = 1u << 20;       // bytes of one connection
+inline constexpr std::size_t kMaxUnsent = 64u << 20;   // bytes for one connection
+inline constexpr std::size_t kReadPerTurn = 1u << 20;  // bytes of one connection
 
 class JobConnection {
  public:

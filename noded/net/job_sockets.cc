@@ -21,8 +21,8 @@ struct JobSockets::Listener {
 
 namespace {
 
-// Messages that a client may send and ctld answers. LaunchStep goes to a node, and who the sender is
-// needs no proof here.
+// Messages that a client may send and ctld answers. LaunchStep goes to a node, and who the sender
+// is needs no proof here.
 bool may_relay(std::uint16_t type) {
   constexpr std::string_view kClient = "client";
   switch (static_cast<proto::MessageType>(type)) {
@@ -32,7 +32,8 @@ bool may_relay(std::uint16_t type) {
   }
   switch (type) {
 #define X(name, number, sender, kind) \
-  case number: return kClient == #sender;
+  case number:                        \
+    return kClient == #sender;
 #include "common/proto/messages.def"
 #undef X
     default: return false;
@@ -43,8 +44,8 @@ bool may_relay(std::uint16_t type) {
 // given relative to the directory's descriptor.
 Result<net::Socket> listen_in(int directory) {
   const auto failed = [](const char* what) {
-    return fail(ErrorCode::io_error, fmt::format("{} for a job's socket: {}", what,
-                                                 std::strerror(errno)));
+    return fail(ErrorCode::io_error,
+                fmt::format("{} for a job's socket: {}", what, std::strerror(errno)));
   };
   net::Socket socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (socket.fd() < 0) return failed("socket");
@@ -104,8 +105,8 @@ void JobSockets::close(const proto::AttemptKey& key) {
 
 void JobSockets::accept(Listener& listener) {
   for (int n = 0; n < 16; ++n) {
-    net::Socket socket(::accept4(listener.socket.fd(), nullptr, nullptr,
-                                 SOCK_NONBLOCK | SOCK_CLOEXEC));
+    net::Socket socket(
+        ::accept4(listener.socket.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket.fd() < 0) return;
     if (uid_of_peer(socket.fd()) != listener.owner) {
       log_.warning("refused a connection to a job's socket by another user",
@@ -116,7 +117,9 @@ void JobSockets::accept(Listener& listener) {
     ++listener.connections;
     const std::uint64_t channel = next_channel_++;
     JobConnection::Handlers handlers;
-    handlers.message = [this](JobConnection& c, net::StreamMessage&& m) { handle(c, std::move(m)); };
+    handlers.message = [this](JobConnection& c, net::StreamMessage&& m) {
+      handle(c, std::move(m));
+    };
     handlers.closed = [this](std::uint64_t which) {
       const auto it = connections_.find(which);
       if (it == connections_.end()) return;
@@ -124,8 +127,8 @@ void JobSockets::accept(Listener& listener) {
       if (owner != listeners_.end()) --owner->second->connections;
       connections_.erase(it);
     };
-    connections_[channel] = std::make_unique<JobConnection>(
-        loop_, std::move(socket), listener.key, channel, std::move(handlers));
+    connections_[channel] = std::make_unique<JobConnection>(loop_, std::move(socket), listener.key,
+                                                            channel, std::move(handlers));
   }
 }
 
@@ -140,9 +143,9 @@ void JobSockets::handle(JobConnection& connection, net::StreamMessage&& message)
     return;
   }
   if (!may_relay(message.header.type)) {
-    connection.refuse(request, ErrorCode::unsupported,
-                      fmt::format("message {} cannot be sent from inside a job",
-                                  message.header.type));
+    connection.refuse(
+        request, ErrorCode::unsupported,
+        fmt::format("message {} cannot be sent from inside a job", message.header.type));
     return;
   }
   proto::NodeRelay relay;

@@ -3,8 +3,8 @@
 // and so on inside a job), and to this daemon for steps.
 //
 // Who may: only the job's own user, by SO_PEERCRED. What they send goes to the controller as
-// NodeRelay, which trusts this node for jobs that are placed on it; the controller treats it as sent
-// by the job's owner. Only messages that a client may send are relayed.
+// NodeRelay, which trusts this node for jobs that are placed on it; the controller treats it as
+// sent by the job's owner. Only messages that a client may send are relayed.
 //
 // Messages that the node answers itself are given to `local` first, if it is set.
 #pragma once

@@ -17,6 +17,8 @@
 #include <unistd.h>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "noded/shim/init_protocol.h"
@@ -39,6 +41,10 @@ void tell(InitWord word, int value) {
   setsid();
   for (int s = 1; s < NSIG; ++s) signal(s, SIG_DFL);
   sigprocmask(SIG_SETMASK, &mask, nullptr);
+  char pid[16];
+  snprintf(pid, sizeof pid, "%d", static_cast<int>(getpid()));
+  setenv("SLURM_TASK_PID", pid, 1);
+  setenv("GANTRY_TASK_PID", pid, 1);
   tell(InitWord::child, 0);  // the kernel adds our pid, as the shim sees it
   execvp(program[0], program);
   const int error = errno;

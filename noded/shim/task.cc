@@ -19,6 +19,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace gantry::runtime {
@@ -114,7 +116,12 @@ void pin(const std::vector<std::uint16_t>& cpus) {
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   if (!filter_calls(place.seccomp_bpf)) give_up("system call filter", 126);
-  ::execvpe(argv[0], argv, env);
+  char pid[16];
+  std::snprintf(pid, sizeof pid, "%d", static_cast<int>(::getpid()));
+  environ = env;
+  ::setenv("SLURM_TASK_PID", pid, 1);
+  ::setenv("GANTRY_TASK_PID", pid, 1);
+  ::execvp(argv[0], argv);
   give_up("exec", errno == ENOENT ? 127 : 126);
   ::_exit(126);
 }

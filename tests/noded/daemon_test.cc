@@ -9,36 +9,15 @@
 #include <filesystem>
 #include <fstream>
 
-#include "common/auth/users.h"
 #include "common/net/job_socket_client.h"
-#include "tests/noded/fake_controller.h"
+#include "tests/noded/launches.h"
 
 namespace gantry::test {
 namespace {
 
-using proto::AttemptKey;
-
-AttemptKey key(std::uint64_t job) { return {JobId{job}, Attempt{1}}; }
-
 proto::Launch launch(FakeController& ctld, std::uint64_t job, const std::string& dir,
                      const std::string& script) {
-  proto::Launch l;
-  l.stamp = ctld.stamp();
-  l.key = key(job);
-  const auto owner = auth::find_user(Uid{::geteuid()});
-  REQUIRE(owner);
-  l.owner = *owner;
-  l.spec.name = "test";
-  l.spec.work_dir = dir;
-  l.spec.std_out = dir + "/out-%j";
-  l.script = "#!/bin/sh\n" + script;
-  l.placement = {{"n1", {0}, 64 << 20, 0, 1}};
-  l.partition = "all";
-  return l;
-}
-
-proto::ExitReport exit_of(FakeController& ctld, std::uint64_t job) {
-  return ctld.expect<proto::ExitReport>([&](const auto& m) { return m.key == key(job); });
+  return test::launch(ctld, job, dir, script, Uid{::geteuid()});
 }
 
 TEST_CASE("a runtime that runs nothing") {
@@ -253,7 +232,8 @@ TEST_CASE("the daemon is killed while jobs run: nothing is lost, nothing runs tw
 
 TEST_CASE("terminate gives time, then kills") {
   ProcessNode n;
-  n.ctld.send(n.job(1, "trap 'echo bye; exit 9' TERM; echo up > up; while :; do sleep 0.05; done\n"));
+  n.ctld.send(
+      n.job(1, "trap 'echo bye; exit 9' TERM; echo up > up; while :; do sleep 0.05; done\n"));
   n.ctld.send(n.job(2, "trap '' TERM; echo up > up2; while :; do sleep 0.05; done\n"));
   n.started(1);
   n.started(2);

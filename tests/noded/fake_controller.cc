@@ -102,12 +102,18 @@ NodeUnderTest::~NodeUnderTest() {
 
 pid_t NodeUnderTest::spawn(const std::vector<std::string>& extra) const {
   std::vector<std::string> args = {GANTRY_BIN_DIR "/gantry-noded",
-                                   "--config", dir_ + "/gantry.yaml",
-                                   "--name", "n1",
-                                   "--state-dir", dir_ + "/state",
-                                   "--run-dir", dir_ + "/run",
-                                   "--key", dir_ + "/node.key",
-                                   "--log-file", dir_ + "/log"};
+                                   "--config",
+                                   dir_ + "/gantry.yaml",
+                                   "--name",
+                                   "n1",
+                                   "--state-dir",
+                                   dir_ + "/state",
+                                   "--run-dir",
+                                   dir_ + "/run",
+                                   "--key",
+                                   dir_ + "/node.key",
+                                   "--log-file",
+                                   dir_ + "/log"};
   args.insert(args.end(), extra.begin(), extra.end());
   std::vector<char*> argv;
   for (auto& a : args) argv.push_back(a.data());
@@ -125,7 +131,9 @@ pid_t NodeUnderTest::spawn(const std::vector<std::string>& extra) const {
   return pid;
 }
 
-void NodeUnderTest::start() { pid_ = spawn({}); }
+void NodeUnderTest::start() {
+  pid_ = spawn({});
+}
 
 void NodeUnderTest::stop(int signal) {
   ::kill(pid_, signal);
@@ -140,7 +148,9 @@ int NodeUnderTest::run_once(std::vector<std::string> extra) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-std::string NodeUnderTest::log() const { return read_text(dir_ + "/log"); }
+std::string NodeUnderTest::log() const {
+  return read_text(dir_ + "/log");
+}
 
 std::string read_text(const std::string& path) {
   std::ifstream in(path, std::ios::binary);

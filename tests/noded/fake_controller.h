@@ -93,7 +93,7 @@ class NodeUnderTest {
   NodeUnderTest(const FakeController& controller, const std::string& runtime);
   ~NodeUnderTest();
   void start();
-  void stop(int signal);               // and waits for its end
+  void stop(int signal);                         // and waits for its end
   int run_once(std::vector<std::string> extra);  // its exit status; for refusals
   [[nodiscard]] const std::string& dir() const { return dir_; }
   [[nodiscard]] pid_t pid() const { return pid_; }

@@ -22,8 +22,10 @@ struct Line {
     std::string word;
     while (in >> word) {
       const auto eq = word.find('=');
-      if (eq == std::string::npos) words.push_back(word);
-      else options[word.substr(0, eq)] = word.substr(eq + 1);
+      if (eq == std::string::npos)
+        words.push_back(word);
+      else
+        options[word.substr(0, eq)] = word.substr(eq + 1);
     }
   }
   [[nodiscard]] bool has(const std::string& word) const {
@@ -95,12 +97,18 @@ class Player {
     r.key = parse_key(line.words.at(1));
     const std::string& stage = line.words.at(2);
     using enum Recovered::Stage;
-    if (stage == "never_started") r.stage = never_started;
-    else if (stage == "preparing") r.stage = preparing;
-    else if (stage == "held") r.stage = held;
-    else if (stage == "running") r.stage = running;
-    else if (stage == "ended") r.stage = ended;
-    else throw std::runtime_error("unknown stage " + stage);
+    if (stage == "never_started")
+      r.stage = never_started;
+    else if (stage == "preparing")
+      r.stage = preparing;
+    else if (stage == "held")
+      r.stage = held;
+    else if (stage == "running")
+      r.stage = running;
+    else if (stage == "ended")
+      r.stage = ended;
+    else
+      throw std::runtime_error("unknown stage " + stage);
     if (const auto t = line.time("started")) r.started = at(*t);
     r.exit.cause = line.cause();
     r.exit.status = line.exit();
@@ -249,6 +257,8 @@ class Player {
 
 }  // namespace
 
-std::string replay(const std::string& text) { return Player{}.play(text); }
+std::string replay(const std::string& text) {
+  return Player{}.play(text);
+}
 
 }  // namespace gantry::test

@@ -76,9 +76,8 @@ std::string show(const node::Report& message) {
   return std::visit(
       Overloaded{
           [](const proto::NodeRegister& m) {
-            std::string out =
-                fmt::format("NodeRegister sent={} epoch={}", format_at(m.sent),
-                            m.highest_epoch.value());
+            std::string out = fmt::format("NodeRegister sent={} epoch={}", format_at(m.sent),
+                                          m.highest_epoch.value());
             for (const auto& a : m.attempts)
               out += fmt::format(" {}:{}", show(a.key), enum_name(a.phase));
             return out;
