@@ -66,13 +66,15 @@ CLOCK_OR_RANDOM = re.compile(
     r"(rand|srand|random|getrandom)\s*\()")
 SLEEP = re.compile(r"\b(sleep_for|sleep_until|usleep|nanosleep)\b|(?<![\w.>])(?:::)?sleep\s*\(")
 # Commands may pause before they ask again; tests of real processes have no event to wait for.
-SLEEPERS = ("cli/", "tests/e2e/", "tests/node/", "tests/noded/", "tests/attack/")
+SLEEPERS = ("cli/", "tests/e2e/", "tests/noded/", "tests/runtime/", "tests/attack/")
 BANNED_EVERYWHERE = {
     r"\busing\s+namespace\s+std\s*;": "write std:: where it is used",
     r"\bstd::(cout|cerr|clog|endl)\b": "format with fmt",
     r"#\s*include\s*<iostream>": "format with fmt",
     r"\b(strcpy|strcat|sprintf|gets|mktemp|tmpnam)\s*\(": "unsafe; there is a better call",
-    r"(?<!\w)(std)?::system\s*\(": "no shell; start the program with its arguments",
+}
+BANNED_IN_PROGRAMS = {
+    r"(?<!\w)(std)?::(system|popen)\s*\(": "no shell; start the program with its arguments",
 }
 PURE_BANNED_WORDS = {
     r"\bshared_ptr\b": "ownership is clear in core and sched",
@@ -231,6 +233,8 @@ def heavy_header(file):
 def banned_call(file):
     if file.is_cpp:
         yield from search(file, BANNED_EVERYWHERE)
+    if file.is_cpp and file.top in PROGRAM_FOLDERS:
+        yield from search(file, BANNED_IN_PROGRAMS)
 
 
 @rule("clock-or-random")
@@ -341,10 +345,23 @@ def check_folders(files):
             yield f"{folder}:1: [test-folder] has tests but no CMakeLists.txt"
 
 
+def check_documents(files, root):
+    """A file that a document names in backticks, from the top folder on, exists."""
+    for file in files:
+        if file.suffix != ".md":
+            continue
+        for number, line in enumerate(file.lines, 1):
+            for path in re.findall(r"`((?:common|config|ctld|noded|cli|tests|bench|docs|cmake)/[^`*]+)`",
+                                   line):
+                if re.fullmatch(r"[\w./-]+", path) and not (root / path).exists():
+                    yield f"{file.path}:{number}: [document] there is no {path}"
+
+
 def check(root):
     """(complaints, files and functions that have outgrown the goal)"""
     files = list(source_files(root))
-    complaints, large = list(check_folders(files)), []
+    complaints = list(check_folders(files)) + list(check_documents(files, root))
+    large = []
     for file in files:
         for name, function in RULES.items():
             for number, what in function(file):
