@@ -7,7 +7,7 @@
 // commit ends the process: there is no retry state.
 //
 // Restart: load records, replay() the journal's tail through the same apply, then start(), which
-// bumps the epoch (an event) and asks every node to register again.
+// bumps the epoch (an event). Nodes find their session unknown and register again.
 //
 // Deterministic: no clock, no I/O, no randomness; `now` is the only time.
 #pragma once
@@ -120,11 +120,12 @@ class Core {
   explicit Core(const Config& config);
   ~Core();
 
-  // Recovery, in this order: load records, replay events, start.
+  // Recovery, in this order: records, specs, events (as store::LoadVisitor has them), start().
   Result<void> load_record(store::Table table, std::string_view key, std::string_view value);
   Result<void> load_spec(JobId job, std::string_view data);
   Result<void> replay(const store::JournalEntry& entry);
-  void start(Instant now);                // its event and orders are in the next take_turn()
+  // Bumps the epoch; its events are in the next take_turn(). An error: the store is inconsistent.
+  Result<void> start(Instant now);
 
   void step(Instant now, Input input);
   Turn take_turn();
@@ -142,8 +143,13 @@ class Core {
   [[nodiscard]] Result<Identity> inside_identity(std::string_view node,
                                                  const proto::AttemptKey& key) const;
 
+  [[nodiscard]] Epoch epoch() const;
+  // Of the newest event, also one read at recovery: cluster time does not go behind it.
+  [[nodiscard]] Instant last_time() const;
+
   [[nodiscard]] const State& state() const { return *state_; }
-  // Everything the scheduler's replica needs, from scratch (after recovery, and as an audit).
+  // Everything the scheduler's replica needs, from scratch. Give it to a new replica right after
+  // start() (whose own turn has no changes), and compare with it as an audit.
   [[nodiscard]] std::vector<sched::Change> full_view() const;
 
  private:

@@ -1,0 +1,148 @@
+// Orders to nodes, derived from what a job is and what was sent last; see settle.h.
+//
+//   launched                    -> Launch (several nodes: held)
+//   ready, and so are all       -> Go
+//   finishing, not released     -> Terminate
+//
+// An order that has no effect on State within kResend is sent again; nodes take each once.
+#include <fmt/core.h>
+
+#include "common/assert.h"
+#include "common/codec/codec.h"
+#include "common/text.h"
+#include "ctld/core/record.h"
+#include "ctld/core/settle.h"
+
+namespace gantry::core {
+namespace {
+
+constexpr Duration kResend = seconds(5);
+
+store::Digest digest_of_bytes(const Bytes& bytes) {
+  store::Digest out{};
+  std::copy_n(bytes.begin(), std::min(bytes.size(), out.size()), out.begin());
+  return out;
+}
+
+SentKind wanted(const Job& job, const NodeRun& run) {
+  if (run.state == RunState::released) return SentKind::none;
+  if (job.phase == Phase::finishing) return SentKind::terminate;
+  if (run.state == RunState::launched) return SentKind::launch;
+  if (run.state != RunState::ready) return SentKind::none;
+  for (const NodeRun& other : job.active->nodes)
+    if (other.state == RunState::launched) return SentKind::none;
+  return SentKind::go;
+}
+
+NodePlacement placement_of(const State& state, const sched::NodeGrant& grant) {
+  return {state.node(grant.node).name, grant.cpus, grant.memory, grant.scratch, grant.tasks};
+}
+
+void fill_array(const State& state, const Job& job, proto::Launch& launch) {
+  if (!job.is_element()) return;
+  const ArrayIndexes& indexes = state.jobs.at(job.array).tasks->indexes;
+  launch.array_job = job.array;
+  launch.array_task = job.task;
+  launch.array_count = indexes.count();
+  launch.array_min = indexes.ranges().front().first;
+  launch.array_max = indexes.ranges().back().last;
+  launch.array_step = indexes.ranges().front().step;
+}
+
+void send_launch(Context& ctx, const Job& job, std::uint32_t index) {
+  auto stored = codec::decode<StoredSpec>(spec_bytes(ctx.state, job));
+  GANTRY_ASSERT(stored.has_value(), "a spec that was read once");
+  const Active& active = *job.active;
+  proto::Launch launch;
+  launch.stamp = ctx.stamp(active.nodes[index].grant.node);
+  launch.key = {job.id, job.attempt};
+  launch.hold = active.nodes.size() > 1;
+  launch.runs_batch = index == 0 && job.kind == JobKind::batch;
+  fill_array(ctx.state, job, launch);
+  launch.restarts = job.restarts;
+  launch.owner = std::move(stored->owner);
+  launch.spec = std::move(stored->spec);
+  launch.spec.name = ctx.state.names.text(job.name);
+  for (const NodeRun& run : active.nodes)
+    launch.placement.push_back(placement_of(ctx.state, run.grant));
+  launch.node_index = index;
+  launch.partition = ctx.state.partition(class_of(ctx.state, job).partition).name;
+  launch.time_limit = time_limit_of(ctx.state, job);
+  launch.placed_at = active.placed;
+  BlobRefs blobs;
+  if (!stored->script_digest.empty() && launch.runs_batch)
+    blobs.script = digest_of_bytes(stored->script_digest);
+  if (!stored->environment_digest.empty())
+    blobs.environment = digest_of_bytes(stored->environment_digest);
+  ctx.send(active.nodes[index].grant.node, std::move(launch), std::move(blobs));
+}
+
+// The words after "CANCELLED AT" are what clients of Slurm look for.
+std::string notice_of(const State& state, const Job& job, const NodeRun& run) {
+  const Finish& finish = *job.active->finish;
+  std::string_view why;
+  if (finish.requeue == RequeueWhy::asked) why = " DUE TO JOB REQUEUE";
+  else if (finish.requeue) why = " DUE TO NODE FAILURE";
+  else if (finish.outcome == Outcome::timeout) why = " DUE TO TIME LIMIT";
+  else if (finish.outcome == Outcome::deadline) why = " DUE TO DEADLINE";
+  else if (finish.outcome == Outcome::node_fail) why = " DUE TO NODE FAILURE";
+  else if (finish.outcome != Outcome::cancelled) return {};
+  return fmt::format("gantry: error: *** JOB {} ON {} CANCELLED AT {}{} ***", job.id.value(),
+                     state.node(run.grant.node).name, format_time(finish.since), why);
+}
+
+void send_terminate(Context& ctx, const Job& job, const NodeRun& run) {
+  const Finish& finish = *job.active->finish;
+  proto::Terminate order;
+  order.stamp = ctx.stamp(run.grant.node);
+  order.key = {job.id, job.attempt};
+  // Counted from the decision: a repetition does not give more time.
+  order.grace = std::max(Duration{}, ctx.config.controller.kill_wait - (ctx.now - finish.since));
+  order.notice = notice_of(ctx.state, job, run);
+  ctx.send(run.grant.node, std::move(order));
+}
+
+}  // namespace
+
+void act(Context& ctx, const Job& job) {
+  if (!job.placed()) {
+    ctx.rt.sent.erase(job.id);
+    return;
+  }
+  const auto& nodes = job.active->nodes;
+  std::vector<Sent>& sent = ctx.rt.sent[job.id];
+  if (sent.size() != nodes.size()) sent.assign(nodes.size(), Sent{});
+  for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+    const SentKind want = wanted(job, nodes[i]);
+    const NodeLink& link = ctx.link(nodes[i].grant.node);
+    if (want == SentKind::none || link.session == 0) continue;
+    Sent& last = sent[i];
+    if (last.kind == want && last.session == link.session && ctx.now < last.at + kResend) continue;
+    if (last.kind != want || last.session != link.session) last.confirmed = ctx.now;
+    last.kind = want;
+    last.session = link.session;
+    last.at = ctx.now;
+    if (want == SentKind::launch) send_launch(ctx, job, i);
+    if (want == SentKind::terminate) send_terminate(ctx, job, nodes[i]);
+    if (want == SentKind::go)
+      ctx.send(nodes[i].grant.node,
+               proto::Go{ctx.stamp(nodes[i].grant.node), {job.id, job.attempt}});
+  }
+}
+
+std::optional<Instant> next_act(const Context& ctx, const Job& job) {
+  std::optional<Instant> next;
+  if (!job.placed()) return next;
+  const auto it = ctx.rt.sent.find(job.id);
+  if (it == ctx.rt.sent.end()) return next;
+  for (std::size_t i = 0; i < it->second.size(); ++i) {
+    const NodeRun& run = job.active->nodes[i];
+    const NodeLink& link = ctx.link(run.grant.node);
+    if (wanted(job, run) == SentKind::none || link.session == 0) continue;
+    const Instant again = it->second[i].at + kResend;
+    if (!next || again < *next) next = again;
+  }
+  return next;
+}
+
+}  // namespace gantry::core

@@ -1,0 +1,46 @@
+// apply(): the only code that changes State. It reads nothing but the event and the state, never
+// fails (an event that does not fit is our bug and asserts), and is the same when an event is fresh
+// and when the journal is replayed.
+//
+// index.h is its lower half: what has to be kept in step when a job comes, goes or changes.
+#pragma once
+
+#include "common/time.h"
+#include "ctld/core/events.h"
+#include "ctld/core/state.h"
+
+namespace gantry::core {
+
+void apply(State& state, Instant at, const Event& event);
+
+// One per event, in apply_cluster.cc, apply_job.cc, apply_attempt.cc.
+void apply_event(State&, Instant, const event::ControllerStarted&);
+void apply_event(State&, Instant, const event::NodeDeclared&);
+void apply_event(State&, Instant, const event::PartitionDeclared&);
+void apply_event(State&, Instant, const event::NodeRegistered&);
+void apply_event(State&, Instant, const event::NodeHealthChanged&);
+void apply_event(State&, Instant, const event::NodeIntentChanged&);
+void apply_event(State&, Instant, const event::NodeEnrolled&);
+void apply_event(State&, Instant, const event::PartitionUpChanged&);
+void apply_event(State&, Instant, const event::KeyRegistered&);
+void apply_event(State&, Instant, const event::JobSubmitted&);
+void apply_event(State&, Instant, const event::JobHeld&);
+void apply_event(State&, Instant, const event::JobReleased&);
+void apply_event(State&, Instant, const event::JobUpdated&);
+void apply_event(State&, Instant, const event::DependencySettled&);
+void apply_event(State&, Instant, const event::TaskDependencySettled&);
+void apply_event(State&, Instant, const event::TasksCancelled&);
+void apply_event(State&, Instant, const event::TaskSplit&);
+void apply_event(State&, Instant, const event::JobPlaced&);
+void apply_event(State&, Instant, const event::NodeReady&);
+void apply_event(State&, Instant, const event::JobStarted&);
+void apply_event(State&, Instant, const event::JobWarned&);
+void apply_event(State&, Instant, const event::JobFinishing&);
+void apply_event(State&, Instant, const event::NodeExited&);
+void apply_event(State&, Instant, const event::JobEnded&);
+void apply_event(State&, Instant, const event::JobRequeued&);
+void apply_event(State&, Instant, const event::JobsForgotten&);
+void apply_event(State&, Instant, const event::StepCreated&);
+void apply_event(State&, Instant, const event::StepEnded&);
+
+}  // namespace gantry::core

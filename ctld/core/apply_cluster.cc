@@ -1,0 +1,83 @@
+// apply() of events about the controller, nodes, partitions and keys; and the dispatch.
+#include "common/assert.h"
+#include "ctld/core/apply.h"
+#include "ctld/core/index.h"
+
+namespace gantry::core {
+
+void apply(State& state, Instant at, const Event& event) {
+  state.last_time = at;
+  state.fold_meta = true;
+  std::visit([&](const auto& e) { apply_event(state, at, e); }, event);
+}
+
+void apply_event(State& state, Instant, const event::ControllerStarted& e) {
+  GANTRY_ASSERT(e.epoch > state.epoch, "the epoch grows");
+  state.epoch = e.epoch;
+}
+
+void apply_event(State& state, Instant, const event::NodeDeclared& e) {
+  GANTRY_ASSERT(e.node.value() == state.nodes.size(), "node ids are given in order");
+  Node& node = state.nodes.emplace_back();
+  node.id = e.node;
+  node.name = e.name;
+  state.node_ids[e.name] = e.node;
+  touch(state, node);
+}
+
+void apply_event(State& state, Instant, const event::PartitionDeclared& e) {
+  GANTRY_ASSERT(e.partition.value() == state.partitions.size(), "partition ids are given in order");
+  Partition& partition = state.partitions.emplace_back();
+  partition.id = e.partition;
+  partition.name = e.name;
+  state.partition_ids[e.name] = e.partition;
+  state.fold_partitions.push_back(e.partition);
+}
+
+void apply_event(State& state, Instant, const event::NodeRegistered& e) {
+  Node& node = state.node(e.node);
+  node.facts = e.facts;
+  touch(state, node);
+}
+
+void apply_event(State& state, Instant at, const event::NodeHealthChanged& e) {
+  Node& node = state.node(e.node);
+  node.health = e.health;
+  if (node.intent == NodeIntent::open) {  // an operator's reason stays
+    node.reason = e.reason;
+    node.reason_by.clear();
+    node.since = e.reason.empty() ? std::nullopt : std::optional(at);
+  }
+  touch(state, node);
+}
+
+void apply_event(State& state, Instant at, const event::NodeIntentChanged& e) {
+  Node& node = state.node(e.node);
+  node.intent = e.intent;
+  node.reason = e.reason;
+  node.reason_by = e.by;
+  node.since = e.reason.empty() ? std::nullopt : std::optional(at);
+  touch(state, node);
+}
+
+void apply_event(State& state, Instant, const event::NodeEnrolled& e) {
+  Node& node = state.node(e.node);
+  state.node_keys.erase(node.public_key);
+  node.public_key = e.public_key;
+  state.node_keys[e.public_key] = e.node;
+  state.fold_node_keys.push_back(e.node);
+  touch(state, node);
+}
+
+void apply_event(State& state, Instant, const event::PartitionUpChanged& e) {
+  state.partition(e.partition).up_set = e.up;
+  state.fold_partitions.push_back(e.partition);
+}
+
+void apply_event(State& state, Instant, const event::KeyRegistered& e) {
+  if (e.user) state.user_keys[e.public_key] = *e.user;
+  else state.user_keys.erase(e.public_key);
+  state.fold_keys.push_back(e.public_key);
+}
+
+}  // namespace gantry::core

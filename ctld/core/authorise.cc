@@ -1,0 +1,66 @@
+// The rules of authorise.h as a table by message.
+#include "ctld/core/authorise.h"
+
+#include <fmt/core.h>
+
+namespace gantry::core {
+namespace {
+
+enum class Who : std::uint8_t { nobody, everybody, admin };
+
+// Deny by default: a message without a line of its own is nobody's. "Everybody" means that the
+// handler looks only at jobs for which may_see() or may_change() says yes.
+template <class Message>
+constexpr Who kWho = Who::nobody;
+template <> constexpr Who kWho<proto::SubmitJob> = Who::everybody;
+template <> constexpr Who kWho<proto::ListJobs> = Who::everybody;
+template <> constexpr Who kWho<proto::ShowJob> = Who::everybody;
+template <> constexpr Who kWho<proto::CancelJobs> = Who::everybody;
+template <> constexpr Who kWho<proto::HoldJobs> = Who::everybody;
+template <> constexpr Who kWho<proto::ReleaseJobs> = Who::everybody;
+template <> constexpr Who kWho<proto::RequeueJobs> = Who::everybody;
+template <> constexpr Who kWho<proto::UpdateJob> = Who::everybody;
+template <> constexpr Who kWho<proto::WaitJobs> = Who::everybody;
+template <> constexpr Who kWho<proto::ReadLog> = Who::everybody;
+template <> constexpr Who kWho<proto::StepCreate> = Who::everybody;
+template <> constexpr Who kWho<proto::StepDone> = Who::everybody;
+template <> constexpr Who kWho<proto::EndAllocation> = Who::everybody;
+template <> constexpr Who kWho<proto::ListNodes> = Who::everybody;
+template <> constexpr Who kWho<proto::ListPartitions> = Who::everybody;
+template <> constexpr Who kWho<proto::ShowConfig> = Who::everybody;
+template <> constexpr Who kWho<proto::ShowStats> = Who::everybody;
+template <> constexpr Who kWho<proto::Ping> = Who::everybody;
+template <> constexpr Who kWho<proto::UpdateNodes> = Who::admin;
+template <> constexpr Who kWho<proto::UpdatePartition> = Who::admin;
+template <> constexpr Who kWho<proto::EnrollNode> = Who::admin;
+template <> constexpr Who kWho<proto::RegisterKey> = Who::everybody;  // for themselves; see its handler
+
+template <class Message>
+Result<void> check(const Identity& who, const Message&) {
+  constexpr Who allowed = kWho<Message>;
+  if (allowed == Who::everybody || (allowed == Who::admin && is_admin(who))) return {};
+  return fail(ErrorCode::permission_denied,
+              fmt::format("{} is no administrator of this cluster", who.owner.user));
+}
+
+}  // namespace
+
+Result<void> authorise(const Identity& who, const ClientMessage& message) {
+  return std::visit([&](const auto& m) { return check(who, m); }, message);
+}
+
+bool is_admin(const Identity& who) {
+  return who.role == proto::Role::admin && !who.inside;
+}
+
+bool may_see(const Identity& who, Uid owner) { return is_admin(who) || who.owner.uid == owner; }
+
+bool may_change(const Identity& who, Uid owner) {
+  return is_admin(who) || who.owner.uid == owner;
+}
+
+std::string who_text(const Identity& who) {
+  return is_admin(who) ? fmt::format("{} (administrator)", who.owner.user) : who.owner.user;
+}
+
+}  // namespace gantry::core

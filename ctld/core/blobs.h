@@ -1,0 +1,28 @@
+// Scripts and environments: stored once by content hash (BLAKE2b, 32 octets), however many jobs use
+// them. The core keeps hashes; the shell (or the simulator) fills the contents in on the way out.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "ctld/core/core.h"
+#include "ctld/store/store.h"
+
+namespace gantry::core {
+
+store::Digest digest_of(std::string_view contents);
+
+struct EnvironmentBlob {
+  std::map<std::string, std::string> variables;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "variables", s.variables);
+  }
+};
+
+// Call for every order and reply of a committed turn. An error means that the store has lost a blob.
+Result<void> fill(Order& order, const store::Store& store);
+Result<void> fill(Reply& reply, const store::Store& store);
+
+}  // namespace gantry::core

@@ -1,0 +1,20 @@
+// The codec of events and records: the durable form of the controller.
+#include "common/codec/define.h"
+#include "ctld/core/blobs.h"
+#include "ctld/core/events.h"
+#include "ctld/core/record.h"
+
+namespace gantry {
+
+GANTRY_CODEC_INSTANTIATE(core::JournalEvent)
+GANTRY_CODEC_INSTANTIATE(core::JobRecord)
+GANTRY_CODEC_INSTANTIATE_BINARY(core::StoredSpec)
+GANTRY_CODEC_INSTANTIATE_BINARY(core::SpecHead)
+GANTRY_CODEC_INSTANTIATE_BINARY(core::SpecTail)
+GANTRY_CODEC_INSTANTIATE_BINARY(core::NodeRecord)
+GANTRY_CODEC_INSTANTIATE_BINARY(core::PartitionRecord)
+GANTRY_CODEC_INSTANTIATE_BINARY(core::TextRecord)
+GANTRY_CODEC_INSTANTIATE_BINARY(core::MetaRecord)
+GANTRY_CODEC_INSTANTIATE_BINARY(core::EnvironmentBlob)
+
+}  // namespace gantry

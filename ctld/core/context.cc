@@ -1,0 +1,27 @@
+// Recording and sending; see context.h.
+#include "ctld/core/context.h"
+
+#include "common/codec/codec.h"
+#include "ctld/core/apply.h"
+
+namespace gantry::core {
+
+void Context::record(Event event) {
+  last_seq = EventSeq(last_seq.value() + 1);
+  const JournalEvent entry{now, std::move(event)};
+  turn.append.events.push_back({last_seq, codec::encode(entry)});
+  apply(state, now, entry.event);
+  ++rt.stats.events;
+}
+
+void Context::send(NodeId node, OrderMessage message, BlobRefs blobs) {
+  ++rt.stats.orders;
+  turn.orders.push_back({state.node(node).name, std::move(message), std::move(blobs)});
+}
+
+proto::OrderStamp Context::stamp(NodeId node) {
+  NodeLink& link = rt.links.at(node.value());
+  return {state.epoch, link.session, link.next_seq++};
+}
+
+}  // namespace gantry::core

@@ -1,0 +1,36 @@
+// Context: what a handler gets. It reads State and Config, records events (which are applied at
+// once) and adds replies and orders to the turn; it has no other way to change anything durable.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "ctld/core/core.h"
+#include "ctld/core/events.h"
+#include "ctld/core/runtime.h"
+#include "ctld/core/state.h"
+
+namespace gantry::core {
+
+struct Context {
+  State& state;
+  Runtime& rt;
+  const Config& config;
+  Turn& turn;
+  EventSeq& last_seq;
+  Instant now;
+
+  // Journals and applies one event.
+  void record(Event event);
+
+  void note(std::string line) { turn.notes.push_back(std::move(line)); }
+  void send(NodeId node, OrderMessage message, BlobRefs blobs = {});
+  void reply(const ClientRequest& to, ReplyMessage message) {
+    turn.replies.push_back({to.connection, to.request, std::move(message), {}});
+  }
+  // The stamp of the next order to a registered node.
+  proto::OrderStamp stamp(NodeId node);
+  [[nodiscard]] const NodeLink& link(NodeId node) const { return rt.links.at(node.value()); }
+};
+
+}  // namespace gantry::core

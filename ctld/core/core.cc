@@ -1,0 +1,209 @@
+// Core: the step interface over State, handlers, settle and fold. See core.h.
+#include "ctld/core/core.h"
+
+#include <fmt/core.h>
+
+#include "common/assert.h"
+#include "common/codec/codec.h"
+#include "ctld/core/apply.h"
+#include "ctld/core/authorise.h"
+#include "ctld/core/handlers.h"
+#include "ctld/core/load.h"
+#include "ctld/core/record.h"
+#include "ctld/core/settle.h"
+
+namespace gantry::core {
+
+struct Core::Private {
+  explicit Private(const Config& c, State& state) : config(c), loader(state) {}
+  Config config;
+  Runtime rt;
+  Turn turn;
+  Loader loader;
+  EventSeq last_seq{};   // recorded, or replayed
+  Context context(State& state, Instant now) {
+    return {state, rt, config, turn, last_seq, std::max(now, state.last_time)};
+  }
+};
+
+namespace {
+
+void declare(Context& ctx) {
+  State& state = ctx.state;
+  for (const NodeConfig& c : ctx.config.nodes)
+    if (!state.node_ids.contains(c.name))
+      ctx.record(event::NodeDeclared{NodeId(static_cast<std::uint32_t>(state.nodes.size())), c.name});
+  for (const PartitionConfig& c : ctx.config.partitions)
+    if (!state.partition_ids.contains(c.name))
+      ctx.record(event::PartitionDeclared{PartitionId(static_cast<std::uint32_t>(state.partitions.size())), c.name});
+}
+
+// What is not durable of nodes and partitions comes from the configuration at every start.
+void configure(State& state, const Config& config) {
+  for (const NodeConfig& c : config.nodes) {
+    Node& node = state.node(state.node_ids.at(c.name));
+    node.declared = &c;
+    if (c.cpu_ids) node.cpus = *c.cpu_ids;
+    else
+      for (std::uint32_t cpu = 0; cpu < c.cpus; ++cpu) node.cpus.push_back(static_cast<std::uint16_t>(cpu));
+    std::sort(node.cpus.begin(), node.cpus.end());
+    state.node_order.push_back(node.id);
+  }
+  for (const PartitionConfig& c : config.partitions) {
+    Partition& partition = state.partition(state.partition_ids.at(c.name));
+    partition.declared = &c;
+    for (const std::string& name : c.nodes)
+      if (const auto it = state.node_ids.find(name); it != state.node_ids.end())
+        partition.nodes.push_back(it->second);
+    state.partition_order.push_back(partition.id);
+    if (c.is_default) state.default_partition = partition.id;
+  }
+}
+
+void make_views(Context& ctx) {
+  ctx.rt.links.resize(ctx.state.nodes.size());
+  for (NodeLink& link : ctx.rt.links) link.last_seen = ctx.now;
+  for (const Node& node : ctx.state.nodes) ctx.rt.node_views.push_back(node_view(ctx, node));
+  for (const Partition& p : ctx.state.partitions) ctx.rt.partition_views.push_back(partition_view(p));
+}
+
+void take(Context& ctx, ClientRequest&& request) {
+  if (auto allowed = authorise(request.who, request.message); !allowed)
+    return refuse(ctx, request, allowed.error());
+  ClientMessage message = std::move(request.message);
+  std::visit([&](auto&& m) { handle(ctx, request, std::move(m)); }, std::move(message));
+}
+
+void take(Context& ctx, ConnectionClosed&& closed) { drop_waits(ctx, closed.connection); }
+
+void take(Context& ctx, FromNode&& from) {
+  const auto it = ctx.state.node_ids.find(from.node);
+  if (it == ctx.state.node_ids.end()) {
+    ++ctx.rt.stats.reports_ignored;
+    return ctx.note(fmt::format("message of node {} ignored: it is not in this cluster", from.node));
+  }
+  const NodeId node = it->second;
+  std::visit([&](auto&& m) { handle(ctx, node, std::move(m)); }, std::move(from.message));
+}
+
+void take(Context& ctx, PlanReady&& ready) { apply_plan(ctx, std::move(ready.plan)); }
+
+void take(Context& ctx, Tick&&) { run_timers(ctx); }
+
+}  // namespace
+
+Core::Core(const Config& config)
+    : state_(std::make_unique<State>()), p_(std::make_unique<Private>(config, *state_)) {}
+Core::~Core() = default;
+
+Result<void> Core::load_record(store::Table table, std::string_view key, std::string_view value) {
+  return p_->loader.record(table, key, value);
+}
+
+Result<void> Core::load_spec(JobId job, std::string_view data) { return p_->loader.spec(job, data); }
+
+Result<void> Core::replay(const store::JournalEntry& entry) {
+  if (!p_->loader.finished())
+    if (auto done = p_->loader.finish(); !done) return done;
+  const auto event = codec::decode<JournalEvent>(entry.data);
+  if (!event)
+    return fail(ErrorCode::malformed, fmt::format("event {} of the journal cannot be read: {}",
+                                                  entry.seq.value(), event.error().message));
+  apply(*state_, event->at, event->event);
+  state_->touched.clear();
+  state_->touched_nodes.clear();
+  p_->last_seq = entry.seq;
+  return {};
+}
+
+Result<void> Core::start(Instant now) {
+  if (!p_->loader.finished())
+    if (auto done = p_->loader.finish(); !done) return done;
+  GANTRY_ASSERT(!p_->rt.running, "a core is started once");
+  p_->last_seq = std::max(p_->last_seq, p_->loader.applied());
+  Context ctx = p_->context(*state_, now);
+  ctx.record(event::ControllerStarted{Epoch(state_->epoch.value() + 1)});
+  declare(ctx);
+  configure(*state_, p_->config);
+  make_views(ctx);
+  p_->rt.started = ctx.now;
+  p_->rt.running = true;
+  for (const Node& node : state_->nodes) state_->touched_nodes.push_back(node.id);
+  state_->jobs.walk(JobId{}, [&](const Job& job) {
+    if (job.phase != Phase::ended) state_->touched.push_back(job.id);
+    return true;
+  });
+  settle(ctx);
+  p_->turn.changes.clear();  // full_view() has them
+  return {};
+}
+
+void Core::step(Instant now, Input input) {
+  GANTRY_ASSERT(p_->rt.running, "start() comes first");
+  Context ctx = p_->context(*state_, now);
+  std::visit([&](auto&& i) { take(ctx, std::move(i)); }, std::move(input));
+  settle(ctx);
+}
+
+Turn Core::take_turn() {
+  Context ctx = p_->context(*state_, state_->last_time);
+  Turn turn = std::move(p_->turn);
+  p_->turn = Turn{};
+  turn.wake = next_wake(ctx);
+  return turn;
+}
+
+store::FoldBatch Core::take_fold() {
+  GANTRY_ASSERT(p_->turn.append.empty(), "a fold comes between turns");
+  return fold(*state_, p_->last_seq);
+}
+
+Epoch Core::epoch() const { return state_->epoch; }
+Instant Core::last_time() const { return state_->last_time; }
+
+std::optional<std::string> Core::node_of_key(std::string_view z85) const {
+  const auto it = state_->node_keys.find(std::string(z85));
+  if (it == state_->node_keys.end()) return std::nullopt;
+  return state_->node(it->second).name;
+}
+
+std::optional<std::string> Core::user_of_key(std::string_view hex) const {
+  const auto it = state_->user_keys.find(std::string(hex));
+  return it == state_->user_keys.end() ? std::nullopt : std::optional(it->second);
+}
+
+Result<Identity> Core::inside_identity(std::string_view node, const proto::AttemptKey& key) const {
+  const Job* job = state_->jobs.find(key.job);
+  const Node* from = state_->node_named(node);
+  if (job != nullptr && from != nullptr && job->placed() && job->attempt == key.attempt)
+    for (const NodeRun& run : job->active->nodes) {
+      if (run.grant.node != from->id || run.state == RunState::released) continue;
+      auto stored = codec::decode<StoredSpec>(spec_bytes(*state_, *job));
+      GANTRY_ASSERT(stored.has_value(), "a spec that was read once");
+      return Identity{std::move(stored->owner), proto::Role::user, key};
+    }
+  return fail(ErrorCode::permission_denied,
+              fmt::format("job {} is not running on node {}", key.job.value(), node));
+}
+
+std::vector<sched::Change> Core::full_view() const {
+  std::vector<sched::Change> out;
+  for (const sched::NodeChanged& node : p_->rt.node_views) out.emplace_back(node);
+  for (const PartitionId id : state_->partition_order)
+    out.emplace_back(p_->rt.partition_views[id.value()]);
+  state_->jobs.walk(JobId{}, [&](const Job& job) {
+    if (job.placed()) out.emplace_back(placed_view(*state_, job));
+    if (job.told_startable > 0)
+      out.emplace_back(sched::JobQueued{job.id, class_of(*state_, job), job.told_priority,
+                                        job.told_since, job.told_startable});
+    return true;
+  });
+  return out;
+}
+
+void refuse(Context& ctx, const ClientRequest& request, const Error& error) {
+  ++ctx.rt.stats.refused;
+  ctx.reply(request, proto::ErrorReply{static_cast<std::uint16_t>(error.code), error.message});
+}
+
+}  // namespace gantry::core

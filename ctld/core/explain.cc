@@ -1,0 +1,132 @@
+// Verdicts and their words; see explain.h.
+#include "ctld/core/explain.h"
+
+#include <fmt/core.h>
+
+#include "common/text.h"
+#include "ctld/core/eligible.h"
+#include "ctld/core/rows.h"
+
+namespace gantry::core {
+namespace {
+
+std::string dependency_text(const DependencyState& d) {
+  if (d.what.kind == DependencyKind::singleton) return "singleton";
+  std::string out = fmt::format("{}:{}", enum_name(d.what.kind), d.what.job.value());
+  if (d.what.array_task) out += fmt::format("_{}", *d.what.array_task);
+  if (d.what.delay.us > 0) out += fmt::format("+{}", d.what.delay.seconds() / 60);
+  return out;
+}
+
+std::string dependencies_text(const Job& job, DependencyStatus status) {
+  std::string out;
+  for (const DependencyState& d : job.dependencies->list) {
+    if (d.status != status) continue;
+    if (!out.empty()) out += job.dependencies->any ? '?' : ',';
+    out += dependency_text(d);
+  }
+  return out;
+}
+
+std::optional<Verdict> verdict_of_hold(const Job& job) {
+  switch (job.hold) {
+    case Hold::none: return std::nullopt;
+    case Hold::user: return Verdict{Reason::held_user, 0, 0, {}};
+    case Hold::admin: return Verdict{Reason::held_admin, 0, 0, job.cause};
+    case Hold::launch_failed: return Verdict{Reason::launch_failed_held, 0, 0, job.cause};
+  }
+  return std::nullopt;
+}
+
+std::optional<Verdict> verdict_of_dependencies(const Job& job) {
+  if (!job.dependencies) return std::nullopt;
+  const Gate gate = dependency_gate(job);
+  if (gate == Gate::never)
+    return Verdict{Reason::never_satisfied, 0, 0, dependencies_text(job, DependencyStatus::never)};
+  const bool blocked = job.is_array() ? ready_tasks(job).empty() : gate != Gate::open;
+  if (!blocked) return std::nullopt;
+  if (job.is_array() && !job.tasks->corr_never.empty() &&
+      job.tasks->pending.intersect(job.tasks->corr_never).count() == job.tasks->pending.count())
+    return Verdict{Reason::never_satisfied, 0, 0, dependencies_text(job, DependencyStatus::open)};
+  return Verdict{Reason::dependency, 0, 0, dependencies_text(job, DependencyStatus::open)};
+}
+
+std::string words_of(const Context& ctx, const Job& job, const Verdict& v) {
+  const Partition& partition = ctx.state.partition(class_of(ctx.state, job).partition);
+  switch (v.reason) {
+    case Reason::none: return "it waits for the next scheduling cycle";
+    case Reason::priority: return fmt::format("{} jobs stand in front of it", v.a);
+    case Reason::resources:
+      return fmt::format("it is the head of its queue and waits for resources: {} of {} nodes fit now",
+                         v.a, v.b);
+    case Reason::dependency: return fmt::format("it waits for {}", v.subject);
+    case Reason::never_satisfied:
+      return fmt::format("its dependency {} can never be met; cancel it", v.subject);
+    case Reason::begin_time: return fmt::format("it may not begin before {}", format_time({v.a}));
+    case Reason::held_user: return "its user holds it (gctl release)";
+    case Reason::held_admin:
+      return v.subject.empty() ? "an administrator holds it"
+                               : fmt::format("an administrator holds it: {}", v.subject);
+    case Reason::array_task_limit:
+      return fmt::format("{} tasks of the array run, its limit is {}", v.a, v.b);
+    case Reason::partition_down: return fmt::format("partition {} is down", partition.name);
+    case Reason::partition_node_limit:
+      return fmt::format("it asks for {} nodes, partition {} allows {}", v.a, partition.name, v.b);
+    case Reason::partition_time_limit:
+      return fmt::format("it asks for {} minutes, partition {} allows {}", v.a, partition.name, v.b);
+    case Reason::nodes_unavailable:
+      return fmt::format("nodes that it needs are not available: {}", v.subject);
+    case Reason::requeued:
+      return fmt::format("its start failed; it waits until {}", format_time({v.a}));
+    case Reason::bad_constraints:
+      return v.subject.empty() ? "no node of the partition has at present what it asks for"
+                               : fmt::format("no node of the partition has at present: {}", v.subject);
+    case Reason::launch_failed_held:
+      return fmt::format("it is held because it was requeued too often: {}", v.subject);
+    case Reason::deadline: return "it can no longer end before its deadline";
+  }
+  return {};
+}
+
+}  // namespace
+
+Verdict verdict_of(const Context& ctx, const Job& job) {
+  if (auto held = verdict_of_hold(job)) return *held;
+  if (auto blocked = verdict_of_dependencies(job)) return *blocked;
+  if (job.not_before && *job.not_before > ctx.now)
+    return {job.backing_off ? Reason::requeued : Reason::begin_time, job.not_before->us, 0,
+            job.backing_off ? job.cause : std::string()};
+  if (array_room(ctx.state, job) == 0u) {
+    const Job& array = job.is_element() ? ctx.state.jobs.at(job.array) : job;
+    return {Reason::array_task_limit, array.tasks->active, *array.tasks->max_running, {}};
+  }
+  const JobClass& cls = ctx.state.classes.at(job.cls);
+  const Partition& partition = ctx.state.partition(cls.key.partition);
+  if (!partition.up()) return {Reason::partition_down, 0, 0, partition.name};
+  return cls.head == job.id ? cls.of_head : cls.of_rest;
+}
+
+std::vector<std::string> why(const Context& ctx, const Job& job) {
+  std::vector<std::string> out;
+  if (job.phase != Phase::queued) return out;
+  const auto say = [&](const Verdict& v) { out.push_back(words_of(ctx, job, v)); };
+  if (auto v = verdict_of_hold(job)) say(*v);
+  if (auto v = verdict_of_dependencies(job)) say(*v);
+  if (job.not_before && *job.not_before > ctx.now)
+    say({job.backing_off ? Reason::requeued : Reason::begin_time, job.not_before->us, 0, {}});
+  if (job.backing_off && !job.cause.empty()) out.push_back("the last start: " + job.cause);
+  if (array_room(ctx.state, job) == 0u) {
+    const Job& array = job.is_element() ? ctx.state.jobs.at(job.array) : job;
+    say({Reason::array_task_limit, array.tasks->active, *array.tasks->max_running, {}});
+  }
+  const Partition& partition = ctx.state.partition(class_of(ctx.state, job).partition);
+  if (!partition.up()) say({Reason::partition_down, 0, 0, {}});
+  if (out.empty()) say(verdict_of(ctx, job));
+  if (const auto it = ctx.rt.expected.find(job.id); it != ctx.rt.expected.end())
+    out.push_back(fmt::format("by the limits of what runs it starts at {}",
+                              format_time(it->second.start)));
+  out.push_back(fmt::format("its priority is {}", priority_of(ctx.state, job)));
+  return out;
+}
+
+}  // namespace gantry::core

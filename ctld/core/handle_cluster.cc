@@ -1,0 +1,239 @@
+// Nodes, partitions, keys and the controller itself.
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "common/version.h"
+#include "ctld/core/authorise.h"
+#include "ctld/core/handlers.h"
+#include "ctld/core/settle.h"
+#include "ctld/core/validate.h"
+
+namespace gantry::core {
+namespace {
+
+proto::NodeRow node_row(const Context& ctx, const Node& node) {
+  const NodeLink& link = ctx.link(node.id);
+  proto::NodeRow row;
+  row.name = node.name;
+  row.address = node.facts.address;
+  row.health = node.health;
+  row.intent = node.intent;
+  row.reason = node.reason;
+  row.reason_by = node.reason_by;
+  row.since = node.since;
+  for (const PartitionId id : ctx.state.partition_order) {
+    const Partition& p = ctx.state.partition(id);
+    if (std::find(p.nodes.begin(), p.nodes.end(), node.id) != p.nodes.end()) row.partitions.push_back(p.name);
+  }
+  if (node.declared != nullptr) {
+    row.features = node.declared->features;
+    row.total[Resource::cpu] = static_cast<std::int64_t>(node.cpus.size()) * 1000;
+    row.total[Resource::memory] = node.declared->memory;
+    row.total[Resource::gpu] = node.declared->gpus;
+    row.total[Resource::scratch] = node.declared->scratch;
+  }
+  row.allocated[Resource::cpu] = static_cast<std::int64_t>(node.cpus_taken) * 1000;
+  row.allocated[Resource::memory] = node.memory_taken;
+  row.allocated[Resource::gpu] = node.gpus_taken;
+  row.allocated[Resource::scratch] = node.scratch_taken;
+  row.jobs = static_cast<std::uint32_t>(node.jobs.size());
+  row.version = node.facts.version;
+  row.runtime = node.facts.runtime;
+  row.layers_off = node.facts.layers_off;
+  if (link.session != 0) row.last_seen = link.last_seen;
+  row.booted = node.facts.booted;
+  row.load = link.load;
+  row.free_memory = link.free_memory;
+  row.sockets = node.facts.sockets;
+  row.cores_per_socket = node.facts.cores_per_socket;
+  row.threads_per_core = node.facts.threads_per_core;
+  return row;
+}
+
+proto::PartitionRow partition_row(const State& state, const Partition& p) {
+  const PartitionConfig& c = *p.declared;
+  proto::PartitionRow row;
+  row.name = p.name;
+  row.is_default = c.is_default;
+  row.up = p.up();
+  for (const NodeId id : p.nodes) row.nodes.push_back(state.node(id).name);
+  row.priority = c.priority;
+  row.default_time = c.default_time;
+  row.max_time = c.max_time;
+  row.max_nodes = c.max_nodes;
+  row.default_memory_per_cpu = c.default_memory_per_cpu.value_or(0);
+  row.allow_host_network = c.allow_host_network;
+  return row;
+}
+
+template <class List>
+bool among(const List& list, const std::string& text) {
+  return std::find(list.begin(), list.end(), text) != list.end();
+}
+
+Error no_node(const std::string& name) {
+  return {ErrorCode::not_found, fmt::format("node \"{}\" is not in this cluster", name)};
+}
+
+void update_node(Context& ctx, const Node& node, const proto::UpdateNodes& m, const std::string& by) {
+  const NodeId id = node.id;
+  switch (m.action) {
+    case proto::NodeAction::resume:
+      ctx.record(event::NodeIntentChanged{id, NodeIntent::open, {}, {}});
+      return;
+    case proto::NodeAction::drain:
+      ctx.record(event::NodeIntentChanged{id, NodeIntent::drain, m.reason, by});
+      return;
+    case proto::NodeAction::close:
+      ctx.record(event::NodeIntentChanged{id, NodeIntent::closed, m.reason, by});
+      return;
+    case proto::NodeAction::dead:
+      ctx.rt.links.at(id.value()).session = 0;
+      if (node.health != NodeHealth::down)
+        ctx.record(event::NodeHealthChanged{id, NodeHealth::down,
+                                            fmt::format("declared dead by {}: {}", by, m.reason)});
+      release_all(ctx, id, proto::ExitCause::fenced,
+                  fmt::format("{} was declared dead by {}: {}", ctx.state.node(id).name, by, m.reason));
+      return;
+  }
+}
+
+}  // namespace
+
+void handle(Context& ctx, const ClientRequest& from, proto::ListNodes&& m) {
+  proto::ListNodesReply reply;
+  reply.now = ctx.now;
+  for (const std::string& name : m.nodes)
+    if (ctx.state.node_named(name) == nullptr) return refuse(ctx, from, no_node(name));
+  for (const NodeId id : ctx.state.node_order) {
+    const Node& node = ctx.state.node(id);
+    if (!m.nodes.empty() && !among(m.nodes, node.name)) continue;
+    proto::NodeRow row = node_row(ctx, node);
+    const bool in_partition =
+        m.partitions.empty() || std::any_of(row.partitions.begin(), row.partitions.end(),
+                                            [&](const auto& p) { return among(m.partitions, p); });
+    if (in_partition) reply.nodes.push_back(std::move(row));
+  }
+  ctx.reply(from, std::move(reply));
+}
+
+void handle(Context& ctx, const ClientRequest& from, proto::UpdateNodes&& m) {
+  if (m.nodes.empty()) return refuse(ctx, from, {ErrorCode::invalid_argument, "name at least one node"});
+  if (m.action != proto::NodeAction::resume && m.reason.empty())
+    return refuse(ctx, from, {ErrorCode::invalid_argument,
+                              fmt::format("give a reason for {}", enum_name(m.action))});
+  if (auto r = check_text("the reason", m.reason, kMaxCommentBytes); !r)
+    return refuse(ctx, from, r.error());
+  for (const std::string& name : m.nodes) {
+    const Node* node = ctx.state.node_named(name);
+    if (node == nullptr) return refuse(ctx, from, no_node(name));
+    // While it answers, its jobs are ended by cancelling them.
+    if (m.action == proto::NodeAction::dead && node->health == NodeHealth::up && ctx.link(node->id).session != 0)
+      return refuse(ctx, from, {ErrorCode::wrong_state,
+                                fmt::format("node {} answers: it is not dead", name)});
+  }
+  for (const std::string& name : m.nodes)
+    update_node(ctx, *ctx.state.node_named(name), m, from.who.owner.user);
+  ctx.reply(from, proto::Ok{});
+}
+
+void handle(Context& ctx, const ClientRequest& from, proto::ListPartitions&&) {
+  proto::ListPartitionsReply reply;
+  for (const PartitionId id : ctx.state.partition_order)
+    reply.partitions.push_back(partition_row(ctx.state, ctx.state.partition(id)));
+  ctx.reply(from, std::move(reply));
+}
+
+void handle(Context& ctx, const ClientRequest& from, proto::UpdatePartition&& m) {
+  const Partition* partition = ctx.state.partition_named(m.name);
+  if (partition == nullptr || partition->declared == nullptr)
+    return refuse(ctx, from, {ErrorCode::not_found, fmt::format("there is no partition \"{}\"", m.name)});
+  if (partition->up() != m.up) {
+    const PartitionId id = partition->id;
+    ctx.record(event::PartitionUpChanged{id, m.up});
+    ctx.rt.partition_views[id.value()] = partition_view(ctx.state.partition(id));
+    ctx.turn.changes.emplace_back(ctx.rt.partition_views[id.value()]);
+    ctx.turn.schedule = true;
+  }
+  ctx.reply(from, proto::Ok{});
+}
+
+void handle(Context& ctx, const ClientRequest& from, proto::ShowConfig&&) {
+  ctx.reply(from, proto::ShowConfigReply{describe(ctx.config)});
+}
+
+void handle(Context& ctx, const ClientRequest& from, proto::EnrollNode&& m) {
+  const Node* node = ctx.state.node_named(m.node);
+  if (node == nullptr || node->declared == nullptr) return refuse(ctx, from, no_node(m.node));
+  if (m.public_key.size() != 40)
+    return refuse(ctx, from, {ErrorCode::invalid_argument, "a node's key has 40 characters (Z85)"});
+  if (const auto it = ctx.state.node_keys.find(m.public_key);
+      it != ctx.state.node_keys.end() && it->second != node->id)
+    return refuse(ctx, from, {ErrorCode::already_exists,
+                              fmt::format("this key is node {}'s", ctx.state.node(it->second).name)});
+  if (node->public_key != m.public_key) {
+    const NodeId id = node->id;
+    ctx.rt.links.at(id.value()).session = 0;  // whoever spoke for it so far does no more
+    ctx.record(event::NodeEnrolled{id, m.public_key});
+  }
+  ctx.reply(from, proto::Ok{});
+}
+
+void handle(Context& ctx, const ClientRequest& from, proto::RegisterKey&& m) {
+  const bool own = m.user == from.who.owner.user && !from.who.inside;
+  if (!own && !is_admin(from.who))
+    return refuse(ctx, from, {ErrorCode::permission_denied,
+                              "only an administrator may register a key for somebody else"});
+  const auto hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  if (m.public_key.size() != 64 || !std::all_of(m.public_key.begin(), m.public_key.end(), hex))
+    return refuse(ctx, from, {ErrorCode::invalid_argument, "a key has 64 characters, 0-9 and a-f"});
+  if (m.user.empty()) return refuse(ctx, from, {ErrorCode::invalid_argument, "name the key's user"});
+  const auto known = ctx.state.user_keys.find(m.public_key);
+  if (known != ctx.state.user_keys.end() && known->second != m.user)
+    return refuse(ctx, from, {ErrorCode::already_exists, "this key is registered for another user"});
+  if (m.remove && known == ctx.state.user_keys.end())
+    return refuse(ctx, from, {ErrorCode::not_found, "this key is not registered"});
+  if (m.remove) ctx.record(event::KeyRegistered{m.public_key, std::nullopt});
+  else if (known == ctx.state.user_keys.end()) ctx.record(event::KeyRegistered{m.public_key, m.user});
+  ctx.reply(from, proto::Ok{});
+}
+
+void handle(Context& ctx, const ClientRequest& from, proto::ShowStats&&) {
+  const Stats& s = ctx.rt.stats;
+  const auto n = [](std::uint64_t v) { return static_cast<std::int64_t>(v); };
+  proto::ShowStatsReply reply;
+  reply.values = {{"submits_total", n(s.submits)},
+                  {"events_total", n(s.events)},
+                  {"jobs_ended_total", n(s.ended)},
+                  {"plans_total", n(s.plans)},
+                  {"starts_total", n(s.starts)},
+                  {"plan_drops_total", n(s.plan_drops)},
+                  {"reports_ignored_total", n(s.reports_ignored)},
+                  {"orders_total", n(s.orders)},
+                  {"refused_total", n(s.refused)},
+                  {"jobs_queued", n(ctx.state.counters.queued)},
+                  {"jobs_active", n(ctx.state.counters.active)},
+                  {"jobs_known", n(ctx.state.jobs.size())},
+                  {"waits", n(ctx.rt.waits.size())}};
+  ctx.reply(from, std::move(reply));
+}
+
+void handle(Context& ctx, const ClientRequest& from, proto::Ping&&) {
+  proto::PingReply reply;
+  reply.cluster = ctx.config.cluster;
+  reply.version = kVersion;
+  reply.epoch = ctx.state.epoch;
+  reply.now = ctx.now;
+  reply.started = ctx.rt.started;
+  reply.jobs_queued = ctx.state.counters.queued;
+  reply.jobs_active = ctx.state.counters.active;
+  for (const NodeId id : ctx.state.node_order) {
+    const Node& node = ctx.state.node(id);
+    ++reply.nodes;
+    if (node.health == NodeHealth::up && ctx.link(id).session != 0) ++reply.nodes_up;
+  }
+  ctx.reply(from, std::move(reply));
+}
+
+}  // namespace gantry::core

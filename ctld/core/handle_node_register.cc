@@ -1,0 +1,145 @@
+// NodeRegister: a node opens a session. It lists every attempt it has; each is compared with what
+// is placed there: what should not run is killed, what was accounted is forgotten, and what should
+// run but is not there has failed, unless its order may never have arrived.
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "ctld/core/handlers.h"
+#include "ctld/core/settle.h"
+
+namespace gantry::core {
+namespace {
+
+NodeFacts facts_of(const Node& node, proto::NodeRegister& message, Instant now) {
+  NodeFacts facts;
+  facts.booted = node.facts.boot_id == message.boot_id ? node.facts.booted : now;
+  facts.boot_id = std::move(message.boot_id);
+  facts.address = node.declared->address.empty() ? message.address : node.declared->address;
+  facts.version = std::move(message.version);
+  facts.runtime = std::move(message.runtime);
+  facts.layers_off = std::move(message.layers_off);
+  facts.cpus = static_cast<std::uint32_t>(message.cpus.size());
+  facts.memory = message.memory;
+  facts.scratch = message.scratch;
+  facts.sockets = std::max(1u, message.sockets);
+  facts.cores_per_socket = std::max(1u, message.cores_per_socket);
+  facts.threads_per_core = std::max(1u, message.threads_per_core);
+  return facts;
+}
+
+// "reports 2 cores where 4 are declared", or nothing.
+std::string shortage(const Node& node, const proto::NodeRegister& message) {
+  std::vector<std::uint16_t> have = message.cpus;
+  std::sort(have.begin(), have.end());
+  if (!std::includes(have.begin(), have.end(), node.cpus.begin(), node.cpus.end())) {
+    if (have.size() < node.cpus.size())
+      return fmt::format("reports {} cores where {} are declared", have.size(), node.cpus.size());
+    return "does not have the declared core numbers";
+  }
+  if (message.memory < node.declared->memory)
+    return fmt::format("reports {} MiB of memory where {} are declared", message.memory >> 20,
+                       node.declared->memory >> 20);
+  if (message.scratch < node.declared->scratch)
+    return fmt::format("reports {} MiB of scratch where {} are declared", message.scratch >> 20,
+                       node.declared->scratch >> 20);
+  return {};
+}
+
+const NodeRun* run_of(const Job& job, NodeId node) {
+  if (!job.placed()) return nullptr;
+  for (const NodeRun& run : job.active->nodes)
+    if (run.grant.node == node) return &run;
+  return nullptr;
+}
+
+// Sorts what the node lists into kill and forget; what belongs there is in neither.
+void judge_listed(const Context& ctx, NodeId node, const std::vector<proto::AttemptStatus>& listed,
+                  proto::NodeAccept& answer) {
+  for (const proto::AttemptStatus& status : listed) {
+    const Job* job = ctx.state.jobs.find(status.key.job);
+    const NodeRun* run = job && job->attempt == status.key.attempt ? run_of(*job, node) : nullptr;
+    const bool ours = run != nullptr && run->state != RunState::released;
+    if (ours) continue;
+    if (status.phase == proto::AttemptPhase::exited) answer.forget.push_back(status.key);
+    else answer.kill.push_back(status.key);
+  }
+}
+
+// Jobs placed here that the node does not list.
+void judge_missing(Context& ctx, NodeId node, bool rebooted,
+                   const std::vector<proto::AttemptStatus>& listed) {
+  const std::string& name = ctx.state.node(node).name;
+  for (const JobId id : std::vector<JobId>(ctx.state.node(node).jobs)) {
+    const Job& job = ctx.state.jobs.at(id);
+    const proto::AttemptKey key{id, job.attempt};
+    if (std::any_of(listed.begin(), listed.end(), [&](const auto& s) { return s.key == key; })) continue;
+    const NodeRun* run = run_of(job, node);
+    proto::ExitReport report;
+    report.key = key;
+    report.ended = ctx.now;
+    if (rebooted) {
+      report.cause = proto::ExitCause::node_rebooted;
+      report.message = fmt::format("{} rebooted", name);
+    } else if (run->state == RunState::launched) {
+      continue;  // the order may be lost: act() repeats it
+    } else {
+      report.cause = proto::ExitCause::shim_lost;
+      report.message = fmt::format("{} has lost every trace of the job", name);
+    }
+    release_node(ctx, job, node, std::move(report));
+  }
+}
+
+// What the node says of attempts that belong there.
+void take_phases(Context& ctx, NodeId node, const std::vector<proto::AttemptStatus>& listed) {
+  for (const proto::AttemptStatus& status : listed) {
+    if (status.phase == proto::AttemptPhase::held)
+      handle(ctx, node, proto::LaunchReady{status.key});
+    if (status.phase == proto::AttemptPhase::running)
+      handle(ctx, node, proto::Started{status.key, ctx.now});
+  }
+}
+
+}  // namespace
+
+void handle(Context& ctx, NodeId id, proto::NodeRegister&& message) {
+  const Node& node = ctx.state.node(id);
+  if (message.node != node.name || node.declared == nullptr) {
+    ++ctx.rt.stats.reports_ignored;
+    ctx.note(fmt::format("registration of {} ignored: it came as \"{}\"", node.name, message.node));
+    return;
+  }
+  NodeLink& link = ctx.rt.links.at(id.value());
+  link.session = (ctx.state.epoch.value() << 32) | ctx.rt.next_session++;
+  link.next_seq = 1;
+  link.last_seen = ctx.now;
+
+  const bool rebooted = !node.facts.boot_id.empty() && node.facts.boot_id != message.boot_id;
+  const std::string missing = shortage(node, message);
+  const std::vector<proto::AttemptStatus> listed = std::move(message.attempts);
+  proto::NodeAccept answer;
+  answer.stamp = {ctx.state.epoch, link.session, 0};
+  answer.heard = message.sent;
+  answer.cluster = ctx.config.cluster;
+  answer.heartbeat = ctx.config.controller.heartbeat;
+  if (ctx.config.controller.lost_node_policy == LostNodePolicy::fence)
+    answer.fence_after = ctx.config.controller.fence_after;
+
+  NodeFacts facts = facts_of(node, message, ctx.now);
+  if (!(facts == node.facts)) ctx.record(event::NodeRegistered{id, std::move(facts)});
+  if (node.health != NodeHealth::up) ctx.record(event::NodeHealthChanged{id, NodeHealth::up, {}});
+  if (!missing.empty() && node.intent == NodeIntent::open)
+    ctx.record(event::NodeIntentChanged{id, NodeIntent::drain, missing, "gantry"});
+
+  judge_missing(ctx, id, rebooted, listed);
+  settle(ctx);  // what just ended must not be launched again below
+  judge_listed(ctx, id, listed, answer);
+  ctx.send(id, std::move(answer));
+  take_phases(ctx, id, listed);
+  // Everything for this node is to be said anew, in the new session.
+  for (const JobId job : ctx.state.node(id).jobs) ctx.state.touched.push_back(job);
+  ctx.state.touched_nodes.push_back(id);
+}
+
+}  // namespace gantry::core

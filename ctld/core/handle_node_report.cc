@@ -1,0 +1,125 @@
+// Reports of nodes about attempts. A report that does not fit (an old attempt, a second copy) is
+// counted and otherwise ignored; only an exit is acknowledged in any case, so that the node can
+// forget it.
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "ctld/core/handlers.h"
+#include "ctld/core/moves.h"
+#include "ctld/core/settle.h"
+
+namespace gantry::core {
+namespace {
+
+// The job, if this very attempt is placed on the node and the trigger is legal.
+const Job* expecting(Context& ctx, NodeId node, const proto::AttemptKey& key, Trigger trigger,
+                     const NodeRun** run) {
+  const Job* job = ctx.state.jobs.find(key.job);
+  if (job != nullptr && job->attempt == key.attempt && job->active && next_phase(trigger, job->phase))
+    for (const NodeRun& r : job->active->nodes)
+      if (r.grant.node == node && r.state != RunState::released) {
+        *run = &r;
+        return job;
+      }
+  ++ctx.rt.stats.reports_ignored;
+  return nullptr;
+}
+
+void seen(Context& ctx, NodeId node) {
+  ctx.rt.links.at(node.value()).last_seen = ctx.now;
+  set_timer(ctx, node);
+}
+
+// False if the node has to register first.
+bool in_session(Context& ctx, NodeId node) {
+  seen(ctx, node);
+  if (ctx.link(node).session != 0) return true;
+  ctx.send(node, proto::RegisterAgain{ctx.state.epoch});
+  return false;
+}
+
+}  // namespace
+
+void handle(Context& ctx, NodeId node, proto::Heartbeat&& beat) {
+  NodeLink& link = ctx.rt.links.at(node.value());
+  if (!in_session(ctx, node)) return;
+  if (beat.session != link.session) {
+    ctx.send(node, proto::RegisterAgain{ctx.state.epoch});
+    return;
+  }
+  link.load = beat.load;
+  link.free_memory = beat.free_memory;
+  proto::HeartbeatAck ack;
+  ack.stamp = {ctx.state.epoch, link.session, 0};
+  ack.heard = beat.sent;
+  ctx.send(node, std::move(ack));
+}
+
+void handle(Context& ctx, NodeId node, proto::LaunchReady&& report) {
+  if (!in_session(ctx, node)) return;
+  const NodeRun* run = nullptr;
+  const Job* job = expecting(ctx, node, report.key, Trigger::ready, &run);
+  if (job == nullptr || run->state != RunState::launched) return;
+  ctx.record(event::NodeReady{job->id, node, RunState::ready});
+}
+
+void handle(Context& ctx, NodeId node, proto::Started&& report) {
+  if (!in_session(ctx, node)) return;
+  const NodeRun* run = nullptr;
+  const Job* job = expecting(ctx, node, report.key, Trigger::ready, &run);
+  if (job == nullptr || run->state == RunState::running) return;
+  const JobId id = job->id;
+  const bool batch_node = run == &job->active->nodes.front();
+  ctx.record(event::NodeReady{id, node, RunState::running});
+  if (!batch_node || !next_phase(Trigger::started, ctx.state.jobs.at(id).phase)) return;
+  ctx.record(event::JobStarted{id});
+  const auto limit = time_limit_of(ctx.state, ctx.state.jobs.at(id));
+  ctx.turn.changes.emplace_back(
+      sched::JobLimitChanged{id, limit ? std::optional(ctx.now + *limit) : std::nullopt});
+}
+
+void handle(Context& ctx, NodeId node, proto::ExitReport&& report) {
+  const bool registered = in_session(ctx, node);
+  const proto::AttemptKey key = report.key;
+  const NodeRun* run = nullptr;
+  if (const Job* job = expecting(ctx, node, key, Trigger::exited, &run))
+    release_node(ctx, *job, node, std::move(report));
+  if (registered) ctx.send(node, proto::AckExit{ctx.stamp(node), key});
+}
+
+void handle(Context& ctx, NodeId node, proto::Goodbye&& report) {
+  NodeLink& link = ctx.rt.links.at(node.value());
+  if (report.session != link.session || link.session == 0) return;
+  link.session = 0;
+  ctx.record(event::NodeHealthChanged{node, NodeHealth::down, "the node daemon was stopped"});
+}
+
+void release_node(Context& ctx, const Job& job, NodeId node, proto::ExitReport report) {
+  const JobId id = job.id;
+  event::NodeExited e;
+  e.job = id;
+  e.node = node;
+  e.cause = report.cause;
+  e.exit = report.exit;
+  e.message = std::move(report.message);
+  e.usage = report.usage;
+  if (report.started) e.ran = std::max(Duration{}, report.ended - *report.started);
+  ctx.record(std::move(e));
+  ctx.turn.changes.emplace_back(sched::NodeReleased{id, node});
+  ctx.turn.schedule = true;
+}
+
+void release_all(Context& ctx, NodeId node, proto::ExitCause cause, const std::string& why) {
+  for (const JobId id : std::vector<JobId>(ctx.state.node(node).jobs)) {
+    const Job& job = ctx.state.jobs.at(id);
+    proto::ExitReport report;
+    report.key = {id, job.attempt};
+    report.cause = cause;
+    report.message = why;
+    report.ended = ctx.now;
+    release_node(ctx, job, node, std::move(report));
+  }
+}
+
+}  // namespace gantry::core

@@ -1,0 +1,106 @@
+// UpdateJob: changes what may still change, by the same rules as a submit.
+#include <fmt/core.h>
+
+#include "ctld/core/authorise.h"
+#include "ctld/core/handlers.h"
+#include "ctld/core/split.h"
+#include "ctld/core/validate.h"
+
+namespace gantry::core {
+namespace {
+
+tl::unexpected<Error> not_queued(const State& state, const Job& job, std::string_view what) {
+  return fail(ErrorCode::wrong_state, fmt::format("job {} is {}: its {} can only change while it waits",
+                                                  display_id(state, job), enum_name(job.phase), what));
+}
+
+Result<void> check_ranks(const Context& ctx, const Identity& who, const Job& job,
+                         const proto::UpdateJob& m) {
+  if (m.priority && !is_admin(who))
+    return fail(ErrorCode::permission_denied, "only an administrator may set a priority");
+  if (m.nice && (*m.nice < -kMaxNice || *m.nice > kMaxNice))
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("nice must be {} to {}, not {}", -kMaxNice, kMaxNice, *m.nice));
+  if (m.nice && *m.nice < 0 && !is_admin(who))
+    return fail(ErrorCode::permission_denied, "only an administrator may give a negative nice value");
+  if (m.array_max_running && !job.is_array())
+    return fail(ErrorCode::wrong_state, fmt::format("job {} is no array, or no task of it waits",
+                                                    display_id(ctx.state, job)));
+  if (m.array_max_running == 0u)
+    return fail(ErrorCode::invalid_argument, "an array's limit of running tasks must be 1 or more");
+  return {};
+}
+
+// The limit of a running job may go down, and up only by an administrator.
+Result<void> check_limit(const Context& ctx, const Identity& who, const Job& job,
+                         const Partition& partition, const proto::UpdateJob& m) {
+  if (!m.time_limit) return {};
+  const auto old = time_limit_of(ctx.state, job);
+  if (job.phase != Phase::queued && !is_admin(who) && old && *m.time_limit > *old)
+    return fail(ErrorCode::permission_denied,
+                "only an administrator may raise the time limit of a job that has started");
+  if (is_admin(who) && m.time_limit->us > 0) return {};
+  const auto checked = check_time_limit(partition, m.time_limit, false);
+  if (!checked) return tl::unexpected(checked.error());
+  return {};
+}
+
+Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& job,
+                                  const proto::UpdateJob& m) {
+  const bool queued = job.phase == Phase::queued;
+  event::JobUpdated e;
+  e.job = job.id;
+  const Partition* partition = &ctx.state.partition(class_of(ctx.state, job).partition);
+  if (m.partition) {
+    if (!queued) return not_queued(ctx.state, job, "partition");
+    partition = ctx.state.partition_named(*m.partition);
+    if (partition == nullptr || partition->declared == nullptr)
+      return fail(ErrorCode::not_found, fmt::format("there is no partition \"{}\"", *m.partition));
+    if (auto r = check_partition_fit(ctx, *partition, class_of(ctx.state, job).shape); !r)
+      return tl::unexpected(r.error());
+    if (!m.time_limit) {
+      const auto limit = time_limit_of(ctx.state, job);
+      if (auto r = check_time_limit(*partition, limit, !limit); !r) return tl::unexpected(r.error());
+    }
+    e.partition = partition->id;
+  }
+  if (partition->declared == nullptr)
+    return fail(ErrorCode::wrong_state, fmt::format("partition {} is no longer configured: move the job "
+                                                    "to another one first", partition->name));
+  if (auto r = check_ranks(ctx, who, job, m); !r) return tl::unexpected(r.error());
+  if (auto r = check_limit(ctx, who, job, *partition, m); !r) return tl::unexpected(r.error());
+  if (m.name)
+    if (auto r = check_text("the job name", *m.name, kMaxNameBytes); !r) return tl::unexpected(r.error());
+  if (m.name && m.name->empty()) return fail(ErrorCode::invalid_argument, "a job name is not empty");
+  if (m.comment)
+    if (auto r = check_text("the comment", *m.comment, kMaxCommentBytes); !r)
+      return tl::unexpected(r.error());
+  if (m.begin && !queued) return not_queued(ctx.state, job, "begin time");
+  e.time_limit = m.time_limit;
+  e.nice = m.nice;
+  e.priority = m.priority;
+  e.name = m.name;
+  e.comment = m.comment;
+  e.begin = m.begin;
+  e.max_running = m.array_max_running;
+  return e;
+}
+
+}  // namespace
+
+void handle(Context& ctx, const ClientRequest& from, proto::UpdateJob&& m) {
+  change_jobs(ctx, from, {m.job}, Trigger::update, [&](const Job& job) -> Result<void> {
+    const JobId id = job.id;
+    auto e = changes(ctx, from.who, job, m);
+    if (!e) return tl::unexpected(e.error());
+    ctx.record(std::move(*e));
+    if (m.priority == 0u) ctx.record(event::JobHeld{id, Hold::admin, "priority 0"});
+    const Job& now = ctx.state.jobs.at(id);
+    if (m.time_limit && now.placed())
+      ctx.turn.changes.emplace_back(sched::JobLimitChanged{
+          id, now.started.value_or(now.active->placed) + *m.time_limit});
+    return {};
+  });
+}
+
+}  // namespace gantry::core

@@ -1,0 +1,58 @@
+// One handler per message, each a free function in the handle_*.cc of its group. A handler answers
+// its request exactly once, now or (WaitJobs, ReadLog) later. authorise() has already said yes.
+#pragma once
+
+#include "ctld/core/context.h"
+
+namespace gantry::core {
+
+// handle_submit.cc
+void handle(Context&, const ClientRequest&, proto::SubmitJob&&);
+// handle_list.cc
+void handle(Context&, const ClientRequest&, proto::ListJobs&&);
+void handle(Context&, const ClientRequest&, proto::ShowJob&&);
+// handle_cancel.cc
+void handle(Context&, const ClientRequest&, proto::CancelJobs&&);
+// handle_hold.cc
+void handle(Context&, const ClientRequest&, proto::HoldJobs&&);
+void handle(Context&, const ClientRequest&, proto::ReleaseJobs&&);
+// handle_requeue.cc
+void handle(Context&, const ClientRequest&, proto::RequeueJobs&&);
+// handle_update.cc
+void handle(Context&, const ClientRequest&, proto::UpdateJob&&);
+// handle_wait.cc
+void handle(Context&, const ClientRequest&, proto::WaitJobs&&);
+void drop_waits(Context&, ConnectionId connection);
+// handle_log.cc
+void handle(Context&, const ClientRequest&, proto::ReadLog&&);
+// handle_cluster.cc
+void handle(Context&, const ClientRequest&, proto::ListNodes&&);
+void handle(Context&, const ClientRequest&, proto::UpdateNodes&&);
+void handle(Context&, const ClientRequest&, proto::ListPartitions&&);
+void handle(Context&, const ClientRequest&, proto::UpdatePartition&&);
+void handle(Context&, const ClientRequest&, proto::ShowConfig&&);
+void handle(Context&, const ClientRequest&, proto::EnrollNode&&);
+void handle(Context&, const ClientRequest&, proto::RegisterKey&&);
+void handle(Context&, const ClientRequest&, proto::ShowStats&&);
+void handle(Context&, const ClientRequest&, proto::Ping&&);
+// handle_step.cc
+void handle(Context&, const ClientRequest&, proto::StepCreate&&);
+void handle(Context&, const ClientRequest&, proto::StepDone&&);
+void handle(Context&, const ClientRequest&, proto::EndAllocation&&);
+
+// From a node: handle_node_register.cc, handle_node_report.cc, handle_log.cc.
+void handle(Context&, NodeId, proto::NodeRegister&&);
+void handle(Context&, NodeId, proto::Heartbeat&&);
+void handle(Context&, NodeId, proto::LaunchReady&&);
+void handle(Context&, NodeId, proto::Started&&);
+void handle(Context&, NodeId, proto::ExitReport&&);
+void handle(Context&, NodeId, proto::Goodbye&&);
+void handle(Context&, NodeId, proto::FetchLogReply&&);
+
+// Refuses a request.
+void refuse(Context&, const ClientRequest&, const Error&);
+
+// plan_apply.cc: makes those starts fact that still fit.
+void apply_plan(Context&, sched::Plan&&);
+
+}  // namespace gantry::core

@@ -1,0 +1,244 @@
+// Job: what the controller knows of one job, of one array element that is on its own, or of an array
+// (its record stands for all tasks that have not been split off, and stays until every one ended).
+//
+// Small, because a million may wait: what only launch and `show` need stays encoded in `spec`, and
+// parts that most jobs lack are behind pointers. All of it is durable (record.h), but for the marked
+// members. Only apply() changes it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/job_spec.h"
+#include "common/job_state.h"
+#include "common/proto/node_report.h"
+#include "ctld/core/names.h"
+#include "ctld/core/ordinal_set.h"
+#include "ctld/sched/change.h"
+
+namespace gantry::core {
+
+using ClassId = Id<struct ClassTag, std::uint32_t>;  // index into ClassTable
+
+enum class Hold : std::uint8_t { none = 0, user = 1, admin = 2, launch_failed = 3 };
+constexpr auto enum_names(Hold) {
+  using enum Hold;
+  return std::array<std::pair<Hold, std::string_view>, 4>{
+      {{none, "none"}, {user, "user"}, {admin, "admin"}, {launch_failed, "launch_failed"}}};
+}
+
+enum class DependencyStatus : std::uint8_t { open = 0, met = 1, never = 2 };
+constexpr auto enum_names(DependencyStatus) {
+  using enum DependencyStatus;
+  return std::array<std::pair<DependencyStatus, std::string_view>, 3>{
+      {{open, "open"}, {met, "met"}, {never, "never"}}};
+}
+
+struct DependencyState {
+  Dependency what;
+  DependencyStatus status = DependencyStatus::open;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "what", s.what);
+    v(2, "status", s.status);
+  }
+};
+
+struct Dependencies {
+  std::vector<DependencyState> list;
+  bool any = false;                 // one met is enough
+  bool cancel_on_never = true;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "list", s.list);
+    v(2, "any", s.any);
+    v(3, "cancel_on_never", s.cancel_on_never);
+  }
+};
+
+// An array's tasks. A task is pending (here), or an element of its own, or done; or it was
+// cancelled while pending, and then it is in done_bad.
+struct ArrayState {
+  ArrayIndexes indexes;                              // from the spec
+  OrdinalSet pending;
+  std::optional<std::uint32_t> max_running;
+  OrdinalSet done_ok;
+  OrdinalSet done_bad;
+  OrdinalSet corr_met, corr_never;                   // aftercorr: tasks whose counterpart ended
+  std::uint32_t never_started = 0;                   // tasks that have neither started nor ended
+  Instant last_history{};                            // of cancelled tasks; keeps their rows apart
+  Outcome worst = Outcome::completed;                // of the tasks that ended
+  ExitStatus worst_exit;
+  // Derived from the elements' records.
+  std::map<std::uint32_t, JobId> elements;           // known ones by ordinal
+  std::uint32_t active = 0;                          // starting, running, finishing
+  std::uint32_t unended = 0;                         // elements that have not ended
+
+  void note_end(Outcome outcome, ExitStatus exit) {
+    const auto rank = [](Outcome o, ExitStatus e) {
+      return e.signal != 0 ? 128 + e.signal : e.code != 0 ? e.code + 1 : o == Outcome::completed ? 0 : 1;
+    };
+    if (rank(outcome, exit) <= rank(worst, worst_exit)) return;
+    worst = outcome;
+    worst_exit = exit;
+  }
+  // Every task has ended.
+  [[nodiscard]] bool complete() const { return pending.empty() && unended == 0; }
+};
+
+// What one node has to do with an attempt.
+enum class RunState : std::uint8_t {
+  launched = 1,  // ordered; not confirmed
+  ready = 2,     // prepared, held
+  running = 3,
+  released = 4,  // nothing of it is left there
+};
+constexpr auto enum_names(RunState) {
+  using enum RunState;
+  return std::array<std::pair<RunState, std::string_view>, 4>{
+      {{launched, "launched"}, {ready, "ready"}, {running, "running"}, {released, "released"}}};
+}
+
+struct NodeRun {
+  sched::NodeGrant grant;
+  RunState state = RunState::launched;
+  proto::ExitCause cause = proto::ExitCause::exited;  // once released
+  ExitStatus exit;
+  std::string message;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "grant", s.grant);
+    v(2, "state", s.state);
+    v(3, "cause", s.cause);
+    v(4, "exit", s.exit);
+    v(5, "message", s.message);
+  }
+};
+
+enum class RequeueWhy : std::uint8_t { asked = 1, node_failure = 2, launch_failure = 3, start_timeout = 4 };
+constexpr auto enum_names(RequeueWhy) {
+  using enum RequeueWhy;
+  return std::array<std::pair<RequeueWhy, std::string_view>, 4>{{{asked, "asked"},
+                                                                 {node_failure, "node_failure"},
+                                                                 {launch_failure, "launch_failure"},
+                                                                 {start_timeout, "start_timeout"}}};
+}
+
+// What becomes of a finishing job when its last node has let go.
+struct Finish {
+  Instant since{};
+  Outcome outcome = Outcome::completed;
+  std::optional<ExitStatus> exit;       // unset: the batch node's
+  std::optional<RequeueWhy> requeue;    // set: back to the queue instead of ended
+  std::optional<Hold> hold;             // with requeue
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "since", s.since);
+    v(2, "outcome", s.outcome);
+    v(3, "exit", s.exit);
+    v(4, "requeue", s.requeue);
+    v(5, "hold", s.hold);
+  }
+};
+
+struct StepState {
+  StepId id{};
+  std::string name;
+  std::uint32_t tasks = 0;
+  std::uint32_t cpus = 0;
+  std::vector<NodeId> nodes;
+  Instant started{};
+  std::optional<Instant> ended;
+  ExitStatus exit;
+  Usage usage;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "id", s.id);
+    v(2, "name", s.name);
+    v(3, "tasks", s.tasks);
+    v(4, "cpus", s.cpus);
+    v(5, "nodes", s.nodes);
+    v(6, "started", s.started);
+    v(7, "ended", s.ended);
+    v(8, "exit", s.exit);
+    v(9, "usage", s.usage);
+  }
+};
+
+// Of a job that has been placed: its newest attempt, kept after the end for `show`.
+struct Active {
+  Instant placed{};
+  bool exclusive = false;
+  bool warned = false;                // the warning signal went out
+  std::vector<NodeRun> nodes;         // rank order; the first is the batch node
+  std::optional<Finish> finish;
+  Usage usage;                        // of this attempt: sums, and the greatest peak of a node
+  std::vector<StepState> steps;       // the newest kMaxStepsKept
+  StepId next_step{};
+  [[nodiscard]] bool all_released() const {
+    for (const NodeRun& run : nodes)
+      if (run.state != RunState::released) return false;
+    return true;
+  }
+};
+
+struct Job {
+  JobId id{};
+  JobId array{};                      // an element's array
+  std::uint32_t ordinal = 0;          // an element's place in it
+  std::uint32_t task = 0;             // an element's index
+
+  Phase phase = Phase::queued;
+  JobKind kind = JobKind::batch;
+  Hold hold = Hold::none;
+  bool may_requeue = true;
+  bool started_once = false;          // some attempt has run
+  bool renamed = false;               // the spec has its old name
+  bool fold_due = false;              // not durable: its record changed since the last fold
+  std::optional<Outcome> outcome;     // ended
+  ExitStatus exit;
+
+  NameId name, user, account;
+  Uid uid{};
+  ClassId cls{};                      // partition, shape and time limit
+  std::int32_t nice = 0;
+  std::optional<std::uint32_t> priority;
+  std::uint32_t restarts = 0;
+  std::uint32_t launch_failures = 0;
+  Attempt attempt{};                  // of the newest start; 0 = none yet
+
+  Instant submitted{};
+  Instant eligible{};                 // since when it counts in the queue's order
+  std::optional<Instant> not_before;  // begin time, dependency delay or back-off
+  bool backing_off = false;           // not_before is a back-off
+  std::optional<Instant> deadline;
+  std::optional<Instant> started, ended;
+  std::optional<WarnSignal> warn;
+
+  std::string cause;                  // why it ended, is held, or was requeued last
+  Bytes spec;                         // encoded StoredSpec; an element has its array's
+  std::unique_ptr<std::string> comment;  // instead of the spec's
+  std::unique_ptr<Dependencies> dependencies;
+  std::unique_ptr<ArrayState> tasks;  // of an array
+  std::unique_ptr<Active> active;
+
+  // Not durable, not apply's: what queue.cc and timers.cc have told others about this job.
+  std::uint32_t told_startable = 0;   // 0 = the scheduler does not have it
+  std::int64_t told_priority = 0;
+  ClassId told_class{};
+  Instant told_since{};
+  Instant timer{};                    // when it asked to be looked at; 0 = never
+
+  [[nodiscard]] bool is_array() const { return tasks != nullptr; }
+  [[nodiscard]] bool is_element() const { return array != JobId{}; }
+  [[nodiscard]] bool placed() const {
+    return phase == Phase::starting || phase == Phase::running || phase == Phase::finishing;
+  }
+};
+
+inline constexpr std::size_t kMaxStepsKept = 1024;  // per attempt; older ones are dropped
+
+}  // namespace gantry::core

@@ -1,0 +1,105 @@
+// A plan is a proposal. Each start is checked again against State as it is now, in the plan's order,
+// and becomes fact (JobPlaced) or is dropped and counted; the job stays queued, and a later plan
+// sees what changed. Verdicts and estimates are taken as they are.
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "ctld/core/eligible.h"
+#include "ctld/core/handlers.h"
+#include "ctld/core/settle.h"
+
+namespace gantry::core {
+namespace {
+
+// Why these grants cannot be had, or nothing.
+std::optional<std::string> objection(const Context& ctx, const Partition& partition,
+                                     const JobShape& shape, bool exclusive,
+                                     const std::vector<sched::NodeGrant>& grants) {
+  if (grants.empty() || grants.size() < shape.min_nodes) return "too few nodes";
+  for (std::size_t i = 0; i < grants.size(); ++i) {
+    const sched::NodeGrant& g = grants[i];
+    if (g.node.value() >= ctx.state.nodes.size()) return "an unknown node";
+    const Node& node = ctx.state.node(g.node);
+    for (std::size_t k = 0; k < i; ++k)
+      if (grants[k].node == g.node) return fmt::format("{} twice", node.name);
+    if (!available(ctx, node)) return fmt::format("{} is not available", node.name);
+    if (std::find(partition.nodes.begin(), partition.nodes.end(), g.node) == partition.nodes.end())
+      return fmt::format("{} is not in partition {}", node.name, partition.name);
+    if (node.exclusive_jobs > 0 || (exclusive && !node.jobs.empty()))
+      return fmt::format("{} is taken exclusively", node.name);
+    if (g.cpus.empty()) return fmt::format("no core of {}", node.name);
+    for (std::size_t c = 0; c < g.cpus.size(); ++c) {
+      if (c > 0 && g.cpus[c] <= g.cpus[c - 1]) return "cores out of order";
+      if (!std::binary_search(node.cpus.begin(), node.cpus.end(), g.cpus[c]))
+        return fmt::format("{} has no core {}", node.name, g.cpus[c]);
+      if (g.cpus[c] < node.cpu_taken.size() && node.cpu_taken[g.cpus[c]])
+        return fmt::format("core {} of {} is taken", g.cpus[c], node.name);
+    }
+    if (g.memory < 0 || node.memory_taken + g.memory > node.declared->memory)
+      return fmt::format("{} has too little memory free", node.name);
+    if (g.scratch < 0 || node.scratch_taken + g.scratch > node.declared->scratch)
+      return fmt::format("{} has too little scratch free", node.name);
+    if (node.gpus_taken + g.gpus > node.declared->gpus)
+      return fmt::format("{} has too few GPUs free", node.name);
+  }
+  return std::nullopt;
+}
+
+void drop(Context& ctx, JobId job, const std::string& why) {
+  ++ctx.rt.stats.plan_drops;
+  ctx.note(fmt::format("plan: start of job {} dropped: {}", job.value(), why));
+  // The scheduler is told nothing: its replica never had this start.
+  ctx.turn.schedule = true;
+}
+
+// The scheduler has the job no more under its old id.
+void place(Context& ctx, JobId id, std::vector<sched::NodeGrant>&& grants, bool exclusive) {
+  const Attempt attempt(ctx.state.jobs.at(id).attempt.value() + 1);
+  ctx.record(event::JobPlaced{id, attempt, std::move(grants), exclusive});
+  ++ctx.rt.stats.starts;
+  Job& job = ctx.state.jobs.at(id);
+  if (job.told_startable != 0) {
+    job.told_startable = 0;
+    ctx.turn.changes.emplace_back(sched::JobUnqueued{id});
+  }
+  ctx.turn.changes.emplace_back(placed_view(ctx.state, job));
+}
+
+void apply_start(Context& ctx, sched::Start&& start) {
+  const Job* job = ctx.state.jobs.find(start.job);
+  if (job == nullptr) return drop(ctx, start.job, "it is gone");
+  if (startable(ctx.state, *job, ctx.now) == 0) return drop(ctx, start.job, "it may not start now");
+  const sched::ClassKey& key = class_of(ctx.state, *job);
+  const Partition& partition = ctx.state.partition(key.partition);
+  if (!partition.up()) return drop(ctx, start.job, fmt::format("partition {} is down", partition.name));
+  const bool exclusive = key.shape.exclusive || partition.declared->exclusive_nodes;
+  if (const auto why = objection(ctx, partition, key.shape, exclusive, start.grants))
+    return drop(ctx, start.job, *why);
+  if (!job->is_array()) return place(ctx, start.job, std::move(start.grants), exclusive);
+  const JobId array = start.job;
+  const std::uint32_t ordinal = job->dependencies ? ready_tasks(*job).front() : job->tasks->pending.front();
+  const JobId element(ctx.state.last_job.value() + 1);
+  ctx.record(event::TaskSplit{array, ordinal, element});
+  place(ctx, element, std::move(start.grants), exclusive);
+}
+
+}  // namespace
+
+void apply_plan(Context& ctx, sched::Plan&& plan) {
+  ++ctx.rt.stats.plans;
+  for (sched::Start& start : plan.starts) apply_start(ctx, std::move(start));
+  for (sched::ClassVerdict& v : plan.verdicts) {
+    const auto id = ctx.state.classes.find(v.key);
+    if (!id) continue;
+    JobClass& cls = ctx.state.classes.at(*id);
+    cls.head = v.head;
+    cls.of_head = std::move(v.of_head);
+    cls.of_rest = std::move(v.of_rest);
+  }
+  ctx.rt.expected.clear();
+  for (sched::Expected& e : plan.expected) ctx.rt.expected.emplace(e.job, std::move(e));
+  if (plan.stats.budget_spent) ctx.turn.schedule = true;
+}
+
+}  // namespace gantry::core

@@ -1,0 +1,271 @@
+// Records: the durable form of State's tables, written by the fold and read at start.
+//
+// A StoredSpec is immutable and written once, with the submit. A JobRecord holds all else that is
+// durable of a job. Replaying the journal from empty gives the very same records.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/job_spec.h"
+#include "ctld/core/job.h"
+#include "ctld/core/node.h"
+
+namespace gantry::core {
+
+struct StoredSpec {
+  JobSpec spec;              // partition resolved; array ranges checked
+  Owner owner;
+  Bytes script_digest;       // 32 octets, or empty
+  Bytes environment_digest;
+  std::string request_id;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "spec", s.spec);
+    v(2, "owner", s.owner);
+    v(3, "script_digest", s.script_digest);
+    v(4, "environment_digest", s.environment_digest);
+    v(5, "request_id", s.request_id);
+  }
+};
+
+// The same bytes, read only as far as the hot part of a Job needs: numbers are JobSpec's.
+struct SpecHead {
+  struct Spec {
+    JobKind kind = JobKind::batch;
+    std::string name;
+    std::string account;
+    JobShape shape;
+    std::optional<Instant> deadline;
+    std::vector<Dependency> dependencies;
+    bool any_dependency = false;
+    bool cancel_on_invalid_dependency = true;
+    std::optional<ArraySpec> array;
+    std::int32_t nice = 0;
+    std::optional<std::uint32_t> priority;
+    bool requeue = true;
+    std::optional<WarnSignal> warn_signal;
+    template <class Self, class V>
+    static void fields(Self& s, V&& v) {
+      v(1, "kind", s.kind);
+      v(2, "name", s.name);
+      v(4, "account", s.account);
+      v(6, "shape", s.shape);
+      v(10, "deadline", s.deadline);
+      v(11, "dependencies", s.dependencies);
+      v(12, "any_dependency", s.any_dependency);
+      v(13, "cancel_on_invalid_dependency", s.cancel_on_invalid_dependency);
+      v(14, "array", s.array);
+      v(15, "nice", s.nice);
+      v(16, "priority", s.priority);
+      v(18, "requeue", s.requeue);
+      v(19, "warn_signal", s.warn_signal);
+    }
+  };
+  struct Who {
+    Uid uid{};
+    std::string user;
+    template <class Self, class V>
+    static void fields(Self& s, V&& v) {
+      v(1, "uid", s.uid);
+      v(3, "user", s.user);
+    }
+  };
+  Spec spec;
+  Who owner;
+  Bytes script_digest;
+  Bytes environment_digest;
+  std::string request_id;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "spec", s.spec);
+    v(2, "owner", s.owner);
+    v(3, "script_digest", s.script_digest);
+    v(4, "environment_digest", s.environment_digest);
+    v(5, "request_id", s.request_id);
+  }
+};
+
+// The rest of a spec that the history wants; numbers are StoredSpec's and JobSpec's.
+struct SpecTail {
+  struct Spec {
+    std::string comment, work_dir, submit_line;
+    template <class Self, class V>
+    static void fields(Self& s, V&& v) {
+      v(5, "comment", s.comment);
+      v(20, "work_dir", s.work_dir);
+      v(28, "submit_line", s.submit_line);
+    }
+  };
+  struct Who {
+    Gid gid{};
+    template <class Self, class V>
+    static void fields(Self& s, V&& v) {
+      v(2, "gid", s.gid);
+    }
+  };
+  Spec spec;
+  Who owner;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "spec", s.spec);
+    v(2, "owner", s.owner);
+  }
+};
+
+struct ArrayRecord {
+  std::vector<Span> pending, done_ok, done_bad, corr_met, corr_never;
+  std::optional<std::uint32_t> max_running;
+  std::uint32_t never_started = 0;
+  Instant last_history{};
+  Outcome worst = Outcome::completed;
+  ExitStatus worst_exit;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "pending", s.pending);
+    v(2, "done_ok", s.done_ok);
+    v(3, "done_bad", s.done_bad);
+    v(4, "corr_met", s.corr_met);
+    v(5, "corr_never", s.corr_never);
+    v(6, "max_running", s.max_running);
+    v(7, "never_started", s.never_started);
+    v(8, "last_history", s.last_history);
+    v(9, "worst", s.worst);
+    v(10, "worst_exit", s.worst_exit);
+  }
+};
+
+struct ActiveRecord {
+  Instant placed{};
+  bool exclusive = false;
+  bool warned = false;
+  std::vector<NodeRun> nodes;
+  std::optional<Finish> finish;
+  Usage usage;
+  std::vector<StepState> steps;
+  StepId next_step{};
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "placed", s.placed);
+    v(2, "exclusive", s.exclusive);
+    v(3, "warned", s.warned);
+    v(4, "nodes", s.nodes);
+    v(5, "finish", s.finish);
+    v(6, "usage", s.usage);
+    v(7, "steps", s.steps);
+    v(8, "next_step", s.next_step);
+  }
+};
+
+// Name, nice, priority and the time limit are here as well as in the spec: they may be updated.
+struct JobRecord {
+  JobId array{};
+  std::uint32_t ordinal = 0;
+  Phase phase = Phase::queued;
+  Hold hold = Hold::none;
+  bool started_once = false;
+  std::optional<Outcome> outcome;
+  ExitStatus exit;
+  std::optional<std::string> name;            // unset: the spec's
+  PartitionId partition{};
+  std::optional<Duration> time_limit;
+  std::int32_t nice = 0;
+  std::optional<std::uint32_t> priority;
+  std::uint32_t restarts = 0;
+  std::uint32_t launch_failures = 0;
+  Attempt attempt{};
+  Instant submitted{};
+  Instant eligible{};
+  std::optional<Instant> not_before;
+  bool backing_off = false;
+  std::optional<Instant> started, ended;
+  std::string cause;
+  std::vector<DependencyStatus> dependencies;
+  std::optional<ArrayRecord> tasks;
+  std::optional<ActiveRecord> active;
+  std::optional<std::string> comment;         // unset: the spec's
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "array", s.array);
+    v(2, "ordinal", s.ordinal);
+    v(3, "phase", s.phase);
+    v(4, "hold", s.hold);
+    v(5, "started_once", s.started_once);
+    v(6, "outcome", s.outcome);
+    v(7, "exit", s.exit);
+    v(8, "name", s.name);
+    v(9, "partition", s.partition);
+    v(10, "time_limit", s.time_limit);
+    v(11, "nice", s.nice);
+    v(12, "priority", s.priority);
+    v(13, "restarts", s.restarts);
+    v(14, "launch_failures", s.launch_failures);
+    v(15, "attempt", s.attempt);
+    v(16, "submitted", s.submitted);
+    v(17, "eligible", s.eligible);
+    v(18, "not_before", s.not_before);
+    v(19, "backing_off", s.backing_off);
+    v(20, "started", s.started);
+    v(21, "ended", s.ended);
+    v(22, "cause", s.cause);
+    v(23, "dependencies", s.dependencies);
+    v(24, "tasks", s.tasks);
+    v(25, "active", s.active);
+    v(26, "comment", s.comment);
+  }
+};
+
+struct NodeRecord {
+  NodeId id{};
+  NodeHealth health = NodeHealth::down;
+  NodeIntent intent = NodeIntent::open;
+  std::string reason;
+  std::string reason_by;
+  std::optional<Instant> since;
+  NodeFacts facts;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "id", s.id);
+    v(2, "health", s.health);
+    v(3, "intent", s.intent);
+    v(4, "reason", s.reason);
+    v(5, "reason_by", s.reason_by);
+    v(6, "since", s.since);
+    v(7, "facts", s.facts);
+  }
+};
+
+struct PartitionRecord {
+  PartitionId id{};
+  std::optional<bool> up_set;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "id", s.id);
+    v(2, "up_set", s.up_set);
+  }
+};
+
+struct TextRecord {  // user_key: hex key -> user; node_key: name -> Z85 key
+  std::string text;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "text", s.text);
+  }
+};
+
+struct MetaRecord {
+  Epoch epoch{};
+  JobId last_job{};
+  Instant last_time{};
+  EventSeq applied{};        // the records are as of this event
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "epoch", s.epoch);
+    v(2, "last_job", s.last_job);
+    v(3, "last_time", s.last_time);
+    v(4, "applied", s.applied);
+  }
+};
+
+}  // namespace gantry::core

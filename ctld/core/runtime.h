@@ -1,0 +1,90 @@
+// Runtime: what the controller knows that does not survive a restart and need not: links, what was
+// sent when, who waits for an answer, timers, the last plan's estimates, counts. After a restart it
+// is empty, nodes register again, and acting on State issues what is missing.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ctld/core/core.h"
+#include "ctld/core/state.h"
+
+namespace gantry::core {
+
+struct NodeLink {
+  std::uint64_t session = 0;          // 0 = not registered with this controller
+  std::uint64_t next_seq = 1;
+  Instant last_seen{};                // or when this controller started
+  double load = 0;
+  std::int64_t free_memory = 0;
+  Instant timer{};                    // when it wants to be looked at; 0 = never
+  bool told = false;                  // the scheduler knows it
+  bool told_available = false;
+};
+
+// The last order about one node's part of an attempt.
+enum class SentKind : std::uint8_t { none, launch, go, terminate };
+struct Sent {
+  SentKind kind = SentKind::none;
+  std::uint64_t session = 0;
+  Instant at{};
+  Instant confirmed{};                // the node said that it is preparing
+};
+
+struct Wait {
+  ConnectionId connection;
+  std::uint64_t request = 0;
+  std::vector<JobId> jobs;
+  bool until_started = false;
+};
+
+struct LogRequest {
+  ConnectionId connection;
+  std::uint64_t request = 0;
+  JobId job{};
+  std::uint64_t offset = 0;
+  std::string path;
+  NodeId node{};
+};
+
+struct Stats {
+  std::uint64_t submits = 0;
+  std::uint64_t events = 0;
+  std::uint64_t ended = 0;
+  std::uint64_t plans = 0;
+  std::uint64_t starts = 0;
+  std::uint64_t plan_drops = 0;       // starts of a plan that no longer fitted
+  std::uint64_t reports_ignored = 0;
+  std::uint64_t orders = 0;
+  std::uint64_t refused = 0;
+};
+
+struct Runtime {
+  std::vector<NodeLink> links;                          // by NodeId
+  std::uint64_t next_session = 1;                       // with the epoch in the upper half
+  std::unordered_map<JobId, std::vector<Sent>> sent;    // of placed jobs, by rank
+
+  std::uint64_t next_wait = 1;
+  std::map<std::uint64_t, Wait> waits;
+  std::unordered_map<JobId, std::vector<std::uint64_t>> waits_of;
+  std::unordered_map<ConnectionId, std::vector<std::uint64_t>> waits_from;
+
+  std::uint64_t next_ticket = 1;
+  std::map<std::uint64_t, LogRequest> logs;
+
+  std::set<std::pair<Instant, JobId>> job_timers;
+  std::set<std::pair<Instant, NodeId>> node_timers;
+  std::map<JobId, sched::Expected> expected;
+  sched::FitMemo fits;
+  std::vector<sched::PartitionChanged> partition_views;  // by PartitionId, for check_fits
+  std::vector<sched::NodeChanged> node_views;            // by NodeId
+  Stats stats;
+  Instant started{};
+  bool running = false;                                 // start() was called
+};
+
+}  // namespace gantry::core

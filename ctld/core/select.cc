@@ -1,0 +1,127 @@
+// Resolving references and filters; see select.h.
+#include "ctld/core/select.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "common/text.h"
+#include "ctld/core/authorise.h"
+
+namespace gantry::core {
+namespace {
+
+bool among(const std::vector<std::string>& list, const std::string& text) {
+  return list.empty() || std::find(list.begin(), list.end(), text) != list.end();
+}
+
+void add_array(const State& state, const Job& array, const std::vector<IndexRange>& ranges,
+               std::vector<Selected>& out) {
+  const ArrayState& tasks = *array.tasks;
+  if (ranges.empty()) {
+    out.push_back({array.id, std::nullopt, !tasks.elements.empty()});
+    for (const auto& [ordinal, element] : tasks.elements)
+      out.push_back({element, std::nullopt, true});
+    return;
+  }
+  const OrdinalSet wanted = tasks.indexes.select(ranges);
+  OrdinalSet pending = wanted.intersect(tasks.pending);
+  if (!pending.empty()) out.push_back({array.id, std::move(pending), false});
+  for (const Span span : wanted.spans())
+    for (auto it = tasks.elements.lower_bound(span.first);
+         it != tasks.elements.end() && it->first <= span.last; ++it)
+      if (state.jobs.find(it->second) != nullptr) out.push_back({it->second, std::nullopt, false});
+}
+
+}  // namespace
+
+Result<JobMatch> JobMatch::make(const State& state, const proto::JobFilter& filter) {
+  JobMatch match;
+  match.users_ = filter.users;
+  match.names_ = filter.names;
+  match.partitions_ = filter.partitions;
+  match.accounts_ = filter.accounts;
+  match.by_node_ = !filter.nodes.empty();
+  for (const std::string& name : filter.nodes) {
+    const Node* node = state.node_named(name);
+    if (node == nullptr)
+      return fail(ErrorCode::not_found, fmt::format("node \"{}\" is not in this cluster", name));
+    match.nodes_.push_back(node->id);
+  }
+  if (filter.states.empty()) return match;
+  const auto states = StateSet::parse(filter.states);
+  if (!states) return tl::unexpected(states.error());
+  match.states_ = *states;
+  return match;
+}
+
+bool JobMatch::operator()(const State& state, const Job& job) const {
+  if (states_ && !states_->has(job.phase, job.outcome)) return false;
+  if (!among(users_, state.names.text(job.user)) || !among(names_, state.names.text(job.name)) ||
+      !among(accounts_, state.names.text(job.account)))
+    return false;
+  if (!partitions_.empty() && !among(partitions_, state.partition(class_of(state, job).partition).name))
+    return false;
+  if (!by_node_) return true;
+  if (!job.placed()) return false;
+  for (const NodeRun& run : job.active->nodes)
+    if (std::find(nodes_.begin(), nodes_.end(), run.grant.node) != nodes_.end()) return true;
+  return false;
+}
+
+std::vector<Selected> resolve(const State& state, const Identity& who,
+                              const std::vector<proto::JobRef>& refs,
+                              std::vector<proto::JobRef>& unknown) {
+  std::vector<Selected> out;
+  for (const proto::JobRef& ref : refs) {
+    const std::size_t before = out.size();
+    const Job* job = state.jobs.find(ref.job);
+    if (job != nullptr && may_see(who, job->uid)) {
+      if (job->is_array()) add_array(state, *job, ref.tasks, out);
+      else if (ref.tasks.empty()) out.push_back({job->id, std::nullopt, false});
+    }
+    if (out.size() == before) unknown.push_back(ref);
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Selected& a, const Selected& b) { return a.job < b.job; });
+  // One entry per job; several sets of tasks of one array are joined.
+  std::vector<Selected> unique;
+  for (Selected& s : out) {
+    if (unique.empty() || unique.back().job != s.job) {
+      unique.push_back(std::move(s));
+    } else if (!s.tasks) {
+      unique.back().tasks.reset();
+    } else if (unique.back().tasks) {
+      for (const Span span : s.tasks->spans()) unique.back().tasks->insert(span);
+    }
+  }
+  return unique;
+}
+
+void walk_jobs(const State& state, const Identity& who, const JobMatch& match, JobId after,
+               const std::function<bool(const Job&)>& f) {
+  if (is_admin(who)) {
+    state.jobs.walk(after, [&](const Job& job) { return !match(state, job) || f(job); });
+    return;
+  }
+  const auto user = state.users.find(who.owner.uid);
+  if (user == state.users.end()) return;
+  const std::vector<JobId> ids = user->second.jobs.ids();
+  for (auto it = std::upper_bound(ids.begin(), ids.end(), after); it != ids.end(); ++it) {
+    const Job* job = state.jobs.find(*it);
+    if (job == nullptr || job->uid != who.owner.uid || !match(state, *job)) continue;
+    if (!f(*job)) return;
+  }
+}
+
+bool has_row(const Job& job) {
+  if (!job.is_array() || !job.tasks->pending.empty()) return true;
+  return job.phase == Phase::ended && job.tasks->elements.empty();
+}
+
+proto::JobRef ref_of(const Job& job) {
+  if (!job.is_element()) return {job.id, {}};
+  return {job.array, {{job.task, job.task, 1}}};
+}
+
+}  // namespace gantry::core

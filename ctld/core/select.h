@@ -1,0 +1,50 @@
+// Which jobs a request means: by reference ("12", "12_3", "12_[1-4]") or by filter, narrowed to what
+// the asker may see. Used by every message that names jobs.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "common/proto/job_ref.h"
+#include "common/public_state.h"
+#include "ctld/core/context.h"
+
+namespace gantry::core {
+
+struct Selected {
+  JobId job{};
+  std::optional<OrdinalSet> tasks;  // of an array: these pending ones only; unset = all of them
+  bool implied = false;             // by naming the whole array
+};
+
+// A filter's conditions but `jobs`, ready to be asked of many jobs.
+class JobMatch {
+ public:
+  static Result<JobMatch> make(const State& state, const proto::JobFilter& filter);
+  [[nodiscard]] bool operator()(const State& state, const Job& job) const;
+
+ private:
+  std::vector<std::string> users_, names_, partitions_, accounts_;
+  std::vector<NodeId> nodes_;
+  bool by_node_ = false;
+  std::optional<StateSet> states_;
+};
+
+// The jobs that these references name, in id order, each once; an array brings its elements. What is
+// unknown, or not the asker's, goes to `unknown`.
+std::vector<Selected> resolve(const State& state, const Identity& who,
+                              const std::vector<proto::JobRef>& refs,
+                              std::vector<proto::JobRef>& unknown);
+
+// Walks what `who` may see and the filter (without `jobs`) matches, in id order above `after`, until
+// f returns false.
+void walk_jobs(const State& state, const Identity& who, const JobMatch& match, JobId after,
+               const std::function<bool(const Job&)>& f);
+
+// An array whose tasks are all elements of their own has no row.
+bool has_row(const Job& job);
+
+// The reference that names the job: 12, or 12_3.
+proto::JobRef ref_of(const Job& job);
+
+}  // namespace gantry::core

@@ -1,0 +1,41 @@
+// The loop of settle(); see settle.h.
+#include "ctld/core/settle.h"
+
+#include "ctld/core/dependency.h"
+
+namespace gantry::core {
+
+void settle(Context& ctx) {
+  State& state = ctx.state;
+  std::vector<JobId> jobs;
+  std::vector<NodeId> nodes;
+  while (!state.touched.empty() || !state.touched_nodes.empty()) {
+    jobs.clear();
+    jobs.swap(state.touched);
+    nodes.clear();
+    nodes.swap(state.touched_nodes);
+    for (const NodeId node : nodes) {
+      sync_node(ctx, node);
+      set_timer(ctx, node);
+    }
+    for (const JobId id : jobs) {
+      if (state.jobs.find(id) == nullptr) continue;
+      settle_dependents(ctx, id);
+      if (draw_consequences(ctx, id)) continue;  // it is touched again
+      Job* job = state.jobs.find(id);
+      if (job == nullptr) continue;
+      sync_queue(ctx, *job);
+      if (job->is_array())  // its limit decides for requeued elements, too
+        if (job->tasks->max_running)
+          for (const auto& [ordinal, element] : job->tasks->elements) {
+            Job& e = state.jobs.at(element);
+            if (e.phase == Phase::queued) sync_queue(ctx, e);
+          }
+      act(ctx, *job);
+      set_timer(ctx, *job);
+      answer_waits(ctx, id);
+    }
+  }
+}
+
+}  // namespace gantry::core

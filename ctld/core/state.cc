@@ -1,0 +1,79 @@
+// Lookups of State and its smaller tables.
+#include "ctld/core/state.h"
+
+#include <functional>
+
+#include <fmt/core.h>
+
+namespace gantry::core {
+
+ClassId ClassTable::add(const sched::ClassKey& key) {
+  if (const auto it = ids_.find(key); it != ids_.end()) {
+    ++classes_[it->second.value()].users;
+    return it->second;
+  }
+  ClassId id;
+  if (free_.empty()) {
+    id = ClassId(static_cast<std::uint32_t>(classes_.size()));
+    classes_.emplace_back();
+  } else {
+    id = free_.back();
+    free_.pop_back();
+  }
+  classes_[id.value()] = JobClass{key, 1, {}, {}, {}};
+  ids_.emplace(key, id);
+  return id;
+}
+
+void ClassTable::drop(ClassId id) {
+  JobClass& cls = classes_[id.value()];
+  GANTRY_ASSERT(cls.users > 0, "a class dropped more often than added");
+  if (--cls.users > 0) return;
+  ids_.erase(cls.key);
+  cls = JobClass{};
+  free_.push_back(id);
+}
+
+std::optional<ClassId> ClassTable::find(const sched::ClassKey& key) const {
+  const auto it = ids_.find(key);
+  return it == ids_.end() ? std::nullopt : std::optional(it->second);
+}
+
+void BlobUses::drop(const store::Digest& digest) {
+  const auto it = uses_.find(digest);
+  GANTRY_ASSERT(it != uses_.end(), "a blob dropped more often than added");
+  if (--it->second > 0) return;
+  uses_.erase(it);
+  unused_.push_back(digest);
+}
+
+std::vector<store::Digest> BlobUses::take_unused() {
+  std::vector<store::Digest> out;
+  out.swap(unused_);
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  std::erase_if(out, [this](const store::Digest& d) { return known(d); });  // used again since
+  return out;
+}
+
+const Node* State::node_named(std::string_view name) const {
+  const auto it = node_ids.find(std::string(name));
+  return it == node_ids.end() ? nullptr : &node(it->second);
+}
+
+const Partition* State::partition_named(std::string_view name) const {
+  const auto it = partition_ids.find(std::string(name));
+  return it == partition_ids.end() ? nullptr : &partition(it->second);
+}
+
+std::uint64_t request_key(Uid uid, std::string_view request_id) {
+  const std::size_t hash = std::hash<std::string_view>{}(request_id);
+  return hash ^ (static_cast<std::uint64_t>(uid.value()) * 0x9E3779B97F4A7C15ull);
+}
+
+std::string display_id(const State&, const Job& job) {
+  if (job.is_element()) return fmt::format("{}_{}", job.array.value(), job.task);
+  return fmt::format("{}", job.id.value());
+}
+
+}  // namespace gantry::core

@@ -1,0 +1,169 @@
+// State: everything the controller knows that survives a restart, and the indexes over it. Tables
+// are durable (record.h); what is marked as derived is rebuilt by apply() and by load.
+//
+// apply() (apply.h) is the only code that changes it, but for the members that say otherwise.
+// Everybody else reads.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "common/types.h"
+#include "ctld/core/job.h"
+#include "ctld/core/job_table.h"
+#include "ctld/core/names.h"
+#include "ctld/core/node.h"
+#include "ctld/sched/geometry.h"
+#include "ctld/store/store.h"
+
+namespace gantry::core {
+
+// Jobs with equal shape, partition and limit; the scheduler's verdict is per class.
+struct JobClass {
+  sched::ClassKey key;
+  std::uint32_t users = 0;
+  // Not durable, not apply's: from the last plan that looked at it.
+  JobId head{};
+  Verdict of_head, of_rest;
+};
+
+class ClassTable {
+ public:
+  ClassId add(const sched::ClassKey& key);
+  void drop(ClassId id);
+  [[nodiscard]] const JobClass& at(ClassId id) const { return classes_[id.value()]; }
+  [[nodiscard]] JobClass& at(ClassId id) { return classes_[id.value()]; }
+  [[nodiscard]] std::optional<ClassId> find(const sched::ClassKey& key) const;
+
+ private:
+  struct Hash {
+    std::size_t operator()(const sched::ClassKey& key) const { return sched::hash_of(key); }
+  };
+  std::deque<JobClass> classes_;
+  std::vector<ClassId> free_;
+  std::unordered_map<sched::ClassKey, ClassId, Hash> ids_;
+};
+
+// How many specs use a stored script or environment; those at 0 go with the next fold.
+class BlobUses {
+ public:
+  // True if nobody used it: its contents must be stored.
+  bool add(const store::Digest& digest) { return uses_[digest]++ == 0; }
+  void drop(const store::Digest& digest);
+  [[nodiscard]] bool known(const store::Digest& digest) const { return uses_.contains(digest); }
+  std::vector<store::Digest> take_unused();
+
+ private:
+  struct Hash {
+    std::size_t operator()(const store::Digest& d) const {
+      std::size_t h = 0;
+      static_assert(sizeof(h) <= sizeof(d));
+      std::memcpy(&h, d.data(), sizeof h);
+      return h;
+    }
+  };
+  std::unordered_map<store::Digest, std::uint32_t, Hash> uses_;
+  std::vector<store::Digest> unused_;
+};
+
+// A job that waits for another one, or for a task of an array (no task: the whole).
+struct DependencyKey {
+  JobId job{};
+  std::optional<std::uint32_t> task;
+  friend auto operator<=>(const DependencyKey&, const DependencyKey&) = default;
+};
+
+struct UserJobs {
+  std::string name;  // login name
+  IdList jobs;       // known ones, arrays and elements too
+};
+
+struct Counters {  // derived
+  std::uint64_t queued = 0;    // array tasks one by one
+  std::uint64_t active = 0;    // starting, running, finishing
+  std::uint64_t unended = 0;   // jobs and arrays that have not ended; elements not counted
+};
+
+struct State {
+  // Tables.
+  Epoch epoch{};
+  JobId last_job{};                                 // greatest id given
+  Instant last_time{};                              // of the newest event
+  JobTable<Job> jobs;
+  std::vector<Node> nodes;                          // by NodeId
+  std::vector<Partition> partitions;                // by PartitionId
+  std::map<std::string, std::string> user_keys;     // hex public key -> login name
+
+  // Derived.
+  Names names;
+  ClassTable classes;
+  BlobUses blobs;
+  std::unordered_map<std::string, NodeId> node_ids;
+  std::unordered_map<std::string, PartitionId> partition_ids;
+  std::unordered_map<std::string, NodeId> node_keys;           // enrolled Z85 key -> node
+  std::unordered_map<std::uint64_t, JobId> requests;           // hash of (uid, request id)
+  std::map<Uid, UserJobs> users;
+  std::unordered_map<std::uint64_t, IdList> same_name;         // (uid, name): not ended
+  std::unordered_map<std::uint64_t, std::vector<JobId>> singletons;  // (uid, name): open ones
+  std::map<DependencyKey, std::vector<JobId>> dependents;      // with that one open
+  std::deque<std::pair<Instant, JobId>> ended;                 // in order of their end
+  Counters counters;
+
+  std::unordered_map<JobId, Bytes> new_specs;       // of submits that are about to be applied
+
+  // What apply() leaves for others to look at; they take it.
+  std::vector<JobId> touched;                       // by Settle, after every input
+  std::vector<NodeId> touched_nodes;
+  std::vector<JobId> fold_jobs;                     // by Fold; removed jobs too
+  std::vector<NodeId> fold_nodes;
+  std::vector<PartitionId> fold_partitions;
+  std::vector<std::string> fold_keys;               // of user_keys
+  std::vector<NodeId> fold_node_keys;
+  bool fold_meta = false;
+  std::vector<JobId> forgotten_specs;
+  std::vector<store::HistoryEntry> history;
+
+  // From the configuration, by Core::start().
+  std::vector<NodeId> node_order;                   // as configured
+  std::vector<PartitionId> partition_order;
+  std::optional<PartitionId> default_partition;
+
+  [[nodiscard]] const Node* node_named(std::string_view name) const;
+  [[nodiscard]] const Partition* partition_named(std::string_view name) const;
+  [[nodiscard]] const Node& node(NodeId id) const { return nodes.at(id.value()); }
+  [[nodiscard]] Node& node(NodeId id) { return nodes.at(id.value()); }
+  [[nodiscard]] const Partition& partition(PartitionId id) const { return partitions.at(id.value()); }
+  [[nodiscard]] Partition& partition(PartitionId id) { return partitions.at(id.value()); }
+};
+
+// The class key's partition, shape and limit.
+inline const sched::ClassKey& class_of(const State& state, const Job& job) {
+  return state.classes.at(job.cls).key;
+}
+inline std::optional<Duration> time_limit_of(const State& state, const Job& job) {
+  return class_of(state, job).time_limit;
+}
+// The bytes of its StoredSpec; an element has its array's.
+inline const Bytes& spec_bytes(const State& state, const Job& job) {
+  return job.is_element() ? state.jobs.at(job.array).spec : job.spec;
+}
+inline std::uint64_t name_key(Uid uid, NameId name) {
+  return (static_cast<std::uint64_t>(uid.value()) << 32) | name.value();
+}
+std::uint64_t request_key(Uid uid, std::string_view request_id);
+
+// "12" or, of an element, "12_3".
+std::string display_id(const State& state, const Job& job);
+
+// Where a dependency on the job counts: an element's under its array and index.
+inline DependencyKey dependency_key(const Job& job) {
+  return job.is_element() ? DependencyKey{job.array, job.task} : DependencyKey{job.id, std::nullopt};
+}
+
+}  // namespace gantry::core

@@ -1,0 +1,45 @@
+// Is a submit well formed and allowed? Every limit has a name and a unit; every refusal says what is
+// wrong and what is allowed. Also fills in what was left open: partition, name, time limit.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ctld/core/context.h"
+
+namespace gantry::core {
+
+inline constexpr std::size_t kMaxNameBytes = 256;             // of a job
+inline constexpr std::size_t kMaxAccountBytes = 128;
+inline constexpr std::size_t kMaxCommentBytes = 1024;
+inline constexpr std::size_t kMaxPathBytes = 4096;
+inline constexpr std::size_t kMaxSubmitLineBytes = 32 * 1024;
+inline constexpr std::size_t kMaxScriptArgs = 4096;
+inline constexpr std::size_t kMaxArgBytes = 128 * 1024;       // of all script arguments
+inline constexpr std::size_t kMaxEnvironmentBytes = 1 << 20;  // names and values
+inline constexpr std::size_t kMaxRequestIdBytes = 64;
+inline constexpr std::size_t kMaxConstraintBytes = 1024;
+inline constexpr std::size_t kMaxMounts = 128;
+inline constexpr std::size_t kMaxDependencies = 1024;
+inline constexpr std::uint32_t kMaxJobNodes = 65'536;
+inline constexpr std::uint32_t kMaxJobTasks = 4'194'304;
+inline constexpr std::uint32_t kMaxCpusPerTask = 65'536;
+inline constexpr std::int32_t kMaxNice = 10'000;
+
+struct Resolved {
+  PartitionId partition{};
+  std::optional<Duration> time_limit;  // unset = unlimited
+};
+
+// Checks all but dependencies; changes `submit.spec` where something was left open.
+Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& submit);
+
+// The same rules for `gctl update`.
+Result<std::optional<Duration>> check_time_limit(const Partition& partition,
+                                                 std::optional<Duration> asked, bool unlimited);
+Result<void> check_partition_fit(Context& ctx, const Partition& partition, const JobShape& shape);
+Result<void> check_text(std::string_view what, std::string_view text, std::size_t most);
+
+}  // namespace gantry::core
