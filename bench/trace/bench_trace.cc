@@ -1,0 +1,58 @@
+// Replays workload logs and prints waits, slowdown and the time it takes. With no argument: the KTH
+// and Philly logs that lie beside the project, if they do; else FILE.swf[.gz] PROCESSORS.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+
+#include "tests/sched/replay.h"
+
+namespace gantry::sched {
+namespace {
+
+void run(const std::string& name, const std::string& path, std::uint32_t processors,
+         std::uint32_t reservations) {
+  auto jobs = read_swf(path);
+  if (!jobs) {
+    fmt::print("{:<34} skipped: no {}\n", name, path);
+    return;
+  }
+  std::erase_if(*jobs, [&](const LogJob& j) { return j.processors > processors; });
+  Policy policy;
+  policy.depth = ~std::uint32_t{0};
+  policy.reservations = reservations;
+  policy.attempts = ~std::uint64_t{0};
+  const auto start = std::chrono::steady_clock::now();
+  const Replayed r = replay(*jobs, processors, Pool::one_node, policy);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  double wait = 0;
+  std::int64_t most = 0;
+  for (const std::int64_t w : r.waits) {
+    wait += static_cast<double>(w);
+    most = std::max(most, w);
+  }
+  fmt::print("{:<34} {:>7} {:>9.2f} {:>10.0f} {:>10} {:>8} {:>9.2f} {:>8.1f}\n", name, jobs->size(),
+             mean_bounded_slowdown(*jobs, r.waits), wait / static_cast<double>(jobs->size()), most,
+             r.plans, took.count(), took.count() * 1e6 / static_cast<double>(r.plans));
+}
+
+}  // namespace
+}  // namespace gantry::sched
+
+int main(int argc, char** argv) {
+  using namespace gantry::sched;
+  fmt::print("{:<34} {:>7} {:>9} {:>10} {:>10} {:>8} {:>9} {:>8}\n", "log", "jobs", "bsld",
+             "mean wait", "max wait", "plans", "seconds", "us/plan");
+  if (argc == 3) {
+    run(argv[1], argv[1], static_cast<std::uint32_t>(std::strtoul(argv[2], nullptr, 10)), 1);
+    return 0;
+  }
+  const std::string kth = trace_path("pyss_easy_KTH-SP2.swf.gz");
+  run("KTH-SP2, EASY", kth, 100, 1);
+  run("KTH-SP2, 10 reservations", kth, 100, 10);
+  run("KTH-SP2, conservative", kth, 100, ~std::uint32_t{0});
+  run("Philly on 720 GPUs, EASY", trace_path("philly_gpu.swf.gz"), 720, 1);
+  run("Philly on 640 GPUs, EASY", trace_path("philly_gpu.swf.gz"), 640, 1);
+  return 0;
+}
