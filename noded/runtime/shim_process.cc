@@ -102,6 +102,7 @@ ShimState find_shim(const std::string& dir, ShimProcess& found) {
         return ShimState::alive;
       }
     }
+    // tidy-allow(sleep): a process that has not yet written its pid file gives no event
     ::usleep(1000);  // it lives and has not said who it is; or it is just going
   }
   return ShimState::gone;

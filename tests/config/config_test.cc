@@ -69,104 +69,110 @@ TEST_CASE("every value in force is described, in a form that is read again") {
   CHECK(values.at("partitions.multinode.allow_host_network") == "true");
 }
 
+namespace {
+
+// An empty error stands for any at the place of the list of nodes.
+struct Case {
+  std::string text;
+  std::string error;
+};
+const Case kMistakes[] = {
+    {"", "g.yaml: the file must have keys such as `nodes:`, not nothing"},
+    {"just words", "g.yaml:1:1: the file must have keys such as `nodes:`, not a single value"},
+    {"- 1\n- 2\n", "g.yaml:1:1: the file must have keys such as `nodes:`, not a list"},
+    {"cluster: x\n", "g.yaml: no node is declared; add `nodes:` with a `- name:` for each"},
+    {"nodes: {\n", "g.yaml:2:1: not valid YAML: end of map flow not found"},
+    {"cluster: [a\n", "g.yaml:2:1: not valid YAML: end of sequence flow not found"},
+    {"--- {a: 1}\n--- {b: 2}\n", "g.yaml:2:5: a configuration is one YAML document, not several"},
+    {"clutser: x\n" + kNodes, "g.yaml:1:1: unknown key `clutser`; did you mean `cluster`?"},
+    {"cluster: x\ncluster: y\n" + kNodes,
+     "g.yaml:2:1: `cluster` is given twice; the first is in line 1"},
+    {"[a]: b\n", "g.yaml:1:1: a key must be a plain word"},
+    {"cluster: \"a b\"\n" + kNodes,
+     "g.yaml:1:10: cluster: \"a b\" is not a name; use up to 64 letters, digits, '-', '_' and "
+     "'.', not beginning with '-' or '.'"},
+    {"nodes: n1\n",
+     "g.yaml:1:8: nodes: needs a list, one `- name: ...` per node or range, not a single value"},
+    {"nodes:\n  - n1\n", "g.yaml:2:5: nodes[0]: needs keys, not a single value"},
+    {"nodes:\n  - {cpus: 2, memory: 1G}\n",
+     "g.yaml:2:5: nodes[0]: `name` is missing (node name or range)"},
+    {"nodes:\n  - name: n1\n    cpus: 2\n    memory: \"12X\"\n",
+     "g.yaml:4:13: nodes[0].memory: \"12X\" is not an amount of memory; use a number with K, M, "
+     "G or T"},
+    {"nodes:\n  - name: n1\n    cpus: 2\n    memory: 12\n",
+     "g.yaml:4:13: nodes[0].memory: \"12\" is not an amount of memory; use a number with K, M, G "
+     "or T"},
+    {"nodes:\n  - name: n1\n    cpus: 2\n    memory: 4K\n",
+     "g.yaml:4:13: nodes[0].memory: 4K is outside of 1M to 1024T"},
+    {"nodes:\n  - name: n1\n    cpus: two\n    memory: 1G\n",
+     "g.yaml:3:11: nodes[0].cpus: \"two\" is not a whole number"},
+    {"nodes:\n  - name: n1\n    cpus: 0\n    memory: 1G\n",
+     "g.yaml:3:11: nodes[0].cpus: 0 is outside of 1 to 4096"},
+    {"nodes:\n  - name: n1\n    cpus: 99999999999999999999\n    memory: 1G\n",
+     "g.yaml:3:11: nodes[0].cpus: \"99999999999999999999\" is not a whole number"},
+    {"nodes:\n  - {name: n1, cpus: 4, cpu_ids: 0-2, memory: 1G}\n",
+     "g.yaml:2:34: nodes[0].cpu_ids: names 3 CPUs, but cpus is 4"},
+    {"nodes:\n  - {name: n1, cpus: 4, cpu_ids: 0-x, memory: 1G}\n",
+     "g.yaml:2:34: nodes[0].cpu_ids: \"0-x\" is not a list of CPUs; use numbers and ranges as "
+     "0-3,8"},
+    {"nodes:\n  - {name: 'n[1-2]', cpus: 4, memory: 1G, address: 'h:1'}\n",
+     "g.yaml:2:52: nodes[0].address: one address cannot belong to several nodes"},
+    {"nodes:\n  - {name: n1, cpus: 4, memory: 1G, address: nowhere}\n",
+     "g.yaml:2:46: nodes[0].address: \"nowhere\" is not HOST:PORT"},
+    {"nodes:\n  - {name: 'n[1-2]', cpus: 4, memory: 1G}\n  - {name: n2, cpus: 1, memory: 1G}\n",
+     "g.yaml:3:12: nodes[1].name: node `n2` is already declared by nodes[0]"},
+    {"nodes:\n  - {name: n1, cpus: 4, memory: 1G, colour: red}\n",
+     "g.yaml:2:37: nodes[0]: unknown key `colour`"},
+    {"nodes:\n  - {name: n1, cpus: 4, memory: 1G, featurs: [a]}\n",
+     "g.yaml:2:37: nodes[0]: unknown key `featurs`; did you mean `features`?"},
+    {"nodes:\n  - {name: n1, cpus: 4, memory: 1G, features: [a, [b]]}\n",
+     "g.yaml:2:51: nodes[0].features: needs single values, not a list"},
+    {"controller: {port: 70000}\n" + kNodes,
+     "g.yaml:1:20: controller.port: 70000 is outside of 1 to 65535"},
+    {"controller: {kill_wait: 30}\n" + kNodes,
+     "g.yaml:1:25: controller.kill_wait: \"30\" is not a length of time; use a number with ms, s, "
+     "m, h or d, or HH:MM:SS or D-HH:MM:SS"},
+    {"controller: {kill_wait: [30s]}\n" + kNodes,
+     "g.yaml:1:25: controller.kill_wait: needs a value (duration, 0s to 1h), not a list"},
+    {"controller: {kill_wait: 9999999999999d}\n" + kNodes,
+     "g.yaml:1:25: controller.kill_wait: \"9999999999999d\" is not a length of time; use a number "
+     "with ms, s, m, h or d, or HH:MM:SS or D-HH:MM:SS"},
+    {"controller: {state_dir: var/lib}\n" + kNodes,
+     "g.yaml:1:25: controller.state_dir: \"var/lib\" is not an absolute path"},
+    {"controller: {allow_munge: maybe}\n" + kNodes,
+     "g.yaml:1:27: controller.allow_munge: \"maybe\" is not true or false"},
+    {"controller: {lost_node_policy: pray}\n" + kNodes,
+     "g.yaml:1:32: controller.lost_node_policy: \"pray\" is not wait or fence"},
+    {"controller: {heartbeat: 20s}\n" + kNodes,
+     "g.yaml:1:13: controller.node_timeout: is less than twice heartbeat"},
+    {"controller: {heartbeat: 20s, node_timeout: 30s}\n" + kNodes,
+     "g.yaml:1:44: controller.node_timeout: is less than twice heartbeat"},
+    {"controller: {lost_node_policy: fence, fence_after: 20s}\n" + kNodes,
+     "g.yaml:1:52: controller.fence_after: is not longer than node_timeout"},
+    {"noded: {runtimes: [docker]}\n" + kNodes,
+     "g.yaml:1:20: noded.runtimes: \"docker\" is not a runtime; use crun, runc, process, none or "
+     "an "
+     "absolute path"},
+    {kNodes + "partitions:\n  - {name: a, nodes: n2}\n",
+     "g.yaml:4:22: partitions[0].nodes: there is no node `n2`; did you mean `n1`?"},
+    {kNodes + "partitions:\n  - {name: a, nodes: 'n[1'}\n", ""},
+    {kNodes + "partitions:\n  - {name: a, nodes: 'n1,n1'}\n",
+     "g.yaml:4:22: partitions[0].nodes: names `n1` twice"},
+    {kNodes + "partitions:\n  - {name: a, nodes: all}\n  - {name: a, nodes: all}\n",
+     "g.yaml:5:12: partitions[1].name: `a` exists already"},
+    {kNodes + "partitions:\n  - {name: a, nodes: all}\n  - {name: b, nodes: all}\n",
+     "g.yaml:4:3: partitions: one of them needs `default: true`"},
+    {kNodes + "partitions:\n  - {name: a, nodes: all, default: yes}\n"
+              "  - {name: b, nodes: all, default: yes}\n",
+     "g.yaml:5:36: partitions[1].default: `a` is the default already; one partition can be"},
+    {kNodes + "partitions:\n  - {name: a, nodes: all, default_time: 2h, max_time: 1h}\n",
+     "g.yaml:4:41: partitions[0].default_time: is longer than max_time"},
+};
+
+}  // namespace
+
 TEST_CASE("mistakes are refused with their place") {
-  struct Case {
-    std::string text;
-    std::string error;
-  };
-  const Case cases[] = {
-      {"", "g.yaml: the file must have keys such as `nodes:`, not nothing"},
-      {"just words", "g.yaml:1:1: the file must have keys such as `nodes:`, not a single value"},
-      {"- 1\n- 2\n", "g.yaml:1:1: the file must have keys such as `nodes:`, not a list"},
-      {"cluster: x\n", "g.yaml: no node is declared; add `nodes:` with a `- name:` for each"},
-      {"nodes: {\n", "g.yaml:2:1: not valid YAML: end of map flow not found"},
-      {"cluster: [a\n", "g.yaml:2:1: not valid YAML: end of sequence flow not found"},
-      {"--- {a: 1}\n--- {b: 2}\n",
-       "g.yaml:2:5: a configuration is one YAML document, not several"},
-      {"clutser: x\n" + kNodes, "g.yaml:1:1: unknown key `clutser`; did you mean `cluster`?"},
-      {"cluster: x\ncluster: y\n" + kNodes,
-       "g.yaml:2:1: `cluster` is given twice; the first is in line 1"},
-      {"[a]: b\n", "g.yaml:1:1: a key must be a plain word"},
-      {"cluster: \"a b\"\n" + kNodes,
-       "g.yaml:1:10: cluster: \"a b\" is not a name; use up to 64 letters, digits, '-', '_' and "
-       "'.', not beginning with '-' or '.'"},
-      {"nodes: n1\n",
-       "g.yaml:1:8: nodes: needs a list, one `- name: ...` per node or range, not a single value"},
-      {"nodes:\n  - n1\n", "g.yaml:2:5: nodes[0]: needs keys, not a single value"},
-      {"nodes:\n  - {cpus: 2, memory: 1G}\n",
-       "g.yaml:2:5: nodes[0]: `name` is missing (node name or range)"},
-      {"nodes:\n  - name: n1\n    cpus: 2\n    memory: \"12X\"\n",
-       "g.yaml:4:13: nodes[0].memory: \"12X\" is not an amount of memory; use a number with K, M, "
-       "G or T"},
-      {"nodes:\n  - name: n1\n    cpus: 2\n    memory: 12\n",
-       "g.yaml:4:13: nodes[0].memory: \"12\" is not an amount of memory; use a number with K, M, G "
-       "or T"},
-      {"nodes:\n  - name: n1\n    cpus: 2\n    memory: 4K\n",
-       "g.yaml:4:13: nodes[0].memory: 4K is outside of 1M to 1024T"},
-      {"nodes:\n  - name: n1\n    cpus: two\n    memory: 1G\n",
-       "g.yaml:3:11: nodes[0].cpus: \"two\" is not a whole number"},
-      {"nodes:\n  - name: n1\n    cpus: 0\n    memory: 1G\n",
-       "g.yaml:3:11: nodes[0].cpus: 0 is outside of 1 to 4096"},
-      {"nodes:\n  - name: n1\n    cpus: 99999999999999999999\n    memory: 1G\n",
-       "g.yaml:3:11: nodes[0].cpus: \"99999999999999999999\" is not a whole number"},
-      {"nodes:\n  - {name: n1, cpus: 4, cpu_ids: 0-2, memory: 1G}\n",
-       "g.yaml:2:34: nodes[0].cpu_ids: names 3 CPUs, but cpus is 4"},
-      {"nodes:\n  - {name: n1, cpus: 4, cpu_ids: 0-x, memory: 1G}\n",
-       "g.yaml:2:34: nodes[0].cpu_ids: \"0-x\" is not a list of CPUs; use numbers and ranges as "
-       "0-3,8"},
-      {"nodes:\n  - {name: 'n[1-2]', cpus: 4, memory: 1G, address: 'h:1'}\n",
-       "g.yaml:2:52: nodes[0].address: one address cannot belong to several nodes"},
-      {"nodes:\n  - {name: n1, cpus: 4, memory: 1G, address: nowhere}\n",
-       "g.yaml:2:46: nodes[0].address: \"nowhere\" is not HOST:PORT"},
-      {"nodes:\n  - {name: 'n[1-2]', cpus: 4, memory: 1G}\n  - {name: n2, cpus: 1, memory: 1G}\n",
-       "g.yaml:3:12: nodes[1].name: node `n2` is already declared by nodes[0]"},
-      {"nodes:\n  - {name: n1, cpus: 4, memory: 1G, colour: red}\n",
-       "g.yaml:2:37: nodes[0]: unknown key `colour`"},
-      {"nodes:\n  - {name: n1, cpus: 4, memory: 1G, featurs: [a]}\n",
-       "g.yaml:2:37: nodes[0]: unknown key `featurs`; did you mean `features`?"},
-      {"nodes:\n  - {name: n1, cpus: 4, memory: 1G, features: [a, [b]]}\n",
-       "g.yaml:2:51: nodes[0].features: needs single values, not a list"},
-      {"controller: {port: 70000}\n" + kNodes,
-       "g.yaml:1:20: controller.port: 70000 is outside of 1 to 65535"},
-      {"controller: {kill_wait: 30}\n" + kNodes,
-       "g.yaml:1:25: controller.kill_wait: \"30\" is not a length of time; use a number with ms, s, "
-       "m, h or d, or HH:MM:SS or D-HH:MM:SS"},
-      {"controller: {kill_wait: [30s]}\n" + kNodes,
-       "g.yaml:1:25: controller.kill_wait: needs a value (duration, 0s to 1h), not a list"},
-      {"controller: {kill_wait: 9999999999999d}\n" + kNodes,
-       "g.yaml:1:25: controller.kill_wait: \"9999999999999d\" is not a length of time; use a number "
-       "with ms, s, m, h or d, or HH:MM:SS or D-HH:MM:SS"},
-      {"controller: {state_dir: var/lib}\n" + kNodes,
-       "g.yaml:1:25: controller.state_dir: \"var/lib\" is not an absolute path"},
-      {"controller: {allow_munge: maybe}\n" + kNodes,
-       "g.yaml:1:27: controller.allow_munge: \"maybe\" is not true or false"},
-      {"controller: {lost_node_policy: pray}\n" + kNodes,
-       "g.yaml:1:32: controller.lost_node_policy: \"pray\" is not wait or fence"},
-      {"controller: {heartbeat: 20s}\n" + kNodes,
-       "g.yaml:1:13: controller.node_timeout: is less than twice heartbeat"},
-      {"controller: {heartbeat: 20s, node_timeout: 30s}\n" + kNodes,
-       "g.yaml:1:44: controller.node_timeout: is less than twice heartbeat"},
-      {"controller: {lost_node_policy: fence, fence_after: 20s}\n" + kNodes,
-       "g.yaml:1:52: controller.fence_after: is not longer than node_timeout"},
-      {"noded: {runtimes: [docker]}\n" + kNodes,
-       "g.yaml:1:20: noded.runtimes: \"docker\" is not a runtime; use crun, runc, process, none or an "
-       "absolute path"},
-      {kNodes + "partitions:\n  - {name: a, nodes: n2}\n",
-       "g.yaml:4:22: partitions[0].nodes: there is no node `n2`; did you mean `n1`?"},
-      {kNodes + "partitions:\n  - {name: a, nodes: 'n[1'}\n", ""},
-      {kNodes + "partitions:\n  - {name: a, nodes: 'n1,n1'}\n",
-       "g.yaml:4:22: partitions[0].nodes: names `n1` twice"},
-      {kNodes + "partitions:\n  - {name: a, nodes: all}\n  - {name: a, nodes: all}\n",
-       "g.yaml:5:12: partitions[1].name: `a` exists already"},
-      {kNodes + "partitions:\n  - {name: a, nodes: all}\n  - {name: b, nodes: all}\n",
-       "g.yaml:4:3: partitions: one of them needs `default: true`"},
-      {kNodes + "partitions:\n  - {name: a, nodes: all, default: yes}\n"
-                "  - {name: b, nodes: all, default: yes}\n",
-       "g.yaml:5:36: partitions[1].default: `a` is the default already; one partition can be"},
-      {kNodes + "partitions:\n  - {name: a, nodes: all, default_time: 2h, max_time: 1h}\n",
-       "g.yaml:4:41: partitions[0].default_time: is longer than max_time"},
-  };
-  for (const Case& c : cases) {
+  for (const Case& c : kMistakes) {
     CAPTURE(c.text);
     if (c.error.empty())
       CHECK(error_of(c.text).starts_with("g.yaml:4:22: partitions[0].nodes: "));
@@ -198,7 +204,8 @@ TEST_CASE("random and hostile files are refused, never followed") {
 TEST_CASE("a missing file says so") {
   const auto config = load_config("/nonexistent/gantry.yaml");
   REQUIRE_FALSE(config);
-  CHECK(config.error().message == "cannot read /nonexistent/gantry.yaml: No such file or directory");
+  CHECK(config.error().message ==
+        "cannot read /nonexistent/gantry.yaml: No such file or directory");
   CHECK(config.error().code == ErrorCode::not_found);
 }
 
@@ -212,7 +219,8 @@ TEST_CASE("nearest word") {
 
 TEST_CASE("docs/config.md is the page that the declarations give") {
   const std::string path = GANTRY_SOURCE_DIR "/docs/config.md";
-  if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << config::reference_page();
+  if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr)
+    std::ofstream(path) << config::reference_page();
   CHECK_MESSAGE(slurp(path) == config::reference_page(),
                 "run with GANTRY_UPDATE_GOLDEN=1 and review the difference");
 }
