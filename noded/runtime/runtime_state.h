@@ -44,7 +44,7 @@ struct Runtime::State {
   std::map<AttemptKey, OneJob> jobs;
   std::map<std::uint64_t, std::pair<AttemptKey, std::optional<StepId>>> watched;  // by epoll tag
   std::vector<ShimProcess> leaving;  // forgotten, still in their last moments: to be reaped
-  std::uint64_t next_tag = 16;  // below: the sources of our own
+  std::uint64_t next_tag = 16;       // below: the sources of our own
 
   Result<void> prepare();  // directories, cgroups, filters
   Result<void> choose_runtime();

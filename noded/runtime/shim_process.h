@@ -24,6 +24,7 @@ Result<ShimProcess> start_shim(const std::string& shim_path, const std::string& 
 ShimState find_shim(const std::string& dir, ShimProcess& found);
 
 void signal_shim(const ShimProcess& shim, int number);
-bool reap_shim(const ShimProcess& shim);  // no zombie stays if it was our child; false = it still runs
+bool reap_shim(
+    const ShimProcess& shim);  // no zombie stays if it was our child; false = it still runs
 
 }  // namespace gantry::runtime

@@ -82,8 +82,7 @@ Result<std::string> read_only_runtime(const NodeSetup& setup) {
 std::vector<std::string> runtime_command(const Shim& shim, const std::string& program,
                                          const std::string& bundle, const std::string& log) {
   const auto& setup = shim.setup;
-  std::vector<std::string> argv{program, "--root", setup.mount_dir + "/state", "--log",
-                                log};
+  std::vector<std::string> argv{program, "--root", setup.mount_dir + "/state", "--log", log};
   if (setup.runtime == RuntimeKind::crun) argv.emplace_back("--cgroup-manager=disabled");
   for (const char* word : {"run", "--detach", "--preserve-fds=4", "--bundle"})
     argv.emplace_back(word);

@@ -224,6 +224,7 @@ int run_job(Shim& shim, Signals& signals) {
   }
   if (!outcome) {
     job.record.cause = ExitCause::launch_failed;
+    job.record.exit = {1, 0};
     job.record.message = on_node(shim, outcome.error().message);
   }
   clean_up(job);

@@ -174,6 +174,8 @@ std::vector<std::string> remains(const Node& node) {
   for (const auto& name : list_dir("/proc")) {
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     struct stat st {};
+    const auto status = read_file("/proc/" + name + "/stat").value_or("");
+    if (status.find(") Z ") != std::string::npos) continue;  // ended, its parent will reap it
     if (::stat(("/proc/" + name).c_str(), &st) == 0 && st.st_uid == kTestUid)
       found.push_back("process " + name + " " +
                       read_file("/proc/" + name + "/cmdline").value_or(""));

@@ -1,0 +1,172 @@
+// Images and mounts: a root directory, squashfs, OCI layout and archive, and --container-mounts.
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "tests/runtime/node_fixture.h"
+
+using namespace gantry;
+using namespace gantry::runtime;
+using namespace gantry::runtime::test;
+
+namespace {
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+bool shell(const std::string& command) {
+  return std::system(("exec >/dev/null 2>&1; " + command).c_str()) == 0;
+}
+
+// A tiny root file system: busybox and a marker.
+std::string busybox_root(const Node& node) {
+  const std::string root = node.dir() + "/rootfs";
+  REQUIRE(shell("set -e; mkdir -p " + root + "/bin " + root + "/etc; cp /bin/busybox " + root +
+                "/bin/; for a in sh cat ls echo touch pwd id env mount; do ln -s busybox " + root +
+                "/bin/$a; done; echo from-image > " + root + "/etc/marker; chmod -R a+rX " + root));
+  return root;
+}
+
+// Builds node.dir()/oci with tag `t` from the root, with environment and working directory.
+bool oci_layout(const Node& node, const std::string& root) {
+  const std::string image = node.dir() + "/oci";
+  return shell(
+      "set -e; umoci init --layout " + image + "; umoci new --image " + image +
+      ":t; umoci unpack --image " + image + ":t " + node.dir() + "/bundle; cp -a " + root + "/. " +
+      node.dir() + "/bundle/rootfs/; mkdir " + node.dir() +
+      "/bundle/rootfs/srv2; umoci repack --image " + image + ":t " + node.dir() +
+      "/bundle; umoci config --image " + image +
+      ":t --config.env PATH=/bin --config.env WHO=image --config.workingdir /srv2; chmod -R a+rX " +
+      image);
+}
+
+}  // namespace
+
+TEST_CASE("a root directory as image") {
+  if (!can_run()) return;
+  Node node;
+  auto request = node.job(
+      "cat /etc/marker; id -u; touch /x 2>&1; touch /tmp/x && echo tmp; ls /run/gantry; pwd; touch "
+      "here && echo here");
+  request.container.image = busybox_root(node);
+  const auto record = node.run(request);
+  CHECK_MESSAGE(record.exit == ExitStatus{}, record.message);
+  const auto out = node.output();
+  CHECK_MESSAGE(out.starts_with("from-image\n20001\n"), out);
+  CHECK(has(out, "Read-only file system"));
+  CHECK(has(out, "tmp\nscript\n" + node.home() + "\nhere\n"));
+
+  request = node.job("touch /tmp/../x 2>&1; echo changed > /etc/marker; cat /etc/marker");
+  request.container.image = node.dir() + "/rootfs";
+  request.container.writable = true;
+  request.container.work_dir = "/etc";
+  node.run(request);
+  CHECK(node.read(node.dir() + "/rootfs/etc/marker") == "from-image\n");
+  for (const auto& left : remains(node)) FAIL_CHECK(left);
+}
+
+TEST_CASE("images that cannot be used are refused by name") {
+  if (!can_run()) return;
+  Node node([](RuntimeOptions& options) { options.config.image_dirs = {"/srv/images"}; });
+  const auto cause = [&](const std::string& image) {
+    auto request = node.job("true");
+    request.container.image = image;
+    const auto record = node.run(request);
+    CHECK(record.cause == ExitCause::launch_failed);
+    return record.message;
+  };
+  CHECK(has(cause("/no/such/root"), "node n1: image /no/such/root: No such file"));
+  CHECK(has(cause("/root"), "tester may not read it"));
+  CHECK(has(cause("/usr"), "not below one of this node's image directories"));
+  CHECK(has(cause("ftp://x/y"), "expected docker://"));
+  CHECK(has(cause("oci:/no/layout:t"), "image oci:/no/layout:t: /usr/bin/skopeo: exit status 1"));
+  CHECK(has(cause("/no/such/file.sqsh"), "image /no/such/file.sqsh: No such file"));
+  CHECK(has(cause("/etc/passwd"), "Not a directory"));
+}
+
+TEST_CASE("a squashfs file as image") {
+  if (!can_run()) return;
+  Node node;
+  const auto root = busybox_root(node);
+  const std::string file = node.dir() + "/image.sqsh";
+  REQUIRE(shell("mksquashfs " + root + " " + file + " -comp lz4 -noappend && chmod 644 " + file));
+  auto request = node.job("cat /etc/marker; touch /etc/x 2>&1");
+  request.container.image = file;
+  const auto record = node.run(request);
+  CHECK_MESSAGE(record.cause == ExitCause::exited, record.message);
+  CHECK(has(node.output(), "from-image\n"));
+  CHECK(has(node.output(), "Read-only file system"));
+  CHECK_FALSE(has(node.read("/proc/mounts"), "squashfs"));
+}
+
+TEST_CASE("OCI layout and archives, once unpacked, with their environment and working directory") {
+  if (!can_run()) return;
+  Node node;
+  REQUIRE(oci_layout(node, busybox_root(node)));
+  for (const std::string form : {"oci", "oci-archive", "docker-archive"}) {
+    std::string image = "oci:" + node.dir() + "/oci:t";
+    if (form != "oci") {
+      const std::string file = node.dir() + "/" + form + ".tar";
+      REQUIRE(shell("skopeo --insecure-policy copy oci:" + node.dir() + "/oci:t " + form + ":" +
+                    file + ":t:latest || skopeo --insecure-policy copy oci:" + node.dir() +
+                    "/oci:t " + form + ":" + file + ":t; chmod 644 " + file));
+      image = form + ":" + file;
+    }
+    CAPTURE(image);
+    auto request = node.job("cat /etc/marker; echo $WHO $PATH $SLURM_JOB_ID; pwd");
+    request.container.image = image;
+    request.env["PATH"] = "/opt/of/the/host/bin";
+    request.work_dir = "/usr/lib";  // not in the image
+    request.std_out = node.home() + "/out";
+    const auto record = node.run(request);
+    CHECK_MESSAGE(record.exit == ExitStatus{}, record.message);
+    CHECK(node.output() ==
+          "from-image\nimage /bin " + std::to_string(request.key.job.value()) + "\n/srv2\n");
+  }
+  CHECK(list_dir(node.dir() + "/images/rootfs").size() <= 4);  // two digests and their locks
+  for (const auto& left : remains(node)) FAIL_CHECK(left);
+}
+
+TEST_CASE("container mounts stay within what the user may") {
+  if (!can_run()) return;
+  Node node;
+  const std::string open = node.dir() + "/open", closed = node.dir() + "/closed",
+                    own = node.home() + "/own";
+  for (const auto& dir : {open, closed, own}) ::mkdir(dir.c_str(), 0755);
+  ::chmod(closed.c_str(), 0700);
+  REQUIRE(::chown(own.c_str(), kTestUid, kTestUid) == 0);
+  node.write(open + "/data", "data\n", 0644, false);
+  auto request =
+      node.job("cat /mnt/data; touch /mnt/x 2>&1; touch /made/here/x && echo made; cat /made/file");
+  request.container.mounts = {open + ":/mnt", own + ":/made/here:rw", open + "/data:/made/file:ro"};
+  const auto record = node.run(request);
+  CHECK_MESSAGE(record.cause == ExitCause::exited, record.message);
+  CHECK_MESSAGE(has(node.output(), "data\n"), node.output());
+  CHECK(has(node.output(), "Read-only file system"));
+  CHECK(has(node.output(), "made\ndata\n"));
+  CHECK(::access((own + "/x").c_str(), F_OK) == 0);
+  CHECK(::access("/made", F_OK) != 0);
+
+  const auto cause = [&](const std::string& mount) {
+    auto bad = node.job("true");
+    bad.container.mounts = {mount};
+    const auto refused = node.run(bad);
+    CHECK(refused.cause == ExitCause::launch_failed);
+    CHECK(has(refused.message, "container mount '" + mount + "': "));
+    return refused.message;
+  };
+  CHECK(has(cause(closed + ":/mnt"), "tester may not read"));
+  CHECK(has(cause(open + ":/mnt:rw"), "tester may not write to"));
+  CHECK(has(cause("/no/such:/mnt"), "No such file"));
+  CHECK(has(cause("/proc/self/root:/mnt"), "Too many levels of symbolic links"));
+  CHECK(has(cause(own + ":/proc/x"), "belongs to the container"));
+  CHECK(has(cause(own + ":/"), "belongs to the container"));
+  CHECK(has(cause(own + ":mnt"), "must be absolute"));
+  CHECK(has(cause(own + ":/usr/none/such"), "/usr/none/such: "));
+  CHECK(has(cause(own + ":/mnt:rx"), "the mode is 'ro' or 'rw'"));
+  CHECK(has(cause("/dev/null:/mnt/x"), "neither a directory nor a file"));
+  CHECK(has(cause(open + "/data:/mnt"), "/mnt is a directory"));
+}

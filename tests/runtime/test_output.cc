@@ -1,0 +1,112 @@
+// The files of --output, --error and --input.
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "noded/shim/patterns.h"
+#include "tests/runtime/node_fixture.h"
+
+using namespace gantry;
+using namespace gantry::runtime;
+using namespace gantry::runtime::test;
+
+TEST_CASE("file name patterns") {
+  PatternValues v;
+  v.job = JobId{7};
+  v.array_job = JobId{5};
+  v.array_task = 3;
+  v.name = "a/b";
+  v.user = "eva";
+  v.node = "n1";
+  v.node_index = 2;
+  v.task = 4;
+  const auto expand = [&](std::string_view pattern) { return expand_pattern(pattern, v).value(); };
+  CHECK(expand("x-%j.out") == "x-7.out");
+  CHECK(expand("%A_%a") == "5_3");
+  CHECK(expand("%4j-%3a-%99j") == "0007-003-0000000007");
+  CHECK(expand("%x.%u.%N.%n.%t.%s") == "a_b.eva.n1.2.4.batch");
+  CHECK(expand("100%%") == "100%");
+  CHECK(expand("a\\%j") == "a%j");
+  v.step = StepId{9};
+  CHECK(expand("%J %s") == "7.9 9");
+  v.array_job = JobId{};
+  v.array_task.reset();
+  CHECK(expand("%A_%a") == "7_4294967294");
+  for (const char* bad : {"%q", "end%", "%5"}) CHECK_FALSE(expand_pattern(bad, v).has_value());
+}
+
+TEST_CASE("output goes where the pattern says, owned by the user") {
+  if (!can_run()) return;
+  Node node;
+  auto request = node.job("echo out; echo err >&2");
+  request.std_out = "o-%j-%x-%N";
+  request.std_err = "e-%5j";
+  node.run(request);
+  const std::string out = node.home() + "/o-1-test-n1";
+  CHECK(node.read(out) == "out\n");
+  CHECK(node.read(node.home() + "/e-00001") == "err\n");
+  struct stat st {};
+  REQUIRE(::stat(out.c_str(), &st) == 0);
+  CHECK(st.st_uid == kTestUid);
+  CHECK((st.st_mode & 0777) == 0644);
+  CHECK(::stat("/dev/null", &st) == 0);
+  CHECK(st.st_uid == 0);  // crun gives its standard files to the user; these were not its own
+
+  request = node.job("echo joined; echo too >&2");
+  request.std_out.clear();
+  node.run(request);
+  CHECK(node.read(node.home() + "/gantry-2.out") == "joined\ntoo\n");
+}
+
+TEST_CASE("append and truncate") {
+  if (!can_run()) return;
+  Node node;
+  node.write(node.home() + "/out", "before\n", 0644, true);
+  auto request = node.job("echo one");
+  request.open_mode = OpenMode::append;
+  node.run(request);
+  CHECK(node.output() == "before\none\n");
+  node.run("echo two");
+  CHECK(node.output() == "two\n");
+}
+
+TEST_CASE("standard input") {
+  if (!can_run()) return;
+  Node node;
+  node.write(node.home() + "/in", "hello\n", 0600, true);
+  auto request = node.job("cat; echo end");
+  request.std_in = "in";
+  node.run(request);
+  CHECK(node.output() == "hello\nend\n");
+}
+
+TEST_CASE("what cannot be opened is a launch failure that says why") {
+  if (!can_run()) return;
+  Node node;
+  node.write(node.dir() + "/of-root", "keep", 0600, false);
+  const auto cause = [&](const std::string& out, const std::string& in = "") {
+    auto request = node.job("true");
+    request.std_out = out;
+    request.std_in = in;
+    const auto record = node.run(request);
+    CHECK(record.cause == ExitCause::launch_failed);
+    CHECK_FALSE(record.started.has_value());
+    return record.message;
+  };
+  CHECK(cause("no/such/dir/out") ==
+        "node n1: output file " + node.home() + "/no/such/dir/out: No such file or directory");
+  CHECK(cause(node.dir() + "/of-root").find("Permission denied") != std::string::npos);
+  CHECK(cause("/etc/gantry-test-out").find("Permission denied") != std::string::npos);
+  CHECK(cause("/proc/self/fd/1").find("Too many levels") != std::string::npos);
+  CHECK(cause("out", "missing") ==
+        "node n1: input file " + node.home() + "/missing: No such file or directory");
+  CHECK(cause("%q").find("allowed are %j") != std::string::npos);
+  CHECK(node.read(node.dir() + "/of-root") == "keep");
+  auto request = node.job("true");
+  request.work_dir = "/no/such/place";
+  request.std_out = "/dev/null";
+  const auto record = node.run(request);
+  CHECK(record.cause == ExitCause::launch_failed);
+  CHECK(record.message == "node n1: working directory /no/such/place: No such file or directory");
+  for (const auto& left : remains(node)) FAIL_CHECK(left);
+}

@@ -1,0 +1,195 @@
+// Held starts, signals, hooks, and what happens when a shim or noded is killed.
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/runtime/node_fixture.h"
+
+using namespace gantry;
+using namespace gantry::runtime;
+using namespace gantry::runtime::test;
+
+namespace {
+
+using Stage = RecoveredAttempt::Stage;
+using proto::SignalScope;
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+void start(Node& node, const LaunchRequest& request) {
+  REQUIRE(node.runtime().begin(request));
+  REQUIRE(node.wait_for(request.key, EventKind::running));
+}
+
+// Until the job has written something: its traps are set.
+void await_output(Node& node) {
+  for (int i = 0; i < 6000 && node.output().find("ready") == std::string::npos; ++i)
+    ::usleep(10'000);
+}
+
+}  // namespace
+
+TEST_CASE("a held job waits for its release") {
+  if (!can_run()) return;
+  Node node;
+  auto request = node.job("echo ran");
+  request.hold = true;
+  REQUIRE(node.runtime().begin(request));
+  REQUIRE(node.wait_for(request.key, EventKind::held));
+  CHECK(node.output().empty());
+  REQUIRE(node.runtime().release(request.key));
+  CHECK(node.wait_end(request.key).exit == ExitStatus{0, 0});
+  CHECK(node.output() == "ran\n");
+}
+
+TEST_CASE("SIGTERM arrives at the script and its children; the batch shell can be meant alone") {
+  if (!can_run()) return;
+  Node node;
+  auto request = node.job(
+      "trap 'echo shell' USR1; trap 'echo term; exit 3' TERM\n"
+      "(trap 'echo child' USR1; trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done) &\n"
+      "while :; do wait; done");
+  start(node, request);
+  await_output(node);
+  REQUIRE(node.runtime().signal(request.key, SIGUSR1, SignalScope::batch_shell));
+  for (int i = 0; i < 500 && !has(node.output(), "shell"); ++i) ::usleep(10'000);
+  CHECK(node.output() == "ready\nshell\n");
+  REQUIRE(node.runtime().signal(request.key, SIGTERM, SignalScope::full));
+  const auto record = node.wait_end(request.key);
+  CHECK(record.exit == ExitStatus{3, 0});
+  CHECK(has(node.output(), "term"));
+}
+
+TEST_CASE("SIGTERM ends a script that does nothing about it") {
+  if (!can_run()) return;
+  Node node;
+  auto request = node.job("exec sleep 1000");
+  start(node, request);
+  REQUIRE(node.runtime().notice(request.key, "*** cancelled ***"));
+  REQUIRE(node.runtime().signal(request.key, SIGTERM, SignalScope::full));
+  CHECK(node.wait_end(request.key).exit == ExitStatus{0, SIGTERM});
+  CHECK(node.output() == "*** cancelled ***\n");
+}
+
+TEST_CASE("a killed shim ends its job, as a failure that says so, and leaves nothing") {
+  if (!can_run()) return;
+  Node node;
+  auto request = node.job("sleep 1000 & setsid sleep 1000 & sleep 1000");
+  start(node, request);
+  ::kill(node.shim_pid(request.key), SIGKILL);
+  const auto record = node.wait_end(request.key);
+  CHECK(record.cause == ExitCause::shim_lost);
+  CHECK(record.message == "shim of job 1 on node n1 was killed");
+  CHECK(record.started.has_value());
+  for (int i = 0; i < 500 && !remains(node).empty(); ++i) ::usleep(10'000);
+  for (const auto& left : remains(node)) FAIL_CHECK(left);
+}
+
+TEST_CASE("a restart of noded keeps running jobs, and finds what ended meanwhile") {
+  if (!can_run()) return;
+  Node node;
+  auto stays = node.job("echo ready; while [ ! -e $HOME/go ]; do sleep 0.02; done; exit 5");
+  auto ends = node.job("exit 6");
+  auto dies = node.job("sleep 1000");
+  ends.std_out = dies.std_out = "/dev/null";
+  start(node, stays);
+  start(node, dies);
+  REQUIRE(node.runtime().begin(ends));
+  const auto found = node.restart([&] {
+    for (int i = 0; i < 3000; ++i) {
+      if (::access((node.state_dir() + "/jobs/2.1/exit.msgpack").c_str(), F_OK) == 0) break;
+      ::usleep(10'000);
+    }
+    ::kill(node.shim_pid(dies.key), SIGKILL);
+    ::usleep(50'000);
+  });
+  REQUIRE(found.size() == 3);
+  CHECK(found[0].key == stays.key);
+  CHECK(found[0].stage == Stage::running);
+  CHECK(found[0].started.has_value());
+  CHECK(found[0].request.name == "test");
+  CHECK(found[1].stage == Stage::ended);
+  CHECK(found[1].record.exit == ExitStatus{6, 0});
+  CHECK(found[2].stage == Stage::ended);
+  CHECK(found[2].record.cause == ExitCause::shim_lost);
+  node.write(node.home() + "/go", "", 0644, true);
+  CHECK(node.wait_end(stays.key).exit == ExitStatus{5, 0});
+  for (const auto& one : found) node.runtime().forget(one.key);
+  CHECK(node.restart().empty());
+  for (const auto& left : remains(node)) FAIL_CHECK(left);
+}
+
+TEST_CASE("an attempt that noded recorded and did not start can be resumed") {
+  if (!can_run()) return;
+  Node node;
+  auto request = node.job("exit 4");
+  REQUIRE(node.runtime().begin(request));
+  // As if noded had been killed between the record and the spawn.
+  ::kill(node.shim_pid(request.key) > 0 ? node.shim_pid(request.key) : 0x7ffffff, SIGKILL);
+  node.wait_end(request.key);
+  const std::string dir = node.state_dir() + "/jobs/1.1/";
+  for (const char* name : {"exit.msgpack", "running.msgpack", "shim.lock"})
+    ::unlink((dir + name).c_str());
+  const auto found = node.restart();
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].stage == Stage::never_started);
+  REQUIRE(node.runtime().resume(request.key));
+  CHECK(node.wait_end(request.key).exit == ExitStatus{4, 0});
+}
+
+TEST_CASE("prolog and epilog") {
+  if (!can_run()) return;
+  Node node;
+  node.write(node.dir() + "/prolog",
+             "#!/bin/sh\necho \"prolog $(id -u) $SLURM_JOB_ID $GANTRY_JOB_USER\" >> " + node.dir() +
+                 "/log\n",
+             0755, false);
+  node.write(node.dir() + "/epilog",
+             "#!/bin/sh\necho \"epilog $GANTRY_EXIT_CODE\" >> " + node.dir() + "/log\n[ -d " +
+                 node.home() + " ] || exit 1\n",
+             0755, false);
+  node.write(node.dir() + "/bad", "#!/bin/sh\necho the disk is sick >&2\nexit 1\n", 0755, false);
+  auto request = node.job("exit 2");
+  request.prolog = node.dir() + "/prolog";
+  request.epilog = node.dir() + "/epilog";
+  CHECK(node.run(request).exit == ExitStatus{2, 0});
+  CHECK(node.read(node.dir() + "/log") == "prolog 0 1 tester\nepilog 2\n");
+  request = node.job("echo ran");
+  request.prolog = node.dir() + "/bad";
+  const auto record = node.run(request);
+  CHECK(record.cause == ExitCause::launch_failed);
+  CHECK(record.message ==
+        "node n1: prolog " + node.dir() + "/bad: exit status 1: the disk is sick");
+  CHECK(node.output().empty());
+}
+
+TEST_CASE("a kill ends a start that still prepares") {
+  if (!can_run()) return;
+  Node node;
+  node.write(node.dir() + "/slow", "#!/bin/sh\ntouch " + node.dir() + "/began\nsleep 1000\n", 0755,
+             false);
+  auto request = node.job("echo ran");
+  request.prolog = node.dir() + "/slow";
+  REQUIRE(node.runtime().begin(request));
+  for (int i = 0; i < 3000 && ::access((node.dir() + "/began").c_str(), F_OK) != 0; ++i)
+    ::usleep(10'000);
+  REQUIRE(node.runtime().kill(request.key));
+  const auto record = node.wait_end(request.key);
+  CHECK(record.cause == ExitCause::launch_failed);
+  CHECK(has(record.message, "ended by order"));
+  for (const auto& left : remains(node)) FAIL_CHECK(left);
+}
+
+TEST_CASE("scratch is a directory of the disk, and goes with the job") {
+  if (!can_run()) return;
+  Node node([](RuntimeOptions& options) { options.scratch_dir = "/var/tmp"; });
+  auto request = node.job("echo x > /tmp/file; stat -f -c %T /tmp; ls /tmp");
+  request.scratch = 1 << 20;
+  CHECK(node.run(request).exit == ExitStatus{0, 0});
+  CHECK_FALSE(has(node.output(), "tmpfs"));
+  CHECK(has(node.output(), "file"));
+  CHECK(::access("/var/tmp/gantry-n1-1.1", F_OK) != 0);
+}

@@ -1,0 +1,149 @@
+// Steps: tasks that enter the container of a running job.
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "tests/runtime/node_fixture.h"
+
+using namespace gantry;
+using namespace gantry::runtime;
+using namespace gantry::runtime::test;
+
+namespace {
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+StepRequest step_of(const LaunchRequest& job, std::uint32_t number, const std::string& command,
+                    std::uint32_t tasks) {
+  StepRequest step;
+  step.key = job.key;
+  step.step = StepId{number};
+  step.argv = {"/bin/sh", "-c", command};
+  for (std::uint32_t i = 0; i < tasks; ++i)
+    step.task_env.push_back({{"SLURM_PROCID", std::to_string(i)}});
+  step.std_out = "step-%s-%t";
+  return step;
+}
+
+LaunchRequest holder(Node& node) {
+  auto job = node.job("");
+  job.kind = LaunchKind::holder;
+  job.cpus = {0};
+  REQUIRE(node.runtime().begin(job));
+  REQUIRE(node.wait_for(job.key, EventKind::running));
+  return job;
+}
+
+}  // namespace
+
+TEST_CASE("tasks of a step are as confined as their job, and in its namespaces") {
+  if (!can_run()) return;
+  Node node;
+  const auto job = holder(node);
+  const auto step = step_of(
+      job, 0,
+      "echo rank $SLURM_PROCID; id -u; grep -E '^(CapEff|CapBnd|NoNewPrivs|Seccomp):' "
+      "/proc/self/status; cat /proc/1/comm; ls /sys/class/net; nproc; pwd; ls /proc/self/fd; "
+      "touch /usr/x 2>&1; unshare -U true 2>&1; echo u=$?; exit $SLURM_PROCID",
+      3);
+  REQUIRE(node.runtime().begin_step(step));
+  const auto record = node.wait_step(job.key, step.step);
+  CHECK_MESSAGE(record.cause == ExitCause::exited, record.message);
+  CHECK(record.exit == ExitStatus{2, 0});
+  REQUIRE(record.tasks.size() == 3);
+  CHECK(record.tasks[1] == ExitStatus{1, 0});
+  const auto out = node.read(node.home() + "/step-0-1");
+  CHECK_MESSAGE(out.starts_with("rank 1\n20001\nCapBnd") == false, out);
+  CHECK(has(out, "rank 1\n20001\n"));
+  CHECK(has(out, "CapEff:\t0000000000000000"));
+  CHECK(has(out, "CapBnd:\t0000000000000000"));
+  CHECK(has(out, "NoNewPrivs:\t1"));
+  CHECK(has(out, "Seccomp:\t2"));
+  CHECK(has(out, "gantry-init\nlo\n1\n" + node.home() + "\n0\n1\n2\n3\n"));  // 3 is ls's own
+  CHECK(has(out, "Read-only file system"));
+  CHECK_FALSE(has(out, "u=0"));
+  REQUIRE(node.runtime().kill(job.key));
+  node.wait_end(job.key);
+  for (const auto& left : remains(node)) FAIL_CHECK(left);
+}
+
+TEST_CASE("a step shares the job's memory limit, /tmp and processes") {
+  if (!can_run()) return;
+  Node node;
+  const auto job = holder(node);
+  REQUIRE(node.runtime().begin_step(step_of(job, 0, "echo x > /tmp/shared", 1)));
+  node.wait_step(job.key, StepId{0});
+  REQUIRE(node.runtime().begin_step(
+      step_of(job, 1, "cat /tmp/shared; dd if=/dev/zero of=/dev/null bs=200M count=1", 1)));
+  CHECK(node.wait_step(job.key, StepId{1}).exit.code == 137);
+  CHECK(node.read(node.home() + "/step-1-0").starts_with("x\n"));
+  REQUIRE(node.runtime().signal(job.key, SIGTERM, proto::SignalScope::full));
+  const auto record = node.wait_end(job.key);  // a holder ends by SIGTERM when nothing is in it
+  CHECK(record.oom_kills >= 1);
+}
+
+TEST_CASE("signals and the end of a step") {
+  if (!can_run()) return;
+  Node node;
+  const auto job = holder(node);
+  auto step = step_of(job, 0,
+                      "trap 'echo got; exit 7' USR1; (setsid sleep 1000 &) ; echo ready; while :; "
+                      "do sleep 0.02; done",
+                      2);
+  REQUIRE(node.runtime().begin_step(step));
+  for (int i = 0; i < 3000 && !has(node.read(node.home() + "/step-0-1"), "ready"); ++i)
+    ::usleep(10'000);
+  for (int i = 0; i < 3000 && !has(node.read(node.home() + "/step-0-0"), "ready"); ++i)
+    ::usleep(10'000);
+  REQUIRE(node.runtime().signal(job.key, SIGUSR1, proto::SignalScope::steps));
+  const auto record = node.wait_step(job.key, StepId{0});
+  CHECK(record.exit == ExitStatus{7, 0});
+  // What the tasks left running is gone with the step; the job is not.
+  auto look = step_of(job, 1, "ls /proc | grep -c '^[0-9]'", 1);
+  REQUIRE(node.runtime().begin_step(look));
+  node.wait_step(job.key, StepId{1});
+  CHECK(std::stoi(node.read(node.home() + "/step-1-0")) <= 5);
+
+  REQUIRE(node.runtime().begin_step(step_of(job, 2, "sleep 1000", 2)));
+  ::usleep(100'000);
+  REQUIRE(node.runtime().kill_step(job.key, StepId{2}));
+  CHECK(node.wait_step(job.key, StepId{2}).exit == ExitStatus{0, 9});
+  CHECK(node.runtime().usage(job.key).has_value());
+}
+
+TEST_CASE("a program that is not there, a job that is not there") {
+  if (!can_run()) return;
+  Node node;
+  const auto job = holder(node);
+  auto step = step_of(job, 0, "", 1);
+  step.argv = {"no-such-program"};
+  REQUIRE(node.runtime().begin_step(step));
+  CHECK(node.wait_step(job.key, StepId{0}).exit == ExitStatus{127, 0});
+  step = step_of(job, 1, "true", 1);
+  step.work_dir = "/no/such/dir";
+  step.std_out = "/dev/null";
+  REQUIRE(node.runtime().begin_step(step));
+  CHECK(node.wait_step(job.key, StepId{1}).exit == ExitStatus{126, 0});
+  step.key.job = JobId{99};
+  CHECK_FALSE(node.runtime().begin_step(step).has_value());
+}
+
+TEST_CASE("killing a step's shim ends the step; killing the job's ends both") {
+  if (!can_run()) return;
+  Node node;
+  const auto job = holder(node);
+  REQUIRE(node.runtime().begin_step(step_of(job, 0, "sleep 1000", 2)));
+  const std::string lock = node.state_dir() + "/jobs/1.1/steps/0/shim.lock";
+  for (int i = 0; i < 1000 && std::atoi(node.read(lock).c_str()) == 0; ++i) ::usleep(10'000);
+  ::usleep(100'000);
+  ::kill(std::atoi(node.read(lock).c_str()), SIGKILL);
+  CHECK(node.wait_step(job.key, StepId{0}).cause == ExitCause::shim_lost);
+  REQUIRE(node.runtime().begin_step(step_of(job, 1, "sleep 1000", 1)));
+  ::usleep(100'000);
+  ::kill(node.shim_pid(job.key), SIGKILL);
+  CHECK(node.wait_end(job.key).cause == ExitCause::shim_lost);
+  for (int i = 0; i < 500 && !remains(node).empty(); ++i) ::usleep(10'000);
+  for (const auto& left : remains(node)) FAIL_CHECK(left);
+}
