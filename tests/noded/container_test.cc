@@ -52,8 +52,7 @@ TEST_CASE("a job in its container: identity, environment, socket") {
   const auto report = exit_of(n.ctld, 1);
   CAPTURE(report.message);
   CHECK(report.exit == ExitStatus{4, 0});
-  CHECK(read_text(n.work + "/out-1") ==
-        "65534\n1 n1 /tmp\npid\n/run/gantry/job.sock\n3\n");
+  CHECK(read_text(n.work + "/out-1") == "65534\n1 n1 /tmp\npid\n/run/gantry/job.sock\n3\n");
   CHECK(report.usage.memory_peak_bytes > 0);
   n.acknowledge(1);
 }
@@ -119,8 +118,7 @@ TEST_CASE("a held job waits for Go; a file is read as its reader") {
   fetch.owner = held.owner;
   fetch.max_bytes = 100;
   n.ctld.send(fetch);
-  CHECK(n.ctld.expect<proto::FetchLogReply>().error.find("Permission denied") !=
-        std::string::npos);
+  CHECK(n.ctld.expect<proto::FetchLogReply>().error.find("Permission denied") != std::string::npos);
 }
 
 }  // namespace

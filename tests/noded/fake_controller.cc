@@ -77,6 +77,35 @@ proto::NodeRegister FakeController::accept(std::vector<proto::AttemptKey> kill) 
   return registration;
 }
 
+namespace {
+
+std::string cgroup_root() {
+  return "gantry-test-" + std::to_string(::getpid());
+}
+
+// Ends what a failed test left running, and removes the node's cgroups from every hierarchy.
+void remove_cgroups() {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  std::vector<fs::path> roots{fs::path("/sys/fs/cgroup") / cgroup_root()};
+  for (const auto& entry : fs::directory_iterator("/sys/fs/cgroup", error))
+    roots.push_back(entry.path() / cgroup_root());
+  for (const auto& root : roots) {
+    if (!fs::is_directory(root, error)) continue;
+    std::vector<fs::path> folders{root};
+    for (const auto& entry : fs::recursive_directory_iterator(root, error))
+      if (entry.is_directory(error)) folders.push_back(entry.path());
+    std::sort(folders.rbegin(), folders.rend());  // children first
+    for (const auto& folder : folders) {
+      std::ifstream pids(folder / "cgroup.procs");
+      for (pid_t pid = 0; pids >> pid;) ::kill(pid, SIGKILL);
+      ::rmdir(folder.c_str());
+    }
+  }
+}
+
+}  // namespace
+
 NodeUnderTest::NodeUnderTest(const FakeController& controller, const std::string& runtime) {
   char name[] = "/tmp/gantry-node-test-XXXXXX";
   REQUIRE(::mkdtemp(name) != nullptr);
@@ -88,7 +117,8 @@ NodeUnderTest::NodeUnderTest(const FakeController& controller, const std::string
       << "cluster: test\n"
       << "controller: {host: 127.0.0.1, port: " << controller.port()
       << ", public_key_file: " << dir_ << "/ctld.pub}\n"
-      << "noded: {runtimes: [" << runtime << "], allow_root_jobs: true}\n"
+      << "noded: {runtimes: [" << runtime
+      << "], allow_root_jobs: true, cgroup_root: " << cgroup_root() << "}\n"
       << "nodes:\n  - {name: n1, cpus: 1, memory: 256M}\n"
       << "partitions:\n  - {name: all, nodes: n1, default: true}\n";
 }
@@ -96,6 +126,7 @@ NodeUnderTest::NodeUnderTest(const FakeController& controller, const std::string
 NodeUnderTest::~NodeUnderTest() {
   if (pid_ > 0) stop(SIGKILL);
   if (std::getenv("GANTRY_SHOW_LOG") != nullptr) std::fputs(log().c_str(), stderr);
+  remove_cgroups();
   std::error_code ignored;
   std::filesystem::remove_all(dir_, ignored);
 }
