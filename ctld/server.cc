@@ -85,7 +85,7 @@ Result<void> Server::run() {
 
 void Server::start() {
   started_ = clock_.now();
-  if (auto done = core_->start(started_, store_->stats().last); !done) {
+  if (auto done = core_->start(started_); !done) {
     fatal(done.error());
     return;
   }
