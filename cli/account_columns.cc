@@ -102,10 +102,10 @@ void of_job(O o, V v, const std::string& text) {
 }
 
 constexpr Column<AccountView> kColumns[] = {
-    {.name = "JobID", .header = "JobID", .width = 12, .put = [](O o, V v) { o += id_of(v); }},
+    {.name = "JobID", .header = "JobID", .width = -12, .put = [](O o, V v) { o += id_of(v); }},
     {.name = "JobIDRaw",
      .header = "JobIDRaw",
-     .width = 12,
+     .width = -12,
      .put = [](O o, V v) { o += raw_id_of(v); }},
     {.name = "JobName",
      .header = "JobName",

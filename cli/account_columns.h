@@ -18,10 +18,10 @@ struct AccountView {
 std::span<const Column<AccountView>> account_columns();
 
 inline constexpr std::string_view kAccountFields =
-    "JobID%-12,JobName,Partition,Account,AllocCPUS,State,ExitCode";
-inline constexpr std::string_view kAccountBriefFields = "JobID%-12,State,ExitCode";
+    "JobID,JobName,Partition,Account,AllocCPUS,State,ExitCode";
+inline constexpr std::string_view kAccountBriefFields = "JobID,State,ExitCode";
 inline constexpr std::string_view kAccountLongFields =
-    "JobID%-12,JobName,User,Partition,NNodes,AllocCPUS,ReqMem,State,ExitCode,Submit,Start,End,"
+    "JobID,JobName,User,Partition,NNodes,AllocCPUS,ReqMem,State,ExitCode,Submit,Start,End,"
     "Elapsed,Timelimit,TotalCPU,MaxRSS,MaxDiskRead,MaxDiskWrite,NodeList%-20";
 
 // "00:00.123", "01:02:03", "2-01:00:00": processor time as sacct writes it.

@@ -178,26 +178,25 @@ Result<JobRequest> build_request(const Invocation& invocation, const Parsed& par
   return request;
 }
 
-// Once more on a new connection when the first may have been lost; the request id makes it safe.
+// Again on a new connection when the first may have been lost; the request id makes it safe.
 Result<proto::SubmitReply> submit(const std::string& program, const proto::SubmitJob& message,
                                   std::optional<Session>& session) {
-  constexpr int kAttempts = 3;
-  Result<proto::SubmitReply> reply = fail(ErrorCode::internal, "never tried");
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+  constexpr long kPauses[] = {100, 300, 900};  // milliseconds between attempts
+  for (const long& pause : kPauses) {
     auto opened = Session::open(program);
-    if (!opened) {
-      if (attempt == 0 || opened.error().code != ErrorCode::unavailable)
-        return tl::unexpected(opened.error());
-      reply = tl::unexpected(opened.error());
-    } else {
+    if (!opened && &pause == kPauses) return tl::unexpected(opened.error());
+    if (opened) {
       session.emplace(std::move(*opened));
-      reply = session->call<proto::SubmitReply>(message);
+      auto reply = session->call<proto::SubmitReply>(message);
       if (reply || !may_retry(reply.error().code)) return reply;
     }
-    const timespec pause{1, 0};
-    if (attempt + 1 < kAttempts) ::nanosleep(&pause, nullptr);
+    const timespec time{0, pause * 1'000'000};
+    ::nanosleep(&time, nullptr);
   }
-  return reply;
+  auto opened = Session::open(program);
+  if (!opened) return tl::unexpected(opened.error());
+  session.emplace(std::move(*opened));
+  return session->call<proto::SubmitReply>(message);
 }
 
 Result<int> run(const Invocation& invocation) {

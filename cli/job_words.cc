@@ -142,7 +142,7 @@ struct NodeWords {
 
 NodeWords node_words(const proto::NodeRow& node) {
   const bool busy = node.jobs > 0;
-  if (node.health == NodeHealth::down) return {"down", "down"};
+  if (node.health != NodeHealth::up) return {"down", "down"};
   if (node.intent == NodeIntent::closed) return {"down", "down"};
   if (node.intent == NodeIntent::drain)
     return busy ? NodeWords{"draining", "drng"} : NodeWords{"drained", "drain"};

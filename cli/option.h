@@ -84,9 +84,12 @@ std::vector<std::string> split_list(std::string_view text);  // at commas, empty
 
 // Sets a member by its type: bool = true, text, optional text, list (commas part items, repeated
 // options add to it).
-template <auto Member>
+//
+// Target is a parameter, and not only worked out inside, so that the functions of two commands with
+// a struct of the same name in their unnamed namespaces stay apart: from a member pointer alone,
+// g++ 12 makes one symbol of them.
+template <auto Member, class Target = decltype(class_of(Member))>
 Result<void> put(void* target, std::string_view value) {
-  using Target = decltype(class_of(Member));
   using Type = decltype(member_of(Member));
   Type& member = static_cast<Target*>(target)->*Member;
   if constexpr (std::is_same_v<Type, bool>) {
@@ -100,9 +103,9 @@ Result<void> put(void* target, std::string_view value) {
 }
 
 // Sets a member (of any type) to a constant.
-template <auto Member, auto Value>
+template <auto Member, auto Value, class Target = decltype(class_of(Member))>
 Result<void> put_value(void* target, std::string_view) {
-  static_cast<decltype(class_of(Member))*>(target)->*Member = Value;
+  static_cast<Target*>(target)->*Member = Value;
   return {};
 }
 

@@ -106,13 +106,11 @@ struct ColumnInfo {
   std::string_view name;
   std::string_view header;
   int width;
-  bool right;
 };
 template <class Row>
 std::vector<ColumnInfo> infos(std::span<const Column<Row>> columns) {
   std::vector<ColumnInfo> out;
-  for (const Column<Row>& c : columns)
-    out.push_back({c.letter, c.name, c.header, c.width, c.right});
+  for (const Column<Row>& c : columns) out.push_back({c.letter, c.name, c.header, c.width});
   return out;
 }
 

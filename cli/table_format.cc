@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 
 #include "cli/table.h"
 #include "config/nearest.h"
@@ -104,15 +105,13 @@ Result<Layout> parse_field_list(std::string_view fields, std::span<const ColumnI
     cell.column = static_cast<std::size_t>(found - columns.begin());
     cell.before = layout.cells.size() > 1 ? " " : "";
     cell.header = found->header;
-    cell.width = found->width;
-    cell.right = true;
+    cell.width = std::abs(found->width);
+    cell.right = found->width > 0;
     cell.cut = true;
     if (percent == std::string_view::npos) continue;
     std::string_view digits = field.substr(percent + 1);
-    if (digits.starts_with('-')) {
-      cell.right = false;
-      digits.remove_prefix(1);
-    }
+    cell.right = !digits.starts_with('-');
+    if (!cell.right) digits.remove_prefix(1);
     const auto width = parse_width(digits, field);
     if (!width) return tl::unexpected(width.error());
     cell.width = *width;

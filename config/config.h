@@ -20,27 +20,27 @@ namespace gantry {
 // than declared drain the node with a reason.
 struct NodeConfig {
   std::string name;
-  std::string address;                       // host:port of noded, for steps; "" = as it registers
-  std::uint32_t cpus = 1;                    // logical CPUs for jobs
+  std::string address;     // host:port of noded, for steps; "" = as it registers
+  std::uint32_t cpus = 1;  // logical CPUs for jobs
   std::optional<std::vector<std::uint16_t>> cpu_ids;  // unset = 0 .. cpus-1
-  std::int64_t memory = 0;                   // bytes for jobs
-  std::int64_t scratch = 0;                  // bytes
+  std::int64_t memory = 0;                            // bytes for jobs
+  std::int64_t scratch = 0;                           // bytes
   std::uint32_t gpus = 0;
-  std::vector<std::string> features;         // sorted
+  std::vector<std::string> features;  // sorted
 };
 
 struct PartitionConfig {
   std::string name;
-  std::vector<std::string> nodes;            // names, expanded
+  std::vector<std::string> nodes;  // names, expanded
   bool is_default = false;
   bool up = true;
-  std::uint32_t priority = 0;                // higher is considered first
-  std::optional<Duration> default_time;      // unset = max_time
-  std::optional<Duration> max_time;          // unset = unlimited
+  std::uint32_t priority = 0;            // higher is considered first
+  std::optional<Duration> default_time;  // unset = max_time
+  std::optional<Duration> max_time;      // unset = unlimited
   std::optional<std::uint32_t> max_nodes;
   std::optional<std::int64_t> default_memory_per_cpu;  // bytes; unset = equal part of the node
   bool allow_host_network = false;
-  bool exclusive_nodes = false;              // every job gets whole nodes
+  bool exclusive_nodes = false;  // every job gets whole nodes
 };
 
 enum class LostNodePolicy : std::uint8_t { wait, fence };
@@ -49,22 +49,22 @@ struct ControllerConfig {
   std::string host = "127.0.0.1";
   std::uint16_t port = 6870;
   std::string state_dir = "/var/lib/gantry/ctld";
-  std::string public_key_file = "/etc/gantry/ctld.pub";      // Z85, for clients and nodes
-  std::string secret_key_file = "/etc/gantry/ctld.key";      // 0600
-  std::vector<std::string> admins{"root"};                   // login names
+  std::string public_key_file = "/etc/gantry/ctld.pub";  // Z85, for clients and nodes
+  std::string secret_key_file = "/etc/gantry/ctld.key";  // 0600
+  std::vector<std::string> admins{"root"};               // login names
   bool allow_munge = true;
-  Duration heartbeat = seconds(5);           // how often nodes report
-  Duration node_timeout = seconds(30);       // silence after which a node is lost
+  Duration heartbeat = seconds(5);      // how often nodes report
+  Duration node_timeout = seconds(30);  // silence after which a node is lost
   LostNodePolicy lost_node_policy = LostNodePolicy::wait;
-  Duration fence_after = minutes(10);        // with policy fence
-  Duration kill_wait = seconds(30);          // SIGTERM to SIGKILL
-  Duration min_job_age = seconds(300);       // ended jobs stay in the queue listing
-  Duration start_timeout = seconds(60);      // a node that does not confirm a start is drained
-  std::uint32_t max_requeues = 16;           // then the job is held
-  std::uint32_t max_jobs = 2'000'000;        // queued and active, an array counts as one
+  Duration fence_after = minutes(10);    // with policy fence
+  Duration kill_wait = seconds(30);      // SIGTERM to SIGKILL
+  Duration min_job_age = seconds(300);   // ended jobs stay in the queue listing
+  Duration start_timeout = seconds(60);  // a node that does not confirm a start is drained
+  std::uint32_t max_requeues = 16;       // then the job is held
+  std::uint32_t max_jobs = 2'000'000;    // queued and active, an array counts as one
   std::uint32_t max_array_tasks = 1'000'000;
   std::uint32_t max_script_bytes = 4u << 20;
-  std::uint32_t backfill_depth = 1000;       // classes looked at behind the first blocked job
+  std::uint32_t backfill_depth = 1000;  // classes looked at behind the first blocked job
 };
 
 struct NodedConfig {
@@ -74,14 +74,14 @@ struct NodedConfig {
   std::string listen_host = "0.0.0.0";
   std::uint16_t listen_port = 6871;
   std::vector<std::string> runtimes{"crun", "runc"};  // tried in order; "process" only by name
-  std::string cgroup_root = "gantry";        // below the cgroup mount, or below our own cgroup
-  std::vector<std::string> image_dirs;       // root filesystem directories that jobs may name
+  std::string cgroup_root = "gantry";   // below the cgroup mount, or below our own cgroup
+  std::vector<std::string> image_dirs;  // root filesystem directories that jobs may name
   std::string image_cache_dir = "/var/lib/gantry/images";
-  std::vector<std::string> writable_paths;   // besides home and work_dir, with a host-view root
-  std::string prolog;                        // run as root before and after each job; "" = none
+  std::vector<std::string> writable_paths;  // besides home and work_dir, with a host-view root
+  std::string prolog;                       // run as root before and after each job; "" = none
   std::string epilog;
   bool allow_root_jobs = false;
-  std::int64_t tmp_bytes = 0;                // size of a job's private /tmp; 0 = half its memory
+  std::int64_t tmp_bytes = 0;  // size of a job's private /tmp; 0 = half its memory
   std::uint32_t pids_max = 4096;
 };
 
@@ -89,9 +89,9 @@ struct Config {
   std::string cluster = "gantry";
   ControllerConfig controller;
   NodedConfig noded;
-  std::vector<NodeConfig> nodes;             // in file order
-  std::vector<PartitionConfig> partitions;   // at least one; exactly one default
-  std::string path;                          // of the file
+  std::vector<NodeConfig> nodes;            // in file order
+  std::vector<PartitionConfig> partitions;  // at least one; exactly one default
+  std::string path;                         // of the file
 };
 
 // Reads and checks a file. The first error ends it: "FILE:LINE:COL: partitions[0].max_time: ...".

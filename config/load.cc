@@ -28,9 +28,9 @@ class Loader {
     Config config;
     config.path = file_;
     if (root.kind != Yaml::Kind::map)
-      return error_at(root.line, root.column,
-                      fmt::format("the file must have keys such as `nodes:`, not {}",
-                                  name_of(root.kind)));
+      return error_at(
+          root.line, root.column,
+          fmt::format("the file must have keys such as `nodes:`, not {}", name_of(root.kind)));
     auto done = read_root(root, config);
     if (done) done = check_nodes(config);
     if (done) done = check_partitions(config);
@@ -76,9 +76,9 @@ class Loader {
       } else if (entry.key == "partitions") {
         done = read_partitions(entry.value, config);
       } else {
-        return error_at(entry.line, entry.column,
-                        fmt::format("unknown key `{}`{}", entry.key,
-                                    did_you_mean(entry.key, kKeys)));
+        return error_at(
+            entry.line, entry.column,
+            fmt::format("unknown key `{}`{}", entry.key, did_you_mean(entry.key, kKeys)));
       }
       if (!done) return done;
     }
@@ -101,18 +101,18 @@ class Loader {
       const auto option = std::find_if(options.begin(), options.end(),
                                        [&](const Option& o) { return o.name == entry.key; });
       if (option == options.end())
-        return error_at(entry.line, entry.column,
-                        fmt::format("{}: unknown key `{}`{}", path, entry.key,
-                                    did_you_mean(entry.key, names)));
+        return error_at(
+            entry.line, entry.column,
+            fmt::format("{}: unknown key `{}`{}", path, entry.key, did_you_mean(entry.key, names)));
       const std::string full = path + "." + entry.key;
       remember(full, entry.value);
       if (auto done = read_value(full, *option, entry.value); !done) return done;
     }
     for (const Option& option : options)
       if (option.required && !places_.contains(fmt::format("{}.{}", path, option.name)))
-        return error_at(section.line, section.column,
-                        fmt::format("{}: `{}` is missing ({})", path, option.name,
-                                    type_of(option)));
+        return error_at(
+            section.line, section.column,
+            fmt::format("{}: `{}` is missing ({})", path, option.name, type_of(option)));
     return {};
   }
 
@@ -148,9 +148,10 @@ class Loader {
   // Each entry of `nodes` may stand for many nodes: its range is expanded here.
   Result<void> read_nodes(const Yaml& list, Config& config) {
     if (list.kind != Yaml::Kind::list)
-      return error_at(list.line, list.column,
-                      fmt::format("nodes: needs a list, one `- name: ...` per node or range, not {}",
-                                  name_of(list.kind)));
+      return error_at(
+          list.line, list.column,
+          fmt::format("nodes: needs a list, one `- name: ...` per node or range, not {}",
+                      name_of(list.kind)));
     for (std::size_t i = 0; i < list.items.size(); ++i) {
       const Yaml& item = list.items[i];
       const std::string path = fmt::format("nodes[{}]", i);
@@ -158,9 +159,8 @@ class Loader {
       NodeConfig node;
       if (auto done = read_section(path, item, options_of(node)); !done) return done;
       if (node.cpu_ids && node.cpu_ids->size() != node.cpus)
-        return error_about(path + ".cpu_ids",
-                           fmt::format("names {} CPUs, but cpus is {}", node.cpu_ids->size(),
-                                       node.cpus));
+        return error_about(path + ".cpu_ids", fmt::format("names {} CPUs, but cpus is {}",
+                                                          node.cpu_ids->size(), node.cpus));
       std::sort(node.features.begin(), node.features.end());
       const auto names = expand_hostlist(node.name);
       if (!names) return error_about(path + ".name", names.error().message);
@@ -169,9 +169,8 @@ class Loader {
       for (const std::string& name : *names) {
         const auto [other, fresh] = node_paths_.emplace(name, path);
         if (!fresh)
-          return error_about(path + ".name",
-                             fmt::format("node `{}` is already declared by {}", name,
-                                         other->second));
+          return error_about(path + ".name", fmt::format("node `{}` is already declared by {}",
+                                                         name, other->second));
         config.nodes.push_back(node);
         config.nodes.back().name = name;
       }

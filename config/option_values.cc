@@ -30,10 +30,11 @@ constexpr std::array<Unit, 5> kUnits{{{"d", 86'400'000'000},
 
 Result<Duration> parse_length(std::string_view text) {
   const auto bad = [&] {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("\"{}\" is not a length of time; use a number with ms, s, m, h or d, or "
-                            "HH:MM:SS or D-HH:MM:SS",
-                            text));
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("\"{}\" is not a length of time; use a number with ms, s, m, h or d, or "
+                    "HH:MM:SS or D-HH:MM:SS",
+                    text));
   };
   if (text == "0") return Duration{};
   if (text.find_first_of(":-") != std::string_view::npos) {
@@ -78,12 +79,16 @@ Result<void> check_range(const Option& option, std::int64_t value,
                          std::string (*show)(std::int64_t)) {
   const Rule& rule = option.rule;
   if (rule.low == rule.high || (value >= rule.low && value <= rule.high)) return {};
-  return wrong(fmt::format("{} is outside of {} to {}", show(value), show(rule.low),
-                           show(rule.high)));
+  return wrong(
+      fmt::format("{} is outside of {} to {}", show(value), show(rule.low), show(rule.high)));
 }
 
-std::string show_number(std::int64_t n) { return std::to_string(n); }
-std::string show_microseconds(std::int64_t us) { return show_length({us}); }
+std::string show_number(std::int64_t n) {
+  return std::to_string(n);
+}
+std::string show_microseconds(std::int64_t us) {
+  return show_length({us});
+}
 
 Result<std::int64_t> parse_number(std::string_view text) {
   std::int64_t value = 0;
@@ -98,9 +103,9 @@ Result<std::int64_t> parse_bytes(std::string_view text) {
   const bool has_unit = !text.empty() && (text.back() < '0' || text.back() > '9');
   const auto parsed = parse_memory(text);
   if (!has_unit || !parsed)
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("\"{}\" is not an amount of memory; use a number with K, M, G or T",
-                            text));
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("\"{}\" is not an amount of memory; use a number with K, M, G or T", text));
   return *parsed;
 }
 
@@ -117,9 +122,10 @@ Result<void> check_text(Form form, std::string_view text) {
   switch (form) {
     case Form::word:
       if (!is_word(text))
-        return wrong(fmt::format("\"{}\" is not a name; use up to 64 letters, digits, '-', '_' and "
-                                 "'.', not beginning with '-' or '.'",
-                                 text));
+        return wrong(
+            fmt::format("\"{}\" is not a name; use up to 64 letters, digits, '-', '_' and "
+                        "'.', not beginning with '-' or '.'",
+                        text));
       return {};
     case Form::path_or_none:
       if (text.empty()) return {};
@@ -210,8 +216,8 @@ struct SetText {
   Result<void> operator()(std::optional<std::vector<std::uint16_t>>* out) const {
     const auto array = parse_index_ranges(text);
     if (!array || array->max_running)
-      return wrong(fmt::format("\"{}\" is not a list of CPUs; use numbers and ranges as 0-3,8",
-                               text));
+      return wrong(
+          fmt::format("\"{}\" is not a list of CPUs; use numbers and ranges as 0-3,8", text));
     auto& cpus = out->emplace();
     for (const IndexRange& range : array->ranges) {
       for (std::uint64_t cpu = range.first; cpu <= range.last; cpu += range.step) {
@@ -342,7 +348,11 @@ bool takes_list(const Option& option) {
   return std::holds_alternative<std::vector<std::string>*>(option.member);
 }
 
-std::string show_option(const Option& option) { return std::visit(Show{option}, option.member); }
-std::string type_of(const Option& option) { return std::visit(TypeName{option}, option.member); }
+std::string show_option(const Option& option) {
+  return std::visit(Show{option}, option.member);
+}
+std::string type_of(const Option& option) {
+  return std::visit(TypeName{option}, option.member);
+}
 
 }  // namespace gantry::config

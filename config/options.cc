@@ -8,9 +8,15 @@ constexpr std::int64_t kSecond = 1'000'000;  // microseconds
 constexpr std::int64_t kDay = 86'400 * kSecond;
 constexpr std::int64_t kMiB = 1 << 20;
 
-constexpr Rule between(std::int64_t low, std::int64_t high) { return {Form::plain, low, high}; }
-constexpr Rule bytes(std::int64_t low, std::int64_t high) { return {Form::bytes, low, high}; }
-constexpr Rule form(Form f) { return {f, 0, 0}; }
+constexpr Rule between(std::int64_t low, std::int64_t high) {
+  return {Form::plain, low, high};
+}
+constexpr Rule bytes(std::int64_t low, std::int64_t high) {
+  return {Form::bytes, low, high};
+}
+constexpr Rule form(Form f) {
+  return {f, 0, 0};
+}
 
 }  // namespace
 
@@ -20,7 +26,10 @@ std::vector<Option> options_of(Config& c) {
 
 std::vector<Option> options_of(ControllerConfig& c) {
   return {
-      {"host", &c.host, {}, "Address that the controller listens on and that everyone connects to."},
+      {"host",
+       &c.host,
+       {},
+       "Address that the controller listens on and that everyone connects to."},
       {"port", &c.port, between(1, 65535), "TCP port of the controller."},
       {"state_dir", &c.state_dir, form(Form::path),
        "Directory of the job store; on a local disk, mode 0700."},
@@ -33,8 +42,11 @@ std::vector<Option> options_of(ControllerConfig& c) {
       {"heartbeat", &c.heartbeat, between(kSecond / 10, 600 * kSecond), "How often nodes report."},
       {"node_timeout", &c.node_timeout, between(kSecond / 2, kDay),
        "Silence after which a node is lost: it gets no new work. At least twice heartbeat."},
-      {"lost_node_policy", &c.lost_node_policy, {},
-       "wait: the jobs of a lost node stay until it returns or an operator declares it dead. fence: "
+      {"lost_node_policy",
+       &c.lost_node_policy,
+       {},
+       "wait: the jobs of a lost node stay until it returns or an operator declares it dead. "
+       "fence: "
        "nodes end their own jobs after fence_after of silence, then the controller requeues them."},
       {"fence_after", &c.fence_after, between(kSecond, 7 * kDay),
        "With lost_node_policy fence: the silence after which a node ends its jobs. Longer than "
@@ -67,7 +79,8 @@ std::vector<Option> options_of(NodedConfig& c) {
       {"listen_port", &c.listen_port, between(0, 65535), "TCP port for steps; 0 = any free port."},
       {"runtimes", &c.runtimes, form(Form::runtime),
        "OCI runtimes, tried in order: crun, runc, or an absolute path. `process` runs jobs without "
-       "a container, is for development only and must be named. `none`, which must stand alone, runs "
+       "a container, is for development only and must be named. `none`, which must stand alone, "
+       "runs "
        "nothing at all: for measuring the rest."},
       {"cgroup_root", &c.cgroup_root, form(Form::word),
        "Cgroup of all jobs, below the cgroup mount or below the daemon's own cgroup."},
@@ -77,7 +90,8 @@ std::vector<Option> options_of(NodedConfig& c) {
       {"image_cache_dir", &c.image_cache_dir, form(Form::path),
        "Where images are unpacked, once per node."},
       {"writable_paths", &c.writable_paths, form(Form::path),
-       "Directories that stay writable with a host-view root, besides the user's home and the job's "
+       "Directories that stay writable with a host-view root, besides the user's home and the "
+       "job's "
        "working directory."},
       {"prolog", &c.prolog, form(Form::path_or_none),
        "Program that runs as root before each job; a failure drains the node."},
@@ -85,7 +99,8 @@ std::vector<Option> options_of(NodedConfig& c) {
       {"allow_root_jobs", &c.allow_root_jobs, {}, "Whether root may run jobs."},
       {"tmp_bytes", &c.tmp_bytes, bytes(0, std::int64_t{1} << 50),
        "Size of a job's private /tmp; 0 = half of the job's memory."},
-      {"pids_max", &c.pids_max, between(16, 4'194'304), "Processes and threads of one job on a node."},
+      {"pids_max", &c.pids_max, between(16, 4'194'304),
+       "Processes and threads of one job on a node."},
   };
 }
 
@@ -120,7 +135,9 @@ std::vector<Option> options_of(PartitionConfig& c) {
       {"max_nodes", &c.max_nodes, between(1, 65536), "Nodes of one job at the most."},
       {"default_memory_per_cpu", &c.default_memory_per_cpu, bytes(kMiB, std::int64_t{1} << 50),
        "Memory of jobs that ask for none; left out = an equal part of the node's."},
-      {"allow_host_network", &c.allow_host_network, {},
+      {"allow_host_network",
+       &c.allow_host_network,
+       {},
        "Whether jobs may use --network=host; otherwise they have loopback only."},
       {"exclusive_nodes", &c.exclusive_nodes, {}, "Every job gets whole nodes."},
   };

@@ -20,37 +20,36 @@ namespace gantry::config {
 // What a text or list means, where the type alone does not say it.
 enum class Form : std::uint8_t {
   plain,
-  bytes,        // of integers: an amount of memory with a unit
-  path,         // absolute
+  bytes,  // of integers: an amount of memory with a unit
+  path,   // absolute
   path_or_none,
-  word,         // letters, digits, '-', '_', '.': names of clusters, partitions, features
-  node_names,   // host list, expanded
-  cpu_list,     // "0-3,8"
-  address,      // HOST:PORT
-  runtime,      // crun, runc, process, none or an absolute path
+  word,        // letters, digits, '-', '_', '.': names of clusters, partitions, features
+  node_names,  // host list, expanded
+  cpu_list,    // "0-3,8"
+  address,     // HOST:PORT
+  runtime,     // crun, runc, process, none or an absolute path
 };
 
 struct Rule {
   Form form = Form::plain;
-  std::int64_t low = 0;    // integers and bytes; microseconds for durations
-  std::int64_t high = 0;   // low == high: no limits beyond the type's
+  std::int64_t low = 0;   // integers and bytes; microseconds for durations
+  std::int64_t high = 0;  // low == high: no limits beyond the type's
 };
 
-using Member =
-    std::variant<std::string*, bool*, std::uint16_t*, std::uint32_t*, std::int64_t*, Duration*,
-                 std::optional<Duration>*, std::optional<std::uint32_t>*,
-                 std::optional<std::int64_t>*, std::vector<std::string>*,
-                 std::optional<std::vector<std::uint16_t>>*, LostNodePolicy*>;
+using Member = std::variant<std::string*, bool*, std::uint16_t*, std::uint32_t*, std::int64_t*,
+                            Duration*, std::optional<Duration>*, std::optional<std::uint32_t>*,
+                            std::optional<std::int64_t>*, std::vector<std::string>*,
+                            std::optional<std::vector<std::uint16_t>>*, LostNodePolicy*>;
 
 struct Option {
   std::string_view name;
   Member member;
   Rule rule;
-  std::string_view doc;       // one sentence or two
+  std::string_view doc;  // one sentence or two
   bool required = false;
 };
 
-std::vector<Option> options_of(Config& config);            // top level: cluster
+std::vector<Option> options_of(Config& config);  // top level: cluster
 std::vector<Option> options_of(ControllerConfig& config);
 std::vector<Option> options_of(NodedConfig& config);
 std::vector<Option> options_of(NodeConfig& config);
@@ -61,7 +60,7 @@ Result<void> set_option(const Option& option, std::string_view text);
 Result<void> set_option(const Option& option, std::span<const std::string> items);
 bool takes_list(const Option& option);
 
-std::string show_option(const Option& option);     // in a form that set_option reads again
-std::string type_of(const Option& option);         // "duration", "integer 1 to 65535", ...
+std::string show_option(const Option& option);  // in a form that set_option reads again
+std::string type_of(const Option& option);      // "duration", "integer 1 to 65535", ...
 
 }  // namespace gantry::config

@@ -16,8 +16,8 @@ std::string default_of(const Option& option) {
 
 template <class Section>
 std::string section(std::string_view title, std::string_view text, Section defaults) {
-  std::string page = fmt::format("\n## {}\n\n{}\n\n| option | type | default | meaning |\n|---|---|---|---|\n",
-                                 title, text);
+  std::string page = fmt::format(
+      "\n## {}\n\n{}\n\n| option | type | default | meaning |\n|---|---|---|---|\n", title, text);
   for (const Option& option : options_of(defaults))
     page += fmt::format("| `{}` | {} | {} | {} |\n", option.name, type_of(option),
                         default_of(option), option.doc);
@@ -46,10 +46,11 @@ std::string reference_page() {
                   "A list; one entry per node, or per range of equal nodes. A node that reports "
                   "less than it declares here is drained.",
                   NodeConfig{});
-  page += section("partitions",
-                  "A list; one entry per queue. Left out altogether, all nodes are in one partition "
-                  "`batch`.",
-                  PartitionConfig{});
+  page +=
+      section("partitions",
+              "A list; one entry per queue. Left out altogether, all nodes are in one partition "
+              "`batch`.",
+              PartitionConfig{});
   return page;
 }
 

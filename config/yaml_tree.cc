@@ -57,8 +57,8 @@ struct Copier {
       const std::string& key = pair.first.Scalar();
       for (const Yaml::Entry& other : to.entries)
         if (other.key == key)
-          return fail_at(mark, fmt::format("`{}` is given twice; the first is in line {}", key,
-                                           other.line));
+          return fail_at(
+              mark, fmt::format("`{}` is given twice; the first is in line {}", key, other.line));
       to.entries.push_back({key, mark.line + 1, mark.column + 1, {}});
       if (!copy(pair.second, to.entries.back().value, depth + 1)) return false;
     }

@@ -18,10 +18,10 @@ struct Yaml {
   struct Entry;
   Kind kind = Kind::null;
   std::string scalar;
-  std::vector<Yaml> items;       // of a list
-  std::vector<Entry> entries;    // of a map, in file order
-  int line = 0;                  // from 1; 0 = made up, in no file
-  int column = 0;                // from 1
+  std::vector<Yaml> items;     // of a list
+  std::vector<Entry> entries;  // of a map, in file order
+  int line = 0;                // from 1; 0 = made up, in no file
+  int column = 0;              // from 1
 };
 struct Yaml::Entry {
   std::string key;

@@ -1,0 +1,82 @@
+// A controller that knows nothing: it answers each kind of message with the reply a test gives it,
+// over the real transport, and keeps what it was sent.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/assert.h"
+#include "common/codec/codec.h"
+#include "common/net/router.h"
+#include "common/proto/messages.h"
+#include "tests/cli/run_program.h"
+
+namespace gantry::test {
+
+class FakeController {
+ public:
+  FakeController();
+  ~FakeController();
+
+  // The environment in which commands find this controller and have a key to show.
+  [[nodiscard]] std::map<std::string, std::string> environment() const {
+    return {{"GANTRY_CONF", files_.path()}};
+  }
+
+  // Answers requests of type Request with what `make` returns: any reply, or ErrorReply.
+  template <class Request, class Make>
+  void on(Make make) {
+    const std::lock_guard lock(mutex_);
+    handlers_[static_cast<std::uint16_t>(proto::number_of<Request>)] = [make](const Bytes& body) {
+      const auto request = codec::decode<Request>(body);
+      return encode(make(*request));
+    };
+  }
+  template <class Request, class Reply>
+  void answer(Reply reply) {
+    on<Request>([reply](const Request&) { return reply; });
+  }
+
+  // The last request of its type; asserts that there was one.
+  template <class Request>
+  Request last() {
+    const std::lock_guard lock(mutex_);
+    const auto found = seen_.find(static_cast<std::uint16_t>(proto::number_of<Request>));
+    GANTRY_ASSERT(found != seen_.end(), "no such request came");
+    return *codec::decode<Request>(found->second);
+  }
+  std::size_t count(proto::MessageType type);
+  void drop_next(int requests) { drop_ = requests; }  // read and never answered
+
+  Run run(std::vector<std::string> argv, std::string input = {},
+          std::map<std::string, std::string> more = {});
+
+ private:
+  struct Answer {
+    std::uint16_t type = 0;
+    Bytes body;
+  };
+  template <class Reply>
+  static Answer encode(const Reply& reply) {
+    return {static_cast<std::uint16_t>(proto::number_of<Reply>), codec::encode(reply)};
+  }
+  void serve();
+  void handle(const net::Incoming& message);
+
+  ScratchDir files_;
+  std::mutex mutex_;
+  std::map<std::uint16_t, std::function<Answer(const Bytes&)>> handlers_;
+  std::map<std::uint16_t, Bytes> seen_;
+  std::map<std::uint16_t, std::size_t> counts_;
+  std::unique_ptr<net::Router> router_;
+  std::atomic<bool> stop_ = false;
+  std::atomic<int> drop_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace gantry::test

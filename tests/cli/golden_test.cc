@@ -1,0 +1,221 @@
+// What every command prints, against a controller of canned replies. The expected outputs are the
+// files in golden/; GANTRY_UPDATE_GOLDEN=1 writes them anew, and the reviewer reads the difference.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "tests/cli/fake_controller.h"
+#include "tests/cli/samples.h"
+
+using namespace gantry;
+using namespace gantry::test;
+
+namespace {
+
+std::string slurp(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+void check_golden(const std::string& name, const std::string& text) {
+  const std::string path = std::string(GANTRY_SOURCE_DIR) + "/tests/cli/golden/" + name + ".txt";
+  if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr) std::ofstream(path, std::ios::binary) << text;
+  CAPTURE(name);
+  CHECK(text == slurp(path));
+}
+
+std::string shown(const Run& run) {
+  std::string text = run.out;
+  if (!run.err.empty()) text += "--- standard error\n" + run.err;
+  if (run.status != 0) text += "--- exit status " + std::to_string(run.status) + "\n";
+  return text;
+}
+
+void fill(FakeController& fake) {
+  fake.on<proto::ListJobs>([](const proto::ListJobs& list) {
+    proto::ListJobsReply reply;
+    reply.now = kNow;
+    // Two pages, so that paging is always tried.
+    const auto all = sample_jobs();
+    for (const auto& row : all) {
+      if (list.after.value() == 0 ? row.job.value() > 13 : row.job.value() <= 13) continue;
+      reply.rows.push_back(row);
+    }
+    reply.more = list.after.value() == 0;
+    reply.next = JobId{13};
+    if (!list.filter.jobs.empty() && list.filter.jobs[0].job == JobId{99}) {
+      reply.rows.clear();
+      reply.more = false;
+      reply.unknown.push_back(list.filter.jobs[0]);
+    }
+    return reply;
+  });
+  fake.answer<proto::ListNodes>(proto::ListNodesReply{sample_nodes(), kNow});
+  fake.answer<proto::ListPartitions>(proto::ListPartitionsReply{sample_partitions()});
+  fake.answer<proto::QueryHistory>(proto::HistoryReply{sample_history(), false, kNow, {}});
+  fake.answer<proto::ShowJob>(proto::ShowJobReply{{sample_detail()}, kNow});
+  fake.answer<proto::ShowStats>(proto::ShowStatsReply{{{"commits_total", 7}, {"turn_us", 12}}});
+  fake.answer<proto::ShowConfig>(
+      proto::ShowConfigReply{{{"cluster", "lab"}, {"controller.kill_wait", "30s"}}});
+}
+
+}  // namespace
+
+TEST_CASE("outputs of the commands") {
+  FakeController fake;
+  fill(fake);
+  const std::map<std::string, std::vector<std::string>> commands{
+      {"gqueue", {"gqueue", "-t", "all"}},
+      {"gqueue_long", {"gqueue", "-l"}},
+      {"gqueue_start", {"gqueue", "--start"}},
+      {"gqueue_each_task", {"gqueue", "-r", "-o", "%i %t"}},
+      {"gqueue_all_fields",
+       {"gqueue", "-t", "all", "-o",
+        "%i|%A|%F|%K|%j|%t|%T|%M|%L|%l|%D|%C|%m|%R|%r|%N|%B|%P|%u|%U|%a|%S|%V|%e|%Q|%p"}},
+      {"gqueue_widths", {"gqueue", "-h", "-o", " %.6i:%4t:%.3j:%%T;"}},
+      {"gqueue_joined_letters", {"gqueue", "-ho%A,%T"}},
+      {"gqueue_json", {"gqueue", "--json", "-j", "12"}},
+      {"gqueue_unknown", {"gqueue", "-j", "99"}},
+      {"gqueue_unknown_of_two", {"gqueue", "-j", "99,98"}},
+      {"gqueue_filters",
+       {"gqueue", "-u", "alice,bob", "-n", "x", "-p", "batch", "-w", "n[01-02]", "-A", "vision"}},
+      {"ginfo", {"ginfo"}},
+      {"ginfo_nodes", {"ginfo", "-N"}},
+      {"ginfo_nodes_long", {"ginfo", "-Nl"}},
+      {"ginfo_reasons", {"ginfo", "-R"}},
+      {"ginfo_summary", {"ginfo", "-s"}},
+      {"ginfo_long", {"ginfo", "-l"}},
+      {"ginfo_fields",
+       {"ginfo", "-o",
+        "%P|%R|%a|%l|%L|%s|%p|%D|%N|%n|%C|%F|%t|%T|%c|%m|%d|%e|%O|%f|%G|%z|%E|%u|%H|%v|%x"}},
+      {"ginfo_state", {"ginfo", "-h", "-t", "IDLE,drain", "-o", "%N %T"}},
+      {"ginfo_no_partition", {"ginfo", "-aho", "%D/%C"}},
+      {"ginfo_stats", {"ginfo", "--stats"}},
+      {"ginfo_json", {"ginfo", "--json"}},
+      {"gacct", {"gacct"}},
+      {"gacct_parsable",
+       {"gacct", "-P", "-n", "-X", "-o", "jobid,STATE,exitcode,elapsed,TotalCPU,MaxRSS,nodelist"}},
+      {"gacct_trailing", {"gacct", "-p", "-o", "JobIDRaw,JobName"}},
+      {"gacct_widths", {"gacct", "-o", "JobID%4,JobName%-20,State%20,Cause%30"}},
+      {"gacct_noconvert", {"gacct", "-nPo", "JobID,MaxRSS", "--noconvert"}},
+      {"gacct_step", {"gacct", "-j", "12.batch", "-o", "JobID,State"}},
+      {"gacct_all_fields",
+       {"gacct", "-P", "-o",
+        "JobID,JobIDRaw,JobName,State,ExitCode,Account,AllocCPUS,NCPUS,ReqCPUS,NNodes,NTasks,"
+        "AllocTRES,ReqMem,MaxRSS,MaxDiskRead,MaxDiskWrite,TotalCPU,UserCPU,SystemCPU,CPUTime,"
+        "CPUTimeRAW,Elapsed,ElapsedRaw,Timelimit,TimelimitRaw,Submit,Eligible,Start,End,NodeList,"
+        "Partition,Priority,Restarts,Reason,Cause,User,UID,Group,Comment,SubmitLine,WorkDir"}},
+      {"gacct_helpformat", {"gacct", "--helpformat"}},
+      {"gacct_json", {"gacct", "--json"}},
+      {"gctl_show_job", {"gctl", "show", "job", "12"}},
+      {"gctl_show_job_oneline", {"gctl", "show", "job", "-o", "12"}},
+      {"gctl_show_node", {"gctl", "show", "node"}},
+      {"gctl_show_partition", {"gctl", "show", "partition"}},
+      {"gctl_show_config", {"gctl", "show", "config"}},
+      {"gctl_why", {"gctl", "why", "12"}},
+      {"gctl_hostnames", {"gctl", "show", "hostnames", "n[01-03],x"}},
+      {"gctl_hostlist", {"gctl", "show", "hostlist", "n01,n02,n03,x"}},
+      {"help_gbatch", {"gbatch", "--help"}},
+      {"help_gctl", {"gctl", "--help"}},
+      {"help_gctl_drain", {"gctl", "drain", "--help"}},
+      {"man_gqueue", {"gantry", "man", "gqueue"}},
+  };
+  for (const auto& [name, argv] : commands) check_golden(name, shown(fake.run(argv)));
+  const auto filter = [&] {
+    (void)fake.run(
+        {"gqueue", "-u", "alice,bob", "-n", "x", "-p", "batch", "-w", "n[01-02]", "-A", "vision"});
+    return fake.last<proto::ListJobs>().filter;
+  }();
+  CHECK(filter.users == std::vector<std::string>{"alice", "bob"});
+  CHECK(filter.nodes == std::vector<std::string>{"n01", "n02"});
+  CHECK(filter.states.size() == 4);
+}
+
+TEST_CASE("every command has help with examples, a manual page and completion") {
+  for (const char* name : {"gbatch", "gqueue", "gcancel", "gacct", "ginfo", "gctl", "gantry"}) {
+    CAPTURE(name);
+    const Run help = run_program({{name, "--help"}, {}, {}, {}});
+    CHECK(help.status == 0);
+    CHECK(help.out.find("Usage: ") == 0);
+    CHECK(help.out.find("\nExamples:\n") != std::string::npos);
+    const Run man = run_program({{"gantry", "man", name}, {}, {}, {}});
+    CHECK(man.out.find(".SH NAME") != std::string::npos);
+    const Run version = run_program({{name, "--version"}, {}, {}, {}});
+    CHECK(version.out == "gantry 0.1.0\n");
+  }
+  const Run script = run_program({{"gantry", "completion"}, {}, {}, {}});
+  CHECK(script.status == 0);
+  CHECK(script.out.find("complete -F _gantry_complete gbatch") != std::string::npos);
+}
+
+TEST_CASE("gcancel says what it means") {
+  FakeController fake;
+  proto::JobsDone done;
+  done.changed = 1;
+  done.not_active.push_back({JobId{77}, {}});
+  fake.answer<proto::CancelJobs>(done);
+  CHECK(fake.run({"gcancel", "12", "13_[1-4,9]", "77"}).status == 0);
+  const auto cancel = fake.last<proto::CancelJobs>();
+  REQUIRE(cancel.filter.jobs.size() == 3);
+  CHECK(cancel.filter.jobs[1].tasks.size() == 2);
+  CHECK_FALSE(cancel.signal);
+  CHECK(fake.run({"gcancel", "-s", "USR1", "-b", "12"}).out.empty());
+  CHECK(fake.last<proto::CancelJobs>().signal == 10);
+  CHECK(fake.last<proto::CancelJobs>().scope == proto::SignalScope::batch_shell);
+  CHECK(fake.run({"gcancel", "--me", "-t", "PD"}).status == 0);
+  CHECK(fake.last<proto::CancelJobs>().all_mine);
+  CHECK(fake.last<proto::CancelJobs>().filter.states == std::vector<std::string>{"PD"});
+  const Run verbose = fake.run({"gcancel", "-v", "12"});
+  CHECK(verbose.err == "gcancel: 1 job cancelled\ngcancel: job 77 has ended or never existed\n");
+  done.refused.push_back({{JobId{12}, {}}, {3, "job 12 belongs to bob"}});
+  fake.answer<proto::CancelJobs>(done);
+  const Run refused = fake.run({"gcancel", "12"});
+  CHECK(refused.status == 1);
+  CHECK(refused.err == "gcancel: error: job 12: job 12 belongs to bob\n");
+}
+
+TEST_CASE("gctl changes") {
+  FakeController fake;
+  fake.answer<proto::UpdateJob>(proto::JobsDone{});
+  fake.answer<proto::UpdateNodes>(proto::Ok{});
+  fake.answer<proto::UpdatePartition>(proto::Ok{});
+  fake.answer<proto::RequeueJobs>(proto::JobsDone{});
+  fake.answer<proto::RegisterKey>(proto::Ok{});
+  CHECK(fake.run({"gctl", "update", "job", "12", "time=1:00:00", "nice=5"}).status == 0);
+  CHECK(fake.last<proto::UpdateJob>().time_limit == hours(1));
+  CHECK(fake.last<proto::UpdateJob>().nice == 5);
+  CHECK_FALSE(fake.last<proto::UpdateJob>().priority);
+  CHECK(fake.run({"gctl", "update", "JobId=13", "TimeLimit=30", "Comment=a b"}).status == 0);
+  CHECK(fake.last<proto::UpdateJob>().job.job == JobId{13});
+  CHECK(fake.last<proto::UpdateJob>().comment == "a b");
+  CHECK(fake.run({"gctl", "drain", "n[01-02]", "--reason", "dust"}).status == 0);
+  CHECK(fake.last<proto::UpdateNodes>().nodes.size() == 2);
+  CHECK(fake.last<proto::UpdateNodes>().reason == "dust");
+  CHECK(fake.run({"gctl", "resume", "n01"}).status == 0);
+  CHECK(fake.last<proto::UpdateNodes>().action == proto::NodeAction::resume);
+  CHECK(fake.run({"gctl", "update", "partition", "batch", "state=DOWN"}).status == 0);
+  CHECK_FALSE(fake.last<proto::UpdatePartition>().up);
+  CHECK(fake.run({"gctl", "requeue", "--hold", "5_[1-2]"}).status == 0);
+  CHECK(fake.last<proto::RequeueJobs>().hold);
+  CHECK(fake.run({"gctl", "key", "add", "alice", std::string(64, 'a')}).status == 0);
+  CHECK(fake.last<proto::RegisterKey>().user == "alice");
+}
+
+TEST_CASE("gctl logs follows a file to its end") {
+  FakeController fake;
+  fake.on<proto::ReadLog>([](const proto::ReadLog& read) {
+    const std::string whole = "one\ntwo\nthree\n";
+    proto::LogChunk chunk;
+    chunk.offset = read.offset;
+    chunk.data = whole.substr(read.offset, 5);
+    chunk.job_ended = true;
+    return chunk;
+  });
+  CHECK(fake.run({"gctl", "logs", "12"}).out == "one\ntwo\nthree\n");
+  CHECK(fake.run({"gctl", "logs", "-f", "--stderr", "12"}).out == "one\ntwo\nthree\n");
+  CHECK(fake.last<proto::ReadLog>().std_err);
+}

@@ -1,0 +1,86 @@
+// Files of a local cluster; starting one for real is a test of its own (tests/e2e).
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <filesystem>
+
+#include "cli/daemons.h"
+#include "cli/local_cluster.h"
+#include "tests/cli/run_program.h"
+
+using namespace gantry;
+using namespace gantry::cli;
+using gantry::test::Run;
+using gantry::test::run_program;
+using gantry::test::ScratchDir;
+
+TEST_CASE("a new cluster has a good configuration, keys, and a client.conf") {
+  const ScratchDir files;
+  const auto cluster = LocalCluster::at(files.path() + "/c");
+  REQUIRE(cluster);
+  CHECK_FALSE(cluster->exists());
+  const Machine machine{{2, 5}, std::int64_t{8} << 30};
+  ClusterRequest request;
+  request.nodes = 3;
+  request.oversubscribe = true;
+  const auto settled = settle_sizes(request, machine);
+  REQUIRE(settled);
+  const auto made = cluster->create(*settled, machine);
+  REQUIRE_MESSAGE(made, made.error().message);
+  CHECK(cluster->exists());
+  const auto config = cluster->config();
+  REQUIRE_MESSAGE(config, config.error().message);
+  REQUIRE(config->nodes.size() == 3);
+  CHECK(config->nodes[0].cpu_ids == std::vector<std::uint16_t>{2});
+  CHECK(config->nodes[1].cpu_ids == std::vector<std::uint16_t>{5});
+  CHECK(config->nodes[2].cpu_ids == std::vector<std::uint16_t>{2});
+  const auto client = cluster->client();
+  REQUIRE_MESSAGE(client, client.error().message);
+  CHECK(client->address == fmt::format("tcp://127.0.0.1:{}", config->controller.port));
+  const auto keys = net::load_key_pair(files.path() + "/c/ctld.key");
+  REQUIRE(keys);
+  CHECK(keys->public_key == client->server_key);
+  struct stat info {};
+  REQUIRE(::stat((files.path() + "/c/users/" + login_name() + ".key").c_str(), &info) == 0);
+  CHECK((info.st_mode & 0777) == 0600);
+  CHECK(std::filesystem::exists(files.path() + "/c/ctld/nodes.d/node3.pub"));
+  CHECK(cluster->remove());
+  CHECK_FALSE(cluster->exists());
+}
+
+TEST_CASE("a directory of someone else is never removed") {
+  const ScratchDir files;
+  (void)files.file("gantry.yaml", "cluster: precious\n");
+  const auto cluster = LocalCluster::at(files.path());
+  REQUIRE(cluster);
+  CHECK_FALSE(cluster->remove());
+  CHECK(std::filesystem::exists(files.path() + "/gantry.yaml"));
+  const Run run =
+      run_program({{"gantry", "down", "--remove", "--state", files.path()}, {}, {}, {}});
+  CHECK(run.status == 1);
+}
+
+TEST_CASE("daemons are known by their start time, and end when told") {
+  const ScratchDir files;
+  Daemon daemon{"sleeper", files.path() + "/pid", files.path() + "/log", {"/bin/sleep", "1000"}};
+  CHECK_FALSE(running_pid(daemon));
+  REQUIRE(start_daemon(daemon));
+  const auto pid = running_pid(daemon);
+  REQUIRE(pid);
+  // The same number with another start time is another process.
+  (void)files.file("other", fmt::format("{} 1\n", *pid));
+  Daemon other = daemon;
+  other.pid_file = files.path() + "/other";
+  CHECK_FALSE(running_pid(other));
+  REQUIRE(stop_daemon(daemon, seconds(10)));
+  CHECK_FALSE(running_pid(daemon));
+  CHECK_FALSE(std::filesystem::exists(daemon.pid_file));
+  Daemon loud{"loud",
+              files.path() + "/pid2",
+              files.path() + "/log2",
+              {"/bin/sh", "-c", "echo one; echo two; echo three"}};
+  REQUIRE(start_daemon(loud));
+  if (const auto child = running_pid(loud)) ::waitpid(*child, nullptr, 0);
+  CHECK(log_tail(loud, 2) == "two\nthree\n");
+}

@@ -1,0 +1,202 @@
+// From options to the job that is asked for.
+#include <doctest/doctest.h>
+
+#include "cli/dependency.h"
+#include "cli/job_option_table.h"
+#include "cli/job_refs.h"
+#include "cli/job_words.h"
+#include "cli/local_cluster.h"
+#include "common/text.h"
+
+using namespace gantry;
+using namespace gantry::cli;
+
+namespace {
+
+constexpr auto kOptions = join(kJobOptions, kRefusedJobOptions);
+
+Result<JobRequest> request(std::vector<std::string> args) {
+  auto parsed = parse_options(kOptions, args, false);
+  if (!parsed) return tl::unexpected(parsed.error());
+  JobRequest r;
+  r.now = {1'769'850'000'000'000};
+  if (auto done = apply_options(parsed->given, &r); !done) return tl::unexpected(done.error());
+  if (auto done = finish_request(r, parsed->given); !done) return tl::unexpected(done.error());
+  return r;
+}
+
+JobSpec spec(std::vector<std::string> args) {
+  const auto r = request(std::move(args));
+  REQUIRE_MESSAGE(r, r.error().message);
+  return r->spec;
+}
+
+}  // namespace
+
+TEST_CASE("sizes") {
+  struct Case {
+    std::vector<std::string> args;
+    std::uint32_t min_nodes, max_nodes, tasks;
+  };
+  const Case cases[] = {
+      {{}, 1, 1, 1},
+      {{"-n8"}, 1, 1, 8},
+      {{"-N4"}, 4, 4, 4},
+      {{"-N", "2-6"}, 2, 6, 2},
+      {{"-N2", "-n8"}, 2, 2, 8},
+      {{"-N2", "--ntasks-per-node=3"}, 2, 2, 6},
+      {{"-n7", "--ntasks-per-node=3"}, 3, 3, 7},
+      {{"-w", "n[1-3]"}, 3, 3, 3},
+      {{"-w", "n[1-3]", "-N4"}, 4, 4, 4},
+  };
+  for (const Case& c : cases) {
+    const JobSpec s = spec(c.args);
+    CHECK(s.shape.min_nodes == c.min_nodes);
+    CHECK(s.shape.max_nodes == c.max_nodes);
+    CHECK(s.shape.tasks == c.tasks);
+  }
+}
+
+TEST_CASE("every option reaches the spec") {
+  const JobSpec s = spec({"-J",
+                          "name",
+                          "-p",
+                          "part",
+                          "-A",
+                          "acct",
+                          "-c",
+                          "4",
+                          "--mem-per-cpu=2G",
+                          "--tmp=10G",
+                          "-t",
+                          "1-02:03",
+                          "-b",
+                          "now+1hour",
+                          "--deadline=now+2days",
+                          "-C",
+                          "a&b",
+                          "-x",
+                          "n9,n8",
+                          "--exclusive",
+                          "--nice=7",
+                          "--priority=9",
+                          "-H",
+                          "--no-requeue",
+                          "--signal=B:USR1@90",
+                          "-D",
+                          "/work",
+                          "--comment=hello",
+                          "--kill-on-invalid-dep=no",
+                          "-d",
+                          "afterok:1:2_3,singleton",
+                          "--container-image=/img",
+                          "--container-mounts=/a:/b,/c:/d:rw",
+                          "--container-workdir=/w",
+                          "--container-writable",
+                          "--network=host",
+                          "--gpus-per-node=2"});
+  CHECK(s.name == "name");
+  CHECK(s.partition == "part");
+  CHECK(s.account == "acct");
+  CHECK(s.shape.cpus_per_task == 4);
+  CHECK(s.shape.memory_per_cpu == std::int64_t{2} << 30);
+  CHECK(s.shape.scratch_per_node == std::int64_t{10} << 30);
+  CHECK(s.time_limit == hours(26) + minutes(3));
+  CHECK(s.begin == Instant{1'769'850'000'000'000} + hours(1));
+  CHECK(s.deadline == Instant{1'769'850'000'000'000} + hours(48));
+  CHECK(s.shape.constraint == "a&b");
+  CHECK(s.shape.excluded_nodes == std::vector<std::string>{"n8", "n9"});
+  CHECK(s.shape.exclusive);
+  CHECK(s.nice == 7);
+  CHECK(s.priority == 9);
+  CHECK(s.hold);
+  CHECK_FALSE(s.requeue);
+  CHECK(s.warn_signal == WarnSignal{10, seconds(90), true});
+  CHECK(s.work_dir == "/work");
+  CHECK(s.comment == "hello");
+  CHECK_FALSE(s.cancel_on_invalid_dependency);
+  CHECK(s.dependencies.size() == 3);
+  CHECK(s.dependencies[1].array_task == 3);
+  CHECK(s.container.image == "/img");
+  CHECK(s.container.mounts.size() == 2);
+  CHECK(s.container.work_dir == "/w");
+  CHECK(s.container.writable);
+  CHECK(s.network == NetworkMode::host);
+  CHECK(s.shape.gpus_per_node == 2);
+  CHECK(s.given == std::vector<std::string>{"cpus-per-task", "mem-per-cpu"});
+  CHECK(spec({"-t", "UNLIMITED"}).unlimited_time);
+  CHECK_FALSE(spec({"-t", "UNLIMITED", "-t", "5"}).unlimited_time);
+  CHECK(spec({"--mem=1G", "-t", "5"}).shape.memory_per_node == std::int64_t{1} << 30);
+  CHECK(spec({}).work_dir.starts_with("/"));
+}
+
+TEST_CASE("all options are told apart, and refused ones have a reason") {
+  std::set<std::string_view> names;
+  std::set<char> letters;
+  for (const Option& option : kOptions) {
+    CHECK(names.insert(option.name).second);
+    if (option.letter != 0) CHECK(letters.insert(option.letter).second);
+    CHECK((option.set == nullptr) == !option.refused.empty());
+    if (option.refused.empty()) CHECK_FALSE(option.help.empty());
+  }
+}
+
+TEST_CASE("dependencies") {
+  const auto any = parse_dependency("afterok:1?afterany:2");
+  REQUIRE(any);
+  CHECK(any->any);
+  CHECK(any->list.size() == 2);
+  const auto bare = parse_dependency("17");
+  REQUIRE(bare);
+  CHECK(bare->list[0].kind == DependencyKind::after_any);
+  const auto delay = parse_dependency("after:5+10");
+  REQUIRE(delay);
+  CHECK(delay->list[0].delay == minutes(10));
+  for (const char* bad :
+       {"", ",", "afterok:", "afterok:1,", "singleton:1", "afterok:1_[1-3]", "after:1+x", "::"})
+    CHECK_FALSE(parse_dependency(bad));
+}
+
+TEST_CASE("lists of jobs") {
+  std::vector<proto::JobRef> refs;
+  REQUIRE(add_job_refs(refs, "1,2_3,4_[1-3,9],,5"));
+  REQUIRE(refs.size() == 4);
+  CHECK(refs[2].tasks.size() == 2);
+  CHECK_FALSE(add_job_refs(refs, "1,x"));
+  CHECK_FALSE(add_job_refs(refs, "1_[2"));
+}
+
+TEST_CASE("words") {
+  CHECK(words_of(Phase::queued, {}).compact == "PD");
+  CHECK(words_of(Phase::ended, Outcome::launch_failed).state == "BOOT_FAIL");
+  CHECK(check_states({"pd", "Running", "all", "S"}));
+  CHECK_FALSE(check_states({"sleeping"}));
+  for (const auto& [reason, name] : enum_names(Reason{})) {
+    Verdict verdict{reason, 1, 2, "x"};
+    CHECK_FALSE(explained(verdict, {}).empty());
+    CHECK(name.find(' ') == std::string_view::npos);  // readers part the line at blanks
+  }
+}
+
+TEST_CASE("sizes of a local cluster") {
+  const Machine machine{{0, 1}, std::int64_t{8} << 30};
+  ClusterRequest r;
+  auto settled = settle_sizes(r, machine);
+  REQUIRE(settled);
+  CHECK(settled->nodes == 2);
+  CHECK(settled->cpus == 1);
+  CHECK(settled->memory == (std::int64_t{8} << 30) / 5 * 4 / 2 / (1 << 20) * (1 << 20));
+  r.nodes = 4;
+  CHECK(settle_sizes(r, machine).error().message ==
+        "4 nodes with 1 cores each need 4, and this machine has 2; ask for less, or share cores "
+        "with --oversubscribe");
+  r.oversubscribe = true;
+  REQUIRE(settle_sizes(r, machine));
+  r.cpus = 3;
+  CHECK_FALSE(settle_sizes(r, machine));  // no node can have more than the machine
+  r.cpus = 2;
+  r.memory = std::int64_t{4} << 30;
+  CHECK(settle_sizes(r, machine));
+  r.oversubscribe = false;
+  CHECK_FALSE(settle_sizes(r, machine));
+}
