@@ -76,17 +76,20 @@ function(gantry_library name)
   target_link_libraries(${name} PUBLIC ${arg_LIBS})
 endfunction()
 
-add_custom_target(programs)  # all that gantry_program() declares
+add_custom_target(programs)  # what is shipped
 add_custom_target(fuzzers)   # all that gantry_fuzz() declares
 
-# gantry_program(name SOURCES main.cc ... [LIBS ...]): a shipped program; lands in <build>/bin.
+# gantry_program(name SOURCES main.cc ... [LIBS ...]): lands in <build>/bin; a shipped program, unless
+# its folder is in bench or tests.
 function(gantry_program name)
   cmake_parse_arguments(arg "" "" "SOURCES;LIBS" ${ARGN})
   gantry_present(arg_SOURCES)
   add_executable(${name} ${arg_SOURCES})
   gantry_pch(${name})
   target_link_libraries(${name} PRIVATE ${arg_LIBS})
-  add_dependencies(programs ${name})
+  if(NOT CMAKE_CURRENT_SOURCE_DIR MATCHES "^${CMAKE_SOURCE_DIR}/(bench|tests)/")
+    add_dependencies(programs ${name})
+  endif()
 endfunction()
 
 # gantry_test(name SOURCES ... [LIBS ...] [LABELS unit|container|sim|e2e [long]] [TIMEOUT seconds]
