@@ -222,8 +222,12 @@ Result<void> LocalCluster::create(const ClusterRequest& r, const Machine& machin
       "  heartbeat: 1s\n  node_timeout: 10s\n  kill_wait: 5s\n",
       kMark, r.name, port, path("ctld"), path("ctld.pub"), path("ctld.key"), user_of(::geteuid()),
       munge);
-  yaml += fmt::format("\nnoded:\n  runtimes: [{}]\n  image_cache_dir: {}\n\nnodes:\n", runtimes,
-                      path("images"));
+  // Clusters on one machine must not share cgroups: a node ends what it finds in its own.
+  std::uint32_t hash = 2166136261u;
+  for (const char c : directory_) hash = (hash ^ static_cast<std::uint8_t>(c)) * 16777619u;
+  yaml += fmt::format(
+      "\nnoded:\n  runtimes: [{}]\n  image_cache_dir: {}\n  cgroup_root: gantry-{:08x}\n\nnodes:\n",
+      runtimes, path("images"), hash);
   for (std::uint32_t i = 0; i < r.nodes; ++i) {
     std::vector<std::uint32_t> cpus;
     for (std::uint32_t k = 0; k < r.cpus; ++k)

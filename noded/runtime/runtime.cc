@@ -19,7 +19,16 @@
 namespace gantry::runtime {
 
 Runtime::Runtime(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Runtime::~Runtime() = default;
+// A node without jobs leaves no cgroup behind. rmdir() refuses what is in use, by another node of
+// the same root say.
+Runtime::~Runtime() {
+  for (const auto& [key, job] : state_->jobs)
+    if (!job.ended) return;
+  for (const auto& mount : state_->setup.cgroups.mounts) {
+    ::rmdir(mount.path.c_str());
+    ::rmdir(mount.path.substr(0, mount.path.rfind('/')).c_str());
+  }
+}
 
 const ProbeReport& Runtime::probe() const {
   return state_->probe;
