@@ -21,6 +21,7 @@ Result<acct::LiveRows> live_rows(const core::State& state, const core::Identity&
   if (!match) return tl::unexpected(match.error());
   const std::size_t most = std::min(query.limit(), kLivePage);
   const auto visit = [&](const core::Job& job) {
+    if (!core::has_row(job)) return true;
     proto::HistoryRow row = core::history_row(state, job);
     if (!query.matches(row)) return true;
     if (live.rows.size() == most) {

@@ -37,7 +37,7 @@ finish() {
     echo "  gantry down --state $state     # when you are done"
     return
   fi
-  gantry down --state "$state" >/dev/null 2>&1 || true
+  gantry down --cancel --remove --state "$state" >/dev/null 2>&1 || true
   for user in "${made_users[@]}"; do userdel "$user" 2>/dev/null || true; done
   rm -rf "$top"
   [ $status -eq 0 ] || echo "The demo failed (exit status $status); see the last command above." >&2
@@ -65,7 +65,9 @@ for user in $ana $ben; do
 done
 
 say "A cluster of four nodes on this machine"
-gantry up --nodes 4 --cpus 2 --memory 1G --oversubscribe --state "$state"
+users=()
+[ "$(id -u)" -ne 0 ] || users=(--user "$ana,$ben")
+gantry up --nodes 4 --cpus 2 --memory 1G --oversubscribe "${users[@]}" --state "$state"
 export GANTRY_CONF=$state/client.conf
 as "$ana" ginfo
 
@@ -90,9 +92,8 @@ echo
 echo "Why is job $best waiting?"
 as "$ben" gctl why "$best"
 
-for user_job in "$ana:$train" "$ben:$best" "$ana:$hungry" "$ana:$slow"; do
-  quietly "${user_job%%:*}" gctl wait "${user_job##*:}" >/dev/null || true
-done
+deadline=$((SECONDS + 240))
+while [ -n "$(gqueue -h)" ] && [ $SECONDS -lt $deadline ]; do sleep 0.5; done
 
 say "What they wrote"
 for file in "$top/$ana/train_$train.out" "$top/$ben/best_$best.out"; do
