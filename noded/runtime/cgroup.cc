@@ -214,9 +214,14 @@ std::uint32_t read_oom_kills(const CgroupLayout& layout, const std::string& name
   const auto* mount = layout.with("memory");
   if (mount == nullptr) return 0;
   const std::string dir = mount->path + "/" + name;
-  return static_cast<std::uint32_t>(layout.version == 1
-                                        ? read_keyed(dir + "/memory.oom_control", "oom_kill")
-                                        : read_keyed(dir + "/memory.events", "oom_kill"));
+  if (layout.version == 2)
+    return static_cast<std::uint32_t>(read_keyed(dir + "/memory.events", "oom_kill"));
+  // v1 counts a kill where the victim was: for runc, in the directory that it made.
+  auto kills = read_keyed(dir + "/memory.oom_control", "oom_kill");
+  for (const auto& child : list_dir(dir))
+    if (!child.starts_with("memory.") && !child.starts_with("cgroup."))
+      kills += read_keyed(dir + "/" + child + "/memory.oom_control", "oom_kill");
+  return static_cast<std::uint32_t>(kills);
 }
 
 std::vector<int> cgroup_processes(const CgroupLayout& layout, const std::string& name) {

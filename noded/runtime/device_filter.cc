@@ -143,4 +143,9 @@ Result<void> install_device_filter(const CgroupLayout& layout) {
   return fail(ErrorCode::unsupported, "no devices controller may be written");
 }
 
+void allow_for_runc(const CgroupLayout& layout) {
+  if (const auto* mount = layout.with("devices"); layout.version == 1 && mount != nullptr)
+    try_write(mount->path + "/devices.allow", "c 10:200 rwm");
+}
+
 }  // namespace gantry::runtime

@@ -122,6 +122,7 @@ Result<void> Runtime::State::choose_runtime() {
       probe.refused.push_back(name + ": not installed");
       continue;
     }
+    if (setup.runtime == RuntimeKind::runc) allow_for_runc(setup.cgroups);
     if (auto r = use(); !r) return r;
     if (options.self_test)
       if (auto r = try_container(setup); !r) {
