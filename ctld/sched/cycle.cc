@@ -1,5 +1,7 @@
 #include "ctld/sched/cycle.h"
 
+#include <algorithm>
+
 #include "common/assert.h"
 #include "ctld/sched/place.h"
 
@@ -78,15 +80,40 @@ bool Cycle::place_now(Turn& turn) {
   if (c.standing.verdict.reason == Reason::none) {
     ++plan_.stats.attempts;
     const Bits& allowed = r_.eligible_.nodes_of(c);
-    if (const auto place = find_place(r_.grid_, r_.timeline_, allowed, c)) {
-      start(turn, *place);
-      return true;
+    if (!known_to_fail(c)) {
+      if (const auto place = find_place(r_.grid_, r_.timeline_, allowed, c)) {
+        start(turn, *place);
+        return true;
+      }
+      remember_failure(c);
     }
     partition(turn).blocked = true;
     ++behind_;
   }
   turn.head = turn.at;
   return false;
+}
+
+// Room only shrinks while a plan is made, so a failure stays one, and one for all that ask no less.
+bool Cycle::known_to_fail(const JobClass& c) const {
+  if (c.node_set >= failures_.size()) return false;
+  const Instant until = Timeline::end_of(now_, c.key.time_limit);
+  const auto& failures = failures_[c.node_set];
+  return std::any_of(failures.begin(), failures.end(), [&](const Failure& f) {
+    return until >= f.until && asks_no_less(c.demand, f.demand);
+  });
+}
+
+void Cycle::remember_failure(const JobClass& c) {
+  constexpr std::size_t kMaxFailures = 64;
+  if (!c.required.empty()) return;
+  if (failures_.size() <= c.node_set) failures_.resize(c.node_set + 1);
+  auto& failures = failures_[c.node_set];
+  const Instant until = Timeline::end_of(now_, c.key.time_limit);
+  std::erase_if(failures, [&](const Failure& f) {
+    return f.until >= until && asks_no_less(f.demand, c.demand);
+  });
+  if (failures.size() < kMaxFailures) failures.push_back({c.demand, until});
 }
 
 void Cycle::start(Turn& turn, const std::vector<Share>& shares) {

@@ -48,6 +48,10 @@ class Cycle {
     bool blocked = false;
     std::vector<std::uint32_t> started;     // jobs that are started whole; sorted by explain()
   };
+  struct Failure {
+    Demand demand;
+    Instant until;
+  };
   struct Taken {
     std::uint32_t node;
     Room room;
@@ -63,6 +67,9 @@ class Cycle {
   }
   PartitionState& partition(const Turn& t);
   bool advance(Turn& turn);       // to the next job or element; false at the end of the class
+  // Has this plan already failed to place something that asks for no more?
+  [[nodiscard]] bool known_to_fail(const JobClass& c) const;
+  void remember_failure(const JobClass& c);
   std::nullopt_t no_more_turns();
   void start(Turn& turn, const std::vector<Share>& shares);
   Verdict explain_head(const Turn& turn);
@@ -77,6 +84,7 @@ class Cycle {
   std::set<ClassPlace>::const_iterator untouched_;
   std::priority_queue<Turn, std::vector<Turn>, Later> touched_;
   std::vector<Turn> closed_;
+  std::vector<std::vector<Failure>> failures_;  // by node set; none asks for more than another
   std::uint32_t behind_ = 0;                // classes blocked so far
 };
 

@@ -76,6 +76,23 @@ std::uint32_t tasks_fitting(const Demand& d, const Room& size, const Room& free)
   return fits > 0 ? static_cast<std::uint32_t>(fits) : 0;
 }
 
+bool holds(const Demand& d, const Room& size, const Room& free, std::uint32_t tasks) {
+  if (tasks > d.most_per_node || (d.exclusive && free.cpus != size.cpus)) return false;
+  if (free.cpus < static_cast<std::int64_t>(tasks) * d.cpus_per_task) return false;
+  const Room need = need_for(d, size, tasks);
+  return free.cpus >= need.cpus && free.memory >= need.memory && free.scratch >= need.scratch &&
+         free.gpus >= need.gpus;
+}
+
+bool asks_no_less(const Demand& more, const Demand& less) {
+  return more.min_nodes >= less.min_nodes && more.max_nodes <= less.max_nodes &&
+         more.tasks >= less.tasks && more.cpus_per_task >= less.cpus_per_task &&
+         (less.most_per_node >= more.most_per_node || less.most_per_node >= less.tasks) &&
+         more.memory_rule == less.memory_rule && more.memory >= less.memory &&
+         more.scratch >= less.scratch && more.gpus >= less.gpus &&
+         more.exclusive >= less.exclusive;
+}
+
 Room need_for(const Demand& d, const Room& size, std::uint32_t tasks) {
   const std::int64_t asked = static_cast<std::int64_t>(tasks) * d.cpus_per_task;
   Room need{0, d.scratch, static_cast<std::int32_t>(d.exclusive ? size.cpus : asked),

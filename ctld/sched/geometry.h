@@ -55,6 +55,13 @@ Demand demand_of(const JobShape& shape, const PartitionChanged& partition);
 // Tasks of the job that fit into `free` of a node of `size`; 0 = none.
 std::uint32_t tasks_fitting(const Demand& demand, const Room& size, const Room& free);
 
+// tasks_fitting(...) >= tasks, where only that is asked.
+bool holds(const Demand& demand, const Room& size, const Room& free, std::uint32_t tasks);
+
+// Whoever cannot have `less` now cannot have `more` either: it asks for no smaller tasks, no fewer
+// of them, on no fewer and no more nodes. Says no when it cannot tell.
+bool asks_no_less(const Demand& more, const Demand& less);
+
 // What `tasks` tasks take on a node of `size`.
 Room need_for(const Demand& demand, const Room& size, std::uint32_t tasks);
 

@@ -17,25 +17,45 @@ class Search {
     return timeline_.fits(n, d_, timeline_.now(), until_, grid_.free(n));
   }
 
+  [[nodiscard]] bool holds_all(std::uint32_t n) const {
+    return grid_.node(n).available &&
+           timeline_.holds(n, d_, timeline_.now(), until_, grid_.free(n), d_.tasks);
+  }
+
   // visit(node, fits) for nodes with at least `cpus` cores free and `least` tasks fitting, in order
   // of preference, until it returns true.
   template <class Visit>
   void by_preference(std::int64_t cpus, std::uint32_t least, Visit&& visit) const {
-    if (cpus > grid_.most_cpus()) return;
-    const auto low = static_cast<std::int32_t>(cpus);
-    if (timeline_.any_reserved() && reserved_first(low, least, visit)) return;
-    const std::uint32_t count = count_unreserved(low);
-    if (count == 0) return;
-    if (count <= kFew) {
-      sorted(low, least, visit, [this](std::size_t w) { return ~timeline_.reserved_word(w); });
-      return;
-    }
-    if (!d_.exclusive && level_by_level(low, least, visit, false)) return;
-    level_by_level(low, least, visit, true);
+    // One node for all tasks is the usual wish, and cheaper to check than to count.
+    if (least == d_.tasks)
+      in_order(cpus, [this](std::uint32_t n) { return holds_all(n) ? d_.tasks : 0; }, visit);
+    else
+      in_order(cpus, [this, least](std::uint32_t n) {
+        const std::uint32_t f = fits(n);
+        return f >= least ? f : 0;
+      }, visit);
   }
 
  private:
   static constexpr std::uint32_t kFew = 64;  // up to here looking at all beats going level by level
+
+  // `fit(node)` says how many tasks would go there, 0 = not enough.
+  template <class Fit, class Visit>
+  void in_order(std::int64_t cpus, Fit&& fit, Visit& visit) const {
+    if (cpus > grid_.most_cpus()) return;
+    const auto low = static_cast<std::int32_t>(cpus);
+    if (timeline_.any_reserved() &&
+        sorted(low, fit, visit, [this](std::size_t w) { return timeline_.reserved_word(w); }))
+      return;
+    const std::uint32_t count = count_unreserved(low);
+    if (count == 0) return;
+    if (count <= kFew) {
+      sorted(low, fit, visit, [this](std::size_t w) { return ~timeline_.reserved_word(w); });
+      return;
+    }
+    if (!d_.exclusive && level_by_level(low, fit, visit, false)) return;
+    level_by_level(low, fit, visit, true);
+  }
 
   [[nodiscard]] std::uint64_t word(std::int32_t cpus, std::size_t w) const {
     return grid_.at_least(cpus, w) & allowed_.word(w);
@@ -49,13 +69,8 @@ class Search {
     return count;
   }
 
-  template <class Visit>
-  bool reserved_first(std::int32_t cpus, std::uint32_t least, Visit& visit) const {
-    return sorted(cpus, least, visit, [this](std::size_t w) { return timeline_.reserved_word(w); });
-  }
-
-  template <class Visit, class Among>
-  bool sorted(std::int32_t cpus, std::uint32_t least, Visit& visit, Among&& among) const {
+  template <class Fit, class Visit, class Among>
+  bool sorted(std::int32_t cpus, Fit& fit, Visit& visit, Among&& among) const {
     struct Found {
       bool idle;
       std::int32_t free;
@@ -66,7 +81,7 @@ class Search {
       const std::uint64_t some = word(cpus, w);
       if (some == 0) continue;
       any_in_word(some & among(w), w, [&](std::uint32_t n) {
-        if (const std::uint32_t f = fits(n); f >= least)
+        if (const std::uint32_t f = fit(n); f > 0)
           found.push_back({grid_.idle(n), grid_.free(n).cpus, n, f});
         return false;
       });
@@ -78,8 +93,8 @@ class Search {
                        [&](const Found& f) { return visit(f.node, f.fits); });
   }
 
-  template <class Visit>
-  bool level_by_level(std::int32_t cpus, std::uint32_t least, Visit& visit, bool idle) const {
+  template <class Fit, class Visit>
+  bool level_by_level(std::int32_t cpus, Fit& fit, Visit& visit, bool idle) const {
     for (std::int32_t c = cpus; c <= grid_.most_cpus(); ++c) {
       if (grid_.count_with(c) == 0) continue;
       for (std::size_t w = 0; w < grid_.words(); ++w) {
@@ -87,8 +102,8 @@ class Search {
         if (exactly == 0) continue;
         const std::uint64_t family = idle ? grid_.idle_word(w) : ~grid_.idle_word(w);
         if (any_in_word(exactly & family & ~timeline_.reserved_word(w), w, [&](std::uint32_t n) {
-              const std::uint32_t f = fits(n);
-              return f >= least && visit(n, f);
+              const std::uint32_t f = fit(n);
+              return f > 0 && visit(n, f);
             }))
           return true;
       }
@@ -109,7 +124,7 @@ std::optional<std::vector<Share>> on_one_node(const Search& search, const JobCla
   std::optional<std::vector<Share>> place;
   if (d.tasks > d.most_per_node) return place;
   if (!cls.required.empty()) {
-    if (search.fits(cls.required[0]) >= d.tasks) place = {{cls.required[0], d.tasks}};
+    if (search.holds_all(cls.required[0])) place = {{cls.required[0], d.tasks}};
     return place;
   }
   search.by_preference(std::int64_t{d.tasks} * d.cpus_per_task, d.tasks,

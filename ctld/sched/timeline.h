@@ -43,6 +43,12 @@ class Timeline {
   // reservations. Later ends of running jobs are not needed: room only grows with them.
   [[nodiscard]] std::uint32_t fits(std::uint32_t node, const Demand& demand, Instant from,
                                    Instant until, const Room& room) const;
+  // fits(...) >= tasks, where only that is asked.
+  [[nodiscard]] bool holds(std::uint32_t node, const Demand& demand, Instant from, Instant until,
+                           const Room& room, std::uint32_t tasks) const {
+    return reserved_.test(node) ? fits(node, demand, from, until, room) >= tasks
+                                : sched::holds(demand, grid_.room(node), room, tasks);
+  }
   // Past this start time fits() may answer less for the same room.
   [[nodiscard]] std::optional<Instant> same_until(std::uint32_t node, Instant from,
                                                   Instant until) const;

@@ -1,7 +1,7 @@
 // Timeline::earliest(): the walk along the ends.
 //
 // One node: only a node where something is given back can become good enough, so nothing is looked
-// at beforehand. Several nodes: how many tasks fit is noted for every allowed node, and counted by
+// at beforehand, and the walk ends at the first one that is. Several nodes: how many tasks fit is noted for every allowed node, and counted by
 // number, so that a step which cannot succeed costs one comparison.
 #include <algorithm>
 #include <queue>
@@ -61,20 +61,22 @@ class Walk {
     return next;
   }
 
-  // Everything that ends at `at`, and nodes where a reservation has come too near.
+  // What ends at `at`, and nodes where a reservation has come too near. All of it, or for one node
+  // the next piece of it (then next_time() stays for the rest).
   void give_back(Instant at) {
     const OrderedSlots& ends = t_.running_.ends();
+    const auto enough = [this] { return single_ && !dirty_.empty(); };
     if (!overdue_done_ && at >= t_.now_ + Timeline::kOverdue) {
-      for (; overdue_ != first_running_; overdue_ = ends.next(overdue_))
+      for (; overdue_ != first_running_ && !enough(); overdue_ = ends.next(overdue_))
         give_back(t_.running_[ends[overdue_]]);
-      overdue_done_ = true;
+      overdue_done_ = overdue_ == first_running_;
     }
-    for (; !ends.at_end(running_); running_ = ends.next(running_)) {
+    for (; !ends.at_end(running_) && !enough(); running_ = ends.next(running_)) {
       const Placement& p = t_.running_[ends[running_]];
       if (*p.ends_by > at) break;
       give_back(p);
     }
-    for (; freed_ < t_.freed_.size() && t_.freed_[freed_].at <= at; ++freed_)
+    for (; freed_ < t_.freed_.size() && t_.freed_[freed_].at <= at && !enough(); ++freed_)
       give_back(t_.freed_[freed_].node, t_.freed_[freed_].room);
     for (; !expiring_.empty() && expiring_.top().first < at; expiring_.pop())
       give_back(expiring_.top().second, {});
@@ -96,7 +98,7 @@ class Walk {
     for (const std::uint32_t& n : dirty_) {
       if (!cls_.required.empty() && cls_.required[0] != n) continue;
       const Room& room = note(n).room;
-      if (t_.fits(n, d_, at, until(at), room) < d_.tasks) continue;
+      if (!t_.holds(n, d_, at, until(at), room, d_.tasks)) continue;
       if (!best || std::pair{room.cpus, n} < std::pair{note(*best).room.cpus, *best}) best = &n;
     }
     if (!best) return std::nullopt;
