@@ -57,16 +57,15 @@ JobWords state(V v) {
 
 void state_text(O o, V v) {
   o += state(v).state;
-  // Who cancelled it is in the cause: "cancelled by UID".
+  // Who cancelled it is in the cause: "cancelled by alice (uid 1000)".
   const bool cancelled =
       v.step == nullptr && row(v).outcome == Outcome::cancelled && row(v).phase == Phase::ended;
-  if (!cancelled) return;
-  constexpr std::string_view kBy = "by uid ";
-  const std::size_t at = v.job->cause.find(kBy);
+  if (!cancelled || !v.job->cause.starts_with("cancelled by ")) return;
+  constexpr std::string_view kUid = "(uid ";
+  const std::size_t at = v.job->cause.find(kUid);
   if (at == std::string::npos) return;
-  const std::size_t digits = at + kBy.size();
-  const std::size_t end = v.job->cause.find_first_not_of("0123456789", digits);
-  o += " by " + v.job->cause.substr(digits, end == std::string::npos ? end : end - digits);
+  const std::size_t digits = at + kUid.size();
+  o += " by " + v.job->cause.substr(digits, v.job->cause.find(')', digits) - digits);
 }
 
 void bytes(O o, V v, std::int64_t n) {

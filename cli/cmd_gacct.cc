@@ -260,8 +260,15 @@ bool wants_step(const Query& q, const proto::JobRow& row, std::string_view step,
   return any;
 }
 
+// What is left of an array whose tasks all have rows of their own.
+bool is_empty_rest(const proto::JobRow& row) {
+  return row.array_job.value() != 0 && !row.array_task &&
+         (row.array_tasks.empty() || row.array_tasks.front() == '%');
+}
+
 void add_rows(TableWriter& table, const Query& q, const proto::HistoryReply& page) {
   for (const proto::HistoryRow& job : page.rows) {
+    if (is_empty_rest(job.row)) continue;
     bool by_step = false;
     wants_step(q, job.row, "", by_step);
     if (!by_step) add_row(table, account_columns(), AccountView{&job, nullptr, page.now, q.bytes});
@@ -302,7 +309,8 @@ Result<int> run(const Invocation& invocation) {
     proto::HistoryReply all;
     auto done = for_pages(*session, q.history, [&](proto::HistoryReply& page) {
       all.now = page.now;
-      for (proto::HistoryRow& row : page.rows) all.rows.push_back(std::move(row));
+      for (proto::HistoryRow& row : page.rows)
+        if (!is_empty_rest(row.row)) all.rows.push_back(std::move(row));
     });
     if (!done) return tl::unexpected(done.error());
     fmt::print("{}\n", codec::to_json(all, codec::JsonStyle::pretty));

@@ -199,6 +199,20 @@ Result<proto::SubmitReply> submit(const std::string& program, const proto::Submi
   return session->call<proto::SubmitReply>(message);
 }
 
+// Slurm's line when the controller can tell when and where; else what it does know.
+void print_estimate(const std::string& program, const proto::SubmitReply& reply) {
+  if (reply.expected_start)
+    fmt::print(stderr, "{}: Job to start at {} using {} processors on nodes {} in partition {}\n",
+               program, format_time(*reply.expected_start), reply.cpus, reply.expected_nodes,
+               reply.partition);
+  else
+    fmt::print(
+        stderr,
+        "{}: the job is acceptable: {} processors in partition {}; when it would start is not "
+        "known now\n",
+        program, reply.cpus, reply.partition);
+}
+
 Result<int> run(const Invocation& invocation) {
   auto parsed = invocation.parse_only();
   if (!parsed) return tl::unexpected(parsed.error());
@@ -226,10 +240,7 @@ Result<int> run(const Invocation& invocation) {
   for (const std::string& warning : reply->warnings)
     fmt::print(stderr, "{}: {}\n", invocation.program(), warning);
   if (request->test_only) {
-    const std::string when =
-        reply->expected_start ? format_time(*reply->expected_start) : "an unknown time";
-    fmt::print(stderr, "{}: Job to start at {} using {} processors on nodes {} in partition {}\n",
-               invocation.program(), when, reply->cpus, reply->expected_nodes, reply->partition);
+    print_estimate(invocation.program(), *reply);
     return 0;
   }
   if (!request->quiet)

@@ -85,7 +85,8 @@ void print_why(const proto::JobDetail& job, Instant now) {
     fmt::print("{}{}\n", job.cause.empty() ? "" : ": ", job.cause);
     return;
   }
-  fmt::print(": {}\n", explained(row.verdict, now));
+  if (job.why.empty()) fmt::print(": {}", explained(row.verdict, now));
+  fmt::print("\n");
   for (const std::string& cause : job.why) fmt::print("  {}\n", cause);
   if (row.expected_start)
     fmt::print("  expected to start at {}\n", format_time(*row.expected_start));

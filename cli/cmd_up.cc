@@ -112,6 +112,12 @@ Result<void> set_oversubscribe(Up& up, std::string_view) {
   return {};
 }
 
+Result<void> set_root_jobs(Up& up, std::string_view) {
+  up.request.root_jobs = true;
+  up.sized = true;
+  return {};
+}
+
 constexpr Option kUpOptions[] = {
     {.name = "cpus",
      .arg = Arg::required,
@@ -136,6 +142,9 @@ constexpr Option kUpOptions[] = {
     {.name = "oversubscribe",
      .help = "Let nodes share cores and memory of the machine",
      .set = call<set_oversubscribe>},
+    {.name = "root-jobs",
+     .help = "Let root run jobs too, for development",
+     .set = call<set_root_jobs>},
     {.name = "runtime",
      .arg = Arg::required,
      .value = "NAME,...",
@@ -155,14 +164,20 @@ constexpr Option kUpOptions[] = {
      .set = call<add_user>},
 };
 
+std::string ended(const Daemon& daemon) {
+  const std::string log = log_tail(daemon, 4);
+  std::string text = fmt::format("{} has ended; its log says:\n{}", daemon.name, log);
+  if (text.ends_with('\n')) text.pop_back();
+  if (log.find("no container runtime works") != std::string::npos)
+    text += "\nFor development, `gantry up --runtime process` runs jobs without containers.";
+  return text;
+}
+
 // How many of the nodes are up; an error when a daemon has ended.
 Result<proto::ListNodesReply> look(const LocalCluster& cluster,
                                    const std::vector<Daemon>& daemons) {
   for (const Daemon& daemon : daemons)
-    if (!running_pid(daemon))
-      return fail(ErrorCode::internal,
-                  fmt::format("{} has ended; its log {} says:\n{}", daemon.name, daemon.log_file,
-                              log_tail(daemon, 8)));
+    if (!running_pid(daemon)) return fail(ErrorCode::runtime_failed, ended(daemon));
   const auto client = cluster.client();
   if (!client) return tl::unexpected(client.error());
   auto session = Session::open("gantry", *client);
@@ -223,6 +238,8 @@ void print_next(const LocalCluster& cluster, const Config& config,
   if (!config.controller.allow_munge)
     fmt::print(
         "Munge does not answer here: only users with a key can submit (gantry up --user).\n");
+  if (::geteuid() == 0 && !config.noded.allow_root_jobs)
+    fmt::print("Jobs do not run as root: submit as another user, or start with --root-jobs.\n");
   fmt::print("\nNext:\n");
   const auto paths = client_config_paths();
   const std::string own = cluster.directory() + "/client.conf";
@@ -249,7 +266,8 @@ Result<int> run_up(const Invocation& in) {
         fmt::format("{} holds a cluster already; start it as it is with `gantry up` alone, or "
                     "remove it with `gantry down --remove`",
                     cluster->directory()));
-  if (!cluster->exists()) {
+  const bool is_new = !cluster->exists();
+  if (is_new) {
     const auto machine = look_at_machine();
     if (!machine) return tl::unexpected(machine.error());
     const auto request = settle_sizes(up.request, *machine);
@@ -270,6 +288,7 @@ Result<int> run_up(const Invocation& in) {
   if (!nodes) {
     // What this call started ends with it, so that nothing is left half running.
     for (const Daemon* daemon : started) (void)stop_daemon(*daemon, kStopTimeout);
+    if (is_new) (void)cluster->remove();
     return tl::unexpected(nodes.error());
   }
   if (started.empty()) fmt::print("It was running already.\n");

@@ -226,8 +226,9 @@ Result<void> LocalCluster::create(const ClusterRequest& r, const Machine& machin
   std::uint32_t hash = 2166136261u;
   for (const char c : directory_) hash = (hash ^ static_cast<std::uint8_t>(c)) * 16777619u;
   yaml += fmt::format(
-      "\nnoded:\n  runtimes: [{}]\n  image_cache_dir: {}\n  cgroup_root: gantry-{:08x}\n\nnodes:\n",
-      runtimes, path("images"), hash);
+      "\nnoded:\n  runtimes: [{}]\n  image_cache_dir: {}\n  cgroup_root: gantry-{:08x}\n"
+      "  allow_root_jobs: {}\n\nnodes:\n",
+      runtimes, path("images"), hash, r.root_jobs);
   for (std::uint32_t i = 0; i < r.nodes; ++i) {
     std::vector<std::uint32_t> cpus;
     for (std::uint32_t k = 0; k < r.cpus; ++k)

@@ -71,9 +71,34 @@ void write_sizes(RecordWriter& out, const proto::JobDetail& job) {
   }
 }
 
-void write_files(RecordWriter& out, const JobSpec& spec) {
+// A pattern of an output file as its node expands it; what is not decided yet stays as it is.
+std::string expanded(const std::string& pattern, const proto::JobRow& row) {
+  std::string out;
+  for (std::size_t at = 0; at < pattern.size(); ++at) {
+    const char letter = pattern[at] == '%' && at + 1 < pattern.size() ? pattern[at + 1] : 0;
+    const std::uint64_t array = row.array_job.value();
+    const bool is_rest = array != 0 && !row.array_task;
+    std::string value;
+    if (letter == 'j' && !is_rest) value = std::to_string(row.job.value());
+    if (letter == 'A') value = std::to_string(array != 0 ? array : row.job.value());
+    if (letter == 'a' && row.array_task) value = std::to_string(*row.array_task);
+    if (letter == 'x') value = row.name;
+    if (letter == 'u') value = row.user;
+    if (letter == '%') value = "%";
+    if (value.empty()) {
+      out += pattern[at];
+    } else {
+      out += value;
+      ++at;
+    }
+  }
+  return out;
+}
+
+void write_files(RecordWriter& out, const JobSpec& spec, const proto::JobRow& row) {
   const auto path = [&](const std::string& name) {
-    return name.empty() || name.starts_with('/') ? name : spec.work_dir + "/" + name;
+    const std::string file = expanded(name, row);
+    return file.starts_with('/') ? file : spec.work_dir + "/" + file;
   };
   const std::string fallback = spec.array ? "gantry-%A_%a.out" : "gantry-%j.out";
   const std::string std_out = path(spec.std_out.empty() ? fallback : spec.std_out);
@@ -138,7 +163,7 @@ void write_job(RecordWriter& out, const proto::JobDetail& job, Instant now) {
     out.field("BatchHost", job.placement[0].node);
   }
   write_sizes(out, job);
-  write_files(out, spec);
+  write_files(out, spec, row);
   out.line();
   out.field("Comment", spec.comment);
   if (row.started) {

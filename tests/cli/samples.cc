@@ -147,7 +147,7 @@ std::vector<proto::HistoryRow> sample_history() {
   rows[2].row.phase = Phase::ended;
   rows[2].row.outcome = Outcome::cancelled;
   rows[2].row.ended = kNow;
-  rows[2].cause = "cancelled by uid 1002";
+  rows[2].cause = "cancelled by carol (uid 1002)";
   return rows;
 }
 
