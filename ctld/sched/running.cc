@@ -11,6 +11,10 @@ bool by_node(const Use& use, std::uint32_t node) { return use.node < node; }
 
 }  // namespace
 
+const Use& Placement::use_of(std::uint32_t node) const {
+  return *std::lower_bound(uses.begin(), uses.end(), node, by_node);
+}
+
 // An exclusive job holds every core of its nodes, also those that a node gained since.
 void Running::measure(Use& use, const Placement& p, const Grid& grid) const {
   if (p.exclusive) use.cpus = grid.node(use.node).cpus;

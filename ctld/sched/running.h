@@ -1,6 +1,7 @@
 // What holds nodes: the placements, ordered by the time their limits end them.
 #pragma once
 
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -22,6 +23,7 @@ struct Placement {
   std::optional<Instant> ends_by;      // unset = unlimited
   bool exclusive = false;
   std::vector<Use> uses;               // by node
+  [[nodiscard]] const Use& use_of(std::uint32_t node) const;  // must be one of them
 };
 
 // Every change keeps the grid in step.
@@ -34,6 +36,10 @@ class Running {
 
   [[nodiscard]] const Placement& operator[](std::uint32_t slot) const { return pool_[slot]; }
   [[nodiscard]] std::size_t size() const { return by_job_.size(); }
+  [[nodiscard]] std::span<const std::uint32_t> on_node(std::uint32_t n) const {
+    return n < on_node_.size() ? std::span<const std::uint32_t>(on_node_[n])
+                               : std::span<const std::uint32_t>();
+  }
   // Placements with an end, earliest first (then by job id).
   [[nodiscard]] const OrderedSlots& ends() const { return ends_; }
   [[nodiscard]] OrderedSlots::Cursor first_ending_after(Instant t) const {

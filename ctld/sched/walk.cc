@@ -102,7 +102,23 @@ class Walk {
       if (!best || std::pair{room.cpus, n} < std::pair{note(*best).room.cpus, *best}) best = &n;
     }
     if (!best) return std::nullopt;
-    return Slot{at, {{*best, d_.tasks}}, {note(*best).room}};
+    return Slot{at, {{*best, d_.tasks}}, {room_at(*best, at)}};
+  }
+
+  // The walk may have stopped among things that end at the same moment; this has them all.
+  Room room_at(std::uint32_t n, Instant at) const {
+    Room room = t_.grid_.free(n);
+    for (const std::uint32_t slot : t_.running_.on_node(n)) {
+      const Placement& p = t_.running_[slot];
+      if (!p.ends_by) continue;
+      if (*p.ends_by > t_.now_ ? *p.ends_by <= at : t_.now_ + Timeline::kOverdue <= at)
+        room += p.use_of(n).room;
+    }
+    for (const auto& freed : t_.freed_) {
+      if (freed.at > at) break;
+      if (freed.node == n) room += freed.room;
+    }
+    return room;
   }
 
   void note_all() {
