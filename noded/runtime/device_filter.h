@@ -13,8 +13,8 @@ namespace gantry::runtime {
 // Idempotent: a restart of noded replaces what an earlier one attached.
 Result<void> install_device_filter(const CgroupLayout& layout);
 
-// runc on v1 writes a list of its own for each container, with tun in it, which the node's list must
-// not refuse. No container gets a node of it.
+// runc on v1 writes a list of its own for each container, with tun in it, which the node's list
+// must not refuse. No container gets a node of it.
 void allow_for_runc(const CgroupLayout& layout);
 
 }  // namespace gantry::runtime

@@ -81,6 +81,13 @@ Result<void> write_whole(int dir_fd, const char* name, std::string_view bytes,
   return {};
 }
 
+Result<void> write_small(int dir_fd, const char* name, std::string_view bytes, unsigned mode) {
+  const Fd fd(::openat(dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode));
+  if (!fd || ::write(fd.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
+    return fail_errno(errno == ENOSPC ? ErrorCode::out_of_space : ErrorCode::io_error, name);
+  return {};
+}
+
 Result<void> make_dirs(const std::string& path, unsigned mode) {
   for (std::size_t at = 1; at <= path.size(); ++at) {
     if (at < path.size() && path[at] != '/') continue;

@@ -48,6 +48,9 @@ bool try_write(const std::string& path, std::string_view text);
 // Replaces `name` in directory `dir_fd` whole or not at all. Durable: after return it survives a
 // crash of the machine (one fdatasync and one fsync of the directory, 0.3 ms here).
 enum class Durability { none, durable };
+// In place, with one write: for small files of which a reader takes a torn one for a missing one.
+Result<void> write_small(int dir_fd, const char* name, std::string_view bytes,
+                         unsigned mode = 0600);
 Result<void> write_whole(int dir_fd, const char* name, std::string_view bytes,
                          Durability durability);
 

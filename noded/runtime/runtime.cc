@@ -82,15 +82,14 @@ Result<void> make_job_dir(const std::string& dir, const LaunchRequest& request) 
   if (!fd || ::mkdirat(fd.get(), "run", 0755) != 0) return fail_errno(ErrorCode::io_error, dir);
   if (request.kind == LaunchKind::batch) {
     const Fd run(::openat(fd.get(), "run", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (auto r = write_whole(run.get(), "script", request.script, Durability::none); !r) return r;
-    if (::fchmodat(run.get(), "script", 0500, 0) != 0 ||
-        (::geteuid() == 0 && ::fchownat(run.get(), "script", request.owner.uid.value(),
-                                        request.owner.gid.value(), AT_SYMLINK_NOFOLLOW) != 0))
+    if (auto r = write_small(run.get(), "script", request.script, 0500); !r) return r;
+    if (::geteuid() == 0 && ::fchownat(run.get(), "script", request.owner.uid.value(),
+                                       request.owner.gid.value(), AT_SYMLINK_NOFOLLOW) != 0)
       return fail_errno(ErrorCode::io_error, dir + "/run/script");
   }
   LaunchRequest stored = request;
   stored.script.clear();  // lies in run/script
-  return write_whole(fd.get(), kLaunchFile, codec::encode(stored), Durability::none);
+  return write_small(fd.get(), kLaunchFile, codec::encode(stored));
 }
 
 }  // namespace
@@ -159,12 +158,19 @@ Result<void> Runtime::begin_step(const StepRequest& request) {
 
 void Runtime::forget(const AttemptKey& key) {
   auto& s = *state_;
-  if (const auto it = s.jobs.find(key); it != s.jobs.end()) {
-    s.let_go(std::move(it->second.shim));
-    for (auto& [step, one] : it->second.steps) s.let_go(std::move(one.shim));
-    s.jobs.erase(it);
-  }
-  remove_tree(s.dir(key));
+  const std::string dir = s.dir(key);
+  const auto it = s.jobs.find(key);
+  if (it == s.jobs.end()) return remove_tree(dir);
+  for (auto& [step, one] : it->second.steps) s.let_go(std::move(one.shim));
+  auto shim = std::move(it->second.shim);
+  s.jobs.erase(it);
+  if (!shim.pidfd)
+    for (auto& one : s.leaving)  // its end was seen already
+      if (one.shim.pid == shim.pid && one.remove.empty()) {
+        one.remove = dir;
+        return;
+      }
+  s.let_go(std::move(shim), dir);
 }
 
 std::optional<Owner> Runtime::owner_of(const AttemptKey& key) const {
@@ -299,12 +305,17 @@ void Runtime::State::arm_timer() {
   ::timerfd_settime(timer.get(), 0, &soon, nullptr);
 }
 
-void Runtime::State::let_go(ShimProcess shim) {
-  if (!reap_shim(shim)) leaving.push_back(std::move(shim));
+void Runtime::State::let_go(ShimProcess shim, std::string remove) {
+  leaving.push_back({std::move(shim), std::move(remove)});
+  reap_leaving();
 }
 
 void Runtime::State::reap_leaving() {
-  std::erase_if(leaving, [](const ShimProcess& shim) { return reap_shim(shim); });
+  std::erase_if(leaving, [](const Leaving& one) {
+    if (!reap_shim(one.shim)) return false;
+    if (!one.remove.empty()) remove_tree(one.remove);
+    return true;
+  });
 }
 
 std::vector<RuntimeEvent> Runtime::poll() {

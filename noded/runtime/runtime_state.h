@@ -20,6 +20,13 @@ struct OneStep {
   ShimProcess shim;
 };
 
+// A shim in its last moments: to be reaped, and then its directory removed. Not before: a removal
+// while the kernel takes the shim's mounts apart costs a millisecond of waiting for dentries.
+struct Leaving {
+  ShimProcess shim;
+  std::string remove;
+};
+
 struct OneJob {
   ShimProcess shim;
   Owner owner;
@@ -43,8 +50,8 @@ struct Runtime::State {
   Fd log;    // stderr of shims
   std::map<AttemptKey, OneJob> jobs;
   std::map<std::uint64_t, std::pair<AttemptKey, std::optional<StepId>>> watched;  // by epoll tag
-  std::vector<ShimProcess> leaving;  // forgotten, still in their last moments: to be reaped
-  std::uint64_t next_tag = 16;       // below: the sources of our own
+  std::vector<Leaving> leaving;  // what is left to do when a shim has ended
+  std::uint64_t next_tag = 16;   // below: the sources of our own
 
   Result<void> prepare();  // directories, cgroups, filters
   Result<void> choose_runtime();
@@ -60,7 +67,7 @@ struct Runtime::State {
                     std::vector<RuntimeEvent>& events);
   void bury(std::vector<RuntimeEvent>& events);
   void arm_timer();
-  void let_go(ShimProcess shim);
+  void let_go(ShimProcess shim, std::string remove = "");
   void reap_leaving();
 
   [[nodiscard]] std::string dir(const AttemptKey& key) const;

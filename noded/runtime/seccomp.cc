@@ -78,7 +78,7 @@ const char* kArch =
 
 std::vector<std::uint32_t> architectures() {
 #if defined(__x86_64__)
-  return {SCMP_ARCH_X86_64, SCMP_ARCH_X86, SCMP_ARCH_X32};
+  return {SCMP_ARCH_X86_64, SCMP_ARCH_X86};  // nothing uses x32
 #elif defined(__aarch64__)
   return {SCMP_ARCH_AARCH64, SCMP_ARCH_ARM};
 #else

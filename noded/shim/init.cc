@@ -1,69 +1,90 @@
-// gantry-init: PID 1 of every container. Static and tiny, so that it starts in well under a
-// millisecond and needs nothing of the image.
+// gantry-init: PID 1 of every container. Without a C library and tiny, so that it starts in a
+// fraction of a millisecond and needs nothing of the image.
 //
-//   gantry-init run  PROGRAM [ARG...]   starts the program at once
+//   gantry-init run  PROGRAM [ARG...]   starts the program at once; PROGRAM is a path
 //   gantry-init hold PROGRAM [ARG...]   starts it when the shim says go
 //   gantry-init pause                   starts nothing: steps enter the container's namespaces
 //
 // It forwards signals to the program's process group, reaps orphans, and ends with the program's
 // status; the kernel then ends whatever is left in the PID namespace. Descriptor 3 is a socket to
-// the shim (noded/shim/init_protocol.h), 4 to 6 are the program's standard files; when it closes,
-// the shim is gone, and so is the job.
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/signalfd.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include <cerrno>
-#include <csignal>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
+// the shim (noded/shim/init_protocol.h), 4 to 6 are the program's standard files; when the socket
+// closes, the shim is gone, and so is the job.
+#include <asm/errno.h>
+#include <asm/poll.h>
+#include <asm/signal.h>
+#include <linux/fcntl.h>
+#include <linux/signalfd.h>
+#include <linux/time_types.h>
 
 #include "noded/shim/init_protocol.h"
+#include "noded/shim/init_syscalls.h"
 
 namespace {
 
+using namespace gantry::init;
 using gantry::runtime::InitNote;
 using gantry::runtime::InitWord;
 using gantry::runtime::kInitFileCount;
 using gantry::runtime::kInitFiles;
 using gantry::runtime::kInitSocket;
 
+constexpr int kSignals = 64;
+constexpr long kMaskBytes = 8;
+constexpr long kNoSignal = 0x4000;  // MSG_NOSIGNAL
+constexpr long kDontWait = 0x40;    // MSG_DONTWAIT
+constexpr long kNoHang = 1;         // WNOHANG
+
+[[noreturn]] void leave(int status) {
+  for (;;) call(SYS_exit_group, status);
+}
+
+bool same(const char* a, const char* b) {
+  while (*a != 0 && *a == *b) ++a, ++b;
+  return *a == *b;
+}
+
 void tell(InitWord word, int value) {
   const InitNote note{word, value};
-  while (send(kInitSocket, &note, sizeof note, MSG_NOSIGNAL) < 0 && errno == EINTR) {
+  while (call(SYS_sendto, kInitSocket, address(&note), sizeof note, kNoSignal) == -EINTR) {
   }
 }
 
-[[noreturn]] void become(char** program, const sigset_t& mask) {
-  setsid();
-  for (int s = 1; s < NSIG; ++s) signal(s, SIG_DFL);
-  sigprocmask(SIG_SETMASK, &mask, nullptr);
-  char pid[16];
-  snprintf(pid, sizeof pid, "%d", static_cast<int>(getpid()));
-  setenv("SLURM_TASK_PID", pid, 1);
-  setenv("GANTRY_TASK_PID", pid, 1);
+void default_signals() {
+  const unsigned long action[4] = {0, 0, 0, 0};  // the kernel's struct sigaction: SIG_DFL
+  for (int s = 1; s <= kSignals; ++s) call(SYS_rt_sigaction, s, address(action), 0, kMaskBytes);
+  const unsigned long none = 0;
+  call(SYS_rt_sigprocmask, SIG_SETMASK, address(&none), 0, kMaskBytes);
+}
+
+[[noreturn]] void become(char** program, char** env, int count) {
+  call(SYS_setsid);
+  default_signals();
   tell(InitWord::child, 0);  // the kernel adds our pid, as the shim sees it
-  execvp(program[0], program);
-  const int error = errno;
-  tell(InitWord::exec_failed, error);
-  _exit(error == ENOENT ? 127 : 126);
+  long error = call(SYS_execve, address(program[0]), address(program), address(env));
+  if (error == -ENOEXEC) {  // a script without an interpreter's line
+    static char shell[] = "/bin/sh";
+    char* words[256];
+    words[0] = shell;
+    for (int i = 0; i <= count && i < 255; ++i) words[i + 1] = program[i];
+    if (count < 255) error = call(SYS_execve, address(shell), address(words), address(env));
+  }
+  tell(InitWord::exec_failed, static_cast<int>(-error));
+  leave(error == -ENOENT ? 127 : 126);
 }
 
-int start(char** program, const sigset_t& mask) {
-  const pid_t pid = fork();
-  if (pid == 0) become(program, mask);
+int start(char** program, char** env, int count) {
+  const long pid = call(SYS_clone, SIGCHLD);
+  if (pid == 0) become(program, env, count);
   if (pid < 0) {
-    tell(InitWord::exec_failed, errno);
-    _exit(126);
+    tell(InitWord::exec_failed, static_cast<int>(-pid));
+    leave(126);
   }
-  return pid;
+  return static_cast<int>(pid);
 }
 
 int exit_code(int status) {
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  const int number = status & 0x7f;
+  return number != 0 ? 128 + number : (status >> 8) & 0xff;
 }
 
 // Reaps all that ended; returns true when `child` was among them.
@@ -71,7 +92,7 @@ bool reap(int child, int& status) {
   bool ended = false;
   for (;;) {
     int s = 0;
-    const pid_t pid = waitpid(-1, &s, WNOHANG);
+    const long pid = call(SYS_wait4, -1, address(&s), kNoHang, 0);
     if (pid <= 0) return ended;
     if (pid == child) {
       status = s;
@@ -80,53 +101,70 @@ bool reap(int child, int& status) {
   }
 }
 
-}  // namespace
+struct Init {
+  char** program;  // nullptr = pause
+  char** env;
+  int count;  // of program
+  bool hold;
+  int signals;  // signalfd
+  int child = 0;
+  bool ending = false;  // pause or hold: was asked to end
 
-int main(int argc, char** argv) {
-  if (argc < 2) return 2;
-  const bool pause_mode = strcmp(argv[1], "pause") == 0;
-  const bool hold = strcmp(argv[1], "hold") == 0;
-  if (!pause_mode && argc < 3) return 2;
-  fcntl(kInitSocket, F_SETFD, FD_CLOEXEC);
-  for (int i = 0; i < kInitFileCount; ++i) {
-    if (dup2(kInitFiles + i, i) != i) return 3;
-    close(kInitFiles + i);
+  void hear() {
+    InitNote note{};
+    const long n = call(SYS_recvfrom, kInitSocket, address(&note), sizeof note, kDontWait);
+    if (n == 0 || (n < 0 && n != -EAGAIN && n != -EINTR)) leave(137);  // the shim is gone
+    if (n == sizeof note && note.word == InitWord::go && hold && child == 0)
+      child = start(program, env, count);
   }
 
-  sigset_t all, old;
-  sigfillset(&all);
-  sigprocmask(SIG_SETMASK, &all, &old);
-  sigemptyset(&old);
-  const int signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
-
-  int child = 0;
-  bool ending = false;  // pause mode was asked to end
-  tell(InitWord::up, 0);
-  if (!pause_mode && !hold) child = start(argv + 2, old);
-
-  for (;;) {
-    pollfd watched[2] = {{signals, POLLIN, 0}, {kInitSocket, POLLIN, 0}};
-    poll(watched, 2, ending ? 50 : -1);
-    if ((watched[1].revents & (POLLIN | POLLHUP | POLLERR)) != 0) {
-      InitNote note{};
-      const ssize_t n = recv(kInitSocket, &note, sizeof note, MSG_DONTWAIT);
-      if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) return 137;  // the shim is gone
-      if (n == sizeof note && note.word == InitWord::go && hold && child == 0)
-        child = start(argv + 2, old);
-    }
+  void forward() {
     signalfd_siginfo info;
-    while (read(signals, &info, sizeof info) == sizeof info) {
+    while (call(SYS_read, signals, address(&info), sizeof info) == sizeof info) {
       const int number = static_cast<int>(info.ssi_signo);
       if (number == SIGCHLD) continue;
-      if (child > 0) kill(-child, number);
+      if (child > 0) call(SYS_kill, -child, number);
       if (child == 0 && (number == SIGTERM || number == SIGINT)) ending = true;
     }
-    int status = 0;
-    if (reap(child, status) && child > 0) {
-      tell(InitWord::exited, status);
-      return exit_code(status);
-    }
-    // Nothing but us left in the namespace: a paused or held container that was told to end does.
-    if (ending && child == 0 && kill(-1, 0) != 0 && errno == ESRCH) return 143;
   }
+
+  [[noreturn]] void loop() {
+    for (;;) {
+      pollfd watched[2] = {{signals, POLLIN, 0}, {kInitSocket, POLLIN, 0}};
+      const __kernel_timespec soon{0, 50'000'000};
+      call(SYS_ppoll, address(watched), 2, ending ? address(&soon) : 0, 0, kMaskBytes);
+      if (watched[1].revents != 0) hear();
+      forward();
+      int status = 0;
+      if (reap(child, status) && child > 0) {
+        tell(InitWord::exited, status);
+        leave(exit_code(status));
+      }
+      // Nothing but us left in the namespace: a container that was told to end does.
+      if (ending && child == 0 && call(SYS_kill, -1, 0) == -ESRCH) leave(143);
+    }
+  }
+};
+
+}  // namespace
+
+extern "C" [[noreturn]] __attribute__((used)) void init_main(long* stack) {
+  const int argc = static_cast<int>(stack[0]);
+  char** argv = reinterpret_cast<char**>(stack + 1);
+  char** env = argv + argc + 1;
+  const bool pause = argc > 1 && same(argv[1], "pause");
+  const bool hold = argc > 1 && same(argv[1], "hold");
+  if (!pause && argc < 3) leave(2);
+  call(SYS_fcntl, kInitSocket, F_SETFD, FD_CLOEXEC);
+  for (int i = 0; i < kInitFileCount; ++i) {
+    if (call(SYS_dup3, kInitFiles + i, i, 0) != i) leave(3);
+    call(SYS_close, kInitFiles + i);
+  }
+  const unsigned long all = ~0ul;
+  call(SYS_rt_sigprocmask, SIG_SETMASK, address(&all), 0, kMaskBytes);
+  const long signals = call(SYS_signalfd4, -1, address(&all), kMaskBytes, O_CLOEXEC | O_NONBLOCK);
+  Init init{pause ? nullptr : argv + 2, env, argc - 2, hold, static_cast<int>(signals)};
+  tell(InitWord::up, 0);
+  if (!pause && !hold) init.child = start(init.program, env, init.count);
+  init.loop();
 }

@@ -44,7 +44,7 @@ void record_running(const Shim& shim, const Container& container, bool held, Ins
   record.child_pid = container.child_pid;
   record.held = held;
   record.started = started;
-  (void)write_whole(shim.dir_fd.get(), kRunningFile, codec::encode(record), Durability::none);
+  (void)write_small(shim.dir_fd.get(), kRunningFile, codec::encode(record));
 }
 
 void append_notice(const Shim& shim, const StandardFiles& files) {

@@ -20,7 +20,7 @@ void say_running(const Shim& shim, int pid, bool held, Instant started) {
   record.child_pid = pid;
   record.held = held;
   record.started = started;
-  (void)write_whole(shim.dir_fd.get(), kRunningFile, codec::encode(record), Durability::none);
+  (void)write_small(shim.dir_fd.get(), kRunningFile, codec::encode(record));
   notify(shim, held ? NoteKind::held : NoteKind::running);
 }
 
