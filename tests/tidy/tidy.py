@@ -299,23 +299,33 @@ def search(file, patterns):
 
 
 def functions(file):
-    """(first line, number of lines) of each outermost function body; braces decide."""
-    stack, head, line = [], "", 1
+    """(first line, lines) of each outermost function body; a table inside of it does not count."""
+    stack, head, line = [], "", 1  # of stack: kind, first line, lines of tables inside
     for char in "\n".join(file.code):
         if char == "\n":
             line += 1
         if char == "{":
-            stack.append((is_function(head) and not any(f for f, _ in stack), line))
+            inside = any(kind == "function" for kind, _, _ in stack)
+            kind = "function" if not inside and is_function(head) else \
+                "table" if inside and not is_block(head) else "block"
+            stack.append([kind, line, 0])
             head = ""
         elif char == "}" and stack:
-            function, start = stack.pop()
-            if function:
-                yield start, line - start + 1
+            kind, start, tables = stack.pop()
+            if kind == "function":
+                yield start, line - start + 1 - tables
+            elif stack:
+                stack[-1][2] += line - start if kind == "table" else tables
             head = ""
         elif char == ";":
             head = ""
         else:
             head += char
+
+
+def is_block(head):
+    """Do statements follow, rather than the values of an initialiser?"""
+    return bool(re.search(r"(\)|\b(else|do|try|const|noexcept|mutable))\s*(->[^;]*)?$", head))
 
 
 def is_function(head):
