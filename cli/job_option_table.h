@@ -1,16 +1,11 @@
 // The options that describe a job, for gbatch, grun and galloc: join() them with a command's own.
 #pragma once
 
+#include "cli/job_refused_options.h"
 #include "cli/job_setters.h"
 #include "cli/option.h"
 
 namespace gantry::cli {
-
-inline constexpr std::string_view kNoGres =
-    "generic resources are not there yet; use --gpus-per-node";
-inline constexpr std::string_view kNoTopology =
-    "cores are given as whole cores per task; use -n, -c and --ntasks-per-node";
-inline constexpr std::string_view kNoMail = "Gantry sends no mail; use --wait, or gqueue --watch";
 
 inline constexpr Option kJobOptions[] = {
     {.name = "account",
@@ -207,60 +202,6 @@ inline constexpr Option kJobOptions[] = {
      .value = "SIZE",
      .help = "Scratch space on each node",
      .set = call<job::set_tmp>},
-};
-
-// What Slurm has and Gantry has not: refused with the reason, never ignored.
-inline constexpr Option kRefusedJobOptions[] = {
-    {.name = "batch", .refused = "ask for features of all nodes with --constraint"},
-    {.name = "bb", .refused = "there are no burst buffers"},
-    {.name = "bbf", .refused = "there are no burst buffers"},
-    {.name = "cluster-constraint", .refused = "there is one cluster"},
-    {.name = "clusters", .letter = 'M', .refused = "there is one cluster"},
-    {.name = "container", .refused = "use --container-image"},
-    {.name = "contiguous", .refused = "Gantry does not know which nodes are neighbours"},
-    {.name = "core-spec", .letter = 'S', .refused = kNoTopology},
-    {.name = "cores-per-socket", .refused = kNoTopology},
-    {.name = "cpu-freq", .refused = "the clock of cores is left to the kernel"},
-    {.name = "cpus-per-gpu", .refused = "use -c with --gpus-per-node"},
-    {.name = "delay-boot", .refused = "nodes are never booted for a job"},
-    {.name = "distribution", .letter = 'm', .refused = "tasks are laid out block by block"},
-    {.name = "extra-node-info", .letter = 'B', .refused = kNoTopology},
-    {.name = "get-user-env", .refused = "jobs get a login-like environment with --export=NONE"},
-    {.name = "gid", .refused = "a job runs as who submits it"},
-    {.name = "gpu-bind", .refused = kNoGres},
-    {.name = "gpu-freq", .refused = "the clock of GPUs is left to the driver"},
-    {.name = "gpus", .letter = 'G', .refused = "use --gpus-per-node"},
-    {.name = "gpus-per-socket", .refused = "use --gpus-per-node"},
-    {.name = "gpus-per-task", .refused = "use --gpus-per-node"},
-    {.name = "gres", .refused = kNoGres},
-    {.name = "hint", .refused = kNoTopology},
-    {.name = "licenses", .letter = 'L', .refused = "licences are not managed"},
-    {.name = "mail-type", .refused = kNoMail},
-    {.name = "mail-user", .refused = kNoMail},
-    {.name = "mem-bind", .refused = "memory binding is left to the kernel"},
-    {.name = "mem-per-gpu", .refused = "use --mem"},
-    {.name = "mincpus", .refused = "use -c and --ntasks-per-node"},
-    {.name = "no-kill", .letter = 'k', .refused = "a job that loses a node ends, or is requeued"},
-    {.name = "ntasks-per-core", .refused = kNoTopology},
-    {.name = "ntasks-per-gpu", .refused = "use --ntasks-per-node"},
-    {.name = "ntasks-per-socket", .refused = kNoTopology},
-    {.name = "overcommit", .letter = 'O', .refused = "every task has its own cores"},
-    {.name = "oversubscribe", .letter = 's', .refused = "cores are never given to two jobs"},
-    {.name = "power", .refused = "power is not managed"},
-    {.name = "profile", .refused = "usage is always recorded; see gacct"},
-    {.name = "propagate", .refused = "limits come from the node, not from where you submit"},
-    {.name = "qos", .letter = 'q', .refused = "there are no QOS; use --partition"},
-    {.name = "reboot", .refused = "nodes are never booted for a job"},
-    {.name = "reservation", .refused = "there are no reservations"},
-    {.name = "sockets-per-node", .refused = kNoTopology},
-    {.name = "spread-job", .refused = "use --ntasks-per-node"},
-    {.name = "switches", .refused = "Gantry does not know the network's switches"},
-    {.name = "thread-spec", .refused = kNoTopology},
-    {.name = "threads-per-core", .refused = kNoTopology},
-    {.name = "uid", .refused = "a job runs as who submits it"},
-    {.name = "use-min-nodes", .refused = "the smallest number of nodes is always taken"},
-    {.name = "wait-all-nodes", .refused = "a job always starts on all its nodes or on none"},
-    {.name = "wckey", .refused = "use --comment"},
 };
 
 }  // namespace gantry::cli
