@@ -22,7 +22,9 @@ namespace {
 
 // A cgroup2 mount beside v1 that still has controllers: crun 1.8 refuses every command then.
 std::string cgroup2_with_controllers() {
-  for (const auto& line : split(read_file("/proc/self/mountinfo").value_or(""), '\n')) {
+  const auto mounts = read_file("/proc/self/mountinfo").value_or("");
+  if (mounts.find(" - cgroup ") == std::string::npos) return {};
+  for (const auto& line : split(mounts, '\n')) {
     if (line.find(" - cgroup2 ") == std::string::npos) continue;
     const auto words = split(line, ' ');
     if (words.size() > 4 && !trim(read_file(words[4] + "/cgroup.controllers").value_or("")).empty())
@@ -84,7 +86,7 @@ Result<void> Runtime::State::prepare() {
   for (const auto& program : {setup.shim_path, setup.init_path})
     if (::access(program.c_str(), X_OK) != 0) return fail_errno(ErrorCode::not_found, program);
   setup.cgroups = discover_cgroups(config.cgroup_root, options.node, probe.layers_off);
-  if (setup.cgroups.version == 1) setup.hide_cgroup2 = cgroup2_with_controllers();
+  setup.hide_cgroup2 = cgroup2_with_controllers();
   if (setup.cgroups.version != 0) {
     if (auto r = install_device_filter(setup.cgroups); !r)
       probe.layers_off.push_back("device filter: " + r.error().message);

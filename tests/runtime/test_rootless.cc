@@ -1,0 +1,82 @@
+// A node daemon that is no root: containers in user namespaces of its own user, without limits.
+#include <doctest/doctest.h>
+#include <grp.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "noded/runtime/runtime.h"
+#include "tests/runtime/node_fixture.h"
+
+using namespace gantry;
+using namespace gantry::runtime;
+using namespace gantry::runtime::test;
+
+namespace {
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// In a child that became the test's user: exit status 0 = fine, else the number of what was not.
+int as_user(const std::string& home) {
+  if (::setgroups(0, nullptr) != 0 || ::setresgid(kTestUid, kTestUid, kTestUid) != 0 ||
+      ::setresuid(kTestUid, kTestUid, kTestUid) != 0)
+    return 2;
+  RuntimeOptions options;
+  options.node = "n1";
+  options.cluster = "test";
+  options.bin_dir = GANTRY_BIN_DIR;
+  options.config.state_dir = home + "/state";
+  options.config.cgroup_root = "gantry-test-rootless";
+  auto opened = Runtime::open(options);
+  if (!opened) return std::fprintf(stderr, "%s\n", opened.error().message.c_str()), 3;
+  auto& runtime = **opened;
+  LaunchRequest request;
+  request.key = {JobId{1}, Attempt{1}};
+  request.owner = {Uid{kTestUid}, Gid{kTestUid}, "tester", {}, home, "/bin/sh"};
+  request.work_dir = home;
+  request.std_out = "out";
+  request.memory = 64 << 20;
+  request.script =
+      "#!/bin/sh\nid -u; grep -E 'CapEff|NoNewPrivs|Seccomp:' /proc/self/status; ls /sys/class/net; "
+      "touch /usr/x 2>&1; touch mine; ls /tmp | wc -l; exit 9\n";
+  if (!runtime.begin(request)) return 4;
+  for (int i = 0; i < 300; ++i) {
+    pollfd watched{runtime.fd(), POLLIN, 0};
+    ::poll(&watched, 1, 100);
+    for (const auto& event : runtime.poll()) {
+      if (event.kind != EventKind::ended) continue;
+      if (!event.record.message.empty()) std::fprintf(stderr, "%s\n", event.record.message.c_str());
+      const auto& off = runtime.probe().layers_off;
+      bool said = false;
+      for (const auto& line : off) said = said || has(line, "memory limit: no memory cgroup");
+      return event.record.exit == ExitStatus{9, 0} ? (said ? 0 : 6) : 5;
+    }
+  }
+  return 7;
+}
+
+}  // namespace
+
+TEST_CASE("an ordinary user's node runs containers, and says which layers are off") {
+  if (!can_run()) return;
+  Node node;  // for its directories
+  const pid_t pid = ::fork();
+  if (pid == 0) ::_exit(as_user(node.home()));
+  int status = 0;
+  REQUIRE(::waitpid(pid, &status, 0) == pid);
+  CHECK(WEXITSTATUS(status) == 0);
+  const auto out = node.output();
+  CHECK_MESSAGE(out.starts_with("20001\n"), out);
+  CHECK(has(out, "CapEff:\t0000000000000000"));
+  CHECK(has(out, "NoNewPrivs:\t1"));
+  CHECK(has(out, "Seccomp:\t2"));
+  CHECK(has(out, "lo\n"));
+  CHECK(has(out, "Read-only file system"));
+  CHECK(has(out, "\n0\n"));
+  CHECK(::access((node.home() + "/mine").c_str(), F_OK) == 0);
+}
