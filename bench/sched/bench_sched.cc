@@ -4,9 +4,9 @@
 //   bench_sched [nodes [pending [classes]]]     defaults 10,000, 100,000, 2,000
 #include <fmt/core.h>
 #include <malloc.h>
+#include <time.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <deque>
 #include <random>
@@ -17,11 +17,18 @@ namespace gantry::sched {
 namespace {
 
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
-using Clock = std::chrono::steady_clock;
 
-double micros_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-}
+// CPU time of this thread: a plan waits for nothing, so this is its cost whatever else runs here.
+struct Clock {
+  using time_point = double;
+  static double now() {
+    timespec t{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) * 1e-3;
+  }
+};
+
+double micros_since(double start) { return Clock::now() - start; }
 
 struct Timing {
   double median = 0, p99 = 0;
@@ -238,7 +245,7 @@ int main(int argc, char** argv) {
   const auto arg = [&](int i, std::size_t otherwise) {
     return argc > i ? static_cast<std::size_t>(std::strtoull(argv[i], nullptr, 10)) : otherwise;
   };
-  fmt::print("{:<58} {:>11} {:>11}\n", "scheduler, microseconds", "median", "p99");
+  fmt::print("{:<58} {:>11} {:>11}\n", "scheduler, microseconds of CPU", "median", "p99");
   full_pass(static_cast<std::uint32_t>(arg(1, 10'000)), arg(2, 100'000), arg(3, 2'000));
   reaction(100, 1'000, 4, 0);
   reaction(100, 100'000, 4, 0);

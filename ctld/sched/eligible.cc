@@ -73,8 +73,8 @@ void Eligible::fill(NodeSet& set, const SetKey& key, const Grid& grid) const {
                            [&](const SizeCount& s) { return s.size == grid.room(n); });
     if (it == set.sizes.end()) it = set.sizes.insert(it, SizeCount{grid.room(n)});
     ++it->all;
-    it->available += node.available ? 1 : 0;
-    if (!node.available && unavailable.size() < kMaxNamedNodes) unavailable.push_back(node.name);
+    it->available += grid.available(n) ? 1 : 0;
+    if (!grid.available(n) && unavailable.size() < kMaxNamedNodes) unavailable.push_back(node.name);
   }
   set.unavailable = compress_hostlist(unavailable);
 }
@@ -97,7 +97,7 @@ Verdict Eligible::stand_required(const JobClass& cls, const Grid& grid) const {
   for (const std::uint32_t n : cls.required) {
     if (!nodes_of(cls).test(n))
       missing.push_back(grid.node(n).name);
-    else if (!grid.node(n).available)
+    else if (!grid.available(n))
       unavailable.push_back(grid.node(n).name);
   }
   if (!missing.empty()) return {Reason::bad_constraints, 0, 0, compress_hostlist(missing)};

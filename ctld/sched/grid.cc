@@ -14,6 +14,7 @@ void Grid::grow(std::size_t nodes) {
   size_.resize(nodes);
   free_.resize(nodes);
   level_.resize(nodes, 0);
+  available_.resize(nodes);
   idle_.resize(nodes);
   for (Bits& set : at_least_) set.resize(nodes);
 }
@@ -25,7 +26,10 @@ void Grid::change(const NodeChanged& change) {
   GridNode& node = nodes_[n];
   node.name = change.name;
   node.known = true;
-  node.available = change.available;
+  if (change.available)
+    available_.set(n);
+  else
+    available_.clear(n);
   node.cpus = change.cpus;
   node.sockets = std::max(change.sockets, 1u);
   node.features = change.features;
@@ -41,7 +45,7 @@ void Grid::change(const NodeChanged& change) {
 }
 
 void Grid::set_level(std::uint32_t n, std::int32_t cpus) {
-  if (!nodes_[n].available) cpus = 0;
+  if (!available(n)) cpus = 0;
   const std::int32_t old = std::exchange(level_[n], cpus);
   for (std::int32_t c = old; c > cpus; --c) at_least_[static_cast<std::size_t>(c)].clear(n);
   for (std::int32_t c = old + 1; c <= cpus; ++c) at_least_[static_cast<std::size_t>(c)].set(n);
@@ -130,7 +134,7 @@ std::string Grid::audit() const {
   for (std::uint32_t n = 0; n < nodes_.size(); ++n) {
     const std::int32_t free = static_cast<std::int32_t>(nodes_[n].free_cpus.count());
     if (free != free_[n].cpus) return fmt::format("node {}: {} CPUs free, counted {}", n, free_[n].cpus, free);
-    const std::int32_t level = nodes_[n].available ? free : 0;
+    const std::int32_t level = available(n) ? free : 0;
     if (level_[n] != level) return fmt::format("node {}: level {} instead of {}", n, level_[n], level);
     if (level > 0) ++with[static_cast<std::size_t>(level)];
     for (std::size_t c = 1; c < at_least_.size(); ++c)

@@ -18,7 +18,6 @@ namespace gantry::sched {
 struct GridNode {
   std::string name;
   bool known = false;                  // a NodeChanged has come
-  bool available = false;
   std::vector<std::uint16_t> cpus;     // logical CPU ids, sorted
   std::uint32_t sockets = 1;
   std::vector<std::string> features;   // sorted
@@ -35,6 +34,7 @@ class Grid {
   [[nodiscard]] const GridNode& node(std::uint32_t n) const { return nodes_[n]; }
   [[nodiscard]] const Room& room(std::uint32_t n) const { return size_[n]; }
   [[nodiscard]] const Room& free(std::uint32_t n) const { return free_[n]; }
+  [[nodiscard]] bool available(std::uint32_t n) const { return available_.test(n); }
   [[nodiscard]] bool idle(std::uint32_t n) const { return free_[n].cpus == size_[n].cpus; }
 
   // The w-th word of the nodes that are available and have at least `cpus` (1 or more) cores free.
@@ -71,6 +71,7 @@ class Grid {
   std::vector<std::int32_t> level_;    // cores free as entered in the sets below
   std::vector<Bits> at_least_;         // by number of cores; [0] unused
   std::vector<std::uint32_t> with_;    // by number of cores
+  Bits available_;
   Bits idle_;                          // available and all cores free
 };
 

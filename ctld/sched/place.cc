@@ -12,14 +12,15 @@ class Search {
       : grid_(grid), timeline_(timeline), allowed_(allowed), cls_(cls), d_(cls.demand),
         until_(Timeline::end_of(timeline.now(), cls.key.time_limit)) {}
 
+  [[nodiscard]] bool available(std::uint32_t n) const { return grid_.available(n); }
+
+  // Of an available node:
   [[nodiscard]] std::uint32_t fits(std::uint32_t n) const {
-    if (!grid_.node(n).available) return 0;
     return timeline_.fits(n, d_, timeline_.now(), until_, grid_.free(n));
   }
 
   [[nodiscard]] bool holds_all(std::uint32_t n) const {
-    return grid_.node(n).available &&
-           timeline_.holds(n, d_, timeline_.now(), until_, grid_.free(n), d_.tasks);
+    return timeline_.holds(n, d_, timeline_.now(), until_, grid_.free(n), d_.tasks);
   }
 
   // visit(node, fits) for nodes with at least `cpus` cores free and `least` tasks fitting, in order
@@ -124,7 +125,8 @@ std::optional<std::vector<Share>> on_one_node(const Search& search, const JobCla
   std::optional<std::vector<Share>> place;
   if (d.tasks > d.most_per_node) return place;
   if (!cls.required.empty()) {
-    if (search.holds_all(cls.required[0])) place = {{cls.required[0], d.tasks}};
+    if (search.available(cls.required[0]) && search.holds_all(cls.required[0]))
+      place = {{cls.required[0], d.tasks}};
     return place;
   }
   search.by_preference(std::int64_t{d.tasks} * d.cpus_per_task, d.tasks,
@@ -140,7 +142,7 @@ std::vector<Candidate> candidates(const Search& search, const JobClass& cls, std
                                   std::size_t enough) {
   std::vector<Candidate> found;
   for (const std::uint32_t n : cls.required) {
-    const std::uint32_t fits = search.fits(n);
+    const std::uint32_t fits = search.available(n) ? search.fits(n) : 0;
     if (fits == 0) return {};
     found.push_back({n, fits, true});
   }

@@ -45,7 +45,7 @@ class Walk {
     return note;
   }
   [[nodiscard]] bool usable(std::uint32_t n) const {
-    return allowed_.test(n) && t_.grid_.node(n).available;
+    return allowed_.test(n) && t_.grid_.available(n);
   }
   [[nodiscard]] Instant until(Instant start) const {
     return Timeline::end_of(start, cls_.key.time_limit);
@@ -124,7 +124,7 @@ class Walk {
   void note_all() {
     for (std::size_t w = 0; w < allowed_.words(); ++w)
       any_in_word(allowed_.word(w), w, [&](std::uint32_t n) {
-        if (t_.grid_.node(n).available) count(n, t_.now_);
+        if (t_.grid_.available(n)) count(n, t_.now_);
         return false;
       });
   }
