@@ -28,6 +28,14 @@ namespace {
 
 constexpr Duration kSoon = seconds(60);
 
+// libzmq is not instrumented: to ThreadSanitizer every word of a message is a race, and finding
+// that out takes it time that grows with the square of the size.
+#ifdef __SANITIZE_THREAD__
+constexpr std::size_t kLargest = 4'000;
+#else
+constexpr std::size_t kLargest = 16'777'100;
+#endif
+
 struct TempDir {
   std::string path;
   TempDir() {
@@ -163,6 +171,7 @@ TEST_CASE("client and router understand each other, over tcp and a unix socket")
     CHECK(call(*client, "who am I") == to_z85(client->session_key()));
     for (const std::size_t size :
          {238u, 239u, 240u, 255u, 256u, 65'536u, 3'000'000u, 16'777'100u}) {
+      if (size > kLargest) break;
       const std::string body(size, static_cast<char>('a' + size % 26));
       CHECK_MESSAGE(call(*client, body) == body, size);
     }
@@ -182,7 +191,7 @@ TEST_CASE("requests may be pipelined, and large replies come while sending") {
   EchoServer server;
   auto client = server.connect();
   REQUIRE(client);
-  const std::string body(200'000, 'p');
+  const std::string body(std::min<std::size_t>(kLargest, 200'000), 'p');
   for (int i = 0; i < 100; ++i) REQUIRE(client->send(std::to_string(i), body, kSoon));
   for (int i = 0; i < 100; ++i) {
     const auto reply = client->receive(kSoon);
