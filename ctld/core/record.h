@@ -8,111 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "common/job_spec.h"
 #include "ctld/core/job.h"
 #include "ctld/core/node.h"
+#include "ctld/core/stored_spec.h"
 
 namespace gantry::core {
-
-struct StoredSpec {
-  JobSpec spec;              // partition resolved; array ranges checked
-  Owner owner;
-  Bytes script_digest;       // 32 octets, or empty
-  Bytes environment_digest;
-  std::string request_id;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "spec", s.spec);
-    v(2, "owner", s.owner);
-    v(3, "script_digest", s.script_digest);
-    v(4, "environment_digest", s.environment_digest);
-    v(5, "request_id", s.request_id);
-  }
-};
-
-// The same bytes, read only as far as the hot part of a Job needs: numbers are JobSpec's.
-struct SpecHead {
-  struct Spec {
-    JobKind kind = JobKind::batch;
-    std::string name;
-    std::string account;
-    JobShape shape;
-    std::optional<Instant> deadline;
-    std::vector<Dependency> dependencies;
-    bool any_dependency = false;
-    bool cancel_on_invalid_dependency = true;
-    std::optional<ArraySpec> array;
-    std::int32_t nice = 0;
-    std::optional<std::uint32_t> priority;
-    bool requeue = true;
-    std::optional<WarnSignal> warn_signal;
-    template <class Self, class V>
-    static void fields(Self& s, V&& v) {
-      v(1, "kind", s.kind);
-      v(2, "name", s.name);
-      v(4, "account", s.account);
-      v(6, "shape", s.shape);
-      v(10, "deadline", s.deadline);
-      v(11, "dependencies", s.dependencies);
-      v(12, "any_dependency", s.any_dependency);
-      v(13, "cancel_on_invalid_dependency", s.cancel_on_invalid_dependency);
-      v(14, "array", s.array);
-      v(15, "nice", s.nice);
-      v(16, "priority", s.priority);
-      v(18, "requeue", s.requeue);
-      v(19, "warn_signal", s.warn_signal);
-    }
-  };
-  struct Who {
-    Uid uid{};
-    std::string user;
-    template <class Self, class V>
-    static void fields(Self& s, V&& v) {
-      v(1, "uid", s.uid);
-      v(3, "user", s.user);
-    }
-  };
-  Spec spec;
-  Who owner;
-  Bytes script_digest;
-  Bytes environment_digest;
-  std::string request_id;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "spec", s.spec);
-    v(2, "owner", s.owner);
-    v(3, "script_digest", s.script_digest);
-    v(4, "environment_digest", s.environment_digest);
-    v(5, "request_id", s.request_id);
-  }
-};
-
-// The rest of a spec that the history wants; numbers are StoredSpec's and JobSpec's.
-struct SpecTail {
-  struct Spec {
-    std::string comment, work_dir, submit_line;
-    template <class Self, class V>
-    static void fields(Self& s, V&& v) {
-      v(5, "comment", s.comment);
-      v(20, "work_dir", s.work_dir);
-      v(28, "submit_line", s.submit_line);
-    }
-  };
-  struct Who {
-    Gid gid{};
-    template <class Self, class V>
-    static void fields(Self& s, V&& v) {
-      v(2, "gid", s.gid);
-    }
-  };
-  Spec spec;
-  Who owner;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "spec", s.spec);
-    v(2, "owner", s.owner);
-  }
-};
 
 struct ArrayRecord {
   std::vector<Span> pending, done_ok, done_bad, corr_met, corr_never;
@@ -167,7 +67,7 @@ struct JobRecord {
   bool started_once = false;
   std::optional<Outcome> outcome;
   ExitStatus exit;
-  std::optional<std::string> name;            // unset: the spec's
+  std::optional<std::string> name;  // unset: the spec's
   PartitionId partition{};
   std::optional<Duration> time_limit;
   std::int32_t nice = 0;
@@ -184,7 +84,7 @@ struct JobRecord {
   std::vector<DependencyStatus> dependencies;
   std::optional<ArrayRecord> tasks;
   std::optional<ActiveRecord> active;
-  std::optional<std::string> comment;         // unset: the spec's
+  std::optional<std::string> comment;  // unset: the spec's
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "array", s.array);
@@ -258,7 +158,7 @@ struct MetaRecord {
   Epoch epoch{};
   JobId last_job{};
   Instant last_time{};
-  EventSeq applied{};        // the records are as of this event
+  EventSeq applied{};  // the records are as of this event
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "epoch", s.epoch);

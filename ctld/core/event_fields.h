@@ -1,0 +1,15 @@
+// How an event declares its kind (permanent), its name, and its fields:
+//
+//   struct JobHeld {
+//     JobId job{};
+//     GANTRY_EVENT(11, "job_held") { v(1, "job", s.job); }
+//   };
+#pragma once
+
+#include <string_view>
+
+#define GANTRY_EVENT(kind, name)                  \
+  static constexpr int kKind = kind;              \
+  static constexpr std::string_view kName = name; \
+  template <class Self, class V>                  \
+  static void fields([[maybe_unused]] Self& s, [[maybe_unused]] V&& v)

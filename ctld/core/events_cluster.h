@@ -1,0 +1,95 @@
+// Events of the controller and its cluster; see events.h.
+#pragma once
+
+#include <string>
+
+#include "common/proto/node_report.h"
+#include "ctld/core/event_fields.h"
+#include "ctld/core/node.h"
+
+namespace gantry::core::event {
+
+struct ControllerStarted {
+  Epoch epoch{};
+  GANTRY_EVENT(1, "controller_started") { v(1, "epoch", s.epoch); }
+};
+
+struct NodeDeclared {  // first time this name is in the configuration
+  NodeId node{};
+  std::string name;
+  GANTRY_EVENT(2, "node_declared") {
+    v(1, "node", s.node);
+    v(2, "name", s.name);
+  }
+};
+
+struct PartitionDeclared {
+  PartitionId partition{};
+  std::string name;
+  GANTRY_EVENT(3, "partition_declared") {
+    v(1, "partition", s.partition);
+    v(2, "name", s.name);
+  }
+};
+
+struct NodeRegistered {  // with facts other than the known ones
+  NodeId node{};
+  NodeFacts facts;
+  GANTRY_EVENT(4, "node_registered") {
+    v(1, "node", s.node);
+    v(2, "facts", s.facts);
+  }
+};
+
+struct NodeHealthChanged {
+  NodeId node{};
+  NodeHealth health = NodeHealth::down;
+  std::string reason;
+  GANTRY_EVENT(5, "node_health") {
+    v(1, "node", s.node);
+    v(2, "health", s.health);
+    v(3, "reason", s.reason);
+  }
+};
+
+struct NodeIntentChanged {
+  NodeId node{};
+  NodeIntent intent = NodeIntent::open;
+  std::string reason;
+  std::string by;
+  GANTRY_EVENT(6, "node_intent") {
+    v(1, "node", s.node);
+    v(2, "intent", s.intent);
+    v(3, "reason", s.reason);
+    v(4, "by", s.by);
+  }
+};
+
+struct NodeEnrolled {
+  NodeId node{};
+  std::string public_key;
+  GANTRY_EVENT(7, "node_enrolled") {
+    v(1, "node", s.node);
+    v(2, "public_key", s.public_key);
+  }
+};
+
+struct PartitionUpChanged {
+  PartitionId partition{};
+  bool up = true;
+  GANTRY_EVENT(8, "partition_up") {
+    v(1, "partition", s.partition);
+    v(2, "up", s.up);
+  }
+};
+
+struct KeyRegistered {
+  std::string public_key;
+  std::optional<std::string> user;  // unset: removed
+  GANTRY_EVENT(9, "key_registered") {
+    v(1, "public_key", s.public_key);
+    v(2, "user", s.user);
+  }
+};
+
+}  // namespace gantry::core::event
