@@ -271,14 +271,23 @@ bool remove_cgroup(const CgroupLayout& layout, const std::string& name, Duration
       waited += nap;
     }
   }
+  // Nothing is ever put in there by us, so they are empty once the others are.
+  for (const auto& other : layout.others) {
+    const std::string dir = other + "/" + name;
+    remove_below(dir);
+    ::rmdir(dir.c_str());
+  }
   return clean;
 }
 
 std::vector<std::string> list_cgroups(const CgroupLayout& layout) {
   std::set<std::string> names;
-  for (const auto& mount : layout.mounts)
-    for (const auto& name : list_dir(mount.path))
+  const auto add = [&names](const std::string& dir) {
+    for (const auto& name : list_dir(dir))
       if (name.starts_with("job_")) names.insert(name);
+  };
+  for (const auto& mount : layout.mounts) add(mount.path);
+  for (const auto& other : layout.others) add(other);
   return {names.begin(), names.end()};
 }
 

@@ -16,6 +16,7 @@ constexpr std::string_view kUsed[] = {"memory",  "cpuset", "pids",   "freezer",
 
 struct Mounts {
   std::vector<CgroupMount> v1;  // path = mount point
+  std::vector<std::string> others;  // v1 without a controller that we use
   std::string v2;
 };
 
@@ -35,7 +36,8 @@ Mounts read_mounts() {
     for (const auto& option : split(right[2], ','))
       if (std::find(std::begin(kUsed), std::end(kUsed), option) != std::end(kUsed))
         mount.controllers.push_back(option);
-    if (!mount.controllers.empty()) found.v1.push_back(mount);
+    if (mount.controllers.empty()) found.others.push_back(at);
+    else found.v1.push_back(mount);
   }
   return found;
 }
@@ -95,6 +97,7 @@ CgroupLayout discover_cgroups(const std::string& root, const std::string& node,
   }
   if (!layout.mounts.empty()) {
     layout.version = 1;
+    for (const auto& other : mounts.others) layout.others.push_back(other + layout.relative);
     const auto* memory = layout.with("memory");
     layout.swap_accounting =
         memory != nullptr &&

@@ -26,12 +26,16 @@ struct CgroupLayout {
   std::vector<CgroupMount> mounts;  // v2: exactly one
   std::string relative;             // "/gantry/n1", the same in every hierarchy
   bool swap_accounting = false;     // v1: memory.memsw.*, v2: memory.swap.max exist
+  // v1 hierarchies that we do not use, but in which the OCI runtime makes directories as well (cpu,
+  // name=systemd): the same directory there. They are only ever removed by us.
+  std::vector<std::string> others;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "version", s.version);
     v(2, "mounts", s.mounts);
     v(3, "relative", s.relative);
     v(4, "swap_accounting", s.swap_accounting);
+    v(5, "others", s.others);
   }
   [[nodiscard]] const CgroupMount* with(std::string_view controller) const {
     for (const auto& m : mounts)

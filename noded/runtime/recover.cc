@@ -45,7 +45,9 @@ std::vector<RecoveredAttempt> Runtime::recover() {
       continue;
     }
     one.request = std::move(*request);
-    OneJob job{{}, one.request.owner, one.request.kind, false, false, false, false, {}};
+    OneJob job;
+    job.owner = one.request.owner;
+    job.kind = one.request.kind;
     const auto state = find_shim(dir, job.shim);
     if (const auto running = s.running_record(*key); running) {
       if (running->started.us != 0) one.started = running->started;

@@ -24,10 +24,12 @@ Runtime::Runtime(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Runtime::~Runtime() {
   for (const auto& [key, job] : state_->jobs)
     if (!job.ended) return;
-  for (const auto& mount : state_->setup.cgroups.mounts) {
-    ::rmdir(mount.path.c_str());
-    ::rmdir(mount.path.substr(0, mount.path.rfind('/')).c_str());
-  }
+  const auto remove = [](const std::string& path) {
+    ::rmdir(path.c_str());
+    ::rmdir(path.substr(0, path.rfind('/')).c_str());
+  };
+  for (const auto& mount : state_->setup.cgroups.mounts) remove(mount.path);
+  for (const auto& other : state_->setup.cgroups.others) remove(other);
 }
 
 const ProbeReport& Runtime::probe() const {
@@ -94,6 +96,15 @@ Result<void> make_job_dir(const std::string& dir, const LaunchRequest& request) 
 
 }  // namespace
 
+namespace {
+OneJob new_job(const LaunchRequest& request) {
+  OneJob job;
+  job.owner = request.owner;
+  job.kind = request.kind;
+  return job;
+}
+}  // namespace
+
 Result<void> Runtime::State::start_job(const AttemptKey& key, OneJob job) {
   auto shim =
       start_shim(setup.shim_path, dir(key), {"job", setup.state_dir, job_name(key)}, log.get());
@@ -113,7 +124,7 @@ Result<void> Runtime::begin(const LaunchRequest& request) {
   auto made = make_job_dir(dir, request);
   if (made)
     made =
-        s.start_job(request.key, {{}, request.owner, request.kind, false, false, false, false, {}});
+        s.start_job(request.key, new_job(request));
   if (!made && made.error().code != ErrorCode::already_exists) remove_tree(dir);
   if (!made) return fail(made.error().code, "node " + s.setup.node + ": " + made.error().message);
   return {};
@@ -127,7 +138,7 @@ Result<void> Runtime::resume(const AttemptKey& key) {
   if (!bytes) return tl::unexpected(bytes.error());
   const auto request = codec::decode<LaunchRequest>(*bytes);
   if (!request) return tl::unexpected(request.error());
-  return s.start_job(key, {{}, request->owner, request->kind, false, false, false, false, {}});
+  return s.start_job(key, new_job(*request));
 }
 
 Result<void> Runtime::begin_step(const StepRequest& request) {

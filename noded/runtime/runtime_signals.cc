@@ -16,6 +16,8 @@
 namespace gantry::runtime {
 namespace {
 
+constexpr int kPatientKills = 3;
+
 tl::unexpected<Error> not_here(const AttemptKey& key, const NodeSetup& setup) {
   return fail(ErrorCode::not_found, "job " + job_name(key) + " does not run on node " + setup.node);
 }
@@ -98,7 +100,9 @@ Result<void> Runtime::kill(const AttemptKey& key) {
   const auto it = s.jobs.find(key);
   if (it == s.jobs.end() || it->second.ended) return not_here(key, s.setup);
   kill_cgroup(s.setup.cgroups, job_cgroup(key), Duration{});
-  signal_shim(it->second.shim, SIGTERM);  // gives up preparing, or kills PID 1
+  // It gives up preparing, or kills PID 1. One that hangs (a dead file server) is given up in turn.
+  const bool hangs = ++it->second.kills > kPatientKills;
+  signal_shim(it->second.shim, hangs ? SIGKILL : SIGTERM);
   return {};
 }
 

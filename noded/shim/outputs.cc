@@ -16,6 +16,13 @@ Result<std::string> file_of(const NodeSetup& setup, const LaunchRequest& request
   return absolute_path(request.work_dir, *name);
 }
 
+// Not waiting for the other end of a named pipe: a start must stay interruptible.
+Result<Fd> open_ready(const AsUser& user, const std::string& path, int flags, unsigned mode) {
+  auto fd = user.open(path, flags | O_NONBLOCK | O_NOCTTY, mode);
+  if (fd) ::fcntl(fd->get(), F_SETFL, flags & O_APPEND);
+  return fd;
+}
+
 }  // namespace
 
 PatternValues pattern_values(const NodeSetup& setup, const LaunchRequest& request) {
@@ -36,10 +43,10 @@ std::string absolute_path(const std::string& work_dir, const std::string& path) 
 
 Result<Fd> open_output(const LaunchRequest& request, const std::string& path) {
   // Appending always: the script, its children and a notice of ours may write to one file.
-  int flags = O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY;
+  int flags = O_WRONLY | O_CREAT | O_APPEND;
   if (request.open_mode == OpenMode::truncate) flags |= O_TRUNC;
   const AsUser user(request.owner);
-  auto fd = user.open(path, flags, kOutputMode);
+  auto fd = open_ready(user, path, flags, kOutputMode);
   if (!fd) return fail(ErrorCode::invalid_argument, "output file " + fd.error().message);
   return fd;
 }
@@ -64,7 +71,7 @@ Result<StandardFiles> open_standard_files(const NodeSetup& setup, const LaunchRe
   const auto in = file_of(setup, request, request.std_in, "/dev/null");
   if (!in) return tl::unexpected(in.error());
   const AsUser user(request.owner);
-  auto in_fd = user.open(*in, O_RDONLY | O_NOCTTY);
+  auto in_fd = open_ready(user, *in, O_RDONLY, 0);
   if (!in_fd) return fail(ErrorCode::invalid_argument, "input file " + in_fd.error().message);
   files.in = std::move(*in_fd);
   return files;

@@ -7,9 +7,11 @@
 // Descriptor 3 is the open, locked shim.lock of its directory: as long as the lock is held, this
 // process lives. Everything else it needs lies in STATE_DIR (noded/runtime/job_dir.h).
 #include <fcntl.h>
+#include <linux/keyctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -77,6 +79,7 @@ int run(int argc, char** argv) {
   ::umask(022);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::prctl(PR_SET_NAME, "gantry-shim");
+  ::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);  // jobs get nothing of noded's keys
   Signals signals;
   auto shim = load(argv[2], argv[3]);
   if (!shim) {
