@@ -1,5 +1,5 @@
-// What a plan costs: a full pass over many classes on a large cluster, the reaction to one job's end
-// at different lengths of the queue, and the memory of a waiting job.
+// What a plan costs: a full pass over many classes on a large cluster, the reaction to one job's
+// end at different lengths of the queue, and the memory of a waiting job.
 //
 //   bench_sched [nodes [pending [classes]]]     defaults 10,000, 100,000, 2,000
 #include <fmt/core.h>
@@ -28,7 +28,9 @@ struct Clock {
   }
 };
 
-double micros_since(double start) { return Clock::now() - start; }
+double micros_since(double start) {
+  return Clock::now() - start;
+}
 
 struct Timing {
   double median = 0, p99 = 0;
@@ -92,7 +94,8 @@ struct Load {
 
   void submit(std::size_t cls) {
     const JobId id{next_job++};
-    replica.apply(JobQueued{id, classes[cls], 0, now + Duration{static_cast<std::int64_t>(id.value())}, 1});
+    replica.apply(
+        JobQueued{id, classes[cls], 0, now + Duration{static_cast<std::int64_t>(id.value())}, 1});
     waiting[id] = cls;
   }
   void accept(const Plan& plan) {
@@ -129,7 +132,8 @@ void full_pass(std::uint32_t nodes, std::size_t pending, std::size_t classes) {
     for (std::size_t i = 0; i < pending / 4; ++i) load.submit(random() % classes);
     const auto start = Clock::now();
     const Plan plan = schedule(replica, load.now, policy);
-    if (!plan.starts.empty()) filling.push_back(micros_since(start) / static_cast<double>(plan.starts.size()));
+    if (!plan.starts.empty())
+      filling.push_back(micros_since(start) / static_cast<double>(plan.starts.size()));
     started += plan.starts.size();
     load.accept(plan);
     full = plan.starts.size() < pending / 4 / 20;
@@ -150,10 +154,11 @@ void full_pass(std::uint32_t nodes, std::size_t pending, std::size_t classes) {
       idle.push_back(micros_since(start));
       load.accept(plan);
     }
-    const std::string note = fmt::format("{} classes, {} pending, {} attempts, {} ends walked",
-                                         plan.stats.classes, load.waiting.size(),
-                                         plan.stats.attempts, plan.stats.steps);
-    row(fmt::format("full pass, nothing to start, {} reservation{}", k, k > 1 ? "s" : ""), summary(idle), note);
+    const std::string note =
+        fmt::format("{} classes, {} pending, {} attempts, {} ends walked", plan.stats.classes,
+                    load.waiting.size(), plan.stats.attempts, plan.stats.steps);
+    row(fmt::format("full pass, nothing to start, {} reservation{}", k, k > 1 ? "s" : ""),
+        summary(idle), note);
     std::size_t starts = 0;
     for (int i = 0; i < 21; ++i) {
       for (int j = 0; j < 100; ++j) load.end_oldest();
@@ -179,7 +184,8 @@ void full_pass(std::uint32_t nodes, std::size_t pending, std::size_t classes) {
   row("full pass with expected starts for 100 blocked jobs", summary(estimated), "");
 }
 
-void reaction(std::uint32_t nodes, std::size_t pending, std::size_t classes, std::uint32_t estimates) {
+void reaction(std::uint32_t nodes, std::size_t pending, std::size_t classes,
+              std::uint32_t estimates) {
   Replica replica;
   add_cluster(replica, nodes, 64);
   Load load{replica, 1, {seconds(1'000'000).us}, {}, {}, {}};
@@ -208,8 +214,9 @@ void reaction(std::uint32_t nodes, std::size_t pending, std::size_t classes, std
     cycle.push_back(micros_since(start));
     if (plan.starts.size() != 1) fmt::print("unexpected: {} starts\n", plan.starts.size());
   }
-  row(fmt::format("one end: plan alone, {} nodes, {} pending, {} classes{}", nodes, pending, classes,
-                  estimates > 0 ? ", estimates" : ""), summary(plans), "");
+  row(fmt::format("one end: plan alone, {} nodes, {} pending, {} classes{}", nodes, pending,
+                  classes, estimates > 0 ? ", estimates" : ""),
+      summary(plans), "");
   row("one end: release, plan, place, unqueue, queue another", summary(cycle), "");
 }
 

@@ -17,7 +17,9 @@ class Bits {
     return i / 64 < words_.size() && ((words_[i / 64] >> (i % 64)) & 1) != 0;
   }
   [[nodiscard]] std::size_t words() const { return words_.size(); }
-  [[nodiscard]] std::uint64_t word(std::size_t w) const { return w < words_.size() ? words_[w] : 0; }
+  [[nodiscard]] std::uint64_t word(std::size_t w) const {
+    return w < words_.size() ? words_[w] : 0;
+  }
   std::uint64_t& word_at(std::size_t w) { return words_[w]; }
   [[nodiscard]] std::uint32_t count() const {
     std::uint32_t n = 0;

@@ -15,16 +15,16 @@
 
 namespace gantry::sched {
 
-struct NodeChanged {                      // new, or changed; keyed by id
+struct NodeChanged {  // new, or changed; keyed by id
   NodeId node;
   std::string name;
-  bool available = false;                 // up and open: may take new work
-  std::vector<std::uint16_t> cpus;        // logical CPUs for jobs, sorted
+  bool available = false;           // up and open: may take new work
+  std::vector<std::uint16_t> cpus;  // logical CPUs for jobs, sorted
   std::int64_t memory = 0;
   std::int64_t scratch = 0;
   std::uint32_t gpus = 0;
-  std::vector<std::string> features;      // sorted
-  std::uint32_t sockets = 1;              // cpus are spread over them in order
+  std::vector<std::string> features;  // sorted
+  std::uint32_t sockets = 1;          // cpus are spread over them in order
 };
 
 struct PartitionChanged {
@@ -32,7 +32,7 @@ struct PartitionChanged {
   std::string name;
   bool up = true;
   std::uint32_t priority = 0;
-  std::vector<NodeId> nodes;              // in configuration order
+  std::vector<NodeId> nodes;                // in configuration order
   std::int64_t default_memory_per_cpu = 0;  // bytes; 0 = equal part of the node's memory
   bool exclusive_nodes = false;
 };
@@ -41,25 +41,25 @@ struct PartitionChanged {
 struct ClassKey {
   PartitionId partition;
   JobShape shape;
-  std::optional<Duration> time_limit;     // resolved; unset = unlimited
+  std::optional<Duration> time_limit;  // resolved; unset = unlimited
   friend bool operator==(const ClassKey&, const ClassKey&) = default;
 };
 
-struct JobQueued {                        // eligible now; again with other numbers = changed
+struct JobQueued {  // eligible now; again with other numbers = changed
   JobId job;
   ClassKey key;
-  std::int64_t priority = 0;              // higher first
-  Instant queued_since{};                 // then earlier first, then lower id
-  std::uint32_t startable = 1;            // array: elements that may start now
+  std::int64_t priority = 0;    // higher first
+  Instant queued_since{};       // then earlier first, then lower id
+  std::uint32_t startable = 1;  // array: elements that may start now
 };
 
 struct JobUnqueued {
   JobId job;
 };
 
-struct NodeGrant {                        // concrete: a node needs no policy
+struct NodeGrant {  // concrete: a node needs no policy
   NodeId node;
-  std::vector<std::uint16_t> cpus;        // sorted
+  std::vector<std::uint16_t> cpus;  // sorted
   std::int64_t memory = 0;
   std::int64_t scratch = 0;
   std::uint32_t gpus = 0;
@@ -76,10 +76,10 @@ struct NodeGrant {                        // concrete: a node needs no policy
   }
 };
 
-struct JobPlaced {                        // fact, after the core's re-check
-  JobId job;                              // the element's own id
+struct JobPlaced {  // fact, after the core's re-check
+  JobId job;        // the element's own id
   std::vector<NodeGrant> grants;
-  std::optional<Instant> ends_by;         // start + limit; unset = unlimited
+  std::optional<Instant> ends_by;  // start + limit; unset = unlimited
   bool exclusive = false;
 };
 
@@ -88,7 +88,7 @@ struct JobLimitChanged {
   std::optional<Instant> ends_by;
 };
 
-struct NodeReleased {                     // the job holds this node no more
+struct NodeReleased {  // the job holds this node no more
   JobId job;
   NodeId node;
 };

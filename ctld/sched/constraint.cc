@@ -33,7 +33,8 @@ Result<Constraint> parse_constraint(std::string_view text) {
     }
     if (c != '&' && c != '|')
       return refuse(text, fmt::format("'{}' is not supported; use feature names joined by & (all) "
-                                      "and | (any)", c));
+                                      "and | (any)",
+                                      c));
     if (word.empty()) return refuse(text, "a feature name is missing beside & or |");
     if (++count > kMaxConstraintFeatures)
       return refuse(text, fmt::format("more than {} features", kMaxConstraintFeatures));

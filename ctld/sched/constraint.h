@@ -16,7 +16,8 @@ namespace gantry::sched {
 inline constexpr std::size_t kMaxConstraintFeatures = 64;
 
 struct Constraint {
-  std::vector<std::vector<std::string>> any_of_all;  // one inner list must be met whole; empty = any
+  std::vector<std::vector<std::string>>
+      any_of_all;  // one inner list must be met whole; empty = any
 };
 
 // Features are letters, digits and "_-.:=/"; empty text is "any node".

@@ -62,7 +62,9 @@ void Cycle::again(const Turn& turn) {
   }
 }
 
-void Cycle::close(const Turn& turn) { closed_.push_back(turn); }
+void Cycle::close(const Turn& turn) {
+  closed_.push_back(turn);
+}
 
 bool Cycle::advance(Turn& turn) {
   const OrderedSlots& jobs = cls(turn).jobs;
@@ -120,7 +122,8 @@ void Cycle::start(Turn& turn, const std::vector<Share>& shares) {
   JobClass& c = cls(turn);
   auto grants = make_grants(r_.grid_, c.demand, shares);
   for (const NodeGrant& g : grants) {
-    Taken taken{g.node.value(), {g.memory, g.scratch, 0, static_cast<std::int32_t>(g.gpus)}, g.cpus};
+    Taken taken{
+        g.node.value(), {g.memory, g.scratch, 0, static_cast<std::int32_t>(g.gpus)}, g.cpus};
     r_.grid_.take(taken.node, taken.room, taken.cpus);
     taken_.push_back(std::move(taken));
   }

@@ -29,24 +29,24 @@ class Cycle {
   // ---- eligible, priority: the class whose first job comes next; nullopt when none is left, or
   // the budget is spent, or it would be too deep behind the first blocked job.
   std::optional<Turn> next_turn();
-  void again(const Turn& turn);   // has more jobs
-  void close(const Turn& turn);   // its other jobs wait as well
+  void again(const Turn& turn);  // has more jobs
+  void close(const Turn& turn);  // its other jobs wait as well
 
   // ---- place now, backfill; reserve ahead. Each moves the turn to its next job when it succeeds.
   bool place_now(Turn& turn);
   bool reserve_ahead(Turn& turn);
 
   // ---- verdicts
-  void estimate();                // expected starts of the first blocked jobs
-  void explain();                 // a verdict for every class that was looked at
+  void estimate();  // expected starts of the first blocked jobs
+  void explain();   // a verdict for every class that was looked at
 
   Plan take_plan() { return std::move(plan_); }
 
  private:
   struct PartitionState {
-    std::uint32_t reservations = 0;         // made
+    std::uint32_t reservations = 0;  // made
     bool blocked = false;
-    std::vector<std::uint32_t> started;     // jobs that are started whole; sorted by explain()
+    std::vector<std::uint32_t> started;  // jobs that are started whole; sorted by explain()
   };
   struct Failure {
     Demand demand;
@@ -66,7 +66,7 @@ class Cycle {
     return r_.queue_[cls(t).jobs[at]];
   }
   PartitionState& partition(const Turn& t);
-  bool advance(Turn& turn);       // to the next job or element; false at the end of the class
+  bool advance(Turn& turn);  // to the next job or element; false at the end of the class
   // Has this plan already failed to place something that asks for no more?
   [[nodiscard]] bool known_to_fail(const JobClass& c) const;
   void remember_failure(const JobClass& c);
@@ -85,7 +85,7 @@ class Cycle {
   std::priority_queue<Turn, std::vector<Turn>, Later> touched_;
   std::vector<Turn> closed_;
   std::vector<std::vector<Failure>> failures_;  // by node set; none asks for more than another
-  std::uint32_t behind_ = 0;                // classes blocked so far
+  std::uint32_t behind_ = 0;                    // classes blocked so far
 };
 
 }  // namespace gantry::sched

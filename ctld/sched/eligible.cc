@@ -46,8 +46,7 @@ void Eligible::refresh(JobClass& cls, const Grid& grid) {
 
 std::uint32_t Eligible::set_for(const ClassKey& key, const Grid& grid) {
   SetKey set_key{key.partition, key.shape.constraint, key.shape.excluded_nodes};
-  const auto [it, made] =
-      set_by_key_.emplace(set_key, static_cast<std::uint32_t>(sets_.size()));
+  const auto [it, made] = set_by_key_.emplace(set_key, static_cast<std::uint32_t>(sets_.size()));
   if (made) sets_.emplace_back();
   NodeSet& set = sets_[it->second];
   if (set.generation != generation_) fill(set, set_key, grid);
@@ -81,7 +80,8 @@ void Eligible::fill(NodeSet& set, const SetKey& key, const Grid& grid) const {
 
 Verdict Eligible::stand(const JobClass& cls, const Grid& grid) const {
   const PartitionChanged* p = partition(cls.key.partition);
-  if (p == nullptr) return {Reason::partition_down, 0, 0, fmt::format("{}", cls.key.partition.value())};
+  if (p == nullptr)
+    return {Reason::partition_down, 0, 0, fmt::format("{}", cls.key.partition.value())};
   if (!p->up) return {Reason::partition_down, 0, 0, p->name};
   if (Verdict v = stand_required(cls, grid); v.reason != Reason::none) return v;
   if (could_hold(cls, grid, true)) return {};
@@ -101,7 +101,8 @@ Verdict Eligible::stand_required(const JobClass& cls, const Grid& grid) const {
       unavailable.push_back(grid.node(n).name);
   }
   if (!missing.empty()) return {Reason::bad_constraints, 0, 0, compress_hostlist(missing)};
-  if (!unavailable.empty()) return {Reason::nodes_unavailable, 0, 0, compress_hostlist(unavailable)};
+  if (!unavailable.empty())
+    return {Reason::nodes_unavailable, 0, 0, compress_hostlist(unavailable)};
   return {};
 }
 
@@ -123,7 +124,8 @@ bool Eligible::could_hold(const JobClass& cls, const Grid& grid, bool only_avail
   for (const auto& [fits, count] : by_fit) {
     const std::uint64_t for_nodes = d.min_nodes > nodes ? d.min_nodes - nodes : 0;
     const std::uint64_t for_tasks = d.tasks > tasks ? (d.tasks - tasks + fits - 1) / fits : 0;
-    const std::uint64_t taken = std::min({count, std::max(for_nodes, for_tasks), d.max_nodes - nodes});
+    const std::uint64_t taken =
+        std::min({count, std::max(for_nodes, for_tasks), d.max_nodes - nodes});
     nodes += taken;
     tasks += taken * fits;
   }

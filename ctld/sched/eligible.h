@@ -27,9 +27,9 @@ struct SizeCount {
 
 struct NodeSet {
   std::uint64_t generation = 0;
-  Bits nodes;                       // in any state
+  Bits nodes;  // in any state
   std::vector<SizeCount> sizes;
-  std::string unavailable;          // host list of the first kMaxNamedNodes that are not available
+  std::string unavailable;  // host list of the first kMaxNamedNodes that are not available
 };
 
 class Eligible {
@@ -46,7 +46,9 @@ class Eligible {
 
   // Brings the class's node set, required nodes and standing up to date.
   void refresh(JobClass& cls, const Grid& grid);
-  [[nodiscard]] const Bits& nodes_of(const JobClass& cls) const { return sets_[cls.node_set].nodes; }
+  [[nodiscard]] const Bits& nodes_of(const JobClass& cls) const {
+    return sets_[cls.node_set].nodes;
+  }
 
  private:
   struct SetKey {

@@ -6,8 +6,8 @@
 
 namespace gantry::sched {
 
-// Going on as if every job got a reservation, in order. Nothing is decided by it: the starts of this
-// plan are made, and the reservations end with it.
+// Going on as if every job got a reservation, in order. Nothing is decided by it: the starts of
+// this plan are made, and the reservations end with it.
 void Cycle::estimate() {
   if (policy_.estimates == 0 || plan_.stats.budget_spent) return;
   plan_.estimated = true;
@@ -60,9 +60,9 @@ Verdict Cycle::explain_head(const Turn& turn) {
 Verdict Cycle::explain_waiting(const Turn& turn, OrderedSlots::Cursor at) {
   const Waiting& w = job(turn, at);
   const auto& started = partition(turn).started;
-  const auto gone = std::partition_point(started.begin(), started.end(), [&](std::uint32_t s) {
-                      return before(r_.queue_[s], w);
-                    }) - started.begin();
+  const auto gone = std::partition_point(started.begin(), started.end(),
+                                         [&](std::uint32_t s) { return before(r_.queue_[s], w); }) -
+                    started.begin();
   const std::size_t front = r_.queue_.in_front_of(w, cls(turn).key.partition);
   return {Reason::priority, static_cast<std::int64_t>(front) - gone, 0, ""};
 }

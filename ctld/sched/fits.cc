@@ -15,7 +15,14 @@ namespace {
 
 using Nodes = std::vector<const NodeChanged*>;
 
-tl::unexpected<Error> never(std::string text) { return fail(ErrorCode::never_fits, std::move(text)); }
+tl::unexpected<Error> never(std::string text) {
+  return fail(ErrorCode::never_fits, std::move(text));
+}
+
+// "1 node", "3 nodes".
+std::string count(std::uint64_t n, std::string_view what) {
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+}
 
 bool contains(const std::vector<std::string>& sorted, const std::string& name) {
   return std::binary_search(sorted.begin(), sorted.end(), name);
@@ -39,20 +46,33 @@ Result<void> check_required(const JobShape& shape, const PartitionChanged& parti
   }
   const std::uint32_t most = std::max(shape.max_nodes, shape.min_nodes);
   if (shape.required_nodes.size() > most)
-    return never(fmt::format("{} nodes are required by name, but the job takes at most {}",
-                             shape.required_nodes.size(), most));
+    return never(fmt::format("{} required by name, but the job takes at most {}",
+                             count(shape.required_nodes.size(), "node"), most));
   return {};
 }
 
+// "2 cores, 50G of memory, 1 GPU": what one task takes on a node.
+std::string one_node(const Demand& d) {
+  std::string text = count(d.cpus_per_task, "core");
+  if (d.memory > 0) {
+    const bool per_cpu = d.memory_rule == MemoryRule::per_cpu;
+    text += fmt::format(", {} of memory{}", format_memory(d.memory), per_cpu ? " per core" : "");
+  }
+  if (d.gpus > 0) text += ", " + count(d.gpus, "GPU");
+  if (d.scratch > 0) text += fmt::format(", {} of scratch space", format_memory(d.scratch));
+  return text;
+}
+
 // What each single node of the job must have; tells what the best node lacks.
-Result<void> check_one_node(const Demand& d, const PartitionChanged& partition, const Nodes& nodes) {
+Result<void> check_one_node(const Demand& d, const PartitionChanged& partition,
+                            const Nodes& nodes) {
   const auto cpus = [](const NodeChanged& n) { return static_cast<std::uint32_t>(n.cpus.size()); };
   if (const auto most = largest(nodes, cpus); most < d.cpus_per_task)
-    return never(fmt::format("one task needs {} cores, but the largest node of partition {} has {}",
-                             d.cpus_per_task, partition.name, most));
+    return never(fmt::format("one task needs {}, but the largest node of partition {} has {}",
+                             count(d.cpus_per_task, "core"), partition.name, most));
   if (const auto most = largest(nodes, [](const NodeChanged& n) { return n.gpus; }); most < d.gpus)
-    return never(fmt::format("{} GPUs per node are asked, but partition {} has nodes with at most {}",
-                             d.gpus, partition.name, most));
+    return never(fmt::format("{} per node asked, but the nodes of partition {} have at most {}",
+                             count(d.gpus, "GPU"), partition.name, most));
   const auto memory = largest(nodes, [](const NodeChanged& n) { return n.memory; });
   std::int64_t asked = 0;
   if (d.memory_rule == MemoryRule::per_node) asked = d.memory;
@@ -60,14 +80,16 @@ Result<void> check_one_node(const Demand& d, const PartitionChanged& partition, 
       __builtin_mul_overflow(d.memory, std::int64_t{d.cpus_per_task}, &asked))
     asked = std::numeric_limits<std::int64_t>::max();
   if (memory < asked)
-    return never(fmt::format("{} of memory on one node are asked, but the largest node of partition "
-                             "{} has {}", format_memory(asked), partition.name,
-                             format_memory(memory)));
+    return never(
+        fmt::format("{} of memory on one node asked, but the largest node of partition {} "
+                    "has {}",
+                    format_memory(asked), partition.name, format_memory(memory)));
   const auto scratch = largest(nodes, [](const NodeChanged& n) { return n.scratch; });
   if (scratch < d.scratch)
-    return never(fmt::format("{} of scratch space per node are asked, but partition {} has nodes "
-                             "with at most {}", format_memory(d.scratch), partition.name,
-                             format_memory(scratch)));
+    return never(
+        fmt::format("{} of scratch space per node asked, but the nodes of partition {} "
+                    "have at most {}",
+                    format_memory(d.scratch), partition.name, format_memory(scratch)));
   return {};
 }
 
@@ -83,7 +105,8 @@ Result<void> check_fits(const JobShape& shape, const PartitionChanged& partition
   Nodes left;
   for (const NodeChanged* n : nodes)
     if (!contains(shape.excluded_nodes, n->name)) left.push_back(n);
-  if (left.empty()) return never(fmt::format("every node of partition {} is excluded", partition.name));
+  if (left.empty())
+    return never(fmt::format("every node of partition {} is excluded", partition.name));
   std::erase_if(left, [&](const NodeChanged* n) { return !matches(*constraint, n->features); });
   if (left.empty())
     return never(fmt::format("no node of partition {} has the features \"{}\"", partition.name,
@@ -91,8 +114,8 @@ Result<void> check_fits(const JobShape& shape, const PartitionChanged& partition
 
   const Demand demand = demand_of(shape, partition);
   if (left.size() < demand.min_nodes)
-    return never(fmt::format("{} nodes are asked, but partition {} has {} that may be used",
-                             demand.min_nodes, partition.name, left.size()));
+    return never(fmt::format("{} asked, but partition {} has {} that may be used",
+                             count(demand.min_nodes, "node"), partition.name, left.size()));
   if (auto ok = check_one_node(demand, partition, left); !ok) return ok;
 
   std::vector<Candidate> candidates;
@@ -101,24 +124,32 @@ Result<void> check_fits(const JobShape& shape, const PartitionChanged& partition
     const Room size = room_of(*left[i]);
     const std::uint32_t fits = tasks_fitting(demand, size, size);
     tasks += fits;
-    if (fits > 0)
-      candidates.push_back({i, fits, contains(shape.required_nodes, left[i]->name)});
+    if (fits > 0) candidates.push_back({i, fits, contains(shape.required_nodes, left[i]->name)});
   }
   const auto required = static_cast<std::uint32_t>(shape.required_nodes.size());
   if (choose_nodes(demand, candidates, required)) return {};
+  const std::string tasks_asked =
+      fmt::format("{} of {}", count(demand.tasks, "task"), count(demand.cpus_per_task, "core"));
+  if (candidates.empty())
+    return never(
+        fmt::format("no node of partition {} has all at once that the job asks of one node: "
+                    "{}",
+                    partition.name, one_node(demand)));
   if (candidates.size() < demand.min_nodes)
-    return never(fmt::format("{} nodes are asked that hold a task of {} cores with its memory, GPUs "
-                             "and scratch; partition {} has {} such nodes", demand.min_nodes,
-                             demand.cpus_per_task, partition.name, candidates.size()));
+    return never(fmt::format("{} asked; partition {} has {} with what the job asks of one node: {}",
+                             count(demand.min_nodes, "node"), partition.name, candidates.size(),
+                             one_node(demand)));
   if (tasks < demand.tasks)
-    return never(fmt::format("{} tasks of {} cores are asked; all nodes of partition {} that may be "
-                             "used hold {} together", demand.tasks, demand.cpus_per_task,
-                             partition.name, tasks));
-  return never(fmt::format("{} tasks of {} cores do not fit on {} nodes of partition {}", demand.tasks,
-                           demand.cpus_per_task, demand.max_nodes, partition.name));
+    return never(
+        fmt::format("{} asked; all nodes of partition {} that may be used hold {} together",
+                    tasks_asked, partition.name, tasks));
+  return never(fmt::format("{} do not fit on {} of partition {}", tasks_asked,
+                           count(demand.max_nodes, "node"), partition.name));
 }
 
-std::size_t FitMemo::Hash::operator()(const ClassKey& key) const { return hash_of(key); }
+std::size_t FitMemo::Hash::operator()(const ClassKey& key) const {
+  return hash_of(key);
+}
 
 Result<void> FitMemo::check(const JobShape& shape, const PartitionChanged& partition,
                             std::span<const NodeChanged* const> nodes) {

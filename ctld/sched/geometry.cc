@@ -30,7 +30,8 @@ Room room_of(const NodeChanged& node) {
 
 Demand demand_of(const JobShape& shape, const PartitionChanged& partition) {
   Demand d;
-  d.min_nodes = std::max({shape.min_nodes, 1u, static_cast<std::uint32_t>(shape.required_nodes.size())});
+  d.min_nodes =
+      std::max({shape.min_nodes, 1u, static_cast<std::uint32_t>(shape.required_nodes.size())});
   d.max_nodes = std::max(shape.max_nodes, d.min_nodes);
   d.tasks = std::max(shape.tasks, d.min_nodes);
   d.most_per_node = std::clamp(shape.tasks_per_node.value_or(d.tasks), 1u, d.tasks);
@@ -89,8 +90,7 @@ bool asks_no_less(const Demand& more, const Demand& less) {
          more.tasks >= less.tasks && more.cpus_per_task >= less.cpus_per_task &&
          (less.most_per_node >= more.most_per_node || less.most_per_node >= less.tasks) &&
          more.memory_rule == less.memory_rule && more.memory >= less.memory &&
-         more.scratch >= less.scratch && more.gpus >= less.gpus &&
-         more.exclusive >= less.exclusive;
+         more.scratch >= less.scratch && more.gpus >= less.gpus && more.exclusive >= less.exclusive;
 }
 
 Room need_for(const Demand& d, const Room& size, std::uint32_t tasks) {
@@ -138,7 +138,8 @@ std::uint64_t sum_fits(std::span<const Candidate> chosen) {
 
 }  // namespace
 
-std::optional<std::vector<Share>> choose_nodes(const Demand& d, std::span<const Candidate> candidates,
+std::optional<std::vector<Share>> choose_nodes(const Demand& d,
+                                               std::span<const Candidate> candidates,
                                                std::uint32_t required) {
   std::vector<Candidate> must, others;
   for (const Candidate& c : candidates) (c.required ? must : others).push_back(c);

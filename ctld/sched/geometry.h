@@ -1,5 +1,5 @@
-// Geometry of a job: how many of its tasks fit on a node, what it takes there, how tasks spread over
-// nodes, and whether a partition could ever hold it. Pure arithmetic; no state, no time.
+// Geometry of a job: how many of its tasks fit on a node, what it takes there, how tasks spread
+// over nodes, and whether a partition could ever hold it. Pure arithmetic; no state, no time.
 //
 // Rules, the same at submit and in every plan:
 // - A job takes as few nodes as hold its tasks, at least min_nodes, at most max_nodes, and each
@@ -39,15 +39,15 @@ enum class MemoryRule : std::uint8_t { per_node, per_cpu, even_part, whole_node 
 
 // A shape with its partition's rules worked in.
 struct Demand {
-  std::uint32_t min_nodes = 1;       // >= number of required nodes
-  std::uint32_t max_nodes = 1;       // >= min_nodes
-  std::uint32_t tasks = 1;           // >= min_nodes
-  std::uint32_t most_per_node = 1;   // tasks
+  std::uint32_t min_nodes = 1;      // >= number of required nodes
+  std::uint32_t max_nodes = 1;      // >= min_nodes
+  std::uint32_t tasks = 1;          // >= min_nodes
+  std::uint32_t most_per_node = 1;  // tasks
   std::uint32_t cpus_per_task = 1;
   MemoryRule memory_rule = MemoryRule::even_part;
-  std::int64_t memory = 0;           // bytes, per node or per core
-  std::int64_t scratch = 0;          // bytes per node
-  std::uint32_t gpus = 0;            // per node
+  std::int64_t memory = 0;   // bytes, per node or per core
+  std::int64_t scratch = 0;  // bytes per node
+  std::uint32_t gpus = 0;    // per node
   bool exclusive = false;
 };
 Demand demand_of(const JobShape& shape, const PartitionChanged& partition);
@@ -68,15 +68,15 @@ Room need_for(const Demand& demand, const Room& size, std::uint32_t tasks);
 // A node that could take part, in order of preference.
 struct Candidate {
   std::uint32_t node = 0;
-  std::uint32_t fits = 0;    // tasks, 1 or more
+  std::uint32_t fits = 0;  // tasks, 1 or more
   bool required = false;
 };
 struct Share {
   std::uint32_t node = 0;
   std::uint32_t tasks = 0;
 };
-// The chosen nodes in node order with their tasks; nullopt if they cannot hold the job. All required
-// candidates must be among `candidates`; `required` is how many there must be.
+// The chosen nodes in node order with their tasks; nullopt if they cannot hold the job. All
+// required candidates must be among `candidates`; `required` is how many there must be.
 std::optional<std::vector<Share>> choose_nodes(const Demand& demand,
                                                std::span<const Candidate> candidates,
                                                std::uint32_t required);
@@ -87,8 +87,8 @@ std::optional<std::vector<Share>> choose_nodes(const Demand& demand,
 Result<void> check_fits(const JobShape& shape, const PartitionChanged& partition,
                         std::span<const NodeChanged* const> nodes);
 
-// check_fits with a memory, for the path of submits. Clear it when a node's size, name or features or a
-// partition change.
+// check_fits with a memory, for the path of submits. Clear it when a node's size, name or features
+// or a partition change.
 class FitMemo {
  public:
   static constexpr std::size_t kMaxEntries = 4096;

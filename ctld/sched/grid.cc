@@ -133,14 +133,17 @@ std::string Grid::audit() const {
   std::vector<std::uint32_t> with(with_.size(), 0);
   for (std::uint32_t n = 0; n < nodes_.size(); ++n) {
     const std::int32_t free = static_cast<std::int32_t>(nodes_[n].free_cpus.count());
-    if (free != free_[n].cpus) return fmt::format("node {}: {} CPUs free, counted {}", n, free_[n].cpus, free);
+    if (free != free_[n].cpus)
+      return fmt::format("node {}: {} CPUs free, counted {}", n, free_[n].cpus, free);
     const std::int32_t level = available(n) ? free : 0;
-    if (level_[n] != level) return fmt::format("node {}: level {} instead of {}", n, level_[n], level);
+    if (level_[n] != level)
+      return fmt::format("node {}: level {} instead of {}", n, level_[n], level);
     if (level > 0) ++with[static_cast<std::size_t>(level)];
     for (std::size_t c = 1; c < at_least_.size(); ++c)
       if (at_least_[c].test(n) != (static_cast<std::int32_t>(c) <= level))
         return fmt::format("node {} is wrong in the set of {} free cores", n, c);
-    if (idle_.test(n) != (level > 0 && free == size_[n].cpus)) return fmt::format("node {}: idle", n);
+    if (idle_.test(n) != (level > 0 && free == size_[n].cpus))
+      return fmt::format("node {}: idle", n);
   }
   return with == with_ ? "" : "counts per level";
 }

@@ -17,18 +17,18 @@ namespace gantry::sched {
 
 struct GridNode {
   std::string name;
-  bool known = false;                  // a NodeChanged has come
-  std::vector<std::uint16_t> cpus;     // logical CPU ids, sorted
+  bool known = false;               // a NodeChanged has come
+  std::vector<std::uint16_t> cpus;  // logical CPU ids, sorted
   std::uint32_t sockets = 1;
-  std::vector<std::string> features;   // sorted
-  Bits free_cpus;                      // by position in cpus
+  std::vector<std::string> features;  // sorted
+  Bits free_cpus;                     // by position in cpus
 };
 
 class Grid {
  public:
   // New or changed. Everything is free afterwards: the caller takes again what placements hold.
   void change(const NodeChanged& node);
-  void grow(std::size_t nodes);        // unknown nodes in between are there, but not available
+  void grow(std::size_t nodes);  // unknown nodes in between are there, but not available
 
   [[nodiscard]] std::size_t size() const { return nodes_.size(); }
   [[nodiscard]] const GridNode& node(std::uint32_t n) const { return nodes_[n]; }
@@ -40,11 +40,14 @@ class Grid {
   // The w-th word of the nodes that are available and have at least `cpus` (1 or more) cores free.
   [[nodiscard]] std::uint64_t at_least(std::int32_t cpus, std::size_t w) const {
     return static_cast<std::size_t>(cpus) < at_least_.size()
-               ? at_least_[static_cast<std::size_t>(cpus)].word(w) : 0;
+               ? at_least_[static_cast<std::size_t>(cpus)].word(w)
+               : 0;
   }
   [[nodiscard]] std::uint64_t idle_word(std::size_t w) const { return idle_.word(w); }
   [[nodiscard]] std::size_t words() const { return idle_.words(); }
-  [[nodiscard]] std::int32_t most_cpus() const { return static_cast<std::int32_t>(at_least_.size()) - 1; }
+  [[nodiscard]] std::int32_t most_cpus() const {
+    return static_cast<std::int32_t>(at_least_.size()) - 1;
+  }
   // Available nodes with exactly this many cores free.
   [[nodiscard]] std::uint32_t count_with(std::int32_t cpus) const {
     return with_[static_cast<std::size_t>(cpus)];
@@ -58,7 +61,8 @@ class Grid {
   void take(std::uint32_t n, const Room& need, std::span<const std::uint16_t> cpus);
   void give(std::uint32_t n, const Room& need, std::span<const std::uint16_t> cpus);
   // How many of these CPUs the node has.
-  [[nodiscard]] std::int32_t count_known(std::uint32_t n, std::span<const std::uint16_t> cpus) const;
+  [[nodiscard]] std::int32_t count_known(std::uint32_t n,
+                                         std::span<const std::uint16_t> cpus) const;
 
   [[nodiscard]] std::string audit() const;  // "" or the first thing that is wrong
 
@@ -68,11 +72,11 @@ class Grid {
 
   std::vector<GridNode> nodes_;
   std::vector<Room> size_, free_;
-  std::vector<std::int32_t> level_;    // cores free as entered in the sets below
-  std::vector<Bits> at_least_;         // by number of cores; [0] unused
-  std::vector<std::uint32_t> with_;    // by number of cores
+  std::vector<std::int32_t> level_;  // cores free as entered in the sets below
+  std::vector<Bits> at_least_;       // by number of cores; [0] unused
+  std::vector<std::uint32_t> with_;  // by number of cores
   Bits available_;
-  Bits idle_;                          // available and all cores free
+  Bits idle_;  // available and all cores free
 };
 
 }  // namespace gantry::sched

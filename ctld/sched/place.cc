@@ -9,7 +9,11 @@ namespace {
 class Search {
  public:
   Search(const Grid& grid, const Timeline& timeline, const Bits& allowed, const JobClass& cls)
-      : grid_(grid), timeline_(timeline), allowed_(allowed), cls_(cls), d_(cls.demand),
+      : grid_(grid),
+        timeline_(timeline),
+        allowed_(allowed),
+        cls_(cls),
+        d_(cls.demand),
         until_(Timeline::end_of(timeline.now(), cls.key.time_limit)) {}
 
   [[nodiscard]] bool available(std::uint32_t n) const { return grid_.available(n); }
@@ -29,12 +33,16 @@ class Search {
   void by_preference(std::int64_t cpus, std::uint32_t least, Visit&& visit) const {
     // One node for all tasks is the usual wish, and cheaper to check than to count.
     if (least == d_.tasks)
-      in_order(cpus, [this](std::uint32_t n) { return holds_all(n) ? d_.tasks : 0; }, visit);
+      in_order(
+          cpus, [this](std::uint32_t n) { return holds_all(n) ? d_.tasks : 0; }, visit);
     else
-      in_order(cpus, [this, least](std::uint32_t n) {
-        const std::uint32_t f = fits(n);
-        return f >= least ? f : 0;
-      }, visit);
+      in_order(
+          cpus,
+          [this, least](std::uint32_t n) {
+            const std::uint32_t f = fits(n);
+            return f >= least ? f : 0;
+          },
+          visit);
   }
 
  private:

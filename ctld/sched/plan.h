@@ -19,31 +19,31 @@ struct Start {
 // Verdict of a whole class; its jobs differ only in their place in the queue.
 struct ClassVerdict {
   ClassKey key;
-  JobId head;                     // first waiting job of the class
-  Verdict of_head;                // resources, nodes_unavailable, bad_constraints, partition_down...
-  Verdict of_rest;                // usually priority
+  JobId head;       // first waiting job of the class
+  Verdict of_head;  // resources, nodes_unavailable, bad_constraints, partition_down...
+  Verdict of_rest;  // usually priority
 };
 
-struct Expected {                 // when a waiting job would start, going by the limits
+struct Expected {  // when a waiting job would start, going by the limits
   JobId job;
   Instant start;
-  std::vector<NodeId> nodes;      // for the reserved head; empty for estimates
+  std::vector<NodeId> nodes;  // for the reserved head; empty for estimates
 };
 
 struct PlanStats {
-  std::uint64_t classes = 0;      // looked at
-  std::uint64_t attempts = 0;     // placement attempts
-  std::uint64_t steps = 0;        // ends looked at to find reservations
-  std::uint64_t backfilled = 0;   // starts behind a blocked job
-  bool budget_spent = false;      // more might start: plan again
+  std::uint64_t classes = 0;     // looked at
+  std::uint64_t attempts = 0;    // placement attempts
+  std::uint64_t steps = 0;       // ends looked at to find reservations
+  std::uint64_t backfilled = 0;  // starts behind a blocked job
+  bool budget_spent = false;     // more might start: plan again
 };
 
 struct Plan {
   Instant made_at{};
   std::vector<Start> starts;
-  std::vector<ClassVerdict> verdicts;   // of every class with waiting jobs that was looked at
-  std::vector<Expected> expected;       // at least the reserved head of each partition
-  bool estimated = false;               // expected holds estimates as well: older ones are void
+  std::vector<ClassVerdict> verdicts;  // of every class with waiting jobs that was looked at
+  std::vector<Expected> expected;      // at least the reserved head of each partition
+  bool estimated = false;              // expected holds estimates as well: older ones are void
   PlanStats stats;
 };
 

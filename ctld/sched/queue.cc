@@ -28,7 +28,8 @@ std::size_t WaitingPool::bytes() const {
 // ---- JobIndex
 
 std::size_t JobIndex::home(JobId job) const {
-  return static_cast<std::size_t>((job.value() * 0x9E3779B97F4A7C15ull) >> 20) & (buckets_.size() - 1);
+  return static_cast<std::size_t>((job.value() * 0x9E3779B97F4A7C15ull) >> 20) &
+         (buckets_.size() - 1);
 }
 
 std::optional<std::uint32_t> JobIndex::find(JobId job, const WaitingPool& pool) const {
@@ -62,8 +63,8 @@ void JobIndex::erase(JobId job, const WaitingPool& pool) {
 }
 
 void JobIndex::grow(const WaitingPool& pool) {
-  const std::vector<std::uint32_t> old =
-      std::exchange(buckets_, std::vector<std::uint32_t>(std::max<std::size_t>(64, buckets_.size() * 2), kEmpty));
+  const std::vector<std::uint32_t> old = std::exchange(
+      buckets_, std::vector<std::uint32_t>(std::max<std::size_t>(64, buckets_.size() * 2), kEmpty));
   used_ = 0;
   for (const std::uint32_t slot : old)
     if (slot != kEmpty) insert(slot, pool);
@@ -198,7 +199,8 @@ std::string Queue::audit() const {
       const Waiting& w = pool_[list[at]];
       if (w.class_index != c) return fmt::format("job {} is in a foreign class", w.job.value());
       if (last && !before(*last, w)) return fmt::format("job {} is out of order", w.job.value());
-      if (index_.find(w.job, pool_) != list[at]) return fmt::format("job {} is lost", w.job.value());
+      if (index_.find(w.job, pool_) != list[at])
+        return fmt::format("job {} is lost", w.job.value());
       last = &w;
     }
     if (list.empty() == placed_[c].has_value()) return fmt::format("class {} is misplaced", c);

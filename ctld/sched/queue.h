@@ -40,7 +40,9 @@ class WaitingPool {
   std::uint32_t add(const Waiting& w);
   void drop(std::uint32_t slot) { free_.push_back(slot); }
   Waiting& operator[](std::uint32_t slot) { return blocks_[slot / kBlock][slot % kBlock]; }
-  const Waiting& operator[](std::uint32_t slot) const { return blocks_[slot / kBlock][slot % kBlock]; }
+  const Waiting& operator[](std::uint32_t slot) const {
+    return blocks_[slot / kBlock][slot % kBlock];
+  }
   [[nodiscard]] std::size_t bytes() const;
 
  private:
@@ -79,7 +81,7 @@ struct JobClass {
   std::uint32_t node_set = 0;           // see eligible.h; valid with standing.generation
   std::vector<std::uint32_t> required;  // node numbers, sorted; valid with standing.generation
   Standing standing;
-  bool listed_idle = false;             // in Queue's list of classes that have run empty
+  bool listed_idle = false;  // in Queue's list of classes that have run empty
 };
 
 // Where a class stands among all: partition priority first, then its first job.
@@ -116,7 +118,7 @@ class Queue {
   std::uint32_t intern(const ClassKey& key, const PartitionChanged& partition);
   void link(std::uint32_t slot);
   void unlink(std::uint32_t slot);
-  void place(std::uint32_t class_index);    // into order_, by its first job
+  void place(std::uint32_t class_index);  // into order_, by its first job
   void unplace(std::uint32_t class_index);
   void retire(std::uint32_t class_index);
 

@@ -7,7 +7,9 @@
 namespace gantry::sched {
 namespace {
 
-bool by_node(const Use& use, std::uint32_t node) { return use.node < node; }
+bool by_node(const Use& use, std::uint32_t node) {
+  return use.node < node;
+}
 
 }  // namespace
 
@@ -40,7 +42,8 @@ void Running::place(const JobPlaced& change, Grid& grid) {
   p.exclusive = change.exclusive;
   p.uses.reserve(change.grants.size());
   for (const NodeGrant& g : change.grants)
-    p.uses.push_back({g.node.value(), {g.memory, g.scratch, 0, static_cast<std::int32_t>(g.gpus)}, g.cpus});
+    p.uses.push_back(
+        {g.node.value(), {g.memory, g.scratch, 0, static_cast<std::int32_t>(g.gpus)}, g.cpus});
   std::sort(p.uses.begin(), p.uses.end(),
             [](const Use& a, const Use& b) { return a.node < b.node; });
   for (Use& use : p.uses) {

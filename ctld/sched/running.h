@@ -12,17 +12,17 @@
 
 namespace gantry::sched {
 
-struct Use {                           // one node of one job
+struct Use {  // one node of one job
   std::uint32_t node = 0;
-  Room room;                           // cpus: those of `cpus` that the node has
+  Room room;  // cpus: those of `cpus` that the node has
   std::vector<std::uint16_t> cpus;
 };
 
 struct Placement {
   JobId job{};
-  std::optional<Instant> ends_by;      // unset = unlimited
+  std::optional<Instant> ends_by;  // unset = unlimited
   bool exclusive = false;
-  std::vector<Use> uses;               // by node
+  std::vector<Use> uses;                                      // by node
   [[nodiscard]] const Use& use_of(std::uint32_t node) const;  // must be one of them
 };
 
@@ -50,7 +50,8 @@ class Running {
  private:
   [[nodiscard]] auto earlier() const {
     return [this](std::uint32_t a, std::uint32_t b) {
-      return std::pair{*pool_[a].ends_by, pool_[a].job} < std::pair{*pool_[b].ends_by, pool_[b].job};
+      return std::pair{*pool_[a].ends_by, pool_[a].job} <
+             std::pair{*pool_[b].ends_by, pool_[b].job};
     };
   }
   void measure(Use& use, const Placement& p, const Grid& grid) const;

@@ -23,7 +23,7 @@ namespace gantry::sched {
 struct Slot {
   Instant start{};
   std::vector<Share> shares;
-  std::vector<Room> room;     // free on each at `start`, but for reservations
+  std::vector<Room> room;  // free on each at `start`, but for reservations
 };
 
 class Timeline {
@@ -54,7 +54,8 @@ class Timeline {
                                                   Instant until) const;
 
   // This plan starts a job now; the grid has been told already.
-  void started(const Demand& demand, const std::vector<Share>& shares, std::optional<Instant> until);
+  void started(const Demand& demand, const std::vector<Share>& shares,
+               std::optional<Instant> until);
 
   // The earliest start after now at which the class's next job fits without delaying a reservation;
   // nullopt if the known ends never make room. `steps` grows by the ends looked at.
@@ -72,16 +73,16 @@ class Timeline {
   };
   struct Checkpoint {
     Instant at;
-    Room spare;                 // free then, running jobs and reservations taken off
+    Room spare;  // free then, running jobs and reservations taken off
   };
   struct Ahead {
     std::vector<Reservation> reservations;
     std::vector<Checkpoint> checkpoints;  // by time
   };
-  struct Freed {                // room given back in the future by something of this plan
+  struct Freed {  // room given back in the future by something of this plan
     Instant at;
     std::uint32_t node;
-    Room room;                  // nothing for a reservation: fits() knows about it
+    Room room;  // nothing for a reservation: fits() knows about it
   };
   [[nodiscard]] Room spare_at(const Ahead& ahead, Instant at, Room room) const;
   Ahead& ahead_of(std::uint32_t node);
@@ -92,15 +93,15 @@ class Timeline {
   Instant now_{};
   Bits reserved_;
   std::vector<std::uint32_t> reserved_nodes_;
-  std::vector<Ahead> ahead_;    // by node; empty but for reserved nodes
-  std::vector<Freed> freed_;    // the first sorted_freed_ by time, then node
+  std::vector<Ahead> ahead_;  // by node; empty but for reserved nodes
+  std::vector<Freed> freed_;  // the first sorted_freed_ by time, then node
   std::size_t sorted_freed_ = 0;
 
   // What a walk notes about nodes; valid where the stamp is the walk's.
   struct Note {
     std::uint32_t stamp = 0;
     std::uint32_t fits = 0;
-    std::uint32_t dirty = 0;    // stamp of the moment
+    std::uint32_t dirty = 0;  // stamp of the moment
     Room room;
   };
   std::vector<Note> notes_;

@@ -1,8 +1,9 @@
 // Timeline::earliest(): the walk along the ends.
 //
 // One node: only a node where something is given back can become good enough, so nothing is looked
-// at beforehand, and the walk ends at the first one that is. Several nodes: how many tasks fit is noted for every allowed node, and counted by
-// number, so that a step which cannot succeed costs one comparison.
+// at beforehand, and the walk ends at the first one that is. Several nodes: how many tasks fit is
+// noted for every allowed node, and counted by number, so that a step which cannot succeed costs
+// one comparison.
 #include <algorithm>
 #include <queue>
 
@@ -14,8 +15,12 @@ namespace gantry::sched {
 class Walk {
  public:
   Walk(Timeline& timeline, const JobClass& cls, const Bits& allowed)
-      : t_(timeline), cls_(cls), d_(cls.demand), allowed_(allowed),
-        single_(d_.min_nodes == 1 && d_.max_nodes == 1), stamp_(++t_.stamp_) {
+      : t_(timeline),
+        cls_(cls),
+        d_(cls.demand),
+        allowed_(allowed),
+        single_(d_.min_nodes == 1 && d_.max_nodes == 1),
+        stamp_(++t_.stamp_) {
     const OrderedSlots& ends = t_.running_.ends();
     overdue_ = ends.begin();
     running_ = first_running_ = t_.running_.first_ending_after(t_.now_);
@@ -138,7 +143,8 @@ class Walk {
     if (fits == node.fits) return;
     tasks_ += fits;
     tasks_ -= node.fits;
-    if (by_fit_.size() <= std::max(fits, node.fits)) by_fit_.resize(std::max(fits, node.fits) + 1, 0);
+    if (by_fit_.size() <= std::max(fits, node.fits))
+      by_fit_.resize(std::max(fits, node.fits) + 1, 0);
     if (node.fits > 0) --by_fit_[node.fits];
     if (fits > 0) ++by_fit_[fits];
     nodes_ += (fits > 0 ? 1 : 0) - (node.fits > 0 ? 1 : 0);
@@ -153,7 +159,8 @@ class Walk {
       nodes += taken;
       tasks += taken * f;
     }
-    return tasks >= d_.tasks && std::all_of(cls_.required.begin(), cls_.required.end(), [&](std::uint32_t n) {
+    return tasks >= d_.tasks &&
+           std::all_of(cls_.required.begin(), cls_.required.end(), [&](std::uint32_t n) {
              return t_.notes_[n].stamp == stamp_ && t_.notes_[n].fits > 0;
            });
   }
@@ -206,7 +213,8 @@ class Walk {
   std::priority_queue<Expiry, std::vector<Expiry>, std::greater<>> expiring_;
 };
 
-std::optional<Slot> Timeline::earliest(const JobClass& cls, const Bits& allowed, std::uint64_t& steps) {
+std::optional<Slot> Timeline::earliest(const JobClass& cls, const Bits& allowed,
+                                       std::uint64_t& steps) {
   return Walk(*this, cls, allowed).run(steps);
 }
 

@@ -1,5 +1,5 @@
-// A second EASY, written from its definition in sixty lines with numbers of processors only, against
-// the scheduler on random workloads: the same wait for every job.
+// A second EASY, written from its definition in sixty lines with numbers of processors only,
+// against the scheduler on random workloads: the same wait for every job.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -39,7 +39,9 @@ class Oracle {
   std::int64_t ends_at(std::size_t j) const {
     return jobs_[j].submit + waits_[j] + std::min(jobs_[j].run, jobs_[j].limit);
   }
-  std::int64_t limit_of(std::size_t j) const { return jobs_[j].submit + waits_[j] + jobs_[j].limit; }
+  std::int64_t limit_of(std::size_t j) const {
+    return jobs_[j].submit + waits_[j] + jobs_[j].limit;
+  }
   void end(std::size_t j) {
     free_ += jobs_[j].processors;
     std::erase(running_, j);

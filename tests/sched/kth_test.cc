@@ -29,8 +29,9 @@ void compare(const char* file, Pool pool, bool exact_limits) {
     if (result.waits[i] != (*jobs)[i].logged_wait && ++different <= 10)
       MESSAGE("job ", (*jobs)[i].id, " waits ", result.waits[i], " instead of ",
               (*jobs)[i].logged_wait);
-  MESSAGE(std::string(file), ": ", different, " of ", jobs->size(), " waits differ, bounded slowdown ",
-          mean_bounded_slowdown(*jobs, result.waits), ", backfilled ", result.backfilled);
+  MESSAGE(std::string(file), ": ", different, " of ", jobs->size(),
+          " waits differ, bounded slowdown ", mean_bounded_slowdown(*jobs, result.waits),
+          ", backfilled ", result.backfilled);
   CHECK(different == 0);
 }
 

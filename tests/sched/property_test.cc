@@ -42,7 +42,8 @@ Policy policy_for(std::uint64_t seed) {
   return policy;
 }
 
-TEST_CASE("plans are valid, repeatable, leave no trace, and equal those of a replica from scratch") {
+TEST_CASE(
+    "plans are valid, repeatable, leave no trace, and equal those of a replica from scratch") {
   std::size_t starts = 0, backfilled = 0, exclusive = 0;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     CAPTURE(seed);
@@ -62,7 +63,8 @@ TEST_CASE("plans are valid, repeatable, leave no trace, and equal those of a rep
       REQUIRE(print(plan) == print(schedule(fresh, world.now, policy)));
       starts += plan.starts.size();
       backfilled += plan.stats.backfilled;
-      for (const Start& s : plan.starts) exclusive += world.waiting.at(s.job).key.shape.exclusive ? 1 : 0;
+      for (const Start& s : plan.starts)
+        exclusive += world.waiting.at(s.job).key.shape.exclusive ? 1 : 0;
       feed(replica, world.accept(plan));
     }
   }

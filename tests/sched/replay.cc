@@ -72,9 +72,12 @@ std::optional<std::vector<LogJob>> read_swf(const std::string& path) {
     std::istringstream fields(line);
     std::array<double, 9> f{};
     for (double& value : f) fields >> value;
-    LogJob job{static_cast<std::uint64_t>(f[0]), static_cast<std::int64_t>(f[1]),
-               static_cast<std::int64_t>(f[3]), static_cast<std::int64_t>(f[8]),
-               static_cast<std::uint32_t>(std::max(f[4], f[7])), static_cast<std::int64_t>(f[2])};
+    LogJob job{static_cast<std::uint64_t>(f[0]),
+               static_cast<std::int64_t>(f[1]),
+               static_cast<std::int64_t>(f[3]),
+               static_cast<std::int64_t>(f[8]),
+               static_cast<std::uint32_t>(std::max(f[4], f[7])),
+               static_cast<std::int64_t>(f[2])};
     if (job.limit <= 0) job.limit = job.run;
     if (job.run > 0 && job.processors > 0) jobs.push_back(job);
   }
@@ -99,7 +102,8 @@ class Replay {
       std::int64_t t = next_ < jobs_.size() ? jobs_[next_].submit : ends_.top().at;
       if (!ends_.empty()) t = std::min(t, ends_.top().at);
       for (; next_ < jobs_.size() && jobs_[next_].submit == t; ++next_)
-        replica_.apply(JobQueued{id_of(next_), class_of(jobs_[next_], pool_), 0, {t * 1'000'000}, 1});
+        replica_.apply(
+            JobQueued{id_of(next_), class_of(jobs_[next_], pool_), 0, {t * 1'000'000}, 1});
       std::vector<End> early;
       for (; !ends_.empty() && ends_.top().at == t; ends_.pop()) {
         const LogJob& job = jobs_[ends_.top().job];
@@ -163,7 +167,8 @@ Replayed replay(const std::vector<LogJob>& jobs, std::uint32_t processors, Pool 
   return Replay(jobs, processors, pool, policy).run();
 }
 
-double mean_bounded_slowdown(const std::vector<LogJob>& jobs, const std::vector<std::int64_t>& waits) {
+double mean_bounded_slowdown(const std::vector<LogJob>& jobs,
+                             const std::vector<std::int64_t>& waits) {
   double sum = 0;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const auto run = static_cast<double>(jobs[i].run);

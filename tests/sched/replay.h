@@ -17,11 +17,11 @@ namespace gantry::sched {
 
 struct LogJob {
   std::uint64_t id = 0;
-  std::int64_t submit = 0;         // seconds
-  std::int64_t run = 0;            // seconds
-  std::int64_t limit = 0;          // seconds
+  std::int64_t submit = 0;  // seconds
+  std::int64_t run = 0;     // seconds
+  std::int64_t limit = 0;   // seconds
   std::uint32_t processors = 0;
-  std::int64_t logged_wait = 0;    // field 3: what the log's own scheduler did, seconds
+  std::int64_t logged_wait = 0;  // field 3: what the log's own scheduler did, seconds
 };
 
 // Jobs by submit time, then id; nullopt if the file is not there. Reads *.gz through zcat.
@@ -39,12 +39,13 @@ struct Replayed {
   std::vector<std::int64_t> waits;  // seconds, in the order of the jobs
   std::uint64_t plans = 0;
   std::uint64_t backfilled = 0;
-  std::string audit;                // of the replica at the end
+  std::string audit;  // of the replica at the end
 };
 Replayed replay(const std::vector<LogJob>& jobs, std::uint32_t processors, Pool pool,
                 const Policy& policy);
 
 // max(1, (wait + run) / max(run, 10 s)), mean over all jobs.
-double mean_bounded_slowdown(const std::vector<LogJob>& jobs, const std::vector<std::int64_t>& waits);
+double mean_bounded_slowdown(const std::vector<LogJob>& jobs,
+                             const std::vector<std::int64_t>& waits);
 
 }  // namespace gantry::sched

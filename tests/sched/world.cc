@@ -34,7 +34,8 @@ NodeChanged World::random_node(std::uint32_t id) {
   node.available = true;
   const std::uint64_t cpus = std::uint64_t{2} << pick(3);  // 2, 4 or 8
   const std::uint64_t first = chance(20) ? 2 : 0;          // some CPUs are not for jobs
-  for (std::uint64_t c = 0; c < cpus; ++c) node.cpus.push_back(static_cast<std::uint16_t>(first + c));
+  for (std::uint64_t c = 0; c < cpus; ++c)
+    node.cpus.push_back(static_cast<std::uint16_t>(first + c));
   node.memory = static_cast<std::int64_t>(cpus) * 2 * kGiB;
   node.scratch = 10 * kGiB;
   node.gpus = chance(30) ? 2 : 0;
@@ -48,11 +49,14 @@ JobShape World::random_shape() {
   JobShape s;
   s.min_nodes = chance(70) ? 1 : static_cast<std::uint32_t>(1 + pick(4));
   s.max_nodes = s.min_nodes + (chance(25) ? static_cast<std::uint32_t>(pick(4)) : 0);
-  s.tasks = s.min_nodes * static_cast<std::uint32_t>(1 + pick(2)) + static_cast<std::uint32_t>(pick(2));
+  s.tasks =
+      s.min_nodes * static_cast<std::uint32_t>(1 + pick(2)) + static_cast<std::uint32_t>(pick(2));
   s.cpus_per_task = static_cast<std::uint32_t>(1 + pick(3));
   if (chance(20)) s.tasks_per_node = static_cast<std::uint32_t>(1 + pick(3));
-  if (chance(25)) s.memory_per_node = static_cast<std::int64_t>(1 + pick(6)) * kGiB;
-  else if (chance(25)) s.memory_per_cpu = static_cast<std::int64_t>(1 + pick(3)) * kGiB;
+  if (chance(25))
+    s.memory_per_node = static_cast<std::int64_t>(1 + pick(6)) * kGiB;
+  else if (chance(25))
+    s.memory_per_cpu = static_cast<std::int64_t>(1 + pick(3)) * kGiB;
   if (chance(15)) s.scratch_per_node = static_cast<std::int64_t>(1 + pick(8)) * kGiB;
   if (chance(10)) s.gpus_per_node = static_cast<std::uint32_t>(1 + pick(2));
   if (chance(20)) s.constraint = std::array{"big", "fast", "big&fast", "big|fast"}[pick(4)];
@@ -67,7 +71,8 @@ Change World::submit() {
   job.job = JobId{next_job_++};
   job.key.partition = partitions_[pick(partitions_.size())].partition;
   job.key.shape = random_shape();
-  if (options_.plain || chance(90)) job.key.time_limit = seconds(static_cast<std::int64_t>(10 + pick(20) * 10));
+  if (options_.plain || chance(90))
+    job.key.time_limit = seconds(static_cast<std::int64_t>(10 + pick(20) * 10));
   job.priority = options_.plain ? 0 : static_cast<std::int64_t>(pick(3));
   job.queued_since = now;
   job.startable = chance(10) ? static_cast<std::uint32_t>(1 + pick(5)) : 1;
@@ -109,7 +114,8 @@ std::vector<Change> World::random_turn() {
   }
   for (std::uint64_t i = pick(4); i > 0; --i) changes.push_back(submit());
   if (!waiting.empty() && chance(10)) {
-    const JobId job = std::next(waiting.begin(), static_cast<std::ptrdiff_t>(pick(waiting.size())))->first;
+    const JobId job =
+        std::next(waiting.begin(), static_cast<std::ptrdiff_t>(pick(waiting.size())))->first;
     waiting.erase(job);
     changes.emplace_back(JobUnqueued{job});
   }
@@ -127,7 +133,9 @@ std::vector<Change> World::random_turn() {
   }
   if (!placed.empty() && chance(10)) {
     JobPlaced& job = placed.begin()->second;
-    job.ends_by = chance(30) ? std::nullopt : std::optional(now + seconds(static_cast<std::int64_t>(1 + pick(100))));
+    job.ends_by = chance(30)
+                      ? std::nullopt
+                      : std::optional(now + seconds(static_cast<std::int64_t>(1 + pick(100))));
     changes.emplace_back(JobLimitChanged{job.job, job.ends_by});
   }
   return changes;
@@ -169,13 +177,15 @@ std::string World::check(const Plan& plan) const {
   for (const auto& [id, job] : placed) {
     for (const NodeGrant& g : job.grants) {
       const std::uint32_t n = g.node.value();
-      free[n] -= {g.memory, g.scratch, static_cast<std::int32_t>(g.cpus.size()), static_cast<std::int32_t>(g.gpus)};
+      free[n] -= {g.memory, g.scratch, static_cast<std::int32_t>(g.cpus.size()),
+                  static_cast<std::int32_t>(g.gpus)};
       taken[n].insert(g.cpus.begin(), g.cpus.end());
     }
   }
   std::map<JobId, std::uint32_t> elements;
   for (const Start& start : plan.starts) {
-    if (!waiting.contains(start.job)) return fmt::format("job {} is not waiting", start.job.value());
+    if (!waiting.contains(start.job))
+      return fmt::format("job {} is not waiting", start.job.value());
     if (++elements[start.job] > waiting.at(start.job).startable) return "an element too many";
     if (auto wrong = check_start(start, free, taken); !wrong.empty())
       return fmt::format("job {}: {}", start.job.value(), wrong);
@@ -195,22 +205,29 @@ std::string World::check_start(const Start& start, std::vector<Room>& free,
     if (!may_use(s, job.key.partition, n)) return "a node it may not use";
     if (!names.insert(node.name).second) return "a node twice";
     if (g.tasks == 0 || g.tasks > s.tasks_per_node.value_or(g.tasks)) return "tasks on a node";
-    const std::size_t cpus = s.exclusive ? node.cpus.size() : std::size_t{g.tasks} * s.cpus_per_task;
-    if (g.cpus.size() != cpus || g.cpus.size() < std::size_t{g.tasks} * s.cpus_per_task) return "number of CPUs";
+    const std::size_t cpus =
+        s.exclusive ? node.cpus.size() : std::size_t{g.tasks} * s.cpus_per_task;
+    if (g.cpus.size() != cpus || g.cpus.size() < std::size_t{g.tasks} * s.cpus_per_task)
+      return "number of CPUs";
     if (s.exclusive && !taken[n].empty()) return "not alone";
     for (const std::uint16_t c : g.cpus) {
-      if (!std::binary_search(node.cpus.begin(), node.cpus.end(), c)) return "a CPU the node has not";
+      if (!std::binary_search(node.cpus.begin(), node.cpus.end(), c))
+        return "a CPU the node has not";
       if (!taken[n].insert(c).second) return "a CPU given twice";
     }
     if (s.memory_per_node && g.memory != *s.memory_per_node) return "memory per node";
-    if (s.memory_per_cpu && g.memory != *s.memory_per_cpu * g.tasks * s.cpus_per_task) return "memory per core";
+    if (s.memory_per_cpu && g.memory != *s.memory_per_cpu * g.tasks * s.cpus_per_task)
+      return "memory per core";
     if (g.scratch != s.scratch_per_node || g.gpus != s.gpus_per_node) return "scratch or GPUs";
-    free[n] -= {g.memory, g.scratch, static_cast<std::int32_t>(g.cpus.size()), static_cast<std::int32_t>(g.gpus)};
-    if (free[n].memory < 0 || free[n].scratch < 0 || free[n].cpus < 0 || free[n].gpus < 0) return "a node is over-full";
+    free[n] -= {g.memory, g.scratch, static_cast<std::int32_t>(g.cpus.size()),
+                static_cast<std::int32_t>(g.gpus)};
+    if (free[n].memory < 0 || free[n].scratch < 0 || free[n].cpus < 0 || free[n].gpus < 0)
+      return "a node is over-full";
     tasks += g.tasks;
   }
   if (tasks != std::max(s.tasks, s.min_nodes)) return "number of tasks";
-  if (start.grants.size() < s.min_nodes || start.grants.size() > std::max(s.max_nodes, s.min_nodes)) return "number of nodes";
+  if (start.grants.size() < s.min_nodes || start.grants.size() > std::max(s.max_nodes, s.min_nodes))
+    return "number of nodes";
   for (const std::string& name : s.required_nodes)
     if (!names.contains(name)) return "a required node is missing";
   return "";
@@ -221,7 +238,8 @@ std::string World::check_nothing_fits() const {
   for (const NodeChanged& node : nodes_) free.push_back(room_of(node));
   for (const auto& [id, job] : placed)
     for (const NodeGrant& g : job.grants)
-      free[g.node.value()] -= {g.memory, g.scratch, static_cast<std::int32_t>(g.cpus.size()), static_cast<std::int32_t>(g.gpus)};
+      free[g.node.value()] -= {g.memory, g.scratch, static_cast<std::int32_t>(g.cpus.size()),
+                               static_cast<std::int32_t>(g.gpus)};
   for (const auto& [id, job] : waiting) {
     const JobShape& s = job.key.shape;
     const Demand d = demand_of(s, partitions_[job.key.partition.value()]);

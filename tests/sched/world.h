@@ -14,17 +14,17 @@ namespace gantry::sched {
 
 struct WorldOptions {
   std::uint32_t nodes = 8;
-  std::uint32_t partitions = 2;   // overlapping; the first has the highest priority
-  bool plain = false;             // equal priorities, one partition, nothing ever goes down
+  std::uint32_t partitions = 2;  // overlapping; the first has the highest priority
+  bool plain = false;            // equal priorities, one partition, nothing ever goes down
 };
 
 class World {
  public:
   World(std::uint64_t seed, WorldOptions options);
 
-  std::vector<Change> initial();             // nodes and partitions
-  std::vector<Change> facts() const;         // everything, from scratch
-  std::vector<Change> random_turn();         // a few things happen; time has moved on
+  std::vector<Change> initial();                 // nodes and partitions
+  std::vector<Change> facts() const;             // everything, from scratch
+  std::vector<Change> random_turn();             // a few things happen; time has moved on
   std::vector<Change> accept(const Plan& plan);  // every start becomes a fact
 
   // "" or what is wrong with the starts of the plan, on nodes, sums and shapes.
@@ -37,14 +37,17 @@ class World {
   std::map<JobId, JobPlaced> placed;
 
  private:
-  std::uint64_t pick(std::uint64_t n) { return std::uniform_int_distribution<std::uint64_t>(0, n - 1)(random_); }
+  std::uint64_t pick(std::uint64_t n) {
+    return std::uniform_int_distribution<std::uint64_t>(0, n - 1)(random_);
+  }
   bool chance(int percent) { return pick(100) < static_cast<std::uint64_t>(percent); }
   JobShape random_shape();
   Change submit();
   NodeChanged random_node(std::uint32_t id);
   std::string check_start(const Start& start, std::vector<Room>& free,
                           std::vector<std::set<std::uint16_t>>& taken) const;
-  [[nodiscard]] bool may_use(const JobShape& shape, PartitionId partition, std::uint32_t node) const;
+  [[nodiscard]] bool may_use(const JobShape& shape, PartitionId partition,
+                             std::uint32_t node) const;
 
   std::mt19937_64 random_;
   WorldOptions options_;

@@ -1,0 +1,36 @@
+// Runs tests/sched/*.txt (their form: scenario.h). GANTRY_UPDATE_GOLDEN=1 writes down what the
+// plans say now, to be read as a diff.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tests/sched/scenario.h"
+
+namespace gantry::sched {
+namespace {
+
+TEST_CASE("scenarios") {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(GANTRY_SOURCE_DIR "/tests/sched"))
+    if (entry.path().extension() == ".txt" && entry.path().stem() != "CMakeLists")
+      files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  CHECK(files.size() >= 8);
+  for (const auto& file : files) {
+    CAPTURE(file.filename().string());
+    std::stringstream text;
+    text << std::ifstream(file).rdbuf();
+    const std::string result = run_scenarios(text.str());
+    if (result == text.str()) continue;
+    if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr)
+      std::ofstream(file) << result;
+    else
+      CHECK(result == text.str());
+  }
+}
+
+}  // namespace
+}  // namespace gantry::sched
