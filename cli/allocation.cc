@@ -16,7 +16,9 @@ constexpr Duration kPollSignals = milliseconds(250);
 
 volatile std::sig_atomic_t interrupted = 0;  // set by the handler, read by the wait below
 
-void note_signal(int) { interrupted = 1; }
+void note_signal(int) {
+  interrupted = 1;
+}
 
 // SIGINT, SIGTERM and SIGHUP end the wait instead of the process while this lives.
 class Interruptible {
@@ -25,10 +27,12 @@ class Interruptible {
     interrupted = 0;
     struct sigaction action {};
     action.sa_handler = note_signal;
-    for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &action, &before_[i]);
+    for (std::size_t i = 0; i < kSignals.size(); ++i)
+      ::sigaction(kSignals[i], &action, &before_[i]);
   }
   ~Interruptible() {
-    for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &before_[i], nullptr);
+    for (std::size_t i = 0; i < kSignals.size(); ++i)
+      ::sigaction(kSignals[i], &before_[i], nullptr);
   }
   Interruptible(const Interruptible&) = delete;
   Interruptible& operator=(const Interruptible&) = delete;

@@ -18,7 +18,10 @@ namespace gantry::cli {
 namespace {
 
 constexpr Option kOwnOptions[] = {
-    {.name = "quiet", .letter = 'Q', .help = "Print nothing but errors", .set = put<&JobRequest::quiet>},
+    {.name = "quiet",
+     .letter = 'Q',
+     .help = "Print nothing but errors",
+     .set = put<&JobRequest::quiet>},
     {.name = "no-shell", .refused = "an allocation lives as long as its command"},
     {.name = "x11", .refused = "X11 is not forwarded"},
 };
@@ -107,7 +110,8 @@ Result<int> run(const Invocation& invocation) {
   auto status = run_here((*parsed)->operands);
   // The session has been idle for as long as the shell lived: a fresh one is safer.
   auto again = Session::open(invocation.program());
-  allocation->end(again ? *again : *session, status ? ExitStatus{*status & 0xff, 0} : ExitStatus{1, 0});
+  allocation->end(again ? *again : *session,
+                  status ? ExitStatus{*status & 0xff, 0} : ExitStatus{1, 0});
   if (!request.quiet)
     fmt::print(stderr, "{}: Relinquishing job allocation {}\n", invocation.program(),
                allocation->job().value());
@@ -123,7 +127,8 @@ const Command kGalloc{
     .operands = "[COMMAND [ARGUMENT...]]",
     .description =
         "Waits for nodes, then runs COMMAND (or your shell) here, with the allocation in its "
-        "environment: grun in it starts tasks on the allocated nodes. The nodes are given back when "
+        "environment: grun in it starts tasks on the allocated nodes. The nodes are given back "
+        "when "
         "the command ends.",
     .options = kOptions,
     .examples = kExamples,

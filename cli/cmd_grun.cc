@@ -1,5 +1,5 @@
-// grun: runs tasks over the nodes of a job. Inside a job it starts a step of it; outside it asks for
-// an allocation, runs the step there, and gives the allocation back.
+// grun: runs tasks over the nodes of a job. Inside a job it starts a step of it; outside it asks
+// for an allocation, runs the step there, and gives the allocation back.
 #include <fmt/core.h>
 #include <sodium.h>
 #include <unistd.h>
@@ -29,22 +29,55 @@ Result<void> set_job_id(StepOptions& options, std::string_view value) {
 
 Result<void> set_input(StepOptions& options, std::string_view value) {
   if (value != "none" && value != "0")
-    return fail(ErrorCode::usage,
-                fmt::format("'{}': standard input goes to task 0 ('0', the default) or to 'none'",
-                            value));
+    return fail(
+        ErrorCode::usage,
+        fmt::format("'{}': standard input goes to task 0 ('0', the default) or to 'none'", value));
   options.input = value == "none" ? StepInput::none : StepInput::first_task;
   return {};
 }
 
 constexpr Option kOwnOptions[] = {
-    {.name = "error", .letter = 'e', .arg = Arg::required, .value = "FILE", .help = "Standard error of the tasks, on their nodes: %j job, %s step, %t task, %N node (default: here)", .set = put<&StepOptions::std_err>},
-    {.name = "input", .letter = 'i', .arg = Arg::required, .value = "0|none", .help = "Which task reads our standard input (default: task 0)", .set = call<set_input>},
-    {.name = "jobid", .arg = Arg::required, .value = "JOB", .help = "Run in this job of yours instead of the one we are in", .set = call<set_job_id>},
-    {.name = "kill-on-bad-exit", .letter = 'K', .arg = Arg::optional, .value = "", .help = "End all tasks when one ends with an exit code other than 0", .set = put<&StepOptions::kill_on_bad_exit>},
-    {.name = "label", .letter = 'l', .help = "Put the number of the task in front of each line", .set = put<&StepOptions::label>},
-    {.name = "output", .letter = 'o', .arg = Arg::required, .value = "FILE", .help = "Standard output of the tasks, on their nodes (default: here)", .set = put<&StepOptions::std_out>},
-    {.name = "overlap", .help = "May share cores with other steps of the job", .set = put<&StepOptions::overlap>},
-    {.name = "mpi", .arg = Arg::required, .value = "none", .refused = "there is no PMI yet; use a launcher that starts one process per task"},
+    {.name = "error",
+     .letter = 'e',
+     .arg = Arg::required,
+     .value = "FILE",
+     .help = "Standard error of the tasks, on their nodes: %j job, %s step, %t task, %N node "
+             "(default: here)",
+     .set = put<&StepOptions::std_err>},
+    {.name = "input",
+     .letter = 'i',
+     .arg = Arg::required,
+     .value = "0|none",
+     .help = "Which task reads our standard input (default: task 0)",
+     .set = call<set_input>},
+    {.name = "jobid",
+     .arg = Arg::required,
+     .value = "JOB",
+     .help = "Run in this job of yours instead of the one we are in",
+     .set = call<set_job_id>},
+    {.name = "kill-on-bad-exit",
+     .letter = 'K',
+     .arg = Arg::optional,
+     .value = "",
+     .help = "End all tasks when one ends with an exit code other than 0",
+     .set = put<&StepOptions::kill_on_bad_exit>},
+    {.name = "label",
+     .letter = 'l',
+     .help = "Put the number of the task in front of each line",
+     .set = put<&StepOptions::label>},
+    {.name = "output",
+     .letter = 'o',
+     .arg = Arg::required,
+     .value = "FILE",
+     .help = "Standard output of the tasks, on their nodes (default: here)",
+     .set = put<&StepOptions::std_out>},
+    {.name = "overlap",
+     .help = "May share cores with other steps of the job",
+     .set = put<&StepOptions::overlap>},
+    {.name = "mpi",
+     .arg = Arg::required,
+     .value = "none",
+     .refused = "there is no PMI yet; use a launcher that starts one process per task"},
     {.name = "multi-prog", .refused = "one program per step; branch on SLURM_PROCID"},
     {.name = "pty", .refused = "terminals are not passed on yet"},
     {.name = "exact", .refused = "a step's tasks always get just the cores that they ask for"},
@@ -57,8 +90,10 @@ constexpr std::string_view kPrefixes[] = {"SRUN_", "GRUN_"};
 
 constexpr Example kExamples[] = {
     {"grun -n 8 -l hostname", "In a job: eight tasks over its nodes, lines with the task's number"},
-    {"grun -N 2 --ntasks-per-node=1 -c 4 python3 train.py", "One task with four cores on each of two nodes"},
-    {"grun -n 1 -c 2 --mem=2G -t 10:00 ./test", "Outside of a job: ask for an allocation, run, give it back"},
+    {"grun -N 2 --ntasks-per-node=1 -c 4 python3 train.py",
+     "One task with four cores on each of two nodes"},
+    {"grun -n 1 -c 2 --mem=2G -t 10:00 ./test",
+     "Outside of a job: ask for an allocation, run, give it back"},
 };
 constexpr ExitDoc kExits[] = {
     {"0", "every task ended with 0"},
@@ -111,8 +146,8 @@ Result<int> run_step(const Invocation& invocation, const StepOptions& options, S
   proto::StepCreate create;
   create.job = job;
   create.shape = step_shape(options);
-  create.name = options.spec.name.empty() ? argv[0].substr(argv[0].rfind('/') + 1)
-                                              : options.spec.name;
+  create.name =
+      options.spec.name.empty() ? argv[0].substr(argv[0].rfind('/') + 1) : options.spec.name;
   const auto granted = session.call<proto::StepGranted>(create);
   if (!granted) return tl::unexpected(granted.error());
   const auto permission = codec::decode<proto::StepPermission>(granted->permission);
@@ -144,8 +179,8 @@ Result<int> run_step(const Invocation& invocation, const StepOptions& options, S
   const auto launched = job_socket != nullptr
                             ? launch_through_node(job_socket, *permission, std::move(launch))
                             : launch_on_nodes(*permission, std::move(launch));
-  Result<StepResult> result = launched ? streams.run(**source)
-                                       : Result<StepResult>(tl::unexpected(launched.error()));
+  Result<StepResult> result =
+      launched ? streams.run(**source) : Result<StepResult>(tl::unexpected(launched.error()));
   done.ended = system_now();
   done.exit = result ? result->largest : ExitStatus{1, 0};
   if (result) done.usage = result->usage;
@@ -158,8 +193,9 @@ Result<int> run_step(const Invocation& invocation, const StepOptions& options, S
 }
 
 // Options that mean something to a step; the others ask for an allocation.
-constexpr std::string_view kStepWords[] = {
-    "chdir", "cpus-per-task", "export", "job-name", "nodelist", "nodes", "ntasks", "ntasks-per-node"};
+constexpr std::string_view kStepWords[] = {"chdir",    "cpus-per-task",  "export",
+                                           "job-name", "nodelist",       "nodes",
+                                           "ntasks",   "ntasks-per-node"};
 
 // Inside a job an option that only an allocation could honour is refused, not ignored.
 Result<void> check_step_options(const std::vector<Given>& typed) {
@@ -187,16 +223,17 @@ Result<int> run(const Invocation& invocation) {
   options.now = system_now();
   auto given = options_from_environment(kOptions, kPrefixes);
   given.insert(given.end(), (*parsed)->given.begin(), (*parsed)->given.end());
-  if (auto done = apply_options(given, static_cast<JobRequest*>(&options)); !done) return tl::unexpected(done.error());
+  if (auto done = apply_options(given, static_cast<JobRequest*>(&options)); !done)
+    return tl::unexpected(done.error());
   if (auto done = finish_request(options, given); !done) return tl::unexpected(done.error());
 
   const auto job = surrounding_job(options);
   if (job)
-    if (auto good = check_step_options((*parsed)->given); !good) return tl::unexpected(good.error());
+    if (auto good = check_step_options((*parsed)->given); !good)
+      return tl::unexpected(good.error());
   auto session = Session::open(invocation.program());
   if (!session) return tl::unexpected(session.error());
-  if (job)
-    return run_step(invocation, options, *session, *job, (*parsed)->operands);
+  if (job) return run_step(invocation, options, *session, *job, (*parsed)->operands);
 
   auto allocation = Allocation::ask(invocation, options, *session);
   if (!allocation) return tl::unexpected(allocation.error());
@@ -216,7 +253,8 @@ const Command kGrun{
         "Inside a job (or with --jobid) grun starts COMMAND as a step: as many tasks as asked for, "
         "in block order over the job's nodes, with the job's limits and inside its container. "
         "Outside of a job it asks for an allocation first and gives it back at the end.\n\n"
-        "Output of all tasks appears here as it comes; standard input goes to task 0; signals go to "
+        "Output of all tasks appears here as it comes; standard input goes to task 0; signals go "
+        "to "
         "all tasks. Ctrl-C twice within a second ends the step.",
     .options = kOptions,
     .examples = kExamples,

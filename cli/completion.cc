@@ -19,7 +19,8 @@ _gantry_words() {
     partition) _gantry_partitions ;;
     nodes) _gantry_nodes ;;
     job) _gantry_jobs ;;
-    state) echo PENDING RUNNING CONFIGURING COMPLETING COMPLETED FAILED CANCELLED TIMEOUT OUT_OF_MEMORY NODE_FAIL all ;;
+    state) echo PENDING RUNNING CONFIGURING COMPLETING COMPLETED FAILED CANCELLED TIMEOUT \
+                OUT_OF_MEMORY NODE_FAIL all ;;
     user) compgen -u -- "$2" ;;
     signal) echo TERM INT HUP USR1 USR2 KILL STOP CONT ;;
   esac
@@ -32,27 +33,19 @@ _gantry_reply() {
     directory) mapfile -t COMPREPLY < <(compgen -d -- "$2") ;;
     none) COMPREPLY=() ;;
     words:*) mapfile -t COMPREPLY < <(compgen -W "${1#words:}" -- "$2") ;;
-    *) mapfile -t COMPREPLY < <(compgen -W "$(_gantry_words "$1" "$2")" -- "$2") ;
-;
-esac
+    *) mapfile -t COMPREPLY < <(compgen -W "$(_gantry_words "$1" "$2")" -- "$2") ;;
+  esac
 }
 
 _gantry_complete() {
-  local cur prev cword words words = ("${COMP_WORDS[@]}");
-  cword = $COMP_CWORD cur = "${words[cword]}";
-  prev = "${words[cword-1]}"
-#bash parts words at "=" : --key = value
-      if[["$cur" == "="]];
-  then cur = "";
-  prev = "${words[cword-1]}" elif[["$prev" == "="]];
-  then prev = "${words[cword-2]}";
-  fi local command = "${words[0]##*/}" i[["$command" == gantry && $cword - gt 1]]&& declare - F
-                         "_gantry_of_${words[1]}" >
-                     / dev / null&& command =
-                         "${words[1]}"
-                         "_gantry_of_$command"
-                         "$prev"
-                         "$cur"
+  local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}"
+  # bash parts words at "=": --key = value
+  if [[ "$cur" == "=" ]]; then cur=""
+  elif [[ "$prev" == "=" ]]; then prev="${COMP_WORDS[COMP_CWORD-2]}"; fi
+  local command="${COMP_WORDS[0]##*/}"
+  if [[ "$command" == gantry && $COMP_CWORD -gt 1 ]] &&
+     declare -F "_gantry_of_${COMP_WORDS[1]}" >/dev/null; then command="${COMP_WORDS[1]}"; fi
+  "_gantry_of_$command" "$prev" "$cur"
 }
 )bash";
 

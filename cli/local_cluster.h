@@ -26,7 +26,7 @@ struct ClusterRequest {
   std::vector<std::string> users;  // get a key each, so that they need no munge
   std::vector<std::string> runtimes{"crun", "runc"};
   bool oversubscribe = false;
-  bool root_jobs = false;           // for development
+  bool root_jobs = false;  // for development
 };
 
 struct Machine {

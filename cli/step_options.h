@@ -18,8 +18,8 @@ struct StepOptions : JobRequest {
   bool label = false;             // -l
   bool kill_on_bad_exit = false;  // -K
   bool overlap = false;
-  std::optional<JobId> job_id;          // --jobid
-  std::string std_out, std_err;         // pattern of a file on the nodes; "" = here
+  std::optional<JobId> job_id;   // --jobid
+  std::string std_out, std_err;  // pattern of a file on the nodes; "" = here
   StepInput input = StepInput::first_task;
 };
 

@@ -60,7 +60,8 @@ void talk(Pipe& in, Pipe& out, Pipe& err, const std::string& input, Run& run) {
 
 Run run_program(const Call& call) {
   std::vector<std::string> words = call.argv;
-  const std::string program = std::string(GANTRY_BIN_DIR) + "/" + call.argv[0];
+  const bool is_path = call.argv[0].starts_with('/');
+  const std::string program = is_path ? call.argv[0] : GANTRY_BIN_DIR "/" + call.argv[0];
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);

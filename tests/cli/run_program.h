@@ -15,7 +15,7 @@ struct Run {
 };
 
 struct Call {
-  std::vector<std::string> argv;                   // [0] is the name of the command
+  std::vector<std::string> argv;                   // [0] is a command of ours, or a path
   std::map<std::string, std::string> environment;  // all of it, besides PATH, HOME, TZ
   std::string input;
   std::string directory;  // "" = a directory for scratch files

@@ -1,0 +1,49 @@
+// The completion script in a real bash.
+#include <doctest/doctest.h>
+
+#include <sstream>
+
+#include "tests/cli/fake_controller.h"
+#include "tests/cli/samples.h"
+
+using namespace gantry;
+using namespace gantry::test;
+
+namespace {
+
+// What bash offers for the last of the words.
+std::vector<std::string> offered(const std::map<std::string, std::string>& environment,
+                                 const std::string& words, int at) {
+  const std::string script = "PATH=" GANTRY_BIN_DIR
+                             ":$PATH; source <(gantry completion); COMP_WORDS=(" +
+                             words + "); COMP_CWORD=" + std::to_string(at) +
+                             "; _gantry_complete; printf '%s\\n' \"${COMPREPLY[@]}\"";
+  const Run run = run_program({{"/bin/bash", "-c", script}, environment, {}, "/tmp"});
+  CHECK(run.err.empty());
+  std::vector<std::string> out;
+  std::istringstream in(run.out);
+  for (std::string line; std::getline(in, line);)
+    if (!line.empty()) out.push_back(line);
+  return out;
+}
+
+using Words = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("bash completes options, sub-commands and names") {
+  FakeController fake;
+  fake.answer<proto::ListNodes>(proto::ListNodesReply{sample_nodes(), kNow});
+  fake.answer<proto::ListPartitions>(proto::ListPartitionsReply{sample_partitions()});
+  const auto environment = fake.environment();
+  CHECK(offered({}, "gbatch --part", 1) == Words{"--partition"});
+  CHECK(offered({}, "gbatch --ntasks", 1) == Words{"--ntasks", "--ntasks-per-node"});
+  CHECK(offered({}, "gctl dr", 1) == Words{"drain"});
+  CHECK(offered({}, "gctl drain --re", 2) == Words{"--reason"});
+  CHECK(offered({}, "gantry do", 1) == Words{"down"});
+  CHECK(offered({}, "gbatch --qo", 1).empty());  // refused options are not offered
+  CHECK(offered(environment, "gbatch -p de", 2) == Words{"debug"});
+  CHECK(offered(environment, "gbatch --partition = b", 3) == Words{"batch"});
+  CHECK(offered({}, "gqueue -t OUT", 2) == Words{"OUT_OF_MEMORY"});
+  CHECK(offered({}, "gcancel -s US", 2) == Words{"USR1", "USR2"});
+}
