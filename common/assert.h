@@ -9,7 +9,7 @@ namespace gantry {
                                    std::string_view message);
 }
 
-#define GANTRY_ASSERT(expression, message)                                             \
-  (static_cast<bool>(expression)                                                       \
-       ? static_cast<void>(0)                                                          \
+#define GANTRY_ASSERT(expression, message) \
+  (static_cast<bool>(expression)           \
+       ? static_cast<void>(0)              \
        : ::gantry::assertion_failed(#expression, __FILE__, __LINE__, (message)))

@@ -67,8 +67,8 @@ struct IndexRange {
 };
 
 struct ArraySpec {
-  std::vector<IndexRange> ranges;             // sorted, disjoint; at most kMaxArrayTasks in all
-  std::optional<std::uint32_t> max_running;   // %N
+  std::vector<IndexRange> ranges;            // sorted, disjoint; at most kMaxArrayTasks in all
+  std::optional<std::uint32_t> max_running;  // %N
   friend bool operator==(const ArraySpec&, const ArraySpec&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -80,18 +80,18 @@ struct ArraySpec {
 // The part that decides where and how a job fits: equal shapes form one scheduling class.
 struct JobShape {
   std::uint32_t min_nodes = 1;
-  std::uint32_t max_nodes = 1;                       // >= min_nodes; the scheduler takes min_nodes
+  std::uint32_t max_nodes = 1;  // >= min_nodes; the scheduler takes min_nodes
   std::uint32_t tasks = 1;
   std::optional<std::uint32_t> tasks_per_node;
-  std::uint32_t cpus_per_task = 1;                   // whole cores
-  std::optional<std::int64_t> memory_per_node;       // bytes; at most one of these two
-  std::optional<std::int64_t> memory_per_cpu;        // bytes
-  std::int64_t scratch_per_node = 0;                 // bytes
+  std::uint32_t cpus_per_task = 1;              // whole cores
+  std::optional<std::int64_t> memory_per_node;  // bytes; at most one of these two
+  std::optional<std::int64_t> memory_per_cpu;   // bytes
+  std::int64_t scratch_per_node = 0;            // bytes
   std::uint32_t gpus_per_node = 0;
-  std::string constraint;                            // features: "a&b", "a|b", "" = any
-  std::vector<std::string> required_nodes;           // -w, expanded and sorted
-  std::vector<std::string> excluded_nodes;           // -x
-  bool exclusive = false;                            // whole nodes
+  std::string constraint;                   // features: "a&b", "a|b", "" = any
+  std::vector<std::string> required_nodes;  // -w, expanded and sorted
+  std::vector<std::string> excluded_nodes;  // -x
+  bool exclusive = false;                   // whole nodes
   friend bool operator==(const JobShape&, const JobShape&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -141,8 +141,8 @@ struct ContainerSpec {
 };
 
 enum class JobKind : std::uint8_t {
-  batch = 1,        // has a script, run on the first node
-  allocation = 2,   // galloc / grun outside a job: holds nodes for steps, ended by its owner
+  batch = 1,       // has a script, run on the first node
+  allocation = 2,  // galloc / grun outside a job: holds nodes for steps, ended by its owner
 };
 constexpr auto enum_names(JobKind) {
   return std::array<std::pair<JobKind, std::string_view>, 2>{
@@ -164,32 +164,32 @@ constexpr auto enum_names(NetworkMode) {
 struct JobSpec {
   JobKind kind = JobKind::batch;
   std::string name;
-  std::string partition;                       // "" = the default one; resolved at submit
-  std::string account;                         // free text until tenants exist
+  std::string partition;  // "" = the default one; resolved at submit
+  std::string account;    // free text until tenants exist
   std::string comment;
   JobShape shape;
-  std::optional<Duration> time_limit;          // unset = partition default; see unlimited
-  bool unlimited_time = false;                 // --time=UNLIMITED, where the partition allows it
+  std::optional<Duration> time_limit;  // unset = partition default; see unlimited
+  bool unlimited_time = false;         // --time=UNLIMITED, where the partition allows it
   std::optional<Instant> begin;
   std::optional<Instant> deadline;
   std::vector<Dependency> dependencies;
-  bool any_dependency = false;                 // "?" separator: one met is enough
-  bool cancel_on_invalid_dependency = true;    // --kill-on-invalid-dep=yes|no
+  bool any_dependency = false;               // "?" separator: one met is enough
+  bool cancel_on_invalid_dependency = true;  // --kill-on-invalid-dep=yes|no
   std::optional<ArraySpec> array;
-  std::int32_t nice = 0;                       // -10000..10000; only an admin may go below 0
-  std::optional<std::uint32_t> priority;       // admin only; 0 = held
+  std::int32_t nice = 0;                  // -10000..10000; only an admin may go below 0
+  std::optional<std::uint32_t> priority;  // admin only; 0 = held
   bool hold = false;
-  bool requeue = true;                         // may be requeued after a node failure
+  bool requeue = true;  // may be requeued after a node failure
   std::optional<WarnSignal> warn_signal;
-  std::string work_dir;                        // absolute
-  std::string std_in;                          // "" = /dev/null
-  std::string std_out;                         // pattern; "" = gantry-%j.out (%A_%a for elements)
-  std::string std_err;                         // "" = joined to std_out
+  std::string work_dir;  // absolute
+  std::string std_in;    // "" = /dev/null
+  std::string std_out;   // pattern; "" = gantry-%j.out (%A_%a for elements)
+  std::string std_err;   // "" = joined to std_out
   OpenMode open_mode = OpenMode::truncate;
   ContainerSpec container;
   NetworkMode network = NetworkMode::loopback;
   std::string submit_host;
-  std::string submit_line;                     // the command as typed, for gacct
+  std::string submit_line;  // the command as typed, for gacct
   std::vector<std::string> script_args;
   // Options that were given, for SLURM_* variables that exist only then: "ntasks", "cpus-per-task",
   // "ntasks-per-node", "mem", "mem-per-cpu".

@@ -49,43 +49,43 @@ constexpr auto enum_names(Outcome) {
 // Why a queued job waits. Names are Slurm's where Slurm has the reason.
 enum class Reason : std::uint8_t {
   none = 0,
-  priority = 1,            // others stand in front; a = how many jobs
-  resources = 2,           // head of its queue; a = nodes that fit now, b = nodes needed
-  dependency = 3,          // subject = what is still open, "afterok:12,afterany:13"
-  never_satisfied = 4,     // dependency that can never be met; subject names it
-  begin_time = 5,          // a = begin time, microseconds since the epoch
+  priority = 1,         // others stand in front; a = how many jobs
+  resources = 2,        // head of its queue; a = nodes that fit now, b = nodes needed
+  dependency = 3,       // subject = what is still open, "afterok:12,afterany:13"
+  never_satisfied = 4,  // dependency that can never be met; subject names it
+  begin_time = 5,       // a = begin time, microseconds since the epoch
   held_user = 6,
-  held_admin = 7,          // subject = who and why
-  array_task_limit = 8,    // a = tasks running, b = the limit %N
-  partition_down = 9,      // subject = partition
+  held_admin = 7,             // subject = who and why
+  array_task_limit = 8,       // a = tasks running, b = the limit %N
+  partition_down = 9,         // subject = partition
   partition_node_limit = 10,  // a = nodes asked, b = nodes allowed
   partition_time_limit = 11,  // a = minutes asked, b = minutes allowed
-  nodes_unavailable = 12,  // required nodes are down or drained; subject = their names
-  requeued = 13,           // waits out the back-off after a failed start; a = until, microseconds
-  bad_constraints = 14,    // no node of the partition has what it asks for, at present
-  launch_failed_held = 15, // held because its start failed too often; subject = the last cause
+  nodes_unavailable = 12,     // required nodes are down or drained; subject = their names
+  requeued = 13,            // waits out the back-off after a failed start; a = until, microseconds
+  bad_constraints = 14,     // no node of the partition has what it asks for, at present
+  launch_failed_held = 15,  // held because its start failed too often; subject = the last cause
   deadline = 16,
 };
 constexpr auto enum_names(Reason) {
   using enum Reason;
-  return std::array<std::pair<Reason, std::string_view>, 17>{{
-      {none, "None"},
-      {priority, "Priority"},
-      {resources, "Resources"},
-      {dependency, "Dependency"},
-      {never_satisfied, "DependencyNeverSatisfied"},
-      {begin_time, "BeginTime"},
-      {held_user, "JobHeldUser"},
-      {held_admin, "JobHeldAdmin"},
-      {array_task_limit, "JobArrayTaskLimit"},
-      {partition_down, "PartitionDown"},
-      {partition_node_limit, "PartitionNodeLimit"},
-      {partition_time_limit, "PartitionTimeLimit"},
-      {nodes_unavailable, "ReqNodeNotAvail"},
-      {requeued, "BeginTime"},
-      {bad_constraints, "BadConstraints"},
-      {launch_failed_held, "launch_failed_requeued_held"},
-      {deadline, "DeadLine"}}};
+  return std::array<std::pair<Reason, std::string_view>, 17>{
+      {{none, "None"},
+       {priority, "Priority"},
+       {resources, "Resources"},
+       {dependency, "Dependency"},
+       {never_satisfied, "DependencyNeverSatisfied"},
+       {begin_time, "BeginTime"},
+       {held_user, "JobHeldUser"},
+       {held_admin, "JobHeldAdmin"},
+       {array_task_limit, "JobArrayTaskLimit"},
+       {partition_down, "PartitionDown"},
+       {partition_node_limit, "PartitionNodeLimit"},
+       {partition_time_limit, "PartitionTimeLimit"},
+       {nodes_unavailable, "ReqNodeNotAvail"},
+       {requeued, "BeginTime"},
+       {bad_constraints, "BadConstraints"},
+       {launch_failed_held, "launch_failed_requeued_held"},
+       {deadline, "DeadLine"}}};
 }
 
 struct Verdict {
@@ -135,7 +135,11 @@ struct Usage {
 
 // Node: health (what we see) times intent (what the operator wants). Idle, mixed and allocated are
 // computed from the placements, never stored.
-enum class NodeHealth : std::uint8_t { down = 0, up = 1, lost = 2 };  // down: never seen, or said goodbye
+enum class NodeHealth : std::uint8_t {
+  down = 0,
+  up = 1,
+  lost = 2
+};  // down: never seen, or said goodbye
 constexpr auto enum_names(NodeHealth) {
   using enum NodeHealth;
   return std::array<std::pair<NodeHealth, std::string_view>, 3>{

@@ -13,8 +13,8 @@ namespace gantry {
 struct Owner {
   Uid uid{};
   Gid gid{};
-  std::string user;                 // login name
-  std::vector<Gid> groups;          // supplementary
+  std::string user;         // login name
+  std::vector<Gid> groups;  // supplementary
   std::string home;
   std::string shell;
   friend bool operator==(const Owner&, const Owner&) = default;

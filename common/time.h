@@ -16,11 +16,21 @@ struct Duration {
   [[nodiscard]] constexpr std::int64_t seconds() const { return us / 1'000'000; }
 };
 
-constexpr Duration microseconds(std::int64_t n) { return {n}; }
-constexpr Duration milliseconds(std::int64_t n) { return {n * 1'000}; }
-constexpr Duration seconds(std::int64_t n) { return {n * 1'000'000}; }
-constexpr Duration minutes(std::int64_t n) { return seconds(n * 60); }
-constexpr Duration hours(std::int64_t n) { return minutes(n * 60); }
+constexpr Duration microseconds(std::int64_t n) {
+  return {n};
+}
+constexpr Duration milliseconds(std::int64_t n) {
+  return {n * 1'000};
+}
+constexpr Duration seconds(std::int64_t n) {
+  return {n * 1'000'000};
+}
+constexpr Duration minutes(std::int64_t n) {
+  return seconds(n * 60);
+}
+constexpr Duration hours(std::int64_t n) {
+  return minutes(n * 60);
+}
 
 // A point of cluster time: microseconds since 1970-01-01T00:00:00Z. Never goes backwards within
 // one controller's life (common/loop/clock.h slews over steps of the system clock).

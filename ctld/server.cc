@@ -93,9 +93,8 @@ void Server::start() {
   sched::Policy policy;
   policy.depth = config_.controller.backfill_depth;
   planner_ = std::make_unique<Planner>(policy, [this](sched::Plan plan) {
-    loop_.post([this, plan = std::move(plan)]() mutable {
-      step(core::PlanReady{std::move(plan)});
-    });
+    loop_.post(
+        [this, plan = std::move(plan)]() mutable { step(core::PlanReady{std::move(plan)}); });
   });
   history_ = std::make_unique<acct::HistoryReader>(
       *store_, [this](std::function<void()> work) { loop_.post(std::move(work)); });
@@ -145,7 +144,8 @@ void Server::send_reply(core::Reply& reply) {
     }
   }
   if (auto* granted = std::get_if<proto::StepGranted>(&reply.message)) {
-    granted->signature = auth::sign(permission_key_, proto::kStepPermissionContext, granted->permission);
+    granted->signature =
+        auth::sign(permission_key_, proto::kStepPermissionContext, granted->permission);
   }
   const rpc::Encoded encoded = rpc::encode_reply(reply.message);
   send_to(*session, encoded.type, reply.request, encoded.body);

@@ -84,7 +84,7 @@ class Server {
   loop::Loop loop_;
   std::unique_ptr<Planner> planner_;
   std::unique_ptr<acct::HistoryReader> history_;
-  bool stepped_ = false;        // the core has had input since the last turn
+  bool stepped_ = false;  // the core has had input since the last turn
   std::optional<Error> failed_;
   LogLimit bad_input_;
   loop::Watch queue_, turn_, wake_, fold_, term_, intr_;

@@ -2,8 +2,8 @@
 #include "ctld/server.h"
 
 #include "common/codec/codec.h"
-#include "ctld/rpc/dispatch.h"
 #include "common/version.h"
+#include "ctld/rpc/dispatch.h"
 
 namespace gantry::ctld {
 namespace {
@@ -88,14 +88,9 @@ void Server::relayed(const std::string& node, const proto::NodeRelay& relay) {
 void Server::from_client(rpc::Session& session, const net::MessageHeader& header,
                          std::string_view body) {
   switch (header.type) {
-    case number<proto::Hello>:
-      hello(session, header.request, body);
-      return;
-    case number<proto::Authenticate>:
-      authenticate(session, header.request, body);
-      return;
-    default:
-      break;
+    case number<proto::Hello>: hello(session, header.request, body); return;
+    case number<proto::Authenticate>: authenticate(session, header.request, body); return;
+    default: break;
   }
   if (!session.identity && header.type != number<proto::Ping>) {
     refuse(session, header.request,

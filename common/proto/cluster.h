@@ -14,24 +14,24 @@ namespace gantry::proto {
 
 struct NodeRow {
   std::string name;
-  std::string address;             // host:port where the node's steps are reached; "" = never seen
+  std::string address;  // host:port where the node's steps are reached; "" = never seen
   NodeHealth health = NodeHealth::down;
   NodeIntent intent = NodeIntent::open;
-  std::string reason;              // of drain, closed, down, lost
+  std::string reason;  // of drain, closed, down, lost
   std::string reason_by;
-  std::optional<Instant> since;    // of the reason
+  std::optional<Instant> since;  // of the reason
   std::vector<std::string> partitions;
   std::vector<std::string> features;
   Resources total;
   Resources allocated;
   std::uint32_t jobs = 0;
   std::string version;
-  std::string runtime;             // "crun 1.8.1", "process", ...
+  std::string runtime;                  // "crun 1.8.1", "process", ...
   std::vector<std::string> layers_off;  // isolation layers that are not on
   std::optional<Instant> last_seen;
   std::optional<Instant> booted;
-  double load = 0;                 // 1-minute load average
-  std::int64_t free_memory = 0;    // bytes, as the node's kernel says
+  double load = 0;               // 1-minute load average
+  std::int64_t free_memory = 0;  // bytes, as the node's kernel says
   std::uint32_t sockets = 1;
   std::uint32_t cores_per_socket = 1;
   std::uint32_t threads_per_core = 1;
@@ -63,7 +63,7 @@ struct NodeRow {
 };
 
 struct ListNodes {
-  std::vector<std::string> nodes;        // empty = all
+  std::vector<std::string> nodes;  // empty = all
   std::vector<std::string> partitions;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -109,8 +109,8 @@ struct PartitionRow {
   bool up = true;
   std::vector<std::string> nodes;
   std::uint32_t priority = 0;
-  std::optional<Duration> default_time;   // unset = max_time
-  std::optional<Duration> max_time;       // unset = unlimited
+  std::optional<Duration> default_time;  // unset = max_time
+  std::optional<Duration> max_time;      // unset = unlimited
   std::optional<std::uint32_t> max_nodes;
   std::int64_t default_memory_per_cpu = 0;  // bytes; 0 = an equal part of the node's memory
   bool allow_host_network = false;
@@ -144,7 +144,7 @@ struct ListPartitionsReply {
 
 struct UpdatePartition {  // admin
   std::string name;
-  bool up = true;         // down: jobs may be submitted, none starts
+  bool up = true;  // down: jobs may be submitted, none starts
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "name", s.name);
@@ -168,7 +168,7 @@ struct ShowConfigReply {
 // Binds a node's CURVE public key to its name (admin, once per node). Re-enrolment replaces it.
 struct EnrollNode {
   std::string node;
-  std::string public_key;   // Z85, 40 characters
+  std::string public_key;  // Z85, 40 characters
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "node", s.node);
@@ -179,7 +179,7 @@ struct EnrollNode {
 // Registers an ed25519 public key that may then speak for a user (admin for anyone).
 struct RegisterKey {
   std::string user;
-  std::string public_key;   // hex, 64 characters
+  std::string public_key;  // hex, 64 characters
   bool remove = false;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {

@@ -15,12 +15,12 @@ namespace gantry::proto {
 // the same job the one with the most restarts counts, of equals the later one. With duplicates
 // wanted, each number of restarts is a row of its own.
 struct QueryHistory {
-  JobFilter filter;               // by state: jobs that were in one of them within the window
-  std::optional<Instant> start;   // jobs that were in any state within [start, end)
+  JobFilter filter;              // by state: jobs that were in one of them within the window
+  std::optional<Instant> start;  // jobs that were in any state within [start, end)
   std::optional<Instant> end;
-  std::uint32_t limit = 0;        // rows in one reply; 0 = server's maximum
-  bool duplicates = false;        // each run of a requeued job, not only the last
-  Bytes position;                 // of the previous page's reply; empty for the first
+  std::uint32_t limit = 0;  // rows in one reply; 0 = server's maximum
+  bool duplicates = false;  // each run of a requeued job, not only the last
+  Bytes position;           // of the previous page's reply; empty for the first
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "filter", s.filter);
@@ -33,7 +33,7 @@ struct QueryHistory {
 };
 
 struct StepRow {
-  std::string step;             // "batch", "0", "1"...
+  std::string step;  // "batch", "0", "1"...
   std::string name;
   Outcome outcome = Outcome::completed;
   bool running = false;
@@ -86,7 +86,7 @@ struct HistoryRow {
 
 struct HistoryReply {
   std::vector<HistoryRow> rows;
-  bool more = false;              // ask again with `position`; also when `rows` is empty
+  bool more = false;  // ask again with `position`; also when `rows` is empty
   Instant now{};
   Bytes position;
   template <class Self, class V>

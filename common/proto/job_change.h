@@ -28,7 +28,7 @@ constexpr auto enum_names(SignalScope) {
 // Ends jobs (signal unset), or sends a signal to running ones. An ordinary user's filter is
 // narrowed to what is theirs. Ended and unknown jobs are no error: they are in `not_active`.
 struct CancelJobs {
-  JobFilter filter;                     // at least one condition, or all_mine
+  JobFilter filter;  // at least one condition, or all_mine
   bool all_mine = false;
   std::optional<std::int32_t> signal;
   SignalScope scope = SignalScope::steps;
@@ -43,8 +43,8 @@ struct CancelJobs {
 
 // Answer to cancel, hold, release, requeue, update: what was done, and per job why not.
 struct JobsDone {
-  std::uint64_t changed = 0;            // jobs and array tasks
-  std::vector<JobRef> not_active;       // unknown or ended
+  std::uint64_t changed = 0;       // jobs and array tasks
+  std::vector<JobRef> not_active;  // unknown or ended
   struct Refused {
     JobRef job;
     ErrorReply error;
@@ -94,11 +94,11 @@ struct UpdateJob {
   JobRef job;
   std::optional<Duration> time_limit;
   std::optional<std::int32_t> nice;
-  std::optional<std::uint32_t> priority;   // admin
-  std::optional<std::string> partition;    // queued only
+  std::optional<std::uint32_t> priority;  // admin
+  std::optional<std::string> partition;   // queued only
   std::optional<std::string> name;
   std::optional<std::string> comment;
-  std::optional<Instant> begin;            // queued only
+  std::optional<Instant> begin;  // queued only
   std::optional<std::uint32_t> array_max_running;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {

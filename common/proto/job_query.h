@@ -24,19 +24,19 @@ struct JobRow {
   std::string account;
   std::string partition;
   Phase phase = Phase::queued;
-  std::optional<Outcome> outcome;           // ended, or finishing towards it
-  Verdict verdict;                          // queued
+  std::optional<Outcome> outcome;  // ended, or finishing towards it
+  Verdict verdict;                 // queued
   Instant submitted{};
   Instant eligible{};
   std::optional<Instant> started;
   std::optional<Instant> ended;
-  std::optional<Instant> expected_start;    // queued, when the planner knows
-  std::optional<Duration> time_limit;       // unset = unlimited
+  std::optional<Instant> expected_start;  // queued, when the planner knows
+  std::optional<Duration> time_limit;     // unset = unlimited
   std::uint32_t nodes = 0;
   std::uint32_t cpus = 0;
   std::uint32_t tasks = 0;
-  std::int64_t memory_per_node = 0;         // bytes; 0 = partition default
-  std::string node_list;                    // hostlist, once placed
+  std::int64_t memory_per_node = 0;  // bytes; 0 = partition default
+  std::string node_list;             // hostlist, once placed
   std::int64_t priority = 0;
   ExitStatus exit;
   std::uint32_t restarts = 0;
@@ -86,7 +86,7 @@ struct ListJobs {
 struct ListJobsReply {
   std::vector<JobRow> rows;  // by id
   bool more = false;
-  JobId next{};              // for `after`
+  JobId next{};  // for `after`
   Instant now{};
   std::vector<JobRef> unknown;  // of filter.jobs
   template <class Self, class V>
@@ -114,11 +114,11 @@ struct JobDetail {
   JobSpec spec;
   Owner owner;
   std::vector<NodePlacement> placement;
-  std::string cause;                      // why it ended, with evidence
+  std::string cause;  // why it ended, with evidence
   Usage usage;
   std::uint32_t attempt = 0;
   Bytes script;
-  std::vector<std::string> why;           // ordered causes, in words, of a queued job
+  std::vector<std::string> why;  // ordered causes, in words, of a queued job
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "row", s.row);
@@ -155,7 +155,7 @@ struct WaitJobs {
 };
 
 struct WaitReply {
-  std::vector<JobRow> rows;    // one per job; of an array: its elements' worst exit in one row
+  std::vector<JobRow> rows;  // one per job; of an array: its elements' worst exit in one row
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "rows", s.rows);
@@ -179,8 +179,8 @@ struct ReadLog {
 
 struct LogChunk {
   Bytes data;
-  std::uint64_t offset = 0;     // of data
-  bool job_ended = false;       // and nothing will be added
+  std::uint64_t offset = 0;  // of data
+  bool job_ended = false;    // and nothing will be added
   std::string path;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {

@@ -31,8 +31,8 @@ struct JobFilter {
   std::vector<std::string> names;
   std::vector<std::string> partitions;
   std::vector<std::string> accounts;
-  std::vector<std::string> nodes;      // running (or finishing) there
-  std::vector<std::string> states;     // Slurm's words, short or long, any case; "all"
+  std::vector<std::string> nodes;   // running (or finishing) there
+  std::vector<std::string> states;  // Slurm's words, short or long, any case; "all"
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "jobs", s.jobs);

@@ -14,7 +14,7 @@ namespace gantry::proto {
 struct SubmitJob {
   std::string request_id;  // chosen by the client, unique; a retry returns the first job's id
   JobSpec spec;
-  Bytes script;            // batch only; begins with "#!"
+  Bytes script;  // batch only; begins with "#!"
   std::map<std::string, std::string> environment;
   bool test_only = false;  // validate and estimate, queue nothing
   template <class Self, class V>

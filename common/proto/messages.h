@@ -22,10 +22,10 @@ enum class MessageType : std::uint16_t {
 
 template <class T>
 struct MessageNumber;
-#define X(type, number, sender, kind)                            \
-  template <>                                                    \
-  struct MessageNumber<type> {                                   \
-    static constexpr MessageType value = MessageType::type;      \
+#define X(type, number, sender, kind)                       \
+  template <>                                               \
+  struct MessageNumber<type> {                              \
+    static constexpr MessageType value = MessageType::type; \
   };
 #include "common/proto/messages.def"
 #undef X

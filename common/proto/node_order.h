@@ -20,7 +20,7 @@ namespace gantry::proto {
 struct OrderStamp {
   Epoch epoch{};
   std::uint64_t session = 0;
-  std::uint64_t seq = 0;     // 1.. within the session
+  std::uint64_t seq = 0;  // 1.. within the session
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "epoch", s.epoch);
@@ -30,14 +30,14 @@ struct OrderStamp {
 };
 
 struct NodeAccept {
-  OrderStamp stamp;                  // seq 0; session is the new one
+  OrderStamp stamp;  // seq 0; session is the new one
   std::string cluster;
-  std::vector<AttemptKey> kill;      // attempts that must not run; reported as usual
-  std::vector<AttemptKey> forget;    // exited and already accounted
-  Duration heartbeat{};              // how often
+  std::vector<AttemptKey> kill;         // attempts that must not run; reported as usual
+  std::vector<AttemptKey> forget;       // exited and already accounted
+  Duration heartbeat{};                 // how often
   std::optional<Duration> fence_after;  // end all jobs after this much silence
-  Bytes permission_key;              // ed25519 public key that signs step permissions
-  Instant heard{};                   // `sent` of the NodeRegister this answers; see HeartbeatAck
+  Bytes permission_key;                 // ed25519 public key that signs step permissions
+  Instant heard{};                      // `sent` of the NodeRegister this answers; see HeartbeatAck
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "stamp", s.stamp);
@@ -74,9 +74,9 @@ struct HeartbeatAck {
 struct Launch {
   OrderStamp stamp;
   AttemptKey key;
-  bool hold = false;                    // prepare, report LaunchReady, wait for Go
-  bool runs_batch = true;               // this node runs the script; others hold the allocation
-  JobId array_job{};                    // 0 = none
+  bool hold = false;       // prepare, report LaunchReady, wait for Go
+  bool runs_batch = true;  // this node runs the script; others hold the allocation
+  JobId array_job{};       // 0 = none
   std::optional<std::uint32_t> array_task;
   std::uint32_t array_count = 0, array_min = 0, array_max = 0, array_step = 0;
   std::uint32_t restarts = 0;
@@ -87,7 +87,7 @@ struct Launch {
   std::vector<NodePlacement> placement;  // all nodes, in rank order
   std::uint32_t node_index = 0;          // this node's place in it
   std::string partition;
-  std::optional<Duration> time_limit;    // resolved; the controller enforces it
+  std::optional<Duration> time_limit;  // resolved; the controller enforces it
   Instant placed_at{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -130,7 +130,7 @@ struct Terminate {
   OrderStamp stamp;
   AttemptKey key;
   Duration grace{};
-  std::string notice;   // line for the job's standard error; "" = none
+  std::string notice;  // line for the job's standard error; "" = none
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "stamp", s.stamp);

@@ -15,8 +15,8 @@ namespace gantry::proto {
 // on that node and treats it as sent by the job's owner, role user. Answered by RelayReply.
 struct NodeRelay {
   AttemptKey key;
-  std::uint64_t channel = 0;   // the node's number for the connection
-  std::uint16_t type = 0;      // message number of body
+  std::uint64_t channel = 0;  // the node's number for the connection
+  std::uint16_t type = 0;     // message number of body
   std::uint64_t request = 0;
   Bytes body;
   template <class Self, class V>
@@ -45,8 +45,8 @@ struct RelayReply {
 
 struct FetchLog {  // ctld to node
   std::uint64_t ticket = 0;
-  std::string path;          // absolute, expanded by ctld for (job, node)
-  Owner owner;               // read as this user
+  std::string path;  // absolute, expanded by ctld for (job, node)
+  Owner owner;       // read as this user
   std::uint64_t offset = 0;
   std::uint32_t max_bytes = 0;
   template <class Self, class V>
@@ -62,7 +62,7 @@ struct FetchLog {  // ctld to node
 struct FetchLogReply {
   std::uint64_t ticket = 0;
   Bytes data;
-  std::string error;         // "" = fine
+  std::string error;  // "" = fine
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "ticket", s.ticket);

@@ -12,7 +12,11 @@
 namespace gantry::proto {
 
 enum class AttemptPhase : std::uint8_t {
-  preparing = 1, held = 2 /* ready, waits for Go */, running = 3, finishing = 4, exited = 5
+  preparing = 1,
+  held = 2 /* ready, waits for Go */,
+  running = 3,
+  finishing = 4,
+  exited = 5
 };
 constexpr auto enum_names(AttemptPhase) {
   using enum AttemptPhase;
@@ -46,13 +50,13 @@ struct AttemptStatus {
 
 // First message after a connect, and whenever ctld asks. Answered by NodeAccept.
 struct NodeRegister {
-  std::string node;                    // must be the name this key was enrolled for
+  std::string node;  // must be the name this key was enrolled for
   std::uint16_t protocol = 0;
   std::string version;
-  std::string boot_id;                 // changes at reboot: then every earlier attempt is gone
-  std::string address;                 // host:port for steps
-  std::vector<std::uint16_t> cpus;     // logical CPUs that jobs may have
-  std::int64_t memory = 0;             // bytes for jobs
+  std::string boot_id;              // changes at reboot: then every earlier attempt is gone
+  std::string address;              // host:port for steps
+  std::vector<std::uint16_t> cpus;  // logical CPUs that jobs may have
+  std::int64_t memory = 0;          // bytes for jobs
   std::int64_t scratch = 0;
   std::uint32_t sockets = 1;
   std::uint32_t cores_per_socket = 1;
@@ -60,8 +64,8 @@ struct NodeRegister {
   std::string runtime;
   std::vector<std::string> layers_off;
   std::vector<AttemptStatus> attempts;  // everything it has a directory for
-  Epoch highest_epoch{};               // seen so far
-  Instant sent{};                      // by the node's clock; comes back in NodeAccept
+  Epoch highest_epoch{};                // seen so far
+  Instant sent{};                       // by the node's clock; comes back in NodeAccept
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "node", s.node);
@@ -87,7 +91,7 @@ struct Heartbeat {
   std::uint64_t session = 0;
   double load = 0;
   std::int64_t free_memory = 0;
-  Instant sent{};            // by the node's clock; comes back in HeartbeatAck
+  Instant sent{};  // by the node's clock; comes back in HeartbeatAck
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "session", s.session);
@@ -116,8 +120,8 @@ struct Started {  // the batch shell (or the allocation's holder) runs
 };
 
 enum class ExitCause : std::uint8_t {
-  exited = 1,         // by itself (exit status counts)
-  ordered = 2,        // after Terminate
+  exited = 1,   // by itself (exit status counts)
+  ordered = 2,  // after Terminate
   out_of_memory = 3,
   launch_failed = 4,  // never ran; message says why
   shim_lost = 5,      // its shim was killed: the exit status is not known
@@ -139,7 +143,7 @@ struct ExitReport {  // resent until AckExit; afterwards the node has forgotten 
   AttemptKey key;
   ExitCause cause = ExitCause::exited;
   ExitStatus exit;
-  std::string message;   // for people; names the node
+  std::string message;  // for people; names the node
   Usage usage;
   std::optional<Instant> started;
   Instant ended{};

@@ -14,13 +14,13 @@
 
 namespace gantry::proto {
 
-inline constexpr std::uint16_t kProtocolVersion = 1;     // what this build speaks
-inline constexpr std::uint16_t kOldestProtocol = 1;      // what ctld still accepts
+inline constexpr std::uint16_t kProtocolVersion = 1;  // what this build speaks
+inline constexpr std::uint16_t kOldestProtocol = 1;   // what ctld still accepts
 
 // First message of a client or node. ctld refuses unknown versions with version_mismatch.
 struct Hello {
   std::uint16_t protocol = kProtocolVersion;
-  std::string program;   // "gbatch 0.1.0"
+  std::string program;  // "gbatch 0.1.0"
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "protocol", s.protocol);
@@ -55,7 +55,7 @@ constexpr auto enum_names(AuthMethod) {
 // of the connection then fails with unauthenticated.
 struct Authenticate {
   AuthMethod method = AuthMethod::munge;
-  Bytes credential;          // munge: the encoded credential; key: see common/auth/registered_key.h
+  Bytes credential;  // munge: the encoded credential; key: see common/auth/registered_key.h
   bool want_reply = false;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -109,7 +109,7 @@ struct PingReply {
   Epoch epoch{};
   Instant now{};
   Instant started{};
-  std::uint64_t jobs_queued = 0;   // array tasks counted one by one
+  std::uint64_t jobs_queued = 0;  // array tasks counted one by one
   std::uint64_t jobs_active = 0;
   std::uint32_t nodes_up = 0;
   std::uint32_t nodes = 0;

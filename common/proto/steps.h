@@ -24,12 +24,12 @@ namespace gantry::proto {
 inline constexpr std::string_view kStepPermissionContext = "gantry step permission v1";
 
 struct StepShape {
-  std::uint32_t nodes = 0;                      // 0 = as many as needed
-  std::uint32_t tasks = 0;                      // 0 = the job's
+  std::uint32_t nodes = 0;  // 0 = as many as needed
+  std::uint32_t tasks = 0;  // 0 = the job's
   std::optional<std::uint32_t> tasks_per_node;
-  std::uint32_t cpus_per_task = 0;              // 0 = the job's
-  std::vector<std::string> nodelist;            // -w
-  bool overlap = false;                         // may share cores with other steps
+  std::uint32_t cpus_per_task = 0;    // 0 = the job's
+  std::vector<std::string> nodelist;  // -w
+  bool overlap = false;               // may share cores with other steps
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "nodes", s.nodes);
@@ -55,10 +55,10 @@ struct StepCreate {  // client to ctld
 
 struct StepNode {
   std::string node;
-  std::string address;               // host:port
-  std::string public_key;            // Z85, CURVE key of the node
+  std::string address;     // host:port
+  std::string public_key;  // Z85, CURVE key of the node
   std::vector<std::uint16_t> cpus;
-  std::uint32_t first_rank = 0;      // ranks first_rank .. first_rank + tasks - 1, block order
+  std::uint32_t first_rank = 0;  // ranks first_rank .. first_rank + tasks - 1, block order
   std::uint32_t tasks = 0;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -79,7 +79,7 @@ struct StepPermission {
   std::uint32_t tasks = 0;
   std::uint32_t cpus_per_task = 1;
   std::string name;
-  Instant expires{};                 // for launching; a running step may go on
+  Instant expires{};  // for launching; a running step may go on
   Epoch epoch{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -105,18 +105,18 @@ struct StepGranted {  // ctld to client
   }
 };
 
-struct LaunchStep {   // client to node
+struct LaunchStep {  // client to node
   Bytes permission;
   Bytes signature;
-  std::string node;                  // which of the permission's nodes this is for
+  std::string node;  // which of the permission's nodes this is for
   std::vector<std::string> argv;
   std::map<std::string, std::string> environment;
   std::string work_dir;
-  std::string io_address;            // host:port to dial
-  Bytes io_key;                      // 32 random bytes, made by grun for this step
-  std::string std_out;               // "" = to grun; else pattern of a file on the node
+  std::string io_address;  // host:port to dial
+  Bytes io_key;            // 32 random bytes, made by grun for this step
+  std::string std_out;     // "" = to grun; else pattern of a file on the node
   std::string std_err;
-  Bytes io_ticket;                   // says in the open which step the stream is for
+  Bytes io_ticket;  // says in the open which step the stream is for
   std::string job_name;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -151,13 +151,13 @@ struct StepListening {
   }
 };
 
-struct StepDone {     // client to ctld, when the last task has ended; for accounting
+struct StepDone {  // client to ctld, when the last task has ended; for accounting
   AttemptKey key;
   StepId step{};
-  ExitStatus exit;    // largest of the tasks
+  ExitStatus exit;  // largest of the tasks
   Instant started{};
   Instant ended{};
-  Usage usage;        // summed over the nodes, as they reported
+  Usage usage;  // summed over the nodes, as they reported
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "key", s.key);

@@ -81,12 +81,18 @@ void send_launch(Context& ctx, const Job& job, std::uint32_t index) {
 std::string notice_of(const State& state, const Job& job, const NodeRun& run) {
   const Finish& finish = *job.active->finish;
   std::string_view why;
-  if (finish.requeue == RequeueWhy::asked) why = " DUE TO JOB REQUEUE";
-  else if (finish.requeue) why = " DUE TO NODE FAILURE";
-  else if (finish.outcome == Outcome::timeout) why = " DUE TO TIME LIMIT";
-  else if (finish.outcome == Outcome::deadline) why = " DUE TO DEADLINE";
-  else if (finish.outcome == Outcome::node_fail) why = " DUE TO NODE FAILURE";
-  else if (finish.outcome != Outcome::cancelled) return {};
+  if (finish.requeue == RequeueWhy::asked)
+    why = " DUE TO JOB REQUEUE";
+  else if (finish.requeue)
+    why = " DUE TO NODE FAILURE";
+  else if (finish.outcome == Outcome::timeout)
+    why = " DUE TO TIME LIMIT";
+  else if (finish.outcome == Outcome::deadline)
+    why = " DUE TO DEADLINE";
+  else if (finish.outcome == Outcome::node_fail)
+    why = " DUE TO NODE FAILURE";
+  else if (finish.outcome != Outcome::cancelled)
+    return {};
   return fmt::format("gantry: error: *** JOB {} ON {} CANCELLED AT {}{} ***", job.id.value(),
                      state.node(run.grant.node).name, format_time(finish.since), why);
 }

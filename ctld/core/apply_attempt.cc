@@ -123,8 +123,10 @@ void apply_event(State& state, Instant at, const event::JobRequeued& e) {
   job->active.reset();
   job->started.reset();
   ++job->restarts;
-  if (e.why == RequeueWhy::launch_failure) ++job->launch_failures;
-  else job->launch_failures = 0;
+  if (e.why == RequeueWhy::launch_failure)
+    ++job->launch_failures;
+  else
+    job->launch_failures = 0;
   if (e.why == RequeueWhy::asked) job->eligible = at;
   job->not_before = e.not_before;
   job->backing_off = e.not_before.has_value();

@@ -75,8 +75,10 @@ void apply_event(State& state, Instant, const event::PartitionUpChanged& e) {
 }
 
 void apply_event(State& state, Instant, const event::KeyRegistered& e) {
-  if (e.user) state.user_keys[e.public_key] = *e.user;
-  else state.user_keys.erase(e.public_key);
+  if (e.user)
+    state.user_keys[e.public_key] = *e.user;
+  else
+    state.user_keys.erase(e.public_key);
   state.fold_keys.push_back(e.public_key);
 }
 

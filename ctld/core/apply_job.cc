@@ -88,7 +88,8 @@ void apply_event(State& state, Instant at, const event::JobUpdated& e) {
 
 void apply_event(State& state, Instant at, const event::DependencySettled& e) {
   JobEdit job(state, e.job);
-  GANTRY_ASSERT(job->dependencies && e.index < job->dependencies->list.size(), "a known dependency");
+  GANTRY_ASSERT(job->dependencies && e.index < job->dependencies->list.size(),
+                "a known dependency");
   DependencyState& d = job->dependencies->list[e.index];
   GANTRY_ASSERT(d.status == DependencyStatus::open, "a dependency is settled once");
   d.status = e.met ? DependencyStatus::met : DependencyStatus::never;

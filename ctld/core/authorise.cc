@@ -12,28 +12,50 @@ enum class Who : std::uint8_t { nobody, everybody, admin };
 // handler looks only at jobs for which may_see() or may_change() says yes.
 template <class Message>
 constexpr Who kWho = Who::nobody;
-template <> constexpr Who kWho<proto::SubmitJob> = Who::everybody;
-template <> constexpr Who kWho<proto::ListJobs> = Who::everybody;
-template <> constexpr Who kWho<proto::ShowJob> = Who::everybody;
-template <> constexpr Who kWho<proto::CancelJobs> = Who::everybody;
-template <> constexpr Who kWho<proto::HoldJobs> = Who::everybody;
-template <> constexpr Who kWho<proto::ReleaseJobs> = Who::everybody;
-template <> constexpr Who kWho<proto::RequeueJobs> = Who::everybody;
-template <> constexpr Who kWho<proto::UpdateJob> = Who::everybody;
-template <> constexpr Who kWho<proto::WaitJobs> = Who::everybody;
-template <> constexpr Who kWho<proto::ReadLog> = Who::everybody;
-template <> constexpr Who kWho<proto::StepCreate> = Who::everybody;
-template <> constexpr Who kWho<proto::StepDone> = Who::everybody;
-template <> constexpr Who kWho<proto::EndAllocation> = Who::everybody;
-template <> constexpr Who kWho<proto::ListNodes> = Who::everybody;
-template <> constexpr Who kWho<proto::ListPartitions> = Who::everybody;
-template <> constexpr Who kWho<proto::ShowConfig> = Who::everybody;
-template <> constexpr Who kWho<proto::ShowStats> = Who::everybody;
-template <> constexpr Who kWho<proto::Ping> = Who::everybody;
-template <> constexpr Who kWho<proto::UpdateNodes> = Who::admin;
-template <> constexpr Who kWho<proto::UpdatePartition> = Who::admin;
-template <> constexpr Who kWho<proto::EnrollNode> = Who::admin;
-template <> constexpr Who kWho<proto::RegisterKey> = Who::everybody;  // for themselves; see its handler
+template <>
+constexpr Who kWho<proto::SubmitJob> = Who::everybody;
+template <>
+constexpr Who kWho<proto::ListJobs> = Who::everybody;
+template <>
+constexpr Who kWho<proto::ShowJob> = Who::everybody;
+template <>
+constexpr Who kWho<proto::CancelJobs> = Who::everybody;
+template <>
+constexpr Who kWho<proto::HoldJobs> = Who::everybody;
+template <>
+constexpr Who kWho<proto::ReleaseJobs> = Who::everybody;
+template <>
+constexpr Who kWho<proto::RequeueJobs> = Who::everybody;
+template <>
+constexpr Who kWho<proto::UpdateJob> = Who::everybody;
+template <>
+constexpr Who kWho<proto::WaitJobs> = Who::everybody;
+template <>
+constexpr Who kWho<proto::ReadLog> = Who::everybody;
+template <>
+constexpr Who kWho<proto::StepCreate> = Who::everybody;
+template <>
+constexpr Who kWho<proto::StepDone> = Who::everybody;
+template <>
+constexpr Who kWho<proto::EndAllocation> = Who::everybody;
+template <>
+constexpr Who kWho<proto::ListNodes> = Who::everybody;
+template <>
+constexpr Who kWho<proto::ListPartitions> = Who::everybody;
+template <>
+constexpr Who kWho<proto::ShowConfig> = Who::everybody;
+template <>
+constexpr Who kWho<proto::ShowStats> = Who::everybody;
+template <>
+constexpr Who kWho<proto::Ping> = Who::everybody;
+template <>
+constexpr Who kWho<proto::UpdateNodes> = Who::admin;
+template <>
+constexpr Who kWho<proto::UpdatePartition> = Who::admin;
+template <>
+constexpr Who kWho<proto::EnrollNode> = Who::admin;
+template <>
+constexpr Who kWho<proto::RegisterKey> = Who::everybody;  // for themselves; see its handler
 
 template <class Message>
 Result<void> check(const Identity& who, const Message&) {
@@ -53,7 +75,9 @@ bool is_admin(const Identity& who) {
   return who.role == proto::Role::admin && !who.inside;
 }
 
-bool may_see(const Identity& who, Uid owner) { return is_admin(who) || who.owner.uid == owner; }
+bool may_see(const Identity& who, Uid owner) {
+  return is_admin(who) || who.owner.uid == owner;
+}
 
 bool may_change(const Identity& who, Uid owner) {
   return is_admin(who) || who.owner.uid == owner;

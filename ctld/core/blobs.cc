@@ -10,8 +10,9 @@ namespace gantry::core {
 store::Digest digest_of(std::string_view contents) {
   store::Digest out{};
   static_assert(out.size() == crypto_generichash_BYTES);
-  crypto_generichash(out.data(), out.size(), reinterpret_cast<const unsigned char*>(contents.data()),
-                     contents.size(), nullptr, 0);
+  crypto_generichash(out.data(), out.size(),
+                     reinterpret_cast<const unsigned char*>(contents.data()), contents.size(),
+                     nullptr, 0);
   return out;
 }
 

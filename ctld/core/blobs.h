@@ -21,7 +21,8 @@ struct EnvironmentBlob {
   }
 };
 
-// Call for every order and reply of a committed turn. An error means that the store has lost a blob.
+// Call for every order and reply of a committed turn. An error means that the store has lost a
+// blob.
 Result<void> fill(Order& order, const store::Store& store);
 Result<void> fill(Reply& reply, const store::Store& store);
 

@@ -20,7 +20,7 @@ struct Core::Private {
   Runtime rt;
   Turn turn;
   Loader loader;
-  EventSeq last_seq{};   // recorded, or replayed
+  EventSeq last_seq{};  // recorded, or replayed
   Context context(State& state, Instant now) {
     return {state, rt, config, turn, last_seq, std::max(now, state.last_time)};
   }
@@ -32,10 +32,12 @@ void declare(Context& ctx) {
   State& state = ctx.state;
   for (const NodeConfig& c : ctx.config.nodes)
     if (!state.node_ids.contains(c.name))
-      ctx.record(event::NodeDeclared{NodeId(static_cast<std::uint32_t>(state.nodes.size())), c.name});
+      ctx.record(
+          event::NodeDeclared{NodeId(static_cast<std::uint32_t>(state.nodes.size())), c.name});
   for (const PartitionConfig& c : ctx.config.partitions)
     if (!state.partition_ids.contains(c.name))
-      ctx.record(event::PartitionDeclared{PartitionId(static_cast<std::uint32_t>(state.partitions.size())), c.name});
+      ctx.record(event::PartitionDeclared{
+          PartitionId(static_cast<std::uint32_t>(state.partitions.size())), c.name});
 }
 
 // What is not durable of nodes and partitions comes from the configuration at every start.
@@ -43,9 +45,11 @@ void configure(State& state, const Config& config) {
   for (const NodeConfig& c : config.nodes) {
     Node& node = state.node(state.node_ids.at(c.name));
     node.declared = &c;
-    if (c.cpu_ids) node.cpus = *c.cpu_ids;
+    if (c.cpu_ids)
+      node.cpus = *c.cpu_ids;
     else
-      for (std::uint32_t cpu = 0; cpu < c.cpus; ++cpu) node.cpus.push_back(static_cast<std::uint16_t>(cpu));
+      for (std::uint32_t cpu = 0; cpu < c.cpus; ++cpu)
+        node.cpus.push_back(static_cast<std::uint16_t>(cpu));
     std::sort(node.cpus.begin(), node.cpus.end());
     state.node_order.push_back(node.id);
   }
@@ -64,7 +68,8 @@ void make_views(Context& ctx) {
   ctx.rt.links.resize(ctx.state.nodes.size());
   for (NodeLink& link : ctx.rt.links) link.last_seen = ctx.now;
   for (const Node& node : ctx.state.nodes) ctx.rt.node_views.push_back(node_view(ctx, node));
-  for (const Partition& p : ctx.state.partitions) ctx.rt.partition_views.push_back(partition_view(p));
+  for (const Partition& p : ctx.state.partitions)
+    ctx.rt.partition_views.push_back(partition_view(p));
 }
 
 void take(Context& ctx, ClientRequest&& request) {
@@ -74,21 +79,28 @@ void take(Context& ctx, ClientRequest&& request) {
   std::visit([&](auto&& m) { handle(ctx, request, std::move(m)); }, std::move(message));
 }
 
-void take(Context& ctx, ConnectionClosed&& closed) { drop_waits(ctx, closed.connection); }
+void take(Context& ctx, ConnectionClosed&& closed) {
+  drop_waits(ctx, closed.connection);
+}
 
 void take(Context& ctx, FromNode&& from) {
   const auto it = ctx.state.node_ids.find(from.node);
   if (it == ctx.state.node_ids.end()) {
     ++ctx.rt.stats.reports_ignored;
-    return ctx.note(fmt::format("message of node {} ignored: it is not in this cluster", from.node));
+    return ctx.note(
+        fmt::format("message of node {} ignored: it is not in this cluster", from.node));
   }
   const NodeId node = it->second;
   std::visit([&](auto&& m) { handle(ctx, node, std::move(m)); }, std::move(from.message));
 }
 
-void take(Context& ctx, PlanReady&& ready) { apply_plan(ctx, std::move(ready.plan)); }
+void take(Context& ctx, PlanReady&& ready) {
+  apply_plan(ctx, std::move(ready.plan));
+}
 
-void take(Context& ctx, Tick&&) { run_timers(ctx); }
+void take(Context& ctx, Tick&&) {
+  run_timers(ctx);
+}
 
 }  // namespace
 
@@ -100,7 +112,9 @@ Result<void> Core::load_record(store::Table table, std::string_view key, std::st
   return p_->loader.record(table, key, value);
 }
 
-Result<void> Core::load_spec(JobId job, std::string_view data) { return p_->loader.spec(job, data); }
+Result<void> Core::load_spec(JobId job, std::string_view data) {
+  return p_->loader.spec(job, data);
+}
 
 Result<void> Core::replay(const store::JournalEntry& entry) {
   if (!p_->loader.finished())
@@ -158,8 +172,12 @@ store::FoldBatch Core::take_fold() {
   return fold(*state_, p_->last_seq);
 }
 
-Epoch Core::epoch() const { return state_->epoch; }
-Instant Core::last_time() const { return state_->last_time; }
+Epoch Core::epoch() const {
+  return state_->epoch;
+}
+Instant Core::last_time() const {
+  return state_->last_time;
+}
 
 std::optional<std::string> Core::node_of_key(std::string_view z85) const {
   const auto it = state_->node_keys.find(std::string(z85));

@@ -28,25 +28,25 @@
 
 namespace gantry::core {
 
-using ConnectionId = Id<struct ConnectionTag>;   // given by the shell, never reused
+using ConnectionId = Id<struct ConnectionTag>;  // given by the shell, never reused
 
-struct Identity {                                // established by the shell's authentication
+struct Identity {  // established by the shell's authentication
   Owner owner;
   proto::Role role = proto::Role::user;
-  std::optional<proto::AttemptKey> inside;       // request came from inside this job
+  std::optional<proto::AttemptKey> inside;  // request came from inside this job
 };
 
 using ClientMessage =
     std::variant<proto::SubmitJob, proto::ListJobs, proto::ShowJob, proto::CancelJobs,
                  proto::HoldJobs, proto::ReleaseJobs, proto::RequeueJobs, proto::UpdateJob,
                  proto::WaitJobs, proto::ReadLog, proto::ListNodes, proto::UpdateNodes,
-                 proto::ListPartitions, proto::UpdatePartition, proto::ShowConfig, proto::EnrollNode,
-                 proto::RegisterKey, proto::ShowStats, proto::Ping, proto::StepCreate,
-                 proto::StepDone, proto::EndAllocation>;
+                 proto::ListPartitions, proto::UpdatePartition, proto::ShowConfig,
+                 proto::EnrollNode, proto::RegisterKey, proto::ShowStats, proto::Ping,
+                 proto::StepCreate, proto::StepDone, proto::EndAllocation>;
 
-using NodeMessage = std::variant<proto::NodeRegister, proto::Heartbeat, proto::LaunchReady,
-                                 proto::Started, proto::ExitReport, proto::Goodbye,
-                                 proto::FetchLogReply>;
+using NodeMessage =
+    std::variant<proto::NodeRegister, proto::Heartbeat, proto::LaunchReady, proto::Started,
+                 proto::ExitReport, proto::Goodbye, proto::FetchLogReply>;
 
 struct ClientRequest {
   ConnectionId connection;
@@ -54,17 +54,17 @@ struct ClientRequest {
   Identity who;
   ClientMessage message;
 };
-struct ConnectionClosed {      // its waits are dropped
+struct ConnectionClosed {  // its waits are dropped
   ConnectionId connection;
 };
-struct FromNode {              // authenticated: this link's key is enrolled for `node`
+struct FromNode {  // authenticated: this link's key is enrolled for `node`
   std::string node;
   NodeMessage message;
 };
 struct PlanReady {
   sched::Plan plan;
 };
-struct Tick {};                // a wake-up that was asked for
+struct Tick {};  // a wake-up that was asked for
 
 using Input = std::variant<ClientRequest, ConnectionClosed, FromNode, PlanReady, Tick>;
 
@@ -87,30 +87,29 @@ struct Reply {
   ConnectionId connection;
   std::uint64_t request = 0;
   ReplyMessage message;
-  std::vector<BlobRefs> blobs{};          // ShowJobReply: one per job, where scripts were asked for
+  std::vector<BlobRefs> blobs{};  // ShowJobReply: one per job, where scripts were asked for
 };
 
-using OrderMessage =
-    std::variant<proto::NodeAccept, proto::RegisterAgain, proto::HeartbeatAck, proto::Launch,
-                 proto::Go, proto::Terminate, proto::SignalAttempt, proto::AckExit,
-                 proto::FetchLog>;
+using OrderMessage = std::variant<proto::NodeAccept, proto::RegisterAgain, proto::HeartbeatAck,
+                                  proto::Launch, proto::Go, proto::Terminate, proto::SignalAttempt,
+                                  proto::AckExit, proto::FetchLog>;
 
 struct Order {
   std::string node;
   OrderMessage message;
-  BlobRefs blobs{};                       // of a Launch
+  BlobRefs blobs{};  // of a Launch
 };
 
 // StepGranted leaves the core unsigned, and NodeAccept without permission_key: keys are not in the
 // core, the shell fills them in.
 struct Turn {
-  store::AppendBatch append;              // empty if nothing changed
+  store::AppendBatch append;  // empty if nothing changed
   std::vector<Reply> replies;
   std::vector<Order> orders;
-  std::vector<sched::Change> changes;     // for the scheduler's replica
-  bool schedule = false;                  // something changed that a plan could use
-  std::optional<Instant> wake;            // earliest time a Tick is wanted
-  std::vector<std::string> notes;         // lines for the log: ignored reports, dropped plan entries
+  std::vector<sched::Change> changes;  // for the scheduler's replica
+  bool schedule = false;               // something changed that a plan could use
+  std::optional<Instant> wake;         // earliest time a Tick is wanted
+  std::vector<std::string> notes;      // lines for the log: ignored reports, dropped plan entries
 };
 
 struct State;
@@ -136,8 +135,8 @@ class Core {
   store::FoldBatch take_fold();
 
   // For the shell's identification of peers.
-  [[nodiscard]] std::optional<std::string> node_of_key(std::string_view z85) const;   // enrolled
-  [[nodiscard]] std::optional<std::string> user_of_key(std::string_view hex) const;   // registered
+  [[nodiscard]] std::optional<std::string> node_of_key(std::string_view z85) const;  // enrolled
+  [[nodiscard]] std::optional<std::string> user_of_key(std::string_view hex) const;  // registered
   // Who speaks through a NodeRelay: the job's owner, role user, `inside` set; permission_denied
   // unless this attempt is placed on that node now.
   [[nodiscard]] Result<Identity> inside_identity(std::string_view node,

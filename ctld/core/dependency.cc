@@ -102,15 +102,16 @@ std::optional<Settled> settled(const State& state, const Dependency& d, Instant 
   return settled_by_job(*target, d, now);
 }
 
-Result<DependencyStart> resolve_dependencies(const Context& ctx, const Identity& who, JobSpec& spec) {
+Result<DependencyStart> resolve_dependencies(const Context& ctx, const Identity& who,
+                                             JobSpec& spec) {
   DependencyStart out;
   if (spec.dependencies.size() > kMaxDependencies)
-    return fail(ErrorCode::limit_exceeded,
-                fmt::format("{} dependencies; at most {} are allowed", spec.dependencies.size(),
-                            kMaxDependencies));
+    return fail(ErrorCode::limit_exceeded, fmt::format("{} dependencies; at most {} are allowed",
+                                                       spec.dependencies.size(), kMaxDependencies));
   for (Dependency& d : spec.dependencies) {
     if (d.delay.us < 0 || (d.delay.us > 0 && d.kind != DependencyKind::after))
-      return fail(ErrorCode::invalid_argument, "only after:JOB may have a delay, of 0 or more minutes");
+      return fail(ErrorCode::invalid_argument,
+                  "only after:JOB may have a delay, of 0 or more minutes");
     if (d.kind == DependencyKind::singleton) {
       const auto name = ctx.state.names.find(spec.name);
       const bool met = !name || singleton_met(ctx.state, who.owner.uid, *name,
@@ -120,17 +121,20 @@ Result<DependencyStart> resolve_dependencies(const Context& ctx, const Identity&
     }
     const Job* target = ctx.state.jobs.find(d.job);
     if (target == nullptr || !may_see(who, target->uid))
-      return fail(ErrorCode::not_found,
-                  fmt::format("dependency {}:{}: there is no such job (ended ones are known for {} s)",
-                              enum_name(d.kind), d.job.value(),
-                              ctx.config.controller.min_job_age.seconds()));
+      return fail(
+          ErrorCode::not_found,
+          fmt::format("dependency {}:{}: there is no such job (ended ones are known for {} s)",
+                      enum_name(d.kind), d.job.value(),
+                      ctx.config.controller.min_job_age.seconds()));
     if (target->is_element()) {  // named by its own id: wait under the array's, as for 12_3
       d.array_task = target->task;
       d.job = target->array;
       target = &ctx.state.jobs.at(d.job);
-    } else if (d.array_task && (!target->is_array() || !target->tasks->indexes.ordinal_of(*d.array_task))) {
-      return fail(ErrorCode::not_found, fmt::format("dependency {}:{}_{}: the job has no such task",
-                                                    enum_name(d.kind), d.job.value(), *d.array_task));
+    } else if (d.array_task &&
+               (!target->is_array() || !target->tasks->indexes.ordinal_of(*d.array_task))) {
+      return fail(ErrorCode::not_found,
+                  fmt::format("dependency {}:{}_{}: the job has no such task", enum_name(d.kind),
+                              d.job.value(), *d.array_task));
     }
     if (d.kind == DependencyKind::after_corr)
       if (auto r = resolve_task_wise(spec, *target, d, out); !r) return tl::unexpected(r.error());
@@ -157,7 +161,8 @@ void look_again(Context& ctx, JobId waiting, const DependencyKey& key) {
   if (job == nullptr || job->phase != Phase::queued || !job->dependencies) return;
   for (std::uint32_t i = 0; i < job->dependencies->list.size(); ++i) {
     const DependencyState& d = job->dependencies->list[i];
-    if (d.status != DependencyStatus::open || d.what.job != key.job || d.what.array_task != key.task)
+    if (d.status != DependencyStatus::open || d.what.job != key.job ||
+        d.what.array_task != key.task)
       continue;
     if (d.what.kind == DependencyKind::after_corr) {
       const Job* array = ctx.state.jobs.find(key.job);
@@ -187,16 +192,19 @@ void settle_singletons(Context& ctx, const Job& job) {
 
 void settle_dependents(Context& ctx, JobId id) {
   const Job* job = ctx.state.jobs.find(id);
-  if (job == nullptr || (job->phase == Phase::queued && !job->is_array() && !job->started_once)) return;
+  if (job == nullptr || (job->phase == Phase::queued && !job->is_array() && !job->started_once))
+    return;
   const DependencyKey key = dependency_key(*job);
   if (const auto it = ctx.state.dependents.find(key); it != ctx.state.dependents.end()) {
     const std::vector<JobId> waiting = it->second;  // changes under our feet
     for (const JobId w : waiting) look_again(ctx, w, key);
   }
   if (job->phase != Phase::ended) return;
-  if (!job->is_element()) settle_singletons(ctx, *job);
-  else settle_tasks(ctx, job->array, OrdinalSet::from_spans({{job->ordinal, job->ordinal}}),
-                    job->outcome == Outcome::completed);
+  if (!job->is_element())
+    settle_singletons(ctx, *job);
+  else
+    settle_tasks(ctx, job->array, OrdinalSet::from_spans({{job->ordinal, job->ordinal}}),
+                 job->outcome == Outcome::completed);
 }
 
 void settle_tasks(Context& ctx, JobId id, const OrdinalSet& tasks, bool ok) {

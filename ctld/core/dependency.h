@@ -16,14 +16,16 @@ struct Settled {
 // Unset while it is open. Not for singleton and aftercorr.
 std::optional<Settled> settled(const State& state, const Dependency& dependency, Instant now);
 
-// At submit: rewrites the spec's dependencies to what they mean (aftercorr on a job that is no array
-// is afterok), and says how each stands. Unknown jobs, and those that `who` may not see: not_found.
+// At submit: rewrites the spec's dependencies to what they mean (aftercorr on a job that is no
+// array is afterok), and says how each stands. Unknown jobs, and those that `who` may not see:
+// not_found.
 struct DependencyStart {
   std::vector<DependencyStatus> statuses;
   std::optional<Instant> not_before;
   OrdinalSet corr_met, corr_never;
 };
-Result<DependencyStart> resolve_dependencies(const Context& ctx, const Identity& who, JobSpec& spec);
+Result<DependencyStart> resolve_dependencies(const Context& ctx, const Identity& who,
+                                             JobSpec& spec);
 
 // The job changed: settles what others were waiting for.
 void settle_dependents(Context& ctx, JobId job);

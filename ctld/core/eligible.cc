@@ -6,11 +6,13 @@
 namespace gantry::core {
 namespace {
 
-bool per_task(const DependencyState& d) { return d.what.kind == DependencyKind::after_corr; }
+bool per_task(const DependencyState& d) {
+  return d.what.kind == DependencyKind::after_corr;
+}
 
 bool has_per_task(const Job& job) {
-  return job.dependencies && std::any_of(job.dependencies->list.begin(),
-                                         job.dependencies->list.end(), per_task);
+  return job.dependencies &&
+         std::any_of(job.dependencies->list.begin(), job.dependencies->list.end(), per_task);
 }
 
 }  // namespace

@@ -57,8 +57,8 @@ std::string words_of(const Context& ctx, const Job& job, const Verdict& v) {
     case Reason::none: return "it waits for the next scheduling cycle";
     case Reason::priority: return fmt::format("{} jobs stand in front of it", v.a);
     case Reason::resources:
-      return fmt::format("it is the head of its queue and waits for resources: {} of {} nodes fit now",
-                         v.a, v.b);
+      return fmt::format(
+          "it is the head of its queue and waits for resources: {} of {} nodes fit now", v.a, v.b);
     case Reason::dependency: return fmt::format("it waits for {}", v.subject);
     case Reason::never_satisfied:
       return fmt::format("its dependency {} can never be met; cancel it", v.subject);
@@ -73,14 +73,16 @@ std::string words_of(const Context& ctx, const Job& job, const Verdict& v) {
     case Reason::partition_node_limit:
       return fmt::format("it asks for {} nodes, partition {} allows {}", v.a, partition.name, v.b);
     case Reason::partition_time_limit:
-      return fmt::format("it asks for {} minutes, partition {} allows {}", v.a, partition.name, v.b);
+      return fmt::format("it asks for {} minutes, partition {} allows {}", v.a, partition.name,
+                         v.b);
     case Reason::nodes_unavailable:
       return fmt::format("nodes that it needs are not available: {}", v.subject);
     case Reason::requeued:
       return fmt::format("its start failed; it waits until {}", format_time({v.a}));
     case Reason::bad_constraints:
-      return v.subject.empty() ? "no node of the partition has at present what it asks for"
-                               : fmt::format("no node of the partition has at present: {}", v.subject);
+      return v.subject.empty()
+                 ? "no node of the partition has at present what it asks for"
+                 : fmt::format("no node of the partition has at present: {}", v.subject);
     case Reason::launch_failed_held:
       return fmt::format("it is held because it was requeued too often: {}", v.subject);
     case Reason::deadline: return "it can no longer end before its deadline";
@@ -123,8 +125,8 @@ std::vector<std::string> why(const Context& ctx, const Job& job) {
   if (!partition.up()) say({Reason::partition_down, 0, 0, {}});
   if (out.empty()) say(verdict_of(ctx, job));
   if (const auto it = ctx.rt.expected.find(job.id); it != ctx.rt.expected.end())
-    out.push_back(fmt::format("by the limits of what runs it starts at {}",
-                              format_time(it->second.start)));
+    out.push_back(
+        fmt::format("by the limits of what runs it starts at {}", format_time(it->second.start)));
   out.push_back(fmt::format("its priority is {}", priority_of(ctx.state, job)));
   return out;
 }

@@ -1,4 +1,5 @@
-// Why a job waits: as a typed verdict for listings, and in words, in order of causes, for `gctl why`.
+// Why a job waits: as a typed verdict for listings, and in words, in order of causes, for `gctl
+// why`.
 #pragma once
 
 #include <string>

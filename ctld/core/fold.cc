@@ -89,7 +89,8 @@ void fold_partitions(State& state, std::vector<store::RecordChange>& out) {
   std::vector<store::RecordChange> changes;
   for (const PartitionId id : take(state.fold_partitions)) {
     const Partition& p = state.partition(id);
-    changes.push_back({store::Table::partition, p.name, codec::encode(PartitionRecord{p.id, p.up_set})});
+    changes.push_back(
+        {store::Table::partition, p.name, codec::encode(PartitionRecord{p.id, p.up_set})});
   }
   std::sort(changes.begin(), changes.end(),
             [](const auto& a, const auto& b) { return a.key < b.key; });
@@ -134,8 +135,9 @@ store::FoldBatch fold(State& state, EventSeq applied) {
   store::FoldBatch out;
   out.applied = applied;
   if (state.fold_meta)
-    out.records.push_back({store::Table::meta, "controller",
-                           codec::encode(MetaRecord{state.epoch, state.last_job, state.last_time, applied})});
+    out.records.push_back(
+        {store::Table::meta, "controller",
+         codec::encode(MetaRecord{state.epoch, state.last_job, state.last_time, applied})});
   state.fold_meta = false;
   for (const JobId id : take(state.fold_jobs)) {
     Job* job = state.jobs.find(id);
@@ -144,7 +146,8 @@ store::FoldBatch fold(State& state, EventSeq applied) {
       job->fold_due = false;
       value = codec::encode(record_of(state, *job));
     }
-    out.records.push_back({store::Table::job_state, store::ordered_key(id.value()), std::move(value)});
+    out.records.push_back(
+        {store::Table::job_state, store::ordered_key(id.value()), std::move(value)});
   }
   fold_nodes(state, out.records);
   fold_keys(state, out.records);

@@ -62,22 +62,24 @@ void cancel(Context& ctx, const Selected& s, const std::string& cause, proto::Jo
   end_job(ctx, s.job, Outcome::cancelled, cause);
 }
 
-void signal(Context& ctx, const Selected& s, const proto::CancelJobs& message, proto::JobsDone& done) {
+void signal(Context& ctx, const Selected& s, const proto::CancelJobs& message,
+            proto::JobsDone& done) {
   const Job& job = ctx.state.jobs.at(s.job);
   if (s.implied && !job.placed()) return;
   if (job.phase == Phase::ended) return done.not_active.push_back(ref_of(job));
   if (const auto legal = may_move(Trigger::signal, job.phase, display_id(ctx.state, job)); !legal) {
-    done.refused.push_back({ref_of(job), {static_cast<std::uint16_t>(legal.error().code),
-                                          legal.error().message}});
+    done.refused.push_back(
+        {ref_of(job), {static_cast<std::uint16_t>(legal.error().code), legal.error().message}});
     return;
   }
   ++done.changed;
   for (const NodeRun& run : job.active->nodes) {
     const NodeId node = run.grant.node;
     if (run.state == RunState::released || ctx.link(node).session == 0) continue;
-    if (message.scope == proto::SignalScope::batch_shell && &run != &job.active->nodes.front()) continue;
-    ctx.send(node, proto::SignalAttempt{ctx.stamp(node), {job.id, job.attempt}, *message.signal,
-                                        message.scope});
+    if (message.scope == proto::SignalScope::batch_shell && &run != &job.active->nodes.front())
+      continue;
+    ctx.send(node, proto::SignalAttempt{
+                       ctx.stamp(node), {job.id, job.attempt}, *message.signal, message.scope});
   }
 }
 
@@ -86,15 +88,18 @@ void signal(Context& ctx, const Selected& s, const proto::CancelJobs& message, p
 void handle(Context& ctx, const ClientRequest& from, proto::CancelJobs&& message) {
   proto::JobsDone done;
   if (message.signal && (*message.signal < 1 || *message.signal > 64))
-    return refuse(ctx, from, {ErrorCode::invalid_argument,
-                              fmt::format("a signal is 1 to 64, not {}", *message.signal)});
+    return refuse(
+        ctx, from,
+        {ErrorCode::invalid_argument, fmt::format("a signal is 1 to 64, not {}", *message.signal)});
   const auto jobs = chosen(ctx, from.who, message, done);
   if (!jobs) return refuse(ctx, from, jobs.error());
-  const std::string cause = fmt::format("cancelled by {} (uid {})", who_text(from.who),
-                                        from.who.owner.uid.value());
+  const std::string cause =
+      fmt::format("cancelled by {} (uid {})", who_text(from.who), from.who.owner.uid.value());
   for (const Selected& s : *jobs) {
-    if (message.signal) signal(ctx, s, message, done);
-    else cancel(ctx, s, cause, done);
+    if (message.signal)
+      signal(ctx, s, message, done);
+    else
+      cancel(ctx, s, cause, done);
   }
   ctx.reply(from, std::move(done));
 }

@@ -24,7 +24,8 @@ proto::NodeRow node_row(const Context& ctx, const Node& node) {
   row.since = node.since;
   for (const PartitionId id : ctx.state.partition_order) {
     const Partition& p = ctx.state.partition(id);
-    if (std::find(p.nodes.begin(), p.nodes.end(), node.id) != p.nodes.end()) row.partitions.push_back(p.name);
+    if (std::find(p.nodes.begin(), p.nodes.end(), node.id) != p.nodes.end())
+      row.partitions.push_back(p.name);
   }
   if (node.declared != nullptr) {
     row.features = node.declared->features;
@@ -76,7 +77,8 @@ Error no_node(const std::string& name) {
   return {ErrorCode::not_found, fmt::format("node \"{}\" is not in this cluster", name)};
 }
 
-void update_node(Context& ctx, const Node& node, const proto::UpdateNodes& m, const std::string& by) {
+void update_node(Context& ctx, const Node& node, const proto::UpdateNodes& m,
+                 const std::string& by) {
   const NodeId id = node.id;
   switch (m.action) {
     case proto::NodeAction::resume:
@@ -93,8 +95,9 @@ void update_node(Context& ctx, const Node& node, const proto::UpdateNodes& m, co
       if (node.health != NodeHealth::down)
         ctx.record(event::NodeHealthChanged{id, NodeHealth::down,
                                             fmt::format("declared dead by {}: {}", by, m.reason)});
-      release_all(ctx, id, proto::ExitCause::fenced,
-                  fmt::format("{} was declared dead by {}: {}", ctx.state.node(id).name, by, m.reason));
+      release_all(
+          ctx, id, proto::ExitCause::fenced,
+          fmt::format("{} was declared dead by {}: {}", ctx.state.node(id).name, by, m.reason));
       return;
   }
 }
@@ -119,19 +122,22 @@ void handle(Context& ctx, const ClientRequest& from, proto::ListNodes&& m) {
 }
 
 void handle(Context& ctx, const ClientRequest& from, proto::UpdateNodes&& m) {
-  if (m.nodes.empty()) return refuse(ctx, from, {ErrorCode::invalid_argument, "name at least one node"});
+  if (m.nodes.empty())
+    return refuse(ctx, from, {ErrorCode::invalid_argument, "name at least one node"});
   if (m.action != proto::NodeAction::resume && m.reason.empty())
-    return refuse(ctx, from, {ErrorCode::invalid_argument,
-                              fmt::format("give a reason for {}", enum_name(m.action))});
+    return refuse(
+        ctx, from,
+        {ErrorCode::invalid_argument, fmt::format("give a reason for {}", enum_name(m.action))});
   if (auto r = check_text("the reason", m.reason, kMaxCommentBytes); !r)
     return refuse(ctx, from, r.error());
   for (const std::string& name : m.nodes) {
     const Node* node = ctx.state.node_named(name);
     if (node == nullptr) return refuse(ctx, from, no_node(name));
     // While it answers, its jobs are ended by cancelling them.
-    if (m.action == proto::NodeAction::dead && node->health == NodeHealth::up && ctx.link(node->id).session != 0)
-      return refuse(ctx, from, {ErrorCode::wrong_state,
-                                fmt::format("node {} answers: it is not dead", name)});
+    if (m.action == proto::NodeAction::dead && node->health == NodeHealth::up &&
+        ctx.link(node->id).session != 0)
+      return refuse(ctx, from,
+                    {ErrorCode::wrong_state, fmt::format("node {} answers: it is not dead", name)});
   }
   for (const std::string& name : m.nodes)
     update_node(ctx, *ctx.state.node_named(name), m, from.who.owner.user);
@@ -148,7 +154,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::ListPartitions&&) {
 void handle(Context& ctx, const ClientRequest& from, proto::UpdatePartition&& m) {
   const Partition* partition = ctx.state.partition_named(m.name);
   if (partition == nullptr || partition->declared == nullptr)
-    return refuse(ctx, from, {ErrorCode::not_found, fmt::format("there is no partition \"{}\"", m.name)});
+    return refuse(ctx, from,
+                  {ErrorCode::not_found, fmt::format("there is no partition \"{}\"", m.name)});
   if (partition->up() != m.up) {
     const PartitionId id = partition->id;
     ctx.record(event::PartitionUpChanged{id, m.up});
@@ -170,8 +177,9 @@ void handle(Context& ctx, const ClientRequest& from, proto::EnrollNode&& m) {
     return refuse(ctx, from, {ErrorCode::invalid_argument, "a node's key has 40 characters (Z85)"});
   if (const auto it = ctx.state.node_keys.find(m.public_key);
       it != ctx.state.node_keys.end() && it->second != node->id)
-    return refuse(ctx, from, {ErrorCode::already_exists,
-                              fmt::format("this key is node {}'s", ctx.state.node(it->second).name)});
+    return refuse(ctx, from,
+                  {ErrorCode::already_exists,
+                   fmt::format("this key is node {}'s", ctx.state.node(it->second).name)});
   if (node->public_key != m.public_key) {
     const NodeId id = node->id;
     ctx.rt.links.at(id.value()).session = 0;  // whoever spoke for it so far does no more
@@ -183,19 +191,24 @@ void handle(Context& ctx, const ClientRequest& from, proto::EnrollNode&& m) {
 void handle(Context& ctx, const ClientRequest& from, proto::RegisterKey&& m) {
   const bool own = m.user == from.who.owner.user && !from.who.inside;
   if (!own && !is_admin(from.who))
-    return refuse(ctx, from, {ErrorCode::permission_denied,
-                              "only an administrator may register a key for somebody else"});
+    return refuse(ctx, from,
+                  {ErrorCode::permission_denied,
+                   "only an administrator may register a key for somebody else"});
   const auto hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
   if (m.public_key.size() != 64 || !std::all_of(m.public_key.begin(), m.public_key.end(), hex))
     return refuse(ctx, from, {ErrorCode::invalid_argument, "a key has 64 characters, 0-9 and a-f"});
-  if (m.user.empty()) return refuse(ctx, from, {ErrorCode::invalid_argument, "name the key's user"});
+  if (m.user.empty())
+    return refuse(ctx, from, {ErrorCode::invalid_argument, "name the key's user"});
   const auto known = ctx.state.user_keys.find(m.public_key);
   if (known != ctx.state.user_keys.end() && known->second != m.user)
-    return refuse(ctx, from, {ErrorCode::already_exists, "this key is registered for another user"});
+    return refuse(ctx, from,
+                  {ErrorCode::already_exists, "this key is registered for another user"});
   if (m.remove && known == ctx.state.user_keys.end())
     return refuse(ctx, from, {ErrorCode::not_found, "this key is not registered"});
-  if (m.remove) ctx.record(event::KeyRegistered{m.public_key, std::nullopt});
-  else if (known == ctx.state.user_keys.end()) ctx.record(event::KeyRegistered{m.public_key, m.user});
+  if (m.remove)
+    ctx.record(event::KeyRegistered{m.public_key, std::nullopt});
+  else if (known == ctx.state.user_keys.end())
+    ctx.record(event::KeyRegistered{m.public_key, m.user});
   ctx.reply(from, proto::Ok{});
 }
 

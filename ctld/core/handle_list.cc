@@ -13,8 +13,8 @@
 namespace gantry::core {
 namespace {
 
-constexpr std::uint32_t kMaxRows = 20'000;     // in one ListJobsReply
-constexpr std::size_t kMaxShown = 1000;        // jobs in one ShowJobReply
+constexpr std::uint32_t kMaxRows = 20'000;  // in one ListJobsReply
+constexpr std::size_t kMaxShown = 1000;     // jobs in one ShowJobReply
 
 // False when the page is full.
 bool add_row(const Context& ctx, const Job& job, std::uint32_t limit, proto::ListJobsReply& reply) {
@@ -94,8 +94,9 @@ void handle(Context& ctx, const ClientRequest& from, proto::ShowJob&& message) {
     reply.jobs.push_back(detail_of(ctx, job, blobs.emplace_back(), message.with_script));
   }
   if (!unknown.empty())
-    return refuse(ctx, from, {ErrorCode::not_found, fmt::format("there is no job {}",
-                                                                 message.job.job.value())});
+    return refuse(
+        ctx, from,
+        {ErrorCode::not_found, fmt::format("there is no job {}", message.job.job.value())});
   ctx.reply(from, std::move(reply));
   ctx.turn.replies.back().blobs = std::move(blobs);
 }

@@ -13,10 +13,11 @@
 namespace gantry::core {
 namespace {
 
-constexpr std::uint32_t kMaxLogBytes = 1 << 20;     // in one LogChunk
+constexpr std::uint32_t kMaxLogBytes = 1 << 20;  // in one LogChunk
 constexpr std::size_t kMaxLogsInFlight = 10'000;
 
-Result<std::string> path_of(const State& state, const Job& job, const StoredSpec& stored, bool std_err) {
+Result<std::string> path_of(const State& state, const Job& job, const StoredSpec& stored,
+                            bool std_err) {
   const JobSpec& spec = stored.spec;
   std::string pattern = std_err && !spec.std_err.empty() ? spec.std_err : spec.std_out;
   if (pattern.empty()) pattern = job.is_element() ? "gantry-%A_%a.out" : "gantry-%j.out";
@@ -36,11 +37,13 @@ Result<std::string> path_of(const State& state, const Job& job, const StoredSpec
 Result<const Job*> named(const State& state, const Identity& who, const proto::JobRef& ref) {
   std::vector<proto::JobRef> unknown;
   const std::vector<Selected> found = resolve(state, who, {ref}, unknown);
-  if (found.empty()) return fail(ErrorCode::not_found, fmt::format("there is no job {}", ref.job.value()));
+  if (found.empty())
+    return fail(ErrorCode::not_found, fmt::format("there is no job {}", ref.job.value()));
   const Job& job = state.jobs.at(found.front().job);
   if (found.size() > 1 || (job.is_array() && job.tasks->pending.count() > 1))
     return fail(ErrorCode::invalid_argument,
-                fmt::format("job {} is an array: name one task, as {}_0", ref.job.value(), ref.job.value()));
+                fmt::format("job {} is an array: name one task, as {}_0", ref.job.value(),
+                            ref.job.value()));
   return &job;
 }
 
@@ -51,9 +54,10 @@ void handle(Context& ctx, const ClientRequest& from, proto::ReadLog&& message) {
   if (!found) return refuse(ctx, from, found.error());
   const Job& job = **found;
   if (!job.active || !job.started)
-    return refuse(ctx, from, {ErrorCode::wrong_state,
-                              fmt::format("job {} has not started: there is no output yet",
-                                          display_id(ctx.state, job))});
+    return refuse(
+        ctx, from,
+        {ErrorCode::wrong_state, fmt::format("job {} has not started: there is no output yet",
+                                             display_id(ctx.state, job))});
   if (job.kind != JobKind::batch)
     return refuse(ctx, from, {ErrorCode::wrong_state, "an allocation has no output of its own"});
   if (ctx.rt.logs.size() >= kMaxLogsInFlight)
@@ -64,9 +68,10 @@ void handle(Context& ctx, const ClientRequest& from, proto::ReadLog&& message) {
   if (!path) return refuse(ctx, from, path.error());
   const NodeId node = job.active->nodes.front().grant.node;
   if (ctx.link(node).session == 0)
-    return refuse(ctx, from, {ErrorCode::unavailable,
-                              fmt::format("node {}, which has the output, does not answer",
-                                          ctx.state.node(node).name)});
+    return refuse(
+        ctx, from,
+        {ErrorCode::unavailable,
+         fmt::format("node {}, which has the output, does not answer", ctx.state.node(node).name)});
   const std::uint64_t ticket = ctx.rt.next_ticket++;
   proto::FetchLog order{ticket, *path, std::move(stored->owner), message.offset,
                         std::min(message.max_bytes, kMaxLogBytes)};
@@ -84,7 +89,8 @@ void handle(Context& ctx, NodeId node, proto::FetchLogReply&& answer) {
   const LogRequest request = std::move(it->second);
   ctx.rt.logs.erase(it);
   if (!answer.error.empty()) {
-    proto::ErrorReply error{static_cast<std::uint16_t>(ErrorCode::io_error), std::move(answer.error)};
+    proto::ErrorReply error{static_cast<std::uint16_t>(ErrorCode::io_error),
+                            std::move(answer.error)};
     ctx.turn.replies.push_back({request.connection, request.request, std::move(error)});
     return;
   }

@@ -61,8 +61,10 @@ void judge_listed(const Context& ctx, NodeId node, const std::vector<proto::Atte
     const NodeRun* run = job && job->attempt == status.key.attempt ? run_of(*job, node) : nullptr;
     const bool ours = run != nullptr && run->state != RunState::released;
     if (ours) continue;
-    if (status.phase == proto::AttemptPhase::exited) answer.forget.push_back(status.key);
-    else answer.kill.push_back(status.key);
+    if (status.phase == proto::AttemptPhase::exited)
+      answer.forget.push_back(status.key);
+    else
+      answer.kill.push_back(status.key);
   }
 }
 
@@ -73,7 +75,8 @@ void judge_missing(Context& ctx, NodeId node, bool rebooted,
   for (const JobId id : std::vector<JobId>(ctx.state.node(node).jobs)) {
     const Job& job = ctx.state.jobs.at(id);
     const proto::AttemptKey key{id, job.attempt};
-    if (std::any_of(listed.begin(), listed.end(), [&](const auto& s) { return s.key == key; })) continue;
+    if (std::any_of(listed.begin(), listed.end(), [&](const auto& s) { return s.key == key; }))
+      continue;
     const NodeRun* run = run_of(job, node);
     proto::ExitReport report;
     report.key = key;

@@ -16,7 +16,8 @@ namespace {
 const Job* expecting(Context& ctx, NodeId node, const proto::AttemptKey& key, Trigger trigger,
                      const NodeRun** run) {
   const Job* job = ctx.state.jobs.find(key.job);
-  if (job != nullptr && job->attempt == key.attempt && job->active && next_phase(trigger, job->phase))
+  if (job != nullptr && job->attempt == key.attempt && job->active &&
+      next_phase(trigger, job->phase))
     for (const NodeRun& r : job->active->nodes)
       if (r.grant.node == node && r.state != RunState::released) {
         *run = &r;

@@ -19,14 +19,15 @@ void handle(Context& ctx, const ClientRequest& from, proto::RequeueJobs&& messag
                                                       display_id(ctx.state, job)));
     if (job.active->finish && job.active->finish->outcome == Outcome::cancelled &&
         !job.active->finish->requeue)
-      return fail(ErrorCode::wrong_state, fmt::format("job {} is being cancelled",
-                                                      display_id(ctx.state, job)));
+      return fail(ErrorCode::wrong_state,
+                  fmt::format("job {} is being cancelled", display_id(ctx.state, job)));
     event::JobFinishing e;
     e.job = job.id;
     e.outcome = Outcome::cancelled;
     e.cause = fmt::format("requeued by {}", who_text(from.who));
     e.requeue = RequeueWhy::asked;
-    if (message.hold) e.hold = is_admin(from.who) && job.uid != from.who.owner.uid ? Hold::admin : Hold::user;
+    if (message.hold)
+      e.hold = is_admin(from.who) && job.uid != from.who.owner.uid ? Hold::admin : Hold::user;
     ctx.record(std::move(e));
     return {};
   });

@@ -25,13 +25,15 @@ Result<const Job*> usable(const Context& ctx, const Identity& who, JobId id, Tri
   if (job == nullptr || !may_change(who, job->uid))
     return fail(ErrorCode::not_found, fmt::format("there is no job {}", id.value()));
   if (job->is_array())
-    return fail(ErrorCode::invalid_argument, fmt::format("job {} is an array: name one task", id.value()));
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("job {} is an array: name one task", id.value()));
   if (const auto legal = may_move(trigger, job->phase, display_id(ctx.state, *job)); !legal)
     return tl::unexpected(legal.error());
   return job;
 }
 
-std::uint32_t room_on(const NodeRun& run, const proto::StepShape& shape, std::uint32_t cpus_per_task) {
+std::uint32_t room_on(const NodeRun& run, const proto::StepShape& shape,
+                      std::uint32_t cpus_per_task) {
   const auto cores = static_cast<std::uint32_t>(run.grant.cpus.size()) / cpus_per_task;
   return std::min(cores, shape.tasks_per_node.value_or(cores));
 }
@@ -52,8 +54,9 @@ Result<std::vector<const NodeRun*>> nodes_of(const Context& ctx, const Job& job,
   }
   for (const NodeRun& run : job.active->nodes) {
     const std::string& name = ctx.state.node(run.grant.node).name;
-    const bool named = shape.nodelist.empty() ||
-                       std::find(shape.nodelist.begin(), shape.nodelist.end(), name) != shape.nodelist.end();
+    const bool named =
+        shape.nodelist.empty() ||
+        std::find(shape.nodelist.begin(), shape.nodelist.end(), name) != shape.nodelist.end();
     if (named) out.push_back(&run);
   }
   if (shape.nodes > out.size())
@@ -65,15 +68,17 @@ Result<std::vector<const NodeRun*>> nodes_of(const Context& ctx, const Job& job,
 }
 
 // Tasks per node: one each, then in blocks, node by node, as the job's own tasks are.
-Result<std::vector<std::uint32_t>> layout(const std::vector<const NodeRun*>& nodes, std::uint32_t tasks,
-                                          const proto::StepShape& shape, std::uint32_t cpus_per_task) {
+Result<std::vector<std::uint32_t>> layout(const std::vector<const NodeRun*>& nodes,
+                                          std::uint32_t tasks, const proto::StepShape& shape,
+                                          std::uint32_t cpus_per_task) {
   std::vector<std::uint32_t> out(nodes.size(), 0);
   std::uint32_t left = tasks, room = 0;
   for (const NodeRun* run : nodes) room += room_on(*run, shape, cpus_per_task);
   if (tasks > room)
-    return fail(ErrorCode::never_fits,
-                fmt::format("{} tasks of {} cores do not fit the step's nodes, which have room for {}", tasks,
-                            cpus_per_task, room));
+    return fail(
+        ErrorCode::never_fits,
+        fmt::format("{} tasks of {} cores do not fit the step's nodes, which have room for {}",
+                    tasks, cpus_per_task, room));
   // Dealt round, so that 8 tasks on 3 nodes are 3, 3, 2; numbered node by node.
   while (left > 0)
     for (std::size_t i = 0; i < nodes.size() && left > 0; ++i)
@@ -84,14 +89,16 @@ Result<std::vector<std::uint32_t>> layout(const std::vector<const NodeRun*>& nod
   return out;
 }
 
-proto::StepNode step_node(const Node& node, const NodeRun& run, std::uint32_t rank, std::uint32_t tasks,
-                          std::uint32_t cpus_per_task) {
+proto::StepNode step_node(const Node& node, const NodeRun& run, std::uint32_t rank,
+                          std::uint32_t tasks, std::uint32_t cpus_per_task) {
   proto::StepNode out;
   out.node = node.name;
   out.address = node.facts.address;
   out.public_key = node.public_key;
-  const std::size_t cores = std::min<std::size_t>(run.grant.cpus.size(), std::size_t{tasks} * cpus_per_task);
-  out.cpus.assign(run.grant.cpus.begin(), run.grant.cpus.begin() + static_cast<std::ptrdiff_t>(cores));
+  const std::size_t cores =
+      std::min<std::size_t>(run.grant.cpus.size(), std::size_t{tasks} * cpus_per_task);
+  out.cpus.assign(run.grant.cpus.begin(),
+                  run.grant.cpus.begin() + static_cast<std::ptrdiff_t>(cores));
   out.first_rank = rank;
   out.tasks = tasks;
   return out;
@@ -107,7 +114,8 @@ struct StepPlan {
 Result<StepPlan> plan_step(const Context& ctx, const Job& job, const proto::StepShape& shape) {
   const JobShape& whole = class_of(ctx.state, job).shape;
   StepPlan plan;
-  plan.cpus_per_task = shape.cpus_per_task > 0 ? shape.cpus_per_task : std::max(1u, whole.cpus_per_task);
+  plan.cpus_per_task =
+      shape.cpus_per_task > 0 ? shape.cpus_per_task : std::max(1u, whole.cpus_per_task);
   auto nodes = nodes_of(ctx, job, shape);
   if (!nodes) return tl::unexpected(nodes.error());
   plan.total = shape.tasks;
@@ -116,8 +124,8 @@ Result<StepPlan> plan_step(const Context& ctx, const Job& job, const proto::Step
   if (plan.total == 0)
     for (const NodeRun* run : *nodes) plan.total += std::max(1u, run->grant.tasks);
   if (plan.total > kMaxStepTasks)
-    return fail(ErrorCode::limit_exceeded,
-                fmt::format("{} tasks in a step; at most {} are allowed", plan.total, kMaxStepTasks));
+    return fail(ErrorCode::limit_exceeded, fmt::format("{} tasks in a step; at most {} are allowed",
+                                                       plan.total, kMaxStepTasks));
   if (plan.total < nodes->size()) nodes->resize(std::max(shape.nodes, plan.total));
   if (shape.nodes > plan.total) plan.total = shape.nodes;
   auto tasks = layout(*nodes, plan.total, shape, plan.cpus_per_task);
@@ -160,8 +168,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& message
   std::uint32_t rank = 0;
   for (std::size_t i = 0; i < plan->nodes.size(); ++i) {
     const NodeRun& run = *plan->nodes[i];
-    permission.nodes.push_back(step_node(ctx.state.node(run.grant.node), run, rank, plan->tasks[i],
-                                         plan->cpus_per_task));
+    permission.nodes.push_back(
+        step_node(ctx.state.node(run.grant.node), run, rank, plan->tasks[i], plan->cpus_per_task));
     made.cpus += static_cast<std::uint32_t>(permission.nodes.back().cpus.size());
     made.nodes.push_back(run.grant.node);
     rank += plan->tasks[i];
@@ -173,8 +181,9 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& message
 void handle(Context& ctx, const ClientRequest& from, proto::StepDone&& message) {
   const Job* job = ctx.state.jobs.find(message.key.job);
   if (job == nullptr || !may_change(from.who, job->uid))
-    return refuse(ctx, from, {ErrorCode::not_found,
-                              fmt::format("there is no job {}", message.key.job.value())});
+    return refuse(
+        ctx, from,
+        {ErrorCode::not_found, fmt::format("there is no job {}", message.key.job.value())});
   // Too late for an attempt that is over: its account is written.
   const bool open = job->attempt == message.key.attempt && job->placed();
   const auto known = [&](const StepState& s) { return s.id == message.step && !s.ended; };
@@ -189,15 +198,16 @@ void handle(Context& ctx, const ClientRequest& from, proto::EndAllocation&& mess
   if (!found) return refuse(ctx, from, found.error());
   const Job& job = **found;
   if (job.kind != JobKind::allocation)
-    return refuse(ctx, from, {ErrorCode::wrong_state,
-                              fmt::format("job {} is a batch job, not an allocation: cancel it instead",
-                                          message.job.value())});
+    return refuse(ctx, from,
+                  {ErrorCode::wrong_state,
+                   fmt::format("job {} is a batch job, not an allocation: cancel it instead",
+                               message.job.value())});
   const bool clean = message.exit == ExitStatus{};
   if (job.phase == Phase::queued)
     end_job(ctx, job.id, Outcome::cancelled, "its owner went away while it waited");
   else if (job.phase != Phase::finishing)
-    ctx.record(event::JobFinishing{job.id, clean ? Outcome::completed : Outcome::failed, message.exit,
-                                   {}, {}, {}});
+    ctx.record(event::JobFinishing{
+        job.id, clean ? Outcome::completed : Outcome::failed, message.exit, {}, {}, {}});
   ctx.reply(from, proto::Ok{});
 }
 

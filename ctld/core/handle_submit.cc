@@ -25,13 +25,16 @@ const Job* made_before(const Context& ctx, const Identity& who, const std::strin
   return head && head->request_id == request_id ? job : nullptr;
 }
 
-Bytes bytes_of(const store::Digest& digest) { return Bytes(digest.begin(), digest.end()); }
+Bytes bytes_of(const store::Digest& digest) {
+  return Bytes(digest.begin(), digest.end());
+}
 
 // Stores the contents unless some job has them already. Within one turn nothing is counted yet, so
 // the batch may hold the same blob twice; the store keeps one.
 Bytes store_blob(Context& ctx, Bytes contents) {
   const store::Digest digest = digest_of(contents);
-  if (!ctx.state.blobs.known(digest)) ctx.turn.append.blobs.emplace_back(digest, std::move(contents));
+  if (!ctx.state.blobs.known(digest))
+    ctx.turn.append.blobs.emplace_back(digest, std::move(contents));
   return bytes_of(digest);
 }
 

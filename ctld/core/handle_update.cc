@@ -10,8 +10,9 @@ namespace gantry::core {
 namespace {
 
 tl::unexpected<Error> not_queued(const State& state, const Job& job, std::string_view what) {
-  return fail(ErrorCode::wrong_state, fmt::format("job {} is {}: its {} can only change while it waits",
-                                                  display_id(state, job), enum_name(job.phase), what));
+  return fail(ErrorCode::wrong_state,
+              fmt::format("job {} is {}: its {} can only change while it waits",
+                          display_id(state, job), enum_name(job.phase), what));
 }
 
 Result<void> check_ranks(const Context& ctx, const Identity& who, const Job& job,
@@ -22,7 +23,8 @@ Result<void> check_ranks(const Context& ctx, const Identity& who, const Job& job
     return fail(ErrorCode::invalid_argument,
                 fmt::format("nice must be {} to {}, not {}", -kMaxNice, kMaxNice, *m.nice));
   if (m.nice && *m.nice < 0 && !is_admin(who))
-    return fail(ErrorCode::permission_denied, "only an administrator may give a negative nice value");
+    return fail(ErrorCode::permission_denied,
+                "only an administrator may give a negative nice value");
   if (m.array_max_running && !job.is_array())
     return fail(ErrorCode::wrong_state, fmt::format("job {} is no array, or no task of it waits",
                                                     display_id(ctx.state, job)));
@@ -60,18 +62,23 @@ Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& 
       return tl::unexpected(r.error());
     if (!m.time_limit) {
       const auto limit = time_limit_of(ctx.state, job);
-      if (auto r = check_time_limit(*partition, limit, !limit); !r) return tl::unexpected(r.error());
+      if (auto r = check_time_limit(*partition, limit, !limit); !r)
+        return tl::unexpected(r.error());
     }
     e.partition = partition->id;
   }
   if (partition->declared == nullptr)
-    return fail(ErrorCode::wrong_state, fmt::format("partition {} is no longer configured: move the job "
-                                                    "to another one first", partition->name));
+    return fail(ErrorCode::wrong_state,
+                fmt::format("partition {} is no longer configured: move the job "
+                            "to another one first",
+                            partition->name));
   if (auto r = check_ranks(ctx, who, job, m); !r) return tl::unexpected(r.error());
   if (auto r = check_limit(ctx, who, job, *partition, m); !r) return tl::unexpected(r.error());
   if (m.name)
-    if (auto r = check_text("the job name", *m.name, kMaxNameBytes); !r) return tl::unexpected(r.error());
-  if (m.name && m.name->empty()) return fail(ErrorCode::invalid_argument, "a job name is not empty");
+    if (auto r = check_text("the job name", *m.name, kMaxNameBytes); !r)
+      return tl::unexpected(r.error());
+  if (m.name && m.name->empty())
+    return fail(ErrorCode::invalid_argument, "a job name is not empty");
   if (m.comment)
     if (auto r = check_text("the comment", *m.comment, kMaxCommentBytes); !r)
       return tl::unexpected(r.error());
@@ -97,8 +104,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::UpdateJob&& m) {
     if (m.priority == 0u) ctx.record(event::JobHeld{id, Hold::admin, "priority 0"});
     const Job& now = ctx.state.jobs.at(id);
     if (m.time_limit && now.placed())
-      ctx.turn.changes.emplace_back(sched::JobLimitChanged{
-          id, now.started.value_or(now.active->placed) + *m.time_limit});
+      ctx.turn.changes.emplace_back(
+          sched::JobLimitChanged{id, now.started.value_or(now.active->placed) + *m.time_limit});
     return {};
   });
 }

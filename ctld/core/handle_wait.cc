@@ -59,27 +59,32 @@ bool try_answer(Context& ctx, const Wait& wait) {
 
 void handle(Context& ctx, const ClientRequest& from, proto::WaitJobs&& message) {
   if (message.jobs.empty() || message.jobs.size() > kMaxWaitJobs)
-    return refuse(ctx, from, {ErrorCode::invalid_argument,
-                              fmt::format("name 1 to {} jobs to wait for", kMaxWaitJobs)});
+    return refuse(
+        ctx, from,
+        {ErrorCode::invalid_argument, fmt::format("name 1 to {} jobs to wait for", kMaxWaitJobs)});
   Wait wait{from.connection, from.request, {}, message.until_started};
   for (const proto::JobRef& ref : message.jobs) {
     const Job* job = ctx.state.jobs.find(ref.job);
     if (job == nullptr || !may_see(from.who, job->uid))
-      return refuse(ctx, from, {ErrorCode::not_found, fmt::format("there is no job {}", ref.job.value())});
+      return refuse(ctx, from,
+                    {ErrorCode::not_found, fmt::format("there is no job {}", ref.job.value())});
     if (ref.tasks.empty()) {
       wait.jobs.push_back(ref.job);
       continue;
     }
     // A task can be waited for once it is an element; before, the whole array has to be named.
-    const auto ordinal = job->is_array() && ref.tasks.size() == 1 && ref.tasks[0].first == ref.tasks[0].last
-                             ? job->tasks->indexes.ordinal_of(ref.tasks[0].first)
-                             : std::nullopt;
-    const auto element = ordinal ? job->tasks->elements.find(*ordinal) : std::map<std::uint32_t, JobId>::const_iterator{};
+    const auto ordinal =
+        job->is_array() && ref.tasks.size() == 1 && ref.tasks[0].first == ref.tasks[0].last
+            ? job->tasks->indexes.ordinal_of(ref.tasks[0].first)
+            : std::nullopt;
+    const auto element = ordinal ? job->tasks->elements.find(*ordinal)
+                                 : std::map<std::uint32_t, JobId>::const_iterator{};
     if (!ordinal || element == job->tasks->elements.end())
       return refuse(ctx, from,
                     {ErrorCode::wrong_state,
                      fmt::format("job {}: only the whole array, or one task that has been started, "
-                                 "can be waited for", ref.job.value())});
+                                 "can be waited for",
+                                 ref.job.value())});
     wait.jobs.push_back(element->second);
   }
   std::sort(wait.jobs.begin(), wait.jobs.end());
@@ -96,7 +101,8 @@ void answer_waits(Context& ctx, JobId job) {
   if (it == ctx.rt.waits_of.end()) return;
   for (const std::uint64_t id : std::vector<std::uint64_t>(it->second)) {
     const auto wait = ctx.rt.waits.find(id);
-    if (wait == ctx.rt.waits.end() || !reached(ctx.state, job, wait->second.until_started)) continue;
+    if (wait == ctx.rt.waits.end() || !reached(ctx.state, job, wait->second.until_started))
+      continue;
     if (!try_answer(ctx, wait->second)) continue;
     unlink(ctx, id, wait->second);
     ctx.rt.waits.erase(wait);

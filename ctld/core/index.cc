@@ -19,7 +19,8 @@ store::Digest digest_of(const Bytes& bytes) {
 // Adds (or with sign -1 takes away) what the job counts for.
 void count(State& state, const Job& job, std::uint64_t sign) {
   Counters& c = state.counters;
-  if (job.phase == Phase::queued) c.queued += sign * (job.is_array() ? job.tasks->pending.count() : 1);
+  if (job.phase == Phase::queued)
+    c.queued += sign * (job.is_array() ? job.tasks->pending.count() : 1);
   if (job.placed()) c.active += sign;
   if (job.phase != Phase::ended && !job.is_element()) c.unended += sign;
   if (!job.is_element()) return;
@@ -125,8 +126,10 @@ void remove_dependent(State& state, const Job& job, const Dependency& d) {
     if (at != it->second.end()) it->second.erase(at);
     if (it->second.empty()) table.erase(it);
   };
-  if (d.kind == DependencyKind::singleton) without(state.singletons, name_key(job.uid, job.name));
-  else without(state.dependents, DependencyKey{d.job, d.array_task});
+  if (d.kind == DependencyKind::singleton)
+    without(state.singletons, name_key(job.uid, job.name));
+  else
+    without(state.dependents, DependencyKey{d.job, d.array_task});
 }
 
 void index_job(State& state, Job& job, const SpecHead* head) {
@@ -135,8 +138,7 @@ void index_job(State& state, Job& job, const SpecHead* head) {
   if (user.name.empty()) user.name = state.names.text(job.user);
   user.jobs.add(job.id);
   if (head != nullptr) {
-    if (!head->request_id.empty())
-      state.requests[request_key(job.uid, head->request_id)] = job.id;
+    if (!head->request_id.empty()) state.requests[request_key(job.uid, head->request_id)] = job.id;
     if (!head->script_digest.empty()) state.blobs.add(digest_of(head->script_digest));
     if (!head->environment_digest.empty()) state.blobs.add(digest_of(head->environment_digest));
   }

@@ -1,9 +1,10 @@
-// Job: what the controller knows of one job, of one array element that is on its own, or of an array
-// (its record stands for all tasks that have not been split off, and stays until every one ended).
+// Job: what the controller knows of one job, of one array element that is on its own, or of an
+// array (its record stands for all tasks that have not been split off, and stays until every one
+// ended).
 //
 // Small, because a million may wait: what only launch and `show` need stays encoded in `spec`, and
-// parts that most jobs lack are behind pointers. All of it is durable (record.h), but for the marked
-// members. Only apply() changes it.
+// parts that most jobs lack are behind pointers. All of it is durable (record.h), but for the
+// marked members. Only apply() changes it.
 #pragma once
 
 #include <map>
@@ -49,7 +50,7 @@ struct DependencyState {
 
 struct Dependencies {
   std::vector<DependencyState> list;
-  bool any = false;                 // one met is enough
+  bool any = false;  // one met is enough
   bool cancel_on_never = true;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -62,24 +63,27 @@ struct Dependencies {
 // An array's tasks. A task is pending (here), or an element of its own, or done; or it was
 // cancelled while pending, and then it is in done_bad.
 struct ArrayState {
-  ArrayIndexes indexes;                              // from the spec
+  ArrayIndexes indexes;  // from the spec
   OrdinalSet pending;
   std::optional<std::uint32_t> max_running;
   OrdinalSet done_ok;
   OrdinalSet done_bad;
-  OrdinalSet corr_met, corr_never;                   // aftercorr: tasks whose counterpart ended
-  std::uint32_t never_started = 0;                   // tasks that have neither started nor ended
-  Instant last_history{};                            // of cancelled tasks; keeps their rows apart
-  Outcome worst = Outcome::completed;                // of the tasks that ended
+  OrdinalSet corr_met, corr_never;     // aftercorr: tasks whose counterpart ended
+  std::uint32_t never_started = 0;     // tasks that have neither started nor ended
+  Instant last_history{};              // of cancelled tasks; keeps their rows apart
+  Outcome worst = Outcome::completed;  // of the tasks that ended
   ExitStatus worst_exit;
   // Derived from the elements' records.
-  std::map<std::uint32_t, JobId> elements;           // known ones by ordinal
-  std::uint32_t active = 0;                          // starting, running, finishing
-  std::uint32_t unended = 0;                         // elements that have not ended
+  std::map<std::uint32_t, JobId> elements;  // known ones by ordinal
+  std::uint32_t active = 0;                 // starting, running, finishing
+  std::uint32_t unended = 0;                // elements that have not ended
 
   void note_end(Outcome outcome, ExitStatus exit) {
     const auto rank = [](Outcome o, ExitStatus e) {
-      return e.signal != 0 ? 128 + e.signal : e.code != 0 ? e.code + 1 : o == Outcome::completed ? 0 : 1;
+      return e.signal != 0             ? 128 + e.signal
+             : e.code != 0             ? e.code + 1
+             : o == Outcome::completed ? 0
+                                       : 1;
     };
     if (rank(outcome, exit) <= rank(worst, worst_exit)) return;
     worst = outcome;
@@ -118,7 +122,12 @@ struct NodeRun {
   }
 };
 
-enum class RequeueWhy : std::uint8_t { asked = 1, node_failure = 2, launch_failure = 3, start_timeout = 4 };
+enum class RequeueWhy : std::uint8_t {
+  asked = 1,
+  node_failure = 2,
+  launch_failure = 3,
+  start_timeout = 4
+};
 constexpr auto enum_names(RequeueWhy) {
   using enum RequeueWhy;
   return std::array<std::pair<RequeueWhy, std::string_view>, 4>{{{asked, "asked"},
@@ -131,9 +140,9 @@ constexpr auto enum_names(RequeueWhy) {
 struct Finish {
   Instant since{};
   Outcome outcome = Outcome::completed;
-  std::optional<ExitStatus> exit;       // unset: the batch node's
-  std::optional<RequeueWhy> requeue;    // set: back to the queue instead of ended
-  std::optional<Hold> hold;             // with requeue
+  std::optional<ExitStatus> exit;     // unset: the batch node's
+  std::optional<RequeueWhy> requeue;  // set: back to the queue instead of ended
+  std::optional<Hold> hold;           // with requeue
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "since", s.since);
@@ -172,11 +181,11 @@ struct StepState {
 struct Active {
   Instant placed{};
   bool exclusive = false;
-  bool warned = false;                // the warning signal went out
-  std::vector<NodeRun> nodes;         // rank order; the first is the batch node
+  bool warned = false;         // the warning signal went out
+  std::vector<NodeRun> nodes;  // rank order; the first is the batch node
   std::optional<Finish> finish;
-  Usage usage;                        // of this attempt: sums, and the greatest peak of a node
-  std::vector<StepState> steps;       // the newest kMaxStepsKept
+  Usage usage;                   // of this attempt: sums, and the greatest peak of a node
+  std::vector<StepState> steps;  // the newest kMaxStepsKept
   StepId next_step{};
   [[nodiscard]] bool all_released() const {
     for (const NodeRun& run : nodes)
@@ -187,28 +196,28 @@ struct Active {
 
 struct Job {
   JobId id{};
-  JobId array{};                      // an element's array
-  std::uint32_t ordinal = 0;          // an element's place in it
-  std::uint32_t task = 0;             // an element's index
+  JobId array{};              // an element's array
+  std::uint32_t ordinal = 0;  // an element's place in it
+  std::uint32_t task = 0;     // an element's index
 
   Phase phase = Phase::queued;
   JobKind kind = JobKind::batch;
   Hold hold = Hold::none;
   bool may_requeue = true;
-  bool started_once = false;          // some attempt has run
-  bool renamed = false;               // the spec has its old name
-  bool fold_due = false;              // not durable: its record changed since the last fold
-  std::optional<Outcome> outcome;     // ended
+  bool started_once = false;       // some attempt has run
+  bool renamed = false;            // the spec has its old name
+  bool fold_due = false;           // not durable: its record changed since the last fold
+  std::optional<Outcome> outcome;  // ended
   ExitStatus exit;
 
   NameId name, user, account;
   Uid uid{};
-  ClassId cls{};                      // partition, shape and time limit
+  ClassId cls{};  // partition, shape and time limit
   std::int32_t nice = 0;
   std::optional<std::uint32_t> priority;
   std::uint32_t restarts = 0;
   std::uint32_t launch_failures = 0;
-  Attempt attempt{};                  // of the newest start; 0 = none yet
+  Attempt attempt{};  // of the newest start; 0 = none yet
 
   Instant submitted{};
   Instant eligible{};                 // since when it counts in the queue's order
@@ -218,19 +227,19 @@ struct Job {
   std::optional<Instant> started, ended;
   std::optional<WarnSignal> warn;
 
-  std::string cause;                  // why it ended, is held, or was requeued last
-  Bytes spec;                         // encoded StoredSpec; an element has its array's
+  std::string cause;                     // why it ended, is held, or was requeued last
+  Bytes spec;                            // encoded StoredSpec; an element has its array's
   std::unique_ptr<std::string> comment;  // instead of the spec's
   std::unique_ptr<Dependencies> dependencies;
   std::unique_ptr<ArrayState> tasks;  // of an array
   std::unique_ptr<Active> active;
 
   // Not durable, not apply's: what queue.cc and timers.cc have told others about this job.
-  std::uint32_t told_startable = 0;   // 0 = the scheduler does not have it
+  std::uint32_t told_startable = 0;  // 0 = the scheduler does not have it
   std::int64_t told_priority = 0;
   ClassId told_class{};
   Instant told_since{};
-  Instant timer{};                    // when it asked to be looked at; 0 = never
+  Instant timer{};  // when it asked to be looked at; 0 = never
 
   [[nodiscard]] bool is_array() const { return tasks != nullptr; }
   [[nodiscard]] bool is_element() const { return array != JobId{}; }

@@ -1,8 +1,8 @@
 // JobTable: jobs by id. Ids only grow, so jobs lie in pages of neighbours: finding one is two
 // steps, and walking all of them is in id order. A page goes when its last job goes.
 //
-// IdList: some of the jobs (a user's, those of one name), in id order. Removed ones stay in it until
-// they are the half, so callers skip what they no longer find.
+// IdList: some of the jobs (a user's, those of one name), in id order. Removed ones stay in it
+// until they are the half, so callers skip what they no longer find.
 #pragma once
 
 #include <algorithm>
@@ -86,8 +86,10 @@ class IdList {
       return;
     }
     const auto at = std::lower_bound(ids_.begin(), ids_.end(), id);
-    if (at == ids_.end() || *at != id) ids_.insert(at, id);
-    else if (gone_ > 0) --gone_;  // comes back
+    if (at == ids_.end() || *at != id)
+      ids_.insert(at, id);
+    else if (gone_ > 0)
+      --gone_;  // comes back
   }
   // One of them is gone; `stays(id)` says of each whether it still belongs here.
   template <class F>

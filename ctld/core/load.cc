@@ -12,7 +12,8 @@ namespace gantry::core {
 namespace {
 
 tl::unexpected<Error> broken(std::string_view what, const Error& error) {
-  return fail(ErrorCode::malformed, fmt::format("the store's {} cannot be read: {}", what, error.message));
+  return fail(ErrorCode::malformed,
+              fmt::format("the store's {} cannot be read: {}", what, error.message));
 }
 
 void restore_tasks(Job& job, const ArrayRecord& r) {
@@ -116,8 +117,10 @@ Result<void> Loader::record(store::Table table, std::string_view key, std::strin
     case store::Table::user_key: {
       const auto r = codec::decode<TextRecord>(value);
       if (!r) return broken("key record", r.error());
-      if (table == store::Table::user_key) state_.user_keys[std::string(key)] = r->text;
-      else node_keys_.emplace_back(key, r->text);
+      if (table == store::Table::user_key)
+        state_.user_keys[std::string(key)] = r->text;
+      else
+        node_keys_.emplace_back(key, r->text);
       return {};
     }
     case store::Table::partition: {

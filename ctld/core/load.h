@@ -25,7 +25,7 @@ class Loader {
   Result<void> job_without_spec(JobId id, const JobRecord& record);
 
   State& state_;
-  std::vector<std::pair<JobId, Bytes>> jobs_;              // by id; emptied as specs come
+  std::vector<std::pair<JobId, Bytes>> jobs_;  // by id; emptied as specs come
   std::size_t next_ = 0;
   std::vector<std::pair<std::string, std::string>> node_keys_;
   EventSeq applied_{};

@@ -24,8 +24,9 @@ Result<Phase> may_move(Trigger trigger, Phase from, std::string_view job) {
 }
 
 std::string moves_as_markdown() {
-  std::string out = "| trigger | from | what | queued | starting | running | finishing | ended |\n"
-                    "|---|---|---|---|---|---|---|---|\n";
+  std::string out =
+      "| trigger | from | what | queued | starting | running | finishing | ended |\n"
+      "|---|---|---|---|---|---|---|---|\n";
   constexpr std::array<std::string_view, 3> sources{"gantry", "node", "client"};
   for (const TriggerRow& row : kMoves) {
     out += fmt::format("| {} | {} | {} |", row.name, sources[static_cast<std::size_t>(row.source)],

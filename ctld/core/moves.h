@@ -1,6 +1,6 @@
-// The job state machine: one table, trigger by phase. What is absent is illegal, and what that means
-// is the trigger's source: an error to a client, an assertion to ourselves, a report from a node
-// that is logged and ignored. docs print this table with moves_as_markdown().
+// The job state machine: one table, trigger by phase. What is absent is illegal, and what that
+// means is the trigger's source: an error to a client, an assertion to ourselves, a report from a
+// node that is logged and ignored. docs print this table with moves_as_markdown().
 #pragma once
 
 #include <array>
@@ -14,9 +14,22 @@
 namespace gantry::core {
 
 enum class Trigger : std::uint8_t {
-  place, finish, end, requeued, forget,        // ours: illegal = assertion
-  ready, started, exited,                      // a node's report: illegal = logged and ignored
-  cancel, signal, hold, release, requeue, update, step, end_allocation,  // a client's: error
+  place,
+  finish,
+  end,
+  requeued,
+  forget,  // ours: illegal = assertion
+  ready,
+  started,
+  exited,  // a node's report: illegal = logged and ignored
+  cancel,
+  signal,
+  hold,
+  release,
+  requeue,
+  update,
+  step,
+  end_allocation,  // a client's: error
 };
 enum class Source : std::uint8_t { us, node, client };
 
@@ -35,32 +48,65 @@ inline constexpr std::array<TriggerRow, 16> kMoves = [] {
   using enum Phase;
   constexpr auto no = kIllegal;
   return std::array<TriggerRow, 16>{{
-      {Trigger::place, "place", Source::us, "a plan's start was accepted",
+      {Trigger::place,
+       "place",
+       Source::us,
+       "a plan's start was accepted",
        {starting, no, no, no, no}},
-      {Trigger::finish, "finish", Source::us, "how it ends (or is requeued) is decided",
+      {Trigger::finish,
+       "finish",
+       Source::us,
+       "how it ends (or is requeued) is decided",
        {no, finishing, finishing, finishing, no}},
       {Trigger::end, "end", Source::us, "no node holds it any more", {ended, no, no, ended, no}},
-      {Trigger::requeued, "requeued", Source::us, "no node holds it, and it waits again",
+      {Trigger::requeued,
+       "requeued",
+       Source::us,
+       "no node holds it, and it waits again",
        {no, no, no, queued, no}},
       {Trigger::forget, "forget", Source::us, "min_job_age after its end", {no, no, no, no, ended}},
-      {Trigger::ready, "ready", Source::node, "a node has prepared it",
+      {Trigger::ready,
+       "ready",
+       Source::node,
+       "a node has prepared it",
        {no, starting, running, no, no}},
-      {Trigger::started, "started", Source::node, "the batch node runs it",
+      {Trigger::started,
+       "started",
+       Source::node,
+       "the batch node runs it",
        {no, running, no, no, no}},
-      {Trigger::exited, "exited", Source::node, "nothing of it is left on a node",
+      {Trigger::exited,
+       "exited",
+       Source::node,
+       "nothing of it is left on a node",
        {no, starting, running, finishing, no}},
-      {Trigger::cancel, "cancel", Source::client, "gcancel",
+      {Trigger::cancel,
+       "cancel",
+       Source::client,
+       "gcancel",
        {ended, finishing, finishing, finishing, no}},
-      {Trigger::signal, "signal", Source::client, "gcancel --signal",
+      {Trigger::signal,
+       "signal",
+       Source::client,
+       "gcancel --signal",
        {no, starting, running, finishing, no}},
       {Trigger::hold, "hold", Source::client, "gctl hold", {queued, no, no, no, no}},
       {Trigger::release, "release", Source::client, "gctl release", {queued, no, no, no, no}},
-      {Trigger::requeue, "requeue", Source::client, "gctl requeue",
+      {Trigger::requeue,
+       "requeue",
+       Source::client,
+       "gctl requeue",
        {no, finishing, finishing, finishing, no}},
-      {Trigger::update, "update", Source::client, "gctl update",
+      {Trigger::update,
+       "update",
+       Source::client,
+       "gctl update",
        {queued, starting, running, no, no}},
       {Trigger::step, "step", Source::client, "grun asks for a step", {no, no, running, no, no}},
-      {Trigger::end_allocation, "end_allocation", Source::client, "the owner is done with it",
+      {Trigger::end_allocation,
+       "end_allocation",
+       Source::client,
+       "the owner is done with it",
        {ended, finishing, finishing, finishing, no}},
   }};
 }();

@@ -51,15 +51,15 @@ struct Node {
   std::string name;
   NodeHealth health = NodeHealth::down;
   NodeIntent intent = NodeIntent::open;
-  std::string reason;             // of the intent, or of the health when that is not up
+  std::string reason;  // of the intent, or of the health when that is not up
   std::string reason_by;
   std::optional<Instant> since;
   NodeFacts facts;
-  std::string public_key;         // Z85; "" = not enrolled
+  std::string public_key;  // Z85; "" = not enrolled
 
   // Derived by apply() from the placements.
-  std::vector<JobId> jobs;        // holding something here, ascending
-  std::vector<bool> cpu_taken;    // by CPU number, grows as needed
+  std::vector<JobId> jobs;      // holding something here, ascending
+  std::vector<bool> cpu_taken;  // by CPU number, grows as needed
   std::uint32_t cpus_taken = 0;
   std::int64_t memory_taken = 0;
   std::int64_t scratch_taken = 0;
@@ -75,13 +75,11 @@ struct Node {
 struct Partition {
   PartitionId id{};
   std::string name;
-  std::optional<bool> up_set;     // by an operator; unset = as configured
+  std::optional<bool> up_set;                 // by an operator; unset = as configured
   const PartitionConfig* declared = nullptr;  // null if it is no longer configured
-  std::vector<NodeId> nodes;      // in configuration order
+  std::vector<NodeId> nodes;                  // in configuration order
   bool fold_due = false;
-  [[nodiscard]] bool up() const {
-    return declared != nullptr && up_set.value_or(declared->up);
-  }
+  [[nodiscard]] bool up() const { return declared != nullptr && up_set.value_or(declared->up); }
 };
 
 }  // namespace gantry::core

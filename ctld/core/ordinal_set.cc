@@ -43,9 +43,9 @@ std::uint32_t OrdinalSet::front() const {
 
 void OrdinalSet::insert(Span span) {
   // The first span that touches or follows the new one.
-  auto from = std::lower_bound(spans_.begin(), spans_.end(), span.first, [](Span s, std::uint32_t o) {
-    return static_cast<std::uint64_t>(s.last) + 1 < o;
-  });
+  auto from = std::lower_bound(
+      spans_.begin(), spans_.end(), span.first,
+      [](Span s, std::uint32_t o) { return static_cast<std::uint64_t>(s.last) + 1 < o; });
   auto to = from;
   Span merged = span;
   std::uint32_t covered = 0;
@@ -103,8 +103,10 @@ OrdinalSet OrdinalSet::intersect(const OrdinalSet& other) const {
     const std::uint32_t first = std::max(a->first, b->first);
     const std::uint32_t last = std::min(a->last, b->last);
     if (first <= last) out.insert(Span{first, last});
-    if (a->last < b->last) ++a;
-    else ++b;
+    if (a->last < b->last)
+      ++a;
+    else
+      ++b;
   }
   return out;
 }
@@ -139,7 +141,8 @@ OrdinalSet ArrayIndexes::select(const std::vector<IndexRange>& wanted) const {
       const IndexRange& r = ranges_[i];
       if (w.last < r.first || r.last < w.first) continue;
       if (w.step == 1) {  // one span of ordinals
-        const std::uint32_t low = w.first <= r.first ? 0 : (w.first - r.first + r.step - 1) / r.step;
+        const std::uint32_t low =
+            w.first <= r.first ? 0 : (w.first - r.first + r.step - 1) / r.step;
         const std::uint32_t high = (std::min(w.last, r.last) - r.first) / r.step;
         if (low <= high) spans.push_back({starts_[i] + low, starts_[i] + high});
         continue;

@@ -1,6 +1,6 @@
-// OrdinalSet: a set of small numbers kept as sorted, disjoint, non-touching spans, so that a million
-// waiting array tasks cost a few bytes. ArrayIndexes maps the indexes that a user gave ("0-99:3")
-// to ordinals 0, 1, 2... and back, so that steps do not break spans apart.
+// OrdinalSet: a set of small numbers kept as sorted, disjoint, non-touching spans, so that a
+// million waiting array tasks cost a few bytes. ArrayIndexes maps the indexes that a user gave
+// ("0-99:3") to ordinals 0, 1, 2... and back, so that steps do not break spans apart.
 //
 // Costs follow the number of spans, not of elements. No index or ordinal is checked against a
 // total here; callers know theirs.

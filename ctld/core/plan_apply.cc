@@ -1,6 +1,6 @@
-// A plan is a proposal. Each start is checked again against State as it is now, in the plan's order,
-// and becomes fact (JobPlaced) or is dropped and counted; the job stays queued, and a later plan
-// sees what changed. Verdicts and estimates are taken as they are.
+// A plan is a proposal. Each start is checked again against State as it is now, in the plan's
+// order, and becomes fact (JobPlaced) or is dropped and counted; the job stays queued, and a later
+// plan sees what changed. Verdicts and estimates are taken as they are.
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -72,13 +72,15 @@ void apply_start(Context& ctx, sched::Start&& start) {
   if (startable(ctx.state, *job, ctx.now) == 0) return drop(ctx, start.job, "it may not start now");
   const sched::ClassKey& key = class_of(ctx.state, *job);
   const Partition& partition = ctx.state.partition(key.partition);
-  if (!partition.up()) return drop(ctx, start.job, fmt::format("partition {} is down", partition.name));
+  if (!partition.up())
+    return drop(ctx, start.job, fmt::format("partition {} is down", partition.name));
   const bool exclusive = key.shape.exclusive || partition.declared->exclusive_nodes;
   if (const auto why = objection(ctx, partition, key.shape, exclusive, start.grants))
     return drop(ctx, start.job, *why);
   if (!job->is_array()) return place(ctx, start.job, std::move(start.grants), exclusive);
   const JobId array = start.job;
-  const std::uint32_t ordinal = job->dependencies ? ready_tasks(*job).front() : job->tasks->pending.front();
+  const std::uint32_t ordinal =
+      job->dependencies ? ready_tasks(*job).front() : job->tasks->pending.front();
   const JobId element(ctx.state.last_job.value() + 1);
   ctx.record(event::TaskSplit{array, ordinal, element});
   place(ctx, element, std::move(start.grants), exclusive);

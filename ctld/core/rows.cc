@@ -17,7 +17,8 @@ void requested(const State& state, const Job& job, proto::JobRow& row) {
   row.nodes = shape.min_nodes;
   row.tasks = std::max(shape.tasks, shape.min_nodes);
   row.cpus = row.tasks * shape.cpus_per_task;
-  if (shape.memory_per_node) row.memory_per_node = *shape.memory_per_node;
+  if (shape.memory_per_node)
+    row.memory_per_node = *shape.memory_per_node;
   else if (shape.memory_per_cpu)
     row.memory_per_node = *shape.memory_per_cpu * (row.cpus / std::max(1u, row.nodes));
 }
@@ -59,7 +60,8 @@ std::string node_list_of(const State& state, const Job& job) {
 std::int64_t priority_of(const State& state, const Job& job) {
   const Partition& partition = state.partition(class_of(state, job).partition);
   const std::int64_t base = partition.declared ? partition.declared->priority : 0;
-  const std::int64_t own = job.priority ? static_cast<std::int64_t>(*job.priority) : kDefaultPriority;
+  const std::int64_t own =
+      job.priority ? static_cast<std::int64_t>(*job.priority) : kDefaultPriority;
   return base * kPartitionWeight + own - job.nice;
 }
 

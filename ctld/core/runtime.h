@@ -16,13 +16,13 @@
 namespace gantry::core {
 
 struct NodeLink {
-  std::uint64_t session = 0;          // 0 = not registered with this controller
+  std::uint64_t session = 0;  // 0 = not registered with this controller
   std::uint64_t next_seq = 1;
-  Instant last_seen{};                // or when this controller started
+  Instant last_seen{};  // or when this controller started
   double load = 0;
   std::int64_t free_memory = 0;
-  Instant timer{};                    // when it wants to be looked at; 0 = never
-  bool told = false;                  // the scheduler knows it
+  Instant timer{};    // when it wants to be looked at; 0 = never
+  bool told = false;  // the scheduler knows it
   bool told_available = false;
 };
 
@@ -32,7 +32,7 @@ struct Sent {
   SentKind kind = SentKind::none;
   std::uint64_t session = 0;
   Instant at{};
-  Instant confirmed{};                // the node said that it is preparing
+  Instant confirmed{};  // the node said that it is preparing
 };
 
 struct Wait {
@@ -57,16 +57,16 @@ struct Stats {
   std::uint64_t ended = 0;
   std::uint64_t plans = 0;
   std::uint64_t starts = 0;
-  std::uint64_t plan_drops = 0;       // starts of a plan that no longer fitted
+  std::uint64_t plan_drops = 0;  // starts of a plan that no longer fitted
   std::uint64_t reports_ignored = 0;
   std::uint64_t orders = 0;
   std::uint64_t refused = 0;
 };
 
 struct Runtime {
-  std::vector<NodeLink> links;                          // by NodeId
-  std::uint64_t next_session = 1;                       // with the epoch in the upper half
-  std::unordered_map<JobId, std::vector<Sent>> sent;    // of placed jobs, by rank
+  std::vector<NodeLink> links;                        // by NodeId
+  std::uint64_t next_session = 1;                     // with the epoch in the upper half
+  std::unordered_map<JobId, std::vector<Sent>> sent;  // of placed jobs, by rank
 
   std::uint64_t next_wait = 1;
   std::map<std::uint64_t, Wait> waits;
@@ -84,7 +84,7 @@ struct Runtime {
   std::vector<sched::NodeChanged> node_views;            // by NodeId
   Stats stats;
   Instant started{};
-  bool running = false;                                 // start() was called
+  bool running = false;  // start() was called
 };
 
 }  // namespace gantry::core

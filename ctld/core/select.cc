@@ -60,7 +60,8 @@ bool JobMatch::operator()(const State& state, const Job& job) const {
   if (!among(users_, state.names.text(job.user)) || !among(names_, state.names.text(job.name)) ||
       !among(accounts_, state.names.text(job.account)))
     return false;
-  if (!partitions_.empty() && !among(partitions_, state.partition(class_of(state, job).partition).name))
+  if (!partitions_.empty() &&
+      !among(partitions_, state.partition(class_of(state, job).partition).name))
     return false;
   if (!by_node_) return true;
   if (!job.placed()) return false;
@@ -77,8 +78,10 @@ std::vector<Selected> resolve(const State& state, const Identity& who,
     const std::size_t before = out.size();
     const Job* job = state.jobs.find(ref.job);
     if (job != nullptr && may_see(who, job->uid)) {
-      if (job->is_array()) add_array(state, *job, ref.tasks, out);
-      else if (ref.tasks.empty()) out.push_back({job->id, std::nullopt, false});
+      if (job->is_array())
+        add_array(state, *job, ref.tasks, out);
+      else if (ref.tasks.empty())
+        out.push_back({job->id, std::nullopt, false});
     }
     if (out.size() == before) unknown.push_back(ref);
   }

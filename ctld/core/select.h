@@ -1,5 +1,5 @@
-// Which jobs a request means: by reference ("12", "12_3", "12_[1-4]") or by filter, narrowed to what
-// the asker may see. Used by every message that names jobs.
+// Which jobs a request means: by reference ("12", "12_3", "12_[1-4]") or by filter, narrowed to
+// what the asker may see. Used by every message that names jobs.
 #pragma once
 
 #include <functional>
@@ -30,14 +30,14 @@ class JobMatch {
   std::optional<StateSet> states_;
 };
 
-// The jobs that these references name, in id order, each once; an array brings its elements. What is
-// unknown, or not the asker's, goes to `unknown`.
+// The jobs that these references name, in id order, each once; an array brings its elements. What
+// is unknown, or not the asker's, goes to `unknown`.
 std::vector<Selected> resolve(const State& state, const Identity& who,
                               const std::vector<proto::JobRef>& refs,
                               std::vector<proto::JobRef>& unknown);
 
-// Walks what `who` may see and the filter (without `jobs`) matches, in id order above `after`, until
-// f returns false.
+// Walks what `who` may see and the filter (without `jobs`) matches, in id order above `after`,
+// until f returns false.
 void walk_jobs(const State& state, const Identity& who, const JobMatch& match, JobId after,
                const std::function<bool(const Job&)>& f);
 

@@ -85,8 +85,8 @@ void requeue(Context& ctx, const Job& job) {
   ctx.record(std::move(e));
 }
 
-// A job whose start was given up had run after all: its own end counts, or (if it may run only once)
-// that it was cut short.
+// A job whose start was given up had run after all: its own end counts, or (if it may run only
+// once) that it was cut short.
 std::optional<Outcome> ran_after_all(const Job& job) {
   if (job.active->finish->requeue != RequeueWhy::start_timeout || !job.started) return std::nullopt;
   const NodeRun& batch = job.active->nodes.front();
@@ -126,11 +126,10 @@ bool cancel_never(Context& ctx, const Job& job) {
   }
   if (!job.is_array() || job.tasks->corr_never.empty()) return false;
   if (job.dependencies->any) {
-    const bool open = std::any_of(job.dependencies->list.begin(), job.dependencies->list.end(),
-                                  [](const DependencyState& d) {
-                                    return d.what.kind != DependencyKind::after_corr &&
-                                           d.status != DependencyStatus::never;
-                                  });
+    const bool open = std::any_of(
+        job.dependencies->list.begin(), job.dependencies->list.end(), [](const DependencyState& d) {
+          return d.what.kind != DependencyKind::after_corr && d.status != DependencyStatus::never;
+        });
     if (open) return false;
   }
   const OrdinalSet never = job.tasks->pending.intersect(job.tasks->corr_never);

@@ -26,10 +26,11 @@ Result<std::vector<JobId>> jobs_of(Context& ctx, const Selected& s) {
 
 Result<std::vector<JobId>> split_tasks(Context& ctx, JobId array, const OrdinalSet& tasks) {
   if (tasks.count() > kMaxSplit)
-    return fail(ErrorCode::limit_exceeded,
-                fmt::format("{} tasks of array {} named one by one; at most {} are allowed: name the "
-                            "whole array instead",
-                            tasks.count(), array.value(), kMaxSplit));
+    return fail(
+        ErrorCode::limit_exceeded,
+        fmt::format("{} tasks of array {} named one by one; at most {} are allowed: name the "
+                    "whole array instead",
+                    tasks.count(), array.value(), kMaxSplit));
   const Job& job = ctx.state.jobs.at(array);
   if (job.dependencies)
     for (const DependencyState& d : job.dependencies->list)

@@ -84,21 +84,21 @@ struct UserJobs {
   IdList jobs;       // known ones, arrays and elements too
 };
 
-struct Counters {  // derived
-  std::uint64_t queued = 0;    // array tasks one by one
-  std::uint64_t active = 0;    // starting, running, finishing
-  std::uint64_t unended = 0;   // jobs and arrays that have not ended; elements not counted
+struct Counters {             // derived
+  std::uint64_t queued = 0;   // array tasks one by one
+  std::uint64_t active = 0;   // starting, running, finishing
+  std::uint64_t unended = 0;  // jobs and arrays that have not ended; elements not counted
 };
 
 struct State {
   // Tables.
   Epoch epoch{};
-  JobId last_job{};                                 // greatest id given
-  Instant last_time{};                              // of the newest event
+  JobId last_job{};     // greatest id given
+  Instant last_time{};  // of the newest event
   JobTable<Job> jobs;
-  std::vector<Node> nodes;                          // by NodeId
-  std::vector<Partition> partitions;                // by PartitionId
-  std::map<std::string, std::string> user_keys;     // hex public key -> login name
+  std::vector<Node> nodes;                       // by NodeId
+  std::vector<Partition> partitions;             // by PartitionId
+  std::map<std::string, std::string> user_keys;  // hex public key -> login name
 
   // Derived.
   Names names;
@@ -106,31 +106,31 @@ struct State {
   BlobUses blobs;
   std::unordered_map<std::string, NodeId> node_ids;
   std::unordered_map<std::string, PartitionId> partition_ids;
-  std::unordered_map<std::string, NodeId> node_keys;           // enrolled Z85 key -> node
-  std::unordered_map<std::uint64_t, JobId> requests;           // hash of (uid, request id)
+  std::unordered_map<std::string, NodeId> node_keys;  // enrolled Z85 key -> node
+  std::unordered_map<std::uint64_t, JobId> requests;  // hash of (uid, request id)
   std::map<Uid, UserJobs> users;
-  std::unordered_map<std::uint64_t, IdList> same_name;         // (uid, name): not ended
+  std::unordered_map<std::uint64_t, IdList> same_name;               // (uid, name): not ended
   std::unordered_map<std::uint64_t, std::vector<JobId>> singletons;  // (uid, name): open ones
-  std::map<DependencyKey, std::vector<JobId>> dependents;      // with that one open
-  std::deque<std::pair<Instant, JobId>> ended;                 // in order of their end
+  std::map<DependencyKey, std::vector<JobId>> dependents;            // with that one open
+  std::deque<std::pair<Instant, JobId>> ended;                       // in order of their end
   Counters counters;
 
-  std::unordered_map<JobId, Bytes> new_specs;       // of submits that are about to be applied
+  std::unordered_map<JobId, Bytes> new_specs;  // of submits that are about to be applied
 
   // What apply() leaves for others to look at; they take it.
-  std::vector<JobId> touched;                       // by Settle, after every input
+  std::vector<JobId> touched;  // by Settle, after every input
   std::vector<NodeId> touched_nodes;
-  std::vector<JobId> fold_jobs;                     // by Fold; removed jobs too
+  std::vector<JobId> fold_jobs;  // by Fold; removed jobs too
   std::vector<NodeId> fold_nodes;
   std::vector<PartitionId> fold_partitions;
-  std::vector<std::string> fold_keys;               // of user_keys
+  std::vector<std::string> fold_keys;  // of user_keys
   std::vector<NodeId> fold_node_keys;
   bool fold_meta = false;
   std::vector<JobId> forgotten_specs;
   std::vector<store::HistoryEntry> history;
 
   // From the configuration, by Core::start().
-  std::vector<NodeId> node_order;                   // as configured
+  std::vector<NodeId> node_order;  // as configured
   std::vector<PartitionId> partition_order;
   std::optional<PartitionId> default_partition;
 
@@ -138,7 +138,9 @@ struct State {
   [[nodiscard]] const Partition* partition_named(std::string_view name) const;
   [[nodiscard]] const Node& node(NodeId id) const { return nodes.at(id.value()); }
   [[nodiscard]] Node& node(NodeId id) { return nodes.at(id.value()); }
-  [[nodiscard]] const Partition& partition(PartitionId id) const { return partitions.at(id.value()); }
+  [[nodiscard]] const Partition& partition(PartitionId id) const {
+    return partitions.at(id.value());
+  }
   [[nodiscard]] Partition& partition(PartitionId id) { return partitions.at(id.value()); }
 };
 
@@ -163,7 +165,8 @@ std::string display_id(const State& state, const Job& job);
 
 // Where a dependency on the job counts: an element's under its array and index.
 inline DependencyKey dependency_key(const Job& job) {
-  return job.is_element() ? DependencyKey{job.array, job.task} : DependencyKey{job.id, std::nullopt};
+  return job.is_element() ? DependencyKey{job.array, job.task}
+                          : DependencyKey{job.id, std::nullopt};
 }
 
 }  // namespace gantry::core

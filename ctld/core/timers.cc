@@ -28,7 +28,9 @@ std::optional<Instant> latest_start(const State& state, const Job& job) {
   return *job.deadline - time_limit_of(state, job).value_or(Duration{});
 }
 
-bool passed(std::optional<Instant> t, Instant now) { return t && *t <= now; }
+bool passed(std::optional<Instant> t, Instant now) {
+  return t && *t <= now;
+}
 
 // When a node that was told to start it is given up.
 std::optional<Instant> start_due(const Context& ctx, const Job& job) {
@@ -57,7 +59,8 @@ std::optional<Instant> due_of(const Context& ctx, const Job& job) {
   switch (job.phase) {
     case Phase::queued:
       if (job.not_before && *job.not_before > ctx.now) earliest(next, job.not_before);
-      if (const auto latest = latest_start(ctx.state, job)) earliest(next, *latest + microseconds(1));
+      if (const auto latest = latest_start(ctx.state, job))
+        earliest(next, *latest + microseconds(1));
       break;
     case Phase::starting: earliest(next, start_due(ctx, job)); break;
     case Phase::running: {
@@ -83,7 +86,8 @@ void send_warning(Context& ctx, const Job& job) {
     const NodeId node = run.grant.node;
     if (run.state == RunState::released || ctx.link(node).session == 0) continue;
     if (job.warn->batch_shell_only && &run != &job.active->nodes.front()) continue;
-    ctx.send(node, proto::SignalAttempt{ctx.stamp(node), {job.id, job.attempt}, job.warn->signal, scope});
+    ctx.send(node,
+             proto::SignalAttempt{ctx.stamp(node), {job.id, job.attempt}, job.warn->signal, scope});
   }
 }
 
@@ -96,8 +100,9 @@ void drain(Context& ctx, NodeId node, std::string reason) {
 void running_due(Context& ctx, const Job& job) {
   const auto limit = limit_of(ctx.state, job);
   if (passed(limit, ctx.now)) {
-    end_job(ctx, job.id, Outcome::timeout,
-            fmt::format("over its time limit of {}", format_duration(*time_limit_of(ctx.state, job))));
+    end_job(
+        ctx, job.id, Outcome::timeout,
+        fmt::format("over its time limit of {}", format_duration(*time_limit_of(ctx.state, job))));
   } else if (passed(job.deadline, ctx.now)) {
     end_job(ctx, job.id, Outcome::deadline,
             fmt::format("over its deadline {}", format_time(*job.deadline)));
@@ -138,7 +143,8 @@ void job_due(Context& ctx, JobId id) {
 
 std::optional<Instant> fence_due(const Context& ctx, const Node& node) {
   const ControllerConfig& c = ctx.config.controller;
-  if (c.lost_node_policy != LostNodePolicy::fence || node.health != NodeHealth::lost) return std::nullopt;
+  if (c.lost_node_policy != LostNodePolicy::fence || node.health != NodeHealth::lost)
+    return std::nullopt;
   if (node.jobs.empty()) return std::nullopt;
   return ctx.link(node.id).last_seen + c.fence_after + c.kill_wait + kFenceMargin;
 }
@@ -188,8 +194,9 @@ void give_up_start(Context& ctx, const Job& job) {
   if (job.kind == JobKind::batch) again = RequeueWhy::start_timeout;  // nothing of it ran
   ctx.record(event::JobFinishing{job.id, Outcome::launch_failed, {}, cause, again, {}});
   for (const NodeId node : late)
-    drain(ctx, node, fmt::format("job {} did not start within {}", shown,
-                                 format_duration(ctx.config.controller.start_timeout)));
+    drain(ctx, node,
+          fmt::format("job {} did not start within {}", shown,
+                      format_duration(ctx.config.controller.start_timeout)));
 }
 
 void set_timer(Context& ctx, Job& job) {
@@ -205,7 +212,8 @@ void set_timer(Context& ctx, NodeId id) {
   const Node& node = ctx.state.node(id);
   NodeLink& link = ctx.rt.links[id.value()];
   std::optional<Instant> next = fence_due(ctx, node);
-  if (node.health == NodeHealth::up) earliest(next, link.last_seen + ctx.config.controller.node_timeout);
+  if (node.health == NodeHealth::up)
+    earliest(next, link.last_seen + ctx.config.controller.node_timeout);
   const Instant due = next.value_or(Instant{});
   if (due == link.timer) return;
   if (link.timer != Instant{}) ctx.rt.node_timers.erase({link.timer, id});

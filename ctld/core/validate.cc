@@ -14,7 +14,8 @@ tl::unexpected<Error> bad(std::string message) {
   return fail(ErrorCode::invalid_argument, std::move(message));
 }
 
-Result<void> check_number(std::string_view what, std::int64_t n, std::int64_t low, std::int64_t high) {
+Result<void> check_number(std::string_view what, std::int64_t n, std::int64_t low,
+                          std::int64_t high) {
   if (n >= low && n <= high) return {};
   return bad(fmt::format("{} must be {} to {}, not {}", what, low, high, n));
 }
@@ -55,8 +56,9 @@ Result<void> check_environment(const proto::SubmitJob& submit) {
       return bad(fmt::format("environment variable {} contains a zero byte", name));
   }
   if (bytes > kMaxEnvironmentBytes)
-    return fail(ErrorCode::limit_exceeded, fmt::format("the environment has {} bytes; at most {} are allowed",
-                                                       bytes, kMaxEnvironmentBytes));
+    return fail(ErrorCode::limit_exceeded,
+                fmt::format("the environment has {} bytes; at most {} are allowed", bytes,
+                            kMaxEnvironmentBytes));
   return {};
 }
 
@@ -73,9 +75,10 @@ Result<void> check_words(JobSpec& spec) {
     if (arg.find('\0') != std::string::npos) return bad("a script argument contains a zero byte");
   }
   if (spec.script_args.size() > kMaxScriptArgs || bytes > kMaxArgBytes)
-    return fail(ErrorCode::limit_exceeded,
-                fmt::format("{} script arguments with {} bytes; at most {} with {} bytes are allowed",
-                            spec.script_args.size(), bytes, kMaxScriptArgs, kMaxArgBytes));
+    return fail(
+        ErrorCode::limit_exceeded,
+        fmt::format("{} script arguments with {} bytes; at most {} with {} bytes are allowed",
+                    spec.script_args.size(), bytes, kMaxScriptArgs, kMaxArgBytes));
   if (spec.given.size() > 64) return bad("too many entries in \"given\"");
   return {};
 }
@@ -90,8 +93,9 @@ Result<void> check_paths(const JobSpec& spec) {
   if (!c.work_dir.empty())
     if (auto r = check_path("the container's working directory", c.work_dir, true); !r) return r;
   if (c.mounts.size() > kMaxMounts)
-    return fail(ErrorCode::limit_exceeded,
-                fmt::format("{} container mounts; at most {} are allowed", c.mounts.size(), kMaxMounts));
+    return fail(
+        ErrorCode::limit_exceeded,
+        fmt::format("{} container mounts; at most {} are allowed", c.mounts.size(), kMaxMounts));
   for (const std::string& mount : c.mounts)
     if (auto r = check_path("a container mount", mount, false); !r) return r;
   return {};
@@ -99,7 +103,8 @@ Result<void> check_paths(const JobSpec& spec) {
 
 Result<void> check_shape(const JobShape& s) {
   if (auto r = check_number("the number of nodes", s.min_nodes, 1, kMaxJobNodes); !r) return r;
-  if (auto r = check_number("the greatest number of nodes", s.max_nodes, s.min_nodes, kMaxJobNodes); !r)
+  if (auto r = check_number("the greatest number of nodes", s.max_nodes, s.min_nodes, kMaxJobNodes);
+      !r)
     return r;
   if (auto r = check_number("the number of tasks", s.tasks, 1, kMaxJobTasks); !r) return r;
   if (auto r = check_number("cores per task", s.cpus_per_task, 1, kMaxCpusPerTask); !r) return r;
@@ -108,16 +113,20 @@ Result<void> check_shape(const JobShape& s) {
   if (s.memory_per_node && s.memory_per_cpu)
     return bad("memory per node and memory per core exclude each other");
   if (s.memory_per_node)
-    if (auto r = check_number("memory per node in bytes", *s.memory_per_node, 0, kMaxMemoryBytes); !r)
+    if (auto r = check_number("memory per node in bytes", *s.memory_per_node, 0, kMaxMemoryBytes);
+        !r)
       return r;
   if (s.memory_per_cpu)
-    if (auto r = check_number("memory per core in bytes", *s.memory_per_cpu, 1, kMaxMemoryBytes); !r)
+    if (auto r = check_number("memory per core in bytes", *s.memory_per_cpu, 1, kMaxMemoryBytes);
+        !r)
       return r;
-  if (auto r = check_number("scratch per node in bytes", s.scratch_per_node, 0, kMaxMemoryBytes); !r)
+  if (auto r = check_number("scratch per node in bytes", s.scratch_per_node, 0, kMaxMemoryBytes);
+      !r)
     return r;
   if (auto r = check_number("GPUs per node", s.gpus_per_node, 0, 1024); !r) return r;
   if (s.required_nodes.size() > kMaxJobNodes || s.excluded_nodes.size() > kMaxJobNodes)
-    return fail(ErrorCode::limit_exceeded, fmt::format("at most {} nodes may be named", kMaxJobNodes));
+    return fail(ErrorCode::limit_exceeded,
+                fmt::format("at most {} nodes may be named", kMaxJobNodes));
   return check_text("the constraint", s.constraint, kMaxConstraintBytes);
 }
 
@@ -159,7 +168,8 @@ Result<void> check_policy(const Identity& who, const JobSpec& spec, const Partit
   if (spec.nice < -kMaxNice || spec.nice > kMaxNice)
     return bad(fmt::format("nice must be {} to {}, not {}", -kMaxNice, kMaxNice, spec.nice));
   if (!is_admin(who) && spec.nice < 0)
-    return fail(ErrorCode::permission_denied, "only an administrator may give a negative nice value");
+    return fail(ErrorCode::permission_denied,
+                "only an administrator may give a negative nice value");
   if (!is_admin(who) && spec.priority && *spec.priority != 0)
     return fail(ErrorCode::permission_denied, "only an administrator may set a priority");
   if (spec.network == NetworkMode::host && !partition.declared->allow_host_network)
@@ -167,8 +177,8 @@ Result<void> check_policy(const Identity& who, const JobSpec& spec, const Partit
                 fmt::format("partition {} does not allow the host's network", partition.name));
   if (spec.warn_signal) {
     if (auto r = check_number("the warning signal", spec.warn_signal->signal, 1, 64); !r) return r;
-    if (auto r = check_number("seconds between warning and limit", spec.warn_signal->before.seconds(),
-                              0, 65535);
+    if (auto r = check_number("seconds between warning and limit",
+                              spec.warn_signal->before.seconds(), 0, 65535);
         !r)
       return r;
   }
@@ -180,9 +190,10 @@ Result<void> check_times(const Context& ctx, const JobSpec& spec, std::optional<
   const Instant begin = std::max(ctx.now, spec.begin.value_or(ctx.now));
   const Instant end = begin + limit.value_or(Duration{1});
   if (end <= *spec.deadline) return {};
-  return bad(fmt::format("the job cannot end before its deadline {}: with its time limit it ends at {} "
-                         "if it starts as early as it may",
-                         format_time(*spec.deadline), format_time(end)));
+  return bad(
+      fmt::format("the job cannot end before its deadline {}: with its time limit it ends at {} "
+                  "if it starts as early as it may",
+                  format_time(*spec.deadline), format_time(end)));
 }
 
 }  // namespace
@@ -246,7 +257,8 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   if (auto r = check_words(spec); !r) return tl::unexpected(r.error());
   if (auto r = check_paths(spec); !r) return tl::unexpected(r.error());
   if (auto r = check_shape(spec.shape); !r) return tl::unexpected(r.error());
-  if (spec.array && spec.kind == JobKind::allocation) return bad("an allocation cannot be an array");
+  if (spec.array && spec.kind == JobKind::allocation)
+    return bad("an allocation cannot be an array");
   if (spec.array)
     if (auto r = check_array(ctx, *spec.array); !r) return tl::unexpected(r.error());
 
@@ -266,7 +278,8 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   auto limit = check_time_limit(*partition, spec.time_limit, spec.unlimited_time);
   if (!limit) return tl::unexpected(limit.error());
   if (auto r = check_times(ctx, spec, *limit); !r) return tl::unexpected(r.error());
-  if (auto r = check_partition_fit(ctx, *partition, spec.shape); !r) return tl::unexpected(r.error());
+  if (auto r = check_partition_fit(ctx, *partition, spec.shape); !r)
+    return tl::unexpected(r.error());
   return Resolved{partition->id, *limit};
 }
 

@@ -1,5 +1,5 @@
-// Is a submit well formed and allowed? Every limit has a name and a unit; every refusal says what is
-// wrong and what is allowed. Also fills in what was left open: partition, name, time limit.
+// Is a submit well formed and allowed? Every limit has a name and a unit; every refusal says what
+// is wrong and what is allowed. Also fills in what was left open: partition, name, time limit.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace gantry::core {
 
-inline constexpr std::size_t kMaxNameBytes = 256;             // of a job
+inline constexpr std::size_t kMaxNameBytes = 256;  // of a job
 inline constexpr std::size_t kMaxAccountBytes = 128;
 inline constexpr std::size_t kMaxCommentBytes = 1024;
 inline constexpr std::size_t kMaxPathBytes = 4096;

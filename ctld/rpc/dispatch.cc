@@ -44,9 +44,13 @@ Result<core::NodeMessage> decode_node(std::uint16_t type, std::string_view body)
   return decode_as<core::NodeMessage>(type, body);
 }
 
-Encoded encode_reply(const core::ReplyMessage& message) { return encode_as(message); }
+Encoded encode_reply(const core::ReplyMessage& message) {
+  return encode_as(message);
+}
 
-Encoded encode_order(const core::OrderMessage& message) { return encode_as(message); }
+Encoded encode_order(const core::OrderMessage& message) {
+  return encode_as(message);
+}
 
 Encoded encode_error(const Error& error) {
   return {number<proto::ErrorReply>,

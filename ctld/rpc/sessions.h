@@ -1,6 +1,6 @@
 // Who is on the other end of each connection: peers of the router, and channels that a node relays
-// from inside a job. ZeroMQ does not say when a peer leaves, so idle sessions are dropped when there
-// are too many; their next message simply has to authenticate again.
+// from inside a job. ZeroMQ does not say when a peer leaves, so idle sessions are dropped when
+// there are too many; their next message simply has to authenticate again.
 #pragma once
 
 #include <list>
@@ -18,7 +18,7 @@ inline constexpr std::size_t kMaxSessions = 65'536;
 
 struct Session {
   core::ConnectionId id;
-  net::PeerId peer;                        // of the router; of the node's link when relayed
+  net::PeerId peer;  // of the router; of the node's link when relayed
   net::PublicKey key;
   std::optional<core::Identity> identity;  // set by Authenticate
   std::string refused;                     // why the last Authenticate failed

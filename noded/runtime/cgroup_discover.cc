@@ -15,7 +15,7 @@ constexpr std::string_view kUsed[] = {"memory",  "cpuset", "pids",   "freezer",
                                       "cpuacct", "blkio",  "devices"};
 
 struct Mounts {
-  std::vector<CgroupMount> v1;  // path = mount point
+  std::vector<CgroupMount> v1;      // path = mount point
   std::vector<std::string> others;  // v1 without a controller that we use
   std::string v2;
 };
@@ -36,8 +36,10 @@ Mounts read_mounts() {
     for (const auto& option : split(right[2], ','))
       if (std::find(std::begin(kUsed), std::end(kUsed), option) != std::end(kUsed))
         mount.controllers.push_back(option);
-    if (mount.controllers.empty()) found.others.push_back(at);
-    else found.v1.push_back(mount);
+    if (mount.controllers.empty())
+      found.others.push_back(at);
+    else
+      found.v1.push_back(mount);
   }
   return found;
 }

@@ -34,7 +34,7 @@ struct OneJob {
   bool said_held = false;
   bool said_running = false;
   bool ended = false;    // its ended event was given
-  int kills = 0;                     // how often kill() was asked
+  int kills = 0;         // how often kill() was asked
   bool burying = false;  // its shim is gone, what is left of it is being killed
   std::map<StepId, OneStep> steps;
 };

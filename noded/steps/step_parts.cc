@@ -23,11 +23,12 @@ Result<StreamPort> listen_on_any_port(const std::string& host) {
                 fmt::format("listen address '{}': give a number such as 10.0.0.7", host));
   sockaddr* address = v4 ? reinterpret_cast<sockaddr*>(&in) : reinterpret_cast<sockaddr*>(&in6);
   socklen_t size = v4 ? sizeof in : sizeof in6;
-  net::Socket socket(::socket(v4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  net::Socket socket(
+      ::socket(v4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (socket.fd() < 0 || ::bind(socket.fd(), address, size) != 0 ||
       ::listen(socket.fd(), SOMAXCONN) != 0 || ::getsockname(socket.fd(), address, &size) != 0)
-    return fail(ErrorCode::io_error,
-                fmt::format("cannot listen for step streams on {}: {}", host, std::strerror(errno)));
+    return fail(ErrorCode::io_error, fmt::format("cannot listen for step streams on {}: {}", host,
+                                                 std::strerror(errno)));
   const bool wildcard = host == "0.0.0.0" || host == "::";
   const std::uint16_t port = ntohs(v4 ? in.sin_port : in6.sin6_port);
   const std::string shown = wildcard ? (v4 ? "127.0.0.1" : "[::1]") : v4 ? host : "[" + host + "]";

@@ -29,9 +29,8 @@ Answer answer_of(const Result<void>& result) {
 
 }  // namespace
 
-Result<std::unique_ptr<StepService>> StepService::open(StepServiceOptions options,
-                                                       loop::Loop& loop, const Logger& log,
-                                                       runtime::Runtime& runtime,
+Result<std::unique_ptr<StepService>> StepService::open(StepServiceOptions options, loop::Loop& loop,
+                                                       const Logger& log, runtime::Runtime& runtime,
                                                        JobSockets& sockets) {
   net::RouterOptions router_options;
   router_options.endpoints = {fmt::format("tcp://{}:{}", options.listen_host, options.port)};
@@ -58,9 +57,9 @@ bool StepService::receive_one() {
     result = fail(ErrorCode::malformed, "a message has two frames, header and body");
   } else if (header->protocol < proto::kOldestProtocol ||
              header->protocol > proto::kProtocolVersion) {
-    result = fail(ErrorCode::version_mismatch,
-                  fmt::format("this node speaks protocol {}, not {}", proto::kProtocolVersion,
-                              header->protocol));
+    result =
+        fail(ErrorCode::version_mismatch, fmt::format("this node speaks protocol {}, not {}",
+                                                      proto::kProtocolVersion, header->protocol));
   } else if (header->type != number<proto::LaunchStep>) {
     result = fail(ErrorCode::unsupported, "a node takes only LaunchStep from clients");
   } else if (const auto message = codec::decode<proto::LaunchStep>(incoming->body); !message) {
@@ -69,8 +68,7 @@ bool StepService::receive_one() {
     result = launch(*message);
   }
   const Answer answer = answer_of(result);
-  const net::HeaderBytes out(
-      {proto::kProtocolVersion, answer.type, header ? header->request : 0});
+  const net::HeaderBytes out({proto::kProtocolVersion, answer.type, header ? header->request : 0});
   (void)router_.send(incoming->peer, out.view(), answer.body);  // it may have gone: its own affair
   return true;
 }

@@ -35,9 +35,9 @@ inline constexpr std::size_t kMaxWaitingStreams = 4096;  // connections that hav
 
 struct StepServiceOptions {
   std::string node;
-  std::string listen_host;   // of the ROUTER and the stream port
-  std::uint16_t port = 0;    // of the ROUTER
-  net::KeyPair keys;         // the node's
+  std::string listen_host;  // of the ROUTER and the stream port
+  std::uint16_t port = 0;   // of the ROUTER
+  net::KeyPair keys;        // the node's
 };
 
 class StepService {
@@ -52,8 +52,8 @@ class StepService {
   bool local(JobConnection& connection, net::StreamMessage& message);
 
  private:
-  struct Peer;       // a launch passed on to another node
-  struct Waiting;    // a stream that has not said its ticket yet
+  struct Peer;     // a launch passed on to another node
+  struct Waiting;  // a stream that has not said its ticket yet
   StepService(StepServiceOptions options, loop::Loop& loop, const Logger& log,
               runtime::Runtime& runtime, JobSockets& sockets, net::Router router,
               net::Socket listener, std::string stream_address);
@@ -79,7 +79,7 @@ class StepService {
   std::set<std::pair<proto::AttemptKey, StepId>> launched_;  // of attempts that live
   std::map<std::uint64_t, std::unique_ptr<Peer>> peers_;
   std::map<std::uint64_t, std::unique_ptr<Waiting>> waiting_;
-  std::map<Bytes, std::uint64_t> tickets_;                    // ticket -> channel
+  std::map<Bytes, std::uint64_t> tickets_;  // ticket -> channel
   std::uint64_t next_id_ = 1;
   loop::Watch queue_, accept_;
 };

@@ -18,7 +18,7 @@ constexpr Duration kTicketPatience = seconds(10);  // for the first bytes of a s
 
 struct StepService::Peer {
   net::Dealer link;
-  std::uint64_t channel = 0;   // of the job's socket
+  std::uint64_t channel = 0;  // of the job's socket
   std::uint64_t request = 0;
   std::string node;
   loop::Watch queue, timeout, end;
@@ -49,12 +49,13 @@ StepService::~StepService() = default;
 void StepService::pass_on(JobConnection& connection, std::uint64_t request,
                           const proto::StepNode& node, std::string_view body) {
   const auto key = net::parse_public_key(node.public_key);
-  auto link = key ? net::Dealer::open({.endpoint = "tcp://" + node.address,
-                                       .server_key = *key,
-                                       .keys = options_.keys})
-                  : Result<net::Dealer>(tl::unexpected(key.error()));
-  const net::HeaderBytes header(
-      {proto::kProtocolVersion, static_cast<std::uint16_t>(proto::MessageType::LaunchStep), request});
+  auto link =
+      key ? net::Dealer::open(
+                {.endpoint = "tcp://" + node.address, .server_key = *key, .keys = options_.keys})
+          : Result<net::Dealer>(tl::unexpected(key.error()));
+  const net::HeaderBytes header({proto::kProtocolVersion,
+                                 static_cast<std::uint16_t>(proto::MessageType::LaunchStep),
+                                 request});
   if (link) {
     if (auto sent = link->send(header.view(), body); !sent) link = tl::unexpected(sent.error());
   }
@@ -97,8 +98,7 @@ void StepService::peer_answered(std::uint64_t id) {
 
 void StepService::accept_streams() {
   for (int n = 0; n < 64; ++n) {
-    net::Socket socket(
-        ::accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    net::Socket socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket.fd() < 0) return;
     if (waiting_.size() >= kMaxWaitingStreams) continue;
     const std::uint64_t id = next_id_++;
@@ -106,9 +106,8 @@ void StepService::accept_streams() {
     waiting->socket = std::move(socket);
     waiting->readable =
         loop_.on_readable(waiting->socket.fd(), [this, id] { stream_readable(id); });
-    waiting->timeout = loop_.after(kTicketPatience, [this, id] {
-      loop_.post([this, id] { waiting_.erase(id); });
-    });
+    waiting->timeout = loop_.after(kTicketPatience,
+                                   [this, id] { loop_.post([this, id] { waiting_.erase(id); }); });
     waiting_[id] = std::move(waiting);
   }
 }
@@ -129,8 +128,8 @@ void StepService::stream_readable(std::uint64_t id) {
     stream.readable = loop_.after(milliseconds(20), [this, id] {
       const auto again = waiting_.find(id);
       if (again == waiting_.end()) return;
-      again->second->readable = loop_.on_readable(again->second->socket.fd(),
-                                                  [this, id] { stream_readable(id); });
+      again->second->readable =
+          loop_.on_readable(again->second->socket.fd(), [this, id] { stream_readable(id); });
     });
     return;
   }

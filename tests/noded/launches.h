@@ -6,7 +6,9 @@
 
 namespace gantry::test {
 
-inline proto::AttemptKey key(std::uint64_t job) { return {JobId{job}, Attempt{1}}; }
+inline proto::AttemptKey key(std::uint64_t job) {
+  return {JobId{job}, Attempt{1}};
+}
 
 inline proto::Launch launch(FakeController& ctld, std::uint64_t job, const std::string& dir,
                             const std::string& script, Uid uid) {

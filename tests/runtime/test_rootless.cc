@@ -42,7 +42,8 @@ int as_user(const std::string& home) {
   request.std_out = "out";
   request.memory = 64 << 20;
   request.script =
-      "#!/bin/sh\nid -u; grep -E 'CapEff|NoNewPrivs|Seccomp:' /proc/self/status; ls /sys/class/net; "
+      "#!/bin/sh\nid -u; grep -E 'CapEff|NoNewPrivs|Seccomp:' /proc/self/status; ls "
+      "/sys/class/net; "
       "touch /usr/x 2>&1; touch mine; ls /tmp | wc -l; exit 9\n";
   if (!runtime.begin(request)) return 4;
   for (int i = 0; i < 300; ++i) {
