@@ -170,18 +170,20 @@ Result<void> Runtime::begin_step(const StepRequest& request) {
 void Runtime::forget(const AttemptKey& key) {
   auto& s = *state_;
   const std::string dir = s.dir(key);
+  const std::string gone = gone_dir(s.setup.state_dir) + "/" + job_name(key);
+  if (::rename(dir.c_str(), gone.c_str()) != 0) remove_tree(dir);  // from now on it is forgotten
   const auto it = s.jobs.find(key);
-  if (it == s.jobs.end()) return remove_tree(dir);
+  if (it == s.jobs.end()) return remove_tree(gone);
   for (auto& [step, one] : it->second.steps) s.let_go(std::move(one.shim));
   auto shim = std::move(it->second.shim);
   s.jobs.erase(it);
   if (!shim.pidfd)
     for (auto& one : s.leaving)  // its end was seen already
       if (one.shim.pid == shim.pid && one.remove.empty()) {
-        one.remove = dir;
+        one.remove = gone;
         return;
       }
-  s.let_go(std::move(shim), dir);
+  s.let_go(std::move(shim), gone);
 }
 
 std::optional<Owner> Runtime::owner_of(const AttemptKey& key) const {

@@ -27,6 +27,7 @@ import time
 JOB_SECONDS = (0.0, 0.4)     # how long a job runs, uniformly
 PAUSE_SECONDS = (0.02, 0.35)  # between two kills
 SETTLE_SECONDS = 180          # for all jobs to end once the killing stops
+USER = "gantry-kill-test"     # made for the test: jobs do not run as root
 
 
 def read(path):
@@ -58,8 +59,8 @@ class Cluster:
         self.state = os.path.join(top, "cluster")
         self.env = dict(os.environ, PATH=f"{bin_dir}:{os.environ['PATH']}",
                         GANTRY_CONF=f"{self.state}/client.conf")
-        command = ["gantry", "up", "--nodes", str(nodes), "--cpus", "8", "--memory", "1G",
-                   "--oversubscribe", "--state", self.state]
+        command = ["gantry", "up", "--nodes", str(nodes), "--cpus", str(min(2, os.cpu_count())),
+                   "--memory", "1G", "--oversubscribe", "--user", USER, "--state", self.state]
         if runtime != "crun":
             command += ["--runtime", runtime]
         self.run(command, check=True)
@@ -99,6 +100,20 @@ class Cluster:
         return child.pid
 
 
+    def stop(self):
+        """Asks every daemon to end; those it started itself are waited for by the caller."""
+        for pid in self.daemons:
+            try:
+                os.kill(pid, signal.SIGTERM)
+            except ProcessLookupError:
+                pass
+        deadline = time.time() + 15
+        while time.time() < deadline and any(pid in processes() for pid in self.daemons):
+            for child in getattr(self, "children", []):
+                child.poll()
+            time.sleep(0.05)
+
+
 class Load(threading.Thread):
     """Submits one job after the other and keeps the ids that were acknowledged."""
 
@@ -118,7 +133,8 @@ class Load(threading.Thread):
             done = subprocess.run(
                 [f"{self.cluster.bin}/gbatch", "--parsable", "--no-requeue", "--mem=20M",
                  "--time=5:00", "-o", "/dev/null", "-D", self.out], input=script, text=True,
-                env=self.cluster.env, capture_output=True, check=False, timeout=120)
+                env=self.cluster.env, capture_output=True, check=False, timeout=120, user=USER,
+                group=USER, extra_groups=[])
             if done.returncode == 0 and done.stdout.strip().isdigit():
                 self.jobs[int(done.stdout)] = code
             else:
@@ -128,9 +144,17 @@ class Load(threading.Thread):
 
 
 def job_of_shim(pid):
-    line = read(f"/proc/{pid}/cmdline").decode(errors="replace")
-    match = re.search(r"/jobs/(\d+)\.(\d+)", line)
+    """The job of a shim by its command line: gantry-shim job STATE_DIR JOB.ATTEMPT"""
+    argv = read(f"/proc/{pid}/cmdline").split(b"\0")[:-1]
+    match = re.fullmatch(rb"(\d+)\.(\d+)", argv[-1]) if argv else None
     return int(match.group(1)) if match else None
+
+
+def cgroups(root):
+    """Directories of jobs below the cluster's own cgroup, in every hierarchy."""
+    return sorted(path for top, dirs, _ in os.walk("/sys/fs/cgroup")
+                  for path in (os.path.join(top, name) for name in dirs)
+                  if f"/{root}/" in path and re.search(r"/job_[^/]*$", path))
 
 
 def leftovers(state):
@@ -142,10 +166,9 @@ def leftovers(state):
     for line in read("/proc/self/mountinfo").decode(errors="replace").splitlines():
         if state in line:
             found.append("mount: " + line.split()[4])
-    for root, dirs, _ in os.walk("/sys/fs/cgroup"):
-        for name in dirs:
-            if re.fullmatch(r"job_\d+(\..*)?|\d+\.\d+", name) and "gantry" in root:
-                found.append("cgroup: " + os.path.join(root, name))
+    root = re.search(r"^\s*cgroup_root:\s*(\S+)", read(f"{state}/gantry.yaml").decode(), re.M)
+    if root:
+        found += ["cgroup: " + path for path in cgroups(root.group(1).strip("\"'"))]
     return found
 
 
@@ -204,6 +227,10 @@ def main():
     out_dir = os.path.join(top, "out")
     os.mkdir(out_dir)
     os.chmod(out_dir, 0o777)
+    if os.getuid() != 0:
+        print("skipped: this test makes a user and containers, so it needs root")
+        return 77
+    subprocess.run(["useradd", "--no-create-home", "--home-dir", out_dir, USER], check=False)
     print(f"seed {args.seed}, {args.kills} kills, state in {top}", flush=True)
     cluster = Cluster(os.path.realpath(args.bin_dir), top, args.nodes, args.runtime)
     errors = []
@@ -247,15 +274,16 @@ def main():
         if len(load.jobs) < args.kills / 2:
             errors.append(f"only {len(load.jobs)} jobs were acknowledged: too little load")
     finally:
-        cluster.run(["gantry", "down", "--state", cluster.state], timeout=120)
+        cluster.stop()
         for child in getattr(cluster, "children", []):
             if child.poll() is None:
                 try:
                     child.wait(timeout=15)
                 except subprocess.TimeoutExpired:
-                    errors.append(f"pid {child.pid} survived gantry down")
+                    errors.append(f"pid {child.pid} survived SIGTERM")
                     child.kill()
         errors += leftovers(cluster.state)
+        subprocess.run(["userdel", USER], check=False)
         if not errors and not args.keep:
             shutil.rmtree(top, ignore_errors=True)
         else:
