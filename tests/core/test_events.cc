@@ -1,0 +1,41 @@
+// Event kinds and field numbers are permanent: the golden list shows every change in review.
+// GANTRY_UPDATE_GOLDEN=1 rewrites it.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "ctld/core/events.h"
+
+using namespace gantry::core;
+
+namespace {
+
+template <class E>
+void list(std::string& out) {
+  E event;
+  out += std::to_string(E::kKind) + " " + std::string(E::kName) + ":";
+  E::fields(event, [&](int number, std::string_view name, const auto&) {
+    out += " " + std::to_string(number) + " " + std::string(name);
+  });
+  out += "\n";
+}
+
+template <class... E>
+std::string list_all(std::variant<E...>*) {
+  std::string out;
+  (list<E>(out), ...);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("events are what the golden list says") {
+  const std::string path = std::string(GANTRY_SOURCE_DIR) + "/tests/golden/events.txt";
+  const std::string now = list_all(static_cast<Event*>(nullptr));
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << now;
+  else CHECK(now == text.str());
+}

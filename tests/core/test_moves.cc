@@ -1,0 +1,53 @@
+// The table of moves says what the documentation says.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "ctld/core/moves.h"
+
+using namespace gantry;
+using namespace gantry::core;
+
+TEST_CASE("every row leads somewhere, and an ended job stays ended") {
+  for (const TriggerRow& row : kMoves) {
+    CAPTURE(row.name);
+    bool legal = false;
+    for (const auto& next : row.next) legal |= next.has_value();
+    CHECK(legal);
+    if (row.trigger != Trigger::forget) CHECK_FALSE(next_phase(row.trigger, Phase::ended));
+  }
+}
+
+TEST_CASE("only a plan starts a job, and only queued ones") {
+  for (const TriggerRow& row : kMoves)
+    for (const Phase from : {Phase::queued, Phase::running, Phase::finishing, Phase::ended}) {
+      const auto next = next_phase(row.trigger, from);
+      if (next == Phase::starting) CHECK((row.trigger == Trigger::place && from == Phase::queued));
+    }
+}
+
+TEST_CASE("what is illegal is an error to a client") {
+  const auto refused = may_move(Trigger::hold, Phase::running, "7");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::wrong_state);
+  CHECK(refused.error().message == "job 7 is running: hold is not possible now");
+  CHECK(may_move(Trigger::hold, Phase::queued, "7"));
+}
+
+TEST_CASE("the documentation has the table as it is") {
+  const std::string path = std::string(GANTRY_SOURCE_DIR) + "/ctld/core/README.md";
+  std::stringstream buffer;
+  buffer << std::ifstream(path).rdbuf();
+  std::string text = buffer.str();
+  const auto from = text.find("| trigger |");
+  REQUIRE(from != std::string::npos);
+  const auto to = text.find("\n\n", from);
+  const std::string table = moves_as_markdown();
+  if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr && text.substr(from, to - from) + "\n" != table) {
+    text.replace(from, to + 1 - from, table);
+    std::ofstream(path) << text;
+  }
+  CHECK(text.find(table) != std::string::npos);
+}

@@ -1,0 +1,93 @@
+// What must stay cheap stays cheap: counts, not times, where a count can say it.
+#include <doctest/doctest.h>
+
+#include "ctld/core/audit.h"
+#include "ctld/core/core.h"
+#include "ctld/core/state.h"
+
+using namespace gantry;
+using namespace gantry::core;
+
+namespace {
+
+Config one_node() {
+  Config config;
+  NodeConfig node;
+  node.name = "n1";
+  node.cpus = 4;
+  node.memory = std::int64_t{8} << 30;
+  config.nodes.push_back(node);
+  PartitionConfig partition;
+  partition.name = "main";
+  partition.is_default = true;
+  partition.nodes = {"n1"};
+  config.partitions.push_back(partition);
+  return config;
+}
+
+ClientRequest request(ClientMessage message) {
+  ClientRequest r;
+  r.connection = ConnectionId(1);
+  r.who.owner.uid = Uid(1001);
+  r.who.owner.user = "alice";
+  r.message = std::move(message);
+  return r;
+}
+
+proto::SubmitJob job(const std::string& name) {
+  proto::SubmitJob m;
+  m.spec.name = name;
+  m.spec.work_dir = "/home/alice";
+  m.script = "#!/bin/sh\ntrue\n";
+  return m;
+}
+
+}  // namespace
+
+TEST_CASE("an array of a million tasks is one event, one record, one change") {
+  Core core(one_node());
+  REQUIRE(core.start(Instant{1}));
+  core.take_turn();
+  auto m = job("sweep");
+  m.spec.array = ArraySpec{{{0, 999'999, 1}}, std::nullopt};
+  core.step(Instant{2}, request(std::move(m)));
+  const Turn turn = core.take_turn();
+  CHECK(turn.append.events.size() == 1);
+  CHECK(turn.append.events[0].data.size() < 100);
+  CHECK(turn.changes.size() == 1);
+  CHECK(core.state().jobs.size() == 1);
+  CHECK(core.state().counters.queued == 1'000'000);
+  proto::CancelJobs cancel;
+  cancel.filter.jobs = {{JobId(1), {{500, 999, 1}}}};
+  core.step(Instant{3}, request(std::move(cancel)));
+  CHECK(core.take_turn().append.events.size() == 1);
+  CHECK(core.state().counters.queued == 999'500);
+  CHECK(audit(core.state()).empty());
+}
+
+TEST_CASE("scripts and environments that are the same are stored once") {
+  Core core(one_node());
+  REQUIRE(core.start(Instant{1}));
+  core.take_turn();
+  std::size_t blobs = 0;
+  for (int i = 0; i < 100; ++i) {
+    core.step(Instant{2 + i}, request(job("same")));
+    blobs += core.take_turn().append.blobs.size();
+  }
+  CHECK(blobs == 1);
+}
+
+TEST_CASE("a retried submit makes no second job") {
+  Core core(one_node());
+  REQUIRE(core.start(Instant{1}));
+  core.take_turn();
+  for (int i = 0; i < 3; ++i) {
+    auto m = job("once");
+    m.request_id = "r1";
+    core.step(Instant{2 + i}, request(std::move(m)));
+    const Turn turn = core.take_turn();
+    CHECK(std::get<proto::SubmitReply>(turn.replies.at(0).message).job == JobId(1));
+    CHECK(turn.append.events.size() == (i == 0 ? 1u : 0u));
+  }
+  CHECK(core.state().jobs.size() == 1);
+}

@@ -1,0 +1,56 @@
+// Runs every scenario (scenarios/*.txt) and compares what it prints. GANTRY_UPDATE_GOLDEN=1 rewrites
+// the expectations; the reviewer reads the diff.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "world.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> scenarios() {
+  std::vector<fs::path> out;
+  for (const auto& entry : fs::directory_iterator(fs::path(GANTRY_SOURCE_DIR) / "tests/core/scenarios"))
+    if (entry.path().extension() == ".txt") out.push_back(entry.path());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+// The scenario with the answers that its commands give now. Lines of "#" and blank ones stay.
+std::string play(const std::string& text) {
+  gantry::core::test::World world;
+  std::istringstream in(text);
+  std::string out, line;
+  while (std::getline(in, line)) {
+    if (line.starts_with("> ")) out += line + "\n" + world.run(line.substr(2));
+    else if (line.empty() || line.starts_with("#")) out += line + "\n";
+  }
+  const std::string wrong = world.check_recovery();
+  if (!wrong.empty()) out += "RECOVERY: " + wrong + "\n";
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("scenarios") {
+  setenv("TZ", "UTC", 1);
+  const bool update = std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr;
+  const auto files = scenarios();
+  CHECK(files.size() >= 25);
+  for (const fs::path& path : files) {
+    CAPTURE(path.filename().string());
+    std::stringstream text;
+    text << std::ifstream(path).rdbuf();
+    const std::string now = play(text.str());
+    CHECK(now.find("AUDIT:") == std::string::npos);
+    CHECK(now.find("REPLICA:") == std::string::npos);
+    CHECK(now.find("RECOVERY:") == std::string::npos);
+    if (update && now != text.str()) std::ofstream(path) << now;
+    else CHECK(now == text.str());
+  }
+}

@@ -1,0 +1,421 @@
+// Commands of scenarios; see world.h.
+#include "world.h"
+
+#include <fmt/core.h>
+
+#include "common/assert.h"
+#include "common/hostlist.h"
+#include "common/text.h"
+#include "ctld/core/audit.h"
+#include "ctld/core/blobs.h"
+#include "ctld/sched/schedule.h"
+
+namespace gantry::core::test {
+
+constexpr ConnectionId kConnection{1};
+
+Words split_words(std::string_view line) {
+  Words out;
+  std::size_t at = 0;
+  while (at < line.size()) {
+    std::string word;
+    bool quoted = false;
+    for (; at < line.size() && (quoted || line[at] != ' '); ++at) {
+      if (line[at] == '"') quoted = !quoted;
+      else word += line[at];
+    }
+    ++at;
+    if (word.empty()) continue;
+    const auto equals = word.find('=');
+    if (equals == std::string::npos) out.plain.push_back(word);
+    else out.named[word.substr(0, equals)] = word.substr(equals + 1);
+  }
+  return out;
+}
+
+Duration parse_length(const std::string& text) {
+  const std::int64_t n = std::stoll(text);
+  switch (text.back()) {
+    case 'h': return hours(n);
+    case 'm': return minutes(n);
+    default: return seconds(n);
+  }
+}
+
+namespace {
+std::vector<std::string> hosts(const std::string& text) { return expand_hostlist(text).value(); }
+}  // namespace
+
+World::World()
+    : store_(store::MemoryStore::Options{.keep_everything = true}),
+      replica_(std::make_unique<sched::Replica>()),
+      begin_{1'767'225'600'000'000},  // 2026-01-01T00:00:00Z
+      now_(begin_) {
+  uids_ = {{"root", 0}, {"admin", 10}, {"alice", 1001}, {"bob", 1002}};
+}
+World::~World() = default;
+
+void World::configure(const Words& w) {
+  const std::string& verb = w.plain.at(0);
+  if (verb == "cluster") {
+    for (const std::string& name : hosts(w.plain.at(1))) {
+      NodeConfig node;
+      node.name = name;
+      node.cpus = w.find("cpus") ? std::stoul(*w.find("cpus")) : 4;
+      node.memory = w.find("mem") ? *parse_memory(*w.find("mem")) : std::int64_t{8} << 30;
+      if (w.find("features")) node.features = {*w.find("features")};
+      config_.nodes.push_back(node);
+      nodes_[name] = FakeNode{name, false, 0, "boot1", node.cpus, node.memory, {}};
+    }
+  } else if (verb == "partition") {
+    PartitionConfig p;
+    p.name = w.plain.at(1);
+    p.is_default = config_.partitions.empty();
+    p.nodes = hosts(*w.find("nodes"));
+    if (w.find("max_time")) p.max_time = parse_length(*w.find("max_time"));
+    if (w.find("default_time")) p.default_time = parse_length(*w.find("default_time"));
+    if (w.find("max_nodes")) p.max_nodes = std::stoul(*w.find("max_nodes"));
+    if (w.find("priority")) p.priority = std::stoul(*w.find("priority"));
+    p.exclusive_nodes = w.find("exclusive") != nullptr;
+    config_.partitions.push_back(p);
+  } else {
+    ControllerConfig& c = config_.controller;
+    if (w.find("max_requeues")) c.max_requeues = std::stoul(*w.find("max_requeues"));
+    if (w.find("fence_after")) {
+      c.lost_node_policy = LostNodePolicy::fence;
+      c.fence_after = parse_length(*w.find("fence_after"));
+    }
+    if (w.find("min_job_age")) c.min_job_age = parse_length(*w.find("min_job_age"));
+    if (w.find("max_jobs")) c.max_jobs = std::stoul(*w.find("max_jobs"));
+  }
+}
+
+void World::start() {
+  if (config_.partitions.empty()) {
+    PartitionConfig p;
+    p.name = "main";
+    p.is_default = true;
+    for (const NodeConfig& node : config_.nodes) p.nodes.push_back(node.name);
+    config_.partitions.push_back(p);
+  }
+  core_ = std::make_unique<Core>(config_);
+  const auto started = core_->start(now_);
+  GANTRY_ASSERT(started.has_value(), "a new core starts");
+  finish_turn();
+  for (const sched::Change& change : core_->full_view()) replica_->apply(change);
+}
+
+std::string World::run(std::string_view text) {
+  out_.clear();
+  const Words w = split_words(text);
+  const std::string& verb = w.plain.at(0);
+  if (verb == "cluster" || verb == "partition" || verb == "set") {
+    configure(w);
+    return out_;
+  }
+  if (!core_) start();
+  command(verb, w);
+  const std::string wrong = audit(core_->state());
+  if (!wrong.empty()) line("AUDIT: " + wrong);
+  const std::string replica = replica_->audit();
+  if (!replica.empty()) line("REPLICA: " + replica);
+  return out_;
+}
+
+void World::command(const std::string& verb, const Words& w) {
+  if (verb == "submit") return submit(w);
+  if (verb == "cancel") return cancel(w);
+  if (verb == "hold" || verb == "release" || verb == "requeue" || verb == "end") return change(verb, w);
+  if (verb == "update") return update(w);
+  if (verb == "plan") return plan();
+  if (verb == "place") return place(w);
+  if (verb == "advance") return advance(parse_length(w.plain.at(1)));
+  if (verb == "queue") return queue(w);
+  if (verb == "why" || verb == "show") return show(w);
+  if (verb == "history") return history();
+  if (verb == "nodes") return list_nodes();
+  if (verb == "node" || verb == "part") return nodes_command(w);
+  if (verb == "step" || verb == "stepdone") return step_command(w);
+  if (verb == "wait") return wait(w);
+  if (verb == "restart") return restart();
+  if (verb == "fold") return fold();
+  if (verb == "quiet") {
+    quiet_ = w.plain.size() < 2 || w.plain[1] == "on";
+    return;
+  }
+  if (verb == "up") {
+    for (const std::string& name : hosts(w.plain.at(1))) register_node(nodes_.at(name));
+    return;
+  }
+  const auto node = nodes_.find(verb);
+  if (node == nodes_.end()) return line("there is no command " + verb);
+  node_says(node->second, w);
+}
+
+Identity World::who(const std::string& user) const {
+  Identity id;
+  id.owner.uid = Uid(uids_.at(user));
+  id.owner.gid = Gid(uids_.at(user));
+  id.owner.user = user;
+  id.role = user == "admin" || user == "root" ? proto::Role::admin : proto::Role::user;
+  return id;
+}
+
+void World::step(Input input) {
+  core_->step(now_, std::move(input));
+  finish_turn();
+}
+
+void World::ask(const std::string& user, ClientMessage message) {
+  step(ClientRequest{kConnection, next_request_++, who(user), std::move(message)});
+}
+
+void World::finish_turn() {
+  Turn turn = core_->take_turn();
+  const auto done = store_.append(turn.append);
+  GANTRY_ASSERT(done.has_value(), "the memory store takes it");
+  for (const sched::Change& change : turn.changes) replica_->apply(change);
+  for (const std::string& note : turn.notes) line("note: " + note);
+  for (Reply& reply : turn.replies) {
+    GANTRY_ASSERT(fill(reply, store_).has_value(), "the store has the script");
+    print(reply);
+  }
+  for (Order& order : turn.orders) print(order);
+  wake_ = turn.wake;
+}
+
+namespace {
+
+void dependencies(JobSpec& spec, const std::string& text) {
+  std::string item;
+  for (const char c : text + ",") {
+    if (c != ',' && c != '?') {
+      item += c;
+      continue;
+    }
+    if (c == '?') spec.any_dependency = true;
+    Dependency d;
+    const auto colon = item.find(':');
+    const std::string kind = item.substr(0, colon);
+    for (const auto& [value, name] : enum_names(d.kind))
+      if (name == kind) d.kind = value;
+    if (colon != std::string::npos) {
+      std::string rest = item.substr(colon + 1);
+      if (const auto plus = rest.find('+'); plus != std::string::npos) {
+        d.delay = minutes(std::stoll(rest.substr(plus + 1)));
+        rest.resize(plus);
+      }
+      if (const auto under = rest.find('_'); under != std::string::npos)
+        d.array_task = std::stoul(rest.substr(under + 1));
+      d.job = JobId(std::stoull(rest));
+    }
+    spec.dependencies.push_back(d);
+    item.clear();
+  }
+}
+
+}  // namespace
+
+void World::submit(const Words& w) {
+  proto::SubmitJob m;
+  JobSpec& s = m.spec;
+  s.work_dir = "/home/" + w.plain.at(1);
+  m.script = "#!/bin/sh\ntrue\n";
+  const auto text = [&](const char* key, auto&& use) {
+    if (const std::string* value = w.find(key)) use(*value);
+  };
+  text("name", [&](const std::string& v) { s.name = v; });
+  text("nodes", [&](const std::string& v) { s.shape.min_nodes = s.shape.max_nodes = std::stoul(v); });
+  text("tasks", [&](const std::string& v) { s.shape.tasks = std::stoul(v); });
+  text("cpus", [&](const std::string& v) { s.shape.cpus_per_task = std::stoul(v); });
+  text("mem", [&](const std::string& v) { s.shape.memory_per_node = *parse_memory(v); });
+  text("time", [&](const std::string& v) {
+    if (v == "unlimited") s.unlimited_time = true;
+    else s.time_limit = parse_length(v);
+  });
+  text("partition", [&](const std::string& v) { s.partition = v; });
+  text("constraint", [&](const std::string& v) { s.shape.constraint = v; });
+  text("exclusive", [&](const std::string&) { s.shape.exclusive = true; });
+  text("on", [&](const std::string& v) { s.shape.required_nodes = hosts(v); });
+  text("array", [&](const std::string& v) { s.array = *parse_index_ranges(v); });
+  text("begin", [&](const std::string& v) { s.begin = time_of(v); });
+  text("deadline", [&](const std::string& v) { s.deadline = time_of(v); });
+  text("hold", [&](const std::string&) { s.hold = true; });
+  text("nice", [&](const std::string& v) { s.nice = std::stoi(v); });
+  text("priority", [&](const std::string& v) { s.priority = std::stoul(v); });
+  text("requeue", [&](const std::string& v) { s.requeue = v == "yes"; });
+  text("signal", [&](const std::string& v) { s.warn_signal = *parse_warn_signal(v); });
+  text("dep", [&](const std::string& v) { dependencies(s, v); });
+  text("cancel_invalid", [&](const std::string& v) { s.cancel_on_invalid_dependency = v == "yes"; });
+  text("request", [&](const std::string& v) { m.request_id = v; });
+  text("script", [&](const std::string& v) { m.script = v; });
+  text("work_dir", [&](const std::string& v) { s.work_dir = v; });
+  text("out", [&](const std::string& v) { s.std_out = v; });
+  text("test_only", [&](const std::string&) { m.test_only = true; });
+  text("kind", [&](const std::string&) {
+    s.kind = JobKind::allocation;
+    m.script.clear();
+  });
+  ask(w.plain.at(1), std::move(m));
+}
+
+void World::change(const std::string& verb, const Words& w) {
+  std::vector<proto::JobRef> refs;
+  for (std::size_t i = 2; i < w.plain.size(); ++i) refs.push_back(*parse_job_ref(w.plain[i]));
+  const std::string& user = w.plain.at(1);
+  if (verb == "hold") ask(user, proto::HoldJobs{refs});
+  if (verb == "release") ask(user, proto::ReleaseJobs{refs});
+  if (verb == "requeue") ask(user, proto::RequeueJobs{refs, w.find("hold") != nullptr});
+  if (verb == "end")
+    ask(user, proto::EndAllocation{refs.at(0).job,
+                                   {w.find("code") ? std::stoi(*w.find("code")) : 0, 0}});
+}
+
+void World::cancel(const Words& w) {
+  proto::CancelJobs m;
+  for (std::size_t i = 2; i < w.plain.size(); ++i) {
+    if (w.plain[i] == "mine") m.all_mine = true;
+    else m.filter.jobs.push_back(*parse_job_ref(w.plain[i]));
+  }
+  if (w.find("user")) m.filter.users = {*w.find("user")};
+  if (w.find("name")) m.filter.names = {*w.find("name")};
+  if (w.find("state")) m.filter.states = {*w.find("state")};
+  if (w.find("partition")) m.filter.partitions = {*w.find("partition")};
+  if (w.find("signal")) m.signal = *parse_signal(*w.find("signal"));
+  if (w.find("batch")) m.scope = proto::SignalScope::batch_shell;
+  ask(w.plain.at(1), std::move(m));
+}
+
+void World::update(const Words& w) {
+  proto::UpdateJob m;
+  m.job = *parse_job_ref(w.plain.at(2));
+  if (w.find("time")) m.time_limit = parse_length(*w.find("time"));
+  if (w.find("nice")) m.nice = std::stoi(*w.find("nice"));
+  if (w.find("priority")) m.priority = std::stoul(*w.find("priority"));
+  if (w.find("partition")) m.partition = *w.find("partition");
+  if (w.find("name")) m.name = *w.find("name");
+  if (w.find("begin")) m.begin = time_of(*w.find("begin"));
+  if (w.find("limit")) m.array_max_running = std::stoul(*w.find("limit"));
+  ask(w.plain.at(1), std::move(m));
+}
+
+void World::nodes_command(const Words& w) {  // node drain n1 reason="..." | part down main
+  const std::string& what = w.plain.at(1);
+  if (w.plain[0] == "part") return ask("admin", proto::UpdatePartition{w.plain.at(2), what == "up"});
+  proto::UpdateNodes m;
+  m.nodes = hosts(w.plain.at(2));
+  for (const auto& [value, name] : enum_names(m.action))
+    if (name == what) m.action = value;
+  if (w.find("reason")) m.reason = *w.find("reason");
+  ask(w.find("by") ? *w.find("by") : "admin", std::move(m));
+}
+
+void World::plan() {
+  sched::Plan plan = sched::schedule(*replica_, now_, sched::Policy{});
+  if (plan.starts.empty()) line("nothing starts");
+  step(PlanReady{std::move(plan)});
+}
+
+void World::place(const Words& w) {  // place 1 n1:0-1 n2:0 mem=1G
+  sched::Start start;
+  start.job = job_id(w.plain.at(1));
+  for (std::size_t i = 2; i < w.plain.size(); ++i) {
+    const auto colon = w.plain[i].find(':');
+    sched::NodeGrant grant;
+    grant.node = core_->state().node_named(w.plain[i].substr(0, colon))->id;
+    const ArraySpec cpus = *parse_index_ranges(w.plain[i].substr(colon + 1));
+    for (const IndexRange& r : cpus.ranges)
+      for (std::uint32_t cpu = r.first; cpu <= r.last; ++cpu)
+        grant.cpus.push_back(static_cast<std::uint16_t>(cpu));
+    grant.memory = w.find("mem") ? *parse_memory(*w.find("mem")) : 1 << 30;
+    grant.tasks = 1;
+    start.grants.push_back(grant);
+  }
+  sched::Plan plan;
+  plan.starts.push_back(std::move(start));
+  step(PlanReady{std::move(plan)});
+}
+
+void World::step_command(const Words& w) {  // step alice 1 tasks=4 | stepdone alice 1 step=0 code=3
+  const proto::AttemptKey key = key_of(w.plain.at(2));
+  if (w.plain[0] == "stepdone") {
+    proto::StepDone m;
+    m.key = key;
+    m.step = StepId(std::stoul(*w.find("step")));
+    m.exit.code = w.find("code") ? std::stoi(*w.find("code")) : 0;
+    m.started = m.ended = now_;
+    return ask(w.plain.at(1), m);
+  }
+  proto::StepCreate m;
+  m.job = key.job;
+  m.name = "hello";
+  if (w.find("tasks")) m.shape.tasks = std::stoul(*w.find("tasks"));
+  if (w.find("nodes")) m.shape.nodes = std::stoul(*w.find("nodes"));
+  if (w.find("cpus")) m.shape.cpus_per_task = std::stoul(*w.find("cpus"));
+  if (w.find("on")) m.shape.nodelist = hosts(*w.find("on"));
+  ask(w.plain.at(1), std::move(m));
+}
+
+void World::wait(const Words& w) {
+  proto::WaitJobs m;
+  for (std::size_t i = 2; i < w.plain.size(); ++i) m.jobs.push_back(*parse_job_ref(w.plain[i]));
+  m.until_started = w.find("until") != nullptr;
+  ask(w.plain.at(1), std::move(m));
+}
+
+void World::fold() {
+  const store::FoldBatch batch = core_->take_fold();
+  const auto done = store_.fold(batch);
+  GANTRY_ASSERT(done.has_value(), "the memory store takes a fold");
+}
+
+namespace {
+
+std::unique_ptr<Core> loaded(const Config& config, const store::MemoryStore& store) {
+  auto core = std::make_unique<Core>(config);
+  store::LoadVisitor visitor;
+  visitor.record = [&](store::Table t, std::string_view k, std::string_view v) {
+    return core->load_record(t, k, v);
+  };
+  visitor.spec = [&](JobId id, std::string_view data) { return core->load_spec(id, data); };
+  visitor.blob = [](const store::Digest&, std::size_t) { return Result<void>{}; };
+  visitor.event = [&](EventSeq seq, std::string_view data) {
+    return core->replay({seq, Bytes(data)});
+  };
+  const auto done = store.load(visitor);
+  if (!done) assertion_failed("load", __FILE__, __LINE__, done.error().message);
+  return core;
+}
+
+}  // namespace
+
+// The crash of a controller: memory is gone, nodes notice a new epoch.
+void World::restart() {
+  store_.restart();
+  core_ = loaded(config_, store_);
+  const auto started = core_->start(now_);
+  GANTRY_ASSERT(started.has_value(), "a recovered core starts");
+  finish_turn();
+  replica_ = std::make_unique<sched::Replica>();
+  for (const sched::Change& change : core_->full_view()) replica_->apply(change);
+}
+
+std::string World::check_recovery() {
+  if (!core_) return {};
+  const std::string live = records_text(core_->state());
+  auto empty = std::make_unique<Core>(config_);
+  for (const auto& [id, data] : store_.every_spec())
+    if (auto done = empty->load_spec(id, data); !done) return done.error().message;
+  for (const store::JournalEntry& entry : store_.every_event())
+    if (auto done = empty->replay(entry); !done) return done.error().message;
+  if (const std::string text = records_text(empty->state()); text != live)
+    return "the journal from empty gives\n" + text + "instead of\n" + live;
+  const auto from_store = loaded(config_, store_);
+  if (store_.stats().last == store_.stats().applied) return {};  // no event: not finished loading
+  if (const std::string text = records_text(from_store->state()); text != live)
+    return "records and journal give\n" + text + "instead of\n" + live;
+  const std::string wrong = audit(from_store->state());
+  return wrong.empty() ? std::string() : "after recovery: " + wrong;
+}
+
+}  // namespace gantry::core::test

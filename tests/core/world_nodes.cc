@@ -1,0 +1,92 @@
+// Nodes of a scenario: what they say, and the passing of time; see world.h.
+#include <fmt/core.h>
+
+#include "common/text.h"
+#include "world.h"
+
+namespace gantry::core::test {
+
+void World::register_node(FakeNode& node) {
+  proto::NodeRegister m;
+  m.node = node.name;
+  m.version = "0.1.0";
+  m.boot_id = node.boot;
+  m.address = node.name + ":6871";
+  for (std::uint32_t cpu = 0; cpu < node.cpus; ++cpu) m.cpus.push_back(static_cast<std::uint16_t>(cpu));
+  m.memory = node.memory;
+  for (const auto& [key, phase] : node.attempts) m.attempts.push_back({key, phase});
+  node.beats = true;
+  step(FromNode{node.name, std::move(m)});
+}
+
+void World::exit_report(FakeNode& node, const Words& w) {
+  proto::ExitReport m;
+  m.key = key_of(w.plain.at(2));
+  if (w.find("attempt")) m.key.attempt = Attempt(std::stoul(*w.find("attempt")));
+  if (w.find("code")) m.exit.code = std::stoi(*w.find("code"));
+  if (w.find("signal")) m.exit.signal = std::stoi(*w.find("signal"));
+  if (w.find("cause"))
+    for (const auto& [value, name] : enum_names(m.cause))
+      if (name == *w.find("cause")) m.cause = value;
+  if (w.find("message")) m.message = *w.find("message");
+  if (w.find("cpu")) m.usage.cpu_user_us = parse_length(*w.find("cpu")).us;
+  if (w.find("peak")) m.usage.memory_peak_bytes = *parse_memory(*w.find("peak"));
+  if (w.find("ran")) m.started = now_ - parse_length(*w.find("ran"));
+  m.ended = now_;
+  const auto at = node.attempts.find(m.key);
+  if (at != node.attempts.end()) at->second = proto::AttemptPhase::exited;
+  step(FromNode{node.name, std::move(m)});
+}
+
+void World::node_says(FakeNode& node, const Words& w) {  // n1 started 1
+  const std::string& what = w.plain.at(1);
+  if (what == "exit") return exit_report(node, w);
+  if (what == "register") {
+    if (w.find("boot")) {
+      node.boot = *w.find("boot");
+      node.attempts.clear();
+    }
+    if (w.find("forgot")) node.attempts.clear();
+    if (w.find("cpus")) node.cpus = std::stoul(*w.find("cpus"));
+    if (w.find("mem")) node.memory = *parse_memory(*w.find("mem"));
+    return register_node(node);
+  }
+  if (what == "silent") {
+    node.beats = false;
+    return;
+  }
+  if (what == "goodbye") {
+    node.beats = false;
+    return step(FromNode{node.name, proto::Goodbye{node.session}});
+  }
+  if (what == "beat") return step(FromNode{node.name, proto::Heartbeat{node.session, 0.5, 1 << 30, {}}});
+  const proto::AttemptKey key = key_of(w.plain.at(2));
+  const auto at = node.attempts.find(key);
+  if (what == "ready") {
+    if (at != node.attempts.end()) at->second = proto::AttemptPhase::held;
+    return step(FromNode{node.name, proto::LaunchReady{key}});
+  }
+  if (what == "started") {
+    if (at != node.attempts.end()) at->second = proto::AttemptPhase::running;
+    return step(FromNode{node.name, proto::Started{key, now_}});
+  }
+  line("nodes do not say " + what);
+}
+
+// Ticks when they were asked for, heartbeats from every node that is not silent.
+void World::advance(Duration length) {
+  const Instant end = now_ + length;
+  Instant beat = now_ + config_.controller.heartbeat;
+  while (now_ < end) {
+    Instant next = std::min(end, beat);
+    if (wake_ && *wake_ < next) next = std::max(now_, *wake_);
+    now_ = next;
+    if (wake_ && *wake_ <= now_) step(Tick{});
+    if (now_ < beat) continue;
+    beat = now_ + config_.controller.heartbeat;
+    for (auto& [name, node] : nodes_)
+      if (node.beats) step(FromNode{name, proto::Heartbeat{node.session, 0.5, 1 << 30, {}}});
+  }
+}
+
+}  // namespace gantry::core::test

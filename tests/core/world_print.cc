@@ -1,0 +1,222 @@
+// What a scenario prints; see world.h.
+#include <fmt/core.h>
+
+#include "common/codec/codec.h"
+#include "common/hostlist.h"
+#include "common/public_state.h"
+#include "common/text.h"
+#include "ctld/core/blobs.h"
+#include "world.h"
+
+namespace gantry::core::test {
+namespace {
+
+template <class... Ts>
+struct Overloaded : Ts... {
+  using Ts::operator()...;
+};
+template <class... Ts>
+Overloaded(Ts...) -> Overloaded<Ts...>;
+
+std::string refs_text(const std::vector<proto::JobRef>& refs) {
+  std::string out;
+  for (const proto::JobRef& ref : refs) out += (out.empty() ? "" : " ") + format_job_ref(ref);
+  return out;
+}
+
+std::string exit_text(const ExitStatus& e) { return fmt::format("{}:{}", e.code, e.signal); }
+
+std::string cpus_text(const std::vector<std::uint16_t>& cpus) {
+  const std::vector<std::uint32_t> wide(cpus.begin(), cpus.end());
+  return format_index_ranges(compress_indexes(wide));
+}
+
+std::string row_id(const proto::JobRow& row) {
+  if (row.array_task) return fmt::format("{}_{}", row.array_job.value(), *row.array_task);
+  if (!row.array_tasks.empty()) return fmt::format("{}_[{}]", row.job.value(), row.array_tasks);
+  return fmt::format("{}", row.job.value());
+}
+
+std::string keys_text(const std::vector<proto::AttemptKey>& keys) {
+  std::string out;
+  for (const auto& key : keys) out += fmt::format(" {}.{}", key.job.value(), key.attempt.value());
+  return out;
+}
+
+}  // namespace
+
+std::string World::shown(JobId id) const {
+  const Job* job = core_->state().jobs.find(id);
+  return job ? display_id(core_->state(), *job) : fmt::format("{}", id.value());
+}
+
+JobId World::job_id(const std::string& name) const {
+  const auto ref = *parse_job_ref(name);
+  if (ref.tasks.empty()) return ref.job;
+  const Job& array = core_->state().jobs.at(ref.job);
+  return array.tasks->elements.at(*array.tasks->indexes.ordinal_of(ref.tasks.at(0).first));
+}
+
+proto::AttemptKey World::key_of(const std::string& name) const {
+  const JobId id = job_id(name);
+  const Job* job = core_->state().jobs.find(id);
+  return {id, job ? job->attempt : Attempt{}};
+}
+
+std::string World::time_text(Instant t) const { return "+" + format_duration(t - begin_); }
+
+Instant World::time_of(const std::string& text) const { return now_ + parse_length(text.substr(1)); }
+
+void World::print(const Reply& reply) {
+  std::visit(
+      Overloaded{
+          [&](const proto::Ok&) { line("ok"); },
+          [&](const proto::ErrorReply& m) {
+            line(fmt::format("error {}: {}", name_of(static_cast<ErrorCode>(m.code)), m.message));
+          },
+          [&](const proto::SubmitReply& m) {
+            line(m.job.value() ? fmt::format("job {}", m.job.value())
+                               : fmt::format("would do, in {}: {} cores", m.partition, m.cpus));
+            for (const auto& warning : m.warnings) line("warning: " + warning);
+          },
+          [&](const proto::JobsDone& m) {
+            line(fmt::format("{} changed", m.changed));
+            if (!m.not_active.empty()) line("not active: " + refs_text(m.not_active));
+            for (const auto& r : m.refused)
+              line(fmt::format("refused {}: {}", format_job_ref(r.job), r.error.message));
+          },
+          [&](const proto::WaitReply& m) {
+            for (const auto& row : m.rows)
+              line(fmt::format("waited for {}: {} {}", row_id(row), public_state(row.phase, row.outcome).name,
+                               exit_text(row.exit)));
+          },
+          [&](const proto::StepGranted& m) {
+            const auto p = codec::decode<proto::StepPermission>(m.permission);
+            line(fmt::format("step {} of {}: {} tasks", p->step.value(), shown(p->key.job), p->tasks));
+            for (const auto& n : p->nodes)
+              line(fmt::format("  {} ranks {}-{} cpus {}", n.node, n.first_rank, n.first_rank + n.tasks - 1,
+                               cpus_text(n.cpus)));
+          },
+          [&](const auto&) { line("answered"); },
+      },
+      reply.message);
+}
+
+void World::print(Order& order) {
+  FakeNode& node = nodes_.at(order.node);
+  const auto key = [&](const proto::AttemptKey& k) {
+    return fmt::format("{}.{}", shown(k.job), k.attempt.value());
+  };
+  std::string text;
+  std::visit(
+      Overloaded{
+          [&](proto::NodeAccept& m) {
+            node.session = m.stamp.session;
+            for (const auto& k : m.forget) node.attempts.erase(k);
+            text = "accept";
+            if (!m.kill.empty()) text += " kill" + keys_text(m.kill);
+            if (!m.forget.empty()) text += " forget" + keys_text(m.forget);
+          },
+          [&](proto::HeartbeatAck&) {},
+          [&](proto::RegisterAgain& m) { text = fmt::format("register again, epoch {}", m.epoch.value()); },
+          [&](proto::Launch& m) {
+            if (!fill(order, store_)) line("the store has lost a script");
+            if (m.script.empty() && m.runs_batch) line("launch without its script");
+            node.attempts.emplace(m.key, proto::AttemptPhase::preparing);
+            text = fmt::format("launch {} cpus {} mem {}{}{}", key(m.key),
+                               cpus_text(m.placement.at(m.node_index).cpus),
+                               format_memory(m.placement.at(m.node_index).memory), m.hold ? " hold" : "",
+                               m.restarts ? fmt::format(" restarts {}", m.restarts) : "");
+          },
+          [&](proto::Go& m) { text = "go " + key(m.key); },
+          [&](proto::Terminate& m) {
+            text = fmt::format("terminate {} grace {}s", key(m.key), m.grace.seconds());
+            if (!m.notice.empty()) text += fmt::format(" \"{}\"", m.notice);
+          },
+          [&](proto::SignalAttempt& m) {
+            text = fmt::format("signal {} {} to {}", key(m.key), signal_name(m.signal), enum_name(m.scope));
+          },
+          [&](proto::AckExit& m) {
+            node.attempts.erase(m.key);
+            text = "ack " + key(m.key);
+          },
+          [&](proto::FetchLog& m) { text = fmt::format("fetch {} from {}", m.path, m.offset); },
+      },
+      order.message);
+  if (!text.empty() && !quiet_) line(fmt::format("{} <- {}", order.node, text));
+}
+
+void World::queue(const Words& w) {
+  const std::string user = w.plain.size() > 1 ? w.plain[1] : "admin";
+  proto::ListJobs m;
+  if (w.find("state")) m.filter.states = {*w.find("state")};
+  core_->step(now_, ClientRequest{ConnectionId(1), next_request_++, who(user), std::move(m)});
+  Turn turn = core_->take_turn();
+  const auto* reply = std::get_if<proto::ListJobsReply>(&turn.replies.at(0).message);
+  if (reply == nullptr) return print(turn.replies.at(0));
+  line(fmt::format("{:<14} {:<8} {:<6} {:<3} {:>8} {:>5} {}", "JOB", "NAME", "USER", "ST", "TIME", "CPUS",
+                   "NODES(REASON)"));
+  for (const proto::JobRow& row : reply->rows) {
+    std::string where = row.node_list;
+    if (row.phase == Phase::queued) {
+      where = fmt::format("({})", enum_name(row.verdict.reason));
+      if (!row.verdict.subject.empty()) where += " " + row.verdict.subject;
+      if (row.expected_start) where += " expected " + time_text(*row.expected_start);
+    }
+    const Duration time = row.started ? row.ended.value_or(now_) - *row.started : Duration{};
+    std::string text = fmt::format("{:<14} {:<8} {:<6} {:<3} {:>8} {:>5} {}", row_id(row), row.name, row.user,
+                                   public_state(row.phase, row.outcome).code, format_duration(time), row.cpus,
+                                   where);
+    while (text.ends_with(' ')) text.pop_back();
+    line(text);
+  }
+}
+
+void World::show(const Words& w) {
+  const std::string user = w.plain.size() > 2 ? w.plain[2] : "admin";
+  core_->step(now_, ClientRequest{ConnectionId(1), next_request_++, who(user),
+                                  proto::ShowJob{*parse_job_ref(w.plain.at(1)), true}});
+  Turn turn = core_->take_turn();
+  const auto* reply = std::get_if<proto::ShowJobReply>(&turn.replies.at(0).message);
+  if (reply == nullptr) return print(turn.replies.at(0));
+  for (const proto::JobDetail& job : reply->jobs) {
+    if (w.plain[0] == "why") {
+      for (const std::string& cause : job.why) line(row_id(job.row) + ": " + cause);
+      continue;
+    }
+    line(fmt::format("{} {} {} exit {} restarts {} attempt {} limit {}", row_id(job.row), job.row.name,
+                     public_state(job.row.phase, job.row.outcome).name, exit_text(job.row.exit),
+                     job.row.restarts, job.attempt, format_time_limit(job.row.time_limit)));
+    if (!job.cause.empty()) line("  cause: " + job.cause);
+    if (job.usage != Usage{})
+      line(fmt::format("  usage: cpu {}s peak {}", job.usage.cpu_user_us / 1'000'000,
+                       format_memory(job.usage.memory_peak_bytes)));
+  }
+}
+
+void World::history() {
+  fold();
+  store::HistoryScan scan;
+  scan.order = store::HistoryOrder::oldest_first;
+  const auto page = store_.read_history(scan);
+  for (const store::HistoryEntry& entry : page->entries) {
+    const auto h = codec::decode<proto::HistoryRow>(entry.data);
+    line(fmt::format("{} {} {} {} {} {}", time_text(entry.end), row_id(h->row), h->row.user,
+                     public_state(h->row.phase, h->row.outcome).name, exit_text(h->row.exit), h->cause));
+    for (const proto::StepRow& step : h->steps)
+      if (step.step != "batch")
+        line(fmt::format("  step {} {} {} tasks on {}", step.step, enum_name(step.outcome), step.tasks,
+                         step.node_list));
+  }
+}
+
+void World::list_nodes() {
+  core_->step(now_, ClientRequest{ConnectionId(1), next_request_++, who("alice"), proto::ListNodes{}});
+  Turn turn = core_->take_turn();
+  for (const proto::NodeRow& n : std::get<proto::ListNodesReply>(turn.replies.at(0).message).nodes)
+    line(fmt::format("{} {} {} {}{}", n.name, enum_name(n.health), enum_name(n.intent), to_string(n.allocated),
+                     n.reason.empty() ? "" : fmt::format(" \"{}\" by {}", n.reason,
+                                                         n.reason_by.empty() ? "nobody" : n.reason_by)));
+}
+
+}  // namespace gantry::core::test
