@@ -122,6 +122,7 @@ void Server::end_of_turn() {
   if (!stepped_ || failed_) return;
   stepped_ = false;
   core::Turn turn = core_->take_turn();
+  unfolded_ += turn.append.events.size();
   if (auto done = store_->append(turn.append); !done) {
     fatal(done.error());
     return;
@@ -132,6 +133,7 @@ void Server::end_of_turn() {
   if (turn.schedule) planner_->request(clock_.now());
   for (const std::string& note : turn.notes) log_.write(LogLevel::info, note);
   set_wake(turn.wake);
+  if (unfolded_ >= kFoldEvents) fold();
 }
 
 void Server::send_reply(core::Reply& reply) {
@@ -179,6 +181,7 @@ void Server::set_wake(std::optional<Instant> at) {
 
 void Server::fold() {
   if (failed_ || stepped_) return;  // between turns only; the next second will do
+  unfolded_ = 0;
   const store::FoldBatch batch = core_->take_fold();
   if (auto done = store_->fold(batch); !done) {
     fatal(done.error());
