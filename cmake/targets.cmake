@@ -79,8 +79,8 @@ endfunction()
 add_custom_target(programs)  # what is shipped
 add_custom_target(fuzzers)   # all that gantry_fuzz() declares
 
-# gantry_program(name SOURCES main.cc ... [LIBS ...]): lands in <build>/bin; a shipped program, unless
-# its folder is in bench or tests.
+# gantry_program(name SOURCES main.cc ... [LIBS ...]): lands in <build>/bin; a shipped program,
+# unless its folder is in bench or tests.
 function(gantry_program name)
   cmake_parse_arguments(arg "" "" "SOURCES;LIBS" ${ARGN})
   gantry_present(arg_SOURCES)

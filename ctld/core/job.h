@@ -16,6 +16,7 @@
 #include "common/job_spec.h"
 #include "common/job_state.h"
 #include "common/proto/node_report.h"
+#include "ctld/core/dependency_state.h"
 #include "ctld/core/names.h"
 #include "ctld/core/ordinal_set.h"
 #include "ctld/sched/change.h"
@@ -30,35 +31,6 @@ constexpr auto enum_names(Hold) {
   return std::array<std::pair<Hold, std::string_view>, 4>{
       {{none, "none"}, {user, "user"}, {admin, "admin"}, {launch_failed, "launch_failed"}}};
 }
-
-enum class DependencyStatus : std::uint8_t { open = 0, met = 1, never = 2 };
-constexpr auto enum_names(DependencyStatus) {
-  using enum DependencyStatus;
-  return std::array<std::pair<DependencyStatus, std::string_view>, 3>{
-      {{open, "open"}, {met, "met"}, {never, "never"}}};
-}
-
-struct DependencyState {
-  Dependency what;
-  DependencyStatus status = DependencyStatus::open;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "what", s.what);
-    v(2, "status", s.status);
-  }
-};
-
-struct Dependencies {
-  std::vector<DependencyState> list;
-  bool any = false;  // one met is enough
-  bool cancel_on_never = true;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "list", s.list);
-    v(2, "any", s.any);
-    v(3, "cancel_on_never", s.cancel_on_never);
-  }
-};
 
 // An array's tasks. A task is pending (here), or an element of its own, or done; or it was
 // cancelled while pending, and then it is in done_bad.

@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 
 PROGRAM_FOLDERS = ("common", "config", "ctld", "noded", "cli")
+FOLDERS = PROGRAM_FOLDERS + ("tests", "bench", "docs", "cmake")
 
 # ---- tables ------------------------------------------------------------------------------------
 
@@ -361,9 +362,8 @@ def check_documents(files, root):
         if file.suffix != ".md":
             continue
         for number, line in enumerate(file.lines, 1):
-            for path in re.findall(r"`((?:common|config|ctld|noded|cli|tests|bench|docs|cmake)/[^`*]+)`",
-                                   line):
-                if re.fullmatch(r"[\w./-]+", path) and not (root / path).exists():
+            for path in re.findall(r"`([\w-]+/[\w./-]+)`", line):
+                if path.split("/")[0] in FOLDERS and not (root / path).exists():
                     yield f"{file.path}:{number}: [document] there is no {path}"
 
 
