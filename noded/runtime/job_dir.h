@@ -35,6 +35,10 @@ std::optional<AttemptKey> parse_job_name(std::string_view name);
 inline std::string jobs_dir(const std::string& state_dir) {
   return state_dir + "/jobs";
 }
+// Forgotten attempts whose shim is still in its last moments; emptied when noded starts.
+inline std::string gone_dir(const std::string& state_dir) {
+  return state_dir + "/gone";
+}
 inline std::string job_dir(const std::string& state_dir, const AttemptKey& key) {
   return jobs_dir(state_dir) + "/" + job_name(key);
 }

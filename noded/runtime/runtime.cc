@@ -122,9 +122,7 @@ Result<void> Runtime::begin(const LaunchRequest& request) {
                 "attempt " + job_name(request.key) + " is known already");
   const std::string dir = s.dir(request.key);
   auto made = make_job_dir(dir, request);
-  if (made)
-    made =
-        s.start_job(request.key, new_job(request));
+  if (made) made = s.start_job(request.key, new_job(request));
   if (!made && made.error().code != ErrorCode::already_exists) remove_tree(dir);
   if (!made) return fail(made.error().code, "node " + s.setup.node + ": " + made.error().message);
   return {};

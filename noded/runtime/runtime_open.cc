@@ -80,7 +80,8 @@ Result<void> Runtime::State::prepare() {
                 config.state_dir + ": the path is too long for a socket (at most 95 characters)");
   if (setup.rootless && !(config.prolog.empty() && config.epilog.empty()))
     return fail(ErrorCode::unsupported, "prolog and epilog need a node daemon that is root");
-  for (const auto& path : {setup.state_dir, jobs_dir(setup.state_dir)})
+  remove_tree(gone_dir(setup.state_dir));
+  for (const auto& path : {setup.state_dir, jobs_dir(setup.state_dir), gone_dir(setup.state_dir)})
     if (auto r = make_dirs(path, 0700); !r) return r;
   if (auto r = make_dirs(setup.mount_dir, 0711); !r) return r;
   for (const auto& program : {setup.shim_path, setup.init_path})

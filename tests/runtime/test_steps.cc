@@ -77,9 +77,11 @@ TEST_CASE("a step shares the job's memory limit, /tmp and processes") {
   node.wait_step(job.key, StepId{0});
   REQUIRE(node.runtime().begin_step(
       step_of(job, 1, "cat /tmp/shared; dd if=/dev/zero of=/dev/null bs=200M count=1", 1)));
-  CHECK(node.wait_step(job.key, StepId{1}).exit.code == 137);
+  // v1 kills one process of it, v2 the whole job (memory.oom.group).
+  const auto exit = node.wait_step(job.key, StepId{1}).exit;
+  CHECK((exit == ExitStatus{137, 0} || exit == ExitStatus{0, 9}));
   CHECK(node.read(node.home() + "/step-1-0").starts_with("x\n"));
-  REQUIRE(node.runtime().signal(job.key, SIGTERM, proto::SignalScope::full));
+  if (exit.signal == 0) REQUIRE(node.runtime().signal(job.key, SIGTERM, proto::SignalScope::full));
   const auto record = node.wait_end(job.key);  // a holder ends by SIGTERM when nothing is in it
   CHECK(record.oom_kills >= 1);
 }
