@@ -56,6 +56,11 @@ inline std::string container_cgroup(const NodeSetup& setup, const AttemptKey& ke
   return setup.runtime == RuntimeKind::runc ? job_cgroup(key) + "/c0" : job_cgroup(key);
 }
 
+// A job's own directory on the node's scratch disk.
+inline std::string scratch_path(const NodeSetup& setup, const AttemptKey& key) {
+  return setup.scratch_dir + "/gantry-" + setup.node + "-" + job_name(key);
+}
+
 Instant wall_clock();
 
 }  // namespace gantry::runtime

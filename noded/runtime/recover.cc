@@ -29,69 +29,85 @@ StepId step_of(const std::string& name) {
 
 }  // namespace
 
+// Steps whose shim lives are watched; of the others nothing may run on.
+void Runtime::State::recover_steps(const AttemptKey& key, OneJob& job) {
+  const std::string steps = dir(key) + "/steps";
+  for (const auto& name : list_dir(steps)) {
+    const std::string path = steps + "/" + name;
+    if (exit_record(path)) continue;
+    OneStep entry;
+    if (find_shim(path, entry.shim) != ShimState::alive) {
+      kill_cgroup(setup.cgroups, step_cgroup(key, step_of(name)), kPatience);
+      continue;
+    }
+    watch(key, step_of(name), entry.shim);
+    job.steps.insert_or_assign(step_of(name), std::move(entry));
+  }
+}
+
+// Ends what a lost shim left, and writes the record in its place.
+ExitRecord Runtime::State::bury_now(const AttemptKey& key) {
+  const auto usage = read_usage(setup.cgroups, job_cgroup(key));
+  kill_cgroup(setup.cgroups, job_cgroup(key), kPatience);
+  end_remains(key);
+  remove_cgroup(setup.cgroups, job_cgroup(key), kPatience);
+  remove_lost_scratch(key);
+  auto record = lost_record(key);
+  record.usage = usage;
+  const Fd fd(::open(dir(key).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  (void)write_whole(fd.get(), kExitFile, codec::encode(record), Durability::durable);
+  return record;
+}
+
+RecoveredAttempt Runtime::State::recover_job(const AttemptKey& key, LaunchRequest request) {
+  RecoveredAttempt one;
+  one.key = key;
+  one.request = std::move(request);
+  OneJob job;
+  job.owner = one.request.owner;
+  job.kind = one.request.kind;
+  // Whether the shim lives comes first: one that is found gone has left all that it will leave.
+  const auto state = find_shim(dir(key), job.shim);
+  if (const auto running = running_record(key)) {
+    if (running->started.us != 0) one.started = running->started;
+    job.said_held = running->held;
+    job.said_running = !running->held;
+  }
+  if (auto record = exit_record(dir(key))) {
+    one.stage = Stage::ended;
+    one.record = std::move(*record);
+  } else if (state == ShimState::alive) {
+    one.stage = job.said_held      ? Stage::held
+                : job.said_running ? Stage::running
+                                   : Stage::preparing;
+  } else if (state == ShimState::never_ran && !rebooted) {
+    one.stage = Stage::never_started;
+    return one;
+  } else {
+    one.stage = Stage::ended;
+    one.record = bury_now(key);
+  }
+  job.ended = one.stage == Stage::ended;
+  if (state == ShimState::alive) watch(key, std::nullopt, job.shim);
+  recover_steps(key, job);
+  jobs.insert_or_assign(key, std::move(job));
+  return one;
+}
+
 std::vector<RecoveredAttempt> Runtime::recover() {
   auto& s = *state_;
   std::vector<RecoveredAttempt> found;
   std::vector<std::string> known;
   for (const auto& name : list_dir(jobs_dir(s.setup.state_dir))) {
     const auto key = parse_job_name(name);
-    const std::string dir = jobs_dir(s.setup.state_dir) + "/" + name;
     if (!key) continue;
-    RecoveredAttempt one;
-    one.key = *key;
-    auto request = read_request(dir);
+    auto request = read_request(s.dir(*key));
     if (!request) {  // noded died while it wrote the record: nothing of it ran
-      remove_tree(dir);
+      remove_tree(s.dir(*key));
       continue;
     }
-    one.request = std::move(*request);
-    OneJob job;
-    job.owner = one.request.owner;
-    job.kind = one.request.kind;
-    const auto state = find_shim(dir, job.shim);
-    if (const auto running = s.running_record(*key); running) {
-      if (running->started.us != 0) one.started = running->started;
-      job.said_held = running->held;
-      job.said_running = !running->held;
-    }
-    if (auto record = s.exit_record(dir)) {
-      one.stage = Stage::ended;
-      one.record = std::move(*record);
-    } else if (state == ShimState::alive) {
-      one.stage = job.said_held      ? Stage::held
-                  : job.said_running ? Stage::running
-                                     : Stage::preparing;
-    } else if (state == ShimState::never_ran && !s.rebooted) {
-      one.stage = Stage::never_started;
-    } else {
-      one.stage = Stage::ended;
-      const auto usage = read_usage(s.setup.cgroups, job_cgroup(*key));
-      kill_cgroup(s.setup.cgroups, job_cgroup(*key), kPatience);
-      s.end_remains(*key);
-      remove_cgroup(s.setup.cgroups, job_cgroup(*key), kPatience);
-      one.record = s.lost_record(*key);
-      one.record.usage = usage;
-      const Fd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-      (void)write_whole(fd.get(), kExitFile, codec::encode(one.record), Durability::durable);
-    }
     known.push_back(job_cgroup(*key));
-    job.ended = one.stage == Stage::ended;
-    if (one.stage != Stage::never_started) {
-      if (state == ShimState::alive) s.watch(*key, std::nullopt, job.shim);
-      for (const auto& step_name : list_dir(dir + "/steps")) {
-        const auto step = step_of(step_name);
-        const std::string step_path = dir + "/steps/" + step_name;
-        OneStep entry;
-        if (s.exit_record(step_path)) continue;
-        if (find_shim(step_path, entry.shim) == ShimState::alive)
-          s.watch(*key, step, entry.shim);
-        else
-          kill_cgroup(s.setup.cgroups, step_cgroup(*key, step), kPatience);
-        if (entry.shim.pid != 0) job.steps.insert_or_assign(step, std::move(entry));
-      }
-      s.jobs.insert_or_assign(*key, std::move(job));
-    }
-    found.push_back(std::move(one));
+    found.push_back(s.recover_job(*key, std::move(*request)));
   }
   for (const auto& name : list_cgroups(s.setup.cgroups)) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;

@@ -296,6 +296,7 @@ void Runtime::State::bury(std::vector<RuntimeEvent>& events) {
       left = true;
       continue;
     }
+    remove_lost_scratch(key);
     auto record = lost_record(key);
     record.usage = usage;
     const Fd fd(::open(dir(key).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -308,6 +309,13 @@ void Runtime::State::bury(std::vector<RuntimeEvent>& events) {
     events.push_back({EventKind::ended, key, {}, {}, std::move(record)});
   }
   if (left) arm_timer();
+}
+
+// By rm, beside us: it may be large.
+void Runtime::State::remove_lost_scratch(const AttemptKey& key) {
+  const std::string path = scratch_path(setup, key);
+  if (setup.scratch_dir.empty() || ::access(path.c_str(), F_OK) != 0) return;
+  if (auto rm = start_tool({"/bin/rm", "-rf", "--one-file-system", path})) let_go(std::move(*rm));
 }
 
 void Runtime::State::arm_timer() {

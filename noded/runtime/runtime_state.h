@@ -77,6 +77,10 @@ struct Runtime::State {
   // Kills and removes what a lost shim left; false = something is still there.
   bool end_remains(const AttemptKey& key);
   ExitRecord lost_record(const AttemptKey& key) const;
+  void remove_lost_scratch(const AttemptKey& key);
+  RecoveredAttempt recover_job(const AttemptKey& key, LaunchRequest request);
+  void recover_steps(const AttemptKey& key, OneJob& job);
+  ExitRecord bury_now(const AttemptKey& key);
 };
 
 inline constexpr std::uint64_t kNotesTag = 1;

@@ -36,7 +36,7 @@ struct SpawnSetup {
     posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDWR, 0);
     posix_spawn_file_actions_adddup2(&files, 0, 1);
     posix_spawn_file_actions_adddup2(&files, log >= 0 ? log : 0, 2);
-    posix_spawn_file_actions_adddup2(&files, lock, kLockFd);
+    if (lock >= 0) posix_spawn_file_actions_adddup2(&files, lock, kLockFd);
     posix_spawnattr_init(&attributes);
     sigset_t none, all;
     sigemptyset(&none);
@@ -54,30 +54,37 @@ struct SpawnSetup {
   }
 };
 
+Result<ShimProcess> start(const std::vector<std::string>& words, int lock, int log) {
+  std::vector<char*> argv;
+  for (const auto& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  char path_variable[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
+  char* env[] = {path_variable, nullptr};
+  SpawnSetup setup(lock, log);
+  ShimProcess process;
+  const int error =
+      ::posix_spawn(&process.pid, argv[0], &setup.files, &setup.attributes, argv.data(), env);
+  if (error != 0) return fail(ErrorCode::runtime_failed, errno_text(words[0], error));
+  process.pidfd = open_pidfd(process.pid);
+  return process;
+}
+
 }  // namespace
 
 Result<ShimProcess> start_shim(const std::string& shim_path, const std::string& dir,
                                const std::vector<std::string>& args, int log) {
   const std::string path = dir + "/" + kLockFile;
-  Fd lock = high(Fd(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)));
+  Fd lock =
+      high(Fd(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600)));
   if (!lock) return fail_errno(ErrorCode::io_error, path);
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
     return fail(ErrorCode::already_exists, dir + ": its shim runs already");
-  std::vector<char*> argv{const_cast<char*>(shim_path.c_str())};
-  for (const auto& a : args) argv.push_back(const_cast<char*>(a.c_str()));
-  argv.push_back(nullptr);
-  char path_variable[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
-  char* env[] = {path_variable, nullptr};
-  SpawnSetup setup(lock.get(), log);
-  pid_t pid = 0;
-  const int error =
-      ::posix_spawn(&pid, shim_path.c_str(), &setup.files, &setup.attributes, argv.data(), env);
-  if (error != 0) return fail(ErrorCode::runtime_failed, errno_text(shim_path, error));
-  ShimProcess shim;
-  shim.pid = pid;
-  shim.pidfd = open_pidfd(pid);
-  return shim;
+  std::vector<std::string> argv{shim_path};
+  argv.insert(argv.end(), args.begin(), args.end());
+  return start(argv, lock.get(), log);
 }
+
+Result<ShimProcess> start_tool(const std::vector<std::string>& argv) { return start(argv, -1, -1); }
 
 ShimState find_shim(const std::string& dir, ShimProcess& found) {
   constexpr int kTries = 1000;

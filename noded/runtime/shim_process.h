@@ -20,6 +20,9 @@ enum class ShimState { never_ran, alive, gone };
 Result<ShimProcess> start_shim(const std::string& shim_path, const std::string& dir,
                                const std::vector<std::string>& args, int log);
 
+// A tool that is let go: reaped like a shim.
+Result<ShimProcess> start_tool(const std::vector<std::string>& argv);
+
 // After a restart: whose lock is held lives, whatever its process id says.
 ShimState find_shim(const std::string& dir, ShimProcess& found);
 

@@ -9,10 +9,6 @@
 
 namespace gantry::runtime {
 
-std::string scratch_path(const NodeSetup& setup, const AttemptKey& key) {
-  return setup.scratch_dir + "/gantry-" + setup.node + "-" + job_name(key);
-}
-
 Result<std::string> make_scratch(const NodeSetup& setup, const LaunchRequest& request) {
   if (request.scratch <= 0) return std::string();
   if (setup.scratch_dir.empty())

@@ -11,6 +11,5 @@ namespace gantry::runtime {
 // "" when the job asked for none. Mode 0700, owned by the job's user.
 Result<std::string> make_scratch(const NodeSetup& setup, const LaunchRequest& request);
 void remove_scratch(const NodeSetup& setup, const LaunchRequest& request);
-std::string scratch_path(const NodeSetup& setup, const AttemptKey& key);
 
 }  // namespace gantry::runtime
