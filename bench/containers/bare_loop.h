@@ -1,0 +1,20 @@
+// The floor of bench_containers: `crun run` in a loop, in the mount namespace that a shim prepared,
+// with the very config.json that a job of ours has, but for /bin/true in place of gantry-init.
+#pragma once
+
+#include <string>
+
+#include "common/result.h"
+
+namespace gantry::bench {
+
+struct BareFigures {
+  double seconds = 0;
+  double cpu_ms = 0;  // per container
+};
+
+// `shim_pid`: of a job that holds its container; `each` containers in each of `parallel` processes.
+Result<BareFigures> bare_loop(int shim_pid, const std::string& mount_dir, int parallel, int each,
+                              int memory_mib);
+
+}  // namespace gantry::bench

@@ -1,0 +1,221 @@
+// Containers per second: jobs that run /bin/true, each in its own container with limits, started by
+// the node's runtime and its shims, beside a bare loop of `crun run` with the same configuration and
+// parallelism. The two alternate in short rounds, so that a busy machine is as unfair to one as to
+// the other; figures are medians of the rounds. Needs root and crun.
+//
+//   bench_containers [--rounds N] [--each N]
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "bench/containers/bare_loop.h"
+#include "noded/runtime/cgroup.h"
+#include "noded/runtime/job_dir.h"
+#include "noded/runtime/runtime.h"
+
+namespace {
+
+using namespace gantry;
+using namespace gantry::runtime;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint32_t kUid = 20001;
+constexpr int kMemoryMib = 64;
+
+[[noreturn]] void give_up(const std::string& why) {
+  fmt::print(stderr, "bench_containers: {}\n", why);
+  std::exit(1);
+}
+
+double since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+double quantile(std::vector<double> values, double q) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[std::min(values.size() - 1, static_cast<std::size_t>(q * values.size()))];
+}
+
+// User and system time of this process and of all that it reaped, ms.
+double cpu_ms() {
+  double total = 0;
+  for (const auto who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+    rusage used{};
+    ::getrusage(who, &used);
+    total += (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1e3 +
+             (used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e3;
+  }
+  return total;
+}
+
+struct Figures {
+  double seconds = 0;
+  double cpu_ms = 0;
+};
+
+class Bench {
+ public:
+  explicit Bench(std::string bin_dir) {
+    std::string pattern = "/var/tmp/gantry-bench-XXXXXX";
+    if (::mkdtemp(pattern.data()) == nullptr) give_up("no directory in /var/tmp");
+    dir_ = pattern;
+    ::chmod(dir_.c_str(), 0755);
+    ::mkdir((dir_ + "/home").c_str(), 0755);
+    if (::chown((dir_ + "/home").c_str(), kUid, kUid) != 0) give_up("needs root");
+    options_.node = "bench";
+    options_.cluster = "bench";
+    options_.bin_dir = std::move(bin_dir);
+    options_.config.state_dir = dir_ + "/state";
+    options_.config.cgroup_root = root();
+    options_.config.runtimes = {"crun"};
+    auto opened = Runtime::open(options_);
+    if (!opened) give_up(opened.error().message);
+    runtime_ = std::move(*opened);
+  }
+  ~Bench() {
+    runtime_.reset();
+    std::vector<std::string> ignored;
+    const auto layout = discover_cgroups(root(), "bench", ignored);
+    for (const auto& mount : layout.mounts) {
+      ::rmdir(mount.path.c_str());
+      ::rmdir(mount.path.substr(0, mount.path.rfind('/')).c_str());
+    }
+    remove_tree(dir_);
+  }
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
+
+  // A container that stays, whose mounts the bare loop uses.
+  int hold() {
+    held_ = request(LaunchKind::holder);
+    if (auto r = runtime_->begin(held_); !r) give_up(r.error().message);
+    bool running = false;
+    while (!running)
+      for (const auto& event : wait()) running = running || event.kind == EventKind::running;
+    const auto lock = read_file(job_dir(dir_ + "/state", held_.key) + "/" + kLockFile);
+    return std::atoi(lock.value_or("0").c_str());
+  }
+  void let_go() {
+    (void)runtime_->kill(held_.key);
+    bool ended = false;
+    while (!ended)
+      for (const auto& event : wait()) ended = ended || event.kind == EventKind::ended;
+    runtime_->forget(held_.key);
+  }
+
+  Figures run(int parallel, int count) {
+    Figures figures;
+    const double cpu = cpu_ms();
+    const auto start = Clock::now();
+    int begun = 0, ended = 0;
+    std::map<AttemptKey, Clock::time_point> at;
+    const auto begin = [&] {
+      const auto job = request(LaunchKind::batch);
+      at[job.key] = Clock::now();
+      ++begun;
+      if (auto r = runtime_->begin(job); !r) give_up(r.error().message);
+    };
+    while (begun < parallel) begin();
+    while (ended < count) {
+      for (const auto& event : wait()) {
+        if (event.kind == EventKind::running) to_running_.push_back(since(at[event.key]) * 1e3);
+        if (event.kind != EventKind::ended) continue;
+        if (event.record.exit != ExitStatus{}) give_up(event.record.message);
+        ++ended;
+        runtime_->forget(event.key);
+        if (begun < count) begin();
+      }
+    }
+    figures.seconds = since(start);
+    ::usleep(20'000);  // the last shims are reaped
+    (void)runtime_->poll();
+    figures.cpu_ms = (cpu_ms() - cpu) / count;
+    return figures;
+  }
+  std::vector<double> take_to_running() { return std::exchange(to_running_, {}); }
+  static std::string mount_dir() { return "/run/gantry-mnt"; }
+
+ private:
+  static std::string root() { return "gantry-bench-" + std::to_string(::getpid()); }
+  std::vector<RuntimeEvent> wait() {
+    pollfd watched{runtime_->fd(), POLLIN, 0};
+    ::poll(&watched, 1, 5000);
+    return runtime_->poll();
+  }
+  LaunchRequest request(LaunchKind kind) {
+    LaunchRequest r;
+    r.key = {JobId{++jobs_}, Attempt{1}};
+    r.kind = kind;
+    r.owner = {Uid{kUid}, Gid{kUid}, "bench", {}, dir_ + "/home", "/bin/sh"};
+    r.work_dir = r.owner.home;
+    r.std_out = "out";
+    r.script = "#!/bin/true\n";
+    r.memory = std::int64_t{kMemoryMib} << 20;
+    r.pids_max = 128;
+    return r;
+  }
+
+  std::string dir_;
+  RuntimeOptions options_;
+  std::unique_ptr<Runtime> runtime_;
+  LaunchRequest held_;
+  std::vector<double> to_running_;
+  std::uint64_t jobs_ = 0;
+};
+
+int number_after(int argc, char** argv, const char* name, int fallback) {
+  for (int i = 1; i + 1 < argc; ++i)
+    if (std::strcmp(argv[i], name) == 0) return std::max(1, std::atoi(argv[i + 1]));
+  return fallback;
+}
+
+std::string own_directory() {
+  char path[4096]{};
+  if (::readlink("/proc/self/exe", path, sizeof path - 1) <= 0) give_up("/proc/self/exe");
+  const std::string text = path;
+  return text.substr(0, text.rfind('/'));
+}
+
+void measure(Bench& bench, int shim, int parallel, int rounds, int each) {
+  std::vector<double> bare, ours, bare_cpu, our_cpu;
+  for (int i = 0; i < rounds; ++i) {
+    const auto b = gantry::bench::bare_loop(shim, Bench::mount_dir(), parallel, each, kMemoryMib);
+    if (!b) give_up(b.error().message);
+    bare.push_back(parallel * each / b->seconds);
+    bare_cpu.push_back(b->cpu_ms);
+    const auto o = bench.run(parallel, parallel * each);
+    ours.push_back(parallel * each / o.seconds);
+    our_cpu.push_back(o.cpu_ms);
+  }
+  const auto to_running = bench.take_to_running();
+  const double a = quantile(ours, 0.5), b = quantile(bare, 0.5);
+  fmt::print("{:>8}  {:>9.1f} {:>7.1f}  {:>9.1f} {:>7.1f}  {:>6.0f}%  {:>12.1f} {:>7.1f}\n", parallel,
+             b, quantile(bare_cpu, 0.5), a, quantile(our_cpu, 0.5), 100 * a / b,
+             quantile(to_running, 0.5), quantile(to_running, 0.99));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (::geteuid() != 0) give_up("needs root");
+  const int rounds = number_after(argc, argv, "--rounds", 7);
+  const int each = number_after(argc, argv, "--each", 20);
+  Bench bench(own_directory());
+  const int shim = bench.hold();
+  fmt::print("Containers of /bin/true with limits, {} rounds of {} each, medians\n\n", rounds, each);
+  fmt::print("{:>8}  {:>9} {:>7}  {:>9} {:>7}  {:>7}  {:>12} {:>7}\n", "parallel", "crun/s", "CPU ms",
+             "gantry/s", "CPU ms", "of crun", "ms to running", "p99");
+  for (const int parallel : {1, 2, 4}) measure(bench, shim, parallel, rounds, each);
+  bench.let_go();
+  return 0;
+}
