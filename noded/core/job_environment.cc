@@ -70,6 +70,7 @@ void add_geometry(Variables& v, const proto::Launch& launch, const NodePlacement
   v.set("LOCALID", 0);
   v.set("GTIDS", 0);
   v.set("NODEID", launch.node_index);
+  v.set("TASK_PID", std::string("0000000000"));  // room for whoever starts the process
 
   const JobShape& shape = launch.spec.shape;
   if (given(launch.spec, "ntasks") || given(launch.spec, "ntasks-per-node")) {

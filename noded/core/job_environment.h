@@ -24,7 +24,7 @@ struct EnvironmentFacts {
 // LOGNAME SHELL PATH TMPDIR PWD HOSTNAME ENVIRONMENT.
 // Set when they mean something: NTASKS NPROCS NTASKS_PER_NODE CPUS_PER_TASK (options given),
 // MEM_PER_NODE or MEM_PER_CPU, ARRAY_*, RESTART_COUNT, JOB_ACCOUNT, JOB_END_TIME.
-// SLURM_TASK_PID is added by whoever starts the process, as its PID namespace has it.
+// SLURM_TASK_PID comes as ten zeros: whoever starts the process overwrites them with its id.
 std::map<std::string, std::string> job_environment(const proto::Launch& launch,
                                                    const EnvironmentFacts& facts);
 

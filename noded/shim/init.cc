@@ -56,9 +56,33 @@ void default_signals() {
   call(SYS_rt_sigprocmask, SIG_SETMASK, address(&none), 0, kMaskBytes);
 }
 
+// Writes our pid into SLURM_TASK_PID and GANTRY_TASK_PID, which come with room for ten digits.
+void set_task_pid(char** env) {
+  constexpr char kName[] = "_TASK_PID=";
+  for (; *env != nullptr; ++env) {
+    char* at = *env;
+    while (*at >= 'A' && *at <= 'Z') ++at;
+    if (at != *env + 5 && at != *env + 6) continue;  // SLURM, GANTRY
+    int i = 0;
+    while (kName[i] != '\0' && at[i] == kName[i]) ++i;
+    if (kName[i] != '\0') continue;
+    char* out = at + i;
+    int room = 0;
+    while (out[room] != '\0') ++room;
+    char digits[12];
+    int count = 0;
+    for (long pid = call(SYS_getpid); pid > 0 && count < 11; pid /= 10)
+      digits[count++] = static_cast<char>('0' + pid % 10);
+    if (count > room) continue;
+    for (int d = 0; d < count; ++d) out[d] = digits[count - 1 - d];
+    out[count] = '\0';
+  }
+}
+
 [[noreturn]] void become(char** program, char** env, int count) {
   call(SYS_setsid);
   default_signals();
+  set_task_pid(env);
   tell(InitWord::child, 0);  // the kernel adds our pid, as the shim sees it
   long error = call(SYS_execve, address(program[0]), address(program), address(env));
   if (error == -ENOEXEC) {  // a script without an interpreter's line
