@@ -29,7 +29,10 @@ void set_started(State& state, Job& job, Instant at) {
   job.started = at;
   if (job.started_once) return;
   job.started_once = true;
-  if (job.is_element()) --state.jobs.at(job.array).tasks->never_started;
+  if (!job.is_element()) return;
+  Job& array = state.jobs.at(job.array);
+  --array.tasks->never_started;
+  touch(state, array);
 }
 
 }  // namespace
@@ -107,7 +110,9 @@ void apply_event(State& state, Instant at, const event::JobEnded& e) {
   job->ended = at;
   unindex_ended(state, *job);
   if (job->is_element()) {
-    ArrayState& tasks = *state.jobs.at(job->array).tasks;
+    Job& array = state.jobs.at(job->array);
+    ArrayState& tasks = *array.tasks;
+    touch(state, array);
     (e.outcome == Outcome::completed ? tasks.done_ok : tasks.done_bad).insert(job->ordinal);
     if (!job->started_once) --tasks.never_started;
     tasks.note_end(e.outcome, e.exit);

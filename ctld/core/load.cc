@@ -167,6 +167,13 @@ Result<void> Loader::job_without_spec(JobId id, const JobRecord& record) {
   Job& job = state_.jobs.add(id);
   job.id = id;
   fill_element(state_, job, *array, record.ordinal);
+  if (job.renamed && !record.name) {  // the array was renamed after this one was split off
+    const auto head = codec::decode<SpecHead>(array->spec);
+    if (!head) return broken(fmt::format("spec of job {}", array->id.value()), head.error());
+    state_.names.drop(job.name);
+    job.name = state_.names.add(head->spec.name);
+    job.renamed = false;
+  }
   restore(state_, job, record);
   index_job(state_, job, nullptr);
   return {};
