@@ -25,12 +25,10 @@ function(gantry_header_dep name header)
 endfunction()
 
 gantry_header_dep(msgpack msgpack.hpp MSGPACK_NO_BOOST)
-gantry_header_dep(cppzmq zmq.hpp)
 gantry_header_dep(expected tl/expected.hpp)
 gantry_header_dep(boost boost/asio/io_context.hpp
                   BOOST_ASIO_NO_DEPRECATED BOOST_ERROR_CODE_HEADER_ONLY)
 gantry_header_dep(rapidjson rapidjson/document.h)
-gantry_header_dep(cli11 CLI/CLI.hpp)
 gantry_header_dep(doctest doctest/doctest.h)
 
 # fmt and libsodium statically: commands start in under 3 ms, and each shared library costs a part of
@@ -44,9 +42,3 @@ add_library(deps_sodium INTERFACE)
 target_link_libraries(deps_sodium INTERFACE ${GANTRY_SODIUM_A} Threads::Threads)
 add_library(deps::sodium ALIAS deps_sodium)
 
-find_library(GANTRY_BENCHMARK benchmark)
-if(GANTRY_BENCHMARK)
-  add_library(deps_benchmark INTERFACE)
-  target_link_libraries(deps_benchmark INTERFACE ${GANTRY_BENCHMARK} Threads::Threads)
-  add_library(deps::benchmark ALIAS deps_benchmark)
-endif()
