@@ -24,11 +24,15 @@ struct Tasks {
 };
 
 std::string check_job(const Job& job) {
-  const auto bad = [&](std::string_view what) { return fmt::format("job {}: {}", job.id.value(), what); };
-  if (job.placed() != (job.active && job.phase != Phase::ended)) return bad("placed without placement");
+  const auto bad = [&](std::string_view what) {
+    return fmt::format("job {}: {}", job.id.value(), what);
+  };
+  if (job.placed() != (job.active && job.phase != Phase::ended))
+    return bad("placed without placement");
   if (job.phase == Phase::ended && !job.outcome) return bad("ended without outcome");
   if (job.phase == Phase::ended && !job.ended) return bad("ended without time");
-  if (job.phase == Phase::finishing && !job.active->finish) return bad("finishing without a decision");
+  if (job.phase == Phase::finishing && !job.active->finish)
+    return bad("finishing without a decision");
   if (job.phase == Phase::ended && job.active && !job.active->all_released())
     return bad("ended while a node has it");
   if (job.placed() && job.active->all_released()) return bad("placed although every node let go");
@@ -37,9 +41,12 @@ std::string check_job(const Job& job) {
 }
 
 std::string check_node(const Node& node, Taken& t) {
-  const auto bad = [&](std::string_view what) { return fmt::format("node {}: {}", node.name, what); };
+  const auto bad = [&](std::string_view what) {
+    return fmt::format("node {}: {}", node.name, what);
+  };
   std::sort(t.cpus.begin(), t.cpus.end());
-  if (std::adjacent_find(t.cpus.begin(), t.cpus.end()) != t.cpus.end()) return bad("a core given twice");
+  if (std::adjacent_find(t.cpus.begin(), t.cpus.end()) != t.cpus.end())
+    return bad("a core given twice");
   std::vector<std::uint16_t> marked;
   for (std::size_t cpu = 0; cpu < node.cpu_taken.size(); ++cpu)
     if (node.cpu_taken[cpu]) marked.push_back(static_cast<std::uint16_t>(cpu));
@@ -50,7 +57,8 @@ std::string check_node(const Node& node, Taken& t) {
   if (node.exclusive_jobs != t.exclusive) return bad("exclusive jobs do not add up");
   if (node.jobs != t.jobs) return bad("jobs do not add up");
   if (t.exclusive > 0 && t.jobs.size() > 1) return bad("an exclusive job is not alone");
-  if (node.declared != nullptr && t.memory > node.declared->memory) return bad("more memory given than it has");
+  if (node.declared != nullptr && t.memory > node.declared->memory)
+    return bad("more memory given than it has");
   return {};
 }
 
@@ -75,7 +83,8 @@ std::string check_array(const Job& job, const Tasks& seen) {
   if (t.pending.count() + t.unended + ended_elements != t.indexes.count())
     return fmt::format("array {}: {} pending, {} not ended, {} done are not {}", job.id.value(),
                        t.pending.count(), t.unended, ended_elements, t.indexes.count());
-  if (!t.done_ok.intersect(t.done_bad).empty()) return fmt::format("array {}: a task ended twice", job.id.value());
+  if (!t.done_ok.intersect(t.done_bad).empty())
+    return fmt::format("array {}: a task ended twice", job.id.value());
   return {};
 }
 
@@ -93,7 +102,8 @@ std::string audit(const State& state) {
   });
   for (const Job* job : jobs) {
     if (auto wrong = check_job(*job); !wrong.empty()) return wrong;
-    if (job->phase == Phase::queued) counters.queued += job->is_array() ? job->tasks->pending.count() : 1;
+    if (job->phase == Phase::queued)
+      counters.queued += job->is_array() ? job->tasks->pending.count() : 1;
     if (job->placed()) ++counters.active;
     if (job->phase != Phase::ended && !job->is_element()) ++counters.unended;
     if (job->phase == Phase::ended) ++ended;
@@ -114,13 +124,15 @@ std::string audit(const State& state) {
 }
 
 std::string records_text(const State& state) {
-  std::string out = fmt::format("epoch {} last job {}\n", state.epoch.value(), state.last_job.value());
+  std::string out =
+      fmt::format("epoch {} last job {}\n", state.epoch.value(), state.last_job.value());
   for (const Node& n : state.nodes)
     out += fmt::format("node {} {} {} {} \"{}\" by \"{}\" boot {} key {}\n", n.id.value(), n.name,
-                       enum_name(n.health), enum_name(n.intent), n.reason, n.reason_by, n.facts.boot_id,
-                       n.public_key);
+                       enum_name(n.health), enum_name(n.intent), n.reason, n.reason_by,
+                       n.facts.boot_id, n.public_key);
   for (const Partition& p : state.partitions)
-    out += fmt::format("partition {} {} {}\n", p.id.value(), p.name, p.up_set ? (*p.up_set ? "up" : "down") : "");
+    out += fmt::format("partition {} {} {}\n", p.id.value(), p.name,
+                       p.up_set ? (*p.up_set ? "up" : "down") : "");
   for (const auto& [key, user] : state.user_keys) out += fmt::format("key {} {}\n", key, user);
   state.jobs.walk(JobId{}, [&](const Job& job) {
     out += fmt::format("job {} {}\n", job.id.value(), codec::to_json(record_of(state, job)));

@@ -8,8 +8,8 @@
 
 namespace gantry::core {
 
-// Compares what is derived (counters, what nodes have given, arrays' elements, indexes) with a count
-// from scratch, and checks that nothing is given twice. "" or the first thing that is wrong.
+// Compares what is derived (counters, what nodes have given, arrays' elements, indexes) with a
+// count from scratch, and checks that nothing is given twice. "" or the first thing that is wrong.
 std::string audit(const State& state);
 
 // All durable records, in order, as JSON lines: equal states have equal texts.

@@ -36,6 +36,8 @@ TEST_CASE("events are what the golden list says") {
   const std::string now = list_all(static_cast<Event*>(nullptr));
   std::stringstream text;
   text << std::ifstream(path).rdbuf();
-  if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << now;
-  else CHECK(now == text.str());
+  if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr)
+    std::ofstream(path) << now;
+  else
+    CHECK(now == text.str());
 }

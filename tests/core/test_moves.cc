@@ -45,7 +45,8 @@ TEST_CASE("the documentation has the table as it is") {
   REQUIRE(from != std::string::npos);
   const auto to = text.find("\n\n", from);
   const std::string table = moves_as_markdown();
-  if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr && text.substr(from, to - from) + "\n" != table) {
+  if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr &&
+      text.substr(from, to - from) + "\n" != table) {
     text.replace(from, to + 1 - from, table);
     std::ofstream(path) << text;
   }

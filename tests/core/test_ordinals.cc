@@ -26,11 +26,15 @@ TEST_CASE("an OrdinalSet does as a set does") {
     const std::uint32_t first = random() % 60;
     const std::uint32_t last = first + random() % 6;
     const bool insert = random() % 2 == 0;
-    if (insert) set.insert(Span{first, last});
-    else set.erase(Span{first, last});
+    if (insert)
+      set.insert(Span{first, last});
+    else
+      set.erase(Span{first, last});
     for (std::uint32_t k = first; k <= last; ++k) {
-      if (insert) model.insert(k);
-      else model.erase(k);
+      if (insert)
+        model.insert(k);
+      else
+        model.erase(k);
     }
     REQUIRE(elements(set) == model);
     REQUIRE(set.count() == model.size());
@@ -44,13 +48,15 @@ TEST_CASE("intersections and unsorted spans") {
   const OrdinalSet a = OrdinalSet::from_spans({{10, 20}, {0, 4}, {3, 6}});
   CHECK(a.spans() == std::vector<Span>{{0, 6}, {10, 20}});
   CHECK(a.count() == 18);
-  CHECK(a.intersect(OrdinalSet::from_spans({{5, 12}})).spans() == std::vector<Span>{{5, 6}, {10, 12}});
+  CHECK(a.intersect(OrdinalSet::from_spans({{5, 12}})).spans() ==
+        std::vector<Span>{{5, 6}, {10, 12}});
 }
 
 TEST_CASE("indexes with steps map to ordinals and back") {
   const ArrayIndexes indexes({{1, 9, 2}, {20, 22, 1}, {100, 100, 1}});
   CHECK(indexes.count() == 9);
-  for (std::uint32_t o = 0; o < indexes.count(); ++o) CHECK(indexes.ordinal_of(indexes.index_of(o)) == o);
+  for (std::uint32_t o = 0; o < indexes.count(); ++o)
+    CHECK(indexes.ordinal_of(indexes.index_of(o)) == o);
   CHECK_FALSE(indexes.ordinal_of(2));
   CHECK_FALSE(indexes.ordinal_of(23));
   CHECK(indexes.select({{4, 21, 1}}).spans() == std::vector<Span>{{2, 6}});

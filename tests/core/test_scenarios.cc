@@ -1,5 +1,5 @@
-// Runs every scenario (scenarios/*.txt) and compares what it prints. GANTRY_UPDATE_GOLDEN=1 rewrites
-// the expectations; the reviewer reads the diff.
+// Runs every scenario (scenarios/*.txt) and compares what it prints. GANTRY_UPDATE_GOLDEN=1
+// rewrites the expectations; the reviewer reads the diff.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -15,7 +15,8 @@ namespace fs = std::filesystem;
 
 std::vector<fs::path> scenarios() {
   std::vector<fs::path> out;
-  for (const auto& entry : fs::directory_iterator(fs::path(GANTRY_SOURCE_DIR) / "tests/core/scenarios"))
+  for (const auto& entry :
+       fs::directory_iterator(fs::path(GANTRY_SOURCE_DIR) / "tests/core/scenarios"))
     if (entry.path().extension() == ".txt") out.push_back(entry.path());
   std::sort(out.begin(), out.end());
   return out;
@@ -27,8 +28,10 @@ std::string play(const std::string& text) {
   std::istringstream in(text);
   std::string out, line;
   while (std::getline(in, line)) {
-    if (line.starts_with("> ")) out += line + "\n" + world.run(line.substr(2));
-    else if (line.empty() || line.starts_with("#")) out += line + "\n";
+    if (line.starts_with("> "))
+      out += line + "\n" + world.run(line.substr(2));
+    else if (line.empty() || line.starts_with("#"))
+      out += line + "\n";
   }
   const std::string wrong = world.check_recovery();
   if (!wrong.empty()) out += "RECOVERY: " + wrong + "\n";
@@ -50,7 +53,9 @@ TEST_CASE("scenarios") {
     CHECK(now.find("AUDIT:") == std::string::npos);
     CHECK(now.find("REPLICA:") == std::string::npos);
     CHECK(now.find("RECOVERY:") == std::string::npos);
-    if (update && now != text.str()) std::ofstream(path) << now;
-    else CHECK(now == text.str());
+    if (update && now != text.str())
+      std::ofstream(path) << now;
+    else
+      CHECK(now == text.str());
   }
 }

@@ -21,14 +21,18 @@ Words split_words(std::string_view line) {
     std::string word;
     bool quoted = false;
     for (; at < line.size() && (quoted || line[at] != ' '); ++at) {
-      if (line[at] == '"') quoted = !quoted;
-      else word += line[at];
+      if (line[at] == '"')
+        quoted = !quoted;
+      else
+        word += line[at];
     }
     ++at;
     if (word.empty()) continue;
     const auto equals = word.find('=');
-    if (equals == std::string::npos) out.plain.push_back(word);
-    else out.named[word.substr(0, equals)] = word.substr(equals + 1);
+    if (equals == std::string::npos)
+      out.plain.push_back(word);
+    else
+      out.named[word.substr(0, equals)] = word.substr(equals + 1);
   }
   return out;
 }
@@ -43,7 +47,9 @@ Duration parse_length(const std::string& text) {
 }
 
 namespace {
-std::vector<std::string> hosts(const std::string& text) { return expand_hostlist(text).value(); }
+std::vector<std::string> hosts(const std::string& text) {
+  return expand_hostlist(text).value();
+}
 }  // namespace
 
 World::World()
@@ -125,7 +131,8 @@ std::string World::run(std::string_view text) {
 void World::command(const std::string& verb, const Words& w) {
   if (verb == "submit") return submit(w);
   if (verb == "cancel") return cancel(w);
-  if (verb == "hold" || verb == "release" || verb == "requeue" || verb == "end") return change(verb, w);
+  if (verb == "hold" || verb == "release" || verb == "requeue" || verb == "end")
+    return change(verb, w);
   if (verb == "update") return update(w);
   if (verb == "plan") return plan();
   if (verb == "place") return place(w);
@@ -225,13 +232,16 @@ void World::submit(const Words& w) {
     if (const std::string* value = w.find(key)) use(*value);
   };
   text("name", [&](const std::string& v) { s.name = v; });
-  text("nodes", [&](const std::string& v) { s.shape.min_nodes = s.shape.max_nodes = std::stoul(v); });
+  text("nodes",
+       [&](const std::string& v) { s.shape.min_nodes = s.shape.max_nodes = std::stoul(v); });
   text("tasks", [&](const std::string& v) { s.shape.tasks = std::stoul(v); });
   text("cpus", [&](const std::string& v) { s.shape.cpus_per_task = std::stoul(v); });
   text("mem", [&](const std::string& v) { s.shape.memory_per_node = *parse_memory(v); });
   text("time", [&](const std::string& v) {
-    if (v == "unlimited") s.unlimited_time = true;
-    else s.time_limit = parse_length(v);
+    if (v == "unlimited")
+      s.unlimited_time = true;
+    else
+      s.time_limit = parse_length(v);
   });
   text("partition", [&](const std::string& v) { s.partition = v; });
   text("constraint", [&](const std::string& v) { s.shape.constraint = v; });
@@ -246,7 +256,8 @@ void World::submit(const Words& w) {
   text("requeue", [&](const std::string& v) { s.requeue = v == "yes"; });
   text("signal", [&](const std::string& v) { s.warn_signal = *parse_warn_signal(v); });
   text("dep", [&](const std::string& v) { dependencies(s, v); });
-  text("cancel_invalid", [&](const std::string& v) { s.cancel_on_invalid_dependency = v == "yes"; });
+  text("cancel_invalid",
+       [&](const std::string& v) { s.cancel_on_invalid_dependency = v == "yes"; });
   text("request", [&](const std::string& v) { m.request_id = v; });
   text("script", [&](const std::string& v) { m.script = v; });
   text("work_dir", [&](const std::string& v) { s.work_dir = v; });
@@ -267,15 +278,17 @@ void World::change(const std::string& verb, const Words& w) {
   if (verb == "release") ask(user, proto::ReleaseJobs{refs});
   if (verb == "requeue") ask(user, proto::RequeueJobs{refs, w.find("hold") != nullptr});
   if (verb == "end")
-    ask(user, proto::EndAllocation{refs.at(0).job,
-                                   {w.find("code") ? std::stoi(*w.find("code")) : 0, 0}});
+    ask(user,
+        proto::EndAllocation{refs.at(0).job, {w.find("code") ? std::stoi(*w.find("code")) : 0, 0}});
 }
 
 void World::cancel(const Words& w) {
   proto::CancelJobs m;
   for (std::size_t i = 2; i < w.plain.size(); ++i) {
-    if (w.plain[i] == "mine") m.all_mine = true;
-    else m.filter.jobs.push_back(*parse_job_ref(w.plain[i]));
+    if (w.plain[i] == "mine")
+      m.all_mine = true;
+    else
+      m.filter.jobs.push_back(*parse_job_ref(w.plain[i]));
   }
   if (w.find("user")) m.filter.users = {*w.find("user")};
   if (w.find("name")) m.filter.names = {*w.find("name")};
@@ -301,7 +314,8 @@ void World::update(const Words& w) {
 
 void World::nodes_command(const Words& w) {  // node drain n1 reason="..." | part down main
   const std::string& what = w.plain.at(1);
-  if (w.plain[0] == "part") return ask("admin", proto::UpdatePartition{w.plain.at(2), what == "up"});
+  if (w.plain[0] == "part")
+    return ask("admin", proto::UpdatePartition{w.plain.at(2), what == "up"});
   proto::UpdateNodes m;
   m.nodes = hosts(w.plain.at(2));
   for (const auto& [value, name] : enum_names(m.action))

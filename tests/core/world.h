@@ -33,7 +33,7 @@ Words split_words(std::string_view line);
 
 struct FakeNode {
   std::string name;
-  bool beats = false;                        // registered, and sends heartbeats
+  bool beats = false;  // registered, and sends heartbeats
   std::uint64_t session = 0;
   std::string boot = "boot1";
   std::uint32_t cpus = 0;
@@ -51,7 +51,7 @@ class World {
   std::string check_recovery();
 
  private:
-  void configure(const Words& w);            // cluster, partition, set
+  void configure(const Words& w);  // cluster, partition, set
   void start();
   void command(const std::string& verb, const Words& w);
   void submit(const Words& w);
@@ -85,10 +85,10 @@ class World {
   void finish_turn();
   void line(std::string text) { out_ += text + "\n"; }
   [[nodiscard]] Identity who(const std::string& user) const;
-  [[nodiscard]] JobId job_id(const std::string& name) const;   // "3" or "3_1"
+  [[nodiscard]] JobId job_id(const std::string& name) const;  // "3" or "3_1"
   [[nodiscard]] proto::AttemptKey key_of(const std::string& name) const;
   [[nodiscard]] std::string shown(JobId id) const;
-  [[nodiscard]] std::string time_text(Instant t) const;        // "+1:30:00" after the beginning
+  [[nodiscard]] std::string time_text(Instant t) const;          // "+1:30:00" after the beginning
   [[nodiscard]] Instant time_of(const std::string& text) const;  // "+90m"
 
   Config config_;
@@ -101,7 +101,7 @@ class World {
   std::optional<Instant> wake_;
   std::uint64_t next_request_ = 1;
   std::string out_;
-  bool quiet_ = false;                       // orders are not printed
+  bool quiet_ = false;  // orders are not printed
 };
 
 Duration parse_length(const std::string& text);  // "90s", "10m", "2h"

@@ -12,7 +12,8 @@ void World::register_node(FakeNode& node) {
   m.version = "0.1.0";
   m.boot_id = node.boot;
   m.address = node.name + ":6871";
-  for (std::uint32_t cpu = 0; cpu < node.cpus; ++cpu) m.cpus.push_back(static_cast<std::uint16_t>(cpu));
+  for (std::uint32_t cpu = 0; cpu < node.cpus; ++cpu)
+    m.cpus.push_back(static_cast<std::uint16_t>(cpu));
   m.memory = node.memory;
   for (const auto& [key, phase] : node.attempts) m.attempts.push_back({key, phase});
   node.beats = true;
@@ -59,7 +60,8 @@ void World::node_says(FakeNode& node, const Words& w) {  // n1 started 1
     node.beats = false;
     return step(FromNode{node.name, proto::Goodbye{node.session}});
   }
-  if (what == "beat") return step(FromNode{node.name, proto::Heartbeat{node.session, 0.5, 1 << 30, {}}});
+  if (what == "beat")
+    return step(FromNode{node.name, proto::Heartbeat{node.session, 0.5, 1 << 30, {}}});
   const proto::AttemptKey key = key_of(w.plain.at(2));
   const auto at = node.attempts.find(key);
   if (what == "ready") {

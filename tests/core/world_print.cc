@@ -24,7 +24,9 @@ std::string refs_text(const std::vector<proto::JobRef>& refs) {
   return out;
 }
 
-std::string exit_text(const ExitStatus& e) { return fmt::format("{}:{}", e.code, e.signal); }
+std::string exit_text(const ExitStatus& e) {
+  return fmt::format("{}:{}", e.code, e.signal);
+}
 
 std::string cpus_text(const std::vector<std::uint16_t>& cpus) {
   const std::vector<std::uint32_t> wide(cpus.begin(), cpus.end());
@@ -63,9 +65,13 @@ proto::AttemptKey World::key_of(const std::string& name) const {
   return {id, job ? job->attempt : Attempt{}};
 }
 
-std::string World::time_text(Instant t) const { return "+" + format_duration(t - begin_); }
+std::string World::time_text(Instant t) const {
+  return "+" + format_duration(t - begin_);
+}
 
-Instant World::time_of(const std::string& text) const { return now_ + parse_length(text.substr(1)); }
+Instant World::time_of(const std::string& text) const {
+  return now_ + parse_length(text.substr(1));
+}
 
 void World::print(const Reply& reply) {
   std::visit(
@@ -87,15 +93,16 @@ void World::print(const Reply& reply) {
           },
           [&](const proto::WaitReply& m) {
             for (const auto& row : m.rows)
-              line(fmt::format("waited for {}: {} {}", row_id(row), public_state(row.phase, row.outcome).name,
-                               exit_text(row.exit)));
+              line(fmt::format("waited for {}: {} {}", row_id(row),
+                               public_state(row.phase, row.outcome).name, exit_text(row.exit)));
           },
           [&](const proto::StepGranted& m) {
             const auto p = codec::decode<proto::StepPermission>(m.permission);
-            line(fmt::format("step {} of {}: {} tasks", p->step.value(), shown(p->key.job), p->tasks));
+            line(fmt::format("step {} of {}: {} tasks", p->step.value(), shown(p->key.job),
+                             p->tasks));
             for (const auto& n : p->nodes)
-              line(fmt::format("  {} ranks {}-{} cpus {}", n.node, n.first_rank, n.first_rank + n.tasks - 1,
-                               cpus_text(n.cpus)));
+              line(fmt::format("  {} ranks {}-{} cpus {}", n.node, n.first_rank,
+                               n.first_rank + n.tasks - 1, cpus_text(n.cpus)));
           },
           [&](const auto&) { line("answered"); },
       },
@@ -118,14 +125,17 @@ void World::print(Order& order) {
             if (!m.forget.empty()) text += " forget" + keys_text(m.forget);
           },
           [&](proto::HeartbeatAck&) {},
-          [&](proto::RegisterAgain& m) { text = fmt::format("register again, epoch {}", m.epoch.value()); },
+          [&](proto::RegisterAgain& m) {
+            text = fmt::format("register again, epoch {}", m.epoch.value());
+          },
           [&](proto::Launch& m) {
             if (!fill(order, store_)) line("the store has lost a script");
             if (m.script.empty() && m.runs_batch) line("launch without its script");
             node.attempts.emplace(m.key, proto::AttemptPhase::preparing);
             text = fmt::format("launch {} cpus {} mem {}{}{}", key(m.key),
                                cpus_text(m.placement.at(m.node_index).cpus),
-                               format_memory(m.placement.at(m.node_index).memory), m.hold ? " hold" : "",
+                               format_memory(m.placement.at(m.node_index).memory),
+                               m.hold ? " hold" : "",
                                m.restarts ? fmt::format(" restarts {}", m.restarts) : "");
           },
           [&](proto::Go& m) { text = "go " + key(m.key); },
@@ -134,7 +144,8 @@ void World::print(Order& order) {
             if (!m.notice.empty()) text += fmt::format(" \"{}\"", m.notice);
           },
           [&](proto::SignalAttempt& m) {
-            text = fmt::format("signal {} {} to {}", key(m.key), signal_name(m.signal), enum_name(m.scope));
+            text = fmt::format("signal {} {} to {}", key(m.key), signal_name(m.signal),
+                               enum_name(m.scope));
           },
           [&](proto::AckExit& m) {
             node.attempts.erase(m.key);
@@ -154,8 +165,8 @@ void World::queue(const Words& w) {
   Turn turn = core_->take_turn();
   const auto* reply = std::get_if<proto::ListJobsReply>(&turn.replies.at(0).message);
   if (reply == nullptr) return print(turn.replies.at(0));
-  line(fmt::format("{:<14} {:<8} {:<6} {:<3} {:>8} {:>5} {}", "JOB", "NAME", "USER", "ST", "TIME", "CPUS",
-                   "NODES(REASON)"));
+  line(fmt::format("{:<14} {:<8} {:<6} {:<3} {:>8} {:>5} {}", "JOB", "NAME", "USER", "ST", "TIME",
+                   "CPUS", "NODES(REASON)"));
   for (const proto::JobRow& row : reply->rows) {
     std::string where = row.node_list;
     if (row.phase == Phase::queued) {
@@ -164,9 +175,9 @@ void World::queue(const Words& w) {
       if (row.expected_start) where += " expected " + time_text(*row.expected_start);
     }
     const Duration time = row.started ? row.ended.value_or(now_) - *row.started : Duration{};
-    std::string text = fmt::format("{:<14} {:<8} {:<6} {:<3} {:>8} {:>5} {}", row_id(row), row.name, row.user,
-                                   public_state(row.phase, row.outcome).code, format_duration(time), row.cpus,
-                                   where);
+    std::string text = fmt::format("{:<14} {:<8} {:<6} {:<3} {:>8} {:>5} {}", row_id(row), row.name,
+                                   row.user, public_state(row.phase, row.outcome).code,
+                                   format_duration(time), row.cpus, where);
     while (text.ends_with(' ')) text.pop_back();
     line(text);
   }
@@ -184,9 +195,10 @@ void World::show(const Words& w) {
       for (const std::string& cause : job.why) line(row_id(job.row) + ": " + cause);
       continue;
     }
-    line(fmt::format("{} {} {} exit {} restarts {} attempt {} limit {}", row_id(job.row), job.row.name,
-                     public_state(job.row.phase, job.row.outcome).name, exit_text(job.row.exit),
-                     job.row.restarts, job.attempt, format_time_limit(job.row.time_limit)));
+    line(fmt::format("{} {} {} exit {} restarts {} attempt {} limit {}", row_id(job.row),
+                     job.row.name, public_state(job.row.phase, job.row.outcome).name,
+                     exit_text(job.row.exit), job.row.restarts, job.attempt,
+                     format_time_limit(job.row.time_limit)));
     if (!job.cause.empty()) line("  cause: " + job.cause);
     if (job.usage != Usage{})
       line(fmt::format("  usage: cpu {}s peak {}", job.usage.cpu_user_us / 1'000'000,
@@ -202,21 +214,25 @@ void World::history() {
   for (const store::HistoryEntry& entry : page->entries) {
     const auto h = codec::decode<proto::HistoryRow>(entry.data);
     line(fmt::format("{} {} {} {} {} {}", time_text(entry.end), row_id(h->row), h->row.user,
-                     public_state(h->row.phase, h->row.outcome).name, exit_text(h->row.exit), h->cause));
+                     public_state(h->row.phase, h->row.outcome).name, exit_text(h->row.exit),
+                     h->cause));
     for (const proto::StepRow& step : h->steps)
       if (step.step != "batch")
-        line(fmt::format("  step {} {} {} tasks on {}", step.step, enum_name(step.outcome), step.tasks,
-                         step.node_list));
+        line(fmt::format("  step {} {} {} tasks on {}", step.step, enum_name(step.outcome),
+                         step.tasks, step.node_list));
   }
 }
 
 void World::list_nodes() {
-  core_->step(now_, ClientRequest{ConnectionId(1), next_request_++, who("alice"), proto::ListNodes{}});
+  core_->step(now_,
+              ClientRequest{ConnectionId(1), next_request_++, who("alice"), proto::ListNodes{}});
   Turn turn = core_->take_turn();
   for (const proto::NodeRow& n : std::get<proto::ListNodesReply>(turn.replies.at(0).message).nodes)
-    line(fmt::format("{} {} {} {}{}", n.name, enum_name(n.health), enum_name(n.intent), to_string(n.allocated),
-                     n.reason.empty() ? "" : fmt::format(" \"{}\" by {}", n.reason,
-                                                         n.reason_by.empty() ? "nobody" : n.reason_by)));
+    line(fmt::format("{} {} {} {}{}", n.name, enum_name(n.health), enum_name(n.intent),
+                     to_string(n.allocated),
+                     n.reason.empty() ? ""
+                                      : fmt::format(" \"{}\" by {}", n.reason,
+                                                    n.reason_by.empty() ? "nobody" : n.reason_by)));
 }
 
 }  // namespace gantry::core::test
