@@ -36,7 +36,8 @@ Result<void> create_cgroup(const CgroupLayout& layout, const std::string& name,
                            const CgroupLimits& limits);
 Result<void> create_step_cgroup(const CgroupLayout& layout, const std::string& name);
 
-// cgroup.procs of `name` in every hierarchy, for a child to write "0" into between fork and exec.
+// For a child with one thread to enter `name` in every hierarchy: it writes "0" into each of these
+// between fork and exec.
 std::vector<Fd> open_cgroup_entries(const CgroupLayout& layout, const std::string& name);
 
 Usage read_usage(const CgroupLayout& layout, const std::string& name);

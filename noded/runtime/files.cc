@@ -60,10 +60,9 @@ bool try_write(const std::string& path, std::string_view text) {
   return write_existing(path, text).has_value();
 }
 
-Result<void> write_whole(int dir_fd, const char* name, std::string_view bytes,
-                         Durability durability) {
+Result<Fd> write_visible(int dir_fd, const char* name, std::string_view bytes) {
   const std::string temporary = std::string(name) + ".tmp";
-  const Fd fd(::openat(dir_fd, temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  Fd fd(::openat(dir_fd, temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!fd) return fail_errno(ErrorCode::io_error, temporary);
   while (!bytes.empty()) {
     const ssize_t n = ::write(fd.get(), bytes.data(), bytes.size());
@@ -72,11 +71,30 @@ Result<void> write_whole(int dir_fd, const char* name, std::string_view bytes,
       return fail_errno(errno == ENOSPC ? ErrorCode::out_of_space : ErrorCode::io_error, temporary);
     bytes.remove_prefix(static_cast<std::size_t>(n));
   }
-  if (durability == Durability::durable && ::fdatasync(fd.get()) != 0)
-    return fail_errno(ErrorCode::io_error, temporary);
   if (::renameat(dir_fd, temporary.c_str(), dir_fd, name) != 0)
     return fail_errno(ErrorCode::io_error, name);
-  if (durability == Durability::durable && ::fsync(dir_fd) != 0)
+  return fd;
+}
+
+Result<void> make_durable(int dir_fd, const Fd& file, const char* name) {
+  if (::fdatasync(file.get()) != 0 || ::fsync(dir_fd) != 0)
+    return fail_errno(ErrorCode::io_error, name);
+  return {};
+}
+
+// The content is on the disk before the name is: a crash leaves the old file or the new one.
+Result<void> write_whole(int dir_fd, const char* name, std::string_view bytes,
+                         Durability durability) {
+  if (durability == Durability::none) {
+    auto fd = write_visible(dir_fd, name, bytes);
+    if (!fd) return tl::unexpected(fd.error());
+    return {};
+  }
+  const std::string early = std::string(name) + ".new";
+  auto fd = write_visible(dir_fd, early.c_str(), bytes);
+  if (!fd) return tl::unexpected(fd.error());
+  if (::fdatasync(fd->get()) != 0) return fail_errno(ErrorCode::io_error, early);
+  if (::renameat(dir_fd, early.c_str(), dir_fd, name) != 0 || ::fsync(dir_fd) != 0)
     return fail_errno(ErrorCode::io_error, name);
   return {};
 }

@@ -53,6 +53,9 @@ Result<void> write_small(int dir_fd, const char* name, std::string_view bytes,
                          unsigned mode = 0600);
 Result<void> write_whole(int dir_fd, const char* name, std::string_view bytes,
                          Durability durability);
+// The same in two parts: readers see it after the first, and it is durable after the second.
+Result<Fd> write_visible(int dir_fd, const char* name, std::string_view bytes);
+Result<void> make_durable(int dir_fd, const Fd& file, const char* name);
 
 Result<void> make_dirs(const std::string& path, unsigned mode);  // like mkdir -p
 // Removes a tree that may belong to a hostile user: never follows a link, never leaves `path`.

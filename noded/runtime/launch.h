@@ -123,6 +123,7 @@ struct StepRequest {
     v(13, "std_err", s.std_err);
     v(14, "io_address", s.io_address);
     v(15, "io_key", s.io_key);
+    v(16, "io_ticket", s.io_ticket);
   }
 };
 

@@ -29,14 +29,18 @@ std::string pid_namespace(int pid) {
   return n > 0 ? std::string(text.data(), static_cast<std::size_t>(n)) : std::string();
 }
 
-// Without cgroups: all that share the PID namespace of the container.
+// Without cgroups: all that share the PID namespace of the container, or, without a container, the
+// session that the job was started in.
 std::vector<int> namespace_processes(int init_pid) {
   std::vector<int> pids;
   const auto wanted = pid_namespace(init_pid);
-  if (wanted.empty() || wanted == pid_namespace(::getpid())) return pids;
-  for (const auto& name : list_dir("/proc"))
-    if (name.find_first_not_of("0123456789") == std::string::npos)
-      if (const int pid = std::stoi(name); pid_namespace(pid) == wanted) pids.push_back(pid);
+  if (wanted.empty()) return pids;
+  const bool contained = wanted != pid_namespace(::getpid());
+  for (const auto& name : list_dir("/proc")) {
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const int pid = std::stoi(name);
+    if (contained ? pid_namespace(pid) == wanted : ::getsid(pid) == init_pid) pids.push_back(pid);
+  }
   return pids;
 }
 

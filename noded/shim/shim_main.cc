@@ -112,19 +112,24 @@ void notify(const Shim& shim, NoteKind kind) {
                   reinterpret_cast<const sockaddr*>(&to), sizeof to);
 }
 
+// noded hears of it before it is on the disk: a power cut in between looks like one a moment before
+// the job's end, and noded's restart needs no disk. A torn record is none.
 void write_exit_record(const Shim& shim, int dir_fd, const ExitRecord& record) {
   constexpr int kTries = 600;
   const auto bytes = codec::encode(record);
+  bool told = false;
   for (int i = 0; i < kTries; ++i) {
-    const auto written = write_whole(dir_fd, kExitFile, bytes, Durability::durable);
-    if (written) break;
+    const auto file = write_visible(dir_fd, kExitFile, bytes);
+    if (file && !told) notify(shim, NoteKind::exited);
+    told = told || file.has_value();
+    const auto durable = file ? make_durable(dir_fd, *file, kExitFile)
+                              : Result<void>(tl::unexpected(file.error()));
+    if (durable) return;
     if (i == 0)
       std::fprintf(stderr, "gantry-shim: %s: %s\n", shim.dir.c_str(),
-                   written.error().message.c_str());
-    // tidy-allow(sleep): no event tells when a full disk has room again
+                   durable.error().message.c_str());
     ::sleep(1);
   }
-  notify(shim, NoteKind::exited);
 }
 
 std::string on_node(const Shim& shim, const std::string& text) {
