@@ -31,8 +31,8 @@ gantry_header_dep(boost boost/asio/io_context.hpp
 gantry_header_dep(rapidjson rapidjson/document.h)
 gantry_header_dep(doctest doctest/doctest.h)
 
-# fmt and libsodium statically: commands start in under 3 ms, and each shared library costs a part of
-# that.
+# fmt and libsodium statically: commands start in under 3 ms, and each shared library costs a part
+# of that.
 pkg_check_modules(fmt REQUIRED fmt)  # the headers' version
 add_library(deps_fmt STATIC ${CMAKE_SOURCE_DIR}/cmake/fmt.cc)
 add_library(deps::fmt ALIAS deps_fmt)
