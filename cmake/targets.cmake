@@ -10,21 +10,6 @@ function(gantry_add_folders)
   endforeach()
 endfunction()
 
-# FOUNDING ONLY, to be removed: sources that are not there yet are left out with a warning, so that one
-# half-finished folder does not stop the configuring of all.
-macro(gantry_present variable)
-  foreach(source ${${variable}})
-    if(NOT IS_ABSOLUTE ${source} AND NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${source})
-      message(WARNING "${CMAKE_CURRENT_SOURCE_DIR}/${source} is missing")
-      list(REMOVE_ITEM ${variable} ${source})
-    endif()
-  endforeach()
-  if(NOT ${variable})
-    file(WRITE ${CMAKE_BINARY_DIR}/nothing.cc "")
-    set(${variable} ${CMAKE_BINARY_DIR}/nothing.cc)
-  endif()
-endmacro()
-
 # The precompiled header is made here, at configure time, once per compiler and set of flags, and
 # lies in build/.pch: all build folders share it, and so ccache shares objects between them.
 # A compiler that cannot use it reads the plain header beside it.
@@ -70,7 +55,6 @@ endfunction()
 # gantry_library(name SOURCES a.cc ... [LIBS other ...])
 function(gantry_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;LIBS" ${ARGN})
-  gantry_present(arg_SOURCES)
   add_library(${name} STATIC ${arg_SOURCES})
   gantry_pch(${name})
   target_link_libraries(${name} PUBLIC ${arg_LIBS})
@@ -83,7 +67,6 @@ add_custom_target(fuzzers)   # all that gantry_fuzz() declares
 # unless its folder is in bench or tests.
 function(gantry_program name)
   cmake_parse_arguments(arg "" "" "SOURCES;LIBS" ${ARGN})
-  gantry_present(arg_SOURCES)
   add_executable(${name} ${arg_SOURCES})
   gantry_pch(${name})
   target_link_libraries(${name} PRIVATE ${arg_LIBS})
@@ -103,7 +86,6 @@ function(gantry_test name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
-  gantry_present(arg_SOURCES)
   add_executable(${name} ${arg_SOURCES})
   gantry_pch(${name})
   target_link_libraries(${name} PRIVATE ${arg_LIBS} gantry_doctest_main)
