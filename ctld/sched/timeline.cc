@@ -71,6 +71,17 @@ void Timeline::sort_freed() {
   sorted_freed_ = freed_.size();
 }
 
+void Timeline::promise(Checkpoint& point, const Room& need) {
+  point.spare -= need;
+  // A node that shrank under its jobs may have less than nothing of what is not asked for.
+  const auto there = [](std::int64_t spare, std::int64_t asked) {
+    return asked == 0 || spare >= 0;
+  };
+  GANTRY_ASSERT(there(point.spare.cpus, need.cpus) && there(point.spare.memory, need.memory) &&
+                    there(point.spare.scratch, need.scratch) && there(point.spare.gpus, need.gpus),
+                "room was promised twice");
+}
+
 void Timeline::started(const Demand& demand, const std::vector<Share>& shares,
                        std::optional<Instant> until) {
   for (const Share& share : shares) {
@@ -78,7 +89,7 @@ void Timeline::started(const Demand& demand, const std::vector<Share>& shares,
     if (until) freed_.push_back({*until, share.node, need});
     if (!reserved_.test(share.node)) continue;
     for (Checkpoint& c : ahead_[share.node].checkpoints)
-      if (!until || c.at < *until) c.spare -= need;
+      if (!until || c.at < *until) promise(c, need);
   }
 }
 
@@ -93,7 +104,7 @@ void Timeline::reserve(const JobClass& cls, const Slot& slot) {
                                [](const Checkpoint& c, Instant t) { return c.at < t; });
     if (at == points.end() || at->at != slot.start)
       at = points.insert(at, {slot.start, spare_at(ahead, slot.start, slot.room[i])});
-    for (; at != points.end() && at->at < until; ++at) at->spare -= need;
+    for (; at != points.end() && at->at < until; ++at) promise(*at, need);
     ahead.reservations.push_back({slot.start, until, need});
     if (cls.key.time_limit) freed_.push_back({until, node, {}});
   }

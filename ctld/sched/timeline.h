@@ -86,6 +86,7 @@ class Timeline {
   };
   [[nodiscard]] Room spare_at(const Ahead& ahead, Instant at, Room room) const;
   Ahead& ahead_of(std::uint32_t node);
+  static void promise(Checkpoint& point, const Room& need);
   void sort_freed();
 
   const Grid& grid_;
