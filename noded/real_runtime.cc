@@ -1,5 +1,7 @@
 #include "noded/real_runtime.h"
 
+#include <csignal>
+
 #include "noded/core/job_environment.h"
 
 namespace gantry::node {
@@ -116,7 +118,7 @@ void RealRuntime::act(Instant, Action&& action, std::vector<Input>& events) {
           [&](Begin& a) { begin(a.launch, events); },
           [&](Resume& a) { resume(a.key, events); },
           [&](Release& a) { check("release", a.key, runtime_->release(a.key)); },
-          [&](Signal& a) { check("signal", a.key, runtime_->signal(a.key, a.signal, a.scope)); },
+          [&](Signal& a) { signal(a); },
           [&](Kill& a) { check("kill", a.key, runtime_->kill(a.key)); },
           [&](Notice& a) { check("notice", a.key, runtime_->notice(a.key, a.text)); },
           [&](Forget& a) {
@@ -126,6 +128,15 @@ void RealRuntime::act(Instant, Action&& action, std::vector<Input>& events) {
           [](auto&) {},
       },
       action);
+}
+
+// One that is told to end before anything of the user's runs need not be prepared any further.
+void RealRuntime::signal(const Signal& action) {
+  auto sent = runtime_->signal(action.key, action.signal, action.scope);
+  const bool not_yet = !sent && sent.error().code == ErrorCode::wrong_state;
+  if (not_yet && action.signal != SIGTERM) return;
+  if (not_yet) sent = runtime_->kill(action.key);
+  check("signal", action.key, sent);
 }
 
 void RealRuntime::begin(proto::Launch& launch, std::vector<Input>& events) {

@@ -43,6 +43,7 @@ class RealRuntime final : public AttemptRuntime {
  private:
   void begin(proto::Launch& launch, std::vector<Input>& events);
   void resume(const AttemptKey& key, std::vector<Input>& events);
+  void signal(const Signal& action);
   void open_socket(const AttemptKey& key, Uid owner);
   [[nodiscard]] std::string socket_seen_by_job(const AttemptKey& key) const;
   void check(const char* what, const AttemptKey& key, const Result<void>& result);
