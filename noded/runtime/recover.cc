@@ -77,9 +77,7 @@ RecoveredAttempt Runtime::State::recover_job(const AttemptKey& key, LaunchReques
     one.stage = Stage::ended;
     one.record = std::move(*record);
   } else if (state == ShimState::alive) {
-    one.stage = job.said_held      ? Stage::held
-                : job.said_running ? Stage::running
-                                   : Stage::preparing;
+    one.stage = job.said_held ? Stage::held : job.said_running ? Stage::running : Stage::preparing;
   } else if (state == ShimState::never_ran && !rebooted) {
     one.stage = Stage::never_started;
     return one;

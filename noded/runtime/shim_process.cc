@@ -84,7 +84,9 @@ Result<ShimProcess> start_shim(const std::string& shim_path, const std::string& 
   return start(argv, lock.get(), log);
 }
 
-Result<ShimProcess> start_tool(const std::vector<std::string>& argv) { return start(argv, -1, -1); }
+Result<ShimProcess> start_tool(const std::vector<std::string>& argv) {
+  return start(argv, -1, -1);
+}
 
 ShimState find_shim(const std::string& dir, ShimProcess& found) {
   constexpr int kTries = 1000;

@@ -122,8 +122,8 @@ void write_exit_record(const Shim& shim, int dir_fd, const ExitRecord& record) {
     const auto file = write_visible(dir_fd, kExitFile, bytes);
     if (file && !told) notify(shim, NoteKind::exited);
     told = told || file.has_value();
-    const auto durable = file ? make_durable(dir_fd, *file, kExitFile)
-                              : Result<void>(tl::unexpected(file.error()));
+    const auto durable =
+        file ? make_durable(dir_fd, *file, kExitFile) : Result<void>(tl::unexpected(file.error()));
     if (durable) return;
     if (i == 0)
       std::fprintf(stderr, "gantry-shim: %s: %s\n", shim.dir.c_str(),

@@ -36,6 +36,7 @@ class Node {
   ExitRecord wait_end(const AttemptKey& key);
   ExitRecord wait_step(const AttemptKey& key, StepId step);
   bool wait_for(const AttemptKey& key, EventKind kind);
+  void pump(int ms);  // one look at the runtime's events, waiting for them at most so long
   // A restart of noded: everything in memory is gone. `kill_shim` comes before the new one looks.
   std::vector<RecoveredAttempt> restart(const std::function<void()>& meanwhile = {});
   [[nodiscard]] int shim_pid(const AttemptKey& key) const;
@@ -46,7 +47,6 @@ class Node {
 
  private:
   void open();
-  void pump(int ms);
   std::string dir_, home_;
   RuntimeOptions options_;
   std::unique_ptr<Runtime> runtime_;

@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <set>
+
 #include "tests/runtime/node_fixture.h"
 
 using namespace gantry;
@@ -194,4 +196,41 @@ TEST_CASE("scratch is a directory of the disk, and goes with the job") {
   CHECK(has(node.output(), std::to_string(st.st_dev) + "\n"));
   CHECK(has(node.output(), "file"));
   CHECK(::access("/var/tmp/gantry-n1-1.1", F_OK) != 0);
+}
+
+// What a kill -9 finds differs with its moment: no lock signed yet, prolog, the OCI runtime at
+// work, the job running, the record half written. None may leave anything, and every attempt ends
+// once.
+TEST_CASE("shims killed at any moment, and noded with them, leave nothing") {
+  if (!can_run()) return;
+  Node node;
+  constexpr int kJobs = 36;
+  std::vector<AttemptKey> keys;
+  std::set<AttemptKey> lost;
+  for (int i = 0; i < kJobs; ++i) {
+    auto request = node.job("sleep 0.02; (setsid sleep 1000 &) ; exit 3");
+    request.std_out = "/dev/null";
+    REQUIRE(node.runtime().begin(request));
+    keys.push_back(request.key);
+    ::usleep(static_cast<useconds_t>(i * 1700 % 60'000));
+    if (const int pid = node.shim_pid(request.key); pid > 0) ::kill(pid, SIGKILL);
+    if (i % 9 != 8) continue;
+    for (const auto& found : node.restart()) {
+      if (found.stage == Stage::never_started) REQUIRE(node.runtime().resume(found.key));
+      if (found.stage != Stage::ended) continue;
+      CHECK((found.record.cause == ExitCause::shim_lost || found.record.exit == ExitStatus{3, 0}));
+      if (found.record.cause == ExitCause::shim_lost) lost.insert(found.key);
+    }
+  }
+  for (const auto& found : node.restart())
+    if (found.stage == Stage::never_started) REQUIRE(node.runtime().resume(found.key));
+  for (const auto& key : keys) {
+    const std::string dir = node.state_dir() + "/jobs/" + std::to_string(key.job.value()) + ".1";
+    for (int i = 0; i < 600 && ::access((dir + "/exit.msgpack").c_str(), F_OK) != 0; ++i)
+      node.pump(100);
+    CHECK_MESSAGE(::access((dir + "/exit.msgpack").c_str(), F_OK) == 0, dir);
+  }
+  CHECK_FALSE(lost.empty());
+  for (int i = 0; i < 500 && !remains(node).empty(); ++i) ::usleep(10'000);
+  for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
