@@ -113,21 +113,20 @@ std::vector<Recovered> RealRuntime::recover() {
 }
 
 void RealRuntime::act(Instant, Action&& action, std::vector<Input>& events) {
-  std::visit(
-      Overloaded{
-          [&](Begin& a) { begin(a.launch, events); },
-          [&](Resume& a) { resume(a.key, events); },
-          [&](Release& a) { check("release", a.key, runtime_->release(a.key)); },
-          [&](Signal& a) { signal(a); },
-          [&](Kill& a) { check("kill", a.key, runtime_->kill(a.key)); },
-          [&](Notice& a) { check("notice", a.key, runtime_->notice(a.key, a.text)); },
-          [&](Forget& a) {
-            sockets_.close(a.key);
-            runtime_->forget(a.key);
-          },
-          [](auto&) {},
-      },
-      action);
+  std::visit(Overloaded{
+                 [&](Begin& a) { begin(a.launch, events); },
+                 [&](Resume& a) { resume(a.key, events); },
+                 [&](Release& a) { check("release", a.key, runtime_->release(a.key)); },
+                 [&](Signal& a) { signal(a); },
+                 [&](Kill& a) { check("kill", a.key, runtime_->kill(a.key)); },
+                 [&](Notice& a) { check("notice", a.key, runtime_->notice(a.key, a.text)); },
+                 [&](Forget& a) {
+                   sockets_.close(a.key);
+                   runtime_->forget(a.key);
+                 },
+                 [](auto&) {},
+             },
+             action);
 }
 
 // One that is told to end before anything of the user's runs need not be prepared any further.
@@ -147,6 +146,9 @@ void RealRuntime::begin(proto::Launch& launch, std::vector<Input>& events) {
         launch.key, fmt::format("node {}: {}", options_.node, started.error().message)});
     return;
   }
+  log_.info(
+      "job begins",
+      {{"job", launch.key.job}, {"attempt", launch.key.attempt}, {"user", launch.owner.user}});
   open_socket(launch.key, launch.owner.uid);
 }
 
@@ -178,6 +180,12 @@ void RealRuntime::poll(Instant, std::vector<Input>& events) {
       case runtime::EventKind::running: events.emplace_back(Running{event.key, event.at}); break;
       case runtime::EventKind::ended:
         sockets_.close(event.key);
+        log_.info("job ended", {{"job", event.key.job},
+                                {"attempt", event.key.attempt},
+                                {"cause", enum_name(event.record.cause)},
+                                {"code", event.record.exit.code},
+                                {"signal", event.record.exit.signal},
+                                {"message", event.record.message}});
         events.emplace_back(Ended{event.key, exit_of(event.record)});
         break;
       case runtime::EventKind::step_ended:
