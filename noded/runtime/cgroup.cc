@@ -207,6 +207,12 @@ std::vector<Fd> open_cgroup_entries(const CgroupLayout& layout, const std::strin
   return entries;
 }
 
+Fd open_cgroup_directory(const CgroupLayout& layout, const std::string& name) {
+  if (layout.version != 2) return {};
+  const std::string dir = layout.mounts.front().path + "/" + name;
+  return Fd(::open(dir.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+}
+
 Usage read_usage(const CgroupLayout& layout, const std::string& name) {
   if (layout.version == 1) return read_usage_v1(layout, name);
   if (layout.version == 2) return read_usage_v2(layout.mounts.front().path + "/" + name);

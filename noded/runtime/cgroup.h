@@ -40,6 +40,10 @@ Result<void> create_step_cgroup(const CgroupLayout& layout, const std::string& n
 // between fork and exec.
 std::vector<Fd> open_cgroup_entries(const CgroupLayout& layout, const std::string& name);
 
+// v2: the directory itself, for clone3 with CLONE_INTO_CGROUP, which unlike a move takes no lock of
+// the whole system. Empty on v1.
+Fd open_cgroup_directory(const CgroupLayout& layout, const std::string& name);
+
 Usage read_usage(const CgroupLayout& layout, const std::string& name);
 std::uint32_t read_oom_kills(const CgroupLayout& layout, const std::string& name);
 

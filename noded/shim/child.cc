@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/sched.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -67,15 +69,50 @@ const char* become(const ChildSpec& spec, int null, char** argv, char** env,
   return "exec";
 }
 
+struct Failure {
+  const char* what = nullptr;  // a literal
+  int error = 0;
+};
+
 __attribute__((noinline)) pid_t start(const ChildSpec& spec, int null, char** argv, char** env,
-                                      const sigset_t* signals, const char** failed, int* error) {
+                                      const sigset_t* signals, Failure& failed) {
   const pid_t pid = ::vfork();
   if (pid == 0) {
-    *failed = become(spec, null, argv, env, signals);
-    *error = errno;
+    failed.what = become(spec, null, argv, env, signals);
+    failed.error = errno;
     ::_exit(126);
   }
   return pid;
+}
+
+// A fork, not a vfork: the child must not share a stack that it leaves through another call. -1 where
+// the kernel cannot do it.
+pid_t born_into(const ChildSpec& spec, int null, char** argv, char** env, const sigset_t* signals,
+                Failure& failed) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return -1;
+  const Fd reader(ends[0]);
+  Fd writer(ends[1]);
+  clone_args how{};
+  how.flags = CLONE_INTO_CGROUP;
+  how.exit_signal = SIGCHLD;
+  how.cgroup = static_cast<std::uint64_t>(spec.cgroup_directory);
+  const long pid = ::syscall(SYS_clone3, &how, sizeof how);
+  if (pid < 0) return -1;
+  if (pid == 0) {
+    ChildSpec there = spec;
+    there.cgroup = nullptr;
+    Failure mine{become(there, null, argv, env, signals), errno};
+    (void)!::write(writer.get(), &mine, sizeof mine);
+    ::_exit(126);
+  }
+  writer.reset();
+  Failure said;
+  ssize_t n = 0;
+  while ((n = ::read(reader.get(), &said, sizeof said)) < 0 && errno == EINTR) {
+  }
+  if (n == sizeof said) failed = said;
+  return static_cast<pid_t>(pid);
 }
 
 }  // namespace
@@ -86,14 +123,17 @@ Result<int> spawn(const ChildSpec& spec) {
   sigset_t none;
   sigemptyset(&none);
   const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  const char* failed = nullptr;
-  int error = 0;
-  const pid_t pid = start(spec, null.get(), argv.data(), env.data(), &none, &failed, &error);
+  Failure failed;
+  pid_t pid = -1;
+  if (spec.cgroup_directory >= 0)
+    pid = born_into(spec, null.get(), argv.data(), env.data(), &none, failed);
+  if (pid < 0) pid = start(spec, null.get(), argv.data(), env.data(), &none, failed);
   if (pid < 0) return fail_errno(ErrorCode::runtime_failed, "fork");
-  if (failed == nullptr) return static_cast<int>(pid);
+  if (failed.what == nullptr) return static_cast<int>(pid);
   while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }
-  return fail(ErrorCode::runtime_failed, spec.argv[0] + ": " + errno_text(failed, error));
+  return fail(ErrorCode::runtime_failed,
+              spec.argv[0] + ": " + errno_text(failed.what, failed.error));
 }
 
 Signals::Signals() {

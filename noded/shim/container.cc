@@ -157,7 +157,11 @@ Result<Container> start_container(const Shim& shim, const Root& root, const Stan
   spec.out = spec.err = talk->theirs.get();
   spec.more = {pair->theirs.get(), files.in.get(), files.out.get(), files.err_fd()};
   // runc moves the container into a directory of its own and counts itself nowhere.
-  if (shim.setup.runtime == RuntimeKind::crun) spec.cgroup = &cgroup;
+  const auto directory = open_cgroup_directory(shim.setup.cgroups, job_cgroup(shim.request.key));
+  if (shim.setup.runtime == RuntimeKind::crun) {
+    spec.cgroup = &cgroup;
+    spec.cgroup_directory = directory.get();
+  }
   const auto pid = spawn(spec);
   if (!pid) return tl::unexpected(pid.error());
   pair->theirs.reset();
