@@ -116,7 +116,7 @@ Result<void> enter_private_mounts(const NodeSetup& setup, const LaunchRequest& r
   // crun refuses a cgroup2 mount with controllers beside v1; it need not see it.
   // Covered, not unmounted: that would wait for an RCU grace period.
   if (!setup.hide_cgroup2.empty())
-    if (auto r = mount_tmpfs(setup.hide_cgroup2, "mode=755,size=4k"); !r) return r;
+    if (auto r = mount_tmpfs(setup.hide_cgroup2, "mode=755,size=1m"); !r) return r;
   std::string options = "mode=711";
   if (request.memory > 0 && request.container.writable)
     options += ",size=" + std::to_string(request.memory);

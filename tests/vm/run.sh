@@ -1,0 +1,8 @@
+#!/bin/sh
+# run.sh PROGRAM: the tests of PROGRAM under a kernel with cgroup v2 only (boot.sh). 77 = skipped.
+set -u
+[ "$(id -u)" = 0 ] || { echo "SKIPPED: needs root" >&2; exit 77; }
+here=$(dirname "$(realpath "$0")")
+share=$(mktemp -d "${TMPDIR:-/tmp}/gantry-vm-share.XXXXXX")
+trap 'rm -rf "$share"' EXIT
+"$here/boot.sh" -m 3000 -t 1700 -s "$share" -- sh -c "modprobe loop; modprobe squashfs; exec $1"
