@@ -4,7 +4,7 @@
 //   ready, and so are all       -> Go
 //   finishing, not released     -> Terminate
 //
-// An order that has no effect on State within kResend is sent again; nodes take each once.
+// An order that has no effect on State is sent again, with growing pauses; nodes take each once.
 #include <fmt/core.h>
 
 #include "common/assert.h"
@@ -16,7 +16,8 @@
 namespace gantry::core {
 namespace {
 
-constexpr Duration kResend = seconds(5);
+constexpr Duration kResendFirst = seconds(5);  // doubles
+constexpr Duration kResendMost = seconds(60);
 
 store::Digest digest_of_bytes(const Bytes& bytes) {
   store::Digest out{};
@@ -80,6 +81,7 @@ void send_launch(Context& ctx, const Job& job, std::uint32_t index) {
 // The words after "CANCELLED AT" are what clients of Slurm look for.
 std::string notice_of(const State& state, const Job& job, const NodeRun& run) {
   const Finish& finish = *job.active->finish;
+  if (!job.started) return {};  // nobody reads it
   std::string_view why;
   if (finish.requeue == RequeueWhy::asked)
     why = " DUE TO JOB REQUEUE";
@@ -121,12 +123,14 @@ void act(Context& ctx, const Job& job) {
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {
     const SentKind want = wanted(job, nodes[i]);
     const NodeLink& link = ctx.link(nodes[i].grant.node);
-    if (want == SentKind::none || link.session == 0) continue;
+    if (want == SentKind::none || !ctx.hears(nodes[i].grant.node, job)) continue;
     Sent& last = sent[i];
-    if (last.kind == want && last.session == link.session && ctx.now < last.at + kResend) continue;
-    if (last.kind != want || last.session != link.session) last.confirmed = ctx.now;
-    last.kind = want;
-    last.session = link.session;
+    const bool repeated = last.kind == want && last.session == link.session;
+    if (repeated && ctx.now < last.at + last.again) continue;
+    if (!repeated)
+      last = Sent{want, link.session, ctx.now, ctx.now, kResendFirst};
+    else
+      last.again = std::min(last.again * 2, kResendMost);
     last.at = ctx.now;
     if (want == SentKind::launch) send_launch(ctx, job, i);
     if (want == SentKind::terminate) send_terminate(ctx, job, nodes[i]);
@@ -143,9 +147,8 @@ std::optional<Instant> next_act(const Context& ctx, const Job& job) {
   if (it == ctx.rt.sent.end()) return next;
   for (std::size_t i = 0; i < it->second.size(); ++i) {
     const NodeRun& run = job.active->nodes[i];
-    const NodeLink& link = ctx.link(run.grant.node);
-    if (wanted(job, run) == SentKind::none || link.session == 0) continue;
-    const Instant again = it->second[i].at + kResend;
+    if (wanted(job, run) == SentKind::none || !ctx.hears(run.grant.node, job)) continue;
+    const Instant again = it->second[i].at + it->second[i].again;
     if (!next || again < *next) next = again;
   }
   return next;

@@ -63,6 +63,7 @@ void apply_event(State& state, Instant at, const event::JobUpdated& e) {
     if (e.partition) key.partition = *e.partition;
     if (e.time_limit) key.time_limit = e.time_limit;
     if (e.unlimited_time) key.time_limit.reset();
+    if (job->active) job->active->warned = false;
     set_class(state, *job, key);
   }
   if (e.nice) job->nice = *e.nice;

@@ -1,6 +1,8 @@
 // Recording and sending; see context.h.
 #include "ctld/core/context.h"
 
+#include <algorithm>
+
 #include "common/codec/codec.h"
 #include "ctld/core/apply.h"
 
@@ -22,6 +24,12 @@ void Context::send(NodeId node, OrderMessage message, BlobRefs blobs) {
 proto::OrderStamp Context::stamp(NodeId node) {
   NodeLink& link = rt.links.at(node.value());
   return {state.epoch, link.session, link.next_seq++};
+}
+
+bool Context::hears(NodeId node, const Job& job) const {
+  const NodeLink& l = link(node);
+  const proto::AttemptKey key{job.id, job.attempt};
+  return l.session != 0 && std::find(l.missing.begin(), l.missing.end(), key) == l.missing.end();
 }
 
 }  // namespace gantry::core

@@ -31,6 +31,8 @@ struct Context {
   // The stamp of the next order to a registered node.
   proto::OrderStamp stamp(NodeId node);
   [[nodiscard]] const NodeLink& link(NodeId node) const { return rt.links.at(node.value()); }
+  // Whether an order about this attempt may go to the node now.
+  [[nodiscard]] bool hears(NodeId node, const Job& job) const;
 };
 
 }  // namespace gantry::core

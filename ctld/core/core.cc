@@ -68,8 +68,11 @@ void make_views(Context& ctx) {
   ctx.rt.links.resize(ctx.state.nodes.size());
   for (NodeLink& link : ctx.rt.links) link.last_seen = ctx.now;
   for (const Node& node : ctx.state.nodes) ctx.rt.node_views.push_back(node_view(ctx, node));
-  for (const Partition& p : ctx.state.partitions)
+  for (const Partition& p : ctx.state.partitions) {
     ctx.rt.partition_views.push_back(partition_view(p));
+    auto& nodes = ctx.rt.partition_nodes.emplace_back();
+    for (const NodeId id : p.nodes) nodes.push_back(&ctx.rt.node_views[id.value()]);
+  }
 }
 
 void take(Context& ctx, ClientRequest&& request) {

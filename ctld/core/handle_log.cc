@@ -9,6 +9,7 @@
 #include "ctld/core/handlers.h"
 #include "ctld/core/record.h"
 #include "ctld/core/select.h"
+#include "ctld/core/settle.h"
 
 namespace gantry::core {
 namespace {
@@ -78,6 +79,17 @@ void handle(Context& ctx, const ClientRequest& from, proto::ReadLog&& message) {
   ctx.rt.logs.emplace(ticket, LogRequest{from.connection, from.request, job.id, message.offset,
                                          std::move(*path), node});
   ctx.send(node, std::move(order));
+}
+
+void drop_logs(Context& ctx, NodeId node) {
+  std::erase_if(ctx.rt.logs, [&](const auto& entry) {
+    if (entry.second.node != node) return false;
+    proto::ErrorReply error{
+        static_cast<std::uint16_t>(ErrorCode::unavailable),
+        fmt::format("node {}, which has the output, does not answer", ctx.state.node(node).name)};
+    ctx.turn.replies.push_back({entry.second.connection, entry.second.request, std::move(error)});
+    return true;
+  });
 }
 
 void handle(Context& ctx, NodeId node, proto::FetchLogReply&& answer) {

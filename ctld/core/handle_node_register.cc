@@ -1,7 +1,9 @@
 // NodeRegister: a node opens a session. It lists every attempt it has; each is compared with what
 // is placed there: what should not run is killed, what was accounted is forgotten, and what should
-// run but is not there has failed, unless its order may never have arrived.
+// run but is not there has failed, unless its order may never have arrived. That is judged when the
+// first heartbeat has shown that the registration was no late copy.
 #include <algorithm>
+#include <set>
 
 #include <fmt/core.h>
 
@@ -68,30 +70,20 @@ void judge_listed(const Context& ctx, NodeId node, const std::vector<proto::Atte
   }
 }
 
-// Jobs placed here that the node does not list.
-void judge_missing(Context& ctx, NodeId node, bool rebooted,
-                   const std::vector<proto::AttemptStatus>& listed) {
-  const std::string& name = ctx.state.node(node).name;
-  for (const JobId id : std::vector<JobId>(ctx.state.node(node).jobs)) {
+// Jobs placed here that the node does not list, but for those whose order may be lost: act()
+// repeats it. After a reboot an order may also have been carried out before.
+std::vector<proto::AttemptKey> missing_from(const Context& ctx, NodeId node, bool rebooted,
+                                            const std::vector<proto::AttemptStatus>& listed) {
+  std::set<proto::AttemptKey> has;
+  for (const proto::AttemptStatus& status : listed) has.insert(status.key);
+  std::vector<proto::AttemptKey> missing;
+  for (const JobId id : ctx.state.node(node).jobs) {
     const Job& job = ctx.state.jobs.at(id);
     const proto::AttemptKey key{id, job.attempt};
-    if (std::any_of(listed.begin(), listed.end(), [&](const auto& s) { return s.key == key; }))
-      continue;
-    const NodeRun* run = run_of(job, node);
-    proto::ExitReport report;
-    report.key = key;
-    report.ended = ctx.now;
-    if (rebooted) {
-      report.cause = proto::ExitCause::node_rebooted;
-      report.message = fmt::format("{} rebooted", name);
-    } else if (run->state == RunState::launched) {
-      continue;  // the order may be lost: act() repeats it
-    } else {
-      report.cause = proto::ExitCause::shim_lost;
-      report.message = fmt::format("{} has lost every trace of the job", name);
-    }
-    release_node(ctx, job, node, std::move(report));
+    if (has.contains(key)) continue;
+    if (rebooted || run_of(job, node)->state != RunState::launched) missing.push_back(key);
   }
+  return missing;
 }
 
 // What the node says of attempts that belong there.
@@ -114,6 +106,7 @@ void handle(Context& ctx, NodeId id, proto::NodeRegister&& message) {
     return;
   }
   NodeLink& link = ctx.rt.links.at(id.value());
+  drop_logs(ctx, id);
   link.session = (ctx.state.epoch.value() << 32) | ctx.rt.next_session++;
   link.next_seq = 1;
   link.last_seen = ctx.now;
@@ -130,19 +123,46 @@ void handle(Context& ctx, NodeId id, proto::NodeRegister&& message) {
     answer.fence_after = ctx.config.controller.fence_after;
 
   NodeFacts facts = facts_of(node, message, ctx.now);
-  if (!(facts == node.facts)) ctx.record(event::NodeRegistered{id, std::move(facts)});
+  link.missing = missing_from(ctx, id, rebooted, listed);
+  link.facts.reset();
+  if (!link.missing.empty())
+    link.facts = std::move(facts);
+  else if (!(facts == node.facts))
+    ctx.record(event::NodeRegistered{id, std::move(facts)});
   if (node.health != NodeHealth::up) ctx.record(event::NodeHealthChanged{id, NodeHealth::up, {}});
   if (!missing.empty() && node.intent == NodeIntent::open)
     ctx.record(event::NodeIntentChanged{id, NodeIntent::drain, missing, "gantry"});
 
-  judge_missing(ctx, id, rebooted, listed);
-  settle(ctx);  // what just ended must not be launched again below
   judge_listed(ctx, id, listed, answer);
   ctx.send(id, std::move(answer));
   take_phases(ctx, id, listed);
   // Everything for this node is to be said anew, in the new session.
   for (const JobId job : ctx.state.node(id).jobs) ctx.state.touched.push_back(job);
   ctx.state.touched_nodes.push_back(id);
+}
+
+// A registration may come late or twice, and then what it does not list may be there all the same.
+// But a node takes the session of its newest registration only: who beats in it meant its list.
+void judge_missing(Context& ctx, NodeId id) {
+  NodeLink& link = ctx.rt.links.at(id.value());
+  const std::vector<proto::AttemptKey> missing = std::exchange(link.missing, {});
+  std::optional<NodeFacts> facts = std::exchange(link.facts, std::nullopt);
+  const Node& node = ctx.state.node(id);
+  const bool rebooted =
+      facts && !node.facts.boot_id.empty() && node.facts.boot_id != facts->boot_id;
+  for (const proto::AttemptKey& key : missing) {
+    const Job* job = ctx.state.jobs.find(key.job);
+    const NodeRun* run = job && job->attempt == key.attempt ? run_of(*job, id) : nullptr;
+    if (run == nullptr || run->state == RunState::released) continue;
+    proto::ExitReport report;
+    report.key = key;
+    report.ended = ctx.now;
+    report.cause = rebooted ? proto::ExitCause::node_rebooted : proto::ExitCause::shim_lost;
+    report.message = rebooted ? fmt::format("{} rebooted", node.name)
+                              : fmt::format("{} has lost every trace of the job", node.name);
+    release_node(ctx, *job, id, std::move(report));
+  }
+  if (facts && !(*facts == node.facts)) ctx.record(event::NodeRegistered{id, std::move(*facts)});
 }
 
 }  // namespace gantry::core

@@ -49,6 +49,7 @@ void handle(Context& ctx, NodeId node, proto::Heartbeat&& beat) {
     ctx.send(node, proto::RegisterAgain{ctx.state.epoch});
     return;
   }
+  if (!link.missing.empty()) judge_missing(ctx, node);
   link.load = beat.load;
   link.free_memory = beat.free_memory;
   proto::HeartbeatAck ack;

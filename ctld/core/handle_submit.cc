@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "common/codec/codec.h"
+#include "common/hostlist.h"
 #include "ctld/core/authorise.h"
 #include "ctld/core/blobs.h"
 #include "ctld/core/dependency.h"
@@ -47,6 +48,24 @@ std::uint32_t cores_of(const JobSpec& spec) {
   return std::max(spec.shape.tasks, spec.shape.min_nodes) * spec.shape.cpus_per_task;
 }
 
+// What can be said without a plan: it fits now, or it has to wait.
+void test_only(Context& ctx, const ClientRequest& from, const Partition& partition,
+               const JobSpec& spec, proto::SubmitReply reply) {
+  reply.cpus = cores_of(spec);
+  std::vector<std::string> names;
+  if (partition.up() && spec.dependencies.empty())
+    for (const NodeId id : fits_now(ctx, partition, spec.shape, reply.cpus))
+      names.push_back(ctx.state.node(id).name);
+  if (names.empty()) {
+    reply.warnings.push_back(
+        "it cannot start at once: what it needs is taken, or it has to wait for something else");
+    return ctx.reply(from, std::move(reply));
+  }
+  reply.expected_start = std::max(ctx.now, spec.begin.value_or(ctx.now));
+  reply.expected_nodes = compress_hostlist(names);
+  ctx.reply(from, std::move(reply));
+}
+
 }  // namespace
 
 void handle(Context& ctx, const ClientRequest& from, proto::SubmitJob&& submit) {
@@ -74,8 +93,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::SubmitJob&& submit) 
   if (!partition.up())
     reply.warnings.push_back(fmt::format("partition {} is down: the job waits", partition.name));
   if (submit.test_only) {
-    reply.cpus = cores_of(submit.spec);
-    return ctx.reply(from, std::move(reply));
+    return test_only(ctx, from, partition, submit.spec, std::move(reply));
   }
 
   StoredSpec stored{std::move(submit.spec), from.who.owner, {}, {}, std::move(submit.request_id)};

@@ -98,7 +98,10 @@ Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& 
 void handle(Context& ctx, const ClientRequest& from, proto::UpdateJob&& m) {
   change_jobs(ctx, from, {m.job}, Trigger::update, [&](const Job& job) -> Result<void> {
     const JobId id = job.id;
-    auto e = changes(ctx, from.who, job, m);
+    proto::UpdateJob mine = m;
+    if (job.is_element() && m.job.job == job.array && m.job.tasks.empty())
+      mine.array_max_running.reset();  // meant for the array, not for those that left it
+    auto e = changes(ctx, from.who, job, mine);
     if (!e) return tl::unexpected(e.error());
     ctx.record(std::move(*e));
     if (m.priority == 0u) ctx.record(event::JobHeld{id, Hold::admin, "priority 0"});

@@ -48,6 +48,8 @@ void handle(Context&, NodeId, proto::Started&&);
 void handle(Context&, NodeId, proto::ExitReport&&);
 void handle(Context&, NodeId, proto::Goodbye&&);
 void handle(Context&, NodeId, proto::FetchLogReply&&);
+// Ends what the node has not listed, once that is certain.
+void judge_missing(Context&, NodeId);
 
 // Refuses a request.
 void refuse(Context&, const ClientRequest&, const Error&);

@@ -28,6 +28,11 @@ void count(State& state, const Job& job, std::uint64_t sign) {
   GANTRY_ASSERT(array != nullptr && array->is_array(), "an element's array outlives it");
   if (job.placed()) array->tasks->active += static_cast<std::uint32_t>(sign);
   if (job.phase != Phase::ended) array->tasks->unended += static_cast<std::uint32_t>(sign);
+  if (job.phase != Phase::queued) return;
+  if (sign == 1)
+    array->tasks->queued.insert(job.id);
+  else
+    array->tasks->queued.erase(job.id);
 }
 
 }  // namespace
@@ -75,6 +80,7 @@ void fill_job(State& state, Job& job, const SpecHead& head, PartitionId partitio
   job.priority = spec.priority;
   job.deadline = spec.deadline;
   job.warn = spec.warn_signal;
+  job.has_image = !spec.container.image.empty();
   job.cls = state.classes.add({partition, spec.shape, time_limit});
   if (!spec.dependencies.empty()) {
     job.dependencies = std::make_unique<Dependencies>();
@@ -107,6 +113,7 @@ void fill_element(State& state, Job& element, const Job& array, std::uint32_t or
   element.priority = array.priority;
   element.deadline = array.deadline;
   element.warn = array.warn;
+  element.has_image = array.has_image;
   element.cls = state.classes.add(class_of(state, array));
 }
 

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,7 @@ struct ArrayState {
   std::map<std::uint32_t, JobId> elements;  // known ones by ordinal
   std::uint32_t active = 0;                 // starting, running, finishing
   std::uint32_t unended = 0;                // elements that have not ended
+  std::set<JobId> queued;                   // elements that wait by themselves
 
   void note_end(Outcome outcome, ExitStatus exit) {
     const auto rank = [](Outcome o, ExitStatus e) {
@@ -177,6 +179,7 @@ struct Job {
   Hold hold = Hold::none;
   bool may_requeue = true;
   bool started_once = false;       // some attempt has run
+  bool has_image = false;          // a container image, which may have to be fetched
   bool renamed = false;            // the spec has its old name
   bool fold_due = false;           // not durable: its record changed since the last fold
   std::optional<Outcome> outcome;  // ended

@@ -195,7 +195,12 @@ Result<void> Loader::finish() {
     state_.node(it->second).public_key = key;
     state_.node_keys[key] = it->second;
   }
-  std::sort(state_.ended.begin(), state_.ended.end());
+  // Tasks before their array, which they need as long as they are known.
+  std::sort(state_.ended.begin(), state_.ended.end(), [&](const auto& a, const auto& b) {
+    const bool array_a = state_.jobs.at(a.second).is_array();
+    const bool array_b = state_.jobs.at(b.second).is_array();
+    return std::tie(a.first, array_a, a.second) < std::tie(b.first, array_b, b.second);
+  });
   return {};
 }
 

@@ -21,7 +21,12 @@ struct NodeLink {
   Instant last_seen{};  // or when this controller started
   double load = 0;
   std::int64_t free_memory = 0;
-  Instant timer{};    // when it wants to be looked at; 0 = never
+  Instant timer{};  // when it wants to be looked at; 0 = never
+  // Placed there, but not in the list it registered with. Judged when a heartbeat of the session
+  // proves that this was its newest registration; until then nothing is ordered about them, and
+  // `facts` (with a new boot id, maybe) are not taken over.
+  std::vector<proto::AttemptKey> missing;
+  std::optional<NodeFacts> facts;
   bool told = false;  // the scheduler knows it
   bool told_available = false;
 };
@@ -32,7 +37,8 @@ struct Sent {
   SentKind kind = SentKind::none;
   std::uint64_t session = 0;
   Instant at{};
-  Instant confirmed{};  // the node said that it is preparing
+  Instant first{};   // of this kind, in this session
+  Duration again{};  // pause before it is repeated; grows
 };
 
 struct Wait {
@@ -81,7 +87,8 @@ struct Runtime {
   std::map<JobId, sched::Expected> expected;
   sched::FitMemo fits;
   std::vector<sched::PartitionChanged> partition_views;  // by PartitionId, for check_fits
-  std::vector<sched::NodeChanged> node_views;            // by NodeId
+  std::vector<std::vector<const sched::NodeChanged*>> partition_nodes;  // by PartitionId
+  std::vector<sched::NodeChanged> node_views;                           // by NodeId
   Stats stats;
   Instant started{};
   bool running = false;  // start() was called

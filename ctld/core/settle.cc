@@ -25,12 +25,8 @@ void settle(Context& ctx) {
       Job* job = state.jobs.find(id);
       if (job == nullptr) continue;
       sync_queue(ctx, *job);
-      if (job->is_array())  // its limit decides for requeued elements, too
-        if (job->tasks->max_running)
-          for (const auto& [ordinal, element] : job->tasks->elements) {
-            Job& e = state.jobs.at(element);
-            if (e.phase == Phase::queued) sync_queue(ctx, e);
-          }
+      if (job->is_array() && job->tasks->max_running)  // decides for waiting elements, too
+        for (const JobId element : job->tasks->queued) sync_queue(ctx, state.jobs.at(element));
       act(ctx, *job);
       set_timer(ctx, *job);
       answer_waits(ctx, id);

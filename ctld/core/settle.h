@@ -34,6 +34,9 @@ std::optional<Instant> next_wake(const Context& ctx);
 // Ends an attempt whose node did not start it.
 void give_up_start(Context& ctx, const Job& job);
 
+// handle_log.cc: requests for output that this node will not answer.
+void drop_logs(Context& ctx, NodeId node);
+
 // handle_wait.cc
 void answer_waits(Context& ctx, JobId job);
 

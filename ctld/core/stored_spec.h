@@ -28,6 +28,13 @@ struct StoredSpec {
 
 // The same bytes, read only as far as the hot part of a Job needs: numbers are JobSpec's.
 struct SpecHead {
+  struct Container {
+    std::string image;
+    template <class Self, class V>
+    static void fields(Self& s, V&& v) {
+      v(1, "image", s.image);
+    }
+  };
   struct Spec {
     JobKind kind = JobKind::batch;
     std::string name;
@@ -42,6 +49,7 @@ struct SpecHead {
     std::optional<std::uint32_t> priority;
     bool requeue = true;
     std::optional<WarnSignal> warn_signal;
+    Container container;
     template <class Self, class V>
     static void fields(Self& s, V&& v) {
       v(1, "kind", s.kind);
@@ -57,6 +65,7 @@ struct SpecHead {
       v(16, "priority", s.priority);
       v(18, "requeue", s.requeue);
       v(19, "warn_signal", s.warn_signal);
+      v(25, "container", s.container);
     }
   };
   struct Who {

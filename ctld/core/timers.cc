@@ -10,6 +10,7 @@ namespace {
 
 constexpr Duration kStuckMargin = seconds(60);  // after kill_wait: then the node is drained
 constexpr Duration kFenceMargin = seconds(30);  // after fence_after and kill_wait
+constexpr std::int64_t kImageStarts = 10;       // times start_timeout, for a job with an image
 constexpr std::size_t kForgetPerTurn = 4096;
 
 void earliest(std::optional<Instant>& a, std::optional<Instant> b) {
@@ -32,6 +33,11 @@ bool passed(std::optional<Instant> t, Instant now) {
   return t && *t <= now;
 }
 
+// An image may have to be fetched first.
+Duration start_timeout(const Context& ctx, const Job& job) {
+  return ctx.config.controller.start_timeout * (job.has_image ? kImageStarts : 1);
+}
+
 // When a node that was told to start it is given up.
 std::optional<Instant> start_due(const Context& ctx, const Job& job) {
   const auto it = ctx.rt.sent.find(job.id);
@@ -43,8 +49,8 @@ std::optional<Instant> start_due(const Context& ctx, const Job& job) {
     // A held node has done its part, until it was told to go.
     const bool owes = run.state == RunState::launched ||
                       (i == 0 && run.state == RunState::ready && sent.kind == SentKind::go);
-    if (!owes || ctx.link(run.grant.node).session == 0) continue;
-    earliest(due, sent.confirmed + ctx.config.controller.start_timeout);
+    if (!owes || !ctx.hears(run.grant.node, job)) continue;
+    earliest(due, sent.first + start_timeout(ctx, job));
   }
   return due;
 }
@@ -154,6 +160,7 @@ void node_due(Context& ctx, NodeId id) {
   const Instant last_seen = ctx.link(id).last_seen;
   if (node.health == NodeHealth::up && last_seen + ctx.config.controller.node_timeout <= ctx.now) {
     ctx.rt.links.at(id.value()).session = 0;
+    drop_logs(ctx, id);
     ctx.note(fmt::format("node {} is lost: silent for {}", node.name,
                          format_duration(ctx.now - last_seen)));
     ctx.record(event::NodeHealthChanged{id, NodeHealth::lost, "not responding"});
@@ -182,21 +189,19 @@ void give_up_start(Context& ctx, const Job& job) {
   for (std::size_t i = 0; i < sent.size(); ++i) {
     const NodeRun& run = job.active->nodes[i];
     const bool owes = run.state == RunState::launched || (i == 0 && run.state == RunState::ready);
-    if (!owes || ctx.link(run.grant.node).session == 0) continue;
-    if (sent[i].confirmed + ctx.config.controller.start_timeout > ctx.now) continue;
+    if (!owes || !ctx.hears(run.grant.node, job)) continue;
+    if (sent[i].first + start_timeout(ctx, job) > ctx.now) continue;
     late.push_back(run.grant.node);
     names += (names.empty() ? "" : ",") + ctx.state.node(run.grant.node).name;
   }
-  const std::string cause = fmt::format("{}: no start within {}", names,
-                                        format_duration(ctx.config.controller.start_timeout));
-  const std::string shown = display_id(ctx.state, job);
+  const std::string limit = format_duration(start_timeout(ctx, job));
+  const std::string cause = fmt::format("{}: no start within {}", names, limit);
+  const std::string reason =
+      fmt::format("job {} did not start within {}", display_id(ctx.state, job), limit);
   std::optional<RequeueWhy> again;
   if (job.kind == JobKind::batch) again = RequeueWhy::start_timeout;  // nothing of it ran
   ctx.record(event::JobFinishing{job.id, Outcome::launch_failed, {}, cause, again, {}});
-  for (const NodeId node : late)
-    drain(ctx, node,
-          fmt::format("job {} did not start within {}", shown,
-                      format_duration(ctx.config.controller.start_timeout)));
+  for (const NodeId node : late) drain(ctx, node, reason);
 }
 
 void set_timer(Context& ctx, Job& job) {

@@ -65,6 +65,10 @@ TEST_CASE("an array of a million tasks is one event, one record, one change") {
   CHECK(audit(core.state()).empty());
 }
 
+TEST_CASE("a waiting job is small") {
+  CHECK(sizeof(Job) <= 512);
+}
+
 TEST_CASE("scripts and environments that are the same are stored once") {
   Core core(one_node());
   REQUIRE(core.start(Instant{1}));

@@ -144,6 +144,12 @@ void World::command(const std::string& verb, const Words& w) {
   if (verb == "node" || verb == "part") return nodes_command(w);
   if (verb == "step" || verb == "stepdone") return step_command(w);
   if (verb == "wait") return wait(w);
+  if (verb == "log") {  // log alice 1 | log alice 1 err=yes
+    proto::ReadLog m;
+    m.job = *parse_job_ref(w.plain.at(2));
+    m.std_err = w.find("err") != nullptr;
+    return ask(w.plain.at(1), std::move(m));
+  }
   if (verb == "restart") return restart();
   if (verb == "fold") return fold();
   if (verb == "quiet") {
@@ -262,6 +268,7 @@ void World::submit(const Words& w) {
   text("script", [&](const std::string& v) { m.script = v; });
   text("work_dir", [&](const std::string& v) { s.work_dir = v; });
   text("out", [&](const std::string& v) { s.std_out = v; });
+  text("image", [&](const std::string& v) { s.container.image = v; });
   text("test_only", [&](const std::string&) { m.test_only = true; });
   text("kind", [&](const std::string&) {
     s.kind = JobKind::allocation;
@@ -294,7 +301,7 @@ void World::cancel(const Words& w) {
   if (w.find("name")) m.filter.names = {*w.find("name")};
   if (w.find("state")) m.filter.states = {*w.find("state")};
   if (w.find("partition")) m.filter.partitions = {*w.find("partition")};
-  if (w.find("signal")) m.signal = *parse_signal(*w.find("signal"));
+  if (const std::string* text = w.find("signal")) m.signal = parse_signal(*text).value_or(99);
   if (w.find("batch")) m.scope = proto::SignalScope::batch_shell;
   ask(w.plain.at(1), std::move(m));
 }

@@ -83,7 +83,10 @@ class World {
   void ask(const std::string& user, ClientMessage message);
   void step(Input input);
   void finish_turn();
-  void line(std::string text) { out_ += text + "\n"; }
+  void line(std::string text) {
+    while (text.ends_with(' ')) text.pop_back();
+    out_ += text + "\n";
+  }
   [[nodiscard]] Identity who(const std::string& user) const;
   [[nodiscard]] JobId job_id(const std::string& name) const;  // "3" or "3_1"
   [[nodiscard]] proto::AttemptKey key_of(const std::string& name) const;
@@ -100,6 +103,7 @@ class World {
   Instant begin_, now_;
   std::optional<Instant> wake_;
   std::uint64_t next_request_ = 1;
+  std::uint64_t ticket_ = 0;  // of the last FetchLog
   std::string out_;
   bool quiet_ = false;  // orders are not printed
 };

@@ -18,6 +18,7 @@ void World::register_node(FakeNode& node) {
   for (const auto& [key, phase] : node.attempts) m.attempts.push_back({key, phase});
   node.beats = true;
   step(FromNode{node.name, std::move(m)});
+  if (node.session != 0) step(FromNode{node.name, proto::Heartbeat{node.session, 0.5, 1 << 30, {}}});
 }
 
 void World::exit_report(FakeNode& node, const Words& w) {
@@ -60,6 +61,10 @@ void World::node_says(FakeNode& node, const Words& w) {  // n1 started 1
     node.beats = false;
     return step(FromNode{node.name, proto::Goodbye{node.session}});
   }
+  if (what == "file")  // answers the last request for output
+    return step(
+        FromNode{node.name, proto::FetchLogReply{ticket_, w.find("data") ? *w.find("data") : "",
+                                                 w.find("error") ? *w.find("error") : ""}});
   if (what == "beat")
     return step(FromNode{node.name, proto::Heartbeat{node.session, 0.5, 1 << 30, {}}});
   const proto::AttemptKey key = key_of(w.plain.at(2));

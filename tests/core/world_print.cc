@@ -81,8 +81,10 @@ void World::print(const Reply& reply) {
             line(fmt::format("error {}: {}", name_of(static_cast<ErrorCode>(m.code)), m.message));
           },
           [&](const proto::SubmitReply& m) {
-            line(m.job.value() ? fmt::format("job {}", m.job.value())
-                               : fmt::format("would do, in {}: {} cores", m.partition, m.cpus));
+            line(m.job.value()
+                     ? fmt::format("job {}", m.job.value())
+                     : fmt::format("it would do, in {}: {} cores {}{}", m.partition, m.cpus,
+                                   m.expected_start ? "at once on " : "", m.expected_nodes));
             for (const auto& warning : m.warnings) line("warning: " + warning);
           },
           [&](const proto::JobsDone& m) {
@@ -95,6 +97,10 @@ void World::print(const Reply& reply) {
             for (const auto& row : m.rows)
               line(fmt::format("waited for {}: {} {}", row_id(row),
                                public_state(row.phase, row.outcome).name, exit_text(row.exit)));
+          },
+          [&](const proto::LogChunk& m) {
+            line(fmt::format("{} at {}: {}{}", m.path, m.offset, m.data,
+                             m.job_ended ? " (ended)" : ""));
           },
           [&](const proto::StepGranted& m) {
             const auto p = codec::decode<proto::StepPermission>(m.permission);
@@ -115,45 +121,47 @@ void World::print(Order& order) {
     return fmt::format("{}.{}", shown(k.job), k.attempt.value());
   };
   std::string text;
-  std::visit(
-      Overloaded{
-          [&](proto::NodeAccept& m) {
-            node.session = m.stamp.session;
-            for (const auto& k : m.forget) node.attempts.erase(k);
-            text = "accept";
-            if (!m.kill.empty()) text += " kill" + keys_text(m.kill);
-            if (!m.forget.empty()) text += " forget" + keys_text(m.forget);
-          },
-          [&](proto::HeartbeatAck&) {},
-          [&](proto::RegisterAgain& m) {
-            text = fmt::format("register again, epoch {}", m.epoch.value());
-          },
-          [&](proto::Launch& m) {
-            if (!fill(order, store_)) line("the store has lost a script");
-            if (m.script.empty() && m.runs_batch) line("launch without its script");
-            node.attempts.emplace(m.key, proto::AttemptPhase::preparing);
-            text = fmt::format("launch {} cpus {} mem {}{}{}", key(m.key),
-                               cpus_text(m.placement.at(m.node_index).cpus),
-                               format_memory(m.placement.at(m.node_index).memory),
-                               m.hold ? " hold" : "",
-                               m.restarts ? fmt::format(" restarts {}", m.restarts) : "");
-          },
-          [&](proto::Go& m) { text = "go " + key(m.key); },
-          [&](proto::Terminate& m) {
-            text = fmt::format("terminate {} grace {}s", key(m.key), m.grace.seconds());
-            if (!m.notice.empty()) text += fmt::format(" \"{}\"", m.notice);
-          },
-          [&](proto::SignalAttempt& m) {
-            text = fmt::format("signal {} {} to {}", key(m.key), signal_name(m.signal),
-                               enum_name(m.scope));
-          },
-          [&](proto::AckExit& m) {
-            node.attempts.erase(m.key);
-            text = "ack " + key(m.key);
-          },
-          [&](proto::FetchLog& m) { text = fmt::format("fetch {} from {}", m.path, m.offset); },
-      },
-      order.message);
+  std::visit(Overloaded{
+                 [&](proto::NodeAccept& m) {
+                   node.session = m.stamp.session;
+                   for (const auto& k : m.forget) node.attempts.erase(k);
+                   text = "accept";
+                   if (!m.kill.empty()) text += " kill" + keys_text(m.kill);
+                   if (!m.forget.empty()) text += " forget" + keys_text(m.forget);
+                 },
+                 [&](proto::HeartbeatAck&) {},
+                 [&](proto::RegisterAgain& m) {
+                   text = fmt::format("register again, epoch {}", m.epoch.value());
+                 },
+                 [&](proto::Launch& m) {
+                   if (!fill(order, store_)) line("the store has lost a script");
+                   if (m.script.empty() && m.runs_batch) line("launch without its script");
+                   node.attempts.emplace(m.key, proto::AttemptPhase::preparing);
+                   text = fmt::format("launch {} cpus {} mem {}{}{}", key(m.key),
+                                      cpus_text(m.placement.at(m.node_index).cpus),
+                                      format_memory(m.placement.at(m.node_index).memory),
+                                      m.hold ? " hold" : "",
+                                      m.restarts ? fmt::format(" restarts {}", m.restarts) : "");
+                 },
+                 [&](proto::Go& m) { text = "go " + key(m.key); },
+                 [&](proto::Terminate& m) {
+                   text = fmt::format("terminate {} grace {}s", key(m.key), m.grace.seconds());
+                   if (!m.notice.empty()) text += fmt::format(" \"{}\"", m.notice);
+                 },
+                 [&](proto::SignalAttempt& m) {
+                   text = fmt::format("signal {} {} to {}", key(m.key), signal_name(m.signal),
+                                      enum_name(m.scope));
+                 },
+                 [&](proto::AckExit& m) {
+                   node.attempts.erase(m.key);
+                   text = "ack " + key(m.key);
+                 },
+                 [&](proto::FetchLog& m) {
+                   ticket_ = m.ticket;
+                   text = fmt::format("fetch {} from {}", m.path, m.offset);
+                 },
+             },
+             order.message);
   if (!text.empty() && !quiet_) line(fmt::format("{} <- {}", order.node, text));
 }
 
@@ -178,7 +186,6 @@ void World::queue(const Words& w) {
     std::string text = fmt::format("{:<14} {:<8} {:<6} {:<3} {:>8} {:>5} {}", row_id(row), row.name,
                                    row.user, public_state(row.phase, row.outcome).code,
                                    format_duration(time), row.cpus, where);
-    while (text.ends_with(' ')) text.pop_back();
     line(text);
   }
 }
