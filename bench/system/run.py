@@ -164,6 +164,8 @@ def bench_controller(build, table, scale):
         table.add("memory per pending job", f"{(rss(pid) - empty) / pending:,.0f} bytes", "2,000",
                   "3.5 KB")
         os.kill(pid, signal.SIGKILL)
+        while os.path.exists(f"/proc/{pid}"):  # until the kernel has taken its memory and locks back
+            time.sleep(0.001)
         log = open(os.path.join(c.top, "ctld.log"), "ab")
         again = subprocess.Popen(argv, env=c.env, stdout=log, stderr=log, start_new_session=True)
         table.add(f"kill -9 to answering, {pending:,} jobs", f"{c.load('answer')['ms']:,.0f} ms",
