@@ -119,7 +119,8 @@ void TableWriter::write_header() {
 void TableWriter::write_row(std::span<const std::size_t> ends, std::size_t begin, Colour colour) {
   for (std::size_t i = 0; i < ends.size(); ++i) {
     put_cell(layout_.cells[i], std::string_view(texts_).substr(begin, ends[i] - begin),
-             i + 1 == ends.size(), style_.colour ? colour : Colour::none);
+             i + 1 == ends.size(),
+             style_.colour && layout_.cells[i].coloured ? colour : Colour::none);
     begin = ends[i];
   }
   if (style_.trailing_delimiter) line_ += style_.delimiter;

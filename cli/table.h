@@ -35,8 +35,9 @@ struct Cell {
   std::string header;
   int width = 0;  // least width; 0 = as long as it is
   bool right = false;
-  bool cut = false;    // longer values are cut to width
-  bool grows = false;  // as wide as the widest value of the first batch (not the last cell)
+  bool cut = false;       // longer values are cut to width
+  bool coloured = false;  // shows the row's colour
+  bool grows = false;     // as wide as the widest value of the first batch (not the last cell)
 };
 
 struct Layout {
@@ -106,11 +107,13 @@ struct ColumnInfo {
   std::string_view name;
   std::string_view header;
   int width;
+  bool coloured;
 };
 template <class Row>
 std::vector<ColumnInfo> infos(std::span<const Column<Row>> columns) {
   std::vector<ColumnInfo> out;
-  for (const Column<Row>& c : columns) out.push_back({c.letter, c.name, c.header, c.width});
+  for (const Column<Row>& c : columns)
+    out.push_back({c.letter, c.name, c.header, c.width, c.colour != nullptr});
   return out;
 }
 

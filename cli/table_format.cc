@@ -71,6 +71,7 @@ Result<Layout> parse_format(std::string_view format, std::span<const ColumnInfo>
     cell.column = static_cast<std::size_t>(found - columns.begin());
     cell.before = std::move(before);
     cell.header = found->header;
+    cell.coloured = found->coloured;
     cell.width = width;
     cell.right = right;
     cell.cut = !grows;
@@ -105,6 +106,7 @@ Result<Layout> parse_field_list(std::string_view fields, std::span<const ColumnI
     cell.column = static_cast<std::size_t>(found - columns.begin());
     cell.before = layout.cells.size() > 1 ? " " : "";
     cell.header = found->header;
+    cell.coloured = found->coloured;
     cell.width = std::abs(found->width);
     cell.right = found->width > 0;
     cell.cut = true;
