@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """kill -9 of controller, node daemons and shims at random moments under load, with real daemons.
 
-usage: kill_test.py BIN_DIR [--kills N] [--seed S] [--nodes N] [--runtime crun|process]
+usage: kill_test.py BIN_DIR [--kills N] [--seed S] [--nodes N] [--runtime crun|process] [--keep]
+
+200 kills with GANTRY_LONG=1, else 60, where --kills does not say.
 
 While jobs are submitted without pause, random daemons and shims are killed with SIGKILL (daemons are
 started again at once). At the end every acknowledged job must be accounted for:
@@ -11,107 +13,19 @@ started again at once). At the end every acknowledged job must be accounted for:
   - no cgroup, mount or process of the cluster is left after `gantry down`.
 The exit status is 0 only if all of that holds. The seed is printed, and makes the same choices again.
 """
-import argparse
-import json
 import os
 import random
 import re
-import shutil
 import signal
-import subprocess
 import sys
-import tempfile
 import threading
 import time
+
+from cluster import SKIPPED, Cluster, arguments, cannot_run, read
 
 JOB_SECONDS = (0.0, 0.4)     # how long a job runs, uniformly
 PAUSE_SECONDS = (0.02, 0.35)  # between two kills
 SETTLE_SECONDS = 180          # for all jobs to end once the killing stops
-USER = "gantry-kill-test"     # made for the test: jobs do not run as root
-
-
-def read(path):
-    try:
-        with open(path, "rb") as f:
-            return f.read()
-    except OSError:
-        return b""
-
-
-def processes():
-    """pid -> command line of every process on the machine."""
-    found = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            line = read(f"/proc/{entry}/cmdline")
-            if line:
-                found[int(entry)] = line.split(b"\0")[:-1]
-    return found
-
-
-def program(argv):
-    return os.path.basename(argv[0].decode(errors="replace")) if argv else ""
-
-
-class Cluster:
-    def __init__(self, bin_dir, top, nodes, runtime):
-        self.bin, self.top = bin_dir, top
-        self.state = os.path.join(top, "cluster")
-        self.env = dict(os.environ, PATH=f"{bin_dir}:{os.environ['PATH']}",
-                        GANTRY_CONF=f"{self.state}/client.conf")
-        command = ["gantry", "up", "--nodes", str(nodes), "--cpus", str(min(2, os.cpu_count())),
-                   "--memory", "1G", "--oversubscribe", "--user", USER, "--state", self.state]
-        if runtime != "crun":
-            command += ["--runtime", runtime]
-        self.run(command, check=True)
-        self.daemons = {}  # pid -> (argv, environment)
-        for pid, argv in processes().items():
-            if program(argv) in ("gantry-ctld", "gantry-noded") and self.state.encode() in b"\0".join(argv):
-                self.daemons[pid] = argv
-        want = nodes + 1
-        if len(self.daemons) != want:
-            sys.exit(f"expected {want} daemons below {self.state}, found {len(self.daemons)}")
-
-    def run(self, command, check=False, timeout=60):
-        command = [os.path.join(self.bin, command[0])] + command[1:]
-        done = subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=timeout,
-                              check=False)
-        if check and done.returncode != 0:
-            sys.exit(f"{' '.join(command)}: exit {done.returncode}\n{done.stdout}{done.stderr}")
-        return done
-
-    def of_program(self, name):
-        return [pid for pid, argv in self.daemons.items() if program(argv) == name]
-
-    def shims(self):
-        return [pid for pid, argv in processes().items()
-                if program(argv) == "gantry-shim" and self.state.encode() in b"\0".join(argv)]
-
-    def kill_and_restart(self, pid):
-        argv = self.daemons.pop(pid)
-        os.kill(pid, signal.SIGKILL)
-        while os.path.exists(f"/proc/{pid}") and b"Z" not in read(f"/proc/{pid}/stat").rsplit(b")")[-1][:3]:
-            time.sleep(0.001)
-        log = open(os.path.join(self.top, "daemons.log"), "ab")
-        child = subprocess.Popen([a.decode() for a in argv], env=self.env, stdin=subprocess.DEVNULL,
-                                 stdout=log, stderr=log, start_new_session=True, close_fds=True)
-        self.daemons[child.pid] = argv
-        self.children = getattr(self, "children", []) + [child]
-        return child.pid
-
-
-    def stop(self):
-        """Asks every daemon to end; those it started itself are waited for by the caller."""
-        for pid in self.daemons:
-            try:
-                os.kill(pid, signal.SIGTERM)
-            except ProcessLookupError:
-                pass
-        deadline = time.time() + 15
-        while time.time() < deadline and any(pid in processes() for pid in self.daemons):
-            for child in getattr(self, "children", []):
-                child.poll()
-            time.sleep(0.05)
 
 
 class Load(threading.Thread):
@@ -130,11 +44,9 @@ class Load(threading.Thread):
             pause = self.rng.uniform(*JOB_SECONDS)
             script = (f"#!/bin/bash\necho start $$ >> {self.out}/$SLURM_JOB_ID\n"
                       f"sleep {pause:.3f}\nexit {code}\n")
-            done = subprocess.run(
-                [f"{self.cluster.bin}/gbatch", "--parsable", "--no-requeue", "--mem=20M",
-                 "--time=5:00", "-o", "/dev/null", "-D", self.out], input=script, text=True,
-                env=self.cluster.env, capture_output=True, check=False, timeout=120, user=USER,
-                group=USER, extra_groups=[])
+            done = self.cluster.as_user(
+                ["gbatch", "--parsable", "--no-requeue", "--mem=20M", "--time=5:00", "-o",
+                 "/dev/null", "-D", self.out], input=script, timeout=120)
             if done.returncode == 0 and done.stdout.strip().isdigit():
                 self.jobs[int(done.stdout)] = code
             else:
@@ -148,39 +60,6 @@ def job_of_shim(pid):
     argv = read(f"/proc/{pid}/cmdline").split(b"\0")[:-1]
     match = re.fullmatch(rb"(\d+)\.(\d+)", argv[-1]) if argv else None
     return int(match.group(1)) if match else None
-
-
-def cgroups(root):
-    """Directories of jobs below the cluster's own cgroup, in every hierarchy."""
-    return sorted(path for top, dirs, _ in os.walk("/sys/fs/cgroup")
-                  for path in (os.path.join(top, name) for name in dirs)
-                  if f"/{root}/" in path and re.search(r"/job_[^/]*$", path))
-
-
-def leftovers(state):
-    """What is still there of the cluster below `state` when it should be gone."""
-    found = []
-    for pid, argv in processes().items():
-        if state.encode() in b"\0".join(argv) and pid != os.getpid():
-            found.append(f"process {pid}: {b' '.join(argv)[:120].decode(errors='replace')}")
-    for line in read("/proc/self/mountinfo").decode(errors="replace").splitlines():
-        if state in line:
-            found.append("mount: " + line.split()[4])
-    root = re.search(r"^\s*cgroup_root:\s*(\S+)", read(f"{state}/gantry.yaml").decode(), re.M)
-    if root:
-        found += ["cgroup: " + path for path in cgroups(root.group(1).strip("\"'"))]
-    return found
-
-
-def accounts(cluster):
-    done = cluster.run(["gacct", "--json", "-a"], timeout=120)
-    if done.returncode != 0:
-        sys.exit(f"gacct: {done.stderr}")
-    rows = {}
-    data = json.loads(done.stdout)
-    for entry in data["jobs"] if isinstance(data, dict) and "jobs" in data else data["rows"]:
-        rows[entry["row"]["job"]] = entry
-    return rows
 
 
 def check(load, rows, shim_killed, out_dir):
@@ -211,83 +90,77 @@ def check(load, rows, shim_killed, out_dir):
     return errors
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("bin_dir")
-    parser.add_argument("--kills", type=int, default=200)
+def options(parser):
+    long = os.environ.get("GANTRY_LONG") == "1"
+    parser.add_argument("--kills", type=int, default=200 if long else 60)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--nodes", type=int, default=3)
     parser.add_argument("--runtime", default="crun")
-    parser.add_argument("--keep", action="store_true", help="keep the state directory")
-    args = parser.parse_args()
-    rng = random.Random(args.seed)
-    top = tempfile.mkdtemp(prefix="gantry-kill.")
-    os.chmod(top, 0o755)
-    out_dir = os.path.join(top, "out")
-    os.mkdir(out_dir)
-    os.chmod(out_dir, 0o777)
-    if os.getuid() != 0:
-        print("skipped: this test makes a user and containers, so it needs root")
-        return 77
-    subprocess.run(["useradd", "--no-create-home", "--home-dir", out_dir, USER], check=False)
-    print(f"seed {args.seed}, {args.kills} kills, state in {top}", flush=True)
-    cluster = Cluster(os.path.realpath(args.bin_dir), top, args.nodes, args.runtime)
-    errors = []
+
+
+def kill_one(cluster, kind, rng, shim_killed):
+    """Whether there was one to kill."""
+    if kind != "gantry-shim":
+        cluster.kill_and_restart(rng.choice(cluster.of_program(kind)))
+        return True
+    shims = cluster.shims()
+    if not shims:
+        return False
+    pid = rng.choice(shims)
+    job = job_of_shim(pid)
     try:
-        load = Load(cluster, random.Random(args.seed + 1), out_dir)
-        load.start()
-        kills = {"gantry-ctld": 0, "gantry-noded": 0, "gantry-shim": 0}
-        shim_killed = set()
-        while sum(kills.values()) < args.kills:
-            time.sleep(rng.uniform(*PAUSE_SECONDS))
-            kind = rng.choice(sorted(kills))
-            if kind == "gantry-shim":
-                shims = cluster.shims()
-                if not shims:
-                    continue
-                pid = rng.choice(shims)
-                job = job_of_shim(pid)
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    continue
-                if job:
-                    shim_killed.add(job)
-            else:
-                cluster.kill_and_restart(rng.choice(cluster.of_program(kind)))
-            kills[kind] += 1
-            if sum(kills.values()) % 20 == 0:
-                print(f"  {sum(kills.values())} kills, {len(load.jobs)} jobs acknowledged", flush=True)
-        load.stop.set()
-        load.join(timeout=130)
-        print(f"killed {kills}; {len(load.jobs)} jobs acknowledged, {load.refused} submits refused",
-              flush=True)
-        deadline = time.time() + SETTLE_SECONDS
-        while time.time() < deadline:
-            rows = accounts(cluster)
-            open_jobs = [j for j in load.jobs if j not in rows or rows[j]["row"]["phase"] != "ended"]
-            if not open_jobs:
-                break
-            time.sleep(0.5)
-        errors = check(load, rows, shim_killed, out_dir)
-        if len(load.jobs) < args.kills / 2:
-            errors.append(f"only {len(load.jobs)} jobs were acknowledged: too little load")
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    if job:
+        shim_killed.add(job)
+    return True
+
+
+def kill_and_check(cluster, args, rng):
+    load = Load(cluster, random.Random(args.seed + 1), cluster.out)
+    load.start()
+    kills = {"gantry-ctld": 0, "gantry-noded": 0, "gantry-shim": 0}
+    shim_killed = set()
+    while sum(kills.values()) < args.kills:
+        time.sleep(rng.uniform(*PAUSE_SECONDS))
+        kind = rng.choice(sorted(kills))
+        if not kill_one(cluster, kind, rng, shim_killed):
+            continue
+        kills[kind] += 1
+        if sum(kills.values()) % 20 == 0:
+            print(f"  {sum(kills.values())} kills, {len(load.jobs)} jobs acknowledged", flush=True)
+    load.stop.set()
+    load.join(timeout=130)
+    print(f"killed {kills}; {len(load.jobs)} jobs acknowledged, {load.refused} submits refused",
+          flush=True)
+    deadline = time.monotonic() + SETTLE_SECONDS
+    while True:
+        rows = cluster.accounts()
+        open_jobs = [j for j in load.jobs if j not in rows or rows[j]["row"]["phase"] != "ended"]
+        if not open_jobs or time.monotonic() > deadline:
+            break
+        time.sleep(0.5)
+    errors = check(load, rows, shim_killed, cluster.out)
+    if len(load.jobs) < args.kills / 2:
+        errors.append(f"only {len(load.jobs)} jobs were acknowledged: too little load")
+    return errors
+
+
+def main():
+    args = arguments(__doc__, options)
+    if why := cannot_run(args.bin_dir):
+        print(f"skipped: {why}")
+        return SKIPPED
+    cluster = Cluster(args.bin_dir, "kill", nodes=args.nodes, runtime=args.runtime)
+    print(f"seed {args.seed}, {args.kills} kills, state in {cluster.top}", flush=True)
+    errors = ["it did not get to its end"]
+    try:
+        cluster.start()
+        errors = kill_and_check(cluster, args, random.Random(args.seed))
     finally:
-        cluster.stop()
-        for child in getattr(cluster, "children", []):
-            if child.poll() is None:
-                try:
-                    child.wait(timeout=15)
-                except subprocess.TimeoutExpired:
-                    errors.append(f"pid {child.pid} survived SIGTERM")
-                    child.kill()
-        errors += leftovers(cluster.state)
-        subprocess.run(["userdel", USER], check=False)
-        if not errors and not args.keep:
-            shutil.rmtree(top, ignore_errors=True)
-        else:
-            print(f"kept: {top}")
+        errors += cluster.stop()
+        cluster.clean(args.keep or bool(errors))
     for error in errors[:40]:
         print("FAIL:", error)
     print("FAILED" if errors else "all jobs accounted for, nothing left behind")
