@@ -166,8 +166,12 @@ void look_again(Context& ctx, JobId waiting, const DependencyKey& key) {
       continue;
     if (d.what.kind == DependencyKind::after_corr) {
       const Job* array = ctx.state.jobs.find(key.job);
-      if (array == nullptr || array->phase == Phase::ended)
-        ctx.record(event::DependencySettled{waiting, i, true, {}});
+      if (array != nullptr && array->phase != Phase::ended) continue;
+      if (array != nullptr) {  // its last tasks may not have been looked at yet
+        settle_tasks(ctx, key.job, OrdinalSet(array->tasks->done_ok), true);
+        settle_tasks(ctx, key.job, OrdinalSet(array->tasks->done_bad), false);
+      }
+      ctx.record(event::DependencySettled{waiting, i, true, {}});
       continue;
     }
     if (const auto now = settled(ctx.state, d.what, ctx.now))
