@@ -45,7 +45,8 @@ std::string bare_config(const std::string& text, const std::string& cgroup, int 
 }
 
 int run_once(const std::string& bundle, const std::string& id) {
-  std::string words[] = {"/usr/bin/crun", "--root", bundle + "/state", "run", "--bundle", bundle, id};
+  std::string words[] = {"/usr/bin/crun", "--root", bundle + "/state", "run", "--bundle",
+                         bundle,          id};
   char* argv[8];
   for (int i = 0; i < 7; ++i) argv[i] = words[i].data();
   argv[7] = nullptr;
@@ -105,8 +106,7 @@ Result<BareFigures> bare_loop(int shim_pid, const std::string& mount_dir, int pa
   }
   if (!good) return fail(ErrorCode::runtime_failed, "a bare `crun run` failed");
   BareFigures figures;
-  figures.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  figures.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   for (int i = 0; i < parallel; ++i) {
     double ms = 0;
     if (::read(reader.get(), &ms, sizeof ms) == sizeof ms) figures.cpu_ms += ms / (parallel * each);

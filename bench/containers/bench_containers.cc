@@ -1,7 +1,7 @@
 // Containers per second: jobs that run /bin/true, each in its own container with limits, started by
-// the node's runtime and its shims, beside a bare loop of `crun run` with the same configuration and
-// parallelism. The two alternate in short rounds, so that a busy machine is as unfair to one as to
-// the other; figures are medians of the rounds. Needs root and crun.
+// the node's runtime and its shims, beside a bare loop of `crun run` with the same configuration
+// and parallelism. The two alternate in short rounds, so that a busy machine is as unfair to one as
+// to the other; figures are medians of the rounds. Needs root and crun.
 //
 //   bench_containers [--rounds N] [--each N]
 #include <fmt/core.h>
@@ -186,11 +186,11 @@ std::string own_directory() {
   return text.substr(0, text.rfind('/'));
 }
 
-void measure(Bench& bench, int shim, int parallel, int rounds, int each) {
+Result<void> measure(Bench& bench, int shim, int parallel, int rounds, int each) {
   std::vector<double> bare, ours, bare_cpu, our_cpu;
   for (int i = 0; i < rounds; ++i) {
     const auto b = gantry::bench::bare_loop(shim, Bench::mount_dir(), parallel, each, kMemoryMib);
-    if (!b) give_up(b.error().message);
+    if (!b) return tl::unexpected(b.error());
     bare.push_back(parallel * each / b->seconds);
     bare_cpu.push_back(b->cpu_ms);
     const auto o = bench.run(parallel, parallel * each);
@@ -199,9 +199,10 @@ void measure(Bench& bench, int shim, int parallel, int rounds, int each) {
   }
   const auto to_running = bench.take_to_running();
   const double a = quantile(ours, 0.5), b = quantile(bare, 0.5);
-  fmt::print("{:>8}  {:>9.1f} {:>7.1f}  {:>9.1f} {:>7.1f}  {:>6.0f}%  {:>12.1f} {:>7.1f}\n", parallel,
-             b, quantile(bare_cpu, 0.5), a, quantile(our_cpu, 0.5), 100 * a / b,
+  fmt::print("{:>8}  {:>9.1f} {:>7.1f}  {:>9.1f} {:>7.1f}  {:>6.0f}%  {:>12.1f} {:>7.1f}\n",
+             parallel, b, quantile(bare_cpu, 0.5), a, quantile(our_cpu, 0.5), 100 * a / b,
              quantile(to_running, 0.5), quantile(to_running, 0.99));
+  return {};
 }
 
 }  // namespace
@@ -212,10 +213,14 @@ int main(int argc, char** argv) {
   const int each = number_after(argc, argv, "--each", 20);
   Bench bench(own_directory());
   const int shim = bench.hold();
-  fmt::print("Containers of /bin/true with limits, {} rounds of {} each, medians\n\n", rounds, each);
-  fmt::print("{:>8}  {:>9} {:>7}  {:>9} {:>7}  {:>7}  {:>12} {:>7}\n", "parallel", "crun/s", "CPU ms",
-             "gantry/s", "CPU ms", "of crun", "ms to running", "p99");
-  for (const int parallel : {1, 2, 4}) measure(bench, shim, parallel, rounds, each);
+  fmt::print("Containers of /bin/true with limits, {} rounds of {} each, medians\n\n", rounds,
+             each);
+  fmt::print("{:>8}  {:>9} {:>7}  {:>9} {:>7}  {:>7}  {:>12} {:>7}\n", "parallel", "crun/s",
+             "CPU ms", "gantry/s", "CPU ms", "of crun", "ms to running", "p99");
+  Result<void> measured;
+  for (const int parallel : {1, 2, 4})
+    if (measured) measured = measure(bench, shim, parallel, rounds, each);
   bench.let_go();
-  return 0;
+  if (!measured) fmt::print(stderr, "bench_containers: {}\n", measured.error().message);
+  return measured ? 0 : 1;
 }

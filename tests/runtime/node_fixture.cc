@@ -173,10 +173,10 @@ std::vector<std::string> remains(const Node& node) {
       found.push_back("mount " + line);
   for (const auto& name : list_dir("/proc")) {
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    struct stat st {};
     const auto status = read_file("/proc/" + name + "/stat").value_or("");
     if (status.find(") Z ") != std::string::npos) continue;  // ended, its parent will reap it
-    if (::stat(("/proc/" + name).c_str(), &st) == 0 && st.st_uid == kTestUid)
+    const auto cgroups = read_file("/proc/" + name + "/cgroup").value_or("");
+    if (cgroups.find(cgroup_root() + "/") != std::string::npos)
       found.push_back("process " + name + " " +
                       read_file("/proc/" + name + "/cmdline").value_or(""));
   }
