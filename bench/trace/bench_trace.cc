@@ -53,6 +53,5 @@ int main(int argc, char** argv) {
   run("KTH-SP2, 10 reservations", kth, 100, 10);
   run("KTH-SP2, conservative", kth, 100, ~std::uint32_t{0});
   run("Philly on 720 GPUs, EASY", trace_path("philly_gpu.swf.gz"), 720, 1);
-  run("Philly on 640 GPUs, EASY", trace_path("philly_gpu.swf.gz"), 640, 1);
   return 0;
 }

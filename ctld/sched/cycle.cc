@@ -83,7 +83,7 @@ bool Cycle::place_now(Turn& turn) {
     ++plan_.stats.attempts;
     const Bits& allowed = r_.eligible_.nodes_of(c);
     if (!known_to_fail(c)) {
-      if (const auto place = find_place(r_.grid_, r_.timeline_, allowed, c)) {
+      if (const auto place = find_place(r_.grid_, r_.timeline_, allowed, c, hopeful(turn))) {
         start(turn, *place);
         return true;
       }
@@ -94,6 +94,15 @@ bool Cycle::place_now(Turn& turn) {
   }
   turn.head = turn.at;
   return false;
+}
+
+// From a class's second job on: most classes fail once per plan and need no notes.
+Bits* Cycle::hopeful(Turn& turn) {
+  if (!std::exchange(turn.searched, true)) return nullptr;
+  if (hopeful_.size() <= turn.class_index) hopeful_.resize(turn.class_index + 1);
+  auto& nodes = hopeful_[turn.class_index];
+  if (!nodes) nodes = r_.eligible_.nodes_of(cls(turn));
+  return &*nodes;
 }
 
 // Room only shrinks while a plan is made, so a failure stays one, and one for all that ask no less.

@@ -15,6 +15,7 @@ struct Turn {
   OrderedSlots::Cursor at;                   // the job whose turn it is
   std::uint32_t started = 0;                 // elements of that job (an array) dealt with
   std::optional<OrderedSlots::Cursor> head;  // the first that must wait; set = nothing fits now
+  bool searched = false;                     // find_place() has been asked once
   bool reserved = false;                     // the head has a reservation
   ClassPlace place;                          // of the job whose turn it is
 };
@@ -67,6 +68,7 @@ class Cycle {
   }
   PartitionState& partition(const Turn& t);
   bool advance(Turn& turn);  // to the next job or element; false at the end of the class
+  Bits* hopeful(Turn& turn);
   // Has this plan already failed to place something that asks for no more?
   [[nodiscard]] bool known_to_fail(const JobClass& c) const;
   void remember_failure(const JobClass& c);
@@ -85,6 +87,7 @@ class Cycle {
   std::priority_queue<Turn, std::vector<Turn>, Later> touched_;
   std::vector<Turn> closed_;
   std::vector<std::vector<Failure>> failures_;  // by node set; none asks for more than another
+  std::vector<std::optional<Bits>> hopeful_;    // by class: nodes not yet found too small
   std::uint32_t behind_ = 0;                    // classes blocked so far
 };
 

@@ -146,16 +146,18 @@ std::optional<std::vector<Share>> choose_nodes(const Demand& d,
   if (must.size() < required || candidates.size() < d.min_nodes) return std::nullopt;
 
   // The fewest nodes that do: those with the most room first, preference decides between equals.
-  std::vector<Candidate> widest = others;
-  std::stable_sort(widest.begin(), widest.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.fits > b.fits; });
+  std::vector<std::uint32_t> widest(others.size());
+  std::iota(widest.begin(), widest.end(), 0);
+  const std::size_t most = std::min<std::size_t>(widest.size(), d.max_nodes - must.size());
+  std::partial_sort(widest.begin(), widest.begin() + static_cast<std::ptrdiff_t>(most),
+                    widest.end(), [&](std::uint32_t a, std::uint32_t b) {
+                      return std::pair{others[b].fits, a} < std::pair{others[a].fits, b};
+                    });
   std::vector<Candidate> chosen = must;
   std::uint64_t room = sum_fits(must);
-  for (const Candidate& c : widest) {
-    if (chosen.size() >= d.min_nodes && room >= d.tasks) break;
-    if (chosen.size() == d.max_nodes) return std::nullopt;
-    chosen.push_back(c);
-    room += c.fits;
+  for (std::size_t i = 0; i < most && (chosen.size() < d.min_nodes || room < d.tasks); ++i) {
+    chosen.push_back(others[widest[i]]);
+    room += chosen.back().fits;
   }
   if (chosen.size() < d.min_nodes || room < d.tasks) return std::nullopt;
 

@@ -8,13 +8,15 @@ namespace {
 // A search of one class among the nodes that have some number of cores free.
 class Search {
  public:
-  Search(const Grid& grid, const Timeline& timeline, const Bits& allowed, const JobClass& cls)
+  Search(const Grid& grid, const Timeline& timeline, const Bits& allowed, const JobClass& cls,
+         Bits* hopeful)
       : grid_(grid),
         timeline_(timeline),
         allowed_(allowed),
         cls_(cls),
         d_(cls.demand),
-        until_(Timeline::end_of(timeline.now(), cls.key.time_limit)) {}
+        until_(Timeline::end_of(timeline.now(), cls.key.time_limit)),
+        hopeful_(hopeful) {}
 
   [[nodiscard]] bool available(std::uint32_t n) const { return grid_.available(n); }
 
@@ -34,7 +36,13 @@ class Search {
     // One node for all tasks is the usual wish, and cheaper to check than to count.
     if (least == d_.tasks)
       in_order(
-          cpus, [this](std::uint32_t n) { return holds_all(n) ? d_.tasks : 0; }, visit);
+          cpus,
+          [this](std::uint32_t n) {
+            if (holds_all(n)) return d_.tasks;
+            if (hopeful_ != nullptr) hopeful_->clear(n);
+            return 0u;
+          },
+          visit);
     else
       in_order(
           cpus,
@@ -126,6 +134,7 @@ class Search {
   const JobClass& cls_;
   const Demand& d_;
   const Instant until_;
+  Bits* const hopeful_;
 };
 
 std::optional<std::vector<Share>> on_one_node(const Search& search, const JobClass& cls) {
@@ -168,9 +177,11 @@ std::vector<Candidate> candidates(const Search& search, const JobClass& cls, std
 }  // namespace
 
 std::optional<std::vector<Share>> find_place(const Grid& grid, const Timeline& timeline,
-                                             const Bits& allowed, const JobClass& cls) {
+                                             const Bits& allowed, const JobClass& cls,
+                                             Bits* hopeful) {
   const Demand& d = cls.demand;
-  const Search search(grid, timeline, allowed, cls);
+  if (d.max_nodes > 1) hopeful = nullptr;
+  const Search search(grid, timeline, hopeful != nullptr ? *hopeful : allowed, cls, hopeful);
   if (d.min_nodes == 1 && cls.required.size() <= 1) {
     if (auto place = on_one_node(search, cls)) return place;
     if (d.max_nodes == 1) return std::nullopt;

@@ -14,9 +14,12 @@
 
 namespace gantry::sched {
 
-// Nodes and tasks, by node; nullopt if it does not fit now. Pure.
+// Nodes and tasks, by node; nullopt if it does not fit now. With `hopeful` (a part of `allowed`),
+// only those are looked at, and nodes found too small for all tasks of a one-node job are taken out
+// of it: within one plan they stay too small.
 std::optional<std::vector<Share>> find_place(const Grid& grid, const Timeline& timeline,
-                                             const Bits& allowed, const JobClass& cls);
+                                             const Bits& allowed, const JobClass& cls,
+                                             Bits* hopeful = nullptr);
 
 // The concrete CPUs, memory, scratch and devices of a place.
 std::vector<NodeGrant> make_grants(const Grid& grid, const Demand& demand,
