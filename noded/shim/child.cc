@@ -85,8 +85,8 @@ __attribute__((noinline)) pid_t start(const ChildSpec& spec, int null, char** ar
   return pid;
 }
 
-// A fork, not a vfork: the child must not share a stack that it leaves through another call. -1 where
-// the kernel cannot do it.
+// A fork, not a vfork: the child must not share a stack that it leaves through another call. -1
+// where the kernel cannot do it.
 pid_t born_into(const ChildSpec& spec, int null, char** argv, char** env, const sigset_t* signals,
                 Failure& failed) {
   int ends[2];

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -92,6 +93,15 @@ std::vector<std::string> runtime_command(const Shim& shim, const std::string& pr
   return argv;
 }
 
+// Without a cpuset cgroup: inherited, and so only a default, which the job could change.
+void pin_to(const std::vector<std::uint16_t>& cpus) {
+  if (cpus.empty()) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const auto cpu : cpus) CPU_SET(cpu, &set);
+  ::sched_setaffinity(0, sizeof set, &set);
+}
+
 // The runtime's complaint, without its time stamps.
 constexpr std::string_view kNoReason = "no reason given";
 
@@ -138,6 +148,7 @@ Result<Container> start_container(const Shim& shim, const Root& root, const Stan
   if (auto r = write_bundle(shim, bundle, root, env); !r) return tl::unexpected(r.error());
   auto pair = init_socket();
   if (!pair) return tl::unexpected(pair.error());
+  if (shim.setup.cgroups.with("cpuset") == nullptr) pin_to(shim.request.cpus);
   const auto cgroup = open_cgroup_entries(shim.setup.cgroups, job_cgroup(shim.request.key));
   ChildSpec spec;
   std::string program = shim.setup.runtime_path;

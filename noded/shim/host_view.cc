@@ -19,8 +19,6 @@ namespace {
 constexpr std::array<std::string_view, 6> kNotShown{"proc", "sys", "dev",
                                                     "run",  "tmp", "lost+found"};
 
-// Kernel interfaces that somebody may have mounted elsewhere, in a chroot for instance: they would
-// show the host's processes and devices.
 constexpr std::array<std::string_view, 15> kPseudo{
     "proc",   "sysfs", "cgroup", "cgroup2",    "devtmpfs", "devpts",      "debugfs", "tracefs",
     "mqueue", "bpf",   "pstore", "securityfs", "efivarfs", "binfmt_misc", "configfs"};
@@ -48,27 +46,6 @@ Result<void> show_entry(const std::string& root, const std::string& name) {
   auto tree = clone_tree(fd, Access::read_only, true);
   if (!tree) return fail(ErrorCode::runtime_failed, source + ": " + tree.error().message);
   return attach_tree(*tree, target);
-}
-
-Result<void> drop_pseudo(const std::string& root) {
-  const auto text = read_file("/proc/self/mountinfo");
-  if (!text) return tl::unexpected(text.error());
-  std::vector<std::string> found;
-  for (const auto& line : split(*text, '\n')) {
-    const auto dash = line.find(" - ");
-    if (dash == std::string::npos) continue;
-    const auto left = split(std::string_view(line).substr(0, dash), ' ');
-    const auto type = std::string_view(line).substr(dash + 3);
-    if (left.size() < 5 || !below(left[4], root) || left[4] == root) continue;
-    for (const auto pseudo : kPseudo)
-      if (type.starts_with(pseudo) && type.size() > pseudo.size() && type[pseudo.size()] == ' ')
-        found.push_back(left[4]);
-  }
-  // Deepest last in mountinfo; a name with blanks is escaped there (\040), and covered instead.
-  for (auto it = found.rbegin(); it != found.rend(); ++it)
-    if (::umount2(it->c_str(), MNT_DETACH) != 0 && ::access(it->c_str(), F_OK) == 0)
-      if (auto r = mount_tmpfs(*it, "mode=555,size=4k"); !r) return r;
-  return {};
 }
 
 bool shared_place(std::string_view path) {
@@ -104,25 +81,50 @@ Result<bool> show_own(const LaunchRequest& request, const std::string& root,
   return true;
 }
 
-// With the host's network, name resolution needs the file that /etc/resolv.conf points to.
-void show_resolver(const LaunchRequest& request, const std::string& root) {
-  std::array<char, 4096> real{};
-  if (::realpath("/etc/resolv.conf", real.data()) == nullptr || !below(real.data(), "/run")) return;
-  const Fd source(::open(real.data(), O_PATH | O_CLOEXEC));
-  const Fd root_fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  auto target = mount_point(request, root_fd, real.data(), false);
-  if (!source || !target) return;
-  if (auto tree = clone_tree(source, Access::read_only, false)) (void)attach_tree(*tree, *target);
+// With the host's network, name resolution needs the host's files: in the host view the one that
+// /etc/resolv.conf points to below /run, in an image both of them.
+void show_resolver(const LaunchRequest& request, const std::string& root, bool image) {
+  for (const char* name : {"/etc/resolv.conf", "/etc/hosts"}) {
+    std::array<char, 4096> real{};
+    if (::realpath(name, real.data()) == nullptr) continue;
+    if (!image && !below(real.data(), "/run")) continue;
+    const Fd source(::open(real.data(), O_PATH | O_CLOEXEC));
+    const Fd root_fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    auto target = mount_point(request, root_fd, image ? name : real.data(), false);
+    if (!source || !target) continue;
+    if (auto tree = clone_tree(source, Access::read_only, false)) (void)attach_tree(*tree, *target);
+  }
 }
 
 }  // namespace
+
+Result<void> drop_pseudo(const std::string& root) {
+  const auto text = read_file("/proc/self/mountinfo");
+  if (!text) return tl::unexpected(text.error());
+  std::vector<std::string> found;
+  for (const auto& line : split(*text, '\n')) {
+    const auto dash = line.find(" - ");
+    if (dash == std::string::npos) continue;
+    const auto left = split(std::string_view(line).substr(0, dash), ' ');
+    const auto type = std::string_view(line).substr(dash + 3);
+    if (left.size() < 5 || !below(left[4], root) || left[4] == root) continue;
+    for (const auto pseudo : kPseudo)
+      if (type.starts_with(pseudo) && type.size() > pseudo.size() && type[pseudo.size()] == ' ')
+        found.push_back(left[4]);
+  }
+  // Deepest last in mountinfo; a name with blanks is escaped there (\040), and covered instead.
+  for (auto it = found.rbegin(); it != found.rend(); ++it)
+    if (::umount2(it->c_str(), MNT_DETACH) != 0 && ::access(it->c_str(), F_OK) == 0)
+      if (auto r = mount_tmpfs(*it, "mode=555,size=4k"); !r) return r;
+  return {};
+}
 
 Result<void> host_directories(const std::string& root) {
   for (const auto& name : list_dir("/")) {
     if (std::find(kNotShown.begin(), kNotShown.end(), name) != kNotShown.end()) continue;
     if (auto r = show_entry(root, name); !r) return r;
   }
-  return drop_pseudo(root);
+  return {};
 }
 
 Result<void> own_directories(const NodeSetup& setup, const LaunchRequest& request,
@@ -134,8 +136,8 @@ Result<void> own_directories(const NodeSetup& setup, const LaunchRequest& reques
     if (*shown) home_shown = request.owner.home;
     for (const auto& path : setup.writable_paths)
       if (auto r = show_own(request, root, path, false); !r) return tl::unexpected(r.error());
-    if (request.network == NetworkMode::host) show_resolver(request, root);
   }
+  if (request.network == NetworkMode::host) show_resolver(request, root, image);
   if (!home_shown.empty() && below(request.work_dir, home_shown)) return {};
   auto r = show_own(request, root, request.work_dir, false);
   if (!r) return tl::unexpected(r.error());

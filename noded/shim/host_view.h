@@ -8,6 +8,11 @@
 
 namespace gantry::runtime {
 
+// Unmounts kernel interfaces (proc, sysfs, cgroups ...) that came along below `root`, in a chroot
+// in somebody's home for instance: they would show the host's processes and devices. Call it when
+// all mounts are made; the OCI runtime mounts the container's own later.
+Result<void> drop_pseudo(const std::string& root);
+
 // Read-only copies of the host's top-level directories below `root`, an empty directory of a tmpfs.
 Result<void> host_directories(const std::string& root);
 

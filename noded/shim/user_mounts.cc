@@ -98,6 +98,10 @@ Result<MountSpec> parse_mount(const std::string& text) {
     for (const auto& part : split(*path, '/'))
       if (part == "..") return refuse(text, "'..' is not allowed");
   }
+  for (const std::string_view top : {"/proc", "/sys", "/dev"})
+    if (spec.source.starts_with(top) &&
+        (spec.source.size() == top.size() || spec.source[top.size()] == '/'))
+      return refuse(text, spec.source + " belongs to the node's kernel");
   while (spec.target.size() > 1 && spec.target.back() == '/') spec.target.pop_back();
   if (forbidden_target(spec.target)) return refuse(text, spec.target + " belongs to the container");
   return spec;

@@ -161,12 +161,16 @@ TEST_CASE("container mounts stay within what the user may") {
   CHECK(has(cause(closed + ":/mnt"), "tester may not read"));
   CHECK(has(cause(open + ":/mnt:rw"), "tester may not write to"));
   CHECK(has(cause("/no/such:/mnt"), "No such file"));
-  CHECK(has(cause("/proc/self/root:/mnt"), "Too many levels of symbolic links"));
+  CHECK(has(cause("/proc/self/root:/mnt"), "belongs to the node's kernel"));
   CHECK(has(cause(own + ":/proc/x"), "belongs to the container"));
   CHECK(has(cause(own + ":/"), "belongs to the container"));
   CHECK(has(cause(own + ":mnt"), "must be absolute"));
   CHECK(has(cause(own + ":/usr/none/such"), "/usr/none/such: "));
   CHECK(has(cause(own + ":/mnt:rx"), "the mode is 'ro' or 'rw'"));
-  CHECK(has(cause("/dev/null:/mnt/x"), "neither a directory nor a file"));
+  CHECK(has(cause("/dev/null:/mnt/x"), "belongs to the node's kernel"));
+  REQUIRE(::mkfifo((own + "/fifo").c_str(), 0666) == 0);
+  CHECK(has(cause(own + "/fifo:/mnt/x"), "neither a directory nor a file"));
+  REQUIRE(::symlink("/proc/self/root", (own + "/link").c_str()) == 0);
+  CHECK(has(cause(own + "/link:/mnt"), "Too many levels of symbolic links"));
   CHECK(has(cause(open + "/data:/mnt"), "/mnt is a directory"));
 }

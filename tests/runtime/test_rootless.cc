@@ -41,10 +41,11 @@ int as_user(const std::string& home) {
   request.work_dir = home;
   request.std_out = "out";
   request.memory = 64 << 20;
+  request.cpus = {1};
   request.script =
       "#!/bin/sh\nid -u; grep -E 'CapEff|NoNewPrivs|Seccomp:' /proc/self/status; ls "
       "/sys/class/net; "
-      "touch /usr/x 2>&1; touch mine; ls /tmp | wc -l; exit 9\n";
+      "touch /usr/x 2>&1; touch mine; ls /tmp | wc -l; echo nproc=$(nproc); exit 9\n";
   if (!runtime.begin(request)) return 4;
   for (int i = 0; i < 300; ++i) {
     pollfd watched{runtime.fd(), POLLIN, 0};
@@ -78,6 +79,6 @@ TEST_CASE("an ordinary user's node runs containers, and says which layers are of
   CHECK(has(out, "Seccomp:\t2"));
   CHECK(has(out, "lo\n"));
   CHECK(has(out, "Read-only file system"));
-  CHECK(has(out, "\n0\n"));
+  CHECK(has(out, "\n0\nnproc=1\n"));
   CHECK(::access((node.home() + "/mine").c_str(), F_OK) == 0);
 }
