@@ -57,7 +57,7 @@ Result<void> write_whole(int dir_fd, const char* name, std::string_view bytes,
 Result<Fd> write_visible(int dir_fd, const char* name, std::string_view bytes);
 Result<void> make_durable(int dir_fd, const Fd& file, const char* name);
 
-Result<void> make_dirs(const std::string& path, unsigned mode);  // like mkdir -p
+Result<void> make_dirs(const std::string& path, unsigned mode);  // mkdir -p; parents 0755
 // Removes a tree that may belong to a hostile user: never follows a link, never leaves `path`.
 void remove_tree(const std::string& path);
 std::vector<std::string> list_dir(const std::string& path);  // names, sorted, without . and ..
