@@ -1,6 +1,8 @@
 // Images and mounts: a root directory, squashfs, OCI layout and archive, and --container-mounts.
 #include <doctest/doctest.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -43,7 +45,59 @@ bool oci_layout(const Node& node, const std::string& root) {
       image);
 }
 
+// registry.py on a port of its own, while this lives.
+class Registry {
+ public:
+  explicit Registry(const std::string& layout) {
+    int ends[2];
+    REQUIRE(::pipe(ends) == 0);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::dup2(ends[1], 1);
+      const std::string program = std::string(GANTRY_SOURCE_DIR) + "/tests/runtime/registry.py";
+      ::execlp("python3", "python3", program.c_str(), layout.c_str(), nullptr);
+      ::_exit(127);
+    }
+    ::close(ends[1]);
+    char text[16]{};
+    REQUIRE(::read(ends[0], text, sizeof text - 1) > 0);
+    ::close(ends[0]);
+    host_ = "127.0.0.1:" + std::to_string(std::atoi(text));
+  }
+  ~Registry() {
+    ::kill(pid_, SIGTERM);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Registry(const Registry&) = delete;
+  Registry& operator=(const Registry&) = delete;
+  [[nodiscard]] const std::string& host() const { return host_; }
+
+ private:
+  pid_t pid_ = -1;
+  std::string host_;
+};
+
 }  // namespace
+
+TEST_CASE("an image from a registry, by either way of writing it") {
+  if (!can_run()) return;
+  Node node;
+  REQUIRE(oci_layout(node, busybox_root(node)));
+  const Registry registry(node.dir() + "/oci");
+  for (const auto& image :
+       {"docker://" + registry.host() + "/team/tool:t", registry.host() + "#team/tool:t"}) {
+    auto request = node.job("cat /etc/marker; echo $WHO");
+    request.container.image = image;
+    const auto record = node.run(request);
+    CHECK_MESSAGE(record.exit == ExitStatus{}, record.message);
+    CHECK(node.output() == "from-image\nimage\n");
+  }
+  auto request = node.job("true");
+  request.container.image = "docker://" + registry.host() + "/team/tool:no-such-tag";
+  const auto record = node.run(request);
+  CHECK(record.cause == ExitCause::launch_failed);
+  CHECK(has(record.message, "no-such-tag"));
+}
 
 TEST_CASE("a root directory as image") {
   if (!can_run()) return;
