@@ -3,37 +3,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "noded/shim/patterns.h"
 #include "tests/runtime/node_fixture.h"
 
 using namespace gantry;
 using namespace gantry::runtime;
 using namespace gantry::runtime::test;
-
-TEST_CASE("file name patterns") {
-  PatternValues v;
-  v.job = JobId{7};
-  v.array_job = JobId{5};
-  v.array_task = 3;
-  v.name = "a/b";
-  v.user = "eva";
-  v.node = "n1";
-  v.node_index = 2;
-  v.task = 4;
-  const auto expand = [&](std::string_view pattern) { return expand_pattern(pattern, v).value(); };
-  CHECK(expand("x-%j.out") == "x-7.out");
-  CHECK(expand("%A_%a") == "5_3");
-  CHECK(expand("%4j-%3a-%99j") == "0007-003-0000000007");
-  CHECK(expand("%x.%u.%N.%n.%t.%s") == "a_b.eva.n1.2.4.batch");
-  CHECK(expand("100%%") == "100%");
-  CHECK(expand("a\\%j") == "a%j");
-  v.step = StepId{9};
-  CHECK(expand("%J %s") == "7.9 9");
-  v.array_job = JobId{};
-  v.array_task.reset();
-  CHECK(expand("%A_%a") == "7_4294967294");
-  for (const char* bad : {"%q", "end%", "%5"}) CHECK_FALSE(expand_pattern(bad, v).has_value());
-}
 
 TEST_CASE("output goes where the pattern says, owned by the user") {
   if (!can_run()) return;

@@ -1,0 +1,130 @@
+// Parts of the runtime that need no container: mappings, lists, mount texts, the call filter.
+#include <doctest/doctest.h>
+
+#include "noded/runtime/cgroup.h"
+#include "noded/runtime/discover.h"
+#include "noded/runtime/job_dir.h"
+#include "noded/runtime/seccomp.h"
+#include "noded/shim/oci_config.h"
+#include "noded/shim/patterns.h"
+#include "noded/shim/user_mounts.h"
+
+using namespace gantry;
+using namespace gantry::runtime;
+
+TEST_CASE("file name patterns") {
+  PatternValues v;
+  v.job = JobId{7};
+  v.array_job = JobId{5};
+  v.array_task = 3;
+  v.name = "a/b";
+  v.user = "eva";
+  v.node = "n1";
+  v.node_index = 2;
+  v.task = 4;
+  const auto expand = [&](std::string_view pattern) { return expand_pattern(pattern, v).value(); };
+  CHECK(expand("x-%j.out") == "x-7.out");
+  CHECK(expand("%A_%a") == "5_3");
+  CHECK(expand("%4j-%3a-%99j") == "0007-003-0000000007");
+  CHECK(expand("%x.%u.%N.%n.%t.%s") == "a_b.eva.n1.2.4.batch");
+  CHECK(expand("100%%") == "100%");
+  CHECK(expand("a\\%j") == "a%j");
+  v.step = StepId{9};
+  CHECK(expand("%J %s") == "7.9 9");
+  v.array_job = JobId{};
+  v.array_task.reset();
+  CHECK(expand("%A_%a") == "7_4294967294");
+  for (const char* bad : {"%q", "end%", "%5"}) CHECK_FALSE(expand_pattern(bad, v).has_value());
+}
+
+TEST_CASE("keep mapping: own ids stay, all others go to the range, none is mapped twice") {
+  const auto check = [](std::vector<std::uint32_t> own) {
+    std::uint64_t next = 0;
+    for (const auto& range : keep_mapping(own, 1'000'000'000)) {
+      CHECK(range.inside >= next);
+      CHECK(range.count > 0);
+      next = std::uint64_t{range.inside} + range.count;
+      const bool kept = range.inside == range.outside;
+      CHECK((kept ? range.count == 1 : range.outside == 1'000'000'000 + range.inside));
+      std::erase_if(own, [&](std::uint32_t id) { return kept && id == range.inside; });
+    }
+    CHECK(own.empty());
+    CHECK(next >= 65536);
+  };
+  check({1000});
+  check({0});
+  check({65535});
+  check({65536});
+  check({3'000'000'000});
+  check({1000, 1001, 4, 4, 70000, 0});
+}
+
+TEST_CASE("lists of cpus") {
+  CHECK(cpu_list({}).empty());
+  CHECK(cpu_list({0, 1, 2, 5, 7, 8}) == "0-2,5,7-8");
+  CHECK(parse_cpu_list("0-2,5,7-8\n") == std::vector<std::uint16_t>{0, 1, 2, 5, 7, 8});
+  CHECK(parse_cpu_list("").empty());
+  CHECK(parse_cpu_list("x,3-y,4") == std::vector<std::uint16_t>{4});
+}
+
+TEST_CASE("names of job directories") {
+  CHECK(parse_job_name("7.2") == AttemptKey{JobId{7}, Attempt{2}});
+  for (const char* bad : {"", "7", "7.", ".2", "7.2x", "x.2", "7.2.3"})
+    CHECK_FALSE(parse_job_name(bad).has_value());
+}
+
+TEST_CASE("texts of container mounts") {
+  using Mode = MountSpec::Mode;
+  const auto spec = parse_mount("/data/:/mnt/in/:ro").value();
+  CHECK(spec.source == "/data/");
+  CHECK(spec.target == "/mnt/in");
+  CHECK(spec.mode == Mode::read_only);
+  CHECK(parse_mount("/data").value().target == "/data");
+  CHECK(parse_mount("/a:/b").value().mode == Mode::as_allowed);
+  CHECK(parse_mount("/a:/b:rw").value().mode == Mode::read_write);
+  for (const char* bad :
+       {"", ":", "a:/b", "/a:b", "/a:/b:", "/a:/b:rx", "/a:/b:ro:x", "/a:/", "/a:/proc",
+        "/a:/dev/shm", "/a:/../b", "/a/..:/b", "/proc/1:/b", "/dev:/b", "/a:/run/gantry/x"})
+    CHECK_MESSAGE(!parse_mount(bad).has_value(), bad);
+  CHECK(parse_mount("/a:/devices").has_value());
+}
+
+TEST_CASE("the call filter is compiled from a list, or says why not") {
+  for (const char* bad : {"", "[]", "{}", "{\"syscalls\":1}"})
+    CHECK_FALSE(compile_seccomp(bad).has_value());
+  const auto filter = compile_seccomp(R"({"syscalls":[
+    {"names":["read","mount","no_such_call"],"action":"SCMP_ACT_ALLOW"},
+    {"names":["chroot"],"action":"SCMP_ACT_ALLOW","includes":{"caps":["CAP_SYS_CHROOT"]}},
+    {"names":["personality"],"action":"SCMP_ACT_ALLOW","args":[{"index":0,"value":8,"valueTwo":0,"op":"SCMP_CMP_EQ"}]}]})");
+  REQUIRE(filter.has_value());
+  CHECK(filter->bpf.size() % 8 == 0);
+  CHECK(filter->base64.size() == (filter->bpf.size() + 2) / 3 * 4);
+  CHECK(filter->oci.find("chroot") == std::string::npos);  // jobs have no capability
+  CHECK(filter->oci.find("{\"names\":[\"read\",\"no_such_call\"]") != std::string::npos);
+  CHECK(filter->oci.find("\"mount\"") != std::string::npos);  // among the denied
+}
+
+TEST_CASE("config.json holds what the order says and nothing more") {
+  NodeSetup setup;
+  setup.node = "n1";
+  LaunchRequest request;
+  request.owner.uid = Uid{1000};
+  request.owner.gid = Gid{1000};
+  OciInput input;
+  input.root = "/r";
+  input.cwd = "/w";
+  input.args = {"run", "/run/gantry/script", "a \"b\""};
+  input.env = {"A=1"};
+  input.seccomp_bpf = "AAAA";
+  const auto text = write_oci_config(setup, request, input);
+  const auto has = [&](std::string_view part) { return text.find(part) != std::string::npos; };
+  CHECK(has(R"("args":["/dev/gantry-init","run","/run/gantry/script","a \"b\""])"));
+  CHECK(has(R"("noNewPrivileges":true)"));
+  CHECK(has(R"("bounding":[])"));
+  CHECK(has(R"("root":{"path":"/r","readonly":true})"));
+  CHECK(has(R"({"type":"network"})"));
+  CHECK(has(R"({"containerID":1000,"hostID":1000,"size":1})"));
+  CHECK(has(R"("run.oci.seccomp_bpf_data":"AAAA")"));
+  request.network = NetworkMode::host;
+  CHECK(write_oci_config(setup, request, input).find("network") == std::string::npos);
+}
