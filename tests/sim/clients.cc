@@ -1,0 +1,196 @@
+// See clients.h.
+#include "tests/sim/clients.h"
+
+#include <csignal>
+
+#include <fmt/core.h>
+
+#include "tests/sim/text.h"
+
+namespace gantry::sim {
+
+Clients::Clients(Queue& queue, Random& random, Network& network, Trace& trace,
+                 Controller& controller, const Settings& settings)
+    : queue_(queue), random_(random), network_(network), trace_(trace), controller_(controller),
+      settings_(settings) {
+  for (std::size_t i = 0; i <= settings.clients_count; ++i) {
+    auto client = std::make_unique<Client>();
+    client->name = i == 0 ? "admin" : fmt::format("user{}", i);
+    const auto uid = static_cast<std::uint32_t>(i == 0 ? 10 : 1000 + i);
+    client->who.owner.uid = Uid(uid);
+    client->who.owner.gid = Gid(uid);
+    client->who.owner.user = client->name;
+    client->who.role = i == 0 ? proto::Role::admin : proto::Role::user;
+    names_.push_back(client->name);
+    clients_.push_back(std::move(client));
+  }
+}
+
+void Clients::start() {
+  for (auto& client : clients_) {
+    client->connection = controller_.connect(client->name);
+    queue_.after(random_.spread(seconds(5)), [this, c = client.get()] { think(*c); });
+  }
+}
+
+bool Clients::idle() const {
+  for (const auto& client : clients_)
+    if (client->open && std::holds_alternative<proto::SubmitJob>(*client->open)) return false;
+  return true;
+}
+
+void Clients::think(Client& client) {
+  if (stopped_) return;
+  if (!client.open) {
+    client.open = draw(client);
+    client.requests.clear();
+    client.tries = 0;
+    ask(client);
+  }
+  const Duration pause{settings_.trouble.us * static_cast<std::int64_t>(clients_.size()) /
+                       static_cast<std::int64_t>(settings_.jobs * 3)};
+  queue_.after(random_.between(Duration{}, pause * 2), [this, &client] { think(client); });
+}
+
+void Clients::ask(Client& client) {
+  const std::uint64_t request = next_request_++;
+  client.requests.insert(request);
+  ++client.tries;
+  core::ClientRequest message{client.connection, request, client.who, *client.open};
+  network_.send(client.name, false, Direction::to_controller,
+                [this, message = std::move(message)] { controller_.take(message); });
+  ask_again_later(client);
+}
+
+void Clients::ask_again_later(Client& client) {
+  queue_.after(random_.between(seconds(5), seconds(30)), [this, &client, request = *client.requests.rbegin()] {
+    if (!client.open || !client.requests.contains(request)) return;
+    controller_.take(core::ConnectionClosed{client.connection});
+    client.connection = controller_.connect(client.name);
+    const bool submit = std::holds_alternative<proto::SubmitJob>(*client.open);
+    if (submit || (client.tries < 4 && !stopped_)) return ask(client);
+    client.open.reset();  // gives up
+  });
+}
+
+void Clients::reply(core::ConnectionId connection, std::uint64_t request,
+                    const core::ReplyMessage& reply) {
+  for (auto& client : clients_) {
+    if (client->connection != connection || !client->requests.contains(request)) continue;
+    if (const auto* made = std::get_if<proto::SubmitReply>(&reply); made && made->job != JobId{}) {
+      client->jobs.push_back(made->job);
+      all_jobs_.push_back(made->job);
+    }
+    if (const auto* waited = std::get_if<proto::WaitReply>(&reply))
+      for (const proto::JobRow& row : waited->rows)
+        if (row.phase == Phase::queued || row.phase == Phase::starting)
+          trace_.broken(queue_.now(), fmt::format("a wait was answered while job {} waits", row.job.value()));
+    client->open.reset();
+    client->requests.clear();
+  }
+}
+
+void Clients::say(core::ClientMessage message) {
+  core::ClientRequest request{clients_.front()->connection, next_request_++, clients_.front()->who,
+                              std::move(message)};
+  network_.send(clients_.front()->name, false, Direction::to_controller,
+                [this, request = std::move(request)] { controller_.take(request); });
+}
+
+void Clients::say_safely(core::ClientMessage message) {
+  core::ClientRequest request{clients_.front()->connection, next_request_++, clients_.front()->who,
+                              std::move(message)};
+  network_.send_safely([this, request = std::move(request)] { controller_.take(request); });
+}
+
+// ---- what they want
+
+proto::JobRef Clients::draw_ref(Client& client) {
+  const std::vector<JobId>& from = &client == clients_.front().get() ? all_jobs_ : client.jobs;
+  proto::JobRef ref;
+  const std::size_t recent = std::min<std::size_t>(from.size(), 12);
+  ref.job = from[from.size() - 1 - random_.below(recent)];
+  if (random_.chance(150)) {
+    const auto first = static_cast<std::uint32_t>(random_.below(6));
+    ref.tasks.push_back({first, first + static_cast<std::uint32_t>(random_.below(5)), 1});
+  }
+  return ref;
+}
+
+core::ClientMessage Clients::draw(Client& client) {
+  const bool admin = &client == clients_.front().get();
+  if (admin && random_.chance(400)) return draw_cluster_change();
+  const bool known = admin ? !all_jobs_.empty() : !client.jobs.empty();
+  if (!known || (submits_ < settings_.jobs && random_.chance(550))) {
+    ++submits_;
+    return draw_submit(random_, settings_, admin ? all_jobs_ : client.jobs, queue_.now(),
+                       fmt::format("{}-{}", client.name, submits_));
+  }
+  return draw_change(client);
+}
+
+core::ClientMessage Clients::draw_cancel(Client& client) {
+  proto::CancelJobs m;
+  if (random_.chance(60)) {
+    m.filter.names = {fmt::format("name{}", random_.below(6))};
+    m.all_mine = true;
+  } else {
+    m.filter.jobs.push_back(draw_ref(client));
+  }
+  if (random_.chance(300)) {
+    m.signal = random_.chance(500) ? SIGTERM : SIGUSR1;
+    m.scope = static_cast<proto::SignalScope>(random_.below(3));
+  }
+  return m;
+}
+
+core::ClientMessage Clients::draw_change(Client& client) {
+  const auto what = random_.below(100);
+  if (what < 35) return draw_cancel(client);
+  if (what < 47) return proto::HoldJobs{{draw_ref(client)}};
+  if (what < 59) return proto::ReleaseJobs{{draw_ref(client)}};
+  if (what < 74) return proto::RequeueJobs{{draw_ref(client)}, random_.chance(200)};
+  if (what < 88) return draw_update(client);
+  if (what < 93) return proto::WaitJobs{{proto::JobRef{draw_ref(client).job, {}}}, random_.chance(300)};
+  if (what < 96) {
+    proto::EndAllocation m;
+    m.job = draw_ref(client).job;
+    return m;
+  }
+  proto::StepCreate m;
+  m.job = draw_ref(client).job;
+  m.name = "step";
+  return m;
+}
+
+core::ClientMessage Clients::draw_update(Client& client) {
+  proto::UpdateJob m;
+  m.job = draw_ref(client);
+  if (random_.chance(400)) m.time_limit = seconds(random_.between(10, 1500));
+  if (random_.chance(300)) m.nice = static_cast<std::int32_t>(random_.below(200));
+  if (random_.chance(200)) m.partition = random_.chance(500) ? "main" : "some";
+  if (random_.chance(200)) m.name = fmt::format("name{}", random_.below(6));
+  if (random_.chance(200)) m.begin = queue_.now() + seconds(random_.between(1, 300));
+  if (random_.chance(300)) m.array_max_running = static_cast<std::uint32_t>(random_.between(1, 5));
+  if (&client == clients_.front().get() && random_.chance(300))
+    m.priority = static_cast<std::uint32_t>(random_.below(1000));
+  return m;
+}
+
+core::ClientMessage Clients::draw_cluster_change() {
+  if (random_.chance(250)) {
+    proto::UpdatePartition m;
+    m.name = random_.chance(500) ? "main" : "some";
+    m.up = random_.chance(700);
+    return m;
+  }
+  proto::UpdateNodes m;
+  m.nodes = {random_.pick(settings_.config.nodes).name};
+  m.action = random_.chance(600)   ? proto::NodeAction::resume
+             : random_.chance(800) ? proto::NodeAction::drain
+                                   : proto::NodeAction::close;
+  m.reason = "maintenance";
+  return m;
+}
+
+}  // namespace gantry::sim

@@ -1,0 +1,259 @@
+// See controller.h.
+#include "tests/sim/controller.h"
+
+#include <fmt/core.h>
+
+#include "ctld/core/audit.h"
+#include "ctld/core/blobs.h"
+#include "ctld/sched/schedule.h"
+#include "tests/sim/text.h"
+
+namespace gantry::sim {
+namespace {
+
+// The first line in which two texts differ.
+std::string difference(std::string_view a, std::string_view b) {
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()) && a[i] == b[i]; ++i)
+    if (a[i] == '\n') begin = i + 1;
+  const auto line = [&](std::string_view text) {
+    return std::string(text.substr(begin, text.find('\n', begin) - begin));
+  };
+  return fmt::format("\n    {}\n  instead of\n    {}", line(a), line(b));
+}
+
+}  // namespace
+
+Controller::Controller(Queue& queue, Random& random, Network& network, Trace& trace, Ledger& ledger,
+                       const Settings& settings)
+    : queue_(queue), random_(random), network_(network), trace_(trace), ledger_(ledger),
+      settings_(settings), store_(store::MemoryStore::Options{.keep_everything = true}) {}
+
+// ---- life
+
+std::unique_ptr<core::Core> Controller::load() {
+  auto core = std::make_unique<core::Core>(settings_.config);
+  store::LoadVisitor visitor;
+  visitor.record = [&](store::Table table, std::string_view key, std::string_view value) {
+    return core->load_record(table, key, value);
+  };
+  visitor.spec = [&](JobId job, std::string_view spec) { return core->load_spec(job, spec); };
+  visitor.blob = [](const store::Digest&, std::size_t) { return Result<void>{}; };
+  visitor.event = [&](EventSeq seq, std::string_view data) {
+    return core->replay(store::JournalEntry{seq, Bytes(data)});
+  };
+  if (const auto done = store_.load(visitor); !done) broken("the store does not load: " + done.error().message);
+  return core;
+}
+
+void Controller::start() {
+  if (core_) return;
+  store_.restart();
+  ++life_;
+  auto core = load();
+  floor_ = core->last_time();
+  clock_offset_ = random_.between(seconds(-20), seconds(20));
+  if (const auto done = core->start(clock()); !done) broken("it does not start: " + done.error().message);
+  check_replay(core.get());
+  core_ = std::move(core);
+  trace_.line(queue_.now(), fmt::format("controller starts, epoch {}", core_->epoch().value()));
+  replica_ = std::make_unique<sched::Replica>();
+  view_ = View{};
+  for (const sched::Change& change : core_->full_view()) {
+    replica_->apply(change);
+    view_.apply(change);
+  }
+  armed_.reset();
+  dies_after_.reset();
+  plan_wanted_ = false;
+  stepped_ = true;
+  end_of_turn();
+  if (!core_) return;  // the disk is still full
+  plan_soon();
+  fold_later();
+}
+
+void Controller::crash(std::string_view why) {
+  if (!core_) return;
+  trace_.line(queue_.now(), fmt::format("controller ends: {}", why));
+  ledger_.read(store_);
+  core_.reset();
+  replica_.reset();
+  requests_.clear();
+  connections_.clear();
+  ++life_;
+  queue_.after(faults_ ? random_.spread(seconds(30)) : seconds(1), [this] { start(); });
+}
+
+void Controller::fill_disk() {
+  store_.limit_space(store_.stats().used_bytes + random_.below(4096));
+}
+
+void Controller::calm() {
+  faults_ = false;
+  dies_after_.reset();
+  empty_disk();
+}
+
+core::ConnectionId Controller::connect(const std::string& client) {
+  const core::ConnectionId id(next_connection_++);
+  connections_[id] = client;
+  return id;
+}
+
+// ---- turns
+
+void Controller::take(core::Input input) {
+  if (!core_) return;
+  if (const auto* request = std::get_if<core::ClientRequest>(&input)) {
+    trace_.line(queue_.now(), fmt::format("ctld <- {} {}: {}", request->who.owner.user, request->request,
+                                          text_of(request->message)));
+    requests_.insert_or_assign({request->connection, request->request}, *request);
+  } else if (const auto* from = std::get_if<core::FromNode>(&input)) {
+    trace_.line(queue_.now(), fmt::format("ctld <- {}: {}", from->node, text_of(from->message)));
+  }
+  core_->step(clock(), std::move(input));
+  if (stepped_) return;
+  stepped_ = true;
+  queue_.after(random_.between(microseconds(0), milliseconds(2)), [this, life = life_] {
+    if (core_ && life == life_) end_of_turn();
+  });
+}
+
+void Controller::end_of_turn() {
+  if (!stepped_) return;
+  stepped_ = false;
+  ++turns_;
+  core::Turn turn = core_->take_turn();
+  if (const auto done = store_.append(turn.append); !done) return crash(done.error().message);
+  ledger_.read(store_);
+  for (const std::string& note : turn.notes) trace_.line(queue_.now(), "note: " + note);
+  for (const sched::Change& change : turn.changes) {
+    replica_->apply(change);
+    view_.apply(change);
+  }
+  check_turn(turn);
+  if (!send(turn)) return;
+  if (turn.schedule) plan_soon();
+  set_wake(turn.wake);
+}
+
+void Controller::check_turn(const core::Turn& turn) {
+  const core::State& state = core_->state();
+  ledger_.compare(state);
+  if (const std::string wrong = core::audit(state); !wrong.empty()) broken("core: " + wrong);
+  if (!turn.changes.empty())
+    if (const std::string wrong = replica_->audit(); !wrong.empty()) broken("replica: " + wrong);
+  View fresh;
+  for (const sched::Change& change : core_->full_view()) fresh.apply(change);
+  if (const std::string told = view_.text(), is = fresh.text(); told != is)
+    broken("the scheduler was told" + difference(told, is));
+  if (random_.chance(2)) check_replay(nullptr);
+}
+
+// Every event ever committed, from empty, must give what the records (and the journal's tail) give.
+void Controller::check_replay(core::Core* recovered) {
+  auto replayed = std::make_unique<core::Core>(settings_.config);
+  for (const auto& [id, data] : store_.every_spec())
+    if (const auto done = replayed->load_spec(id, data); !done) broken("replay: " + done.error().message);
+  for (const store::JournalEntry& entry : store_.every_event())
+    if (const auto done = replayed->replay(entry); !done) broken("replay: " + done.error().message);
+  if (recovered != nullptr)
+    if (const auto done = replayed->start(clock()); !done) broken("replay: " + done.error().message);
+  const core::Core& is = recovered != nullptr ? *recovered : *core_;
+  const std::string text = core::records_text(is.state());
+  if (const std::string other = core::records_text(replayed->state()); other != text)
+    broken("a replay of every event from empty gives" + difference(other, text));
+}
+
+bool Controller::send(core::Turn& turn) {
+  const auto alive = [&] { return !dies_after_ || (*dies_after_)-- > 0; };
+  for (core::Reply& reply : turn.replies) {
+    if (!alive()) return crash("killed while it answers"), false;
+    if (const auto done = core::fill(reply, store_); !done) broken(done.error().message);
+    trace_.line(queue_.now(), fmt::format("ctld -> {}: {}", reply.request, text_of(reply.message)));
+    answered(reply);
+    const auto to = connections_.find(reply.connection);
+    if (to == connections_.end()) continue;
+    network_.send(to->second, false, Direction::from_controller,
+                  [this, c = reply.connection, r = reply.request, m = reply.message] { to_client(c, r, m); });
+  }
+  for (core::Order& order : turn.orders) {
+    if (!alive()) return crash("killed while it sends orders"), false;
+    if (const auto done = core::fill(order, store_); !done) broken(done.error().message);
+    trace_.line(queue_.now(), fmt::format("ctld -> {}: {}", order.node, text_of(order.message)));
+    network_.send(order.node, true, Direction::from_controller,
+                  [this, node = order.node, m = order.message] { to_node(node, m); });
+  }
+  return true;
+}
+
+void Controller::answered(const core::Reply& reply) {
+  const auto it = requests_.find({reply.connection, reply.request});
+  if (it == requests_.end()) return;
+  const core::ClientRequest& asked = it->second;
+  if (const auto* submit = std::get_if<proto::SubmitJob>(&asked.message))
+    if (const auto* made = std::get_if<proto::SubmitReply>(&reply.message); made && !submit->test_only)
+      ledger_.submitted(asked.who.owner.user, submit->request_id, made->job);
+  if (const auto* cancel = std::get_if<proto::CancelJobs>(&asked.message))
+    if (const auto* done = std::get_if<proto::JobsDone>(&reply.message)) ledger_.cancelled(*cancel, *done);
+}
+
+void Controller::set_wake(std::optional<Instant> at) {
+  if (!at || (armed_ && *armed_ <= *at && *armed_ > clock())) return;
+  armed_ = at;
+  queue_.after(*at - clock(), [this, life = life_, at = *at] {
+    if (!core_ || life != life_ || armed_ != at) return;
+    armed_.reset();
+    take(core::Tick{});
+  });
+}
+
+// ---- the scheduler and the fold
+
+void Controller::plan_soon() {
+  if (plan_wanted_) return;
+  plan_wanted_ = true;
+  queue_.after(random_.between(microseconds(0), milliseconds(2)), [this, life = life_] {
+    if (core_ && life == life_) plan();
+  });
+}
+
+void Controller::plan() {
+  plan_wanted_ = false;
+  sched::Policy policy;
+  policy.attempts = settings_.plan_attempts;
+  policy.starts = settings_.plan_starts;
+  policy.depth = settings_.config.controller.backfill_depth;
+  sched::Plan plan = sched::schedule(*replica_, clock(), policy);
+  if (!stepped_ && random_.chance(50)) {  // a replica from scratch plans the same
+    sched::Replica fresh;
+    for (const sched::Change& change : core_->full_view()) fresh.apply(change);
+    const sched::Plan other = sched::schedule(fresh, clock(), policy);
+    bool same = other.starts.size() == plan.starts.size();
+    for (std::size_t i = 0; same && i < plan.starts.size(); ++i)
+      same = plan.starts[i].job == other.starts[i].job && plan.starts[i].grants == other.starts[i].grants;
+    if (!same) broken("a replica from scratch plans otherwise");
+  }
+  const Duration takes = faults_ && random_.chance(settings_.late_plan) ? random_.spread(seconds(10))
+                                                                        : random_.between(microseconds(50), milliseconds(3));
+  queue_.after(takes, [this, life = life_, plan = std::move(plan)] {
+    if (core_ && life == life_) take(core::PlanReady{plan});
+  });
+}
+
+void Controller::fold_later() {
+  queue_.after(seconds(1), [this, life = life_] {
+    if (!core_ || life != life_) return;
+    fold();
+    if (core_ && life == life_) fold_later();
+  });
+}
+
+void Controller::fold() {
+  if (stepped_) return;  // between turns only
+  if (const auto done = store_.fold(core_->take_fold()); !done) return crash(done.error().message);
+  if (const auto more = store_.maintain(); !more) broken(more.error().message);
+}
+
+}  // namespace gantry::sim

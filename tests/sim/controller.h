@@ -1,0 +1,90 @@
+// The controller: the shipped core on a MemoryStore, with the scheduler's replica inline. Its turns
+// are what ctld/server.cc does: steps, commit, then replies, orders, the scheduler's changes.
+//
+// Every promise that can be seen from here is checked after each turn: the ledger against the state,
+// the audits of core and replica, the changes against the full view; at recovery and from time to
+// time also the records against a replay of every event from empty.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "ctld/core/core.h"
+#include "ctld/sched/replica.h"
+#include "ctld/store/memory_store.h"
+#include "tests/sim/ledger.h"
+#include "tests/sim/network.h"
+#include "tests/sim/view.h"
+
+namespace gantry::sim {
+
+class Controller {
+ public:
+  Controller(Queue& queue, Random& random, Network& network, Trace& trace, Ledger& ledger,
+             const Settings& settings);
+
+  // Deliveries at the other end.
+  std::function<void(const std::string& node, core::OrderMessage)> to_node;
+  std::function<void(core::ConnectionId, std::uint64_t request, core::ReplyMessage)> to_client;
+
+  core::ConnectionId connect(const std::string& client);
+  void take(core::Input input);  // arrives; lost if no controller runs
+
+  void start();
+  void crash(std::string_view why);
+  void crash_next_commit(store::CrashPoint point) { store_.crash_next_append(point); }
+  void crash_next_fold(store::CrashPoint point) { store_.crash_next_fold(point); }
+  void crash_while_sending() { dies_after_ = random_.below(3); }
+  void fill_disk();
+  void empty_disk() { store_.limit_space(std::nullopt); }
+  void calm();  // planned faults are off
+
+  [[nodiscard]] bool runs() const { return core_ != nullptr; }
+  [[nodiscard]] const core::Core& core() const { return *core_; }
+  [[nodiscard]] const store::MemoryStore& store() const { return store_; }
+  [[nodiscard]] std::uint64_t turns() const { return turns_; }
+  [[nodiscard]] std::uint64_t lives() const { return life_; }
+
+ private:
+  std::unique_ptr<core::Core> load();
+  void end_of_turn();
+  void check_turn(const core::Turn& turn);
+  void check_replay(core::Core* recovered);  // null: against the core as it runs
+  bool send(core::Turn& turn);               // false: it died on the way
+  void answered(const core::Reply& reply);
+  void set_wake(std::optional<Instant> at);
+  void plan_soon();
+  void plan();
+  void fold();
+  void fold_later();
+  [[nodiscard]] Instant clock() const { return std::max(floor_, queue_.now() + clock_offset_); }
+  [[noreturn]] void broken(const std::string& promise) { trace_.broken(queue_.now(), promise); }
+
+  Queue& queue_;
+  Random& random_;
+  Network& network_;
+  Trace& trace_;
+  Ledger& ledger_;
+  const Settings& settings_;
+  store::MemoryStore store_;
+  std::unique_ptr<core::Core> core_;  // null: no process
+  std::unique_ptr<sched::Replica> replica_;
+  View view_;
+  std::uint64_t life_ = 0;
+  std::uint64_t turns_ = 0;
+  bool stepped_ = false;
+  bool plan_wanted_ = false;
+  bool faults_ = true;
+  Instant floor_{};
+  Duration clock_offset_{};
+  std::optional<Instant> armed_;
+  std::optional<std::uint64_t> dies_after_;  // messages
+  std::uint64_t next_connection_ = 1;
+  std::map<core::ConnectionId, std::string> connections_;
+  std::map<std::pair<core::ConnectionId, std::uint64_t>, core::ClientRequest> requests_;
+};
+
+}  // namespace gantry::sim

@@ -1,0 +1,57 @@
+// Faults: each kind comes back at random intervals while there is trouble, and mends itself or is
+// mended after a while. Nothing is broken that the design does not promise to survive:
+//
+//   - Under the policy `fence`, a node's daemon that died is started again within kFencedDown, as a
+//     service manager would: a node without a daemon cannot end its jobs.
+//   - A node is declared dead only while its machine is off and will stay off until that is known.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "tests/sim/clients.h"
+#include "tests/sim/node.h"
+
+namespace gantry::sim {
+
+class Faults {
+ public:
+  static constexpr Duration kFencedDown = seconds(20);
+
+  Faults(Queue& queue, Random& random, Network& network, Trace& trace, Controller& controller,
+         Clients& clients, std::vector<std::unique_ptr<Node>>& nodes, const Settings& settings)
+      : queue_(queue), random_(random), network_(network), trace_(trace), controller_(controller),
+        clients_(clients), nodes_(nodes), settings_(settings) {}
+
+  void start();
+  void stop();  // and mend everything
+
+ private:
+  void every(Duration mean, void (Faults::*fault)());
+  Node& some_node() { return *nodes_[random_.below(nodes_.size())]; }
+  void daemon_dies();
+  void daemon_stops();
+  void machine_dies();
+  void shim_dies();
+  void link_is_cut();
+  void client_is_cut();
+  void controller_dies();
+  void commit_fails();
+  void fold_fails();
+  void disk_fills();
+  void node_is_declared_dead();
+  void declare_dead(Node& node);
+
+  Queue& queue_;
+  Random& random_;
+  Network& network_;
+  Trace& trace_;
+  Controller& controller_;
+  Clients& clients_;
+  std::vector<std::unique_ptr<Node>>& nodes_;
+  const Settings& settings_;
+  bool stopped_ = false;
+};
+
+}  // namespace gantry::sim

@@ -1,0 +1,19 @@
+// Random jobs, of every kind that the core treats differently.
+#pragma once
+
+#include <vector>
+
+#include "common/proto/job_submit.h"
+#include "tests/sim/random.h"
+#include "tests/sim/settings.h"
+
+namespace gantry::sim {
+
+// `known`: jobs that it may depend on. The script says which request it belongs to, so that a
+// machine can tell that it was given the right one.
+proto::SubmitJob draw_submit(Random& random, const Settings& settings,
+                             const std::vector<JobId>& known, Instant now, std::string request_id);
+
+std::string script_of(const std::string& request_id);
+
+}  // namespace gantry::sim

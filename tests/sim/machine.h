@@ -1,0 +1,86 @@
+// A machine and its runtime: the simulator's twin of the node's seam (noded/seam.h). Its records are
+// its disk; what runs on it outlives its daemon and dies with its power.
+//
+//   recorded -> preparing -> [held -> starting ->] running -> ended -> (forgotten)
+//
+// Starts fail or are slow, user code takes its time, ignores signals, runs out of memory; shims are
+// killed, and then what they watched lives until the daemon, or the next one, has ended it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "noded/seam.h"
+#include "tests/sim/queue.h"
+#include "tests/sim/random.h"
+#include "tests/sim/settings.h"
+#include "tests/sim/truth.h"
+
+namespace gantry::sim {
+
+class Machine final : public node::AttemptRuntime {
+ public:
+  Machine(Queue& queue, Random& random, Truth& truth, const Settings& settings,
+          const NodeConfig& config, Duration clock_offset);
+
+  // The seam; between recover() and daemon_died() there is a daemon.
+  [[nodiscard]] std::string name() const override { return "simulated"; }
+  [[nodiscard]] std::vector<std::string> layers_off() const override { return {}; }
+  std::vector<node::Recovered> recover() override;
+  void act(Instant now, node::Action&& action, std::vector<node::Input>& events) override;
+  [[nodiscard]] int descriptor() const override { return -1; }
+  void poll(Instant now, std::vector<node::Input>& events) override;
+
+  std::function<void()> on_event;  // poll() has something
+
+  // Faults.
+  void daemon_died();
+  void power_off();
+  bool kill_a_shim();  // false: there was none
+
+  [[nodiscard]] Instant clock() const { return queue_.now() + clock_offset_; }
+  [[nodiscard]] std::size_t records() const { return attempts_.size(); }
+  [[nodiscard]] const NodeConfig& config() const { return config_; }
+
+ private:
+  enum class Stage : std::uint8_t {
+    recorded, preparing, held, starting, running, without_shim, ended
+  };
+  struct Attempt {
+    proto::Launch launch;
+    Stage stage = Stage::recorded;
+    std::uint64_t serial = 0;  // calls asked for under an older one are void
+    std::optional<Instant> started;
+    node::Exit exit;
+  };
+
+  void begin(proto::Launch&& launch, std::vector<node::Input>& events);
+  void spawn_soon(const AttemptKey& key);
+  void spawn(Attempt& attempt);
+  void prepared(Attempt& attempt);
+  void run(Attempt& attempt);
+  void signal(Attempt& attempt, int number);
+  void kill(Attempt& attempt);
+  void enter(Attempt& attempt, Stage stage);  // what was planned for the old one is void
+  void end(Attempt& attempt, proto::ExitCause cause, ExitStatus status, std::string message);
+  void tell(node::Input event);
+  void later(const Attempt& attempt, Duration delay, std::function<void(Attempt&)> call);
+  Usage usage(const Attempt& attempt);
+
+  Queue& queue_;
+  Random& random_;
+  Truth& truth_;
+  const Settings& settings_;
+  const NodeConfig& config_;
+  Duration clock_offset_;
+  bool daemon_ = false;
+  bool rebooted_ = false;
+  std::uint64_t next_serial_ = 1;
+  std::uint64_t boots_ = 0;
+  std::map<AttemptKey, Attempt> attempts_;
+  std::vector<node::Input> told_;
+};
+
+}  // namespace gantry::sim

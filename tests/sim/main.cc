@@ -1,0 +1,130 @@
+// gantry_sim: one history or many.
+//
+//   gantry_sim --seed 7 [--trace]      runs it (and prints every line), then its figures and hash
+//   gantry_sim --twice 7               runs it in two processes; the hashes must be the same
+//   gantry_sim --seeds 60 [--from 1]   runs so many, each in a process of its own, two at a time;
+//                                      with GANTRY_LONG set, 1,000
+//
+// A history in which a promise is broken prints the promise, its last 50 lines and how to repeat it.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include <fmt/core.h>
+
+#include "tests/sim/simulation.h"
+
+namespace {
+
+using gantry::sim::Simulation;
+using gantry::sim::Summary;
+
+constexpr std::uint64_t kLongSeeds = 1000;
+constexpr std::size_t kAtATime = 2;
+
+struct Arguments {
+  std::optional<std::uint64_t> seed, twice, seeds;
+  std::uint64_t from = 1;
+  bool trace = false;
+};
+
+std::optional<Arguments> parse(int argc, char** argv) {
+  Arguments a;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--trace") {
+      a.trace = true;
+      continue;
+    }
+    if (i + 1 == argc) return std::nullopt;
+    const std::uint64_t value = std::strtoull(argv[++i], nullptr, 10);
+    if (word == "--seed") a.seed = value;
+    else if (word == "--twice") a.twice = value;
+    else if (word == "--seeds") a.seeds = value;
+    else if (word == "--from") a.from = value;
+    else return std::nullopt;
+  }
+  if (!a.seed && !a.twice && !a.seeds) return std::nullopt;
+  return a;
+}
+
+void run_one(std::uint64_t seed, bool trace) {
+  Simulation simulation(seed, trace);
+  const Summary s = simulation.run();
+  fmt::print("seed {}: {} jobs, {} runs, {} events, {} turns, {} controllers, {} s; hash {:016x}\n", seed,
+             s.jobs, s.runs, s.events, s.turns, s.lives, s.length.seconds(), s.hash);
+}
+
+// The hash of one history, run in a process of its own; nothing if it failed.
+std::optional<std::uint64_t> hash_apart(std::uint64_t seed) {
+  int ends[2];
+  if (pipe(ends) != 0) return std::nullopt;
+  const pid_t child = fork();
+  if (child == 0) {
+    const std::uint64_t hash = Simulation(seed, false).run().hash;
+    std::_Exit(write(ends[1], &hash, sizeof hash) == sizeof hash ? 0 : 1);
+  }
+  close(ends[1]);
+  std::uint64_t hash = 0;
+  const bool got = read(ends[0], &hash, sizeof hash) == sizeof hash;
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  return got && status == 0 ? std::optional(hash) : std::nullopt;
+}
+
+int run_twice(std::uint64_t seed) {
+  const auto first = hash_apart(seed), second = hash_apart(seed);
+  if (!first || !second) return 1;
+  fmt::print("seed {}: {:016x} and {:016x}\n", seed, *first, *second);
+  return *first == *second ? 0 : 1;
+}
+
+int run_many(std::uint64_t from, std::uint64_t count) {
+  std::map<pid_t, std::uint64_t> running;
+  std::uint64_t next = from, failed = 0;
+  std::string seeds;
+  while (next < from + count || !running.empty()) {
+    while (next < from + count && running.size() < kAtATime) {
+      std::fflush(stdout);
+      const pid_t child = fork();
+      if (child == 0) {
+        run_one(next, false);
+        std::fflush(stdout);
+        std::_Exit(0);
+      }
+      running[child] = next++;
+    }
+    int status = 0;
+    const pid_t child = waitpid(-1, &status, 0);
+    const auto it = running.find(child);
+    if (it == running.end()) continue;
+    if (status != 0) {
+      ++failed;
+      seeds += fmt::format(" {}", it->second);
+    }
+    running.erase(it);
+  }
+  fmt::print("{} of {} seeds failed{}{}\n", failed, count, failed > 0 ? ":" : "", seeds);
+  return failed == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto arguments = parse(argc, argv);
+  if (!arguments) {
+    fmt::print(stderr, "usage: gantry_sim --seed N [--trace] | --twice N | --seeds COUNT [--from N]\n");
+    return 2;
+  }
+  if (arguments->twice) return run_twice(*arguments->twice);
+  if (arguments->seeds)
+    return run_many(arguments->from, std::getenv("GANTRY_LONG") ? kLongSeeds : *arguments->seeds);
+  run_one(*arguments->seed, arguments->trace);
+  return 0;
+}

@@ -1,0 +1,43 @@
+// Links between the controller and everybody else: messages are lost, doubled, late and out of order
+// as the settings say, and links are cut for a while, in one direction or both. After calm() they
+// are as good as links can be, but for their delay.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "tests/sim/queue.h"
+#include "tests/sim/random.h"
+#include "tests/sim/settings.h"
+
+namespace gantry::sim {
+
+enum class Direction : std::uint8_t { to_controller, from_controller };
+
+class Network {
+ public:
+  Network(Queue& queue, Random& random, LinkQuality nodes, LinkQuality clients)
+      : queue_(queue), random_(random), nodes_(nodes), clients_(clients) {}
+
+  // `deliver` is called once for each copy that arrives. `peer` is a node's or a client's name.
+  void send(const std::string& peer, bool is_node, Direction direction,
+            std::function<void()> deliver);
+  // Neither lost, doubled nor late: what a person does by hand and looks after.
+  void send_safely(std::function<void()> deliver) { queue_.after(milliseconds(1), std::move(deliver)); }
+  void cut(const std::string& peer, Direction direction, Instant until);
+  void calm();
+
+ private:
+  struct Link {
+    Instant cut_until[2] = {};
+  };
+  [[nodiscard]] bool is_cut(const std::string& peer, Direction direction) const;
+
+  Queue& queue_;
+  Random& random_;
+  LinkQuality nodes_, clients_;
+  std::map<std::string, Link> links_;
+};
+
+}  // namespace gantry::sim

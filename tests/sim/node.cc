@@ -1,0 +1,138 @@
+// See node.h.
+#include "tests/sim/node.h"
+
+#include <fmt/core.h>
+
+#include "tests/sim/text.h"
+
+namespace gantry::sim {
+
+Node::Node(Queue& queue, Random& random, Network& network, Truth& truth, Trace& trace,
+           const Settings& settings, const NodeConfig& config)
+    : queue_(queue), random_(random), network_(network), trace_(trace),
+      machine_(queue, random, truth, settings, config,
+               random.between(seconds(-5), seconds(3600))) {
+  machine_.on_event = [this] {
+    queue_.after(microseconds(10), [this, life = daemon_] {
+      if (core_ && life == daemon_) finish_turn();
+    });
+  };
+}
+
+void Node::power_on() {
+  if (powered_ || locked_off) return;
+  powered_ = true;
+  ++boot_;
+  memory_.last_contact.reset();  // outlives the daemon, not the machine
+  start_daemon();
+}
+
+void Node::power_off() {
+  if (!powered_) return;
+  if (core_) kill_daemon();
+  powered_ = false;
+  machine_.power_off();
+  trace_.line(queue_.now(), name() + ": power off");
+}
+
+void Node::start_daemon() {
+  if (!powered_ || core_) return;
+  ++daemon_;
+  armed_.reset();
+  dies_after_.reset();
+  proto::NodeRegister facts;
+  facts.node = name();
+  facts.version = "0.1.0";
+  facts.boot_id = fmt::format("boot{}", boot_);
+  for (std::uint32_t cpu = 0; cpu < machine_.config().cpus; ++cpu)
+    facts.cpus.push_back(static_cast<std::uint16_t>(cpu));
+  facts.memory = machine_.config().memory;
+  trace_.line(queue_.now(), fmt::format("{}: daemon starts, boot {}", name(), boot_));
+  auto recovered = machine_.recover();
+  core_ = std::make_unique<node::Core>(facts, memory_, std::move(recovered), machine_.clock());
+  step(node::LinkUp{});
+}
+
+void Node::kill_daemon() {
+  if (!core_) return;
+  trace_.line(queue_.now(), name() + ": daemon dies");
+  ++daemon_;
+  core_.reset();
+  machine_.daemon_died();
+}
+
+void Node::kill_daemon_within_turn(Duration down) {
+  dies_after_ = random_.below(4);
+  down_ = down;
+}
+
+void Node::stop_daemon() {
+  if (!core_) return;
+  trace_.line(queue_.now(), name() + ": daemon stops");
+  step(node::Stop{});
+  kill_daemon();
+}
+
+void Node::reconnect() {
+  if (!core_) return;
+  step(node::LinkDown{});
+  if (core_) step(node::LinkUp{});
+}
+
+void Node::deliver(node::Order order) {
+  if (!core_) return;
+  trace_.line(queue_.now(), fmt::format("{} <- {}", name(), text_of(order)));
+  step(node::FromController{std::move(order)});
+}
+
+void Node::step(node::Input input) {
+  core_->step(machine_.clock(), std::move(input));
+  finish_turn();
+}
+
+void Node::finish_turn() {
+  std::vector<node::Report> messages;
+  std::vector<node::Input> events;
+  std::optional<Instant> wake;
+  do {
+    machine_.poll(machine_.clock(), events);
+    for (node::Input& event : events) core_->step(machine_.clock(), std::move(event));
+    events.clear();
+    node::Turn turn = core_->take_turn();
+    wake = turn.wake;
+    for (node::Action& action : turn.actions) {
+      if (dies_after_ && (*dies_after_)-- == 0) {
+        kill_daemon();
+        queue_.after(down_, [this] { start_daemon(); });
+        return;
+      }
+      if (auto* a = std::get_if<node::RememberEpoch>(&action)) {
+        memory_.epoch = a->epoch;
+        memory_.fence_after = a->fence_after;
+      } else if (auto* a = std::get_if<node::RememberContact>(&action)) {
+        memory_.last_contact = a->at;
+      } else {
+        machine_.act(machine_.clock(), std::move(action), events);
+      }
+    }
+    for (node::Report& m : turn.messages) messages.push_back(std::move(m));
+  } while (!events.empty());
+  for (node::Report& m : messages) {
+    trace_.line(queue_.now(), fmt::format("{} -> {}", name(), text_of(m)));
+    network_.send(name(), true, Direction::to_controller,
+                  [this, m = std::move(m)] { to_controller(name(), m); });
+  }
+  set_timer(wake);
+}
+
+void Node::set_timer(std::optional<Instant> wake) {
+  if (!wake || (armed_ && *armed_ <= *wake)) return;
+  armed_ = wake;
+  queue_.after(*wake - machine_.clock(), [this, life = daemon_, at = *wake] {
+    if (!core_ || life != daemon_ || armed_ != at) return;
+    armed_.reset();
+    step(node::Wake{});
+  });
+}
+
+}  // namespace gantry::sim

@@ -1,0 +1,100 @@
+// Drawing the settings; see settings.h.
+#include "tests/sim/settings.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+namespace gantry::sim {
+namespace {
+
+constexpr std::int64_t kGiB = std::int64_t{1} << 30;
+
+void draw_cluster(Random& random, Config& config) {
+  const auto count = random.between(3, 6);
+  PartitionConfig all;
+  all.name = "main";
+  all.is_default = true;
+  all.default_time = minutes(10);
+  all.max_time = minutes(60);
+  for (std::int64_t i = 1; i <= count; ++i) {
+    NodeConfig node;
+    node.name = fmt::format("n{}", i);
+    node.cpus = static_cast<std::uint32_t>(random.between(1, 6));
+    node.memory = random.between(2, 8) * kGiB;
+    if (random.chance(400)) node.features = {"fast"};
+    all.nodes.push_back(node.name);
+    config.nodes.push_back(std::move(node));
+  }
+  PartitionConfig some = all;
+  some.name = "some";
+  some.is_default = false;
+  some.priority = 10;
+  some.max_nodes = 2;
+  some.exclusive_nodes = random.chance(200);
+  some.nodes.resize(2);
+  config.partitions = {std::move(all), std::move(some)};
+}
+
+void draw_controller(Random& random, ControllerConfig& c) {
+  c.heartbeat = seconds(random.between(1, 5));
+  c.node_timeout = c.heartbeat * random.between(3, 6);
+  c.kill_wait = seconds(random.between(1, 30));
+  c.start_timeout = seconds(random.between(20, 60));
+  c.min_job_age = minutes(15);
+  c.max_requeues = static_cast<std::uint32_t>(random.between(3, 16));
+  if (random.chance(500)) {
+    c.lost_node_policy = LostNodePolicy::fence;
+    c.fence_after = c.node_timeout + seconds(random.between(5, 120));
+  }
+}
+
+LinkQuality draw_link(Random& random) {
+  LinkQuality q;
+  if (random.chance(250)) return q;
+  if (random.chance(700)) q.lose = random.below(150);
+  if (random.chance(600)) q.twice = random.below(100);
+  if (random.chance(600)) q.late = random.below(200);
+  q.usual = milliseconds(random.between(1, 50));
+  q.latest = seconds(random.between(1, 20));
+  return q;
+}
+
+void draw_faults(Random& random, FaultRates& f) {
+  const auto draw = [&](Duration low, Duration high) {
+    return random.chance(500) ? random.between(low, high) : Duration{};
+  };
+  f.node_daemon = draw(seconds(20), seconds(300));
+  f.node_stop = draw(seconds(60), seconds(600));
+  f.machine = draw(seconds(60), seconds(600));
+  f.shim = draw(seconds(20), seconds(300));
+  f.cut = draw(seconds(30), seconds(300));
+  f.client_cut = draw(seconds(60), seconds(300));
+  f.controller = draw(seconds(30), seconds(300));
+  f.commit = draw(seconds(10), seconds(200));
+  f.fold = draw(seconds(30), seconds(300));
+  f.disk_full = draw(seconds(60), seconds(600));
+  f.declared_dead = draw(seconds(120), seconds(600));
+}
+
+}  // namespace
+
+Settings settings_of(Random& random) {
+  Settings s;
+  draw_cluster(random, s.config);
+  draw_controller(random, s.config.controller);
+  s.nodes = draw_link(random);
+  s.clients = draw_link(random);
+  draw_faults(random, s.faults);
+  if (random.chance(500)) s.slow_start = random.below(60);
+  if (random.chance(500)) s.failing_start = random.below(100);
+  if (random.chance(500)) s.late_plan = random.below(200);
+  if (random.chance(200)) s.plan_attempts = static_cast<std::uint64_t>(random.between(1, 20));
+  if (random.chance(200)) s.plan_starts = static_cast<std::uint32_t>(random.between(1, 3));
+  s.clients_count = static_cast<std::size_t>(random.between(1, 4));
+  s.jobs = static_cast<std::size_t>(random.between(10, 90));
+  s.trouble = minutes(random.between(5, 40));
+  return s;
+}
+
+}  // namespace gantry::sim

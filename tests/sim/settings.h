@@ -1,0 +1,43 @@
+// What a seed decides at the beginning: the cluster, its configuration, how bad the world is, and
+// which kinds of faults there are at all. Each history has a mix of its own, so that rare
+// combinations come up and single faults are seen undisturbed.
+#pragma once
+
+#include <cstdint>
+
+#include "config/config.h"
+#include "tests/sim/random.h"
+
+namespace gantry::sim {
+
+struct LinkQuality {
+  std::uint64_t lose = 0;      // per mille of messages
+  std::uint64_t twice = 0;     // per mille
+  std::uint64_t late = 0;      // per mille that take up to `latest` and so overtake each other
+  Duration usual = milliseconds(2);
+  Duration latest = seconds(5);
+};
+
+// Mean time between two faults of a kind; zero = never.
+struct FaultRates {
+  Duration node_daemon{}, node_stop{}, machine{}, shim{}, cut{}, client_cut{};
+  Duration controller{}, commit{}, fold{}, disk_full{}, declared_dead{};
+};
+
+struct Settings {
+  Config config;
+  LinkQuality nodes, clients;
+  FaultRates faults;
+  std::uint64_t slow_start = 0;      // per mille of starts that take longer than they may
+  std::uint64_t failing_start = 0;   // per mille
+  std::uint64_t late_plan = 0;       // per mille of plans that are seconds old when they arrive
+  std::uint64_t plan_attempts = 100'000;
+  std::uint32_t plan_starts = 4096;
+  std::size_t clients_count = 3;
+  std::size_t jobs = 80;             // submits, arrays count as one
+  Duration trouble = minutes(30);    // how long faults and submits go on
+};
+
+Settings settings_of(Random& random);
+
+}  // namespace gantry::sim

@@ -1,0 +1,199 @@
+// See simulation.h.
+#include "tests/sim/simulation.h"
+
+#include <fmt/core.h>
+
+#include "common/codec/codec.h"
+#include "common/text.h"
+
+namespace gantry::sim {
+
+Simulation::Simulation(std::uint64_t seed, bool print)
+    : trace_(seed, fmt::format("gantry_sim --seed {} --trace", seed), print),
+      random_(seed),
+      settings_(settings_of(random_)),
+      queue_(kBegin),
+      network_(queue_, random_, settings_.nodes, settings_.clients),
+      truth_(queue_, trace_),
+      ledger_(queue_, trace_, truth_, settings_.config),
+      controller_(queue_, random_, network_, trace_, ledger_, settings_),
+      clients_(queue_, random_, network_, trace_, controller_, settings_),
+      faults_(queue_, random_, network_, trace_, controller_, clients_, nodes_, settings_) {
+  for (const NodeConfig& config : settings_.config.nodes)
+    nodes_.push_back(std::make_unique<Node>(queue_, random_, network_, truth_, trace_, settings_, config));
+  connect();
+}
+
+void Simulation::connect() {
+  controller_.to_node = [this](const std::string& name, core::OrderMessage order) {
+    for (auto& node : nodes_)
+      if (node->name() == name) node->deliver(std::move(order));
+  };
+  controller_.to_client = [this](core::ConnectionId connection, std::uint64_t request,
+                                 core::ReplyMessage reply) {
+    clients_.reply(connection, request, reply);
+  };
+  for (auto& node : nodes_)
+    node->to_controller = [this](const std::string& name, node::Report report) {
+      controller_.take(core::FromNode{name, std::move(report)});
+    };
+}
+
+Summary Simulation::run() {
+  const ControllerConfig& c = settings_.config.controller;
+  trace_.line(queue_.now(), fmt::format("{} nodes, {} submits, {}", nodes_.size(), settings_.jobs,
+                                        c.lost_node_policy == LostNodePolicy::fence ? "fence" : "wait"));
+  controller_.start();
+  for (auto& node : nodes_)
+    queue_.after(random_.spread(seconds(20)), [n = node.get()] { n->power_on(); });
+  clients_.start();
+  faults_.start();
+  queue_.run_until(kBegin + settings_.trouble);
+  mend();
+  wait_for_all();
+  check_nothing_held();
+  queue_.run_until(queue_.now() + c.min_job_age + minutes(2));
+  check_nothing_kept();
+  check_history();
+  Summary s;
+  s.hash = trace_.hash();
+  s.lines = trace_.lines();
+  s.events = controller_.store().every_event().size();
+  s.turns = controller_.turns();
+  s.jobs = ledger_.jobs().size();
+  s.runs = truth_.runs();
+  s.lives = controller_.core().epoch().value();
+  s.length = queue_.now() - kBegin;
+  return s;
+}
+
+// ---- after the trouble
+
+void Simulation::mend() {
+  trace_.line(queue_.now(), "everything is mended");
+  settings_.slow_start = settings_.failing_start = 0;
+  clients_.stop();
+  faults_.stop();
+  queue_.after(seconds(5), [this] { operate(); });
+}
+
+void Simulation::operate() {
+  queue_.after(seconds(30), [this] { operate(); });
+  if (!controller_.runs()) return;
+  const core::State& state = controller_.core().state();
+  for (const core::Partition& p : state.partitions)
+    if (!p.up()) clients_.say(proto::UpdatePartition{p.name, true});
+  for (const core::Node& n : state.nodes)
+    if (n.intent != NodeIntent::open) clients_.say(proto::UpdateNodes{{n.name}, proto::NodeAction::resume, {}});
+  state.jobs.walk(JobId{}, [this](const core::Job& job) {
+    operate_on(job);
+    return true;
+  });
+}
+
+void Simulation::operate_on(const core::Job& job) {
+  const proto::JobRef ref{job.id, {}};
+  if (job.phase == Phase::queued && job.hold != core::Hold::none) clients_.say(proto::ReleaseJobs{{ref}});
+  if (job.phase == Phase::running && job.kind == JobKind::allocation)
+    clients_.say(proto::EndAllocation{job.id, {}});
+  if (job.phase != Phase::queued || !job.dependencies) return;
+  bool never = job.is_array() && !job.tasks->corr_never.empty();
+  for (const core::DependencyState& d : job.dependencies->list)
+    if (d.status == core::DependencyStatus::never) never = true;
+  if (!never || job.dependencies->cancel_on_never) return;
+  proto::CancelJobs cancel;
+  cancel.filter.jobs = {ref};
+  clients_.say(std::move(cancel));
+}
+
+bool Simulation::all_ended() const {
+  for (const auto& [id, job] : ledger_.jobs())
+    if (job.phase != Phase::ended) return false;
+  return clients_.idle() && controller_.runs();
+}
+
+void Simulation::wait_for_all() {
+  const Instant end = queue_.now() + kPatience;
+  while (!all_ended() && queue_.now() < end) queue_.run_until(queue_.now() + seconds(10));
+  queue_.run_until(queue_.now() + minutes(2));
+  if (all_ended()) return;
+  for (const auto& [id, job] : ledger_.jobs())
+    if (job.phase != Phase::ended)
+      broken(fmt::format("job {} is still {} {} h after all was mended", id.value(), enum_name(job.phase),
+                         kPatience.seconds() / 3600));
+  broken("a submit has no answer");
+}
+
+void Simulation::check_nothing_held() {
+  if (truth_.live_count() != 0) broken("every job has ended, but something still runs");
+  for (const auto& node : nodes_)
+    if (node->machine().records() != 0 || node->attempts() != 0)
+      broken(fmt::format("every job has ended, but {} keeps {} records and {} attempts", node->name(),
+                         node->machine().records(), node->attempts()));
+  for (const core::Node& node : controller_.core().state().nodes)
+    if (node.cpus_taken != 0 || node.memory_taken != 0 || !node.jobs.empty() || node.exclusive_jobs != 0)
+      broken(fmt::format("every job has ended, but {} is not free", node.name));
+}
+
+// min_job_age after the last end nothing of any job is left but its history.
+void Simulation::check_nothing_kept() {
+  const core::State& state = controller_.core().state();
+  const store::Stats stats = controller_.store().stats();
+  if (state.jobs.size() != 0) broken(fmt::format("{} jobs are never forgotten", state.jobs.size()));
+  if (stats.specs != 0 || stats.blobs != 0)
+    broken(fmt::format("{} specs and {} blobs are never removed", stats.specs, stats.blobs));
+  if (!state.requests.empty() || !state.dependents.empty() || !state.same_name.empty() ||
+      !state.singletons.empty())
+    broken("an index keeps what is gone");
+}
+
+void Simulation::check_history() {
+  std::map<JobId, std::vector<proto::HistoryRow>> rows;
+  store::HistoryScan scan;
+  for (;;) {
+    const auto page = controller_.store().read_history(scan);
+    if (!page) broken(page.error().message);
+    for (const store::HistoryEntry& entry : page->entries) {
+      auto row = codec::decode<proto::HistoryRow>(entry.data);
+      if (!row) broken(row.error().message);
+      rows[entry.job].push_back(std::move(*row));
+    }
+    if (!page->resume) break;
+    scan.resume = page->resume;
+  }
+  for (const JobId id : ledger_.acknowledged())
+    if (!ledger_.jobs().contains(id)) broken(fmt::format("job {} was acknowledged and is lost", id.value()));
+  for (const auto& [id, account] : ledger_.jobs()) check_history_of(id, account, rows);
+}
+
+void Simulation::check_history_of(JobId id, const Account& account,
+                                  const std::map<JobId, std::vector<proto::HistoryRow>>& rows) {
+  const auto wrong = [&](std::string_view what) {
+    broken(fmt::format("the history of job {}: {}", id.value(), what));
+  };
+  const auto found = rows.find(id);
+  if (!account.indexes.empty()) {  // an array: its cancelled tasks, in one row or several
+    std::set<std::uint32_t> told;
+    if (found != rows.end())
+      for (const proto::HistoryRow& row : found->second) {
+        const auto ranges = parse_index_ranges(row.row.array_tasks);
+        if (!ranges) wrong(ranges.error().message);
+        for (const IndexRange& r : ranges->ranges)
+          for (std::uint32_t i = r.first; i <= r.last; i += r.step)
+            if (!told.insert(i).second) wrong("a cancelled task is there twice");
+      }
+    std::set<std::uint32_t> is;
+    for (const std::uint32_t ordinal : account.cancelled) is.insert(account.indexes.at(ordinal));
+    if (told != is) wrong(fmt::format("{} cancelled tasks, not {}", told.size(), is.size()));
+    return;
+  }
+  if (found == rows.end()) return wrong("there is none");
+  if (found->second.size() != 1) return wrong("it ended more than once");
+  const proto::HistoryRow& row = found->second.front();
+  if (row.row.outcome != account.outcome) wrong("another outcome");
+  if (!(row.row.exit == account.exit)) wrong("another exit");
+  if (!(row.usage == account.usage) && !account.nodes.empty()) wrong("another usage");
+  if (row.row.restarts != account.restarts) wrong("another count of restarts");
+}
+
+}  // namespace gantry::sim

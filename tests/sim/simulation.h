@@ -1,0 +1,56 @@
+// One seed, one history: trouble for a while, then everything is mended, and then every job must end
+// within kPatience, all capacity be free, nothing be left on any machine, and the history tell what
+// happened.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "tests/sim/faults.h"
+
+namespace gantry::sim {
+
+struct Summary {
+  std::uint64_t hash = 0;
+  std::uint64_t lines = 0, events = 0, turns = 0;
+  std::uint64_t jobs = 0, runs = 0, lives = 0;
+  Duration length{};
+};
+
+class Simulation {
+ public:
+  static constexpr Duration kPatience = hours(24);
+
+  // Broken promises end the process.
+  Simulation(std::uint64_t seed, bool print);
+  Summary run();
+
+ private:
+  void connect();
+  void mend();
+  void operate();  // what an operator does now and then, after the trouble
+  void operate_on(const core::Job& job);
+  [[nodiscard]] bool all_ended() const;
+  void wait_for_all();
+  void check_nothing_held();
+  void check_nothing_kept();
+  void check_history();
+  void check_history_of(JobId id, const Account& account,
+                        const std::map<JobId, std::vector<proto::HistoryRow>>& rows);
+  [[noreturn]] void broken(const std::string& promise) { trace_.broken(queue_.now(), promise); }
+
+  static constexpr Instant kBegin{1'767'225'600'000'000};  // 2026-01-01T00:00:00Z
+  Trace trace_;
+  Random random_;
+  Settings settings_;
+  Queue queue_;
+  Network network_;
+  Truth truth_;
+  Ledger ledger_;
+  Controller controller_;
+  Clients clients_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  Faults faults_;
+};
+
+}  // namespace gantry::sim

@@ -1,0 +1,52 @@
+// Ground truth: what is really on the simulated machines, whatever controller and daemons believe.
+//
+// Checked as it happens: no core of a machine is used by two attempts, no memory is promised twice,
+// of one job there is at most one attempt anywhere, no attempt's user code starts twice on a machine,
+// and a job that must not be requeued starts once at most.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "config/config.h"
+#include "noded/core/core.h"
+#include "tests/sim/queue.h"
+#include "tests/sim/trace.h"
+
+namespace gantry::sim {
+
+using proto::AttemptKey;
+
+class Truth {
+ public:
+  Truth(const Queue& queue, Trace& trace) : queue_(queue), trace_(trace) {}
+
+  // Something of it is on the machine from now on, until gone().
+  void begins(const NodeConfig& node, const proto::Launch& launch);
+  void user_code_starts(const std::string& node, const proto::Launch& launch);
+  void gone(const std::string& node, const AttemptKey& key);
+  void exit_recorded(const std::string& node, const AttemptKey& key, const node::Exit& exit);
+
+  [[nodiscard]] bool live(const std::string& node, const AttemptKey& key) const;
+  [[nodiscard]] const node::Exit* exit_of(const std::string& node, const AttemptKey& key) const;
+  [[nodiscard]] bool started(const std::string& node, const AttemptKey& key) const;
+  [[nodiscard]] std::size_t live_count() const { return live_.size(); }
+  [[nodiscard]] std::uint64_t runs() const { return starts_.size(); }
+
+ private:
+  using Where = std::pair<std::string, AttemptKey>;
+  [[noreturn]] void broken(const std::string& promise) const { trace_.broken(queue_.now(), promise); }
+
+  const Queue& queue_;
+  Trace& trace_;
+  std::map<Where, NodePlacement> live_;
+  std::map<JobId, std::map<Attempt, int>> live_attempts_;  // on how many nodes
+  std::map<Where, node::Exit> exits_;
+  std::set<Where> starts_;
+  std::map<JobId, std::uint32_t> script_starts_;
+};
+
+}  // namespace gantry::sim

@@ -1,0 +1,32 @@
+// What the scheduler was told, as plain facts: so that the changes of all turns can be compared with
+// what the core would tell a scheduler that starts now.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "ctld/sched/change.h"
+
+namespace gantry::sim {
+
+class View {
+ public:
+  void apply(const sched::Change& change);
+  [[nodiscard]] std::string text() const;
+
+ private:
+  void take(const sched::NodeChanged& c);
+  void take(const sched::PartitionChanged& c);
+  void take(const sched::JobQueued& c);
+  void take(const sched::JobUnqueued& c);
+  void take(const sched::JobPlaced& c);
+  void take(const sched::JobLimitChanged& c);
+  void take(const sched::NodeReleased& c);
+
+  std::map<NodeId, sched::NodeChanged> nodes_;
+  std::map<PartitionId, sched::PartitionChanged> partitions_;
+  std::map<JobId, sched::JobQueued> queued_;
+  std::map<JobId, sched::JobPlaced> placed_;
+};
+
+}  // namespace gantry::sim
