@@ -1,6 +1,7 @@
 #include "noded/shim/outputs.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "noded/shim/as_user.h"
 
@@ -16,10 +17,15 @@ Result<std::string> file_of(const NodeSetup& setup, const LaunchRequest& request
   return absolute_path(request.work_dir, *name);
 }
 
-// Not waiting for the other end of a named pipe: a start must stay interruptible.
+// Not waiting for the other end of a named pipe: a start must stay interruptible. Never a directory:
+// its descriptor would lead out of the container, to the host's own mounts.
 Result<Fd> open_ready(const AsUser& user, const std::string& path, int flags, unsigned mode) {
   auto fd = user.open(path, flags | O_NONBLOCK | O_NOCTTY, mode);
-  if (fd) ::fcntl(fd->get(), F_SETFL, flags & O_APPEND);
+  if (!fd) return fd;
+  struct stat st {};
+  if (::fstat(fd->get(), &st) != 0 || S_ISDIR(st.st_mode))
+    return fail(ErrorCode::invalid_argument, path + ": is a directory");
+  ::fcntl(fd->get(), F_SETFL, flags & O_APPEND);
   return fd;
 }
 

@@ -74,6 +74,7 @@ TEST_CASE("what cannot be opened is a launch failure that says why") {
   CHECK(cause("/proc/self/fd/1").find("Too many levels") != std::string::npos);
   CHECK(cause("out", "missing") ==
         "node n1: input file " + node.home() + "/missing: No such file or directory");
+  CHECK(cause("out", node.home()) == "node n1: input file " + node.home() + ": is a directory");
   CHECK(cause("%q").find("allowed are %j") != std::string::npos);
   CHECK(node.read(node.dir() + "/of-root") == "keep");
   auto request = node.job("true");
