@@ -10,6 +10,7 @@
 #include "ctld/core/handlers.h"
 #include "ctld/core/load.h"
 #include "ctld/core/record.h"
+#include "ctld/core/select.h"
 #include "ctld/core/settle.h"
 
 namespace gantry::core {
@@ -78,6 +79,7 @@ void make_views(Context& ctx) {
 void take(Context& ctx, ClientRequest&& request) {
   if (auto allowed = authorise(request.who, request.message); !allowed)
     return refuse(ctx, request, allowed.error());
+  if (auto sound = check_refs(request.message); !sound) return refuse(ctx, request, sound.error());
   ClientMessage message = std::move(request.message);
   std::visit([&](auto&& m) { handle(ctx, request, std::move(m)); }, std::move(message));
 }

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include "common/limits.h"
 #include "common/text.h"
 #include "ctld/core/authorise.h"
 #include "ctld/core/validate.h"
@@ -109,7 +110,8 @@ Result<DependencyStart> resolve_dependencies(const Context& ctx, const Identity&
     return fail(ErrorCode::limit_exceeded, fmt::format("{} dependencies; at most {} are allowed",
                                                        spec.dependencies.size(), kMaxDependencies));
   for (Dependency& d : spec.dependencies) {
-    if (d.delay.us < 0 || (d.delay.us > 0 && d.kind != DependencyKind::after))
+    if (d.delay.us < 0 || d.delay > hours(24 * kMaxDurationDays) ||
+        (d.delay.us > 0 && d.kind != DependencyKind::after))
       return fail(ErrorCode::invalid_argument,
                   "only after:JOB may have a delay, of 0 or more minutes");
     if (d.kind == DependencyKind::singleton) {

@@ -109,9 +109,11 @@ void handle(Context& ctx, const ClientRequest& from, proto::ListNodes&& m) {
   reply.now = ctx.now;
   for (const std::string& name : m.nodes)
     if (ctx.state.node_named(name) == nullptr) return refuse(ctx, from, no_node(name));
+  std::sort(m.nodes.begin(), m.nodes.end());
   for (const NodeId id : ctx.state.node_order) {
     const Node& node = ctx.state.node(id);
-    if (!m.nodes.empty() && !among(m.nodes, node.name)) continue;
+    if (!m.nodes.empty() && !std::binary_search(m.nodes.begin(), m.nodes.end(), node.name))
+      continue;
     proto::NodeRow row = node_row(ctx, node);
     const bool in_partition =
         m.partitions.empty() || std::any_of(row.partitions.begin(), row.partitions.end(),

@@ -12,6 +12,8 @@
 namespace gantry::core {
 namespace {
 
+constexpr std::int64_t kMostUsed = std::int64_t{1} << 56;  // microseconds, or bytes, of one node
+
 // The job, if this very attempt is placed on the node and the trigger is legal.
 const Job* expecting(Context& ctx, NodeId node, const proto::AttemptKey& key, Trigger trigger,
                      const NodeRun** run) {
@@ -25,6 +27,15 @@ const Job* expecting(Context& ctx, NodeId node, const proto::AttemptKey& key, Tr
       }
   ++ctx.rt.stats.reports_ignored;
   return nullptr;
+}
+
+// What no machine can have used is not added to anything.
+Usage sane(const Usage& usage) {
+  Usage out = usage;
+  for (std::int64_t* n : {&out.cpu_user_us, &out.cpu_system_us, &out.memory_peak_bytes,
+                          &out.io_read_bytes, &out.io_write_bytes})
+    *n = std::clamp(*n, std::int64_t{0}, kMostUsed);
+  return out;
 }
 
 void seen(Context& ctx, NodeId node) {
@@ -99,17 +110,23 @@ void handle(Context& ctx, NodeId node, proto::Goodbye&& report) {
 
 void release_node(Context& ctx, const Job& job, NodeId node, proto::ExitReport report) {
   const JobId id = job.id;
+  const bool had_started = job.started.has_value();
   event::NodeExited e;
   e.job = id;
   e.node = node;
   e.cause = report.cause;
   e.exit = report.exit;
   e.message = std::move(report.message);
-  e.usage = report.usage;
-  if (report.started) e.ran = std::max(Duration{}, report.ended - *report.started);
+  e.usage = sane(report.usage);
+  if (report.started && report.started->us >= 0 && report.ended >= *report.started)
+    e.ran = report.ended - *report.started;
   ctx.record(std::move(e));
   ctx.turn.changes.emplace_back(sched::NodeReleased{id, node});
   ctx.turn.schedule = true;
+  const Job& now = ctx.state.jobs.at(id);
+  const auto limit = time_limit_of(ctx.state, now);
+  if (!had_started && now.started && limit)  // it ran, although its Started never came
+    ctx.turn.changes.emplace_back(sched::JobLimitChanged{id, *now.started + *limit});
 }
 
 void release_all(Context& ctx, NodeId node, proto::ExitCause cause, const std::string& why) {

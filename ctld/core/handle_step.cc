@@ -202,6 +202,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::EndAllocation&& mess
                   {ErrorCode::wrong_state,
                    fmt::format("job {} is a batch job, not an allocation: cancel it instead",
                                message.job.value())});
+  message.exit.code = std::clamp(message.exit.code, 0, 255);
+  message.exit.signal = std::clamp(message.exit.signal, 0, 64);
   const bool clean = message.exit == ExitStatus{};
   if (job.phase == Phase::queued)
     end_job(ctx, job.id, Outcome::cancelled, "its owner went away while it waited");

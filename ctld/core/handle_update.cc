@@ -1,6 +1,7 @@
 // UpdateJob: changes what may still change, by the same rules as a submit.
 #include <fmt/core.h>
 
+#include "common/limits.h"
 #include "ctld/core/authorise.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/split.h"
@@ -41,7 +42,8 @@ Result<void> check_limit(const Context& ctx, const Identity& who, const Job& job
   if (job.phase != Phase::queued && !is_admin(who) && old && *m.time_limit > *old)
     return fail(ErrorCode::permission_denied,
                 "only an administrator may raise the time limit of a job that has started");
-  if (is_admin(who) && m.time_limit->us > 0) return {};
+  if (is_admin(who) && m.time_limit->us > 0 && *m.time_limit <= hours(24 * kMaxDurationDays))
+    return {};
   const auto checked = check_time_limit(partition, m.time_limit, false);
   if (!checked) return tl::unexpected(checked.error());
   return {};
@@ -82,6 +84,7 @@ Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& 
   if (m.comment)
     if (auto r = check_text("the comment", *m.comment, kMaxCommentBytes); !r)
       return tl::unexpected(r.error());
+  if (auto r = check_instant(ctx, "the begin time", m.begin); !r) return tl::unexpected(r.error());
   if (m.begin && !queued) return not_queued(ctx.state, job, "begin time");
   e.time_limit = m.time_limit;
   e.nice = m.nice;

@@ -137,21 +137,20 @@ std::optional<std::uint32_t> ArrayIndexes::ordinal_of(std::uint32_t index) const
 OrdinalSet ArrayIndexes::select(const std::vector<IndexRange>& wanted) const {
   std::vector<Span> spans;
   for (const IndexRange& w : wanted) {
-    for (std::size_t i = 0; i < ranges_.size(); ++i) {
-      const IndexRange& r = ranges_[i];
-      if (w.last < r.first || r.last < w.first) continue;
+    auto it = std::lower_bound(ranges_.begin(), ranges_.end(), w.first,
+                               [](const IndexRange& r, std::uint32_t i) { return r.last < i; });
+    for (; it != ranges_.end() && it->first <= w.last; ++it) {
+      const IndexRange& r = *it;
+      const std::uint32_t start = starts_[static_cast<std::size_t>(it - ranges_.begin())];
+      const std::uint32_t low = w.first <= r.first ? 0 : (w.first - r.first + r.step - 1) / r.step;
+      const std::uint32_t high = (std::min(w.last, r.last) - r.first) / r.step;
+      if (low > high) continue;
       if (w.step == 1) {  // one span of ordinals
-        const std::uint32_t low =
-            w.first <= r.first ? 0 : (w.first - r.first + r.step - 1) / r.step;
-        const std::uint32_t high = (std::min(w.last, r.last) - r.first) / r.step;
-        if (low <= high) spans.push_back({starts_[i] + low, starts_[i] + high});
+        spans.push_back({start + low, start + high});
         continue;
       }
-      for (std::uint64_t index = w.first; index <= w.last; index += w.step) {
-        const auto ordinal = ordinal_of(static_cast<std::uint32_t>(index));
-        if (ordinal) spans.push_back({*ordinal, *ordinal});
-      }
-      break;  // the whole of w has been looked at, over all ranges
+      for (std::uint32_t o = low; o <= high; ++o)
+        if ((r.first + o * r.step - w.first) % w.step == 0) spans.push_back({start + o, start + o});
     }
   }
   return OrdinalSet::from_spans(std::move(spans));

@@ -99,8 +99,9 @@ void apply_plan(Context& ctx, sched::Plan&& plan) {
     cls.of_head = std::move(v.of_head);
     cls.of_rest = std::move(v.of_rest);
   }
-  ctx.rt.expected.clear();
-  for (sched::Expected& e : plan.expected) ctx.rt.expected.emplace(e.job, std::move(e));
+  // Only some plans estimate; the others know their reserved heads and leave the rest as it is.
+  if (plan.estimated) ctx.rt.expected.clear();
+  for (sched::Expected& e : plan.expected) ctx.rt.expected.insert_or_assign(e.job, std::move(e));
   if (plan.stats.budget_spent) ctx.turn.schedule = true;
 }
 

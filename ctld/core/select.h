@@ -30,6 +30,14 @@ class JobMatch {
   std::optional<StateSet> states_;
 };
 
+inline constexpr std::size_t kMaxRefs = 100'000;          // in one request
+inline constexpr std::size_t kMaxRefRanges = 10'000;      // index ranges of all of them
+inline constexpr std::uint64_t kMaxRefSteps = 8'000'000;  // width of ranges with a step
+inline constexpr std::size_t kMaxFilterWords = 1000;      // users, names, ... of one filter
+
+// Are a request's references well formed, and not too many? Asked of every message.
+Result<void> check_refs(const ClientMessage& message);
+
 // The jobs that these references name, in id order, each once; an array brings its elements. What
 // is unknown, or not the asker's, goes to `unknown`.
 std::vector<Selected> resolve(const State& state, const Identity& who,

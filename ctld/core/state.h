@@ -5,6 +5,7 @@
 // Everybody else reads.
 #pragma once
 
+#include <cstring>
 #include <deque>
 #include <map>
 #include <optional>

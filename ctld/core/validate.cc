@@ -187,6 +187,8 @@ Result<void> check_policy(const Identity& who, const JobSpec& spec, const Partit
 }
 
 Result<void> check_times(const Context& ctx, const JobSpec& spec, std::optional<Duration> limit) {
+  if (auto r = check_instant(ctx, "the begin time", spec.begin); !r) return r;
+  if (auto r = check_instant(ctx, "the deadline", spec.deadline); !r) return r;
   if (!spec.deadline) return {};
   const Instant begin = std::max(ctx.now, spec.begin.value_or(ctx.now));
   const Instant end = begin + limit.value_or(Duration{1});
@@ -198,6 +200,12 @@ Result<void> check_times(const Context& ctx, const JobSpec& spec, std::optional<
 }
 
 }  // namespace
+
+Result<void> check_instant(const Context& ctx, std::string_view what, std::optional<Instant> t) {
+  const Instant most = ctx.now + hours(24 * kMaxDurationDays);
+  if (!t || (t->us >= 0 && *t <= most)) return {};
+  return bad(fmt::format("{} must be before {}", what, format_time(most)));
+}
 
 Result<void> check_text(std::string_view what, std::string_view text, std::size_t most) {
   if (text.size() > most)
@@ -308,6 +316,10 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   spec.partition = partition->name;
   if (partition->declared->exclusive_nodes) spec.shape.exclusive = true;
 
+  for (auto* list : {&spec.shape.required_nodes, &spec.shape.excluded_nodes}) {
+    std::sort(list->begin(), list->end());
+    list->erase(std::unique(list->begin(), list->end()), list->end());
+  }
   if (auto r = check_policy(who, spec, *partition); !r) return tl::unexpected(r.error());
   if (auto r = check_nodes(ctx, *partition, spec.shape); !r) return tl::unexpected(r.error());
   auto limit = check_time_limit(*partition, spec.time_limit, spec.unlimited_time);

@@ -43,6 +43,8 @@ Result<void> check_partition_fit(Context& ctx, const Partition& partition, const
 // The nodes it would start on, were it first in the queue now; empty if it does not fit now.
 std::vector<NodeId> fits_now(const Context& ctx, const Partition& partition, const JobShape& shape,
                              std::uint32_t& cores);
+// Not so far away that arithmetic on it goes wrong: kMaxDurationDays from now.
+Result<void> check_instant(const Context& ctx, std::string_view what, std::optional<Instant> t);
 Result<void> check_text(std::string_view what, std::string_view text, std::size_t most);
 
 }  // namespace gantry::core

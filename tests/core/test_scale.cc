@@ -95,3 +95,45 @@ TEST_CASE("a retried submit makes no second job") {
   }
   CHECK(core.state().jobs.size() == 1);
 }
+
+TEST_CASE("references that make no sense, or too much work, are refused") {
+  Core core(one_node());
+  REQUIRE(core.start(Instant{1}));
+  core.take_turn();
+  auto m = job("sweep");
+  m.spec.array = ArraySpec{{{0, 99, 1}}, std::nullopt};
+  core.step(Instant{2}, request(std::move(m)));
+  core.take_turn();
+  const auto refused = [&](std::vector<IndexRange> tasks) {
+    proto::CancelJobs cancel;
+    cancel.filter.jobs = {{JobId(1), std::move(tasks)}};
+    core.step(Instant{3}, request(std::move(cancel)));
+    return std::holds_alternative<proto::ErrorReply>(core.take_turn().replies.at(0).message);
+  };
+  CHECK(refused({{0, 9, 0}}));
+  CHECK(refused({{9, 0, 1}}));
+  CHECK(refused(std::vector<IndexRange>(20'000, {0, 1, 1})));
+  CHECK(refused(std::vector<IndexRange>(9'000, {0, 4'000'000, 2})));
+  CHECK_FALSE(refused({{0, 4'000'000, 2}}));
+  CHECK(core.state().counters.queued == 50);
+}
+
+TEST_CASE("times at the end of the world are refused") {
+  Core core(one_node());
+  REQUIRE(core.start(Instant{1}));
+  core.take_turn();
+  for (const std::int64_t us : {INT64_MAX, INT64_MIN}) {
+    auto m = job("late");
+    m.spec.begin = Instant{us};
+    core.step(Instant{2}, request(m));
+    m.spec.begin.reset();
+    m.spec.deadline = Instant{us};
+    core.step(Instant{2}, request(m));
+    m.spec.deadline.reset();
+    m.spec.time_limit = Duration{us};
+    core.step(Instant{2}, request(m));
+    for (const Reply& reply : core.take_turn().replies)
+      CHECK(std::holds_alternative<proto::ErrorReply>(reply.message));
+  }
+  CHECK(core.state().jobs.size() == 0);
+}

@@ -18,7 +18,8 @@ void World::register_node(FakeNode& node) {
   for (const auto& [key, phase] : node.attempts) m.attempts.push_back({key, phase});
   node.beats = true;
   step(FromNode{node.name, std::move(m)});
-  if (node.session != 0) step(FromNode{node.name, proto::Heartbeat{node.session, 0.5, 1 << 30, {}}});
+  if (node.session != 0)
+    step(FromNode{node.name, proto::Heartbeat{node.session, 0.5, 1 << 30, {}}});
 }
 
 void World::exit_report(FakeNode& node, const Words& w) {
