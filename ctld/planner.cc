@@ -34,21 +34,36 @@ void Planner::request(Instant now) {
   wake_.notify_one();
 }
 
+void Planner::plan_applied() {
+  {
+    const std::lock_guard lock(mutex_);
+    handed_over_ = false;
+  }
+  wake_.notify_one();
+}
+
 void Planner::work() {
   sched::Replica replica;
+  Instant estimated{};
   for (;;) {
     std::vector<sched::Change> changes;
     Instant now;
     {
       std::unique_lock lock(mutex_);
-      wake_.wait(lock, [this] { return stop_ || wanted_.has_value(); });
+      wake_.wait(lock, [this] { return stop_ || (wanted_.has_value() && !handed_over_); });
       if (stop_) return;
       now = *wanted_;
       wanted_.reset();
       changes.swap(changes_);
+      handed_over_ = true;
     }
     for (const sched::Change& change : changes) replica.apply(change);
-    done_(sched::schedule(replica, now, policy_));
+    sched::Policy policy = policy_;
+    if (now - estimated >= kEstimatePeriod) {
+      policy.estimates = kEstimates;
+      estimated = now;
+    }
+    done_(sched::schedule(replica, now, policy));
   }
 }
 

@@ -1,5 +1,6 @@
 // The scheduler's thread: owns the replica, and exchanges only values with the loop. Requests that
-// come while a plan is made are joined into one.
+// come while a plan is made are joined into one, and the next plan waits until the last one has
+// been applied: before that the replica does not know its starts and would propose them again.
 #pragma once
 
 #include <condition_variable>
@@ -16,6 +17,9 @@
 
 namespace gantry::ctld {
 
+inline constexpr Duration kEstimatePeriod = seconds(1);  // expected starts of waiting jobs
+inline constexpr std::uint32_t kEstimates = 100;         // so many of them; about 0.3 ms
+
 class Planner {
  public:
   // `done` is called on the planner's thread with every plan made.
@@ -27,6 +31,8 @@ class Planner {
   // Changes reach the replica in the order given, before any later plan is made.
   void advance(std::vector<sched::Change> changes);
   void request(Instant now);
+  // The plan that was handed over last is fact, or dropped, and advance() has its changes.
+  void plan_applied();
 
  private:
   void work();
@@ -37,6 +43,7 @@ class Planner {
   std::condition_variable wake_;
   std::vector<sched::Change> changes_;
   std::optional<Instant> wanted_;
+  bool handed_over_ = false;  // a plan is with the loop
   bool stop_ = false;
   std::thread thread_;
 };

@@ -93,8 +93,10 @@ void Server::start() {
   sched::Policy policy;
   policy.depth = config_.controller.backfill_depth;
   planner_ = std::make_unique<Planner>(policy, [this](sched::Plan plan) {
-    loop_.post(
-        [this, plan = std::move(plan)]() mutable { step(core::PlanReady{std::move(plan)}); });
+    loop_.post([this, plan = std::move(plan)]() mutable {
+      step(core::PlanReady{std::move(plan)});
+      planned_ = true;
+    });
   });
   history_ = std::make_unique<acct::HistoryReader>(
       *store_, [this](std::function<void()> work) { loop_.post(std::move(work)); });
@@ -130,6 +132,7 @@ void Server::end_of_turn() {
   for (core::Reply& reply : turn.replies) send_reply(reply);
   for (core::Order& order : turn.orders) send_order(order);
   planner_->advance(std::move(turn.changes));
+  if (std::exchange(planned_, false)) planner_->plan_applied();
   if (turn.schedule) planner_->request(clock_.now());
   for (const std::string& note : turn.notes) log_.write(LogLevel::info, note);
   set_wake(turn.wake);

@@ -87,8 +87,9 @@ class Server {
   loop::Loop loop_;
   std::unique_ptr<Planner> planner_;
   std::unique_ptr<acct::HistoryReader> history_;
-  bool stepped_ = false;  // the core has had input since the last turn
-  std::size_t unfolded_ = 0;    // events since the last fold
+  bool stepped_ = false;      // the core has had input since the last turn
+  bool planned_ = false;      // a plan among it
+  std::size_t unfolded_ = 0;  // events since the last fold
   std::optional<Error> failed_;
   LogLimit bad_input_;
   loop::Watch queue_, turn_, wake_, fold_, term_, intr_;
