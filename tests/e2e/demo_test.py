@@ -1,0 +1,36 @@
+#!/usr/bin/env python3
+"""The demo ends well: docs/examples/demo/run.sh with these programs.
+
+usage: demo_test.py BIN_DIR
+"""
+import os
+import subprocess
+import sys
+
+from cluster import SKIPPED, arguments, cannot_run, processes
+
+# Debian's own python3, which has scikit-learn, and nothing else that lies in front of it.
+PATH = "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
+RUN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/examples/demo/run.sh")
+
+
+def main():
+    args = arguments(__doc__)
+    why = cannot_run(args.bin_dir)
+    if not why and subprocess.run(
+            ["/usr/bin/python3", "-c", "import sklearn"], check=False, capture_output=True).returncode:
+        why = "scikit-learn (python3-sklearn) is not installed"
+    if why:
+        print(f"skipped: {why}")
+        return SKIPPED
+    done = subprocess.run(["bash", RUN, args.bin_dir], stdin=subprocess.DEVNULL, text=True,
+                          env=dict(os.environ, PATH=PATH), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=560, check=False)
+    print(done.stdout)
+    left = [p for p, argv in processes().items() if any(b"/tmp/gantry-demo." in a for a in argv)]
+    if left:
+        print(f"FAIL: processes of the demo are left: {left}")
+    return 1 if done.returncode or left else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
