@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -103,6 +104,28 @@ Result<std::string> working_directory(const std::string& root, const LaunchReque
   return fail(ErrorCode::invalid_argument, "working directory " + first.error().message);
 }
 
+// In a chroot, "/" is no mount, so it can neither be made private nor be pivoted away from, and the
+// kernel refuses user namespaces. The root becomes a mount, and the root of our own namespace:
+// setns() to the namespace that we are in leads to its real root, from where the way back is a
+// descriptor.
+Result<void> make_chroot_the_root() {
+  const Fd chroot(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const Fd own(::open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
+  if (!chroot || !own) return fail_errno(ErrorCode::runtime_failed, "own mount namespace");
+  if (::setns(own.get(), CLONE_NEWNS) != 0 ||
+      ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+    return fail_errno(ErrorCode::runtime_failed, "private mounts outside of the chroot");
+  constexpr unsigned kWhole = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE;
+  const Fd tree(
+      ::open_tree(chroot.get(), "", kWhole));  // devices go on working, unlike clone_tree()
+  if (!tree) return fail_errno(ErrorCode::runtime_failed, "open_tree");
+  if (auto r = attach_tree(tree, chroot); !r) return r;
+  if (::fchdir(tree.get()) != 0 || ::syscall(SYS_pivot_root, ".", ".") != 0 ||
+      ::umount2(".", MNT_DETACH) != 0 || ::chdir("/") != 0)
+    return fail_errno(ErrorCode::runtime_failed, "leaving the chroot's outside");
+  return {};
+}
+
 }  // namespace
 
 Result<void> enter_private_mounts(const NodeSetup& setup, const LaunchRequest& request) {
@@ -111,8 +134,11 @@ Result<void> enter_private_mounts(const NodeSetup& setup, const LaunchRequest& r
   } else if (::unshare(CLONE_NEWNS) != 0) {
     return fail_errno(ErrorCode::runtime_failed, "mount namespace");
   }
-  if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
-    return fail_errno(ErrorCode::runtime_failed, "private mounts");
+  if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
+    if (errno != EINVAL || setup.rootless)
+      return fail_errno(ErrorCode::runtime_failed, "private mounts");
+    if (auto r = make_chroot_the_root(); !r) return r;
+  }
   // crun refuses a cgroup2 mount with controllers beside v1; it need not see it.
   // Covered, not unmounted: that would wait for an RCU grace period.
   if (!setup.hide_cgroup2.empty())
