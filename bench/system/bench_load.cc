@@ -36,7 +36,9 @@ T must(Result<T> result) {
   return std::move(*result);
 }
 
-Session connect() { return must(Session::open("bench")); }
+Session connect() {
+  return must(Session::open("bench"));
+}
 
 double percentile(std::vector<double> sorted, double p) {
   if (sorted.empty()) return 0;
@@ -56,7 +58,8 @@ proto::SubmitJob typical_job(const std::string& constraint) {
   m.spec.shape.memory_per_node = 16 << 20;
   m.spec.submit_line = "gbatch --mem=16M -t 1 job.sh";
   m.script = "#!/bin/sh\ntrue\n" + std::string(500, '#') + "\n";
-  m.environment = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"HOME", "/root"}, {"LANG", "C.UTF-8"}};
+  m.environment = {
+      {"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"HOME", "/root"}, {"LANG", "C.UTF-8"}};
   return m;
 }
 
@@ -213,4 +216,6 @@ int run(const std::vector<std::string>& args) {
 }  // namespace
 }  // namespace gantry::bench
 
-int main(int argc, char** argv) { return gantry::bench::run({argv + 1, argv + argc}); }
+int main(int argc, char** argv) {
+  return gantry::bench::run({argv + 1, argv + argc});
+}

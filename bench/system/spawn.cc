@@ -49,8 +49,10 @@ SpawnTimes spawn_runs(const std::vector<std::string>& command, std::size_t count
     if (started < count && running.size() < parallel) {
       const double at = now_ms();
       const pid_t pid = start(command, started++, files);
-      if (pid < 0) ++out.failed;
-      else running[pid] = at;
+      if (pid < 0)
+        ++out.failed;
+      else
+        running[pid] = at;
       continue;
     }
     int status = 0;

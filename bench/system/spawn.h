@@ -8,9 +8,9 @@
 namespace gantry::bench {
 
 struct SpawnTimes {
-  double seconds = 0;              // wall time of all together
-  std::vector<double> each_ms;     // wall time of each, sorted
-  std::size_t failed = 0;          // ended with something else than 0
+  double seconds = 0;           // wall time of all together
+  std::vector<double> each_ms;  // wall time of each, sorted
+  std::size_t failed = 0;       // ended with something else than 0
 };
 
 // "{}" in an argument becomes the number of the run. Output goes to /dev/null.

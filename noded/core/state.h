@@ -18,7 +18,7 @@
 namespace gantry::node {
 
 inline constexpr Duration kRegisterFirst = milliseconds(250);  // wait before a second try
-inline constexpr Duration kRegisterMost = seconds(15);  // longer than any answer takes
+inline constexpr Duration kRegisterMost = seconds(15);         // longer than any answer takes
 inline constexpr int kSilentBeats = 3;                // unanswered heartbeats, then register again
 inline constexpr Duration kResendFirst = seconds(1);  // of an exit report
 inline constexpr Duration kResendMost = seconds(30);

@@ -110,7 +110,8 @@ Result<void> make_dirs(const std::string& path, unsigned mode) {
   for (std::size_t at = 1; at <= path.size(); ++at) {
     if (at < path.size() && path[at] != '/') continue;
     const std::string part = path.substr(0, at);
-    if (::mkdir(part.c_str(), at == path.size() ? mode : 0755) != 0 && errno != EEXIST && errno != EROFS)
+    if (::mkdir(part.c_str(), at == path.size() ? mode : 0755) != 0 && errno != EEXIST &&
+        errno != EROFS)
       return fail_errno(ErrorCode::io_error, part);
   }
   struct stat st {};

@@ -92,8 +92,8 @@ Result<void> Runtime::signal(const AttemptKey& key, int number, proto::SignalSco
       break;
   }
   // PID 1 would hand it to the batch shell a second time; without a shell it must hear it.
-  const bool init_hears =
-      it->second.kind == LaunchKind::holder || running->held || s.setup.runtime == RuntimeKind::process;
+  const bool init_hears = it->second.kind == LaunchKind::holder || running->held ||
+                          s.setup.runtime == RuntimeKind::process;
   for (const int pid : pids)
     if (pid != running->init_pid || init_hears) ::kill(pid, number);
   return {};

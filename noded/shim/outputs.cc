@@ -17,8 +17,8 @@ Result<std::string> file_of(const NodeSetup& setup, const LaunchRequest& request
   return absolute_path(request.work_dir, *name);
 }
 
-// Not waiting for the other end of a named pipe: a start must stay interruptible. Never a directory:
-// its descriptor would lead out of the container, to the host's own mounts.
+// Not waiting for the other end of a named pipe: a start must stay interruptible. Never a
+// directory: its descriptor would lead out of the container, to the host's own mounts.
 Result<Fd> open_ready(const AsUser& user, const std::string& path, int flags, unsigned mode) {
   auto fd = user.open(path, flags | O_NONBLOCK | O_NOCTTY, mode);
   if (!fd) return fd;

@@ -11,7 +11,11 @@ namespace gantry::sim {
 
 Clients::Clients(Queue& queue, Random& random, Network& network, Trace& trace,
                  Controller& controller, const Settings& settings)
-    : queue_(queue), random_(random), network_(network), trace_(trace), controller_(controller),
+    : queue_(queue),
+      random_(random),
+      network_(network),
+      trace_(trace),
+      controller_(controller),
       settings_(settings) {
   for (std::size_t i = 0; i <= settings.clients_count; ++i) {
     auto client = std::make_unique<Client>();
@@ -63,14 +67,15 @@ void Clients::ask(Client& client) {
 }
 
 void Clients::ask_again_later(Client& client) {
-  queue_.after(random_.between(seconds(5), seconds(30)), [this, &client, request = *client.requests.rbegin()] {
-    if (!client.open || !client.requests.contains(request)) return;
-    controller_.take(core::ConnectionClosed{client.connection});
-    client.connection = controller_.connect(client.name);
-    const bool submit = std::holds_alternative<proto::SubmitJob>(*client.open);
-    if (submit || (client.tries < 4 && !stopped_)) return ask(client);
-    client.open.reset();  // gives up
-  });
+  queue_.after(random_.between(seconds(5), seconds(30)),
+               [this, &client, request = *client.requests.rbegin()] {
+                 if (!client.open || !client.requests.contains(request)) return;
+                 controller_.take(core::ConnectionClosed{client.connection});
+                 client.connection = controller_.connect(client.name);
+                 const bool submit = std::holds_alternative<proto::SubmitJob>(*client.open);
+                 if (submit || (client.tries < 4 && !stopped_)) return ask(client);
+                 client.open.reset();  // gives up
+               });
 }
 
 void Clients::reply(core::ConnectionId connection, std::uint64_t request,
@@ -84,7 +89,8 @@ void Clients::reply(core::ConnectionId connection, std::uint64_t request,
     if (const auto* waited = std::get_if<proto::WaitReply>(&reply))
       for (const proto::JobRow& row : waited->rows)
         if (row.phase == Phase::queued || row.phase == Phase::starting)
-          trace_.broken(queue_.now(), fmt::format("a wait was answered while job {} waits", row.job.value()));
+          trace_.broken(queue_.now(),
+                        fmt::format("a wait was answered while job {} waits", row.job.value()));
     client->open.reset();
     client->requests.clear();
   }
@@ -151,7 +157,8 @@ core::ClientMessage Clients::draw_change(Client& client) {
   if (what < 59) return proto::ReleaseJobs{{draw_ref(client)}};
   if (what < 74) return proto::RequeueJobs{{draw_ref(client)}, random_.chance(200)};
   if (what < 88) return draw_update(client);
-  if (what < 93) return proto::WaitJobs{{proto::JobRef{draw_ref(client).job, {}}}, random_.chance(300)};
+  if (what < 93)
+    return proto::WaitJobs{{proto::JobRef{draw_ref(client).job, {}}}, random_.chance(300)};
   if (what < 96) {
     proto::EndAllocation m;
     m.job = draw_ref(client).job;

@@ -1,5 +1,5 @@
-// Clients: users and an administrator who submit, cancel, hold, requeue, update, wait and change the
-// cluster, and ask again (a submit with the same request id) until they have an answer.
+// Clients: users and an administrator who submit, cancel, hold, requeue, update, wait and change
+// the cluster, and ask again (a submit with the same request id) until they have an answer.
 #pragma once
 
 #include <memory>

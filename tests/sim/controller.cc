@@ -26,8 +26,13 @@ std::string difference(std::string_view a, std::string_view b) {
 
 Controller::Controller(Queue& queue, Random& random, Network& network, Trace& trace, Ledger& ledger,
                        const Settings& settings)
-    : queue_(queue), random_(random), network_(network), trace_(trace), ledger_(ledger),
-      settings_(settings), store_(store::MemoryStore::Options{.keep_everything = true}) {}
+    : queue_(queue),
+      random_(random),
+      network_(network),
+      trace_(trace),
+      ledger_(ledger),
+      settings_(settings),
+      store_(store::MemoryStore::Options{.keep_everything = true}) {}
 
 // ---- life
 
@@ -42,7 +47,8 @@ std::unique_ptr<core::Core> Controller::load() {
   visitor.event = [&](EventSeq seq, std::string_view data) {
     return core->replay(store::JournalEntry{seq, Bytes(data)});
   };
-  if (const auto done = store_.load(visitor); !done) broken("the store does not load: " + done.error().message);
+  if (const auto done = store_.load(visitor); !done)
+    broken("the store does not load: " + done.error().message);
   return core;
 }
 
@@ -53,7 +59,8 @@ void Controller::start() {
   auto core = load();
   floor_ = core->last_time();
   clock_offset_ = random_.between(seconds(-20), seconds(20));
-  if (const auto done = core->start(clock()); !done) broken("it does not start: " + done.error().message);
+  if (const auto done = core->start(clock()); !done)
+    broken("it does not start: " + done.error().message);
   check_replay(core.get());
   core_ = std::move(core);
   trace_.line(queue_.now(), fmt::format("controller starts, epoch {}", core_->epoch().value()));
@@ -106,8 +113,8 @@ core::ConnectionId Controller::connect(const std::string& client) {
 void Controller::take(core::Input input) {
   if (!core_) return;
   if (const auto* request = std::get_if<core::ClientRequest>(&input)) {
-    trace_.line(queue_.now(), fmt::format("ctld <- {} {}: {}", request->who.owner.user, request->request,
-                                          text_of(request->message)));
+    trace_.line(queue_.now(), fmt::format("ctld <- {} {}: {}", request->who.owner.user,
+                                          request->request, text_of(request->message)));
     requests_.insert_or_assign({request->connection, request->request}, *request);
   } else if (const auto* from = std::get_if<core::FromNode>(&input)) {
     trace_.line(queue_.now(), fmt::format("ctld <- {}: {}", from->node, text_of(from->message)));
@@ -139,7 +146,8 @@ void Controller::end_of_turn() {
 }
 
 void Controller::check_turn(const core::Turn& turn) {
-  if (turn.append.empty() && turn.changes.empty() && !random_.chance(20)) return;  // nothing changed
+  if (turn.append.empty() && turn.changes.empty() && !random_.chance(20))
+    return;  // nothing changed
   const core::State& state = core_->state();
   ledger_.compare(state);
   if (const std::string wrong = core::audit(state); !wrong.empty()) broken("core: " + wrong);
@@ -156,11 +164,13 @@ void Controller::check_turn(const core::Turn& turn) {
 void Controller::check_replay(core::Core* recovered) {
   auto replayed = std::make_unique<core::Core>(settings_.config);
   for (const auto& [id, data] : store_.every_spec())
-    if (const auto done = replayed->load_spec(id, data); !done) broken("replay: " + done.error().message);
+    if (const auto done = replayed->load_spec(id, data); !done)
+      broken("replay: " + done.error().message);
   for (const store::JournalEntry& entry : store_.every_event())
     if (const auto done = replayed->replay(entry); !done) broken("replay: " + done.error().message);
   if (recovered != nullptr)
-    if (const auto done = replayed->start(clock()); !done) broken("replay: " + done.error().message);
+    if (const auto done = replayed->start(clock()); !done)
+      broken("replay: " + done.error().message);
   const core::Core& is = recovered != nullptr ? *recovered : *core_;
   const std::string text = core::records_text(is.state());
   if (const std::string other = core::records_text(replayed->state()); other != text)
@@ -176,8 +186,9 @@ bool Controller::send(core::Turn& turn) {
     answered(reply);
     const auto to = connections_.find(reply.connection);
     if (to == connections_.end()) continue;
-    network_.send(to->second, false, Direction::from_controller,
-                  [this, c = reply.connection, r = reply.request, m = reply.message] { to_client(c, r, m); });
+    network_.send(
+        to->second, false, Direction::from_controller,
+        [this, c = reply.connection, r = reply.request, m = reply.message] { to_client(c, r, m); });
   }
   for (core::Order& order : turn.orders) {
     if (!alive()) return crash("killed while it sends orders"), false;
@@ -194,10 +205,12 @@ void Controller::answered(const core::Reply& reply) {
   if (it == requests_.end()) return;
   const core::ClientRequest& asked = it->second;
   if (const auto* submit = std::get_if<proto::SubmitJob>(&asked.message))
-    if (const auto* made = std::get_if<proto::SubmitReply>(&reply.message); made && !submit->test_only)
+    if (const auto* made = std::get_if<proto::SubmitReply>(&reply.message);
+        made && !submit->test_only)
       ledger_.submitted(asked.who.owner.user, submit->request_id, made->job);
   if (const auto* cancel = std::get_if<proto::CancelJobs>(&asked.message))
-    if (const auto* done = std::get_if<proto::JobsDone>(&reply.message)) ledger_.cancelled(*cancel, *done);
+    if (const auto* done = std::get_if<proto::JobsDone>(&reply.message))
+      ledger_.cancelled(*cancel, *done);
 }
 
 void Controller::set_wake(std::optional<Instant> at) {
@@ -233,11 +246,13 @@ void Controller::plan() {
     const sched::Plan other = sched::schedule(fresh, clock(), policy);
     bool same = other.starts.size() == plan.starts.size();
     for (std::size_t i = 0; same && i < plan.starts.size(); ++i)
-      same = plan.starts[i].job == other.starts[i].job && plan.starts[i].grants == other.starts[i].grants;
+      same = plan.starts[i].job == other.starts[i].job &&
+             plan.starts[i].grants == other.starts[i].grants;
     if (!same) broken("a replica from scratch plans otherwise");
   }
-  const Duration takes = faults_ && random_.chance(settings_.late_plan) ? random_.spread(seconds(10))
-                                                                        : random_.between(microseconds(50), milliseconds(3));
+  const Duration takes = faults_ && random_.chance(settings_.late_plan)
+                             ? random_.spread(seconds(10))
+                             : random_.between(microseconds(50), milliseconds(3));
   queue_.after(takes, [this, life = life_, plan = std::move(plan)] {
     if (core_ && life == life_) take(core::PlanReady{plan});
   });

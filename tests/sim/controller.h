@@ -1,9 +1,9 @@
 // The controller: the shipped core on a MemoryStore, with the scheduler's replica inline. Its turns
 // are what ctld/server.cc does: steps, commit, then replies, orders, the scheduler's changes.
 //
-// Every promise that can be seen from here is checked after each turn: the ledger against the state,
-// the audits of core and replica, the changes against the full view; at recovery and from time to
-// time also the records against a replay of every event from empty.
+// Every promise that can be seen from here is checked after each turn: the ledger against the
+// state, the audits of core and replica, the changes against the full view; at recovery and from
+// time to time also the records against a replay of every event from empty.
 #pragma once
 
 #include <functional>

@@ -90,8 +90,10 @@ void Faults::client_is_cut() {
 }
 
 void Faults::controller_dies() {
-  if (random_.chance(500)) controller_.crash("killed");
-  else controller_.crash_while_sending();
+  if (random_.chance(500))
+    controller_.crash("killed");
+  else
+    controller_.crash_while_sending();
 }
 
 void Faults::commit_fails() {

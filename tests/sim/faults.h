@@ -21,8 +21,14 @@ class Faults {
 
   Faults(Queue& queue, Random& random, Network& network, Trace& trace, Controller& controller,
          Clients& clients, std::vector<std::unique_ptr<Node>>& nodes, const Settings& settings)
-      : queue_(queue), random_(random), network_(network), trace_(trace), controller_(controller),
-        clients_(clients), nodes_(nodes), settings_(settings) {}
+      : queue_(queue),
+        random_(random),
+        network_(network),
+        trace_(trace),
+        controller_(controller),
+        clients_(clients),
+        nodes_(nodes),
+        settings_(settings) {}
 
   void start();
   void stop();  // and mend everything

@@ -16,8 +16,10 @@ void draw_shape(Random& random, const Settings& settings, JobShape& shape) {
     shape.tasks = static_cast<std::uint32_t>(random.between(2, 4));
   }
   if (random.chance(300)) shape.cpus_per_task = static_cast<std::uint32_t>(random.between(1, 3));
-  if (random.chance(700)) shape.memory_per_node = random.between(1, 24) * 128 * kMiB;
-  else if (random.chance(500)) shape.memory_per_cpu = random.between(1, 8) * 128 * kMiB;
+  if (random.chance(700))
+    shape.memory_per_node = random.between(1, 24) * 128 * kMiB;
+  else if (random.chance(500))
+    shape.memory_per_cpu = random.between(1, 8) * 128 * kMiB;
   shape.exclusive = random.chance(40);
   if (random.chance(60)) shape.constraint = "fast";
   if (random.chance(40)) shape.required_nodes = {random.pick(settings.config.nodes).name};
@@ -35,7 +37,8 @@ void draw_dependencies(Random& random, const std::vector<JobId>& known, JobSpec&
     Dependency d;
     d.kind = static_cast<DependencyKind>(random.between(1, spec.array ? 5 : 4));
     d.job = random.chance(700) ? known.back() : random.pick(known);
-    if (d.kind == DependencyKind::after && random.chance(300)) d.delay = minutes(random.between(1, 3));
+    if (d.kind == DependencyKind::after && random.chance(300))
+      d.delay = minutes(random.between(1, 3));
     if (random.chance(100)) d.array_task = static_cast<std::uint32_t>(random.below(4));
     spec.dependencies.push_back(d);
   }

@@ -45,7 +45,8 @@ void Ledger::read(const store::MemoryStore& store) {
 
 Account& Ledger::account(JobId id) {
   const auto it = jobs_.find(id);
-  if (it == jobs_.end()) broken(fmt::format("an event about job {}, which was never made", id.value()));
+  if (it == jobs_.end())
+    broken(fmt::format("an event about job {}, which was never made", id.value()));
   return it->second;
 }
 
@@ -63,7 +64,8 @@ void Ledger::take(Instant at, const core::Event& any) {
   if (const auto* e = std::get_if<event::TaskSplit>(&any)) split(*e);
   if (const auto* e = std::get_if<event::TasksCancelled>(&any)) tasks_cancelled(*e);
   if (const auto* e = std::get_if<event::JobHeld>(&any)) move(account(e->job), Trigger::hold);
-  if (const auto* e = std::get_if<event::JobReleased>(&any)) move(account(e->job), Trigger::release);
+  if (const auto* e = std::get_if<event::JobReleased>(&any))
+    move(account(e->job), Trigger::release);
   if (const auto* e = std::get_if<event::JobUpdated>(&any)) move(account(e->job), Trigger::update);
   if (const auto* e = std::get_if<event::JobPlaced>(&any)) placed(at, *e);
   if (const auto* e = std::get_if<event::NodeReady>(&any)) move(account(e->job), Trigger::ready);
@@ -71,7 +73,8 @@ void Ledger::take(Instant at, const core::Event& any) {
     move(account(e->job), Trigger::started);
     account(e->job).started = at;
   }
-  if (const auto* e = std::get_if<event::JobFinishing>(&any)) move(account(e->job), Trigger::finish);
+  if (const auto* e = std::get_if<event::JobFinishing>(&any))
+    move(account(e->job), Trigger::finish);
   if (const auto* e = std::get_if<event::NodeExited>(&any)) exited(*e);
   if (const auto* e = std::get_if<event::JobEnded>(&any)) ended(*e);
   if (const auto* e = std::get_if<event::JobRequeued>(&any)) requeued(*e);
@@ -103,8 +106,7 @@ void Ledger::submitted(const event::JobSubmitted& e) {
     std::sort(job.indexes.begin(), job.indexes.end());
   }
   ++known_;
-  const auto [made, fresh] =
-      made_.try_emplace({job.spec.owner.user, job.spec.request_id}, e.job);
+  const auto [made, fresh] = made_.try_emplace({job.spec.owner.user, job.spec.request_id}, e.job);
   if (!fresh && !account(made->second).forgotten)
     broken(fmt::format("request {} made job {} and then job {}", job.spec.request_id,
                        made->second.value(), e.job.value()));
@@ -118,8 +120,8 @@ void Ledger::split(const event::TaskSplit& e) {
     broken(fmt::format("task {} of array {} is made an element, but is not pending", e.ordinal,
                        e.array.value()));
   if (array.final || array.final_tasks.contains(array.indexes[e.ordinal]))
-    broken(fmt::format("task {} of array {} comes back after its cancel was acknowledged", e.ordinal,
-                       e.array.value()));
+    broken(fmt::format("task {} of array {} comes back after its cancel was acknowledged",
+                       e.ordinal, e.array.value()));
   Account& job = jobs_[e.job];
   job.id = e.job;
   job.array = e.array;
@@ -132,7 +134,8 @@ void Ledger::tasks_cancelled(const event::TasksCancelled& e) {
   Account& array = account(e.array);
   each_ordinal(e.ordinals, [&](std::uint32_t i) {
     if (i >= array.indexes.size() || array.split.contains(i) || !array.cancelled.insert(i).second)
-      broken(fmt::format("task {} of array {} is cancelled, but is not pending", i, e.array.value()));
+      broken(
+          fmt::format("task {} of array {} is cancelled, but is not pending", i, e.array.value()));
   });
 }
 
@@ -154,17 +157,19 @@ void Ledger::may_start(Instant at, const Account& job) {
     const bool array = !other->second.indexes.empty();
     if (open || (!array && d.kind == DependencyKind::after_ok && !good) ||
         (!array && d.kind == DependencyKind::after_notok && good))
-      broken(fmt::format("job {} starts although it is {} job {}", job.id.value(), enum_name(d.kind),
-                         d.job.value()));
+      broken(fmt::format("job {} starts although it is {} job {}", job.id.value(),
+                         enum_name(d.kind), d.job.value()));
   }
 }
 
 void Ledger::placed(Instant at, const event::JobPlaced& e) {
   Account& job = account(e.job);
   move(job, Trigger::place);
-  if (job.final) broken(fmt::format("job {} is placed after its cancel was acknowledged", e.job.value()));
+  if (job.final)
+    broken(fmt::format("job {} is placed after its cancel was acknowledged", e.job.value()));
   if (e.attempt.value() != job.attempt.value() + 1)
-    broken(fmt::format("job {}: attempt {} after {}", e.job.value(), e.attempt.value(), job.attempt.value()));
+    broken(fmt::format("job {}: attempt {} after {}", e.job.value(), e.attempt.value(),
+                       job.attempt.value()));
   may_start(at, job);
   job.attempt = e.attempt;
   job.usage = Usage{};
@@ -181,7 +186,8 @@ void Ledger::placed(Instant at, const event::JobPlaced& e) {
     node.memory += grant.memory;
     const auto config = std::find_if(config_.nodes.begin(), config_.nodes.end(),
                                      [&](const NodeConfig& c) { return c.name == name; });
-    if (node.memory > config->memory) broken(fmt::format("more memory of {} given than it has", name));
+    if (node.memory > config->memory)
+      broken(fmt::format("more memory of {} given than it has", name));
     if (!node.jobs.empty() && (e.exclusive || node.jobs.begin()->second))
       broken(fmt::format("job {} shares {}, which is taken exclusively", e.job.value(), name));
     node.jobs.emplace(e.job, e.exclusive);
@@ -195,7 +201,8 @@ void Ledger::exited(const event::NodeExited& e) {
   const auto held = std::find_if(job.nodes.begin(), job.nodes.end(),
                                  [&](const Held& h) { return h.grant.node == e.node; });
   if (held == job.nodes.end() || held->released)
-    broken(fmt::format("job {} lets go of {}, which it does not hold", e.job.value(), node_name(e.node)));
+    broken(fmt::format("job {} lets go of {}, which it does not hold", e.job.value(),
+                       node_name(e.node)));
   held->released = true;
   held->cause = e.cause;
   held->exit = e.exit;
@@ -247,7 +254,8 @@ void Ledger::ended(const event::JobEnded& e) {
   }
   if (e.outcome != Outcome::completed && e.outcome != Outcome::failed) return;
   if (job.spec.spec.kind == JobKind::allocation) return;  // its owner says how it ended
-  if (job.nodes.empty()) broken(fmt::format("job {} {} without a start", e.job.value(), enum_name(e.outcome)));
+  if (job.nodes.empty())
+    broken(fmt::format("job {} {} without a start", e.job.value(), enum_name(e.outcome)));
   const node::Exit* truth =
       truth_.exit_of(node_name(job.nodes.front().grant.node), {e.job, job.attempt});
   if (truth == nullptr || !(truth->status == e.exit) ||
@@ -259,9 +267,11 @@ void Ledger::ended(const event::JobEnded& e) {
 void Ledger::requeued(const event::JobRequeued& e) {
   Account& job = account(e.job);
   move(job, Trigger::requeued);
-  if (job.final) broken(fmt::format("job {} is requeued after its cancel was acknowledged", e.job.value()));
+  if (job.final)
+    broken(fmt::format("job {} is requeued after its cancel was acknowledged", e.job.value()));
   for (const Held& held : job.nodes)
-    if (!held.released) broken(fmt::format("job {} is requeued while a node holds it", e.job.value()));
+    if (!held.released)
+      broken(fmt::format("job {} is requeued while a node holds it", e.job.value()));
   job.nodes.clear();
   ++job.restarts;
 }
@@ -269,12 +279,13 @@ void Ledger::requeued(const event::JobRequeued& e) {
 // ---- answers
 
 void Ledger::submitted(const std::string& user, const std::string& request_id, JobId job) {
-  if (!jobs_.contains(job)) broken(fmt::format("job {} is acknowledged but not durable", job.value()));
+  if (!jobs_.contains(job))
+    broken(fmt::format("job {} is acknowledged but not durable", job.value()));
   const auto [told, fresh] = told_.try_emplace({user, request_id}, job);
   if (fresh) acknowledged_.push_back(job);
   if (!fresh && told->second != job && !account(told->second).forgotten)
-    broken(fmt::format("request {} was told job {} and then job {}", request_id, told->second.value(),
-                       job.value()));
+    broken(fmt::format("request {} was told job {} and then job {}", request_id,
+                       told->second.value(), job.value()));
   told->second = job;
 }
 
@@ -313,7 +324,8 @@ void Ledger::compare(const core::Job& job, const Account& account) const {
   for (std::size_t i = 0; i < account.nodes.size(); ++i) {
     const core::NodeRun& run = job.active->nodes[i];
     if (!(run.grant == account.nodes[i].grant)) wrong("its placement");
-    if ((run.state == core::RunState::released) != account.nodes[i].released) wrong("what it holds");
+    if ((run.state == core::RunState::released) != account.nodes[i].released)
+      wrong("what it holds");
   }
 }
 

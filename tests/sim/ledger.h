@@ -1,10 +1,10 @@
 // The ledger: an account of its own of everything that was committed, kept from the events alone
 // and by rules of its own, so that the core's state can be held against it.
 //
-// Checked with each committed event: only legal moves; no core, memory or exclusive node given twice;
-// what was cancelled and acknowledged is never placed again; a request makes one job; no job starts
-// before its begin time or its dependencies; a node is released only when nothing of the attempt
-// lives there, and with the exit and usage that its machine recorded.
+// Checked with each committed event: only legal moves; no core, memory or exclusive node given
+// twice; what was cancelled and acknowledged is never placed again; a request makes one job; no job
+// starts before its begin time or its dependencies; a node is released only when nothing of the
+// attempt lives there, and with the exit and usage that its machine recorded.
 #pragma once
 
 #include <cstdint>
@@ -44,11 +44,11 @@ struct Account {  // of one job, element or array
   std::optional<Outcome> outcome;
   ExitStatus exit;
   std::uint32_t restarts = 0;
-  bool final = false;                       // a cancel of it was acknowledged
-  core::StoredSpec spec;                    // an element has its array's
-  std::vector<std::uint32_t> indexes;       // of an array, by ordinal
-  std::set<std::uint32_t> split, cancelled; // of an array: ordinals
-  std::set<std::uint32_t> final_tasks;      // of an array: indexes whose cancel was acknowledged
+  bool final = false;                        // a cancel of it was acknowledged
+  core::StoredSpec spec;                     // an element has its array's
+  std::vector<std::uint32_t> indexes;        // of an array, by ordinal
+  std::set<std::uint32_t> split, cancelled;  // of an array: ordinals
+  std::set<std::uint32_t> final_tasks;       // of an array: indexes whose cancel was acknowledged
 };
 
 class Ledger {
@@ -90,7 +90,9 @@ class Ledger {
   void requeued(const core::event::JobRequeued& e);
   void compare(const core::Job& job, const Account& account) const;
   Account& account(JobId id);
-  [[noreturn]] void broken(const std::string& promise) const { trace_.broken(queue_.now(), promise); }
+  [[noreturn]] void broken(const std::string& promise) const {
+    trace_.broken(queue_.now(), promise);
+  }
 
   const Queue& queue_;
   Trace& trace_;
@@ -101,7 +103,7 @@ class Ledger {
   std::vector<std::string> nodes_;
   std::vector<NodeAccount> held_;
   std::map<JobId, Account> jobs_;
-  std::size_t known_ = 0;  // not forgotten
+  std::size_t known_ = 0;                                             // not forgotten
   std::map<std::pair<std::string, std::string>, JobId> made_, told_;  // by user and request id
   std::vector<JobId> acknowledged_;
 };

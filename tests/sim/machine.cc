@@ -11,15 +11,19 @@ using proto::ExitCause;
 
 Machine::Machine(Queue& queue, Random& random, Truth& truth, const Settings& settings,
                  const NodeConfig& config, Duration clock_offset)
-    : queue_(queue), random_(random), truth_(truth), settings_(settings), config_(config),
+    : queue_(queue),
+      random_(random),
+      truth_(truth),
+      settings_(settings),
+      config_(config),
       clock_offset_(clock_offset) {}
 
 void Machine::later(const Attempt& attempt, Duration delay, std::function<void(Attempt&)> call) {
-  queue_.after(delay, [this, key = attempt.launch.key, serial = attempt.serial,
-                       call = std::move(call)] {
-    const auto it = attempts_.find(key);
-    if (it != attempts_.end() && it->second.serial == serial) call(it->second);
-  });
+  queue_.after(delay,
+               [this, key = attempt.launch.key, serial = attempt.serial, call = std::move(call)] {
+                 const auto it = attempts_.find(key);
+                 if (it != attempts_.end() && it->second.serial == serial) call(it->second);
+               });
 }
 
 void Machine::enter(Attempt& attempt, Stage stage) {
@@ -88,8 +92,10 @@ void Machine::run(Attempt& attempt) {
   ExitStatus status;
   ExitCause cause = ExitCause::exited;
   if (how < 6) cause = ExitCause::out_of_memory;
-  if (how < 12) status.signal = how < 6 ? SIGKILL : SIGSEGV;
-  else if (how < 30) status.code = static_cast<std::int32_t>(random_.between(1, 255));
+  if (how < 12)
+    status.signal = how < 6 ? SIGKILL : SIGSEGV;
+  else if (how < 30)
+    status.code = static_cast<std::int32_t>(random_.between(1, 255));
   later(attempt, random_.spread(minutes(12), 12),
         [this, cause, status](Attempt& a) { end(a, cause, status, {}); });
 }
@@ -99,8 +105,9 @@ void Machine::signal(Attempt& attempt, int number) {
   if (number == SIGKILL) return kill(attempt);
   if (number == SIGCONT) return;
   if (!random_.chance(number == SIGTERM ? 800 : 200)) return;  // it has a handler of its own
-  later(attempt, random_.spread(seconds(8)),
-        [this, number](Attempt& a) { end(a, ExitCause::exited, {0, number}, {}); });
+  later(attempt, random_.spread(seconds(8)), [this, number](Attempt& a) {
+    end(a, ExitCause::exited, {0, number}, {});
+  });
 }
 
 // SIGKILL cannot be taken back: it ends the attempt in whatever stage it is by then.
@@ -132,7 +139,8 @@ void Machine::end(Attempt& attempt, ExitCause cause, ExitStatus status, std::str
 }
 
 void Machine::act(Instant, node::Action&& action, std::vector<node::Input>& events) {
-  if (auto* begin_it = std::get_if<node::Begin>(&action)) return begin(std::move(begin_it->launch), events);
+  if (auto* begin_it = std::get_if<node::Begin>(&action))
+    return begin(std::move(begin_it->launch), events);
   const auto attempt_of = [&](const AttemptKey& key) -> Attempt* {
     const auto it = attempts_.find(key);
     return it == attempts_.end() ? nullptr : &it->second;
@@ -143,7 +151,8 @@ void Machine::act(Instant, node::Action&& action, std::vector<node::Input>& even
     Attempt* attempt = attempt_of(a->key);
     if (attempt == nullptr || attempt->stage != Stage::held) return;
     enter(*attempt, Stage::starting);
-    later(*attempt, random_.between(microseconds(0), milliseconds(20)), [this](Attempt& x) { run(x); });
+    later(*attempt, random_.between(microseconds(0), milliseconds(20)),
+          [this](Attempt& x) { run(x); });
   } else if (const auto* a = std::get_if<node::Signal>(&action)) {
     if (Attempt* attempt = attempt_of(a->key)) signal(*attempt, a->signal);
   } else if (const auto* a = std::get_if<node::Kill>(&action)) {

@@ -1,5 +1,5 @@
-// A machine and its runtime: the simulator's twin of the node's seam (noded/seam.h). Its records are
-// its disk; what runs on it outlives its daemon and dies with its power.
+// A machine and its runtime: the simulator's twin of the node's seam (noded/seam.h). Its records
+// are its disk; what runs on it outlives its daemon and dies with its power.
 //
 //   recorded -> preparing -> [held -> starting ->] running -> ended -> (forgotten)
 //
@@ -46,7 +46,13 @@ class Machine final : public node::AttemptRuntime {
 
  private:
   enum class Stage : std::uint8_t {
-    recorded, preparing, held, starting, running, without_shim, ended
+    recorded,
+    preparing,
+    held,
+    starting,
+    running,
+    without_shim,
+    ended
   };
   struct Attempt {
     proto::Launch launch;

@@ -5,7 +5,8 @@
 //   gantry_sim --seeds 60 [--from 1]   runs so many, each in a process of its own, two at a time;
 //                                      with GANTRY_LONG set, 1,000
 //
-// A history in which a promise is broken prints the promise, its last 50 lines and how to repeat it.
+// A history in which a promise is broken prints the promise, its last 50 lines and how to repeat
+// it.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,11 +44,16 @@ std::optional<Arguments> parse(int argc, char** argv) {
     }
     if (i + 1 == argc) return std::nullopt;
     const std::uint64_t value = std::strtoull(argv[++i], nullptr, 10);
-    if (word == "--seed") a.seed = value;
-    else if (word == "--twice") a.twice = value;
-    else if (word == "--seeds") a.seeds = value;
-    else if (word == "--from") a.from = value;
-    else return std::nullopt;
+    if (word == "--seed")
+      a.seed = value;
+    else if (word == "--twice")
+      a.twice = value;
+    else if (word == "--seeds")
+      a.seeds = value;
+    else if (word == "--from")
+      a.from = value;
+    else
+      return std::nullopt;
   }
   if (!a.seed && !a.twice && !a.seeds) return std::nullopt;
   return a;
@@ -56,8 +62,8 @@ std::optional<Arguments> parse(int argc, char** argv) {
 void run_one(std::uint64_t seed, bool trace) {
   Simulation simulation(seed, trace);
   const Summary s = simulation.run();
-  fmt::print("seed {}: {} jobs, {} runs, {} events, {} turns, {} controllers, {} s; hash {:016x}\n", seed,
-             s.jobs, s.runs, s.events, s.turns, s.lives, s.length.seconds(), s.hash);
+  fmt::print("seed {}: {} jobs, {} runs, {} events, {} turns, {} controllers, {} s; hash {:016x}\n",
+             seed, s.jobs, s.runs, s.events, s.turns, s.lives, s.length.seconds(), s.hash);
 }
 
 // The hash of one history, run in a process of its own; nothing if it failed.
@@ -119,7 +125,8 @@ int run_many(std::uint64_t from, std::uint64_t count) {
 int main(int argc, char** argv) {
   const auto arguments = parse(argc, argv);
   if (!arguments) {
-    fmt::print(stderr, "usage: gantry_sim --seed N [--trace] | --twice N | --seeds COUNT [--from N]\n");
+    fmt::print(stderr,
+               "usage: gantry_sim --seed N [--trace] | --twice N | --seeds COUNT [--from N]\n");
     return 2;
   }
   if (arguments->twice) return run_twice(*arguments->twice);

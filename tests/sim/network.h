@@ -1,6 +1,6 @@
-// Links between the controller and everybody else: messages are lost, doubled, late and out of order
-// as the settings say, and links are cut for a while, in one direction or both. After calm() they
-// are as good as links can be, but for their delay.
+// Links between the controller and everybody else: messages are lost, doubled, late and out of
+// order as the settings say, and links are cut for a while, in one direction or both. After calm()
+// they are as good as links can be, but for their delay.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,9 @@ class Network {
   void send(const std::string& peer, bool is_node, Direction direction,
             std::function<void()> deliver);
   // Neither lost, doubled nor late: what a person does by hand and looks after.
-  void send_safely(std::function<void()> deliver) { queue_.after(milliseconds(1), std::move(deliver)); }
+  void send_safely(std::function<void()> deliver) {
+    queue_.after(milliseconds(1), std::move(deliver));
+  }
   void cut(const std::string& peer, Direction direction, Instant until);
   void calm();
 

@@ -9,9 +9,11 @@ namespace gantry::sim {
 
 Node::Node(Queue& queue, Random& random, Network& network, Truth& truth, Trace& trace,
            const Settings& settings, const NodeConfig& config)
-    : queue_(queue), random_(random), network_(network), trace_(trace),
-      machine_(queue, random, truth, settings, config,
-               random.between(seconds(-5), seconds(3600))) {
+    : queue_(queue),
+      random_(random),
+      network_(network),
+      trace_(trace),
+      machine_(queue, random, truth, settings, config, random.between(seconds(-5), seconds(3600))) {
   machine_.on_event = [this] {
     queue_.after(microseconds(10), [this, life = daemon_] {
       if (core_ && life == daemon_) finish_turn();

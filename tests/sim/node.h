@@ -25,8 +25,8 @@ class Node {
   void start_daemon();
   void kill_daemon();
   void kill_daemon_within_turn(Duration down);  // at one of its next actions; then it starts again
-  void stop_daemon();              // on purpose
-  void reconnect();                // the transport came back
+  void stop_daemon();                           // on purpose
+  void reconnect();                             // the transport came back
 
   [[nodiscard]] bool powered() const { return powered_; }
   [[nodiscard]] bool daemon_runs() const { return core_ != nullptr; }
@@ -48,9 +48,9 @@ class Node {
   Machine machine_;
   bool powered_ = false;
   std::uint32_t boot_ = 0;
-  std::uint64_t daemon_ = 0;          // number of the daemon's life
-  std::unique_ptr<node::Core> core_;  // null: no daemon
-  node::Memory memory_;               // its disk
+  std::uint64_t daemon_ = 0;                 // number of the daemon's life
+  std::unique_ptr<node::Core> core_;         // null: no daemon
+  node::Memory memory_;                      // its disk
   std::optional<std::uint64_t> dies_after_;  // actions
   Duration down_{};                          // and then so long
   std::optional<Instant> armed_;

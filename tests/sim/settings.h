@@ -11,9 +11,9 @@
 namespace gantry::sim {
 
 struct LinkQuality {
-  std::uint64_t lose = 0;      // per mille of messages
-  std::uint64_t twice = 0;     // per mille
-  std::uint64_t late = 0;      // per mille that take up to `latest` and so overtake each other
+  std::uint64_t lose = 0;   // per mille of messages
+  std::uint64_t twice = 0;  // per mille
+  std::uint64_t late = 0;   // per mille that take up to `latest` and so overtake each other
   Duration usual = milliseconds(2);
   Duration latest = seconds(5);
 };
@@ -28,14 +28,14 @@ struct Settings {
   Config config;
   LinkQuality nodes, clients;
   FaultRates faults;
-  std::uint64_t slow_start = 0;      // per mille of starts that take longer than they may
-  std::uint64_t failing_start = 0;   // per mille
-  std::uint64_t late_plan = 0;       // per mille of plans that are seconds old when they arrive
+  std::uint64_t slow_start = 0;     // per mille of starts that take longer than they may
+  std::uint64_t failing_start = 0;  // per mille
+  std::uint64_t late_plan = 0;      // per mille of plans that are seconds old when they arrive
   std::uint64_t plan_attempts = 100'000;
   std::uint32_t plan_starts = 4096;
   std::size_t clients_count = 3;
-  std::size_t jobs = 80;             // submits, arrays count as one
-  Duration trouble = minutes(30);    // how long faults and submits go on
+  std::size_t jobs = 80;           // submits, arrays count as one
+  Duration trouble = minutes(30);  // how long faults and submits go on
 };
 
 Settings settings_of(Random& random);

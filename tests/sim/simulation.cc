@@ -20,7 +20,8 @@ Simulation::Simulation(std::uint64_t seed, bool print)
       clients_(queue_, random_, network_, trace_, controller_, settings_),
       faults_(queue_, random_, network_, trace_, controller_, clients_, nodes_, settings_) {
   for (const NodeConfig& config : settings_.config.nodes)
-    nodes_.push_back(std::make_unique<Node>(queue_, random_, network_, truth_, trace_, settings_, config));
+    nodes_.push_back(
+        std::make_unique<Node>(queue_, random_, network_, truth_, trace_, settings_, config));
   connect();
 }
 
@@ -41,8 +42,9 @@ void Simulation::connect() {
 
 Summary Simulation::run() {
   const ControllerConfig& c = settings_.config.controller;
-  trace_.line(queue_.now(), fmt::format("{} nodes, {} submits, {}", nodes_.size(), settings_.jobs,
-                                        c.lost_node_policy == LostNodePolicy::fence ? "fence" : "wait"));
+  trace_.line(queue_.now(),
+              fmt::format("{} nodes, {} submits, {}", nodes_.size(), settings_.jobs,
+                          c.lost_node_policy == LostNodePolicy::fence ? "fence" : "wait"));
   controller_.start();
   for (auto& node : nodes_)
     queue_.after(random_.spread(seconds(20)), [n = node.get()] { n->power_on(); });
@@ -84,7 +86,8 @@ void Simulation::operate() {
   for (const core::Partition& p : state.partitions)
     if (!p.up()) clients_.say(proto::UpdatePartition{p.name, true});
   for (const core::Node& n : state.nodes)
-    if (n.intent != NodeIntent::open) clients_.say(proto::UpdateNodes{{n.name}, proto::NodeAction::resume, {}});
+    if (n.intent != NodeIntent::open)
+      clients_.say(proto::UpdateNodes{{n.name}, proto::NodeAction::resume, {}});
   state.jobs.walk(JobId{}, [this](const core::Job& job) {
     operate_on(job);
     return true;
@@ -93,7 +96,8 @@ void Simulation::operate() {
 
 void Simulation::operate_on(const core::Job& job) {
   const proto::JobRef ref{job.id, {}};
-  if (job.phase == Phase::queued && job.hold != core::Hold::none) clients_.say(proto::ReleaseJobs{{ref}});
+  if (job.phase == Phase::queued && job.hold != core::Hold::none)
+    clients_.say(proto::ReleaseJobs{{ref}});
   if (job.phase == Phase::running && job.kind == JobKind::allocation)
     clients_.say(proto::EndAllocation{job.id, {}});
   if (job.phase != Phase::queued || !job.dependencies) return;
@@ -119,8 +123,8 @@ void Simulation::wait_for_all() {
   if (all_ended()) return;
   for (const auto& [id, job] : ledger_.jobs())
     if (job.phase != Phase::ended)
-      broken(fmt::format("job {} is still {} {} h after all was mended", id.value(), enum_name(job.phase),
-                         kPatience.seconds() / 3600));
+      broken(fmt::format("job {} is still {} {} h after all was mended", id.value(),
+                         enum_name(job.phase), kPatience.seconds() / 3600));
   broken("a submit has no answer");
 }
 
@@ -128,10 +132,11 @@ void Simulation::check_nothing_held() {
   if (truth_.live_count() != 0) broken("every job has ended, but something still runs");
   for (const auto& node : nodes_)
     if (node->machine().records() != 0 || node->attempts() != 0)
-      broken(fmt::format("every job has ended, but {} keeps {} records and {} attempts", node->name(),
-                         node->machine().records(), node->attempts()));
+      broken(fmt::format("every job has ended, but {} keeps {} records and {} attempts",
+                         node->name(), node->machine().records(), node->attempts()));
   for (const core::Node& node : controller_.core().state().nodes)
-    if (node.cpus_taken != 0 || node.memory_taken != 0 || !node.jobs.empty() || node.exclusive_jobs != 0)
+    if (node.cpus_taken != 0 || node.memory_taken != 0 || !node.jobs.empty() ||
+        node.exclusive_jobs != 0)
       broken(fmt::format("every job has ended, but {} is not free", node.name));
 }
 
@@ -162,7 +167,8 @@ void Simulation::check_history() {
     scan.resume = page->resume;
   }
   for (const JobId id : ledger_.acknowledged())
-    if (!ledger_.jobs().contains(id)) broken(fmt::format("job {} was acknowledged and is lost", id.value()));
+    if (!ledger_.jobs().contains(id))
+      broken(fmt::format("job {} was acknowledged and is lost", id.value()));
   for (const auto& [id, account] : ledger_.jobs()) check_history_of(id, account, rows);
 }
 

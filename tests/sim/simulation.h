@@ -1,6 +1,6 @@
-// One seed, one history: trouble for a while, then everything is mended, and then every job must end
-// within kPatience, all capacity be free, nothing be left on any machine, and the history tell what
-// happened.
+// One seed, one history: trouble for a while, then everything is mended, and then every job must
+// end within kPatience, all capacity be free, nothing be left on any machine, and the history tell
+// what happened.
 #pragma once
 
 #include <memory>

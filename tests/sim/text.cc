@@ -37,20 +37,30 @@ std::string one(const NodeAccept& m) {
   return fmt::format("accept {} kill{} forget{}", stamp_text(m.stamp), keys_text(m.kill),
                      keys_text(m.forget));
 }
-std::string one(const RegisterAgain& m) { return fmt::format("register again, epoch {}", m.epoch.value()); }
-std::string one(const HeartbeatAck& m) { return "heartbeat ack " + stamp_text(m.stamp); }
+std::string one(const RegisterAgain& m) {
+  return fmt::format("register again, epoch {}", m.epoch.value());
+}
+std::string one(const HeartbeatAck& m) {
+  return "heartbeat ack " + stamp_text(m.stamp);
+}
 std::string one(const Launch& m) {
   return fmt::format("launch {} {}{}", key_text(m.key), stamp_text(m.stamp), m.hold ? " held" : "");
 }
-std::string one(const Go& m) { return fmt::format("go {} {}", key_text(m.key), stamp_text(m.stamp)); }
+std::string one(const Go& m) {
+  return fmt::format("go {} {}", key_text(m.key), stamp_text(m.stamp));
+}
 std::string one(const Terminate& m) {
   return fmt::format("terminate {} {} grace {}", key_text(m.key), stamp_text(m.stamp), m.grace.us);
 }
 std::string one(const SignalAttempt& m) {
   return fmt::format("signal {} {} {}", key_text(m.key), stamp_text(m.stamp), m.signal);
 }
-std::string one(const AckExit& m) { return fmt::format("ack exit {} {}", key_text(m.key), stamp_text(m.stamp)); }
-std::string one(const FetchLog&) { return "fetch log"; }
+std::string one(const AckExit& m) {
+  return fmt::format("ack exit {} {}", key_text(m.key), stamp_text(m.stamp));
+}
+std::string one(const FetchLog&) {
+  return "fetch log";
+}
 
 std::string one(const NodeRegister& m) {
   std::string out = fmt::format("register {} epoch {}", m.boot_id, m.highest_epoch.value());
@@ -58,44 +68,84 @@ std::string one(const NodeRegister& m) {
     out += fmt::format(" {}:{}", key_text(s.key), enum_name(s.phase));
   return out;
 }
-std::string one(const Heartbeat& m) { return fmt::format("heartbeat {}", m.session & 0xffffffff); }
-std::string one(const LaunchReady& m) { return "ready " + key_text(m.key); }
-std::string one(const Started& m) { return "started " + key_text(m.key); }
+std::string one(const Heartbeat& m) {
+  return fmt::format("heartbeat {}", m.session & 0xffffffff);
+}
+std::string one(const LaunchReady& m) {
+  return "ready " + key_text(m.key);
+}
+std::string one(const Started& m) {
+  return "started " + key_text(m.key);
+}
 std::string one(const ExitReport& m) {
   return fmt::format("exit {} {} {}:{} \"{}\"", key_text(m.key), enum_name(m.cause), m.exit.code,
                      m.exit.signal, m.message);
 }
-std::string one(const Goodbye& m) { return fmt::format("goodbye {}", m.session & 0xffffffff); }
-std::string one(const FetchLogReply&) { return "log"; }
+std::string one(const Goodbye& m) {
+  return fmt::format("goodbye {}", m.session & 0xffffffff);
+}
+std::string one(const FetchLogReply&) {
+  return "log";
+}
 
-std::string one(const SubmitJob& m) { return "submit " + m.request_id; }
+std::string one(const SubmitJob& m) {
+  return "submit " + m.request_id;
+}
 std::string one(const CancelJobs& m) {
   return fmt::format("cancel{}{}{}{}", refs_text(m.filter.jobs), m.all_mine ? " mine" : "",
                      m.filter.names.empty() ? "" : " by name",
                      m.signal ? fmt::format(" signal {}", *m.signal) : "");
 }
-std::string one(const HoldJobs& m) { return "hold" + refs_text(m.jobs); }
-std::string one(const ReleaseJobs& m) { return "release" + refs_text(m.jobs); }
-std::string one(const RequeueJobs& m) { return "requeue" + refs_text(m.jobs); }
-std::string one(const UpdateJob& m) { return "update" + refs_text({m.job}); }
-std::string one(const WaitJobs& m) { return "wait" + refs_text(m.jobs); }
+std::string one(const HoldJobs& m) {
+  return "hold" + refs_text(m.jobs);
+}
+std::string one(const ReleaseJobs& m) {
+  return "release" + refs_text(m.jobs);
+}
+std::string one(const RequeueJobs& m) {
+  return "requeue" + refs_text(m.jobs);
+}
+std::string one(const UpdateJob& m) {
+  return "update" + refs_text({m.job});
+}
+std::string one(const WaitJobs& m) {
+  return "wait" + refs_text(m.jobs);
+}
 std::string one(const UpdateNodes& m) {
   return fmt::format("{} {}", enum_name(m.action), m.nodes.empty() ? "" : m.nodes.front());
 }
-std::string one(const UpdatePartition& m) { return fmt::format("partition {} {}", m.name, m.up ? "up" : "down"); }
-std::string one(const EndAllocation& m) { return fmt::format("end allocation {}", m.job.value()); }
-std::string one(const StepCreate& m) { return fmt::format("step of {}", m.job.value()); }
-std::string one(const StepDone& m) { return "step done of " + key_text(m.key); }
+std::string one(const UpdatePartition& m) {
+  return fmt::format("partition {} {}", m.name, m.up ? "up" : "down");
+}
+std::string one(const EndAllocation& m) {
+  return fmt::format("end allocation {}", m.job.value());
+}
+std::string one(const StepCreate& m) {
+  return fmt::format("step of {}", m.job.value());
+}
+std::string one(const StepDone& m) {
+  return "step done of " + key_text(m.key);
+}
 
-std::string one(const Ok&) { return "ok"; }
-std::string one(const ErrorReply& m) { return fmt::format("refused: {}", m.message); }
-std::string one(const SubmitReply& m) { return fmt::format("job {}", m.job.value()); }
+std::string one(const Ok&) {
+  return "ok";
+}
+std::string one(const ErrorReply& m) {
+  return fmt::format("refused: {}", m.message);
+}
+std::string one(const SubmitReply& m) {
+  return fmt::format("job {}", m.job.value());
+}
 std::string one(const JobsDone& m) {
   return fmt::format("changed {}, not active{}, refused {}", m.changed, refs_text(m.not_active),
                      m.refused.size());
 }
-std::string one(const WaitReply& m) { return fmt::format("waited for {}", m.rows.size()); }
-std::string one(const ListJobsReply& m) { return fmt::format("{} rows", m.rows.size()); }
+std::string one(const WaitReply& m) {
+  return fmt::format("waited for {}", m.rows.size());
+}
+std::string one(const ListJobsReply& m) {
+  return fmt::format("{} rows", m.rows.size());
+}
 template <class Other>
 std::string one(const Other&) {
   return "other";
@@ -108,9 +158,17 @@ std::string any(const Variant& v) {
 
 }  // namespace
 
-std::string text_of(const core::OrderMessage& order) { return any(order); }
-std::string text_of(const core::NodeMessage& report) { return any(report); }
-std::string text_of(const core::ClientMessage& request) { return any(request); }
-std::string text_of(const core::ReplyMessage& reply) { return any(reply); }
+std::string text_of(const core::OrderMessage& order) {
+  return any(order);
+}
+std::string text_of(const core::NodeMessage& report) {
+  return any(report);
+}
+std::string text_of(const core::ClientMessage& request) {
+  return any(request);
+}
+std::string text_of(const core::ReplyMessage& reply) {
+  return any(reply);
+}
 
 }  // namespace gantry::sim

@@ -1,5 +1,5 @@
-// Hashing (FNV-1a), keeping, printing. An assertion of the shipped code ends in abort(): the handler
-// here prints the same tail before the process goes.
+// Hashing (FNV-1a), keeping, printing. An assertion of the shipped code ends in abort(): the
+// handler here prints the same tail before the process goes.
 #include "tests/sim/trace.h"
 
 #include <csignal>

@@ -1,5 +1,6 @@
-// What happened, line by line: hashed as a whole, the last lines kept, all of them printed when asked
-// for. A broken promise prints the last lines and how to see the history again, and ends the process.
+// What happened, line by line: hashed as a whole, the last lines kept, all of them printed when
+// asked for. A broken promise prints the last lines and how to see the history again, and ends the
+// process.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,8 @@ void Truth::begins(const NodeConfig& node, const proto::Launch& launch) {
         broken(fmt::format("core {} of {} is used by {} and by {}", cpu, node.name,
                            shown(where.second), shown(launch.key)));
   }
-  if (memory > node.memory) broken(fmt::format("{} has promised more memory than it has", node.name));
+  if (memory > node.memory)
+    broken(fmt::format("{} has promised more memory than it has", node.name));
   auto& attempts = live_attempts_[launch.key.job];
   if (!attempts.empty() && !attempts.contains(launch.key.attempt))
     broken(fmt::format("{} begins on {} while attempt {} lives", shown(launch.key), node.name,

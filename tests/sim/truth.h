@@ -1,8 +1,8 @@
 // Ground truth: what is really on the simulated machines, whatever controller and daemons believe.
 //
 // Checked as it happens: no core of a machine is used by two attempts, no memory is promised twice,
-// of one job there is at most one attempt anywhere, no attempt's user code starts twice on a machine,
-// and a job that must not be requeued starts once at most.
+// of one job there is at most one attempt anywhere, no attempt's user code starts twice on a
+// machine, and a job that must not be requeued starts once at most.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,9 @@ class Truth {
 
  private:
   using Where = std::pair<std::string, AttemptKey>;
-  [[noreturn]] void broken(const std::string& promise) const { trace_.broken(queue_.now(), promise); }
+  [[noreturn]] void broken(const std::string& promise) const {
+    trace_.broken(queue_.now(), promise);
+  }
 
   const Queue& queue_;
   Trace& trace_;

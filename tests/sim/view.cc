@@ -11,11 +11,21 @@ void View::apply(const sched::Change& change) {
   std::visit([this](const auto& c) { take(c); }, change);
 }
 
-void View::take(const sched::NodeChanged& c) { nodes_[c.node] = c; }
-void View::take(const sched::PartitionChanged& c) { partitions_[c.partition] = c; }
-void View::take(const sched::JobQueued& c) { queued_[c.job] = c; }
-void View::take(const sched::JobUnqueued& c) { queued_.erase(c.job); }
-void View::take(const sched::JobPlaced& c) { placed_[c.job] = c; }
+void View::take(const sched::NodeChanged& c) {
+  nodes_[c.node] = c;
+}
+void View::take(const sched::PartitionChanged& c) {
+  partitions_[c.partition] = c;
+}
+void View::take(const sched::JobQueued& c) {
+  queued_[c.job] = c;
+}
+void View::take(const sched::JobUnqueued& c) {
+  queued_.erase(c.job);
+}
+void View::take(const sched::JobPlaced& c) {
+  placed_[c.job] = c;
+}
 
 void View::take(const sched::JobLimitChanged& c) {
   if (const auto it = placed_.find(c.job); it != placed_.end()) it->second.ends_by = c.ends_by;
@@ -32,13 +42,15 @@ std::string View::text() const {
   std::string out;
   for (const auto& [id, n] : nodes_)
     out += fmt::format("node {} {} {} cpus {} mem {} sockets {}\n", id.value(), n.name,
-                       n.available ? "available" : "not available", n.cpus.size(), n.memory, n.sockets);
+                       n.available ? "available" : "not available", n.cpus.size(), n.memory,
+                       n.sockets);
   for (const auto& [id, p] : partitions_)
-    out += fmt::format("partition {} {} {} {}\n", id.value(), p.name, p.up ? "up" : "down", p.nodes.size());
+    out += fmt::format("partition {} {} {} {}\n", id.value(), p.name, p.up ? "up" : "down",
+                       p.nodes.size());
   for (const auto& [id, q] : queued_)
-    out += fmt::format("queued {} partition {} priority {} since {} startable {} limit {}\n", id.value(),
-                       q.key.partition.value(), q.priority, q.queued_since.us, q.startable,
-                       q.key.time_limit ? q.key.time_limit->us : -1);
+    out += fmt::format("queued {} partition {} priority {} since {} startable {} limit {}\n",
+                       id.value(), q.key.partition.value(), q.priority, q.queued_since.us,
+                       q.startable, q.key.time_limit ? q.key.time_limit->us : -1);
   for (const auto& [id, p] : placed_) {
     out += fmt::format("placed {} until {}{}", id.value(), p.ends_by ? p.ends_by->us : -1,
                        p.exclusive ? " exclusive" : "");

@@ -178,7 +178,7 @@ def function_size(file):
 
 @rule("columns")
 def columns(file):
-    if file.suffix not in (".cc", ".h", ".def", ".py", ".cmake") and \
+    if file.suffix not in (".cc", ".h", ".def", ".cmake") and \
             Path(file.path).name not in ("CMakeLists.txt", "dev"):
         return
     for number, line in enumerate(file.lines, 1):
