@@ -99,12 +99,19 @@ bool StepStreams::finished() const {
   return nodes_done_ == permission_.nodes.size();
 }
 
+bool StepStreams::all_here() const {
+  const auto said_hello = [](const auto& stream) { return !stream->node.empty(); };
+  return static_cast<std::size_t>(std::count_if(streams_.begin(), streams_.end(), said_hello)) ==
+         permission_.nodes.size();
+}
+
 Result<StepResult> StepStreams::run(StreamSource& source) {
   const SignalFd signals;
+  bool source_open = true;
   while (!finished()) {
     std::vector<pollfd> fds;
     fds.push_back({signals.fd(), POLLIN, 0});
-    fds.push_back({source.descriptor(), POLLIN, 0});
+    fds.push_back({source_open ? source.descriptor() : -1, POLLIN, 0});
     std::size_t queued = 0;
     for (const auto& stream : streams_) {
       if (stream->first_rank == 0) queued = std::max(queued, stream->crypt.output().size());
@@ -126,8 +133,13 @@ Result<StepResult> StepStreams::run(StreamSource& source) {
       if (fds[i + 2].revents & (POLLIN | POLLHUP | POLLERR)) read(*streams_[i]);
       if (!streams_[i]->closed) write(*streams_[i]);
     }
-    if (fds[1].revents != 0)
-      if (auto done = accept(source); !done) return tl::unexpected(done.error());
+    if (fds[1].revents != 0) {
+      if (auto done = accept(source); !done) {
+        // With every stream here already, a node daemon that goes takes nothing from the step.
+        if (!all_here()) return tl::unexpected(done.error());
+        source_open = false;
+      }
+    }
     if (fds.back().revents != 0) read_input();
   }
   flush_lines();

@@ -75,6 +75,7 @@ class StepStreams {
   void send(Stream& stream, const proto::StepFrame& frame);
   void worst(ExitStatus status);
   [[nodiscard]] bool finished() const;
+  [[nodiscard]] bool all_here() const;  // a stream from each node has come
 
   std::string program_;
   const proto::StepPermission& permission_;
