@@ -114,28 +114,6 @@ if [ ${SLURM_RESTART_COUNT:-0} = 0 ]; then gctl requeue $SLURM_JOB_ID; sleep 60;
     equal(text(f"{c.out}/runs").split("\n")[:2], ["run 0", "run 1"])
 
 
-def case_requeue_cap(c):
-    """A job that always puts itself back ends up held (with max_requeues 2 for this case)."""
-    path = f"{c.state}/gantry.yaml"
-    before = text(path)
-    try:
-        with open(path, "w", encoding="utf-8") as f:
-            f.write(before.replace("controller:\n", "controller:\n  max_requeues: 2\n"))
-        c.kill_and_restart(c.daemon("ctld"))
-        wait_for("the controller", lambda: c.root(["gctl", "ping"]).returncode == 0)
-        job = c.submit(script="gctl requeue $SLURM_JOB_ID; sleep 60\n")
-        wait_for("the hold", lambda: "PENDING" in c.queue_line(job) and re.search(
-            "Held|Requeue|Limit", c.queue_line(job)), 120)
-        c.as_user(["gcancel", job])
-        entry = c.ended(job, "cancelled")
-        assert entry["row"]["restarts"] in (2, 3), entry["row"]["restarts"]
-    finally:
-        with open(path, "w", encoding="utf-8") as f:
-            f.write(before)
-        c.kill_and_restart(c.daemon("ctld"))
-        wait_for("the controller", lambda: c.root(["gctl", "ping"]).returncode == 0)
-
-
 def case_time_limit_and_signal(c):
     job = c.submit("-t", "0:03", "--signal=B:USR1@2", script="""
 trap 'echo warned' USR1
