@@ -181,8 +181,8 @@ void look_again(Context& ctx, JobId waiting, const DependencyKey& key) {
   }
 }
 
-void settle_singletons(Context& ctx, const Job& job) {
-  const auto it = ctx.state.singletons.find(name_key(job.uid, job.name));
+void settle_singletons(Context& ctx, Uid uid, NameId name) {
+  const auto it = ctx.state.singletons.find(name_key(uid, name));
   if (it == ctx.state.singletons.end()) return;
   const JobId first = *std::min_element(it->second.begin(), it->second.end());
   const Job* waiting = ctx.state.jobs.find(first);
@@ -207,10 +207,14 @@ void settle_dependents(Context& ctx, JobId id) {
   }
   if (job->phase != Phase::ended) return;
   if (!job->is_element())
-    settle_singletons(ctx, *job);
+    settle_singletons(ctx, job->uid, job->name);
   else
     settle_tasks(ctx, job->array, OrdinalSet::from_spans({{job->ordinal, job->ordinal}}),
                  job->outcome == Outcome::completed);
+}
+
+void settle_named(Context& ctx, Uid uid, std::string_view name) {
+  if (const auto id = ctx.state.names.find(name)) settle_singletons(ctx, uid, *id);
 }
 
 void settle_tasks(Context& ctx, JobId id, const OrdinalSet& tasks, bool ok) {

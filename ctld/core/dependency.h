@@ -30,6 +30,9 @@ Result<DependencyStart> resolve_dependencies(const Context& ctx, const Identity&
 // The job changed: settles what others were waiting for.
 void settle_dependents(Context& ctx, JobId job);
 
+// A job of this user got or lost this name: singletons may not have to wait any more.
+void settle_named(Context& ctx, Uid uid, std::string_view name);
+
 // Tasks of an array ended without becoming elements; for aftercorr.
 void settle_tasks(Context& ctx, JobId array, const OrdinalSet& tasks, bool ok);
 

@@ -3,6 +3,7 @@
 
 #include "common/limits.h"
 #include "ctld/core/authorise.h"
+#include "ctld/core/dependency.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/split.h"
 #include "ctld/core/validate.h"
@@ -106,7 +107,12 @@ void handle(Context& ctx, const ClientRequest& from, proto::UpdateJob&& m) {
       mine.array_max_running.reset();  // meant for the array, not for those that left it
     auto e = changes(ctx, from.who, job, mine);
     if (!e) return tl::unexpected(e.error());
+    const std::string old_name(ctx.state.names.text(job.name));
     ctx.record(std::move(*e));
+    if (m.name) {
+      settle_named(ctx, job.uid, old_name);
+      settle_named(ctx, job.uid, *m.name);
+    }
     if (m.priority == 0u) ctx.record(event::JobHeld{id, Hold::admin, "priority 0"});
     const Job& now = ctx.state.jobs.at(id);
     if (m.time_limit && now.placed())
