@@ -95,7 +95,8 @@ TEST_CASE("the call filter is compiled from a list, or says why not") {
   const auto filter = compile_seccomp(R"({"syscalls":[
     {"names":["read","mount","no_such_call"],"action":"SCMP_ACT_ALLOW"},
     {"names":["chroot"],"action":"SCMP_ACT_ALLOW","includes":{"caps":["CAP_SYS_CHROOT"]}},
-    {"names":["personality"],"action":"SCMP_ACT_ALLOW","args":[{"index":0,"value":8,"valueTwo":0,"op":"SCMP_CMP_EQ"}]}]})");
+    {"names":["personality"],"action":"SCMP_ACT_ALLOW",
+     "args":[{"index":0,"value":8,"valueTwo":0,"op":"SCMP_CMP_EQ"}]}]})");
   REQUIRE(filter.has_value());
   CHECK(filter->bpf.size() % 8 == 0);
   CHECK(filter->base64.size() == (filter->bpf.size() + 2) / 3 * 4);
