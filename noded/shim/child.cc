@@ -52,6 +52,8 @@ const char* become(const ChildSpec& spec, int null, char** argv, char** env,
       if (::write(entry.get(), "0", 1) != 1) return "cgroup";
   if (spec.mount_namespace >= 0 && ::setns(spec.mount_namespace, CLONE_NEWNS) != 0)
     return "mount namespace";
+  // setns() leads to the namespace's own root; ours may be a chroot.
+  if (spec.mount_namespace >= 0 && (::fchdir(spec.root) != 0 || ::chroot(".") != 0)) return "root";
   // Sources are above 2: the shim opens /dev/null on 0 to 2 first thing.
   if (!place(spec.in >= 0 ? spec.in : null, 0) || !place(spec.out >= 0 ? spec.out : null, 1) ||
       !place(spec.err >= 0 ? spec.err : null, 2))

@@ -21,6 +21,7 @@ struct ChildSpec {
   const std::vector<Fd>* cgroup = nullptr;  // entered before exec (open_cgroup_entries)
   int cgroup_directory = -1;          // the same at birth (open_cgroup_directory), if possible
   int mount_namespace = -1;           // entered before exec
+  int root = -1;                      // the root directory in that namespace
   bool own_group = false;             // process group of its own, so that all of it can be killed
   std::uint32_t uid = 0, gid = 0;     // both 0 = as the shim
   std::vector<std::uint32_t> groups;  // with uid

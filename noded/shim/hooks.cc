@@ -22,6 +22,7 @@ Result<void> run_hook(const Shim& shim, const char* name, const std::string& pat
     spec.env.push_back("GANTRY_EXIT_SIGNAL=" + std::to_string(place.record->exit.signal));
   }
   spec.mount_namespace = place.mount_namespace;
+  spec.root = place.root;
   auto done = run_helper(std::move(spec), signals, shim.setup.hook_timeout);
   if (!done) return fail(ErrorCode::runtime_failed, std::string(name) + " " + done.error().message);
   return {};

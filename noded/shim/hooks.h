@@ -9,6 +9,7 @@ namespace gantry::runtime {
 
 struct HookPlace {
   int mount_namespace = -1;            // -1 = the present one
+  int root = -1;                       // the root directory in that one
   const ExitRecord* record = nullptr;  // epilog: how the job ended
 };
 

@@ -122,13 +122,14 @@ struct Job {
   Shim& shim;
   Signals& signals;
   Fd host_mounts;  // the mount namespace that we left
+  Fd host_root;    // and our root in it
   StandardFiles files;
   bool prolog_ran = false;
   ExitRecord record;
 };
 
 Result<void> prepare(Job& job, ImageUse& image) {
-  auto& [shim, signals, host_mounts, files, prolog_ran, record] = job;
+  auto& [shim, signals, host_mounts, host_root, files, prolog_ran, record] = job;
   const auto& request = shim.request;
   if (auto r = check_owner(shim.setup, request); !r) return r;
   if (auto r = create_cgroup(shim.setup.cgroups, job_cgroup(request.key), limits_of(request)); !r)
@@ -150,8 +151,10 @@ Result<Container> launch(Job& job, ImageUse& image) {
   auto scratch = make_scratch(shim.setup, shim.request);
   if (!scratch) return tl::unexpected(scratch.error());
   plan.scratch_dir = *scratch;
-  if (!shim.setup.rootless)
+  if (!shim.setup.rootless) {
     job.host_mounts.reset(::open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
+    job.host_root.reset(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  }
   if (auto r = enter_private_mounts(shim.setup, shim.request); !r) return tl::unexpected(r.error());
   if (auto r = mount_image(shim, image); !r) return tl::unexpected(r.error());
   if (image.root) plan.image = &image.root;
@@ -196,15 +199,15 @@ void clean_up(Job& job) {
 void run_epilog(Job& job) {
   const auto& request = job.shim.request;
   if (request.epilog.empty()) return;
-  const auto r = run_hook(job.shim, "epilog", request.epilog, {job.host_mounts.get(), &job.record},
-                          job.signals);
+  const auto r = run_hook(job.shim, "epilog", request.epilog,
+                          {job.host_mounts.get(), job.host_root.get(), &job.record}, job.signals);
   if (!r && job.record.message.empty()) job.record.message = on_node(job.shim, r.error().message);
 }
 
 }  // namespace
 
 int run_job(Shim& shim, Signals& signals) {
-  Job job{shim, signals, {}, {}, false, {}};
+  Job job{shim, signals, {}, {}, {}, false, {}};
   job.record.key = shim.request.key;
   ImageUse image;
   Result<void> outcome = prepare(job, image);
