@@ -54,7 +54,7 @@ class Cluster:
             sys.exit(f"gantry {' '.join(args)}: {done.stdout}{done.stderr}")
 
     def load(self, *args):
-        done = subprocess.run([f"{self.bin}/bench_load", *map(str, args)], env=self.env,
+        done = subprocess.run([f"{self.bin}/bench_load", *map(str, args)], env=self.env, cwd=self.top,
                               capture_output=True, text=True, check=False)
         if done.returncode != 0:
             sys.exit(f"bench_load {args}: {done.stderr}")

@@ -97,6 +97,9 @@ int run_step(Shim& shim, StepId step, Signals& signals) {
     record.cause = ExitCause::launch_failed;
     record.message = on_node(shim, outcome.error().message);
     record.exit = {1, 0};
+    if (io && request)  // grun must hear that its tasks will never say anything
+      for (std::uint32_t task = 0; task < request->task_env.size(); ++task)
+        (*io)->exited(task, record.exit, outcome.error().message);
   }
   const auto cgroup = step_cgroup(shim.request.key, step);
   kill_cgroup(shim.setup.cgroups, cgroup, kKillPatience);

@@ -45,6 +45,19 @@ Result<Fd> container_of(const Shim& shim) {
   return pidfd;
 }
 
+// Nodes of a job are told to go one after the other: the step may be here before its container is.
+Result<Fd> container_when_running(const Shim& shim) {
+  constexpr int kTries = 2'000;  // of 5 ms
+  const std::string record = shim.dir + "/" + kRunningFile;
+  const std::string exit = shim.dir + "/" + kExitFile;
+  for (int i = 0; i < kTries; ++i) {
+    if (::access(record.c_str(), F_OK) == 0 || ::access(exit.c_str(), F_OK) == 0) break;
+    // tidy-allow(sleep): the container's start has no event for anyone but noded
+    ::usleep(5'000);
+  }
+  return container_of(shim);
+}
+
 std::vector<std::string> environment_of(const LaunchRequest& job, const StepRequest& step,
                                         std::uint32_t index) {
   std::map<std::string, std::string> all{{"PATH", "/usr/local/bin:/usr/bin:/bin"},
@@ -136,7 +149,7 @@ Result<void> StepTasks::start() {
   TaskPlace place;
   Fd container;
   if (shim_.setup.runtime != RuntimeKind::process) {
-    auto found = container_of(shim_);
+    auto found = container_when_running(shim_);
     if (!found) return tl::unexpected(found.error());
     container = std::move(*found);
     place.container = container.get();
