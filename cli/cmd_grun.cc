@@ -148,7 +148,15 @@ Result<int> run_step(const Invocation& invocation, const StepOptions& options, S
   create.shape = step_shape(options);
   create.name =
       options.spec.name.empty() ? argv[0].substr(argv[0].rfind('/') + 1) : options.spec.name;
-  const auto granted = session.call<proto::StepGranted>(create);
+  auto granted = session.call<proto::StepGranted>(create);
+  if (!granted && granted.error().code == ErrorCode::wrong_state) {
+    // A script may be quicker than the news of its own start.
+    proto::WaitJobs wait;
+    wait.jobs.push_back({job, {}});
+    wait.until_started = true;
+    (void)session.call<proto::WaitReply>(wait, seconds(10));
+    granted = session.call<proto::StepGranted>(create);
+  }
   if (!granted) return tl::unexpected(granted.error());
   const auto permission = codec::decode<proto::StepPermission>(granted->permission);
   if (!permission) return tl::unexpected(permission.error());

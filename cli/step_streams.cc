@@ -229,9 +229,11 @@ void StepStreams::handle(Stream& stream, const proto::StepFrame& frame) {
   }
 }
 
+// Whole lines only, so that those of several tasks do not run into each other; the bytes of a
+// single task are passed on as they come, so that a prompt is seen.
 void StepStreams::output(const proto::TaskOutput& output) {
   const int fd = output.std_err ? STDERR_FILENO : STDOUT_FILENO;
-  if (!options_.label) {
+  if (!options_.label && permission_.tasks == 1) {
     write_fully(fd, output.data);
     return;
   }
@@ -239,21 +241,22 @@ void StepStreams::output(const proto::TaskOutput& output) {
   std::string_view rest = output.data;
   while (!rest.empty()) {
     const std::size_t end = rest.find('\n');
-    if (end == std::string_view::npos) {
-      line.text += rest;
-      return;
-    }
-    write_fully(fd, fmt::format("{}: {}{}\n", output.rank, line.text, rest.substr(0, end)));
+    line.text += rest.substr(0, end);
+    if (end == std::string_view::npos) return;
+    write_fully(fd, labelled(output.rank, line.text));
     line.text.clear();
     rest.remove_prefix(end + 1);
   }
 }
 
+std::string StepStreams::labelled(std::uint32_t rank, std::string_view line) const {
+  return options_.label ? fmt::format("{}: {}\n", rank, line) : fmt::format("{}\n", line);
+}
+
 void StepStreams::flush_lines() {
   for (auto& [key, line] : lines_)
     if (!line.text.empty())
-      write_fully(key.second ? STDERR_FILENO : STDOUT_FILENO,
-                  fmt::format("{}: {}\n", key.first, line.text));
+      write_fully(key.second ? STDERR_FILENO : STDOUT_FILENO, labelled(key.first, line.text));
 }
 
 void StepStreams::task_exit(const Stream& stream, const proto::TaskExit& exit) {

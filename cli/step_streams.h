@@ -1,8 +1,9 @@
 // The streams of a running step: output of all tasks to our own, our input to the first task,
 // signals to all, until every node has said that it is done.
 //
-// Output keeps its order within a task. With labels whole lines are written, "RANK: line"; without,
-// bytes are passed on as they come. A node whose stream is cut counts as a failure of its tasks.
+// Output keeps its order within a task. Whole lines are written, with labels "RANK: line"; a single
+// task's bytes are passed on as they come. A node whose stream is cut counts as a failure of its
+// tasks.
 #pragma once
 
 #include <cstdint>
@@ -72,6 +73,7 @@ class StepStreams {
   void signal_tasks(int signal);
   void on_signal(int signal);
   void flush_lines();
+  [[nodiscard]] std::string labelled(std::uint32_t rank, std::string_view line) const;
   void send(Stream& stream, const proto::StepFrame& frame);
   void worst(ExitStatus status);
   [[nodiscard]] bool finished() const;
