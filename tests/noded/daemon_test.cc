@@ -339,6 +339,7 @@ TEST_CASE("commands inside a job reach the controller through its socket") {
   n.ctld.forget_seen();
   n.node.start();
   n.ctld.accept();
+  (void)n.ctld.expect<proto::Heartbeat>();  // it has its session: before, it relays nothing
   auto later = net::JobSocketClient::connect(path, seconds(5));
   REQUIRE(later);
   REQUIRE(later->send({proto::kProtocolVersion, ping, 1}, "", seconds(5)));
