@@ -26,22 +26,38 @@ constexpr std::uint32_t kMaxNodes = 256;
 constexpr std::int64_t kLeastMemory = 64 << 20;  // of a node
 constexpr std::size_t kMaxDirectory = 80;        // characters; paths of sockets end at 107
 
-// A TCP port that is free now: the wanted one, or any. 0 on failure.
-std::uint16_t free_port(std::uint16_t wanted) {
-  for (const std::uint16_t port : {wanted, std::uint16_t{0}}) {
+// Ports that are free now. They lie below those that the kernel gives to connections: a daemon that
+// is started again must not find its port taken by somebody's connection, or by one to itself.
+class FreePorts {
+ public:
+  explicit FreePorts(std::uint32_t seed) : next_(seed % kCount) {}
+
+  // The wanted one if it is free, else another; 0 if there is none.
+  std::uint16_t take(std::uint16_t wanted = 0) {
+    if (wanted != 0 && is_free(wanted)) return wanted;
+    for (std::uint32_t tried = 0; tried < kCount; ++tried) {
+      const auto port = static_cast<std::uint16_t>(kFirst + next_++ % kCount);
+      if (is_free(port)) return port;
+    }
+    return 0;
+  }
+
+ private:
+  static constexpr std::uint32_t kFirst = 10'000, kCount = 20'000;
+
+  static bool is_free(std::uint16_t port) {
     const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     address.sin_port = htons(port);
-    socklen_t size = sizeof address;
-    const bool good = ::bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                      ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0;
+    const bool good = ::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
     ::close(fd);
-    if (good) return ntohs(address.sin_port);
+    return good;
   }
-  return 0;
-}
+
+  std::uint32_t next_;
+};
 
 std::string user_of(uid_t uid) {
   const passwd* entry = ::getpwuid(uid);
@@ -211,7 +227,11 @@ Result<void> LocalCluster::create(const ClusterRequest& r, const Machine& machin
   if (auto made = make_user_keys(r); !made) return made;
 
   constexpr std::uint16_t kPort = 6870;
-  const std::uint16_t port = free_port(kPort);
+  // Clusters on one machine must not share cgroups: a node ends what it finds in its own.
+  std::uint32_t hash = 2166136261u;
+  for (const char c : directory_) hash = (hash ^ static_cast<std::uint8_t>(c)) * 16777619u;
+  FreePorts ports(hash);
+  const std::uint16_t port = ports.take(kPort);
   const bool munge = munge_works();
   std::string runtimes;
   for (const std::string& runtime : r.runtimes)
@@ -222,9 +242,6 @@ Result<void> LocalCluster::create(const ClusterRequest& r, const Machine& machin
       "  heartbeat: 1s\n  node_timeout: 10s\n  kill_wait: 5s\n",
       kMark, r.name, port, path("ctld"), path("ctld.pub"), path("ctld.key"), user_of(::geteuid()),
       munge);
-  // Clusters on one machine must not share cgroups: a node ends what it finds in its own.
-  std::uint32_t hash = 2166136261u;
-  for (const char c : directory_) hash = (hash ^ static_cast<std::uint8_t>(c)) * 16777619u;
   yaml += fmt::format(
       "\nnoded:\n  runtimes: [{}]\n  image_cache_dir: {}\n  cgroup_root: gantry-{:08x}\n"
       "  allow_root_jobs: {}\n\nnodes:\n",
@@ -237,7 +254,7 @@ Result<void> LocalCluster::create(const ClusterRequest& r, const Machine& machin
     yaml += fmt::format(
         "  - {{name: {}, cpus: {}, cpu_ids: '{}', memory: {}, address: '127.0.0.1:{}'}}\n",
         node_name(i), r.cpus, format_index_ranges(compress_indexes(cpus)), format_memory(r.memory),
-        free_port(0));
+        ports.take());
   }
   yaml += "\npartitions:\n  - {name: batch, nodes: all, default: true, allow_host_network: true}\n";
   const std::string address = fmt::format("127.0.0.1:{}", port);

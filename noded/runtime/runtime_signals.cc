@@ -80,15 +80,21 @@ Result<void> Runtime::signal(const AttemptKey& key, int number, proto::SignalSco
                 "signal " + std::to_string(number) + " does not exist");
   const auto running = s.running_record(key);
   if (!running) return fail(ErrorCode::wrong_state, "job " + job_name(key) + " does not run yet");
+  // The record outlives the processes, and the kernel may have given their numbers to others.
+  const bool there = start_time_of(running->init_pid) == running->init_start;
   std::vector<int> pids;
   switch (scope) {
     case proto::SignalScope::batch_shell:
-      if (running->child_pid > 0) pids.push_back(running->child_pid);
+      if (there && running->child_pid > 0 &&
+          pid_namespace(running->child_pid) == pid_namespace(running->init_pid))
+        pids.push_back(running->child_pid);
       break;
     case proto::SignalScope::steps: pids = step_processes(s.setup, key); break;
     case proto::SignalScope::full:
-      pids = s.setup.cgroups.version != 0 ? cgroup_processes(s.setup.cgroups, job_cgroup(key))
-                                          : namespace_processes(running->init_pid);
+      if (s.setup.cgroups.version != 0)
+        pids = cgroup_processes(s.setup.cgroups, job_cgroup(key));
+      else if (there)
+        pids = namespace_processes(running->init_pid);
       break;
   }
   // PID 1 would hand it to the batch shell a second time; without a shell it must hear it.

@@ -123,8 +123,8 @@ Result<void> await_up(const Shim& shim, Container& container, int runtime_pid,
     pollfd watched[2] = {{signals.fd(), POLLIN, 0}, {container.socket.get(), POLLIN, 0}};
     ::poll(watched, 2, 1000);
     for (int s = signals.next(); s != 0; s = signals.next()) give_up = give_up || s == SIGTERM;
-    if (give_up) ::kill(runtime_pid, SIGKILL);
     read_init(container);
+    if (status < 0 && give_up) ::kill(runtime_pid, SIGKILL);
     if (status < 0 && ::waitpid(runtime_pid, &status, WNOHANG) != runtime_pid) status = -1;
     if (status < 0) continue;
     if (status == 0 && container.init_pid != 0) return {};
@@ -135,7 +135,8 @@ Result<void> await_up(const Shim& shim, Container& container, int runtime_pid,
       continue;
     }
     if (give_up) return fail(ErrorCode::runtime_failed, "ended by order while starting");
-    return fail(ErrorCode::runtime_failed, shim.setup.runtime_path + ": " + complaint(log));
+    return fail(ErrorCode::runtime_failed,
+                shim.setup.runtime_path + ": " + status_text(status) + ": " + complaint(log));
   }
 }
 

@@ -56,8 +56,13 @@ def program(argv):
 
 
 def alive(pid):
-    stat = read(f"/proc/{pid}/stat").rsplit(b")")[-1].split()
-    return bool(stat) and stat[0] != b"Z"
+    """Whether any thread of it is: the last one closes its sockets, and that may not be the first."""
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return False
+    states = [read(f"/proc/{pid}/task/{t}/stat").rsplit(b")")[-1].split()[:1] for t in threads]
+    return any(state and state[0] not in (b"Z", b"X") for state in states)
 
 
 def wait_for(what, condition, patience=PATIENCE):

@@ -21,7 +21,7 @@ import sys
 import threading
 import time
 
-from cluster import SKIPPED, Cluster, arguments, cannot_run, read
+from cluster import SKIPPED, Cluster, arguments, cannot_run, read, wait_for
 
 JOB_SECONDS = (0.0, 0.4)     # how long a job runs, uniformly
 PAUSE_SECONDS = (0.02, 0.35)  # between two kills
@@ -53,6 +53,11 @@ class Load(threading.Thread):
                 self.refused += 1
                 self.last_refusal = (done.stdout + done.stderr).strip()
                 time.sleep(0.05)
+
+
+def parent(pid):
+    stat = read(f"/proc/{pid}/stat").rsplit(b")")[-1].split()
+    return int(stat[1]) if len(stat) > 1 else 0
 
 
 def job_of_shim(pid):
@@ -103,17 +108,26 @@ def kill_one(cluster, kind, rng, shim_killed):
     if kind != "gantry-shim":
         cluster.kill_and_restart(rng.choice(cluster.of_program(kind)))
         return True
+    # A child that a shim forked and that has not yet become the OCI runtime looks like a shim.
     shims = cluster.shims()
+    shims = [pid for pid in shims if parent(pid) not in shims]
     if not shims:
         return False
     pid = rng.choice(shims)
-    job = job_of_shim(pid)
     try:
-        os.kill(pid, signal.SIGKILL)
+        pidfd = os.pidfd_open(pid)
     except ProcessLookupError:
         return False
-    if job:
-        shim_killed.add(job)
+    try:
+        job = job_of_shim(pid)
+        if job is None:  # it ended, and another has its number
+            return False
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(pidfd)
+    shim_killed.add(job)
     return True
 
 
@@ -134,6 +148,8 @@ def kill_and_check(cluster, args, rng):
     load.join(timeout=130)
     print(f"killed {kills}; {len(load.jobs)} jobs acknowledged, {load.refused} submits refused",
           flush=True)
+    # The last kill may have been the controller's.
+    wait_for("the controller", lambda: cluster.root(["gctl", "ping"]).returncode == 0)
     deadline = time.monotonic() + SETTLE_SECONDS
     while True:
         rows = cluster.accounts()
