@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
 
 #include "noded/runtime/cgroup.h"
 
@@ -20,8 +21,10 @@ struct Mounts {
   std::string v2;
 };
 
+// Of a hierarchy that is mounted twice (for a chroot, say) the first mount is taken.
 Mounts read_mounts() {
   Mounts found;
+  std::set<std::string> seen;  // devices; one for each hierarchy
   const auto text = read_file("/proc/self/mountinfo");
   for (const auto& line : split(text.value_or(""), '\n')) {
     const auto dash = line.find(" - ");
@@ -30,8 +33,12 @@ Mounts read_mounts() {
     const auto right = split(line.substr(dash + 3), ' ');
     if (left.size() < 6 || right.size() < 3) continue;
     const std::string& at = left[4];
-    if (right[0] == "cgroup2") found.v2 = at;
-    if (right[0] != "cgroup") continue;
+    if (right[0] != "cgroup" && right[0] != "cgroup2") continue;
+    if (!seen.insert(left[2]).second) continue;
+    if (right[0] == "cgroup2") {
+      found.v2 = at;
+      continue;
+    }
     CgroupMount mount{at, {}};
     for (const auto& option : split(right[2], ','))
       if (std::find(std::begin(kUsed), std::end(kUsed), option) != std::end(kUsed))
@@ -88,15 +95,18 @@ CgroupLayout discover_cgroups(const std::string& root, const std::string& node,
   CgroupLayout layout;
   const Mounts mounts = read_mounts();
   layout.relative = "/" + root + "/" + node;
+  std::vector<std::string> complaints;
   for (const auto& mount : mounts.v1) {
     const bool is_cpuset = std::find(mount.controllers.begin(), mount.controllers.end(),
                                      "cpuset") != mount.controllers.end();
     if (auto r = make_path(mount.path, layout.relative, is_cpuset); !r) {
-      why_not.push_back(r.error().message);
+      complaints.push_back("cgroup " + r.error().message);
       continue;
     }
     layout.mounts.push_back({mount.path + layout.relative, mount.controllers});
   }
+  if (layout.mounts.empty() && complaints.size() > 1) complaints.resize(1);  // one tells it all
+  why_not.insert(why_not.end(), complaints.begin(), complaints.end());
   if (!layout.mounts.empty()) {
     layout.version = 1;
     for (const auto& other : mounts.others) layout.others.push_back(other + layout.relative);
@@ -111,12 +121,12 @@ CgroupLayout discover_cgroups(const std::string& root, const std::string& node,
     return layout;
   }
   if (auto r = make_path(mounts.v2, layout.relative, false); !r) {
-    why_not.push_back(r.error().message);
+    why_not.push_back("cgroup " + r.error().message);
     return layout;
   }
   std::vector<std::string> enabled;
   if (auto r = enable_controllers(mounts.v2, layout.relative, enabled); !r) {
-    why_not.push_back(r.error().message);
+    why_not.push_back("cgroup " + r.error().message);
     return layout;
   }
   layout.version = 2;

@@ -93,6 +93,8 @@ Result<void> Runtime::State::prepare() {
       probe.layers_off.push_back("device filter: " + r.error().message);
     else
       probe.layers_on.emplace_back("device filter");
+  } else {
+    probe.layers_off.emplace_back("device filter: no cgroup may be made");
   }
   log.reset(::open((setup.state_dir + "/shim.log").c_str(),
                    O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
