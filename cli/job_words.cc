@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "common/text.h"
+#include "common/verdict_text.h"
 
 namespace gantry::cli {
 namespace {
@@ -129,8 +130,8 @@ std::string explained(const Verdict& v, Instant now) {
     case Reason::launch_failed_held:
       return "it is held because its start failed too often: " + v.subject;
     case Reason::deadline: return "it cannot end before its deadline";
+    default: return describe_tenancy_reason(v);
   }
-  return "unknown";
 }
 
 namespace {

@@ -77,6 +77,20 @@ struct ArraySpec {
   }
 };
 
+enum class TopologyWish : std::uint8_t { none = 0, required = 1, preferred = 2, balanced = 3 };
+constexpr auto enum_names(TopologyWish) {
+  using enum TopologyWish;
+  return std::array<std::pair<TopologyWish, std::string_view>, 4>{
+      {{none, "none"}, {required, "required"}, {preferred, "preferred"}, {balanced, "balanced"}}};
+}
+
+enum class NodeSharing : std::uint8_t { any = 0, same_user = 1, same_tenant = 2 };
+constexpr auto enum_names(NodeSharing) {
+  using enum NodeSharing;
+  return std::array<std::pair<NodeSharing, std::string_view>, 3>{
+      {{any, "any"}, {same_user, "user"}, {same_tenant, "tenant"}}};
+}
+
 // The part that decides where and how a job fits: equal shapes form one scheduling class.
 struct JobShape {
   std::uint32_t min_nodes = 1;
@@ -92,6 +106,14 @@ struct JobShape {
   std::vector<std::string> required_nodes;  // -w, expanded and sorted
   std::vector<std::string> excluded_nodes;  // -x
   bool exclusive = false;                   // whole nodes
+  TopologyWish topology = TopologyWish::none;
+  std::string topology_level;              // with a wish; a level's name, "node" for one node
+  NodeSharing sharing = NodeSharing::any;  // whose jobs may be on its nodes as well
+  std::vector<std::string> tolerations;    // taints, sorted
+  std::string anti_affinity;             // key shared with jobs that it keeps away from; "" = none
+  std::string anti_affinity_level;       // "node" or a topology level
+  std::uint32_t anti_affinity_most = 1;  // jobs or gang members of the key in one domain
+  std::vector<std::string> gpu_models;   // allowed, the preferred first; none = any
   friend bool operator==(const JobShape&, const JobShape&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -108,6 +130,14 @@ struct JobShape {
     v(11, "required_nodes", s.required_nodes);
     v(12, "excluded_nodes", s.excluded_nodes);
     v(13, "exclusive", s.exclusive);
+    v(14, "topology", s.topology);
+    v(15, "topology_level", s.topology_level);
+    v(16, "sharing", s.sharing);
+    v(17, "tolerations", s.tolerations);
+    v(18, "anti_affinity", s.anti_affinity);
+    v(19, "anti_affinity_level", s.anti_affinity_level);
+    v(20, "anti_affinity_most", s.anti_affinity_most);
+    v(21, "gpu_models", s.gpu_models);
   }
 };
 
@@ -165,7 +195,7 @@ struct JobSpec {
   JobKind kind = JobKind::batch;
   std::string name;
   std::string partition;  // "" = the default one; resolved at submit
-  std::string account;    // free text until tenants exist
+  std::string account;    // a project of the tenant; without tenants free text
   std::string comment;
   JobShape shape;
   std::optional<Duration> time_limit;  // unset = partition default; see unlimited
@@ -194,6 +224,9 @@ struct JobSpec {
   // Options that were given, for SLURM_* variables that exist only then: "ntasks", "cpus-per-task",
   // "ntasks-per-node", "mem", "mem-per-cpu".
   std::vector<std::string> given;
+  std::string priority_class;  // "" = the tenant's default
+  std::string tenant_class;    // a class of the tenant's own; "" = none
+  std::string reservation;     // "" = none
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "kind", s.kind);
@@ -226,6 +259,9 @@ struct JobSpec {
     v(28, "submit_line", s.submit_line);
     v(29, "script_args", s.script_args);
     v(30, "given", s.given);
+    v(31, "priority_class", s.priority_class);
+    v(32, "tenant_class", s.tenant_class);
+    v(33, "reservation", s.reservation);
   }
 };
 

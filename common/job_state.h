@@ -65,10 +65,21 @@ enum class Reason : std::uint8_t {
   bad_constraints = 14,     // no node of the partition has what it asks for, at present
   launch_failed_held = 15,  // held because its start failed too often; subject = the last cause
   deadline = 16,
+  // Of tenants; subject names resource and flavor ("gpu of a100"), units of common/resources.h.
+  tenant_quota = 17,   // nominal plus borrowing limit is used up; a = used + asked, b = limit
+  cohort_quota = 18,   // nothing left to borrow; subject also who holds it; a = asked, b = left
+  tenant_jobs = 19,    // a = running jobs, b = limit
+  reclaiming = 20,     // waits for jobs that leave for it; a = how many, b = until (us)
+  planned = 21,        // fits, but would delay a plan; subject = that job's id
+  topology = 22,       // no domain has room; a = nodes in the best one, b = needed; subject = level
+  anti_affinity = 23,  // subject = key and level
+  reservation = 24,    // its reservation has not begun or is full; subject = name
+  maintenance = 25,    // would run into it; subject = name, a = from (us)
+  tainted = 26,        // subject = taints that it does not tolerate
 };
 constexpr auto enum_names(Reason) {
   using enum Reason;
-  return std::array<std::pair<Reason, std::string_view>, 17>{
+  return std::array<std::pair<Reason, std::string_view>, 27>{
       {{none, "None"},
        {priority, "Priority"},
        {resources, "Resources"},
@@ -85,7 +96,17 @@ constexpr auto enum_names(Reason) {
        {requeued, "BeginTime"},
        {bad_constraints, "BadConstraints"},
        {launch_failed_held, "launch_failed_requeued_held"},
-       {deadline, "DeadLine"}}};
+       {deadline, "DeadLine"},
+       {tenant_quota, "TenantQuota"},
+       {cohort_quota, "CohortQuota"},
+       {tenant_jobs, "TenantMaxJobs"},
+       {reclaiming, "Reclaiming"},
+       {planned, "Planned"},
+       {topology, "Topology"},
+       {anti_affinity, "AntiAffinity"},
+       {reservation, "Reservation"},
+       {maintenance, "ReqNodeNotAvail"},
+       {tainted, "Taints"}}};
 }
 
 struct Verdict {

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "common/text.h"
+#include "common/verdict_text.h"
 #include "ctld/core/eligible.h"
 #include "ctld/core/rows.h"
 
@@ -86,8 +87,8 @@ std::string words_of(const Context& ctx, const Job& job, const Verdict& v) {
     case Reason::launch_failed_held:
       return fmt::format("it is held because it was requeued too often: {}", v.subject);
     case Reason::deadline: return "it can no longer end before its deadline";
+    default: return describe_tenancy_reason(v);
   }
-  return {};
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "common/job_spec.h"
 #include "common/time.h"
 #include "common/types.h"
+#include "ctld/sched/tenancy.h"
 
 namespace gantry::sched {
 
@@ -23,8 +24,14 @@ struct NodeChanged {  // new, or changed; keyed by id
   std::int64_t memory = 0;
   std::int64_t scratch = 0;
   std::uint32_t gpus = 0;
-  std::vector<std::string> features;  // sorted
-  std::uint32_t sockets = 1;          // cpus are spread over them in order
+  std::vector<std::string> features;   // sorted
+  std::uint32_t sockets = 1;           // cpus are spread over them in order
+  std::uint32_t flavor = 0;            // index into Tenancy::flavors; 0 = none of its own
+  std::string gpu_model;               // lower case, "a100"; "" = none or not known
+  std::vector<std::uint32_t> domains;  // by topology level: the node's domain; kNoIndex = none
+  std::vector<std::string> taints;     // sorted
+  bool gpu_jobs_only = false;          // jobs without GPUs are kept off
+  bool spread = false;                 // the emptiest such node first
 };
 
 struct PartitionChanged {
@@ -35,6 +42,21 @@ struct PartitionChanged {
   std::vector<NodeId> nodes;                // in configuration order
   std::int64_t default_memory_per_cpu = 0;  // bytes; 0 = equal part of the node's memory
   bool exclusive_nodes = false;
+  std::uint32_t quota_node = kNoIndex;  // its tenant's, in Tenancy::nodes
+};
+
+struct TenancyChanged {  // all of it; before the partitions and nodes that speak of it
+  TenancyPtr tenancy;
+};
+
+// A node of the fair-share tree: tenant (by partition), its projects, their users. Usage includes
+// what is below.
+using ShareId = Id<struct ShareTag, std::uint32_t>;
+struct ShareChanged {  // new, or changed
+  ShareId share;
+  std::optional<ShareId> parent;  // unset: a tenant
+  std::uint32_t shares = 1;
+  DecayedUsage usage;
 };
 
 // Everything that can influence where and when a job fits; equal ones form one class.
@@ -42,15 +64,19 @@ struct ClassKey {
   PartitionId partition;
   JobShape shape;
   std::optional<Duration> time_limit;  // resolved; unset = unlimited
+  std::uint32_t priority_class = 0;    // index into Tenancy::classes
+  std::string reservation;             // its name; "" = none
   friend bool operator==(const ClassKey&, const ClassKey&) = default;
 };
 
 struct JobQueued {  // eligible now; again with other numbers = changed
   JobId job;
   ClassKey key;
-  std::int64_t priority = 0;    // higher first
-  Instant queued_since{};       // then earlier first, then lower id
-  std::uint32_t startable = 1;  // array: elements that may start now
+  std::int64_t priority = 0;     // higher first
+  Instant queued_since{};        // then earlier first, then lower id
+  std::uint32_t startable = 1;   // array: elements that may start now
+  std::int32_t rank = 0;         // value of its priority class, raised by waiting; higher first
+  std::optional<ShareId> share;  // the user's leaf; unset: not in a tenant
 };
 
 struct JobUnqueued {
@@ -81,6 +107,27 @@ struct JobPlaced {  // fact, after the core's re-check
   std::vector<NodeGrant> grants;
   std::optional<Instant> ends_by;  // start + limit; unset = unlimited
   bool exclusive = false;
+  // Whose it is, and what taking it away would cost.
+  PartitionId partition{};
+  std::uint32_t priority_class = 0;
+  std::int32_t rank = 0;  // of its class, not raised
+  std::optional<ShareId> share;
+  Instant started{};                  // placed, or running since
+  std::optional<Instant> checkpoint;  // newest one of this attempt
+  std::uint32_t preemptions = 0;      // so far
+  bool requeue = true;                // may be requeued
+  bool leaving = false;               // finishing: ends by itself, is nobody's victim
+};
+
+// A window on nodes in which only the jobs that name it may run (none: maintenance). Again with
+// another window = changed.
+struct ReservationChanged {
+  std::string name;
+  std::vector<NodeId> nodes;
+  Instant from{}, until{};
+  std::vector<std::uint32_t> quota_nodes;  // tenants that may use it; users are checked at submit
+  bool maintenance = false;
+  bool removed = false;
 };
 
 struct JobLimitChanged {
@@ -93,7 +140,8 @@ struct NodeReleased {  // the job holds this node no more
   NodeId node;
 };
 
-using Change = std::variant<NodeChanged, PartitionChanged, JobQueued, JobUnqueued, JobPlaced,
-                            JobLimitChanged, NodeReleased>;
+using Change =
+    std::variant<NodeChanged, PartitionChanged, JobQueued, JobUnqueued, JobPlaced, JobLimitChanged,
+                 NodeReleased, TenancyChanged, ShareChanged, ReservationChanged>;
 
 }  // namespace gantry::sched

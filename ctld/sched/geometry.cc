@@ -198,6 +198,13 @@ std::size_t hash_of(const ClassKey& key) {
   for (const std::string& n : s.required_nodes) text(n);
   mix(s.required_nodes.size());
   for (const std::string& n : s.excluded_nodes) text(n);
+  mix(key.priority_class);
+  text(key.reservation);
+  mix((static_cast<std::uint64_t>(s.topology) << 8) | static_cast<std::uint64_t>(s.sharing));
+  text(s.topology_level);
+  for (const std::string& t : s.tolerations) text(t);
+  text(s.anti_affinity);
+  for (const std::string& m : s.gpu_models) text(m);
   return static_cast<std::size_t>(h);
 }
 

@@ -16,6 +16,15 @@ struct Start {
   std::vector<NodeGrant> grants;  // in rank order
 };
 
+// Take this job away, so that another one can start there. The core sends its class's signal, and
+// after the grace ends it; its nodes are kept for the other until then.
+struct Preempt {
+  JobId victim;
+  JobId for_job;
+  bool reclaim = false;        // of the owner's nominal quota; otherwise by class
+  std::int64_t lost_work = 0;  // GPU-microseconds (of cores where it has none) since its checkpoint
+};
+
 // Verdict of a whole class; its jobs differ only in their place in the queue.
 struct ClassVerdict {
   ClassKey key;
@@ -41,6 +50,7 @@ struct PlanStats {
 struct Plan {
   Instant made_at{};
   std::vector<Start> starts;
+  std::vector<Preempt> preemptions;
   std::vector<ClassVerdict> verdicts;  // of every class with waiting jobs that was looked at
   std::vector<Expected> expected;      // at least the reserved head of each partition
   bool estimated = false;              // expected holds estimates as well: older ones are void

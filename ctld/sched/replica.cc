@@ -24,6 +24,14 @@ void Replica::apply(const Change& change) {
     void operator()(const JobPlaced& c) const { r.running_.place(c, r.grid_); }
     void operator()(const JobLimitChanged& c) const { r.running_.set_end(c.job, c.ends_by); }
     void operator()(const NodeReleased& c) const { r.running_.release(c.job, c.node, r.grid_); }
+    void operator()(const TenancyChanged& c) const { r.tenancy_ = c.tenancy; }
+    void operator()(const ShareChanged& c) const { r.shares_[c.share] = c; }
+    void operator()(const ReservationChanged& c) const {
+      if (c.removed)
+        r.reservations_.erase(c.name);
+      else
+        r.reservations_[c.name] = c;
+    }
   };
   std::visit(Apply{*this}, change);
 }

@@ -6,6 +6,7 @@
 // from scratch out of the current facts.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "ctld/sched/change.h"
@@ -40,6 +41,9 @@ class Replica {
  private:
   friend class Cycle;  // a plan tries things here and puts them back
 
+  TenancyPtr tenancy_ = std::make_shared<const Tenancy>();
+  std::map<ShareId, ShareChanged> shares_;
+  std::map<std::string, ReservationChanged> reservations_;
   Grid grid_;
   Running running_;
   Queue queue_;

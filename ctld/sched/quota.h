@@ -1,0 +1,103 @@
+// Quota of tenants in cohorts: nominal, borrowing limit, lending limit, as Kueue defines them
+// (Kueue KEP-79, "hierarchical cohorts"; pkg/cache/scheduler/resource_node.go). Per tree node n and
+// cell (flavor, resource), with usage(n) of everything below n that is not covered there:
+//
+//   local(n)     = lending limit set ? max(0, subtree(n) - lending limit) : 0   kept from others
+//   subtree(n)   = nominal(n) + sum over children c of (subtree(c) - local(c))
+//   usage(n)     = own use, or sum over children c of max(0, usage(c) - local(c))
+//   local_free   = max(0, local(n) - usage(n))
+//   available(n) = a root: subtree(n) - usage(n); otherwise
+//                  local_free + min(available(parent), subtree(n) - local(n)
+//                                   - max(0, usage(n) - local(n)) + borrowing limit)
+//
+// available() below zero is over-admitted (quota was cut), no error. Integers that saturate at
+// kUnlimited; adding and removing cost O(depth) per cell.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ctld/sched/tenancy.h"
+
+namespace gantry::sched {
+
+// What a job takes or would take, by flavor. Flavor 0 holds the whole; see FlavorLimits.
+struct QuotaNeed {
+  std::uint32_t flavor = 0;  // of all its nodes; 0 = none of its own
+  Resources amount;
+  friend bool operator==(const QuotaNeed&, const QuotaNeed&) = default;
+};
+
+struct QuotaCell {
+  std::uint32_t node = kNoIndex;  // where on the path to the root it does not fit
+  std::uint32_t flavor = 0;
+  Resource resource = Resource::gpu;
+};
+
+// How a need stands towards a tenant's quota.
+struct QuotaFit {
+  bool fits = false;
+  bool borrows = false;           // somewhere on the path; bit k of `levels`: k steps from the root
+  std::uint32_t levels = 0;       // so a smaller number borrows lower in the tree
+  std::optional<QuotaCell> cell;  // why it does not fit
+  std::int64_t would_use = 0;     // in that cell, at that node, with the need
+  std::int64_t limit = 0;         // what it may use there (nominal plus borrowing), or is left
+  bool tenant_limit = false;      // the tenant's own limit, not the cohort's being used up
+};
+
+class QuotaTree {
+ public:
+  explicit QuotaTree(TenancyPtr tenancy);
+
+  [[nodiscard]] const Tenancy& tenancy() const { return *tenancy_; }
+  [[nodiscard]] std::size_t size() const { return tenancy_->nodes.size(); }
+
+  void add(std::uint32_t node, const QuotaNeed& need);     // at a tenant
+  void remove(std::uint32_t node, const QuotaNeed& need);  // exact inverse
+
+  [[nodiscard]] std::int64_t available(std::uint32_t node, std::uint32_t flavor, Resource r) const;
+  // available() as if nothing ran anywhere: more can never start.
+  [[nodiscard]] std::int64_t potential(std::uint32_t node, std::uint32_t flavor, Resource r) const;
+  [[nodiscard]] std::int64_t usage(std::uint32_t node, std::uint32_t flavor, Resource r) const;
+  [[nodiscard]] std::int64_t subtree(std::uint32_t node, std::uint32_t flavor, Resource r) const;
+  [[nodiscard]] std::int64_t local(std::uint32_t node, std::uint32_t flavor, Resource r) const;
+
+  [[nodiscard]] QuotaFit fit(std::uint32_t tenant, const QuotaNeed& need) const;
+  // The first cell in which the need is more than potential(); nothing = it can fit one day.
+  [[nodiscard]] std::optional<QuotaCell> never_fits(std::uint32_t tenant,
+                                                    const QuotaNeed& need) const;
+
+  // How much of what can be lent the node would hold beyond its own, in millionths over its weight:
+  //   max over r of borrowed(n, r) / lendable(r), borrowed = sum over flavors of
+  //   max(0, usage + need - subtree), lendable = sum over flavors of potential(parent)
+  // 0 = borrows nothing. A weight of 0 and borrowing gives kUnlimited.
+  [[nodiscard]] std::int64_t share_value(std::uint32_t node, const QuotaNeed& need) const;
+
+  // Usage of every node equals the sum over `uses`, counted anew; "" or the first that is wrong.
+  [[nodiscard]] std::string audit(
+      const std::vector<std::pair<std::uint32_t, QuotaNeed>>& uses) const;
+
+ private:
+  struct Cell {
+    std::int64_t local = 0, subtree = 0, usage = 0, borrow = kUnlimited;
+  };
+  [[nodiscard]] std::size_t index(std::uint32_t node, std::uint32_t flavor, std::size_t r) const {
+    return (node * tenancy_->flavors.size() + flavor) * kResourceCount + r;
+  }
+  [[nodiscard]] const Cell& cell(std::uint32_t node, std::uint32_t flavor, std::size_t r) const {
+    return cells_[index(node, flavor, r)];
+  }
+  void change(std::uint32_t node, std::uint32_t flavor, std::size_t r, std::int64_t by);
+  [[nodiscard]] std::int64_t available(std::uint32_t node, std::uint32_t flavor, std::size_t r,
+                                       bool potential) const;
+  void fit_cell(std::uint32_t tenant, std::uint32_t flavor, std::size_t r, std::int64_t need,
+                QuotaFit& fit) const;
+
+  TenancyPtr tenancy_;
+  std::vector<Cell> cells_;  // by node, flavor, resource
+  std::vector<std::uint32_t> depth_;
+};
+
+}  // namespace gantry::sched

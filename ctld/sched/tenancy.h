@@ -1,0 +1,90 @@
+// Tenancy as the scheduler sees it: the documents compiled to a tree of quota nodes, flavors,
+// priority classes and topology, all by index. Immutable; a change of the documents makes a new
+// one.
+//
+// Tenants are partitions: PartitionChanged names the quota node of its tenant. Partitions without
+// one (of the cluster's configuration) have no quota, borrow nothing and rank as share value 0.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/resources.h"
+#include "common/tenancy.h"
+#include "common/time.h"
+
+namespace gantry::sched {
+
+inline constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
+inline constexpr std::uint32_t kNoIndex = std::numeric_limits<std::uint32_t>::max();
+
+// Amounts by flavor. Flavor 0 is "all flavors together": every use is charged to it, and to the
+// node's own flavor (1..) when it has one.
+struct FlavorLimits {
+  std::array<std::int64_t, kResourceCount> nominal{};  // kUnlimited = no quota
+  std::array<std::int64_t, kResourceCount> borrow{};   // kUnlimited = no limit
+  std::array<std::int64_t, kResourceCount> lend{};     // kUnlimited = all of it
+};
+
+struct QuotaNode {
+  std::string name;
+  std::uint32_t parent = kNoIndex;  // of a smaller index; kNoIndex = a root
+  std::uint32_t weight = 1000;      // thousandths
+  bool tenant = false;
+  tenancy::Reclaim reclaim = tenancy::Reclaim::any;
+  std::optional<std::uint32_t> max_running;  // jobs
+  std::vector<FlavorLimits> limits;          // by flavor, [0] first
+};
+
+struct ClassView {  // a priority class
+  std::string name;
+  std::int32_t value = 500;
+  bool preempts = false;
+  bool preemptible = true;
+  tenancy::VictimMode victim_mode = tenancy::VictimMode::requeue;
+  Duration grace{}, min_run_time{};
+  std::optional<std::uint32_t> max_preemptions;
+};
+
+struct FlavorView {
+  std::string name;                             // "" for flavor 0
+  std::array<double, kResourceCount> charge{};  // fair-share charge per second and unit
+};
+
+struct TopologyLevel {
+  std::string name;                  // from the widest to the narrowest
+  std::vector<std::string> domains;  // by domain index
+};
+
+struct Tenancy {
+  std::uint64_t revision = 0;
+  std::vector<QuotaNode> nodes;        // parents before children
+  std::vector<FlavorView> flavors;     // at least one
+  std::vector<ClassView> classes;      // at least one; [0] is the default
+  std::vector<TopologyLevel> levels;   // none = no topology
+  Duration half_life = hours(7 * 24);  // of usage in the fair share
+  // The walls between policies, each of which can be off (Policy of a replay, or the
+  // configuration).
+  bool fair_share = true;
+};
+using TenancyPtr = std::shared_ptr<const Tenancy>;
+
+// Usage that decays; see fairshare.h.
+struct DecayedUsage {
+  double amount = 0;  // charge units times seconds, as of `at`
+  double rate = 0;    // charge units per second of what runs
+  Instant at{};
+  friend bool operator==(const DecayedUsage&, const DecayedUsage&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "amount", s.amount);
+    v(2, "rate", s.rate);
+    v(3, "at", s.at);
+  }
+};
+
+}  // namespace gantry::sched
