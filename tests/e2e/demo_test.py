@@ -20,7 +20,7 @@ def of_the_demo():
 
 def main():
     args = arguments(__doc__)
-    why = cannot_run(args.bin_dir)
+    why = cannot_run()
     if not why and subprocess.run(
             ["/usr/bin/python3", "-c", "import sklearn"], check=False, capture_output=True).returncode:
         why = "scikit-learn (python3-sklearn) is not installed"

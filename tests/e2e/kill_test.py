@@ -165,7 +165,7 @@ def kill_and_check(cluster, args, rng):
 
 def main():
     args = arguments(__doc__, options)
-    if why := cannot_run(args.bin_dir):
+    if why := cannot_run():
         print(f"skipped: {why}")
         return SKIPPED
     cluster = Cluster(args.bin_dir, "kill", nodes=args.nodes, runtime=args.runtime)

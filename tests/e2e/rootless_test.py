@@ -15,8 +15,8 @@ import subprocess
 import sys
 import tempfile
 
-from cluster import (SKIPPED, alive, arguments, cannot_run, contains, equal, processes, run_cases,
-                     text, wait_for)
+from cluster import (SKIPPED, Programs, alive, arguments, cannot_run, contains, equal, processes,
+                     run_cases, text, wait_for)
 
 USER = "gantry-rootless"
 
@@ -25,7 +25,8 @@ class UserCluster:
     """Its commands, all as that user and with nothing of root's environment."""
 
     def __init__(self, bin_dir):
-        self.bin = os.path.realpath(bin_dir)
+        self.programs = Programs(bin_dir)
+        self.bin = self.programs.path
         self.top = tempfile.mkdtemp(prefix="gantry-rootless.", dir="/var/tmp")
         self.said_at_start = ""
 
@@ -71,6 +72,7 @@ class UserCluster:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         subprocess.run(["userdel", USER], check=False, capture_output=True)
+        self.programs.remove()
         if keep:
             print(f"kept: {self.top}")
         else:
@@ -144,7 +146,7 @@ def case_zz_down(c):
 
 def main():
     args = arguments(__doc__)
-    why = cannot_run(args.bin_dir)
+    why = cannot_run()
     c = None if why else UserCluster(args.bin_dir)
     failed = 1
     try:

@@ -14,6 +14,7 @@ top=$(mktemp -d /tmp/gantry-demo.XXXXXX)
 chmod 755 "$top"
 state=$top/cluster
 made_users=()
+copied=
 
 if [ -t 1 ]; then bold=$'\e[1m' dim=$'\e[2m' off=$'\e[0m'; else bold='' dim='' off=''; fi
 say() { printf '\n%s== %s%s\n' "$bold" "$*" "$off"; }
@@ -35,11 +36,12 @@ finish() {
     say "The cluster is still up"
     echo "  export PATH=$bin:\$PATH GANTRY_CONF=$GANTRY_CONF"
     echo "  gantry down --state $state     # when you are done"
+    [ -z "$copied" ] || echo "  rm -r $copied     # and its programs, which lie where all can run them"
     return
   fi
   gantry down --cancel --remove --state "$state" >/dev/null 2>&1 || true
   for user in "${made_users[@]}"; do userdel "$user" 2>/dev/null || true; done
-  rm -rf "$top"
+  rm -rf "$top" ${copied:+"$copied"}
   [ $status -eq 0 ] || echo "The demo failed (exit status $status); see the last command above." >&2
   exit $status
 }
@@ -63,6 +65,15 @@ for user in $ana $ben; do
   cp "$here"/*.py "$here"/train.sh "$here"/sweep.sh "$here"/too-*.sh "$top/$user/"
   [ "$(id -u)" -ne 0 ] || chown -R "$user:" "$top/$user"
 done
+
+# The programs may lie below a directory that other users cannot enter, such as root's home.
+if [ "$(id -u)" -eq 0 ] && ! runuser -u "$ana" -- test -x "$bin/gantry"; then
+  copied=$(mktemp -d /opt/gantry-demo.XXXXXX)
+  chmod 755 "$copied"
+  cp -a "$bin"/g* "$copied"
+  bin=$copied
+  export PATH="$bin:$PATH"
+fi
 
 say "A cluster of four nodes on this machine"
 users=()
