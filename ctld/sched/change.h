@@ -72,11 +72,11 @@ struct ClassKey {
 struct JobQueued {  // eligible now; again with other numbers = changed
   JobId job;
   ClassKey key;
-  std::int64_t priority = 0;     // higher first
-  Instant queued_since{};        // then earlier first, then lower id
-  std::uint32_t startable = 1;   // array: elements that may start now
-  std::int32_t rank = 0;         // value of its priority class, raised by waiting; higher first
-  std::optional<ShareId> share;  // the user's leaf; unset: not in a tenant
+  std::int64_t priority = 0;       // higher first
+  Instant queued_since{};          // then earlier first, then lower id
+  std::uint32_t startable = 1;     // array: elements that may start now
+  std::int32_t rank = 0;           // value of its priority class, raised by waiting; higher first
+  std::optional<ShareId> share{};  // the user's leaf; unset: not in a tenant
 };
 
 struct JobUnqueued {
@@ -111,12 +111,12 @@ struct JobPlaced {  // fact, after the core's re-check
   PartitionId partition{};
   std::uint32_t priority_class = 0;
   std::int32_t rank = 0;  // of its class, not raised
-  std::optional<ShareId> share;
-  Instant started{};                  // placed, or running since
-  std::optional<Instant> checkpoint;  // newest one of this attempt
-  std::uint32_t preemptions = 0;      // so far
-  bool requeue = true;                // may be requeued
-  bool leaving = false;               // finishing: ends by itself, is nobody's victim
+  std::optional<ShareId> share{};
+  Instant started{};                    // placed, or running since
+  std::optional<Instant> checkpoint{};  // newest one of this attempt
+  std::uint32_t preemptions = 0;        // so far
+  bool requeue = true;                  // may be requeued
+  bool leaving = false;                 // finishing: ends by itself, is nobody's victim
 };
 
 // A window on nodes in which only the jobs that name it may run (none: maintenance). Again with

@@ -153,7 +153,9 @@ std::size_t FitMemo::Hash::operator()(const ClassKey& key) const {
 
 Result<void> FitMemo::check(const JobShape& shape, const PartitionChanged& partition,
                             std::span<const NodeChanged* const> nodes) {
-  ClassKey key{partition.partition, shape, std::nullopt};
+  ClassKey key;
+  key.partition = partition.partition;
+  key.shape = shape;
   if (const auto it = known_.find(key); it != known_.end()) return it->second;
   if (known_.size() >= kMaxEntries) known_.clear();
   return known_.emplace(std::move(key), check_fits(shape, partition, nodes)).first->second;
