@@ -90,6 +90,7 @@ void apply_start(Context& ctx, sched::Start&& start) {
 
 void apply_plan(Context& ctx, sched::Plan&& plan) {
   ++ctx.rt.stats.plans;
+  const std::uint64_t starts = ctx.rt.stats.starts;
   for (sched::Start& start : plan.starts) apply_start(ctx, std::move(start));
   for (sched::ClassVerdict& v : plan.verdicts) {
     const auto id = ctx.state.classes.find(v.key);
@@ -102,7 +103,8 @@ void apply_plan(Context& ctx, sched::Plan&& plan) {
   // Only some plans estimate; the others know their reserved heads and leave the rest as it is.
   if (plan.estimated) ctx.rt.expected.clear();
   for (sched::Expected& e : plan.expected) ctx.rt.expected.insert_or_assign(e.job, std::move(e));
-  if (plan.stats.budget_spent) ctx.turn.schedule = true;
+  // One that started nothing would come out the same until something changes.
+  if (plan.stats.budget_spent && ctx.rt.stats.starts != starts) ctx.turn.schedule = true;
 }
 
 }  // namespace gantry::core

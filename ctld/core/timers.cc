@@ -23,9 +23,10 @@ std::optional<Instant> limit_of(const State& state, const Job& job) {
   return *job.started + *limit;
 }
 
-// When a waiting job must have started, to end before its deadline.
+// When a waiting job must have started, to end before its deadline. Not for an array of which
+// nothing waits any more: its elements see to themselves.
 std::optional<Instant> latest_start(const State& state, const Job& job) {
-  if (!job.deadline) return std::nullopt;
+  if (!job.deadline || (job.is_array() && job.tasks->pending.empty())) return std::nullopt;
   return *job.deadline - time_limit_of(state, job).value_or(Duration{});
 }
 
@@ -57,7 +58,8 @@ std::optional<Instant> start_due(const Context& ctx, const Job& job) {
 
 std::optional<Instant> stuck_due(const Context& ctx, const Job& job) {
   if (job.phase != Phase::finishing) return std::nullopt;
-  return job.active->finish->since + ctx.config.controller.kill_wait + kStuckMargin;
+  const Finish& finish = *job.active->finish;
+  return finish.since + finish.grace.value_or(ctx.config.controller.kill_wait) + kStuckMargin;
 }
 
 std::optional<Instant> due_of(const Context& ctx, const Job& job) {

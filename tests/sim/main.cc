@@ -3,7 +3,7 @@
 //   gantry_sim --seed 7 [--trace]      runs it (and prints every line), then its figures and hash
 //   gantry_sim --twice 7               runs it in two processes; the hashes must be the same
 //   gantry_sim --seeds 60 [--from 1]   runs so many, each in a process of its own, two at a time;
-//                                      with GANTRY_LONG set, 1,000
+//                                      with GANTRY_LONG set, 1,000; one without end has failed
 //
 // A history in which a promise is broken prints the promise, its last 50 lines and how to repeat
 // it.
@@ -27,6 +27,7 @@ using gantry::sim::Summary;
 
 constexpr std::uint64_t kLongSeeds = 1000;
 constexpr std::size_t kAtATime = 2;
+constexpr unsigned kPatience = 300;  // seconds; one that takes longer goes round in circles
 
 struct Arguments {
   std::optional<std::uint64_t> seed, twice, seeds;
@@ -100,6 +101,7 @@ int run_many(std::uint64_t from, std::uint64_t count) {
       std::fflush(stdout);
       const pid_t child = fork();
       if (child == 0) {
+        alarm(kPatience);
         run_one(next, false);
         std::fflush(stdout);
         std::_Exit(0);
