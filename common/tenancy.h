@@ -20,6 +20,16 @@
 #include "common/resources.h"
 #include "common/time.h"
 
+namespace gantry {
+
+constexpr auto enum_names(Resource) {  // on the wire a number, in JSON the name
+  using enum Resource;
+  return std::array<std::pair<Resource, std::string_view>, kResourceCount>{
+      {{cpu, "cpu"}, {memory, "mem"}, {gpu, "gpu"}, {scratch, "scratch"}}};
+}
+
+}  // namespace gantry
+
 namespace gantry::tenancy {
 
 struct QuotaLine {

@@ -11,6 +11,8 @@
 #include "common/proto/node_report.h"
 #include "common/proto/session.h"
 #include "common/proto/steps.h"
+#include "common/proto/tenancy.h"
+#include "common/proto/tenancy_view.h"
 
 namespace gantry::proto {
 

@@ -1,0 +1,201 @@
+// What tenants use (gtenant quota), where they stand in the fair share (gshare), and why jobs rank
+// as they do (gprio).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/proto/job_ref.h"
+#include "common/resources.h"
+#include "common/time.h"
+
+namespace gantry::proto {
+
+struct QuotaUse {      // of one resource in one flavor; amounts as in common/resources.h
+  std::string flavor;  // "" = all together
+  Resource resource = Resource::gpu;
+  std::int64_t used = 0;              // of a cohort: by all below
+  std::int64_t nominal = 0;           // of a cohort: its own and what is below lends
+  std::int64_t borrowed = 0;          // used beyond nominal
+  std::int64_t lent = 0;              // of nominal, used by others now
+  std::optional<std::int64_t> limit;  // nominal and borrowing limit; unset = the cohort's only
+  std::optional<std::int64_t> lend;   // lending limit; unset = all of it
+  std::int64_t available = 0;         // it could use now without taking from anyone; below 0: over
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "flavor", s.flavor);
+    v(2, "resource", s.resource);
+    v(3, "used", s.used);
+    v(4, "nominal", s.nominal);
+    v(5, "borrowed", s.borrowed);
+    v(6, "lent", s.lent);
+    v(7, "limit", s.limit);
+    v(8, "lend", s.lend);
+    v(9, "available", s.available);
+  }
+};
+
+struct TenantUse {
+  std::string name;
+  std::string parent;  // cohort; "" = none
+  bool is_cohort = false;
+  std::uint64_t queued = 0;  // jobs, each array element one
+  std::uint64_t running = 0;
+  std::optional<std::uint32_t> max_queued, max_running;
+  bool accepts_jobs = true;     // false: it is being taken off (gtenant offboard)
+  std::vector<QuotaUse> cells;  // those that have a quota
+  Resources used;               // of all resources, with quota or without
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "name", s.name);
+    v(2, "parent", s.parent);
+    v(3, "is_cohort", s.is_cohort);
+    v(4, "queued", s.queued);
+    v(5, "running", s.running);
+    v(6, "max_queued", s.max_queued);
+    v(7, "max_running", s.max_running);
+    v(8, "accepts_jobs", s.accepts_jobs);
+    v(9, "cells", s.cells);
+    v(10, "used", s.used);
+  }
+};
+
+struct TenantUsage {               // of what the asker may see
+  std::vector<std::string> names;  // tenants or cohorts; none = all
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "names", s.names);
+  }
+};
+
+struct TenantUsageReply {
+  std::vector<TenantUse> rows;  // cohorts before what is in them, else by name
+  std::uint64_t revision = 0;
+  Instant now{};
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "rows", s.rows);
+    v(2, "revision", s.revision);
+    v(3, "now", s.now);
+  }
+};
+
+struct ShareTree {                   // of what the asker may see
+  std::vector<std::string> tenants;  // none = all
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "tenants", s.tenants);
+  }
+};
+
+struct ShareRow {
+  std::string tenant;
+  std::string project;          // "" = the tenant itself
+  std::string user;             // "" = the project itself
+  std::uint32_t shares = 1;     // of a tenant: its weight in thousandths
+  double share = 0;             // of its siblings' shares, 0..1; of a tenant, of its cohort's
+  double usage = 0;             // decayed, charge units times seconds, as of `now`
+  double rate = 0;              // charge units per second of what runs
+  double part = 0;              // of its siblings' usage, 0..1
+  std::optional<double> level;  // share over part (Fair Tree); unset = nothing used: first
+  std::int64_t borrows = 0;     // of a tenant: its share value, millionths of what can be lent
+  std::uint32_t place = 0;      // among its siblings, 1 is served first
+  std::uint64_t queued = 0, running = 0;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "tenant", s.tenant);
+    v(2, "project", s.project);
+    v(3, "user", s.user);
+    v(4, "shares", s.shares);
+    v(5, "share", s.share);
+    v(6, "usage", s.usage);
+    v(7, "rate", s.rate);
+    v(8, "part", s.part);
+    v(9, "level", s.level);
+    v(10, "borrows", s.borrows);
+    v(11, "place", s.place);
+    v(12, "queued", s.queued);
+    v(13, "running", s.running);
+  }
+};
+
+struct ShareTreeReply {
+  std::vector<ShareRow> rows;  // depth first: a tenant, its projects, their users
+  Duration half_life{};
+  Instant now{};
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "rows", s.rows);
+    v(2, "half_life", s.half_life);
+    v(3, "now", s.now);
+  }
+};
+
+// What orders waiting jobs, most significant first (docs/tenancy.md, "Who is next").
+struct PriorityTuples {
+  JobFilter filter;
+  std::uint32_t limit = 0;  // rows in one reply; 0 = the controller's maximum
+  std::uint32_t after = 0;  // rows with a greater place
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "filter", s.filter);
+    v(2, "limit", s.limit);
+    v(3, "after", s.after);
+  }
+};
+
+struct PriorityRow {
+  std::uint32_t place = 0;  // in the order of the cluster as of now, from 1
+  JobId job{};
+  JobId array_job{};  // 0 = no array
+  std::string array_tasks;
+  std::string user;
+  std::string account;
+  std::string partition;                 // its tenant, where it has one
+  std::uint32_t partition_priority = 0;  // higher first
+  std::string priority_class;
+  std::int32_t class_value = 0;
+  std::int32_t rank = 0;            // class value raised by waiting; higher first
+  std::uint32_t borrow_levels = 0;  // 0 = it would not borrow; bit k: k steps from the root
+  std::vector<std::int64_t>
+      share_values;                     // per level from the root's child to the tenant; low first
+  std::optional<double> project_level;  // Fair Tree; higher first; unset = nothing used
+  std::optional<double> user_level;
+  std::int64_t priority = 0;  // of the job, with its tenant class and nice; higher first
+  Instant since{};            // earlier first
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "place", s.place);
+    v(2, "job", s.job);
+    v(3, "array_job", s.array_job);
+    v(4, "array_tasks", s.array_tasks);
+    v(5, "user", s.user);
+    v(6, "account", s.account);
+    v(7, "partition", s.partition);
+    v(8, "partition_priority", s.partition_priority);
+    v(9, "priority_class", s.priority_class);
+    v(10, "class_value", s.class_value);
+    v(11, "rank", s.rank);
+    v(12, "borrow_levels", s.borrow_levels);
+    v(13, "share_values", s.share_values);
+    v(14, "project_level", s.project_level);
+    v(15, "user_level", s.user_level);
+    v(16, "priority", s.priority);
+    v(17, "since", s.since);
+  }
+};
+
+struct PriorityTuplesReply {
+  std::vector<PriorityRow> rows;  // by place
+  bool more = false;
+  Instant now{};
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "rows", s.rows);
+    v(2, "more", s.more);
+    v(3, "now", s.now);
+  }
+};
+
+}  // namespace gantry::proto
