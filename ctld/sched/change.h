@@ -112,11 +112,13 @@ struct JobPlaced {  // fact, after the core's re-check
   std::uint32_t priority_class = 0;
   std::int32_t rank = 0;  // of its class, not raised
   std::optional<ShareId> share{};
-  Instant started{};                    // placed, or running since
-  std::optional<Instant> checkpoint{};  // newest one of this attempt
-  std::uint32_t preemptions = 0;        // so far
-  bool requeue = true;                  // may be requeued
-  bool leaving = false;                 // finishing: ends by itself, is nobody's victim
+  Instant started{};                       // placed, or running since
+  std::optional<Instant> checkpoint{};     // newest one of this attempt
+  std::uint32_t preemptions = 0;           // so far
+  bool requeue = true;                     // may be requeued
+  bool leaving = false;                    // finishing: ends by itself, is nobody's victim
+  NodeSharing sharing = NodeSharing::any;  // of its shape
+  std::string anti_affinity{};             // of its shape
 };
 
 // A window on nodes in which only the jobs that name it may run (none: maintenance). Again with
