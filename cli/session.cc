@@ -11,6 +11,11 @@
 #include "common/auth/registered_key.h"
 
 namespace gantry::cli {
+namespace {
+
+constexpr std::size_t kMostQueued = 64 << 10;  // requests wait for the first receive() up to here
+
+}  // namespace
 
 Instant system_now() {
   timespec now{};
@@ -44,12 +49,18 @@ Result<Session> Session::open(std::string_view program, const ClientConfig& conf
   options.address = config.address;
   options.server_key = config.server_key;
   options.timeout = kConnectTimeout;
-  auto link = net::Client::connect(options);
+  auto link = net::Client::start(options);
   if (!link) return unreachable(link.error());
-  const net::PublicKey session_key = link->session_key();
   Session session(config, std::move(*link));
-  if (auto done = session.introduce(program, session_key); !done)
-    return tl::unexpected(done.error());
+  // Made while the controller works on its side of the handshake.
+  const auto& started = std::get<net::Client>(session.link_);
+  proto::Authenticate authenticate;
+  auto bytes = session.credential(authenticate.method, started.session_key());
+  if (auto done = std::get<net::Client>(session.link_).finish(); !done)
+    return unreachable(done.error());
+  if (!bytes) return tl::unexpected(bytes.error());
+  authenticate.credential = std::move(*bytes);
+  session.introduce(program, authenticate);
   return session;
 }
 
@@ -70,35 +81,42 @@ Result<Bytes> Session::credential(proto::AuthMethod& method,
   return credential;
 }
 
-// Sent, not awaited: a refusal comes back as the answer to the first real request at the latest.
-Result<void> Session::introduce(std::string_view program, const net::PublicKey& session_key) {
-  const auto hello =
-      send(proto::Hello{proto::kProtocolVersion, fmt::format("{} {}", program, kVersion)});
-  if (!hello) return tl::unexpected(hello.error());
-  proto::Authenticate authenticate;
-  auto bytes = credential(authenticate.method, session_key);
-  if (!bytes) return tl::unexpected(bytes.error());
-  authenticate.credential = std::move(*bytes);
-  if (const auto sent = send(authenticate); !sent) return tl::unexpected(sent.error());
+// Queued, so that it leaves in one packet with the first request, and not awaited: a refusal comes
+// back as the answer to that request at the latest.
+void Session::introduce(std::string_view program, const proto::Authenticate& authenticate) {
+  auto& client = std::get<net::Client>(link_);
+  const auto queue = [&]<class T>(const T& message) {
+    const net::MessageHeader header{
+        proto::kProtocolVersion, static_cast<std::uint16_t>(proto::number_of<T>), ++last_request_};
+    client.queue(net::HeaderBytes(header).view(), codec::encode(message));
+  };
+  proto::Hello hello;
+  hello.program = fmt::format("{} {}", program, kVersion);
+  queue(hello);
+  queue(authenticate);
   introduction_ = last_request_;
-  return {};
 }
 
 Result<std::uint64_t> Session::send_raw(std::uint16_t type, const Bytes& body) {
   const std::uint64_t request = ++last_request_;
   const net::MessageHeader header{proto::kProtocolVersion, type, request};
   Result<void> sent;
-  if (auto* client = std::get_if<net::Client>(&link_))
-    sent = client->send(net::HeaderBytes(header).view(), body, kCallTimeout);
-  else
+  if (auto* client = std::get_if<net::Client>(&link_)) {
+    client->queue(net::HeaderBytes(header).view(), body);
+    if (client->queued_bytes() > kMostQueued) sent = client->flush(kCallTimeout);
+  } else {
     sent = std::get<net::JobSocketClient>(link_).send(header, body, kCallTimeout);
+  }
   if (!sent) return tl::unexpected(sent.error());
   return request;
 }
 
 Result<net::StreamMessage> Session::receive_message(Duration timeout) {
   if (auto* socket = std::get_if<net::JobSocketClient>(&link_)) return socket->receive(timeout);
-  auto frames = std::get<net::Client>(link_).receive(timeout);
+  auto& client = std::get<net::Client>(link_);
+  if (client.queued_bytes() > 0)
+    if (const auto sent = client.flush(kCallTimeout); !sent) return tl::unexpected(sent.error());
+  auto frames = client.receive(timeout);
   if (!frames) return tl::unexpected(frames.error());
   if (frames->size() != net::kFrames)
     return fail(ErrorCode::malformed, "the controller sent a message that is not two frames");
@@ -120,7 +138,7 @@ Result<void> Session::receive_one(Duration timeout) {
     const auto error = codec::decode<proto::ErrorReply>(frame.body);
     return tl::unexpected(error ? to_error(*error) : error.error());
   }
-  return {};  // HelloReply
+  return {};
 }
 
 Result<Bytes> Session::receive_raw(std::uint64_t request, std::uint16_t type, Duration timeout) {

@@ -1,8 +1,8 @@
 // A command's talk with the controller: connect, show who we are, ask.
 //
 // Outside of a job over CURVE; inside one over the job's own socket, where its node vouches for us.
-// Hello and the credential travel with the first request, so a command costs the handshake and one
-// round trip. Replies come in any order; each is matched to its request.
+// Hello and the credential travel in one packet with the first request, so a command costs the
+// handshake and one round trip. Replies come in any order; each is matched to its request.
 #pragma once
 
 #include <map>
@@ -28,6 +28,7 @@ class Session {
   static Result<Session> open(std::string_view program);
   static Result<Session> open(std::string_view program, const ClientConfig& config);
 
+  // Leaves at the next receive() at the latest, together with what else was sent until then.
   template <class Request>
   Result<std::uint64_t> send(const Request& request) {
     return send_raw(static_cast<std::uint16_t>(proto::number_of<Request>), codec::encode(request));
@@ -59,7 +60,7 @@ class Session {
     Bytes body;
   };
 
-  Result<void> introduce(std::string_view program, const net::PublicKey& session_key);
+  void introduce(std::string_view program, const proto::Authenticate& authenticate);
   Result<Bytes> credential(proto::AuthMethod& method, const net::PublicKey& session_key) const;
   Result<std::uint64_t> send_raw(std::uint16_t type, const Bytes& body);
   Result<Bytes> receive_raw(std::uint64_t request, std::uint16_t type, Duration timeout);

@@ -3,6 +3,7 @@
 
 #include <csignal>
 
+#include "common/codec/codec.h"
 #include "ctld/core/blobs.h"
 #include "ctld/rpc/dispatch.h"
 #include "ctld/store/lmdb_store.h"
@@ -121,7 +122,8 @@ void Server::step(core::Input input) {
 }
 
 void Server::end_of_turn() {
-  if (!stepped_ || failed_) return;
+  if (failed_) return;
+  if (!stepped_) return send_greetings();
   stepped_ = false;
   core::Turn turn = core_->take_turn();
   unfolded_ += turn.append.events.size();
@@ -129,6 +131,7 @@ void Server::end_of_turn() {
     fatal(done.error());
     return;
   }
+  send_greetings();
   for (core::Reply& reply : turn.replies) send_reply(reply);
   for (core::Order& order : turn.orders) send_order(order);
   planner_->advance(std::move(turn.changes));
@@ -137,6 +140,15 @@ void Server::end_of_turn() {
   for (const std::string& note : turn.notes) log_.write(LogLevel::info, note);
   set_wake(turn.wake);
   if (unfolded_ >= kFoldEvents) fold();
+}
+
+void Server::send_greetings() {
+  for (const Greeting& greeting : std::exchange(greetings_, {})) {
+    const rpc::Session* session = sessions_.find(greeting.connection);
+    if (session == nullptr) continue;
+    send_to(*session, static_cast<std::uint16_t>(proto::number_of<proto::HelloReply>),
+            greeting.request, codec::encode(greeting.reply));
+  }
 }
 
 void Server::send_reply(core::Reply& reply) {

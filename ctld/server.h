@@ -49,6 +49,7 @@ class Server {
   void start();
   void step(core::Input input);
   void end_of_turn();
+  void send_greetings();
   void send_reply(core::Reply& reply);
   void send_order(core::Order& order);
   void set_wake(std::optional<Instant> at);
@@ -91,6 +92,14 @@ class Server {
   bool planned_ = false;      // a plan among it
   std::size_t unfolded_ = 0;  // events since the last fold
   std::optional<Error> failed_;
+  // Answers to Hello leave with the turn's replies: a command, which sends its request along, is
+  // then woken once and not twice.
+  struct Greeting {
+    core::ConnectionId connection;
+    std::uint64_t request = 0;
+    proto::HelloReply reply;
+  };
+  std::vector<Greeting> greetings_;
   LogLimit bad_input_;
   loop::Watch queue_, turn_, wake_, fold_, term_, intr_;
 };

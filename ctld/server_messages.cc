@@ -42,7 +42,7 @@ bool Server::receive_one() {
     refuse(session, header->request, wrong_version(header->protocol));
     return true;
   }
-  if (const auto node = core_->node_of_key(net::to_z85(incoming->key))) {
+  if (const auto node = core_->node_of_key(session.z85)) {
     from_node(*node, *header, *incoming);
   } else {
     from_client(session, *header, incoming->body);
@@ -131,7 +131,7 @@ void Server::hello(const rpc::Session& session, std::uint64_t request, std::stri
   reply.version = kVersion;
   reply.epoch = core_->epoch();
   reply.now = clock_.now();
-  send_to(session, number<proto::HelloReply>, request, codec::encode(reply));
+  greetings_.push_back({session.id, request, std::move(reply)});
 }
 
 void Server::authenticate(rpc::Session& session, std::uint64_t request, std::string_view body) {

@@ -15,9 +15,12 @@ constexpr std::size_t kReadBytes = 64 << 10;
 }  // namespace
 
 struct Client::Impl {
-  Impl(Socket s, ZmtpClient e) : socket(std::move(s)), engine(std::move(e)) {}
+  Impl(Socket s, ZmtpClient e, std::string a, const Deadline& d)
+      : socket(std::move(s)), engine(std::move(e)), address(std::move(a)), handshake_by(d) {}
   Socket socket;
   ZmtpClient engine;
+  std::string address;
+  Deadline handshake_by;
   std::array<char, kReadBytes> buffer;
 
   // Writes all that waits. Reads what arrives meanwhile: a peer that writes to us and is not read
@@ -61,19 +64,34 @@ Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
 Client::~Client() = default;
 
-Result<Client> Client::connect(const ClientOptions& options) {
+Result<Client> Client::start(const ClientOptions& options) {
   const Deadline deadline(options.timeout);
   auto socket = connect_to(options.address, deadline);
   if (!socket) return tl::unexpected(socket.error());
   const KeyPair keys = options.keys ? *options.keys : generate_key_pair();
-  auto impl = std::make_unique<Impl>(std::move(*socket), ZmtpClient(options.server_key, keys));
-  if (const auto ok = impl->handshake(deadline); !ok) {
-    const bool late = ok.error().code == ErrorCode::timed_out;
-    return fail(ok.error().code,
-                fmt::format("no encrypted connection to {}: {}{}", options.address,
-                            ok.error().message, late ? "" : " (is the server key the right one?)"));
-  }
+  auto impl = std::make_unique<Impl>(std::move(*socket), ZmtpClient(options.server_key, keys),
+                                     options.address, deadline);
+  // An error here comes again, with its words, in finish().
+  (void)write_some(impl->socket.fd(), impl->engine.output()).map([&](std::size_t n) {
+    impl->engine.written(n);
+  });
   return Client(std::move(impl));
+}
+
+Result<void> Client::finish() {
+  const auto ok = impl_->handshake(impl_->handshake_by);
+  if (ok) return {};
+  const bool late = ok.error().code == ErrorCode::timed_out;
+  return fail(ok.error().code,
+              fmt::format("no encrypted connection to {}: {}{}", impl_->address, ok.error().message,
+                          late ? "" : " (is the server key the right one?)"));
+}
+
+Result<Client> Client::connect(const ClientOptions& options) {
+  auto client = start(options);
+  if (!client) return client;
+  if (const auto done = client->finish(); !done) return tl::unexpected(done.error());
+  return client;
 }
 
 const PublicKey& Client::session_key() const {
@@ -81,6 +99,18 @@ const PublicKey& Client::session_key() const {
 }
 int Client::descriptor() const {
   return impl_->socket.fd();
+}
+
+void Client::queue(std::string_view header, std::string_view body) {
+  const std::string_view frames[] = {header, body};
+  impl_->engine.send(frames);
+}
+
+std::size_t Client::queued_bytes() const {
+  return impl_->engine.output().size();
+}
+Result<void> Client::flush(Duration timeout) {
+  return impl_->flush(Deadline(timeout));
 }
 
 Result<void> Client::send(std::string_view header, std::string_view body, Duration timeout) {

@@ -30,6 +30,10 @@ class Client {
  public:
   // unavailable: nobody there, or it closed the connection (a wrong server key looks like that).
   static Result<Client> connect(const ClientOptions& options);
+  // The same in two parts: what is done between them costs no time while the other side computes.
+  // Only session_key() may be used until finish() has been Ok.
+  static Result<Client> start(const ClientOptions& options);
+  Result<void> finish();
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
   ~Client();
@@ -37,6 +41,10 @@ class Client {
   // What credentials must cover.
   [[nodiscard]] const PublicKey& session_key() const;
 
+  // Goes out with the next flush() or send(): requests made together share packets.
+  void queue(std::string_view header, std::string_view body);
+  [[nodiscard]] std::size_t queued_bytes() const;
+  Result<void> flush(Duration timeout);
   Result<void> send(std::string_view header, std::string_view body, Duration timeout);
   Result<void> send_frames(std::initializer_list<std::string_view> frames, Duration timeout);
   // All frames of the next message. A timeout of zero looks without waiting.

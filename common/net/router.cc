@@ -42,6 +42,8 @@ struct Router::Impl {
   std::optional<ZapAcceptor> zap;  // ends before the context
   ZmqSocket socket;                // and the socket before both
   std::vector<std::string> endpoints;
+  PeerId last_peer;  // messages come in bursts: whose the last one was, and its key
+  PublicKey last_key;
 };
 
 Router::Router(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -98,10 +100,14 @@ std::optional<Incoming> Router::receive() {
     const bool there = frame.receive(socket);
     GANTRY_ASSERT(there, "ZeroMQ delivers messages whole");
     if (message.frames == 0) {
-      const auto raw = from_hex(frame.property("User-Id"));
-      const auto key = public_key_from_bytes(raw ? *raw : std::string());
-      GANTRY_ASSERT(key, "a message without its sender's key");
-      message.key = *key;
+      if (message.peer != impl_->last_peer) {
+        const auto raw = from_hex(frame.property("User-Id"));
+        const auto key = public_key_from_bytes(raw ? *raw : std::string());
+        GANTRY_ASSERT(key, "a message without its sender's key");
+        impl_->last_peer = message.peer;
+        impl_->last_key = *key;
+      }
+      message.key = impl_->last_key;
       message.header.assign(frame.view());
     } else if (message.frames == 1) {
       message.body.assign(frame.view());

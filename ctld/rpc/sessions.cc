@@ -23,8 +23,11 @@ Session& SessionTable::touch(const std::string& name, std::optional<core::Connec
 Session& SessionTable::of_peer(const net::PeerId& peer, const net::PublicKey& key,
                                std::optional<core::ConnectionId>& dropped) {
   Session& session = touch("p" + peer, dropped);
-  session.peer = peer;
-  session.key = key;
+  if (session.z85.empty() || session.key != key) {
+    session.peer = peer;
+    session.key = key;
+    session.z85 = net::to_z85(key);
+  }
   return session;
 }
 

@@ -20,6 +20,7 @@ struct Session {
   core::ConnectionId id;
   net::PeerId peer;  // of the router; of the node's link when relayed
   net::PublicKey key;
+  std::string z85;                         // the key as text, made once
   std::optional<core::Identity> identity;  // set by Authenticate
   std::string refused;                     // why the last Authenticate failed
   std::string node;                        // relayed: by which node

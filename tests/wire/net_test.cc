@@ -187,6 +187,38 @@ TEST_CASE("a key pair of one's own is what the server sees") {
   CHECK(call(*client, "who am I") == to_z85(own.public_key));
 }
 
+TEST_CASE("each of several clients is known by its own key, whoever spoke before") {
+  EchoServer server;
+  auto one = server.connect();
+  auto two = server.connect();
+  REQUIRE(one);
+  REQUIRE(two);
+  for (int i = 0; i < 3; ++i) {
+    CHECK(call(*one, "who am I") == to_z85(one->session_key()));
+    CHECK(call(*two, "who am I") == to_z85(two->session_key()));
+    CHECK(call(*two, "who am I") == to_z85(two->session_key()));
+  }
+}
+
+TEST_CASE("a connection in two parts; what is queued leaves before what is sent") {
+  EchoServer server;
+  auto client = Client::start(
+      {.address = server.address(), .server_key = server.key(), .keys = {}, .timeout = kSoon});
+  REQUIRE(client);
+  REQUIRE(client->finish());
+  client->queue("0", "queued");
+  client->queue("1", "queued");
+  CHECK(client->queued_bytes() > 0);
+  CHECK(client->receive(milliseconds(50)).error().code == ErrorCode::timed_out);
+  REQUIRE(client->send("2", "sent", kSoon));
+  CHECK(client->queued_bytes() == 0);
+  for (const char* header : {"0", "1", "2"}) {
+    const auto reply = client->receive(kSoon);
+    REQUIRE_MESSAGE(reply, reply.error().message);
+    CHECK(reply->at(0) == header);
+  }
+}
+
 TEST_CASE("requests may be pipelined, and large replies come while sending") {
   EchoServer server;
   auto client = server.connect();
