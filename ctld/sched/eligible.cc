@@ -1,8 +1,9 @@
 #include "ctld/sched/eligible.h"
 
 #include <algorithm>
+#include <set>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "common/hostlist.h"
 #include "ctld/sched/constraint.h"
@@ -35,47 +36,100 @@ void Eligible::begin_plan() {
 
 void Eligible::refresh(JobClass& cls, const Grid& grid) {
   if (cls.standing.generation == generation_) return;
-  cls.node_set = set_for(cls.key, grid);
+  const JobShape& shape = cls.key.shape;
+  cls.node_set =
+      set_for({cls.key.partition, shape.constraint, shape.excluded_nodes, shape.gpu_models,
+               shape.tolerations, shape.gpus_per_node > 0, std::nullopt},
+              grid);
   cls.required.clear();
-  for (const std::string& name : cls.key.shape.required_nodes)
+  for (const std::string& name : shape.required_nodes)
     if (const auto it = node_by_name_.find(name); it != node_by_name_.end())
       cls.required.push_back(it->second);
   std::sort(cls.required.begin(), cls.required.end());
   cls.standing = {generation_, stand(cls, grid)};
 }
 
-std::uint32_t Eligible::set_for(const ClassKey& key, const Grid& grid) {
-  SetKey set_key{key.partition, key.shape.constraint, key.shape.excluded_nodes};
-  const auto [it, made] = set_by_key_.emplace(set_key, static_cast<std::uint32_t>(sets_.size()));
-  if (made) sets_.emplace_back();
-  NodeSet& set = sets_[it->second];
-  if (set.generation != generation_) fill(set, set_key, grid);
-  return it->second;
+namespace {
+
+// Of a node's model among those that the class prefers; with none or one of them all are alike.
+std::uint32_t model_place(const std::vector<std::string>& models, const std::string& model) {
+  if (models.size() < 2) return 0;
+  return static_cast<std::uint32_t>(std::find(models.begin(), models.end(), model) -
+                                    models.begin());
 }
 
-void Eligible::fill(NodeSet& set, const SetKey& key, const Grid& grid) const {
-  set = NodeSet{};
+}  // namespace
+
+std::uint32_t Eligible::set_for(const SetKey& key, const Grid& grid) {
+  const auto [it, made] = set_by_key_.emplace(key, static_cast<std::uint32_t>(sets_.size()));
+  if (made) sets_.emplace_back();
+  const std::uint32_t index = it->second;
+  if (sets_[index].generation != generation_) fill(index, key, grid);
+  return index;
+}
+
+// Everything but features, taints and flavor.
+bool Eligible::admits(const SetKey& key, const GridNode& node) {
+  if (node.gpu_jobs_only && !key.gpus) return false;
+  if (std::binary_search(key.excluded.begin(), key.excluded.end(), node.name)) return false;
+  const auto& models = key.gpu_models;
+  return models.empty() || std::find(models.begin(), models.end(), node.gpu_model) != models.end();
+}
+
+std::vector<std::string> Eligible::not_tolerated(const SetKey& key, const GridNode& node) {
+  std::vector<std::string> missing;
+  std::set_difference(node.taints.begin(), node.taints.end(), key.tolerations.begin(),
+                      key.tolerations.end(), std::back_inserter(missing));
+  return missing;
+}
+
+void Eligible::count(NodeSet& set, std::uint32_t n, const Grid& grid) {
+  set.nodes.set(n);
+  auto it = std::find_if(set.sizes.begin(), set.sizes.end(),
+                         [&](const SizeCount& s) { return s.size == grid.room(n); });
+  if (it == set.sizes.end()) it = set.sizes.insert(it, SizeCount{grid.room(n)});
+  ++it->all;
+  it->available += grid.available(n) ? 1 : 0;
+}
+
+void Eligible::fill(std::uint32_t index, const SetKey& key, const Grid& grid) {
+  NodeSet set;
   set.generation = generation_;
   set.nodes.resize(grid.size());
   const PartitionChanged* p = partition(key.partition);
   const auto constraint = parse_constraint(key.constraint);
-  if (p == nullptr || !constraint) return;
   std::vector<std::string> unavailable;
-  for (const NodeId id : p->nodes) {
-    const std::uint32_t n = id.value();
+  std::set<std::string> taints;
+  std::set<std::pair<std::uint32_t, std::uint32_t>> choices;
+  const std::size_t count_of_nodes = p != nullptr && constraint ? p->nodes.size() : 0;
+  for (std::size_t i = 0; i < count_of_nodes; ++i) {
+    const std::uint32_t n = p->nodes[i].value();
     if (n >= grid.size() || !grid.node(n).known || set.nodes.test(n)) continue;
     const GridNode& node = grid.node(n);
-    if (!matches(*constraint, node.features)) continue;
-    if (std::binary_search(key.excluded.begin(), key.excluded.end(), node.name)) continue;
-    set.nodes.set(n);
-    auto it = std::find_if(set.sizes.begin(), set.sizes.end(),
-                           [&](const SizeCount& s) { return s.size == grid.room(n); });
-    if (it == set.sizes.end()) it = set.sizes.insert(it, SizeCount{grid.room(n)});
-    ++it->all;
-    it->available += grid.available(n) ? 1 : 0;
+    if (!matches(*constraint, node.features) || !admits(key, node)) continue;
+    if (const auto missing = not_tolerated(key, node); !missing.empty()) {
+      taints.insert(missing.begin(), missing.end());
+      continue;
+    }
+    const std::pair choice{model_place(key.gpu_models, node.gpu_model), node.flavor};
+    if (key.choice && choice != *key.choice) continue;
+    choices.insert(choice);
+    count(set, n, grid);
     if (!grid.available(n) && unavailable.size() < kMaxNamedNodes) unavailable.push_back(node.name);
   }
   set.unavailable = compress_hostlist(unavailable);
+  set.taints = fmt::format("{}", fmt::join(taints, ","));
+  // Each choice is a set as well, so that all that is known of a set is known of it.
+  for (const auto& choice : choices) {
+    std::uint32_t its_set = index;
+    if (choices.size() > 1) {
+      SetKey its_key = key;
+      its_key.choice = choice;
+      its_set = set_for(its_key, grid);
+    }
+    set.choices.push_back({choice.second, its_set});
+  }
+  sets_[index] = std::move(set);
 }
 
 Verdict Eligible::stand(const JobClass& cls, const Grid& grid) const {
@@ -87,6 +141,8 @@ Verdict Eligible::stand(const JobClass& cls, const Grid& grid) const {
   if (could_hold(cls, grid, true)) return {};
   if (could_hold(cls, grid, false))
     return {Reason::nodes_unavailable, 0, 0, sets_[cls.node_set].unavailable};
+  const std::string& taints = sets_[cls.node_set].taints;
+  if (!taints.empty()) return {Reason::tainted, 0, 0, taints};
   return {Reason::bad_constraints, 0, 0, cls.key.shape.constraint};
 }
 
@@ -106,17 +162,24 @@ Verdict Eligible::stand_required(const JobClass& cls, const Grid& grid) const {
   return {};
 }
 
-// choose_nodes() over kinds of nodes instead of nodes.
 bool Eligible::could_hold(const JobClass& cls, const Grid& grid, bool only_available) const {
+  return std::any_of(flavors_of(cls).begin(), flavors_of(cls).end(), [&](const NodeChoice& c) {
+    return could_hold(cls, sets_[c.node_set], grid, only_available);
+  });
+}
+
+// choose_nodes() over kinds of nodes instead of nodes.
+bool Eligible::could_hold(const JobClass& cls, const NodeSet& set, const Grid& grid,
+                          bool only_available) const {
   const Demand& d = cls.demand;
   std::uint64_t nodes = 0, tasks = 0;
   std::map<std::uint32_t, std::uint64_t, std::greater<>> by_fit;
-  for (const SizeCount& s : sets_[cls.node_set].sizes)
+  for (const SizeCount& s : set.sizes)
     if (const std::uint32_t fits = tasks_fitting(d, s.size, s.size); fits > 0)
       by_fit[fits] += only_available ? s.available : s.all;
   for (const std::uint32_t n : cls.required) {
     const std::uint32_t fits = tasks_fitting(d, grid.room(n), grid.room(n));
-    if (fits == 0) return false;
+    if (fits == 0 || !set.nodes.test(n)) return false;
     --by_fit[fits];  // the caller knows that these are available
     tasks += fits;
     ++nodes;

@@ -1,12 +1,17 @@
 // Which nodes a class may use, and whether it could start there at all with every job gone.
 //
-// Classes with the same partition, constraint and excluded nodes share one set. Sets are made when
-// first needed and again after nodes or partitions changed; within a set nodes are counted by size,
-// so the question "could it ever" costs as many steps as there are kinds of nodes.
+// Classes that ask the same of a node (partition, features, GPU models, taints tolerated, with or
+// without GPUs, excluded names) share one set. Sets are made when first needed and again after
+// nodes or partitions changed; within a set nodes are counted by size, so the question "could it
+// ever" costs as many steps as there are kinds of nodes.
+//
+// A job runs on nodes of one flavor, and of one GPU model where it has a preference: a set falls
+// into choices, in the order in which they are to be tried. Without flavors there is one.
 #pragma once
 
 #include <deque>
 #include <map>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -25,11 +30,19 @@ struct SizeCount {
   std::uint32_t all = 0;
 };
 
+// Nodes of a set that have one flavor.
+struct NodeChoice {
+  std::uint32_t flavor = 0;    // index into Tenancy::flavors; 0 = nodes without one of their own
+  std::uint32_t node_set = 0;  // equal to the class's if that has no other choice
+};
+
 struct NodeSet {
   std::uint64_t generation = 0;
   Bits nodes;  // in any state
   std::vector<SizeCount> sizes;
-  std::string unavailable;  // host list of the first kMaxNamedNodes that are not available
+  std::vector<NodeChoice> choices;  // of a class's set: at least one, unless it is empty
+  std::string unavailable;          // host list of the first kMaxNamedNodes that are not available
+  std::string taints;               // kept nodes out that would have been in
 };
 
 class Eligible {
@@ -46,22 +59,38 @@ class Eligible {
 
   // Brings the class's node set, required nodes and standing up to date.
   void refresh(JobClass& cls, const Grid& grid);
+
+  // All nodes of the class, whatever their flavor.
   [[nodiscard]] const Bits& nodes_of(const JobClass& cls) const {
     return sets_[cls.node_set].nodes;
   }
+  // Where it may run, to be tried in this order: by JobShape::gpu_models, then by flavor.
+  [[nodiscard]] std::span<const NodeChoice> flavors_of(const JobClass& cls) const {
+    return sets_[cls.node_set].choices;
+  }
+  [[nodiscard]] const Bits& nodes_of(const NodeChoice& choice) const {
+    return sets_[choice.node_set].nodes;
+  }
 
  private:
-  struct SetKey {
+  struct SetKey {  // of a class, or of one of its choices
     PartitionId partition;
     std::string constraint;
-    std::vector<std::string> excluded;
+    std::vector<std::string> excluded, gpu_models, tolerations;
+    bool gpus = false;
+    std::optional<std::pair<std::uint32_t, std::uint32_t>> choice;  // place in gpu_models, flavor
     friend auto operator<=>(const SetKey&, const SetKey&) = default;
   };
-  std::uint32_t set_for(const ClassKey& key, const Grid& grid);
-  void fill(NodeSet& set, const SetKey& key, const Grid& grid) const;
+  std::uint32_t set_for(const SetKey& key, const Grid& grid);
+  void fill(std::uint32_t index, const SetKey& key, const Grid& grid);
+  static bool admits(const SetKey& key, const GridNode& node);
+  static std::vector<std::string> not_tolerated(const SetKey& key, const GridNode& node);
+  static void count(NodeSet& set, std::uint32_t n, const Grid& grid);
   [[nodiscard]] Verdict stand(const JobClass& cls, const Grid& grid) const;
   [[nodiscard]] Verdict stand_required(const JobClass& cls, const Grid& grid) const;
   [[nodiscard]] bool could_hold(const JobClass& cls, const Grid& grid, bool only_available) const;
+  [[nodiscard]] bool could_hold(const JobClass& cls, const NodeSet& set, const Grid& grid,
+                                bool only_available) const;
 
   std::uint64_t generation_ = 1;
   std::vector<std::optional<PartitionChanged>> partitions_;

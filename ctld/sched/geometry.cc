@@ -49,6 +49,8 @@ Demand demand_of(const JobShape& shape, const PartitionChanged& partition) {
   d.scratch = shape.scratch_per_node;
   d.gpus = shape.gpus_per_node;
   d.exclusive = shape.exclusive || partition.exclusive_nodes;
+  d.particular = shape.topology != TopologyWish::none || !shape.anti_affinity.empty() ||
+                 shape.sharing != NodeSharing::any;
   return d;
 }
 
@@ -86,7 +88,7 @@ bool holds(const Demand& d, const Room& size, const Room& free, std::uint32_t ta
 }
 
 bool asks_no_less(const Demand& more, const Demand& less) {
-  return more.min_nodes >= less.min_nodes && more.max_nodes <= less.max_nodes &&
+  return !less.particular && more.min_nodes >= less.min_nodes && more.max_nodes <= less.max_nodes &&
          more.tasks >= less.tasks && more.cpus_per_task >= less.cpus_per_task &&
          (less.most_per_node >= more.most_per_node || less.most_per_node >= less.tasks) &&
          more.memory_rule == less.memory_rule && more.memory >= less.memory &&

@@ -49,6 +49,7 @@ struct Demand {
   std::int64_t scratch = 0;  // bytes per node
   std::uint32_t gpus = 0;    // per node
   bool exclusive = false;
+  bool particular = false;  // about topology or neighbours: its failure says nothing of others
 };
 Demand demand_of(const JobShape& shape, const PartitionChanged& partition);
 

@@ -33,6 +33,11 @@ void Grid::change(const NodeChanged& change) {
   node.cpus = change.cpus;
   node.sockets = std::max(change.sockets, 1u);
   node.features = change.features;
+  node.flavor = change.flavor;
+  node.gpu_model = change.gpu_model;
+  node.domains = change.domains;
+  node.taints = change.taints;
+  node.gpu_jobs_only = change.gpu_jobs_only;
   node.free_cpus = Bits{};
   node.free_cpus.resize(node.cpus.size());
   for (std::size_t i = 0; i < node.cpus.size(); ++i) node.free_cpus.set(i);

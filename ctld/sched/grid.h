@@ -21,7 +21,12 @@ struct GridNode {
   std::vector<std::uint16_t> cpus;  // logical CPU ids, sorted
   std::uint32_t sockets = 1;
   std::vector<std::string> features;  // sorted
-  Bits free_cpus;                     // by position in cpus
+  std::uint32_t flavor = 0;
+  std::string gpu_model;
+  std::vector<std::uint32_t> domains;  // by topology level; kNoIndex = none
+  std::vector<std::string> taints;     // sorted
+  bool gpu_jobs_only = false;
+  Bits free_cpus;  // by position in cpus
 };
 
 class Grid {

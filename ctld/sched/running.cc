@@ -40,6 +40,16 @@ void Running::place(const JobPlaced& change, Grid& grid) {
   p.job = change.job;
   p.ends_by = change.ends_by;
   p.exclusive = change.exclusive;
+  p.leaving = change.leaving;
+  p.requeue = change.requeue;
+  p.sharing = change.sharing;
+  p.partition = change.partition;
+  p.priority_class = change.priority_class;
+  p.share = change.share;
+  p.started = change.started;
+  p.checkpoint = change.checkpoint;
+  p.preemptions = change.preemptions;
+  p.anti_affinity = change.anti_affinity;
   p.uses.reserve(change.grants.size());
   for (const NodeGrant& g : change.grants)
     p.uses.push_back(

@@ -22,6 +22,16 @@ struct Placement {
   JobId job{};
   std::optional<Instant> ends_by;  // unset = unlimited
   bool exclusive = false;
+  bool leaving = false;
+  bool requeue = true;
+  NodeSharing sharing = NodeSharing::any;
+  PartitionId partition{};
+  std::uint32_t priority_class = 0;
+  std::optional<ShareId> share;
+  Instant started{};
+  std::optional<Instant> checkpoint;
+  std::uint32_t preemptions = 0;
+  std::string anti_affinity;
   std::vector<Use> uses;                                      // by node
   [[nodiscard]] const Use& use_of(std::uint32_t node) const;  // must be one of them
 };
