@@ -81,6 +81,7 @@ std::string reason_of(const proto::JobRow& row) {
   if (row.phase != Phase::ended || !row.outcome) return "None";
   switch (*row.outcome) {
     case Outcome::failed:
+      if (!row.started) return "JobLaunchFailure";  // refused: its owner has to mend it
       return row.exit.signal != 0 ? "RaisedSignal:" + std::to_string(row.exit.signal)
                                   : "NonZeroExitCode";
     case Outcome::timeout: return "TimeLimit";

@@ -31,7 +31,7 @@ enum class Outcome : std::uint8_t {
   timeout = 4,        // over its time limit
   out_of_memory = 5,  // killed by its own memory limit
   node_fail = 6,      // node, node daemon state or shim lost
-  launch_failed = 7,  // never started: image, working directory, prolog (shown as BF)
+  launch_failed = 7,  // never started, for the node's fault: prolog, runtime (BF)
   deadline = 8,       // could not end before its deadline
 };
 constexpr auto enum_names(Outcome) {

@@ -123,20 +123,22 @@ enum class ExitCause : std::uint8_t {
   exited = 1,   // by itself (exit status counts)
   ordered = 2,  // after Terminate
   out_of_memory = 3,
-  launch_failed = 4,  // never ran; message says why
+  launch_failed = 4,  // never ran, for the node's fault; message says why
   shim_lost = 5,      // its shim was killed: the exit status is not known
   fenced = 6,         // the node heard nothing for fence_after and ended it
   node_rebooted = 7,
+  refused = 8,  // never ran: its owner named what is not there or not theirs; message says what
 };
 constexpr auto enum_names(ExitCause) {
   using enum ExitCause;
-  return std::array<std::pair<ExitCause, std::string_view>, 7>{{{exited, "exited"},
+  return std::array<std::pair<ExitCause, std::string_view>, 8>{{{exited, "exited"},
                                                                 {ordered, "ordered"},
                                                                 {out_of_memory, "out_of_memory"},
                                                                 {launch_failed, "launch_failed"},
                                                                 {shim_lost, "shim_lost"},
                                                                 {fenced, "fenced"},
-                                                                {node_rebooted, "node_rebooted"}}};
+                                                                {node_rebooted, "node_rebooted"},
+                                                                {refused, "refused"}}};
 }
 
 struct ExitReport {  // resent until AckExit; afterwards the node has forgotten the attempt

@@ -33,6 +33,7 @@ Outcome outcome_of(proto::ExitCause cause, const ExitStatus& exit, bool batch_no
       return exit == ExitStatus{} ? Outcome::completed : Outcome::failed;
     case proto::ExitCause::out_of_memory: return Outcome::out_of_memory;
     case proto::ExitCause::launch_failed: return Outcome::launch_failed;
+    case proto::ExitCause::refused: return Outcome::failed;  // it would fail everywhere
     case proto::ExitCause::ordered:
     case proto::ExitCause::shim_lost:
     case proto::ExitCause::fenced:

@@ -32,6 +32,27 @@ tl::unexpected<Error> fail_errno(ErrorCode code, std::string_view what) {
   return fail(code, errno_text(what));
 }
 
+ErrorCode code_of_path_error(int error) {
+  switch (error) {
+    case ENOENT: return ErrorCode::not_found;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+    case EDQUOT: return ErrorCode::permission_denied;  // the quota is the user's own
+    case ENOTDIR:
+    case EISDIR:
+    case EEXIST:
+    case ELOOP:
+    case ENAMETOOLONG:
+    case EINVAL:
+    case EXDEV:
+    case ENXIO:
+    case ETXTBSY: return ErrorCode::invalid_argument;
+    case ENOSPC: return ErrorCode::out_of_space;
+    default: return ErrorCode::io_error;
+  }
+}
+
 Result<std::string> read_file(const std::string& path, std::size_t max_bytes) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return fail_errno(errno == ENOENT ? ErrorCode::not_found : ErrorCode::io_error, path);

@@ -39,6 +39,9 @@ class Fd {
 std::string errno_text(std::string_view what);
 std::string errno_text(std::string_view what, int error);
 tl::unexpected<Error> fail_errno(ErrorCode code, std::string_view what);
+// The code for a path that a user named. not_found, permission_denied and invalid_argument are the
+// user's to mend; anything else (a full disk, a dead file server, no more descriptors) is not.
+ErrorCode code_of_path_error(int error);
 
 Result<std::string> read_file(const std::string& path, std::size_t max_bytes = 64u << 20);
 // One write() to an existing file, as cgroup files want it; errno in the message.

@@ -45,7 +45,7 @@ Result<Fd> AsUser::open(const std::string& path, int flags, unsigned mode) const
     const long fd = ::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how);
     if (fd >= 0) return Fd(static_cast<int>(fd));
     if ((errno == EINTR || errno == EAGAIN) && attempt < 100) continue;
-    return fail_errno(errno == ENOENT ? ErrorCode::not_found : ErrorCode::permission_denied, path);
+    return fail_errno(code_of_path_error(errno), path);
   }
 }
 

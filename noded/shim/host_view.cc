@@ -100,7 +100,7 @@ void show_resolver(const LaunchRequest& request, const std::string& root, bool i
 
 Result<void> drop_pseudo(const std::string& root) {
   const auto text = read_file("/proc/self/mountinfo");
-  if (!text) return tl::unexpected(text.error());
+  if (!text) return fail(ErrorCode::runtime_failed, text.error().message);
   std::vector<std::string> found;
   for (const auto& line : split(*text, '\n')) {
     const auto dash = line.find(" - ");

@@ -100,6 +100,16 @@ Result<void> open_directory(const Shim& shim, ImageUse& image) {
   return {};
 }
 
+// skopeo would only say that it failed, and not whose fault that is.
+Result<void> check_local(const Shim& shim, std::string_view source) {
+  if (source.starts_with("docker://")) return {};
+  source.remove_prefix(source.find(':') + 1);
+  const AsUser user(shim.request.owner);
+  const auto there = user.open(std::string(source.substr(0, source.find(':'))), O_RDONLY);
+  if (!there) return fail(there.error().code, "image " + there.error().message);
+  return {};
+}
+
 }  // namespace
 
 Result<ImageReference> parse_image(const std::string& reference, const std::string& work_dir) {
@@ -136,8 +146,9 @@ Result<void> fetch_image(const Shim& shim, ImageUse& image, Signals& signals) {
   image.kind = reference->kind;
   image.path = reference->source;
   if (image.kind != ImageKind::copied) return {};
+  if (auto r = check_local(shim, reference->source); !r) return r;
   auto cached = cached_image(shim, reference->source, signals);
-  if (!cached) return fail(cached.error().code, "image " + cached.error().message);
+  if (!cached) return fail(ErrorCode::runtime_failed, "image " + cached.error().message);
   image.path = cached->rootfs;
   image.config = std::move(cached->config);
   return {};

@@ -1,6 +1,6 @@
 // The life of one attempt on this node: cgroup, prolog, output files, root, container, exit,
-// usage, epilog, exit record. Whatever fails before the container runs is a launch failure whose
-// message names the node and the cause.
+// usage, epilog, exit record. Whatever fails before the container runs is a launch failure, or a
+// refusal if the job's owner has to mend it; the message names the node and the cause.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -133,7 +133,7 @@ Result<void> prepare(Job& job, ImageUse& image) {
   const auto& request = shim.request;
   if (auto r = check_owner(shim.setup, request); !r) return r;
   if (auto r = create_cgroup(shim.setup.cgroups, job_cgroup(request.key), limits_of(request)); !r)
-    return fail(r.error().code, "cgroup " + r.error().message);
+    return fail(ErrorCode::runtime_failed, "cgroup " + r.error().message);
   if (!request.prolog.empty()) {
     prolog_ran = true;
     if (auto r = run_hook(shim, "prolog", request.prolog, {}, signals); !r) return r;
@@ -204,6 +204,18 @@ void run_epilog(Job& job) {
   if (!r && job.record.message.empty()) job.record.message = on_node(job.shim, r.error().message);
 }
 
+// Whose fault it is that nothing ran. What the user named and may not or cannot have would fail
+// again on every node; the rest may go better elsewhere, or later. Faults of the node never have
+// these codes.
+ExitCause cause_of(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::invalid_argument:
+    case ErrorCode::not_found:
+    case ErrorCode::permission_denied: return ExitCause::refused;
+    default: return ExitCause::launch_failed;
+  }
+}
+
 }  // namespace
 
 int run_job(Shim& shim, Signals& signals) {
@@ -226,7 +238,7 @@ int run_job(Shim& shim, Signals& signals) {
     }
   }
   if (!outcome) {
-    job.record.cause = ExitCause::launch_failed;
+    job.record.cause = cause_of(outcome.error());
     job.record.exit = {1, 0};
     job.record.message = on_node(shim, outcome.error().message);
   }

@@ -53,7 +53,7 @@ Result<Fd> open_in_root(const Fd& root, const std::string& path, int flags) {
     const long fd = ::syscall(SYS_openat2, root.get(), path.c_str(), &how, sizeof how);
     if (fd >= 0) return Fd(static_cast<int>(fd));
     if ((errno == EINTR || errno == EAGAIN) && attempt < 100) continue;
-    return fail_errno(errno == ENOENT ? ErrorCode::not_found : ErrorCode::invalid_argument, path);
+    return fail_errno(code_of_path_error(errno), path);
   }
 }
 
@@ -72,12 +72,12 @@ Result<Fd> make_in_root(const Fd& root, const std::string& path, bool directory)
     auto next = open_in_root(root, done, O_PATH);
     if (!next && (directory || !is_last)) {
       if (::mkdirat(parent->get(), parts[i].c_str(), 0755) != 0 && errno != EEXIST)
-        return fail_errno(ErrorCode::invalid_argument, path);
+        return fail_errno(code_of_path_error(errno), path);
       next = open_in_root(root, done, O_PATH | O_DIRECTORY);
     } else if (!next) {
       const Fd made(::openat(parent->get(), parts[i].c_str(),
                              O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0644));
-      if (!made) return fail_errno(ErrorCode::invalid_argument, path);
+      if (!made) return fail_errno(code_of_path_error(errno), path);
       next = open_in_root(root, done, O_PATH);
     }
     parent = std::move(next);

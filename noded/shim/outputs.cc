@@ -53,7 +53,7 @@ Result<Fd> open_output(const LaunchRequest& request, const std::string& path) {
   if (request.open_mode == OpenMode::truncate) flags |= O_TRUNC;
   const AsUser user(request.owner);
   auto fd = open_ready(user, path, flags, kOutputMode);
-  if (!fd) return fail(ErrorCode::invalid_argument, "output file " + fd.error().message);
+  if (!fd) return fail(fd.error().code, "output file " + fd.error().message);
   return fd;
 }
 
@@ -78,7 +78,7 @@ Result<StandardFiles> open_standard_files(const NodeSetup& setup, const LaunchRe
   if (!in) return tl::unexpected(in.error());
   const AsUser user(request.owner);
   auto in_fd = open_ready(user, *in, O_RDONLY, 0);
-  if (!in_fd) return fail(ErrorCode::invalid_argument, "input file " + in_fd.error().message);
+  if (!in_fd) return fail(in_fd.error().code, "input file " + in_fd.error().message);
   files.in = std::move(*in_fd);
   return files;
 }

@@ -1,11 +1,11 @@
 // Standard input, output and error of a batch job: opened as the job's owner, before the container
-// exists, so that a missing directory is a launch failure that says which.
+// exists, so that a missing directory refuses the job with a word that says which.
 #pragma once
 
+#include "common/output_pattern.h"
 #include "common/result.h"
 #include "noded/runtime/files.h"
 #include "noded/runtime/launch.h"
-#include "noded/shim/patterns.h"
 
 namespace gantry::runtime {
 

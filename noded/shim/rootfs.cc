@@ -90,7 +90,7 @@ Result<std::string> working_directory(const std::string& root, const LaunchReque
   const auto usable = [&](const std::string& path) -> Result<void> {
     auto fd = open_in_root(root_fd, path, O_PATH | O_DIRECTORY);
     if (!fd) return tl::unexpected(fd.error());
-    if (!user.may(*fd, X_OK)) return fail_errno(ErrorCode::permission_denied, path);
+    if (!user.may(*fd, X_OK)) return fail_errno(code_of_path_error(errno), path);
     return {};
   };
   const auto& given = request.container.work_dir;
@@ -101,7 +101,7 @@ Result<std::string> working_directory(const std::string& root, const LaunchReque
     if (!plan.image_cwd.empty() && usable(plan.image_cwd)) return plan.image_cwd;
     return "/";
   }
-  return fail(ErrorCode::invalid_argument, "working directory " + first.error().message);
+  return fail(first.error().code, "working directory " + first.error().message);
 }
 
 // In a chroot, "/" is no mount, so it can neither be made private nor be pivoted away from, and the

@@ -14,8 +14,9 @@
 namespace gantry::runtime {
 namespace {
 
-tl::unexpected<Error> refuse(const std::string& text, const std::string& why) {
-  return fail(ErrorCode::invalid_argument, "container mount '" + text + "': " + why);
+tl::unexpected<Error> refuse(const std::string& text, const std::string& why,
+                             ErrorCode code = ErrorCode::invalid_argument) {
+  return fail(code, "container mount '" + text + "': " + why);
 }
 
 bool forbidden_target(std::string_view path) {
@@ -61,7 +62,7 @@ Result<void> mount_one(const LaunchRequest& request, const Fd& root, const std::
   {
     const AsUser user(request.owner);
     auto fd = user.open(spec->source, O_PATH);
-    if (!fd) return refuse(text, fd.error().message);
+    if (!fd) return refuse(text, fd.error().message, fd.error().code);
     struct stat st {};
     if (::fstat(fd->get(), &st) != 0) return refuse(text, errno_text(spec->source));
     directory = S_ISDIR(st.st_mode);
@@ -76,10 +77,11 @@ Result<void> mount_one(const LaunchRequest& request, const Fd& root, const std::
     source = std::move(*fd);
   }
   auto target = mount_point(request, root, spec->target, directory);
-  if (!target) return refuse(text, target.error().message);
+  if (!target) return refuse(text, target.error().message, target.error().code);
   auto tree = clone_tree(source, access, directory);
-  if (!tree) return refuse(text, tree.error().message);
-  if (auto r = attach_tree(*tree, *target); !r) return refuse(text, r.error().message);
+  if (!tree) return refuse(text, tree.error().message, tree.error().code);
+  if (auto r = attach_tree(*tree, *target); !r)
+    return refuse(text, r.error().message, r.error().code);
   return {};
 }
 

@@ -193,9 +193,30 @@ def case_output_files(c):
                          defaults=("--mem=40M",))
         c.ended(again, "completed")
         equal(text(path), wanted, f"--open-mode={mode}")
-    refused = c.submit("-o", "/etc/gantry-test-output", "--no-requeue", "--wrap=true", defaults=("--mem=40M",))
-    entry = c.ended(refused)
-    assert entry["row"]["outcome"] != "completed" and entry["cause"], "wrote to /etc"
+
+
+def case_what_its_owner_has_to_mend_fails_at_once(c):
+    """No requeue for paths that would be as wrong on every node; the reason names them."""
+    missing = f"{c.out}/no/such/directory"
+    closed = "/etc/gantry-test-output"
+    for options, cause in (
+            (("-o", closed), f"output file {closed}: Permission denied"),
+            (("-o", f"{missing}/out"), f"output file {missing}/out: No such file or directory"),
+            (("-i", missing), f"input file {missing}: No such file or directory"),
+            (("-D", missing, "-o", "/dev/null"),
+             f"working directory {missing}: No such file or directory"),
+            (("--container-image", f"oci:{missing}:t"), f"image {missing}: No such file"),
+            (("--container-mounts", f"{missing}:/mnt"), f"{missing}: No such file"),
+            (("--container-image", "/root"), "image /root: ")):
+        job = c.submit(*options, "--wrap=true", defaults=("--mem=40M",))
+        entry = c.ended(job, "failed")
+        contains(entry["cause"], cause)
+        equal((entry["row"]["restarts"], entry["row"]["started"]), (0, None), f"{options}")
+        contains(c.as_user(["gctl", "why", job]).stdout, "is FAILED on node")
+        contains(c.as_user(["gctl", "why", job]).stdout, cause)
+        contains(c.as_user(["gacct", "-n", "-j", job, "-o", "State,Cause%200"]).stdout, cause)
+        contains(c.as_user(["gqueue", "-h", "-t", "all", "-j", job, "-o", "%T %r"]).stdout,
+                 "FAILED JobLaunchFailure")
 
 
 def case_only_own_jobs(c):
@@ -204,7 +225,10 @@ def case_only_own_jobs(c):
     rows = json.loads(c.as_user(["gqueue", "--json", "-t", "all"], user=other).stdout)["rows"]
     equal([r["job"] for r in rows if r["user"] == c.user], [], "jobs seen by another user")
     equal(c.as_user(["gacct", "-n", "-a", "-j", mine], user=other).stdout.strip(), "")
-    c.as_user(["gcancel", mine], user=other)  # it does not even say whether there is such a job
+    done = c.as_user(["gcancel", mine], user=other)
+    equal((done.returncode, done.stderr), (
+        1, f"gcancel: error: Kill job error on job id {mine}: Access/permission denied\n"))
+    equal(c.as_user(["gcancel", "--me", mine], user=other).returncode, 0, "gcancel --me")
     for command in (["gctl", "release", mine], ["gctl", "requeue", mine],
                     ["gctl", "update", "job", mine, "nice=5"], ["gctl", "show", "job", mine]):
         done = c.as_user(command, user=other)

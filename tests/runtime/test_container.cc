@@ -72,7 +72,7 @@ TEST_CASE("root does not run jobs unless the node allows it") {
   request.owner.uid = Uid{0};
   request.owner.gid = Gid{0};
   const auto record = node.run(request);
-  CHECK(record.cause == ExitCause::launch_failed);
+  CHECK(record.cause == ExitCause::refused);
   CHECK(has(record.message, "node n1: jobs of root are not allowed"));
 
   Node liberal([](RuntimeOptions& options) { options.config.allow_root_jobs = true; });
@@ -206,7 +206,7 @@ TEST_CASE("environment") {
   request = node.job("true");
   request.env["B"] = "\xff\xfe";
   const auto record = node.run(request);
-  CHECK(record.cause == ExitCause::launch_failed);
+  CHECK(record.cause == ExitCause::refused);
   CHECK(has(record.message, "environment variable B is not UTF-8"));
 }
 

@@ -63,7 +63,7 @@ TEST_CASE("what cannot be opened is a launch failure that says why") {
     request.std_out = out;
     request.std_in = in;
     const auto record = node.run(request);
-    CHECK(record.cause == ExitCause::launch_failed);
+    CHECK(record.cause == ExitCause::refused);
     CHECK_FALSE(record.started.has_value());
     return record.message;
   };
@@ -81,7 +81,7 @@ TEST_CASE("what cannot be opened is a launch failure that says why") {
   request.work_dir = "/no/such/place";
   request.std_out = "/dev/null";
   const auto record = node.run(request);
-  CHECK(record.cause == ExitCause::launch_failed);
+  CHECK(record.cause == ExitCause::refused);
   CHECK(record.message == "node n1: working directory /no/such/place: No such file or directory");
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }

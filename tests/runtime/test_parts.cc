@@ -1,12 +1,12 @@
 // Parts of the runtime that need no container: mappings, lists, mount texts, the call filter.
 #include <doctest/doctest.h>
 
+#include "common/output_pattern.h"
 #include "noded/runtime/cgroup.h"
 #include "noded/runtime/discover.h"
 #include "noded/runtime/job_dir.h"
 #include "noded/runtime/seccomp.h"
 #include "noded/shim/oci_config.h"
-#include "noded/shim/patterns.h"
 #include "noded/shim/user_mounts.h"
 
 using namespace gantry;
