@@ -65,6 +65,8 @@ struct ControllerConfig {
   std::uint32_t max_array_tasks = 1'000'000;
   std::uint32_t max_script_bytes = 4u << 20;
   std::uint32_t backfill_depth = 1000;  // classes looked at behind the first blocked job
+  std::int64_t store_map = 64LL << 30;  // bytes of address space for the job store; grows
+  std::int64_t store_map_max = 1LL << 40;
 };
 
 struct NodedConfig {

@@ -249,6 +249,8 @@ class Loader {
       return error_about("controller.node_timeout", "is less than twice heartbeat");
     if (c.lost_node_policy == LostNodePolicy::fence && c.fence_after <= c.node_timeout)
       return error_about("controller.fence_after", "is not longer than node_timeout");
+    if (c.store_map_max < c.store_map)
+      return error_about("controller.store_map_max", "is less than store_map");
     return {};
   }
 

@@ -66,6 +66,12 @@ std::vector<Option> options_of(ControllerConfig& c) {
        "Size of a batch script, in bytes."},
       {"backfill_depth", &c.backfill_depth, between(0, 1'000'000),
        "Job classes that the scheduler looks at behind the first one that must wait."},
+      {"store_map", &c.store_map, bytes(kMiB, std::int64_t{1} << 46),
+       "Address space for the job store when the controller starts, doubled when it is full; the "
+       "file on disk is only as large as what is in it."},
+      {"store_map_max", &c.store_map_max, bytes(kMiB, std::int64_t{1} << 46),
+       "Where that growth ends: with more in the store the controller stops and says so. At least "
+       "store_map."},
   };
 }
 

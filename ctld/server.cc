@@ -37,7 +37,10 @@ Result<std::unique_ptr<Server>> Server::open(const Config& config, Logger logger
   const ControllerConfig& c = config.controller;
   auto keys = net::load_key_pair(c.secret_key_file);
   if (!keys) return tl::unexpected(keys.error());
-  auto store = store::LmdbStore::open({.directory = c.state_dir});
+  auto store =
+      store::LmdbStore::open({.directory = c.state_dir,
+                              .map_bytes = static_cast<std::uint64_t>(c.store_map),
+                              .max_map_bytes = static_cast<std::uint64_t>(c.store_map_max)});
   if (!store) return tl::unexpected(store.error());
   auto signing = permission_key(c.state_dir + "/permission.key");
   if (!signing) return tl::unexpected(signing.error());

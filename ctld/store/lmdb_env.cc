@@ -80,13 +80,14 @@ Error LmdbEnv::error(int rc, std::string_view doing) const {
                         doing, where, mdb_strerror(rc))};
   if (rc == MDB_MAP_FULL)
     return {ErrorCode::out_of_space,
-            fmt::format("{} failed, {} has reached the largest map size of {} MiB: raise it in the "
-                        "configuration and start the controller again",
+            fmt::format("{} failed, {} has reached the largest map size of {} MiB: raise "
+                        "controller.store_map_max and start the controller again; everything "
+                        "acknowledged is still there",
                         doing, where, options_.max_map_bytes >> 20)};
   if (rc == ENOMEM)
     return {ErrorCode::io_error,
             fmt::format("{} failed, cannot map {} MiB of address space for {}: raise the address "
-                        "space limit (ulimit -v) or lower the map size in the configuration",
+                        "space limit (ulimit -v) or lower controller.store_map",
                         doing, map_bytes_ >> 20, where)};
   if (rc == MDB_CORRUPTED || rc == MDB_PAGE_NOTFOUND || rc == MDB_INVALID || rc == MDB_PANIC ||
       rc == MDB_VERSION_MISMATCH)

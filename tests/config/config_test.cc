@@ -149,6 +149,8 @@ const Case kMistakes[] = {
      "g.yaml:1:44: controller.node_timeout: is less than twice heartbeat"},
     {"controller: {lost_node_policy: fence, fence_after: 20s}\n" + kNodes,
      "g.yaml:1:52: controller.fence_after: is not longer than node_timeout"},
+    {"controller: {store_map: 2G, store_map_max: 1G}\n" + kNodes,
+     "g.yaml:1:44: controller.store_map_max: is less than store_map"},
     {"noded: {runtimes: [docker]}\n" + kNodes,
      "g.yaml:1:20: noded.runtimes: \"docker\" is not a runtime; use crun, runc, process, none or "
      "an "

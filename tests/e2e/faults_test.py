@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Faults of the machine: a full disk, 10,000 idle connections, a clock that is set by an hour.
+"""Faults of the machine: a full disk, a full store, 10,000 idle connections, a clock that is set by
+an hour.
 
 usage: faults_test.py BIN_DIR [-k CASE] [--keep]
 """
 import contextlib
+import json
 import os
 import re
 import resource
@@ -97,6 +99,66 @@ def case_idle_connections(c):
     wait_for("an answer", lambda: answers(c))
 
 
+def submit_until_it_ends(c, ctld, most=400):
+    """Large scripts, no two the same, until the controller ends. Which jobs were acknowledged?"""
+    acknowledged = []
+    for number in range(most):
+        script = f"#!/bin/bash\n# {number} {'x' * 60_000}\ntrue\n"
+        done = c.as_user(["gbatch", "--parsable", "-H", "--mem=40M"], input=script)
+        if done.returncode == 0:
+            acknowledged.append(int(done.stdout))
+        elif not alive(ctld):
+            break
+    wait_for("the end of the controller", lambda: not alive(ctld), 30)
+    c.daemons.pop(ctld)
+    return acknowledged
+
+
+def last_words(c):
+    return text(f"{c.top}/daemons.log") + text(f"{c.state}/log/ctld.log")
+
+
+def check_waiting(c, jobs):
+    rows = json.loads(c.as_user(["gqueue", "--json", "-t", "PENDING"]).stdout)["rows"]
+    equal(sorted(set(jobs) - {row["job"] for row in rows}), [], "acknowledged jobs that are lost")
+
+
+def case_full_store(c):
+    """The store's map grows from the size where it starts to the one where it must end. Then the
+    controller ends and says which option to raise; with more it has every acknowledged job."""
+    path = f"{c.state}/gantry.yaml"
+    before = text(path)
+
+    def start_with(argv, most):
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(before.replace(
+                "controller:\n", f"controller:\n  store_map: 1M\n  store_map_max: {most}\n"))
+        pid = c.spawn(argv).pid
+        wait_for("the controller", lambda: answers(c))
+        return pid
+
+    argv = c.kill(c.daemon("ctld"))
+    try:
+        ctld = start_with(argv, "8M")
+        acknowledged = [c.submit("-H", "--wrap=true") for _ in range(5)]
+        acknowledged += submit_until_it_ends(c, ctld)
+        contains(last_words(c), f"{c.state}/ctld/data.mdb has reached the largest map size of 8 MiB: "
+                 "raise controller.store_map_max")
+        assert len(acknowledged) > 50, f"only {len(acknowledged)} jobs: the map did not grow"
+        ctld = start_with(argv, "1G")
+        check_waiting(c, acknowledged)
+        acknowledged += [c.submit("-H", "--wrap=true") for _ in range(5)]
+        c.kill_and_restart(ctld)
+        wait_for("the controller", lambda: answers(c))
+        check_waiting(c, acknowledged)
+    finally:
+        c.as_user(["gcancel", "--me"])
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(before)
+    c.kill_and_restart(c.daemon("ctld"))
+    wait_for("the controller", lambda: answers(c))
+
+
 def case_full_disk(c):
     """The controller ends and names the directory; with room again it has every acknowledged job."""
     place = f"{c.state}/ctld"
@@ -112,24 +174,12 @@ def case_full_disk(c):
         with contextlib.suppress(OSError), open(f"{place}/filler", "wb", buffering=0) as filler:
             while True:
                 filler.write(bytes(4096))
-        log = f"{c.top}/daemons.log"
-        script = "# " + "x" * 60_000 + "\ntrue\n"
-        for _ in range(400):
-            done = c.as_user(["gbatch", "--parsable", "-H", "--mem=40M"],
-                             input="#!/bin/bash\n" + script)
-            if done.returncode == 0:
-                acknowledged.append(int(done.stdout))
-            elif not alive(ctld):
-                break
-        wait_for("the end of the controller", lambda: not alive(ctld), 30)
-        c.daemons.pop(ctld)
-        contains(text(log) + text(f"{c.state}/log/ctld.log"), place, "the controller's last words")
-        assert re.search("No space|no space|full", text(log) + text(f"{c.state}/log/ctld.log"))
+        acknowledged += submit_until_it_ends(c, ctld)
+        assert re.search(f"the file system of {place}.* is full", last_words(c)), last_words(c)[-500:]
         os.unlink(f"{place}/filler")
         c.spawn(argv)
         wait_for("the controller", lambda: answers(c))
-        lost = [j for j in acknowledged if "PENDING" not in c.queue_line(j)]
-        equal(lost, [], "acknowledged jobs that are lost")
+        check_waiting(c, acknowledged)
         c.as_user(["gcancel", "--me"])
         c.kill(c.daemon("ctld"))
         shutil.rmtree(kept)
