@@ -44,18 +44,6 @@ class Interruptible {
 
 }  // namespace
 
-std::string typed_line(const Invocation& invocation) {
-  std::string line = invocation.program();
-  for (const std::string& arg : invocation.args()) {
-    const bool plain =
-        !arg.empty() && arg.find_first_of(" \t\n'\"\\$`;&|<>()*?#~") == std::string::npos;
-    line += plain ? " " + arg : " '" + arg + "'";
-  }
-  constexpr std::size_t kMaxLine = 4096;
-  if (line.size() > kMaxLine) line.resize(kMaxLine);
-  return line;
-}
-
 Result<Allocation> Allocation::ask(const Invocation& invocation, const JobRequest& request,
                                    Session& session) {
   proto::SubmitJob message;
@@ -64,7 +52,7 @@ Result<Allocation> Allocation::ask(const Invocation& invocation, const JobReques
   message.spec.kind = JobKind::allocation;
   message.spec.requeue = false;  // its owner waits: a second start would find nobody
   if (message.spec.name.empty()) message.spec.name = "interactive";
-  message.spec.submit_line = typed_line(invocation);
+  message.spec.submit_line = invocation.line();
   message.environment = job_environment(request.exported);
   const Interruptible interruptible;
   const auto submitted = session.call<proto::SubmitReply>(message);

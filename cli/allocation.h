@@ -27,6 +27,4 @@ class Allocation {
   proto::JobRow row_;
 };
 
-std::string typed_line(const Invocation& invocation);  // the command as typed, for gacct
-
 }  // namespace gantry::cli

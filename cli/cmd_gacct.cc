@@ -4,10 +4,10 @@
 
 #include "cli/account_columns.h"
 #include "cli/command.h"
+#include "cli/job_filter.h"
 #include "cli/job_refs.h"
 #include "cli/job_words.h"
 #include "cli/session.h"
-#include "common/hostlist.h"
 #include "common/text.h"
 
 namespace gantry::cli {
@@ -32,19 +32,10 @@ struct Query {
   bool help_format = false;
   bool json = false;
   bool bytes = false;
+
+  proto::JobFilter& filter() { return history.filter; }
 };
 
-template <std::vector<std::string> proto::JobFilter::*Member>
-Result<void> add_to_filter(Query& q, std::string_view text) {
-  for (std::string& item : split_list(text)) (q.history.filter.*Member).push_back(std::move(item));
-  return {};
-}
-Result<void> add_nodes(Query& q, std::string_view text) {
-  auto names = expand_hostlist(text);
-  if (!names) return tl::unexpected(names.error());
-  q.history.filter.nodes = std::move(*names);
-  return {};
-}
 // Ids, of which some may name a step: "12,13.batch,14_2.0".
 Result<void> add_jobs(Query& q, std::string_view text) {
   int depth = 0;
@@ -102,7 +93,7 @@ constexpr Option kOptions[] = {
      .arg = Arg::required,
      .value = "NAME,...",
      .help = "Jobs of these accounts",
-     .set = call<add_to_filter<&proto::JobFilter::accounts>>},
+     .set = call<add_words<Query, &proto::JobFilter::accounts>>},
     {.name = "allocations",
      .letter = 'X',
      .help = "Jobs only, without their steps",
@@ -150,14 +141,14 @@ constexpr Option kOptions[] = {
      .arg = Arg::required,
      .value = "NAME,...",
      .help = "Jobs of these names",
-     .set = call<add_to_filter<&proto::JobFilter::names>>},
+     .set = call<add_words<Query, &proto::JobFilter::names>>},
     {.name = "noconvert", .help = "Sizes in bytes", .set = put<&Query::bytes>},
     {.name = "nodelist",
      .letter = 'N',
      .arg = Arg::required,
      .value = "NODES",
      .help = "Jobs that ran on these nodes",
-     .set = call<add_nodes>},
+     .set = call<add_nodes<Query>>},
     {.name = "noheader", .letter = 'n', .help = "No header", .set = put<&Query::no_header>},
     {.name = "parsable",
      .letter = 'p',
@@ -172,7 +163,7 @@ constexpr Option kOptions[] = {
      .arg = Arg::required,
      .value = "PARTITION,...",
      .help = "Jobs of these partitions",
-     .set = call<add_to_filter<&proto::JobFilter::partitions>>},
+     .set = call<add_words<Query, &proto::JobFilter::partitions>>},
     {.name = "starttime",
      .letter = 'S',
      .arg = Arg::required,
@@ -185,13 +176,13 @@ constexpr Option kOptions[] = {
      .arg = Arg::required,
      .value = "STATE,...",
      .help = "Jobs in these states",
-     .set = call<add_to_filter<&proto::JobFilter::states>>},
+     .set = call<add_words<Query, &proto::JobFilter::states>>},
     {.name = "user",
      .letter = 'u',
      .arg = Arg::required,
      .value = "USER,...",
      .help = "Jobs of these users",
-     .set = call<add_to_filter<&proto::JobFilter::users>>},
+     .set = call<add_words<Query, &proto::JobFilter::users>>},
     {.name = "associations", .letter = 'x', .refused = "use --accounts"},
     {.name = "batch-script", .letter = 'B', .refused = "use gctl show job --script"},
     {.name = "clusters", .letter = 'M', .refused = "there is one cluster"},

@@ -100,18 +100,6 @@ constexpr ExitDoc kExits[] = {
     {"N", "with --wait: the job's exit code, 128 + the signal that ended it, or 1 if it never ran"},
 };
 
-std::string submit_line(const Invocation& invocation) {
-  std::string line = invocation.program();
-  for (const std::string& arg : invocation.args()) {
-    const bool plain =
-        !arg.empty() && arg.find_first_of(" \t\n'\"\\$`;&|<>()*?#~") == std::string::npos;
-    line += plain ? " " + arg : " '" + arg + "'";
-  }
-  constexpr std::size_t kMaxLine = 4096;
-  if (line.size() > kMaxLine) line.resize(kMaxLine);
-  return line;
-}
-
 std::string base_name(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
@@ -172,7 +160,7 @@ Result<JobRequest> build_request(const Invocation& invocation, const Parsed& par
   if (auto done = apply_options(given, &request); !done) return tl::unexpected(done.error());
   if (auto done = finish_request(request, given); !done) return tl::unexpected(done.error());
   if (request.spec.name.empty()) request.spec.name = source.name;
-  request.spec.submit_line = submit_line(invocation);
+  request.spec.submit_line = invocation.line();
   if (parsed.operands.size() > 1)
     request.spec.script_args.assign(parsed.operands.begin() + 1, parsed.operands.end());
   return request;

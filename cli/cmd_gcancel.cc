@@ -2,10 +2,10 @@
 #include <fmt/core.h>
 
 #include "cli/command.h"
+#include "cli/job_filter.h"
 #include "cli/job_refs.h"
 #include "cli/job_words.h"
 #include "cli/session.h"
-#include "common/hostlist.h"
 #include "common/text.h"
 
 namespace gantry::cli {
@@ -18,24 +18,20 @@ struct Request {
   bool verbose = false;
   bool batch = false;
   bool full = false;
+
+  proto::JobFilter& filter() { return cancel.filter; }
 };
 
+// An empty word, of a variable that is not set, must not mean all jobs.
 template <std::vector<std::string> proto::JobFilter::*Member>
-Result<void> add_to_filter(Request& r, std::string_view text) {
+Result<void> add_given(Request& r, std::string_view text) {
   if (text.empty()) return fail(ErrorCode::invalid_argument, "must not be empty");
-  for (std::string& item : split_list(text)) (r.cancel.filter.*Member).push_back(std::move(item));
-  return {};
+  return add_words<Request, Member>(r, text);
 }
 Result<void> set_signal(Request& r, std::string_view text) {
   const auto signal = parse_signal(text);
   if (!signal) return tl::unexpected(signal.error());
   r.cancel.signal = *signal;
-  return {};
-}
-Result<void> add_nodes(Request& r, std::string_view text) {
-  auto names = expand_hostlist(text);
-  if (!names) return tl::unexpected(names.error());
-  r.cancel.filter.nodes = std::move(*names);
   return {};
 }
 
@@ -45,7 +41,7 @@ constexpr Option kOptions[] = {
      .arg = Arg::required,
      .value = "NAME",
      .help = "Jobs of this account",
-     .set = call<add_to_filter<&proto::JobFilter::accounts>>},
+     .set = call<add_given<&proto::JobFilter::accounts>>},
     {.name = "batch",
      .letter = 'b',
      .help = "Send the signal to the batch shell only",
@@ -60,24 +56,24 @@ constexpr Option kOptions[] = {
      .arg = Arg::required,
      .value = "NAME",
      .help = "Jobs of this name",
-     .set = call<add_to_filter<&proto::JobFilter::names>>},
+     .set = call<add_given<&proto::JobFilter::names>>},
     {.name = "jobname",
      .arg = Arg::required,
      .value = "NAME",
      .help = "The same",
-     .set = call<add_to_filter<&proto::JobFilter::names>>},
+     .set = call<add_given<&proto::JobFilter::names>>},
     {.name = "nodelist",
      .letter = 'w',
      .arg = Arg::required,
      .value = "NODES",
      .help = "Jobs on these nodes",
-     .set = call<add_nodes>},
+     .set = call<add_nodes<Request>>},
     {.name = "partition",
      .letter = 'p',
      .arg = Arg::required,
      .value = "PARTITION",
      .help = "Jobs of this partition",
-     .set = call<add_to_filter<&proto::JobFilter::partitions>>},
+     .set = call<add_given<&proto::JobFilter::partitions>>},
     {.name = "quiet",
      .letter = 'Q',
      .help = "No complaint about jobs that could not be cancelled",
@@ -93,13 +89,13 @@ constexpr Option kOptions[] = {
      .arg = Arg::required,
      .value = "STATE",
      .help = "Jobs in this state: PENDING, RUNNING",
-     .set = call<add_to_filter<&proto::JobFilter::states>>},
+     .set = call<add_given<&proto::JobFilter::states>>},
     {.name = "user",
      .letter = 'u',
      .arg = Arg::required,
      .value = "USER",
      .help = "Jobs of this user",
-     .set = call<add_to_filter<&proto::JobFilter::users>>},
+     .set = call<add_given<&proto::JobFilter::users>>},
     {.name = "verbose",
      .letter = 'v',
      .help = "Say what was done, also for jobs that had ended",
@@ -157,7 +153,7 @@ Result<int> run(const Invocation& invocation) {
   }
   for (const auto& refused : reply->refused)
     if (!r.quiet)
-      fmt::print(stderr, "{}: error: job {}: {}\n", invocation.program(),
+      fmt::print(stderr, "{}: error: Kill job error on job id {}: {}\n", invocation.program(),
                  format_job_ref(refused.job), refused.error.message);
   return reply->refused.empty() ? 0 : 1;
 }

@@ -7,19 +7,18 @@
 
 #include "cli/command.h"
 #include "cli/job_columns.h"
+#include "cli/job_filter.h"
 #include "cli/job_refs.h"
 #include "cli/job_words.h"
 #include "cli/session.h"
 #include "cli/terminal.h"
-#include "common/hostlist.h"
 #include "common/text.h"
 
 namespace gantry::cli {
 namespace {
 
 struct Query {
-  proto::JobFilter filter;
-  std::vector<std::string> states;
+  proto::ListJobs list;
   std::string format{kQueueFormat};
   bool own_format = false;  // -o: cut to widths, as asked
   bool no_header = false;
@@ -29,21 +28,12 @@ struct Query {
   bool start = false;
   std::optional<Duration> watch;
   std::string program;
+
+  proto::JobFilter& filter() { return list.filter; }
 };
 
-template <std::vector<std::string> proto::JobFilter::*Member>
-Result<void> add_to_filter(Query& q, std::string_view text) {
-  for (std::string& item : split_list(text)) (q.filter.*Member).push_back(std::move(item));
-  return {};
-}
 Result<void> add_jobs(Query& q, std::string_view text) {
-  return add_job_refs(q.filter.jobs, text);
-}
-Result<void> add_nodes(Query& q, std::string_view text) {
-  auto names = expand_hostlist(text);
-  if (!names) return tl::unexpected(names.error());
-  q.filter.nodes.insert(q.filter.nodes.end(), names->begin(), names->end());
-  return {};
+  return add_job_refs(q.list.filter.jobs, text);
 }
 Result<void> set_format(Query& q, std::string_view text) {
   q.format = text;
@@ -73,7 +63,7 @@ constexpr Option kOptions[] = {
      .arg = Arg::required,
      .value = "NAME,...",
      .help = "Jobs of these accounts",
-     .set = call<add_to_filter<&proto::JobFilter::accounts>>},
+     .set = call<add_words<Query, &proto::JobFilter::accounts>>},
     {.name = "array",
      .letter = 'r',
      .help = "One line for each array task",
@@ -105,20 +95,20 @@ constexpr Option kOptions[] = {
      .arg = Arg::required,
      .value = "NAME,...",
      .help = "Jobs of these names",
-     .set = call<add_to_filter<&proto::JobFilter::names>>},
+     .set = call<add_words<Query, &proto::JobFilter::names>>},
     {.name = "nodelist",
      .letter = 'w',
      .arg = Arg::required,
      .value = "NODES",
      .help = "Jobs on these nodes",
-     .set = call<add_nodes>},
+     .set = call<add_nodes<Query>>},
     {.name = "noheader", .letter = 'h', .help = "No header", .set = put<&Query::no_header>},
     {.name = "partition",
      .letter = 'p',
      .arg = Arg::required,
      .value = "PARTITION,...",
      .help = "Jobs of these partitions",
-     .set = call<add_to_filter<&proto::JobFilter::partitions>>,
+     .set = call<add_words<Query, &proto::JobFilter::partitions>>,
      .env = "PARTITION"},
     {.name = "start",
      .help = "Pending jobs with the time at which they are expected to start",
@@ -128,14 +118,14 @@ constexpr Option kOptions[] = {
      .arg = Arg::required,
      .value = "STATE,...",
      .help = "Jobs in these states, or all (default: all but ended ones)",
-     .set = put<&Query::states>,
+     .set = call<add_words<Query, &proto::JobFilter::states>>,
      .env = "STATES"},
     {.name = "user",
      .letter = 'u',
      .arg = Arg::required,
      .value = "USER,...",
      .help = "Jobs of these users",
-     .set = call<add_to_filter<&proto::JobFilter::users>>,
+     .set = call<add_words<Query, &proto::JobFilter::users>>,
      .env = "USERS"},
     {.name = "watch",
      .arg = Arg::optional,
@@ -167,11 +157,9 @@ constexpr ExitDoc kExits[] = {{"0", "fine, also when no job is listed"},
                               {"2", "the command line is wrong"}};
 
 proto::ListJobs request_of(const Query& q) {
-  proto::ListJobs list;
-  list.filter = q.filter;
+  proto::ListJobs list = q.list;
   if (q.me) list.filter.users.push_back(login_name());
-  list.filter.states = q.states;
-  if (q.states.empty())
+  if (list.filter.states.empty())
     list.filter.states =
         q.start ? std::vector<std::string>{"PENDING"}
                 : std::vector<std::string>{"PENDING", "CONFIGURING", "RUNNING", "COMPLETING"};
@@ -219,7 +207,7 @@ void split_arrays(const Query& q, proto::ListJobsReply& page) {
 
 // One job that does not exist is an error; of several, some may be gone (as with squeue).
 Result<void> check_known(const Query& q, const proto::ListJobsReply& page) {
-  if (q.filter.jobs.size() == 1 && !page.unknown.empty())
+  if (q.list.filter.jobs.size() == 1 && !page.unknown.empty())
     return fail(ErrorCode::not_found,
                 "Invalid job id specified: there is no job " + format_job_ref(page.unknown[0]));
   return {};
@@ -314,7 +302,7 @@ Result<int> run(const Invocation& invocation) {
   if (!operands) return tl::unexpected(operands.error());
   if (!*operands) return 0;
   q.program = invocation.program();
-  if (auto good = check_states(q.states); !good) return tl::unexpected(good.error());
+  if (auto good = check_states(q.list.filter.states); !good) return tl::unexpected(good.error());
   if (q.json && q.watch) return fail(ErrorCode::usage, "--json and --watch exclude each other");
   const auto columns = infos(job_columns());
   const auto layout = parse_format(q.format, columns, !q.own_format);

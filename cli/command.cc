@@ -25,6 +25,12 @@ constexpr Option kCommon[] = {
      .directive = false},
 };
 
+std::string quoted(const std::string& word) {  // for a shell
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
 bool has_option(const Command& command, const Option& common) {
   for (const Option& option : command.options)
     if (option.name == common.name || (common.letter != 0 && option.letter == common.letter))
@@ -57,6 +63,17 @@ const Command* find_command(std::span<const Command* const> commands, std::strin
   for (const Command* command : commands)
     if (command->name == name) return command;
   return nullptr;
+}
+
+std::string Invocation::line() const {
+  std::string line = program_;
+  for (const std::string& arg : args_) {
+    const bool plain =
+        !arg.empty() && arg.find_first_of(" \t\n'\"\\$`;&|<>()*?#~") == std::string::npos;
+    line += plain ? " " + arg : " " + quoted(arg);
+    if (line.size() > kMaxLine) line.resize(kMaxLine);
+  }
+  return line;
 }
 
 Result<std::optional<Parsed>> Invocation::parse_only() const {

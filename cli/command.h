@@ -49,6 +49,8 @@ class Invocation {
   [[nodiscard]] const std::string& program() const { return program_; }  // "gctl drain"
   [[nodiscard]] const Command& command() const { return command_; }
   [[nodiscard]] const std::vector<std::string>& args() const { return args_; }
+  // All of it for a shell, for gacct's SubmitLine; what is beyond kMaxLine is cut off.
+  [[nodiscard]] std::string line() const;
 
   // Parses and applies options from the environment, then from the command line. nullopt: --help
   // or --version was asked for and is printed. Operands are limited to `most` by a usage error.
@@ -63,6 +65,7 @@ class Invocation {
   std::vector<std::string> args_;
 };
 
+inline constexpr std::size_t kMaxLine = 4096;  // octets
 inline constexpr std::size_t kAnyOperands = static_cast<std::size_t>(-1);
 
 // Options that every command has.

@@ -25,8 +25,8 @@ constexpr auto enum_names(SignalScope) {
       {{steps, "steps"}, {batch_shell, "batch"}, {full, "full"}}};
 }
 
-// Ends jobs (signal unset), or sends a signal to running ones. An ordinary user's filter is
-// narrowed to what is theirs. Ended and unknown jobs are no error: they are in `not_active`.
+// Ends jobs (signal unset), or sends a signal to running ones. A user's filter is narrowed to what
+// is theirs; naming another's is refused. Ended and unknown jobs are no error: see `not_active`.
 struct CancelJobs {
   JobFilter filter;  // at least one condition, or all_mine
   bool all_mine = false;

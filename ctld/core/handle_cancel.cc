@@ -39,6 +39,19 @@ Result<std::vector<Selected>> chosen(const Context& ctx, const Identity& who,
   return out;
 }
 
+// Someone else's jobs that are not over are refused, as in Slurm; after that, whoever named one
+// knows no more than that its number is taken.
+void refuse_others(const Context& ctx, const Identity& who, proto::JobsDone& done) {
+  const auto denied = [&](const proto::JobRef& ref) {
+    const Job* job = ctx.state.jobs.find(ref.job);
+    if (job == nullptr || job->phase == Phase::ended || may_change(who, job->uid)) return false;
+    constexpr auto kCode = static_cast<std::uint16_t>(ErrorCode::permission_denied);
+    done.refused.push_back({ref, {kCode, "Access/permission denied"}});
+    return true;
+  };
+  std::erase_if(done.not_active, denied);
+}
+
 void cancel_tasks(Context& ctx, JobId array, const OrdinalSet& tasks, const std::string& cause,
                   proto::JobsDone& done) {
   if (tasks.empty()) return;
@@ -93,6 +106,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::CancelJobs&& message
         {ErrorCode::invalid_argument, fmt::format("a signal is 1 to 64, not {}", *message.signal)});
   const auto jobs = chosen(ctx, from.who, message, done);
   if (!jobs) return refuse(ctx, from, jobs.error());
+  if (!message.all_mine) refuse_others(ctx, from.who, done);
   const std::string cause =
       fmt::format("cancelled by {} (uid {})", who_text(from.who), from.who.owner.uid.value());
   for (const Selected& s : *jobs) {

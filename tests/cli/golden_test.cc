@@ -175,7 +175,7 @@ TEST_CASE("gcancel says what it means") {
   fake.answer<proto::CancelJobs>(done);
   const Run refused = fake.run({"gcancel", "12"});
   CHECK(refused.status == 1);
-  CHECK(refused.err == "gcancel: error: job 12: job 12 belongs to bob\n");
+  CHECK(refused.err == "gcancel: error: Kill job error on job id 12: job 12 belongs to bob\n");
 }
 
 TEST_CASE("gctl changes") {
