@@ -269,32 +269,47 @@ TEST_CASE("a launch that cannot work says why") {
   bad.spec.std_out = "/no/such/directory/out";
   n.ctld.send(bad);
   const auto report = exit_of(n.ctld, 1);
-  CHECK(report.cause == proto::ExitCause::launch_failed);
+  CHECK(report.cause == proto::ExitCause::refused);
   CHECK(report.message.find("n1") != std::string::npos);
   CHECK(report.message.find("/no/such/directory") != std::string::npos);
 }
 
-TEST_CASE("commands inside a job reach the controller through its socket") {
-  ProcessNode n;
-  n.ctld.send(n.job(1, "echo $GANTRY_JOB_SOCKET > where; sleep 60\n"));
-  n.started(1);
+constexpr auto kPing = static_cast<std::uint16_t>(proto::MessageType::Ping);
+
+// A job that sleeps, and a command of its own on its socket.
+struct JobWithSocket : ProcessNode {
   std::string path;
-  while (path.empty()) {
-    path = read_text(n.work + "/where");
-    ::usleep(10'000);
+  std::optional<net::JobSocketClient> inside;
+
+  JobWithSocket() {
+    ctld.send(job(1, "echo $GANTRY_JOB_SOCKET > where; sleep 60\n"));
+    started(1);
+    for (; path.empty(); ::usleep(10'000)) path = read_text(work + "/where");
+    path.pop_back();
+    connect();
   }
-  path.pop_back();
-  auto inside = net::JobSocketClient::connect(path, seconds(5));
-  REQUIRE(inside);
-  const auto ask = [&](std::uint16_t type, const Bytes& body) {
+  void end() {
+    ctld.send(proto::Terminate{ctld.stamp(), key(1), Duration{}, ""});
+    exit_of(ctld, 1);
+    ctld.send(proto::AckExit{ctld.stamp(), key(1)});
+  }
+  void connect() {
+    auto connected = net::JobSocketClient::connect(path, seconds(5));
+    REQUIRE(connected);
+    inside.emplace(std::move(*connected));
+  }
+  void ask(std::uint16_t type, const Bytes& body) {
     const auto sent = inside->send({proto::kProtocolVersion, type, 77}, body, seconds(5));
     REQUIRE_MESSAGE(sent, (sent ? "" : sent.error().message));
-  };
-  const auto ping = static_cast<std::uint16_t>(proto::MessageType::Ping);
-  ask(ping, codec::encode(proto::Ping{}));
+  }
+};
+
+TEST_CASE("commands inside a job reach the controller through its socket") {
+  JobWithSocket n;
+  n.ask(kPing, codec::encode(proto::Ping{}));
   const auto relay = n.ctld.expect<proto::NodeRelay>();
   CHECK(relay.key == key(1));
-  CHECK(relay.type == ping);
+  CHECK(relay.type == kPing);
   CHECK(relay.request == 77);
   proto::RelayReply reply;
   reply.channel = relay.channel;
@@ -302,21 +317,24 @@ TEST_CASE("commands inside a job reach the controller through its socket") {
   reply.request = 77;
   reply.body = Bytes(300'000, 'x');
   n.ctld.send(reply);
-  auto got = inside->receive(seconds(5));
+  const auto got = n.inside->receive(seconds(5));
   REQUIRE(got);
   CHECK(got->header.type == reply.type);
   CHECK(got->header.request == 77);
   CHECK(got->body == reply.body);
+  n.end();
+}
 
-  // Not for everything: what only nodes or the controller may send is refused here.
-  ask(static_cast<std::uint16_t>(proto::MessageType::ExitReport), "");
-  got = inside->receive(seconds(5));
+TEST_CASE("a job's socket refuses what only nodes or the controller may send, and what is none") {
+  JobWithSocket n;
+  n.ask(static_cast<std::uint16_t>(proto::MessageType::ExitReport), "");
+  const auto got = n.inside->receive(seconds(5));
   REQUIRE(got);
   CHECK(got->header.type == static_cast<std::uint16_t>(proto::MessageType::ErrorReply));
   CHECK(codec::decode<proto::ErrorReply>(got->body)->code ==
         static_cast<std::uint16_t>(ErrorCode::unsupported));
   // A message that is none ends its connection, not the daemon.
-  auto raw = net::connect_to("ipc://" + path, net::Deadline(seconds(5)));
+  auto raw = net::connect_to("ipc://" + n.path, net::Deadline(seconds(5)));
   REQUIRE(raw);
   REQUIRE(net::write_some(raw->fd(), std::string_view("\xff\xff\xff\xff", 4)));
   net::StreamFrames frames;
@@ -334,19 +352,22 @@ TEST_CASE("commands inside a job reach the controller through its socket") {
   char byte = 0;
   REQUIRE(net::wait_for(raw->fd(), net::Wait::read, net::Deadline(seconds(5))));
   CHECK(!net::read_some(raw->fd(), &byte, 1));  // closed
-  // The socket is there again after a restart of the daemon.
+  n.end();
+}
+
+TEST_CASE("a job's socket is there again after a restart of the daemon") {
+  JobWithSocket n;
+  n.ask(kPing, codec::encode(proto::Ping{}));
+  const auto channel = n.ctld.expect<proto::NodeRelay>().channel;
   n.node.stop(SIGKILL);
   n.ctld.forget_seen();
   n.node.start();
   n.ctld.accept();
   (void)n.ctld.expect<proto::Heartbeat>();  // it has its session: before, it relays nothing
-  auto later = net::JobSocketClient::connect(path, seconds(5));
-  REQUIRE(later);
-  REQUIRE(later->send({proto::kProtocolVersion, ping, 1}, "", seconds(5)));
-  CHECK(n.ctld.expect<proto::NodeRelay>().channel > relay.channel);
-  n.ctld.send(proto::Terminate{n.ctld.stamp(), key(1), Duration{}, ""});
-  exit_of(n.ctld, 1);
-  n.ctld.send(proto::AckExit{n.ctld.stamp(), key(1)});
+  n.connect();
+  n.ask(kPing, "");
+  CHECK(n.ctld.expect<proto::NodeRelay>().channel > channel);
+  n.end();
 }
 
 }  // namespace
