@@ -72,15 +72,17 @@ constexpr Option kOwnOptions[] = {
      .help = "Standard output of the tasks, on their nodes (default: here)",
      .set = put<&StepOptions::std_out>},
     {.name = "overlap",
-     .help = "May share cores with other steps of the job",
+     .help = "Share cores with other steps of the job, even if others are free",
      .set = put<&StepOptions::overlap>},
+    {.name = "exact",
+     .help = "Just the cores that its tasks ask for, which is always so",
+     .set = put<&StepOptions::exact>},
     {.name = "mpi",
      .arg = Arg::required,
      .value = "none",
      .refused = "there is no PMI yet; use a launcher that starts one process per task"},
     {.name = "multi-prog", .refused = "one program per step; branch on SLURM_PROCID"},
     {.name = "pty", .refused = "terminals are not passed on yet"},
-    {.name = "exact", .refused = "a step's tasks always get just the cores that they ask for"},
     {.name = "het-group", .refused = "there are no heterogeneous jobs"},
     {.name = "x11", .refused = "X11 is not forwarded"},
 };
@@ -261,6 +263,8 @@ const Command kGrun{
         "Inside a job (or with --jobid) grun starts COMMAND as a step: as many tasks as asked for, "
         "in block order over the job's nodes, with the job's limits and inside its container. "
         "Outside of a job it asks for an allocation first and gives it back at the end.\n\n"
+        "Steps that run side by side take different cores of the job while it has enough; beyond "
+        "that they share cores, and no step waits for another.\n\n"
         "Output of all tasks appears here as it comes; standard input goes to task 0; signals go "
         "to "
         "all tasks. Ctrl-C twice within a second ends the step.",

@@ -150,6 +150,7 @@ void apply_event(State& state, Instant at, const event::StepCreated& e) {
   step.tasks = e.tasks;
   step.cpus = e.cpus;
   step.nodes = e.nodes;
+  step.cores = e.cores;
   step.started = at;
   if (active.steps.size() >= kMaxStepsKept) active.steps.erase(active.steps.begin());
   active.steps.push_back(std::move(step));

@@ -122,6 +122,7 @@ struct StepCreated {
   std::uint32_t tasks = 0;
   std::uint32_t cpus = 0;
   std::vector<NodeId> nodes;
+  std::vector<std::vector<std::uint16_t>> cores;  // of each node; none with --overlap
   GANTRY_EVENT(39, "step_created") {
     v(1, "job", s.job);
     v(2, "step", s.step);
@@ -129,6 +130,7 @@ struct StepCreated {
     v(4, "tasks", s.tasks);
     v(5, "cpus", s.cpus);
     v(6, "nodes", s.nodes);
+    v(7, "cores", s.cores);
   }
 };
 

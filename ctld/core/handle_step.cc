@@ -1,6 +1,7 @@
 // Steps: the controller numbers them, lays them out over the nodes of a running job, and signs the
 // permission (the shell does); it is not on their data path. And the end of allocations.
 #include <algorithm>
+#include <map>
 
 #include <fmt/core.h>
 
@@ -38,9 +39,43 @@ std::uint32_t room_on(const NodeRun& run, const proto::StepShape& shape,
   return std::min(cores, shape.tasks_per_node.value_or(cores));
 }
 
+// How many running steps have each core of this node to themselves. More than one where the job
+// has too few: a step is never refused or kept waiting for another's sake, because nobody may be
+// left to say that the other has ended (its grun was killed).
+std::map<std::uint16_t, std::uint32_t> users_of(const Job& job, const NodeRun& run) {
+  std::map<std::uint16_t, std::uint32_t> users;
+  for (const std::uint16_t cpu : run.grant.cpus) users[cpu] = 0;
+  for (const StepState& step : job.active->steps) {
+    if (step.ended) continue;
+    for (std::size_t i = 0; i < step.cores.size(); ++i)
+      if (step.nodes[i] == run.grant.node)
+        for (const std::uint16_t cpu : step.cores[i]) ++users[cpu];
+  }
+  return users;
+}
+
+bool has_free_cores(const Job& job, const NodeRun& run, std::uint32_t wanted) {
+  std::uint32_t free = 0;
+  for (const auto& [cpu, users] : users_of(job, run)) free += users == 0 ? 1 : 0;
+  return free >= wanted;
+}
+
+// The first `most` nodes, in rank order, of which those with free cores for a task go first.
+void keep_nodes(const Job& job, std::vector<const NodeRun*>& nodes, std::size_t most,
+                std::uint32_t cpus_per_task, bool overlap) {
+  if (nodes.size() <= most) return;
+  if (!overlap)
+    std::stable_partition(nodes.begin(), nodes.end(), [&](const NodeRun* run) {
+      return has_free_cores(job, *run, cpus_per_task);
+    });
+  nodes.resize(most);
+  std::sort(nodes.begin(), nodes.end());  // they lie in one array, in rank order
+}
+
 // The job's nodes that take part, in rank order.
 Result<std::vector<const NodeRun*>> nodes_of(const Context& ctx, const Job& job,
-                                             const proto::StepShape& shape) {
+                                             const proto::StepShape& shape,
+                                             std::uint32_t cpus_per_task) {
   std::vector<const NodeRun*> out;
   for (const std::string& name : shape.nodelist) {
     const Node* node = ctx.state.node_named(name);
@@ -63,7 +98,7 @@ Result<std::vector<const NodeRun*>> nodes_of(const Context& ctx, const Job& job,
     return fail(ErrorCode::invalid_argument,
                 fmt::format("the step asks for {} nodes, job {} has {}", shape.nodes,
                             display_id(ctx.state, job), out.size()));
-  if (shape.nodes > 0) out.resize(shape.nodes);
+  if (shape.nodes > 0) keep_nodes(job, out, shape.nodes, cpus_per_task, shape.overlap);
   return out;
 }
 
@@ -89,16 +124,27 @@ Result<std::vector<std::uint32_t>> layout(const std::vector<const NodeRun*>& nod
   return out;
 }
 
-proto::StepNode step_node(const Node& node, const NodeRun& run, std::uint32_t rank,
-                          std::uint32_t tasks, std::uint32_t cpus_per_task) {
+// The cores that the fewest other steps have; with overlap simply the first.
+std::vector<std::uint16_t> step_cores(const Job& job, const NodeRun& run, std::size_t count,
+                                      bool overlap) {
+  std::vector<std::uint16_t> cores = run.grant.cpus;
+  if (!overlap) {
+    auto users = users_of(job, run);
+    std::stable_sort(cores.begin(), cores.end(),
+                     [&](std::uint16_t a, std::uint16_t b) { return users[a] < users[b]; });
+  }
+  cores.resize(std::min(cores.size(), count));
+  std::sort(cores.begin(), cores.end());
+  return cores;
+}
+
+proto::StepNode step_node(const Node& node, std::vector<std::uint16_t> cores, std::uint32_t rank,
+                          std::uint32_t tasks) {
   proto::StepNode out;
   out.node = node.name;
   out.address = node.facts.address;
   out.public_key = node.public_key;
-  const std::size_t cores =
-      std::min<std::size_t>(run.grant.cpus.size(), std::size_t{tasks} * cpus_per_task);
-  out.cpus.assign(run.grant.cpus.begin(),
-                  run.grant.cpus.begin() + static_cast<std::ptrdiff_t>(cores));
+  out.cpus = std::move(cores);
   out.first_rank = rank;
   out.tasks = tasks;
   return out;
@@ -116,7 +162,7 @@ Result<StepPlan> plan_step(const Context& ctx, const Job& job, const proto::Step
   StepPlan plan;
   plan.cpus_per_task =
       shape.cpus_per_task > 0 ? shape.cpus_per_task : std::max(1u, whole.cpus_per_task);
-  auto nodes = nodes_of(ctx, job, shape);
+  auto nodes = nodes_of(ctx, job, shape, plan.cpus_per_task);
   if (!nodes) return tl::unexpected(nodes.error());
   plan.total = shape.tasks;
   if (plan.total == 0 && shape.tasks_per_node)
@@ -126,7 +172,7 @@ Result<StepPlan> plan_step(const Context& ctx, const Job& job, const proto::Step
   if (plan.total > kMaxStepTasks)
     return fail(ErrorCode::limit_exceeded, fmt::format("{} tasks in a step; at most {} are allowed",
                                                        plan.total, kMaxStepTasks));
-  if (plan.total < nodes->size()) nodes->resize(std::max(shape.nodes, plan.total));
+  keep_nodes(job, *nodes, std::max(shape.nodes, plan.total), plan.cpus_per_task, shape.overlap);
   if (shape.nodes > plan.total) plan.total = shape.nodes;
   auto tasks = layout(*nodes, plan.total, shape, plan.cpus_per_task);
   if (!tasks) return tl::unexpected(tasks.error());
@@ -168,8 +214,11 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& message
   std::uint32_t rank = 0;
   for (std::size_t i = 0; i < plan->nodes.size(); ++i) {
     const NodeRun& run = *plan->nodes[i];
-    permission.nodes.push_back(
-        step_node(ctx.state.node(run.grant.node), run, rank, plan->tasks[i], plan->cpus_per_task));
+    const std::size_t count = std::size_t{plan->tasks[i]} * plan->cpus_per_task;
+    permission.nodes.push_back(step_node(ctx.state.node(run.grant.node),
+                                         step_cores(job, run, count, message.shape.overlap), rank,
+                                         plan->tasks[i]));
+    if (!message.shape.overlap) made.cores.push_back(permission.nodes.back().cpus);
     made.cpus += static_cast<std::uint32_t>(permission.nodes.back().cpus.size());
     made.nodes.push_back(run.grant.node);
     rank += plan->tasks[i];

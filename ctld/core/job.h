@@ -137,6 +137,7 @@ struct StepState {
   std::optional<Instant> ended;
   ExitStatus exit;
   Usage usage;
+  std::vector<std::vector<std::uint16_t>> cores;  // of each node, its own while it runs
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "id", s.id);
@@ -148,6 +149,7 @@ struct StepState {
     v(7, "ended", s.ended);
     v(8, "exit", s.exit);
     v(9, "usage", s.usage);
+    v(10, "cores", s.cores);
   }
 };
 
