@@ -8,6 +8,7 @@
 #include "ctld/core/authorise.h"
 #include "ctld/core/blobs.h"
 #include "ctld/core/dependency.h"
+#include "ctld/core/forecast.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/record.h"
 #include "ctld/core/validate.h"
@@ -48,21 +49,25 @@ std::uint32_t cores_of(const JobSpec& spec) {
   return std::max(spec.shape.tasks, spec.shape.min_nodes) * spec.shape.cpus_per_task;
 }
 
-// What can be said without a plan: it fits now, or it has to wait.
+// What can be said without a plan.
 void test_only(Context& ctx, const ClientRequest& from, const Partition& partition,
                const JobSpec& spec, proto::SubmitReply reply) {
   reply.cpus = cores_of(spec);
-  std::vector<std::string> names;
-  if (partition.up() && spec.dependencies.empty())
-    for (const NodeId id : fits_now(ctx, partition, spec.shape, reply.cpus))
-      names.push_back(ctx.state.node(id).name);
-  if (names.empty()) {
+  std::optional<Forecast> found;
+  if (partition.up() && spec.dependencies.empty()) found = forecast(ctx, partition, spec.shape);
+  if (!found) {
     reply.warnings.push_back(
         "it cannot start at once: what it needs is taken, or it has to wait for something else");
     return ctx.reply(from, std::move(reply));
   }
-  reply.expected_start = std::max(ctx.now, spec.begin.value_or(ctx.now));
+  std::vector<std::string> names;
+  for (const NodeId id : found->nodes) names.push_back(ctx.state.node(id).name);
+  reply.cpus = found->cores;
+  reply.expected_start = std::max(found->start, spec.begin.value_or(found->start));
   reply.expected_nodes = compress_hostlist(names);
+  const std::uint64_t waiting = ctx.state.counters.queued;
+  if (waiting > 0)
+    reply.warnings.push_back(fmt::format("jobs that wait already may go first: {}", waiting));
   ctx.reply(from, std::move(reply));
 }
 

@@ -6,7 +6,6 @@
 #include "common/limits.h"
 #include "common/text.h"
 #include "ctld/core/authorise.h"
-#include "ctld/sched/constraint.h"
 
 namespace gantry::core {
 namespace {
@@ -250,42 +249,6 @@ Result<void> check_partition_fit(Context& ctx, const Partition& partition, const
                             shape.min_nodes, *most, partition.name));
   const std::size_t id = partition.id.value();
   return ctx.rt.fits.check(shape, ctx.rt.partition_views.at(id), ctx.rt.partition_nodes.at(id));
-}
-
-std::vector<NodeId> fits_now(const Context& ctx, const Partition& partition, const JobShape& shape,
-                             std::uint32_t& cores) {
-  const auto constraint = sched::parse_constraint(shape.constraint);
-  const sched::Demand demand =
-      sched::demand_of(shape, ctx.rt.partition_views.at(partition.id.value()));
-  const auto named = [](const std::vector<std::string>& list, const std::string& name) {
-    return std::find(list.begin(), list.end(), name) != list.end();
-  };
-  std::vector<sched::Candidate> candidates;
-  for (const NodeId id : partition.nodes) {
-    const Node& node = ctx.state.node(id);
-    const sched::NodeChanged& view = ctx.rt.node_views.at(id.value());
-    if (!view.available || node.exclusive_jobs > 0 || named(shape.excluded_nodes, node.name))
-      continue;
-    if (!constraint || !sched::matches(*constraint, view.features)) continue;
-    const sched::Room size = sched::room_of(view);
-    sched::Room free = size;
-    free -= sched::Room{node.memory_taken, node.scratch_taken,
-                        static_cast<std::int32_t>(node.cpus_taken),
-                        static_cast<std::int32_t>(node.gpus_taken)};
-    const std::uint32_t fits = sched::tasks_fitting(demand, size, free);
-    if (fits > 0) candidates.push_back({id.value(), fits, named(shape.required_nodes, node.name)});
-  }
-  const auto shares = sched::choose_nodes(demand, candidates,
-                                          static_cast<std::uint32_t>(shape.required_nodes.size()));
-  std::vector<NodeId> out;
-  if (!shares) return out;
-  cores = 0;
-  for (const sched::Share& share : *shares) {
-    const sched::Room size = sched::room_of(ctx.rt.node_views.at(share.node));
-    cores += static_cast<std::uint32_t>(sched::need_for(demand, size, share.tasks).cpus);
-    out.push_back(NodeId(share.node));
-  }
-  return out;
 }
 
 Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& submit) {

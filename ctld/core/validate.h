@@ -40,9 +40,6 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
 Result<std::optional<Duration>> check_time_limit(const Partition& partition,
                                                  std::optional<Duration> asked, bool unlimited);
 Result<void> check_partition_fit(Context& ctx, const Partition& partition, const JobShape& shape);
-// The nodes it would start on, were it first in the queue now; empty if it does not fit now.
-std::vector<NodeId> fits_now(const Context& ctx, const Partition& partition, const JobShape& shape,
-                             std::uint32_t& cores);
 // Not so far away that arithmetic on it goes wrong: kMaxDurationDays from now.
 Result<void> check_instant(const Context& ctx, std::string_view what, std::optional<Instant> t);
 Result<void> check_text(std::string_view what, std::string_view text, std::size_t most);

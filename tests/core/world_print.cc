@@ -83,8 +83,11 @@ void World::print(const Reply& reply) {
           [&](const proto::SubmitReply& m) {
             line(m.job.value()
                      ? fmt::format("job {}", m.job.value())
-                     : fmt::format("it would do, in {}: {} cores {}{}", m.partition, m.cpus,
-                                   m.expected_start ? "at once on " : "", m.expected_nodes));
+                     : fmt::format("it would do, in {}: {} cores{}{}", m.partition, m.cpus,
+                                   m.expected_start
+                                       ? fmt::format(" at {} on ", time_text(*m.expected_start))
+                                       : std::string(),
+                                   m.expected_nodes));
             for (const auto& warning : m.warnings) line("warning: " + warning);
           },
           [&](const proto::JobsDone& m) {
