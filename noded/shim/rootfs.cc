@@ -76,7 +76,10 @@ Result<void> map_single_user() {
   const std::string uid = std::to_string(::geteuid());
   const std::string gid = std::to_string(::getegid());
   if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
-    return fail_errno(ErrorCode::runtime_failed, "user namespace");
+    return fail_errno(
+        ErrorCode::runtime_failed,
+        "no user namespace for an ordinary user (never in a chroot; elsewhere see the "
+        "sysctls user.max_user_namespaces and kernel.unprivileged_userns_clone)");
   if (auto r = write_existing("/proc/self/setgroups", "deny"); !r) return r;
   if (auto r = write_existing("/proc/self/uid_map", uid + " " + uid + " 1"); !r) return r;
   return write_existing("/proc/self/gid_map", gid + " " + gid + " 1");
