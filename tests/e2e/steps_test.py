@@ -55,6 +55,29 @@ def case_labels_and_exit_code(c):
     contains(c.output(job), "status 7")
 
 
+def case_side_by_side(c):
+    """Two steps at a time in a job of two cores have one each; with --overlap both have the same."""
+    script = """
+see() {
+  grun -n 1 $1 sh -c "grep Cpus_allowed_list /proc/self/status; touch $2; i=0
+    until [ -e $3 ] || [ \\$i = 300 ]; do sleep 0.1; i=\\$((i + 1)); done; [ -e $3 ]"
+}
+cd $(mktemp -d -p $PWD)
+see "$1" one two > cores1 & first=$!
+see "$1" two one > cores2 & second=$!
+wait $first || exit 10
+wait $second || exit 11
+cmp -s cores1 cores2 && echo same || echo different
+"""
+    path = f"{c.out}/side.sh"
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(f"#!/bin/bash\n{script}")
+    for option, wanted in (("--exact", "different"), ("--overlap", "same")):
+        job = c.submit("-n", "2", "-N", "1", path, option)
+        c.ended(job, "completed", 0)
+        contains(c.output(job), wanted, f"cores of two steps with {option}")
+
+
 def case_input_to_rank_0(c):
     job = c.submit(*FOUR, script="printf 'one\\ntwo\\n' | grun -l cat\necho status $?\n")
     c.ended(job, "completed")
