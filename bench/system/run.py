@@ -107,20 +107,51 @@ class Table:
         return "\n".join(lines) + "\n"
 
 
-def bench_controller(build, table, scale):
+def list_and_cancel(cluster, table, jobs, state):
+    """The controller walks what it remembers of ended jobs too, so `state` says what those are."""
+    listed, cancelled = [], []
+    for _ in range(ROUNDS):
+        cluster.load("submit", 512, jobs)
+        time.sleep(2)
+        listed.append(cluster.load("spawn", 1, 5, "gqueue"))
+        cancelled.append(cluster.load("cancel", "wait"))
+    targets = ("", "") if state else ("50 ms", "100 ms")
+    table.add(f"gqueue of {jobs:,} jobs (process){state}", f"{median_of('p50_ms', listed):.0f} ms",
+              targets[0], "166 ms")
+    table.add(f"cancelling {jobs:,} jobs{state}", f"{median_of('ms', cancelled):.0f} ms",
+              targets[1], "3.6 s")
+
+
+def idle_cluster(build):
+    """A controller, four nodes that run nothing, and a drained one for jobs that shall wait."""
     def edit(text):
         text = re.sub(r"cpus: 2, cpu_ids: '[^']*', memory: \S+,", "cpus: 256, memory: 64G,", text)
         first = re.search(r"\{name: node1,", text)
         return (text[:first.start()] + "{name: node1, features: [parked]," + text[first.end():]
                 ).replace("allow_root_jobs: false", "allow_root_jobs: true")
 
-    note("a controller and nodes that run nothing")
     c = Cluster(build, "none", 5, edit)
+    drain = subprocess.run([f"{c.bin}/gctl", "drain", "node1", "--reason", "bench"], env=c.env,
+                           capture_output=True, text=True, check=False)
+    if drain.returncode != 0:
+        c.close()
+        sys.exit(drain.stderr)
+    return c
+
+
+def bench_listing(build, table, scale):
+    note("a controller with a queue of ten thousand")
+    c = idle_cluster(build)
     try:
-        drain = subprocess.run([f"{c.bin}/gctl", "drain", "node1", "--reason", "bench"], env=c.env,
-                               capture_output=True, text=True, check=False)
-        if drain.returncode != 0:
-            sys.exit(drain.stderr)
+        list_and_cancel(c, table, 10000 // scale, "")
+    finally:
+        c.close()
+
+
+def bench_controller(build, table, scale):
+    note("a controller and nodes that run nothing")
+    c = idle_cluster(build)
+    try:
         pid, argv = c.controller()
         empty = rss(pid)
         for outstanding, target, slurm in ((1, "", ""), (16, "", ""), (128, "50,000/s, p99 5 ms",
@@ -157,10 +188,10 @@ def bench_controller(build, table, scale):
                       "5,000/s")
             if want == 100000 // scale:
                 listed = [c.load("list") for _ in range(ROUNDS)]
-                table.add(f"listing {listed[0]['rows']:,} jobs (request)",
+                table.add(f"listing {listed[0]['rows']:,} jobs, ended ones too (request)",
                           f"{median_of('ms', listed):.0f} ms")
                 runs = [c.load("spawn", 1, 3, "gqueue") for _ in range(ROUNDS)]
-                table.add(f"gqueue of {listed[0]['rows']:,} jobs (process)",
+                table.add(f"gqueue of {pending:,} jobs (process)",
                           f"{median_of('p50_ms', runs):.0f} ms", "400 ms", "2.5 s")
         low, high = min(pipes), max(pipes)
         table.add(f"the same, {high:,} against {low:,}", f"{pipes[high] / pipes[low]:.2f} x", "0.90 x")
@@ -174,15 +205,7 @@ def bench_controller(build, table, scale):
         table.add(f"kill -9 to answering, {pending:,} jobs", f"{c.load('answer')['ms']:,.0f} ms",
                   "5,000 ms", "1.1 s with 10,000")
         c.load("cancel", "wait")
-        for _ in range(1):
-            c.load("submit", 512, 10000 // scale)
-            time.sleep(2)
-            runs = [c.load("list") for _ in range(ROUNDS)]
-            listed = [c.load("spawn", 1, 5, "gqueue") for _ in range(ROUNDS)]
-            table.add(f"gqueue of {10000 // scale:,} jobs (process)",
-                      f"{median_of('p50_ms', listed):.0f} ms", "50 ms", "166 ms")
-            table.add(f"cancelling {10000 // scale:,} jobs", f"{c.load('cancel', 'wait')['ms']:.0f} ms",
-                      "100 ms", "3.6 s")
+        list_and_cancel(c, table, 10000 // scale, f", {pending:,} cancelled a moment ago")
         again.terminate()
         again.wait(timeout=30)
     finally:
@@ -276,6 +299,7 @@ def main():
     build = os.path.realpath(args.build)
     try:
         if args.only != "containers":
+            bench_listing(build, table, scale)
             bench_controller(build, table, scale)
         if args.only != "controller":
             bench_containers(build, table, scale)
