@@ -84,7 +84,7 @@ Result<void> judge(const ExitRecord& record, bool limited) {
     if (record.cause == ExitCause::exited && record.exit.code == code)
       return fail(ErrorCode::runtime_failed,
                   std::string("a test container is not confined: ") + text);
-  if (record.cause == ExitCause::launch_failed)
+  if (record.cause == ExitCause::launch_failed || record.cause == ExitCause::refused)
     return fail(ErrorCode::runtime_failed, record.message);
   if (limited && record.cause != ExitCause::out_of_memory)
     return fail(ErrorCode::runtime_failed,
