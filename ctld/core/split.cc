@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "common/text.h"
+#include "ctld/core/eligible.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/select.h"
 
@@ -39,6 +40,12 @@ Result<std::vector<JobId>> split_tasks(Context& ctx, JobId array, const OrdinalS
                     fmt::format("array {} still waits for its dependencies: name the whole array "
                                 "instead of single tasks",
                                 array.value()));
+  // An element is past its dependencies, so one that can never be met must not be left behind.
+  if (job.dependencies && ready_tasks(job).intersect(tasks).count() != tasks.count())
+    return fail(ErrorCode::wrong_state,
+                fmt::format("a dependency of array {} will never be met: name the whole array "
+                            "instead of single tasks",
+                            array.value()));
   std::vector<JobId> out;
   const OrdinalSet chosen = tasks;  // a copy: State changes below
   for (const Span span : chosen.spans())

@@ -84,11 +84,15 @@ void Clients::reply(core::ConnectionId connection, std::uint64_t request,
     if (client->connection != connection || !client->requests.contains(request)) continue;
     if (const auto* made = std::get_if<proto::SubmitReply>(&reply); made && made->job != JobId{}) {
       client->jobs.push_back(made->job);
+      if (const auto* asked = std::get_if<proto::SubmitJob>(&*client->open);
+          asked != nullptr && asked->spec.array)
+        arrays_.insert(made->job);
       all_jobs_.push_back(made->job);
     }
     if (const auto* waited = std::get_if<proto::WaitReply>(&reply))
       for (const proto::JobRow& row : waited->rows)
-        if (row.phase == Phase::queued || row.phase == Phase::starting)
+        if ((row.phase == Phase::queued && !arrays_.contains(row.job)) ||  // its tasks say more
+            row.phase == Phase::starting)
           trace_.broken(queue_.now(),
                         fmt::format("a wait was answered while job {} waits", row.job.value()));
     client->open.reset();

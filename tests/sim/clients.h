@@ -61,6 +61,7 @@ class Clients {
   std::vector<std::unique_ptr<Client>> clients_;  // the first is the administrator
   std::vector<std::string> names_;
   std::vector<JobId> all_jobs_;
+  std::set<JobId> arrays_;
 };
 
 }  // namespace gantry::sim

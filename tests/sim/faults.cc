@@ -44,8 +44,7 @@ void Faults::stop() {
 void Faults::daemon_dies() {
   Node& node = some_node();
   if (!node.daemon_runs()) return;
-  const bool fenced = settings_.config.controller.lost_node_policy == LostNodePolicy::fence;
-  const Duration down = random_.spread(fenced ? kFencedDown : minutes(3));
+  const Duration down = random_.spread(kDaemonDown);
   if (random_.chance(400)) return node.kill_daemon_within_turn(down);
   node.kill_daemon();
   queue_.after(down, [&node] { node.start_daemon(); });
@@ -56,8 +55,7 @@ void Faults::daemon_stops() {
   if (!node.daemon_runs()) return;
   if (random_.chance(300)) return node.reconnect();
   node.stop_daemon();
-  const bool fenced = settings_.config.controller.lost_node_policy == LostNodePolicy::fence;
-  queue_.after(random_.spread(fenced ? kFencedDown : minutes(3)),  // its goodbye may be lost
+  queue_.after(random_.spread(kDaemonDown),  // its goodbye may be lost
                [&node] { node.start_daemon(); });
 }
 

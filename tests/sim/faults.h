@@ -1,9 +1,6 @@
 // Faults: each kind comes back at random intervals while there is trouble, and mends itself or is
-// mended after a while. Nothing is broken that the design does not promise to survive:
-//
-//   - Under the policy `fence`, a node's daemon that died is started again within kFencedDown, as a
-//     service manager would: a node without a daemon cannot end its jobs.
-//   - A node is declared dead only while its machine is off and will stay off until that is known.
+// mended after a while. Nothing is broken that the design does not promise to survive: a node is
+// declared dead only while its machine is off and will stay off until that is known.
 #pragma once
 
 #include <functional>
@@ -17,7 +14,7 @@ namespace gantry::sim {
 
 class Faults {
  public:
-  static constexpr Duration kFencedDown = seconds(20);
+  static constexpr Duration kDaemonDown = minutes(8);
 
   Faults(Queue& queue, Random& random, Network& network, Trace& trace, Controller& controller,
          Clients& clients, std::vector<std::unique_ptr<Node>>& nodes, const Settings& settings)

@@ -66,15 +66,20 @@ void Ledger::take(Instant at, const core::Event& any) {
   if (const auto* e = std::get_if<event::JobHeld>(&any)) move(account(e->job), Trigger::hold);
   if (const auto* e = std::get_if<event::JobReleased>(&any))
     move(account(e->job), Trigger::release);
-  if (const auto* e = std::get_if<event::JobUpdated>(&any)) move(account(e->job), Trigger::update);
+  if (const auto* e = std::get_if<event::JobUpdated>(&any)) {
+    move(account(e->job), Trigger::update);
+    if (e->begin) account(e->job).begin = e->begin;
+  }
   if (const auto* e = std::get_if<event::JobPlaced>(&any)) placed(at, *e);
   if (const auto* e = std::get_if<event::NodeReady>(&any)) move(account(e->job), Trigger::ready);
   if (const auto* e = std::get_if<event::JobStarted>(&any)) {
     move(account(e->job), Trigger::started);
     account(e->job).started = at;
   }
-  if (const auto* e = std::get_if<event::JobFinishing>(&any))
+  if (const auto* e = std::get_if<event::JobFinishing>(&any)) {
     move(account(e->job), Trigger::finish);
+    account(e->job).ending = !e->requeue && e->outcome != Outcome::cancelled;
+  }
   if (const auto* e = std::get_if<event::NodeExited>(&any)) exited(*e);
   if (const auto* e = std::get_if<event::JobEnded>(&any)) ended(*e);
   if (const auto* e = std::get_if<event::JobRequeued>(&any)) requeued(*e);
@@ -100,6 +105,7 @@ void Ledger::submitted(const event::JobSubmitted& e) {
   Account& job = jobs_[e.job];
   job.id = e.job;
   job.spec = std::move(*stored);
+  job.begin = job.spec.spec.begin;
   if (job.spec.spec.array) {
     for (const IndexRange& r : job.spec.spec.array->ranges)
       for (std::uint32_t i = r.first; i <= r.last; i += r.step) job.indexes.push_back(i);
@@ -127,6 +133,7 @@ void Ledger::split(const event::TaskSplit& e) {
   job.array = e.array;
   job.ordinal = e.ordinal;
   job.spec = array.spec;
+  job.begin = array.begin;
   ++known_;
 }
 
@@ -145,6 +152,8 @@ void Ledger::may_start(Instant at, const Account& job) {
   const JobSpec& spec = job.spec.spec;
   if (spec.deadline && at >= *spec.deadline)
     broken(fmt::format("job {} starts after its deadline", job.id.value()));
+  if (job.begin && at < *job.begin)
+    broken(fmt::format("job {} starts before its begin time", job.id.value()));
   if (spec.any_dependency) return;
   for (const Dependency& d : spec.dependencies) {
     if (d.kind == DependencyKind::singleton || d.kind == DependencyKind::after_corr ||
@@ -273,6 +282,7 @@ void Ledger::requeued(const event::JobRequeued& e) {
     if (!held.released)
       broken(fmt::format("job {} is requeued while a node holds it", e.job.value()));
   job.nodes.clear();
+  job.ending = false;
   ++job.restarts;
 }
 
@@ -297,11 +307,11 @@ void Ledger::cancelled(const proto::CancelJobs& asked, const proto::JobsDone& do
   for (const proto::JobRef& ref : asked.filter.jobs) {
     if (named(done.not_active, ref.job) || !jobs_.contains(ref.job)) continue;
     Account& job = account(ref.job);
-    if (ref.tasks.empty()) job.final = true;
+    if (ref.tasks.empty() && !job.ending) job.final = true;
     for (const IndexRange& r : ref.tasks)
       for (std::uint32_t i = r.first; i <= r.last; i += r.step) job.final_tasks.insert(i);
     for (auto& [id, element] : jobs_)
-      if (element.array == ref.job && element.phase != Phase::ended &&
+      if (element.array == ref.job && element.phase != Phase::ended && !element.ending &&
           (ref.tasks.empty() || job.final_tasks.contains(job.indexes.at(element.ordinal))))
         element.final = true;
   }

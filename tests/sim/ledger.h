@@ -3,8 +3,9 @@
 //
 // Checked with each committed event: only legal moves; no core, memory or exclusive node given
 // twice; what was cancelled and acknowledged is never placed again; a request makes one job; no job
-// starts before its begin time or its dependencies; a node is released only when nothing of the
-// attempt lives there, and with the exit and usage that its machine recorded.
+// starts before its begin time or its dependencies (singleton, after and after_corr are left to
+// other tests); a node is released only when nothing of the attempt lives there, and with the exit
+// and usage that its machine recorded.
 #pragma once
 
 #include <cstdint>
@@ -41,10 +42,12 @@ struct Account {  // of one job, element or array
   bool exclusive = false;
   Usage usage;
   std::optional<Instant> started;
+  std::optional<Instant> begin;  // not before; as submitted, or as last changed
   std::optional<Outcome> outcome;
   ExitStatus exit;
   std::uint32_t restarts = 0;
   bool final = false;                        // a cancel of it was acknowledged
+  bool ending = false;                       // by itself: a cancel changes nothing any more
   core::StoredSpec spec;                     // an element has its array's
   std::vector<std::uint32_t> indexes;        // of an array, by ordinal
   std::set<std::uint32_t> split, cancelled;  // of an array: ordinals

@@ -83,10 +83,12 @@ void Machine::prepared(Attempt& attempt) {
 }
 
 void Machine::run(Attempt& attempt) {
+  if (fence_at_ && *fence_at_ <= clock()) return end(attempt, ExitCause::fenced, {0, SIGKILL}, {});
   enter(attempt, Stage::running);
   attempt.started = clock();
   truth_.user_code_starts(config_.name, attempt.launch);
   tell(node::Running{attempt.launch.key, clock()});
+  on_user_code();
   if (!attempt.launch.runs_batch) return;  // holds the node until it is told to end
   const auto how = random_.below(100);
   ExitStatus status;
@@ -136,6 +138,25 @@ void Machine::end(Attempt& attempt, ExitCause cause, ExitStatus status, std::str
   truth_.gone(config_.name, attempt.launch.key);
   truth_.exit_recorded(config_.name, attempt.launch.key, attempt.exit);
   tell(node::Ended{attempt.launch.key, attempt.exit});
+}
+
+void Machine::fence_at(std::optional<Instant> at) {
+  fence_at_ = at;
+  if (!at || watched_) return;
+  watched_ = true;
+  queue_.after(*at - clock(), [this] {
+    watched_ = false;
+    fence();
+  });
+}
+
+void Machine::fence() {
+  if (!fence_at_) return;
+  if (clock() < *fence_at_) return fence_at(fence_at_);
+  for (auto& [key, attempt] : attempts_)
+    if (attempt.stage != Stage::recorded && attempt.stage != Stage::without_shim &&
+        attempt.stage != Stage::ended)
+      end(attempt, ExitCause::fenced, {0, SIGKILL}, config_.name + ": no contact");
 }
 
 void Machine::act(Instant, node::Action&& action, std::vector<node::Input>& events) {
@@ -207,6 +228,7 @@ void Machine::daemon_died() {
 
 void Machine::power_off() {
   daemon_died();
+  fence_at_.reset();
   rebooted_ = true;
   ++boots_;
   for (auto it = attempts_.begin(); it != attempts_.end();) {
@@ -230,6 +252,12 @@ bool Machine::kill_a_shim() {
   if (live.empty()) return false;
   Attempt& attempt = *random_.pick(live);
   enter(attempt, Stage::without_shim);
+  queue_.after(random_.between(milliseconds(1), milliseconds(100)), [this, key = attempt.launch.key,
+                                                                     boot = boots_] {
+    const auto it = attempts_.find(key);
+    if (boot == boots_ && it != attempts_.end() && it->second.stage == Stage::without_shim)
+      truth_.gone(config_.name, key);
+  });
   if (daemon_)
     later(attempt, random_.between(milliseconds(1), milliseconds(500)), [this](Attempt& a) {
       end(a, ExitCause::shim_lost, {}, config_.name + ": its shim was killed");

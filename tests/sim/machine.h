@@ -4,7 +4,8 @@
 //   recorded -> preparing -> [held -> starting ->] running -> ended -> (forgotten)
 //
 // Starts fail or are slow, user code takes its time, ignores signals, runs out of memory; shims are
-// killed, and then what they watched lives until the daemon, or the next one, has ended it.
+// killed, and then PID 1 ends what they watched, and the daemon, or the next one, writes the
+// record. Under fencing each shim ends its attempt when the last contact is too old, daemon or not.
 #pragma once
 
 #include <functional>
@@ -33,7 +34,10 @@ class Machine final : public node::AttemptRuntime {
   [[nodiscard]] int descriptor() const override { return -1; }
   void poll(Instant now, std::vector<node::Input>& events) override;
 
-  std::function<void()> on_event;  // poll() has something
+  std::function<void()> on_event;      // poll() has something
+  std::function<void()> on_user_code;  // has just started
+  // What the daemon left for the shims: when they end their attempts; unset: never.
+  void fence_at(std::optional<Instant> at);
 
   // Faults.
   void daemon_died();
@@ -72,6 +76,7 @@ class Machine final : public node::AttemptRuntime {
   void enter(Attempt& attempt, Stage stage);  // what was planned for the old one is void
   void end(Attempt& attempt, proto::ExitCause cause, ExitStatus status, std::string message);
   void tell(node::Input event);
+  void fence();
   void later(const Attempt& attempt, Duration delay, std::function<void(Attempt&)> call);
   Usage usage(const Attempt& attempt);
 
@@ -83,6 +88,8 @@ class Machine final : public node::AttemptRuntime {
   Duration clock_offset_;
   bool daemon_ = false;
   bool rebooted_ = false;
+  std::optional<Instant> fence_at_;
+  bool watched_ = false;  // fence() will be called
   std::uint64_t next_serial_ = 1;
   std::uint64_t boots_ = 0;
   std::map<AttemptKey, Attempt> attempts_;

@@ -6,6 +6,26 @@
 #include "tests/sim/text.h"
 
 namespace gantry::sim {
+namespace {
+
+// noded/shim/fence.h: noded has the first word, and the shim looks now and then only.
+constexpr Duration kShimLater = seconds(12);
+
+// That every order of a session shows; an answer to a registration may be to an old one.
+Epoch epoch_of(const node::Order& order) {
+  return std::visit(
+      []<class T>(const T& o) {
+        if constexpr (std::is_same_v<T, proto::RegisterAgain>)
+          return o.epoch;
+        else if constexpr (!std::is_same_v<T, proto::NodeAccept> && requires { o.stamp; })
+          return o.stamp.epoch;
+        else
+          return Epoch{};
+      },
+      order);
+}
+
+}  // namespace
 
 Node::Node(Queue& queue, Random& random, Network& network, Truth& truth, Trace& trace,
            const Settings& settings, const NodeConfig& config)
@@ -13,11 +33,17 @@ Node::Node(Queue& queue, Random& random, Network& network, Truth& truth, Trace& 
       random_(random),
       network_(network),
       trace_(trace),
+      settings_(settings),
       machine_(queue, random, truth, settings, config, random.between(seconds(-5), seconds(3600))) {
   machine_.on_event = [this] {
     queue_.after(microseconds(10), [this, life = daemon_] {
       if (core_ && life == daemon_) finish_turn();
     });
+  };
+  machine_.on_user_code = [this] {  // the power goes before anybody is told
+    if (!random_.chance(settings_.dies_at_start)) return;
+    queue_.after(Duration{}, [this] { power_off(); });
+    queue_.after(random_.spread(minutes(6)), [this] { power_on(); });
   };
 }
 
@@ -84,12 +110,29 @@ void Node::reconnect() {
 void Node::deliver(node::Order order) {
   if (!core_) return;
   trace_.line(queue_.now(), fmt::format("{} <- {}", name(), text_of(order)));
+  const Epoch told = epoch_of(order);
   step(node::FromController{std::move(order)});
+  if (core_) check_epoch(told);  // else it died within the turn, and nobody saw it heed the order
 }
 
 void Node::step(node::Input input) {
   core_->step(machine_.clock(), std::move(input));
   finish_turn();
+}
+
+// Whatever it has heeded, it will refuse all that is older, also after a restart.
+void Node::check_epoch(Epoch told) {
+  told_ = std::max(told_, told);
+  if (memory_.epoch < told_)
+    trace_.broken(queue_.now(), fmt::format("{} was told of epoch {} and its disk says {}", name(),
+                                            told_.value(), memory_.epoch.value()));
+}
+
+void Node::tell_shims() {
+  if (memory_.fence_after && memory_.last_contact)
+    machine_.fence_at(*memory_.last_contact + *memory_.fence_after + kShimLater);
+  else
+    machine_.fence_at(std::nullopt);
 }
 
 void Node::finish_turn() {
@@ -111,8 +154,10 @@ void Node::finish_turn() {
       if (auto* a = std::get_if<node::RememberEpoch>(&action)) {
         memory_.epoch = a->epoch;
         memory_.fence_after = a->fence_after;
+        tell_shims();
       } else if (auto* a = std::get_if<node::RememberContact>(&action)) {
         memory_.last_contact = a->at;
+        tell_shims();
       } else {
         machine_.act(machine_.clock(), std::move(action), events);
       }

@@ -40,17 +40,21 @@ class Node {
   void step(node::Input input);
   void finish_turn();
   void set_timer(std::optional<Instant> wake);
+  void tell_shims();
+  void check_epoch(Epoch told);
 
   Queue& queue_;
   Random& random_;
   Network& network_;
   Trace& trace_;
+  const Settings& settings_;
   Machine machine_;
   bool powered_ = false;
   std::uint32_t boot_ = 0;
   std::uint64_t daemon_ = 0;                 // number of the daemon's life
   std::unique_ptr<node::Core> core_;         // null: no daemon
   node::Memory memory_;                      // its disk
+  Epoch told_{};                             // the newest that an order carried
   std::optional<std::uint64_t> dies_after_;  // actions
   Duration down_{};                          // and then so long
   std::optional<Instant> armed_;

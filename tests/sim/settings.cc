@@ -94,6 +94,7 @@ Settings settings_of(Random& random) {
   s.clients_count = static_cast<std::size_t>(random.between(1, 4));
   s.jobs = static_cast<std::size_t>(random.between(10, 90));
   s.trouble = minutes(random.between(5, 40));
+  if (random.chance(300)) s.dies_at_start = random.below(100);
   return s;
 }
 

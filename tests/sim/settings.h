@@ -30,6 +30,7 @@ struct Settings {
   FaultRates faults;
   std::uint64_t slow_start = 0;     // per mille of starts that take longer than they may
   std::uint64_t failing_start = 0;  // per mille
+  std::uint64_t dies_at_start = 0;  // per mille of starts at which the machine loses its power
   std::uint64_t late_plan = 0;      // per mille of plans that are seconds old when they arrive
   std::uint64_t plan_attempts = 100'000;
   std::uint32_t plan_starts = 4096;

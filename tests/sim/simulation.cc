@@ -73,7 +73,7 @@ Summary Simulation::run() {
 
 void Simulation::mend() {
   trace_.line(queue_.now(), "everything is mended");
-  settings_.slow_start = settings_.failing_start = 0;
+  settings_.slow_start = settings_.failing_start = settings_.dies_at_start = 0;
   clients_.stop();
   faults_.stop();
   queue_.after(seconds(5), [this] { operate(); });
