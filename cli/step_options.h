@@ -18,7 +18,7 @@ struct StepOptions : JobRequest {
   bool label = false;             // -l
   bool kill_on_bad_exit = false;  // -K
   bool overlap = false;
-  bool exact = false;  // changes nothing: it says what is always so
+  bool exact = false;            // changes nothing: it says what is always so
   std::optional<JobId> job_id;   // --jobid
   std::string std_out, std_err;  // pattern of a file on the nodes; "" = here
   StepInput input = StepInput::first_task;
