@@ -8,16 +8,13 @@
 #include "common/hostlist.h"
 #include "common/text.h"
 #include "config/options.h"
+#include "config/values.h"
 
 namespace gantry::config {
-namespace {
-
-Result<void> wrong(std::string message) {
-  return fail(ErrorCode::invalid_argument, std::move(message));
-}
 
 // ---- lengths of time: "30s", "1m30s", "2h", "7d", or D-HH:MM:SS and HH:MM:SS
 
+namespace {
 struct Unit {
   std::string_view suffix;
   std::int64_t us;
@@ -27,6 +24,7 @@ constexpr std::array<Unit, 5> kUnits{{{"d", 86'400'000'000},
                                       {"m", 60'000'000},
                                       {"s", 1'000'000},
                                       {"ms", 1'000}}};
+}  // namespace
 
 Result<Duration> parse_length(std::string_view text) {
   const auto bad = [&] {
@@ -75,6 +73,27 @@ std::string show_length(Duration d) {
   return text;
 }
 
+bool is_word(std::string_view text) {
+  return !text.empty() && text.size() <= 64 && text.front() != '-' && text.front() != '.' &&
+         std::all_of(text.begin(), text.end(), [](unsigned char c) {
+           return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+         });
+}
+
+Result<bool> parse_bool(std::string_view text) {
+  for (std::string_view yes : {"true", "yes", "on"})
+    if (text == yes) return true;
+  for (std::string_view no : {"false", "no", "off"})
+    if (text == no) return false;
+  return fail(ErrorCode::invalid_argument, fmt::format("\"{}\" is not true or false", text));
+}
+
+namespace {
+
+Result<void> wrong(std::string message) {
+  return fail(ErrorCode::invalid_argument, std::move(message));
+}
+
 Result<void> check_range(const Option& option, std::int64_t value,
                          std::string (*show)(std::int64_t)) {
   const Rule& rule = option.rule;
@@ -111,13 +130,6 @@ Result<std::int64_t> parse_bytes(std::string_view text) {
 
 // ---- texts
 
-bool is_word(std::string_view text) {
-  return !text.empty() && text.size() <= 64 && text.front() != '-' && text.front() != '.' &&
-         std::all_of(text.begin(), text.end(), [](unsigned char c) {
-           return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
-         });
-}
-
 Result<void> check_text(Form form, std::string_view text) {
   switch (form) {
     case Form::word:
@@ -151,14 +163,6 @@ Result<void> check_text(Form form, std::string_view text) {
       if (text.empty()) return wrong("it must not be empty");
       return {};
   }
-}
-
-Result<bool> parse_bool(std::string_view text) {
-  for (std::string_view yes : {"true", "yes", "on"})
-    if (text == yes) return true;
-  for (std::string_view no : {"false", "no", "off"})
-    if (text == no) return false;
-  return fail(ErrorCode::invalid_argument, fmt::format("\"{}\" is not true or false", text));
 }
 
 // ---- one setter per member type

@@ -55,6 +55,7 @@ struct Copier {
       const YAML::Mark mark = pair.first.Mark();
       if (!pair.first.IsScalar()) return fail_at(mark, "a key must be a plain word");
       const std::string& key = pair.first.Scalar();
+      if (key == "<<") continue;  // below
       for (const Yaml::Entry& other : to.entries)
         if (other.key == key)
           return fail_at(
@@ -62,9 +63,50 @@ struct Copier {
       to.entries.push_back({key, mark.line + 1, mark.column + 1, {}});
       if (!copy(pair.second, to.entries.back().value, depth + 1)) return false;
     }
+    for (const auto& pair : from)
+      if (pair.first.Scalar() == "<<" && !merge(pair.second, to, depth)) return false;
+    return true;
+  }
+
+  // "<<: *base" and "<<: [*a, *b]": keys of the other maps, where the map has none of that name.
+  bool merge(const YAML::Node& from, Yaml& to, int depth) {
+    if (from.IsSequence()) {
+      for (const auto& item : from)
+        if (!merge(item, to, depth + 1)) return false;
+      return true;
+    }
+    if (!from.IsMap()) return fail_at(from.Mark(), "`<<` needs a set of keys, or a list of them");
+    Yaml other;
+    if (!copy(from, other, depth + 1)) return false;
+    for (Yaml::Entry& entry : other.entries)
+      if (find(to, entry.key) == nullptr) to.entries.push_back(std::move(entry));
     return true;
   }
 };
+
+// The text's documents, each copied by `take`; what yaml-cpp throws becomes an error.
+template <class Take>
+Result<void> with_documents(const std::string& text, const std::string& name, Take&& take) {
+  if (text.size() > kMaxConfigBytes)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{}: has {} bytes; a configuration has at most {}", name, text.size(),
+                            kMaxConfigBytes));
+  if (const std::size_t zero = text.find('\0'); zero != std::string::npos)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{}: has a zero byte at offset {}; it is not a text file", name, zero));
+  try {
+    Copier copier{name, 0, {}};
+    take(YAML::LoadAll(text), copier);
+    if (!copier.error.empty()) return fail(ErrorCode::invalid_argument, copier.error);
+    return {};
+  } catch (const YAML::Exception& e) {
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{}:{}:{}: not valid YAML: {}", name, e.mark.line + 1,
+                            e.mark.column + 1, e.msg));
+  } catch (const std::exception& e) {
+    return fail(ErrorCode::invalid_argument, fmt::format("{}: not valid YAML: {}", name, e.what()));
+  }
+}
 
 }  // namespace
 
@@ -78,32 +120,35 @@ std::string_view name_of(Yaml::Kind kind) {
   return "?";
 }
 
+const Yaml* find(const Yaml& map, std::string_view key) {
+  for (const Yaml::Entry& entry : map.entries)
+    if (entry.key == key) return &entry.value;
+  return nullptr;
+}
+
 Result<Yaml> parse_yaml(const std::string& text, const std::string& name) {
-  if (text.size() > kMaxConfigBytes)
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("{}: has {} bytes; a configuration has at most {}", name, text.size(),
-                            kMaxConfigBytes));
-  if (const std::size_t zero = text.find('\0'); zero != std::string::npos)
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("{}: has a zero byte at offset {}; it is not a text file", name, zero));
-  try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    Yaml tree;
-    if (documents.empty()) return tree;
-    Copier copier{name, 0, {}};
-    if (documents.size() > 1)
-      copier.fail_at(documents[1].Mark(), "a configuration is one YAML document, not several");
-    else
-      copier.copy(documents[0], tree, 0);
-    if (!copier.error.empty()) return fail(ErrorCode::invalid_argument, copier.error);
-    return tree;
-  } catch (const YAML::Exception& e) {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("{}:{}:{}: not valid YAML: {}", name, e.mark.line + 1,
-                            e.mark.column + 1, e.msg));
-  } catch (const std::exception& e) {
-    return fail(ErrorCode::invalid_argument, fmt::format("{}: not valid YAML: {}", name, e.what()));
-  }
+  Yaml tree;
+  auto done = with_documents(text, name, [&](const std::vector<YAML::Node>& all, Copier& copier) {
+    if (all.size() > 1)
+      copier.fail_at(all[1].Mark(), "a configuration is one YAML document, not several");
+    else if (!all.empty())
+      copier.copy(all[0], tree, 0);
+  });
+  if (!done) return tl::unexpected(done.error());
+  return tree;
+}
+
+Result<std::vector<Yaml>> parse_yaml_documents(const std::string& text, const std::string& name) {
+  std::vector<Yaml> trees;
+  auto done = with_documents(text, name, [&](const std::vector<YAML::Node>& all, Copier& copier) {
+    for (const YAML::Node& node : all) {
+      Yaml tree;
+      if (!copier.copy(node, tree, 0)) return;
+      if (tree.kind != Yaml::Kind::null) trees.push_back(std::move(tree));
+    }
+  });
+  if (!done) return tl::unexpected(done.error());
+  return trees;
 }
 
 }  // namespace gantry::config

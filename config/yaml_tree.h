@@ -19,7 +19,7 @@ struct Yaml {
   Kind kind = Kind::null;
   std::string scalar;
   std::vector<Yaml> items;     // of a list
-  std::vector<Entry> entries;  // of a map, in file order
+  std::vector<Entry> entries;  // of a map, in file order; anchors and `<<` are worked in
   int line = 0;                // from 1; 0 = made up, in no file
   int column = 0;              // from 1
 };
@@ -32,6 +32,12 @@ struct Yaml::Entry {
 
 // "a scalar", "a list", ...: for errors.
 std::string_view name_of(Yaml::Kind kind);
+
+// The value of a key of a map; nullptr when there is none.
+const Yaml* find(const Yaml& map, std::string_view key);
+
+// All documents of a text, parted by `---`; empty ones (comments only) are left out.
+Result<std::vector<Yaml>> parse_yaml_documents(const std::string& text, const std::string& name);
 
 // Exactly one document. Errors begin with "NAME:LINE:COL: ".
 Result<Yaml> parse_yaml(const std::string& text, const std::string& name);

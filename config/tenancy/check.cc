@@ -1,0 +1,302 @@
+#include "config/tenancy/check.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "common/hostlist.h"
+#include "config/nearest.h"
+#include "config/tenancy/read_parts.h"
+#include "config/values.h"
+
+namespace gantry::tenancy {
+namespace {
+
+using Names = std::vector<std::string_view>;
+
+// The first problem ends the walk.
+using Found = std::optional<Problem>;
+
+class Checker {
+ public:
+  explicit Checker(std::span<const Document> documents) : documents_(documents) {}
+
+  Found run() {
+    for (const Document& document : documents_) {
+      current_ = &document;
+      auto& names = names_[std::string(kind_of(document))];
+      if (!config::is_word(name_of(document)))
+        return problem("name", not_a_name(name_of(document)));
+      if (!names.insert(name_of(document)).second) return problem("name", "is there twice");
+      if (const auto* cohort = std::get_if<Cohort>(&document))
+        parents_[cohort->name] = cohort->parent;
+    }
+    for (const Document& document : documents_) {
+      current_ = &document;
+      if (Found found = std::visit([&](const auto& d) { return check(d); }, document)) return found;
+    }
+    if (Found found = check_default_class()) return found;
+    return check_private_nodes();
+  }
+
+ private:
+  [[nodiscard]] Found problem(std::string path, std::string what) const {
+    return Problem{std::string(kind_of(*current_)), name_of(*current_), std::move(path),
+                   std::move(what)};
+  }
+
+  [[nodiscard]] bool exists(std::string_view kind, const std::string& name) const {
+    if (kind == PriorityClass::kName &&
+        std::find(kBuiltInClasses.begin(), kBuiltInClasses.end(), name) != kBuiltInClasses.end())
+      return true;
+    const auto names = names_.find(std::string(kind));
+    return names != names_.end() && names->second.contains(name);
+  }
+
+  [[nodiscard]] Found refer(std::string_view kind, const std::string& name,
+                            const std::string& path) const {
+    if (name.empty() || exists(kind, name)) return std::nullopt;
+    Names known;
+    if (const auto names = names_.find(std::string(kind)); names != names_.end())
+      known.assign(names->second.begin(), names->second.end());
+    if (kind == kind_of(*current_)) std::erase(known, name_of(*current_));
+    if (kind == PriorityClass::kName)
+      known.insert(known.end(), kBuiltInClasses.begin(), kBuiltInClasses.end());
+    return problem(path,
+                   fmt::format("there is no {} `{}`{}", kind, name, did_you_mean(name, known)));
+  }
+
+  [[nodiscard]] Found check_quota(const std::vector<QuotaLine>& quota) const {
+    std::set<std::pair<std::string, Resource>> seen;
+    for (const QuotaLine& line : quota) {
+      const std::string_view resource =
+          line.resource == Resource::memory ? "memory" : enum_name(line.resource);
+      const std::string path = line.flavor.empty()
+                                   ? fmt::format("quota.{}", resource)
+                                   : fmt::format("quota.flavors.{}.{}", line.flavor, resource);
+      if (!seen.emplace(line.flavor, line.resource).second) return problem(path, "is there twice");
+      if (line.nominal < 0 || line.borrow.value_or(0) < 0 || line.lend.value_or(0) < 0)
+        return problem(path, "is below 0");
+      if (line.lend && *line.lend > line.nominal)
+        return problem(path, "`lend` is more than nominal, and only what is owned can be lent");
+      if (Found found = refer(Flavor::kName, line.flavor, "quota.flavors." + line.flavor))
+        return found;
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] Found check_shared(const Tenant& t) const {
+    if (Found found = check_quota(t.quota)) return found;
+    if (Found found = refer(PriorityClass::kName, t.default_class, "default_class")) return found;
+    for (const std::string& name : t.allowed_classes)
+      if (Found found = refer(PriorityClass::kName, name, "allowed_classes")) return found;
+    for (const std::string& name : t.node_pools)
+      if (Found found = refer(NodePool::kName, name, "node_pools")) return found;
+    const auto& allowed = t.allowed_classes;
+    if (!t.default_class.empty() && !allowed.empty() &&
+        std::find(allowed.begin(), allowed.end(), t.default_class) == allowed.end())
+      return problem("default_class",
+                     fmt::format("`{}` is none of its allowed_classes", t.default_class));
+    if (t.jobs.default_time && t.jobs.max_time && *t.jobs.default_time > *t.jobs.max_time)
+      return problem("defaults.time", "is longer than limits.time");
+    if (t.jobs.default_time && t.jobs.default_time->us <= 0)
+      return problem("defaults.time", "must be longer than 0s");
+    if (t.jobs.max_time && t.jobs.max_time->us <= 0)
+      return problem("limits.time", "must be longer than 0s");
+    if (t.jobs.default_cpus == 0u) return problem("defaults.cpus", "must be at least 1");
+    if (t.jobs.max_nodes == 0u) return problem("limits.nodes", "must be at least 1");
+    if (t.weight && *t.weight > kMostShares * 1000) return problem("weight", "is above 1000000");
+    if (Found found = check_people(t)) return found;
+    std::set<std::string> seen;
+    for (const TenantClass& c : t.classes)
+      if (!config::is_word(c.name) || !seen.insert(c.name).second)
+        return problem("classes", fmt::format("`{}` is no name, or is there twice", c.name));
+    return std::nullopt;
+  }
+
+  [[nodiscard]] Found check_people(const Tenant& t) const {
+    for (const Grant& grant : t.grants) {
+      const std::string path = fmt::format("roles.{}", enum_name(grant.role));
+      if (grant.user.empty() == grant.group.empty())
+        return problem(path, "each grant is to a user or to a group");
+      const std::string& name = grant.user.empty() ? grant.group : grant.user;
+      if (!is_account_name(name))
+        return problem(path, fmt::format("\"{}\" is not the name of a user or group", name));
+    }
+    std::set<std::string> projects;
+    for (const Project& p : t.projects) {
+      const std::string path = "projects." + p.name;
+      if (!config::is_word(p.name)) return problem("projects", not_a_name(p.name));
+      if (!projects.insert(p.name).second) return problem(path, "is there twice");
+      std::set<std::string> users;
+      if (p.shares > kMostShares) return problem(path + ".shares", "is above 1000000");
+      for (const UserShare& u : p.users)
+        if (!is_account_name(u.user) || !users.insert(u.user).second || u.shares > kMostShares)
+          return problem(path + ".users",
+                         fmt::format("\"{}\" is not the name of a user, is there twice, or has "
+                                     "more than 1000000 shares",
+                                     u.user));
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] Found check(const Tenant& t) const {
+    if (Found found = refer(Cohort::kName, t.cohort, "cohort")) return found;
+    if (Found found = refer(Tier::kName, t.tier, "tier")) return found;
+    return check_shared(t);
+  }
+
+  [[nodiscard]] Found check(const Tier& t) const { return check_shared(t.defaults); }
+
+  [[nodiscard]] Found check(const Cohort& c) const {
+    if (Found found = refer(Cohort::kName, c.parent, "parent")) return found;
+    std::string path = c.name;
+    std::set<std::string> seen{c.name};
+    for (std::string up = c.parent; !up.empty();) {
+      path += " -> " + up;
+      if (!seen.insert(up).second) return problem("parent", "goes in a circle: " + path);
+      if (seen.size() > kMostCohortLevels)
+        return problem("parent",
+                       fmt::format("is nested more than {} deep: {}", kMostCohortLevels, path));
+      const auto next = parents_.find(up);
+      up = next == parents_.end() ? "" : next->second;
+    }
+    return check_quota(c.quota);
+  }
+
+  [[nodiscard]] Found check(const PriorityClass& c) const {
+    if (c.value > kMostValue || c.value < -kMostValue)
+      return problem("value", fmt::format("is outside of -{0} to {0}", kMostValue));
+    if (c.age_step && c.age_step->us <= 0) return problem("age_step", "must be longer than 0s");
+    return std::nullopt;
+  }
+
+  [[nodiscard]] Found check(const Flavor& f) const {
+    for (const ResourceRow& row : kResourceTable)
+      if (f.charge[row.id] < 0) return problem("charge", "is below 0");
+    return refer(NodePool::kName, f.node_pool, "node_pool");
+  }
+
+  [[nodiscard]] Found check(const NodePool& p) const {
+    if (p.nodes.empty() && p.features.empty())
+      return problem("nodes", "is missing; a pool has `nodes` or `features`");
+    if (const auto hosts = expand_hostlist(p.nodes); !hosts)
+      return problem("nodes", hosts.error().message);
+    return refer(Tenant::kName, p.tenant, "tenant");
+  }
+
+  [[nodiscard]] Found check(const Topology& t) const {
+    if (names_.at(std::string(Topology::kName)).size() > 1)
+      return problem("", "there is another Topology; a cluster has one");
+    if (t.levels.empty()) return problem("levels", "is missing; from the widest to the narrowest");
+    if (std::set<std::string>(t.levels.begin(), t.levels.end()).size() != t.levels.size())
+      return problem("levels", "names one twice");
+    for (const std::string& level : t.levels)
+      if (level == "node") return problem("levels", "`node` is always the narrowest; leave it out");
+    Names levels(t.levels.begin(), t.levels.end());
+    std::map<std::string, std::string> wider;  // host -> its domain of the level before
+    for (const TopologyDomain& d : t.domains)
+      if (std::find(levels.begin(), levels.end(), d.level) == levels.end())
+        return problem("domains." + d.level,
+                       fmt::format("is none of `levels`{}", did_you_mean(d.level, levels)));
+    for (const std::string& level : t.levels)
+      if (Found found = check_level(t, level, wider)) return found;
+    return std::nullopt;
+  }
+
+  // `wider`: each host's domain of the level before, replaced by this level's.
+  [[nodiscard]] Found check_level(const Topology& t, const std::string& level,
+                                  std::map<std::string, std::string>& wider) const {
+    std::map<std::string, std::string> here;
+    std::set<std::string> names;
+    for (const TopologyDomain& d : t.domains) {
+      if (d.level != level) continue;
+      const std::string path = fmt::format("domains.{}.{}", level, d.name);
+      if (!names.insert(d.name).second) return problem(path, "is there twice");
+      const auto hosts = expand_hostlist(d.nodes);
+      if (!hosts) return problem(path, hosts.error().message);
+      std::optional<std::string> around;
+      for (const std::string& host : *hosts) {
+        const auto [other, fresh] = here.emplace(host, d.name);
+        if (!fresh)
+          return problem(path, fmt::format("`{}` is in `{}` already", host, other->second));
+        if (level == t.levels.front()) continue;
+        const auto found = wider.find(host);
+        const std::string domain = found == wider.end() ? "" : found->second;
+        if (around && *around != domain)
+          return problem(path, fmt::format("lies in several domains of the wider level: `{}` is "
+                                           "in `{}`, others in `{}`",
+                                           host, domain, *around));
+        around = domain;
+      }
+    }
+    wider = std::move(here);
+    return std::nullopt;
+  }
+
+  [[nodiscard]] Found check_default_class() {
+    const Document* first = nullptr;
+    const Document* normal = nullptr;
+    for (const Document& document : documents_) {
+      const auto* c = std::get_if<PriorityClass>(&document);
+      if (c == nullptr) continue;
+      if (c->name == kBuiltInClasses[0]) normal = &document;
+      if (!c->is_default) continue;
+      current_ = &document;
+      if (first != nullptr)
+        return problem("default", fmt::format("`{}` is the default already; one class can be",
+                                              name_of(*first)));
+      first = &document;
+    }
+    if (first == nullptr && normal != nullptr) {
+      current_ = normal;
+      return problem("default", "no class is the default any more; one needs `default: true`");
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] Found check_private_nodes() {
+    std::map<std::string, const NodePool*> owner;
+    for (const Document& document : documents_) {
+      const auto* pool = std::get_if<NodePool>(&document);
+      // With features, which nodes these are depends on the cluster: warn_of() looks at that.
+      if (pool == nullptr || pool->tenant.empty() || !pool->features.empty()) continue;
+      current_ = &document;
+      const auto hosts = expand_hostlist(pool->nodes);
+      if (!hosts) continue;  // named already
+      for (const std::string& host : *hosts) {
+        const auto [other, fresh] = owner.emplace(host, pool);
+        if (!fresh && other->second->tenant != pool->tenant)
+          return problem("nodes", fmt::format("`{}` is `{}`'s own already, by pool `{}`", host,
+                                              other->second->tenant, other->second->name));
+      }
+    }
+    return std::nullopt;
+  }
+
+  std::span<const Document> documents_;
+  const Document* current_ = nullptr;
+  std::map<std::string, std::set<std::string>> names_;  // by kind
+  std::map<std::string, std::string> parents_;          // of cohorts
+};
+
+}  // namespace
+
+std::optional<Problem> find_problem(std::span<const Document> documents) {
+  return Checker(documents).run();
+}
+
+std::string to_string(const Problem& problem) {
+  return fmt::format("{} {}{}{}: {}", problem.kind, problem.name, problem.path.empty() ? "" : ": ",
+                     problem.path, problem.what);
+}
+
+Result<void> check_documents(std::span<const Document> documents) {
+  if (const auto problem = find_problem(documents))
+    return fail(ErrorCode::invalid_argument, to_string(*problem));
+  return {};
+}
+
+}  // namespace gantry::tenancy

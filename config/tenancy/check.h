@@ -1,0 +1,42 @@
+// What documents must be together, before any of them is kept: one pure function over the whole
+// set, which gtenant asks for places in files and the controller again before it commits.
+//
+//   names        well formed, each (kind, name) once
+//   references   every cohort, tier, class, flavor, pool and tenant that is named exists
+//   cohorts      no circle, at most kMostCohortLevels deep
+//   classes      exactly one default (the built-in `normal` unless a document says otherwise)
+//   quota        each cell once, nothing negative, lending at most nominal
+//   nodes        a node is one tenant's own at most; domains of a level are disjoint, and each is
+//                within one domain of the wider level
+#pragma once
+
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "common/result.h"
+#include "common/tenancy_cluster.h"
+
+namespace gantry::tenancy {
+
+inline constexpr std::size_t kMostCohortLevels = 8;
+
+// Priority classes that exist without a document, the default first; a document of the same name
+// takes its place.
+inline constexpr std::array<std::string_view, 3> kBuiltInClasses{"normal", "production-critical",
+                                                                 "best-effort"};
+
+struct Problem {
+  std::string kind, name;  // of the document
+  std::string path;        // in it: "quota.gpu"; "" = as a whole
+  std::string what;        // and what is allowed, in a clause
+};
+
+std::optional<Problem> find_problem(std::span<const Document> documents);
+
+// The problem as an error, "Tenant fraud: cohort: there is no Cohort `ml`".
+Result<void> check_documents(std::span<const Document> documents);
+std::string to_string(const Problem& problem);
+
+}  // namespace gantry::tenancy

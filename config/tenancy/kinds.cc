@@ -1,0 +1,191 @@
+#include "config/tenancy/kinds.h"
+
+#include <algorithm>
+
+namespace gantry::tenancy {
+namespace {
+
+// What tenants have and tiers give them.
+std::vector<Field> shared_fields(Tenant& t) {
+  JobLimits& jobs = t.jobs;
+  CountLimits& counts = t.counts;
+  return {
+      {"description", &t.description, Form::plain, "For people."},
+      {"labels", &t.labels, Form::plain, "`cost-center: cc-1042` and the like, for reports."},
+      {"weight", &t.weight, Form::weight,
+       "Its part of what is borrowed, against the others of its cohort; 1 unless given."},
+      {"quota", &t.quota, Form::plain,
+       "Amounts by resource, and below `flavors` by kind of node. A resource without a line is "
+       "not limited."},
+      {"reclaim", &t.reclaim, Form::plain,
+       "Whose jobs end when it wants back what it lent: `any` borrower's (the default), those of a "
+       "`lower-class`, or `never`."},
+      {"default_class", &t.default_class, Form::word,
+       "Priority class of jobs that name none; the cluster's default unless given."},
+      {"allowed_classes", &t.allowed_classes, Form::words,
+       "Priority classes its jobs may name; all that do not preempt unless given."},
+      {"classes", &t.classes, Form::plain,
+       "Classes of its own, `name: value`: they order its jobs among themselves."},
+      {"node_pools", &t.node_pools, Form::words,
+       "Pools its jobs may use, besides its own; all shared nodes unless given."},
+      {"projects", &t.projects, Form::plain,
+       "Accounts, with their `shares` of the tenant and of their `users`."},
+      {"roles", &t.grants, Form::plain,
+       "By role (`viewer`, `user`, `tenant-admin`, `operator`, `admin`), the `users` and `groups` "
+       "of the operating system that have it."},
+      {"defaults.time", &jobs.default_time, Form::plain, "Time limit of jobs that give none."},
+      {"defaults.cpus", &jobs.default_cpus, Form::plain, "Cores of each task that asks for none."},
+      {"defaults.memory_per_cpu", &jobs.default_memory_per_cpu, Form::bytes,
+       "Memory for each core of jobs that ask for none."},
+      {"limits.time", &jobs.max_time, Form::plain, "Longest time limit of a job."},
+      {"limits.nodes", &jobs.max_nodes, Form::plain, "Most nodes of a job."},
+      {"limits.per_job", &jobs.max_per_job, Form::plain, "Most that one job may ask for."},
+      {"limits.per_node", &jobs.max_per_node, Form::plain, "Most that a job may ask of one node."},
+      {"limits.queued_jobs", &counts.queued_jobs, Form::plain,
+       "Jobs in the queue; 0: none is accepted any more."},
+      {"limits.queued_jobs_per_user", &counts.queued_jobs_per_user, Form::plain,
+       "Jobs of one user in the queue."},
+      {"limits.running_jobs", &counts.running_jobs, Form::plain, "Jobs at one time."},
+      {"limits.array_tasks", &counts.array_tasks, Form::plain, "Tasks of one array."},
+      {"limits.reservations", &counts.reservations, Form::plain, "Reservations at one time."},
+      {"limits.submits_per_minute", &counts.submits_per_minute, Form::plain,
+       "Submissions of all its users together."},
+  };
+}
+
+}  // namespace
+
+std::vector<Field> fields_of(Tenant& t) {
+  std::vector<Field> fields{
+      {"name", &t.name, Form::word, "Of the tenant and of its queue: `gbatch -p NAME`."},
+      {"cohort", &t.cohort, Form::word, "Where it borrows and lends; nowhere unless given."},
+      {"tier", &t.tier, Form::word, "Gives it what it does not say itself."}};
+  for (Field& field : shared_fields(t)) fields.push_back(field);
+  return fields;
+}
+
+std::vector<Field> fields_of(Cohort& c) {
+  return {{"name", &c.name, Form::word, "Of the cohort."},
+          {"parent", &c.parent, Form::word, "The cohort it is part of; none unless given."},
+          {"weight", &c.weight, Form::weight, "As of a tenant, against its siblings; 1."},
+          {"quota", &c.quota, Form::plain, "Of its own, besides what its members lend."}};
+}
+
+std::vector<Field> fields_of(Tier& t) {
+  std::vector<Field> fields{{"name", &t.name, Form::word, "Of the tier."}};
+  for (Field& field : shared_fields(t.defaults)) fields.push_back(field);
+  return fields;
+}
+
+std::vector<Field> fields_of(PriorityClass& c) {
+  return {{"name", &c.name, Form::word, "Of the class: `gbatch --priority-class NAME`."},
+          {"value", &c.value, Form::plain, "Higher goes first; 500."},
+          {"description", &c.description, Form::plain, "For people."},
+          {"default", &c.is_default, Form::plain, "Of jobs that name no class; one class can be."},
+          {"preempts", &c.preempts, Form::plain, "May take nodes from lower classes; false."},
+          {"preemptible", &c.preemptible, Form::plain,
+           "May be taken from, by a higher class or an owner's reclaim; true."},
+          {"victim_mode", &c.victim_mode, Form::plain,
+           "What becomes of its jobs then: `requeue`, `suspend` or `cancel`."},
+          {"grace", &c.grace, Form::plain, "From the signal to the kill; 30s."},
+          {"min_run_time", &c.min_run_time, Form::plain, "A job is no victim before; 0s."},
+          {"max_preemptions", &c.max_preemptions, Form::plain,
+           "Of one job, then it is no victim any more; no limit unless given."},
+          {"age_step", &c.age_step, Form::plain,
+           "A job that waits as long counts one higher, again and again, never above a class that "
+           "preempts; no ageing unless given."}};
+}
+
+std::vector<Field> fields_of(Flavor& f) {
+  return {{"name", &f.name, Form::word, "Of the flavor, for quota."},
+          {"node_pool", &f.node_pool, Form::word, "Nodes of this pool; any unless given."},
+          {"gpu_model", &f.gpu_model, Form::gpu_model, "Nodes with this GPU; any unless given."},
+          {"features", &f.features, Form::words, "Nodes with all of these features."},
+          {"charge", &f.charge, Form::charge,
+           "Fair-share charge per second of a `gpu`, a core (`cpu`), a GiB of `memory` and of "
+           "`scratch`."}};
+}
+
+std::vector<Field> fields_of(NodePool& p) {
+  return {{"name", &p.name, Form::word, "Of the pool."},
+          {"nodes", &p.nodes, Form::hosts, "A host list; with `features`, those of it."},
+          {"features", &p.features, Form::words, "Nodes with all of these features."},
+          {"tenant", &p.tenant, Form::word,
+           "Whose own nodes these are: nobody else sees or uses them; shared unless given."},
+          {"taints", &p.taints, Form::words, "Only jobs that tolerate all of them."},
+          {"gpu_jobs_only", &p.gpu_jobs_only, Form::plain, "Work without GPUs is kept off; false."},
+          {"spread", &p.spread, Form::plain, "The emptiest node first, not the fullest; false."}};
+}
+
+std::vector<Field> fields_of(Topology& t) {
+  return {{"name", &t.name, Form::word, "Of the topology; a cluster has one."},
+          {"levels", &t.levels, Form::words, "From the widest to the narrowest, nodes left out."},
+          {"domains", &t.domains, Form::plain, "By level and name, the host list of each domain."}};
+}
+
+std::vector<Field> fields_of(Document& document) {
+  return std::visit([](auto& d) { return fields_of(d); }, document);
+}
+
+namespace {
+
+template <class... T>
+std::optional<Document> make(std::string_view kind, const std::variant<T...>*) {
+  std::optional<Document> out;
+  ((kind == T::kName ? (out = Document(T{}), 0) : 0), ...);
+  return out;
+}
+template <class... T>
+std::vector<std::string_view> names(const std::variant<T...>*) {
+  return {T::kName...};
+}
+
+struct TypeName {
+  Form form;
+
+  std::string operator()(const std::string*) const {
+    switch (form) {
+      case Form::word: return "name";
+      case Form::hosts: return "host list";
+      case Form::gpu_model: return "GPU model";
+      default: return "text";
+    }
+  }
+  std::string operator()(const bool*) const { return "true or false"; }
+  std::string operator()(const std::int32_t*) const { return "whole number"; }
+  std::string operator()(const std::optional<std::uint32_t>*) const {
+    return form == Form::weight ? "decimal" : "whole number";
+  }
+  std::string operator()(const std::optional<std::int64_t>*) const { return "amount of memory"; }
+  std::string operator()(const Duration*) const { return "duration"; }
+  std::string operator()(const std::optional<Duration>*) const { return "duration"; }
+  std::string operator()(const std::vector<std::string>*) const { return "list of names"; }
+  std::string operator()(const std::map<std::string, std::string>*) const { return "texts"; }
+  std::string operator()(const Resources*) const { return "decimals by resource"; }
+  std::string operator()(const std::optional<Resources>*) const { return "amounts by resource"; }
+  std::string operator()(const VictimMode*) const { return "requeue, suspend or cancel"; }
+  std::string operator()(const std::optional<Reclaim>*) const {
+    return "any, lower-class or never";
+  }
+  std::string operator()(const std::vector<QuotaLine>*) const { return "quota"; }
+  std::string operator()(const std::vector<Project>*) const { return "projects"; }
+  std::string operator()(const std::vector<Grant>*) const { return "roles"; }
+  std::string operator()(const std::vector<TenantClass>*) const { return "numbers by name"; }
+  std::string operator()(const std::vector<TopologyDomain>*) const { return "host lists"; }
+};
+
+}  // namespace
+
+std::optional<Document> empty_document(std::string_view kind) {
+  return make(kind, static_cast<const Document*>(nullptr));
+}
+
+std::vector<std::string_view> kind_names() {
+  return names(static_cast<const Document*>(nullptr));
+}
+
+std::string type_of(const Field& field) {
+  return std::visit(TypeName{field.form}, field.slot);
+}
+
+}  // namespace gantry::tenancy

@@ -1,0 +1,59 @@
+// The YAML of the native kinds, declared once: each key with the member it sets. Reading (read.h),
+// writing and comparing (write.h), and the reference in docs/tenancy.md walk these tables.
+//
+// A key with a point stands in a section: "limits.time" is `time` below `limits`.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "common/tenancy_cluster.h"
+
+namespace gantry::tenancy {
+
+// What a text means, where the member's type alone does not say it.
+enum class Form : std::uint8_t {
+  plain,
+  word,       // a name of ours
+  words,      // names
+  weight,     // thousandths, written as a decimal
+  bytes,      // an amount of memory
+  hosts,      // a host list
+  gpu_model,  // lower case
+  charge,     // of Resources: thousandths per core, GiB, GPU
+};
+
+using Slot =
+    std::variant<std::string*, bool*, std::int32_t*, std::optional<std::uint32_t>*,
+                 std::optional<std::int64_t>*, Duration*, std::optional<Duration>*,
+                 std::vector<std::string>*, std::map<std::string, std::string>*, Resources*,
+                 std::optional<Resources>*, VictimMode*, std::optional<Reclaim>*,
+                 std::vector<QuotaLine>*, std::vector<Project>*, std::vector<Grant>*,
+                 std::vector<TenantClass>*, std::vector<TopologyDomain>*>;
+
+struct Field {
+  std::string_view key;
+  Slot slot;
+  Form form = Form::plain;
+  std::string_view doc;
+};
+
+std::vector<Field> fields_of(Tenant& tenant);
+std::vector<Field> fields_of(Cohort& cohort);
+std::vector<Field> fields_of(Tier& tier);
+std::vector<Field> fields_of(PriorityClass& priority_class);
+std::vector<Field> fields_of(Flavor& flavor);
+std::vector<Field> fields_of(NodePool& pool);
+std::vector<Field> fields_of(Topology& topology);
+std::vector<Field> fields_of(Document& document);
+
+// A document of that kind, with nothing set; nothing when there is no such kind.
+std::optional<Document> empty_document(std::string_view kind);
+std::vector<std::string_view> kind_names();
+
+std::string type_of(const Field& field);  // "name", "amounts", ...: for the reference and errors
+
+}  // namespace gantry::tenancy

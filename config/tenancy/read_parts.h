@@ -1,0 +1,44 @@
+// Values of documents that have a shape of their own: quota, roles, projects, and what they are
+// made of.
+#pragma once
+
+#include "config/tenancy/read.h"
+
+namespace gantry::tenancy {
+
+inline constexpr std::int64_t kMostShares = 1'000'000;
+inline constexpr std::int64_t kMostValue = 1'000'000'000;  // of a priority class, as Kubernetes has
+
+std::string not_a_name(std::string_view text);  // what is wrong with it, and what is allowed
+
+Result<std::string> read_word(const Value& value);
+Result<std::vector<std::string>> read_words(const Value& value);  // each once
+Result<std::int64_t> read_number(const Value& value, std::int64_t low, std::int64_t high);
+Result<std::int64_t> read_amount(const Value& value, Resource resource);
+
+Result<void> read_labels(const Value& value, std::map<std::string, std::string>& out);
+// {gpu: 8, cpu: 96, memory: 768Gi}; as decimals when `charge`.
+Result<void> read_amounts(const Value& value, bool charge, Resources& out);
+// {gpu: {nominal: 64, borrow: 128, lend: 32}, cpu: 200, flavors: {a100: {gpu: 64}}}
+Result<void> read_quota(const Value& value, std::vector<QuotaLine>& out, ReadDocument& into);
+Result<void> read_projects(const Value& value, std::vector<Project>& out);
+Result<void> read_roles(const Value& value, std::vector<Grant>& out);
+Result<void> read_classes(const Value& value, std::vector<TenantClass>& out);
+Result<void> read_domains(const Value& value, std::vector<TopologyDomain>& out);
+
+template <class Enum>
+Result<void> read_choice(const Value& value, Enum& out) {
+  const auto text = value.text();
+  if (!text) return tl::unexpected(text.error());
+  std::string all;
+  for (const auto& [choice, name] : enum_names(Enum{})) {
+    if (*text == name) {
+      out = choice;
+      return {};
+    }
+    all.append(all.empty() ? "" : ", ").append(name);
+  }
+  return value.wrong("\"" + *text + "\" is none of " + all);
+}
+
+}  // namespace gantry::tenancy

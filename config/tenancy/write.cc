@@ -1,0 +1,432 @@
+#include "config/tenancy/write.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <tuple>
+
+#include "config/tenancy/amounts.h"
+#include "config/values.h"
+
+namespace gantry::tenancy {
+namespace {
+
+using config::Yaml;
+
+Yaml scalar(std::string text) {
+  Yaml out;
+  out.kind = Yaml::Kind::scalar;
+  out.scalar = std::move(text);
+  return out;
+}
+Yaml map() {
+  Yaml out;
+  out.kind = Yaml::Kind::map;
+  return out;
+}
+Yaml list(std::span<const std::string> items) {
+  Yaml out;
+  out.kind = Yaml::Kind::list;
+  for (const std::string& item : items) out.items.push_back(scalar(item));
+  return out;
+}
+Yaml& child(Yaml& parent, std::string_view key) {
+  for (Yaml::Entry& entry : parent.entries)
+    if (entry.key == key) return entry.value;
+  parent.entries.push_back({std::string(key), 0, 0, map()});
+  return parent.entries.back().value;
+}
+void add(Yaml& parent, std::string_view key, Yaml value) {
+  parent.entries.push_back({std::string(key), 0, 0, std::move(value)});
+}
+
+// A member as YAML; null = nothing to write.
+struct Write {
+  const Field& field;
+  Style style;
+
+  Yaml operator()(const std::string* v) const { return v->empty() ? Yaml{} : scalar(*v); }
+  Yaml operator()(const bool* v) const { return scalar(*v ? "true" : "false"); }
+  Yaml operator()(const std::int32_t* v) const { return scalar(std::to_string(*v)); }
+  Yaml operator()(const std::optional<std::uint32_t>* v) const {
+    if (!*v) return {};
+    return scalar(field.form == Form::weight ? show_thousandths(**v) : std::to_string(**v));
+  }
+  Yaml operator()(const std::optional<std::int64_t>* v) const {
+    return *v ? scalar(show_amount(Resource::memory, **v)) : Yaml{};
+  }
+  Yaml operator()(const Duration* v) const { return scalar(config::show_length(*v)); }
+  Yaml operator()(const std::optional<Duration>* v) const {
+    return *v ? scalar(config::show_length(**v)) : Yaml{};
+  }
+  Yaml operator()(const std::vector<std::string>* v) const {
+    return v->empty() ? Yaml{} : list(*v);
+  }
+  Yaml operator()(const std::map<std::string, std::string>* v) const {
+    if (v->empty()) return {};
+    Yaml out = map();
+    for (const auto& [key, value] : *v) add(out, key, scalar(value));
+    return out;
+  }
+  Yaml operator()(const Resources* v) const { return amounts(*v); }
+  Yaml operator()(const std::optional<Resources>* v) const { return *v ? amounts(**v) : Yaml{}; }
+  Yaml operator()(const VictimMode* v) const { return scalar(std::string(enum_name(*v))); }
+  Yaml operator()(const std::optional<Reclaim>* v) const {
+    return *v ? scalar(std::string(enum_name(**v))) : Yaml{};
+  }
+  Yaml operator()(const std::vector<QuotaLine>* v) const;
+  Yaml operator()(const std::vector<Project>* v) const;
+  Yaml operator()(const std::vector<Grant>* v) const;
+  Yaml operator()(const std::vector<TenantClass>* v) const {
+    if (v->empty()) return {};
+    Yaml out = map();
+    for (const TenantClass& c : *v) add(out, c.name, scalar(std::to_string(c.value)));
+    return out;
+  }
+  Yaml operator()(const std::vector<TopologyDomain>* v) const {
+    if (v->empty()) return {};
+    Yaml out = map();
+    for (const TopologyDomain& d : *v) add(child(out, d.level), d.name, scalar(d.nodes));
+    return out;
+  }
+
+ private:
+  [[nodiscard]] Yaml amounts(const Resources& r) const {
+    if (r.is_zero()) return {};
+    Yaml out = map();
+    for (const auto& [resource, key] : kResourceKeys) {
+      if (r[resource] == 0) continue;
+      add(out, key,
+          scalar(field.form == Form::charge ? show_thousandths(r[resource])
+                                            : show_amount(resource, r[resource])));
+    }
+    return out;
+  }
+};
+
+Yaml Write::operator()(const std::vector<QuotaLine>* v) const {
+  if (v->empty()) return {};
+  Yaml out = map();
+  Yaml flavors = map();
+  for (const auto& [resource, key] : kResourceKeys) {
+    for (const QuotaLine& line : *v) {
+      if (line.resource != resource) continue;
+      Yaml& section = line.flavor.empty() ? out : child(flavors, line.flavor);
+      const auto amount = [&](std::int64_t n) { return scalar(show_amount(line.resource, n)); };
+      if (!line.borrow && !line.lend && style == Style::file) {
+        add(section, key, amount(line.nominal));
+        continue;
+      }
+      Yaml& cell = child(section, key);
+      add(cell, "nominal", amount(line.nominal));
+      if (line.borrow) add(cell, "borrow", amount(*line.borrow));
+      if (line.lend) add(cell, "lend", amount(*line.lend));
+    }
+  }
+  if (!flavors.entries.empty()) add(out, "flavors", std::move(flavors));
+  return out;
+}
+
+Yaml Write::operator()(const std::vector<Project>* v) const {
+  if (v->empty()) return {};
+  Yaml out = map();
+  for (const Project& project : *v) {
+    Yaml& section = child(out, project.name);
+    add(section, "shares", scalar(std::to_string(project.shares)));
+    if (project.users.empty()) continue;
+    Yaml users = map();
+    for (const UserShare& u : project.users) add(users, u.user, scalar(std::to_string(u.shares)));
+    add(section, "users", std::move(users));
+  }
+  return out;
+}
+
+Yaml Write::operator()(const std::vector<Grant>* v) const {
+  if (v->empty()) return {};
+  Yaml out = map();
+  for (const auto& [role, name] : enum_names(Role{})) {
+    std::vector<std::string> users;
+    std::vector<std::string> groups;
+    for (const Grant& grant : *v) {
+      if (grant.role != role) continue;
+      if (!grant.user.empty()) users.push_back(grant.user);
+      if (!grant.group.empty()) groups.push_back(grant.group);
+    }
+    if (!users.empty()) add(child(out, name), "users", list(users));
+    if (!groups.empty()) add(child(out, name), "groups", list(groups));
+  }
+  return out;
+}
+
+bool same(const Yaml& a, const Yaml& b) {
+  if (a.kind != b.kind || a.scalar != b.scalar || a.items.size() != b.items.size() ||
+      a.entries.size() != b.entries.size())
+    return false;
+  for (std::size_t i = 0; i < a.items.size(); ++i)
+    if (!same(a.items[i], b.items[i])) return false;
+  for (std::size_t i = 0; i < a.entries.size(); ++i)
+    if (a.entries[i].key != b.entries[i].key || !same(a.entries[i].value, b.entries[i].value))
+      return false;
+  return true;
+}
+
+// ---- text
+
+bool needs_quotes(const std::string& text) {
+  static constexpr std::array<std::string_view, 8> kWords{"true", "false", "yes",  "no",
+                                                          "on",   "off",   "null", "~"};
+  if (text.empty() || text.front() == ' ' || text.back() == ' ') return true;
+  if (std::find(kWords.begin(), kWords.end(), text) != kWords.end())
+    return text == "null" || text == "~";
+  if (std::string_view("-?:,[]{}#&*!|>'\"%@`").find(text.front()) != std::string_view::npos)
+    return true;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    if (c < 0x20 || c == 0x7f ||
+        std::string_view(",[]{}\"").find(text[i]) != std::string_view::npos)
+      return true;
+    if (text[i] == ':' && (i + 1 == text.size() || text[i + 1] == ' ')) return true;
+    if (text[i] == '#' && text[i - 1] == ' ') return true;
+  }
+  return false;
+}
+
+std::string quoted(const std::string& text) {
+  if (!needs_quotes(text)) return text;
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\')
+      out += {'\\', c};
+    else if (c == '\n')
+      out += "\\n";
+    else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    else
+      out += c;
+  }
+  return out + "\"";
+}
+
+void put(std::string& out, const Yaml& tree, std::size_t indent) {
+  for (const Yaml::Entry& entry : tree.entries) {
+    out.append(indent, ' ').append(quoted(entry.key)).append(":");
+    const Yaml& value = entry.value;
+    if (value.kind == Yaml::Kind::map && !value.entries.empty()) {
+      out += '\n';
+      put(out, value, indent + 2);
+      continue;
+    }
+    if (value.kind == Yaml::Kind::map) {
+      out += " {}";
+    } else if (value.kind == Yaml::Kind::list) {
+      out += " [";
+      for (const Yaml& item : value.items)
+        out.append(&item == value.items.data() ? "" : ", ").append(quoted(item.scalar));
+      out += ']';
+    } else {
+      out.append(" ").append(quoted(value.scalar));
+    }
+    out += '\n';
+  }
+}
+
+// ---- difference
+
+struct Leaf {
+  std::string path;
+  std::string value;
+};
+
+void flatten(const Yaml& tree, const std::string& path, std::vector<Leaf>& out) {
+  if (tree.kind == Yaml::Kind::map) {
+    for (const Yaml::Entry& entry : tree.entries)
+      flatten(entry.value, path.empty() ? entry.key : path + "." + entry.key, out);
+    return;
+  }
+  std::string value = tree.scalar;
+  if (tree.kind == Yaml::Kind::list) {
+    for (const Yaml& item : tree.items) value += (value.empty() ? "" : ", ") + item.scalar;
+    value = "[" + value + "]";
+  }
+  out.push_back({path, std::move(value)});
+}
+
+std::vector<Leaf> leaves(const Document& document, Style style) {
+  std::vector<Leaf> out;
+  flatten(to_yaml(document, style), "", out);
+  return out;
+}
+
+std::vector<proto::FieldChange> field_changes(const std::vector<Leaf>& before,
+                                              const std::vector<Leaf>& after) {
+  std::map<std::string_view, const Leaf*> old;
+  for (const Leaf& leaf : before) old[leaf.path] = &leaf;
+  std::vector<proto::FieldChange> out;
+  for (const Leaf& leaf : after) {
+    const auto found = old.find(leaf.path);
+    const std::string was = found == old.end() ? "" : found->second->value;
+    if (was != leaf.value) out.push_back({leaf.path, was, leaf.value});
+    if (found != old.end()) old.erase(found);
+  }
+  for (const Leaf& leaf : before)
+    if (old.contains(leaf.path)) out.push_back({leaf.path, leaf.value, ""});
+  return out;
+}
+
+bool before(const Document& a, const Document& b) {
+  return a.index() != b.index() ? a.index() < b.index() : name_of(a) < name_of(b);
+}
+
+proto::DocumentChange change_of(proto::ChangeAction action, const Document& document) {
+  return {action, std::string(kind_of(document)), name_of(document), {}};
+}
+
+}  // namespace
+
+Yaml to_yaml(const Document& document, Style style) {
+  Document copy = document;  // the tables point at members that can be written
+  Document defaults = *empty_document(kind_of(document));
+  const auto fields = fields_of(copy);
+  const auto otherwise = fields_of(defaults);
+  Yaml out = map();
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    Yaml value = std::visit(Write{fields[i], style}, fields[i].slot);
+    if (value.kind == Yaml::Kind::null) continue;
+    const bool is_number = std::holds_alternative<std::int32_t*>(fields[i].slot);
+    if (style == Style::file && !is_number &&
+        same(value, std::visit(Write{otherwise[i], style}, otherwise[i].slot)))
+      continue;
+    const std::size_t point = fields[i].key.find('.');
+    if (point == std::string_view::npos)
+      add(out, fields[i].key, std::move(value));
+    else
+      add(child(out, fields[i].key.substr(0, point)), fields[i].key.substr(point + 1),
+          std::move(value));
+  }
+  return out;
+}
+
+namespace {
+
+void normalise(Tenant& t) {
+  const auto rank = [](Resource resource) {
+    std::size_t at = 0;
+    while (kResourceKeys[at].resource != resource) ++at;
+    return at;
+  };
+  std::sort(t.quota.begin(), t.quota.end(), [&](const QuotaLine& a, const QuotaLine& b) {
+    return std::tuple(a.flavor, rank(a.resource)) < std::tuple(b.flavor, rank(b.resource));
+  });
+  std::sort(t.grants.begin(), t.grants.end(), [](const Grant& a, const Grant& b) {
+    return std::tie(a.role, a.group, a.user) < std::tie(b.role, b.group, b.user);
+  });
+  t.grants.erase(std::unique(t.grants.begin(), t.grants.end()), t.grants.end());
+  const auto by_name = [](auto& list) {
+    std::sort(list.begin(), list.end(),
+              [](const auto& a, const auto& b) { return a.name < b.name; });
+  };
+  by_name(t.projects);
+  for (Project& project : t.projects)
+    std::sort(project.users.begin(), project.users.end(),
+              [](const UserShare& a, const UserShare& b) { return a.user < b.user; });
+  by_name(t.classes);
+  std::sort(t.allowed_classes.begin(), t.allowed_classes.end());
+  std::sort(t.node_pools.begin(), t.node_pools.end());
+}
+
+}  // namespace
+
+void normalise(Document& document) {
+  if (auto* tenant = std::get_if<Tenant>(&document)) {
+    normalise(*tenant);
+  } else if (auto* tier = std::get_if<Tier>(&document)) {
+    normalise(tier->defaults);
+  } else if (auto* cohort = std::get_if<Cohort>(&document)) {
+    Tenant tenant;  // for its quota
+    std::swap(tenant.quota, cohort->quota);
+    normalise(tenant);
+    std::swap(tenant.quota, cohort->quota);
+  } else if (auto* flavor = std::get_if<Flavor>(&document)) {
+    std::sort(flavor->features.begin(), flavor->features.end());
+  } else if (auto* pool = std::get_if<NodePool>(&document)) {
+    std::sort(pool->features.begin(), pool->features.end());
+    std::sort(pool->taints.begin(), pool->taints.end());
+  } else if (auto* topology = std::get_if<Topology>(&document)) {
+    const auto level = [&](const TopologyDomain& d) {
+      return std::find(topology->levels.begin(), topology->levels.end(), d.level);
+    };
+    std::sort(topology->domains.begin(), topology->domains.end(),
+              [&](const TopologyDomain& a, const TopologyDomain& b) {
+                return std::pair(level(a), a.name) < std::pair(level(b), b.name);
+              });
+  }
+}
+
+std::string yaml_text(const Yaml& tree) {
+  std::string out;
+  put(out, tree, 0);
+  return out;
+}
+
+std::string to_text(const Document& document) {
+  return fmt::format("apiVersion: gantry/v1\nkind: {}\n{}", kind_of(document),
+                     yaml_text(to_yaml(document, Style::file)));
+}
+
+std::string to_text(std::span<const Document> documents) {
+  std::string out;
+  for (const Document& document : documents) {
+    if (!out.empty()) out += "---\n";
+    out += to_text(document);
+  }
+  return out;
+}
+
+void sort_documents(std::vector<Document>& documents) {
+  std::stable_sort(documents.begin(), documents.end(), before);
+}
+
+std::vector<proto::DocumentChange> difference(std::span<const Document> old,
+                                              std::span<const Document> fresh) {
+  using proto::ChangeAction;
+  std::vector<proto::DocumentChange> out;
+  std::size_t i = 0;
+  std::size_t j = 0;
+  while (i < old.size() || j < fresh.size()) {
+    if (j == fresh.size() || (i < old.size() && before(old[i], fresh[j]))) {
+      out.push_back(change_of(ChangeAction::removed, old[i++]));
+    } else if (i == old.size() || before(fresh[j], old[i])) {
+      auto& change = out.emplace_back(change_of(ChangeAction::created, fresh[j]));
+      change.changes = field_changes({}, leaves(fresh[j++], Style::file));
+      std::erase_if(change.changes, [](const auto& field) { return field.path == "name"; });
+    } else {
+      auto& change = out.emplace_back(change_of(ChangeAction::unchanged, fresh[j]));
+      if (old[i] != fresh[j]) {  // and not only in the order of a list
+        change.changes =
+            field_changes(leaves(old[i], Style::compare), leaves(fresh[j], Style::compare));
+        if (!change.changes.empty()) change.action = ChangeAction::changed;
+      }
+      ++i;
+      ++j;
+    }
+  }
+  return out;
+}
+
+std::vector<Document> with_changes(std::span<const Document> documents,
+                                   std::span<const Document> changed,
+                                   std::span<const proto::DocumentRef> removals) {
+  std::set<std::pair<std::string_view, std::string_view>> gone;
+  for (const proto::DocumentRef& ref : removals) gone.emplace(ref.kind, ref.name);
+  for (const Document& document : changed) gone.emplace(kind_of(document), name_of(document));
+  std::vector<Document> out;
+  for (const Document& document : documents)
+    if (!gone.contains({kind_of(document), name_of(document)})) out.push_back(document);
+  out.insert(out.end(), changed.begin(), changed.end());
+  sort_documents(out);
+  return out;
+}
+
+}  // namespace gantry::tenancy

@@ -1,0 +1,151 @@
+// What documents must be together, and what is only worth a warning.
+#include "tests/tenancy/sample.h"
+
+#include "config/tenancy/capacity.h"
+#include "config/tenancy/check.h"
+
+using namespace gantry;
+using namespace gantry::tenancy;
+using namespace gantry::test;
+
+namespace {
+
+std::string doc(const std::string& kind, const std::string& name, const std::string& rest = "") {
+  return "---\napiVersion: gantry/v1\nkind: " + kind + "\nname: " + name + "\n" + rest;
+}
+
+std::string checked(const std::string& text) {
+  const auto documents = read_all(text);
+  const auto done = check_documents(documents);
+  return done ? "good" : done.error().message;
+}
+
+std::vector<proto::NodesAlike> nodes(const std::string& hosts, std::int64_t gpus) {
+  Resources each;
+  each[Resource::gpu] = gpus;
+  each[Resource::cpu] = 64'000;
+  return {{hosts, {"ib"}, "a100", each}};
+}
+
+}  // namespace
+
+TEST_CASE("references exist") {
+  CHECK(checked(doc("Tenant", "a", "cohort: ml\n") + doc("Cohort", "mlp")) ==
+        "Tenant a: cohort: there is no Cohort `ml`; did you mean `mlp`?");
+  CHECK(checked(doc("Tenant", "a", "tier: gold\n")) == "Tenant a: tier: there is no Tier `gold`");
+  CHECK(checked(doc("Tenant", "a", "default_class: best-efort\n")) ==
+        "Tenant a: default_class: there is no PriorityClass `best-efort`; did you mean "
+        "`best-effort`?");
+  CHECK(checked(doc("Tenant", "a", "allowed_classes: [normal, x]\n")) ==
+        "Tenant a: allowed_classes: there is no PriorityClass `x`");
+  CHECK(checked(doc("Tenant", "a", "node_pools: [p]\n")) ==
+        "Tenant a: node_pools: there is no NodePool `p`");
+  CHECK(checked(doc("Tenant", "a", "quota: {flavors: {h100: {gpu: 8}}}\n")) ==
+        "Tenant a: quota.flavors.h100: there is no Flavor `h100`");
+  CHECK(checked(doc("Cohort", "c", "parent: d\n")) == "Cohort c: parent: there is no Cohort `d`");
+  CHECK(checked(doc("Flavor", "f", "node_pool: p\n")) ==
+        "Flavor f: node_pool: there is no NodePool `p`");
+  CHECK(checked(doc("NodePool", "p", "nodes: n1\ntenant: t\n")) ==
+        "NodePool p: tenant: there is no Tenant `t`");
+  CHECK(checked(doc("Tier", "t", "default_class: x\n")) ==
+        "Tier t: default_class: there is no PriorityClass `x`");
+}
+
+TEST_CASE("cohorts are a tree, not too deep") {
+  CHECK(checked(doc("Cohort", "a", "parent: b\n") + doc("Cohort", "b", "parent: a\n")) ==
+        "Cohort a: parent: goes in a circle: a -> b -> a");
+  CHECK(checked(doc("Cohort", "a", "parent: b\n") + doc("Cohort", "b", "parent: b\n")) ==
+        "Cohort a: parent: goes in a circle: a -> b -> b");
+  std::string deep;
+  for (int i = 0; i < 9; ++i)
+    deep += doc("Cohort", "c" + std::to_string(i),
+                i < 8 ? "parent: c" + std::to_string(i + 1) + "\n" : "");
+  CHECK(checked(deep).starts_with("Cohort c0: parent: is nested more than 8 deep: c0 -> c1"));
+}
+
+TEST_CASE("exactly one class is the default") {
+  const std::string fast = doc("PriorityClass", "fast", "value: 9\ndefault: true\n");
+  CHECK(checked(doc("PriorityClass", "slow")) == "good");  // the built-in `normal` still is
+  CHECK(checked(fast + doc("PriorityClass", "slow", "default: true\n")) ==
+        "PriorityClass slow: default: `fast` is the default already; one class can be");
+  CHECK(checked(doc("PriorityClass", "normal", "value: 400\n")) ==
+        "PriorityClass normal: default: no class is the default any more; one needs `default: "
+        "true`");
+  CHECK(checked(fast + doc("PriorityClass", "normal", "value: 400\n")) == "good");
+}
+
+TEST_CASE("quota, names and people") {
+  CHECK(checked(doc("Tenant", "a", "quota: {gpu: {nominal: 8, lend: 9}}\n")) ==
+        "Tenant a: quota.gpu: `lend` is more than nominal, and only what is owned can be lent");
+  CHECK(checked(doc("Tenant", "a", "default_class: normal\nallowed_classes: [best-effort]\n")) ==
+        "Tenant a: default_class: `normal` is none of its allowed_classes");
+  CHECK(checked(doc("Tenant", "a", "defaults: {time: 2h}\nlimits: {time: 1h}\n")) ==
+        "Tenant a: defaults.time: is longer than limits.time");
+  CHECK(checked(doc("Tenant", "a") + doc("Tenant", "a")) == "Tenant a: name: is there twice");
+  // As another program may send it.
+  Tenant t;
+  t.name = "a";
+  t.grants.push_back({Role::user, "x", "y"});
+  std::vector<Document> documents{t};
+  CHECK(check_documents(documents).error().message ==
+        "Tenant a: roles.user: each grant is to a user or to a group");
+  t.grants.clear();
+  t.quota = {{"", Resource::gpu, -1, {}, {}}};
+  documents = {t};
+  CHECK(check_documents(documents).error().message == "Tenant a: quota.gpu: is below 0");
+  t.name = "a b";
+  documents = {t};
+  CHECK(check_documents(documents).error().message.starts_with("Tenant a b: name: \"a b\" is not"));
+}
+
+TEST_CASE("nodes have one owner, domains nest") {
+  CHECK(checked(doc("Tenant", "a") + doc("Tenant", "b") +
+                doc("NodePool", "p", "nodes: n[1-4]\ntenant: a\n") +
+                doc("NodePool", "q", "nodes: n[4-8]\ntenant: b\n")) ==
+        "NodePool q: nodes: `n4` is `a`'s own already, by pool `p`");
+  const std::string two =
+      "levels: [block, rack]\ndomains:\n  block: {b1: 'n[1-4]', b2: 'n[5-8]'}\n";
+  CHECK(checked(doc("Topology", "t", two + "  rack: {r1: 'n[1-2]', r2: 'n[5-6]'}\n")) == "good");
+  CHECK(checked(doc("Topology", "t", two + "  rack: {r1: 'n[4-5]'}\n")) ==
+        "Topology t: domains.rack.r1: lies in several domains of the wider level: `n5` is in "
+        "`b2`, others in `b1`");
+  CHECK(checked(doc("Topology", "t", two + "  rack: {r1: 'n[1-2]', r2: 'n2'}\n")) ==
+        "Topology t: domains.rack.r2: `n2` is in `r1` already");
+  CHECK(checked(doc("Topology", "t", "levels: [rack]\ndomains: {rak: {a: n1}}\n")) ==
+        "Topology t: domains.rak: is none of `levels`; did you mean `rack`?");
+  CHECK(checked(doc("Topology", "t", "levels: [rack]\n") +
+                doc("Topology", "u", "levels: [rack]\n")) ==
+        "Topology t: there is another Topology; a cluster has one");
+}
+
+TEST_CASE("warnings: guarantees beyond the cluster, nobody to borrow from, nobody to use it") {
+  const auto documents = read_all(
+      doc("Tenant", "a", "quota: {gpu: {nominal: 30, borrow: 4}}\nroles: {user: {users: [x]}}\n") +
+      doc("Tenant", "b", "tier: t\n") +
+      doc("Tier", "t", "quota: {gpu: 3, flavors: {f: {gpu: 40}}}\nroles: {user: {groups: [g]}}\n") +
+      doc("Flavor", "f", "features: [ib]\n") + doc("NodePool", "p", "nodes: x1\n") +
+      doc("Tenant", "c"));
+  const auto warnings = warnings_of(documents, nodes("n[1-4]", 8));
+  CHECK(warnings ==
+        std::vector<std::string>{
+            "Tenant a: is in no cohort, so there is nobody to borrow from: its borrowing limits "
+            "have no effect",
+            "Tenant c: has no quota: it may use everything that is free",
+            "Tenant c: has no roles: only administrators can use it",
+            "33 gpu are guaranteed in all, and the cluster has 32: not every guarantee can be "
+            "kept at one time",
+            "40 gpu of f are guaranteed in all, and the cluster has 32: not every guarantee can be "
+            "kept at one time",
+            "NodePool p: no node of the cluster is in it"});
+}
+
+TEST_CASE("a node's flavor is the one with the most conditions") {
+  const auto documents = read_all(doc("Flavor", "any") + doc("Flavor", "gpu", "gpu_model: a100\n") +
+                                  doc("Flavor", "special", "gpu_model: a100\nnode_pool: p\n") +
+                                  doc("NodePool", "p", "nodes: n[1-2]\n"));
+  const auto capacity = capacity_of(documents, nodes("n[1-5]", 8));
+  CHECK(capacity.total[Resource::gpu] == 40);
+  CHECK(capacity.flavors.at("special")[Resource::gpu] == 16);
+  CHECK(capacity.flavors.at("gpu")[Resource::gpu] == 24);
+  CHECK_FALSE(capacity.flavors.contains("any"));
+}
