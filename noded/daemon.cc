@@ -109,7 +109,8 @@ void Daemon::act(Action&& action) {
                  },
                  [&](RememberContact& a) {
                    if (failure_) return;
-                   if (const auto kept = parts_.memory.remember(a); !kept) fail_with(kept.error());
+                   if (const auto kept = parts_.memory.remember(a, now); !kept)
+                     fail_with(kept.error());
                  },
                  [&](ReadFile& a) { logs_.read(a.fetch); },
                  [&](auto& a) {

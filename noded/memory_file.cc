@@ -5,13 +5,13 @@
 #include <unistd.h>
 
 #include "common/codec/define.h"
+#include "noded/runtime/contact.h"
 
 namespace gantry::node {
 
 namespace {
 
 constexpr const char* kMemoryFile = "memory.msgpack";
-constexpr const char* kContactFile = "contact";
 constexpr const char* kDaemonLock = "noded.lock";
 
 struct MemoryRecord {
@@ -35,11 +35,8 @@ Result<Memory> read_memory(const std::string& dir) {
     return fail(ErrorCode::malformed, fmt::format("{}: {}", path, record.error().message));
   memory.epoch = record->epoch;
   memory.fence_after = record->fence_after;
-  if (const auto text = runtime::read_file(dir + "/" + kContactFile)) {
-    std::int64_t us = 0;
-    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), us);
-    if (error == std::errc{} && end != text->data()) memory.last_contact = Instant{us};
-  }
+  if (const auto text = runtime::read_file(dir + "/" + runtime::kContactFile))
+    if (const auto contact = runtime::parse_contact(*text)) memory.last_contact = contact->at;
   return memory;
 }
 
@@ -60,21 +57,31 @@ Result<MemoryFile> MemoryFile::open(const std::string& state_dir) {
   auto memory = read_memory(state_dir);
   if (!memory) return tl::unexpected(memory.error());
   file.memory_ = *memory;
+  file.drop_contact();
   return file;
 }
 
 Result<void> MemoryFile::remember(const RememberEpoch& what) {
   memory_.epoch = what.epoch;
   memory_.fence_after = what.fence_after;
-  return runtime::write_whole(directory_.get(), kMemoryFile,
-                              codec::encode(MemoryRecord{what.epoch, what.fence_after}),
-                              runtime::Durability::durable);
+  auto kept = runtime::write_whole(directory_.get(), kMemoryFile,
+                                   codec::encode(MemoryRecord{what.epoch, what.fence_after}),
+                                   runtime::Durability::durable);
+  if (kept) drop_contact();
+  return kept;
 }
 
-Result<void> MemoryFile::remember(const RememberContact& what) {
+Result<void> MemoryFile::remember(const RememberContact& what, Instant now) {
   memory_.last_contact = what.at;
-  return runtime::write_whole(directory_.get(), kContactFile, std::to_string(what.at.us),
-                              runtime::Durability::none);
+  const runtime::Contact contact{what.at, runtime::since_boot() - (now - what.at),
+                                 memory_.fence_after.value_or(Duration{})};
+  return runtime::write_whole(directory_.get(), runtime::kContactFile,
+                              runtime::contact_text(contact), runtime::Durability::none);
+}
+
+// Without fencing no shim may count the silence.
+void MemoryFile::drop_contact() {
+  if (!memory_.fence_after) ::unlinkat(directory_.get(), runtime::kContactFile, 0);
 }
 
 }  // namespace gantry::node

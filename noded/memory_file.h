@@ -2,7 +2,8 @@
 // has seen, and under fencing when that was last known to hear it. In the state directory:
 //
 //   memory.msgpack   Memory without the contact; durable through a power cut
-//   contact          microseconds, as text; outlives the daemon, not the machine
+//   contact          under fencing, for the shims as well (noded/runtime/contact.h); outlives the
+//                    daemon, not the machine
 //
 // MemoryFile holds the lock of the state directory for as long as it lives, so that there is one
 // daemon per directory.
@@ -23,10 +24,11 @@ class MemoryFile {
 
   [[nodiscard]] const Memory& memory() const { return memory_; }
   Result<void> remember(const RememberEpoch& what);
-  Result<void> remember(const RememberContact& what);
+  Result<void> remember(const RememberContact& what, Instant now);
 
  private:
   MemoryFile() = default;
+  void drop_contact();
   runtime::Fd directory_;
   runtime::Fd lock_;
   std::string path_;

@@ -13,6 +13,7 @@
 #include "noded/runtime/cgroup.h"
 #include "noded/shim/container.h"
 #include "noded/shim/environment.h"
+#include "noded/shim/fence.h"
 #include "noded/shim/hooks.h"
 #include "noded/shim/image.h"
 #include "noded/shim/process_job.h"
@@ -66,7 +67,8 @@ class Watch {
     report();
     while (!container_.ended) {
       pollfd watched[2] = {{signals_.fd(), POLLIN, 0}, {container_.socket.get(), POLLIN, 0}};
-      ::poll(watched, 2, -1);
+      ::poll(watched, 2, fence_pause(shim_));
+      if (fence_is_over(shim_)) ::kill(container_.init_pid, SIGKILL);
       read_init(container_);
       if (container_.closed && !container_.ended) await_end();
       for (int s = signals_.next(); s != 0; s = signals_.next()) react(s);
@@ -223,6 +225,8 @@ int run_job(Shim& shim, Signals& signals) {
   job.record.key = shim.request.key;
   ImageUse image;
   Result<void> outcome = prepare(job, image);
+  if (outcome && fence_is_over(shim))
+    outcome = fail(ErrorCode::runtime_failed, "its time without the controller is over");
   if (outcome && shim.setup.runtime == RuntimeKind::process) {
     outcome = run_process_job(shim, signals, job.files, job.record);
   } else if (outcome) {
@@ -243,6 +247,7 @@ int run_job(Shim& shim, Signals& signals) {
     job.record.message = on_node(shim, outcome.error().message);
   }
   clean_up(job);
+  explain_fence(shim, job.record);
   run_epilog(job);
   job.record.ended = wall_clock();
   write_exit_record(shim, shim.dir_fd.get(), job.record);

@@ -8,6 +8,7 @@
 #include "common/codec/codec.h"
 #include "noded/runtime/cgroup.h"
 #include "noded/shim/environment.h"
+#include "noded/shim/fence.h"
 #include "noded/shim/task.h"
 
 namespace gantry::runtime {
@@ -25,10 +26,11 @@ void say_running(const Shim& shim, int pid, bool held, Instant started) {
 }
 
 // Waits for go(); false when it is told to end instead.
-bool await_go(Signals& signals) {
+bool await_go(Shim& shim, Signals& signals) {
   for (;;) {
     pollfd watched{signals.fd(), POLLIN, 0};
-    ::poll(&watched, 1, -1);
+    ::poll(&watched, 1, fence_pause(shim));
+    if (fence_is_over(shim)) return false;
     for (int s = signals.next(); s != 0; s = signals.next()) {
       if (s == SIGUSR1) return true;
       if (s == SIGTERM) return false;
@@ -36,10 +38,11 @@ bool await_go(Signals& signals) {
   }
 }
 
-int await_exit(const Shim& shim, int pid, Signals& signals, const StandardFiles& files) {
+int await_exit(Shim& shim, int pid, Signals& signals, const StandardFiles& files) {
   for (int status = 0;;) {
     pollfd watched{signals.fd(), POLLIN, 0};
-    ::poll(&watched, 1, -1);
+    ::poll(&watched, 1, fence_pause(shim));
+    if (fence_is_over(shim)) ::kill(-pid, SIGKILL);
     for (int s = signals.next(); s != 0; s = signals.next()) {
       if (s == SIGTERM) ::kill(-pid, SIGKILL);
       if (s == SIGUSR2)
@@ -77,7 +80,8 @@ Result<void> run_process_job(Shim& shim, Signals& signals, const StandardFiles& 
   const bool held = request.hold && request.kind == LaunchKind::batch;
   if (held) {
     say_running(shim, 0, true, {});
-    if (!await_go(signals)) return fail(ErrorCode::runtime_failed, "ended by order while held");
+    if (!await_go(shim, signals))
+      return fail(ErrorCode::runtime_failed, "ended by order while held");
   }
   const auto cgroup = open_cgroup_entries(shim.setup.cgroups, job_cgroup(request.key));
   TaskPlace place;

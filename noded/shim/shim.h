@@ -16,6 +16,7 @@ struct Shim {
   std::string dir;  // of the job
   Fd dir_fd;
   std::optional<StepId> step;
+  bool fenced = false;  // its time without the controller is over; see fence.h
 };
 
 // Datagram to noded; nobody listening is fine.

@@ -6,6 +6,7 @@
 
 #include <set>
 
+#include "noded/runtime/contact.h"
 #include "tests/runtime/node_fixture.h"
 
 using namespace gantry;
@@ -140,6 +141,36 @@ TEST_CASE("an attempt that noded recorded and did not start can be resumed") {
   CHECK(found[0].stage == Stage::never_started);
   REQUIRE(node.runtime().resume(request.key));
   CHECK(node.wait_end(request.key).exit == ExitStatus{4, 0});
+}
+
+// The test's noded looks at nothing after it started the jobs, as one that was killed.
+TEST_CASE("a shim ends its job when its node was without the controller for too long") {
+  if (!can_run()) return;
+  Node node;
+  const auto say = [&node](Duration silent, Duration fence_after) {
+    node.write(node.state_dir() + "/" + kContactFile,
+               contact_text({Instant{}, since_boot() - silent, fence_after}), 0600, false);
+  };
+  say(Duration{}, minutes(10));
+  auto request = node.job("sleep 100 & echo ready; wait");
+  start(node, request);
+  await_output(node);
+  auto stays = node.job("echo stays");
+  stays.hold = true;
+  REQUIRE(node.runtime().begin(stays));
+  REQUIRE(node.wait_for(stays.key, EventKind::held));
+  say(seconds(3), seconds(1));
+  for (const auto& key : {request.key, stays.key}) {
+    const auto record = node.wait_end(key);
+    CHECK(record.cause == ExitCause::fenced);
+    CHECK(record.exit == ExitStatus{0, SIGKILL});
+    CHECK(has(record.message, "no contact with the controller"));
+    node.runtime().forget(key);
+  }
+  CHECK(node.run("echo never").cause == ExitCause::fenced);  // it is too late to begin
+  ::unlink((node.state_dir() + "/" + kContactFile).c_str());
+  CHECK(node.run("exit 7").exit == ExitStatus{7, 0});
+  for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 
 TEST_CASE("prolog and epilog") {

@@ -1,0 +1,49 @@
+#include "noded/shim/fence.h"
+
+#include <signal.h>
+
+#include <algorithm>
+
+#include "noded/runtime/contact.h"
+
+namespace gantry::runtime {
+namespace {
+
+constexpr Duration kKillAgain = seconds(1);  // what the first SIGKILL did not end
+
+// How long until the job has to end; nothing without fencing.
+std::optional<Duration> time_left(const Shim& shim) {
+  const auto text = read_file(shim.setup.state_dir + "/" + kContactFile);
+  const auto contact = text ? parse_contact(*text) : std::nullopt;
+  if (!contact) return std::nullopt;
+  return contact->boot + contact->fence_after + kNodedFirst - since_boot();
+}
+
+}  // namespace
+
+bool fence_is_over(Shim& shim) {
+  if (shim.fenced) return true;  // there is no way back
+  const auto left = time_left(shim);
+  shim.fenced = left && *left <= Duration{};
+  return shim.fenced;
+}
+
+int fence_pause(const Shim& shim) {
+  Duration pause = kKillAgain;
+  if (!shim.fenced) {
+    const Duration left = time_left(shim).value_or(kLook);
+    pause = std::clamp(left + milliseconds(1), milliseconds(1), kLook);
+  }
+  return static_cast<int>(pause.us / 1000);
+}
+
+void explain_fence(const Shim& shim, ExitRecord& record) {
+  if (!shim.fenced) return;
+  record.cause = ExitCause::fenced;
+  record.exit = {0, SIGKILL};
+  record.message = on_node(shim,
+                           "no contact with the controller for so long that the job was ended "
+                           "(lost_node_policy fence)");
+}
+
+}  // namespace gantry::runtime
