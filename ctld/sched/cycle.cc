@@ -11,124 +11,252 @@ Cycle::Cycle(Replica& replica, Instant now, const Policy& policy)
     : r_(replica), policy_(policy), now_(now) {
   plan_.made_at = now;
   r_.eligible_.begin_plan();
+  r_.kinds_.begin(r_.eligible_.generation());
   r_.timeline_.begin(now);
-  untouched_ = r_.queue_.classes().begin();
+  r_.charges_.settle();
+  quota_on_ = policy.quota && !r_.charges_.none();
+  const bool fair = policy.fair_share && r_.tenancy_->fair_share;
+  order_.emplace(r_.queue_, fair ? &r_.shares_ : nullptr, quota_on_ ? &r_.charges_.tree() : nullptr,
+                 now, [this](const Turn& turn) { return claim(turn); });
+  kept_ = r_.promises_;
+  // The last one comes first: by partition and rank, then the earliest.
+  std::sort(kept_.begin(), kept_.end(), [](const Promise& a, const Promise& b) {
+    const auto place = [](const Promise& p) {
+      return std::tuple{~p.priority, -std::int64_t{p.rank}, p.start, p.job};
+    };
+    return place(b) < place(a);
+  });
 }
 
 Cycle::~Cycle() {
   for (auto t = taken_.rbegin(); t != taken_.rend(); ++t) r_.grid_.give(t->node, t->room, t->cpus);
-}
-
-Cycle::PartitionState& Cycle::partition(const Turn& t) {
-  const std::uint32_t id = cls(t).key.partition.value();
-  if (partitions_.size() <= id) partitions_.resize(id + 1);
-  return partitions_[id];
+  for (const Charged& c : charged_) r_.charges_.tree().remove(c.tenant, c.need);
+  r_.shares_.forget_plan();
 }
 
 std::optional<Turn> Cycle::next_turn() {
-  if (plan_.stats.attempts >= policy_.attempts || plan_.starts.size() >= policy_.starts) {
+  if (plan_.stats.attempts >= policy_.attempts || plan_.starts.size() >= policy_.starts)
     plan_.stats.budget_spent = true;
-    return no_more_turns();
+  while (!plan_.stats.budget_spent && behind_ <= policy_.depth) {
+    const auto front = order_->front();
+    if (!front) break;
+    keep_promises(front->first, front->second);
+    std::optional<Turn> turn = order_->next();
+    JobClass& c = cls(*turn);
+    if (turn->fresh) {
+      ++plan_.stats.classes;
+      turn->at = jobs(*turn).begin();
+      r_.eligible_.refresh(c, r_.grid_);
+    }
+    if (settle(*turn)) return turn;
+    if (turn->head)
+      close(*turn);
+    else
+      order_->done(*turn);
   }
-  if (behind_ > policy_.depth) return no_more_turns();
-  const auto end = r_.queue_.classes().end();
-  if (!touched_.empty() && (untouched_ == end || touched_.top().place < *untouched_)) {
-    const Turn turn = touched_.top();
-    touched_.pop();
-    return turn;
-  }
-  if (untouched_ == end) return std::nullopt;
-  Turn turn;
-  turn.class_index = untouched_->first.class_index;
-  turn.place = *untouched_;
-  ++untouched_;
-  ++plan_.stats.classes;
-  r_.eligible_.refresh(cls(turn), r_.grid_);
-  return turn;
-}
-
-// Classes that were blocked already are explained; of others it is not known what they wait for.
-std::nullopt_t Cycle::no_more_turns() {
-  for (; !touched_.empty(); touched_.pop())
-    if (touched_.top().head) close(touched_.top());
+  no_more_turns();
   return std::nullopt;
 }
 
+// Lines that were blocked already are explained; of others it is not known what they wait for.
+void Cycle::no_more_turns() {
+  for (const Turn& turn : order_->drain())
+    if (turn.head) closed_.push_back(turn);
+  keep_promises(0, std::numeric_limits<std::int32_t>::min());
+}
+
 void Cycle::again(const Turn& turn) {
-  if (!cls(turn).jobs.at_end(turn.at)) {
-    touched_.push(turn);
-  } else if (turn.head) {
+  if (!jobs(turn).at_end(turn.at))
+    order_->again(turn);
+  else if (turn.head)
     close(turn);
-  }
+  else
+    order_->done(turn);
 }
 
 void Cycle::close(const Turn& turn) {
   closed_.push_back(turn);
+  order_->done(turn);
 }
 
 bool Cycle::advance(Turn& turn) {
-  const OrderedSlots& jobs = cls(turn).jobs;
   if (++turn.started >= job(turn, turn.at).startable) {
-    turn.at = jobs.next(turn.at);
-    turn.started = 0;
-    if (jobs.at_end(turn.at)) return false;
-    turn.place.first = r_.queue_[jobs[turn.at]];
+    turn.at = jobs(turn).next(turn.at);
+    turn.started = turn.ahead = 0;
+    if (jobs(turn).at_end(turn.at)) return false;
+    turn.first = job(turn, turn.at);
   }
   return true;
+}
+
+bool Cycle::settle(Turn& turn) {
+  if (started_ahead_.empty()) return true;
+  while (!jobs(turn).at_end(turn.at)) {
+    const Waiting& w = job(turn, turn.at);
+    const auto ahead = started_ahead_.find(w.job);
+    if (ahead == started_ahead_.end() || turn.started > 0) return true;
+    if (ahead->second < w.startable) {
+      turn.started = ahead->second;
+      return true;
+    }
+    turn.started = w.startable - 1;
+    if (!advance(turn)) return false;
+  }
+  return false;
 }
 
 bool Cycle::place_now(Turn& turn) {
   JobClass& c = cls(turn);
   if (c.standing.verdict.reason == Reason::none) {
     ++plan_.stats.attempts;
-    const Bits& allowed = r_.eligible_.nodes_of(c);
-    if (!known_to_fail(c)) {
-      if (const auto place = find_place(r_.grid_, r_.timeline_, allowed, c, hopeful(turn))) {
-        start(turn, *place);
-        return true;
-      }
-      remember_failure(c);
-    }
-    partition(turn).blocked = true;
+    const auto blocked = try_now(turn);
+    if (!blocked) return true;
+    blocked_.push_back(*blocked);
+    turn.blocked = static_cast<std::uint32_t>(blocked_.size());
+    partition(turn.partition).blocked = true;
     ++behind_;
   }
   turn.head = turn.at;
   return false;
 }
 
-// From a class's second job on: most classes fail once per plan and need no notes.
-Bits* Cycle::hopeful(Turn& turn) {
-  if (!std::exchange(turn.searched, true)) return nullptr;
-  if (hopeful_.size() <= turn.class_index) hopeful_.resize(turn.class_index + 1);
-  auto& nodes = hopeful_[turn.class_index];
-  if (!nodes) nodes = r_.eligible_.nodes_of(cls(turn));
-  return &*nodes;
+std::optional<Blocked> Cycle::try_now(Turn& turn) {
+  JobClass& c = cls(turn);
+  const std::uint32_t tenant = tenant_of(c);
+  if (!r_.timeline_.speak_for(c.key.reservation)) return Blocked{Blocked::By::reservation, {}};
+  if (!has_job_left(tenant, turn.partition)) return Blocked{Blocked::By::tenant_jobs, {}};
+  const auto choices = r_.eligible_.flavors_of(c);
+  std::optional<Blocked> first;
+  // Flavors in which it borrows nothing come first.
+  for (const bool borrowing : {false, true}) {
+    for (const NodeChoice& choice : choices) {
+      if (tenant != kNoIndex) {
+        const QuotaFit fit = r_.charges_.tree().fit(tenant, {choice.flavor, c.least});
+        if (fit.borrows != borrowing) continue;
+        if (!fit.fits) {
+          if (!first) first = Blocked{Blocked::By::quota, fit};
+          continue;
+        }
+      } else if (borrowing) {
+        continue;
+      }
+      const auto blocked = try_choice(turn, tenant, choice);
+      if (!blocked) return std::nullopt;
+      if (!first || first->by == Blocked::By::quota) first = blocked;
+    }
+  }
+  return first ? first : Blocked{};
+}
+
+std::optional<Blocked> Cycle::try_choice(Turn& turn, std::uint32_t tenant,
+                                         const NodeChoice& choice) {
+  JobClass& c = cls(turn);
+  const Promise* promise = promise_of(turn);
+  if (known_to_fail(c, choice)) {
+    // That was with what is promised to this job out of reach.
+    if (promise == nullptr) return Blocked{};
+    lift(*promise);
+    const bool some =
+        std::any_of(promise->shares.begin(), promise->shares.end(), [&](const Share& s) {
+          return r_.grid_.available(s.node) &&
+                 r_.timeline_.fits(s.node, c.demand, now_, end_of(c), r_.grid_.free(s.node)) > 0;
+        });
+    if (!some) {
+      GANTRY_ASSERT(r_.timeline_.keep(c, promise->job, promise->start, promise->shares),
+                    "a promise has no room any more");
+      return Blocked{};
+    }
+  } else if (promise != nullptr) {
+    lift(*promise);
+  }
+  auto place = find_place(r_.grid_, r_.timeline_, nodes_for(c, choice), c, hopeful(turn, choice));
+  std::optional<Blocked> blocked;
+  if (!place) {
+    remember_failure(c, choice);
+    blocked = Blocked{};
+  } else if (tenant != kNoIndex) {
+    const QuotaFit exact = fit(tenant, needs_of(c, *place));
+    if (!exact.fits) blocked = Blocked{Blocked::By::quota, exact};
+  }
+  if (blocked) {
+    if (promise != nullptr)
+      GANTRY_ASSERT(r_.timeline_.keep(c, promise->job, promise->start, promise->shares),
+                    "a promise has no room any more");
+    return blocked;
+  }
+  if (promise != nullptr) {
+    auto& of_job = promises_.at(promise->job);
+    of_job.erase(of_job.begin() + turn.ahead);
+  }
+  const std::uint32_t slot = jobs(turn)[turn.at];
+  start(c, slot, *place);
+  advance(turn);
+  if (turn.started == 0) partition(turn.partition).started.push_back(slot);
+  order_->started(turn);
+  return std::nullopt;
+}
+
+// Jobs that name a reservation run on its nodes only.
+const Bits& Cycle::nodes_for(const JobClass& c, const NodeChoice& choice) {
+  const Bits& nodes = r_.eligible_.nodes_of(choice);
+  const Window* window = r_.timeline_.own_window();
+  if (window == nullptr || c.key.reservation.empty()) return nodes;
+  in_window_ = Bits{};
+  in_window_.resize(r_.grid_.size());
+  for (const std::uint32_t n : window->nodes)
+    if (nodes.test(n)) in_window_.set(n);
+  return in_window_;
+}
+
+// From a line's second job on: most fail once per plan and need no notes.
+Bits* Cycle::hopeful(Turn& turn, const NodeChoice& choice) {
+  if (!std::exchange(turn.searched, true) || !cls(turn).key.reservation.empty()) return nullptr;
+  const std::uint64_t key = (std::uint64_t{turn.class_index} << 32) | choice.node_set;
+  return &hopeful_.try_emplace(key, r_.eligible_.nodes_of(choice)).first->second;
+}
+
+Cycle::KindNotes* Cycle::notes(const JobClass& c, const NodeChoice& choice) {
+  if (!c.required.empty() || c.demand.particular || !c.key.reservation.empty()) return nullptr;
+  const std::uint32_t nodes = r_.kinds_.nodes_of(choice.node_set, r_.eligible_.nodes_of(choice));
+  const std::uint32_t kind = r_.kinds_.kind_of(nodes, c.demand);
+  if (kinds_.size() <= kind) kinds_.resize(r_.kinds_.size());
+  return &kinds_[kind];
 }
 
 // Room only shrinks while a plan is made, so a failure stays one, and one for all that ask no less.
-bool Cycle::known_to_fail(const JobClass& c) const {
-  if (c.node_set >= failures_.size()) return false;
-  const Instant until = Timeline::end_of(now_, c.key.time_limit);
-  const auto& failures = failures_[c.node_set];
-  return std::any_of(failures.begin(), failures.end(), [&](const Failure& f) {
-    return until >= f.until && asks_no_less(c.demand, f.demand);
-  });
+bool Cycle::known_to_fail(const JobClass& c, const NodeChoice& choice) {
+  KindNotes* own = notes(c, choice);
+  if (own == nullptr) return false;
+  const Instant until = end_of(c);
+  if (own->failed) return until >= *own->failed;
+  const std::uint32_t nodes = r_.kinds_.nodes_of(choice.node_set, r_.eligible_.nodes_of(choice));
+  if (nodes >= failures_.size()) return false;
+  for (const Failure& f : failures_[nodes])
+    if (until >= f.until && asks_no_less(c.demand, f.demand)) {
+      own->failed = until;
+      return true;
+    }
+  return false;
 }
 
-void Cycle::remember_failure(const JobClass& c) {
+void Cycle::remember_failure(const JobClass& c, const NodeChoice& choice) {
   constexpr std::size_t kMaxFailures = 64;
-  if (!c.required.empty()) return;
-  if (failures_.size() <= c.node_set) failures_.resize(c.node_set + 1);
-  auto& failures = failures_[c.node_set];
-  const Instant until = Timeline::end_of(now_, c.key.time_limit);
+  KindNotes* own = notes(c, choice);
+  if (own == nullptr) return;
+  const Instant until = end_of(c);
+  own->failed = own->failed ? std::min(*own->failed, until) : until;
+  const std::uint32_t nodes = r_.kinds_.nodes_of(choice.node_set, r_.eligible_.nodes_of(choice));
+  if (failures_.size() <= nodes) failures_.resize(nodes + 1);
+  auto& failures = failures_[nodes];
   std::erase_if(failures, [&](const Failure& f) {
     return f.until >= until && asks_no_less(f.demand, c.demand);
   });
   if (failures.size() < kMaxFailures) failures.push_back({c.demand, until});
 }
 
-void Cycle::start(Turn& turn, const std::vector<Share>& shares) {
-  JobClass& c = cls(turn);
+void Cycle::start(JobClass& c, std::uint32_t slot, const std::vector<Share>& shares) {
+  const Waiting& w = r_.queue_[slot];
+  const auto needs = needs_of(c, shares);
   auto grants = make_grants(r_.grid_, c.demand, shares);
   for (const NodeGrant& g : grants) {
     Taken taken{
@@ -137,34 +265,22 @@ void Cycle::start(Turn& turn, const std::vector<Share>& shares) {
     taken_.push_back(std::move(taken));
   }
   std::optional<Instant> until;
-  if (c.key.time_limit) until = Timeline::end_of(now_, c.key.time_limit);
+  if (c.key.time_limit) until = end_of(c);
   r_.timeline_.started(c.demand, shares, until);
-  PartitionState& p = partition(turn);
+  charge(w, c, needs);
+  PartitionState& p = partition(c.key.partition.value());
+  ++p.starts;
   if (p.blocked) ++plan_.stats.backfilled;
-  plan_.starts.push_back({job(turn, turn.at).job, std::move(grants)});
-  const std::uint32_t slot = c.jobs[turn.at];
-  advance(turn);
-  if (turn.started == 0) p.started.push_back(slot);
+  plan_.starts.push_back({w.job, std::move(grants)});
 }
 
-bool Cycle::reserve_ahead(Turn& turn) {
-  JobClass& c = cls(turn);
-  PartitionState& p = partition(turn);
-  if (c.standing.verdict.reason != Reason::none || p.reservations >= policy_.reservations)
-    return false;
-  std::uint64_t steps = 0;
-  const auto slot = r_.timeline_.earliest(c, r_.eligible_.nodes_of(c), steps);
-  plan_.stats.attempts += 1 + steps / 64;
-  plan_.stats.steps += steps;
-  if (!slot) return false;
-  r_.timeline_.reserve(c, *slot);
-  Expected expected{job(turn, turn.at).job, slot->start, {}};
-  for (const Share& s : slot->shares) expected.nodes.push_back(NodeId{s.node});
-  plan_.expected.push_back(std::move(expected));
-  ++p.reservations;
-  if (turn.at == *turn.head) turn.reserved = true;
-  advance(turn);
-  return true;
+Plan Cycle::take_plan() {
+  std::vector<Promise> keep;
+  for (const auto& [job, of_job] : promises_)
+    for (const Promise& p : of_job)
+      if (policy_.keep_promises || p.leaving > 0) keep.push_back(p);
+  r_.promises_ = std::move(keep);
+  return std::move(plan_);
 }
 
 }  // namespace gantry::sched

@@ -2,22 +2,21 @@
 // and what the partitions may still reserve.
 #pragma once
 
-#include <queue>
+#include <map>
+#include <set>
+#include <unordered_map>
 #include <vector>
 
+#include "ctld/sched/order.h"
 #include "ctld/sched/schedule.h"
 
 namespace gantry::sched {
 
-// One class in a plan: how far its jobs have been dealt with.
-struct Turn {
-  std::uint32_t class_index = 0;
-  OrderedSlots::Cursor at;                   // the job whose turn it is
-  std::uint32_t started = 0;                 // elements of that job (an array) dealt with
-  std::optional<OrderedSlots::Cursor> head;  // the first that must wait; set = nothing fits now
-  bool searched = false;                     // find_place() has been asked once
-  bool reserved = false;                     // the head has a reservation
-  ClassPlace place;                          // of the job whose turn it is
+// Why the head of a line must wait.
+struct Blocked {
+  enum class By : std::uint8_t { room, quota, tenant_jobs, reservation };
+  By by = By::room;
+  QuotaFit fit;  // by quota
 };
 
 class Cycle {
@@ -27,13 +26,13 @@ class Cycle {
   Cycle(const Cycle&) = delete;
   Cycle& operator=(const Cycle&) = delete;
 
-  // ---- eligible, priority: the class whose first job comes next; nullopt when none is left, or
-  // the budget is spent, or it would be too deep behind the first blocked job.
+  // ---- in order: the line whose first job comes next; nullopt when none is left, or the budget is
+  // spent, or it would be too deep behind the first blocked job.
   std::optional<Turn> next_turn();
   void again(const Turn& turn);  // has more jobs
   void close(const Turn& turn);  // its other jobs wait as well
 
-  // ---- place now, backfill; reserve ahead. Each moves the turn to its next job when it succeeds.
+  // ---- place now, reserve ahead. Each moves the turn to its next job when it succeeds.
   bool place_now(Turn& turn);
   bool reserve_ahead(Turn& turn);
 
@@ -41,11 +40,12 @@ class Cycle {
   void estimate();  // expected starts of the first blocked jobs
   void explain();   // a verdict for every class that was looked at
 
-  Plan take_plan() { return std::move(plan_); }
+  Plan take_plan();  // and keeps its promises
 
  private:
   struct PartitionState {
-    std::uint32_t reservations = 0;  // made
+    std::uint32_t reservations = 0;  // made or kept
+    std::uint32_t starts = 0;
     bool blocked = false;
     std::vector<std::uint32_t> started;  // jobs that are started whole; sorted by explain()
   };
@@ -58,37 +58,88 @@ class Cycle {
     Room room;
     std::vector<std::uint16_t> cpus;
   };
-  struct Later {
-    bool operator()(const Turn& a, const Turn& b) const { return b.place < a.place; }
+  struct Charged {  // by a start of this plan, or by a promise that waits for jobs to leave
+    JobId job;
+    std::uint32_t tenant;
+    QuotaNeed need;
+    std::optional<Instant> ends_by;
+  };
+  struct KindNotes {                       // what this plan knows of a kind
+    std::optional<Instant> failed;         // a job that ends by then found no place
+    std::optional<std::uint32_t> fitting;  // nodes, see count_fitting()
   };
 
   [[nodiscard]] JobClass& cls(const Turn& t) { return r_.queue_.job_class(t.class_index); }
+  [[nodiscard]] const OrderedSlots& jobs(const Turn& t) { return r_.queue_.line(t.line).jobs; }
   [[nodiscard]] const Waiting& job(const Turn& t, OrderedSlots::Cursor at) {
-    return r_.queue_[cls(t).jobs[at]];
+    return r_.queue_[jobs(t)[at]];
   }
-  PartitionState& partition(const Turn& t);
-  bool advance(Turn& turn);  // to the next job or element; false at the end of the class
-  Bits* hopeful(Turn& turn);
+  PartitionState& partition(std::uint32_t id) { return partitions_[id]; }
+  bool advance(Turn& turn);  // to the next job or element; false at the end of the line
+  bool settle(Turn& turn);   // on a job that was not started ahead of its turn
+  [[nodiscard]] Instant end_of(const JobClass& c) const {
+    return Timeline::end_of(now_, c.key.time_limit);
+  }
+
+  // ---- claim.cc: quota
+  [[nodiscard]] Claim claim(const Turn& turn);
+  [[nodiscard]] std::uint32_t tenant_of(const JobClass& c) const;
+  [[nodiscard]] bool has_job_left(std::uint32_t tenant, std::uint32_t partition);
+  [[nodiscard]] std::vector<QuotaNeed> needs_of(const JobClass& c,
+                                                const std::vector<Share>& shares) const;
+  [[nodiscard]] QuotaFit fit(std::uint32_t tenant, const std::vector<QuotaNeed>& needs) const;
+  void charge(const Waiting& w, const JobClass& c, const std::vector<QuotaNeed>& needs);
+  // When going by the limits the quota will do; nullopt: not known.
+  std::optional<Instant> quota_ready(std::uint32_t tenant, const QuotaNeed& need);
+  std::vector<std::pair<Instant, JobId>> ends_below(std::uint32_t node) const;
+
+  // ---- cycle.cc: places
+  std::optional<Blocked> try_now(Turn& turn);  // nullopt: it starts
+  std::optional<Blocked> try_choice(Turn& turn, std::uint32_t tenant, const NodeChoice& choice);
+  [[nodiscard]] const Bits& nodes_for(const JobClass& c, const NodeChoice& choice);
+  Bits* hopeful(Turn& turn, const NodeChoice& choice);
+  KindNotes* notes(const JobClass& c, const NodeChoice& choice);
   // Has this plan already failed to place something that asks for no more?
-  [[nodiscard]] bool known_to_fail(const JobClass& c) const;
-  void remember_failure(const JobClass& c);
-  std::nullopt_t no_more_turns();
-  void start(Turn& turn, const std::vector<Share>& shares);
+  [[nodiscard]] bool known_to_fail(const JobClass& c, const NodeChoice& choice);
+  void remember_failure(const JobClass& c, const NodeChoice& choice);
+  void no_more_turns();
+  void start(JobClass& c, std::uint32_t slot, const std::vector<Share>& shares);
+
+  // ---- ahead.cc: promises
+  void keep_promises(std::uint32_t priority, std::int32_t rank);  // of these and higher ones
+  void keep(Promise promise);
+  bool start_promised(const Promise& promise, JobClass& c, std::uint32_t slot);
+  Promise* promise_of(const Turn& turn);  // null: none
+  void lift(const Promise& promise);
+  [[nodiscard]] std::optional<std::pair<Slot, std::uint32_t>> earliest(const JobClass& c);
+  [[nodiscard]] bool may_reserve(const Turn& turn);
+
   Verdict explain_head(const Turn& turn);
   Verdict explain_waiting(const Turn& turn, OrderedSlots::Cursor at);
+  Verdict explain_quota(const QuotaFit& fit) const;
+  std::uint32_t fitting(const JobClass& c);
 
   Replica& r_;
   const Policy& policy_;
   Instant now_;
   Plan plan_;
+  bool quota_on_ = false;
   std::vector<Taken> taken_;
-  std::vector<PartitionState> partitions_;  // by id
-  std::set<ClassPlace>::const_iterator untouched_;
-  std::priority_queue<Turn, std::vector<Turn>, Later> touched_;
+  std::vector<Charged> charged_;
+  std::unordered_map<std::uint32_t, PartitionState> partitions_;  // by id
+  std::optional<Order> order_;
   std::vector<Turn> closed_;
-  std::vector<std::vector<Failure>> failures_;  // by node set; none asks for more than another
-  std::vector<std::optional<Bits>> hopeful_;    // by class: nodes not yet found too small
-  std::uint32_t behind_ = 0;                    // classes blocked so far
+  std::vector<Blocked> blocked_;                     // Turn::blocked counts from 1
+  std::vector<KindNotes> kinds_;                     // by kind
+  std::vector<std::vector<Failure>> failures_;       // by nodes; none asks for more than another
+  std::unordered_map<std::uint64_t, Bits> hopeful_;  // by class and nodes: not yet found too small
+  Bits in_window_;                                   // scratch of nodes_for()
+  std::uint32_t behind_ = 0;                         // lines blocked so far
+
+  std::vector<Promise> kept_;  // of former plans, not looked at yet: the last one comes first
+  std::map<JobId, std::vector<Promise>> promises_;  // in force; of an array several
+  std::map<JobId, std::uint32_t> started_ahead_;    // elements
+  std::uint32_t reservations_ = 0, replans_ = 0;
 };
 
 }  // namespace gantry::sched

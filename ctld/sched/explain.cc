@@ -1,5 +1,8 @@
 // The last steps of a plan: when blocked jobs may expect to start, and why each class waits.
 #include <algorithm>
+#include <queue>
+
+#include <fmt/core.h>
 
 #include "ctld/sched/cycle.h"
 #include "ctld/sched/place.h"
@@ -9,24 +12,34 @@ namespace gantry::sched {
 // Going on as if every job got a reservation, in order. Nothing is decided by it: the starts of
 // this plan are made, and the reservations end with it.
 void Cycle::estimate() {
+  for (auto& [id, of_job] : promises_)
+    for (Promise& p : of_job) {
+      if (std::exchange(p.told, true)) continue;
+      Expected expected{id, p.start, {}};
+      for (const Share& s : p.shares) expected.nodes.push_back(NodeId{s.node});
+      plan_.expected.push_back(std::move(expected));
+    }
   if (policy_.estimates == 0 || plan_.stats.budget_spent) return;
   plan_.estimated = true;
-  std::priority_queue<Turn, std::vector<Turn>, Later> turns;
+  const auto later = [this](const Turn& a, const Turn& b) {
+    const auto pa = r_.queue_.partition(a.partition).priority;
+    const auto pb = r_.queue_.partition(b.partition).priority;
+    return pa != pb ? pa < pb : before(b.first, a.first);
+  };
+  std::priority_queue<Turn, std::vector<Turn>, decltype(later)> turns(later);
   for (const Turn& t : closed_)
-    if (cls(t).standing.verdict.reason == Reason::none && !cls(t).jobs.at_end(t.at)) turns.push(t);
+    if (cls(t).standing.verdict.reason == Reason::none && !jobs(t).at_end(t.at)) turns.push(t);
   for (std::uint32_t n = 0; n < policy_.estimates && !turns.empty(); ++n) {
     Turn turn = turns.top();
     turns.pop();
     JobClass& c = cls(turn);
-    std::uint64_t steps = 0;
-    const auto slot = r_.timeline_.earliest(c, r_.eligible_.nodes_of(c), steps);
-    plan_.stats.steps += steps;
-    if (!slot) continue;
-    r_.timeline_.reserve(c, *slot);
     const JobId id = job(turn, turn.at).job;
-    if (plan_.expected.empty() || plan_.expected.back().job != id)
-      plan_.expected.push_back({id, slot->start, {}});
-    if (advance(turn)) turns.push(turn);
+    if (const auto slot = earliest(c)) {
+      r_.timeline_.reserve(c, slot->first, id);
+      if (plan_.expected.empty() || plan_.expected.back().job != id)
+        plan_.expected.push_back({id, slot->first.start, {}});
+      if (advance(turn)) turns.push(turn);
+    }
   }
 }
 
@@ -34,14 +47,21 @@ void Cycle::explain() {
   const auto in_order = [this](std::uint32_t a, std::uint32_t b) {
     return before(r_.queue_[a], r_.queue_[b]);
   };
-  for (PartitionState& p : partitions_) std::sort(p.started.begin(), p.started.end(), in_order);
+  for (auto& [id, p] : partitions_) std::sort(p.started.begin(), p.started.end(), in_order);
+  std::unordered_map<std::uint32_t, std::size_t> verdict_of;  // by class
   for (const Turn& turn : closed_) {
     JobClass& c = cls(turn);
+    const auto [known, first] = verdict_of.try_emplace(turn.class_index, plan_.verdicts.size());
+    if (!first) {  // another user's line of the class
+      Verdict& rest = plan_.verdicts[known->second].of_rest;
+      if (rest.reason == Reason::none) rest = explain_waiting(turn, *turn.head);
+      continue;
+    }
     ClassVerdict verdict{c.key, job(turn, *turn.head).job, explain_head(turn), {}};
-    const auto second = c.jobs.next(*turn.head);
+    const auto second = jobs(turn).next(*turn.head);
     if (c.standing.verdict.reason != Reason::none)
       verdict.of_rest = c.standing.verdict;
-    else if (!c.jobs.at_end(second))
+    else if (!jobs(turn).at_end(second))
       verdict.of_rest = explain_waiting(turn, second);
     plan_.verdicts.push_back(std::move(verdict));
   }
@@ -50,16 +70,62 @@ void Cycle::explain() {
 Verdict Cycle::explain_head(const Turn& turn) {
   JobClass& c = cls(turn);
   if (c.standing.verdict.reason != Reason::none) return c.standing.verdict;
-  if (!turn.reserved && partition(turn).reservations >= policy_.reservations)
-    return explain_waiting(turn, *turn.head);
-  return {Reason::resources, count_fitting(r_.grid_, r_.eligible_.nodes_of(c), c),
-          c.demand.min_nodes, ""};
+  if (const auto of_job = promises_.find(job(turn, *turn.head).job);
+      of_job != promises_.end() && !of_job->second.empty() && of_job->second[0].leaving > 0)
+    return {Reason::reclaiming, of_job->second[0].leaving, of_job->second[0].leave_by.us, ""};
+  if (turn.blocked > 0) {
+    const Blocked& why = blocked_[turn.blocked - 1];
+    if (why.by == Blocked::By::reservation) return {Reason::reservation, 0, 0, c.key.reservation};
+    if (why.by == Blocked::By::tenant_jobs)
+      return {Reason::tenant_jobs,
+              r_.charges_.running(tenant_of(c)) + partition(turn.partition).starts,
+              *r_.tenancy_->nodes[tenant_of(c)].max_running, ""};
+    if (why.by == Blocked::By::quota) return explain_quota(why.fit);
+  }
+  if (!turn.reserved && !may_reserve(turn)) return explain_waiting(turn, *turn.head);
+  return {Reason::resources, fitting(c), c.demand.min_nodes, ""};
+}
+
+// The tenant's own limit, or who holds what could have been borrowed: the greatest borrowers first.
+Verdict Cycle::explain_quota(const QuotaFit& fit) const {
+  constexpr std::size_t kMaxNamed = 3;
+  const QuotaTree& tree = r_.charges_.tree();
+  const QuotaCell& cell = *fit.cell;
+  std::string what(kResourceTable[static_cast<std::size_t>(cell.resource)].name);
+  if (cell.flavor != 0) what += " of " + r_.tenancy_->flavors[cell.flavor].name;
+  if (fit.tenant_limit) return {Reason::tenant_quota, fit.would_use, fit.limit, what};
+  std::vector<std::pair<std::int64_t, std::string>> borrowers;
+  std::vector<std::uint32_t> nodes{cell.node};
+  while (!nodes.empty()) {
+    const std::uint32_t n = nodes.back();
+    nodes.pop_back();
+    const auto& children = r_.charges_.children(n);
+    nodes.insert(nodes.end(), children.begin(), children.end());
+    if (!r_.tenancy_->nodes[n].tenant) continue;
+    const std::int64_t own = tree.subtree(n, cell.flavor, cell.resource);
+    const std::int64_t used = tree.usage(n, cell.flavor, cell.resource);
+    if (used > own) borrowers.emplace_back(own - used, r_.tenancy_->nodes[n].name);
+  }
+  std::sort(borrowers.begin(), borrowers.end());
+  for (std::size_t i = 0; i < std::min(kMaxNamed, borrowers.size()); ++i)
+    what += fmt::format("{} {} borrows {}", i == 0 ? ":" : ",", borrowers[i].second,
+                        -borrowers[i].first);
+  return {Reason::cohort_quota, fit.would_use, fit.limit, what};
+}
+
+std::uint32_t Cycle::fitting(const JobClass& c) {
+  const auto choices = r_.eligible_.flavors_of(c);
+  KindNotes* own = choices.size() == 1 ? notes(c, choices[0]) : nullptr;
+  if (own != nullptr && own->fitting) return *own->fitting;
+  const std::uint32_t count = count_fitting(r_.grid_, r_.eligible_.nodes_of(c), c);
+  if (own != nullptr) own->fitting = count;
+  return count;
 }
 
 // How many stand in front, without those that this plan starts.
 Verdict Cycle::explain_waiting(const Turn& turn, OrderedSlots::Cursor at) {
   const Waiting& w = job(turn, at);
-  const auto& started = partition(turn).started;
+  const auto& started = partition(turn.partition).started;
   const auto gone = std::partition_point(started.begin(), started.end(),
                                          [&](std::uint32_t s) { return before(r_.queue_[s], w); }) -
                     started.begin();

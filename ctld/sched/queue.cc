@@ -72,20 +72,41 @@ void JobIndex::grow(const WaitingPool& pool) {
 
 // ---- Queue
 
+namespace {
+
+std::uint32_t share_of(const JobQueued& change) {
+  return change.share ? change.share->value() : kNoShare;
+}
+
+Resources least_of(const Demand& d) {
+  Resources least;
+  const std::int64_t cpus = std::int64_t{d.tasks} * d.cpus_per_task;
+  least[Resource::cpu] = cpus * 1000;
+  least[Resource::gpu] = std::int64_t{d.gpus} * d.min_nodes;
+  least[Resource::scratch] = d.scratch * d.min_nodes;
+  if (d.memory_rule == MemoryRule::per_node) least[Resource::memory] = d.memory * d.min_nodes;
+  if (d.memory_rule == MemoryRule::per_cpu) least[Resource::memory] = d.memory * cpus;
+  return least;
+}
+
+}  // namespace
+
 void Queue::add(const JobQueued& change, const PartitionChanged& partition) {
   GANTRY_ASSERT(change.startable > 0, "queued a job of which nothing may start");
   if (const auto slot = index_.find(change.job, pool_)) {
     Waiting& w = pool_[*slot];
-    if (w.priority == change.priority && w.since == change.queued_since &&
-        classes_[w.class_index]->key == change.key) {
+    const Line& line = lines_[w.line];
+    if (w.rank == change.rank && w.priority == change.priority && w.since == change.queued_since &&
+        line.share == share_of(change) && classes_[line.class_index]->key == change.key) {
       w.startable = change.startable;  // the way of an array: one element less each time
       return;
     }
     remove(change.job);
   }
   if (partitions_.size() <= change.key.partition.value()) partition_changed(partition);
-  const std::uint32_t slot = pool_.add({change.priority, change.queued_since, change.job,
-                                        change.startable, intern(change.key, partition)});
+  const std::uint32_t line = line_for(intern(change.key, partition), share_of(change));
+  const std::uint32_t slot = pool_.add(
+      {change.priority, change.queued_since, change.job, change.startable, line, change.rank});
   index_.insert(slot, pool_);
   link(slot);
   ++size_;
@@ -107,10 +128,8 @@ void Queue::partition_changed(const PartitionChanged& partition) {
   for (std::uint32_t c = 0; c < classes_.size(); ++c) {
     if (!classes_[c] || classes_[c]->key.partition != partition.partition) continue;
     classes_[c]->demand = demand_of(classes_[c]->key.shape, partition);
+    classes_[c]->least = least_of(classes_[c]->demand);
     classes_[c]->standing.generation = 0;
-    if (classes_[c]->jobs.empty()) continue;
-    unplace(c);
-    place(c);
   }
 }
 
@@ -127,48 +146,76 @@ std::uint32_t Queue::intern(const ClassKey& key, const PartitionChanged& partiti
     free_classes_.pop_back();
   } else {
     classes_.emplace_back();
-    placed_.emplace_back();
   }
   classes_[index] = std::make_unique<JobClass>();
   classes_[index]->key = key;
   classes_[index]->demand = demand_of(key.shape, partition);
+  classes_[index]->least = least_of(classes_[index]->demand);
   class_of_.emplace(key, index);
   return index;
 }
 
+std::uint32_t Queue::line_for(std::uint32_t class_index, std::uint32_t share) {
+  const std::uint64_t key = (std::uint64_t{class_index} << 32) | share;
+  const auto [it, made] = line_of_.try_emplace(key, 0);
+  if (!made) return it->second;
+  if (free_lines_.empty()) {
+    it->second = static_cast<std::uint32_t>(lines_.size());
+    lines_.emplace_back();
+  } else {
+    it->second = free_lines_.back();
+    free_lines_.pop_back();
+  }
+  Line& line = lines_[it->second];
+  line.class_index = class_index;
+  line.share = share;
+  ++classes_[class_index]->lines;
+  return it->second;
+}
+
 void Queue::link(std::uint32_t slot) {
   const auto less = [this](std::uint32_t a, std::uint32_t b) { return before(pool_[a], pool_[b]); };
-  const std::uint32_t c = pool_[slot].class_index;
-  JobClass& cls = *classes_[c];
-  const bool first = cls.jobs.empty() || less(slot, cls.jobs.front());
-  if (first) unplace(c);
-  cls.jobs.insert(slot, less);
-  if (first) place(c);
-  partitions_[cls.key.partition.value()].jobs.insert(slot, less);
+  const std::uint32_t index = pool_[slot].line;
+  Line& line = lines_[index];
+  const bool first = line.jobs.empty() || less(slot, line.jobs.front());
+  if (first) unplace(index);
+  line.jobs.insert(slot, less);
+  if (first) place(index);
+  PartitionQueue& queue = queue_of(line);
+  queue.jobs.insert(slot, less);
+  if (queue.jobs.size() == 1) busy_.insert(classes_[line.class_index]->key.partition.value());
 }
 
 void Queue::unlink(std::uint32_t slot) {
   const auto less = [this](std::uint32_t a, std::uint32_t b) { return before(pool_[a], pool_[b]); };
-  const std::uint32_t c = pool_[slot].class_index;
-  JobClass& cls = *classes_[c];
-  const bool first = cls.jobs.front() == slot;
-  if (first) unplace(c);
-  cls.jobs.erase(slot, less);
-  if (first && !cls.jobs.empty()) place(c);
-  partitions_[cls.key.partition.value()].jobs.erase(slot, less);
-  if (cls.jobs.empty()) retire(c);
+  const std::uint32_t index = pool_[slot].line;
+  Line& line = lines_[index];
+  const std::uint32_t c = line.class_index;
+  const bool first = line.jobs.front() == slot;
+  if (first) unplace(index);
+  line.jobs.erase(slot, less);
+  if (first) place(index);
+  PartitionQueue& queue = queue_of(line);
+  queue.jobs.erase(slot, less);
+  if (queue.jobs.empty()) busy_.erase(classes_[c]->key.partition.value());
+  if (!line.jobs.empty()) return;
+  line_of_.erase((std::uint64_t{c} << 32) | line.share);
+  free_lines_.push_back(index);
+  if (--classes_[c]->lines == 0) retire(c);
 }
 
-void Queue::place(std::uint32_t c) {
-  const JobClass& cls = *classes_[c];
-  placed_[c] = ClassPlace{partitions_[cls.key.partition.value()].priority, pool_[cls.jobs.front()]};
-  order_.insert(*placed_[c]);
+void Queue::place(std::uint32_t index) {
+  const Line& line = lines_[index];
+  if (!line.jobs.empty()) queue_of(line).users[line.share].insert({pool_[line.jobs.front()]});
 }
 
-void Queue::unplace(std::uint32_t c) {
-  if (!placed_[c]) return;
-  order_.erase(*placed_[c]);
-  placed_[c].reset();
+void Queue::unplace(std::uint32_t index) {
+  const Line& line = lines_[index];
+  if (line.jobs.empty()) return;
+  auto& users = queue_of(line).users;
+  const auto user = users.find(line.share);
+  user->second.erase({pool_[line.jobs.front()]});
+  if (user->second.empty()) users.erase(user);
 }
 
 // A class that has run empty is kept for a while: the next job of the kind is probably on its way.
@@ -178,7 +225,7 @@ void Queue::retire(std::uint32_t c) {
   const std::uint32_t old = idle_.front();
   idle_.pop_front();
   classes_[old]->listed_idle = false;
-  if (!classes_[old]->jobs.empty()) return;
+  if (classes_[old]->lines > 0) return;
   class_of_.erase(classes_[old]->key);
   classes_[old].reset();
   free_classes_.push_back(old);
@@ -189,27 +236,43 @@ std::size_t Queue::bytes() const {
   return pool_.bytes() + index_.bytes() + size_ * 2 * sizeof(std::uint32_t) * 4 / 3;
 }
 
-std::string Queue::audit() const {
-  std::size_t jobs = 0, in_partitions = 0, with_jobs = 0;
-  for (std::uint32_t c = 0; c < classes_.size(); ++c) {
-    if (!classes_[c]) continue;
-    const OrderedSlots& list = classes_[c]->jobs;
-    const Waiting* last = nullptr;
-    for (auto at = list.begin(); !list.at_end(at); at = list.next(at), ++jobs) {
-      const Waiting& w = pool_[list[at]];
-      if (w.class_index != c) return fmt::format("job {} is in a foreign class", w.job.value());
-      if (last && !before(*last, w)) return fmt::format("job {} is out of order", w.job.value());
-      if (index_.find(w.job, pool_) != list[at])
-        return fmt::format("job {} is lost", w.job.value());
-      last = &w;
-    }
-    if (list.empty() == placed_[c].has_value()) return fmt::format("class {} is misplaced", c);
-    with_jobs += list.empty() ? 0 : 1;
+std::string Queue::audit_line(std::uint32_t index) const {
+  const OrderedSlots& list = lines_[index].jobs;
+  const Waiting* last = nullptr;
+  for (auto at = list.begin(); !list.at_end(at); at = list.next(at)) {
+    const Waiting& w = pool_[list[at]];
+    if (w.line != index) return fmt::format("job {} is in a foreign line", w.job.value());
+    if (last && !before(*last, w)) return fmt::format("job {} is out of order", w.job.value());
+    if (index_.find(w.job, pool_) != list[at]) return fmt::format("job {} is lost", w.job.value());
+    last = &w;
   }
-  for (const PartitionOrder& p : partitions_) in_partitions += p.jobs.size();
+  return "";
+}
+
+std::string Queue::audit() const {
+  std::size_t jobs = 0, in_partitions = 0, placed = 0, lines = 0;
+  for (std::uint32_t p = 0; p < partitions_.size(); ++p) {
+    in_partitions += partitions_[p].jobs.size();
+    if (partitions_[p].jobs.empty() == busy_.contains(p))
+      return fmt::format("partition {} is busy or not", p);
+    for (const auto& [share, list] : partitions_[p].users) {
+      if (list.empty()) return fmt::format("user {} has no lines", share);
+      for (const LinePlace& at : list) {
+        const Line& line = lines_[at.first.line];
+        if (line.jobs.empty() || pool_[line.jobs.front()].job != at.first.job ||
+            line.share != share || classes_[line.class_index]->key.partition.value() != p)
+          return fmt::format("line {} is misplaced", at.first.line);
+        if (auto wrong = audit_line(at.first.line); !wrong.empty()) return wrong;
+        jobs += line.jobs.size();
+        ++placed;
+      }
+    }
+  }
+  for (const auto& c : classes_) lines += c ? c->lines : 0;
   if (jobs != size_ || in_partitions != size_)
-    return fmt::format("{} jobs, {} in classes, {} in partitions", size_, jobs, in_partitions);
-  if (order_.size() != with_jobs) return fmt::format("{} classes in order", order_.size());
+    return fmt::format("{} jobs, {} in lines, {} in partitions", size_, jobs, in_partitions);
+  if (placed != line_of_.size() || lines != placed)
+    return fmt::format("{} lines, {} in classes, {} in order", line_of_.size(), lines, placed);
   return "";
 }
 

@@ -1,12 +1,16 @@
-// The waiting jobs, in order: priority (higher first), queued_since (earlier first), id.
+// The waiting jobs, in order: rank of their class (higher first), priority (higher first),
+// queued_since (earlier first), id.
 //
 // Jobs that cannot be told apart by any placement (equal ClassKey) form a class, so a plan's cost
-// follows classes, not jobs. Each class keeps its own jobs in order, each partition all of its jobs
-// (to know how many stand in front), and the classes are ordered by their first job. A waiting job
-// costs about 60 bytes; queueing and unqueueing cost O(log jobs).
+// follows classes, not jobs. The jobs of one class and one user (a leaf of the fair-share tree)
+// form a line. Each partition keeps its lines by user, in the order of their first jobs, and all of
+// its jobs (to know how many stand in front). A waiting job costs about 70 bytes; queueing and
+// unqueueing cost O(log jobs).
 #pragma once
 
 #include <deque>
+#include <limits>
+#include <map>
 #include <memory>
 #include <set>
 #include <unordered_map>
@@ -24,11 +28,13 @@ struct Waiting {
   Instant since{};
   JobId job{};
   std::uint32_t startable = 0;  // elements of an array that may start now
-  std::uint32_t class_index = 0;
+  std::uint32_t line = 0;
+  std::int32_t rank = 0;
 };
 
-// The order within a partition.
+// The order within a partition, but for fair share between its users.
 inline bool before(const Waiting& a, const Waiting& b) {
+  if (a.rank != b.rank) return a.rank > b.rank;
   if (a.priority != b.priority) return a.priority > b.priority;
   if (a.since != b.since) return a.since < b.since;
   return a.job < b.job;
@@ -77,22 +83,34 @@ struct Standing {
 struct JobClass {
   ClassKey key;
   Demand demand;
-  OrderedSlots jobs;
+  Resources least;                      // a job of it takes at least this
+  std::uint32_t lines = 0;              // with jobs
   std::uint32_t node_set = 0;           // see eligible.h; valid with standing.generation
   std::vector<std::uint32_t> required;  // node numbers, sorted; valid with standing.generation
   Standing standing;
   bool listed_idle = false;  // in Queue's list of classes that have run empty
 };
 
-// Where a class stands among all: partition priority first, then its first job.
-struct ClassPlace {
-  std::uint32_t partition_priority = 0;
+inline constexpr std::uint32_t kNoShare = std::numeric_limits<std::uint32_t>::max();
+
+struct Line {
+  std::uint32_t class_index = 0;
+  std::uint32_t share = kNoShare;  // ShareId of the user
+  OrderedSlots jobs;
+};
+
+// Where a line stands among those of its user: by its first job.
+struct LinePlace {
   Waiting first;
-  friend bool operator<(const ClassPlace& a, const ClassPlace& b) {
-    if (a.partition_priority != b.partition_priority)
-      return a.partition_priority > b.partition_priority;
-    return before(a.first, b.first);
-  }
+  friend bool operator<(const LinePlace& a, const LinePlace& b) { return before(a.first, b.first); }
+};
+using Lines = std::set<LinePlace>;
+
+// A partition's waiting jobs.
+struct PartitionQueue {
+  std::uint32_t priority = 0;
+  OrderedSlots jobs;                     // of all users
+  std::map<std::uint32_t, Lines> users;  // by ShareId; kNoShare: of no tenant. None empty
 };
 
 class Queue {
@@ -107,7 +125,14 @@ class Queue {
   [[nodiscard]] const Waiting& operator[](std::uint32_t slot) const { return pool_[slot]; }
   [[nodiscard]] JobClass& job_class(std::uint32_t index) { return *classes_[index]; }
   [[nodiscard]] const JobClass& job_class(std::uint32_t index) const { return *classes_[index]; }
-  [[nodiscard]] const std::set<ClassPlace>& classes() const { return order_; }
+  // Its slot; nullopt: it does not wait.
+  [[nodiscard]] std::optional<std::uint32_t> find(JobId job) const {
+    return index_.find(job, pool_);
+  }
+  [[nodiscard]] const Line& line(std::uint32_t index) const { return lines_[index]; }
+  // Partitions with waiting jobs.
+  [[nodiscard]] const std::set<std::uint32_t>& busy() const { return busy_; }
+  [[nodiscard]] const PartitionQueue& partition(std::uint32_t id) const { return partitions_[id]; }
   // Waiting jobs of the partition in front of this one (an array counts as one).
   [[nodiscard]] std::size_t in_front_of(const Waiting& job, PartitionId partition) const;
 
@@ -116,18 +141,19 @@ class Queue {
 
  private:
   std::uint32_t intern(const ClassKey& key, const PartitionChanged& partition);
+  std::uint32_t line_for(std::uint32_t class_index, std::uint32_t share);
   void link(std::uint32_t slot);
   void unlink(std::uint32_t slot);
-  void place(std::uint32_t class_index);  // into order_, by its first job
-  void unplace(std::uint32_t class_index);
+  void place(std::uint32_t line);  // among its user's lines, by its first job
+  void unplace(std::uint32_t line);
   void retire(std::uint32_t class_index);
+  [[nodiscard]] PartitionQueue& queue_of(const Line& line) {
+    return partitions_[classes_[line.class_index]->key.partition.value()];
+  }
+  [[nodiscard]] std::string audit_line(std::uint32_t index) const;
 
   struct KeyHash {
     std::size_t operator()(const ClassKey& key) const { return hash_of(key); }
-  };
-  struct PartitionOrder {
-    std::uint32_t priority = 0;
-    OrderedSlots jobs;
   };
 
   WaitingPool pool_;
@@ -137,9 +163,11 @@ class Queue {
   std::vector<std::uint32_t> free_classes_;
   std::unordered_map<ClassKey, std::uint32_t, KeyHash> class_of_;
   std::deque<std::uint32_t> idle_;  // classes that ran empty, oldest first; may have jobs again
-  std::set<ClassPlace> order_;
-  std::vector<std::optional<ClassPlace>> placed_;  // per class
-  std::vector<PartitionOrder> partitions_;         // by id
+  std::deque<Line> lines_;
+  std::vector<std::uint32_t> free_lines_;
+  std::unordered_map<std::uint64_t, std::uint32_t> line_of_;  // class and user
+  std::vector<PartitionQueue> partitions_;                    // by id
+  std::set<std::uint32_t> busy_;
 };
 
 }  // namespace gantry::sched

@@ -16,8 +16,9 @@ std::int64_t plus(std::int64_t a, std::int64_t b) {
   if (__builtin_add_overflow(a, b, &sum)) return a > 0 ? kUnlimited : -kUnlimited;
   return sum;
 }
-std::int64_t minus(std::int64_t a, std::int64_t b) {
-  return a == kUnlimited ? kUnlimited : plus(a, -b);
+// The part of a use that is not covered by what a node keeps to itself.
+std::int64_t beyond(std::int64_t usage, std::int64_t local) {
+  return local == kUnlimited ? 0 : std::max<std::int64_t>(0, usage - local);
 }
 
 }  // namespace
@@ -39,24 +40,38 @@ QuotaTree::QuotaTree(TenancyPtr tenancy) : tenancy_(std::move(tenancy)) {
         const FlavorLimits& limits = node.limits[f];
         c.subtree = plus(c.subtree, limits.nominal[r]);
         c.borrow = limits.borrow[r];
-        if (limits.lend[r] != kUnlimited)
-          c.local = std::max<std::int64_t>(0, minus(c.subtree, limits.lend[r]));
+        if (c.subtree == kUnlimited)
+          c.local = kUnlimited;
+        else if (limits.lend[r] != kUnlimited)
+          c.local = std::max<std::int64_t>(0, c.subtree - limits.lend[r]);
         if (node.parent == kNoIndex) continue;
         Cell& parent = cells_[index(node.parent, f, r)];
-        if (c.local != kUnlimited) parent.subtree = plus(parent.subtree, minus(c.subtree, c.local));
+        if (c.local != kUnlimited) parent.subtree = plus(parent.subtree, c.subtree - c.local);
       }
+  }
+  count_lendable();
+}
+
+void QuotaTree::count_lendable() {
+  lendable_.resize(tenancy_->nodes.size() * kResourceCount, 0);
+  for (std::uint32_t n = 0; n < tenancy_->nodes.size(); ++n) {
+    const std::uint32_t parent = tenancy_->nodes[n].parent;
+    if (parent == kNoIndex) continue;
+    for (std::size_t r = 0; r < kResourceCount; ++r)
+      for (std::uint32_t f = 0; f < tenancy_->flavors.size(); ++f)
+        if (cell(n, f, r).local != kUnlimited)
+          lendable_[n * kResourceCount + r] =
+              plus(lendable_[n * kResourceCount + r], available(parent, f, r, true));
   }
 }
 
 void QuotaTree::change(std::uint32_t node, std::uint32_t flavor, std::size_t r, std::int64_t by) {
   while (by != 0 && node != kNoIndex) {
     Cell& c = cells_[index(node, flavor, r)];
-    const std::int64_t above_before =
-        c.local == kUnlimited ? 0 : std::max<std::int64_t>(0, c.usage - c.local);
+    const std::int64_t before = beyond(c.usage, c.local);
     c.usage += by;
-    const std::int64_t above =
-        c.local == kUnlimited ? 0 : std::max<std::int64_t>(0, c.usage - c.local);
-    by = above - above_before;
+    GANTRY_ASSERT(c.usage >= 0, "more was given back to a quota than taken");
+    by = beyond(c.usage, c.local) - before;
     node = tenancy_->nodes[node].parent;
   }
 }
@@ -78,12 +93,11 @@ void QuotaTree::remove(std::uint32_t node, const QuotaNeed& need) {
 std::int64_t QuotaTree::available(std::uint32_t n, std::uint32_t f, std::size_t r,
                                   bool potential) const {
   const Cell& c = cell(n, f, r);
-  if (c.local == kUnlimited || c.subtree == kUnlimited) return kUnlimited;
+  if (c.local == kUnlimited) return kUnlimited;
   const std::int64_t usage = potential ? 0 : c.usage;
   const std::uint32_t parent = tenancy_->nodes[n].parent;
   if (parent == kNoIndex) return c.subtree - usage;
-  const std::int64_t above = std::max<std::int64_t>(0, usage - c.local);
-  const std::int64_t ceiling = plus(c.subtree - c.local - above, c.borrow);
+  const std::int64_t ceiling = plus(c.subtree - c.local - beyond(usage, c.local), c.borrow);
   return plus(std::max<std::int64_t>(0, c.local - usage),
               std::min(available(parent, f, r, potential), ceiling));
 }
@@ -110,7 +124,7 @@ void QuotaTree::fit_cell(std::uint32_t tenant, std::uint32_t flavor, std::size_t
   std::int64_t here = need;  // what reaches this node from below
   for (std::uint32_t n = tenant; n != kNoIndex && here > 0; n = tenancy_->nodes[n].parent) {
     const Cell& c = cell(n, flavor, r);
-    if (c.local == kUnlimited || c.subtree == kUnlimited) return;
+    if (c.local == kUnlimited) return;
     const bool root = tenancy_->nodes[n].parent == kNoIndex;
     const std::int64_t most = root ? c.subtree : plus(c.subtree, c.borrow);
     if (plus(c.usage, here) > c.subtree && !root) {
@@ -127,8 +141,7 @@ void QuotaTree::fit_cell(std::uint32_t tenant, std::uint32_t flavor, std::size_t
       fit.fits = false;
       return;
     }
-    here = std::max<std::int64_t>(0, c.usage + here - c.local) -
-           std::max<std::int64_t>(0, c.usage - c.local);
+    here = beyond(c.usage + here, c.local) - beyond(c.usage, c.local);
   }
 }
 
@@ -159,23 +172,28 @@ std::int64_t QuotaTree::share_value(std::uint32_t n, const QuotaNeed& need) cons
   const auto flavors = static_cast<std::uint32_t>(tenancy_->flavors.size());
   std::int64_t value = 0;
   for (std::size_t r = 0; r < kResourceCount; ++r) {
-    std::int64_t borrowed = 0, lendable = 0;
+    std::int64_t borrowed = 0;
     for (std::uint32_t f = 0; f < flavors; ++f) {
       const Cell& c = cell(n, f, r);
-      if (c.subtree == kUnlimited || c.local == kUnlimited) continue;
+      if (c.local == kUnlimited) continue;
       const bool asked = f == 0 || f == need.flavor;
-      borrowed +=
-          std::max<std::int64_t>(0, c.usage + (asked ? need.amount.raw()[r] : 0) - c.subtree);
-      lendable = plus(lendable, available(node.parent, f, r, true));
+      borrowed += beyond(c.usage + (asked ? need.amount.raw()[r] : 0), c.subtree);
     }
+    const std::int64_t lendable = lendable_[n * kResourceCount + r];
     if (borrowed == 0 || lendable == kUnlimited || lendable <= 0) continue;
     value = std::max(
         value, static_cast<std::int64_t>(static_cast<__int128>(borrowed) * 1'000'000 / lendable));
   }
   if (value == 0) return 0;
-  return node.weight == 0
-             ? kUnlimited
-             : static_cast<std::int64_t>(static_cast<__int128>(value) * 1000 / node.weight);
+  if (node.weight == 0) return kUnlimited / 2 + std::min(value, kUnlimited / 2);
+  return static_cast<std::int64_t>(
+      std::min<__int128>(static_cast<__int128>(value) * 1000 / node.weight, kUnlimited / 2 - 1));
+}
+
+void QuotaTree::share_values(std::uint32_t tenant, const QuotaNeed& need,
+                             std::span<std::int64_t> values) const {
+  for (std::uint32_t n = tenant; depth_[n] > 0; n = tenancy_->nodes[n].parent)
+    if (depth_[n] <= values.size()) values[depth_[n] - 1] = share_value(n, need);
 }
 
 std::string QuotaTree::audit(const std::vector<std::pair<std::uint32_t, QuotaNeed>>& uses) const {

@@ -10,12 +10,14 @@
 //                  local_free + min(available(parent), subtree(n) - local(n)
 //                                   - max(0, usage(n) - local(n)) + borrowing limit)
 //
-// available() below zero is over-admitted (quota was cut), no error. Integers that saturate at
-// kUnlimited; adding and removing cost O(depth) per cell.
+// available() below zero is over-admitted (quota was cut), no error; what a node keeps to itself
+// can be used even then. A node without a limit in a cell keeps it to itself: it neither lends nor
+// borrows there. Integers that saturate at kUnlimited; adding and removing cost O(depth) per cell.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,8 +41,8 @@ struct QuotaCell {
 // How a need stands towards a tenant's quota.
 struct QuotaFit {
   bool fits = false;
-  bool borrows = false;           // somewhere on the path; bit k of `levels`: k steps from the root
-  std::uint32_t levels = 0;       // so a smaller number borrows lower in the tree
+  bool borrows = false;           // somewhere on the path
+  std::uint32_t levels = 0;       // bit 31 - k: borrows k steps below the root; smaller is lower
   std::optional<QuotaCell> cell;  // why it does not fit
   std::int64_t would_use = 0;     // in that cell, at that node, with the need
   std::int64_t limit = 0;         // what it may use there (nominal plus borrowing), or is left
@@ -72,8 +74,12 @@ class QuotaTree {
   // How much of what can be lent the node would hold beyond its own, in millionths over its weight:
   //   max over r of borrowed(n, r) / lendable(r), borrowed = sum over flavors of
   //   max(0, usage + need - subtree), lendable = sum over flavors of potential(parent)
-  // 0 = borrows nothing. A weight of 0 and borrowing gives kUnlimited.
+  // 0 = borrows nothing. With a weight of 0 more than any other, and unweighted among those.
   [[nodiscard]] std::int64_t share_value(std::uint32_t node, const QuotaNeed& need) const;
+  // Of the nodes on the way to the tenant, from the root's child down, as many as there is room
+  // for.
+  void share_values(std::uint32_t tenant, const QuotaNeed& need,
+                    std::span<std::int64_t> values) const;
 
   // Usage of every node equals the sum over `uses`, counted anew; "" or the first that is wrong.
   [[nodiscard]] std::string audit(
@@ -89,6 +95,7 @@ class QuotaTree {
   [[nodiscard]] const Cell& cell(std::uint32_t node, std::uint32_t flavor, std::size_t r) const {
     return cells_[index(node, flavor, r)];
   }
+  void count_lendable();
   void change(std::uint32_t node, std::uint32_t flavor, std::size_t r, std::int64_t by);
   [[nodiscard]] std::int64_t available(std::uint32_t node, std::uint32_t flavor, std::size_t r,
                                        bool potential) const;
@@ -96,7 +103,8 @@ class QuotaTree {
                 QuotaFit& fit) const;
 
   TenancyPtr tenancy_;
-  std::vector<Cell> cells_;  // by node, flavor, resource
+  std::vector<Cell> cells_;             // by node, flavor, resource
+  std::vector<std::int64_t> lendable_;  // by node, resource: what its parent can lend
   std::vector<std::uint32_t> depth_;
 };
 

@@ -9,10 +9,12 @@ void Replica::apply(const Change& change) {
     Replica& r;
     void operator()(const NodeChanged& c) const {
       r.running_.node_changed(c, r.grid_);
+      r.charges_.node_changed(c);
       r.eligible_.node_changed(c);
     }
     void operator()(const PartitionChanged& c) const {
       r.eligible_.partition_changed(c);
+      r.charges_.partition_changed(c);
       r.queue_.partition_changed(c);
     }
     void operator()(const JobQueued& c) const {
@@ -21,16 +23,30 @@ void Replica::apply(const Change& change) {
       r.queue_.add(c, *partition);
     }
     void operator()(const JobUnqueued& c) const { r.queue_.remove(c.job); }
-    void operator()(const JobPlaced& c) const { r.running_.place(c, r.grid_); }
-    void operator()(const JobLimitChanged& c) const { r.running_.set_end(c.job, c.ends_by); }
-    void operator()(const NodeReleased& c) const { r.running_.release(c.job, c.node, r.grid_); }
-    void operator()(const TenancyChanged& c) const { r.tenancy_ = c.tenancy; }
-    void operator()(const ShareChanged& c) const { r.shares_[c.share] = c; }
+    void operator()(const JobPlaced& c) const {
+      r.running_.place(c, r.grid_);
+      r.charges_.place(c);
+    }
+    void operator()(const JobLimitChanged& c) const {
+      r.running_.set_end(c.job, c.ends_by);
+      r.charges_.set_end(c.job, c.ends_by);
+    }
+    void operator()(const NodeReleased& c) const {
+      r.running_.release(c.job, c.node, r.grid_);
+      r.charges_.release(c.job, c.node);
+    }
+    void operator()(const TenancyChanged& c) const {
+      r.tenancy_ = c.tenancy;
+      r.charges_.tenancy_changed(c.tenancy);
+      r.shares_.set_half_life(c.tenancy->half_life);
+    }
+    void operator()(const ShareChanged& c) const { r.shares_.change(c); }
     void operator()(const ReservationChanged& c) const {
       if (c.removed)
         r.reservations_.erase(c.name);
       else
         r.reservations_[c.name] = c;
+      r.timeline_.set_windows(r.reservations_);
     }
   };
   std::visit(Apply{*this}, change);
@@ -40,6 +56,7 @@ std::string Replica::audit() const {
   if (auto wrong = grid_.audit(); !wrong.empty()) return "grid: " + wrong;
   if (auto wrong = running_.audit(grid_); !wrong.empty()) return "running: " + wrong;
   if (auto wrong = queue_.audit(); !wrong.empty()) return "queue: " + wrong;
+  if (auto wrong = charges_.audit(); !wrong.empty()) return "quota: " + wrong;
   return "";
 }
 

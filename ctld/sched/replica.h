@@ -1,17 +1,22 @@
 // The scheduler's own view of the cluster, advanced by each turn's changes: nodes, partitions,
 // waiting jobs in classes, placements, and the view ahead. No copy of the queue per plan, no lock.
 //
-// apply() is the only way in. Repeating a change has no effect. Between plans the replica is a
-// function of the changes alone: the same changes give the same plans, and so does a replica built
-// from scratch out of the current facts.
+// apply() is the only way in for facts. Repeating a change has no effect. Between plans the replica
+// is a function of the changes alone, but for the promises that plans have made: without those the
+// same changes give the same plans, and so does a replica built from scratch out of the current
+// facts.
 #pragma once
 
 #include <map>
 #include <string>
 
 #include "ctld/sched/change.h"
+#include "ctld/sched/charges.h"
 #include "ctld/sched/eligible.h"
+#include "ctld/sched/fairshare.h"
 #include "ctld/sched/grid.h"
+#include "ctld/sched/kinds.h"
+#include "ctld/sched/promises.h"
 #include "ctld/sched/queue.h"
 #include "ctld/sched/running.h"
 #include "ctld/sched/timeline.h"
@@ -35,6 +40,12 @@ class Replica {
   [[nodiscard]] std::size_t waiting() const { return queue_.size(); }
   [[nodiscard]] std::size_t queue_bytes() const { return queue_.bytes(); }
 
+  [[nodiscard]] const Tenancy& tenancy() const { return *tenancy_; }
+  [[nodiscard]] const ShareTree& shares() const { return shares_; }
+  [[nodiscard]] const Charges& charges() const { return charges_; }
+  [[nodiscard]] const std::vector<Promise>& promises() const { return promises_; }
+  void promise(std::vector<Promise> promises) { promises_ = std::move(promises); }
+
   // Compares every derived number with one counted from scratch; "" or the first that is wrong.
   [[nodiscard]] std::string audit() const;
 
@@ -42,13 +53,16 @@ class Replica {
   friend class Cycle;  // a plan tries things here and puts them back
 
   TenancyPtr tenancy_ = std::make_shared<const Tenancy>();
-  std::map<ShareId, ShareChanged> shares_;
+  ShareTree shares_;
+  Charges charges_;
   std::map<std::string, ReservationChanged> reservations_;
   Grid grid_;
   Running running_;
   Queue queue_;
   Eligible eligible_;
   Timeline timeline_;
+  Kinds kinds_;
+  std::vector<Promise> promises_;
 };
 
 }  // namespace gantry::sched

@@ -1,5 +1,6 @@
-// One plan, step by step. Steps are in cycle.cc (turns, places, reservations) and explain.cc
-// (verdicts, expected starts); where a job fits is place.cc, when it fits timeline.cc and walk.cc.
+// One plan, step by step. Steps are in cycle.cc (turns and places), claim.cc (quota), ahead.cc
+// (reservations, promises, preemption) and explain.cc (verdicts, expected starts). Whose turn it
+// is: order.cc; where a job fits: place.cc; when: timeline.cc and walk.cc; who must go: preempt.cc.
 #include "ctld/sched/schedule.h"
 
 #include "ctld/sched/cycle.h"
@@ -9,14 +10,15 @@ namespace gantry::sched {
 Plan schedule(Replica& replica, Instant now, const Policy& policy) {
   Cycle cycle(replica, now, policy);
 
-  // Eligible classes by priority: partition, job priority, time in the queue, id.
+  // Waiting jobs in order: partition, rank, not borrowing before borrowing, the tenant's share,
+  // fair share inside the tenant, job priority, time in the queue, id.
   while (auto turn = cycle.next_turn()) {
-    // Place now: on what is free and what no reservation needs while the job runs. For a job behind
-    // the first blocked one of its partition this is the backfill.
+    // Place now: within the tenant's quota, on what is free and what no plan needs while the job
+    // runs. For a job behind the first blocked one of its partition this is the backfill.
     bool more = !turn->head && cycle.place_now(*turn);
 
     // Reserve ahead: the first blocked jobs of each partition get nodes and a time, which
-    // everything after them respects. The other jobs of their class are blocked as they are.
+    // everything after them respects. The other jobs of their line are blocked as they are.
     if (!more) more = cycle.reserve_ahead(*turn);
 
     if (more)

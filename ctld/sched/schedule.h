@@ -2,7 +2,8 @@
 //
 // schedule(view, now, policy) depends on nothing else: no clock, no thread, no order of a hash
 // table; its budget is counted in placement attempts, so a run can be reproduced. It tries
-// placements in the replica and puts them back before it returns, so the replica is as it was.
+// placements in the replica and puts them back before it returns; what stays there are the promises
+// that it made (promises.h), and those only with keep_promises or after a preemption.
 #pragma once
 
 #include "ctld/sched/plan.h"
@@ -14,8 +15,16 @@ struct Policy {
   std::uint64_t attempts = 100'000;  // placement attempts a plan may take
   std::uint32_t starts = 4'096;      // a plan proposes at most
   std::uint32_t reservations = 1;    // ahead, per partition; 1 is EASY, no limit conservative
-  std::uint32_t depth = 1'000;       // classes looked at behind the first blocked job
+  std::uint32_t ahead = 0;           // and for so many of the first blocked jobs of all
+  std::uint32_t depth = 1'000;       // lines looked at behind the first blocked job
   std::uint32_t estimates = 0;       // blocked jobs to say an expected start for
+  std::uint32_t replans = 100;       // kept promises that are looked at for an earlier start
+
+  // Each of the policies of many tenants can be off; without tenancy they change nothing.
+  bool quota = true;
+  bool fair_share = true;  // Tenancy::fair_share as well
+  bool preemption = true;
+  bool keep_promises = false;  // from plan to plan; otherwise all are made anew
 };
 
 Plan schedule(Replica& replica, Instant now, const Policy& policy);

@@ -13,6 +13,47 @@ Instant Timeline::end_of(Instant start, const std::optional<Duration>& limit) {
   return start + *limit;
 }
 
+void Timeline::set_windows(const std::map<std::string, ReservationChanged>& reservations) {
+  windows_.clear();
+  windows_on_.clear();
+  closed_ = Bits{};
+  for (const auto& [name, r] : reservations) {
+    windows_.push_back({name, r.from, r.until, r.maintenance, {}});
+    for (const NodeId n : r.nodes) windows_.back().nodes.push_back(n.value());
+  }
+  std::stable_sort(windows_.begin(), windows_.end(),
+                   [](const Window& a, const Window& b) { return a.until < b.until; });
+  for (std::uint32_t w = 0; w < windows_.size(); ++w)
+    for (const std::uint32_t n : windows_[w].nodes) {
+      if (windows_on_.size() <= n) windows_on_.resize(n + 1);
+      windows_on_[n].push_back(w);
+      closed_.resize(windows_on_.size());
+      closed_.set(n);
+    }
+}
+
+bool Timeline::speak_for(const std::string& reservation) {
+  own_ = kNoWindow;
+  if (reservation.empty()) return true;
+  for (std::uint32_t w = 0; w < windows_.size(); ++w)
+    if (windows_[w].name == reservation) own_ = w;
+  return own_ != kNoWindow;
+}
+
+const Window* Timeline::window_in(std::uint32_t node, Instant from, Instant until) const {
+  if (!closed_.test(node)) return nullptr;
+  for (const std::uint32_t w : windows_on_[node])
+    if (w != own_ && windows_[w].from < until && from < windows_[w].until) return &windows_[w];
+  return nullptr;
+}
+
+std::optional<JobId> Timeline::promised_in(std::uint32_t node, Instant from, Instant until) const {
+  if (!reserved_.test(node)) return std::nullopt;
+  for (const Reservation& r : ahead_[node].reservations)
+    if (r.from < until && from < r.until) return r.job;
+  return std::nullopt;
+}
+
 void Timeline::begin(Instant now) {
   now_ = now;
   for (const std::uint32_t n : reserved_nodes_) {
@@ -23,6 +64,8 @@ void Timeline::begin(Instant now) {
   reserved_nodes_.clear();
   freed_.clear();
   sorted_freed_ = 0;
+  started_.clear();
+  own_ = kNoWindow;
   reserved_.resize(grid_.size());
   ahead_.resize(grid_.size());
   notes_.resize(grid_.size());
@@ -37,6 +80,11 @@ Room Timeline::spare_at(const Ahead& ahead, Instant at, Room room) const {
 std::uint32_t Timeline::fits(std::uint32_t node, const Demand& demand, Instant from, Instant until,
                              const Room& room) const {
   const Room& size = grid_.room(node);
+  if (closed(node)) {
+    if (window_in(node, from, until) != nullptr) return 0;
+    const Window* own = own_window();
+    if (own != nullptr && (from < own->from || until > own->until)) return 0;
+  }
   if (!reserved_.test(node)) return tasks_fitting(demand, size, room);
   const Ahead& ahead = ahead_[node];
   std::uint32_t least = tasks_fitting(demand, size, spare_at(ahead, from, room));
@@ -48,9 +96,27 @@ std::uint32_t Timeline::fits(std::uint32_t node, const Demand& demand, Instant f
 }
 
 std::optional<Instant> Timeline::same_until(std::uint32_t node, Instant from, Instant until) const {
-  for (const Checkpoint& c : ahead_[node].checkpoints)
-    if (c.at >= until) return c.at - (until - from);
-  return std::nullopt;
+  std::optional<Instant> end;
+  const auto offer = [&](Instant at) {
+    if (at >= until && (!end || at - (until - from) < *end)) end = at - (until - from);
+  };
+  for (const Checkpoint& c : ahead_[node].checkpoints) offer(c.at);
+  if (closed_.test(node))
+    for (const std::uint32_t w : windows_on_[node])
+      offer(w == own_ ? windows_[w].until : windows_[w].from);
+  return end;
+}
+
+Room Timeline::room_at(std::uint32_t n, Instant at) const {
+  Room room = grid_.free(n);
+  for (const std::uint32_t slot : running_.on_node(n)) {
+    const Placement& p = running_[slot];
+    if (!p.ends_by) continue;
+    if (*p.ends_by > now_ ? *p.ends_by <= at : now_ + kOverdue <= at) room += p.use_of(n).room;
+  }
+  for (const Freed& freed : started_)
+    if (freed.node == n && freed.at <= at) room += freed.room;
+  return room;
 }
 
 Timeline::Ahead& Timeline::ahead_of(std::uint32_t node) {
@@ -86,14 +152,17 @@ void Timeline::started(const Demand& demand, const std::vector<Share>& shares,
                        std::optional<Instant> until) {
   for (const Share& share : shares) {
     const Room need = need_for(demand, grid_.room(share.node), share.tasks);
-    if (until) freed_.push_back({*until, share.node, need});
+    if (until) {
+      freed_.push_back({*until, share.node, need});
+      started_.push_back(freed_.back());
+    }
     if (!reserved_.test(share.node)) continue;
     for (Checkpoint& c : ahead_[share.node].checkpoints)
       if (!until || c.at < *until) promise(c, need);
   }
 }
 
-void Timeline::reserve(const JobClass& cls, const Slot& slot) {
+void Timeline::reserve(const JobClass& cls, const Slot& slot, JobId job) {
   const Instant until = end_of(slot.start, cls.key.time_limit);
   for (std::size_t i = 0; i < slot.shares.size(); ++i) {
     const auto [node, tasks] = slot.shares[i];
@@ -105,8 +174,35 @@ void Timeline::reserve(const JobClass& cls, const Slot& slot) {
     if (at == points.end() || at->at != slot.start)
       at = points.insert(at, {slot.start, spare_at(ahead, slot.start, slot.room[i])});
     for (; at != points.end() && at->at < until; ++at) promise(*at, need);
-    ahead.reservations.push_back({slot.start, until, need});
+    ahead.reservations.push_back({job, slot.start, until, need});
     if (cls.key.time_limit) freed_.push_back({until, node, {}});
+  }
+}
+
+bool Timeline::keep(const JobClass& cls, JobId job, Instant start,
+                    const std::vector<Share>& shares) {
+  const Instant until = end_of(start, cls.key.time_limit);
+  Slot slot{start, shares, {}};
+  for (const Share& share : shares) {
+    slot.room.push_back(room_at(share.node, start));
+    if (!grid_.available(share.node) ||
+        fits(share.node, cls.demand, start, until, slot.room.back()) < share.tasks)
+      return false;
+  }
+  reserve(cls, slot, job);
+  return true;
+}
+
+void Timeline::lift(JobId job, Instant start, const std::vector<Share>& shares) {
+  for (const Share& share : shares) {
+    Ahead& ahead = ahead_[share.node];
+    const auto mine =
+        std::find_if(ahead.reservations.begin(), ahead.reservations.end(),
+                     [&](const Reservation& r) { return r.job == job && r.from == start; });
+    GANTRY_ASSERT(mine != ahead.reservations.end(), "a reservation that is not there was lifted");
+    for (Checkpoint& c : ahead.checkpoints)
+      if (mine->from <= c.at && c.at < mine->until) c.spare += mine->room;
+    ahead.reservations.erase(mine);
   }
 }
 

@@ -7,10 +7,16 @@
 // at nodes where something is given back; a job that fits soon costs few steps.
 //
 // Reservations name concrete nodes and are honoured by everyone who uses those nodes, whatever the
-// partition. They last for one plan: begin() forgets them.
+// partition. They last for one plan: begin() forgets them; what is promised for longer (promises.h)
+// is reserved again at the beginning of the next.
+//
+// Windows (advance reservations, maintenance) are closed to all jobs but those that name them, and
+// these may run in them only. set_windows() tells of them, speak_for() whose questions follow.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "ctld/sched/bits.h"
@@ -26,14 +32,29 @@ struct Slot {
   std::vector<Room> room;  // free on each at `start`, but for reservations
 };
 
+struct Window {
+  std::string name;
+  Instant from{}, until{};
+  bool maintenance = false;
+  std::vector<std::uint32_t> nodes;
+};
+
 class Timeline {
  public:
+  static constexpr std::uint32_t kNoWindow = ~std::uint32_t{0};
   // A job past its limit is on its way out: it is taken to end this long from now.
   static constexpr Duration kOverdue = seconds(1);
 
   Timeline(const Grid& grid, const Running& running) : grid_(grid), running_(running) {}
 
+  void set_windows(const std::map<std::string, ReservationChanged>& reservations);
   void begin(Instant now);
+  // Questions that follow are of a job that names this reservation ("" = none). False: there is no
+  // such window.
+  bool speak_for(const std::string& reservation);
+  [[nodiscard]] const Window* own_window() const {
+    return own_ == kNoWindow ? nullptr : &windows_[own_];
+  }
   [[nodiscard]] Instant now() const { return now_; }
 
   [[nodiscard]] bool any_reserved() const { return !reserved_nodes_.empty(); }
@@ -46,8 +67,9 @@ class Timeline {
   // fits(...) >= tasks, where only that is asked.
   [[nodiscard]] bool holds(std::uint32_t node, const Demand& demand, Instant from, Instant until,
                            const Room& room, std::uint32_t tasks) const {
-    return reserved_.test(node) ? fits(node, demand, from, until, room) >= tasks
-                                : sched::holds(demand, grid_.room(node), room, tasks);
+    return reserved_.test(node) || closed(node)
+               ? fits(node, demand, from, until, room) >= tasks
+               : sched::holds(demand, grid_.room(node), room, tasks);
   }
   // Past this start time fits() may answer less for the same room.
   [[nodiscard]] std::optional<Instant> same_until(std::uint32_t node, Instant from,
@@ -57,10 +79,22 @@ class Timeline {
   void started(const Demand& demand, const std::vector<Share>& shares,
                std::optional<Instant> until);
 
-  // The earliest start after now at which the class's next job fits without delaying a reservation;
-  // nullopt if the known ends never make room. `steps` grows by the ends looked at.
-  std::optional<Slot> earliest(const JobClass& cls, const Bits& allowed, std::uint64_t& steps);
-  void reserve(const JobClass& cls, const Slot& slot);
+  // The earliest start after now, and not before `from`, at which the class's next job fits without
+  // delaying a reservation; nullopt if the known ends never make room. `steps` grows by the ends
+  // looked at.
+  std::optional<Slot> earliest(const JobClass& cls, const Bits& allowed, Instant from,
+                               std::uint64_t& steps);
+  void reserve(const JobClass& cls, const Slot& slot, JobId job);
+  // reserve() for a start that was found in an earlier plan; false if there is no room any more.
+  bool keep(const JobClass& cls, JobId job, Instant start, const std::vector<Share>& shares);
+  void lift(JobId job, Instant start, const std::vector<Share>& shares);  // takes it out again
+
+  // Room on the node at a time, going by the limits, but for reservations.
+  [[nodiscard]] Room room_at(std::uint32_t node, Instant at) const;
+  // What closes or holds the node for some time in [from, until).
+  [[nodiscard]] const Window* window_in(std::uint32_t node, Instant from, Instant until) const;
+  [[nodiscard]] std::optional<JobId> promised_in(std::uint32_t node, Instant from,
+                                                 Instant until) const;
 
   static Instant end_of(Instant start, const std::optional<Duration>& limit);
 
@@ -68,6 +102,7 @@ class Timeline {
   friend class Walk;
 
   struct Reservation {
+    JobId job;
     Instant from, until;
     Room room;
   };
@@ -84,6 +119,9 @@ class Timeline {
     std::uint32_t node;
     Room room;  // nothing for a reservation: fits() knows about it
   };
+  [[nodiscard]] bool closed(std::uint32_t node) const {
+    return own_ != kNoWindow || closed_.test(node);
+  }
   [[nodiscard]] Room spare_at(const Ahead& ahead, Instant at, Room room) const;
   Ahead& ahead_of(std::uint32_t node);
   static void promise(Checkpoint& point, const Room& need);
@@ -97,6 +135,12 @@ class Timeline {
   std::vector<Ahead> ahead_;  // by node; empty but for reserved nodes
   std::vector<Freed> freed_;  // the first sorted_freed_ by time, then node
   std::size_t sorted_freed_ = 0;
+  std::vector<Freed> started_;  // of these, what jobs started by this plan give back
+
+  std::vector<Window> windows_;  // by end
+  std::uint32_t own_ = kNoWindow;
+  Bits closed_;                                         // nodes with windows
+  std::vector<std::vector<std::uint32_t>> windows_on_;  // by node
 
   // What a walk notes about nodes; valid where the stamp is the walk's.
   struct Note {

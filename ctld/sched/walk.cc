@@ -26,10 +26,16 @@ class Walk {
     running_ = first_running_ = t_.running_.first_ending_after(t_.now_);
     overdue_done_ = overdue_ == running_;
     t_.sort_freed();
+    while (window_ < t_.windows_.size() && t_.windows_[window_].until <= t_.now_) ++window_;
     if (!single_) note_all();
   }
 
-  std::optional<Slot> run(std::uint64_t& steps) {
+  std::optional<Slot> run(Instant from, std::uint64_t& steps) {
+    if (from > t_.now_) {
+      skip_to(from);
+      steps += dirty_.size();
+      if (auto found = single_ ? try_one_node(from) : try_nodes(from)) return found;
+    }
     while (const auto at = next_time()) {
       dirty_.clear();
       ++moment_;
@@ -63,7 +69,24 @@ class Walk {
     if (!overdue_done_) offer(t_.now_ + Timeline::kOverdue);
     if (!ends.at_end(running_)) offer(*t_.running_[ends[running_]].ends_by);
     if (freed_ < t_.freed_.size()) offer(t_.freed_[freed_].at);
+    if (window_ < t_.windows_.size()) offer(t_.windows_[window_].until);
     return next;
+  }
+
+  // Everything that ends by then; afterwards each node is looked at.
+  void skip_to(Instant from) {
+    for (auto at = next_time(); at && *at <= from; at = next_time()) {
+      dirty_.clear();
+      ++moment_;
+      give_back(*at);
+    }
+    dirty_.clear();
+    ++moment_;
+    for (std::size_t w = 0; w < allowed_.words(); ++w)
+      any_in_word(allowed_.word(w), w, [&](std::uint32_t n) {
+        give_back(n, {});
+        return false;
+      });
   }
 
   // What ends at `at`, and nodes where a reservation has come too near. All of it, or for one node
@@ -83,6 +106,8 @@ class Walk {
     }
     for (; freed_ < t_.freed_.size() && t_.freed_[freed_].at <= at && !enough(); ++freed_)
       give_back(t_.freed_[freed_].node, t_.freed_[freed_].room);
+    for (; window_ < t_.windows_.size() && t_.windows_[window_].until <= at; ++window_)
+      for (const std::uint32_t n : t_.windows_[window_].nodes) give_back(n, {});
     for (; !expiring_.empty() && expiring_.top().first < at; expiring_.pop())
       give_back(expiring_.top().second, {});
   }
@@ -107,23 +132,7 @@ class Walk {
       if (!best || std::pair{room.cpus, n} < std::pair{note(*best).room.cpus, *best}) best = &n;
     }
     if (!best) return std::nullopt;
-    return Slot{at, {{*best, d_.tasks}}, {room_at(*best, at)}};
-  }
-
-  // The walk may have stopped among things that end at the same moment; this has them all.
-  Room room_at(std::uint32_t n, Instant at) const {
-    Room room = t_.grid_.free(n);
-    for (const std::uint32_t slot : t_.running_.on_node(n)) {
-      const Placement& p = t_.running_[slot];
-      if (!p.ends_by) continue;
-      if (*p.ends_by > t_.now_ ? *p.ends_by <= at : t_.now_ + Timeline::kOverdue <= at)
-        room += p.use_of(n).room;
-    }
-    for (const auto& freed : t_.freed_) {
-      if (freed.at > at) break;
-      if (freed.node == n) room += freed.room;
-    }
-    return room;
+    return Slot{at, {{*best, d_.tasks}}, {t_.room_at(*best, at)}};
   }
 
   void note_all() {
@@ -138,7 +147,7 @@ class Walk {
   void count(std::uint32_t n, Instant at) {
     Note& node = note(n);
     const std::uint32_t fits = t_.fits(n, d_, at, until(at), node.room);
-    if (t_.reserved_.test(n))
+    if (t_.reserved_.test(n) || t_.closed(n))
       if (const auto same = t_.same_until(n, at, until(at))) expiring_.push({*same, n});
     if (fits == node.fits) return;
     tasks_ += fits;
@@ -205,6 +214,7 @@ class Walk {
   OrderedSlots::Cursor overdue_, first_running_, running_;
   bool overdue_done_ = false;
   std::size_t freed_ = 0;
+  std::size_t window_ = 0;
   std::vector<std::uint32_t> dirty_;
   // Several nodes only:
   std::vector<std::uint32_t> by_fit_;  // nodes by tasks that fit
@@ -213,9 +223,10 @@ class Walk {
   std::priority_queue<Expiry, std::vector<Expiry>, std::greater<>> expiring_;
 };
 
-std::optional<Slot> Timeline::earliest(const JobClass& cls, const Bits& allowed,
+std::optional<Slot> Timeline::earliest(const JobClass& cls, const Bits& allowed, Instant from,
                                        std::uint64_t& steps) {
-  return Walk(*this, cls, allowed).run(steps);
+  if (const Window* own = own_window()) from = std::max(from, own->from);
+  return Walk(*this, cls, allowed).run(from, steps);
 }
 
 }  // namespace gantry::sched

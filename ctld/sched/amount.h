@@ -1,0 +1,18 @@
+// What a grant takes, in the units of quota and charges.
+#pragma once
+
+#include "common/resources.h"
+#include "ctld/sched/change.h"
+
+namespace gantry::sched {
+
+inline Resources amount_of(const NodeGrant& grant) {
+  Resources out;
+  out[Resource::cpu] = static_cast<std::int64_t>(grant.cpus.size()) * 1000;
+  out[Resource::memory] = grant.memory;
+  out[Resource::gpu] = grant.gpus;
+  out[Resource::scratch] = grant.scratch;
+  return out;
+}
+
+}  // namespace gantry::sched

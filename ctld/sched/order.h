@@ -1,0 +1,161 @@
+// Whose job comes next in a plan. The order, in full:
+//
+//   partition priority > rank of the job's class (raised by waiting) > not borrowing before
+//   borrowing, the top level of the cohorts first > share value of the cohorts and of the tenant
+//   with the job (quota.h) > Fair Tree inside the tenant (fairshare.h) > job priority > time > id
+//
+// A tenant is a partition. Each brings forward one job, the first by rank, Fair Tree and the rest;
+// tenants stand in a heap by that job. While a plan is made usage only grows, so a tenant's place
+// in the heap can only be too good: it is looked at again when it comes first (the lazy heap is
+// exact). Only tenants with waiting jobs are touched; without tenancy what is left of the order is
+// priority, time, id.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "ctld/sched/fairshare.h"
+#include "ctld/sched/queue.h"
+#include "ctld/sched/quota.h"
+
+namespace gantry::sched {
+
+// The users of one tenant who have waiting jobs; a walk down the tree that finds the next one in
+// O(depth x log users).
+class FairWalk {
+ public:
+  // Without a tree all users are equal.
+  FairWalk(const ShareTree* tree, Instant now) : tree_(tree), now_(now), nodes_(1) {}
+
+  void offer(std::uint32_t share, const Waiting& first);  // the user's first job, new or changed
+  void withdraw(std::uint32_t share);                     // has no more
+  void charged(std::uint32_t share);                      // the usage has changed
+  [[nodiscard]] bool empty() const { return nodes_[0].children.empty(); }
+  [[nodiscard]] std::uint32_t best() const;  // whose job comes next
+
+ private:
+  static constexpr std::uint32_t kTop = 0;
+  struct Key {
+    std::int32_t rank = 0;
+    double among = 0;  // ShareTree::among_siblings()
+    bool account = false;
+    Waiting first;  // of a user
+    std::uint32_t node = 0;
+    bool operator<(const Key& b) const;
+    [[nodiscard]] bool ties(const Key& o) const { return rank == o.rank && among == o.among; }
+  };
+  struct Node {
+    std::uint32_t share = kNoShare;
+    std::uint32_t parent = kTop;
+    Key key;
+    bool entered = false;    // key is among the parent's children
+    std::set<Key> children;  // of an account
+  };
+  std::uint32_t node_of(std::uint32_t share);
+  void enter(std::uint32_t node);  // with its key as it is now
+  void leave(std::uint32_t node);
+  void update_accounts(std::uint32_t node);
+  [[nodiscard]] double level(const Key& key) const;
+  [[nodiscard]] std::uint32_t best_below(const std::vector<std::uint32_t>& parents) const;
+  [[nodiscard]] std::uint32_t best_by_ranking() const;
+
+  const ShareTree* tree_;
+  Instant now_;
+  std::vector<Node> nodes_;                                        // [0] is above all
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> by_share_;  // share, node; sorted
+};
+
+// One line in a plan: how far its jobs have been dealt with.
+struct Turn {
+  std::uint32_t line = 0;
+  std::uint32_t class_index = 0;
+  std::uint32_t partition = 0;
+  std::uint32_t tenant = 0;                  // its number in Order
+  OrderedSlots::Cursor at;                   // the job whose turn it is
+  Waiting first;                             // that job
+  std::uint32_t started = 0;                 // elements of that job (an array) dealt with
+  std::optional<OrderedSlots::Cursor> head;  // the first that must wait; set = nothing fits now
+  std::uint32_t ahead = 0;                   // of these, how many have a reservation
+  bool fresh = true;                         // never looked at in this plan
+  bool searched = false;                     // find_place() has been asked once
+  bool reserved = false;                     // the head has a reservation
+  std::uint32_t blocked = 0;                 // why the head must wait: see cycle.h
+};
+
+// What the order needs to know of a line's class.
+struct Claim {
+  std::uint32_t quota_node = kNoIndex;  // kNoIndex: no quota
+  QuotaNeed need;                       // at least
+  std::uint32_t levels = 0;             // QuotaFit::levels
+};
+
+class Order {
+ public:
+  using Claims = std::function<Claim(const Turn&)>;
+  // `shares` may be null: no fair share. `quota` may be null: no quota.
+  Order(const Queue& queue, const ShareTree* shares, const QuotaTree* quota, Instant now,
+        Claims claims);
+
+  // Partition priority and rank of the job that comes next; nullopt: there is none.
+  [[nodiscard]] std::optional<std::pair<std::uint32_t, std::int32_t>> front() const;
+  std::optional<Turn> next();
+  // Exactly one of these follows each next(): the line has more jobs, or not.
+  void again(const Turn& turn);
+  void done(const Turn& turn);
+  // The turn's line has started a job: its user's and its tenant's usage have grown.
+  void started(const Turn& turn);
+
+  // The rest of the lines that had been looked at already; for the end of a plan.
+  std::vector<Turn> drain();
+
+ private:
+  static constexpr std::size_t kLevels = 6;  // of cohorts and tenant that are compared
+  struct User {
+    std::uint32_t share = kNoShare;
+    const Lines* lines = nullptr;
+    Lines::const_iterator untouched;
+    std::vector<Turn> touched;  // a heap
+    [[nodiscard]] bool touched_first() const;
+    [[nodiscard]] bool empty() const { return touched.empty() && untouched == lines->end(); }
+    [[nodiscard]] const Waiting& first() const;
+  };
+  struct Tenant {
+    std::uint32_t partition = 0;
+    std::uint32_t priority = 0;
+    std::vector<User> users;  // by share
+    FairWalk walk;
+  };
+  struct Key {
+    std::uint32_t priority = 0;
+    std::int32_t rank = 0;
+    std::uint32_t levels = 0;
+    std::array<std::int64_t, kLevels> values{};
+    Waiting first;
+    std::uint32_t tenant = 0;
+    std::uint64_t version = 0;
+    [[nodiscard]] auto standing() const {
+      return std::tuple(~priority, -std::int64_t{rank}, levels, values);
+    }
+  };
+  static bool later(const Key& a, const Key& b);
+  void add_tenant(std::uint32_t partition);
+  [[nodiscard]] User& best_user(Tenant& tenant);
+  User& user_of(Tenant& tenant, std::uint32_t share);
+  Turn peek(Tenant& tenant, User& user);
+  Key key_of(std::uint32_t tenant);
+  void enter(std::uint32_t tenant);
+
+  const Queue& queue_;
+  const ShareTree* shares_;
+  const QuotaTree* quota_;
+  const Instant now_;
+  const Claims claims_;
+  std::vector<Tenant> tenants_;
+  std::vector<Key> heap_;
+  std::uint64_t version_ = 0;  // of the usage
+};
+
+}  // namespace gantry::sched

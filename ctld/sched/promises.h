@@ -1,0 +1,35 @@
+// What plans have promised to waiting jobs: nodes and a start. A promise is kept between plans and
+// never moved later, but for a job of higher rank, an owner's reclaim or a lost node:
+//
+// - it is reserved again at the beginning of the next plan, before anything of its rank is looked
+//   at; only what is planned for higher ranks stands before it. Without room it is broken, and the
+//   job is planned anew at its turn;
+// - at its job's turn it is exchanged for an earlier start if there is one now that delays no other
+//   promise;
+// - when its time has come the job starts on its nodes, whatever its place in the queue is by then.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/time.h"
+#include "common/types.h"
+#include "ctld/sched/geometry.h"
+
+namespace gantry::sched {
+
+struct Promise {
+  JobId job;
+  Instant start{};
+  std::vector<Share> shares;
+  std::uint32_t flavor = 0;
+  // Jobs that were asked to leave for it, gone by then.
+  std::uint32_t leaving = 0;
+  Instant leave_by{};
+  // Its place when it was made.
+  std::uint32_t priority = 0;
+  std::int32_t rank = 0;
+  bool told = false;  // it is in the plan's expected starts
+};
+
+}  // namespace gantry::sched
