@@ -1,0 +1,101 @@
+#include "config/tenancy/k8s_objects.h"
+
+#include <fmt/core.h>
+
+#include "config/nearest.h"
+#include "config/tenancy/amounts.h"
+
+namespace gantry::tenancy {
+
+Keys& Keys::on(std::string_view key, Handler handler) {
+  known_[key] = {std::move(handler), {}, false};
+  return *this;
+}
+
+Keys& Keys::required(std::string_view key, Handler handler) {
+  known_[key] = {std::move(handler), {}, true};
+  return *this;
+}
+
+Keys& Keys::note(std::string_view key, std::string_view why) {
+  known_[key] = {nullptr, why, false};
+  return *this;
+}
+
+Keys& Keys::text(std::string_view key, std::string& out) {
+  return on(key, [&out](const Value& value) -> Result<void> {
+    auto text = value.text();
+    if (!text) return tl::unexpected(text.error());
+    out = std::move(*text);
+    return {};
+  });
+}
+
+Result<void> Keys::run() {
+  const auto entries = map_.entries();
+  if (!entries) return tl::unexpected(entries.error());
+  for (const Value::Entry& entry : *entries) {
+    const auto known = known_.find(entry.key);
+    if (known == known_.end()) {
+      std::vector<std::string_view> names;
+      for (const auto& [name, what] : known_) names.push_back(name);
+      return entry.wrong(map_.path(), fmt::format("unknown field `{}`{}", entry.key,
+                                                  did_you_mean(entry.key, names)));
+    }
+    known->second.required = false;
+    if (entry.value.is_null()) continue;
+    if (known->second.handler) {
+      if (auto done = known->second.handler(entry.value); !done) return done;
+    } else if (!known->second.why.empty()) {
+      into_.note(meta_, entry.value, std::string(known->second.why));
+    }
+  }
+  for (const auto& [name, known] : known_)
+    if (known.required) return map_.wrong(fmt::format("`{}` is missing", name));
+  return {};
+}
+
+Keys object_keys(const Value& root, Translation& into, const Meta& meta) {
+  Keys keys(root, into, meta);
+  keys.note("apiVersion", "").note("kind", "").note("metadata", "").note("status", "");
+  return keys;
+}
+
+std::optional<Resource> resource_of_kubernetes(std::string_view name) {
+  if (name == "cpu") return Resource::cpu;
+  if (name == "memory") return Resource::memory;
+  if (name == "ephemeral-storage") return Resource::scratch;
+  if (name == "nvidia.com/gpu" || name == "amd.com/gpu") return Resource::gpu;
+  return std::nullopt;
+}
+
+Result<std::int64_t> read_quantity(const Value& value, Resource resource) {
+  const auto text = value.text();
+  if (!text) return tl::unexpected(text.error());
+  const auto amount = amount_of_quantity(resource, *text);
+  if (!amount) return value.wrong(amount.error());
+  return *amount;
+}
+
+Result<void> expect_choice(const Value& value, std::span<const std::string_view> choices,
+                           std::string& out) {
+  auto text = value.text();
+  if (!text) return tl::unexpected(text.error());
+  std::string all;
+  for (const std::string_view choice : choices) {
+    if (*text == choice) {
+      out = std::move(*text);
+      return {};
+    }
+    all += fmt::format("{}{}", all.empty() ? "" : ", ", choice);
+  }
+  return value.wrong(
+      fmt::format("\"{}\" is none of {}{}", *text, all, did_you_mean(*text, choices)));
+}
+
+std::string to_string(const Note& note) {
+  return fmt::format("{}: {}: {}{}{}", to_string(note.place), note.object, note.field,
+                     note.field.empty() ? "" : ": ", note.why);
+}
+
+}  // namespace gantry::tenancy

@@ -1,0 +1,139 @@
+// What kubernetes.cc collects from objects before it can make documents of them, and how their
+// fields are walked. Inside config/tenancy only.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "config/tenancy/kubernetes.h"
+
+namespace gantry::tenancy {
+
+struct Meta {  // of an object
+  std::string kind, name, name_space;
+  Place place;
+  std::map<std::string, std::string> labels;
+  [[nodiscard]] std::string shown() const {  // "ResourceQuota fraud/gpus"
+    return kind + " " + (name_space.empty() ? "" : name_space + "/") + name;
+  }
+};
+
+struct HardLimit {  // of a ResourceQuota: the least of all
+  std::optional<std::int64_t> requests, limits;
+  Place place;
+};
+
+struct QueueRef {  // a LocalQueue
+  std::string name, cluster_queue;
+  Place place;
+  std::string object;
+};
+
+struct NamespaceParts {
+  Place place;  // of the first object
+  bool declared = false;
+  std::map<std::string, std::string> labels;
+  std::map<Resource, HardLimit> hard;
+  CountLimits counts;
+  bool has_counts = false;
+  std::optional<JobLimits> jobs;
+  std::vector<QueueRef> queues;
+};
+
+struct Pool {  // quota as Kueue writes it, of a ClusterQueue or Cohort
+  std::vector<QuotaLine> quota;
+  std::map<std::string, Place> places;
+  std::optional<std::uint32_t> weight;
+  std::optional<std::uint32_t> pods;
+};
+
+struct ClusterQueueParts : Pool {
+  Place place;
+  std::string cohort;
+  Reclaim reclaim = Reclaim::never;
+  std::optional<std::map<std::string, std::string>> selector;  // unset: no namespace
+};
+
+struct RoleMeaning {
+  std::optional<Role> role;  // unset: nothing that Gantry has
+};
+
+struct Binding {
+  Meta meta;
+  std::string role_kind, role_name;
+  Place role_place;
+  std::vector<std::pair<Place, Grant>> subjects;  // their role is not known yet
+};
+
+struct Translation {
+  std::string user_domain;
+  std::map<std::string, NamespaceParts> namespaces;
+  std::map<std::string, ClusterQueueParts> queues;
+  std::map<std::pair<std::string, std::string>, RoleMeaning> roles;  // by namespace ("" = cluster)
+  std::vector<Binding> bindings;
+  std::vector<ReadDocument> documents;  // of kinds that stand for themselves
+  std::vector<Note> notes;
+
+  NamespaceParts& in_namespace(const Meta& meta) {
+    NamespaceParts& parts = namespaces[meta.name_space];
+    if (parts.place.file.empty()) parts.place = meta.place;
+    return parts;
+  }
+  void note(const Meta& meta, const Value& value, std::string why) {
+    notes.push_back({value.place(), meta.shown(), value.path(), std::move(why)});
+  }
+};
+
+// The keys of a map: each is handled, or noted with a reason, or an error.
+class Keys {
+ public:
+  using Handler = std::function<Result<void>(const Value&)>;
+  Keys(const Value& map, Translation& into, const Meta& meta)
+      : map_(map), into_(into), meta_(meta) {}
+
+  Keys& on(std::string_view key, Handler handler);
+  Keys& required(std::string_view key, Handler handler);
+  Keys& note(std::string_view key, std::string_view why);  // "" = known, and of no meaning here
+  Keys& text(std::string_view key, std::string& out);
+  Result<void> run();
+
+ private:
+  struct Known {
+    Handler handler;
+    std::string_view why;
+    bool required = false;
+  };
+  const Value& map_;
+  Translation& into_;
+  const Meta& meta_;
+  std::map<std::string_view, Known> known_;
+};
+
+// apiVersion, kind, metadata and status are read already: `keys` gets what is left.
+using ReadObject = Result<void> (*)(const Value& root, const Meta& meta, Translation& into);
+
+Result<void> read_namespace(const Value& root, const Meta& meta, Translation& into);
+Result<void> read_resource_quota(const Value& root, const Meta& meta, Translation& into);
+Result<void> read_limit_range(const Value& root, const Meta& meta, Translation& into);
+Result<void> read_priority_class(const Value& root, const Meta& meta, Translation& into);
+Result<void> read_workload_class(const Value& root, const Meta& meta, Translation& into);
+Result<void> read_cluster_queue(const Value& root, const Meta& meta, Translation& into);
+Result<void> read_local_queue(const Value& root, const Meta& meta, Translation& into);
+Result<void> read_cohort(const Value& root, const Meta& meta, Translation& into);
+Result<void> read_flavor(const Value& root, const Meta& meta, Translation& into);
+Result<void> read_topology(const Value& root, const Meta& meta, Translation& into);
+Result<void> read_role(const Value& root, const Meta& meta, Translation& into);
+Result<void> read_binding(const Value& root, const Meta& meta, Translation& into);
+Result<void> read_network_policy(const Value& root, const Meta& meta, Translation& into);
+
+// An object's keys, with those that every object has.
+Keys object_keys(const Value& root, Translation& into, const Meta& meta);
+
+std::optional<Resource> resource_of_kubernetes(std::string_view name);  // "cpu", "nvidia.com/gpu"
+Result<std::int64_t> read_quantity(const Value& value, Resource resource);
+Result<void> expect_choice(const Value& value, std::span<const std::string_view> choices,
+                           std::string& out);
+
+}  // namespace gantry::tenancy

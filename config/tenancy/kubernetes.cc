@@ -1,0 +1,466 @@
+#include "config/tenancy/kubernetes.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "config/tenancy/check.h"
+#include "config/tenancy/k8s_objects.h"
+#include "config/tenancy/read_parts.h"
+#include "config/tenancy/write.h"
+#include "config/values.h"
+
+namespace gantry::tenancy {
+namespace {
+
+struct Kind {
+  std::string_view group;  // of apiVersion, without the version; "" = core
+  std::string_view kind;
+  bool namespaced;
+  ReadObject read;
+};
+constexpr std::string_view kRbac = "rbac.authorization.k8s.io";
+constexpr std::string_view kKueue = "kueue.x-k8s.io";
+constexpr std::array<Kind, 15> kKinds{{
+    {"", "Namespace", false, read_namespace},
+    {"", "ResourceQuota", true, read_resource_quota},
+    {"", "LimitRange", true, read_limit_range},
+    {"scheduling.k8s.io", "PriorityClass", false, read_priority_class},
+    {kKueue, "WorkloadPriorityClass", false, read_workload_class},
+    {kKueue, "ClusterQueue", false, read_cluster_queue},
+    {kKueue, "LocalQueue", true, read_local_queue},
+    {kKueue, "Cohort", false, read_cohort},
+    {kKueue, "ResourceFlavor", false, read_flavor},
+    {kKueue, "Topology", false, read_topology},
+    {kRbac, "Role", true, read_role},
+    {kRbac, "ClusterRole", false, read_role},
+    {kRbac, "RoleBinding", true, read_binding},
+    {kRbac, "ClusterRoleBinding", false, read_binding},
+    {"networking.k8s.io", "NetworkPolicy", true, read_network_policy},
+}};
+
+Result<void> read_metadata(const Value& value, Meta& meta, Translation& into) {
+  const auto entries = value.entries();
+  if (!entries) return tl::unexpected(entries.error());
+  for (const Value::Entry& entry : *entries)  // first of all, for what notes say
+    if (entry.value.is_scalar() && (entry.key == "name" || entry.key == "namespace"))
+      (entry.key == "name" ? meta.name : meta.name_space) = *entry.value.text();
+  return Keys(value, into, meta)
+      .text("name", meta.name)
+      .text("namespace", meta.name_space)
+      .on("labels", [&](const Value& v) { return read_labels(v, meta.labels); })
+      .note("annotations", "annotations are not kept; labels of a Namespace are")
+      .note("creationTimestamp", "")
+      .note("deletionTimestamp", "")
+      .note("finalizers", "")
+      .note("generateName", "")
+      .note("generation", "")
+      .note("managedFields", "")
+      .note("ownerReferences", "")
+      .note("resourceVersion", "")
+      .note("selfLink", "")
+      .note("uid", "")
+      .run();
+}
+
+struct Head {  // what every object begins with
+  std::string api_version, kind;
+  std::optional<Value> kind_value, metadata, items;
+};
+
+Result<Head> read_head(const Value& root) {
+  Head head;
+  const auto entries = root.entries();
+  if (!entries) return tl::unexpected(entries.error());
+  for (const Value::Entry& entry : *entries) {
+    if (entry.key == "apiVersion" || entry.key == "kind") {
+      auto text = entry.value.text();
+      if (!text) return tl::unexpected(text.error());
+      (entry.key == "kind" ? head.kind : head.api_version) = std::move(*text);
+      if (entry.key == "kind") head.kind_value = entry.value;
+    }
+    if (entry.key == "metadata") head.metadata = entry.value;
+    if (entry.key == "items") head.items = entry.value;
+  }
+  if (head.api_version.empty()) return root.wrong("`apiVersion` is missing");
+  if (head.kind.empty()) return root.wrong("`kind` is missing");
+  return head;
+}
+
+// ---- from parts to documents
+
+template <class T>
+const T* find_document(std::span<const Document> documents, std::string_view name) {
+  for (const Document& document : documents)
+    if (const T* found = std::get_if<T>(&document); found != nullptr && found->name == name)
+      return found;
+  return nullptr;
+}
+
+class Assembly {
+ public:
+  Assembly(Translation& parts, std::span<const Document> known) : parts_(parts), known_(known) {}
+
+  std::vector<ReadDocument> run() {
+    bind_roles();
+    for (auto& [name, ns] : parts_.namespaces) add_tenant(name, ns);
+    for (auto& [name, queue] : parts_.queues) add_queue_without_namespace(name, queue);
+    for (ReadDocument& read : parts_.documents) keep_domains(read);
+    add_cohorts_that_are_only_named();
+    for (ReadDocument& read : out_) parts_.documents.push_back(std::move(read));
+    for (ReadDocument& read : parts_.documents) normalise(read.document);
+    auto& notes = parts_.notes;
+    notes.erase(std::unique(notes.begin(), notes.end()), notes.end());
+    return std::move(parts_.documents);
+  }
+
+ private:
+  void note(const Place& place, std::string object, std::string field, std::string why) {
+    parts_.notes.push_back({place, std::move(object), std::move(field), std::move(why)});
+  }
+
+  // ---- roles
+
+  [[nodiscard]] std::optional<RoleMeaning> meaning_of(const Binding& binding) const {
+    const bool cluster = binding.role_kind == "ClusterRole";
+    const auto found =
+        parts_.roles.find({cluster ? "" : binding.meta.name_space, binding.role_name});
+    if (found != parts_.roles.end()) return found->second;
+    static constexpr std::array<std::pair<std::string_view, Role>, 6> kBuiltIn{
+        {{"cluster-admin", Role::tenant_admin},
+         {"admin", Role::tenant_admin},
+         {"edit", Role::user},
+         {"view", Role::viewer},
+         {"kueue-batch-admin-role", Role::tenant_admin},
+         {"kueue-batch-user-role", Role::user}}};
+    if (cluster)
+      for (const auto& [name, role] : kBuiltIn)
+        if (name == binding.role_name) return RoleMeaning{role};
+    return std::nullopt;
+  }
+
+  void bind_roles() {
+    for (const Binding& binding : parts_.bindings) {
+      const auto meaning = meaning_of(binding);
+      const std::string object = binding.meta.shown();
+      if (!meaning || !meaning->role) {
+        note(binding.role_place, object, "roleRef",
+             fmt::format("{} {} {}: nobody gets a role by it", binding.role_kind, binding.role_name,
+                         meaning ? "gives no right that Gantry has"
+                                 : "is in none of these files and not built in"));
+        continue;
+      }
+      if (!binding.meta.name_space.empty()) {
+        add_grants(binding.meta.name_space, binding, *meaning->role);
+        continue;
+      }
+      if (binding.role_name == "cluster-admin") {
+        note(binding.role_place, object, "roleRef",
+             "administrators of the cluster are named in gantry.yaml (controller.admins)");
+        continue;
+      }
+      note(binding.role_place, object, "",
+           fmt::format("they get the role {} in every tenant of these files; tenants that come "
+                       "later need it anew",
+                       enum_name(*meaning->role)));
+      for (const auto& [name, ns] : parts_.namespaces) add_grants(name, binding, *meaning->role);
+    }
+  }
+
+  void add_grants(const std::string& tenant, const Binding& binding, Role role) {
+    for (const auto& [place, subject] : binding.subjects) {
+      Grant grant = subject;
+      grant.role = role;
+      grants_[tenant].push_back(std::move(grant));
+    }
+  }
+
+  // ---- tenants
+
+  void add_tenant(const std::string& name, NamespaceParts& ns) {
+    Tenant tenant;
+    const Tenant* old = find_document<Tenant>(known_, name);
+    if (old != nullptr) tenant = *old;
+    tenant.name = name;
+    ReadDocument& read = out_.emplace_back();
+    read.place = ns.place;
+    read.translated = true;
+    read.places["name"] = ns.place;
+    if (ns.declared) set_labels(tenant, ns, old == nullptr);
+    if (const auto grants = grants_.find(name); grants != grants_.end())
+      tenant.grants = grants->second;
+    if (ns.has_counts) {
+      if (ns.counts.running_jobs) tenant.counts.running_jobs = ns.counts.running_jobs;
+      if (ns.counts.queued_jobs) tenant.counts.queued_jobs = ns.counts.queued_jobs;
+    }
+    if (ns.jobs) set_job_limits(tenant.jobs, *ns.jobs);
+    set_queue(tenant, ns, read);
+    set_hard(tenant, ns, read);
+    if (!config::is_word(name))
+      note(ns.place, "Namespace " + name, "metadata.name", not_a_name(name));
+    read.document = std::move(tenant);
+  }
+
+  void set_labels(Tenant& tenant, const NamespaceParts& ns, bool fresh) {
+    tenant.labels = ns.labels;
+    const auto tier = ns.labels.find("tier");
+    if (tier != ns.labels.end()) {
+      if (find_document<Tier>(known_, tier->second) != nullptr)
+        tenant.tier = tier->second;
+      else
+        note(ns.place, "Namespace " + tenant.name, "metadata.labels.tier",
+             fmt::format("there is no Tier `{}`; it is kept as a label only", tier->second));
+    }
+    if (!fresh) return;
+    // In Kubernetes every namespace may use every class.
+    std::vector<std::string> classes;
+    bool any_preempts = false;
+    for (const ReadDocument& read : parts_.documents)
+      if (const auto* c = std::get_if<PriorityClass>(&read.document)) {
+        classes.push_back(c->name);
+        any_preempts = any_preempts || c->preempts;
+      }
+    if (any_preempts) tenant.allowed_classes = std::move(classes);
+  }
+
+  static void set_job_limits(JobLimits& out, const JobLimits& from) {
+    if (from.default_cpus) out.default_cpus = from.default_cpus;
+    if (from.default_memory_per_cpu) out.default_memory_per_cpu = from.default_memory_per_cpu;
+    if (from.max_per_node) out.max_per_node = from.max_per_node;
+  }
+
+  [[nodiscard]] std::vector<std::string> namespaces_of(const std::string& queue) const {
+    std::vector<std::string> out;
+    for (const auto& [name, ns] : parts_.namespaces)
+      if (!ns.queues.empty() && ns.queues.front().cluster_queue == queue) out.push_back(name);
+    return out;
+  }
+
+  void set_queue(Tenant& tenant, const NamespaceParts& ns, ReadDocument& read) {
+    if (ns.queues.empty()) return;
+    const QueueRef& ref = ns.queues.front();
+    for (std::size_t i = 1; i < ns.queues.size(); ++i)
+      if (ns.queues[i].cluster_queue != ref.cluster_queue)
+        note(ns.queues[i].place, ns.queues[i].object, "spec.clusterQueue",
+             fmt::format("a tenant has one queue, and {} names {} already", ref.object,
+                         ref.cluster_queue));
+    const auto found = parts_.queues.find(ref.cluster_queue);
+    if (found == parts_.queues.end()) {
+      note(ref.place, ref.object, "spec.clusterQueue",
+           fmt::format("ClusterQueue {} is in none of these files: the tenant's quota stays as it "
+                       "is",
+                       ref.cluster_queue));
+      return;
+    }
+    const ClusterQueueParts& queue = found->second;
+    warn_of_selector(ns, ref, queue);
+    if (queue.pods) tenant.counts.running_jobs = queue.pods;
+    tenant.reclaim = queue.reclaim;
+    if (namespaces_of(found->first).size() == 1) {
+      tenant.quota = queue.quota;
+      tenant.cohort = queue.cohort;
+      tenant.weight = queue.weight;
+      read.places.insert(queue.places.begin(), queue.places.end());
+      read.places["cohort"] = queue.place;
+      return;
+    }
+    // Several share it: it becomes a cohort, in which each has nothing of its own.
+    tenant.cohort = found->first;
+    tenant.weight.reset();
+    tenant.quota.clear();
+    for (const QuotaLine& line : queue.quota)
+      tenant.quota.push_back({line.flavor, line.resource, 0, std::nullopt, std::nullopt});
+    if (shared_.insert(found->first).second) add_shared_queue(found->first, queue);
+  }
+
+  void warn_of_selector(const NamespaceParts& ns, const QueueRef& ref,
+                        const ClusterQueueParts& queue) {
+    if (!ns.declared) return;
+    if (!queue.selector) {
+      note(ref.place, ref.object, "spec.clusterQueue",
+           fmt::format("{} has no namespaceSelector, which in Kueue admits no namespace; here the "
+                       "LocalQueue alone decides",
+                       ref.cluster_queue));
+      return;
+    }
+    for (const auto& [key, value] : *queue.selector) {
+      const auto label = ns.labels.find(key);
+      if (label != ns.labels.end() && label->second == value) continue;
+      note(ref.place, ref.object, "spec.clusterQueue",
+           fmt::format("the namespace has not the label {}={} that {} asks for; here the "
+                       "LocalQueue alone decides",
+                       key, value, ref.cluster_queue));
+    }
+  }
+
+  void add_shared_queue(const std::string& name, const ClusterQueueParts& queue) {
+    Cohort cohort;
+    cohort.name = name;
+    cohort.parent = queue.cohort;
+    cohort.weight = queue.weight;
+    cohort.quota = queue.quota;
+    ReadDocument& read = parts_.documents.emplace_back();
+    read.document = std::move(cohort);
+    read.place = queue.place;
+    read.places = queue.places;
+    read.places["parent"] = queue.place;
+    read.translated = true;
+    note(queue.place, "ClusterQueue " + name, "",
+         "is used by several namespaces: it becomes a cohort, in which their tenants share");
+  }
+
+  void add_queue_without_namespace(const std::string& name, ClusterQueueParts& queue) {
+    if (!namespaces_of(name).empty()) return;
+    Tenant tenant;
+    if (const Tenant* old = find_document<Tenant>(known_, name)) tenant = *old;
+    tenant.name = name;
+    tenant.quota = queue.quota;
+    tenant.cohort = queue.cohort;
+    tenant.weight = queue.weight;
+    tenant.reclaim = queue.reclaim;
+    if (queue.pods) tenant.counts.running_jobs = queue.pods;
+    ReadDocument& read = out_.emplace_back();
+    read.document = std::move(tenant);
+    read.place = queue.place;
+    read.places = queue.places;
+    read.places["cohort"] = queue.place;
+    read.translated = true;
+    note(queue.place, "ClusterQueue " + name, "",
+         "no LocalQueue of these files names it: it becomes a tenant of its own name");
+  }
+
+  // A ResourceQuota is never exceeded: it bounds what the queue gives, or is the quota itself.
+  void set_hard(Tenant& tenant, const NamespaceParts& ns, ReadDocument& read) {
+    for (const auto& [resource, hard] : ns.hard) {
+      const std::int64_t guaranteed = hard.requests ? *hard.requests : hard.limits.value_or(0);
+      const std::int64_t most = std::max(guaranteed, hard.limits.value_or(guaranteed));
+      QuotaLine line{"", resource, guaranteed, most - guaranteed, std::nullopt};
+      std::int64_t of_queue = 0;
+      bool has_queue = false;
+      for (const QuotaLine& other : ns.queues.empty() ? std::vector<QuotaLine>{} : tenant.quota)
+        if (other.resource == resource && !other.flavor.empty()) {
+          of_queue += other.nominal;
+          has_queue = true;
+        }
+      if (has_queue && !(namespaces_of(ns.queues.front().cluster_queue).size() > 1)) {
+        line.nominal = std::min(of_queue, most);
+        line.borrow = most - line.nominal;
+      } else if (has_queue) {
+        line.nominal = 0;
+        line.borrow = most;
+      }
+      std::erase_if(tenant.quota, [&](const QuotaLine& other) {
+        return other.resource == resource && other.flavor.empty();
+      });
+      read.places[fmt::format(
+          "quota.{}", resource == Resource::memory ? "memory" : enum_name(resource))] = hard.place;
+      tenant.quota.push_back(std::move(line));
+    }
+  }
+
+  // ---- the rest
+
+  void keep_domains(ReadDocument& read) {
+    auto* topology = std::get_if<Topology>(&read.document);
+    if (topology == nullptr) return;
+    const Topology* old = find_document<Topology>(known_, topology->name);
+    if (old == nullptr) return;
+    for (const TopologyDomain& domain : old->domains)
+      if (std::find(topology->levels.begin(), topology->levels.end(), domain.level) !=
+          topology->levels.end())
+        topology->domains.push_back(domain);
+  }
+
+  void add_cohorts_that_are_only_named() {
+    std::set<std::string> there;
+    std::map<std::string, Place> named;
+    const auto look = [&](const ReadDocument& read) {
+      if (const auto* cohort = std::get_if<Cohort>(&read.document)) {
+        there.insert(cohort->name);
+        if (!cohort->parent.empty()) named.emplace(cohort->parent, read.place);
+      } else if (const auto* tenant = std::get_if<Tenant>(&read.document)) {
+        if (!tenant->cohort.empty()) named.emplace(tenant->cohort, read.place);
+      }
+    };
+    for (const ReadDocument& read : parts_.documents) look(read);
+    for (const ReadDocument& read : out_) look(read);
+    for (const auto& [name, place] : named) {
+      if (there.contains(name)) continue;
+      const Cohort* old = find_document<Cohort>(known_, name);
+      Cohort cohort = old == nullptr ? Cohort{} : *old;
+      cohort.name = name;
+      ReadDocument& read = parts_.documents.emplace_back();
+      read.document = std::move(cohort);
+      read.place = place;
+      read.translated = true;
+    }
+  }
+
+  Translation& parts_;
+  std::span<const Document> known_;
+  std::vector<ReadDocument> out_;
+  std::map<std::string, std::vector<Grant>> grants_;
+  std::set<std::string> shared_;
+};
+
+}  // namespace
+
+Kubernetes::Kubernetes(std::string user_domain) : parts_(std::make_unique<Translation>()) {
+  parts_->user_domain = std::move(user_domain);
+}
+Kubernetes::~Kubernetes() = default;
+
+const std::vector<Note>& Kubernetes::notes() const {
+  return parts_->notes;
+}
+
+Result<void> Kubernetes::add(const Value& root) {
+  const auto head = read_head(root);
+  if (!head) return tl::unexpected(head.error());
+  if (head->kind.ends_with("List") && head->items) {
+    const auto items = head->items->items();
+    if (!items) return tl::unexpected(items.error());
+    for (const Value& item : *items)
+      if (auto done = add(item); !done) return done;
+    return {};
+  }
+  Meta meta;
+  meta.kind = head->kind;
+  meta.place = root.place();
+  const std::size_t slash = head->api_version.find('/');
+  const std::string group = slash == std::string::npos ? "" : head->api_version.substr(0, slash);
+  const auto kind = std::find_if(kKinds.begin(), kKinds.end(), [&](const Kind& k) {
+    return k.kind == head->kind && k.group == group;
+  });
+  if (kind == kKinds.end()) {
+    for (const Kind& k : kKinds)
+      if (k.kind == head->kind)
+        return root.wrong(fmt::format("{} is of apiVersion {}, not of {}", k.kind,
+                                      k.group.empty() ? "v1" : std::string(k.group) + "/...",
+                                      head->api_version));
+    if (head->metadata)
+      if (auto done = read_metadata(*head->metadata, meta, *parts_); !done) return done;
+    parts_->notes.push_back({meta.place, meta.shown(), "",
+                             fmt::format("objects of kind {} ({}) mean nothing to Gantry",
+                                         head->kind, head->api_version)});
+    return {};
+  }
+  if (!head->metadata) return root.wrong("`metadata` is missing");
+  if (auto done = read_metadata(*head->metadata, meta, *parts_); !done) return done;
+  if (meta.name.empty()) return head->metadata->wrong("`name` is missing");
+  if (!config::is_word(meta.name) && (!kind->namespaced || kind->kind == "LocalQueue") &&
+      group != kRbac)
+    return head->metadata->wrong(not_a_name(meta.name));
+  if (kind->namespaced && meta.name_space.empty()) meta.name_space = "default";
+  if (!kind->namespaced && !meta.name_space.empty())
+    return head->metadata->wrong(fmt::format("a {} is in no namespace", kind->kind));
+  if (kind->namespaced && !config::is_word(meta.name_space))
+    return head->metadata->wrong(not_a_name(meta.name_space));
+  return kind->read(root, meta, *parts_);
+}
+
+std::vector<ReadDocument> Kubernetes::finish(std::span<const Document> known) {
+  return Assembly(*parts_, known).run();
+}
+
+}  // namespace gantry::tenancy

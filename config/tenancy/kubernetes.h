@@ -1,0 +1,55 @@
+// Objects of Kubernetes and Kueue, as platform teams have them, to our documents. Read as strictly
+// as the API server does (an unknown field, a wrong type or a malformed quantity is an error at its
+// place); what Gantry has no counterpart for is kept as a note, never dropped in silence.
+//
+//   Namespace           a Tenant with its labels; `tier: X` makes it one of Tier X where that
+//   exists ResourceQuota       quota (requests = guaranteed, limits = burst) and counts of the
+//   tenant LimitRange          defaults and per-node maxima of its jobs Role, RoleBinding   roles
+//   of users and groups in the tenant; ClusterRoleBinding in every tenant PriorityClass,
+//   WorkloadPriorityClass          a PriorityClass ClusterQueue        quota, cohort, weight and
+//   reclaim of the tenant whose LocalQueue names it;
+//                       of several: a Cohort of that name, in which they share
+//   Cohort, ResourceFlavor, Topology              a Cohort, a Flavor, the levels of a Topology
+//   everything else     a note
+//
+// An object stands for a part of a tenant only, so parts that no object speaks of stay as they are.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "config/tenancy/read.h"
+
+namespace gantry::tenancy {
+
+struct Note {  // something that is not honoured, or not as it stands
+  Place place;
+  std::string object;  // "ResourceQuota fraud/gpus"
+  std::string field;   // "spec.hard.services"; "" = all of it
+  std::string why;
+  friend bool operator==(const Note&, const Note&) = default;
+};
+std::string to_string(const Note& note);  // "FILE:LINE:COL: OBJECT: FIELD: WHY"
+
+struct Translation;  // k8s_objects.h
+
+class Kubernetes {
+ public:
+  // `user_domain`: "@DOMAIN" is taken off the names of users; "" = names stay as they are.
+  explicit Kubernetes(std::string user_domain);
+  ~Kubernetes();
+  Kubernetes(const Kubernetes&) = delete;
+  Kubernetes& operator=(const Kubernetes&) = delete;
+
+  Result<void> add(const Value& root);  // one object, or a List of them
+
+  // `known`: the documents that exist, and those of the same call that are ours.
+  std::vector<ReadDocument> finish(std::span<const Document> known);
+  [[nodiscard]] const std::vector<Note>& notes() const;
+
+ private:
+  std::unique_ptr<Translation> parts_;
+};
+
+}  // namespace gantry::tenancy

@@ -1,0 +1,205 @@
+// Manifests of Kubernetes and Kueue as platform teams write them: what becomes of them, and what is
+// said about the rest, against the files in golden/ (GANTRY_UPDATE_GOLDEN=1 writes them anew).
+#include "tests/tenancy/sample.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "config/tenancy/load.h"
+
+using namespace gantry;
+using namespace gantry::tenancy;
+using namespace gantry::test;
+
+namespace {
+
+const std::string kFolder = GANTRY_SOURCE_DIR "/tests/tenancy/";
+
+std::string slurp(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+void check_golden(const std::string& name, const std::string& text) {
+  const std::string path = kFolder + "golden/" + name + ".txt";
+  if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr) std::ofstream(path, std::ios::binary) << text;
+  CAPTURE(name);
+  CHECK(text == slurp(path));
+}
+
+std::string shown(const Loaded& loaded) {
+  std::string text = to_text(loaded.documents) + "\n";
+  for (const std::string& note : loaded.notes) text += "# " + note + "\n";
+  return text;
+}
+
+Loaded load(const std::string& name, const LoadOptions& options) {
+  // Read by its name alone, so that no path of this machine is in the notes.
+  auto loaded = load_text(slurp(kFolder + "manifests/" + name), name, options);
+  REQUIRE_MESSAGE(loaded, loaded.error().message);
+  return std::move(*loaded);
+}
+
+std::string load_error(const std::string& text, const LoadOptions& options = {}) {
+  const auto loaded = load_text(text, "m.yaml", options);
+  return loaded ? "accepted" : loaded.error().message;
+}
+
+std::string quota(const std::string& spec) {
+  return "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q, namespace: a}\nspec:\n" + spec;
+}
+
+std::string cluster_queue(const std::string& spec) {
+  return "apiVersion: kueue.x-k8s.io/v1beta1\nkind: ClusterQueue\nmetadata: {name: cq}\nspec:\n" +
+         spec;
+}
+
+const std::string kProduction = "apiVersion: gantry/v1\nkind: Tier\nname: production\n";
+
+}  // namespace
+
+TEST_CASE("manifests of platform teams") {
+  const auto known = read_all(kProduction);
+  LoadOptions options;
+  options.known = known;
+  options.user_domain = "example.com";
+  for (const std::string name : {"teams", "kueue", "exported"})
+    check_golden(name, shown(load(name + ".yaml", options)));
+}
+
+TEST_CASE("what is translated is accepted as our own, and unchanged when applied again") {
+  for (const std::string name : {"teams.yaml", "kueue.yaml", "exported.yaml"}) {
+    CAPTURE(name);
+    const Loaded first = load(name, {});
+    LoadOptions again;
+    again.known = first.documents;
+    CHECK(load(name, again).documents == first.documents);
+    CHECK(read_all(to_text(first.documents)) == first.documents);
+  }
+}
+
+TEST_CASE("an object stands for a part of a tenant: the rest stays as it is") {
+  const auto known = read_all(
+      "apiVersion: gantry/v1\nkind: Tenant\nname: a\nlabels: {x: y}\nprojects: {p: {shares: 3}}\n"
+      "quota: {gpu: 8, scratch: 1Ti}\nroles: {user: {groups: [g]}}\n");
+  LoadOptions options;
+  options.known = known;
+  const auto loaded = load_text(quota("  hard: {requests.nvidia.com/gpu: 4}\n"), "m.yaml", options);
+  REQUIRE(loaded);
+  const Tenant& t = std::get<Tenant>(loaded->documents.at(0));
+  CHECK(t.quota == std::vector<QuotaLine>{{"", Resource::gpu, 4, 0, {}},
+                                          {"", Resource::scratch, std::int64_t{1} << 40, {}, {}}});
+  CHECK(t.labels.at("x") == "y");
+  CHECK(t.projects.size() == 1);
+  CHECK(t.grants.size() == 1);
+}
+
+TEST_CASE("a malformed manifest is refused with file, line and field") {
+  CHECK(load_error(quota("  hard:\n    requests.cpu: lots\n")) ==
+        "m.yaml:6:19: spec.hard.requests.cpu: \"lots\" is not a quantity; use a number, or one "
+        "with m, k, M, G, T, P, Ki, Mi, Gi, Ti or Pi");
+  CHECK(load_error(quota("  hard:\n    requests.memory: 800 Gi\n"))
+            .starts_with("m.yaml:6:22: spec.hard.requests.memory: \"800 Gi\" is not a quantity"));
+  CHECK(load_error(quota("  hard:\n    requests.nvidia.com/gpu: 500m\n")) ==
+        "m.yaml:6:30: spec.hard.requests.nvidia.com/gpu: \"500m\" is not a whole number of GPUs");
+  CHECK(load_error(quota("  hrd: {}\n")) ==
+        "m.yaml:5:3: spec: unknown field `hrd`; did you mean `hard`?");
+  CHECK(load_error(quota("  hard: {request.cpu: 4}\n")) ==
+        "m.yaml:5:10: spec.hard: there is no resource `request.cpu` that a quota could limit");
+  CHECK(load_error(quota("  hard: [4]\n")) == "m.yaml:5:9: spec.hard: needs keys, not a list");
+  CHECK(load_error(quota("  {}\n")) == "m.yaml:5:3: spec: `hard` is missing");
+  CHECK(load_error("apiVersion: v1\nkind: ResourceQuota\n") == "m.yaml:1:1: `metadata` is missing");
+  CHECK(load_error("apiVersion: v1\nkind: Namespace\nmetadata: {labels: {a: b}}\n") ==
+        "m.yaml:3:11: metadata: `name` is missing");
+  CHECK(load_error("apiVersion: v1\nkind: Namespace\nmetadata: {name: a, labels: [b]}\n") ==
+        "m.yaml:3:29: metadata.labels: needs keys, not a list");
+  CHECK(load_error("kind: Namespace\nmetadata: {name: a}\n") ==
+        "m.yaml:1:1: `apiVersion` is missing: gantry/v1 for documents of Gantry");
+  CHECK(load_error("apiVersion: v1\nkind: ClusterQueue\nmetadata: {name: a}\n") ==
+        "m.yaml:1:1: ClusterQueue is of apiVersion kueue.x-k8s.io/..., not of v1");
+  CHECK(load_error("apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: a}\n"
+                   "value: high\n") == "m.yaml:4:8: value: \"high\" is not a whole number");
+  CHECK(load_error("apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: a}\n"
+                   "value: 4\npreemptionPolicy: never\n") ==
+        "m.yaml:5:19: preemptionPolicy: \"never\" is none of Never, PreemptLowerPriority; did you "
+        "mean `Never`?");
+  const std::string group =
+      "  resourceGroups:\n  - coveredResources: [cpu]\n    flavors:\n    - name: f\n"
+      "      resources:\n";
+  CHECK(load_error(cluster_queue(group + "      - {name: cpu, nominlQuota: 4}\n")) ==
+        "m.yaml:10:21: spec.resourceGroups[0].flavors[0].resources[0]: unknown field "
+        "`nominlQuota`; did you mean `nominalQuota`?");
+  CHECK(load_error(cluster_queue(group + "      - {name: cpu}\n")) ==
+        "m.yaml:10:9: spec.resourceGroups[0].flavors[0].resources[0]: `nominalQuota` is missing");
+  CHECK(load_error(cluster_queue(group + "      - {name: memory, nominalQuota: 4}\n")) ==
+        "m.yaml:10:9: spec.resourceGroups[0].flavors[0].resources[0]: `memory` is none of "
+        "coveredResources");
+  CHECK(load_error(
+            cluster_queue(group + "      - {name: cpu, nominalQuota: 4, lendingLimit: 5}\n")) ==
+        "m.yaml:10:52: spec.resourceGroups[0].flavors[0].resources[0].lendingLimit: is more than "
+        "nominalQuota, and only what is owned can be lent");
+  CHECK(load_error(cluster_queue(group + "      - {name: cpu, nominalQuota: 4}\n")) ==
+        "m.yaml:8:7: Tenant cq: quota.flavors.f: there is no Flavor `f`");
+  CHECK(load_error("apiVersion: v1\nkind: Namespace\nmetadata:\n\tname: a\n")
+            .starts_with("m.yaml:4:"));
+  CHECK(load_error("apiVersion: v1\nkind: Namespace\nmetadata: {name: {{ .Values.name }}}\n")
+            .starts_with("m.yaml:3:"));
+}
+
+TEST_CASE("what is wrong between documents has the place of the one to blame") {
+  CHECK(load_error("apiVersion: gantry/v1\nkind: Tenant\nname: a\ncohort: ml\n") ==
+        "m.yaml:4:9: Tenant a: cohort: there is no Cohort `ml`");
+  CHECK(load_error("apiVersion: gantry/v1\nkind: Tenant\nname: a\nquota:\n  cpu: 4\n  gpu: "
+                   "{nominal: 4, lend: 8}\n") ==
+        "m.yaml:6:8: Tenant a: quota.gpu: `lend` is more than nominal, and only what is owned can "
+        "be lent");
+  CHECK(load_error("apiVersion: gantry/v1\nkind: Tenant\nname: a\n---\napiVersion: v1\nkind: "
+                   "Namespace\nmetadata: {name: a}\n") ==
+        "m.yaml:5:1: Tenant a is there twice; the first is at m.yaml:1:1");
+  CHECK(load_error("apiVersion: gantry/v1\nkind: Tenant\nname: a\nquota: {gpu: 10%}\n") ==
+        "m.yaml:4:14: quota.gpu: a part of the cluster needs its controller to say how large the "
+        "cluster is");
+  CHECK(load_error("apiVersion: gantry/v2\nkind: Tenant\nname: a\n") ==
+        "m.yaml:1:13: apiVersion: \"gantry/v2\" is not known; use gantry/v1");
+  // What is removed is missed by what stays.
+  const auto known = read_all(
+      "apiVersion: gantry/v1\nkind: Cohort\nname: c\n---\napiVersion: gantry/v1\nkind: Tenant\n"
+      "name: a\ncohort: c\n");
+  const std::vector<proto::DocumentRef> removals{{"Cohort", "c"}};
+  LoadOptions options;
+  options.known = known;
+  options.removals = removals;
+  CHECK(load_error("# nothing\n", options) == "Tenant a: cohort: there is no Cohort `c`");
+}
+
+TEST_CASE("folders are read whole, in order, and only documents in them") {
+  namespace fs = std::filesystem;
+  const fs::path folder =
+      fs::temp_directory_path() / ("gantry-tenants-" + std::to_string(::getpid()));
+  fs::create_directories(folder / "teams" / ".git");
+  const auto write = [&](const fs::path& path, const std::string& text) {
+    std::ofstream(folder / path) << text;
+  };
+  write("00-tier.yml", kProduction);
+  write("README.md", "not: [yaml");
+  write("teams/.git/config.yaml", "not: [yaml");
+  write("teams/a.yaml", "apiVersion: gantry/v1\nkind: Tenant\nname: a\ntier: production\n");
+  write("teams/b.json", R"({"apiVersion": "gantry/v1", "kind": "Tenant", "name": "b"})");
+  const std::vector<std::string> paths{folder.string()};
+  const auto loaded = load_documents(paths, {});
+  REQUIRE_MESSAGE(loaded, loaded.error().message);
+  CHECK(loaded->documents.size() == 3);
+  write("teams/c.yaml", "apiVersion: gantry/v1\nkind: Tenant\nname: a b\n");
+  const auto refused = load_documents(paths, {});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message.starts_with((folder / "teams/c.yaml:3:7: name: ").string()));
+  const std::vector<std::string> missing{(folder / "none").string()};
+  CHECK(load_documents(missing, {}).error().code == ErrorCode::not_found);
+  fs::remove_all(folder);
+}
