@@ -11,6 +11,8 @@
 //     rule a: value(x's side with x) <= value(its side without it)
 //     rule b, where a makes no room: value(x's side with x) < value(its side with it), once a
 //     tenant
+// Reclaim and rule a alone never come back to where they were. With classes there can be rounds: so
+// who was preempted kMostByClass times is only ever reclaimed, and every sequence ends.
 // A partition without quota has no guarantee: tenants may take from it what they are guaranteed.
 //
 //   cost(v) = GPUs (cores where it has none) * min(now - start, now - checkpoint + restart)
@@ -32,6 +34,7 @@
 namespace gantry::sched {
 
 inline constexpr Duration kRestartTime = seconds(60);  // what a restart from a checkpoint costs
+inline constexpr std::uint32_t kMostByClass = 16;      // preemptions of one job by class or share
 
 struct HeldRoom {
   std::uint32_t node = 0;

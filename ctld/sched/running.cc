@@ -64,6 +64,9 @@ void Running::place(const JobPlaced& change, Grid& grid) {
     on_node_[use.node].push_back(slot);
   }
   by_job_.emplace(change.job, slot);
+  auto& group = groups_[group_of(p)];
+  p.group_at = static_cast<std::uint32_t>(group.size());
+  group.push_back(slot);
   if (p.ends_by) ends_.insert(slot, earlier());
 }
 
@@ -86,6 +89,12 @@ void Running::remove(std::uint32_t slot) {
   Placement& p = pool_[slot];
   if (p.ends_by) ends_.erase(slot, earlier());
   by_job_.erase(p.job);
+  const auto group = groups_.find(group_of(p));
+  auto& slots = group->second;
+  slots[p.group_at] = slots.back();
+  pool_[slots[p.group_at]].group_at = p.group_at;
+  slots.pop_back();
+  if (slots.empty()) groups_.erase(group);
   p = Placement{};
   free_.push_back(slot);
 }
@@ -113,14 +122,19 @@ void Running::node_changed(const NodeChanged& change, Grid& grid) {
 
 std::string Running::audit(const Grid& grid) const {
   std::vector<Room> held(grid.size());
-  std::size_t with_end = 0;
+  std::size_t with_end = 0, in_groups = 0;
   for (const auto& [job, slot] : by_job_) {
     const Placement& p = pool_[slot];
     if (p.job != job || p.uses.empty()) return fmt::format("placement of job {}", job.value());
     with_end += p.ends_by ? 1 : 0;
+    const auto group = groups_.find(group_of(p));
+    if (group == groups_.end() || group->second[p.group_at] != slot)
+      return fmt::format("group of job {}", job.value());
     for (const Use& use : p.uses) held[use.node] += use.room;
   }
   if (with_end != ends_.size()) return "number of ends";
+  for (const auto& [group, slots] : groups_) in_groups += slots.size();
+  if (in_groups != by_job_.size()) return "number of placements in groups";
   for (std::uint32_t n = 0; n < grid.size(); ++n) {
     held[n] += grid.free(n);
     if (held[n] != grid.room(n)) return fmt::format("node {}: held and free are not its size", n);

@@ -1,6 +1,7 @@
 // What holds nodes: the placements, ordered by the time their limits end them.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -32,8 +33,17 @@ struct Placement {
   std::optional<Instant> checkpoint;
   std::uint32_t preemptions = 0;
   std::string anti_affinity;
+  std::uint32_t group_at = 0;                                 // in its group
   std::vector<Use> uses;                                      // by node
   [[nodiscard]] const Use& use_of(std::uint32_t node) const;  // must be one of them
+};
+
+// Placements that preemption sees alike. Their order is not fixed.
+struct PlacementGroup {
+  PartitionId partition{};
+  std::uint32_t priority_class = 0;
+  bool leaving = false;
+  friend auto operator<=>(const PlacementGroup&, const PlacementGroup&) = default;
 };
 
 // Every change keeps the grid in step.
@@ -55,6 +65,9 @@ class Running {
   [[nodiscard]] OrderedSlots::Cursor first_ending_after(Instant t) const {
     return ends_.lower_bound([&](std::uint32_t s) { return *pool_[s].ends_by <= t; });
   }
+  [[nodiscard]] const std::map<PlacementGroup, std::vector<std::uint32_t>>& groups() const {
+    return groups_;  // slots; none empty
+  }
   [[nodiscard]] std::string audit(const Grid& grid) const;
 
  private:
@@ -66,12 +79,16 @@ class Running {
   }
   void measure(Use& use, const Placement& p, const Grid& grid) const;
   void remove(std::uint32_t slot);
+  static PlacementGroup group_of(const Placement& p) {
+    return {p.partition, p.priority_class, p.leaving};
+  }
 
   std::vector<Placement> pool_;
   std::vector<std::uint32_t> free_;
   std::unordered_map<JobId, std::uint32_t> by_job_;
   std::vector<std::vector<std::uint32_t>> on_node_;  // slots
   OrderedSlots ends_;
+  std::map<PlacementGroup, std::vector<std::uint32_t>> groups_;
 };
 
 }  // namespace gantry::sched

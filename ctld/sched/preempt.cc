@@ -1,0 +1,319 @@
+// find_victims(): the search over nodes. Rules and quota are in preempt_rules.cc, the cheapest
+// victims of one node in cheapest.cc.
+#include "ctld/sched/preempt.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "common/assert.h"
+#include "ctld/sched/cheapest.h"
+#include "ctld/sched/preempt_rules.h"
+
+namespace gantry::sched {
+namespace {
+
+constexpr int kMaxRepairs = 32;  // victims that a set may lose to the rules before it is given up
+constexpr std::size_t kMaxGrown = 256;  // victims of a set that only the rules put together
+constexpr int kReprices = 2;            // rounds in which victims that span nodes are charged once
+
+class Search {
+ public:
+  explicit Search(const PreemptRequest& request)
+      : r_(request),
+        d_(request.cls.demand),
+        nodes_(request.eligible.nodes_of(request.choice)),
+        share_((d_.tasks + d_.min_nodes - 1) / d_.min_nodes),
+        rules_(request) {
+    room_.resize(r_.grid.size());
+    for (std::size_t w = 0; w < nodes_.words(); ++w)
+      any_in_word(nodes_.word(w), w, [&](std::uint32_t n) {
+        if (usable(n)) room_[n] = r_.grid.free(n);
+        return false;
+      });
+    for (const auto& [group, slots] : r_.running.groups())
+      if (group.leaving)
+        for (const std::uint32_t slot : slots) free(slot, true);
+    for (const HeldRoom& held : r_.promised)
+      if (usable(held.node)) room_[held.node] -= held.room;
+  }
+
+  std::optional<VictimSet> run() {
+    const auto fits_already = place();
+    const bool lacks = rules_.contest(fits_already ? ByResource{} : lacking());
+    if (fits_already && !lacks) return VictimSet{{}, *fits_already, 0, 0, {}};
+    if (!lacks || share_ > d_.most_per_node) return std::nullopt;
+    find_suspects();
+    if (suspects_.empty()) return std::nullopt;
+    const bool by_share = std::any_of(suspects_.begin(), suspects_.end(), [](const Suspect& s) {
+      return s.rule == VictimRule::by_share;
+    });
+    for (const bool rule_b : {false, true}) {
+      if (rule_b && !(by_share && r_.rule_b)) break;
+      for (std::size_t end = 0; end < suspects_.size();) {
+        const std::int32_t highest = suspects_[end].class_value;
+        while (end < suspects_.size() && suspects_[end].class_value == highest) ++end;
+        if (auto set = search({suspects_.data(), end}, rule_b)) return finish(std::move(*set));
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  using Set = std::vector<const Suspect*>;
+
+  [[nodiscard]] bool usable(std::uint32_t n) const {
+    return n < r_.grid.size() && nodes_.test(n) && r_.grid.available(n);
+  }
+
+  // Gives a placement's room on the nodes to x, or takes it back.
+  void free(std::uint32_t slot, bool give) {
+    for (const Use& use : r_.running[slot].uses) {
+      if (!usable(use.node)) continue;
+      if (give)
+        room_[use.node] += use.room;
+      else
+        room_[use.node] -= use.room;
+    }
+  }
+
+  [[nodiscard]] bool is_required(std::uint32_t n) const {
+    return std::binary_search(r_.cls.required.begin(), r_.cls.required.end(), n);
+  }
+
+  // Where x fits in room_.
+  [[nodiscard]] std::optional<std::vector<Share>> place() const {
+    std::vector<Candidate> candidates;
+    for (std::size_t w = 0; w < nodes_.words(); ++w)
+      any_in_word(nodes_.word(w), w, [&](std::uint32_t n) {
+        if (!usable(n)) return false;
+        if (const auto fits = tasks_fitting(d_, r_.grid.room(n), room_[n]); fits > 0)
+          candidates.push_back({n, fits, is_required(n)});
+        return false;
+      });
+    return choose_nodes(d_, candidates, static_cast<std::uint32_t>(r_.cls.required.size()));
+  }
+
+  // Resources of which, taken alone, too few nodes have enough; if it is no single one, all.
+  [[nodiscard]] ByResource lacking() const {
+    std::array<std::uint32_t, kResourceCount> enough{};
+    for (std::size_t w = 0; w < nodes_.words(); ++w)
+      any_in_word(nodes_.word(w), w, [&](std::uint32_t n) {
+        if (!usable(n)) return false;
+        const Room need = need_for(d_, r_.grid.room(n), share_);
+        const Room& room = room_[n];
+        enough[0] += room.cpus >= need.cpus ? 1 : 0;
+        enough[1] += room.memory >= need.memory ? 1 : 0;
+        enough[2] += room.gpus >= need.gpus ? 1 : 0;
+        enough[3] += room.scratch >= need.scratch ? 1 : 0;
+        return false;
+      });
+    ByResource lacking{};
+    for (std::size_t r = 0; r < kResourceCount; ++r) lacking[r] = enough[r] < d_.min_nodes;
+    if (std::find(lacking.begin(), lacking.end(), true) == lacking.end()) lacking.fill(true);
+    return lacking;
+  }
+
+  // By class, then job: the same whatever happened before.
+  void find_suspects() {
+    for (const auto& [group, slots] : r_.running.groups()) {
+      const VictimRule rule = rules_.rule_for(group);
+      if (rule == VictimRule::none) continue;
+      for (const std::uint32_t slot : slots)
+        if (auto suspect = rules_.judge(slot, rule)) suspects_.push_back(std::move(*suspect));
+    }
+    std::sort(suspects_.begin(), suspects_.end(), [](const Suspect& a, const Suspect& b) {
+      return std::pair{a.class_value, a.job} < std::pair{b.class_value, b.job};
+    });
+    for (std::uint32_t i = 0; i < suspects_.size(); ++i) suspects_[i].index = i;
+  }
+
+  // A set of these that is allowed and enough, nothing in it superfluous.
+  std::optional<Set> search(std::span<const Suspect> among, bool rule_b) {
+    Set left;
+    for (const Suspect& s : among) left.push_back(&s);
+    if (!place_without(left)) return std::nullopt;
+    auto set = by_places(left, rule_b);
+    if (!set) set = by_rules(left, rule_b);
+    if (set) put_back(*set, rule_b);
+    return set;
+  }
+
+  // The cheapest places first; then what the rules and the quota say of those who would go.
+  std::optional<Set> by_places(Set left, bool rule_b) {
+    for (int i = 0; i < kMaxRepairs; ++i) {
+      auto set = cheapest_places(left);
+      if (!set) return std::nullopt;
+      rules_.sort(*set);
+      SetCheck check = rules_.check(*set, rule_b);
+      if (!check.offender && !check.fits) check = complete(*set, left, rule_b);
+      if (!check.offender) return check.fits ? std::move(set) : std::nullopt;
+      std::erase(left, (*set)[*check.offender]);
+    }
+    return std::nullopt;
+  }
+
+  // Room is there, quota not: the cheapest for what they use until it is.
+  SetCheck complete(Set& set, const Set& left, bool rule_b) {
+    Set others;
+    for (const Suspect* s : left)
+      if (std::find(set.begin(), set.end(), s) == set.end() && s->quota_node != kNoIndex)
+        others.push_back(s);
+    sort_by_worth(others);
+    for (const Suspect* s : others) {
+      Set more = set;
+      more.push_back(s);
+      rules_.sort(more);
+      const SetCheck check = rules_.check(more, rule_b);
+      if (check.offender) continue;
+      set = std::move(more);
+      if (check.fits || set.size() == kMaxGrown) return check;
+    }
+    return {};
+  }
+
+  // Whoever may go goes, the cheapest for what they use first, until quota and room are there. As
+  // long as x does not fit in what it is guaranteed, somebody exceeds: so this finds a set if there
+  // is one, though not the best.
+  std::optional<Set> by_rules(Set left, bool rule_b) {
+    sort_by_worth(left);
+    std::stable_partition(left.begin(), left.end(), [&](const Suspect* s) {
+      return r_.running[s->slot].partition == r_.cls.key.partition;
+    });
+    std::size_t next = 1;  // a placement is tried after 1, 2, 4, ... victims
+    auto set = rules_.grow(left, rule_b, kMaxGrown, [&](const Set& taken, bool last) {
+      if (taken.size() < next && !last) return false;
+      next = 2 * taken.size();
+      return place_without(taken);
+    });
+    if (set.empty()) return std::nullopt;
+    return set;
+  }
+
+  static void sort_by_worth(Set& set) {
+    const auto units = [](const Suspect* s) {
+      const std::int64_t gpus = s->use.amount[Resource::gpu];
+      return std::max<std::int64_t>(1, gpus > 0 ? gpus : s->use.amount[Resource::cpu] / 1000);
+    };
+    std::stable_sort(set.begin(), set.end(), [&](const Suspect* a, const Suspect* b) {
+      return static_cast<__int128>(a->cost) * units(b) < static_cast<__int128>(b->cost) * units(a);
+    });
+  }
+
+  bool place_without(const Set& gone) {
+    for (const Suspect* s : gone) free(s->slot, true);
+    const bool fits = place().has_value();
+    for (const Suspect* s : gone) free(s->slot, false);
+    return fits;
+  }
+
+  // The dearest first. One round is enough: what could not be put back into a set cannot be into a
+  // smaller one.
+  void put_back(Set& set, bool rule_b) {
+    Set dearest = set;
+    std::sort(dearest.begin(), dearest.end(), [](const Suspect* a, const Suspect* b) {
+      return std::tuple{b->class_value, b->cost, b->job} <
+             std::tuple{a->class_value, a->cost, a->job};
+    });
+    for (const Suspect* s : set) free(s->slot, true);
+    for (const Suspect* s : dearest) {
+      Set fewer = set;
+      std::erase(fewer, s);
+      const SetCheck check = rules_.check(fewer, rule_b);
+      if (check.offender || !check.fits) continue;
+      free(s->slot, false);
+      if (place())
+        set = std::move(fewer);
+      else
+        free(s->slot, true);
+    }
+    for (const Suspect* s : set) free(s->slot, false);
+  }
+
+  // The cheapest victims by which x finds room, whatever the rules say of them together.
+  std::optional<Set> cheapest_places(const Set& left) {
+    if (place()) return Set{};  // only the quota lacks
+    NodePrices prices(r_, room_, left, suspects_.size(), share_);
+    std::optional<Priced> best;
+    for (const auto& domain : domains()) {
+      auto found = cheapest_in(prices, domain);
+      if (found && (!best || found->cost < best->cost)) best = std::move(found);
+    }
+    if (!best) return std::nullopt;
+    return std::move(best->victims);
+  }
+
+  // Node lists, in one of which x is to run.
+  [[nodiscard]] std::vector<std::vector<std::uint32_t>> domains() const {
+    std::vector<std::vector<std::uint32_t>> all(1);
+    for (std::size_t w = 0; w < nodes_.words(); ++w)
+      any_in_word(nodes_.word(w), w, [&](std::uint32_t n) {
+        if (usable(n)) all[0].push_back(n);
+        return false;
+      });
+    return all;
+  }
+
+  std::optional<Priced> cheapest_in(NodePrices& prices, const std::vector<std::uint32_t>& nodes) {
+    std::optional<Priced> best;
+    Set gone;  // charged already
+    for (int round = 0; round <= kReprices; ++round) {
+      std::vector<NodePrice> offers;
+      prices.set_gone(gone);
+      for (const std::uint32_t n : nodes)
+        if (auto offer = prices.offer(n)) {
+          offer->required = is_required(n);
+          offers.push_back(std::move(*offer));
+        }
+      if (offers.size() < d_.min_nodes) break;
+      const auto end = offers.begin() + static_cast<std::ptrdiff_t>(d_.min_nodes);
+      std::partial_sort(offers.begin(), end, offers.end(),
+                        [](const NodePrice& a, const NodePrice& b) {
+                          return std::tuple{!a.required, a.cost, a.node} <
+                                 std::tuple{!b.required, b.cost, b.node};
+                        });
+      offers.erase(end, offers.end());
+      Priced priced = prices.settle(offers);
+      if (best && best->cost <= priced.cost) break;
+      gone = priced.victims;
+      best = std::move(priced);
+      if (d_.min_nodes == 1) break;
+    }
+    return best;
+  }
+
+  VictimSet finish(Set set) {
+    for (const Suspect* s : set) free(s->slot, true);
+    VictimSet out;
+    auto shares = place();
+    GANTRY_ASSERT(shares.has_value(), "victims were chosen that make no room");
+    out.shares = std::move(*shares);
+    out.highest_class = std::numeric_limits<std::int32_t>::min();
+    std::sort(set.begin(), set.end(),
+              [](const Suspect* a, const Suspect* b) { return a->job < b->job; });
+    for (const Suspect* s : set) {
+      const bool of_owner = s->rule == VictimRule::reclaim;
+      out.victims.push_back({s->job, of_owner, s->lost_work});
+      out.highest_class = std::max(out.highest_class, s->class_value);
+      out.cost += s->cost;
+      out.grace = std::max(out.grace, rules_.grace_of(r_.running[s->slot].priority_class));
+    }
+    return out;
+  }
+
+  const PreemptRequest& r_;
+  const Demand& d_;
+  const Bits& nodes_;
+  const std::uint32_t share_;  // tasks on each node
+  PreemptRules rules_;
+  std::vector<Room> room_;  // by node; of those that x may use
+  std::vector<Suspect> suspects_;
+};
+
+}  // namespace
+
+std::optional<VictimSet> find_victims(const PreemptRequest& request) {
+  return Search(request).run();
+}
+
+}  // namespace gantry::sched
