@@ -19,6 +19,7 @@ JobWords words_of(Outcome outcome) {
     case Outcome::node_fail: return {"NODE_FAIL", "NF"};
     case Outcome::launch_failed: return {"BOOT_FAIL", "BF"};
     case Outcome::deadline: return {"DEADLINE", "DL"};
+    case Outcome::preempted: return {"PREEMPTED", "PR"};
   }
   return {"UNKNOWN", "?"};
 }
@@ -89,6 +90,7 @@ std::string reason_of(const proto::JobRow& row) {
     case Outcome::node_fail: return "NodeDown";
     case Outcome::launch_failed: return "JobLaunchFailure";
     case Outcome::deadline: return "DeadLine";
+    case Outcome::preempted: return "Preempted";
     default: return "None";
   }
 }

@@ -33,17 +33,19 @@ enum class Outcome : std::uint8_t {
   node_fail = 6,      // node, node daemon state or shim lost
   launch_failed = 7,  // never started, for the node's fault: prolog, runtime (BF)
   deadline = 8,       // could not end before its deadline
+  preempted = 9,      // had to leave for another job, and was not requeued
 };
 constexpr auto enum_names(Outcome) {
   using enum Outcome;
-  return std::array<std::pair<Outcome, std::string_view>, 8>{{{completed, "completed"},
+  return std::array<std::pair<Outcome, std::string_view>, 9>{{{completed, "completed"},
                                                               {failed, "failed"},
                                                               {cancelled, "cancelled"},
                                                               {timeout, "timeout"},
                                                               {out_of_memory, "out_of_memory"},
                                                               {node_fail, "node_fail"},
                                                               {launch_failed, "launch_failed"},
-                                                              {deadline, "deadline"}}};
+                                                              {deadline, "deadline"},
+                                                              {preempted, "preempted"}}};
 }
 
 // Why a queued job waits. Names are Slurm's where Slurm has the reason.

@@ -18,7 +18,7 @@ struct Row {
   PublicState shown;
 };
 
-constexpr std::array<Row, 12> kRows{{
+constexpr std::array<Row, 13> kRows{{
     {Phase::queued, std::nullopt, {"PENDING", "PD"}},
     {Phase::starting, std::nullopt, {"CONFIGURING", "CF"}},
     {Phase::running, std::nullopt, {"RUNNING", "R"}},
@@ -31,12 +31,12 @@ constexpr std::array<Row, 12> kRows{{
     {Phase::ended, Outcome::node_fail, {"NODE_FAIL", "NF"}},
     {Phase::ended, Outcome::launch_failed, {"BOOT_FAIL", "BF"}},
     {Phase::ended, Outcome::deadline, {"DEADLINE", "DL"}},
+    {Phase::ended, Outcome::preempted, {"PREEMPTED", "PR"}},
 }};
 constexpr std::uint32_t kAllBits = (1U << kRows.size()) - 1;
 
 // States of Slurm's that no job of ours is in; scripts name them in filters.
-constexpr std::array<PublicState, 12> kNeverSeen{{{"SUSPENDED", "S"},
-                                                  {"PREEMPTED", "PR"},
+constexpr std::array<PublicState, 11> kNeverSeen{{{"SUSPENDED", "S"},
                                                   {"REQUEUED", "RQ"},
                                                   {"REQUEUE_HOLD", "RH"},
                                                   {"REQUEUE_FED", "RF"},

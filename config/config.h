@@ -26,6 +26,7 @@ struct NodeConfig {
   std::int64_t memory = 0;                            // bytes for jobs
   std::int64_t scratch = 0;                           // bytes
   std::uint32_t gpus = 0;
+  std::string gpu_model;              // lower case, "a100"; "" = none, or not said
   std::vector<std::string> features;  // sorted
 };
 
@@ -67,6 +68,7 @@ struct ControllerConfig {
   std::uint32_t backfill_depth = 1000;  // classes looked at behind the first blocked job
   std::int64_t store_map = 64LL << 30;  // bytes of address space for the job store; grows
   std::int64_t store_map_max = 1LL << 40;
+  Duration fair_share_half_life = hours(7 * 24);  // of usage in the fair share
 };
 
 struct NodedConfig {

@@ -72,6 +72,8 @@ std::vector<Option> options_of(ControllerConfig& c) {
       {"store_map_max", &c.store_map_max, bytes(kMiB, std::int64_t{1} << 46),
        "Where that growth ends: with more in the store the controller stops and says so. At least "
        "store_map."},
+      {"fair_share_half_life", &c.fair_share_half_life, between(kSecond, 36'500 * kDay),
+       "After this time past usage counts half in the fair share of projects and users."},
   };
 }
 
@@ -122,6 +124,8 @@ std::vector<Option> options_of(NodeConfig& c) {
       {"memory", &c.memory, bytes(kMiB, std::int64_t{1} << 50), "Memory for jobs.", true},
       {"scratch", &c.scratch, bytes(0, std::int64_t{1} << 60), "Node-local disk for jobs (--tmp)."},
       {"gpus", &c.gpus, between(0, 64), "GPUs for jobs."},
+      {"gpu_model", &c.gpu_model, form(Form::word),
+       "Model of its GPUs, in lower case as a100 or h100; quota may speak of it."},
       {"features", &c.features, form(Form::word), "Words that jobs may ask for with --constraint."},
   };
 }

@@ -85,6 +85,8 @@ std::string notice_of(const State& state, const Job& job, const NodeRun& run) {
   std::string_view why;
   if (finish.requeue == RequeueWhy::asked)
     why = " DUE TO JOB REQUEUE";
+  else if (finish.requeue == RequeueWhy::preempted)
+    why = " DUE TO PREEMPTION";
   else if (finish.requeue)
     why = " DUE TO NODE FAILURE";
   else if (finish.outcome == Outcome::timeout)
@@ -105,7 +107,8 @@ void send_terminate(Context& ctx, const Job& job, const NodeRun& run) {
   order.stamp = ctx.stamp(run.grant.node);
   order.key = {job.id, job.attempt};
   // Counted from the decision: a repetition does not give more time.
-  order.grace = std::max(Duration{}, ctx.config.controller.kill_wait - (ctx.now - finish.since));
+  const Duration grace = finish.grace.value_or(ctx.config.controller.kill_wait);
+  order.grace = std::max(Duration{}, grace - (ctx.now - finish.since));
   order.notice = notice_of(ctx.state, job, run);
   ctx.send(run.grant.node, std::move(order));
 }

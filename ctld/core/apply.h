@@ -13,7 +13,7 @@ namespace gantry::core {
 
 void apply(State& state, Instant at, const Event& event);
 
-// One per event, in apply_cluster.cc, apply_job.cc, apply_attempt.cc.
+// One per event, in apply_cluster.cc, apply_job.cc, apply_attempt.cc, apply_tenancy.cc.
 void apply_event(State&, Instant, const event::ControllerStarted&);
 void apply_event(State&, Instant, const event::NodeDeclared&);
 void apply_event(State&, Instant, const event::PartitionDeclared&);
@@ -42,5 +42,10 @@ void apply_event(State&, Instant, const event::JobRequeued&);
 void apply_event(State&, Instant, const event::JobsForgotten&);
 void apply_event(State&, Instant, const event::StepCreated&);
 void apply_event(State&, Instant, const event::StepEnded&);
+void apply_event(State&, Instant, const event::TenancyApplied&);
+void apply_event(State&, Instant, const event::ReservationSet&);
+void apply_event(State&, Instant, const event::ReservationRemoved&);
+void apply_event(State&, Instant, const event::JobCheckpointed&);
+void apply_event(State&, Instant, const event::HalfLifeSet&);
 
 }  // namespace gantry::core

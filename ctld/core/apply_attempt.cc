@@ -6,6 +6,7 @@
 #include "ctld/core/history_row.h"
 #include "ctld/core/index.h"
 #include "ctld/core/moves.h"
+#include "ctld/core/shares.h"
 
 namespace gantry::core {
 namespace {
@@ -47,10 +48,12 @@ void apply_event(State& state, Instant at, const event::JobPlaced& e) {
   job->active = std::make_unique<Active>();
   job->active->placed = at;
   job->active->exclusive = e.exclusive;
+  job->active->charge = e.charge;
   for (const sched::NodeGrant& grant : e.grants) {
     job->active->nodes.emplace_back().grant = grant;
     take_grant(state, *job, grant, e.exclusive);
   }
+  start_charge(state, *job, at);
 }
 
 void apply_event(State& state, Instant, const event::NodeReady& e) {
@@ -79,6 +82,7 @@ void apply_event(State& state, Instant at, const event::JobFinishing& e) {
   finish.exit = e.exit;
   finish.requeue = e.requeue;
   finish.hold = e.hold;
+  finish.grace = e.grace;
   job->active->finish = std::move(finish);
   job->cause = e.cause;
 }
@@ -98,6 +102,7 @@ void apply_event(State& state, Instant at, const event::NodeExited& e) {
   if (!job->started && batch_node && e.ran)
     set_started(state, *job, std::max(job->active->placed, at - *e.ran));
   give_grant(state, *job, run.grant, job->active->exclusive);
+  if (job->active->all_released()) end_charge(state, *job, at);
 }
 
 void apply_event(State& state, Instant at, const event::JobEnded& e) {
@@ -132,6 +137,7 @@ void apply_event(State& state, Instant at, const event::JobRequeued& e) {
     ++job->launch_failures;
   else
     job->launch_failures = 0;
+  if (e.why == RequeueWhy::preempted) ++job->preemptions;  // and keeps its place
   if (e.why == RequeueWhy::asked) job->eligible = at;
   job->not_before = e.not_before;
   job->backing_off = e.not_before.has_value();

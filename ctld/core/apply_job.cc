@@ -6,6 +6,7 @@
 #include "ctld/core/apply.h"
 #include "ctld/core/history_row.h"
 #include "ctld/core/index.h"
+#include "ctld/core/shares.h"
 
 namespace gantry::core {
 
@@ -24,6 +25,7 @@ void apply_event(State& state, Instant at, const event::JobSubmitted& e) {
   job.not_before = e.not_before;
   job.eligible = std::max(at, e.not_before.value_or(at));
   job.hold = e.hold;
+  job.class_priority = e.class_priority;
   if (job.dependencies) {
     GANTRY_ASSERT(e.dependencies.size() == job.dependencies->list.size(), "a status for each");
     for (std::size_t i = 0; i < e.dependencies.size(); ++i)
@@ -33,6 +35,7 @@ void apply_event(State& state, Instant at, const event::JobSubmitted& e) {
     job.tasks->corr_met = OrdinalSet::from_spans(e.corr_met);
     job.tasks->corr_never = OrdinalSet::from_spans(e.corr_never);
   }
+  set_share(state, job);
   index_job(state, job, &*head);
   touch(state, job);
 }
@@ -65,6 +68,7 @@ void apply_event(State& state, Instant at, const event::JobUpdated& e) {
     if (e.unlimited_time) key.time_limit.reset();
     if (job->active) job->active->warned = false;
     set_class(state, *job, key);
+    if (e.partition) set_share(state, *job);
   }
   if (e.nice) job->nice = *e.nice;
   if (e.priority) job->priority = e.priority;

@@ -49,6 +49,18 @@ constexpr Who kWho<proto::ShowStats> = Who::everybody;
 template <>
 constexpr Who kWho<proto::Ping> = Who::everybody;
 template <>
+constexpr Who kWho<proto::ApplyTenancy> = Who::everybody;  // of their own tenant; see its handler
+template <>
+constexpr Who kWho<proto::GetTenancy> = Who::everybody;
+template <>
+constexpr Who kWho<proto::TenancyHistory> = Who::everybody;
+template <>
+constexpr Who kWho<proto::TenantUsage> = Who::everybody;
+template <>
+constexpr Who kWho<proto::ShareTree> = Who::everybody;
+template <>
+constexpr Who kWho<proto::PriorityTuples> = Who::everybody;
+template <>
 constexpr Who kWho<proto::UpdateNodes> = Who::admin;
 template <>
 constexpr Who kWho<proto::UpdatePartition> = Who::admin;

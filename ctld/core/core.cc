@@ -12,6 +12,7 @@
 #include "ctld/core/record.h"
 #include "ctld/core/select.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/tenants.h"
 
 namespace gantry::core {
 
@@ -62,17 +63,6 @@ void configure(State& state, const Config& config) {
         partition.nodes.push_back(it->second);
     state.partition_order.push_back(partition.id);
     if (c.is_default) state.default_partition = partition.id;
-  }
-}
-
-void make_views(Context& ctx) {
-  ctx.rt.links.resize(ctx.state.nodes.size());
-  for (NodeLink& link : ctx.rt.links) link.last_seen = ctx.now;
-  for (const Node& node : ctx.state.nodes) ctx.rt.node_views.push_back(node_view(ctx, node));
-  for (const Partition& p : ctx.state.partitions) {
-    ctx.rt.partition_views.push_back(partition_view(p));
-    auto& nodes = ctx.rt.partition_nodes.emplace_back();
-    for (const NodeId id : p.nodes) nodes.push_back(&ctx.rt.node_views[id.value()]);
   }
 }
 
@@ -142,8 +132,13 @@ Result<void> Core::start(Instant now) {
   p_->last_seq = std::max(p_->last_seq, p_->loader.applied());
   Context ctx = p_->context(*state_, now);
   ctx.record(event::ControllerStarted{Epoch(state_->epoch.value() + 1)});
+  if (state_->tenancy.half_life != p_->config.controller.fair_share_half_life)
+    ctx.record(event::HalfLifeSet{p_->config.controller.fair_share_half_life});
   declare(ctx);
   configure(*state_, p_->config);
+  compile_tenancy(ctx);
+  ctx.rt.links.resize(state_->nodes.size());
+  for (NodeLink& link : ctx.rt.links) link.last_seen = ctx.now;
   make_views(ctx);
   p_->rt.started = ctx.now;
   p_->rt.running = true;
@@ -203,7 +198,7 @@ Result<Identity> Core::inside_identity(std::string_view node, const proto::Attem
       if (run.grant.node != from->id || run.state == RunState::released) continue;
       auto stored = codec::decode<StoredSpec>(spec_bytes(*state_, *job));
       GANTRY_ASSERT(stored.has_value(), "a spec that was read once");
-      return Identity{std::move(stored->owner), proto::Role::user, key};
+      return Identity{std::move(stored->owner), proto::Role::user, key, {}};
     }
   return fail(ErrorCode::permission_denied,
               fmt::format("job {} is not running on node {}", key.job.value(), node));
@@ -211,14 +206,13 @@ Result<Identity> Core::inside_identity(std::string_view node, const proto::Attem
 
 std::vector<sched::Change> Core::full_view() const {
   std::vector<sched::Change> out;
-  for (const sched::NodeChanged& node : p_->rt.node_views) out.emplace_back(node);
-  for (const PartitionId id : state_->partition_order)
-    out.emplace_back(p_->rt.partition_views[id.value()]);
+  Turn unused;
+  EventSeq seq;
+  const Context ctx{*state_, p_->rt, p_->config, unused, seq, state_->last_time};
+  tell_tenancy(ctx, out);
   state_->jobs.walk(JobId{}, [&](const Job& job) {
     if (job.placed()) out.emplace_back(placed_view(*state_, job));
-    if (job.told_startable > 0)
-      out.emplace_back(sched::JobQueued{job.id, class_of(*state_, job), job.told_priority,
-                                        job.told_since, job.told_startable});
+    if (job.told_startable > 0) out.emplace_back(queued_view(*state_, job));
     return true;
   });
   return out;

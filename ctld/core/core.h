@@ -34,6 +34,7 @@ struct Identity {  // established by the shell's authentication
   Owner owner;
   proto::Role role = proto::Role::user;
   std::optional<proto::AttemptKey> inside;  // request came from inside this job
+  std::vector<std::string> groups;          // names of the operating system's groups
 };
 
 using ClientMessage =
@@ -42,7 +43,9 @@ using ClientMessage =
                  proto::WaitJobs, proto::ReadLog, proto::ListNodes, proto::UpdateNodes,
                  proto::ListPartitions, proto::UpdatePartition, proto::ShowConfig,
                  proto::EnrollNode, proto::RegisterKey, proto::ShowStats, proto::Ping,
-                 proto::StepCreate, proto::StepDone, proto::EndAllocation>;
+                 proto::StepCreate, proto::StepDone, proto::EndAllocation, proto::ApplyTenancy,
+                 proto::GetTenancy, proto::TenancyHistory, proto::TenantUsage, proto::ShareTree,
+                 proto::PriorityTuples>;
 
 using NodeMessage =
     std::variant<proto::NodeRegister, proto::Heartbeat, proto::LaunchReady, proto::Started,
@@ -73,7 +76,9 @@ using ReplyMessage =
     std::variant<proto::Ok, proto::ErrorReply, proto::SubmitReply, proto::ListJobsReply,
                  proto::ShowJobReply, proto::JobsDone, proto::WaitReply, proto::LogChunk,
                  proto::ListNodesReply, proto::ListPartitionsReply, proto::ShowConfigReply,
-                 proto::ShowStatsReply, proto::PingReply, proto::StepGranted>;
+                 proto::ShowStatsReply, proto::PingReply, proto::StepGranted,
+                 proto::TenancyPlanned, proto::TenancyDocuments, proto::TenancyHistoryReply,
+                 proto::TenantUsageReply, proto::ShareTreeReply, proto::PriorityTuplesReply>;
 
 // What the shell puts into a message from the store before it leaves (ctld/core/blobs.h): the core
 // knows scripts and environments by their content hash only.

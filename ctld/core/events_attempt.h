@@ -17,11 +17,13 @@ struct JobPlaced {
   Attempt attempt{};
   std::vector<sched::NodeGrant> grants;
   bool exclusive = false;
+  double charge = 0;  // of the fair share, per second
   GANTRY_EVENT(30, "job_placed") {
     v(1, "job", s.job);
     v(2, "attempt", s.attempt);
     v(3, "grants", s.grants);
     v(4, "exclusive", s.exclusive);
+    v(5, "charge", s.charge);
   }
 };
 
@@ -53,6 +55,7 @@ struct JobFinishing {  // decided how it ends; every node has to let go yet
   std::string cause;
   std::optional<RequeueWhy> requeue;
   std::optional<Hold> hold;
+  std::optional<Duration> grace{};  // signal to kill; unset: kill_wait
   GANTRY_EVENT(34, "job_finishing") {
     v(1, "job", s.job);
     v(2, "outcome", s.outcome);
@@ -60,6 +63,7 @@ struct JobFinishing {  // decided how it ends; every node has to let go yet
     v(4, "cause", s.cause);
     v(5, "requeue", s.requeue);
     v(6, "hold", s.hold);
+    v(7, "grace", s.grace);
   }
 };
 

@@ -18,6 +18,7 @@ struct JobSubmitted {  // its spec is in the same commit, by the same id
   std::vector<DependencyStatus> dependencies;  // of the spec's, as they stand
   std::optional<Instant> not_before;
   std::vector<Span> corr_met, corr_never;  // aftercorr, as it stands
+  std::int32_t class_priority = 0;         // of its tenant's own class
   GANTRY_EVENT(20, "job_submitted") {
     v(1, "job", s.job);
     v(2, "partition", s.partition);
@@ -27,6 +28,7 @@ struct JobSubmitted {  // its spec is in the same commit, by the same id
     v(6, "not_before", s.not_before);
     v(7, "corr_met", s.corr_met);
     v(8, "corr_never", s.corr_never);
+    v(9, "class_priority", s.class_priority);
   }
 };
 

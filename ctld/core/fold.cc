@@ -1,6 +1,8 @@
 // The fold: records of what changed since the last one, sorted by table and key; see load.h.
 #include <algorithm>
 
+#include <fmt/core.h>
+
 #include "common/codec/codec.h"
 #include "ctld/core/load.h"
 
@@ -46,6 +48,8 @@ ActiveRecord record_of(const Active& active) {
   r.usage = active.usage;
   r.steps = active.steps;
   r.next_step = active.next_step;
+  r.charge = active.charge;
+  r.checkpoint = active.checkpoint;
   return r;
 }
 
@@ -97,6 +101,37 @@ void fold_partitions(State& state, std::vector<store::RecordChange>& out) {
   std::move(changes.begin(), changes.end(), std::back_inserter(out));
 }
 
+std::string text_of(const DocumentKey& key) {
+  return fmt::format("{}/{}", key.first, key.second);
+}
+
+void fold_tenancy(TenancyState& tenancy, std::vector<store::RecordChange>& out) {
+  std::map<std::string, std::optional<Bytes>> documents;
+  for (const DocumentKey& key : take(tenancy.fold_documents)) {
+    const auto it = tenancy.documents.find(key);
+    documents[text_of(key)] = it == tenancy.documents.end()
+                                  ? std::nullopt
+                                  : std::optional(codec::encode(DocumentRecord{it->second}));
+  }
+  for (auto& [key, value] : documents)
+    out.push_back({store::Table::document, key, std::move(value)});
+  for (const sched::ShareId id : take(tenancy.fold_shares))
+    out.push_back({store::Table::share, store::ordered_key(id.value()),
+                   codec::encode(tenancy.shares[id.value()])});
+  for (const std::string& name : take(tenancy.fold_reservations)) {
+    const auto it = tenancy.reservations.find(name);
+    out.push_back({store::Table::reservation, name,
+                   it == tenancy.reservations.end() ? std::nullopt
+                                                    : std::optional(codec::encode(it->second))});
+  }
+  for (const std::uint64_t revision : take(tenancy.fold_revisions)) {
+    const auto it = std::find_if(tenancy.history.begin(), tenancy.history.end(),
+                                 [&](const TenancyRevision& r) { return r.revision == revision; });
+    out.push_back({store::Table::revision, store::ordered_key(revision),
+                   it == tenancy.history.end() ? std::nullopt : std::optional(codec::encode(*it))});
+  }
+}
+
 }  // namespace
 
 JobRecord record_of(const State& state, const Job& job) {
@@ -128,6 +163,9 @@ JobRecord record_of(const State& state, const Job& job) {
   if (job.tasks) r.tasks = record_of(*job.tasks);
   if (job.active) r.active = record_of(*job.active);
   if (job.comment) r.comment = *job.comment;
+  r.preemptions = job.preemptions;
+  r.share = job.share;
+  r.class_priority = job.class_priority;
   return r;
 }
 
@@ -137,7 +175,8 @@ store::FoldBatch fold(State& state, EventSeq applied) {
   if (state.fold_meta)
     out.records.push_back(
         {store::Table::meta, "controller",
-         codec::encode(MetaRecord{state.epoch, state.last_job, state.last_time, applied})});
+         codec::encode(MetaRecord{state.epoch, state.last_job, state.last_time, applied,
+                                  state.tenancy.class_names, state.tenancy.half_life})});
   state.fold_meta = false;
   for (const JobId id : take(state.fold_jobs)) {
     Job* job = state.jobs.find(id);
@@ -152,6 +191,7 @@ store::FoldBatch fold(State& state, EventSeq applied) {
   fold_nodes(state, out.records);
   fold_keys(state, out.records);
   fold_partitions(state, out.records);
+  fold_tenancy(state.tenancy, out.records);
   out.history.swap(state.history);
   out.spec_deletes = take(state.forgotten_specs);
   out.blob_deletes = state.blobs.take_unused();

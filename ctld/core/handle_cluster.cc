@@ -161,7 +161,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::UpdatePartition&& m)
   if (partition->up() != m.up) {
     const PartitionId id = partition->id;
     ctx.record(event::PartitionUpChanged{id, m.up});
-    ctx.rt.partition_views[id.value()] = partition_view(ctx.state.partition(id));
+    ctx.rt.partition_views[id.value()] = partition_view(ctx.state, ctx.state.partition(id));
     ctx.turn.changes.emplace_back(ctx.rt.partition_views[id.value()]);
     ctx.turn.schedule = true;
   }

@@ -8,6 +8,7 @@
 #include "ctld/core/handlers.h"
 #include "ctld/core/moves.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/tenants.h"
 
 namespace gantry::core {
 namespace {
@@ -120,6 +121,8 @@ void release_node(Context& ctx, const Job& job, NodeId node, proto::ExitReport r
   e.usage = sane(report.usage);
   if (report.started && report.started->us >= 0 && report.ended >= *report.started)
     e.ran = report.ended - *report.started;
+  for (const NodeRun& run : job.active->nodes)
+    if (run.grant.node == node) free_quota(ctx, job, run.grant);
   ctx.record(std::move(e));
   ctx.turn.changes.emplace_back(sched::NodeReleased{id, node});
   ctx.turn.schedule = true;

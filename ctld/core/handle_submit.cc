@@ -116,6 +116,9 @@ void handle(Context& ctx, const ClientRequest& from, proto::SubmitJob&& submit) 
   made.not_before = dependencies->not_before;
   if (stored.spec.begin && *stored.spec.begin > ctx.now)
     made.not_before = std::max(*stored.spec.begin, made.not_before.value_or(*stored.spec.begin));
+  if (const CompiledTenant* tenant = ctx.state.tenancy.tenant(partition.name))
+    for (const tenancy::TenantClass& c : tenant->effective.classes)
+      if (c.name == stored.spec.tenant_class) made.class_priority = c.value;
   made.corr_met = dependencies->corr_met.spans();
   made.corr_never = dependencies->corr_never.spans();
   reply.job = made.job;

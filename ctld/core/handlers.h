@@ -40,6 +40,15 @@ void handle(Context&, const ClientRequest&, proto::StepCreate&&);
 void handle(Context&, const ClientRequest&, proto::StepDone&&);
 void handle(Context&, const ClientRequest&, proto::EndAllocation&&);
 
+// handle_tenancy.cc
+void handle(Context&, const ClientRequest&, proto::ApplyTenancy&&);
+void handle(Context&, const ClientRequest&, proto::GetTenancy&&);
+void handle(Context&, const ClientRequest&, proto::TenancyHistory&&);
+// handle_tenant_view.cc
+void handle(Context&, const ClientRequest&, proto::TenantUsage&&);
+void handle(Context&, const ClientRequest&, proto::ShareTree&&);
+void handle(Context&, const ClientRequest&, proto::PriorityTuples&&);
+
 // From a node: handle_node_register.cc, handle_node_report.cc, handle_log.cc.
 void handle(Context&, NodeId, proto::NodeRegister&&);
 void handle(Context&, NodeId, proto::Heartbeat&&);

@@ -16,12 +16,26 @@ store::Digest digest_of(const Bytes& bytes) {
   return out;
 }
 
+void count_in_queue(State& state, const Job& job, std::uint64_t sign) {
+  const PartitionId id = class_of(state, job).partition;
+  if (state.queues.size() <= id.value()) state.queues.resize(id.value() + 1);
+  QueueCounts& queue = state.queues[id.value()];
+  if (job.placed()) queue.active += sign;
+  if (job.phase != Phase::queued) return;
+  const std::uint64_t tasks = job.is_array() ? job.tasks->pending.count() : 1;
+  queue.queued += sign * tasks;
+  const auto own = state.user_queued.try_emplace({id, job.uid}, 0).first;
+  own->second += sign * tasks;
+  if (own->second == 0) state.user_queued.erase(own);
+}
+
 // Adds (or with sign -1 takes away) what the job counts for.
 void count(State& state, const Job& job, std::uint64_t sign) {
   Counters& c = state.counters;
   if (job.phase == Phase::queued)
     c.queued += sign * (job.is_array() ? job.tasks->pending.count() : 1);
   if (job.placed()) c.active += sign;
+  count_in_queue(state, job, sign);
   if (job.phase != Phase::ended && !job.is_element()) c.unended += sign;
   if (!job.is_element()) return;
   Job* array = state.jobs.find(job.array);
@@ -81,7 +95,12 @@ void fill_job(State& state, Job& job, const SpecHead& head, PartitionId partitio
   job.deadline = spec.deadline;
   job.warn = spec.warn_signal;
   job.has_image = !spec.container.image.empty();
-  job.cls = state.classes.add({partition, spec.shape, time_limit});
+  sched::ClassKey key{partition, spec.shape, time_limit, 0, spec.reservation};
+  const auto& classes = state.tenancy.class_names;
+  if (const auto it = std::find(classes.begin(), classes.end(), spec.priority_class);
+      it != classes.end())
+    key.priority_class = static_cast<std::uint32_t>(it - classes.begin());
+  job.cls = state.classes.add(key);
   if (!spec.dependencies.empty()) {
     job.dependencies = std::make_unique<Dependencies>();
     job.dependencies->any = spec.any_dependency;
@@ -108,6 +127,8 @@ void fill_element(State& state, Job& element, const Job& array, std::uint32_t or
   element.user = state.names.add(state.names.text(array.user));
   element.renamed = array.renamed;
   element.uid = array.uid;
+  element.share = array.share;
+  element.class_priority = array.class_priority;
   element.may_requeue = array.may_requeue;
   element.nice = array.nice;
   element.priority = array.priority;

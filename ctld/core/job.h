@@ -100,14 +100,16 @@ enum class RequeueWhy : std::uint8_t {
   asked = 1,
   node_failure = 2,
   launch_failure = 3,
-  start_timeout = 4
+  start_timeout = 4,
+  preempted = 5
 };
 constexpr auto enum_names(RequeueWhy) {
   using enum RequeueWhy;
-  return std::array<std::pair<RequeueWhy, std::string_view>, 4>{{{asked, "asked"},
+  return std::array<std::pair<RequeueWhy, std::string_view>, 5>{{{asked, "asked"},
                                                                  {node_failure, "node_failure"},
                                                                  {launch_failure, "launch_failure"},
-                                                                 {start_timeout, "start_timeout"}}};
+                                                                 {start_timeout, "start_timeout"},
+                                                                 {preempted, "preempted"}}};
 }
 
 // What becomes of a finishing job when its last node has let go.
@@ -117,6 +119,7 @@ struct Finish {
   std::optional<ExitStatus> exit;     // unset: the batch node's
   std::optional<RequeueWhy> requeue;  // set: back to the queue instead of ended
   std::optional<Hold> hold;           // with requeue
+  std::optional<Duration> grace;      // signal to kill; unset: the controller's kill_wait
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "since", s.since);
@@ -124,6 +127,7 @@ struct Finish {
     v(3, "exit", s.exit);
     v(4, "requeue", s.requeue);
     v(5, "hold", s.hold);
+    v(6, "grace", s.grace);
   }
 };
 
@@ -157,8 +161,10 @@ struct StepState {
 struct Active {
   Instant placed{};
   bool exclusive = false;
-  bool warned = false;         // the warning signal went out
-  std::vector<NodeRun> nodes;  // rank order; the first is the batch node
+  bool warned = false;                // the warning signal went out
+  double charge = 0;                  // of the fair share, per second
+  std::optional<Instant> checkpoint;  // newest one of this attempt
+  std::vector<NodeRun> nodes;         // rank order; the first is the batch node
   std::optional<Finish> finish;
   Usage usage;                   // of this attempt: sums, and the greatest peak of a node
   std::vector<StepState> steps;  // the newest kMaxStepsKept
@@ -192,9 +198,12 @@ struct Job {
   ClassId cls{};  // partition, shape and time limit
   std::int32_t nice = 0;
   std::optional<std::uint32_t> priority;
+  std::int32_t class_priority = 0;  // of its tenant's own class
   std::uint32_t restarts = 0;
   std::uint32_t launch_failures = 0;
-  Attempt attempt{};  // of the newest start; 0 = none yet
+  std::uint32_t preemptions = 0;
+  std::optional<sched::ShareId> share;  // its user's leaf, in a tenant's queue
+  Attempt attempt{};                    // of the newest start; 0 = none yet
 
   Instant submitted{};
   Instant eligible{};                 // since when it counts in the queue's order
@@ -214,6 +223,7 @@ struct Job {
   // Not durable, not apply's: what queue.cc and timers.cc have told others about this job.
   std::uint32_t told_startable = 0;  // 0 = the scheduler does not have it
   std::int64_t told_priority = 0;
+  std::int32_t told_rank = 0;
   ClassId told_class{};
   Instant told_since{};
   Instant timer{};  // when it asked to be looked at; 0 = never

@@ -40,6 +40,8 @@ void restore_active(Job& job, const ActiveRecord& r) {
   job.active->usage = r.usage;
   job.active->steps = r.steps;
   job.active->next_step = r.next_step;
+  job.active->charge = r.charge;
+  job.active->checkpoint = r.checkpoint;
 }
 
 // The mutable part; the hot part from the spec (or the array) is in already.
@@ -71,6 +73,9 @@ void restore(State& state, Job& job, const JobRecord& r) {
   job.started = r.started;
   job.ended = r.ended;
   job.cause = r.cause;
+  job.preemptions = r.preemptions;
+  job.share = r.share;
+  job.class_priority = r.class_priority;
   if (job.dependencies)
     for (std::size_t i = 0; i < job.dependencies->list.size() && i < r.dependencies.size(); ++i)
       job.dependencies->list[i].status = r.dependencies[i];
@@ -107,6 +112,8 @@ Result<void> Loader::record(store::Table table, std::string_view key, std::strin
       state_.last_job = r->last_job;
       state_.last_time = r->last_time;
       applied_ = r->applied;
+      if (!r->class_names.empty()) state_.tenancy.class_names = r->class_names;
+      state_.tenancy.half_life = r->half_life;
       return {};
     }
     case store::Table::job_state:
@@ -134,10 +141,41 @@ Result<void> Loader::record(store::Table table, std::string_view key, std::strin
       state_.partition_ids[partition.name] = r->id;
       return {};
     }
+    case store::Table::document:
+    case store::Table::share:
+    case store::Table::reservation:
+    case store::Table::revision: return tenancy(table, value);
     case store::Table::request:
     case store::Table::usage: return {};  // not used by this release
   }
   return fail(ErrorCode::malformed, "the store has a table that this release does not know");
+}
+
+Result<void> Loader::tenancy(store::Table table, std::string_view value) {
+  TenancyState& tenancy = state_.tenancy;
+  if (table == store::Table::document) {
+    auto r = codec::decode<DocumentRecord>(value);
+    if (!r) return broken("tenancy document", r.error());
+    const DocumentKey key = key_of(r->document);
+    tenancy.documents.insert_or_assign(key, std::move(r->document));
+  } else if (table == store::Table::share) {
+    auto r = codec::decode<ShareNode>(value);
+    if (!r) return broken("fair-share record", r.error());
+    if (tenancy.shares.size() <= r->id.value()) tenancy.shares.resize(r->id.value() + 1);
+    tenancy.share_ids[{r->parent, r->name}] = r->id;
+    tenancy.shares[r->id.value()] = std::move(*r);
+  } else if (table == store::Table::reservation) {
+    auto r = codec::decode<Reservation>(value);
+    if (!r) return broken("reservation", r.error());
+    const std::string name = r->name;
+    tenancy.reservations.insert_or_assign(name, std::move(*r));
+  } else {
+    auto r = codec::decode<TenancyRevision>(value);
+    if (!r) return broken("revision of tenancy documents", r.error());
+    tenancy.revision = r->revision;  // in order of their numbers
+    tenancy.history.push_back(std::move(*r));
+  }
+  return {};
 }
 
 Result<void> Loader::spec(JobId id, std::string_view data) {

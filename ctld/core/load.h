@@ -22,6 +22,7 @@ class Loader {
 
  private:
   Result<void> node(std::string_view name, std::string_view value);
+  Result<void> tenancy(store::Table table, std::string_view value);
   Result<void> job_without_spec(JobId id, const JobRecord& record);
 
   State& state_;

@@ -8,6 +8,8 @@
 #include "ctld/core/eligible.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/shares.h"
+#include "ctld/core/tenants.h"
 
 namespace gantry::core {
 namespace {
@@ -46,6 +48,20 @@ std::optional<std::string> objection(const Context& ctx, const Partition& partit
   return std::nullopt;
 }
 
+// Why its tenant may not have these grants now, or nothing.
+std::optional<std::string> quota_objection(const Context& ctx, const Partition& partition,
+                                           const std::vector<sched::NodeGrant>& grants) {
+  const auto node = quota_node_of(ctx.state, partition.id);
+  if (!node) return std::nullopt;
+  const sched::QuotaNeed need = quota_need(ctx.state, grants);
+  for (const sched::NodeGrant& grant : grants)
+    if (quota_need(ctx.state, grant).flavor != need.flavor) return "nodes of several flavors";
+  const sched::QuotaFit fit = ctx.rt.quota->fit(*node, need);
+  if (fit.fits) return std::nullopt;
+  return fmt::format("tenant {} would use {} of {}, and may use {}", partition.name, fit.would_use,
+                     kResourceTable[static_cast<std::size_t>(fit.cell->resource)].name, fit.limit);
+}
+
 void drop(Context& ctx, JobId job, const std::string& why) {
   ++ctx.rt.stats.plan_drops;
   ctx.note(fmt::format("plan: start of job {} dropped: {}", job.value(), why));
@@ -56,9 +72,11 @@ void drop(Context& ctx, JobId job, const std::string& why) {
 // The scheduler has the job no more under its old id.
 void place(Context& ctx, JobId id, std::vector<sched::NodeGrant>&& grants, bool exclusive) {
   const Attempt attempt(ctx.state.jobs.at(id).attempt.value() + 1);
-  ctx.record(event::JobPlaced{id, attempt, std::move(grants), exclusive});
+  const double charge = charge_of(ctx.state, grants);
+  ctx.record(event::JobPlaced{id, attempt, std::move(grants), exclusive, charge});
   ++ctx.rt.stats.starts;
   Job& job = ctx.state.jobs.at(id);
+  for (const NodeRun& run : job.active->nodes) use_quota(ctx, job, run.grant);
   if (job.told_startable != 0) {
     job.told_startable = 0;
     ctx.turn.changes.emplace_back(sched::JobUnqueued{id});
@@ -77,6 +95,8 @@ void apply_start(Context& ctx, sched::Start&& start) {
   const bool exclusive = key.shape.exclusive || partition.declared->exclusive_nodes;
   if (const auto why = objection(ctx, partition, key.shape, exclusive, start.grants))
     return drop(ctx, start.job, *why);
+  if (const auto why = quota_objection(ctx, partition, start.grants))
+    return drop(ctx, start.job, *why);
   if (!job->is_array()) return place(ctx, start.job, std::move(start.grants), exclusive);
   const JobId array = start.job;
   const std::uint32_t ordinal =
@@ -86,12 +106,43 @@ void apply_start(Context& ctx, sched::Start&& start) {
   place(ctx, element, std::move(start.grants), exclusive);
 }
 
+// Its nodes stay its own until they have let go; the scheduler keeps them for the other.
+void apply_preempt(Context& ctx, const sched::Preempt& p) {
+  const Job* victim = ctx.state.jobs.find(p.victim);
+  const Job* other = ctx.state.jobs.find(p.for_job);
+  const bool runs =
+      victim != nullptr && (victim->phase == Phase::starting || victim->phase == Phase::running);
+  if (!runs || other == nullptr || other->phase != Phase::queued) {
+    ++ctx.rt.stats.plan_drops;
+    return ctx.note(fmt::format("plan: job {} is not preempted for job {}: {}", p.victim.value(),
+                                p.for_job.value(),
+                                runs ? "that one waits no more" : "it has ended"));
+  }
+  const auto& classes = ctx.state.tenancy.compiled.classes;
+  const tenancy::PriorityClass& cls = classes.at(class_of(ctx.state, *victim).priority_class);
+  event::JobFinishing e;
+  e.job = p.victim;
+  e.outcome = Outcome::preempted;
+  e.grace = cls.grace;
+  e.cause = fmt::format("preempted for job {} of {}{}", display_id(ctx.state, *other),
+                        ctx.state.partition(class_of(ctx.state, *other).partition).name,
+                        p.reclaim ? ", which takes back its quota" : "");
+  if (cls.victim_mode == tenancy::VictimMode::requeue && victim->may_requeue)
+    e.requeue = RequeueWhy::preempted;
+  ctx.note(fmt::format("job {} is {}", display_id(ctx.state, *victim), e.cause));
+  if (victim->warn && victim->phase == Phase::running) send_warning(ctx, *victim);
+  ctx.record(std::move(e));
+  ++ctx.rt.stats.preemptions;
+  ctx.turn.changes.emplace_back(placed_view(ctx.state, ctx.state.jobs.at(p.victim)));
+}
+
 }  // namespace
 
 void apply_plan(Context& ctx, sched::Plan&& plan) {
   ++ctx.rt.stats.plans;
   const std::uint64_t starts = ctx.rt.stats.starts;
   for (sched::Start& start : plan.starts) apply_start(ctx, std::move(start));
+  for (const sched::Preempt& preempt : plan.preemptions) apply_preempt(ctx, preempt);
   for (sched::ClassVerdict& v : plan.verdicts) {
     const auto id = ctx.state.classes.find(v.key);
     if (!id) continue;

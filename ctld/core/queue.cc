@@ -3,6 +3,7 @@
 #include "ctld/core/eligible.h"
 #include "ctld/core/rows.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/tenants.h"
 
 namespace gantry::core {
 
@@ -15,16 +16,23 @@ void sync_queue(Context& ctx, Job& job) {
     return;
   }
   const std::int64_t priority = priority_of(ctx.state, job);
+  const std::int32_t rank = rank_of(ctx.state, job, ctx.now).value;
   if (job.told_startable == want && job.told_priority == priority && job.told_class == job.cls &&
-      job.told_since == job.eligible)
+      job.told_since == job.eligible && job.told_rank == rank)
     return;
   job.told_startable = want;
   job.told_priority = priority;
   job.told_class = job.cls;
   job.told_since = job.eligible;
-  ctx.turn.changes.emplace_back(
-      sched::JobQueued{job.id, class_of(ctx.state, job), priority, job.eligible, want});
+  job.told_rank = rank;
+  ctx.turn.changes.emplace_back(queued_view(ctx.state, job));
   ctx.turn.schedule = true;
+}
+
+sched::JobQueued queued_view(const State& state, const Job& job) {
+  return {job.id,         class_of(state, job), job.told_priority,
+          job.told_since, job.told_startable,   job.told_rank,
+          job.share};
 }
 
 bool available(const Context& ctx, const Node& node) {
@@ -44,6 +52,15 @@ sched::NodeChanged node_view(const Context& ctx, const Node& node) {
   view.scratch = node.declared->scratch;
   view.gpus = node.declared->gpus;
   view.features = node.declared->features;
+  view.gpu_model = node.declared->gpu_model;
+  const auto& compiled = ctx.state.tenancy.compiled.nodes;
+  if (node.id.value() >= compiled.size()) return view;
+  const CompiledNode& place = compiled[node.id.value()];
+  view.flavor = place.flavor;
+  view.domains = place.domains;
+  view.taints = place.taints;
+  view.gpu_jobs_only = place.gpu_jobs_only;
+  view.spread = place.spread;
   return view;
 }
 
@@ -58,12 +75,13 @@ void sync_node(Context& ctx, NodeId id) {
   ctx.turn.changes.emplace_back(std::move(view));
 }
 
-sched::PartitionChanged partition_view(const Partition& partition) {
+sched::PartitionChanged partition_view(const State& state, const Partition& partition) {
   sched::PartitionChanged view;
   view.partition = partition.id;
   view.name = partition.name;
   view.up = partition.up();
   view.nodes = partition.nodes;
+  view.quota_node = quota_node_of(state, partition.id).value_or(sched::kNoIndex);
   if (partition.declared == nullptr) return view;
   view.priority = partition.declared->priority;
   view.default_memory_per_cpu = partition.declared->default_memory_per_cpu.value_or(0);
@@ -77,9 +95,34 @@ sched::JobPlaced placed_view(const State& state, const Job& job) {
   for (const NodeRun& run : job.active->nodes)
     if (run.state != RunState::released) view.grants.push_back(run.grant);
   view.exclusive = job.active->exclusive;
+  view.partition = class_of(state, job).partition;
+  view.priority_class = class_of(state, job).priority_class;
+  view.rank = rank_of(state, job, Instant{}).value;
+  view.share = job.share;
+  view.started = job.active->placed;
+  view.checkpoint = job.active->checkpoint;
+  view.preemptions = job.preemptions;
+  view.requeue = job.may_requeue;
   if (const auto limit = time_limit_of(state, job))
     view.ends_by = job.started.value_or(job.active->placed) + *limit;
+  // A victim is on its way out; what else finishes was told with other words, or ends by itself.
+  if (job.phase != Phase::finishing || !job.active->finish->grace) return view;
+  view.leaving = true;
+  const Instant gone = job.active->finish->since + *job.active->finish->grace;
+  view.ends_by = std::min(view.ends_by.value_or(gone), gone);
   return view;
+}
+
+void make_views(Context& ctx) {
+  ctx.rt.node_views.clear();
+  ctx.rt.partition_views.clear();
+  ctx.rt.partition_nodes.clear();
+  for (const Node& node : ctx.state.nodes) ctx.rt.node_views.push_back(node_view(ctx, node));
+  for (const Partition& p : ctx.state.partitions) {
+    ctx.rt.partition_views.push_back(partition_view(ctx.state, p));
+    auto& nodes = ctx.rt.partition_nodes.emplace_back();
+    for (const NodeId id : p.nodes) nodes.push_back(&ctx.rt.node_views[id.value()]);
+  }
 }
 
 }  // namespace gantry::core

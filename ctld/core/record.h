@@ -11,6 +11,7 @@
 #include "ctld/core/job.h"
 #include "ctld/core/node.h"
 #include "ctld/core/stored_spec.h"
+#include "ctld/core/tenancy_state.h"
 
 namespace gantry::core {
 
@@ -45,6 +46,8 @@ struct ActiveRecord {
   Usage usage;
   std::vector<StepState> steps;
   StepId next_step{};
+  double charge = 0;
+  std::optional<Instant> checkpoint;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "placed", s.placed);
@@ -55,6 +58,8 @@ struct ActiveRecord {
     v(6, "usage", s.usage);
     v(7, "steps", s.steps);
     v(8, "next_step", s.next_step);
+    v(9, "charge", s.charge);
+    v(10, "checkpoint", s.checkpoint);
   }
 };
 
@@ -85,6 +90,9 @@ struct JobRecord {
   std::optional<ArrayRecord> tasks;
   std::optional<ActiveRecord> active;
   std::optional<std::string> comment;  // unset: the spec's
+  std::uint32_t preemptions = 0;
+  std::optional<sched::ShareId> share;
+  std::int32_t class_priority = 0;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "array", s.array);
@@ -113,6 +121,9 @@ struct JobRecord {
     v(24, "tasks", s.tasks);
     v(25, "active", s.active);
     v(26, "comment", s.comment);
+    v(27, "preemptions", s.preemptions);
+    v(28, "share", s.share);
+    v(29, "class_priority", s.class_priority);
   }
 };
 
@@ -154,17 +165,29 @@ struct TextRecord {  // user_key: hex key -> user; node_key: name -> Z85 key
   }
 };
 
+struct DocumentRecord {
+  tenancy::Document document;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "document", s.document);
+  }
+};
+
 struct MetaRecord {
   Epoch epoch{};
   JobId last_job{};
   Instant last_time{};
   EventSeq applied{};  // the records are as of this event
+  std::vector<std::string> class_names;
+  Duration half_life = hours(7 * 24);
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "epoch", s.epoch);
     v(2, "last_job", s.last_job);
     v(3, "last_time", s.last_time);
     v(4, "applied", s.applied);
+    v(5, "class_names", s.class_names);
+    v(6, "half_life", s.half_life);
   }
 };
 

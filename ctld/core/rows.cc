@@ -62,7 +62,7 @@ std::int64_t priority_of(const State& state, const Job& job) {
   const std::int64_t base = partition.declared ? partition.declared->priority : 0;
   const std::int64_t own =
       job.priority ? static_cast<std::int64_t>(*job.priority) : kDefaultPriority;
-  return base * kPartitionWeight + own - job.nice;
+  return base * kPartitionWeight + own + job.class_priority - job.nice;
 }
 
 proto::JobRow plain_row(const State& state, const Job& job) {

@@ -12,6 +12,7 @@
 
 #include "ctld/core/core.h"
 #include "ctld/core/state.h"
+#include "ctld/sched/quota.h"
 
 namespace gantry::core {
 
@@ -57,12 +58,18 @@ struct LogRequest {
   NodeId node{};
 };
 
+struct SubmitWindow {
+  std::int64_t minute = 0;  // of cluster time, since the epoch
+  std::uint32_t submits = 0;
+};
+
 struct Stats {
   std::uint64_t submits = 0;
   std::uint64_t events = 0;
   std::uint64_t ended = 0;
   std::uint64_t plans = 0;
   std::uint64_t starts = 0;
+  std::uint64_t preemptions = 0;
   std::uint64_t plan_drops = 0;  // starts of a plan that no longer fitted
   std::uint64_t reports_ignored = 0;
   std::uint64_t orders = 0;
@@ -85,10 +92,12 @@ struct Runtime {
   std::set<std::pair<Instant, JobId>> job_timers;
   std::set<std::pair<Instant, NodeId>> node_timers;
   std::map<JobId, sched::Expected> expected;
+  std::optional<sched::QuotaTree> quota;  // in use, by what is placed
   sched::FitMemo fits;
   std::vector<sched::PartitionChanged> partition_views;  // by PartitionId, for check_fits
   std::vector<std::vector<const sched::NodeChanged*>> partition_nodes;  // by PartitionId
   std::vector<sched::NodeChanged> node_views;                           // by NodeId
+  std::map<PartitionId, SubmitWindow> submit_windows;
   Stats stats;
   Instant started{};
   bool running = false;  // start() was called

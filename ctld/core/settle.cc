@@ -2,6 +2,7 @@
 #include "ctld/core/settle.h"
 
 #include "ctld/core/dependency.h"
+#include "ctld/core/tenants.h"
 
 namespace gantry::core {
 
@@ -32,6 +33,7 @@ void settle(Context& ctx) {
       answer_waits(ctx, id);
     }
   }
+  tell_shares(ctx);
 }
 
 }  // namespace gantry::core

@@ -18,7 +18,9 @@ void end_job(Context& ctx, JobId job, Outcome outcome, std::string cause);
 void sync_queue(Context& ctx, Job& job);
 void sync_node(Context& ctx, NodeId node);
 sched::NodeChanged node_view(const Context& ctx, const Node& node);
-sched::PartitionChanged partition_view(const Partition& partition);
+sched::PartitionChanged partition_view(const State& state, const Partition& partition);
+sched::JobQueued queued_view(const State& state, const Job& job);  // as it was told
+void make_views(Context& ctx);                                     // of all nodes and partitions
 sched::JobPlaced placed_view(const State& state, const Job& job);
 bool available(const Context& ctx, const Node& node);
 
@@ -31,6 +33,8 @@ void set_timer(Context& ctx, Job& job);
 void set_timer(Context& ctx, NodeId node);
 void run_timers(Context& ctx);
 std::optional<Instant> next_wake(const Context& ctx);
+// Sends the job's own warning signal (--signal) to its nodes.
+void send_warning(Context& ctx, const Job& job);
 // Ends an attempt whose node did not start it.
 void give_up_start(Context& ctx, const Job& job);
 

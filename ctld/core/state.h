@@ -20,6 +20,7 @@
 #include "ctld/core/job_table.h"
 #include "ctld/core/names.h"
 #include "ctld/core/node.h"
+#include "ctld/core/tenancy_state.h"
 #include "ctld/sched/geometry.h"
 #include "ctld/store/store.h"
 
@@ -85,6 +86,11 @@ struct UserJobs {
   IdList jobs;       // known ones, arrays and elements too
 };
 
+struct QueueCounts {  // of a partition; derived; array tasks one by one
+  std::uint64_t queued = 0;
+  std::uint64_t active = 0;
+};
+
 struct Counters {             // derived
   std::uint64_t queued = 0;   // array tasks one by one
   std::uint64_t active = 0;   // starting, running, finishing
@@ -100,6 +106,7 @@ struct State {
   std::vector<Node> nodes;                       // by NodeId
   std::vector<Partition> partitions;             // by PartitionId
   std::map<std::string, std::string> user_keys;  // hex public key -> login name
+  TenancyState tenancy;
 
   // Derived.
   Names names;
@@ -115,6 +122,8 @@ struct State {
   std::map<DependencyKey, std::vector<JobId>> dependents;            // with that one open
   std::deque<std::pair<Instant, JobId>> ended;                       // in order of their end
   Counters counters;
+  std::vector<QueueCounts> queues;                                   // by PartitionId
+  std::map<std::pair<PartitionId, Uid>, std::uint64_t> user_queued;  // none with 0
 
   std::unordered_map<JobId, Bytes> new_specs;  // of submits that are about to be applied
 
@@ -135,6 +144,9 @@ struct State {
   std::vector<PartitionId> partition_order;
   std::optional<PartitionId> default_partition;
 
+  [[nodiscard]] QueueCounts queue_counts(PartitionId id) const {
+    return id.value() < queues.size() ? queues[id.value()] : QueueCounts{};
+  }
   [[nodiscard]] const Node* node_named(std::string_view name) const;
   [[nodiscard]] const Partition* partition_named(std::string_view name) const;
   [[nodiscard]] const Node& node(NodeId id) const { return nodes.at(id.value()); }

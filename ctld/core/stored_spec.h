@@ -50,6 +50,8 @@ struct SpecHead {
     bool requeue = true;
     std::optional<WarnSignal> warn_signal;
     Container container;
+    std::string priority_class;
+    std::string reservation;
     template <class Self, class V>
     static void fields(Self& s, V&& v) {
       v(1, "kind", s.kind);
@@ -66,6 +68,8 @@ struct SpecHead {
       v(18, "requeue", s.requeue);
       v(19, "warn_signal", s.warn_signal);
       v(25, "container", s.container);
+      v(31, "priority_class", s.priority_class);
+      v(33, "reservation", s.reservation);
     }
   };
   struct Who {

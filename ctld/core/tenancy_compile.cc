@@ -54,9 +54,11 @@ std::set<std::string> hosts_of(const std::string& list) {
 
 class Compiler {
  public:
-  Compiler(const Documents& documents, const std::vector<NodeTraits>& nodes, std::uint64_t revision)
-      : documents_(documents), traits_(nodes) {
+  Compiler(const Documents& documents, const std::vector<std::string>& class_names,
+           const std::vector<NodeTraits>& nodes, std::uint64_t revision, Duration half_life)
+      : documents_(documents), class_names_(class_names), traits_(nodes) {
     view_.revision = revision;
+    view_.half_life = half_life;
     out_.nodes.resize(nodes.size());
   }
 
@@ -73,20 +75,25 @@ class Compiler {
 
  private:
   void add_classes() {
-    std::map<std::string, PriorityClass> by_name;
-    for (PriorityClass& c : built_in_classes()) by_name[c.name] = c;
     const auto given = all_of<PriorityClass>(documents_);
     const bool own_default =
         std::any_of(given.begin(), given.end(), [](const auto* c) { return c->is_default; });
-    for (auto& [name, c] : by_name)
-      if (own_default) c.is_default = false;
+    std::map<std::string, PriorityClass> by_name;
+    for (PriorityClass& c : built_in_classes()) {
+      c.is_default = c.is_default && !own_default;
+      by_name[c.name] = c;
+    }
     for (const PriorityClass* c : given) by_name[c->name] = *c;
-    for (const auto& [name, c] : by_name) out_.classes.push_back(c);
-    std::stable_partition(out_.classes.begin(), out_.classes.end(),
-                          [](const PriorityClass& c) { return c.is_default; });
-    for (const PriorityClass& c : out_.classes)
-      view_.classes.push_back({c.name, c.value, c.preempts, c.preemptible, c.victim_mode, c.grace,
+    for (const std::string& name : class_names_) {
+      const auto it = by_name.find(name);
+      PriorityClass c =
+          it == by_name.end() ? by_name.at(built_in_classes().front().name) : it->second;
+      if (it == by_name.end()) c.is_default = false;
+      if (c.is_default) out_.default_class = static_cast<std::uint32_t>(out_.classes.size());
+      view_.classes.push_back({name, c.value, c.preempts, c.preemptible, c.victim_mode, c.grace,
                                c.min_run_time, c.max_preemptions});
+      out_.classes.push_back(std::move(c));
+    }
   }
 
   void add_pools() {
@@ -231,8 +238,8 @@ class Compiler {
 
   [[nodiscard]] std::uint32_t class_index(const std::string& name) const {
     for (std::uint32_t i = 0; i < out_.classes.size(); ++i)
-      if (out_.classes[i].name == name) return i;
-    return 0;
+      if (view_.classes[i].name == name) return i;
+    return out_.default_class;
   }
 
   void add_tenants() {
@@ -245,12 +252,12 @@ class Compiler {
       sched::QuotaNode& node = view_.nodes[tenant.quota_node];
       node.reclaim = t.reclaim.value_or(tenancy::Reclaim::any);
       node.max_running = t.counts.running_jobs;
-      tenant.default_class = t.default_class.empty() ? 0 : class_index(t.default_class);
+      tenant.default_class = class_index(t.default_class);
       for (std::uint32_t i = 0; i < out_.classes.size(); ++i) {
         const auto& allowed = t.allowed_classes;
         const bool named =
             std::find(allowed.begin(), allowed.end(), out_.classes[i].name) != allowed.end();
-        if (allowed.empty() ? !out_.classes[i].preempts || i == tenant.default_class : named)
+        if (i == tenant.default_class || (allowed.empty() ? !out_.classes[i].preempts : named))
           tenant.allowed_classes.push_back(i);
       }
       for (std::uint32_t n = 0; n < traits_.size(); ++n)
@@ -271,6 +278,7 @@ class Compiler {
   }
 
   const Documents& documents_;
+  const std::vector<std::string>& class_names_;
   const std::vector<NodeTraits>& traits_;
   sched::Tenancy view_;
   CompiledTenancy out_;
@@ -301,7 +309,7 @@ std::vector<PriorityClass> built_in_classes() {
   best_effort.name = "best-effort";
   best_effort.value = 100;
   best_effort.description = "Runs on what is idle, and leaves first";
-  return {critical, normal, best_effort};
+  return {normal, critical, best_effort};
 }
 
 Tenant with_defaults(Tenant t, const Tenant& tier) {
@@ -338,9 +346,23 @@ Tenant with_defaults(Tenant t, const Tenant& tier) {
   return t;
 }
 
-CompiledTenancy compile(const Documents& documents, const std::vector<NodeTraits>& nodes,
-                        std::uint64_t revision) {
-  return Compiler(documents, nodes, revision).run();
+std::vector<std::string> new_class_names(const Documents& documents,
+                                         const std::vector<std::string>& class_names) {
+  std::vector<std::string> out;
+  const auto add = [&](const std::string& name) {
+    for (const auto* list : {&class_names, static_cast<const std::vector<std::string>*>(&out)})
+      if (std::find(list->begin(), list->end(), name) != list->end()) return;
+    out.push_back(name);
+  };
+  for (const PriorityClass& c : built_in_classes()) add(c.name);
+  for (const PriorityClass* c : all_of<PriorityClass>(documents)) add(c->name);
+  return out;
+}
+
+CompiledTenancy compile(const Documents& documents, const std::vector<std::string>& class_names,
+                        const std::vector<NodeTraits>& nodes, std::uint64_t revision,
+                        Duration half_life) {
+  return Compiler(documents, class_names, nodes, revision, half_life).run();
 }
 
 }  // namespace gantry::core

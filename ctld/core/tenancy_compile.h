@@ -3,8 +3,7 @@
 //
 // Pure and total: documents were checked before they were stored (config/tenancy), and what a later
 // change of the cluster's nodes makes of them (a pool whose hosts are gone) is an empty list, no
-// error. The three classes of kBuiltInClasses exist always; a document of the same name replaces
-// one.
+// error. The three built-in classes exist always; a document of the same name replaces one.
 #pragma once
 
 #include <map>
@@ -51,18 +50,24 @@ struct CompiledTenancy {
   sched::TenancyPtr view;
   std::vector<CompiledNode> nodes;  // as the traits
   std::map<std::string, CompiledTenant> tenants;
-  [[nodiscard]] const tenancy::PriorityClass& priority_class(std::uint32_t index) const {
-    return classes.at(index);
-  }
   std::vector<tenancy::PriorityClass> classes;  // as view->classes
+  std::uint32_t default_class = 0;
 };
 
-CompiledTenancy compile(const Documents& documents, const std::vector<NodeTraits>& nodes,
-                        std::uint64_t revision);
+// `class_names`: the index that each priority class has for good; those that are in neither the
+// documents nor built in any more count as the built-in default.
+CompiledTenancy compile(const Documents& documents, const std::vector<std::string>& class_names,
+                        const std::vector<NodeTraits>& nodes, std::uint64_t revision,
+                        Duration half_life);
+
+// Names of priority classes that the documents have and `class_names` has not, in the order in
+// which they get their indexes; the built-in ones first.
+std::vector<std::string> new_class_names(const Documents& documents,
+                                         const std::vector<std::string>& class_names);
 
 // `tenant` with what it leaves open taken from `tier`.
 tenancy::Tenant with_defaults(tenancy::Tenant tenant, const tenancy::Tenant& tier);
 
-std::vector<tenancy::PriorityClass> built_in_classes();
+std::vector<tenancy::PriorityClass> built_in_classes();  // the default first
 
 }  // namespace gantry::core

@@ -4,6 +4,7 @@
 
 #include "common/text.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/tenants.h"
 
 namespace gantry::core {
 namespace {
@@ -69,6 +70,7 @@ std::optional<Instant> due_of(const Context& ctx, const Job& job) {
       if (job.not_before && *job.not_before > ctx.now) earliest(next, job.not_before);
       if (const auto latest = latest_start(ctx.state, job))
         earliest(next, *latest + microseconds(1));
+      earliest(next, rank_of(ctx.state, job, ctx.now).next);
       break;
     case Phase::starting: earliest(next, start_due(ctx, job)); break;
     case Phase::running: {
@@ -86,6 +88,8 @@ std::optional<Instant> due_of(const Context& ctx, const Job& job) {
   return next;
 }
 
+}  // namespace
+
 void send_warning(Context& ctx, const Job& job) {
   ctx.record(event::JobWarned{job.id});
   const auto scope =
@@ -98,6 +102,8 @@ void send_warning(Context& ctx, const Job& job) {
              proto::SignalAttempt{ctx.stamp(node), {job.id, job.attempt}, job.warn->signal, scope});
   }
 }
+
+namespace {
 
 void drain(Context& ctx, NodeId node, std::string reason) {
   ctx.note(fmt::format("node {} is drained: {}", ctx.state.node(node).name, reason));

@@ -6,6 +6,7 @@
 #include "common/limits.h"
 #include "common/text.h"
 #include "ctld/core/authorise.h"
+#include "ctld/core/tenant_submit.h"
 
 namespace gantry::core {
 namespace {
@@ -268,15 +269,12 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   if (spec.array)
     if (auto r = check_array(ctx, *spec.array); !r) return tl::unexpected(r.error());
 
-  const Partition* partition = nullptr;
-  if (spec.partition.empty()) {
-    if (ctx.state.default_partition) partition = &ctx.state.partition(*ctx.state.default_partition);
-  } else {
-    partition = ctx.state.partition_named(spec.partition);
-  }
-  if (partition == nullptr || partition->declared == nullptr)
-    return fail(ErrorCode::not_found, fmt::format("there is no partition \"{}\"", spec.partition));
+  const auto queue = choose_queue(ctx, who, spec.partition);
+  if (!queue) return tl::unexpected(queue.error());
+  const Partition* partition = *queue;
   spec.partition = partition->name;
+  if (auto r = check_tenant(ctx, who, *partition, spec, submit.test_only); !r)
+    return tl::unexpected(r.error());
   if (partition->declared->exclusive_nodes) spec.shape.exclusive = true;
 
   for (auto* list : {&spec.shape.required_nodes, &spec.shape.excluded_nodes}) {

@@ -41,6 +41,7 @@ Result<core::Identity> IdentityCheck::check(const proto::Authenticate& request,
   if (!owner) return fail(ErrorCode::unauthenticated, owner.error().message);
   core::Identity identity;
   identity.role = role_of(owner->user);
+  identity.groups = groups_.of(*owner, now);
   identity.owner = std::move(*owner);
   return identity;
 }

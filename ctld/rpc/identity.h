@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/auth/groups.h"
 #include "common/auth/signature.h"
 #include "common/auth/users.h"
 #include "common/net/keys.h"
@@ -32,6 +33,7 @@ class IdentityCheck {
   bool allow_munge_;
   UserOfKey user_of_key_;
   auth::UserCache users_;
+  auth::GroupNames groups_;
 };
 
 }  // namespace gantry::rpc

@@ -71,6 +71,7 @@ struct Tenancy {
   // configuration).
   bool fair_share = true;
 };
+// tidy-allow(pure): one immutable value that the loop and the planner thread both hold
 using TenancyPtr = std::shared_ptr<const Tenancy>;
 
 // Usage that decays; see fairshare.h.

@@ -199,6 +199,12 @@ Result<void> LmdbEnv::open_tables() {
     if (e == 0 && value.mv_size == sizeof format) {
       std::memcpy(&format, value.mv_data, sizeof format);
       if (format > kFormatVersion) return MDB_VERSION_MISMATCH;
+      // Older ones lack tables only, which are made below; from now on older programs refuse it.
+      if (format < kFormatVersion) {
+        std::uint64_t current = kFormatVersion;
+        value = {sizeof current, &current};
+        e = mdb_put(txn, dbis_[0], &key, &value, 0);
+      }
     } else if (e == MDB_NOTFOUND) {
       value = {sizeof format, &format};
       e = mdb_put(txn, dbis_[0], &key, &value, 0);

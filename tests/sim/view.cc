@@ -38,8 +38,31 @@ void View::take(const sched::NodeReleased& c) {
   if (it->second.grants.empty()) placed_.erase(it);
 }
 
+void View::take(const sched::TenancyChanged& c) {
+  tenancy_ = c.tenancy;
+}
+void View::take(const sched::ShareChanged& c) {
+  shares_[c.share] = c;
+}
+void View::take(const sched::ReservationChanged& c) {
+  if (c.removed)
+    reservations_.erase(c.name);
+  else
+    reservations_[c.name] = c;
+}
+
 std::string View::text() const {
   std::string out;
+  if (tenancy_ && tenancy_->revision > 0)
+    out +=
+        fmt::format("tenancy {} with {} quota nodes\n", tenancy_->revision, tenancy_->nodes.size());
+  for (const auto& [id, s] : shares_)
+    out += fmt::format("share {} of {} shares {} usage {} rate {} at {}\n", id.value(),
+                       s.parent ? std::int64_t{s.parent->value()} : -1, s.shares, s.usage.amount,
+                       s.usage.rate, s.usage.at.us);
+  for (const auto& [name, r] : reservations_)
+    out += fmt::format("reservation {} of {} nodes from {} until {}\n", name, r.nodes.size(),
+                       r.from.us, r.until.us);
   for (const auto& [id, n] : nodes_)
     out += fmt::format("node {} {} {} cpus {} mem {} sockets {}\n", id.value(), n.name,
                        n.available ? "available" : "not available", n.cpus.size(), n.memory,
@@ -48,12 +71,14 @@ std::string View::text() const {
     out += fmt::format("partition {} {} {} {}\n", id.value(), p.name, p.up ? "up" : "down",
                        p.nodes.size());
   for (const auto& [id, q] : queued_)
-    out += fmt::format("queued {} partition {} priority {} since {} startable {} limit {}\n",
-                       id.value(), q.key.partition.value(), q.priority, q.queued_since.us,
-                       q.startable, q.key.time_limit ? q.key.time_limit->us : -1);
+    out +=
+        fmt::format("queued {} partition {} priority {} rank {} since {} startable {} limit {}\n",
+                    id.value(), q.key.partition.value(), q.priority, q.rank, q.queued_since.us,
+                    q.startable, q.key.time_limit ? q.key.time_limit->us : -1);
   for (const auto& [id, p] : placed_) {
-    out += fmt::format("placed {} until {}{}", id.value(), p.ends_by ? p.ends_by->us : -1,
-                       p.exclusive ? " exclusive" : "");
+    out += fmt::format("placed {} since {} until {}{}{}", id.value(), p.started.us,
+                       p.ends_by ? p.ends_by->us : -1, p.exclusive ? " exclusive" : "",
+                       p.leaving ? " leaving" : "");
     for (const sched::NodeGrant& g : p.grants) {
       out += fmt::format(" {}:", g.node.value());
       for (const auto cpu : g.cpus) out += fmt::format("{},", cpu);

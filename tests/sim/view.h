@@ -22,11 +22,17 @@ class View {
   void take(const sched::JobPlaced& c);
   void take(const sched::JobLimitChanged& c);
   void take(const sched::NodeReleased& c);
+  void take(const sched::TenancyChanged& c);
+  void take(const sched::ShareChanged& c);
+  void take(const sched::ReservationChanged& c);
 
   std::map<NodeId, sched::NodeChanged> nodes_;
   std::map<PartitionId, sched::PartitionChanged> partitions_;
   std::map<JobId, sched::JobQueued> queued_;
   std::map<JobId, sched::JobPlaced> placed_;
+  sched::TenancyPtr tenancy_;
+  std::map<sched::ShareId, sched::ShareChanged> shares_;
+  std::map<std::string, sched::ReservationChanged> reservations_;
 };
 
 }  // namespace gantry::sim

@@ -1,0 +1,29 @@
+// Names of the operating system's groups, kept for a while: roles may be granted to groups.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "common/job_spec.h"
+#include "common/time.h"
+
+namespace gantry::auth {
+
+class GroupNames {
+ public:
+  explicit GroupNames(Duration keep = seconds(60)) : keep_(keep) {}
+  // Of the owner's primary and supplementary groups, sorted; those without a name are left out.
+  std::vector<std::string> of(const Owner& owner, Instant now);
+
+ private:
+  struct Entry {
+    std::string name;  // "" = it has none
+    Instant at{};
+  };
+  const std::string& name_of(Gid gid, Instant now);
+  Duration keep_;
+  std::unordered_map<Gid, Entry> entries_;
+};
+
+}  // namespace gantry::auth

@@ -1,0 +1,282 @@
+#include "ctld/core/tenant_submit.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include "common/text.h"
+#include "ctld/core/authorise.h"
+#include "ctld/core/tenants.h"
+
+namespace gantry::core {
+namespace {
+
+using tenancy::Role;
+
+std::string amount_text(Resource r, std::int64_t amount) {
+  Resources one;
+  one[r] = amount;
+  const std::string text = to_string(one);
+  return text.empty() ? fmt::format("{}=0", kResourceTable[static_cast<std::size_t>(r)].name)
+                      : text;
+}
+
+// What one node of the job would hold, and the whole job, as far as the request says it.
+struct Wanted {
+  Resources node, job;
+};
+Wanted wanted_of(const JobSpec& spec, const Partition& partition) {
+  const JobShape& s = spec.shape;
+  const std::int64_t tasks = std::max(s.tasks, s.min_nodes);
+  const std::int64_t nodes = s.min_nodes;
+  const std::int64_t tasks_on_node = (tasks + nodes - 1) / nodes;
+  Wanted w;
+  w.job[Resource::cpu] = tasks * s.cpus_per_task * 1000;
+  w.node[Resource::cpu] = tasks_on_node * s.cpus_per_task * 1000;
+  const std::int64_t per_cpu =
+      s.memory_per_cpu.value_or(partition.declared->default_memory_per_cpu.value_or(0));
+  if (s.memory_per_node) {
+    w.node[Resource::memory] = *s.memory_per_node;
+    w.job[Resource::memory] = *s.memory_per_node * nodes;
+  } else {
+    w.node[Resource::memory] = per_cpu * (w.node[Resource::cpu] / 1000);
+    w.job[Resource::memory] = per_cpu * (w.job[Resource::cpu] / 1000);
+  }
+  w.node[Resource::gpu] = s.gpus_per_node;
+  w.job[Resource::gpu] = std::int64_t{s.gpus_per_node} * nodes;
+  w.node[Resource::scratch] = s.scratch_per_node;
+  w.job[Resource::scratch] = s.scratch_per_node * nodes;
+  return w;
+}
+
+Result<void> check_most(std::string_view what, const Resources& asked,
+                        const std::optional<Resources>& most, const std::string& tenant) {
+  if (!most) return {};
+  for (const ResourceRow& row : kResourceTable)
+    if ((*most)[row.id] != 0 && asked[row.id] > (*most)[row.id])
+      return fail(ErrorCode::limit_exceeded,
+                  fmt::format("the job asks for {} {}; tenant {} allows {}",
+                              amount_text(row.id, asked[row.id]), what, tenant,
+                              amount_text(row.id, (*most)[row.id])));
+  return {};
+}
+
+Result<void> check_counts(Context& ctx, const Identity& who, const Partition& partition,
+                          const JobSpec& spec, const tenancy::Tenant& tenant) {
+  const auto& counts = tenant.counts;
+  std::uint64_t tasks = 1;
+  if (spec.array) tasks = ArrayIndexes(spec.array->ranges).count();
+  const auto over = [&](std::string_view what, std::uint64_t would, std::uint32_t limit) {
+    return fail(ErrorCode::limit_exceeded,
+                fmt::format("tenant {} would have {} {}; its limit is {}", tenant.name, would, what,
+                            limit));
+  };
+  if (counts.array_tasks && spec.array && tasks > *counts.array_tasks)
+    return over("tasks in this array", tasks, *counts.array_tasks);
+  const QueueCounts queue = ctx.state.queue_counts(partition.id);
+  if (counts.queued_jobs && queue.queued + tasks > *counts.queued_jobs)
+    return over("queued jobs", queue.queued + tasks, *counts.queued_jobs);
+  if (counts.queued_jobs_per_user) {
+    const auto it = ctx.state.user_queued.find({partition.id, who.owner.uid});
+    const std::uint64_t own = it == ctx.state.user_queued.end() ? 0 : it->second;
+    if (own + tasks > *counts.queued_jobs_per_user)
+      return fail(
+          ErrorCode::limit_exceeded,
+          fmt::format("{} would have {} queued jobs in tenant {}; its limit for a user is {}",
+                      who.owner.user, own + tasks, tenant.name, *counts.queued_jobs_per_user));
+  }
+  return {};
+}
+
+// Submits in the present minute of cluster time, an array as one.
+Result<void> check_rate(Context& ctx, const Partition& partition, const tenancy::Tenant& tenant) {
+  if (!tenant.counts.submits_per_minute) return {};
+  SubmitWindow& window = ctx.rt.submit_windows[partition.id];
+  const std::int64_t minute = ctx.now.us / minutes(1).us;
+  if (window.minute != minute) window = {minute, 0};
+  if (window.submits >= *tenant.counts.submits_per_minute)
+    return fail(
+        ErrorCode::limit_exceeded,
+        fmt::format("tenant {} has submitted {} jobs in this minute, which is its limit: try "
+                    "again in {}",
+                    tenant.name, window.submits,
+                    format_duration(minutes(minute + 1) - Duration{ctx.now.us})));
+  ++window.submits;
+  return {};
+}
+
+// Of the flavors that the tenant's nodes have, at least one must be able to hold it one day.
+Result<void> check_quota(const Context& ctx, const CompiledTenant& tenant, const JobSpec& spec,
+                         const Resources& wanted) {
+  const auto& nodes = ctx.state.tenancy.compiled.nodes;
+  std::vector<std::uint32_t> flavors;
+  for (const std::uint32_t n : tenant.nodes) {
+    const std::uint32_t f = nodes[n].flavor;
+    if (std::find(flavors.begin(), flavors.end(), f) != flavors.end()) continue;
+    const auto& models = spec.shape.gpu_models;
+    const NodeConfig* declared = ctx.state.nodes[n].declared;
+    if (declared == nullptr) continue;
+    if (!models.empty() &&
+        std::find(models.begin(), models.end(), declared->gpu_model) == models.end())
+      continue;
+    flavors.push_back(f);
+  }
+  std::optional<sched::QuotaCell> why;
+  for (const std::uint32_t f : flavors) {
+    why = ctx.rt.quota->never_fits(tenant.quota_node, {f, wanted});
+    if (!why) return {};
+  }
+  if (!why) return {};  // no node at all: the shape's own check says so
+  const Resource r = why->resource;
+  const std::string& flavor = ctx.state.tenancy.compiled.view->flavors[why->flavor].name;
+  const sched::QuotaTree& quota = *ctx.rt.quota;
+  return fail(
+      ErrorCode::limit_exceeded,
+      fmt::format(
+          "quota exceeded: the job asks for {}{}; tenant {} can never have more than {} "
+          "(its own {}, the rest borrowed), and uses {} now",
+          amount_text(r, wanted[r]), flavor.empty() ? "" : " of " + flavor, tenant.effective.name,
+          amount_text(
+              r, std::max<std::int64_t>(0, quota.potential(tenant.quota_node, why->flavor, r))),
+          amount_text(r, quota.subtree(tenant.quota_node, why->flavor, r)),
+          amount_text(r, quota.usage(tenant.quota_node, why->flavor, r))));
+}
+
+Result<void> resolve_account(const Identity& who, const tenancy::Tenant& tenant, JobSpec& spec) {
+  if (tenant.projects.empty()) {
+    if (spec.account.empty()) spec.account = tenant.name;
+    if (spec.account == tenant.name) return {};
+    return fail(ErrorCode::not_found,
+                fmt::format("tenant {} has no project \"{}\": its only one is {}", tenant.name,
+                            spec.account, tenant.name));
+  }
+  std::vector<std::string> names;
+  const tenancy::Project* mine = nullptr;
+  for (const tenancy::Project& p : tenant.projects) {
+    names.push_back(p.name);
+    if (p.name == spec.account) return {};
+    const bool listed = std::any_of(p.users.begin(), p.users.end(),
+                                    [&](const auto& user) { return user.user == who.owner.user; });
+    if (mine == nullptr && listed) mine = &p;
+  }
+  if (!spec.account.empty())
+    return fail(ErrorCode::not_found,
+                fmt::format("tenant {} has no project \"{}\"; it has {}", tenant.name, spec.account,
+                            fmt::join(names, ", ")));
+  spec.account = mine != nullptr ? mine->name : names.front();
+  return {};
+}
+
+Result<void> resolve_class(const State& state, const Identity& who, const CompiledTenant* tenant,
+                           JobSpec& spec) {
+  const auto& classes = state.tenancy.compiled.view->classes;
+  if (spec.priority_class.empty()) {
+    const std::uint32_t index =
+        tenant != nullptr ? tenant->default_class : state.tenancy.compiled.default_class;
+    spec.priority_class = classes.at(index).name;
+    return {};
+  }
+  std::vector<std::string> allowed;
+  for (std::uint32_t i = 0; i < classes.size(); ++i) {
+    const bool may =
+        is_admin(who) || (tenant != nullptr ? std::binary_search(tenant->allowed_classes.begin(),
+                                                                 tenant->allowed_classes.end(), i)
+                                            : !classes[i].preempts);
+    if (may && classes[i].name == spec.priority_class) return {};
+    if (may) allowed.push_back(classes[i].name);
+  }
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("priority class \"{}\" is not one of those allowed here: {}",
+                          spec.priority_class, fmt::join(allowed, ", ")));
+}
+
+Result<void> resolve_tenant_class(const tenancy::Tenant& tenant, const JobSpec& spec) {
+  if (spec.tenant_class.empty()) return {};
+  std::vector<std::string> names;
+  for (const tenancy::TenantClass& c : tenant.classes) {
+    if (c.name == spec.tenant_class) return {};
+    names.push_back(c.name);
+  }
+  return fail(
+      ErrorCode::not_found,
+      fmt::format("tenant {} has no class \"{}\" of its own{}", tenant.name, spec.tenant_class,
+                  names.empty() ? "" : fmt::format("; it has {}", fmt::join(names, ", "))));
+}
+
+}  // namespace
+
+std::optional<Role> role_in(const State& state, const Identity& who, const std::string& tenant) {
+  if (is_admin(who)) return Role::admin;
+  const CompiledTenant* t = state.tenancy.tenant(tenant);
+  if (t == nullptr) return std::nullopt;
+  std::optional<Role> best;
+  for (const tenancy::Grant& grant : t->effective.grants) {
+    const bool mine = grant.user.empty() ? std::find(who.groups.begin(), who.groups.end(),
+                                                     grant.group) != who.groups.end()
+                                         : grant.user == who.owner.user;
+    if (mine && (!best || grant.role > *best)) best = grant.role;
+  }
+  return best;
+}
+
+std::vector<std::string> tenants_of(const State& state, const Identity& who) {
+  std::vector<std::string> out;
+  for (const auto& [name, tenant] : state.tenancy.compiled.tenants)
+    if (!is_admin(who) && role_in(state, who, name).value_or(Role::viewer) >= Role::user)
+      out.push_back(name);
+  return out;
+}
+
+Result<const Partition*> choose_queue(const Context& ctx, const Identity& who,
+                                      const std::string& named) {
+  const State& state = ctx.state;
+  if (named.empty()) {
+    const std::vector<std::string> mine = tenants_of(state, who);
+    if (mine.size() == 1) return state.partition_named(mine.front());
+    if (mine.size() > 1)
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("{} belongs to several tenants: name one of {} with --partition",
+                              who.owner.user, fmt::join(mine, ", ")));
+    if (state.default_partition) return &state.partition(*state.default_partition);
+    return fail(ErrorCode::not_found, "there is no default partition: name one with --partition");
+  }
+  const Partition* partition = state.partition_named(named);
+  if (partition == nullptr || partition->declared == nullptr)
+    return fail(ErrorCode::not_found, fmt::format("there is no partition \"{}\"", named));
+  if (state.tenancy.queues.contains(named) &&
+      role_in(state, who, named).value_or(Role::viewer) < Role::user)
+    return fail(ErrorCode::permission_denied,
+                fmt::format("{} may not submit to tenant {}", who.owner.user, named));
+  return partition;
+}
+
+Result<void> check_tenant(Context& ctx, const Identity& who, const Partition& partition,
+                          JobSpec& spec, bool test_only) {
+  const bool owned = ctx.state.tenancy.queues.contains(partition.name);
+  const CompiledTenant* tenant = owned ? ctx.state.tenancy.tenant(partition.name) : nullptr;
+  if (auto r = resolve_class(ctx.state, who, tenant, spec); !r) return r;
+  if (tenant == nullptr) {
+    if (spec.tenant_class.empty()) return {};
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("partition {} is no tenant's, so it has no class \"{}\"",
+                            partition.name, spec.tenant_class));
+  }
+  const tenancy::Tenant& t = tenant->effective;
+  const auto given = [&](std::string_view option) {
+    return std::find(spec.given.begin(), spec.given.end(), option) != spec.given.end();
+  };
+  if (t.jobs.default_cpus && !given("cpus-per-task"))
+    spec.shape.cpus_per_task = *t.jobs.default_cpus;
+  if (auto r = resolve_account(who, t, spec); !r) return r;
+  if (auto r = resolve_tenant_class(t, spec); !r) return r;
+  const Wanted wanted = wanted_of(spec, partition);
+  if (auto r = check_most("in all", wanted.job, t.jobs.max_per_job, t.name); !r) return r;
+  if (auto r = check_most("on a node", wanted.node, t.jobs.max_per_node, t.name); !r) return r;
+  if (auto r = check_quota(ctx, *tenant, spec, wanted.job); !r) return r;
+  if (test_only) return {};
+  if (auto r = check_counts(ctx, who, partition, spec, t); !r) return r;
+  return check_rate(ctx, partition, t);
+}
+
+}  // namespace gantry::core

@@ -1,0 +1,27 @@
+// The tenant's part of a submit: which queue it goes to, as whom, in which class, and whether the
+// tenant's limits can ever allow it. What can never fit is refused here, with numbers; what can
+// later is queued, and its verdict says what it waits for.
+#pragma once
+
+#include "common/tenancy.h"
+#include "ctld/core/context.h"
+
+namespace gantry::core {
+
+// The best role that grants give the asker in this tenant; admins of the cluster are admin in all.
+std::optional<tenancy::Role> role_in(const State& state, const Identity& who,
+                                     const std::string& tenant);
+
+// Tenants in which the asker may submit, by name.
+std::vector<std::string> tenants_of(const State& state, const Identity& who);
+
+// The queue of the submit: the one it names, else the asker's only tenant, else the default.
+Result<const Partition*> choose_queue(const Context& ctx, const Identity& who,
+                                      const std::string& named);
+
+// In a tenant's queue: resolves account and priority class, fills in defaults, checks limits,
+// counts, rate and quota. In others: checks the priority class.
+Result<void> check_tenant(Context& ctx, const Identity& who, const Partition& partition,
+                          JobSpec& spec, bool test_only);
+
+}  // namespace gantry::core

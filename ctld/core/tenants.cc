@@ -1,0 +1,195 @@
+#include "ctld/core/tenants.h"
+
+#include <algorithm>
+
+#include "ctld/core/settle.h"
+#include "ctld/sched/amount.h"
+
+namespace gantry::core {
+namespace {
+
+std::vector<NodeTraits> traits_of(const State& state) {
+  std::vector<NodeTraits> out;
+  for (const Node& node : state.nodes) {
+    NodeTraits& traits = out.emplace_back();
+    traits.name = node.name;
+    if (node.declared == nullptr) continue;
+    traits.gpu_model = node.declared->gpu_model;
+    traits.features = node.declared->features;
+  }
+  return out;
+}
+
+// A tenant's queue in the terms of a configured partition.
+PartitionConfig queue_of(const State& state, const CompiledTenant& tenant) {
+  const tenancy::Tenant& t = tenant.effective;
+  PartitionConfig queue;
+  queue.name = t.name;
+  queue.default_time = t.jobs.default_time;
+  queue.max_time = t.jobs.max_time;
+  queue.max_nodes = t.jobs.max_nodes;
+  queue.default_memory_per_cpu = t.jobs.default_memory_per_cpu;
+  for (const std::uint32_t n : tenant.nodes)
+    if (state.nodes[n].declared != nullptr) queue.nodes.push_back(state.nodes[n].name);
+  return queue;
+}
+
+void make_queues(State& state) {
+  TenancyState& tenancy = state.tenancy;
+  for (Partition& p : state.partitions)
+    if (const auto it = tenancy.queues.find(p.name);
+        it != tenancy.queues.end() && p.declared == &it->second) {
+      p.declared = nullptr;
+      p.nodes.clear();
+      std::erase(state.partition_order, p.id);
+    }
+  tenancy.queues.clear();
+  for (const auto& [name, tenant] : tenancy.compiled.tenants) {
+    const auto id = state.partition_ids.find(name);
+    if (id == state.partition_ids.end()) continue;
+    Partition& p = state.partition(id->second);
+    if (p.declared != nullptr) continue;  // the configuration has a partition of this name
+    p.declared = &(tenancy.queues[name] = queue_of(state, tenant));
+    for (const std::uint32_t n : tenant.nodes)
+      if (state.nodes[n].declared != nullptr) p.nodes.push_back(state.nodes[n].id);
+    state.partition_order.push_back(p.id);
+  }
+}
+
+void make_quota(Context& ctx) {
+  ctx.rt.quota.emplace(ctx.state.tenancy.compiled.view);
+  ctx.state.jobs.walk(JobId{}, [&](const Job& job) {
+    if (job.placed())
+      for (const NodeRun& run : job.active->nodes)
+        if (run.state != RunState::released) use_quota(ctx, job, run.grant);
+    return true;
+  });
+}
+
+}  // namespace
+
+void compile_tenancy(Context& ctx) {
+  State& state = ctx.state;
+  state.tenancy.compiled =
+      compile(state.tenancy.documents, state.tenancy.class_names, traits_of(state),
+              state.tenancy.revision, state.tenancy.half_life);
+  make_queues(state);
+  make_quota(ctx);
+  if (!ctx.rt.running) return;
+  make_views(ctx);
+  tell_tenancy(ctx, ctx.turn.changes);
+  ctx.rt.fits.clear();
+  state.jobs.walk(JobId{}, [&](const Job& job) {
+    if (job.phase == Phase::queued) state.touched.push_back(job.id);
+    if (job.placed()) ctx.turn.changes.emplace_back(placed_view(state, job));
+    return true;
+  });
+  ctx.turn.schedule = true;
+}
+
+CompiledTenancy compile_for(const State& state, const Documents& documents) {
+  std::vector<std::string> classes = state.tenancy.class_names;
+  for (std::string& name : new_class_names(documents, classes)) classes.push_back(std::move(name));
+  return compile(documents, classes, traits_of(state), state.tenancy.revision + 1,
+                 state.tenancy.half_life);
+}
+
+sched::QuotaNeed quota_need(const CompiledTenancy& compiled, const sched::NodeGrant& grant) {
+  const std::size_t n = grant.node.value();
+  return {n < compiled.nodes.size() ? compiled.nodes[n].flavor : 0, sched::amount_of(grant)};
+}
+
+sched::QuotaNeed quota_need(const State& state, const sched::NodeGrant& grant) {
+  return quota_need(state.tenancy.compiled, grant);
+}
+
+sched::QuotaNeed quota_need(const State& state, const std::vector<sched::NodeGrant>& grants) {
+  sched::QuotaNeed sum;
+  for (const sched::NodeGrant& grant : grants) {
+    const sched::QuotaNeed need = quota_need(state, grant);
+    sum.flavor = need.flavor;
+    sum.amount += need.amount;
+  }
+  return sum;
+}
+
+std::optional<std::uint32_t> quota_node_of(const State& state, PartitionId partition) {
+  const CompiledTenant* tenant = state.tenancy.tenant(state.partition(partition).name);
+  if (tenant == nullptr || !state.tenancy.queues.contains(tenant->effective.name))
+    return std::nullopt;
+  return tenant->quota_node;
+}
+
+void use_quota(Context& ctx, const Job& job, const sched::NodeGrant& grant) {
+  if (const auto node = quota_node_of(ctx.state, class_of(ctx.state, job).partition))
+    ctx.rt.quota->add(*node, quota_need(ctx.state, grant));
+}
+
+void free_quota(Context& ctx, const Job& job, const sched::NodeGrant& grant) {
+  if (const auto node = quota_node_of(ctx.state, class_of(ctx.state, job).partition))
+    ctx.rt.quota->remove(*node, quota_need(ctx.state, grant));
+}
+
+Rank rank_of(const State& state, const Job& job, Instant now) {
+  const auto& classes = state.tenancy.compiled.classes;
+  const std::uint32_t index = class_of(state, job).priority_class;
+  if (index >= classes.size()) return {};
+  const tenancy::PriorityClass& own = classes[index];
+  Rank rank{own.value, std::nullopt};
+  if (!own.age_step || own.age_step->us <= 0 || job.phase != Phase::queued) return rank;
+  std::int32_t most = std::numeric_limits<std::int32_t>::max();
+  for (const tenancy::PriorityClass& c : classes)
+    if (c.preempts && c.value > own.value) most = std::min(most, c.value - 1);
+  const std::int64_t steps = std::max<std::int64_t>(0, (now - job.eligible).us) / own.age_step->us;
+  rank.value = static_cast<std::int32_t>(std::min<std::int64_t>(most, own.value + steps));
+  if (rank.value < most) rank.next = job.eligible + *own.age_step * (steps + 1);
+  return rank;
+}
+
+sched::ShareChanged share_view(const State& state, const ShareNode& node) {
+  sched::ShareChanged view{node.id, node.parent, 1, node.usage};
+  if (!node.parent) return view;  // between tenants their share of quota decides, not this
+  const auto& shares = state.tenancy.shares;
+  const ShareNode& parent = shares[node.parent->value()];
+  const bool project = !parent.parent;
+  const CompiledTenant* tenant =
+      state.tenancy.tenant(project ? parent.name : shares[parent.parent->value()].name);
+  if (tenant == nullptr) return view;
+  for (const tenancy::Project& p : tenant->effective.projects) {
+    if (project && p.name == node.name) view.shares = p.shares;
+    if (project || p.name != parent.name) continue;
+    for (const tenancy::UserShare& user : p.users)
+      if (user.user == node.name) view.shares = user.shares;
+  }
+  return view;
+}
+
+sched::ReservationChanged reservation_view(const State& state, const Reservation& r) {
+  sched::ReservationChanged view{r.name, r.nodes, r.from, r.until, {}, r.maintenance, false};
+  if (const CompiledTenant* tenant = state.tenancy.tenant(r.tenant))
+    view.quota_nodes.push_back(tenant->quota_node);
+  return view;
+}
+
+void tell_tenancy(const Context& ctx, std::vector<sched::Change>& out) {
+  out.emplace_back(sched::TenancyChanged{ctx.state.tenancy.compiled.view});
+  for (const sched::NodeChanged& node : ctx.rt.node_views) out.emplace_back(node);
+  for (const PartitionId id : ctx.state.partition_order)
+    out.emplace_back(ctx.rt.partition_views[id.value()]);
+  for (const ShareNode& node : ctx.state.tenancy.shares)
+    out.emplace_back(share_view(ctx.state, node));
+  for (const auto& [name, r] : ctx.state.tenancy.reservations)
+    out.emplace_back(reservation_view(ctx.state, r));
+}
+
+void tell_shares(Context& ctx) {
+  std::vector<sched::ShareId>& touched = ctx.state.tenancy.touched_shares;
+  if (touched.empty()) return;
+  std::sort(touched.begin(), touched.end());
+  touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
+  for (const sched::ShareId id : touched)
+    ctx.turn.changes.emplace_back(share_view(ctx.state, ctx.state.tenancy.shares[id.value()]));
+  touched.clear();
+}
+
+}  // namespace gantry::core
