@@ -11,6 +11,9 @@ namespace gantry::cli {
   X(kGacct)                \
   X(kGinfo)                \
   X(kGctl)                 \
+  X(kGtenant)              \
+  X(kGshare)               \
+  X(kGprio)                \
   X(kGrun)                 \
   X(kGalloc)               \
   X(kGantry)

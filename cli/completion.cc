@@ -11,6 +11,7 @@ constexpr std::string_view kHead =
     R"bash(# bash completion of Gantry's commands, made by `gantry completion`.
 _gantry_partitions() { ginfo --noheader --format=%R 2>/dev/null; }
 _gantry_nodes() { ginfo --Node --noheader --format=%N 2>/dev/null; }
+_gantry_tenants() { gtenant list --noheader --format=%n 2>/dev/null; }
 _gantry_jobs() { gqueue --me --noheader --format=%i 2>/dev/null; }
 
 # _gantry_words KIND: what can stand as an argument of that kind.
@@ -18,6 +19,8 @@ _gantry_words() {
   case "$1" in
     partition) _gantry_partitions ;;
     nodes) _gantry_nodes ;;
+    tenant) _gantry_tenants ;;
+    kind) echo tenant cohort tier priorityclass flavor nodepool topology ;;
     job) _gantry_jobs ;;
     state) echo PENDING RUNNING CONFIGURING COMPLETING COMPLETED FAILED CANCELLED TIMEOUT \
                 OUT_OF_MEMORY NODE_FAIL all ;;
@@ -53,6 +56,8 @@ _gantry_complete() {
 std::string_view kind_of(std::string_view value) {
   if (value.starts_with("PARTITION")) return "partition";
   if (value.starts_with("NODE")) return "nodes";
+  if (value.starts_with("TENANT")) return "tenant";
+  if (value.starts_with("KIND")) return "kind";
   if (value.starts_with("JOB")) return "job";
   if (value.starts_with("STATE")) return "state";
   if (value.starts_with("USER")) return "user";

@@ -83,9 +83,11 @@ class Load {
  public:
   explicit Load(const LoadOptions& options) : options_(options), kubernetes_(options.user_domain) {}
 
-  Result<Loaded> run(std::span<const Source> sources) {
+  Result<Loaded> run(std::span<const Source> sources, std::vector<ReadDocument> made = {}) {
     for (const Source& source : sources)
       if (auto done = read(source); !done) return tl::unexpected(done.error());
+    for (ReadDocument& document : made)
+      if (auto done = keep(std::move(document)); !done) return tl::unexpected(done.error());
     if (auto done = translate(); !done) return tl::unexpected(done.error());
     if (auto done = resolve(); !done) return tl::unexpected(done.error());
     if (auto done = check(); !done) return tl::unexpected(done.error());
@@ -216,6 +218,10 @@ Result<Loaded> load_documents(std::span<const std::string> paths, const LoadOpti
     }
   }
   return Load(options).run(sources);
+}
+
+Result<Loaded> load_made(std::vector<ReadDocument> made, const LoadOptions& options) {
+  return Load(options).run({}, std::move(made));
 }
 
 Result<Loaded> load_text(const std::string& text, const std::string& file,

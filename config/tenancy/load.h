@@ -35,4 +35,7 @@ Result<Loaded> load_documents(std::span<const std::string> paths, const LoadOpti
 Result<Loaded> load_text(const std::string& text, const std::string& file,
                          const LoadOptions& options);
 
+// Documents that were made, not read; their places have a file ("command line") and no line.
+Result<Loaded> load_made(std::vector<ReadDocument> made, const LoadOptions& options);
+
 }  // namespace gantry::tenancy

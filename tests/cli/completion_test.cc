@@ -35,6 +35,7 @@ TEST_CASE("bash completes options, sub-commands and names") {
   FakeController fake;
   fake.answer<proto::ListNodes>(proto::ListNodesReply{sample_nodes(), kNow});
   fake.answer<proto::ListPartitions>(proto::ListPartitionsReply{sample_partitions()});
+  fake.answer<proto::TenantUsage>(sample_tenants());
   const auto environment = fake.environment();
   CHECK(offered({}, "gbatch --part", 1) == Words{"--partition"});
   CHECK(offered({}, "gbatch --ntasks", 1) == Words{"--ntasks", "--ntasks-per-node"});
@@ -45,5 +46,9 @@ TEST_CASE("bash completes options, sub-commands and names") {
   CHECK(offered(environment, "gbatch -p de", 2) == Words{"debug"});
   CHECK(offered(environment, "gbatch --partition = b", 3) == Words{"batch"});
   CHECK(offered({}, "gqueue -t OUT", 2) == Words{"OUT_OF_MEMORY"});
+  CHECK(offered({}, "gtenant off", 1) == Words{"offboard"});
+  CHECK(offered({}, "gtenant get prio", 2) == Words{"priorityclass"});
+  CHECK(offered({}, "gtenant create fraud --cost", 3) == Words{"--cost-center"});
+  CHECK(offered(environment, "gtenant quota fr", 2) == Words{"fraud"});
   CHECK(offered({}, "gcancel -s US", 2) == Words{"USR1", "USR2"});
 }

@@ -57,6 +57,9 @@ void fill(FakeController& fake) {
   fake.answer<proto::ListNodes>(proto::ListNodesReply{sample_nodes(), kNow});
   fake.answer<proto::ListPartitions>(proto::ListPartitionsReply{sample_partitions()});
   fake.answer<proto::QueryHistory>(proto::HistoryReply{sample_history(), false, kNow, {}});
+  fake.answer<proto::TenantUsage>(sample_tenants());
+  fake.answer<proto::ShareTree>(sample_shares());
+  fake.answer<proto::PriorityTuples>(sample_priorities());
   fake.answer<proto::ShowJob>(proto::ShowJobReply{{sample_detail()}, kNow});
   fake.answer<proto::ShowStats>(proto::ShowStatsReply{{{"commits_total", 7}, {"turn_us", 12}}});
   fake.answer<proto::ShowConfig>(
@@ -119,6 +122,19 @@ TEST_CASE("outputs of the commands") {
       {"gctl_why", {"gctl", "why", "12"}},
       {"gctl_hostnames", {"gctl", "show", "hostnames", "n[01-03],x"}},
       {"gctl_hostlist", {"gctl", "show", "hostlist", "n01,n02,n03,x"}},
+      {"gtenant_list", {"gtenant", "list"}},
+      {"gtenant_list_fields", {"gtenant", "list", "-ho", "%n|%c|%q|%r|%g|%p|%m|%d|%s"}},
+      {"gtenant_quota", {"gtenant", "quota"}},
+      {"gtenant_quota_fields", {"gtenant", "quota", "-o", "%n|%r|%f|%u|%o|%b|%l|%L|%a|%p"}},
+      {"gtenant_quota_unknown", {"gtenant", "quota", "nobody"}},
+      {"gtenant_quota_json", {"gtenant", "quota", "--json"}},
+      {"gshare", {"gshare"}},
+      {"gshare_tenants", {"gshare", "-t", "-o", "%n|%s|%S|%u|%U|%R|%f|%b|%k|%q|%r"}},
+      {"gprio", {"gprio"}},
+      {"gprio_fields", {"gprio", "-ho", "%o|%i|%u|%a|%P|%d|%c|%r|%b|%v|%f|%F|%p|%t"}},
+      {"gprio_json", {"gprio", "--json", "-j", "12"}},
+      {"help_gtenant", {"gtenant", "--help"}},
+      {"help_gtenant_create", {"gtenant", "create", "--help"}},
       {"help_gbatch", {"gbatch", "--help"}},
       {"help_gctl", {"gctl", "--help"}},
       {"help_gctl_drain", {"gctl", "drain", "--help"}},
@@ -136,7 +152,8 @@ TEST_CASE("outputs of the commands") {
 }
 
 TEST_CASE("every command has help with examples, a manual page and completion") {
-  for (const char* name : {"gbatch", "gqueue", "gcancel", "gacct", "ginfo", "gctl", "gantry"}) {
+  for (const char* name : {"gbatch", "gqueue", "gcancel", "gacct", "ginfo", "gctl", "gtenant",
+                           "gshare", "gprio", "gantry"}) {
     CAPTURE(name);
     const Run help = run_program({{name, "--help"}, {}, {}, {}});
     CHECK(help.status == 0);

@@ -12,5 +12,8 @@ std::vector<proto::NodeRow> sample_nodes();
 std::vector<proto::PartitionRow> sample_partitions();
 std::vector<proto::HistoryRow> sample_history();
 proto::JobDetail sample_detail();
+proto::TenantUsageReply sample_tenants();
+proto::ShareTreeReply sample_shares();
+proto::PriorityTuplesReply sample_priorities();
 
 }  // namespace gantry::test

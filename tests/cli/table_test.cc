@@ -8,6 +8,7 @@
 #include "cli/job_columns.h"
 #include "cli/node_columns.h"
 #include "cli/table.h"
+#include "cli/tenant_columns.h"
 
 using namespace gantry;
 using namespace gantry::cli;
@@ -132,4 +133,15 @@ TEST_CASE("processor time") {
   CHECK(cpu_time(1'500'000) == "00:01.500");
   CHECK(cpu_time(3'661'500'000) == "01:01:01");
   CHECK(cpu_time(90'061'000'000) == "1-01:01:01");
+}
+
+TEST_CASE("bars: own, borrowed, and free up to the limit") {
+  CHECK(bar(0, 64, 192, 12) == "[............]");
+  CHECK(bar(64, 64, 192, 12) == "[####........]");
+  CHECK(bar(128, 64, 192, 12) == "[####++++....]");
+  CHECK(bar(192, 64, 192, 12) == "[####++++++++]");
+  CHECK(bar(300, 64, 192, 12) == "[###+++++++++]");  // beyond its limit, after a cut
+  CHECK(bar(5, 0, 0, 4) == "[++++]");
+  CHECK(bar(0, 0, 0, 4) == "[....]");
+  CHECK(bar(INT64_MAX, INT64_MAX, INT64_MAX, 4) == "[####]");
 }

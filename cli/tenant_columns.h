@@ -1,0 +1,33 @@
+// Columns of gtenant list and quota, gshare and gprio.
+#pragma once
+
+#include <span>
+
+#include "cli/table.h"
+#include "common/proto/tenancy_view.h"
+
+namespace gantry::cli {
+
+std::span<const Column<proto::TenantUse>> tenant_columns();
+inline constexpr std::string_view kTenantFormat = "%n %c %.6q %.7r %.6g %.6p %.6m %s";
+
+struct QuotaRow {  // one cell of one tenant or cohort
+  const proto::TenantUse* whose = nullptr;
+  const proto::QuotaUse* cell = nullptr;
+  bool first = false;  // of its tenant: says its name
+  bool bars = false;   // a person watches
+};
+std::span<const Column<QuotaRow>> quota_columns();
+inline constexpr std::string_view kQuotaFormat = "%n %r %f %.6u %.7o %.8b %.6l %.5L %.9a %p";
+
+std::span<const Column<proto::ShareRow>> share_columns();
+inline constexpr std::string_view kShareFormat = "%n %.6s %.6S %.6u %.6U %.7f %.7b %.5k %.6q %.7r";
+
+std::span<const Column<proto::PriorityRow>> priority_columns();
+inline constexpr std::string_view kPriorityFormat =
+    "%.5o %.8i %u %P %c %.6r %b %v %.7f %.7F %.8p %t";
+
+// "[######+++.....]": used of its own, borrowed, and free up to the limit.
+std::string bar(std::int64_t used, std::int64_t nominal, std::int64_t limit, int width);
+
+}  // namespace gantry::cli
