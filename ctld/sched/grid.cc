@@ -16,6 +16,8 @@ void Grid::grow(std::size_t nodes) {
   level_.resize(nodes, 0);
   available_.resize(nodes);
   idle_.resize(nodes);
+  spread_.resize(nodes);
+  leaf_.resize(nodes, kNoIndex);
   for (Bits& set : at_least_) set.resize(nodes);
 }
 
@@ -36,8 +38,15 @@ void Grid::change(const NodeChanged& change) {
   node.flavor = change.flavor;
   node.gpu_model = change.gpu_model;
   node.domains = change.domains;
+  leaf_[n] = levels_.empty() ? kNoIndex : domain(levels() - 1, n);
   node.taints = change.taints;
   node.gpu_jobs_only = change.gpu_jobs_only;
+  if (spread_.test(n)) --spread_nodes_;
+  spread_.clear(n);
+  if (change.spread) {
+    spread_.set(n);
+    ++spread_nodes_;
+  }
   node.free_cpus = Bits{};
   node.free_cpus.resize(node.cpus.size());
   for (std::size_t i = 0; i < node.cpus.size(); ++i) node.free_cpus.set(i);
@@ -56,10 +65,40 @@ void Grid::set_level(std::uint32_t n, std::int32_t cpus) {
   for (std::int32_t c = old + 1; c <= cpus; ++c) at_least_[static_cast<std::size_t>(c)].set(n);
   if (old > 0) --with_[static_cast<std::size_t>(old)];
   if (cpus > 0) ++with_[static_cast<std::size_t>(cpus)];
-  if (cpus > 0 && cpus == size_[n].cpus)
+  set_idle(n, cpus > 0 && cpus == size_[n].cpus);
+}
+
+void Grid::set_idle(std::uint32_t n, bool idle) {
+  if (idle_.test(n) == idle) return;
+  if (idle)
     idle_.set(n);
   else
     idle_.clear(n);
+  const std::uint32_t in = leaf(n);
+  if (in == kNoIndex) return;
+  if (idle_in_leaf_.size() <= in) idle_in_leaf_.resize(std::size_t{in} + 1, 0);
+  idle_in_leaf_[in] += idle ? 1 : -1u;
+}
+
+void Grid::set_levels(const std::vector<TopologyLevel>& levels) {
+  levels_.clear();
+  for (const TopologyLevel& level : levels) levels_.push_back(level.name);
+  idle_in_leaf_.clear();
+  for (std::uint32_t n = 0; n < nodes_.size(); ++n) leaf_[n] = kNoIndex;
+  for (std::uint32_t n = 0; n < nodes_.size() && !levels_.empty(); ++n)
+    leaf_[n] = domain(this->levels() - 1, n);
+  for (std::uint32_t n = 0; n < nodes_.size(); ++n)
+    if (idle_.test(n)) {
+      idle_.clear(n);
+      set_idle(n, true);
+    }
+}
+
+std::optional<std::uint32_t> Grid::level(const std::string& name) const {
+  if (name == "node") return levels();
+  const auto it = std::find(levels_.begin(), levels_.end(), name);
+  if (it == levels_.end()) return std::nullopt;
+  return static_cast<std::uint32_t>(it - levels_.begin());
 }
 
 std::optional<std::size_t> Grid::position(std::uint32_t n, std::uint16_t cpu) const {
@@ -135,7 +174,7 @@ void Grid::give(std::uint32_t n, const Room& need, std::span<const std::uint16_t
 }
 
 std::string Grid::audit() const {
-  std::vector<std::uint32_t> with(with_.size(), 0);
+  std::vector<std::uint32_t> with(with_.size(), 0), idle_in_leaf(idle_in_leaf_.size(), 0);
   for (std::uint32_t n = 0; n < nodes_.size(); ++n) {
     const std::int32_t free = static_cast<std::int32_t>(nodes_[n].free_cpus.count());
     if (free != free_[n].cpus)
@@ -149,7 +188,9 @@ std::string Grid::audit() const {
         return fmt::format("node {} is wrong in the set of {} free cores", n, c);
     if (idle_.test(n) != (level > 0 && free == size_[n].cpus))
       return fmt::format("node {}: idle", n);
+    if (idle_.test(n) && leaf(n) < idle_in_leaf.size()) ++idle_in_leaf[leaf(n)];
   }
+  if (idle_in_leaf != idle_in_leaf_) return "idle nodes per leaf";
   return with == with_ ? "" : "counts per level";
 }
 

@@ -34,12 +34,30 @@ class Grid {
   // New or changed. Everything is free afterwards: the caller takes again what placements hold.
   void change(const NodeChanged& node);
   void grow(std::size_t nodes);  // unknown nodes in between are there, but not available
+  void set_levels(
+      const std::vector<TopologyLevel>& levels);  // of topology; nodes know their domains
 
   [[nodiscard]] std::size_t size() const { return nodes_.size(); }
   [[nodiscard]] const GridNode& node(std::uint32_t n) const { return nodes_[n]; }
   [[nodiscard]] const Room& room(std::uint32_t n) const { return size_[n]; }
   [[nodiscard]] const Room& free(std::uint32_t n) const { return free_[n]; }
   [[nodiscard]] bool available(std::uint32_t n) const { return available_.test(n); }
+  // Topology: the widest level is 0; levels() itself is that of the nodes, each a domain.
+  [[nodiscard]] std::uint32_t levels() const { return static_cast<std::uint32_t>(levels_.size()); }
+  [[nodiscard]] std::optional<std::uint32_t> level(const std::string& name) const;
+  [[nodiscard]] std::uint32_t domain(std::uint32_t level, std::uint32_t n) const {  // or kNoIndex
+    if (level >= levels_.size()) return n;
+    const auto& domains = nodes_[n].domains;
+    return level < domains.size() ? domains[level] : kNoIndex;
+  }
+  // Leaves are the domains of the narrowest level. Idle nodes of a leaf that may take work.
+  [[nodiscard]] std::uint32_t leaf(std::uint32_t n) const { return leaf_[n]; }
+  [[nodiscard]] std::uint32_t idle_in_leaf(std::uint32_t leaf) const {
+    return leaf < idle_in_leaf_.size() ? idle_in_leaf_[leaf] : 0;
+  }
+  [[nodiscard]] bool any_spread() const { return spread_nodes_ > 0; }
+  [[nodiscard]] std::uint64_t spread_word(std::size_t w) const { return spread_.word(w); }
+
   [[nodiscard]] bool idle(std::uint32_t n) const { return free_[n].cpus == size_[n].cpus; }
 
   // The w-th word of the nodes that are available and have at least `cpus` (1 or more) cores free.
@@ -74,6 +92,7 @@ class Grid {
  private:
   [[nodiscard]] std::optional<std::size_t> position(std::uint32_t n, std::uint16_t cpu) const;
   void set_level(std::uint32_t n, std::int32_t cpus);  // 0 = may take no work
+  void set_idle(std::uint32_t n, bool idle);
 
   std::vector<GridNode> nodes_;
   std::vector<Room> size_, free_;
@@ -82,6 +101,11 @@ class Grid {
   std::vector<std::uint32_t> with_;  // by number of cores
   Bits available_;
   Bits idle_;  // available and all cores free
+  std::vector<std::string> levels_;
+  std::vector<std::uint32_t> leaf_;  // by node
+  std::vector<std::uint32_t> idle_in_leaf_;
+  Bits spread_;  // nodes of pools that are filled from the emptiest on
+  std::uint32_t spread_nodes_ = 0;
 };
 
 }  // namespace gantry::sched

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ctld/sched/topology.h"
+
 namespace gantry::sched {
 namespace {
 
@@ -61,52 +63,77 @@ class Search {
   void in_order(std::int64_t cpus, Fit&& fit, Visit& visit) const {
     if (cpus > grid_.most_cpus()) return;
     const auto low = static_cast<std::int32_t>(cpus);
-    if (timeline_.any_reserved() &&
-        sorted(low, fit, visit, [this](std::size_t w) { return timeline_.reserved_word(w); }))
-      return;
-    const std::uint32_t count = count_unreserved(low);
-    if (count == 0) return;
-    if (count <= kFew) {
-      sorted(low, fit, visit, [this](std::size_t w) { return ~timeline_.reserved_word(w); });
-      return;
-    }
-    if (!d_.exclusive && level_by_level(low, fit, visit, false)) return;
-    level_by_level(low, fit, visit, true);
+    if (packed(low, fit, visit) || !grid_.any_spread()) return;
+    sorted(
+        low, fit, visit, [this](std::size_t w) { return grid_.spread_word(w); }, true);
+  }
+
+  template <class Fit, class Visit>
+  bool packed(std::int32_t low, Fit& fit, Visit& visit) const {
+    if (timeline_.any_reserved() && sorted(low, fit, visit, [this](std::size_t w) {
+          return timeline_.reserved_word(w) & ~grid_.spread_word(w);
+        }))
+      return true;
+    const std::uint32_t count = count_others(low);
+    if (count == 0) return false;
+    if (count <= kFew) return sorted(low, fit, visit, [this](std::size_t w) { return others(w); });
+    if (!d_.exclusive && level_by_level(low, fit, visit, false)) return true;
+    return level_by_level(low, fit, visit, true);
   }
 
   [[nodiscard]] std::uint64_t word(std::int32_t cpus, std::size_t w) const {
     return grid_.at_least(cpus, w) & allowed_.word(w);
   }
+  // Neither reserved nor of a pool that is spread over.
+  [[nodiscard]] std::uint64_t others(std::size_t w) const {
+    return ~timeline_.reserved_word(w) & ~grid_.spread_word(w);
+  }
 
-  [[nodiscard]] std::uint32_t count_unreserved(std::int32_t cpus) const {
+  [[nodiscard]] std::uint32_t count_others(std::int32_t cpus) const {
     std::uint32_t count = 0;
     for (std::size_t w = 0; w < grid_.words(); ++w)
       if (const std::uint64_t left = word(cpus, w))
-        count += static_cast<std::uint32_t>(std::popcount(left & ~timeline_.reserved_word(w)));
+        count += static_cast<std::uint32_t>(std::popcount(left & others(w)));
     return count;
   }
 
+  // Of equals those in the leaf of the topology that has the fewest idle nodes left, so that whole
+  // leaves stay whole.
+  struct Found {
+    bool idle;
+    std::int32_t free;
+    std::uint32_t idle_in_leaf, leaf, node, fits;
+    [[nodiscard]] auto fullest_first() const {
+      return std::tuple{idle, free, idle_in_leaf, leaf, node};
+    }
+    [[nodiscard]] auto emptiest_first() const { return std::tuple{-free, node}; }
+  };
+  [[nodiscard]] Found found(std::uint32_t n, std::uint32_t fits) const {
+    const std::uint32_t leaf = grid_.leaf(n);
+    return {grid_.idle(n), grid_.free(n).cpus, grid_.idle_in_leaf(leaf), leaf, n, fits};
+  }
+
   template <class Fit, class Visit, class Among>
-  bool sorted(std::int32_t cpus, Fit& fit, Visit& visit, Among&& among) const {
-    struct Found {
-      bool idle;
-      std::int32_t free;
-      std::uint32_t node, fits;
-    };
-    std::vector<Found> found;
+  bool sorted(std::int32_t cpus, Fit& fit, Visit& visit, Among&& among,
+              bool emptiest_first = false) const {
+    std::vector<Found> nodes;
     for (std::size_t w = 0; w < grid_.words(); ++w) {
       const std::uint64_t some = word(cpus, w);
       if (some == 0) continue;
       any_in_word(some & among(w), w, [&](std::uint32_t n) {
-        if (const std::uint32_t f = fit(n); f > 0)
-          found.push_back({grid_.idle(n), grid_.free(n).cpus, n, f});
+        if (const std::uint32_t f = fit(n); f > 0) nodes.push_back(found(n, f));
         return false;
       });
     }
-    std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
-      return std::tuple{a.idle, a.free, a.node} < std::tuple{b.idle, b.free, b.node};
-    });
-    return std::any_of(found.begin(), found.end(),
+    if (emptiest_first)
+      std::sort(nodes.begin(), nodes.end(), [](const Found& a, const Found& b) {
+        return a.emptiest_first() < b.emptiest_first();
+      });
+    else
+      std::sort(nodes.begin(), nodes.end(), [](const Found& a, const Found& b) {
+        return a.fullest_first() < b.fullest_first();
+      });
+    return std::any_of(nodes.begin(), nodes.end(),
                        [&](const Found& f) { return visit(f.node, f.fits); });
   }
 
@@ -114,16 +141,45 @@ class Search {
   bool level_by_level(std::int32_t cpus, Fit& fit, Visit& visit, bool idle) const {
     for (std::int32_t c = cpus; c <= grid_.most_cpus(); ++c) {
       if (grid_.count_with(c) == 0) continue;
+      if (idle && grid_.levels() > 0) {
+        if (leaf_by_leaf(c, fit, visit)) return true;
+        continue;
+      }
       for (std::size_t w = 0; w < grid_.words(); ++w) {
         const std::uint64_t exactly = word(c, w) & ~grid_.at_least(c + 1, w);
         if (exactly == 0) continue;
         const std::uint64_t family = idle ? grid_.idle_word(w) : ~grid_.idle_word(w);
-        if (any_in_word(exactly & family & ~timeline_.reserved_word(w), w, [&](std::uint32_t n) {
+        if (any_in_word(exactly & family & others(w), w, [&](std::uint32_t n) {
               const std::uint32_t f = fit(n);
               return f > 0 && visit(n, f);
             }))
           return true;
       }
+    }
+    return false;
+  }
+
+  // The idle nodes with exactly `cpus` cores: a heap, as the first few will usually do.
+  template <class Fit, class Visit>
+  bool leaf_by_leaf(std::int32_t cpus, Fit& fit, Visit& visit) const {
+    std::vector<Found> nodes;
+    for (std::size_t w = 0; w < grid_.words(); ++w) {
+      const std::uint64_t exactly = word(cpus, w) & ~grid_.at_least(cpus + 1, w);
+      if (exactly == 0) continue;
+      any_in_word(exactly & grid_.idle_word(w) & others(w), w, [&](std::uint32_t n) {
+        nodes.push_back(found(n, 0));
+        return false;
+      });
+    }
+    const auto later = [](const Found& a, const Found& b) {
+      return b.fullest_first() < a.fullest_first();
+    };
+    std::make_heap(nodes.begin(), nodes.end(), later);
+    while (!nodes.empty()) {
+      std::pop_heap(nodes.begin(), nodes.end(), later);
+      const std::uint32_t n = nodes.back().node;
+      nodes.pop_back();
+      if (const std::uint32_t f = fit(n); f > 0 && visit(n, f)) return true;
     }
     return false;
   }
@@ -188,6 +244,13 @@ std::optional<std::vector<Share>> find_place(const Grid& grid, const Timeline& t
   }
   const auto required = static_cast<std::uint32_t>(cls.required.size());
   const std::uint32_t share = (d.tasks + d.min_nodes - 1) / d.min_nodes;
+  if (cls.key.shape.topology != TopologyWish::none) {
+    // Any node may belong to the best domain.
+    if (share > 1 && share <= d.most_per_node)
+      if (auto place = choose_places(grid, cls, candidates(search, cls, share, grid.size() + 1)))
+        return place;
+    return choose_places(grid, cls, candidates(search, cls, 1, grid.size() + 1));
+  }
   if (share <= d.most_per_node) {
     const auto even = candidates(search, cls, share, d.min_nodes);
     if (even.size() >= d.min_nodes)

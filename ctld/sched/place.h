@@ -2,7 +2,9 @@
 //
 // Nodes are tried in this order: those that a reservation waits for (a short job there spares the
 // rest), then those partly in use, the fullest first, then idle ones, the smallest first; ties by
-// node number. A job of several nodes starts on all of them or not at all.
+// the leaf of the topology with the fewest idle nodes left, then by node number. Nodes of pools
+// that are spread over come last, the emptiest first. A job of several nodes starts on all of them
+// or not at all; topology.h says what its wish does.
 #pragma once
 
 #include <optional>

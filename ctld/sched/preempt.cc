@@ -9,6 +9,7 @@
 #include "common/assert.h"
 #include "ctld/sched/cheapest.h"
 #include "ctld/sched/preempt_rules.h"
+#include "ctld/sched/topology.h"
 
 namespace gantry::sched {
 namespace {
@@ -31,9 +32,7 @@ class Search {
         if (usable(n)) room_[n] = r_.grid.free(n);
         return false;
       });
-    for (const auto& [group, slots] : r_.running.groups())
-      if (group.leaving)
-        for (const std::uint32_t slot : slots) free(slot, true);
+    for (const std::uint32_t slot : rules_.leaving()) free(slot, true);
     for (const HeldRoom& held : r_.promised)
       if (usable(held.node)) room_[held.node] -= held.room;
   }
@@ -91,7 +90,7 @@ class Search {
           candidates.push_back({n, fits, is_required(n)});
         return false;
       });
-    return choose_nodes(d_, candidates, static_cast<std::uint32_t>(r_.cls.required.size()));
+    return choose_places(r_.grid, r_.cls, candidates);
   }
 
   // Resources of which, taken alone, too few nodes have enough; if it is no single one, all.
@@ -245,13 +244,13 @@ class Search {
 
   // Node lists, in one of which x is to run.
   [[nodiscard]] std::vector<std::vector<std::uint32_t>> domains() const {
-    std::vector<std::vector<std::uint32_t>> all(1);
+    std::vector<std::uint32_t> all;
     for (std::size_t w = 0; w < nodes_.words(); ++w)
       any_in_word(nodes_.word(w), w, [&](std::uint32_t n) {
-        if (usable(n)) all[0].push_back(n);
+        if (usable(n)) all.push_back(n);
         return false;
       });
-    return all;
+    return split_by_wish(r_.grid, r_.cls, all);
   }
 
   std::optional<Priced> cheapest_in(NodePrices& prices, const std::vector<std::uint32_t>& nodes) {

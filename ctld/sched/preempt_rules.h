@@ -47,6 +47,8 @@ class PreemptRules {
   PreemptRules(const PreemptRules&) = delete;
   PreemptRules& operator=(const PreemptRules&) = delete;
 
+  [[nodiscard]] const std::vector<std::uint32_t>& leaving() const { return leaving_; }  // slots
+
   // Once, before all else: what there is not enough of on the nodes. Says if anything lacks, there
   // or in the quota.
   bool contest(const ByResource& on_nodes);
@@ -95,8 +97,9 @@ class PreemptRules {
   std::uint32_t tenant_ = kNoIndex;
   const ClassView& class_;
   ByResource contested_{};
-  std::vector<std::uint32_t> path_;  // from the tenant to its root
-  std::vector<bool> guaranteed_;     // by step of the path: fits there without borrowing
+  std::vector<std::uint32_t> path_;     // from the tenant to its root
+  std::vector<bool> guaranteed_;        // by step of the path: fits there without borrowing
+  std::vector<std::uint32_t> leaving_;  // sorted
   std::vector<std::pair<std::uint32_t, QuotaNeed>> left_;  // taken out of the quota
 };
 

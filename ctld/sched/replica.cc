@@ -37,6 +37,7 @@ void Replica::apply(const Change& change) {
     }
     void operator()(const TenancyChanged& c) const {
       r.tenancy_ = c.tenancy;
+      r.grid_.set_levels(c.tenancy->levels);
       r.charges_.tenancy_changed(c.tenancy);
       r.shares_.set_half_life(c.tenancy->half_life);
     }

@@ -55,6 +55,10 @@ class Running {
   void node_changed(const NodeChanged& change, Grid& grid);
 
   [[nodiscard]] const Placement& operator[](std::uint32_t slot) const { return pool_[slot]; }
+  [[nodiscard]] std::optional<std::uint32_t> find(JobId job) const {
+    const auto it = by_job_.find(job);
+    return it == by_job_.end() ? std::nullopt : std::optional(it->second);
+  }
   [[nodiscard]] std::size_t size() const { return by_job_.size(); }
   [[nodiscard]] std::span<const std::uint32_t> on_node(std::uint32_t n) const {
     return n < on_node_.size() ? std::span<const std::uint32_t>(on_node_[n])

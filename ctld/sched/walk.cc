@@ -6,9 +6,11 @@
 // one comparison.
 #include <algorithm>
 #include <queue>
+#include <unordered_map>
 
 #include "common/assert.h"
 #include "ctld/sched/timeline.h"
+#include "ctld/sched/topology.h"
 
 namespace gantry::sched {
 
@@ -27,6 +29,8 @@ class Walk {
     overdue_done_ = overdue_ == running_;
     t_.sort_freed();
     while (window_ < t_.windows_.size() && t_.windows_[window_].until <= t_.now_) ++window_;
+    if (cls.key.shape.topology == TopologyWish::required)
+      level_ = t_.grid_.level(cls.key.shape.topology_level).value_or(0);
     if (!single_) note_all();
   }
 
@@ -157,7 +161,22 @@ class Walk {
     if (node.fits > 0) --by_fit_[node.fits];
     if (fits > 0) ++by_fit_[fits];
     nodes_ += (fits > 0 ? 1 : 0) - (node.fits > 0 ? 1 : 0);
+    if (level_) {
+      Sum& in_domain = domains_[t_.grid_.domain(*level_, n)];
+      in_domain.nodes += (fits > 0 ? 1 : 0) - (node.fits > 0 ? 1 : 0);
+      in_domain.tasks += fits;
+      in_domain.tasks -= node.fits;
+    }
     node.fits = fits;
+  }
+
+  // One domain must have all; only one where something changed can have become enough.
+  [[nodiscard]] bool possible_in_domain() const {
+    return std::any_of(dirty_.begin(), dirty_.end(), [&](std::uint32_t n) {
+      const auto it = domains_.find(t_.grid_.domain(*level_, n));
+      return it != domains_.end() && it->second.nodes >= d_.min_nodes &&
+             it->second.tasks >= d_.tasks;
+    });
   }
 
   [[nodiscard]] bool possible() const {
@@ -176,7 +195,7 @@ class Walk {
 
   std::optional<Slot> try_nodes(Instant at) {
     for (const std::uint32_t n : dirty_) count(n, at);
-    if (!possible()) return std::nullopt;
+    if (!possible() || (level_ && !possible_in_domain())) return std::nullopt;
     // Nodes that are in use now come first: those that are free serve who can start before.
     struct Ranked {
       bool free_now;
@@ -197,7 +216,7 @@ class Walk {
     });
     std::vector<Candidate> candidates;
     for (const Ranked& r : ranked) candidates.push_back(r.candidate);
-    auto shares = choose_nodes(d_, candidates, static_cast<std::uint32_t>(cls_.required.size()));
+    auto shares = choose_places(t_.grid_, cls_, candidates);
     if (!shares) return std::nullopt;
     Slot slot{at, std::move(*shares), {}};
     for (const Share& s : slot.shares) slot.room.push_back(note(s.node).room);
@@ -219,6 +238,11 @@ class Walk {
   // Several nodes only:
   std::vector<std::uint32_t> by_fit_;  // nodes by tasks that fit
   std::uint64_t nodes_ = 0, tasks_ = 0;
+  struct Sum {
+    std::uint64_t nodes = 0, tasks = 0;
+  };
+  std::optional<std::uint32_t> level_;              // of the topology, if one domain must have all
+  std::unordered_map<std::uint32_t, Sum> domains_;  // of that level
   using Expiry = std::pair<Instant, std::uint32_t>;
   std::priority_queue<Expiry, std::vector<Expiry>, std::greater<>> expiring_;
 };

@@ -79,8 +79,14 @@ TEST_CASE("victims are allowed, make room, and none of them is in vain") {
     if (t.chance(60)) job.grants.assign(1 + t.pick(3), large);
     const Tenants::Asking x = t.ask(job);
     const std::string before = usage(*t.quota);
-    const auto set = find_victims(t.request(x));
+    PreemptRequest request = t.request(x);
+    std::vector<JobId> asked;
+    for (auto& [id, j] : t.jobs)
+      if (!j.leaving && seed % 4 == 0 && t.chance(10)) asked.push_back(id);
+    request.asked_to_leave = asked;
+    const auto set = find_victims(request);
     REQUIRE(before == usage(*t.quota));
+    for (const JobId id : asked) t.jobs.at(id).leaving = true;
     if (!set) {
       ++refused;
       continue;
