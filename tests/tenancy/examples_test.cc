@@ -1,0 +1,92 @@
+// The examples in docs/ are good, and the reference page is what the tables say.
+#include "tests/tenancy/sample.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "common/hostlist.h"
+#include "config/config.h"
+#include "config/tenancy/capacity.h"
+#include "config/tenancy/load.h"
+#include "config/tenancy/reference.h"
+
+using namespace gantry;
+using namespace gantry::tenancy;
+using namespace gantry::test;
+
+namespace {
+
+const std::string kExamples = GANTRY_SOURCE_DIR "/docs/examples/tenants/";
+
+std::vector<proto::NodesAlike> nodes_of(const std::string& config_file) {
+  const auto config = load_config(config_file);
+  REQUIRE_MESSAGE(config, config.error().message);
+  std::vector<proto::NodesAlike> out;
+  for (const NodeConfig& node : config->nodes) {
+    proto::NodesAlike& one = out.emplace_back();
+    one.nodes = node.name;
+    one.features = node.features;
+    one.gpu_model = node.gpu_model;
+    one.each[Resource::gpu] = node.gpus;
+    one.each[Resource::cpu] = std::int64_t{node.cpus} * 1000;
+    one.each[Resource::memory] = node.memory;
+    one.each[Resource::scratch] = node.scratch;
+  }
+  return out;
+}
+
+std::int64_t owned(const std::vector<Document>& documents, Resource resource) {
+  std::int64_t sum = 0;
+  for (Document document : documents)
+    if (const auto* quota = quota_of(document))
+      for (const QuotaLine& line : *quota)
+        if (line.resource == resource) sum += line.nominal;
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("fifteen teams on 640 GPUs: loads, fits, and gives no warning") {
+  const auto nodes = nodes_of(kExamples + "fifteen/gantry.yaml");
+  LoadOptions options;
+  options.nodes = &nodes;
+  const std::vector<std::string> paths{kExamples + "fifteen/tenants"};
+  const auto loaded = load_documents(paths, options);
+  REQUIRE_MESSAGE(loaded, loaded.error().message);
+  CHECK(loaded->notes.empty());
+  const auto& documents = loaded->documents;
+  CHECK(std::count_if(documents.begin(), documents.end(),
+                      [](const auto& d) { return std::holds_alternative<Tenant>(d); }) == 15);
+  const Capacity capacity = capacity_of(documents, nodes);
+  CHECK(capacity.total[Resource::gpu] == 640);
+  CHECK(capacity.flavors.at("a100") == capacity.total);
+  CHECK(owned(documents, Resource::gpu) == 640);
+  CHECK(warnings_of(documents, nodes) == std::vector<std::string>{});
+  CHECK(read_all(to_text(documents)) == documents);
+}
+
+TEST_CASE("three teams on 24 GPUs") {
+  const auto nodes = nodes_of(kExamples + "three-teams/gantry.yaml");
+  LoadOptions options;
+  options.nodes = &nodes;
+  const std::vector<std::string> paths{kExamples + "three-teams/tenants.yaml"};
+  const auto loaded = load_documents(paths, options);
+  REQUIRE_MESSAGE(loaded, loaded.error().message);
+  CHECK(owned(loaded->documents, Resource::gpu) == 24);
+  CHECK(warnings_of(loaded->documents, nodes) == std::vector<std::string>{});
+  const Tenant& alpha = std::get<Tenant>(loaded->documents[0]);
+  CHECK(alpha.quota[1] == QuotaLine{"", Resource::cpu, 64'000, 64'000, {}});
+  CHECK(alpha.classes[0] == TenantClass{"critical", 500'000});
+}
+
+TEST_CASE("the reference page is up to date") {
+  const std::string path = GANTRY_SOURCE_DIR "/docs/tenancy-kinds.md";
+  if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr)
+    std::ofstream(path, std::ios::binary) << kinds_page();
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  CHECK(text.str() == kinds_page());
+}
