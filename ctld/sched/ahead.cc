@@ -36,16 +36,29 @@ void Cycle::keep(Promise promise) {
     promise.start = now_;
     if (start_promised(promise, c, *slot)) return;
   }
-  if (!r_.timeline_.keep(c, promise.job, promise.start, promise.shares)) {
-    // What should be gone by now is late.
-    if (promise.start != now_) return;
-    promise.start = now_ + Timeline::kOverdue;
-    if (!r_.timeline_.keep(c, promise.job, promise.start, promise.shares)) return;
+  if (!put_back(promise, c)) return;
+  if (promise.leaving > 0) {
+    charge(w, c, needs_of(c, promise.shares));
+    order_->usage_grew();
   }
-  if (promise.leaving > 0) charge(w, c, needs_of(c, promise.shares));
   ++partition(c.key.partition.value()).reservations;
   ++reservations_;
   promises_[promise.job].push_back(std::move(promise));
+}
+
+// Where it was, or a little later if what should be gone by then is late.
+bool Cycle::put_back(Promise& promise, const JobClass& c) {
+  if (r_.timeline_.keep(c, promise.job, promise.start, promise.shares)) return true;
+  Instant late = promise.start;
+  if (promise.start == now_) late = now_ + Timeline::kOverdue;
+  for (const Share& s : promise.shares)
+    for (const std::uint32_t slot : r_.running_.on_node(s.node))
+      if (const Placement& p = r_.running_[slot]; p.leaving && p.ends_by)
+        late = std::max(late, *p.ends_by);
+  if (late == promise.start) return false;
+  promise.start = late;
+  if (promise.leaving > 0) promise.leave_by = late;
+  return r_.timeline_.keep(c, promise.job, promise.start, promise.shares);
 }
 
 // Its time has come: on its nodes, if they are free.
@@ -59,6 +72,7 @@ bool Cycle::start_promised(const Promise& promise, JobClass& c, std::uint32_t sl
   if (!has_job_left(tenant, c.key.partition.value())) return false;
   if (tenant != kNoIndex && !fit(tenant, needs_of(c, promise.shares)).fits) return false;
   start(c, slot, promise.shares);
+  order_->usage_grew();
   if (++started_ahead_[w.job] == w.startable)
     partition(c.key.partition.value()).started.push_back(slot);
   return true;
@@ -104,34 +118,48 @@ std::optional<std::pair<Slot, std::uint32_t>> Cycle::earliest(const JobClass& c)
   return best;
 }
 
+Promise& Cycle::remember(const Turn& turn, Promise promise) {
+  promise.priority = r_.queue_.partition(turn.partition).priority;
+  promise.rank = turn.first.rank;
+  ++partition(turn.partition).reservations;
+  ++reservations_;
+  auto& of_job = promises_[promise.job];
+  of_job.push_back(std::move(promise));
+  return of_job.back();
+}
+
+// The job of the turn is dealt with.
+void Cycle::tell(Turn& turn, Promise& promise) {
+  Expected expected{promise.job, promise.start, {}};
+  for (const Share& s : promise.shares) expected.nodes.push_back(NodeId{s.node});
+  plan_.expected.push_back(std::move(expected));
+  promise.told = true;
+  if (turn.at == *turn.head) turn.reserved = true;
+  ++turn.ahead;
+  advance(turn);
+}
+
 bool Cycle::reserve_ahead(Turn& turn) {
   JobClass& c = cls(turn);
   if (c.standing.verdict.reason != Reason::none) return false;
   Promise* kept = promise_of(turn);
   if (kept == nullptr && !may_reserve(turn)) return false;
-  const Waiting& w = job(turn, turn.at);
   if (kept == nullptr || (kept->leaving == 0 && replans_++ < policy_.replans)) {
+    const JobId id = job(turn, turn.at).job;
     if (kept != nullptr) lift(*kept);
     auto found = earliest(c);
     if (found && kept != nullptr && found->first.start >= kept->start) found.reset();
     if (found) {
-      r_.timeline_.reserve(c, found->first, w.job);
-      Promise promise;
-      promise.job = w.job;
+      r_.timeline_.reserve(c, found->first, id);
+      Promise promise = kept != nullptr ? *kept : Promise{};
+      promise.job = id;
       promise.start = found->first.start;
       promise.shares = std::move(found->first.shares);
       promise.flavor = found->second;
-      promise.priority = r_.queue_.partition(turn.partition).priority;
-      promise.rank = w.rank;
-      if (kept != nullptr) {
+      if (kept != nullptr)
         *kept = std::move(promise);
-      } else {
-        auto& of_job = promises_[w.job];
-        of_job.push_back(std::move(promise));
-        kept = &of_job.back();
-        ++partition(turn.partition).reservations;
-        ++reservations_;
-      }
+      else
+        kept = &remember(turn, std::move(promise));
     } else if (kept != nullptr) {
       GANTRY_ASSERT(r_.timeline_.keep(c, kept->job, kept->start, kept->shares),
                     "a promise has no room any more");
@@ -139,13 +167,7 @@ bool Cycle::reserve_ahead(Turn& turn) {
       return false;
     }
   }
-  Expected expected{w.job, kept->start, {}};
-  for (const Share& s : kept->shares) expected.nodes.push_back(NodeId{s.node});
-  plan_.expected.push_back(std::move(expected));
-  kept->told = true;
-  if (turn.at == *turn.head) turn.reserved = true;
-  ++turn.ahead;
-  advance(turn);
+  tell(turn, *kept);
   return true;
 }
 

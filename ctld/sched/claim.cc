@@ -80,6 +80,14 @@ void Cycle::charge(const Waiting& w, const JobClass& c, const std::vector<QuotaN
   }
 }
 
+void Cycle::uncharge(JobId job) {
+  std::erase_if(charged_, [&](const Charged& c) {
+    if (c.job != job) return false;
+    r_.charges_.tree().remove(c.tenant, c.need);
+    return true;
+  });
+}
+
 // Ends of everything that is charged at or below the node.
 std::vector<std::pair<Instant, JobId>> Cycle::ends_below(std::uint32_t node) const {
   std::vector<std::pair<Instant, JobId>> ends;

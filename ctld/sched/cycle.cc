@@ -30,6 +30,7 @@ Cycle::Cycle(Replica& replica, Instant now, const Policy& policy)
 
 Cycle::~Cycle() {
   for (auto t = taken_.rbegin(); t != taken_.rend(); ++t) r_.grid_.give(t->node, t->room, t->cpus);
+  for (auto v = ends_.rbegin(); v != ends_.rend(); ++v) r_.running_.set_end(v->first, v->second);
   for (const Charged& c : charged_) r_.charges_.tree().remove(c.tenant, c.need);
   r_.shares_.forget_plan();
 }
@@ -109,8 +110,14 @@ bool Cycle::place_now(Turn& turn) {
   JobClass& c = cls(turn);
   if (c.standing.verdict.reason == Reason::none) {
     ++plan_.stats.attempts;
+    // What waits for jobs to leave is charged already.
+    const Promise* promise = promise_of(turn);
+    const bool charged = promise != nullptr && promise->leaving > 0;
+    const auto needs = charged ? needs_of(c, promise->shares) : std::vector<QuotaNeed>{};
+    if (charged) uncharge(promise->job);
     const auto blocked = try_now(turn);
     if (!blocked) return true;
+    if (charged) charge(job(turn, turn.at), c, needs);
     blocked_.push_back(*blocked);
     turn.blocked = static_cast<std::uint32_t>(blocked_.size());
     partition(turn.partition).blocked = true;

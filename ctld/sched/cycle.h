@@ -12,6 +12,9 @@
 
 namespace gantry::sched {
 
+struct HeldRoom;   // preempt.h
+struct VictimSet;  // preempt.h
+
 // Why the head of a line must wait.
 struct Blocked {
   enum class By : std::uint8_t { room, quota, tenant_jobs, reservation };
@@ -32,8 +35,9 @@ class Cycle {
   void again(const Turn& turn);  // has more jobs
   void close(const Turn& turn);  // its other jobs wait as well
 
-  // ---- place now, reserve ahead. Each moves the turn to its next job when it succeeds.
+  // ---- place now, make room, reserve ahead. Each moves the turn to its next job when it succeeds.
   bool place_now(Turn& turn);
+  bool make_room(Turn& turn);
   bool reserve_ahead(Turn& turn);
 
   // ---- verdicts
@@ -47,6 +51,7 @@ class Cycle {
     std::uint32_t reservations = 0;  // made or kept
     std::uint32_t starts = 0;
     bool blocked = false;
+    bool asked = false;                  // for room, by preemption
     std::vector<std::uint32_t> started;  // jobs that are started whole; sorted by explain()
   };
   struct Failure {
@@ -67,6 +72,7 @@ class Cycle {
   struct KindNotes {                       // what this plan knows of a kind
     std::optional<Instant> failed;         // a job that ends by then found no place
     std::optional<std::uint32_t> fitting;  // nodes, see count_fitting()
+    std::optional<Verdict> plans;          // explain_plans(); reason none: nothing is in the way
   };
 
   [[nodiscard]] JobClass& cls(const Turn& t) { return r_.queue_.job_class(t.class_index); }
@@ -89,6 +95,7 @@ class Cycle {
                                                 const std::vector<Share>& shares) const;
   [[nodiscard]] QuotaFit fit(std::uint32_t tenant, const std::vector<QuotaNeed>& needs) const;
   void charge(const Waiting& w, const JobClass& c, const std::vector<QuotaNeed>& needs);
+  void uncharge(JobId job);
   // When going by the limits the quota will do; nullopt: not known.
   std::optional<Instant> quota_ready(std::uint32_t tenant, const QuotaNeed& need);
   std::vector<std::pair<Instant, JobId>> ends_below(std::uint32_t node) const;
@@ -108,15 +115,25 @@ class Cycle {
   // ---- ahead.cc: promises
   void keep_promises(std::uint32_t priority, std::int32_t rank);  // of these and higher ones
   void keep(Promise promise);
+  bool put_back(Promise& promise, const JobClass& c);
   bool start_promised(const Promise& promise, JobClass& c, std::uint32_t slot);
   Promise* promise_of(const Turn& turn);  // null: none
   void lift(const Promise& promise);
   [[nodiscard]] std::optional<std::pair<Slot, std::uint32_t>> earliest(const JobClass& c);
   [[nodiscard]] bool may_reserve(const Turn& turn);
+  Promise& remember(const Turn& turn, Promise promise);
+  void tell(Turn& turn, Promise& promise);
+
+  // ---- room.cc: preemption
+  [[nodiscard]] bool may_ask(const Turn& turn);
+  std::optional<std::pair<VictimSet, NodeChoice>> victims_for(const Turn& turn);
+  bool take_from(Turn& turn, const VictimSet& set, const NodeChoice& choice);
+  std::vector<HeldRoom> promised_room(JobId but, Instant from, Instant until);
 
   Verdict explain_head(const Turn& turn);
   Verdict explain_waiting(const Turn& turn, OrderedSlots::Cursor at);
   Verdict explain_quota(const QuotaFit& fit) const;
+  std::optional<Verdict> explain_plans(const Turn& turn);
   std::uint32_t fitting(const JobClass& c);
 
   Replica& r_;
@@ -137,9 +154,10 @@ class Cycle {
   std::uint32_t behind_ = 0;                         // lines blocked so far
 
   std::vector<Promise> kept_;  // of former plans, not looked at yet: the last one comes first
-  std::map<JobId, std::vector<Promise>> promises_;  // in force; of an array several
-  std::map<JobId, std::uint32_t> started_ahead_;    // elements
-  std::uint32_t reservations_ = 0, replans_ = 0;
+  std::map<JobId, std::vector<Promise>> promises_;              // in force; of an array several
+  std::map<JobId, std::uint32_t> started_ahead_;                // elements
+  std::vector<std::pair<JobId, std::optional<Instant>>> ends_;  // of victims, as they were
+  std::uint32_t reservations_ = 0, replans_ = 0, searches_ = 0;
 };
 
 }  // namespace gantry::sched

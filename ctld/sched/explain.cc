@@ -49,14 +49,23 @@ void Cycle::explain() {
   };
   for (auto& [id, p] : partitions_) std::sort(p.started.begin(), p.started.end(), in_order);
   std::unordered_map<std::uint32_t, std::size_t> verdict_of;  // by class
+  std::set<std::uint32_t> reserved;                           // classes whose head has a plan
   for (const Turn& turn : closed_) {
     JobClass& c = cls(turn);
     const auto [known, first] = verdict_of.try_emplace(turn.class_index, plan_.verdicts.size());
-    if (!first) {  // another user's line of the class
-      Verdict& rest = plan_.verdicts[known->second].of_rest;
-      if (rest.reason == Reason::none) rest = explain_waiting(turn, *turn.head);
+    if (!first) {  // another user's line of the class; the one with a plan speaks for its head
+      ClassVerdict& verdict = plan_.verdicts[known->second];
+      const bool planned = !turn.reserved || reserved.contains(turn.class_index);
+      if (verdict.of_rest.reason == Reason::none || !planned)
+        verdict.of_rest = planned ? explain_waiting(turn, *turn.head) : verdict.of_head;
+      if (!planned) {
+        reserved.insert(turn.class_index);
+        verdict.head = job(turn, *turn.head).job;
+        verdict.of_head = explain_head(turn);
+      }
       continue;
     }
+    if (turn.reserved) reserved.insert(turn.class_index);
     ClassVerdict verdict{c.key, job(turn, *turn.head).job, explain_head(turn), {}};
     const auto second = jobs(turn).next(*turn.head);
     if (c.standing.verdict.reason != Reason::none)
@@ -82,6 +91,12 @@ Verdict Cycle::explain_head(const Turn& turn) {
               *r_.tenancy_->nodes[tenant_of(c)].max_running, ""};
     if (why.by == Blocked::By::quota) return explain_quota(why.fit);
   }
+  if (!c.key.reservation.empty() && r_.timeline_.speak_for(c.key.reservation)) {
+    const Window& own = *r_.timeline_.own_window();
+    if (now_ < own.from || end_of(c) > own.until)
+      return {Reason::reservation, 0, 0, c.key.reservation};
+  }
+  if (auto plans = explain_plans(turn)) return *plans;
   if (!turn.reserved && !may_reserve(turn)) return explain_waiting(turn, *turn.head);
   return {Reason::resources, fitting(c), c.demand.min_nodes, ""};
 }
@@ -110,7 +125,8 @@ Verdict Cycle::explain_quota(const QuotaFit& fit) const {
   for (std::size_t i = 0; i < std::min(kMaxNamed, borrowers.size()); ++i)
     what += fmt::format("{} {} borrows {}", i == 0 ? ":" : ",", borrowers[i].second,
                         -borrowers[i].first);
-  return {Reason::cohort_quota, fit.would_use, fit.limit, what};
+  const std::int64_t used = tree.usage(cell.node, cell.flavor, cell.resource);
+  return {Reason::cohort_quota, fit.would_use - used, fit.limit - used, what};
 }
 
 std::uint32_t Cycle::fitting(const JobClass& c) {
@@ -122,6 +138,33 @@ std::uint32_t Cycle::fitting(const JobClass& c) {
   return count;
 }
 
+// Does it fit on what is free, and is kept off by a window or by a plan?
+std::optional<Verdict> Cycle::explain_plans(const Turn& turn) {
+  JobClass& c = cls(turn);
+  const auto choices = r_.eligible_.flavors_of(c);
+  KindNotes* own = choices.size() == 1 ? notes(c, choices[0]) : nullptr;
+  if (own != nullptr && own->plans)
+    return own->plans->reason == Reason::none ? std::nullopt : own->plans;
+  std::optional<Verdict> found;
+  if (fitting(c) >= c.demand.min_nodes && r_.timeline_.speak_for(c.key.reservation)) {
+    const JobId id = job(turn, *turn.head).job;
+    const Bits& nodes = r_.eligible_.nodes_of(c);
+    for (std::size_t w = 0; w < nodes.words() && !found; ++w)
+      any_in_word(nodes.word(w), w, [&](std::uint32_t n) {
+        if (!r_.grid_.available(n) ||
+            tasks_fitting(c.demand, r_.grid_.room(n), r_.grid_.free(n)) == 0)
+          return false;
+        if (const Window* window = r_.timeline_.window_in(n, now_, end_of(c)))
+          found = Verdict{Reason::maintenance, window->from.us, 0, window->name};
+        else if (const auto other = r_.timeline_.promised_in(n, now_, end_of(c), id))
+          found = Verdict{Reason::planned, 0, 0, std::to_string(other->value())};
+        return found.has_value();
+      });
+  }
+  if (own != nullptr) own->plans = found ? *found : Verdict{};
+  return found;
+}
+
 // How many stand in front, without those that this plan starts.
 Verdict Cycle::explain_waiting(const Turn& turn, OrderedSlots::Cursor at) {
   const Waiting& w = job(turn, at);
@@ -130,7 +173,9 @@ Verdict Cycle::explain_waiting(const Turn& turn, OrderedSlots::Cursor at) {
                                          [&](std::uint32_t s) { return before(r_.queue_[s], w); }) -
                     started.begin();
   const std::size_t front = r_.queue_.in_front_of(w, cls(turn).key.partition);
-  return {Reason::priority, static_cast<std::int64_t>(front) - gone, 0, ""};
+  // By fair share somebody may stand in front who came later.
+  return {Reason::priority, std::max<std::int64_t>(1, static_cast<std::int64_t>(front) - gone), 0,
+          ""};
 }
 
 }  // namespace gantry::sched

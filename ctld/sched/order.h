@@ -107,6 +107,7 @@ class Order {
   void done(const Turn& turn);
   // The turn's line has started a job: its user's and its tenant's usage have grown.
   void started(const Turn& turn);
+  void usage_grew() { ++version_; }  // of some tenant's quota
 
   // The rest of the lines that had been looked at already; for the end of a plan.
   std::vector<Turn> drain();

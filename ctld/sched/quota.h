@@ -55,6 +55,7 @@ class QuotaTree {
 
   [[nodiscard]] const Tenancy& tenancy() const { return *tenancy_; }
   [[nodiscard]] std::size_t size() const { return tenancy_->nodes.size(); }
+  [[nodiscard]] std::uint32_t depth(std::uint32_t node) const { return depth_[node]; }  // 0: a root
 
   void add(std::uint32_t node, const QuotaNeed& need);     // at a tenant
   void remove(std::uint32_t node, const QuotaNeed& need);  // exact inverse

@@ -1,6 +1,7 @@
 // One plan, step by step. Steps are in cycle.cc (turns and places), claim.cc (quota), ahead.cc
-// (reservations, promises, preemption) and explain.cc (verdicts, expected starts). Whose turn it
-// is: order.cc; where a job fits: place.cc; when: timeline.cc and walk.cc; who must go: preempt.cc.
+// (reservations, promises), room.cc (preemption) and explain.cc (verdicts, expected starts). Whose
+// turn it is: order.cc; where a job fits: place.cc; when: timeline.cc and walk.cc; who must go:
+// preempt.cc.
 #include "ctld/sched/schedule.h"
 
 #include "ctld/sched/cycle.h"
@@ -16,6 +17,10 @@ Plan schedule(Replica& replica, Instant now, const Policy& policy) {
     // Place now: within the tenant's quota, on what is free and what no plan needs while the job
     // runs. For a job behind the first blocked one of its partition this is the backfill.
     bool more = !turn->head && cycle.place_now(*turn);
+
+    // Make room: the first blocked job of a tenant takes back what is guaranteed to it from those
+    // who borrow it, and a class that preempts takes from lower ones.
+    if (!more) more = cycle.make_room(*turn);
 
     // Reserve ahead: the first blocked jobs of each partition get nodes and a time, which
     // everything after them respects. The other jobs of their line are blocked as they are.

@@ -47,10 +47,11 @@ const Window* Timeline::window_in(std::uint32_t node, Instant from, Instant unti
   return nullptr;
 }
 
-std::optional<JobId> Timeline::promised_in(std::uint32_t node, Instant from, Instant until) const {
+std::optional<JobId> Timeline::promised_in(std::uint32_t node, Instant from, Instant until,
+                                           JobId but) const {
   if (!reserved_.test(node)) return std::nullopt;
   for (const Reservation& r : ahead_[node].reservations)
-    if (r.from < until && from < r.until) return r.job;
+    if (r.job != but && r.from < until && from < r.until) return r.job;
   return std::nullopt;
 }
 

@@ -93,8 +93,8 @@ class Timeline {
   [[nodiscard]] Room room_at(std::uint32_t node, Instant at) const;
   // What closes or holds the node for some time in [from, until).
   [[nodiscard]] const Window* window_in(std::uint32_t node, Instant from, Instant until) const;
-  [[nodiscard]] std::optional<JobId> promised_in(std::uint32_t node, Instant from,
-                                                 Instant until) const;
+  [[nodiscard]] std::optional<JobId> promised_in(std::uint32_t node, Instant from, Instant until,
+                                                 JobId but) const;
 
   static Instant end_of(Instant start, const std::optional<Duration>& limit);
 

@@ -19,7 +19,7 @@ T need(Result<T> result) {
 }
 
 std::int64_t number(const std::string& text) {
-  return need(parse_integer("value", text, 0, std::int64_t{1} << 40));
+  return scenario_number(text);
 }
 
 std::vector<std::string> split(const std::string& text, char separator) {
@@ -51,44 +51,50 @@ std::string print_cpus(const std::vector<std::uint16_t>& cpus) {
 
 }  // namespace
 
-// The words of a command: a name, key=value pairs, and flags.
-struct Scenario::Words {
-  explicit Words(const std::string& line) {
-    std::istringstream in(line);
-    in >> name;
-    for (std::string word; in >> word;) {
-      const auto equals = word.find('=');
-      if (equals != std::string::npos)
-        values[word.substr(0, equals)] = word.substr(equals + 1);
-      else if (first.empty())
-        first = word;
-      else
-        values[word] = "";
-    }
-  }
-  ~Words() {
-    for (const auto& [key, value] : values) FAIL_CHECK("unknown word ", key, " in ", name);
-  }
-  std::optional<std::string> take(const std::string& key) {
-    const auto it = values.find(key);
-    if (it == values.end()) return std::nullopt;
-    std::string value = it->second;
-    values.erase(it);
-    return value;
-  }
-  bool flag(const std::string& key) { return take(key).has_value(); }
-  std::int64_t number_or(const std::string& key, std::int64_t otherwise) {
-    const auto value = take(key);
-    return value ? number(*value) : otherwise;
-  }
-  std::optional<std::int64_t> memory(const std::string& key) {
-    const auto value = take(key);
-    return value ? std::optional(need(parse_memory(*value))) : std::nullopt;
-  }
+std::int64_t scenario_number(const std::string& text) {
+  return need(parse_integer("value", text, 0, std::int64_t{1} << 40));
+}
 
-  std::string name, first;
-  std::map<std::string, std::string> values;
-};
+ScenarioWords::ScenarioWords(const std::string& line) {
+  std::istringstream in(line);
+  in >> name;
+  for (std::string word; in >> word;) {
+    const auto equals = word.find('=');
+    if (equals != std::string::npos)
+      values[word.substr(0, equals)] = word.substr(equals + 1);
+    else if (first.empty())
+      first = word;
+    else
+      values[word] = "";
+  }
+}
+
+ScenarioWords::~ScenarioWords() {
+  for (const auto& [key, value] : values) FAIL_CHECK("unknown word ", key, " in ", name);
+}
+
+std::optional<std::string> ScenarioWords::take(const std::string& key) {
+  const auto it = values.find(key);
+  if (it == values.end()) return std::nullopt;
+  std::string value = it->second;
+  values.erase(it);
+  return value;
+}
+
+std::int64_t ScenarioWords::number_or(const std::string& key, std::int64_t otherwise) {
+  const auto value = take(key);
+  return value ? number(*value) : otherwise;
+}
+
+std::optional<std::int64_t> ScenarioWords::memory(const std::string& key) {
+  const auto value = take(key);
+  return value ? std::optional(need(parse_memory(*value))) : std::nullopt;
+}
+
+bool ScenarioWords::on(const std::string& key, bool otherwise) {
+  const auto value = take(key);
+  return value ? *value == "on" : otherwise;
+}
 
 NodeId Scenario::node_id(const std::string& name) {
   REQUIRE_MESSAGE(nodes_.contains(name), name);
@@ -104,6 +110,7 @@ void Scenario::node(Words& w) {
   n.gpus = static_cast<std::uint32_t>(w.number_or("gpus", 0));
   n.sockets = static_cast<std::uint32_t>(w.number_or("sockets", 1));
   if (const auto f = w.take("features")) n.features = split(*f, ',');
+  if (const auto f = w.take("flavor")) n.flavor = flavor_named(*f);
   for (const std::string& name : need(expand_hostlist(w.first))) {
     n.name = name;
     n.node =
@@ -126,6 +133,10 @@ void Scenario::partition(Words& w) {
     p.nodes.push_back(node_id(name));
   p.default_memory_per_cpu = w.memory("mem_per_cpu").value_or(0);
   p.exclusive_nodes = w.flag("exclusive");
+  if (const auto tenant = w.take("tenant")) {
+    tell_tenancy();
+    p.quota_node = quota_nodes_.at(*tenant);
+  }
   partitions_[p.name] = p;
   replica_.apply(p);
 }
@@ -143,6 +154,12 @@ void Scenario::place(Words& w) {
   if (const auto ends = w.take("ends"); ends && *ends != "never")
     job.ends_by = Instant{} + seconds(number(*ends));
   job.exclusive = w.flag("exclusive");
+  if (const auto in = w.take("in")) job.partition = partitions_.at(*in).partition;
+  if (const auto name = w.take("class")) job.priority_class = class_named(*name);
+  job.rank = tenancy_.classes[job.priority_class].value;
+  if (const auto user = w.take("user")) job.share = share_named(*user);
+  job.started = Instant{} + seconds(w.number_or("started", 0));
+  job.leaving = w.flag("leaving");
   placed_[job.job] = job;
   replica_.apply(job);
 }
@@ -175,6 +192,13 @@ void Scenario::queue(Words& w, bool only_check) {
   job.priority = w.number_or("prio", 0);
   job.queued_since = Instant{} + seconds(w.number_or("since", now_.us / 1'000'000));
   job.startable = static_cast<std::uint32_t>(w.number_or("startable", 1));
+  if (const auto name = w.take("class")) {
+    job.key.priority_class = class_named(*name);
+    job.rank = tenancy_.classes[job.key.priority_class].value;
+  }
+  job.rank = static_cast<std::int32_t>(w.number_or("rank", job.rank));
+  if (const auto user = w.take("user")) job.share = share_named(*user);
+  job.key.reservation = w.take("reservation").value_or("");
   if (only_check) {
     std::vector<const NodeChanged*> nodes;
     for (const NodeId n : partitions_.at(in).nodes)
@@ -194,6 +218,12 @@ void Scenario::policy(Words& w) {
   policy_.depth = static_cast<std::uint32_t>(w.number_or("depth", policy_.depth));
   policy_.estimates = static_cast<std::uint32_t>(w.number_or("estimates", policy_.estimates));
   policy_.starts = static_cast<std::uint32_t>(w.number_or("starts", policy_.starts));
+  policy_.ahead = static_cast<std::uint32_t>(w.number_or("ahead", policy_.ahead));
+  policy_.replans = static_cast<std::uint32_t>(w.number_or("replans", policy_.replans));
+  policy_.quota = w.on("quota", policy_.quota);
+  policy_.fair_share = w.on("fair_share", policy_.fair_share);
+  policy_.preemption = w.on("preemption", policy_.preemption);
+  policy_.keep_promises = w.on("promises", policy_.keep_promises);
   policy_.attempts = static_cast<std::uint64_t>(
       w.number_or("attempts", static_cast<std::int64_t>(policy_.attempts)));
 }
@@ -207,6 +237,7 @@ void Scenario::command(const std::string& line) {
   if (w.name == "queue") return queue(w, false);
   if (w.name == "fits") return queue(w, true);
   if (w.name == "policy") return policy(w);
+  if (tenancy_command(w)) return;
   if (w.name == "now") {
     now_ = Instant{} + seconds(number(w.first));
     return;
@@ -235,6 +266,12 @@ std::string Scenario::names(const std::vector<NodeId>& nodes) {
 std::string Scenario::print(const Verdict& v) {
   std::string text(enum_name(v.reason));
   if (v.reason == Reason::priority) text += fmt::format(", {} in front", v.a);
+  if (v.reason == Reason::tenant_quota || v.reason == Reason::cohort_quota ||
+      v.reason == Reason::tenant_jobs)
+    text += fmt::format(", {} of {}", v.a, v.b);
+  if (v.reason == Reason::reclaiming)
+    text += fmt::format(", {} leave until {}", v.a, Duration{v.b}.seconds());
+  if (v.reason == Reason::maintenance) text += fmt::format(" from {}", Duration{v.a}.seconds());
   if (v.reason == Reason::resources) text += fmt::format(", {} of {} nodes", v.a, v.b);
   if (!v.subject.empty()) text += " " + v.subject;
   return text;
@@ -253,6 +290,9 @@ std::string Scenario::print(const Plan& plan) {
     }
     text += "\n";
   }
+  for (const Preempt& p : plan.preemptions)
+    text += fmt::format("preempt {} for {}{}, lost {}\n", p.victim.value(), p.for_job.value(),
+                        p.reclaim ? ", reclaimed" : "", Duration{p.lost_work}.seconds());
   for (const Expected& e : plan.expected)
     text += fmt::format("expect {} at {}{}\n", e.job.value(), (e.start - Instant{}).seconds(),
                         e.nodes.empty() ? "" : " on " + names(e.nodes));
@@ -269,12 +309,18 @@ std::string Scenario::print(const Plan& plan) {
 std::string Scenario::run(const std::vector<std::string>& commands) {
   printed_.clear();
   for (const std::string& line : commands) command(line);
+  tell_tenancy();
   const Plan plan = schedule(replica_, now_, policy_);
   printed_ += print(plan);
   for (const Start& s : plan.starts) {
     JobQueued& job = waiting_.at(s.job);
     const JobId id = job.startable > 1 ? JobId{s.job.value() * 1000 + job.startable} : s.job;
     JobPlaced fact{id, s.grants, std::nullopt, job.key.shape.exclusive};
+    fact.partition = job.key.partition;
+    fact.priority_class = job.key.priority_class;
+    fact.rank = tenancy_.classes[job.key.priority_class].value;
+    fact.share = job.share;
+    fact.started = now_;
     if (job.key.time_limit) fact.ends_by = now_ + *job.key.time_limit;
     replica_.apply(fact);
     placed_[fact.job] = fact;
