@@ -1,11 +1,13 @@
-// Replays workload logs and prints waits, slowdown and the time it takes. With no argument: the KTH
-// and Philly logs that lie beside the project, if they do; else FILE.swf[.gz] PROCESSORS.
+// Replays workload logs and prints waits, slowdown and the time it takes; then openb's tasks on its
+// nodes, and how many GPUs are allocated in the end. With no argument: the logs that lie beside the
+// project, if they do; else FILE.swf[.gz] PROCESSORS, or NODES.csv TASKS.csv[.gz].
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 
+#include "tests/sched/openb.h"
 #include "tests/sched/replay.h"
 
 namespace gantry::sched {
@@ -37,11 +39,37 @@ void run(const std::string& name, const std::string& path, std::uint32_t process
              r.plans, took.count(), took.count() * 1e6 / static_cast<double>(r.plans));
 }
 
+void place(const std::string& nodes, const std::string& tasks) {
+  const auto openb = read_openb(nodes, tasks);
+  if (!openb) {
+    fmt::print("openb skipped: no {} or {}\n", nodes, tasks);
+    return;
+  }
+  fmt::print("{:<34} {:>9} {:>8} {:>8} {:>9} {:>8}\n", "openb, 130 % of GPUs asked, seed",
+             "allocated", "placed", "refused", "seconds", "us/task");
+  constexpr int kSeeds = 10;
+  double sum = 0;
+  for (int seed = 1; seed <= kSeeds; ++seed) {
+    const auto start = std::chrono::steady_clock::now();
+    const OpenbResult r = run_openb(*openb, static_cast<std::uint64_t>(seed));
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    const auto all = static_cast<double>(r.placed + r.refused);
+    fmt::print("{:<34} {:>8.2f}% {:>8} {:>8} {:>9.2f} {:>8.1f}\n", seed, r.allocated, r.placed,
+               r.refused, took.count(), took.count() * 1e6 / all);
+    sum += r.allocated;
+  }
+  fmt::print("{:<34} {:>8.2f}%\n", "mean", sum / kSeeds);
+}
+
 }  // namespace
 }  // namespace gantry::sched
 
 int main(int argc, char** argv) {
   using namespace gantry::sched;
+  if (argc == 3 && std::string(argv[1]).ends_with(".csv")) {
+    place(argv[1], argv[2]);
+    return 0;
+  }
   fmt::print("{:<34} {:>7} {:>9} {:>10} {:>10} {:>8} {:>9} {:>8}\n", "log", "jobs", "bsld",
              "mean wait", "max wait", "plans", "seconds", "us/plan");
   if (argc == 3) {
@@ -53,5 +81,6 @@ int main(int argc, char** argv) {
   run("KTH-SP2, 10 reservations", kth, 100, 10);
   run("KTH-SP2, conservative", kth, 100, ~std::uint32_t{0});
   run("Philly on 720 GPUs, EASY", trace_path("philly_gpu.swf.gz"), 720, 1);
+  place(trace_path("openb_node_list_gpu_node.csv"), trace_path("openb_pod_list_default.csv.gz"));
   return 0;
 }

@@ -10,9 +10,7 @@
 #include <sstream>
 
 namespace gantry::sched {
-namespace {
-
-std::string read_all(const std::string& path) {
+std::string read_trace(const std::string& path) {
   std::string text;
   if (!path.ends_with(".gz")) {
     std::ifstream in(path);
@@ -30,6 +28,8 @@ std::string read_all(const std::string& path) {
   }
   return text;
 }
+
+namespace {
 
 Replica& set_up(Replica& replica, std::uint32_t processors, Pool pool) {
   const std::uint32_t nodes = pool == Pool::one_node ? 1 : processors;
@@ -66,7 +66,7 @@ std::string trace_path(const std::string& file) {
 std::optional<std::vector<LogJob>> read_swf(const std::string& path) {
   if (!std::filesystem::exists(path)) return std::nullopt;
   std::vector<LogJob> jobs;
-  std::istringstream lines(read_all(path));
+  std::istringstream lines(read_trace(path));
   for (std::string line; std::getline(lines, line);) {
     if (line.empty() || line[0] == ';') continue;
     std::istringstream fields(line);

@@ -27,6 +27,9 @@ struct LogJob {
 // Jobs by submit time, then id; nullopt if the file is not there. Reads *.gz through zcat.
 std::optional<std::vector<LogJob>> read_swf(const std::string& path);
 
+// The text of a file; *.gz through zcat.
+std::string read_trace(const std::string& path);
+
 // Where the traces lie when they are there: beside the project.
 std::string trace_path(const std::string& file);
 
