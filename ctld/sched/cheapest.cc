@@ -8,19 +8,19 @@ NodePrices::NodePrices(const PreemptRequest& request, const std::vector<Room>& r
                        const std::vector<const Suspect*>& suspects, std::size_t all,
                        std::uint32_t share)
     : r_(request), room_(room), share_(share), is_gone_(all, false) {
+  // Sorted by node by counting; within a node in the order of the suspects.
+  first_.assign(room.size() + 1, 0);
   for (const Suspect* s : suspects)
-    for (const Use& use : r_.running[s->slot].uses) holders_.push_back({use.node, s, &use.room});
-  std::sort(holders_.begin(), holders_.end(), [](const Holder& a, const Holder& b) {
-    return std::pair{a.node, a.suspect->job} < std::pair{b.node, b.suspect->job};
-  });
+    for (const Use& use : r_.running[s->slot].uses) ++first_[use.node + 1];
+  for (std::size_t n = 1; n < first_.size(); ++n) first_[n] += first_[n - 1];
+  holders_.resize(first_.back());
+  std::vector<std::uint32_t> next(first_.begin(), first_.end() - 1);
+  for (const Suspect* s : suspects)
+    for (const Use& use : r_.running[s->slot].uses) holders_[next[use.node]++] = {s, &use.room};
 }
 
 std::span<const NodePrices::Holder> NodePrices::on(std::uint32_t node) const {
-  const auto from = std::lower_bound(holders_.begin(), holders_.end(), node,
-                                     [](const Holder& h, std::uint32_t n) { return h.node < n; });
-  auto to = from;
-  while (to != holders_.end() && to->node == node) ++to;
-  return {from, to};
+  return {holders_.data() + first_[node], holders_.data() + first_[node + 1]};
 }
 
 void NodePrices::set_gone(const std::vector<const Suspect*>& gone) {

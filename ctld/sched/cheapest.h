@@ -40,9 +40,8 @@ class NodePrices {
 
  private:
   struct Holder {
-    std::uint32_t node;
-    const Suspect* suspect;
-    const Room* room;
+    const Suspect* suspect = nullptr;
+    const Room* room = nullptr;
   };
   [[nodiscard]] std::span<const Holder> on(std::uint32_t node) const;
   [[nodiscard]] bool enough(std::uint32_t node, const Room& room) const {
@@ -54,7 +53,8 @@ class NodePrices {
   const PreemptRequest& r_;
   const std::vector<Room>& room_;
   const std::uint32_t share_;
-  std::vector<Holder> holders_;  // by node, then job
+  std::vector<Holder> holders_;       // by node, then in the order of the suspects
+  std::vector<std::uint32_t> first_;  // by node: its first holder
   std::vector<const Suspect*> gone_;
   std::vector<bool> is_gone_;  // by index
 };

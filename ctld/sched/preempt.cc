@@ -93,6 +93,21 @@ class Search {
     return choose_places(r_.grid, r_.cls, candidates);
   }
 
+  // place().has_value(), where only that is asked.
+  [[nodiscard]] bool has_place() const {
+    if (!r_.cls.required.empty() || r_.cls.key.shape.topology == TopologyWish::required)
+      return place().has_value();
+    std::uint32_t able = 0;
+    for (std::size_t w = 0; w < nodes_.words(); ++w)
+      if (any_in_word(nodes_.word(w), w, [&](std::uint32_t n) {
+            if (usable(n) && holds(d_, r_.grid.room(n), room_[n], share_)) ++able;
+            return able >= d_.min_nodes;
+          }))
+        return true;
+    // Uneven parts may fit where even ones do not.
+    return share_ > 1 && d_.min_nodes > 1 && place().has_value();
+  }
+
   // Resources of which, taken alone, too few nodes have enough; if it is no single one, all.
   [[nodiscard]] ByResource lacking() const {
     std::array<std::uint32_t, kResourceCount> enough{};
@@ -115,16 +130,29 @@ class Search {
 
   // By class, then job: the same whatever happened before.
   void find_suspects() {
+    struct Found {
+      std::int32_t class_value;
+      JobId job;
+      std::uint32_t slot;
+      VictimRule rule;
+    };
+    std::vector<Found> found;
     for (const auto& [group, slots] : r_.running.groups()) {
       const VictimRule rule = rules_.rule_for(group);
       if (rule == VictimRule::none) continue;
+      const std::int32_t value = rules_.value_of(group.priority_class);
       for (const std::uint32_t slot : slots)
-        if (auto suspect = rules_.judge(slot, rule)) suspects_.push_back(std::move(*suspect));
+        found.push_back({value, r_.running[slot].job, slot, rule});
     }
-    std::sort(suspects_.begin(), suspects_.end(), [](const Suspect& a, const Suspect& b) {
+    std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
       return std::pair{a.class_value, a.job} < std::pair{b.class_value, b.job};
     });
-    for (std::uint32_t i = 0; i < suspects_.size(); ++i) suspects_[i].index = i;
+    suspects_.reserve(found.size());
+    for (const Found& f : found)
+      if (auto suspect = rules_.judge(f.slot, f.rule)) {
+        suspect->index = static_cast<std::uint32_t>(suspects_.size());
+        suspects_.push_back(*suspect);
+      }
   }
 
   // A set of these that is allowed and enough, nothing in it superfluous.
@@ -201,7 +229,7 @@ class Search {
 
   bool place_without(const Set& gone) {
     for (const Suspect* s : gone) free(s->slot, true);
-    const bool fits = place().has_value();
+    const bool fits = has_place();
     for (const Suspect* s : gone) free(s->slot, false);
     return fits;
   }
@@ -221,7 +249,7 @@ class Search {
       const SetCheck check = rules_.check(fewer, rule_b);
       if (check.offender || !check.fits) continue;
       free(s->slot, false);
-      if (place())
+      if (has_place())
         set = std::move(fewer);
       else
         free(s->slot, true);
@@ -231,7 +259,7 @@ class Search {
 
   // The cheapest victims by which x finds room, whatever the rules say of them together.
   std::optional<Set> cheapest_places(const Set& left) {
-    if (place()) return Set{};  // only the quota lacks
+    if (has_place()) return Set{};  // only the quota lacks
     NodePrices prices(r_, room_, left, suspects_.size(), share_);
     std::optional<Priced> best;
     for (const auto& domain : domains()) {

@@ -121,7 +121,7 @@ PreemptRules::Meeting PreemptRules::meet(std::uint32_t other) const {
   return {kNoIndex, path_.size()};
 }
 
-VictimRule PreemptRules::rule_for_tenant(std::uint32_t other, std::int32_t value) const {
+VictimRule PreemptRules::rule_for_tenant(std::uint32_t other, std::int32_t value) {
   const bool lower = value < class_.value;
   const bool by_class = r_.by_class && class_.preempts && lower;
   const VictimRule of_class = by_class ? VictimRule::of_class : VictimRule::none;
@@ -142,10 +142,19 @@ VictimRule PreemptRules::rule_for_tenant(std::uint32_t other, std::int32_t value
   }
   if (other == kNoIndex) return of_class;
   const bool equal = value == class_.value && r_.equal_class_by_share;
-  return by_class || equal ? VictimRule::by_share : VictimRule::none;
+  if (!by_class && !equal) return VictimRule::none;
+  // Neither rule can hold for any of its jobs if x's side has more even with all of them there.
+  const std::int64_t theirs = quota_.share_value(side_of(other, meeting.top), {});
+  return value_with_job(meeting.steps) <= theirs ? VictimRule::by_share : VictimRule::none;
 }
 
-VictimRule PreemptRules::rule_for(const PlacementGroup& group) const {
+// The child of `top` that contains it.
+std::uint32_t PreemptRules::side_of(std::uint32_t other, std::uint32_t top) const {
+  while (tree_.nodes[other].parent != top) other = tree_.nodes[other].parent;
+  return other;
+}
+
+VictimRule PreemptRules::rule_for(const PlacementGroup& group) {
   const ClassView& cls = class_view(group.priority_class);
   if (group.leaving || !cls.preemptible) return VictimRule::none;
   const std::uint32_t tenant = tenant_of(group.partition);
@@ -200,8 +209,7 @@ bool PreemptRules::take(const Suspect& s, bool rule_b, std::vector<std::uint32_t
     quota_.remove(s.quota_node, s.use);
     return true;
   }
-  std::uint32_t side = s.quota_node;
-  while (tree_.nodes[side].parent != meeting.top) side = tree_.nodes[side].parent;
+  const std::uint32_t side = side_of(s.quota_node, meeting.top);
   const std::int64_t with_job = value_with_job(meeting.steps);
   const std::int64_t before = quota_.share_value(side, {});
   quota_.remove(s.quota_node, s.use);

@@ -54,9 +54,12 @@ class PreemptRules {
   bool contest(const ByResource& on_nodes);
 
   // What holds for each placement of a group.
-  [[nodiscard]] VictimRule rule_for(const PlacementGroup& group) const;
+  [[nodiscard]] VictimRule rule_for(const PlacementGroup& group);
   // nullopt: this one may not go.
   [[nodiscard]] std::optional<Suspect> judge(std::uint32_t slot, VictimRule rule) const;
+  [[nodiscard]] std::int32_t value_of(std::uint32_t priority_class) const {
+    return class_view(priority_class).value;
+  }
   [[nodiscard]] Duration grace_of(std::uint32_t priority_class) const {
     return class_view(priority_class).grace;
   }
@@ -84,7 +87,8 @@ class PreemptRules {
     std::size_t steps = 0;
   };
   [[nodiscard]] Meeting meet(std::uint32_t other) const;
-  [[nodiscard]] VictimRule rule_for_tenant(std::uint32_t other, std::int32_t value) const;
+  [[nodiscard]] VictimRule rule_for_tenant(std::uint32_t other, std::int32_t value);
+  [[nodiscard]] std::uint32_t side_of(std::uint32_t other, std::uint32_t top) const;
   [[nodiscard]] std::int64_t value_with_job(std::size_t steps);
   bool take(const Suspect& s, bool rule_b, std::vector<std::uint32_t>& used_b);
   [[nodiscard]] bool quota_fits() const;
