@@ -11,16 +11,19 @@ namespace {
 class Search {
  public:
   Search(const Grid& grid, const Timeline& timeline, const Bits& allowed, const JobClass& cls,
-         Bits* hopeful)
+         Bits* hopeful, const Neighbours* neighbours)
       : grid_(grid),
         timeline_(timeline),
         allowed_(allowed),
         cls_(cls),
         d_(cls.demand),
         until_(Timeline::end_of(timeline.now(), cls.key.time_limit)),
-        hopeful_(hopeful) {}
+        hopeful_(hopeful),
+        neighbours_(neighbours) {}
 
-  [[nodiscard]] bool available(std::uint32_t n) const { return grid_.available(n); }
+  [[nodiscard]] bool available(std::uint32_t n) const {
+    return grid_.available(n) && (neighbours_ == nullptr || neighbours_->allows(n));
+  }
 
   // Of an available node:
   [[nodiscard]] std::uint32_t fits(std::uint32_t n) const {
@@ -40,6 +43,7 @@ class Search {
       in_order(
           cpus,
           [this](std::uint32_t n) {
+            if (neighbours_ != nullptr && !neighbours_->allows(n)) return 0u;
             if (holds_all(n)) return d_.tasks;
             if (hopeful_ != nullptr) hopeful_->clear(n);
             return 0u;
@@ -49,6 +53,7 @@ class Search {
       in_order(
           cpus,
           [this, least](std::uint32_t n) {
+            if (neighbours_ != nullptr && !neighbours_->allows(n)) return 0u;
             const std::uint32_t f = fits(n);
             return f >= least ? f : 0;
           },
@@ -191,6 +196,7 @@ class Search {
   const Demand& d_;
   const Instant until_;
   Bits* const hopeful_;
+  const Neighbours* const neighbours_;
 };
 
 std::optional<std::vector<Share>> on_one_node(const Search& search, const JobClass& cls) {
@@ -234,22 +240,27 @@ std::vector<Candidate> candidates(const Search& search, const JobClass& cls, std
 
 std::optional<std::vector<Share>> find_place(const Grid& grid, const Timeline& timeline,
                                              const Bits& allowed, const JobClass& cls,
-                                             Bits* hopeful) {
+                                             Bits* hopeful, const Neighbours* neighbours) {
   const Demand& d = cls.demand;
   if (d.max_nodes > 1) hopeful = nullptr;
-  const Search search(grid, timeline, hopeful != nullptr ? *hopeful : allowed, cls, hopeful);
+  const Search search(grid, timeline, hopeful != nullptr ? *hopeful : allowed, cls, hopeful,
+                      neighbours);
   if (d.min_nodes == 1 && cls.required.size() <= 1) {
     if (auto place = on_one_node(search, cls)) return place;
     if (d.max_nodes == 1) return std::nullopt;
   }
   const auto required = static_cast<std::uint32_t>(cls.required.size());
   const std::uint32_t share = (d.tasks + d.min_nodes - 1) / d.min_nodes;
-  if (cls.key.shape.topology != TopologyWish::none) {
-    // Any node may belong to the best domain.
-    if (share > 1 && share <= d.most_per_node)
-      if (auto place = choose_places(grid, cls, candidates(search, cls, share, grid.size() + 1)))
-        return place;
-    return choose_places(grid, cls, candidates(search, cls, 1, grid.size() + 1));
+  const bool limited = neighbours != nullptr && !cls.key.shape.anti_affinity.empty();
+  if (cls.key.shape.topology != TopologyWish::none || limited) {
+    // Any node may belong to the best domain, or one that is full.
+    for (const std::uint32_t least : {share, 1u}) {
+      if (least > d.most_per_node) continue;
+      auto all = candidates(search, cls, least, grid.size() + 1);
+      if (limited) neighbours->trim(all);
+      auto place = choose_places(grid, cls, all);
+      if (place || least == 1) return place;
+    }
   }
   if (share <= d.most_per_node) {
     const auto even = candidates(search, cls, share, d.min_nodes);

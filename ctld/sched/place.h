@@ -12,16 +12,18 @@
 
 #include "ctld/sched/eligible.h"
 #include "ctld/sched/grid.h"
+#include "ctld/sched/neighbours.h"
 #include "ctld/sched/timeline.h"
 
 namespace gantry::sched {
 
 // Nodes and tasks, by node; nullopt if it does not fit now. With `hopeful` (a part of `allowed`),
 // only those are looked at, and nodes found too small for all tasks of a one-node job are taken out
-// of it: within one plan they stay too small.
+// of it: within one plan they stay too small. Without `neighbours` every node's jobs will do.
 std::optional<std::vector<Share>> find_place(const Grid& grid, const Timeline& timeline,
                                              const Bits& allowed, const JobClass& cls,
-                                             Bits* hopeful = nullptr);
+                                             Bits* hopeful = nullptr,
+                                             const Neighbours* neighbours = nullptr);
 
 // The concrete CPUs, memory, scratch and devices of a place.
 std::vector<NodeGrant> make_grants(const Grid& grid, const Demand& demand,

@@ -8,6 +8,7 @@
 
 #include "common/assert.h"
 #include "ctld/sched/cheapest.h"
+#include "ctld/sched/neighbours.h"
 #include "ctld/sched/preempt_rules.h"
 #include "ctld/sched/topology.h"
 
@@ -23,7 +24,7 @@ class Search {
   explicit Search(const PreemptRequest& request)
       : r_(request),
         d_(request.cls.demand),
-        nodes_(request.eligible.nodes_of(request.choice)),
+        nodes_(nodes_for(request)),
         share_((d_.tasks + d_.min_nodes - 1) / d_.min_nodes),
         rules_(request) {
     room_.resize(r_.grid.size());
@@ -61,6 +62,19 @@ class Search {
  private:
   using Set = std::vector<const Suspect*>;
 
+  // Those whose other jobs it may have beside it. That they may be the ones to go is not looked at.
+  static Bits nodes_for(const PreemptRequest& r) {
+    Bits nodes = r.eligible.nodes_of(r.choice);
+    if (Neighbours::none(r.running, r.cls)) return nodes;
+    const Neighbours neighbours(r.running, r.grid, r.cls, r.user);
+    for (std::size_t w = 0; w < nodes.words(); ++w)
+      any_in_word(nodes.word(w), w, [&](std::uint32_t n) {
+        if (!neighbours.allows(n)) nodes.clear(n);
+        return false;
+      });
+    return nodes;
+  }
+
   [[nodiscard]] bool usable(std::uint32_t n) const {
     return n < r_.grid.size() && nodes_.test(n) && r_.grid.available(n);
   }
@@ -90,12 +104,16 @@ class Search {
           candidates.push_back({n, fits, is_required(n)});
         return false;
       });
+    if (!r_.cls.key.shape.anti_affinity.empty())
+      Neighbours(r_.running, r_.grid, r_.cls, r_.user).trim(candidates);
     return choose_places(r_.grid, r_.cls, candidates);
   }
 
   // place().has_value(), where only that is asked.
   [[nodiscard]] bool has_place() const {
-    if (!r_.cls.required.empty() || r_.cls.key.shape.topology == TopologyWish::required)
+    const JobShape& shape = r_.cls.key.shape;
+    if (!r_.cls.required.empty() || shape.topology == TopologyWish::required ||
+        !shape.anti_affinity.empty())
       return place().has_value();
     std::uint32_t able = 0;
     for (std::size_t w = 0; w < nodes_.words(); ++w)
@@ -330,7 +348,7 @@ class Search {
 
   const PreemptRequest& r_;
   const Demand& d_;
-  const Bits& nodes_;
+  const Bits nodes_;
   const std::uint32_t share_;  // tasks on each node
   PreemptRules rules_;
   std::vector<Room> room_;  // by node; of those that x may use

@@ -54,8 +54,9 @@ struct PreemptRequest {
   std::span<const HeldRoom> promised{};
   // Running jobs that were asked to leave but are not marked as leaving yet: as if they were.
   std::span<const JobId> asked_to_leave{};
-  bool reclaim = true;   // of guaranteed quota
-  bool by_class = true;  // of lower classes; only if its class preempts
+  std::uint32_t user = kNoShare;  // of the job; see neighbours.h
+  bool reclaim = true;            // of guaranteed quota
+  bool by_class = true;           // of lower classes; only if its class preempts
   bool rule_b = true;
   bool equal_class_by_share = false;  // rules a and b against jobs of x's own class as well
 };

@@ -67,6 +67,8 @@ void Running::place(const JobPlaced& change, Grid& grid) {
   auto& group = groups_[group_of(p)];
   p.group_at = static_cast<std::uint32_t>(group.size());
   group.push_back(slot);
+  if (!p.anti_affinity.empty()) by_key_[p.anti_affinity].push_back(slot);
+  locks_ += p.sharing != NodeSharing::any ? 1 : 0;
   if (p.ends_by) ends_.insert(slot, earlier());
 }
 
@@ -95,6 +97,12 @@ void Running::remove(std::uint32_t slot) {
   pool_[slots[p.group_at]].group_at = p.group_at;
   slots.pop_back();
   if (slots.empty()) groups_.erase(group);
+  if (!p.anti_affinity.empty()) {
+    const auto key = by_key_.find(p.anti_affinity);
+    std::erase(key->second, slot);
+    if (key->second.empty()) by_key_.erase(key);
+  }
+  locks_ -= p.sharing != NodeSharing::any ? 1 : 0;
   p = Placement{};
   free_.push_back(slot);
 }
@@ -106,6 +114,10 @@ void Running::set_end(JobId job, std::optional<Instant> ends_by) {
   if (p.ends_by) ends_.erase(it->second, earlier());
   p.ends_by = ends_by;
   if (p.ends_by) ends_.insert(it->second, earlier());
+}
+
+void Running::set_leaving(JobId job, bool leaving) {
+  if (const auto it = by_job_.find(job); it != by_job_.end()) pool_[it->second].leaving = leaving;
 }
 
 void Running::node_changed(const NodeChanged& change, Grid& grid) {
@@ -120,13 +132,30 @@ void Running::node_changed(const NodeChanged& change, Grid& grid) {
   }
 }
 
+std::span<const std::uint32_t> Running::with_key(const std::string& key) const {
+  const auto it = by_key_.find(key);
+  return it == by_key_.end() ? std::span<const std::uint32_t>() : it->second;
+}
+
+void Running::add_guest(const Guest& guest) {
+  guests_.push_back(guest);
+  locks_ += guest.sharing != NodeSharing::any ? 1 : 0;
+}
+
+void Running::forget_guests() {
+  for (const Guest& guest : guests_) locks_ -= guest.sharing != NodeSharing::any ? 1 : 0;
+  guests_.clear();
+}
+
 std::string Running::audit(const Grid& grid) const {
   std::vector<Room> held(grid.size());
-  std::size_t with_end = 0, in_groups = 0;
+  std::size_t with_end = 0, in_groups = 0, locks = 0, with_key = 0;
   for (const auto& [job, slot] : by_job_) {
     const Placement& p = pool_[slot];
     if (p.job != job || p.uses.empty()) return fmt::format("placement of job {}", job.value());
     with_end += p.ends_by ? 1 : 0;
+    locks += p.sharing != NodeSharing::any ? 1 : 0;
+    with_key += p.anti_affinity.empty() ? 0 : 1;
     const auto group = groups_.find(group_of(p));
     if (group == groups_.end() || group->second[p.group_at] != slot)
       return fmt::format("group of job {}", job.value());
@@ -134,6 +163,8 @@ std::string Running::audit(const Grid& grid) const {
   }
   if (with_end != ends_.size()) return "number of ends";
   for (const auto& [group, slots] : groups_) in_groups += slots.size();
+  for (const auto& [key, slots] : by_key_) with_key -= slots.size();
+  if (locks != locks_ || with_key != 0 || !guests_.empty()) return "keys and locks";
   if (in_groups != by_job_.size()) return "number of placements in groups";
   for (std::uint32_t n = 0; n < grid.size(); ++n) {
     held[n] += grid.free(n);

@@ -46,12 +46,25 @@ struct PlacementGroup {
   friend auto operator<=>(const PlacementGroup&, const PlacementGroup&) = default;
 };
 
+struct Owner {
+  PartitionId partition{};
+  std::optional<ShareId> user;
+};
+// A node of a job that the plan in the making has started; see neighbours.h.
+struct Guest {
+  std::uint32_t node = 0;
+  Owner owner;
+  NodeSharing sharing = NodeSharing::any;
+  std::string anti_affinity;
+};
+
 // Every change keeps the grid in step.
 class Running {
  public:
   void place(const JobPlaced& change, Grid& grid);   // of a known job: replaces what it held
   void release(JobId job, NodeId node, Grid& grid);  // not held: nothing
   void set_end(JobId job, std::optional<Instant> ends_by);
+  void set_leaving(JobId job, bool leaving);  // nobody's victim; a plan asks it to go
   void node_changed(const NodeChanged& change, Grid& grid);
 
   [[nodiscard]] const Placement& operator[](std::uint32_t slot) const { return pool_[slot]; }
@@ -72,6 +85,15 @@ class Running {
   [[nodiscard]] const std::map<PlacementGroup, std::vector<std::uint32_t>>& groups() const {
     return groups_;  // slots; none empty
   }
+
+  // For neighbours.h: placements with a key; whether anybody lets only some on its nodes; and what
+  // the plan in the making has started.
+  [[nodiscard]] std::span<const std::uint32_t> with_key(const std::string& key) const;
+  [[nodiscard]] bool any_locks() const { return locks_ > 0; }
+  [[nodiscard]] std::span<const Guest> guests() const { return guests_; }
+  void add_guest(const Guest& guest);
+  void forget_guests();
+
   [[nodiscard]] std::string audit(const Grid& grid) const;
 
  private:
@@ -93,6 +115,9 @@ class Running {
   std::vector<std::vector<std::uint32_t>> on_node_;  // slots
   OrderedSlots ends_;
   std::map<PlacementGroup, std::vector<std::uint32_t>> groups_;
+  std::unordered_map<std::string, std::vector<std::uint32_t>> by_key_;  // none empty
+  std::size_t locks_ = 0;  // placements and guests that do not share with anybody
+  std::vector<Guest> guests_;
 };
 
 }  // namespace gantry::sched

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "common/assert.h"
+#include "ctld/sched/neighbours.h"
 #include "ctld/sched/timeline.h"
 #include "ctld/sched/topology.h"
 
@@ -129,7 +130,9 @@ class Walk {
 
   std::optional<Slot> try_one_node(Instant at) {
     const std::uint32_t* best = nullptr;
+    const auto neighbours = neighbours_at(at);
     for (const std::uint32_t& n : dirty_) {
+      if (neighbours && !neighbours->allows(n)) continue;
       if (!cls_.required.empty() && cls_.required[0] != n) continue;
       const Room& room = note(n).room;
       if (!t_.holds(n, d_, at, until(at), room, d_.tasks)) continue;
@@ -137,6 +140,12 @@ class Walk {
     }
     if (!best) return std::nullopt;
     return Slot{at, {{*best, d_.tasks}}, {t_.room_at(*best, at)}};
+  }
+
+  // Of which user the job will be is not known here: as if of none.
+  std::optional<Neighbours> neighbours_at(Instant at) const {
+    if (Neighbours::none(t_.running_, cls_)) return std::nullopt;
+    return std::optional<Neighbours>(std::in_place, t_.running_, t_.grid_, cls_, kNoShare, at);
   }
 
   void note_all() {
@@ -203,10 +212,12 @@ class Walk {
       Candidate candidate;
     };
     std::vector<Ranked> ranked;
+    const auto neighbours = neighbours_at(at);
     for (std::size_t w = 0; w < allowed_.words(); ++w)
       any_in_word(allowed_.word(w), w, [&](std::uint32_t n) {
         const Note& node = t_.notes_[n];
         if (node.stamp != stamp_ || node.fits == 0) return false;
+        if (neighbours && !neighbours->allows(n)) return false;
         const bool required = std::binary_search(cls_.required.begin(), cls_.required.end(), n);
         ranked.push_back({node.room == t_.grid_.free(n), node.room.cpus, {n, node.fits, required}});
         return false;
@@ -216,6 +227,7 @@ class Walk {
     });
     std::vector<Candidate> candidates;
     for (const Ranked& r : ranked) candidates.push_back(r.candidate);
+    if (neighbours) neighbours->trim(candidates);
     auto shares = choose_places(t_.grid_, cls_, candidates);
     if (!shares) return std::nullopt;
     Slot slot{at, std::move(*shares), {}};
