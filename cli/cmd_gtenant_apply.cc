@@ -9,6 +9,7 @@
 #include "config/tenancy/capacity.h"
 #include "config/tenancy/load.h"
 #include "config/tenancy/write.h"
+#include "config/yaml_tree.h"
 
 namespace gantry::cli {
 namespace {
@@ -55,8 +56,10 @@ std::string read_standard_input(const std::vector<std::string>& files) {
   std::string text;
   if (std::find(files.begin(), files.end(), "-") == files.end()) return text;
   std::array<char, 65536> buffer;
-  while (const std::size_t n = std::fread(buffer.data(), 1, buffer.size(), stdin))
+  while (const std::size_t n = std::fread(buffer.data(), 1, buffer.size(), stdin)) {
     text.append(buffer.data(), n);
+    if (text.size() > config::kMaxDocumentsBytes) break;  // refused by the parser
+  }
   return text;
 }
 

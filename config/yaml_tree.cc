@@ -2,103 +2,196 @@
 #include "config/yaml_tree.h"
 
 #include <fmt/core.h>
-#include <yaml-cpp/yaml.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include <map>
+#include <sstream>
 
 namespace gantry::config {
 namespace {
 
-constexpr int kMaxDepth = 32;
+constexpr std::size_t kMaxDepth = 32;
 constexpr std::size_t kMaxNodes = 1'000'000;  // aliases can multiply without bound
 
-struct Copier {
-  const std::string& name;
-  std::size_t nodes = 0;
-  std::string error;
+struct Stop {};  // ends the parser; Builder::error() says why
 
-  bool fail_at(const YAML::Mark& mark, std::string_view what) {
-    if (error.empty())
-      error = fmt::format("{}:{}:{}: {}", name, mark.line + 1, mark.column + 1, what);
-    return false;
+// Builds trees from yaml-cpp's events. Its own loader is not used: it makes documents without end
+// of a text that begins with a comma, and goes as deep as the text wants it to.
+class Builder : public YAML::EventHandler {
+ public:
+  explicit Builder(const std::string& name) : name_(name) {}
+
+  std::vector<Yaml> trees;
+  [[nodiscard]] const std::string& error() const { return error_; }
+
+  void refuse(const YAML::Mark& mark, std::string_view what) {
+    error_ = fmt::format("{}:{}:{}: {}", name_, mark.line + 1, mark.column + 1, what);
+    throw Stop();
   }
 
-  bool copy(const YAML::Node& from, Yaml& to, int depth) {
-    const YAML::Mark mark = from.Mark();
-    to.line = mark.line + 1;
-    to.column = mark.column + 1;
-    if (depth > kMaxDepth) return fail_at(mark, "this is nested too deeply");
-    if (++nodes > kMaxNodes) return fail_at(mark, "the file has too many values");
-    switch (from.Type()) {
-      case YAML::NodeType::Undefined:
-      case YAML::NodeType::Null: return true;
-      case YAML::NodeType::Scalar:
-        to.kind = Yaml::Kind::scalar;
-        to.scalar = from.Scalar();
-        return true;
-      case YAML::NodeType::Sequence: return copy_list(from, to, depth);
-      case YAML::NodeType::Map: return copy_map(from, to, depth);
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (mark.pos <= last_start_) refuse(mark, "not valid YAML: unexpected character");
+    last_start_ = mark.pos;
+    anchors_.clear();
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    value(mark, anchor, Yaml::Kind::null, {});
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                const std::string& text) override {
+    value(mark, anchor, Yaml::Kind::scalar, text);
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto found = anchors_.find(anchor);
+    if (found == anchors_.end()) return refuse(mark, "this stands within what it names");
+    Yaml copy = found->second;
+    count(mark, nodes_in(copy));
+    if (copy.kind == Yaml::Kind::scalar) {
+      copy.line = mark.line + 1;
+      copy.column = mark.column + 1;
     }
-    return true;
+    take(mark, std::move(copy));
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    open(mark, anchor, Yaml::Kind::list);
+  }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    open(mark, anchor, Yaml::Kind::map);
+  }
+  void OnSequenceEnd() override { close(); }
+  void OnMapEnd() override { close(); }
+
+ private:
+  struct Open {  // a list or map whose end has not come
+    Yaml tree;
+    YAML::Mark mark;
+    YAML::anchor_t anchor = 0;
+    bool has_key = false;
+    std::string key;
+    YAML::Mark key_mark;
+    std::vector<std::pair<YAML::Mark, Yaml>> merged;  // of "<<"
+  };
+
+  void count(const YAML::Mark& mark, std::size_t more) {
+    nodes_ += more;
+    if (nodes_ > kMaxNodes) refuse(mark, "the file has too many values");
   }
 
-  bool copy_list(const YAML::Node& from, Yaml& to, int depth) {
-    to.kind = Yaml::Kind::list;
-    for (const auto& item : from) {
-      to.items.emplace_back();
-      if (!copy(item, to.items.back(), depth + 1)) return false;
-    }
-    return true;
+  static std::size_t nodes_in(const Yaml& tree) {
+    std::size_t sum = 1;
+    for (const Yaml& item : tree.items) sum += nodes_in(item);
+    for (const Yaml::Entry& entry : tree.entries) sum += nodes_in(entry.value);
+    return sum;
   }
 
-  bool copy_map(const YAML::Node& from, Yaml& to, int depth) {
-    to.kind = Yaml::Kind::map;
-    for (const auto& pair : from) {
-      const YAML::Mark mark = pair.first.Mark();
-      if (!pair.first.IsScalar()) return fail_at(mark, "a key must be a plain word");
-      const std::string& key = pair.first.Scalar();
-      if (key == "<<") continue;  // below
-      for (const Yaml::Entry& other : to.entries)
-        if (other.key == key)
-          return fail_at(
-              mark, fmt::format("`{}` is given twice; the first is in line {}", key, other.line));
-      to.entries.push_back({key, mark.line + 1, mark.column + 1, {}});
-      if (!copy(pair.second, to.entries.back().value, depth + 1)) return false;
+  void value(const YAML::Mark& mark, YAML::anchor_t anchor, Yaml::Kind kind, std::string text) {
+    count(mark, 1);
+    Yaml tree;
+    tree.kind = kind;
+    tree.scalar = std::move(text);
+    tree.line = mark.line + 1;
+    tree.column = mark.column + 1;
+    if (anchor != 0) anchors_[anchor] = tree;
+    take(mark, std::move(tree));
+  }
+
+  void open(const YAML::Mark& mark, YAML::anchor_t anchor, Yaml::Kind kind) {
+    count(mark, 1);
+    if (open_.size() >= kMaxDepth) refuse(mark, "this is nested too deeply");
+    if (!open_.empty() && open_.back().tree.kind == Yaml::Kind::map && !open_.back().has_key)
+      refuse(mark, "a key must be a plain word");
+    Open& fresh = open_.emplace_back();
+    fresh.tree.kind = kind;
+    fresh.tree.line = mark.line + 1;
+    fresh.tree.column = mark.column + 1;
+    fresh.mark = mark;
+    fresh.anchor = anchor;
+  }
+
+  void close() {
+    Open done = std::move(open_.back());
+    open_.pop_back();
+    for (auto& [mark, tree] : done.merged) merge(mark, std::move(tree), done.tree);
+    if (done.anchor != 0) anchors_[done.anchor] = done.tree;
+    take(done.mark, std::move(done.tree));
+  }
+
+  // A whole value: the document, an item, a key, or the value of the key before it.
+  void take(const YAML::Mark& mark, Yaml tree) {
+    if (open_.empty()) {
+      trees.push_back(std::move(tree));
+      return;
     }
-    for (const auto& pair : from)
-      if (pair.first.Scalar() == "<<" && !merge(pair.second, to, depth)) return false;
-    return true;
+    Open& parent = open_.back();
+    if (parent.tree.kind == Yaml::Kind::list) {
+      parent.tree.items.push_back(std::move(tree));
+      return;
+    }
+    if (!parent.has_key) {
+      if (tree.kind != Yaml::Kind::scalar) refuse(mark, "a key must be a plain word");
+      parent.has_key = true;
+      parent.key = std::move(tree.scalar);
+      parent.key_mark = mark;
+      return;
+    }
+    parent.has_key = false;
+    if (parent.key == "<<") {
+      parent.merged.emplace_back(mark, std::move(tree));
+      return;
+    }
+    for (const Yaml::Entry& other : parent.tree.entries)
+      if (other.key == parent.key)
+        refuse(parent.key_mark,
+               fmt::format("`{}` is given twice; the first is in line {}", parent.key, other.line));
+    parent.tree.entries.push_back({std::move(parent.key), parent.key_mark.line + 1,
+                                   parent.key_mark.column + 1, std::move(tree)});
   }
 
   // "<<: *base" and "<<: [*a, *b]": keys of the other maps, where the map has none of that name.
-  bool merge(const YAML::Node& from, Yaml& to, int depth) {
-    if (from.IsSequence()) {
-      for (const auto& item : from)
-        if (!merge(item, to, depth + 1)) return false;
-      return true;
+  void merge(const YAML::Mark& mark, Yaml&& from, Yaml& into) {
+    if (from.kind == Yaml::Kind::list) {
+      for (Yaml& item : from.items) merge(mark, std::move(item), into);
+      return;
     }
-    if (!from.IsMap()) return fail_at(from.Mark(), "`<<` needs a set of keys, or a list of them");
-    Yaml other;
-    if (!copy(from, other, depth + 1)) return false;
-    for (Yaml::Entry& entry : other.entries)
-      if (find(to, entry.key) == nullptr) to.entries.push_back(std::move(entry));
-    return true;
+    if (from.kind != Yaml::Kind::map) refuse(mark, "`<<` needs a set of keys, or a list of them");
+    for (Yaml::Entry& entry : from.entries)
+      if (find(into, entry.key) == nullptr) into.entries.push_back(std::move(entry));
   }
+
+  const std::string& name_;
+  std::string error_;
+  std::size_t nodes_ = 0;
+  int last_start_ = -1;
+  std::vector<Open> open_;
+  std::map<YAML::anchor_t, Yaml> anchors_;  // of this document, those that are whole
 };
 
-// The text's documents, each copied by `take`; what yaml-cpp throws becomes an error.
-template <class Take>
-Result<void> with_documents(const std::string& text, const std::string& name, Take&& take) {
-  if (text.size() > kMaxConfigBytes)
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("{}: has {} bytes; a configuration has at most {}", name, text.size(),
-                            kMaxConfigBytes));
+// The text's documents; what yaml-cpp throws becomes an error.
+Result<std::vector<Yaml>> read_documents(const std::string& text, const std::string& name,
+                                         std::size_t most_bytes, std::size_t most_documents) {
+  if (text.size() > most_bytes)
+    return fail(ErrorCode::invalid_argument, fmt::format("{}: has {} bytes; a file has at most {}",
+                                                         name, text.size(), most_bytes));
   if (const std::size_t zero = text.find('\0'); zero != std::string::npos)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{}: has a zero byte at offset {}; it is not a text file", name, zero));
+  Builder builder(name);
   try {
-    Copier copier{name, 0, {}};
-    take(YAML::LoadAll(text), copier);
-    if (!copier.error.empty()) return fail(ErrorCode::invalid_argument, copier.error);
-    return {};
+    std::istringstream stream(text);
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(builder))
+      if (builder.trees.size() > most_documents)
+        return fail(ErrorCode::invalid_argument,
+                    fmt::format("{}:{}:{}: a configuration is one YAML document, not several", name,
+                                builder.trees.back().line, builder.trees.back().column));
+    return std::move(builder.trees);
+  } catch (const Stop&) {
+    return fail(ErrorCode::invalid_argument, builder.error());
   } catch (const YAML::Exception& e) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{}:{}:{}: not valid YAML: {}", name, e.mark.line + 1,
@@ -127,27 +220,14 @@ const Yaml* find(const Yaml& map, std::string_view key) {
 }
 
 Result<Yaml> parse_yaml(const std::string& text, const std::string& name) {
-  Yaml tree;
-  auto done = with_documents(text, name, [&](const std::vector<YAML::Node>& all, Copier& copier) {
-    if (all.size() > 1)
-      copier.fail_at(all[1].Mark(), "a configuration is one YAML document, not several");
-    else if (!all.empty())
-      copier.copy(all[0], tree, 0);
-  });
-  if (!done) return tl::unexpected(done.error());
-  return tree;
+  auto trees = read_documents(text, name, kMaxConfigBytes, 1);
+  if (!trees) return tl::unexpected(trees.error());
+  return trees->empty() ? Yaml{} : std::move(trees->front());
 }
 
 Result<std::vector<Yaml>> parse_yaml_documents(const std::string& text, const std::string& name) {
-  std::vector<Yaml> trees;
-  auto done = with_documents(text, name, [&](const std::vector<YAML::Node>& all, Copier& copier) {
-    for (const YAML::Node& node : all) {
-      Yaml tree;
-      if (!copier.copy(node, tree, 0)) return;
-      if (tree.kind != Yaml::Kind::null) trees.push_back(std::move(tree));
-    }
-  });
-  if (!done) return tl::unexpected(done.error());
+  auto trees = read_documents(text, name, kMaxDocumentsBytes, text.size());
+  if (trees) std::erase_if(*trees, [](const Yaml& t) { return t.kind == Yaml::Kind::null; });
   return trees;
 }
 

@@ -11,7 +11,8 @@
 
 namespace gantry::config {
 
-inline constexpr std::size_t kMaxConfigBytes = 4u << 20;  // of one file
+inline constexpr std::size_t kMaxConfigBytes = 4u << 20;      // of one file
+inline constexpr std::size_t kMaxDocumentsBytes = 64u << 20;  // of one with many documents
 
 struct Yaml {
   enum class Kind : std::uint8_t { null, scalar, list, map };

@@ -42,8 +42,8 @@ Result<void> Keys::run() {
       return entry.wrong(map_.path(), fmt::format("unknown field `{}`{}", entry.key,
                                                   did_you_mean(entry.key, names)));
     }
+    if (entry.value.is_null()) continue;  // as if it were not there
     known->second.required = false;
-    if (entry.value.is_null()) continue;
     if (known->second.handler) {
       if (auto done = known->second.handler(entry.value); !done) return done;
     } else if (!known->second.why.empty()) {

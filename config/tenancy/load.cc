@@ -34,7 +34,7 @@ Result<std::string> read_file(const std::string& path) {
   std::array<char, 65536> buffer;
   while (const std::size_t n = std::fread(buffer.data(), 1, buffer.size(), file.get())) {
     text.append(buffer.data(), n);
-    if (text.size() > config::kMaxConfigBytes) break;  // refused by the parser
+    if (text.size() > config::kMaxDocumentsBytes) break;  // refused by the parser
   }
   if (std::ferror(file.get()) != 0) return cannot_read(path, errno);
   return text;

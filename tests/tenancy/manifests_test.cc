@@ -113,6 +113,7 @@ TEST_CASE("a malformed manifest is refused with file, line and field") {
   CHECK(load_error(quota("  hard: {request.cpu: 4}\n")) ==
         "m.yaml:5:10: spec.hard: there is no resource `request.cpu` that a quota could limit");
   CHECK(load_error(quota("  hard: [4]\n")) == "m.yaml:5:9: spec.hard: needs keys, not a list");
+  CHECK(load_error(quota("  hard:\n")) == "m.yaml:5:3: spec: `hard` is missing");
   CHECK(load_error(quota("  {}\n")) == "m.yaml:5:3: spec: `hard` is missing");
   CHECK(load_error("apiVersion: v1\nkind: ResourceQuota\n") == "m.yaml:1:1: `metadata` is missing");
   CHECK(load_error("apiVersion: v1\nkind: Namespace\nmetadata: {labels: {a: b}}\n") ==

@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Tenants with a real controller: documents and manifests, onboarding, quota that holds and refuses,
+roles, history, rollback, a controller that dies, offboarding.
+
+usage: tenants_test.py BIN_DIR [-k CASE] [--keep]
+"""
+import glob
+import json
+import os
+import pty
+import subprocess
+import sys
+
+import cluster
+from cluster import contains, equal, wait_for
+
+MANIFESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tenancy/manifests")
+
+
+def gtenant(c, *words, status=0, text=None):
+    done = c.root(["gtenant", *words], input=text) if text is not None else c.root(
+        ["gtenant", *words], stdin=-3)
+    equal(done.returncode, status, f"gtenant {' '.join(words)}: {done.stdout}{done.stderr}")
+    return done.stdout + done.stderr
+
+
+def revision(c):
+    history = json.loads(gtenant(c, "history", "--json"))
+    return max([r["revision"] for r in history["revisions"]], default=0)
+
+
+def remove(c, *kinds_and_names):
+    for kind, name in kinds_and_names:
+        gtenant(c, "delete", kind, name, "--yes")
+
+
+def tenant(name, rest):
+    return f"apiVersion: gantry/v1\nkind: Tenant\nname: {name}\n{rest}"
+
+
+def case_documents_are_planned_applied_and_kept(c):
+    text = tenant("docs", "cohort: all\nquota: {cpu: {nominal: 2, borrow: 2}}\n"
+                  "roles: {user: {users: [nobody]}}\n") + \
+        "---\napiVersion: gantry/v1\nkind: Cohort\nname: all\n"
+    before = revision(c)
+    contains(gtenant(c, "apply", "-n", "-f", "-", text=text), "2 to create")
+    equal(revision(c), before, "revision after a dry run")
+    contains(gtenant(c, "apply", "-y", "-m", "the first", "-f", "-", text=text), "Applied as revision")
+    contains(gtenant(c, "apply", "-y", "-f", "-", text=text), "0 to create, 0 to change")
+    equal(revision(c), before + 1, "revision after the same again")
+    more = text.replace("nominal: 2", "nominal: 3")
+    contains(gtenant(c, "diff", "-f", "-", text=more, status=3), "quota.cpu.nominal  2 -> 3")
+    gtenant(c, "apply", "-y", "-f", "-", text=more)
+    history = json.loads(gtenant(c, "history", "tenant", "docs", "--json"))["revisions"]
+    equal([(r["author"], r["comment"]) for r in history], [("root", ""), ("root", "the first")])
+    contains(gtenant(c, "rollback", str(before + 1), "--yes"), "3 -> 2")
+    contains(gtenant(c, "get", "tenant", "docs"), "nominal: 2")
+    c.kill_and_restart(c.daemon("ctld"))
+    wait_for("the controller", lambda: c.root(["gctl", "ping"]).returncode == 0)
+    contains(gtenant(c, "get", "tenant", "docs"), "nominal: 2")
+    equal(revision(c), before + 3, "revision after a restart")
+    remove(c, ("tenant", "docs"), ("cohort", "all"))
+
+
+def case_a_mistake_applies_nothing(c):
+    before = revision(c)
+    text = tenant("good", "") + "---\n" + tenant("bad", "quota: {gpu: lots}\n")
+    contains(gtenant(c, "apply", "-y", "-f", "-", text=text, status=1),
+             "standard input:8:14: quota.gpu: \"lots\" is not a whole number of GPUs")
+    contains(gtenant(c, "apply", "-y", "-f", "-", text=tenant("lone", "cohort: none\n"), status=1),
+             "standard input:4:9: Tenant lone: cohort: there is no Cohort `none`")
+    # A queue of this name is in the cluster's configuration.
+    contains(gtenant(c, "apply", "-y", "-f", "-", text=tenant("batch", ""), status=1),
+             "the cluster's configuration has a partition of this name")
+    equal(revision(c), before, "revision")
+
+
+def case_manifests_of_kubernetes_and_kueue(c):
+    for name in ("teams", "kueue", "exported"):
+        before = revision(c)
+        said = gtenant(c, "apply", "-y", "-f", f"{MANIFESTS}/{name}.yaml")
+        contains(said, "note: ")
+        contains(said, f"Applied as revision {before + 1}")
+        contains(gtenant(c, "apply", "-y", "-f", f"{MANIFESTS}/{name}.yaml"),
+                 "0 to create, 0 to change, 0 to remove")
+    contains(gtenant(c, "quota", "fraud"), "gpu-a100")
+    contains(gtenant(c, "list"), "fraud-detection")
+    # What is exported is the same again.
+    folder = f"{c.top}/exported"
+    gtenant(c, "export", "-d", folder)
+    contains(gtenant(c, "apply", "-y", "--prune", "-f", folder), "0 to create, 0 to change, 0 to remove")
+    with open(f"{folder}/empty.yaml", "w", encoding="utf-8") as f:
+        f.write("# nothing\n")
+    contains(gtenant(c, "apply", "-y", "--prune", "-f", f"{folder}/empty.yaml"), "0 unchanged")
+    equal(json.loads(gtenant(c, "get", "tenants", "--json"))["documents"], [])
+
+
+def case_onboarding_quota_and_offboarding(c):
+    member, stranger = c.users
+    gtenant(c, "create", "team", "--cpus", "1", "--user", member, "--cost-center", "cc-7", "--yes")
+    refused = c.as_user(["gbatch", "-p", "team", "--wrap=true"], user=stranger)
+    equal(refused.returncode, 1, refused.stderr)
+    first = c.submit("-p", "team", "-c1", "--wrap=sleep 600", user=member)
+    c.running(first)
+    second = c.submit("-p", "team", "-c1", "--wrap=sleep 600", user=member)
+    wait_for("the reason", lambda: "TenantQuota" in c.queue_line(second))
+    never = c.as_user(["gbatch", "-p", "team", "-c2", "--mem=40M", "--wrap=true"], user=member)
+    equal(never.returncode, 1, never.stdout)
+    contains(never.stderr, "quota exceeded: the job asks for cpu=2; tenant team can never have more "
+             "than cpu=1")
+    quota = json.loads(gtenant(c, "quota", "team", "--json"))["rows"][0]
+    equal((quota["queued"], quota["running"]), (1, 1))
+    cell = quota["cells"][0]
+    equal((cell["resource"], cell["used"], cell["nominal"], cell["available"]),
+          ("cpu", 1000, 1000, 0))
+    contains(c.as_user(["gprio"], user=member).stdout, str(second))
+    contains(c.as_user(["gshare"], user=member).stdout, member)
+    contains(c.as_user(["gtenant", "list"], user=member).stdout, "team")
+    equal("team" in c.as_user(["gtenant", "list"], user=stranger).stdout, False, "a stranger's list")
+    denied = c.as_user(["gtenant", "create", "mine", "--cpus", "1", "--yes"], user=member)
+    equal(denied.returncode, 1, denied.stdout)
+    # Less quota than is used: said before, and nothing is ended.
+    with_less = gtenant(c, "get", "tenant", "team").replace("cpu: 1\n", "cpu: 0.5\n")
+    contains(gtenant(c, "apply", "-n", "-f", "-", text=with_less), "! team holds 1 cpu and could hold 0.5")
+    gtenant(c, "delete", "tenant", "team", "--yes", status=1)
+    folder = f"{c.top}/archive"
+    contains(gtenant(c, "offboard", "team", "--no-wait", "--yes", "--archive", folder),
+             "run this again when its jobs have ended (1 queued and 1 running jobs)")
+    closed = c.as_user(["gbatch", "-p", "team", "--wrap=true"], user=member)
+    equal(closed.returncode, 1, "a submit to a queue that is closed")
+    contains(closed.stderr, "its limit is 0")
+    contains(gtenant(c, "offboard", "team", "--cancel", "--yes", "--archive", folder), "- Tenant team")
+    equal("team" in gtenant(c, "list"), False, "team in the list")
+    records = glob.glob(f"{folder}/team-*.jsonl")
+    equal(len(records), 1, "archives")
+    with open(records[0], encoding="utf-8") as f:
+        jobs = {json.loads(line)["row"]["job"] for line in f}
+    equal(jobs, {first, second}, "jobs in the archive")
+
+
+def case_a_person_at_a_terminal(c):
+    """Bars in gtenant quota, and the question before a plan is applied."""
+    gtenant(c, "create", "bars", "--cpus", "2", "--yes")
+
+    def at_terminal(words, answer=""):
+        ours, theirs = pty.openpty()
+        os.write(ours, answer.encode())
+        with subprocess.Popen([f"{c.bin}/gtenant", *words], env=dict(c.env, NO_COLOR="1"),
+                              stdin=theirs, stdout=theirs, stderr=theirs) as process:
+            os.close(theirs)
+            said = b""
+            try:
+                while more := os.read(ours, 65536):
+                    said += more
+            except OSError:  # the other end is closed
+                pass
+            status = process.wait(timeout=60)
+        os.close(ours)
+        return status, said.decode()
+
+    contains(at_terminal(["quota", "bars"])[1], "[....................] 0%")
+    status, said = at_terminal(["delete", "tenant", "bars"], "n\n")
+    equal(status, 0, said)
+    contains(said, "nothing was applied")
+    contains(gtenant(c, "list"), "bars")
+    contains(at_terminal(["delete", "tenant", "bars"], "y\n")[1], "Applied as revision")
+    equal("bars" in gtenant(c, "list"), False, "bars in the list")
+
+
+if __name__ == "__main__":
+    sys.exit(cluster.main(__doc__, globals(), name="tenants", nodes=2, users=2))

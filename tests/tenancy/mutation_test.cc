@@ -1,0 +1,110 @@
+// Manifests and documents with random damage: nothing breaks, what is refused has a place, and what
+// is accepted can be written and read again as the same.
+#include "tests/tenancy/sample.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "config/tenancy/load.h"
+
+using namespace gantry;
+using namespace gantry::tenancy;
+using namespace gantry::test;
+
+namespace {
+
+using Random = std::mt19937_64;
+
+std::string slurp(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// Each is complete in itself.
+std::vector<std::string> originals() {
+  const std::string root = GANTRY_SOURCE_DIR;
+  std::vector<std::string> out{slurp(root + "/docs/examples/tenants/three-teams/tenants.yaml")};
+  for (const std::string name : {"teams", "kueue", "exported"})
+    out.push_back(slurp(root + "/tests/tenancy/manifests/" + name + ".yaml"));
+  std::string fifteen;
+  for (const std::string name : {"00-cluster", "10-products", "20-research", "30-dev"})
+    fifteen += "---\n" + slurp(root + "/docs/examples/tenants/fifteen/tenants/" + name + ".yaml");
+  out.push_back(fifteen);
+  return out;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> out;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) out.push_back(line);
+  return out;
+}
+
+std::string damaged(const std::vector<std::string>& texts, Random& random) {
+  std::vector<std::string> lines = lines_of(texts[random() % texts.size()]);
+  static const std::vector<std::string> kValues{
+      "-1",  "[]",   "{}",    "null", "1e99", "99999999999999999999",
+      "0.5", "\"\"", "*none", "Any",  "10%",  "a: b: c",
+      "1Ei", "true", "n[1-",  "-x"};
+  for (std::uint64_t n = 1 + random() % 3; n > 0 && !lines.empty(); --n) {
+    const std::size_t at = random() % lines.size();
+    std::string& line = lines[at];
+    switch (random() % 7) {
+      case 0: lines.erase(lines.begin() + static_cast<std::ptrdiff_t>(at)); break;
+      case 1: lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(at), line); break;
+      case 2: std::swap(line, lines[random() % lines.size()]); break;
+      case 3: line.insert(0, "  "); break;
+      case 4:
+        if (!line.empty()) line[random() % line.size()] = static_cast<char>(32 + random() % 95);
+        break;
+      case 5:
+        if (const std::size_t colon = line.find(": "); colon != std::string::npos)
+          line = line.substr(0, colon + 2) + kValues[random() % kValues.size()];
+        break;
+      default:
+        if (!line.empty()) line.resize(random() % line.size());
+    }
+  }
+  std::string out;
+  for (const std::string& line : lines) out += line + "\n";
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("damaged files are refused with a place, or are good") {
+  const auto texts = originals();
+  const int cases = std::getenv("GANTRY_LONG") == nullptr ? 1'500 : 20'000;
+  std::vector<proto::NodesAlike> nodes(1);
+  nodes[0].nodes = "n[1-4]";
+  nodes[0].each[Resource::gpu] = 8;
+  nodes[0].each[Resource::cpu] = 64'000;
+  int accepted = 0;
+  for (int i = 0; i < cases; ++i) {
+    Random random(static_cast<std::uint64_t>(i));
+    const std::string text = damaged(texts, random);
+    CAPTURE(i);
+    CAPTURE(text);
+    LoadOptions options;
+    options.nodes = &nodes;
+    const auto loaded = load_text(text, "m.yaml", options);
+    if (!loaded) {
+      const std::string& message = loaded.error().message;
+      REQUIRE_MESSAGE(message.starts_with("m.yaml"), message);
+      REQUIRE_MESSAGE(message.find("alloc") == std::string::npos, message);
+      continue;
+    }
+    ++accepted;
+    const auto again = load_text(to_text(loaded->documents), "again.yaml", {});
+    REQUIRE_MESSAGE(again, again.error().message);
+    REQUIRE(again->documents == loaded->documents);
+  }
+  CHECK(accepted > cases / 20);  // the damage is not all there is
+  CHECK(accepted < cases * 9 / 10);
+}
