@@ -66,9 +66,12 @@ bool Cycle::start_promised(const Promise& promise, JobClass& c, std::uint32_t sl
   const Waiting& w = r_.queue_[slot];
   const std::uint32_t tenant = tenant_of(c);
   if (started_ahead_.contains(w.job) && started_ahead_.at(w.job) >= w.startable) return false;
-  for (const Share& s : promise.shares)
+  const auto neighbours = neighbours_of(c, r_.queue_.line(w.line).share);
+  for (const Share& s : promise.shares) {
     if (r_.timeline_.fits(s.node, c.demand, now_, end_of(c), r_.grid_.free(s.node)) < s.tasks)
       return false;
+    if (neighbours && !neighbours->allows(s.node)) return false;
+  }
   if (!has_job_left(tenant, c.key.partition.value())) return false;
   if (tenant != kNoIndex && !fit(tenant, needs_of(c, promise.shares)).fits) return false;
   start(c, slot, promise.shares);

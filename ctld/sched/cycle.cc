@@ -30,6 +30,7 @@ Cycle::Cycle(Replica& replica, Instant now, const Policy& policy)
 
 Cycle::~Cycle() {
   for (auto t = taken_.rbegin(); t != taken_.rend(); ++t) r_.grid_.give(t->node, t->room, t->cpus);
+  r_.running_.forget_guests();
   for (auto v = ends_.rbegin(); v != ends_.rend(); ++v) r_.running_.set_end(v->first, v->second);
   for (const Charged& c : charged_) r_.charges_.tree().remove(c.tenant, c.need);
   r_.shares_.forget_plan();
@@ -176,7 +177,9 @@ std::optional<Blocked> Cycle::try_choice(Turn& turn, std::uint32_t tenant,
   } else if (promise != nullptr) {
     lift(*promise);
   }
-  auto place = find_place(r_.grid_, r_.timeline_, nodes_for(c, choice), c, hopeful(turn, choice));
+  const auto neighbours = neighbours_of(c, r_.queue_.line(turn.line).share);
+  auto place = find_place(r_.grid_, r_.timeline_, nodes_for(c, choice), c, hopeful(turn, choice),
+                          neighbours ? &*neighbours : nullptr);
   std::optional<Blocked> blocked;
   if (!place) {
     remember_failure(c, choice);
@@ -203,6 +206,11 @@ std::optional<Blocked> Cycle::try_choice(Turn& turn, std::uint32_t tenant,
   return std::nullopt;
 }
 
+std::optional<Neighbours> Cycle::neighbours_of(const JobClass& c, std::uint32_t user) const {
+  if (Neighbours::none(r_.running_, c)) return std::nullopt;
+  return std::optional<Neighbours>(std::in_place, r_.running_, r_.grid_, c, user);
+}
+
 // Jobs that name a reservation run on its nodes only.
 const Bits& Cycle::nodes_for(const JobClass& c, const NodeChoice& choice) {
   const Bits& nodes = r_.eligible_.nodes_of(choice);
@@ -218,12 +226,14 @@ const Bits& Cycle::nodes_for(const JobClass& c, const NodeChoice& choice) {
 // From a line's second job on: most fail once per plan and need no notes.
 Bits* Cycle::hopeful(Turn& turn, const NodeChoice& choice) {
   if (!std::exchange(turn.searched, true) || !cls(turn).key.reservation.empty()) return nullptr;
+  if (!Neighbours::none(r_.running_, cls(turn))) return nullptr;
   const std::uint64_t key = (std::uint64_t{turn.class_index} << 32) | choice.node_set;
   return &hopeful_.try_emplace(key, r_.eligible_.nodes_of(choice)).first->second;
 }
 
 Cycle::KindNotes* Cycle::notes(const JobClass& c, const NodeChoice& choice) {
   if (!c.required.empty() || c.demand.particular || !c.key.reservation.empty()) return nullptr;
+  if (!Neighbours::none(r_.running_, c)) return nullptr;  // not the same for all
   const std::uint32_t nodes = r_.kinds_.nodes_of(choice.node_set, r_.eligible_.nodes_of(choice));
   const std::uint32_t kind = r_.kinds_.kind_of(nodes, c.demand);
   if (kinds_.size() <= kind) kinds_.resize(r_.kinds_.size());
@@ -269,6 +279,13 @@ void Cycle::start(JobClass& c, std::uint32_t slot, const std::vector<Share>& sha
     Taken taken{
         g.node.value(), {g.memory, g.scratch, 0, static_cast<std::int32_t>(g.gpus)}, g.cpus};
     r_.grid_.take(taken.node, taken.room, taken.cpus);
+    const std::uint32_t user = r_.queue_.line(w.line).share;
+    const JobShape& shape = c.key.shape;
+    r_.running_.add_guest(
+        {taken.node,
+         {c.key.partition, user == kNoShare ? std::nullopt : std::optional(ShareId{user})},
+         shape.sharing,
+         shape.anti_affinity});
     taken_.push_back(std::move(taken));
   }
   std::optional<Instant> until;

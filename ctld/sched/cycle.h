@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ctld/sched/neighbours.h"
 #include "ctld/sched/order.h"
 #include "ctld/sched/schedule.h"
 
@@ -103,6 +104,9 @@ class Cycle {
   // ---- cycle.cc: places
   std::optional<Blocked> try_now(Turn& turn);  // nullopt: it starts
   std::optional<Blocked> try_choice(Turn& turn, std::uint32_t tenant, const NodeChoice& choice);
+  // Whom it may have beside it, if that is to be asked.
+  [[nodiscard]] std::optional<Neighbours> neighbours_of(const JobClass& c,
+                                                        std::uint32_t user) const;
   [[nodiscard]] const Bits& nodes_for(const JobClass& c, const NodeChoice& choice);
   Bits* hopeful(Turn& turn, const NodeChoice& choice);
   KindNotes* notes(const JobClass& c, const NodeChoice& choice);

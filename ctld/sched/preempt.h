@@ -52,8 +52,6 @@ struct PreemptRequest {
   Instant now;
   // Room on nodes that is free, or will be when jobs have left, but was promised to others.
   std::span<const HeldRoom> promised{};
-  // Running jobs that were asked to leave but are not marked as leaving yet: as if they were.
-  std::span<const JobId> asked_to_leave{};
   std::uint32_t user = kNoShare;  // of the job; see neighbours.h
   bool reclaim = true;            // of guaranteed quota
   bool by_class = true;           // of lower classes; only if its class preempts

@@ -27,10 +27,6 @@ PreemptRules::PreemptRules(const PreemptRequest& request)
   for (std::uint32_t n = tenant_; n != kNoIndex; n = tree_.nodes[n].parent) path_.push_back(n);
   for (const auto& [group, slots] : r_.running.groups())
     if (group.leaving) leaving_.insert(leaving_.end(), slots.begin(), slots.end());
-  for (const JobId job : r_.asked_to_leave)
-    if (const auto slot = r_.running.find(job)) leaving_.push_back(*slot);
-  std::sort(leaving_.begin(), leaving_.end());
-  leaving_.erase(std::unique(leaving_.begin(), leaving_.end()), leaving_.end());
   for (const std::uint32_t slot : leaving_) {
     const std::uint32_t tenant = tenant_of(r_.running[slot].partition);
     if (tenant == kNoIndex) continue;
@@ -162,7 +158,6 @@ VictimRule PreemptRules::rule_for(const PlacementGroup& group) {
 }
 
 std::optional<Suspect> PreemptRules::judge(std::uint32_t slot, VictimRule rule) const {
-  if (std::binary_search(leaving_.begin(), leaving_.end(), slot)) return std::nullopt;
   const Placement& p = r_.running[slot];
   const ClassView& cls = class_view(p.priority_class);
   const std::int64_t ran = std::max<std::int64_t>(0, (r_.now - p.started).us);

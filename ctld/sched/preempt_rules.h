@@ -101,9 +101,9 @@ class PreemptRules {
   std::uint32_t tenant_ = kNoIndex;
   const ClassView& class_;
   ByResource contested_{};
-  std::vector<std::uint32_t> path_;     // from the tenant to its root
-  std::vector<bool> guaranteed_;        // by step of the path: fits there without borrowing
-  std::vector<std::uint32_t> leaving_;  // sorted
+  std::vector<std::uint32_t> path_;  // from the tenant to its root
+  std::vector<bool> guaranteed_;     // by step of the path: fits there without borrowing
+  std::vector<std::uint32_t> leaving_;
   std::vector<std::pair<std::uint32_t, QuotaNeed>> left_;  // taken out of the quota
 };
 

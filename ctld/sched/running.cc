@@ -64,9 +64,7 @@ void Running::place(const JobPlaced& change, Grid& grid) {
     on_node_[use.node].push_back(slot);
   }
   by_job_.emplace(change.job, slot);
-  auto& group = groups_[group_of(p)];
-  p.group_at = static_cast<std::uint32_t>(group.size());
-  group.push_back(slot);
+  join_group(slot);
   if (!p.anti_affinity.empty()) by_key_[p.anti_affinity].push_back(slot);
   locks_ += p.sharing != NodeSharing::any ? 1 : 0;
   if (p.ends_by) ends_.insert(slot, earlier());
@@ -91,12 +89,7 @@ void Running::remove(std::uint32_t slot) {
   Placement& p = pool_[slot];
   if (p.ends_by) ends_.erase(slot, earlier());
   by_job_.erase(p.job);
-  const auto group = groups_.find(group_of(p));
-  auto& slots = group->second;
-  slots[p.group_at] = slots.back();
-  pool_[slots[p.group_at]].group_at = p.group_at;
-  slots.pop_back();
-  if (slots.empty()) groups_.erase(group);
+  leave_group(slot);
   if (!p.anti_affinity.empty()) {
     const auto key = by_key_.find(p.anti_affinity);
     std::erase(key->second, slot);
@@ -117,7 +110,27 @@ void Running::set_end(JobId job, std::optional<Instant> ends_by) {
 }
 
 void Running::set_leaving(JobId job, bool leaving) {
-  if (const auto it = by_job_.find(job); it != by_job_.end()) pool_[it->second].leaving = leaving;
+  const auto it = by_job_.find(job);
+  if (it == by_job_.end()) return;
+  leave_group(it->second);
+  pool_[it->second].leaving = leaving;
+  join_group(it->second);
+}
+
+void Running::join_group(std::uint32_t slot) {
+  auto& slots = groups_[group_of(pool_[slot])];
+  pool_[slot].group_at = static_cast<std::uint32_t>(slots.size());
+  slots.push_back(slot);
+}
+
+void Running::leave_group(std::uint32_t slot) {
+  const auto group = groups_.find(group_of(pool_[slot]));
+  auto& slots = group->second;
+  const std::uint32_t at = pool_[slot].group_at;
+  slots[at] = slots.back();
+  pool_[slots[at]].group_at = at;
+  slots.pop_back();
+  if (slots.empty()) groups_.erase(group);
 }
 
 void Running::node_changed(const NodeChanged& change, Grid& grid) {

@@ -105,6 +105,8 @@ class Running {
   }
   void measure(Use& use, const Placement& p, const Grid& grid) const;
   void remove(std::uint32_t slot);
+  void join_group(std::uint32_t slot);
+  void leave_group(std::uint32_t slot);
   static PlacementGroup group_of(const Placement& p) {
     return {p.partition, p.priority_class, p.leaving};
   }

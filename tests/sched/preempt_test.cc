@@ -83,7 +83,8 @@ TEST_CASE("victims are allowed, make room, and none of them is in vain") {
     std::vector<JobId> asked;
     for (auto& [id, j] : t.jobs)
       if (!j.leaving && seed % 4 == 0 && t.chance(10)) asked.push_back(id);
-    request.asked_to_leave = asked;
+    for (const JobId id : asked) t.running.set_leaving(id, true);
+    REQUIRE(t.running.audit(t.grid) == "");
     const auto set = find_victims(request);
     REQUIRE(before == usage(*t.quota));
     for (const JobId id : asked) t.jobs.at(id).leaving = true;
