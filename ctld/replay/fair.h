@@ -1,0 +1,50 @@
+// What would be fair now: weighted water-filling of the present demands over the quota tree.
+//
+// At each node of the tree, from the top: every child first gets what it demands of its own quota,
+// min(demand, subtree quota); what is left of the node's amount is poured over the children that
+// want more, to one level of (extra / weight). Demands end at the borrowing limits, and what a
+// child keeps to itself (lending limit) is nobody else's. Without quota: plain filling by weight.
+#pragma once
+
+#include <vector>
+
+#include "ctld/sched/quota.h"
+
+namespace gantry::replay {
+
+// Pours `amount` over demands by weight, each beyond its base; a level of (x - base) / weight.
+std::vector<double> pour(const std::vector<double>& demands, const std::vector<double>& bases,
+                         const std::vector<double>& weights, double amount);
+
+class FairShares {
+ public:
+  // `nodes`: the quota node of each tenant in question; kNoIndex: none, weight 1. `total` and all
+  // results in units of 1 / `scale` of the resource.
+  FairShares(sched::TenancyPtr tenancy, std::vector<std::uint32_t> nodes, Resource resource,
+             std::int64_t scale, double total);
+
+  [[nodiscard]] std::vector<double> divide(const std::vector<double>& demands) const;
+  // Nominal quota; kUnlimited / scale where there is none.
+  [[nodiscard]] double nominal(std::size_t tenant) const { return nominal_[tenant]; }
+  [[nodiscard]] bool has_quota(std::size_t tenant) const { return limited_[tenant]; }
+
+ private:
+  struct Node {
+    double base = 0, limit = 0, kept = 0, weight = 1;
+    std::vector<std::size_t> children;
+    std::size_t tenant = 0;  // of a leaf
+    bool leaf = false;
+  };
+  double demand_of(std::size_t node, const std::vector<double>& demands,
+                   std::vector<double>& of_nodes) const;
+  void give(const std::vector<std::size_t>& nodes, double amount,
+            const std::vector<double>& of_nodes, std::vector<double>& out) const;
+
+  std::vector<Node> nodes_;
+  std::vector<std::size_t> tops_;
+  std::vector<double> nominal_;
+  std::vector<bool> limited_;
+  double total_ = 0;
+};
+
+}  // namespace gantry::replay

@@ -1,0 +1,126 @@
+#include "ctld/replay/meter.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace gantry::replay {
+namespace {
+
+constexpr Duration kSettled = hours(1);  // backlogged for so long: counts for Jain's index
+
+double to_seconds(Duration d) {
+  return static_cast<double>(d.us) / 1e6;
+}
+
+}  // namespace
+
+Meter::Meter(FairShares fair, std::size_t tenants, double total, Duration deadline,
+             Duration half_life, Instant begin)
+    : fair_(std::move(fair)),
+      total_(total),
+      deadline_(deadline),
+      half_life_(half_life),
+      now_(begin),
+      state_(tenants),
+      shares_(tenants, 0),
+      measures_(tenants) {
+  for (std::size_t t = 0; t < tenants; ++t)
+    if (fair_.has_quota(t)) measures_[t].nominal = fair_.nominal(t);
+}
+
+// Could a waiting job of it run within its nominal quota, if only others gave back what they
+// borrow?
+bool Meter::claims(std::size_t t) const {
+  const Tenant& tenant = state_[t];
+  if (tenant.sizes.empty() || !fair_.has_quota(t)) return false;
+  if (static_cast<double>(tenant.used + tenant.sizes.begin()->first) > fair_.nominal(t))
+    return false;
+  for (std::size_t o = 0; o < state_.size(); ++o)
+    if (o != t && fair_.has_quota(o) && static_cast<double>(state_[o].used) > fair_.nominal(o))
+      return true;
+  return false;
+}
+
+// What holds from now_ on.
+void Meter::settle() {
+  std::vector<double> demands;
+  for (const Tenant& t : state_) demands.push_back(static_cast<double>(t.used + t.wanted));
+  shares_ = fair_.divide(demands);
+  for (std::size_t i = 0; i < state_.size(); ++i) {
+    Tenant& t = state_[i];
+    if (t.sizes.empty())
+      t.waits_since.reset();
+    else if (!t.waits_since)
+      t.waits_since = now_;
+    if (!claims(i))
+      t.below_since.reset();
+    else if (!t.below_since)
+      t.below_since = now_;
+    sched::advance(t.use, now_, half_life_);
+    sched::advance(t.fair, now_, half_life_);
+    t.use.rate = static_cast<double>(t.used);
+    t.fair.rate = shares_[i];
+  }
+}
+
+void Meter::count_jain(double dt) {
+  double sum = 0, squares = 0, n = 0;
+  for (Tenant& t : state_) {
+    if (!t.waits_since || now_ - *t.waits_since < kSettled) continue;
+    const double fair = sched::amount_at(t.fair, now_, half_life_);
+    if (fair <= 0) continue;
+    const double x = sched::amount_at(t.use, now_, half_life_) / fair;
+    sum += x;
+    squares += x * x;
+    n += 1;
+  }
+  if (n < 2 || squares <= 0) return;
+  jain_ += dt * sum * sum / (n * squares);
+  jain_time_ += dt;
+}
+
+void Meter::advance(Instant now) {
+  if (now <= now_) return;
+  if (changed_) settle();
+  changed_ = false;
+  const double dt = to_seconds(now - now_);
+  for (std::size_t i = 0; i < state_.size(); ++i) {
+    const Tenant& t = state_[i];
+    TenantMeasure& m = measures_[i];
+    m.use += dt * static_cast<double>(t.used);
+    if (t.waits_since) {
+      m.backlogged += dt;
+      m.error += dt * std::abs(static_cast<double>(t.used) - shares_[i]);
+    }
+    if (!t.below_since) continue;
+    m.below += dt;
+    const Instant late = std::max(now_, *t.below_since + deadline_);
+    if (now > late) m.violation += to_seconds(now - late);
+  }
+  count_jain(dt);
+  now_ = now;
+}
+
+void Meter::queued(std::uint32_t tenant, std::int64_t units) {
+  state_[tenant].wanted += units;
+  ++state_[tenant].sizes[units];
+  changed_ = true;
+}
+void Meter::unqueued(std::uint32_t tenant, std::int64_t units) {
+  Tenant& t = state_[tenant];
+  t.wanted -= units;
+  if (--t.sizes[units] == 0) t.sizes.erase(units);
+  changed_ = true;
+}
+void Meter::started(std::uint32_t tenant, std::int64_t units) {
+  state_[tenant].used += units;
+  changes_.push_back({now_, tenant, units});
+  changed_ = true;
+}
+void Meter::ended(std::uint32_t tenant, std::int64_t units) {
+  state_[tenant].used -= units;
+  changes_.push_back({now_, tenant, -units});
+  changed_ = true;
+}
+
+}  // namespace gantry::replay

@@ -1,0 +1,79 @@
+// Measures a replay while it runs: integrals over virtual time of what tenants use, want, and would
+// fairly have. Definitions:
+//
+//   share error      of a tenant with waiting jobs: mean over that time of |use - fair| / cluster
+//   quota violation  time in which a tenant has a waiting job that fits in its nominal quota beside
+//                    what it uses, and somebody else borrows, beyond the reclaim deadline
+//   Jain's index     (sum x)^2 / (n sum x^2) of x = decayed use / decayed fair share, over tenants
+//   that
+//                    have waited for an hour at least; mean over time with two such tenants
+//
+// Fair is what fair.h says; decay is that of the fair share. Use includes what is on its way out.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ctld/replay/fair.h"
+#include "ctld/sched/decay.h"
+
+namespace gantry::replay {
+
+struct UseChange {  // at that moment a tenant used so many more units
+  Instant at{};
+  std::uint32_t tenant = 0;
+  std::int64_t by = 0;
+};
+
+struct TenantMeasure {
+  double use = 0;         // unit-seconds
+  double backlogged = 0;  // seconds
+  double error = 0;       // integral of |use - fair| while backlogged, unit-seconds
+  double below = 0;       // seconds with a claim to nominal quota that others borrow
+  double violation = 0;   // of these, beyond the deadline
+  double nominal = 0;     // units; 0 without quota
+};
+
+class Meter {
+ public:
+  Meter(FairShares fair, std::size_t tenants, double total, Duration deadline, Duration half_life,
+        Instant begin);
+
+  // Before any change at `now`: counts the time up to it.
+  void advance(Instant now);
+  void queued(std::uint32_t tenant, std::int64_t units);
+  void unqueued(std::uint32_t tenant, std::int64_t units);
+  void started(std::uint32_t tenant, std::int64_t units);
+  void ended(std::uint32_t tenant, std::int64_t units);
+
+  [[nodiscard]] const std::vector<TenantMeasure>& tenants() const { return measures_; }
+  [[nodiscard]] const std::vector<UseChange>& changes() const { return changes_; }
+  [[nodiscard]] double jain() const { return jain_time_ > 0 ? jain_ / jain_time_ : 1; }
+  [[nodiscard]] double jain_time() const { return jain_time_; }
+  [[nodiscard]] const FairShares& fair() const { return fair_; }
+
+ private:
+  struct Tenant {
+    std::int64_t used = 0, wanted = 0;           // running; waiting
+    std::map<std::int64_t, std::int64_t> sizes;  // waiting jobs by units
+    std::optional<Instant> waits_since, below_since;
+    sched::DecayedUsage use, fair;
+  };
+  [[nodiscard]] bool claims(std::size_t tenant) const;
+  void settle();
+  void count_jain(double dt);
+
+  FairShares fair_;
+  const double total_;
+  const Duration deadline_, half_life_;
+  Instant now_;
+  bool changed_ = true;
+  std::vector<Tenant> state_;
+  std::vector<double> shares_;  // fair, now
+  std::vector<TenantMeasure> measures_;
+  std::vector<UseChange> changes_;
+  double jain_ = 0, jain_time_ = 0;
+};
+
+}  // namespace gantry::replay

@@ -1,0 +1,65 @@
+// Where a trace is replayed: the cluster, and a policy on it.
+//
+// A cluster is a gantry.yaml, or in short NODESxCOUNTgpu ("90x8gpu") or NODESxCOUNTcpu.
+//
+// A policy is a list, parted by commas, of files and folders of tenants' documents and of switches:
+//   reservations=N|all   ahead, for each tenant's queue: 1 is EASY, all is conservative backfill
+//   ahead=N              and for so many of the first blocked jobs of all
+//   fair_share=on|off    inside tenants
+//   quota=on|off  preemption=on|off  promises=on|off
+//   half_life=7d         of usage in the fair share
+//   tenants=mean         instead of documents: a tenant for each of the trace's, one cohort, and
+//   its
+//                        mean use over the trace as nominal quota
+// Without documents everybody shares one queue.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "ctld/core/tenancy_compile.h"
+#include "ctld/replay/trace.h"
+#include "ctld/sched/schedule.h"
+
+namespace gantry::replay {
+
+struct Cluster {
+  std::string name;
+  std::vector<NodeConfig> nodes;
+  std::vector<PartitionConfig> partitions;  // of a gantry.yaml
+  Resource unit = Resource::gpu;            // what trace processors are, and shares are counted in
+  std::int64_t total = 0;                   // of that unit, GPUs or whole cores
+};
+Result<Cluster> read_cluster(const std::string& text);
+
+struct PolicyChoice {
+  std::string label;
+  std::vector<std::string> paths;  // of documents
+  bool mean_tenants = false;
+  sched::Policy switches;
+  Duration half_life = hours(7 * 24);
+};
+Result<PolicyChoice> parse_policy(const std::string& text);
+
+// A cluster under a policy: what the replica is told before the first job.
+struct Site {
+  std::string label;
+  sched::Policy switches;
+  core::CompiledTenancy compiled;  // no tenants: one queue
+  bool has_tenants = false;
+  std::vector<sched::NodeChanged> nodes;
+  std::vector<sched::PartitionChanged> queues;    // by PartitionId
+  std::map<std::string, std::uint32_t> queue_of;  // tenants, and partitions of gantry.yaml
+  std::vector<std::string> notes;
+};
+Result<Site> make_site(const Cluster& cluster, const PolicyChoice& policy, const Trace& trace);
+
+// Documents for tenants=mean.
+std::vector<tenancy::Document> mean_tenants(const Cluster& cluster, const Trace& trace);
+
+// What the job asks for, on this cluster; an error says why it can never run there.
+Result<JobShape> shape_of(const TraceJob& job, const Cluster& cluster);
+
+}  // namespace gantry::replay

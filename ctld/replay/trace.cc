@@ -1,0 +1,273 @@
+#include "ctld/replay/trace.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <ctime>
+
+#include "common/text.h"
+#include "config/values.h"
+
+extern char** environ;
+
+namespace gantry::replay {
+namespace {
+
+constexpr std::size_t kMaxTraceBytes = std::size_t{1} << 30;
+
+Result<std::string> drain(int fd, const std::string& path) {
+  std::string text;
+  std::array<char, 1 << 16> block;
+  for (;;) {
+    const ssize_t n = ::read(fd, block.data(), block.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fail(ErrorCode::io_error, fmt::format("{}: {}", path, std::strerror(errno)));
+    if (n == 0) return text;
+    text.append(block.data(), static_cast<std::size_t>(n));
+    if (text.size() > kMaxTraceBytes)
+      return fail(ErrorCode::limit_exceeded, fmt::format("{}: more than 1 GiB of text", path));
+  }
+}
+
+Result<std::string> unpack(const std::string& path) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0)
+    return fail(ErrorCode::io_error, fmt::format("{}: {}", path, std::strerror(errno)));
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  std::array<std::string, 4> words{"gzip", "-dc", "--", path};
+  std::array<char*, 5> argv{words[0].data(), words[1].data(), words[2].data(), words[3].data(),
+                            nullptr};
+  pid_t pid = 0;
+  const int failed = ::posix_spawnp(&pid, "gzip", &actions, nullptr, argv.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  ::close(ends[1]);
+  if (failed != 0) {
+    ::close(ends[0]);
+    return fail(ErrorCode::io_error,
+                fmt::format("{}: cannot start gzip: {}", path, std::strerror(failed)));
+  }
+  auto text = drain(ends[0], path);
+  ::close(ends[0]);
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (text && status != 0)
+    return fail(ErrorCode::malformed, fmt::format("{}: gzip cannot unpack it", path));
+  return text;
+}
+
+std::string without(std::string path, std::string_view ending) {
+  if (path.ends_with(ending)) path.resize(path.size() - ending.size());
+  return path;
+}
+
+template <class T>
+Result<T> number(std::string_view text, double low, double high) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < low || value > high ||
+      (std::is_integral_v<T> && value != std::floor(value)))
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("must be {} of {} to {:.0f}, not \"{}\"",
+                    std::is_integral_v<T> ? "a whole number" : "a number", low, high, text));
+  return static_cast<T>(value);
+}
+
+constexpr double kMostSeconds = 36'500.0 * 86'400;
+
+// Seconds, or "36h", "1-12:00:00".
+Result<Duration> length(std::string_view text) {
+  if (text.find_first_not_of("0123456789.") == std::string_view::npos) {
+    const auto s = number<double>(text, 0, kMostSeconds);
+    if (!s) return tl::unexpected(s.error());
+    return Duration{std::llround(*s * 1e6)};
+  }
+  return config::parse_length(text);
+}
+
+// Seconds from the trace's beginning, "6h", or a date and time "2017-10-09 07:01:55" (as UTC).
+Result<Instant> moment(std::string_view text) {
+  if (text.size() >= 19 && text[4] == '-' && text[7] == '-' &&
+      (text[10] == ' ' || text[10] == 'T')) {
+    ::tm tm{};
+    const std::string copy(text.substr(0, 19));
+    const char* rest =
+        ::strptime(copy.c_str(), text[10] == 'T' ? "%Y-%m-%dT%H:%M:%S" : "%Y-%m-%d %H:%M:%S", &tm);
+    if (rest != nullptr && *rest == '\0') return Instant{::timegm(&tm) * 1'000'000};
+  }
+  const auto since = length(text);
+  if (!since)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("must be seconds, a length such as 6h, or YYYY-MM-DD HH:MM:SS, not "
+                            "\"{}\"",
+                            text));
+  return Instant{since->us};
+}
+
+template <class T, T TraceJob::*Member>
+Result<void> whole(TraceJob& job, std::string_view text) {
+  const auto n = number<T>(text, 0, 1e7);
+  if (!n) return tl::unexpected(n.error());
+  job.*Member = *n;
+  return {};
+}
+template <std::string TraceJob::*Member>
+Result<void> word(TraceJob& job, std::string_view text) {
+  job.*Member = text;
+  return {};
+}
+template <auto Member>
+Result<void> span(TraceJob& job, std::string_view text) {
+  const auto d = length(text);
+  if (!d) return tl::unexpected(d.error());
+  job.*Member = *d;
+  return {};
+}
+
+Result<void> set_submit(TraceJob& job, std::string_view text) {
+  const auto at = moment(text);
+  if (!at) return tl::unexpected(at.error());
+  job.submit = *at;
+  return {};
+}
+Result<void> set_limit(TraceJob& job, std::string_view text) {
+  job.unlimited = text == "unlimited";
+  return job.unlimited ? Result<void>{} : span<&TraceJob::limit>(job, text);
+}
+Result<void> set_memory(TraceJob& job, std::string_view text) {
+  const auto bytes = parse_memory(text);
+  if (!bytes) return tl::unexpected(bytes.error());
+  job.memory = *bytes;
+  return {};
+}
+Result<void> set_id(TraceJob& job, std::string_view text) {
+  const auto n = number<std::uint64_t>(text, 0, 9e15);
+  if (!n) return tl::unexpected(n.error());
+  job.id = *n;
+  return {};
+}
+Result<void> leave_out(TraceJob&, std::string_view) {
+  return {};
+}
+
+struct FieldRow {
+  std::string_view name;
+  Result<void> (*set)(TraceJob&, std::string_view);
+};
+constexpr FieldRow kFields[] = {
+    {"id", set_id},
+    {"submit", set_submit},
+    {"run", span<&TraceJob::run>},
+    {"limit", set_limit},
+    {"gpus", whole<std::uint32_t, &TraceJob::gpus>},
+    {"cpus", whole<std::uint32_t, &TraceJob::cpus>},
+    {"nodes", whole<std::uint32_t, &TraceJob::nodes>},
+    {"memory", set_memory},
+    {"tenant", word<&TraceJob::tenant>},
+    {"project", word<&TraceJob::project>},
+    {"user", word<&TraceJob::user>},
+    {"class", word<&TraceJob::priority_class>},
+    {"checkpoint", span<&TraceJob::checkpoint>},
+    {"due", span<&TraceJob::due>},
+    // Philly's names, as its authors published it.
+    {"timestamp", set_submit},
+    {"duration", span<&TraceJob::run>},
+    {"num_gpus", whole<std::uint32_t, &TraceJob::gpus>},
+    {"cluster", word<&TraceJob::tenant>},
+    {"gpu_time", leave_out},  // is duration x num_gpus
+};
+
+const FieldRow* row_of(std::string_view field) {
+  const auto* found = std::find_if(std::begin(kFields), std::end(kFields),
+                                   [&](const FieldRow& f) { return f.name == field; });
+  return found == std::end(kFields) ? nullptr : found;
+}
+
+std::uint64_t scrambled(std::uint64_t x) {  // splitmix64
+  x += 0x9E3779B97F4A7C15;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+bool is_field(std::string_view field) {
+  return row_of(field) != nullptr;
+}
+
+Result<void> set_field(TraceJob& job, std::string_view field, std::string_view text) {
+  return text.empty() ? Result<void>{} : row_of(field)->set(job, text);
+}
+
+tl::unexpected<Error> wrong_line(const std::string& name, std::int64_t line, std::string_view field,
+                                 std::string_view what) {
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("{}:{}: {}{}{}", name, line, field, field.empty() ? "" : ": ", what));
+}
+
+Result<std::string> read_text(const std::string& path) {
+  if (path == "-") return drain(STDIN_FILENO, "standard input");
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return fail(ErrorCode::not_found, fmt::format("{}: {}", path, std::strerror(errno)));
+  auto text = path.ends_with(".gz") ? unpack(path) : drain(fd, path);
+  ::close(fd);
+  return text;
+}
+
+Result<Trace> parse_trace(const std::string& text, const std::string& name, TraceFormat format,
+                          const TraceOptions& options) {
+  Result<Trace> trace = format == TraceFormat::swf   ? parse_swf(text, name, options.tenant)
+                        : format == TraceFormat::csv ? parse_csv(text, name)
+                                                     : parse_json(text, name);
+  if (!trace) return trace;
+  std::erase_if(trace->jobs, [](const TraceJob& j) { return j.run.us <= 0; });
+  if (trace->jobs.empty())
+    return fail(ErrorCode::invalid_argument, fmt::format("{}: no job in it that ran", name));
+  std::stable_sort(trace->jobs.begin(), trace->jobs.end(),
+                   [](const TraceJob& a, const TraceJob& b) { return a.submit < b.submit; });
+  return trace;
+}
+
+Result<Trace> read_trace(const std::string& path, const TraceOptions& options) {
+  TraceFormat format = options.format;
+  if (format == TraceFormat::by_name) {
+    const std::string bare = without(path, ".gz");
+    format = path == "-" || bare.ends_with(".json") ? TraceFormat::json
+             : bare.ends_with(".swf")               ? TraceFormat::swf
+             : bare.ends_with(".csv")               ? TraceFormat::csv
+                                                    : TraceFormat::by_name;
+  }
+  if (format == TraceFormat::by_name)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{}: a trace's name ends in .swf, .csv or .json (and .gz)", path));
+  const auto text = read_text(path);
+  if (!text) return tl::unexpected(text.error());
+  return parse_trace(*text, path == "-" ? "standard input" : path, format, options);
+}
+
+void draw_limits(Trace& trace, double factor) {
+  constexpr std::array<std::int64_t, 8> kSteps{300, 900, 1800, 3600, 7200, 14400, 28800, 86400};
+  for (TraceJob& job : trace.jobs) {
+    if (job.limit || job.unlimited) continue;
+    const double u = static_cast<double>(scrambled(job.id) >> 11) * 0x1p-53;
+    const auto asked = static_cast<std::int64_t>(
+        std::ceil(static_cast<double>(job.run.us) / 1e6 * (1 + factor * u)));
+    const auto* step = std::lower_bound(kSteps.begin(), kSteps.end(), asked);
+    job.limit = seconds(step != kSteps.end() ? *step : (asked + 86'399) / 86'400 * 86'400);
+  }
+}
+
+}  // namespace gantry::replay
