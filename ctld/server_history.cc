@@ -1,6 +1,7 @@
 // Accounting queries: what the core still has is gathered here, the rest is read from the store by
 // the history reader's thread, which also sends the page back to the loop.
 #include "common/codec/codec.h"
+#include "ctld/core/authorise.h"
 #include "ctld/core/history_row.h"
 #include "ctld/core/select.h"
 #include "ctld/core/state.h"
@@ -54,9 +55,11 @@ void Server::query_history(const rpc::Session& session, std::uint64_t request,
     return;
   }
   const core::Identity& who = *session.identity;
-  const std::optional<Uid> only =
-      who.role == proto::Role::admin ? std::nullopt : std::optional(who.owner.uid);
-  auto query = acct::HistoryQuery::make(*message, only);
+  const core::Reach reach(core_->state(), who);
+  const std::optional<Uid> only = reach.everything() ? std::nullopt : std::optional(who.owner.uid);
+  std::vector<std::string> tenants;
+  for (const PartitionId id : reach.tenants()) tenants.push_back(core_->state().partition(id).name);
+  auto query = acct::HistoryQuery::make(*message, only, tenants);
   if (!query) {
     refuse(session, request, query.error());
     return;

@@ -114,8 +114,8 @@ Result<PagePosition> page_position(std::string_view bytes) {
   return position;
 }
 
-Result<HistoryQuery> HistoryQuery::make(const proto::QueryHistory& message,
-                                        std::optional<Uid> only) {
+Result<HistoryQuery> HistoryQuery::make(const proto::QueryHistory& message, std::optional<Uid> only,
+                                        const std::vector<std::string>& also) {
   if (message.filter.jobs.size() > kMaxQueryJobs)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("a query may name at most {} jobs, this one names {}", kMaxQueryJobs,
@@ -144,6 +144,7 @@ Result<HistoryQuery> HistoryQuery::make(const proto::QueryHistory& message,
   query.start_ = message.start;
   query.end_ = message.end;
   query.only_ = only;
+  query.also_ = as_set(also);
   if (message.limit > 0) query.limit_ = std::min(message.limit, kMaxPageRows);
   query.duplicates_ = message.duplicates;
   query.position_ = *position;
@@ -175,7 +176,7 @@ bool HistoryQuery::matches(const proto::HistoryRow& row) const {
 
 bool HistoryQuery::matches_apart_from_jobs(const proto::HistoryRow& full) const {
   const proto::JobRow& row = full.row;
-  if (only_ && row.uid != *only_) return false;
+  if (only_ && row.uid != *only_ && !also_.contains(row.partition)) return false;
   if (end_ && row.submitted >= *end_) return false;
   if (start_ && row.ended && *row.ended < *start_) return false;
   if (!allows(users_, row.user) || !allows(names_, row.name) ||

@@ -45,10 +45,12 @@ Result<PagePosition> page_position(std::string_view bytes);  // empty: the first
 // A query in the form that rows are held against. Owns no reference to the message.
 class HistoryQuery {
  public:
-  // `only`: rows of this owner alone (a plain user asks); unset for who may see all.
+  // `only`: rows of this owner, and of the queues `also` (a plain user asks, and their tenants);
+  // unset for who may see all.
   // invalid_argument: an unknown state, an end before the start, a malformed node list, too many
   // jobs; malformed: a strange position.
-  static Result<HistoryQuery> make(const proto::QueryHistory& message, std::optional<Uid> only);
+  static Result<HistoryQuery> make(const proto::QueryHistory& message, std::optional<Uid> only,
+                                   const std::vector<std::string>& also = {});
 
   [[nodiscard]] bool matches(const proto::HistoryRow& row) const;
   // The same without the jobs named: for who looked them up by id.
@@ -72,6 +74,7 @@ class HistoryQuery {
   std::optional<Instant> start_;
   std::optional<Instant> end_;
   std::optional<Uid> only_;
+  std::set<std::string, std::less<>> also_;
   std::size_t limit_ = kMaxPageRows;
   bool duplicates_ = false;
   PagePosition position_;

@@ -1,7 +1,11 @@
 // The rules of authorise.h as a table by message.
 #include "ctld/core/authorise.h"
 
+#include <algorithm>
+
 #include <fmt/core.h>
+
+#include "ctld/core/tenant_submit.h"
 
 namespace gantry::core {
 namespace {
@@ -87,12 +91,31 @@ bool is_admin(const Identity& who) {
   return who.role == proto::Role::admin && !who.inside;
 }
 
-bool may_see(const Identity& who, Uid owner) {
-  return is_admin(who) || who.owner.uid == owner;
+Reach::Reach(const State& state, const Identity& who) : admin_(is_admin(who)), uid_(who.owner.uid) {
+  if (admin_ || who.inside) return;
+  for (const auto& [name, tenant] : state.tenancy.compiled.tenants) {
+    const auto role = role_in(state, who, name);
+    const auto id = state.partition_ids.find(name);
+    if (!role || id == state.partition_ids.end()) continue;
+    sees_.push_back(id->second);
+    if (*role >= tenancy::Role::tenant_admin) changes_.push_back(id->second);
+  }
+  std::sort(sees_.begin(), sees_.end());
+  std::sort(changes_.begin(), changes_.end());
 }
 
-bool may_change(const Identity& who, Uid owner) {
-  return is_admin(who) || who.owner.uid == owner;
+bool Reach::may(May what, const State& state, const Job& job) const {
+  if (admin_ || job.uid == uid_) return true;
+  const std::vector<PartitionId>& queues = what == May::see ? sees_ : changes_;
+  return !queues.empty() &&
+         std::binary_search(queues.begin(), queues.end(), class_of(state, job).partition);
+}
+
+bool may(May what, const State& state, const Identity& who, const Job& job) {
+  if (is_admin(who) || job.uid == who.owner.uid) return true;
+  if (who.inside) return false;
+  const auto role = role_in(state, who, state.partition(class_of(state, job).partition).name);
+  return role && (what == May::see || *role >= tenancy::Role::tenant_admin);
 }
 
 std::string who_text(const Identity& who) {

@@ -2,21 +2,44 @@
 // whatever is not allowed there by name is refused. Every listing and every change of a single job
 // asks may_see() and may_change().
 //
-// Rules: an administrator may do everything. An ordinary user sees and touches only the jobs that
-// run as their own uid: other users' jobs are not in listings, and naming one is answered as if it
-// did not exist. Nodes and partitions are visible to all, and changed by administrators. A request
-// from inside a job has its owner's rights as an ordinary user.
+// Rules: an administrator may do everything. Everybody sees and touches the jobs that run as their
+// own uid. Whoever has a role in a tenant sees the tenant's jobs in listings; its admins read their
+// scripts and output and change them, too. Other jobs are not in listings, and naming one is
+// answered as if it did not exist. Nodes and partitions are visible to all, and changed by
+// administrators. A request from inside a job has its owner's rights as an ordinary user.
 #pragma once
 
 #include "ctld/core/core.h"
+#include "ctld/core/state.h"
 
 namespace gantry::core {
 
 Result<void> authorise(const Identity& who, const ClientMessage& message);
 
 bool is_admin(const Identity& who);
-bool may_see(const Identity& who, Uid owner);
-bool may_change(const Identity& who, Uid owner);
+
+enum class May : std::uint8_t {
+  see,     // in listings, with its reason
+  change,  // cancel, hold, update; read its script and output; start steps
+};
+
+// What one asker may do with jobs, worked out once for a request that looks at many.
+class Reach {
+ public:
+  Reach(const State& state, const Identity& who);
+  [[nodiscard]] bool may(May what, const State& state, const Job& job) const;
+  // Sees every job; sees none but their own.
+  [[nodiscard]] bool everything() const { return admin_; }
+  [[nodiscard]] bool only_own() const { return !admin_ && sees_.empty(); }
+  [[nodiscard]] const std::vector<PartitionId>& tenants() const { return sees_; }
+
+ private:
+  bool admin_;
+  Uid uid_;
+  std::vector<PartitionId> sees_, changes_;  // queues of tenants; sorted
+};
+
+bool may(May what, const State& state, const Identity& who, const Job& job);
 
 // "alice", and for administrators acting on others "root (administrator)".
 std::string who_text(const Identity& who);

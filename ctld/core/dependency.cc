@@ -122,7 +122,7 @@ Result<DependencyStart> resolve_dependencies(const Context& ctx, const Identity&
       continue;
     }
     const Job* target = ctx.state.jobs.find(d.job);
-    if (target == nullptr || !may_see(who, target->uid))
+    if (target == nullptr || !may(May::see, ctx.state, who, *target))
       return fail(
           ErrorCode::not_found,
           fmt::format("dependency {}:{}: there is no such job (ended ones are known for {} s)",

@@ -26,30 +26,20 @@ Result<std::vector<Selected>> chosen(const Context& ctx, const Identity& who,
   const auto mine = [&](const Job& job) { return !message.all_mine || job.uid == who.owner.uid; };
   std::vector<Selected> out;
   if (f.jobs.empty()) {
-    walk_jobs(ctx.state, who, *match, JobId{}, [&](const Job& job) {
-      if (job.phase != Phase::ended && mine(job)) out.push_back({job.id, std::nullopt, false});
-      return true;
-    });
+    walk_jobs(
+        ctx.state, who, *match, JobId{},
+        [&](const Job& job) {
+          if (job.phase != Phase::ended && mine(job)) out.push_back({job.id, std::nullopt, false});
+          return true;
+        },
+        May::change);
     return out;
   }
-  for (Selected& s : resolve(ctx.state, who, f.jobs, done.not_active)) {
+  for (Selected& s : resolve(ctx.state, who, f.jobs, done.not_active, May::change)) {
     const Job& job = ctx.state.jobs.at(s.job);
     if ((*match)(ctx.state, job) && mine(job)) out.push_back(std::move(s));
   }
   return out;
-}
-
-// Someone else's jobs that are not over are refused, as in Slurm; after that, whoever named one
-// knows no more than that its number is taken.
-void refuse_others(const Context& ctx, const Identity& who, proto::JobsDone& done) {
-  const auto denied = [&](const proto::JobRef& ref) {
-    const Job* job = ctx.state.jobs.find(ref.job);
-    if (job == nullptr || job->phase == Phase::ended || may_change(who, job->uid)) return false;
-    constexpr auto kCode = static_cast<std::uint16_t>(ErrorCode::permission_denied);
-    done.refused.push_back({ref, {kCode, "Access/permission denied"}});
-    return true;
-  };
-  std::erase_if(done.not_active, denied);
 }
 
 void cancel_tasks(Context& ctx, JobId array, const OrdinalSet& tasks, const std::string& cause,
@@ -106,7 +96,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::CancelJobs&& message
         {ErrorCode::invalid_argument, fmt::format("a signal is 1 to 64, not {}", *message.signal)});
   const auto jobs = chosen(ctx, from.who, message, done);
   if (!jobs) return refuse(ctx, from, jobs.error());
-  if (!message.all_mine) refuse_others(ctx, from.who, done);
+  if (!message.all_mine) refuse_others(ctx.state, from.who, done.not_active, done);
   const std::string cause =
       fmt::format("cancelled by {} (uid {})", who_text(from.who), from.who.owner.uid.value());
   for (const Selected& s : *jobs) {

@@ -91,7 +91,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::ShowJob&& message) {
     const Job& job = ctx.state.jobs.at(s.job);
     if (!has_row(job)) continue;
     if (reply.jobs.size() >= kMaxShown) break;
-    reply.jobs.push_back(detail_of(ctx, job, blobs.emplace_back(), message.with_script));
+    const bool script = message.with_script && may(May::change, ctx.state, from.who, job);
+    reply.jobs.push_back(detail_of(ctx, job, blobs.emplace_back(), script));
   }
   if (!unknown.empty())
     return refuse(

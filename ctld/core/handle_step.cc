@@ -23,7 +23,7 @@ constexpr std::uint32_t kMaxStepTasks = 65'536;
 // The placed job, if the asker may use it.
 Result<const Job*> usable(const Context& ctx, const Identity& who, JobId id, Trigger trigger) {
   const Job* job = ctx.state.jobs.find(id);
-  if (job == nullptr || !may_change(who, job->uid))
+  if (job == nullptr || !may(May::change, ctx.state, who, *job))
     return fail(ErrorCode::not_found, fmt::format("there is no job {}", id.value()));
   if (job->is_array())
     return fail(ErrorCode::invalid_argument,
@@ -229,7 +229,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& message
 
 void handle(Context& ctx, const ClientRequest& from, proto::StepDone&& message) {
   const Job* job = ctx.state.jobs.find(message.key.job);
-  if (job == nullptr || !may_change(from.who, job->uid))
+  if (job == nullptr || !may(May::change, ctx.state, from.who, *job))
     return refuse(
         ctx, from,
         {ErrorCode::not_found, fmt::format("there is no job {}", message.key.job.value())});

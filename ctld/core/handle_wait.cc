@@ -65,7 +65,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::WaitJobs&& message) 
   Wait wait{from.connection, from.request, {}, message.until_started};
   for (const proto::JobRef& ref : message.jobs) {
     const Job* job = ctx.state.jobs.find(ref.job);
-    if (job == nullptr || !may_see(from.who, job->uid))
+    if (job == nullptr || !may(May::see, ctx.state, from.who, *job))
       return refuse(ctx, from,
                     {ErrorCode::not_found, fmt::format("there is no job {}", ref.job.value())});
     if (ref.tasks.empty()) {

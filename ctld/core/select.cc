@@ -77,12 +77,13 @@ bool JobMatch::operator()(const State& state, const Job& job) const {
 
 std::vector<Selected> resolve(const State& state, const Identity& who,
                               const std::vector<proto::JobRef>& refs,
-                              std::vector<proto::JobRef>& unknown) {
+                              std::vector<proto::JobRef>& unknown, May what) {
+  const Reach reach(state, who);
   std::vector<Selected> out;
   for (const proto::JobRef& ref : refs) {
     const std::size_t before = out.size();
     const Job* job = state.jobs.find(ref.job);
-    if (job != nullptr && may_see(who, job->uid)) {
+    if (job != nullptr && reach.may(what, state, *job)) {
       if (job->is_array())
         add_array(state, *job, ref.tasks, out);
       else if (ref.tasks.empty())
@@ -107,9 +108,12 @@ std::vector<Selected> resolve(const State& state, const Identity& who,
 }
 
 void walk_jobs(const State& state, const Identity& who, const JobMatch& match, JobId after,
-               const std::function<bool(const Job&)>& f) {
-  if (is_admin(who)) {
-    state.jobs.walk(after, [&](const Job& job) { return !match(state, job) || f(job); });
+               const std::function<bool(const Job&)>& f, May what) {
+  const Reach reach(state, who);
+  if (!reach.only_own()) {
+    state.jobs.walk(after, [&](const Job& job) {
+      return !reach.may(what, state, job) || !match(state, job) || f(job);
+    });
     return;
   }
   const auto user = state.users.find(who.owner.uid);
@@ -120,6 +124,19 @@ void walk_jobs(const State& state, const Identity& who, const JobMatch& match, J
     if (job == nullptr || job->uid != who.owner.uid || !match(state, *job)) continue;
     if (!f(*job)) return;
   }
+}
+
+void refuse_others(const State& state, const Identity& who, std::vector<proto::JobRef>& unknown,
+                   proto::JobsDone& done) {
+  const Reach reach(state, who);
+  std::erase_if(unknown, [&](const proto::JobRef& ref) {
+    const Job* job = state.jobs.find(ref.job);
+    if (job == nullptr || job->phase == Phase::ended || reach.may(May::change, state, *job))
+      return false;
+    constexpr auto kCode = static_cast<std::uint16_t>(ErrorCode::permission_denied);
+    done.refused.push_back({ref, {kCode, "Access/permission denied"}});
+    return true;
+  });
 }
 
 namespace {

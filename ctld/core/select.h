@@ -7,6 +7,7 @@
 
 #include "common/proto/job_ref.h"
 #include "common/public_state.h"
+#include "ctld/core/authorise.h"
 #include "ctld/core/context.h"
 
 namespace gantry::core {
@@ -39,15 +40,20 @@ inline constexpr std::size_t kMaxFilterWords = 1000;      // users, names, ... o
 Result<void> check_refs(const ClientMessage& message);
 
 // The jobs that these references name, in id order, each once; an array brings its elements. What
-// is unknown, or not the asker's, goes to `unknown`.
+// is unknown, or nothing that the asker may do this with, goes to `unknown`.
 std::vector<Selected> resolve(const State& state, const Identity& who,
                               const std::vector<proto::JobRef>& refs,
-                              std::vector<proto::JobRef>& unknown);
+                              std::vector<proto::JobRef>& unknown, May what = May::see);
 
-// Walks what `who` may see and the filter (without `jobs`) matches, in id order above `after`,
-// until f returns false.
+// Moves those of `unknown` that name somebody else's job which is not over to done.refused, as
+// Slurm does; after that, whoever named one knows no more than that its number is taken.
+void refuse_others(const State& state, const Identity& who, std::vector<proto::JobRef>& unknown,
+                   proto::JobsDone& done);
+
+// Walks what `who` may see (or change) and the filter (without `jobs`) matches, in id order above
+// `after`, until f returns false.
 void walk_jobs(const State& state, const Identity& who, const JobMatch& match, JobId after,
-               const std::function<bool(const Job&)>& f);
+               const std::function<bool(const Job&)>& f, May what = May::see);
 
 // An array whose tasks are all elements of their own has no row.
 bool has_row(const Job& job);

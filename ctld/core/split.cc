@@ -60,7 +60,9 @@ Result<std::vector<JobId>> split_tasks(Context& ctx, JobId array, const OrdinalS
 void change_jobs(Context& ctx, const ClientRequest& from, const std::vector<proto::JobRef>& refs,
                  Trigger trigger, const std::function<Result<void>(const Job&)>& change) {
   proto::JobsDone done;
-  for (const Selected& s : resolve(ctx.state, from.who, refs, done.not_active)) {
+  const auto jobs_named = resolve(ctx.state, from.who, refs, done.not_active, May::change);
+  refuse_others(ctx.state, from.who, done.not_active, done);
+  for (const Selected& s : jobs_named) {
     const Job& job = ctx.state.jobs.at(s.job);
     if (!has_row(job)) continue;
     if (s.implied && !next_phase(trigger, job.phase)) continue;
