@@ -51,6 +51,7 @@ void Charges::charge(JobId job, Held& held) {
   }
   held.at = jobs_of_[held.tenant].size();
   jobs_of_[held.tenant].push_back(job);
+  busy_.insert(held.tenant);
 }
 
 void Charges::release(JobId job, NodeId node) {
@@ -76,6 +77,7 @@ void Charges::leave_list(Held& held) {
   list[held.at] = list.back();
   held_.at(list[held.at]).at = held.at;
   list.pop_back();
+  if (list.empty()) busy_.erase(held.tenant);
 }
 
 void Charges::settle() {
@@ -86,9 +88,7 @@ void Charges::count_anew() {
   tree_ = std::make_unique<QuotaTree>(tenancy_);
   const std::size_t nodes = tenancy_->nodes.size();
   jobs_of_.assign(nodes, {});
-  children_.assign(nodes, {});
-  for (std::uint32_t n = 0; n < nodes; ++n)
-    if (tenancy_->nodes[n].parent != kNoIndex) children_[tenancy_->nodes[n].parent].push_back(n);
+  busy_.clear();
   for (std::uint32_t& tenant : tenants_)
     if (tenant >= nodes) tenant = kNoIndex;  // its partition is on its way
   std::vector<JobId> jobs;
@@ -101,6 +101,16 @@ void Charges::count_anew() {
     charge(job, held);
   }
   stale_ = false;
+}
+
+std::vector<std::uint32_t> Charges::busy_below(std::uint32_t node) const {
+  std::vector<std::uint32_t> below;
+  for (const std::uint32_t tenant : busy_) {
+    std::uint32_t n = tenant;
+    while (n != node && n != kNoIndex) n = tenancy_->nodes[n].parent;
+    if (n == node) below.push_back(tenant);
+  }
+  return below;
 }
 
 std::vector<QuotaNeed> Charges::needs_of(JobId job) const {
@@ -129,7 +139,10 @@ std::string Charges::audit() const {
     for (const Part& part : held.parts)
       uses.emplace_back(held.tenant, QuotaNeed{part.flavor, part.amount});
   }
-  for (const auto& list : jobs_of_) listed += list.size();
+  for (std::uint32_t t = 0; t < jobs_of_.size(); ++t) {
+    listed += jobs_of_[t].size();
+    if (jobs_of_[t].empty() == busy_.contains(t)) return "which tenants have running jobs";
+  }
   if (listed != charged) return "tenants' lists of running jobs";
   return tree_->audit(uses);
 }

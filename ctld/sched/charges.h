@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -45,9 +46,8 @@ class Charges {
   [[nodiscard]] const std::vector<JobId>& jobs_of(std::uint32_t tenant) const {
     return jobs_of_[tenant];
   }
-  [[nodiscard]] const std::vector<std::uint32_t>& children(std::uint32_t node) const {
-    return children_[node];
-  }
+  // Tenants with running jobs at the node or below it, by number: idle ones cost nothing.
+  [[nodiscard]] std::vector<std::uint32_t> busy_below(std::uint32_t node) const;
   // What the job takes, one need for each flavor; and when its limit ends it.
   [[nodiscard]] std::vector<QuotaNeed> needs_of(JobId job) const;
   [[nodiscard]] std::uint32_t tenant_of(JobId job) const { return held_.at(job).tenant; }
@@ -77,8 +77,8 @@ class Charges {
   std::vector<std::uint32_t> tenants_;  // quota node by partition
   std::vector<std::uint32_t> flavors_;  // by node
   std::unordered_map<JobId, Held> held_;
-  std::vector<std::vector<JobId>> jobs_of_;           // by quota node
-  std::vector<std::vector<std::uint32_t>> children_;  // by quota node
+  std::vector<std::vector<JobId>> jobs_of_;  // by quota node
+  std::set<std::uint32_t> busy_;             // tenants with running jobs
   bool stale_ = false;
 };
 

@@ -88,48 +88,59 @@ void Cycle::uncharge(JobId job) {
   });
 }
 
-// Ends of everything that is charged at or below the node.
-std::vector<std::pair<Instant, JobId>> Cycle::ends_below(std::uint32_t node) const {
-  std::vector<std::pair<Instant, JobId>> ends;
-  std::vector<std::uint32_t> nodes{node};
-  while (!nodes.empty()) {
-    const std::uint32_t n = nodes.back();
-    nodes.pop_back();
-    for (const JobId job : r_.charges_.jobs_of(n))
+// Everything that is charged at or below the node and ends, in the order of the ends.
+const std::vector<Cycle::Ending>& Cycle::ends_below(std::uint32_t node) {
+  const auto [at, made] = endings_.try_emplace(node);
+  std::vector<Ending>& ends = at->second;
+  if (!made) return ends;
+  for (const std::uint32_t tenant : r_.charges_.busy_below(node))
+    for (const JobId job : r_.charges_.jobs_of(tenant))
       if (const auto end = r_.charges_.ends_by(job))
-        ends.emplace_back(std::max(*end, now_ + Timeline::kOverdue), job);
-    const auto& children = r_.charges_.children(n);
-    nodes.insert(nodes.end(), children.begin(), children.end());
-  }
-  std::sort(ends.begin(), ends.end());
+        ends.push_back({std::max(*end, now_ + Timeline::kOverdue), job, tenant});
+  std::sort(ends.begin(), ends.end(), [](const Ending& a, const Ending& b) {
+    return std::pair{a.at, a.job} < std::pair{b.at, b.job};
+  });
   return ends;
 }
 
 // Takes running jobs out of the quota in the order of their ends until the need fits. Starts of
 // this plan are taken to last.
 std::optional<Instant> Cycle::quota_ready(std::uint32_t tenant, const QuotaNeed& need) {
+  const QuotaFit fit = r_.charges_.tree().fit(tenant, need);
+  if (fit.fits) return now_;
+  if (r_.charges_.tree().never_fits(tenant, need)) return std::nullopt;
+  // What is in the way is charged at or below the node that it does not fit; then perhaps above.
+  std::uint32_t root = tenant;
+  while (r_.tenancy_->nodes[root].parent != kNoIndex) root = r_.tenancy_->nodes[root].parent;
+  if (const auto ready = quota_ready(tenant, need, fit, fit.cell->node)) return ready;
+  if (fit.cell->node == root) return std::nullopt;
+  return quota_ready(tenant, need, fit, root);
+}
+
+// Asks only when enough of what is missing has been given back.
+std::optional<Instant> Cycle::quota_ready(std::uint32_t tenant, const QuotaNeed& need, QuotaFit fit,
+                                          std::uint32_t top) {
   constexpr std::size_t kMaxSteps = 4096;
   QuotaTree& tree = r_.charges_.tree();
-  QuotaFit fit = tree.fit(tenant, need);
-  if (fit.fits) return now_;
-  if (tree.never_fits(tenant, need)) return std::nullopt;
-  std::uint32_t top = tenant;  // all that is in the way is charged below the root
-  while (r_.tenancy_->nodes[top].parent != kNoIndex && !fit.tenant_limit)
-    top = r_.tenancy_->nodes[top].parent;
   std::optional<Instant> ready;
   std::vector<std::pair<std::uint32_t, QuotaNeed>> removed;
+  std::int64_t missing = fit.would_use - fit.limit;
   std::size_t steps = 0;
-  for (const auto& [end, job] : ends_below(top)) {
+  for (const Ending& ending : ends_below(top)) {
     if (++steps > kMaxSteps) break;
-    const std::uint32_t of = r_.charges_.tenant_of(job);
-    for (const QuotaNeed& n : r_.charges_.needs_of(job)) {
-      tree.remove(of, n);
-      removed.emplace_back(of, n);
+    for (const QuotaNeed& n : r_.charges_.needs_of(ending.job)) {
+      tree.remove(ending.tenant, n);
+      removed.emplace_back(ending.tenant, n);
+      if (fit.cell->flavor == 0 || fit.cell->flavor == n.flavor)
+        missing -= n.amount[fit.cell->resource];
     }
-    if (tree.fit(tenant, need).fits) {
-      ready = end;
+    if (missing > 0) continue;
+    fit = tree.fit(tenant, need);
+    if (fit.fits) {
+      ready = ending.at;
       break;
     }
+    missing = fit.would_use - fit.limit;
   }
   for (const auto& [of, n] : removed) tree.add(of, n);
   plan_.stats.steps += steps;

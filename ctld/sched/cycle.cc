@@ -31,7 +31,7 @@ Cycle::Cycle(Replica& replica, Instant now, const Policy& policy)
 Cycle::~Cycle() {
   for (auto t = taken_.rbegin(); t != taken_.rend(); ++t) r_.grid_.give(t->node, t->room, t->cpus);
   r_.running_.forget_guests();
-  for (auto v = ends_.rbegin(); v != ends_.rend(); ++v) r_.running_.set_end(v->first, v->second);
+  while (!asked_.empty()) take_back_asking();
   for (const Charged& c : charged_) r_.charges_.tree().remove(c.tenant, c.need);
   r_.shares_.forget_plan();
 }

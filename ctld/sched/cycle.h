@@ -70,6 +70,16 @@ class Cycle {
     QuotaNeed need;
     std::optional<Instant> ends_by;
   };
+  struct Ending {
+    Instant at;
+    JobId job;
+    std::uint32_t tenant;
+  };
+  struct Asked {  // to leave
+    JobId victim;
+    std::optional<Instant> limit;
+    Instant by;
+  };
   struct KindNotes {                       // what this plan knows of a kind
     std::optional<Instant> failed;         // a job that ends by then found no place
     std::optional<std::uint32_t> fitting;  // nodes, see count_fitting()
@@ -99,7 +109,9 @@ class Cycle {
   void uncharge(JobId job);
   // When going by the limits the quota will do; nullopt: not known.
   std::optional<Instant> quota_ready(std::uint32_t tenant, const QuotaNeed& need);
-  std::vector<std::pair<Instant, JobId>> ends_below(std::uint32_t node) const;
+  std::optional<Instant> quota_ready(std::uint32_t tenant, const QuotaNeed& need, QuotaFit fit,
+                                     std::uint32_t top);
+  const std::vector<Ending>& ends_below(std::uint32_t node);
 
   // ---- cycle.cc: places
   std::optional<Blocked> try_now(Turn& turn);  // nullopt: it starts
@@ -132,11 +144,14 @@ class Cycle {
   [[nodiscard]] bool may_ask(const Turn& turn);
   std::optional<std::pair<VictimSet, NodeChoice>> victims_for(const Turn& turn);
   bool take_from(Turn& turn, const VictimSet& set, const NodeChoice& choice);
+  void ask_to_leave(JobId victim, Instant by);
+  void take_back_asking();
   std::vector<HeldRoom> promised_room(JobId but, Instant from, Instant until);
 
   Verdict explain_head(const Turn& turn);
   Verdict explain_waiting(const Turn& turn, OrderedSlots::Cursor at);
-  Verdict explain_quota(const QuotaFit& fit) const;
+  Verdict explain_quota(const QuotaFit& fit);
+  const std::string& borrowers(const QuotaCell& cell);
   std::optional<Verdict> explain_plans(const Turn& turn);
   std::uint32_t fitting(const JobClass& c);
 
@@ -158,9 +173,11 @@ class Cycle {
   std::uint32_t behind_ = 0;                         // lines blocked so far
 
   std::vector<Promise> kept_;  // of former plans, not looked at yet: the last one comes first
-  std::map<JobId, std::vector<Promise>> promises_;              // in force; of an array several
-  std::map<JobId, std::uint32_t> started_ahead_;                // elements
-  std::vector<std::pair<JobId, std::optional<Instant>>> ends_;  // of victims, as they were
+  std::map<JobId, std::vector<Promise>> promises_;  // in force; of an array several
+  std::map<JobId, std::uint32_t> started_ahead_;    // elements
+  std::vector<Asked> asked_;
+  std::unordered_map<std::uint32_t, std::vector<Ending>> endings_;  // by quota node
+  std::map<std::tuple<std::uint32_t, std::uint32_t, Resource>, std::string> borrowers_;  // by cell
   std::uint32_t reservations_ = 0, replans_ = 0, searches_ = 0;
 };
 

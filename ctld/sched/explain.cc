@@ -101,32 +101,33 @@ Verdict Cycle::explain_head(const Turn& turn) {
   return {Reason::resources, fitting(c), c.demand.min_nodes, ""};
 }
 
-// The tenant's own limit, or who holds what could have been borrowed: the greatest borrowers first.
-Verdict Cycle::explain_quota(const QuotaFit& fit) const {
-  constexpr std::size_t kMaxNamed = 3;
-  const QuotaTree& tree = r_.charges_.tree();
+// The tenant's own limit, or what is left to borrow and who has borrowed.
+Verdict Cycle::explain_quota(const QuotaFit& fit) {
   const QuotaCell& cell = *fit.cell;
   std::string what(kResourceTable[static_cast<std::size_t>(cell.resource)].name);
   if (cell.flavor != 0) what += " of " + r_.tenancy_->flavors[cell.flavor].name;
   if (fit.tenant_limit) return {Reason::tenant_quota, fit.would_use, fit.limit, what};
-  std::vector<std::pair<std::int64_t, std::string>> borrowers;
-  std::vector<std::uint32_t> nodes{cell.node};
-  while (!nodes.empty()) {
-    const std::uint32_t n = nodes.back();
-    nodes.pop_back();
-    const auto& children = r_.charges_.children(n);
-    nodes.insert(nodes.end(), children.begin(), children.end());
-    if (!r_.tenancy_->nodes[n].tenant) continue;
+  const std::int64_t used = r_.charges_.tree().usage(cell.node, cell.flavor, cell.resource);
+  return {Reason::cohort_quota, fit.would_use - used, fit.limit - used, what + borrowers(cell)};
+}
+
+// The greatest first: ": red borrows 8, blue borrows 2".
+const std::string& Cycle::borrowers(const QuotaCell& cell) {
+  constexpr std::size_t kMaxNamed = 3;
+  const auto [at, made] = borrowers_.try_emplace({cell.node, cell.flavor, cell.resource});
+  if (!made) return at->second;
+  const QuotaTree& tree = r_.charges_.tree();
+  std::vector<std::pair<std::int64_t, std::string>> list;
+  for (const std::uint32_t n : r_.charges_.busy_below(cell.node)) {
     const std::int64_t own = tree.subtree(n, cell.flavor, cell.resource);
     const std::int64_t used = tree.usage(n, cell.flavor, cell.resource);
-    if (used > own) borrowers.emplace_back(own - used, r_.tenancy_->nodes[n].name);
+    if (used > own) list.emplace_back(own - used, r_.tenancy_->nodes[n].name);
   }
-  std::sort(borrowers.begin(), borrowers.end());
-  for (std::size_t i = 0; i < std::min(kMaxNamed, borrowers.size()); ++i)
-    what += fmt::format("{} {} borrows {}", i == 0 ? ":" : ",", borrowers[i].second,
-                        -borrowers[i].first);
-  const std::int64_t used = tree.usage(cell.node, cell.flavor, cell.resource);
-  return {Reason::cohort_quota, fit.would_use - used, fit.limit - used, what};
+  std::sort(list.begin(), list.end());
+  for (std::size_t i = 0; i < std::min(kMaxNamed, list.size()); ++i)
+    at->second +=
+        fmt::format("{} {} borrows {}", i == 0 ? ":" : ",", list[i].second, -list[i].first);
+  return at->second;
 }
 
 std::uint32_t Cycle::fitting(const JobClass& c) {

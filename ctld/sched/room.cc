@@ -57,6 +57,7 @@ std::optional<std::pair<VictimSet, NodeChoice>> Cycle::victims_for(const Turn& t
                              .need = need,
                              .now = now_,
                              .promised = promised,
+                             .user = r_.queue_.line(turn.line).share,
                              .reclaim = reclaim,
                              .by_class = by_class});
     if (!set || set->victims.empty()) continue;
@@ -82,6 +83,28 @@ std::vector<HeldRoom> Cycle::promised_room(JobId but, Instant from, Instant unti
   return held;
 }
 
+// In this plan it is gone by then, and nobody else's victim.
+void Cycle::ask_to_leave(JobId victim, Instant by) {
+  const auto limit = r_.charges_.ends_by(victim);
+  const bool sooner = !limit || by < *limit;
+  asked_.push_back({victim, limit, by});
+  r_.running_.set_leaving(victim, true);
+  if (!sooner) return;
+  r_.timeline_.moved(r_.running_[*r_.running_.find(victim)], by, limit);
+  r_.running_.set_end(victim, by);
+}
+
+void Cycle::take_back_asking() {
+  const Asked& a = asked_.back();
+  constexpr Instant kNever{std::numeric_limits<std::int64_t>::max()};
+  r_.running_.set_leaving(a.victim, false);
+  if (!a.limit || a.by < *a.limit) {
+    r_.timeline_.moved(r_.running_[*r_.running_.find(a.victim)], a.limit.value_or(kNever), a.by);
+    r_.running_.set_end(a.victim, a.limit);
+  }
+  asked_.pop_back();
+}
+
 bool Cycle::make_room(Turn& turn) {
   if (!may_ask(turn)) return false;
   partition(turn.partition).asked = true;
@@ -97,11 +120,8 @@ bool Cycle::take_from(Turn& turn, const VictimSet& set, const NodeChoice& choice
   Promise* kept = promise_of(turn);
   if (kept != nullptr && kept->start <= free_by) return false;
   if (const auto without = earliest(c); without && without->first.start <= free_by) return false;
-  const std::size_t before = ends_.size();
-  for (const Victim& v : set.victims) {
-    ends_.emplace_back(v.job, r_.charges_.ends_by(v.job));
-    r_.running_.set_end(v.job, free_by);
-  }
+  const std::size_t before = asked_.size();
+  for (const Victim& v : set.victims) ask_to_leave(v.job, free_by);
   if (kept != nullptr) lift(*kept);
   Promise promise = kept != nullptr ? *kept : Promise{};
   promise.job = turn.first.job;
@@ -110,8 +130,7 @@ bool Cycle::take_from(Turn& turn, const VictimSet& set, const NodeChoice& choice
   promise.flavor = choice.flavor;
   promise.leaving = static_cast<std::uint32_t>(set.victims.size());
   if (!r_.timeline_.keep(c, promise.job, promise.start, promise.shares)) {
-    for (; ends_.size() > before; ends_.pop_back())
-      r_.running_.set_end(ends_.back().first, ends_.back().second);
+    while (asked_.size() > before) take_back_asking();
     if (kept != nullptr) (void)put_back(*kept, c);
     return false;
   }

@@ -207,4 +207,15 @@ void Timeline::lift(JobId job, Instant start, const std::vector<Share>& shares) 
   }
 }
 
+void Timeline::moved(const Placement& p, Instant by, std::optional<Instant> limit) {
+  const Instant end = limit ? *limit : Instant{std::numeric_limits<std::int64_t>::max()};
+  for (const Use& use : p.uses) {
+    if (!reserved_.test(use.node)) continue;
+    for (Checkpoint& c : ahead_[use.node].checkpoints) {
+      if (by <= c.at && c.at < end) c.spare += use.room;
+      if (end <= c.at && c.at < by) c.spare -= use.room;
+    }
+  }
+}
+
 }  // namespace gantry::sched

@@ -89,6 +89,10 @@ class Timeline {
   bool keep(const JobClass& cls, JobId job, Instant start, const std::vector<Share>& shares);
   void lift(JobId job, Instant start, const std::vector<Share>& shares);  // takes it out again
 
+  // A running job will leave by `by` and not at its limit; tell before Running::set_end(). moved()
+  // with the times exchanged takes it back.
+  void moved(const Placement& placement, Instant by, std::optional<Instant> limit);
+
   // Room on the node at a time, going by the limits, but for reservations.
   [[nodiscard]] Room room_at(std::uint32_t node, Instant at) const;
   // What closes or holds the node for some time in [from, until).
