@@ -103,6 +103,8 @@ sched::JobPlaced placed_view(const State& state, const Job& job) {
   view.checkpoint = job.active->checkpoint;
   view.preemptions = job.preemptions;
   view.requeue = job.may_requeue;
+  view.sharing = class_of(state, job).shape.sharing;
+  view.anti_affinity = class_of(state, job).shape.anti_affinity;
   if (const auto limit = time_limit_of(state, job))
     view.ends_by = job.started.value_or(job.active->placed) + *limit;
   // A victim is on its way out; what else finishes was told with other words, or ends by itself.

@@ -249,7 +249,10 @@ Result<void> check_partition_fit(Context& ctx, const Partition& partition, const
                 fmt::format("{} nodes are above the {} that partition {} allows for a job",
                             shape.min_nodes, *most, partition.name));
   const std::size_t id = partition.id.value();
-  return ctx.rt.fits.check(shape, ctx.rt.partition_views.at(id), ctx.rt.partition_nodes.at(id));
+  const sched::TenancyPtr& view = ctx.state.tenancy.compiled.view;
+  return ctx.rt.fits.check(shape, ctx.rt.partition_views.at(id), ctx.rt.partition_nodes.at(id),
+                           view ? std::span<const sched::TopologyLevel>(view->levels)
+                                : std::span<const sched::TopologyLevel>());
 }
 
 Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& submit) {

@@ -3,8 +3,10 @@
 // one task needs, what one node must have, and last how many nodes there are.
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <set>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "common/text.h"
 #include "ctld/sched/constraint.h"
@@ -93,41 +95,87 @@ Result<void> check_one_node(const Demand& d, const PartitionChanged& partition,
   return {};
 }
 
-}  // namespace
+Result<void> check_levels(const JobShape& shape, std::span<const TopologyLevel> levels) {
+  const auto check = [&](const std::string& name) -> Result<void> {
+    std::string known;
+    for (const TopologyLevel& level : levels) {
+      if (level.name == name) return {};
+      known += level.name + ", ";
+    }
+    if (name == "node") return {};
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("topology level \"{}\" is not known; there {} {}node", name,
+                            levels.empty() ? "is only" : "are", known));
+  };
+  if (shape.topology != TopologyWish::none)
+    if (auto ok = check(shape.topology_level); !ok) return ok;
+  return shape.anti_affinity.empty() ? Result<void>{} : check(shape.anti_affinity_level);
+}
 
-Result<void> check_fits(const JobShape& shape, const PartitionChanged& partition,
-                        std::span<const NodeChanged* const> nodes) {
-  auto constraint = parse_constraint(shape.constraint);
-  if (!constraint) return tl::unexpected(constraint.error());
-  if (auto ok = check_required(shape, partition, nodes); !ok) return ok;
-  if (nodes.empty()) return never(fmt::format("partition {} has no nodes", partition.name));
-
-  Nodes left;
-  for (const NodeChanged* n : nodes)
-    if (!contains(shape.excluded_nodes, n->name)) left.push_back(n);
+// Takes out nodes that the job may not use, whatever their size; says why if none is left.
+Result<void> keep_allowed(const JobShape& shape, const Constraint& constraint,
+                          const PartitionChanged& partition, Nodes& left) {
+  std::erase_if(left,
+                [&](const NodeChanged* n) { return contains(shape.excluded_nodes, n->name); });
   if (left.empty())
     return never(fmt::format("every node of partition {} is excluded", partition.name));
-  std::erase_if(left, [&](const NodeChanged* n) { return !matches(*constraint, n->features); });
+  std::erase_if(left, [&](const NodeChanged* n) { return !matches(constraint, n->features); });
   if (left.empty())
     return never(fmt::format("no node of partition {} has the features \"{}\"", partition.name,
                              shape.constraint));
+  const auto& models = shape.gpu_models;
+  if (!models.empty())
+    std::erase_if(left, [&](const NodeChanged* n) {
+      return std::find(models.begin(), models.end(), n->gpu_model) == models.end();
+    });
+  if (left.empty())
+    return never(fmt::format("no node of partition {} has GPUs of model {}", partition.name,
+                             fmt::join(models, " or ")));
+  if (shape.gpus_per_node == 0)
+    std::erase_if(left, [](const NodeChanged* n) { return n->gpu_jobs_only; });
+  if (left.empty())
+    return never(
+        fmt::format("the nodes of partition {} are for jobs that ask for GPUs", partition.name));
+  std::set<std::string> taints;
+  std::erase_if(left, [&](const NodeChanged* n) {
+    std::vector<std::string> missing;
+    std::set_difference(n->taints.begin(), n->taints.end(), shape.tolerations.begin(),
+                        shape.tolerations.end(), std::back_inserter(missing));
+    taints.insert(missing.begin(), missing.end());
+    return !missing.empty();
+  });
+  if (left.empty())
+    return never(
+        fmt::format("the nodes of partition {} that would do are only for jobs that "
+                    "tolerate {}",
+                    partition.name, fmt::join(taints, ", ")));
+  return {};
+}
 
-  const Demand demand = demand_of(shape, partition);
-  if (left.size() < demand.min_nodes)
-    return never(fmt::format("{} asked, but partition {} has {} that may be used",
-                             count(demand.min_nodes, "node"), partition.name, left.size()));
-  if (auto ok = check_one_node(demand, partition, left); !ok) return ok;
-
+std::vector<Candidate> candidates_of(const JobShape& shape, const Demand& demand,
+                                     const Nodes& nodes) {
   std::vector<Candidate> candidates;
-  std::uint64_t tasks = 0;
-  for (std::uint32_t i = 0; i < left.size(); ++i) {
-    const Room size = room_of(*left[i]);
-    const std::uint32_t fits = tasks_fitting(demand, size, size);
-    tasks += fits;
-    if (fits > 0) candidates.push_back({i, fits, contains(shape.required_nodes, left[i]->name)});
+  for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+    const Room size = room_of(*nodes[i]);
+    if (const std::uint32_t fits = tasks_fitting(demand, size, size); fits > 0)
+      candidates.push_back({i, fits, contains(shape.required_nodes, nodes[i]->name)});
   }
-  const auto required = static_cast<std::uint32_t>(shape.required_nodes.size());
-  if (choose_nodes(demand, candidates, required)) return {};
+  return candidates;
+}
+
+bool holds_job(const JobShape& shape, const Demand& demand, const Nodes& nodes) {
+  return choose_nodes(demand, candidates_of(shape, demand, nodes),
+                      static_cast<std::uint32_t>(shape.required_nodes.size()))
+      .has_value();
+}
+
+// All nodes that may be used, whatever their kind.
+Result<void> check_together(const JobShape& shape, const Demand& demand,
+                            const PartitionChanged& partition, const Nodes& nodes) {
+  if (holds_job(shape, demand, nodes)) return {};
+  const auto candidates = candidates_of(shape, demand, nodes);
+  std::uint64_t tasks = 0;
+  for (const Candidate& c : candidates) tasks += c.fits;
   const std::string tasks_asked =
       fmt::format("{} of {}", count(demand.tasks, "task"), count(demand.cpus_per_task, "core"));
   if (candidates.empty())
@@ -147,18 +195,79 @@ Result<void> check_fits(const JobShape& shape, const PartitionChanged& partition
                            count(demand.max_nodes, "node"), partition.name));
 }
 
+// Models that are preferred in an order are not mixed.
+std::size_t model_place(const JobShape& shape, const std::string& model) {
+  const auto& models = shape.gpu_models;
+  if (models.size() < 2) return 0;
+  return static_cast<std::size_t>(std::find(models.begin(), models.end(), model) - models.begin());
+}
+
+}  // namespace
+
+Result<void> check_fits(const JobShape& shape, const PartitionChanged& partition,
+                        std::span<const NodeChanged* const> nodes,
+                        std::span<const TopologyLevel> levels) {
+  auto constraint = parse_constraint(shape.constraint);
+  if (!constraint) return tl::unexpected(constraint.error());
+  if (auto ok = check_levels(shape, levels); !ok) return ok;
+  if (auto ok = check_required(shape, partition, nodes); !ok) return ok;
+  if (nodes.empty()) return never(fmt::format("partition {} has no nodes", partition.name));
+
+  Nodes left(nodes.begin(), nodes.end());
+  if (auto ok = keep_allowed(shape, *constraint, partition, left); !ok) return ok;
+  const Demand demand = demand_of(shape, partition);
+  if (left.size() < demand.min_nodes)
+    return never(fmt::format("{} asked, but partition {} has {} that may be used",
+                             count(demand.min_nodes, "node"), partition.name, left.size()));
+  if (auto ok = check_one_node(demand, partition, left); !ok) return ok;
+
+  // A job runs on nodes of one kind, and in one domain if it must.
+  if (auto ok = check_together(shape, demand, partition, left); !ok) return ok;
+  std::map<std::pair<std::size_t, std::uint32_t>, Nodes> kinds;
+  for (const NodeChanged* n : left)
+    kinds[{model_place(shape, n->gpu_model), n->flavor}].push_back(n);
+  const bool one_kind = std::any_of(kinds.begin(), kinds.end(), [&](const auto& kind) {
+    return holds_job(shape, demand, kind.second);
+  });
+  if (!one_kind)
+    return never(
+        fmt::format("{} asked: the nodes of partition {} hold them only together, but a "
+                    "job runs on nodes of one flavor",
+                    count(demand.min_nodes, "node"), partition.name));
+  if (shape.topology != TopologyWish::required) return {};
+  const auto level = static_cast<std::size_t>(
+      std::find_if(levels.begin(), levels.end(),
+                   [&](const TopologyLevel& l) { return l.name == shape.topology_level; }) -
+      levels.begin());
+  for (const auto& [kind, members] : kinds) {
+    std::map<std::uint32_t, Nodes> domains;
+    for (const NodeChanged* n : members) {
+      const std::uint32_t domain = level == levels.size()      ? n->node.value()
+                                   : level < n->domains.size() ? n->domains[level]
+                                                               : kNoIndex;
+      if (domain != kNoIndex) domains[domain].push_back(n);
+    }
+    for (const auto& [domain, here] : domains)
+      if (holds_job(shape, demand, here)) return {};
+  }
+  return never(fmt::format("{} asked in one {}, but no {} of partition {} has room for them",
+                           count(demand.min_nodes, "node"), shape.topology_level,
+                           shape.topology_level, partition.name));
+}
+
 std::size_t FitMemo::Hash::operator()(const ClassKey& key) const {
   return hash_of(key);
 }
 
 Result<void> FitMemo::check(const JobShape& shape, const PartitionChanged& partition,
-                            std::span<const NodeChanged* const> nodes) {
+                            std::span<const NodeChanged* const> nodes,
+                            std::span<const TopologyLevel> levels) {
   ClassKey key;
   key.partition = partition.partition;
   key.shape = shape;
   if (const auto it = known_.find(key); it != known_.end()) return it->second;
   if (known_.size() >= kMaxEntries) known_.clear();
-  return known_.emplace(std::move(key), check_fits(shape, partition, nodes)).first->second;
+  return known_.emplace(std::move(key), check_fits(shape, partition, nodes, levels)).first->second;
 }
 
 }  // namespace gantry::sched

@@ -84,17 +84,19 @@ std::optional<std::vector<Share>> choose_nodes(const Demand& demand,
 
 // Could this job ever start in this partition, were all of `nodes` (the partition's, in any state)
 // up and idle? never_fits with a sentence that names what is missing, or invalid_argument for a
-// constraint that does not parse. O(nodes).
+// constraint that does not parse or a topology level that is not among `levels`. O(nodes).
 Result<void> check_fits(const JobShape& shape, const PartitionChanged& partition,
-                        std::span<const NodeChanged* const> nodes);
+                        std::span<const NodeChanged* const> nodes,
+                        std::span<const TopologyLevel> levels = {});
 
-// check_fits with a memory, for the path of submits. Clear it when a node's size, name or features
-// or a partition change.
+// check_fits with a memory, for the path of submits. Clear it when a node's size, name, features or
+// place, a partition or the topology change.
 class FitMemo {
  public:
   static constexpr std::size_t kMaxEntries = 4096;
   Result<void> check(const JobShape& shape, const PartitionChanged& partition,
-                     std::span<const NodeChanged* const> nodes);
+                     std::span<const NodeChanged* const> nodes,
+                     std::span<const TopologyLevel> levels = {});
   void clear() { known_.clear(); }
 
  private:
