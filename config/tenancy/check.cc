@@ -21,7 +21,8 @@ using Found = std::optional<Problem>;
 
 class Checker {
  public:
-  explicit Checker(std::span<const Document> documents) : documents_(documents) {}
+  Checker(std::span<const Document> documents, const std::function<bool(const Document&)>& blame)
+      : documents_(documents), blame_(blame) {}
 
   Found run() {
     for (const Document& document : documents_) {
@@ -35,10 +36,13 @@ class Checker {
     }
     for (const Document& document : documents_) {
       current_ = &document;
+      if (blame_ && !blame_(document)) continue;
       if (Found found = std::visit([&](const auto& d) { return check(d); }, document)) return found;
     }
-    if (Found found = check_default_class()) return found;
-    return check_private_nodes();
+    Found found = check_default_class();
+    if (!found) found = check_private_nodes();
+    if (found && blame_ && !blame_(*current_)) return std::nullopt;
+    return found;
   }
 
  private:
@@ -277,6 +281,7 @@ class Checker {
   }
 
   std::span<const Document> documents_;
+  const std::function<bool(const Document&)>& blame_;
   const Document* current_ = nullptr;
   std::map<std::string, std::set<std::string>> names_;  // by kind
   std::map<std::string, std::string> parents_;          // of cohorts
@@ -284,8 +289,9 @@ class Checker {
 
 }  // namespace
 
-std::optional<Problem> find_problem(std::span<const Document> documents) {
-  return Checker(documents).run();
+std::optional<Problem> find_problem(std::span<const Document> documents,
+                                    const std::function<bool(const Document&)>& blame) {
+  return Checker(documents, blame).run();
 }
 
 std::string to_string(const Problem& problem) {

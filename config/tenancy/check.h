@@ -11,6 +11,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -33,7 +34,10 @@ struct Problem {
   std::string what;        // and what is allowed, in a clause
 };
 
-std::optional<Problem> find_problem(std::span<const Document> documents);
+// `blame`: only problems of documents for which it says yes; unset = of all. Who may not see every
+// document asks about their own.
+std::optional<Problem> find_problem(std::span<const Document> documents,
+                                    const std::function<bool(const Document&)>& blame = {});
 
 // The problem as an error, "Tenant fraud: cohort: there is no Cohort `ml`".
 Result<void> check_documents(std::span<const Document> documents);

@@ -86,7 +86,9 @@ std::vector<Field> fields_of(PriorityClass& c) {
           {"preemptible", &c.preemptible, Form::plain,
            "May be taken from, by a higher class or an owner's reclaim; true."},
           {"victim_mode", &c.victim_mode, Form::plain,
-           "What becomes of its jobs then: `requeue`, `suspend` or `cancel`."},
+           "What becomes of its jobs then: `requeue` or `cancel`; the controller refuses `suspend` "
+           "in this "
+           "release."},
           {"grace", &c.grace, Form::plain, "From the signal to the kill; 30s."},
           {"min_run_time", &c.min_run_time, Form::plain, "A job is no victim before; 0s."},
           {"max_preemptions", &c.max_preemptions, Form::plain,

@@ -169,7 +169,14 @@ class Load {
   }
 
   Result<void> check() const {
-    const auto problem = find_problem(all());
+    // Of what exists already, not all may be for this person to see: the controller checks the
+    // rest.
+    std::function<bool(const Document&)> blame;
+    if (options_.removals.empty())
+      blame = [this](const Document& document) {
+        return index_.contains(fmt::format("{} {}", kind_of(document), name_of(document)));
+      };
+    const auto problem = find_problem(all(), blame);
     if (!problem) return {};
     const auto found = index_.find(problem->kind + " " + problem->name);
     if (found == index_.end())  // one that exists, and would not fit any more

@@ -1,5 +1,6 @@
 // Tenancy documents: apply (all or nothing, with the plan as the answer), read, history.
 #include <algorithm>
+#include <set>
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
@@ -119,9 +120,6 @@ Result<void> check_request(const Context& ctx, const Identity& who, const proto:
     return fail(ErrorCode::limit_exceeded,
                 fmt::format("the comment has {} bytes; at most {} are allowed", m.comment.size(),
                             kMaxCommentText));
-  if (m.documents.size() + tenancy.documents.size() > kMaxDocuments)
-    return fail(ErrorCode::limit_exceeded,
-                fmt::format("there would be more than {} documents", kMaxDocuments));
   for (const Document& document : m.documents) {
     if (!is_admin(who))
       if (auto r = check_own(ctx.state, who, document); !r) return r;
@@ -136,7 +134,7 @@ Result<void> check_request(const Context& ctx, const Identity& who, const proto:
     if (const auto* c = std::get_if<tenancy::PriorityClass>(&document);
         c != nullptr && c->victim_mode == tenancy::VictimMode::suspend)
       return fail(ErrorCode::invalid_argument,
-                  fmt::format("PriorityClass {}: preemption.mode: suspend is not supported by this "
+                  fmt::format("PriorityClass {}: victim_mode: suspend is not supported by this "
                               "release; requeue and cancel are",
                               name));
   }
@@ -245,17 +243,20 @@ void handle(Context& ctx, const ClientRequest& from, proto::ApplyTenancy&& m) {
   std::vector<Document> before = all_documents(ctx.state.tenancy.documents);
   tenancy::sort_documents(before);
   const std::vector<Document> after = tenancy::with_changes(before, m.documents, m.removals);
+  if (after.size() > kMaxDocuments)
+    return refuse(ctx, from,
+                  {ErrorCode::limit_exceeded,
+                   fmt::format("there would be more than {} documents", kMaxDocuments)});
   if (auto r = tenancy::check_documents(after); !r) return refuse(ctx, from, r.error());
 
   proto::TenancyPlanned reply;
   reply.revision = ctx.state.tenancy.revision;
-  for (proto::DocumentChange& change : tenancy::difference(before, after)) {
-    const bool asked = std::any_of(m.documents.begin(), m.documents.end(), [&](const Document& d) {
-      return tenancy::kind_of(d) == change.kind && tenancy::name_of(d) == change.name;
-    });
-    if (asked || change.action != proto::ChangeAction::unchanged)
+  std::set<std::pair<std::string_view, std::string_view>> asked;
+  for (const Document& d : m.documents) asked.emplace(tenancy::kind_of(d), tenancy::name_of(d));
+  for (proto::DocumentChange& change : tenancy::difference(before, after))
+    if (asked.contains({change.kind, change.name}) ||
+        change.action != proto::ChangeAction::unchanged)
       reply.changes.push_back(std::move(change));
-  }
   Documents next;
   for (const Document& document : after) next.emplace(key_of(document), document);
   reply.over = over_quota(ctx.state, compile_for(ctx.state, next));

@@ -179,6 +179,16 @@ TEST_CASE("what is wrong between documents has the place of the one to blame") {
   CHECK(load_error("# nothing\n", options) == "Tenant a: cohort: there is no Cohort `c`");
 }
 
+TEST_CASE("who does not see every document may still change their own") {
+  const auto known = read_all(  // the tenant that owns the pool is not for them to see
+      "apiVersion: gantry/v1\nkind: NodePool\nname: p\nnodes: n1\ntenant: other\n");
+  LoadOptions options;
+  options.known = known;
+  CHECK(load_error("apiVersion: gantry/v1\nkind: Tenant\nname: a\n", options) == "accepted");
+  CHECK(load_error("apiVersion: gantry/v1\nkind: Tenant\nname: a\ntier: x\n", options) ==
+        "m.yaml:4:7: Tenant a: tier: there is no Tier `x`");
+}
+
 TEST_CASE("folders are read whole, in order, and only documents in them") {
   namespace fs = std::filesystem;
   const fs::path folder =
