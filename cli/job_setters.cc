@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "cli/dependency.h"
 #include "common/hostlist.h"
 #include "common/text.h"
@@ -151,11 +153,52 @@ Result<void> set_exclude(R& r, std::string_view text) {
   return set_names(r.spec.shape.excluded_nodes, text);
 }
 Result<void> set_exclusive(R& r, std::string_view text) {
-  if (!text.empty())
-    return fail(
-        ErrorCode::unsupported,
-        fmt::format("\"{}\" is not supported; --exclusive alone asks for whole nodes", text));
-  r.spec.shape.exclusive = true;
+  if (text.empty())
+    r.spec.shape.exclusive = true;
+  else if (text == "user")
+    r.spec.shape.sharing = NodeSharing::same_user;
+  else if (text == "tenant")
+    r.spec.shape.sharing = NodeSharing::same_tenant;
+  else
+    return invalid(
+        fmt::format("\"{}\" is not user or tenant; --exclusive alone asks for whole nodes", text));
+  return {};
+}
+Result<void> set_gpu_models(R& r, std::string_view text) {
+  for (std::string& model : split_list(text)) {
+    for (char& c : model) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    r.spec.shape.gpu_models.push_back(std::move(model));
+  }
+  if (r.spec.shape.gpu_models.empty()) return invalid("must not be empty");
+  return {};
+}
+Result<void> set_tolerations(R& r, std::string_view text) {
+  auto& taints = r.spec.shape.tolerations;
+  for (std::string& taint : split_list(text)) taints.push_back(std::move(taint));
+  std::sort(taints.begin(), taints.end());
+  taints.erase(std::unique(taints.begin(), taints.end()), taints.end());
+  if (taints.empty()) return invalid("must not be empty");
+  return {};
+}
+// [required:|preferred:|balanced:]LEVEL
+Result<void> set_topology(R& r, std::string_view text) {
+  TopologyWish wish = TopologyWish::required;
+  if (const std::size_t colon = text.find(':'); colon != std::string_view::npos) {
+    bool known = false;
+    for (const auto& [value, name] : enum_names(TopologyWish{}))
+      if (value != TopologyWish::none && name == text.substr(0, colon)) {
+        wish = value;
+        known = true;
+      }
+    if (!known)
+      return invalid(
+          fmt::format("\"{}\" is not required, preferred or balanced", text.substr(0, colon)));
+    text.remove_prefix(colon + 1);
+  }
+  if (text.empty()) return invalid("the level is missing");
+  if (auto ok = check_text(text); !ok) return ok;
+  r.spec.shape.topology = wish;
+  r.spec.shape.topology_level = text;
   return {};
 }
 Result<void> set_nice(R& r, std::string_view text) {

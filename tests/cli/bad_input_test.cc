@@ -102,10 +102,20 @@ const std::vector<Bad>& command_lines() {
        "gbatch: error: --container-mounts: \"data:/data\" is not SRC:DST[:ro|:rw] with absolute "
        "paths"},
       {{"gbatch", "--export==x"}, kGood, "gbatch: error: --export: \"=x\" has no name before `=`"},
-      {{"gbatch", "--exclusive=user"},
+      {{"gbatch", "--exclusive=rack"},
        kGood,
-       "gbatch: error: --exclusive: \"user\" is not supported; --exclusive alone asks for whole "
-       "nodes"},
+       "gbatch: error: --exclusive: \"rack\" is not user or tenant; --exclusive alone asks for "
+       "whole nodes"},
+      {{"gbatch", "--topology=near:rack"},
+       kGood,
+       "gbatch: error: --topology: \"near\" is not required, preferred or balanced"},
+      {{"gbatch", "--topology=preferred:"},
+       kGood,
+       "gbatch: error: --topology: the level is missing"},
+      {{"gbatch", "--priority-class="},
+       kGood,
+       "gbatch: error: --priority-class: must not be empty"},
+      {{"gbatch", "--tolerate=,"}, kGood, "gbatch: error: --tolerate: must not be empty"},
       {{"gbatch", "-C", "a&(b|c)"},
        kGood,
        "gbatch: error: --constraint: \"a&(b|c)\" is not supported; use feature names with & or |"},

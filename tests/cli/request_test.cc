@@ -94,7 +94,12 @@ TEST_CASE("every option reaches the spec") {
                           "--container-workdir=/w",
                           "--container-writable",
                           "--network=host",
-                          "--gpus-per-node=2"});
+                          "--gpus-per-node=2",
+                          "--gpu-model=A100,v100",
+                          "--priority-class=best-effort",
+                          "--tenant-class=nightly",
+                          "--tolerate=spot,hipaa",
+                          "--topology=preferred:rack"});
   CHECK(s.name == "name");
   CHECK(s.partition == "part");
   CHECK(s.account == "acct");
@@ -107,6 +112,12 @@ TEST_CASE("every option reaches the spec") {
   CHECK(s.shape.constraint == "a&b");
   CHECK(s.shape.excluded_nodes == std::vector<std::string>{"n8", "n9"});
   CHECK(s.shape.exclusive);
+  CHECK(s.shape.gpu_models == std::vector<std::string>{"a100", "v100"});
+  CHECK(s.priority_class == "best-effort");
+  CHECK(s.tenant_class == "nightly");
+  CHECK(s.shape.tolerations == std::vector<std::string>{"hipaa", "spot"});
+  CHECK(s.shape.topology == TopologyWish::preferred);
+  CHECK(s.shape.topology_level == "rack");
   CHECK(s.nice == 7);
   CHECK(s.priority == 9);
   CHECK(s.hold);
