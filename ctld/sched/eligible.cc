@@ -138,7 +138,9 @@ Verdict Eligible::stand(const JobClass& cls, const Grid& grid) const {
     return {Reason::partition_down, 0, 0, fmt::format("{}", cls.key.partition.value())};
   if (!p->up) return {Reason::partition_down, 0, 0, p->name};
   if (Verdict v = stand_required(cls, grid); v.reason != Reason::none) return v;
-  if (could_hold(cls, grid, true)) return {};
+  if (could_hold(cls, grid, true))
+    return cls.key.shape.topology == TopologyWish::required ? stand_in_domain(cls, grid)
+                                                            : Verdict{};
   if (could_hold(cls, grid, false))
     return {Reason::nodes_unavailable, 0, 0, sets_[cls.node_set].unavailable};
   const std::string& taints = sets_[cls.node_set].taints;
@@ -160,6 +162,45 @@ Verdict Eligible::stand_required(const JobClass& cls, const Grid& grid) const {
   if (!unavailable.empty())
     return {Reason::nodes_unavailable, 0, 0, compress_hostlist(unavailable)};
   return {};
+}
+
+Verdict Eligible::stand_in_domain(const JobClass& cls, const Grid& grid) const {
+  const BestDomain best = best_domain(cls, grid, true);
+  if (best.enough) return {};
+  if (best_domain(cls, grid, false).enough)
+    return {Reason::nodes_unavailable, 0, 0, sets_[cls.node_set].unavailable};
+  return {Reason::topology, best.nodes, cls.demand.min_nodes, cls.key.shape.topology_level};
+}
+
+Eligible::BestDomain Eligible::best_domain(const JobClass& cls, const Grid& grid,
+                                           bool only_available) const {
+  BestDomain best;
+  const auto level = grid.level(cls.key.shape.topology_level);
+  if (!level) return best;
+  struct Sum {
+    std::uint32_t nodes = 0;
+    std::uint64_t tasks = 0;
+  };
+  for (const NodeChoice& choice : flavors_of(cls)) {
+    std::unordered_map<std::uint32_t, Sum> domains;
+    const Bits& nodes = nodes_of(choice);
+    for (std::size_t w = 0; w < nodes.words(); ++w)
+      any_in_word(nodes.word(w), w, [&](std::uint32_t n) {
+        const std::uint32_t fits = tasks_fitting(cls.demand, grid.room(n), grid.room(n));
+        if (fits == 0 || (only_available && !grid.available(n))) return false;
+        Sum& sum = domains[grid.domain(*level, n)];
+        ++sum.nodes;
+        sum.tasks += fits;
+        return false;
+      });
+    domains.erase(kNoIndex);
+    for (const auto& [domain, sum] : domains) {
+      best.nodes = std::max(best.nodes, sum.nodes);
+      best.enough =
+          best.enough || (sum.nodes >= cls.demand.min_nodes && sum.tasks >= cls.demand.tasks);
+    }
+  }
+  return best;
 }
 
 bool Eligible::could_hold(const JobClass& cls, const Grid& grid, bool only_available) const {

@@ -96,6 +96,13 @@ Verdict Cycle::explain_head(const Turn& turn) {
     if (now_ < own.from || end_of(c) > own.until)
       return {Reason::reservation, 0, 0, c.key.reservation};
   }
+  if (!Neighbours::none(r_.running_, c) || c.demand.particular) {
+    const auto neighbours = neighbours_of(c, r_.queue_.line(turn.line).share);
+    for (const NodeChoice& choice : r_.eligible_.flavors_of(c))
+      if (auto v =
+              explain_place(r_.grid_, nodes_for(c, choice), c, neighbours ? &*neighbours : nullptr))
+        return *v;
+  }
   if (auto plans = explain_plans(turn)) return *plans;
   if (!turn.reserved && !may_reserve(turn)) return explain_waiting(turn, *turn.head);
   return {Reason::resources, fitting(c), c.demand.min_nodes, ""};

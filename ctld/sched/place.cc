@@ -1,6 +1,7 @@
 #include "ctld/sched/place.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "ctld/sched/topology.h"
 
@@ -282,6 +283,39 @@ std::vector<NodeGrant> make_grants(const Grid& grid, const Demand& demand,
                       static_cast<std::uint32_t>(need.gpus), tasks});
   }
   return grants;
+}
+
+std::optional<Verdict> explain_place(const Grid& grid, const Bits& allowed, const JobClass& cls,
+                                     const Neighbours* neighbours) {
+  const JobShape& shape = cls.key.shape;
+  std::vector<Candidate> all;
+  for (std::size_t w = 0; w < allowed.words(); ++w)
+    any_in_word(allowed.word(w), w, [&](std::uint32_t n) {
+      if (!grid.available(n)) return false;
+      if (const auto fits = tasks_fitting(cls.demand, grid.room(n), grid.free(n)); fits > 0)
+        all.push_back({n, fits, std::binary_search(cls.required.begin(), cls.required.end(), n)});
+      return false;
+    });
+  const auto required = static_cast<std::uint32_t>(cls.required.size());
+  if (!choose_nodes(cls.demand, all, required)) return std::nullopt;
+  if (neighbours != nullptr) {
+    std::erase_if(all, [&](const Candidate& c) { return !neighbours->allows(c.node); });
+    neighbours->trim(all);
+    if (!choose_nodes(cls.demand, all, required)) {
+      if (shape.anti_affinity.empty())
+        return Verdict{Reason::resources, 0, cls.demand.min_nodes, ""};
+      return Verdict{Reason::anti_affinity, 0, 0,
+                     shape.anti_affinity + " by " + shape.anti_affinity_level};
+    }
+  }
+  if (choose_places(grid, cls, all)) return std::nullopt;
+  std::unordered_map<std::uint32_t, std::uint32_t> domains;
+  std::uint32_t most = 0;
+  if (const auto level = grid.level(shape.topology_level))
+    for (const Candidate& c : all)
+      if (const std::uint32_t domain = grid.domain(*level, c.node); domain != kNoIndex)
+        most = std::max(most, ++domains[domain]);
+  return Verdict{Reason::topology, most, cls.demand.min_nodes, shape.topology_level};
 }
 
 std::uint32_t count_fitting(const Grid& grid, const Bits& allowed, const JobClass& cls) {

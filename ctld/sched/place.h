@@ -29,6 +29,11 @@ std::optional<std::vector<Share>> find_place(const Grid& grid, const Timeline& t
 std::vector<NodeGrant> make_grants(const Grid& grid, const Demand& demand,
                                    const std::vector<Share>& shares);
 
+// Why a class that waits has no place now although enough nodes have room, reservations left aside:
+// its topology wish, or whom it may not have beside it. nullopt: there is not enough room.
+std::optional<Verdict> explain_place(const Grid& grid, const Bits& allowed, const JobClass& cls,
+                                     const Neighbours* neighbours);
+
 // Nodes on which at least one task fits now, reservations left aside.
 std::uint32_t count_fitting(const Grid& grid, const Bits& allowed, const JobClass& cls);
 

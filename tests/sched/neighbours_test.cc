@@ -91,6 +91,18 @@ TEST_CASE("jobs of one key keep apart, by node or by rack, as many as may be tog
   CHECK(c.running.audit(c.grid) == "");
 }
 
+TEST_CASE("why it has no place: whom it would have beside it") {
+  Cluster c;
+  JobClass cls = c.with_key(3, "rack", 1);
+  CHECK(c.start(c.with_key(1, "rack", 1)) == "0");
+  cls.demand = demand_of(cls.key.shape, *c.eligible.partition(PartitionId{0}));
+  c.eligible.refresh(cls, c.grid);
+  const Neighbours neighbours(c.running, c.grid, cls, kNoShare);
+  const Verdict kept_away{Reason::anti_affinity, 0, 0, "app by rack"};
+  CHECK(explain_place(c.grid, c.eligible.nodes_of(cls), cls, &neighbours) == kept_away);
+  CHECK(!explain_place(c.grid, c.eligible.nodes_of(cls), cls, nullptr).has_value());
+}
+
 TEST_CASE("members of a gang keep apart from each other") {
   Cluster c;
   CHECK(c.start(c.with_key(3, "rack", 1)) == "024");

@@ -157,6 +157,21 @@ TEST_CASE("pools that are spread over: the emptiest node first") {
   CHECK(on(1) == 2);
 }
 
+TEST_CASE("why it has no place: no domain has room now, or can ever have") {
+  Cluster c({3, 3, 2}, 2);
+  JobClass cls = c.gang(3, TopologyWish::required);
+  c.use(0, 1);
+  c.use(3, 1);
+  CHECK(cls.standing.verdict == Verdict{});
+  const Verdict now{Reason::topology, 2, 3, "leaf"};
+  CHECK(explain_place(c.grid, c.eligible.nodes_of(cls), cls, nullptr) == now);
+  CHECK(!explain_place(c.grid, c.eligible.nodes_of(cls), c.gang(3), nullptr).has_value());
+  CHECK(!explain_place(c.grid, c.eligible.nodes_of(cls), c.gang(7), nullptr).has_value());
+  const Verdict never{Reason::topology, 3, 4, "leaf"};
+  CHECK(c.gang(4, TopologyWish::required).standing.verdict == never);
+  CHECK(c.gang(6, TopologyWish::required, "block").standing.verdict == Verdict{});
+}
+
 // What the heading of topology.h promises, counted plainly.
 void check_promise(const Cluster& c, const JobClass& cls, const std::vector<bool>& able,
                    const std::optional<std::vector<Share>>& place) {
