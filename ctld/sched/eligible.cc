@@ -182,7 +182,7 @@ Eligible::BestDomain Eligible::best_domain(const JobClass& cls, const Grid& grid
     std::uint64_t tasks = 0;
   };
   for (const NodeChoice& choice : flavors_of(cls)) {
-    std::unordered_map<std::uint32_t, Sum> domains;
+    std::map<std::uint32_t, Sum> domains;
     const Bits& nodes = nodes_of(choice);
     for (std::size_t w = 0; w < nodes.words(); ++w)
       any_in_word(nodes.word(w), w, [&](std::uint32_t n) {
