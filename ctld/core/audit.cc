@@ -5,9 +5,11 @@
 #include <map>
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include "common/codec/codec.h"
 #include "ctld/core/load.h"
+#include "ctld/core/record.h"
 
 namespace gantry::core {
 namespace {
@@ -88,6 +90,22 @@ std::string check_array(const Job& job, const Tasks& seen) {
   return {};
 }
 
+std::string tenancy_text(const TenancyState& tenancy) {
+  std::string out = fmt::format("tenancy {} half-life {} classes {}\n", tenancy.revision,
+                                tenancy.half_life.us, fmt::join(tenancy.class_names, " "));
+  for (const auto& [key, document] : tenancy.documents)
+    out += fmt::format("document {} {}\n", key.second, codec::to_json(DocumentRecord{document}));
+  for (const TenancyRevision& r : tenancy.history)
+    out += fmt::format("revision {}\n", codec::to_json(r));
+  for (const ShareNode& s : tenancy.shares)
+    out += fmt::format("share {} of {} {}: {:a} and {:a} a second at {}, {} run\n", s.id.value(),
+                       s.parent ? std::int64_t{s.parent->value()} : -1, s.name, s.usage.amount,
+                       s.usage.rate, s.usage.at.us, s.running);
+  for (const auto& [name, r] : tenancy.reservations)
+    out += fmt::format("reservation {} {}\n", name, codec::to_json(r));
+  return out;
+}
+
 }  // namespace
 
 std::string audit(const State& state) {
@@ -133,6 +151,7 @@ std::string records_text(const State& state) {
   for (const Partition& p : state.partitions)
     out += fmt::format("partition {} {} {}\n", p.id.value(), p.name,
                        p.up_set ? (*p.up_set ? "up" : "down") : "");
+  out += tenancy_text(state.tenancy);
   for (const auto& [key, user] : state.user_keys) out += fmt::format("key {} {}\n", key, user);
   state.jobs.walk(JobId{}, [&](const Job& job) {
     out += fmt::format("job {} {}\n", job.id.value(), codec::to_json(record_of(state, job)));

@@ -6,6 +6,7 @@
 #include "common/assert.h"
 #include "common/codec/codec.h"
 #include "ctld/core/apply.h"
+#include "ctld/core/audit.h"
 #include "ctld/core/authorise.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/load.h"
@@ -216,6 +217,20 @@ std::vector<sched::Change> Core::full_view() const {
     return true;
   });
   return out;
+}
+
+std::string Core::audit() const {
+  if (std::string wrong = core::audit(*state_); !wrong.empty()) return wrong;
+  std::vector<std::pair<std::uint32_t, sched::QuotaNeed>> uses;
+  state_->jobs.walk(JobId{}, [&](const Job& job) {
+    if (!job.placed()) return true;
+    const auto node = quota_node_of(*state_, class_of(*state_, job).partition);
+    for (const NodeRun& run : job.active->nodes)
+      if (node && run.state != RunState::released)
+        uses.emplace_back(*node, quota_need(*state_, run.grant));
+    return true;
+  });
+  return p_->rt.quota ? p_->rt.quota->audit(uses) : std::string();
 }
 
 void refuse(Context& ctx, const ClientRequest& request, const Error& error) {

@@ -76,9 +76,9 @@ using ReplyMessage =
     std::variant<proto::Ok, proto::ErrorReply, proto::SubmitReply, proto::ListJobsReply,
                  proto::ShowJobReply, proto::JobsDone, proto::WaitReply, proto::LogChunk,
                  proto::ListNodesReply, proto::ListPartitionsReply, proto::ShowConfigReply,
-                 proto::ShowStatsReply, proto::PingReply, proto::StepGranted,
-                 proto::TenancyPlanned, proto::TenancyDocuments, proto::TenancyHistoryReply,
-                 proto::TenantUsageReply, proto::ShareTreeReply, proto::PriorityTuplesReply>;
+                 proto::ShowStatsReply, proto::PingReply, proto::StepGranted, proto::TenancyPlanned,
+                 proto::TenancyDocuments, proto::TenancyHistoryReply, proto::TenantUsageReply,
+                 proto::ShareTreeReply, proto::PriorityTuplesReply>;
 
 // What the shell puts into a message from the store before it leaves (ctld/core/blobs.h): the core
 // knows scripts and environments by their content hash only.
@@ -155,6 +155,8 @@ class Core {
   // Everything the scheduler's replica needs, from scratch. Give it to a new replica right after
   // start() (whose own turn has no changes), and compare with it as an audit.
   [[nodiscard]] std::vector<sched::Change> full_view() const;
+  // audit.h of the state, and the quota in use against its placements; "" or what is wrong.
+  [[nodiscard]] std::string audit() const;
 
  private:
   std::unique_ptr<State> state_;

@@ -174,8 +174,9 @@ sched::ReservationChanged reservation_view(const State& state, const Reservation
 void tell_tenancy(const Context& ctx, std::vector<sched::Change>& out) {
   out.emplace_back(sched::TenancyChanged{ctx.state.tenancy.compiled.view});
   for (const sched::NodeChanged& node : ctx.rt.node_views) out.emplace_back(node);
-  for (const PartitionId id : ctx.state.partition_order)
-    out.emplace_back(ctx.rt.partition_views[id.value()]);
+  // The queues of tenants that are gone, too: they are no tenant's any more.
+  for (const sched::PartitionChanged& partition : ctx.rt.partition_views)
+    out.emplace_back(partition);
   for (const ShareNode& node : ctx.state.tenancy.shares)
     out.emplace_back(share_view(ctx.state, node));
   for (const auto& [name, r] : ctx.state.tenancy.reservations)
