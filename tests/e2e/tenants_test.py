@@ -138,6 +138,32 @@ def case_onboarding_quota_and_offboarding(c):
     equal(jobs, {first, second}, "jobs in the archive")
 
 
+def case_classes_of_jobs(c):
+    """A job names its class; who may name which is the tenant's; gprio shows the order."""
+    member = c.users[0]
+    text = tenant("ranked", f"quota: {{cpu: 1}}\nroles: {{user: {{users: [{member}]}}}}\n"
+                  "allowed_classes: [normal, best-effort]\nclasses: {nightly: 5}\n")
+    gtenant(c, "apply", "-y", "-f", "-", text=text)
+    refused = c.as_user(["gbatch", "-p", "ranked", "--priority-class=production-critical",
+                         "--wrap=true"], user=member)
+    equal(refused.returncode, 1, refused.stdout)
+    contains(refused.stderr, "production-critical")
+    unknown = c.as_user(["gbatch", "-p", "ranked", "--tenant-class=hourly", "--wrap=true"],
+                        user=member)
+    equal(unknown.returncode, 1, unknown.stdout)
+    first = c.submit("-p", "ranked", "--wrap=sleep 600", user=member)
+    c.running(first)
+    low = c.submit("-p", "ranked", "--priority-class=best-effort", "--wrap=true", user=member)
+    usual = c.submit("-p", "ranked", "--wrap=true", user=member)
+    nightly = c.submit("-p", "ranked", "--tenant-class=nightly", "--wrap=true", user=member)
+    order = c.as_user(["gprio", "-ho", "%i"], user=member).stdout.split()
+    equal(order, [str(nightly), str(usual), str(low)], "order of the jobs")
+    c.as_user(["gcancel", str(first)], user=member)
+    for job in (low, usual, nightly):
+        c.ended(job, "completed", code=0)
+    remove(c, ("tenant", "ranked"))
+
+
 def case_a_person_at_a_terminal(c):
     """Bars in gtenant quota, and the question before a plan is applied."""
     gtenant(c, "create", "bars", "--cpus", "2", "--yes")
