@@ -1,5 +1,5 @@
-// Usage that decays with a half-life H, exactly and without a periodic pass: with lambda = ln 2 / H,
-// of an amount A at time t0 and a constant rate R since,
+// Usage that decays with a half-life H, exactly and without a periodic pass: with
+// lambda = ln 2 / H, of an amount A at time t0 and a constant rate R since,
 //
 //   A(t) = A exp(-lambda dt) + (R / lambda) (1 - exp(-lambda dt)),   dt = t - t0
 //

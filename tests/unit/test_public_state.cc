@@ -20,7 +20,7 @@ TEST_CASE("every state has a public name, long and short") {
   }
   CHECK(listing ==
         "PENDING=PD CONFIGURING=CF RUNNING=R COMPLETING=CG COMPLETED=CD FAILED=F CANCELLED=CA "
-        "TIMEOUT=TO OUT_OF_MEMORY=OOM NODE_FAIL=NF BOOT_FAIL=BF DEADLINE=DL ");
+        "TIMEOUT=TO OUT_OF_MEMORY=OOM NODE_FAIL=NF BOOT_FAIL=BF DEADLINE=DL PREEMPTED=PR ");
   CHECK(public_state(Phase::finishing, Outcome::timeout).code == "CG");  // not over yet
 }
 
