@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "config/tenancy/check.h"
 #include "config/tenancy/k8s_objects.h"

@@ -15,6 +15,7 @@
 // An object stands for a part of a tenant only, so parts that no object speaks of stay as they are.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
