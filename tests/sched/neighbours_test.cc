@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "ctld/sched/place.h"
+#include "ctld/sched/schedule.h"
 
 namespace gantry::sched {
 namespace {
@@ -142,6 +143,60 @@ TEST_CASE("what a plan has started counts, until it is forgotten") {
   c.end(1);
   c.running.forget_guests();
   CHECK(c.start(c.with_key(1, "node", 1)) == "0");
+}
+
+// One plan of jobs that are all queued: "job:nodes" of each start.
+std::string plan_of(Replica& replica, const std::vector<JobQueued>& jobs) {
+  std::vector<NodeId> nodes;
+  for (std::uint32_t n = 0; n < 3; ++n) {
+    NodeChanged node;
+    node.node = NodeId{n};
+    node.name = "n" + std::to_string(n);
+    node.available = true;
+    node.cpus = {0, 1, 2, 3, 4, 5, 6, 7};
+    node.memory = 1 << 20;
+    replica.apply(node);
+    nodes.push_back(node.node);
+  }
+  PartitionChanged partition;
+  partition.name = "p";
+  partition.nodes = nodes;
+  replica.apply(partition);
+  for (const JobQueued& job : jobs) replica.apply(job);
+  const Plan plan = schedule(replica, Instant{1}, Policy{});
+  std::string text;
+  for (const Start& s : plan.starts) {
+    text += std::to_string(s.job.value()) + ":";
+    for (const NodeGrant& g : s.grants) text += std::to_string(g.node.value());
+    text += " ";
+  }
+  for (const ClassVerdict& v : plan.verdicts)
+    text += std::string(enum_name(v.of_head.reason)) + " ";
+  CHECK(replica.audit() == "");
+  return text;
+}
+
+TEST_CASE("within one plan: arrays of a key keep apart, users with nodes of their own as well") {
+  JobQueued job;
+  job.key.shape.memory_per_node = 1;
+  job.key.time_limit = minutes(10);
+  JobQueued array = job, own = job, other = job, same = job;
+  array.job = JobId{1};
+  array.startable = 4;
+  array.key.shape.anti_affinity = "app";
+  array.key.shape.anti_affinity_level = "node";
+  Replica with_key;
+  CHECK(plan_of(with_key, {array}) == "1:0 1:1 1:2 AntiAffinity ");
+  own.job = JobId{1};
+  own.key.shape.sharing = NodeSharing::same_user;
+  own.share = ShareId{4};
+  other.job = JobId{2};
+  other.share = ShareId{5};
+  same.job = JobId{3};
+  same.share = ShareId{4};
+  for (JobQueued* j : {&own, &other, &same}) j->queued_since = Instant{j->job.value() == 1 ? 0 : 1};
+  Replica sharing;
+  CHECK(plan_of(sharing, {own, other, same}) == "1:0 2:1 3:0 ");
 }
 
 TEST_CASE("ahead: who has left by then is no neighbour") {
