@@ -1,4 +1,6 @@
 // UpdateJob: changes what may still change, by the same rules as a submit.
+#include <algorithm>
+
 #include <fmt/core.h>
 
 #include "common/limits.h"
@@ -6,6 +8,7 @@
 #include "ctld/core/dependency.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/split.h"
+#include "ctld/core/tenant_submit.h"
 #include "ctld/core/validate.h"
 
 namespace gantry::core {
@@ -50,6 +53,22 @@ Result<void> check_limit(const Context& ctx, const Identity& who, const Job& job
   return {};
 }
 
+// A queue that the asker may submit to, and in which the job's class may be.
+Result<const Partition*> queue_for(const Context& ctx, const Identity& who, const Job& job,
+                                   const std::string& name) {
+  if (name.empty()) return fail(ErrorCode::invalid_argument, "the partition's name is empty");
+  auto queue = choose_queue(ctx, who, name);
+  const CompiledTenant* tenant = ctx.state.tenancy.tenant(name);
+  if (!queue || tenant == nullptr || is_admin(who)) return queue;
+  const std::uint32_t index = class_of(ctx.state, job).priority_class;
+  if (std::binary_search(tenant->allowed_classes.begin(), tenant->allowed_classes.end(), index))
+    return queue;
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("job {} has the priority class {}, which tenant {} does not allow",
+                          display_id(ctx.state, job),
+                          ctx.state.tenancy.compiled.view->classes.at(index).name, name));
+}
+
 Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& job,
                                   const proto::UpdateJob& m) {
   const bool queued = job.phase == Phase::queued;
@@ -58,9 +77,9 @@ Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& 
   const Partition* partition = &ctx.state.partition(class_of(ctx.state, job).partition);
   if (m.partition) {
     if (!queued) return not_queued(ctx.state, job, "partition");
-    partition = ctx.state.partition_named(*m.partition);
-    if (partition == nullptr || partition->declared == nullptr)
-      return fail(ErrorCode::not_found, fmt::format("there is no partition \"{}\"", *m.partition));
+    const auto queue = queue_for(ctx, who, job, *m.partition);
+    if (!queue) return tl::unexpected(queue.error());
+    partition = *queue;
     if (auto r = check_partition_fit(ctx, *partition, class_of(ctx.state, job).shape); !r)
       return tl::unexpected(r.error());
     if (!m.time_limit) {

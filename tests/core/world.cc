@@ -57,7 +57,8 @@ World::World()
       replica_(std::make_unique<sched::Replica>()),
       begin_{1'767'225'600'000'000},  // 2026-01-01T00:00:00Z
       now_(begin_) {
-  uids_ = {{"root", 0}, {"admin", 10}, {"alice", 1001}, {"bob", 1002}};
+  uids_ = {{"root", 0},   {"admin", 10},   {"alice", 1001},
+           {"bob", 1002}, {"carol", 1003}, {"dave", 1004}};
 }
 World::~World() = default;
 
@@ -70,6 +71,8 @@ void World::configure(const Words& w) {
       node.cpus = w.find("cpus") ? std::stoul(*w.find("cpus")) : 4;
       node.memory = w.find("mem") ? *parse_memory(*w.find("mem")) : std::int64_t{8} << 30;
       if (w.find("features")) node.features = {*w.find("features")};
+      if (w.find("gpus")) node.gpus = std::stoul(*w.find("gpus"));
+      if (w.find("gpu_model")) node.gpu_model = *w.find("gpu_model");
       config_.nodes.push_back(node);
       nodes_[name] = FakeNode{name, false, 0, "boot1", node.cpus, node.memory, {}};
     }
@@ -121,7 +124,7 @@ std::string World::run(std::string_view text) {
   }
   if (!core_) start();
   command(verb, w);
-  const std::string wrong = audit(core_->state());
+  const std::string wrong = core_->audit();
   if (!wrong.empty()) line("AUDIT: " + wrong);
   const std::string replica = replica_->audit();
   if (!replica.empty()) line("REPLICA: " + replica);
@@ -160,6 +163,7 @@ void World::command(const std::string& verb, const Words& w) {
     for (const std::string& name : hosts(w.plain.at(1))) register_node(nodes_.at(name));
     return;
   }
+  if (tenants_command(verb, w)) return;
   const auto node = nodes_.find(verb);
   if (node == nodes_.end()) return line("there is no command " + verb);
   node_says(node->second, w);
@@ -250,6 +254,9 @@ void World::submit(const Words& w) {
       s.time_limit = parse_length(v);
   });
   text("partition", [&](const std::string& v) { s.partition = v; });
+  text("account", [&](const std::string& v) { s.account = v; });
+  text("class", [&](const std::string& v) { s.priority_class = v; });
+  text("gpus", [&](const std::string& v) { s.shape.gpus_per_node = std::stoul(v); });
   text("constraint", [&](const std::string& v) { s.shape.constraint = v; });
   text("exclusive", [&](const std::string&) { s.shape.exclusive = true; });
   text("on", [&](const std::string& v) { s.shape.required_nodes = hosts(v); });

@@ -66,6 +66,15 @@ class World {
   void restart();
   void fold();
 
+  // world_tenants.cc
+  bool tenants_command(const std::string& verb, const Words& w);  // false: it is none
+  void rollback(const Words& w);
+  void print_changes(const std::vector<proto::DocumentChange>& changes);
+  void print(const proto::TenancyPlanned& m);
+  void print(const proto::TenancyDocuments& m);
+  void print(const proto::TenancyHistoryReply& m);
+  void print(const proto::TenantUsageReply& m);
+
   // world_nodes.cc
   void node_says(FakeNode& node, const Words& w);
   void register_node(FakeNode& node);
@@ -105,7 +114,8 @@ class World {
   std::uint64_t next_request_ = 1;
   std::uint64_t ticket_ = 0;  // of the last FetchLog
   std::string out_;
-  bool quiet_ = false;  // orders are not printed
+  proto::ApplyTenancy pending_;  // documents for the next apply
+  bool quiet_ = false;           // orders are not printed
 };
 
 Duration parse_length(const std::string& text);  // "90s", "10m", "2h"

@@ -113,6 +113,10 @@ void World::print(const Reply& reply) {
               line(fmt::format("  {} ranks {}-{} cpus {}", n.node, n.first_rank,
                                n.first_rank + n.tasks - 1, cpus_text(n.cpus)));
           },
+          [&](const proto::TenancyPlanned& m) { print(m); },
+          [&](const proto::TenancyDocuments& m) { print(m); },
+          [&](const proto::TenancyHistoryReply& m) { print(m); },
+          [&](const proto::TenantUsageReply& m) { print(m); },
           [&](const auto&) { line("answered"); },
       },
       reply.message);

@@ -1,0 +1,208 @@
+// Tenants of a scenario: documents, what is asked of them, what tenants use; see world.h.
+//
+//   > tenant fraud cohort=org cpu=4:2:1 user=alice,bob tenant-admin=carol projects=train:3,serve
+//   > cohort org parent=all cpu=2
+//   > class best-effort value=100 grace=10s min_run=1m most=2 age=30s preempts=yes
+//   > drop Tenant fraud
+//   > apply admin [dry=yes] [base=1] [comment="..."]      all that was said since the last apply
+//   > rollback admin 1
+//   > documents alice [revision=1]       > revisions alice       > usage alice
+//
+// Quota is nominal:borrow:lend, in cores, GiB (mem) or GPUs; "-" is unset.
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include "common/text.h"
+#include "world.h"
+
+namespace gantry::core::test {
+namespace {
+
+std::vector<std::string> parts_of(const std::string& text, char at) {
+  std::vector<std::string> out(1);
+  for (const char c : text)
+    if (c == at)
+      out.emplace_back();
+    else
+      out.back() += c;
+  return out;
+}
+
+void quota_of(const Words& w, std::vector<tenancy::QuotaLine>& out) {
+  for (const auto& [name, r, unit] : {std::tuple{"cpu", Resource::cpu, std::int64_t{1000}},
+                                      std::tuple{"mem", Resource::memory, std::int64_t{1} << 30},
+                                      std::tuple{"gpu", Resource::gpu, std::int64_t{1}}}) {
+    const std::string* text = w.find(name);
+    if (text == nullptr) continue;
+    const auto parts = parts_of(*text, ':');
+    tenancy::QuotaLine line;
+    line.resource = r;
+    line.nominal = std::stoll(parts[0]) * unit;
+    if (parts.size() > 1 && parts[1] != "-") line.borrow = std::stoll(parts[1]) * unit;
+    if (parts.size() > 2 && parts[2] != "-") line.lend = std::stoll(parts[2]) * unit;
+    out.push_back(line);
+  }
+}
+
+tenancy::Tenant tenant_of(const Words& w) {
+  tenancy::Tenant t;
+  t.name = w.plain.at(1);
+  quota_of(w, t.quota);
+  const auto number = [&](const char* key, std::optional<std::uint32_t>& to) {
+    if (const std::string* text = w.find(key)) to = std::stoul(*text);
+  };
+  if (w.find("cohort")) t.cohort = *w.find("cohort");
+  number("weight", t.weight);
+  number("running", t.counts.running_jobs);
+  number("queued", t.counts.queued_jobs);
+  number("queued_per_user", t.counts.queued_jobs_per_user);
+  number("per_minute", t.counts.submits_per_minute);
+  number("array", t.counts.array_tasks);
+  if (w.find("max_cpus")) {
+    t.jobs.max_per_job.emplace();
+    (*t.jobs.max_per_job)[Resource::cpu] = std::stoll(*w.find("max_cpus")) * 1000;
+  }
+  if (w.find("time")) t.jobs.default_time = parse_length(*w.find("time"));
+  for (const auto& [role, name] : enum_names(tenancy::Role{}))
+    if (const std::string* users = w.find(std::string(name)))
+      for (const std::string& user : parts_of(*users, ',')) t.grants.push_back({role, user, {}});
+  if (w.find("projects"))
+    for (const std::string& text : parts_of(*w.find("projects"), ',')) {
+      const auto parts = parts_of(text, ':');
+      tenancy::Project project{parts[0], 1, {}};
+      if (parts.size() > 1) project.shares = std::stoul(parts[1]);
+      t.projects.push_back(std::move(project));
+    }
+  if (w.find("classes")) t.allowed_classes = parts_of(*w.find("classes"), ',');
+  if (w.find("default_class")) t.default_class = *w.find("default_class");
+  if (w.find("reclaim"))
+    for (const auto& [value, name] : enum_names(tenancy::Reclaim{}))
+      if (name == *w.find("reclaim")) t.reclaim = value;
+  return t;
+}
+
+tenancy::PriorityClass class_of(const Words& w) {
+  tenancy::PriorityClass c;
+  c.name = w.plain.at(1);
+  if (w.find("value")) c.value = std::stoi(*w.find("value"));
+  c.is_default = w.find("default") != nullptr;
+  c.preempts = w.find("preempts") != nullptr;
+  c.preemptible = w.find("safe") == nullptr;
+  if (w.find("cancel")) c.victim_mode = tenancy::VictimMode::cancel;
+  if (w.find("grace")) c.grace = parse_length(*w.find("grace"));
+  if (w.find("min_run")) c.min_run_time = parse_length(*w.find("min_run"));
+  if (w.find("most")) c.max_preemptions = std::stoul(*w.find("most"));
+  if (w.find("age")) c.age_step = parse_length(*w.find("age"));
+  return c;
+}
+
+std::string amount(Resource r, std::int64_t n) {
+  Resources one;
+  one[r] = n;
+  return n == 0 ? "0" : to_string(one);
+}
+
+}  // namespace
+
+bool World::tenants_command(const std::string& verb, const Words& w) {
+  if (verb == "tenant") return pending_.documents.emplace_back(tenant_of(w)), true;
+  if (verb == "class") return pending_.documents.emplace_back(class_of(w)), true;
+  if (verb == "cohort") {
+    tenancy::Cohort c;
+    c.name = w.plain.at(1);
+    if (w.find("parent")) c.parent = *w.find("parent");
+    quota_of(w, c.quota);
+    return pending_.documents.emplace_back(std::move(c)), true;
+  }
+  if (verb == "drop") return pending_.removals.push_back({w.plain.at(1), w.plain.at(2)}), true;
+  if (verb == "apply") {
+    proto::ApplyTenancy m = std::exchange(pending_, {});
+    m.dry_run = w.find("dry") != nullptr;
+    if (w.find("base")) m.base_revision = std::stoull(*w.find("base"));
+    if (w.find("comment")) m.comment = *w.find("comment");
+    return ask(w.plain.at(1), std::move(m)), true;
+  }
+  if (verb == "rollback") return rollback(w), true;
+  if (verb == "documents") {
+    proto::GetTenancy m;
+    if (w.find("revision")) m.revision = std::stoull(*w.find("revision"));
+    return ask(w.plain.at(1), std::move(m)), true;
+  }
+  if (verb == "revisions") return ask(w.plain.at(1), proto::TenancyHistory{}), true;
+  if (verb == "usage") return ask(w.plain.at(1), proto::TenantUsage{}), true;
+  return false;
+}
+
+// As gtenant does it: the documents as they were replace those that are.
+void World::rollback(const Words& w) {
+  const auto documents = [&](std::optional<std::uint64_t> revision) {
+    proto::GetTenancy m;
+    m.revision = revision;
+    core_->step(now_, ClientRequest{ConnectionId(1), next_request_++, who("admin"), std::move(m)});
+    Turn turn = core_->take_turn();
+    return std::get<proto::TenancyDocuments>(turn.replies.at(0).message).documents;
+  };
+  proto::ApplyTenancy m;
+  m.documents = documents(std::stoull(w.plain.at(2)));
+  m.comment = "as of " + w.plain.at(2);
+  for (const tenancy::Document& now : documents(std::nullopt)) {
+    const bool stays =
+        std::any_of(m.documents.begin(), m.documents.end(), [&](const tenancy::Document& d) {
+          return tenancy::kind_of(d) == tenancy::kind_of(now) &&
+                 tenancy::name_of(d) == tenancy::name_of(now);
+        });
+    if (!stays) m.removals.push_back({std::string(tenancy::kind_of(now)), tenancy::name_of(now)});
+  }
+  ask(w.plain.at(1), std::move(m));
+}
+
+void World::print_changes(const std::vector<proto::DocumentChange>& changes) {
+  for (const proto::DocumentChange& change : changes) {
+    line(fmt::format("  {} {} {}", enum_name(change.action), change.kind, change.name));
+    if (change.action == proto::ChangeAction::changed)
+      for (const proto::FieldChange& field : change.changes)
+        line(fmt::format("    {}: \"{}\" -> \"{}\"", field.path, field.before, field.after));
+  }
+}
+
+void World::print(const proto::TenancyPlanned& m) {
+  line(fmt::format("{} revision {}", m.applied ? "applied:" : "planned on", m.revision));
+  print_changes(m.changes);
+  for (const proto::OverQuota& over : m.over)
+    line(fmt::format("  {} would hold {} of {}", over.name, amount(over.resource, over.usage),
+                     amount(over.resource, over.limit)));
+}
+
+void World::print(const proto::TenancyDocuments& m) {
+  line(fmt::format("revision {}", m.revision));
+  for (const tenancy::Document& document : m.documents) {
+    std::string text =
+        fmt::format("  {} {}", tenancy::kind_of(document), tenancy::name_of(document));
+    if (const auto* tenant = std::get_if<tenancy::Tenant>(&document))
+      for (const tenancy::QuotaLine& q : tenant->quota)
+        text += fmt::format(" {}", amount(q.resource, q.nominal));
+    line(text);
+  }
+}
+
+void World::print(const proto::TenancyHistoryReply& m) {
+  for (const proto::TenancyRevision& r : m.revisions) {
+    line(fmt::format("revision {} by {} at {} \"{}\"", r.revision, r.author, time_text(r.at),
+                     r.comment));
+    print_changes(r.changes);
+  }
+}
+
+void World::print(const proto::TenantUsageReply& m) {
+  for (const proto::TenantUse& row : m.rows) {
+    std::string text = fmt::format("{}{}: {} queued, {} run", row.is_cohort ? "cohort " : "",
+                                   row.name, row.queued, row.running);
+    for (const proto::QuotaUse& q : row.cells)
+      text += fmt::format("; {} of {}, borrowed {}, lent {}, {} left", amount(q.resource, q.used),
+                          amount(q.resource, q.nominal), amount(q.resource, q.borrowed),
+                          amount(q.resource, q.lent), amount(q.resource, q.available));
+    line(text);
+  }
+}
+
+}  // namespace gantry::core::test
