@@ -138,13 +138,13 @@ class Site {
   // Until the cluster is full and `pending` jobs wait.
   void fill(std::size_t pending) {
     policy.preemption = false;
-    for (int i = 0; i < 8; ++i) {
+    for (int i = 0; i < 3; ++i) {
       while (waiting.size() < pending) submit();
       accept(schedule(replica, now, policy));
       now = now + seconds(1);
     }
     policy.preemption = true;
-    for (int i = 0; i < 20; ++i) {  // everybody gets a plan
+    for (int i = 0; i < 12; ++i) {  // everybody gets a plan
       accept(schedule(replica, now, policy));
       while (waiting.size() < pending) submit();
       now = now + seconds(1);
@@ -228,7 +228,7 @@ class Site {
 double full_pass(Site& site, std::size_t pending, std::string_view what) {
   std::vector<double> idle, after_ends;
   Plan plan;
-  for (int i = 0; i < 21; ++i) {
+  for (int i = 0; i < 11; ++i) {
     site.now = site.now + milliseconds(1);
     const double start = micros();
     plan = schedule(site.replica, site.now, site.policy);
@@ -241,7 +241,7 @@ double full_pass(Site& site, std::size_t pending, std::string_view what) {
           site.waiting.size(), site.running.size(), plan.stats.classes, plan.stats.attempts,
           plan.stats.steps, site.replica.promises().size(), plan.starts.size()));
   std::size_t starts = 0;
-  for (int i = 0; i < 21; ++i) {
+  for (int i = 0; i < 11; ++i) {
     for (int j = 0; j < 100; ++j) site.end_oldest();
     while (site.waiting.size() < pending) site.submit();
     site.now = site.now + milliseconds(1);
@@ -252,14 +252,14 @@ double full_pass(Site& site, std::size_t pending, std::string_view what) {
     site.accept(plan);
   }
   row(fmt::format("full pass after 100 ends, {}", what), summary(after_ends),
-      fmt::format("{} starts each, {} preempted so far", starts / 21, site.preempted));
+      fmt::format("{} starts each, {} preempted so far", starts / 11, site.preempted));
   return summary(idle).median;
 }
 
 void reaction(Site& site, std::size_t pending) {
   std::vector<double> ends, submits;
   std::size_t starts = 0;
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < 101; ++i) {
     site.now = site.now + milliseconds(1);
     double start = micros();
     site.end_oldest();
@@ -285,6 +285,7 @@ void reaction(Site& site, std::size_t pending) {
 
 int main(int argc, char** argv) {
   using namespace gantry::sched;
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const auto arg = [&](int i, std::uint32_t otherwise) {
     return argc > i ? static_cast<std::uint32_t>(std::strtoul(argv[i], nullptr, 10)) : otherwise;
   };

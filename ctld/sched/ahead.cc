@@ -147,15 +147,19 @@ bool Cycle::reserve_ahead(Turn& turn) {
   if (c.standing.verdict.reason != Reason::none) return false;
   Promise* kept = promise_of(turn);
   if (kept == nullptr && !may_reserve(turn)) return false;
-  if (kept == nullptr || (kept->leaving == 0 && replans_++ < policy_.replans)) {
+  const bool again = kept != nullptr && kept->leaving == 0 &&
+                     now_ - kept->looked >= kReplanPeriod && replans_++ < policy_.replans;
+  if (kept == nullptr || again) {
     const JobId id = job(turn, turn.at).job;
     if (kept != nullptr) lift(*kept);
     auto found = earliest(c);
+    if (kept != nullptr) kept->looked = now_;
     if (found && kept != nullptr && found->first.start >= kept->start) found.reset();
     if (found) {
       r_.timeline_.reserve(c, found->first, id);
       Promise promise = kept != nullptr ? *kept : Promise{};
       promise.job = id;
+      promise.looked = now_;
       promise.start = found->first.start;
       promise.shares = std::move(found->first.shares);
       promise.flavor = found->second;

@@ -5,7 +5,7 @@
 //   at; only what is planned for higher ranks stands before it. Without room it is broken, and the
 //   job is planned anew at its turn;
 // - at its job's turn it is exchanged for an earlier start if there is one now that delays no other
-//   promise;
+//   promise; looked for once a second (whether the job can start now is asked in every plan);
 // - when its time has come the job starts on its nodes, whatever its place in the queue is by then.
 #pragma once
 
@@ -18,6 +18,8 @@
 
 namespace gantry::sched {
 
+inline constexpr Duration kReplanPeriod = seconds(1);
+
 struct Promise {
   JobId job;
   Instant start{};
@@ -29,6 +31,7 @@ struct Promise {
   // Its place when it was made.
   std::uint32_t priority = 0;
   std::int32_t rank = 0;
+  Instant looked{};   // for an earlier start
   bool told = false;  // it is in the plan's expected starts
 };
 

@@ -9,6 +9,7 @@
 
 #include <map>
 #include <string>
+#include <unordered_map>
 
 #include "ctld/sched/change.h"
 #include "ctld/sched/charges.h"
@@ -63,6 +64,11 @@ class Replica {
   Timeline timeline_;
   Kinds kinds_;
   std::vector<Promise> promises_;
+  struct Search {  // for victims, in vain
+    JobId job{};
+    Instant at{};
+  };
+  std::unordered_map<std::uint32_t, Search> searches_;  // by partition
 };
 
 }  // namespace gantry::sched

@@ -9,7 +9,8 @@
 namespace gantry::sched {
 namespace {
 
-constexpr std::uint32_t kMaxSearches = 64;  // in one plan
+constexpr std::uint32_t kMaxSearches = 16;      // in one plan
+constexpr Duration kSearchPeriod = seconds(5);  // a job for which there were no victims asks again
 constexpr Duration kKillTime = seconds(5);  // from the end of the grace until the nodes are free
 constexpr std::uint64_t kSearchAttempts = 100;  // what a search counts in Policy::attempts
 
@@ -108,8 +109,13 @@ void Cycle::take_back_asking() {
 bool Cycle::make_room(Turn& turn) {
   if (!may_ask(turn)) return false;
   partition(turn.partition).asked = true;
+  auto& last = r_.searches_[turn.partition];
+  if (last.job == turn.first.job && now_ >= last.at && now_ - last.at < kSearchPeriod) return false;
+  const std::uint32_t before = searches_;
   const auto found = victims_for(turn);
-  return found && take_from(turn, found->first, found->second);
+  if (found && take_from(turn, found->first, found->second)) return true;
+  if (searches_ > before && searches_ <= kMaxSearches) last = {turn.first.job, now_};
+  return false;
 }
 
 // The jobs are asked to leave, and what they leave is promised; unless that is no sooner than
