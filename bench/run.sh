@@ -15,7 +15,8 @@ for name in "${names[@]}"; do
   case $name in
     system) python3 "$here/system/run.py" "$build" --out "$out" ;;
     store) "$build/bin/bench_store" --dir "$build" | tee "$out" ;;
-    sched | trace | containers) "$build/bin/bench_$name" | tee "$out" ;;
+    trace) { "$build/bin/bench_trace"; "$here/trace/tenants.sh" "$build"; } | tee "$out" ;;
+    sched | containers) "$build/bin/bench_$name" | tee "$out" ;;
     *) echo "bench/run.sh: '$name' is no bench; there are system, store, sched, trace and containers" >&2; exit 2 ;;
   esac
 done

@@ -15,6 +15,7 @@ namespace gantry::cli {
 extern const Command kUp;
 extern const Command kDown;
 extern const Command kStatus;
+extern const Command kReplay;
 
 namespace {
 
@@ -198,8 +199,8 @@ const Command kMan{.name = "man",
 const Command kCompletion{
     .name = "completion", .summary = "Print the bash completion script", .run = run_completion};
 
-constexpr const Command* kSub[] = {&kUp,   &kDown, &kStatus,     &kConfig,        &kKeygen,
-                                   &kHelp, &kMan,  &kCompletion, &kVersionCommand};
+constexpr const Command* kSub[] = {&kUp,     &kDown, &kStatus, &kReplay,     &kConfig,
+                                   &kKeygen, &kHelp, &kMan,    &kCompletion, &kVersionCommand};
 
 constexpr Example kExamples[] = {
     {"gantry up", "Start a cluster of four nodes on this machine"},

@@ -47,6 +47,7 @@ constexpr const char* kUsage =
     "  --svg FILE         draw use over time by tenant, and waits\n"
     "  --timeline[=TENANT,...]  every submit, start, preemption and end; of these tenants, and\n"
     "                     of whoever has to leave for them\n"
+    "  --violations       every claim to nominal quota that was not met in time\n"
     "  --brief            no lines of single tenants\n"
     "  --quiet            no progress\n"
     "  --version, --help\n"
@@ -60,7 +61,7 @@ struct Arguments {
   std::optional<double> estimates;
   std::optional<Duration> checkpoint;
   std::optional<std::vector<std::string>> timeline;  // of these tenants
-  bool json = false, brief = false, quiet = false, history = false;
+  bool violations = false, json = false, brief = false, quiet = false, history = false;
 };
 
 int complain(const Error& error) {
@@ -138,6 +139,7 @@ std::optional<int> parse(int argc, char** argv, Arguments& args) {
                             {"json", no_argument, nullptr, 'j'},
                             {"svg", required_argument, nullptr, 's'},
                             {"timeline", optional_argument, nullptr, 'l'},
+                            {"violations", no_argument, nullptr, 'v'},
                             {"brief", no_argument, nullptr, 'b'},
                             {"quiet", no_argument, nullptr, 'q'},
                             {"version", no_argument, nullptr, 'V'},
@@ -153,6 +155,7 @@ std::optional<int> parse(int argc, char** argv, Arguments& args) {
       case 'H': args.history = true; break;
       case 'j': args.json = true; break;
       case 'l': args.timeline = names_in(optarg); break;
+      case 'v': args.violations = true; break;
       case 'b': args.brief = true; break;
       case 'q': args.quiet = true; break;
       case 'V': fmt::print("gantry-replay {}\n", kVersion); return 0;
@@ -228,6 +231,9 @@ Result<int> run(const Arguments& args) {
     for (const replay::Outcome& o : sides)
       fmt::print("{}\n{}\n", o.label,
                  replay::to_timeline(o, *trace, cluster->unit, *args.timeline));
+  if (args.violations)
+    for (const replay::Outcome& o : sides)
+      fmt::print("{}\n{}\n", o.label, replay::to_violations(o, cluster->unit));
   fmt::print("{}", args.json ? replay::to_json(reports, *trace, *cluster)
                              : replay::to_table(reports, cluster->unit, !args.brief));
   for (const std::string& note : notes) fmt::print(stderr, "note: {}\n", note);

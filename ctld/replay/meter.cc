@@ -30,11 +30,10 @@ Meter::Meter(FairShares fair, std::size_t tenants, double total, Duration deadli
 
 // Could a waiting job of it run within its nominal quota, if only others gave back what they
 // borrow?
-bool Meter::claims(std::size_t t) const {
+bool Meter::claims(std::size_t t, std::int64_t units) const {
   const Tenant& tenant = state_[t];
-  if (tenant.sizes.empty() || !fair_.has_quota(t)) return false;
-  if (static_cast<double>(tenant.used + tenant.sizes.begin()->first) > fair_.nominal(t))
-    return false;
+  if (!fair_.has_quota(t)) return false;
+  if (static_cast<double>(tenant.used + units) > fair_.nominal(t)) return false;
   for (std::size_t o = 0; o < state_.size(); ++o)
     if (o != t && fair_.has_quota(o) && static_cast<double>(state_[o].used) > fair_.nominal(o))
       return true;
@@ -52,10 +51,21 @@ void Meter::settle() {
       t.waits_since.reset();
     else if (!t.waits_since)
       t.waits_since = now_;
-    if (!claims(i))
+    if (t.sizes.empty() || !claims(i, t.sizes.begin()->first)) {
+      if (t.below_since && now_ - *t.below_since > deadline_) {
+        t.claim.until = now_;
+        violations_.push_back(t.claim);
+      }
       t.below_since.reset();
-    else if (!t.below_since)
+    } else if (!t.below_since) {
       t.below_since = now_;
+      t.claim = {static_cast<std::uint32_t>(i), now_, {}, t.used, t.sizes.begin()->first,
+                 t.order.begin()->second};
+    }
+    if (t.order.empty() || !claims(i, t.order.begin()->second))
+      t.first_since.reset();
+    else if (!t.first_since)
+      t.first_since = now_;
     sched::advance(t.use, now_, half_life_);
     sched::advance(t.fair, now_, half_life_);
     t.use.rate = static_cast<double>(t.used);
@@ -96,18 +106,23 @@ void Meter::advance(Instant now) {
     m.below += dt;
     const Instant late = std::max(now_, *t.below_since + deadline_);
     if (now > late) m.violation += to_seconds(now - late);
+    if (!t.first_since) continue;
+    const Instant first_late = std::max(now_, *t.first_since + deadline_);
+    if (now > first_late) m.of_first += to_seconds(now - first_late);
   }
   count_jain(dt);
   now_ = now;
 }
 
-void Meter::queued(std::uint32_t tenant, std::int64_t units) {
+void Meter::queued(std::uint32_t tenant, std::int64_t units, Place place) {
+  state_[tenant].order.emplace(place, units);
   state_[tenant].wanted += units;
   ++state_[tenant].sizes[units];
   changed_ = true;
 }
-void Meter::unqueued(std::uint32_t tenant, std::int64_t units) {
+void Meter::unqueued(std::uint32_t tenant, std::int64_t units, Place place) {
   Tenant& t = state_[tenant];
+  t.order.erase(place);
   t.wanted -= units;
   if (--t.sizes[units] == 0) t.sizes.erase(units);
   changed_ = true;

@@ -26,12 +26,20 @@ struct UseChange {  // at that moment a tenant used so many more units
   std::int64_t by = 0;
 };
 
+struct Violation {  // a claim that was not met in time
+  std::uint32_t tenant = 0;
+  Instant since{}, until{};
+  std::int64_t used = 0, smallest = 0;  // units, at its beginning: used, and of the smallest job
+  std::int64_t first = 0;               // that waits, and of the first one in the tenant's order
+};
+
 struct TenantMeasure {
   double use = 0;         // unit-seconds
   double backlogged = 0;  // seconds
   double error = 0;       // integral of |use - fair| while backlogged, unit-seconds
   double below = 0;       // seconds with a claim to nominal quota that others borrow
   double violation = 0;   // of these, beyond the deadline
+  double of_first = 0;    // of these, while even the first waiting job fits in the nominal quota
   double nominal = 0;     // units; 0 without quota
 };
 
@@ -42,13 +50,16 @@ class Meter {
 
   // Before any change at `now`: counts the time up to it.
   void advance(Instant now);
-  void queued(std::uint32_t tenant, std::int64_t units);
-  void unqueued(std::uint32_t tenant, std::int64_t units);
+  // `place`: in the tenant's order; each once.
+  using Place = std::pair<std::int64_t, std::uint64_t>;
+  void queued(std::uint32_t tenant, std::int64_t units, Place place);
+  void unqueued(std::uint32_t tenant, std::int64_t units, Place place);
   void started(std::uint32_t tenant, std::int64_t units);
   void ended(std::uint32_t tenant, std::int64_t units);
 
   [[nodiscard]] const std::vector<TenantMeasure>& tenants() const { return measures_; }
   [[nodiscard]] const std::vector<UseChange>& changes() const { return changes_; }
+  [[nodiscard]] const std::vector<Violation>& violations() const { return violations_; }
   [[nodiscard]] double jain() const { return jain_time_ > 0 ? jain_ / jain_time_ : 1; }
   [[nodiscard]] double jain_time() const { return jain_time_; }
   [[nodiscard]] const FairShares& fair() const { return fair_; }
@@ -57,10 +68,12 @@ class Meter {
   struct Tenant {
     std::int64_t used = 0, wanted = 0;           // running; waiting
     std::map<std::int64_t, std::int64_t> sizes;  // waiting jobs by units
-    std::optional<Instant> waits_since, below_since;
+    std::map<Place, std::int64_t> order;         // their units
+    std::optional<Instant> waits_since, below_since, first_since;
+    Violation claim;  // since below_since
     sched::DecayedUsage use, fair;
   };
-  [[nodiscard]] bool claims(std::size_t tenant) const;
+  [[nodiscard]] bool claims(std::size_t tenant, std::int64_t units) const;
   void settle();
   void count_jain(double dt);
 
@@ -73,6 +86,7 @@ class Meter {
   std::vector<double> shares_;  // fair, now
   std::vector<TenantMeasure> measures_;
   std::vector<UseChange> changes_;
+  std::vector<Violation> violations_;
   double jain_ = 0, jain_time_ = 0;
 };
 

@@ -223,9 +223,13 @@ class Replay {
     return live.saved.us > 0 ? sched::kRestartTime : Duration{};
   }
 
+  [[nodiscard]] Meter::Place place_of(std::uint32_t i) const {
+    return {trace_.jobs[i].submit.us, i};
+  }
+
   void enqueue(std::uint32_t i, Instant t) {
     live_[i].phase = Phase::waiting;
-    meter_->queued(out_.jobs[i].tenant, out_.jobs[i].units);
+    meter_->queued(out_.jobs[i].tenant, out_.jobs[i].units, place_of(i));
     ++waiting_;
     tell_queued(i, t);
   }
@@ -274,7 +278,7 @@ class Replay {
       live.rate += sched::charge_rate(*site_.compiled.view, {flavor, sched::amount_of(g)});
     }
     charge(i, t, live.rate, 1);
-    meter_->unqueued(result.tenant, result.units);
+    meter_->unqueued(result.tenant, result.units, place_of(i));
     meter_->started(result.tenant, result.units);
     events_.push({t + (live.run - live.saved) + restart_of(live), i, live.epoch, Kind::end});
     if (live.every) events_.push({t + *live.every, i, live.epoch, Kind::checkpoint});
@@ -428,6 +432,7 @@ class Replay {
                       never, first));
     out_.measures = meter_->tenants();
     out_.changes = meter_->changes();
+    out_.violations = meter_->violations();
     out_.jain = meter_->jain();
     out_.jain_time = meter_->jain_time();
     out_.audit = replica_.audit();

@@ -57,6 +57,7 @@ struct Outcome {
   std::vector<JobResult> jobs;       // as in the trace
   std::vector<TenantMeasure> measures;
   std::vector<UseChange> changes;
+  std::vector<Violation> violations;
   std::vector<Happening> happenings;
   std::vector<std::string> notes;
   Instant begin{}, end{};

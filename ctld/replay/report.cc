@@ -91,6 +91,7 @@ constexpr Line kLines[] = {
     {"Jain's index", [](const Report& r, Resource) { return fmt::format("{:.4f}", r.jain); }},
     {"share error", [](const Report& r, Resource) { return percent(r.all.share_error); }},
     {"quota violated", [](const Report& r, Resource) { return length(r.all.violation); }},
+    {"  of first jobs", [](const Report& r, Resource) { return length(r.all.of_first); }},
     {"  beyond", [](const Report& r, Resource) { return length(secs(r.deadline)); }},
     {"preempted", [](const Report& r, Resource) { return fmt::format("{}", r.all.preempted); }},
     {"work lost",
@@ -148,6 +149,7 @@ void write(codec::JsonWriter& w, const Summary& s) {
   number(w, "backlogged", s.backlogged);
   number(w, "share_error", s.share_error);
   number(w, "quota_violation_s", s.violation);
+  number(w, "quota_violation_of_first_s", s.of_first);
   w.key("preemptions");
   w.uint(s.preempted);
   number(w, "lost_unit_s", s.lost);
@@ -193,9 +195,11 @@ Report summarise(const Outcome& o, const Trace& trace) {
     s.backlogged = m.backlogged / span;
     s.share_error = m.backlogged > 0 ? m.error / m.backlogged / total : 0;
     s.violation = m.violation;
+    s.of_first = m.of_first;
     s.nominal = m.nominal;
     report.all.use += s.use;
     report.all.violation += s.violation;
+    report.all.of_first += s.of_first;
     report.all.nominal += s.nominal;
     error += m.error;
     backlogged += m.backlogged;
@@ -270,6 +274,17 @@ std::string to_json(const std::vector<Report>& reports, const Trace& trace,
   w.end_array();
   w.end_object();
   return w.take() + "\n";
+}
+
+std::string to_violations(const Outcome& o, Resource unit) {
+  std::string out;
+  for (const Violation& v : o.violations)
+    out += fmt::format(
+        "{} at {:.0f} s for {:.0f} s: {} {}s used, the smallest of its jobs wants {}, "
+        "the first {}\n",
+        o.tenants[v.tenant], secs(v.since - o.begin), secs(v.until - v.since), v.used,
+        unit_name(unit), v.smallest, v.first);
+  return out;
 }
 
 std::string to_timeline(const Outcome& o, const Trace& trace, Resource unit,

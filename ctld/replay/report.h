@@ -20,6 +20,7 @@ struct Summary {     // of a tenant, or of all
   double share_error = 0;            // of the cluster, mean while backlogged
   double nominal = 0;                // units; of tenants with quota
   double violation = 0;              // seconds beyond the reclaim deadline
+  double of_first = 0;               // of these, for the tenant's first waiting job
   std::size_t preempted = 0;         // times
   double lost = 0;                   // unit-seconds
   std::size_t due = 0, in_time = 0;  // jobs that are due at some time, and those that made it
@@ -42,6 +43,8 @@ std::string_view unit_name(Resource unit);
 
 std::string to_table(const std::vector<Report>& reports, Resource unit, bool by_tenant);
 std::string to_json(const std::vector<Report>& reports, const Trace& trace, const Cluster& cluster);
+// Every claim to nominal quota that was not met in time.
+std::string to_violations(const Outcome& outcome, Resource unit);
 // Use over time by tenant, one plot for each side, and the distribution of waits of all sides.
 std::string to_svg(const std::vector<Outcome>& sides, const Trace& trace, const Cluster& cluster);
 // Who came, started, had to go, and ended: one line each. `tenants`: only their jobs, and those

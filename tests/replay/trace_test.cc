@@ -1,0 +1,135 @@
+// Traces of every form come to the same jobs; what is wrong is refused with file, line and field.
+#include <doctest/doctest.h>
+
+#include "ctld/replay/trace.h"
+
+namespace gantry::replay {
+namespace {
+
+Result<Trace> parse(const std::string& text, TraceFormat format) {
+  return parse_trace(text, "t", format, {});
+}
+std::string error_of(const std::string& text, TraceFormat format) {
+  const auto trace = parse(text, format);
+  return trace ? "" : trace.error().message;
+}
+
+TEST_CASE("SWF: fields, order, comments, tenants") {
+  const std::string text =
+      "; MaxProcs: 4\n"
+      "2 10 5 60 2 -1 -1 2 100 -1 1 7 3 -1 1 -1 -1 -1\n"
+      "\n"
+      "1 10 0 30 1 -1 -1 4 -1 -1 1 8 2 -1 1 -1 -1 -1\r\n"
+      "3 5 -1 0 1 -1 -1 1 9 -1 0 8 2 -1 1 -1 -1 -1\n";
+  const auto trace = parse(text, TraceFormat::swf);
+  REQUIRE(trace);
+  REQUIRE(trace->jobs.size() == 2);
+  CHECK(trace->notes.size() == 1);
+  const TraceJob& one = trace->jobs[0];
+  CHECK(one.id == 1);
+  CHECK(one.line == 4);
+  CHECK(one.processors == 4);
+  CHECK(!one.limit);
+  CHECK(one.tenant == "2");
+  const TraceJob& two = trace->jobs[1];
+  CHECK(two.limit == seconds(100));
+  CHECK(two.logged_wait == seconds(5));
+  CHECK(two.user == "7");
+  const auto by_user =
+      parse_trace(text, "t", TraceFormat::swf, {TraceFormat::swf, TenantField::user});
+  CHECK(by_user->jobs[1].tenant == "7");
+}
+
+TEST_CASE("CSV: our columns and Philly's") {
+  const auto ours = parse(
+      "# a comment\nsubmit,run,limit,gpus,tenant,checkpoint,memory,due\n"
+      "1h,90,2h,8,a,10m,4G,6h\n0,30m,unlimited,1,b,,,\n",
+      TraceFormat::csv);
+  REQUIRE_MESSAGE(ours, ours.error().message);
+  CHECK(ours->jobs[0].tenant == "b");
+  CHECK(ours->jobs[0].unlimited);
+  CHECK(ours->jobs[1].submit == Instant{hours(1).us});
+  CHECK(ours->jobs[1].checkpoint == minutes(10));
+  CHECK(ours->jobs[1].memory == std::int64_t{4} << 30);
+  CHECK(ours->jobs[1].due == hours(6));
+  const auto philly = parse(
+      "timestamp,duration,num_gpus,gpu_time,cluster\n"
+      "2017-10-09 07:01:55,66.0,1,66.0,11cb48\n2017-10-09 07:01:54,5,2,10,x\n",
+      TraceFormat::csv);
+  REQUIRE_MESSAGE(philly, philly.error().message);
+  CHECK(philly->jobs[1].submit - philly->jobs[0].submit == seconds(1));
+  CHECK(philly->jobs[1].tenant == "11cb48");
+}
+
+TEST_CASE("JSON: our fields, and what gacct prints") {
+  const auto ours =
+      parse(R"([{"submit": 5, "run": "1h", "gpus": 2, "tenant": "a"}])", TraceFormat::json);
+  REQUIRE_MESSAGE(ours, ours.error().message);
+  CHECK(ours->jobs[0].run == hours(1));
+  const auto history = parse(
+      R"({"rows": [
+  {"row": {"job": 7, "submitted": 1000000, "eligible": 2000000, "started": 5000000,
+           "ended": 65000000, "time_limit": 120000000, "cpus": 4, "nodes": 2, "partition": "a",
+           "account": "p", "user": "u", "name": "{ \"]}"}, "usage": {}},
+  {"row": {"job": 8, "submitted": 1000000, "started": null, "ended": null, "cpus": 1}}
+], "more": false})",
+      TraceFormat::json);
+  REQUIRE_MESSAGE(history, history.error().message);
+  REQUIRE(history->jobs.size() == 1);
+  const TraceJob& job = history->jobs[0];
+  CHECK(job.run == seconds(60));
+  CHECK(job.limit == seconds(120));
+  CHECK(job.submit == Instant{2'000'000});
+  CHECK(job.logged_wait == seconds(3));
+  CHECK(job.nodes == 2);
+  CHECK(job.project == "p");
+  CHECK(history->notes.size() == 1);
+}
+
+TEST_CASE("wrong input: file, line, field") {
+  CHECK(error_of("1 2 3\n", TraceFormat::swf) ==
+        "t:1: run time: is missing: a line has 18 numbers, this one 3");
+  CHECK(error_of("; x\n1 2 3 four 1 1 1 1 1\n", TraceFormat::swf) ==
+        "t:2: run time: must be a number, not \"four\"");
+  CHECK(error_of("submit,colour\n", TraceFormat::csv).starts_with("t:1: colour: no such column"));
+  CHECK(error_of("submit,run,gpus\n1,2,3\n1,2\n", TraceFormat::csv) ==
+        "t:3: 2 values, and the header names 3 columns");
+  CHECK(error_of("submit,run,gpus\n1,2,1.5\n", TraceFormat::csv).starts_with("t:2: gpus: must be"));
+  CHECK(error_of("submit,run,gpus\nnoon,2,1\n", TraceFormat::csv)
+            .starts_with("t:2: submit: must be"));
+  CHECK(error_of("submit,run\n1,2\n", TraceFormat::csv) == "t:2: gpus: a job needs gpus or cpus");
+  CHECK(
+      error_of("[{\"run\": 1,\n \"gpu\": 2}]", TraceFormat::json).starts_with("t:1: gpu: no such"));
+  CHECK(error_of("[\n{\"run\": 1, \"gpus\": 1}, {\"run\": [], \"gpus\": 2}]", TraceFormat::json) ==
+        "t:2: run: must be a number or a text");
+  CHECK(error_of("[{\"run\": 1", TraceFormat::json).starts_with("t:1: "));
+  CHECK(error_of("12", TraceFormat::json).starts_with("t:1: must be a list of jobs"));
+  CHECK(error_of("submit,run,gpus\n", TraceFormat::csv) == "t: no job in it that ran");
+  CHECK(read_trace("/nonexistent.swf", {}).error().message ==
+        "/nonexistent.swf: No such file or directory");
+}
+
+TEST_CASE("drawn limits: never below the run, on the usual steps, the same again") {
+  Trace trace;
+  for (std::uint64_t i = 1; i <= 1000; ++i) {
+    TraceJob job;
+    job.id = i;
+    job.run = seconds(static_cast<std::int64_t>(i * 97));
+    trace.jobs.push_back(job);
+  }
+  Trace again = trace;
+  draw_limits(trace, 4);
+  draw_limits(again, 4);
+  std::size_t more = 0;
+  for (std::size_t i = 0; i < trace.jobs.size(); ++i) {
+    const TraceJob& job = trace.jobs[i];
+    REQUIRE(job.limit >= job.run);
+    CHECK(job.limit->us % minutes(5).us == 0);
+    CHECK(job.limit == again.jobs[i].limit);
+    more += *job.limit > job.run * 2 ? 1 : 0;
+  }
+  CHECK(more > 300);
+}
+
+}  // namespace
+}  // namespace gantry::replay
