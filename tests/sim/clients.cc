@@ -5,9 +5,21 @@
 
 #include <fmt/core.h>
 
+#include "tests/sim/tenants.h"
 #include "tests/sim/text.h"
 
 namespace gantry::sim {
+namespace {
+
+constexpr std::string_view kBeginning = "the beginning";
+
+bool asked_until_answered(const core::ClientMessage& message) {
+  const auto* apply = std::get_if<proto::ApplyTenancy>(&message);
+  return std::holds_alternative<proto::SubmitJob>(message) ||
+         (apply != nullptr && apply->comment == kBeginning);
+}
+
+}  // namespace
 
 Clients::Clients(Queue& queue, Random& random, Network& network, Trace& trace,
                  Controller& controller, const Settings& settings)
@@ -35,6 +47,16 @@ void Clients::start() {
     client->connection = controller_.connect(client->name);
     queue_.after(random_.spread(seconds(5)), [this, c = client.get()] { think(*c); });
   }
+  if (!settings_.tenants) return;
+  proto::ApplyTenancy all;
+  all.documents = draw_tenants(random_, settings_);
+  all.comment = kBeginning;
+  clients_.front()->open = std::move(all);
+  ask(*clients_.front());
+}
+
+core::Documents Clients::documents() const {
+  return controller_.runs() ? controller_.core().state().tenancy.documents : core::Documents{};
 }
 
 bool Clients::idle() const {
@@ -72,8 +94,8 @@ void Clients::ask_again_later(Client& client) {
                  if (!client.open || !client.requests.contains(request)) return;
                  controller_.take(core::ConnectionClosed{client.connection});
                  client.connection = controller_.connect(client.name);
-                 const bool submit = std::holds_alternative<proto::SubmitJob>(*client.open);
-                 if (submit || (client.tries < 4 && !stopped_)) return ask(client);
+                 if (asked_until_answered(*client.open) || (client.tries < 4 && !stopped_))
+                   return ask(client);
                  client.open.reset();  // gives up
                });
 }
@@ -95,9 +117,20 @@ void Clients::reply(core::ConnectionId connection, std::uint64_t request,
             row.phase == Phase::starting)
           trace_.broken(queue_.now(),
                         fmt::format("a wait was answered while job {} waits", row.job.value()));
+    if (const auto* apply = std::get_if<proto::ApplyTenancy>(&*client->open))
+      check_answer(*apply, reply);
     client->open.reset();
     client->requests.clear();
   }
+}
+
+void Clients::check_answer(const proto::ApplyTenancy& asked, const core::ReplyMessage& reply) {
+  const auto* refused = std::get_if<proto::ErrorReply>(&reply);
+  if (refused != nullptr && asked.comment == kBeginning)
+    trace_.broken(queue_.now(), "sound documents are refused: " + refused->message);
+  const auto* planned = std::get_if<proto::TenancyPlanned>(&reply);
+  if (planned != nullptr && (planned->applied == asked.dry_run || asked.comment == kMustFail))
+    trace_.broken(queue_.now(), "documents that should not have been are applied");
 }
 
 void Clients::say(core::ClientMessage message) {
@@ -129,12 +162,17 @@ proto::JobRef Clients::draw_ref(Client& client) {
 
 core::ClientMessage Clients::draw(Client& client) {
   const bool admin = &client == clients_.front().get();
+  if (settings_.tenants && random_.chance(admin ? 150 : 40))
+    return admin ? draw_tenancy_change(random_, settings_, documents())
+                 : draw_own_change(random_, documents(), client.name);
   if (admin && random_.chance(400)) return draw_cluster_change();
   const bool known = admin ? !all_jobs_.empty() : !client.jobs.empty();
   if (!known || (submits_ < settings_.jobs && random_.chance(550))) {
     ++submits_;
-    return draw_submit(random_, settings_, admin ? all_jobs_ : client.jobs, queue_.now(),
-                       fmt::format("{}-{}", client.name, submits_));
+    proto::SubmitJob m = draw_submit(random_, settings_, admin ? all_jobs_ : client.jobs,
+                                     queue_.now(), fmt::format("{}-{}", client.name, submits_));
+    if (settings_.tenants) draw_tenancy_of(random_, documents(), client.name, m.spec);
+    return m;
   }
   return draw_change(client);
 }
@@ -180,6 +218,8 @@ core::ClientMessage Clients::draw_update(Client& client) {
   if (random_.chance(400)) m.time_limit = seconds(random_.between(10, 1500));
   if (random_.chance(300)) m.nice = static_cast<std::int32_t>(random_.below(200));
   if (random_.chance(200)) m.partition = random_.chance(500) ? "main" : "some";
+  if (settings_.tenants && random_.chance(100))
+    m.partition = fmt::format("t{}", random_.between(1, 4));
   if (random_.chance(200)) m.name = fmt::format("name{}", random_.below(6));
   if (random_.chance(200)) m.begin = queue_.now() + seconds(random_.between(1, 300));
   if (random_.chance(300)) m.array_max_running = static_cast<std::uint32_t>(random_.between(1, 5));

@@ -40,6 +40,8 @@ class Clients {
   };
 
   void think(Client& client);
+  [[nodiscard]] core::Documents documents() const;  // as they are
+  void check_answer(const proto::ApplyTenancy& asked, const core::ReplyMessage& reply);
   void ask(Client& client);
   void ask_again_later(Client& client);
   core::ClientMessage draw(Client& client);

@@ -2,10 +2,10 @@
 #include "tests/sim/controller.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include "ctld/core/audit.h"
 #include "ctld/core/blobs.h"
-#include "ctld/sched/schedule.h"
 #include "tests/sim/text.h"
 
 namespace gantry::sim {
@@ -72,7 +72,8 @@ void Controller::start() {
   }
   armed_.reset();
   dies_after_.reset();
-  plan_wanted_ = false;
+  plan_wanted_ = plan_again_ = handed_over_ = planned_ = false;
+  ledger_.controller_starts();
   stepped_ = true;
   end_of_turn();
   if (!core_) return;  // the disk is still full
@@ -141,7 +142,8 @@ void Controller::end_of_turn() {
   }
   check_turn(turn);
   if (!send(turn)) return;
-  if (turn.schedule) plan_soon();
+  if (std::exchange(planned_, false)) handed_over_ = false;
+  if (turn.schedule || (!handed_over_ && std::exchange(plan_again_, false))) plan_soon();
   set_wake(turn.wake);
 }
 
@@ -150,7 +152,8 @@ void Controller::check_turn(const core::Turn& turn) {
     return;  // nothing changed
   const core::State& state = core_->state();
   ledger_.compare(state);
-  if (const std::string wrong = core::audit(state); !wrong.empty()) broken("core: " + wrong);
+  if (const std::string wrong = core_->audit(); !wrong.empty()) broken("core: " + wrong);
+  if (settings_.tenants && random_.chance(30)) ledger_.book().compare_shares(state);
   if (!turn.changes.empty())
     if (const std::string wrong = replica_->audit(); !wrong.empty()) broken("replica: " + wrong);
   View fresh;
@@ -172,6 +175,7 @@ void Controller::check_replay(core::Core* recovered) {
     if (const auto done = replayed->start(clock()); !done)
       broken("replay: " + done.error().message);
   const core::Core& is = recovered != nullptr ? *recovered : *core_;
+  ledger_.book().compare_shares(is.state());
   const std::string text = core::records_text(is.state());
   if (const std::string other = core::records_text(replayed->state()); other != text)
     broken("a replay of every event from empty gives" + difference(other, text));
@@ -233,29 +237,74 @@ void Controller::plan_soon() {
   });
 }
 
-void Controller::plan() {
-  plan_wanted_ = false;
+sched::Policy Controller::policy() const {
   sched::Policy policy;
   policy.attempts = settings_.plan_attempts;
   policy.starts = settings_.plan_starts;
   policy.depth = settings_.config.controller.backfill_depth;
-  sched::Plan plan = sched::schedule(*replica_, clock(), policy);
-  if (!stepped_ && random_.chance(50)) {  // a replica from scratch plans the same
-    sched::Replica fresh;
-    for (const sched::Change& change : core_->full_view()) fresh.apply(change);
-    const sched::Plan other = sched::schedule(fresh, clock(), policy);
-    bool same = other.starts.size() == plan.starts.size();
-    for (std::size_t i = 0; same && i < plan.starts.size(); ++i)
-      same = plan.starts[i].job == other.starts[i].job &&
-             plan.starts[i].grants == other.starts[i].grants;
-    if (!same) broken("a replica from scratch plans otherwise");
+  policy.keep_promises = settings_.keep_promises;
+  policy.reservations = settings_.reservations;
+  policy.ahead = settings_.ahead;
+  policy.estimates = settings_.estimates;
+  return policy;
+}
+
+// With tenants, as ctld/planner.cc does it: one plan at a time, made after the last one is applied.
+void Controller::plan() {
+  plan_wanted_ = false;
+  if (settings_.tenants && handed_over_) {
+    plan_again_ = true;
+    return;
   }
+  ++plans_;
+  const std::vector<sched::Promise> promises = replica_->promises();
+  sched::Plan plan = sched::schedule(*replica_, clock(), policy());
+  ledger_.book().check_plan(plan);
+  if (!stepped_ && random_.chance(50)) check_plan(plan, promises);
   const Duration takes = faults_ && random_.chance(settings_.late_plan)
                              ? random_.spread(seconds(10))
                              : random_.between(microseconds(50), milliseconds(3));
+  handed_over_ = true;
   queue_.after(takes, [this, life = life_, plan = std::move(plan)] {
-    if (core_ && life == life_) take(core::PlanReady{plan});
+    if (!core_ || life != life_) return;
+    take(core::PlanReady{plan});
+    planned_ = true;
   });
+}
+
+// A replica from scratch, with the same promises, plans the same.
+void Controller::check_plan(const sched::Plan& plan, const std::vector<sched::Promise>& promises) {
+  sched::Replica fresh;
+  for (const sched::Change& change : core_->full_view()) fresh.apply(change);
+  fresh.promise(promises);
+  const sched::Plan other = sched::schedule(fresh, clock(), policy());
+  const auto text_of = [](const sched::Plan& p) {
+    std::string out;
+    for (const sched::Start& s : p.starts) {
+      out += fmt::format("start {} on", s.job.value());
+      for (const sched::NodeGrant& g : s.grants)
+        out += fmt::format(" {}:{}", g.node.value(), fmt::join(g.cpus, ","));
+      out += "\n";
+    }
+    for (const sched::Preempt& v : p.preemptions)
+      out += fmt::format("preempt {} for {}\n", v.victim.value(), v.for_job.value());
+    return out;
+  };
+  if (const std::string is = text_of(plan), anew = text_of(other); is != anew)
+    broken("a replica from scratch plans otherwise" + difference(is, anew));
+}
+
+std::vector<proto::JobRow> Controller::list_jobs() {
+  core::ClientRequest request{core::ConnectionId{}, 0, {}, proto::ListJobs{}};
+  request.who.owner.user = "admin";
+  request.who.role = proto::Role::admin;
+  core_->step(clock(), std::move(request));
+  core::Turn turn = core_->take_turn();
+  set_wake(turn.wake);
+  for (core::Reply& reply : turn.replies)
+    if (auto* listing = std::get_if<proto::ListJobsReply>(&reply.message))
+      return std::move(listing->rows);
+  return {};
 }
 
 void Controller::fold_later() {

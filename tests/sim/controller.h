@@ -14,6 +14,7 @@
 
 #include "ctld/core/core.h"
 #include "ctld/sched/replica.h"
+#include "ctld/sched/schedule.h"
 #include "ctld/store/memory_store.h"
 #include "tests/sim/ledger.h"
 #include "tests/sim/network.h"
@@ -45,8 +46,18 @@ class Controller {
   [[nodiscard]] bool runs() const { return core_ != nullptr; }
   [[nodiscard]] const core::Core& core() const { return *core_; }
   [[nodiscard]] const store::MemoryStore& store() const { return store_; }
+  [[nodiscard]] sched::Replica& replica() { return *replica_; }
+  // Nothing is on its way between core and scheduler: every verdict is of the present facts.
+  [[nodiscard]] bool settled() const {
+    return core_ && !stepped_ && !plan_wanted_ && !handed_over_;
+  }
+  [[nodiscard]] sched::Policy policy() const;
+  [[nodiscard]] Instant clock() const { return std::max(floor_, queue_.now() + clock_offset_); }
+  // What a listing shows, asked by an administrator; only when settled.
+  std::vector<proto::JobRow> list_jobs();
   [[nodiscard]] std::uint64_t turns() const { return turns_; }
   [[nodiscard]] std::uint64_t lives() const { return life_; }
+  [[nodiscard]] std::uint64_t plans() const { return plans_; }
 
  private:
   std::unique_ptr<core::Core> load();
@@ -58,9 +69,9 @@ class Controller {
   void set_wake(std::optional<Instant> at);
   void plan_soon();
   void plan();
+  void check_plan(const sched::Plan& plan, const std::vector<sched::Promise>& promises);
   void fold();
   void fold_later();
-  [[nodiscard]] Instant clock() const { return std::max(floor_, queue_.now() + clock_offset_); }
   [[noreturn]] void broken(const std::string& promise) { trace_.broken(queue_.now(), promise); }
 
   Queue& queue_;
@@ -74,9 +85,12 @@ class Controller {
   std::unique_ptr<sched::Replica> replica_;
   View view_;
   std::uint64_t life_ = 0;
-  std::uint64_t turns_ = 0;
+  std::uint64_t turns_ = 0, plans_ = 0;
   bool stepped_ = false;
   bool plan_wanted_ = false;
+  bool handed_over_ = false;  // a plan, which has not been applied yet
+  bool planned_ = false;      // in this turn it is
+  bool plan_again_ = false;   // then
   bool faults_ = true;
   Instant floor_{};
   Duration clock_offset_{};

@@ -78,7 +78,10 @@ void Ledger::take(Instant at, const core::Event& any) {
   }
   if (const auto* e = std::get_if<event::JobFinishing>(&any)) {
     move(account(e->job), Trigger::finish);
-    account(e->job).ending = !e->requeue && e->outcome != Outcome::cancelled;
+    Account& job = account(e->job);
+    job.ending = !e->requeue && e->outcome != Outcome::cancelled;
+    job.spared_until.reset();
+    if (e->outcome == Outcome::preempted && e->grace) job.spared_until = queue_.now() + *e->grace;
   }
   if (const auto* e = std::get_if<event::NodeExited>(&any)) exited(*e);
   if (const auto* e = std::get_if<event::JobEnded>(&any)) ended(*e);
@@ -89,6 +92,7 @@ void Ledger::take(Instant at, const core::Event& any) {
       account(id).forgotten = true;
       --known_;
     }
+  book_.take(at, any, jobs_);
 }
 
 void Ledger::declared(const event::NodeDeclared& e) {
@@ -232,6 +236,11 @@ void Ledger::check_exit(const event::NodeExited& e, const Account& job) {
                        job.attempt.value(), name, enum_name(e.cause), what));
   };
   if (truth_.live(name, key)) wrong("it lives there");
+  constexpr Duration kTurn = milliseconds(100);
+  const auto killed = truth_.killed(name, key);
+  if (job.spared_until && killed && *killed + kTurn < *job.spared_until)
+    wrong(fmt::format("it was killed {} us before its grace was over",
+                      (*job.spared_until - *killed).us));
   const bool blank = e.exit == ExitStatus{} && e.usage == Usage{};
   const bool given_up = e.cause == ExitCause::fenced || e.cause == ExitCause::node_rebooted;
   const node::Exit* truth = truth_.exit_of(name, key);
@@ -242,6 +251,7 @@ void Ledger::check_exit(const event::NodeExited& e, const Account& job) {
       wrong("it never was there");
     return;
   }
+  if (e.cause == ExitCause::refused && truth_.started(name, key)) wrong("it ran there");
   if (!(truth->status == e.exit)) wrong("its exit was another one");
   if (!(truth->usage == e.usage)) wrong("its usage was another one");
   if (truth->cause != e.cause && e.cause != ExitCause::ordered && e.cause != ExitCause::fenced)
@@ -263,6 +273,10 @@ void Ledger::ended(const event::JobEnded& e) {
   }
   if (e.outcome != Outcome::completed && e.outcome != Outcome::failed) return;
   if (job.spec.spec.kind == JobKind::allocation) return;  // its owner says how it ended
+  const bool refused = std::any_of(job.nodes.begin(), job.nodes.end(), [](const Held& held) {
+    return held.cause == proto::ExitCause::refused;
+  });
+  if (refused && e.outcome == Outcome::failed) return;
   if (job.nodes.empty())
     broken(fmt::format("job {} {} without a start", e.job.value(), enum_name(e.outcome)));
   const node::Exit* truth =
@@ -339,7 +353,12 @@ void Ledger::compare(const core::Job& job, const Account& account) const {
   }
 }
 
-void Ledger::compare(const core::State& state) const {
+void Ledger::controller_starts() {
+  for (auto& [id, job] : jobs_) job.spared_until.reset();
+}
+
+void Ledger::compare(const core::State& state) {
+  book_.compare(state);
   std::size_t count = 0;
   state.jobs.walk(JobId{}, [&](const core::Job& job) {
     const auto it = jobs_.find(job.id);

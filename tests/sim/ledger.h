@@ -21,6 +21,7 @@
 #include "ctld/core/record.h"
 #include "ctld/core/state.h"
 #include "ctld/store/memory_store.h"
+#include "tests/sim/book.h"
 #include "tests/sim/truth.h"
 
 namespace gantry::sim {
@@ -46,10 +47,11 @@ struct Account {  // of one job, element or array
   std::optional<Outcome> outcome;
   ExitStatus exit;
   std::uint32_t restarts = 0;
-  bool final = false;                        // a cancel of it was acknowledged
-  bool ending = false;                       // by itself: a cancel changes nothing any more
-  core::StoredSpec spec;                     // an element has its array's
-  std::vector<std::uint32_t> indexes;        // of an array, by ordinal
+  std::optional<Instant> spared_until;  // a victim: no node kills it before (the world's clock)
+  bool final = false;                   // a cancel of it was acknowledged
+  bool ending = false;                  // by itself: a cancel changes nothing any more
+  core::StoredSpec spec;                // an element has its array's
+  std::vector<std::uint32_t> indexes;   // of an array, by ordinal
   std::set<std::uint32_t> split, cancelled;  // of an array: ordinals
   std::set<std::uint32_t> final_tasks;       // of an array: indexes whose cancel was acknowledged
 };
@@ -57,17 +59,19 @@ struct Account {  // of one job, element or array
 class Ledger {
  public:
   Ledger(const Queue& queue, Trace& trace, const Truth& truth, const Config& config)
-      : queue_(queue), trace_(trace), truth_(truth), config_(config) {}
+      : queue_(queue), trace_(trace), truth_(truth), config_(config), book_(queue, trace, config) {}
 
   // Takes what the store has committed since the last call.
   void read(const store::MemoryStore& store);
   // Holds the core's state against the account.
-  void compare(const core::State& state) const;
+  void compare(const core::State& state);
+  void controller_starts();  // its clock may be another one
 
   // Answers that have left the controller.
   void submitted(const std::string& user, const std::string& request_id, JobId job);
   void cancelled(const proto::CancelJobs& asked, const proto::JobsDone& done);
 
+  [[nodiscard]] const Book& book() const { return book_; }
   [[nodiscard]] const std::map<JobId, Account>& jobs() const { return jobs_; }
   [[nodiscard]] const std::vector<JobId>& acknowledged() const { return acknowledged_; }
   [[nodiscard]] const std::string& node_name(NodeId id) const { return nodes_.at(id.value()); }
@@ -101,6 +105,7 @@ class Ledger {
   Trace& trace_;
   const Truth& truth_;
   const Config& config_;
+  Book book_;
   std::size_t events_read_ = 0, specs_read_ = 0;
   std::map<JobId, Bytes> specs_;
   std::vector<std::string> nodes_;

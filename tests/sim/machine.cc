@@ -77,6 +77,8 @@ void Machine::spawn(Attempt& attempt) {
 void Machine::prepared(Attempt& attempt) {
   if (random_.chance(settings_.failing_start))
     return end(attempt, ExitCause::launch_failed, {}, config_.name + ": no such image");
+  if (settings_.refused_start > 0 && random_.chance(settings_.refused_start))
+    return end(attempt, ExitCause::refused, {}, "there is no directory /home/sim/none");
   if (!attempt.launch.hold) return run(attempt);
   enter(attempt, Stage::held);
   tell(node::Held{attempt.launch.key});
@@ -119,6 +121,7 @@ void Machine::kill(Attempt& attempt) {
   const Duration takes = random_.chance(50) ? random_.between(seconds(1), seconds(12))
                                             : random_.between(microseconds(100), milliseconds(50));
   if (attempt.stage == Stage::without_shim) return;  // is being ended already
+  if (attempt.stage == Stage::running) truth_.kills(config_.name, attempt.launch.key);
   queue_.after(takes, [this, key = attempt.launch.key, boot = boots_] {
     const auto it = attempts_.find(key);
     if (boot != boots_ || it == attempts_.end()) return;

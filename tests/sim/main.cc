@@ -4,6 +4,7 @@
 //   gantry_sim --twice 7               runs it in two processes; the hashes must be the same
 //   gantry_sim --seeds 60 [--from 1]   runs so many, each in a process of its own, two at a time;
 //                                      with GANTRY_LONG set, 1,000; one without end has failed
+//   ... --tenants yes|no               else every second seed has tenants
 //
 // A history in which a promise is broken prints the promise, its last 50 lines and how to repeat
 // it.
@@ -33,6 +34,10 @@ struct Arguments {
   std::optional<std::uint64_t> seed, twice, seeds;
   std::uint64_t from = 1;
   bool trace = false;
+  std::optional<bool> tenants;
+  [[nodiscard]] bool with_tenants(std::uint64_t number) const {
+    return tenants.value_or(number % 2 == 0);
+  }
 };
 
 std::optional<Arguments> parse(int argc, char** argv) {
@@ -44,6 +49,12 @@ std::optional<Arguments> parse(int argc, char** argv) {
       continue;
     }
     if (i + 1 == argc) return std::nullopt;
+    if (word == "--tenants") {
+      const std::string_view which = argv[++i];
+      if (which != "yes" && which != "no") return std::nullopt;
+      a.tenants = which == "yes";
+      continue;
+    }
     const std::uint64_t value = std::strtoull(argv[++i], nullptr, 10);
     if (word == "--seed")
       a.seed = value;
@@ -60,20 +71,21 @@ std::optional<Arguments> parse(int argc, char** argv) {
   return a;
 }
 
-void run_one(std::uint64_t seed, bool trace) {
-  Simulation simulation(seed, trace);
+void run_one(std::uint64_t seed, bool tenants, bool trace) {
+  Simulation simulation(seed, tenants, trace);
   const Summary s = simulation.run();
-  fmt::print("seed {}: {} jobs, {} runs, {} events, {} turns, {} controllers, {} s; hash {:016x}\n",
-             seed, s.jobs, s.runs, s.events, s.turns, s.lives, s.length.seconds(), s.hash);
+  fmt::print(
+      "seed {}: {} jobs, {} runs, {} events, {} turns, {} controllers, {} s; {}hash {:016x}\n",
+      seed, s.jobs, s.runs, s.events, s.turns, s.lives, s.length.seconds(), s.tenancy, s.hash);
 }
 
 // The hash of one history, run in a process of its own; nothing if it failed.
-std::optional<std::uint64_t> hash_apart(std::uint64_t seed) {
+std::optional<std::uint64_t> hash_apart(std::uint64_t seed, bool tenants) {
   int ends[2];
   if (pipe(ends) != 0) return std::nullopt;
   const pid_t child = fork();
   if (child == 0) {
-    const std::uint64_t hash = Simulation(seed, false).run().hash;
+    const std::uint64_t hash = Simulation(seed, tenants, false).run().hash;
     std::_Exit(write(ends[1], &hash, sizeof hash) == sizeof hash ? 0 : 1);
   }
   close(ends[1]);
@@ -85,14 +97,14 @@ std::optional<std::uint64_t> hash_apart(std::uint64_t seed) {
   return got && status == 0 ? std::optional(hash) : std::nullopt;
 }
 
-int run_twice(std::uint64_t seed) {
-  const auto first = hash_apart(seed), second = hash_apart(seed);
+int run_twice(std::uint64_t seed, bool tenants) {
+  const auto first = hash_apart(seed, tenants), second = hash_apart(seed, tenants);
   if (!first || !second) return 1;
   fmt::print("seed {}: {:016x} and {:016x}\n", seed, *first, *second);
   return *first == *second ? 0 : 1;
 }
 
-int run_many(std::uint64_t from, std::uint64_t count) {
+int run_many(std::uint64_t from, std::uint64_t count, const Arguments& a) {
   std::map<pid_t, std::uint64_t> running;
   std::uint64_t next = from, failed = 0;
   std::string seeds;
@@ -102,7 +114,7 @@ int run_many(std::uint64_t from, std::uint64_t count) {
       const pid_t child = fork();
       if (child == 0) {
         alarm(kPatience);
-        run_one(next, false);
+        run_one(next, a.with_tenants(next), false);
         std::fflush(stdout);
         std::_Exit(0);
       }
@@ -128,12 +140,13 @@ int main(int argc, char** argv) {
   const auto arguments = parse(argc, argv);
   if (!arguments) {
     fmt::print(stderr,
-               "usage: gantry_sim --seed N [--trace] | --twice N | --seeds COUNT [--from N]\n");
+               "usage: gantry_sim (--seed N [--trace] | --twice N | --seeds COUNT [--from N]) "
+               "[--tenants yes|no]\n");
     return 2;
   }
-  if (arguments->twice) return run_twice(*arguments->twice);
-  if (arguments->seeds)
-    return run_many(arguments->from, std::getenv("GANTRY_LONG") ? kLongSeeds : *arguments->seeds);
-  run_one(*arguments->seed, arguments->trace);
+  const Arguments& a = *arguments;
+  if (a.twice) return run_twice(*a.twice, a.with_tenants(*a.twice));
+  if (a.seeds) return run_many(a.from, std::getenv("GANTRY_LONG") ? kLongSeeds : *a.seeds, a);
+  run_one(*a.seed, a.with_tenants(*a.seed), a.trace);
   return 0;
 }

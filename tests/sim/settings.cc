@@ -77,10 +77,32 @@ void draw_faults(Random& random, FaultRates& f) {
   f.declared_dead = draw(seconds(120), seconds(600));
 }
 
+// Drawn after everything else: histories without tenants are what they were before there were any.
+void draw_for_tenants(Random& random, Settings& s) {
+  for (NodeConfig& node : s.config.nodes) {
+    node.cpus += static_cast<std::uint32_t>(random.between(0, 4));
+    if (!random.chance(600)) continue;
+    node.gpus = static_cast<std::uint32_t>(random.between(1, 4));
+    node.gpu_model = random.chance(500) ? "a100" : "h100";
+  }
+  s.config.controller.fair_share_half_life =
+      random.pick(std::vector<Duration>{hours(7 * 24), hours(1), minutes(10)});
+  s.jobs = static_cast<std::size_t>(random.between(30, 140));
+  s.clients_count = static_cast<std::size_t>(random.between(2, 5));
+  if (random.chance(500)) s.refused_start = random.below(60);
+  // A search for victims counts as a hundred attempts; a smaller budget than one is no budget.
+  if (s.plan_attempts < 1000) s.plan_attempts = 500 + 100 * s.plan_attempts;
+  s.keep_promises = random.chance(600);
+  if (random.chance(300)) s.reservations = static_cast<std::uint32_t>(random.between(2, 4));
+  if (random.chance(500)) s.ahead = static_cast<std::uint32_t>(random.between(1, 10));
+  if (random.chance(500)) s.estimates = 10;
+}
+
 }  // namespace
 
-Settings settings_of(Random& random) {
+Settings settings_of(Random& random, bool tenants) {
   Settings s;
+  s.tenants = tenants;
   draw_cluster(random, s.config);
   draw_controller(random, s.config.controller);
   s.nodes = draw_link(random);
@@ -95,6 +117,7 @@ Settings settings_of(Random& random) {
   s.jobs = static_cast<std::size_t>(random.between(10, 90));
   s.trouble = minutes(random.between(5, 40));
   if (random.chance(300)) s.dies_at_start = random.below(100);
+  if (tenants) draw_for_tenants(random, s);
   return s;
 }
 

@@ -37,8 +37,13 @@ struct Settings {
   std::size_t clients_count = 3;
   std::size_t jobs = 80;           // submits, arrays count as one
   Duration trouble = minutes(30);  // how long faults and submits go on
+
+  bool tenants = false;             // documents, quota, classes; see tenants.h
+  std::uint64_t refused_start = 0;  // per mille of starts that fail by the owner's fault
+  bool keep_promises = false;       // of the scheduler's policy
+  std::uint32_t reservations = 1, ahead = 0, estimates = 0;
 };
 
-Settings settings_of(Random& random);
+Settings settings_of(Random& random, bool tenants);
 
 }  // namespace gantry::sim

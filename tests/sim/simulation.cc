@@ -5,20 +5,25 @@
 
 #include "common/codec/codec.h"
 #include "common/text.h"
+#include "ctld/core/tenants.h"
 
 namespace gantry::sim {
 
-Simulation::Simulation(std::uint64_t seed, bool print)
-    : trace_(seed, fmt::format("gantry_sim --seed {} --trace", seed), print),
+Simulation::Simulation(std::uint64_t seed, bool tenants, bool print)
+    : trace_(seed,
+             fmt::format("gantry_sim --seed {} --tenants {} --trace", seed, tenants ? "yes" : "no"),
+             print),
       random_(seed),
-      settings_(settings_of(random_)),
+      settings_(settings_of(random_, tenants)),
       queue_(kBegin),
       network_(queue_, random_, settings_.nodes, settings_.clients),
       truth_(queue_, trace_),
       ledger_(queue_, trace_, truth_, settings_.config),
       controller_(queue_, random_, network_, trace_, ledger_, settings_),
       clients_(queue_, random_, network_, trace_, controller_, settings_),
-      faults_(queue_, random_, network_, trace_, controller_, clients_, nodes_, settings_) {
+      faults_(queue_, random_, network_, trace_, controller_, clients_, nodes_, settings_),
+      reasons_(queue_, trace_, controller_, ledger_, settings_),
+      guarantee_(queue_, trace_, controller_, ledger_, settings_) {
   for (const NodeConfig& config : settings_.config.nodes)
     nodes_.push_back(
         std::make_unique<Node>(queue_, random_, network_, truth_, trace_, settings_, config));
@@ -50,6 +55,8 @@ Summary Simulation::run() {
     queue_.after(random_.spread(seconds(20)), [n = node.get()] { n->power_on(); });
   clients_.start();
   faults_.start();
+  reasons_.start();
+  guarantee_.start();
   queue_.run_until(kBegin + settings_.trouble);
   mend();
   wait_for_all();
@@ -66,6 +73,12 @@ Summary Simulation::run() {
   s.runs = truth_.runs();
   s.lives = controller_.core().epoch().value();
   s.length = queue_.now() - kBegin;
+  const Book::Counts& book = ledger_.book().counts();
+  const Reasons::Counts& reasons = reasons_.counts();
+  s.tenancy = fmt::format("reasons: {} started, {} next; ", reasons.started, reasons.next);
+  if (settings_.tenants)
+    s.tenancy += fmt::format("{} applies, {} borrowed, {} preempted, {} promises kept; ",
+                             book.applied, book.borrowing, book.preempted, guarantee_.kept());
   return s;
 }
 
@@ -74,8 +87,11 @@ Summary Simulation::run() {
 void Simulation::mend() {
   trace_.line(queue_.now(), "everything is mended");
   settings_.slow_start = settings_.failing_start = settings_.dies_at_start = 0;
+  settings_.refused_start = 0;
   clients_.stop();
   faults_.stop();
+  guarantee_.quiet();
+  mended_ = queue_.now();
   queue_.after(seconds(5), [this] { operate(); });
 }
 
@@ -92,6 +108,58 @@ void Simulation::operate() {
     operate_on(job);
     return true;
   });
+  if (settings_.tenants && controller_.settled())
+    for (const proto::JobRow& row : controller_.list_jobs())
+      if (row.phase == Phase::queued) give_up_on(row);
+}
+
+// What nobody can help: nodes that it asks for are not there (any more), or a quota that was cut
+// below what it asks for.
+// Not even if nothing ran: in each flavor the quota forbids it, or there are too few such nodes.
+bool Simulation::never_fits(const core::Job& job) {
+  const core::State& state = controller_.core().state();
+  const sched::Replica& replica = controller_.replica();
+  const auto slot = replica.queue().find(job.id);
+  const auto tenant = core::quota_node_of(state, core::class_of(state, job).partition);
+  if (!slot || !tenant) return false;
+  const auto& cls =
+      replica.queue().job_class(replica.queue().line(replica.queue()[*slot].line).class_index);
+  const auto& nodes = state.partition(cls.key.partition).nodes;
+  for (std::uint32_t f = 0; f < state.tenancy.compiled.view->flavors.size(); ++f) {
+    if (ledger_.book().quota().never(*tenant, f, cls.least)) continue;
+    std::uint32_t fitting = 0, tasks = 0;
+    for (const NodeId id : nodes) {
+      const std::uint32_t n = id.value();
+      if (ledger_.book().flavor_of(id) != f) continue;
+      const std::uint32_t here =
+          sched::tasks_fitting(cls.demand, replica.grid().room(n), replica.grid().room(n));
+      fitting += here > 0 ? 1 : 0;
+      tasks += here;
+    }
+    if (fitting >= cls.demand.min_nodes && tasks >= cls.key.shape.tasks) return false;
+  }
+  return true;
+}
+
+void Simulation::give_up_on(const proto::JobRow& row) {
+  const core::State& state = controller_.core().state();
+  const core::Job& job = state.jobs.at(row.job);
+  bool give_up = false;
+  switch (row.verdict.reason) {
+    case Reason::bad_constraints:
+    case Reason::tainted: give_up = true; break;
+    case Reason::topology: give_up = queue_.now() - mended_ > hours(2); break;
+    case Reason::resources:
+    case Reason::tenant_quota:
+    case Reason::cohort_quota:
+      give_up = never_fits(job) || queue_.now() - mended_ > hours(12);
+      break;
+    default: break;
+  }
+  if (!give_up) return;
+  proto::CancelJobs cancel;
+  cancel.filter.jobs = {{row.job, {}}};
+  clients_.say(std::move(cancel));
 }
 
 void Simulation::operate_on(const core::Job& job) {
@@ -116,15 +184,32 @@ bool Simulation::all_ended() const {
   return clients_.idle() && controller_.runs();
 }
 
+std::string Simulation::reason_of(JobId job) {
+  if (!controller_.settled()) return "";
+  for (const proto::JobRow& row : controller_.list_jobs())
+    if (row.job == job)
+      return fmt::format("; in {} it waits for {} ({}, {}, \"{}\")", row.partition,
+                         enum_name(row.verdict.reason), row.verdict.a, row.verdict.b,
+                         row.verdict.subject);
+  return "";
+}
+
 void Simulation::wait_for_all() {
   const Instant end = queue_.now() + kPatience;
-  while (!all_ended() && queue_.now() < end) queue_.run_until(queue_.now() + seconds(10));
+  std::size_t events = 0;
+  Instant last = queue_.now();
+  while (!all_ended() && queue_.now() < end && queue_.now() - last < kStandstill) {
+    queue_.run_until(queue_.now() + seconds(10));
+    const std::size_t now = controller_.store().every_event().size();
+    if (std::exchange(events, now) != now) last = queue_.now();
+  }
   queue_.run_until(queue_.now() + minutes(2));
   if (all_ended()) return;
   for (const auto& [id, job] : ledger_.jobs())
     if (job.phase != Phase::ended)
-      broken(fmt::format("job {} is still {} {} h after all was mended", id.value(),
-                         enum_name(job.phase), kPatience.seconds() / 3600));
+      broken(fmt::format("job {} is still {} {} min after all was mended{}", id.value(),
+                         enum_name(job.phase), (queue_.now() - mended_).seconds() / 60,
+                         reason_of(id)));
   broken("a submit has no answer");
 }
 

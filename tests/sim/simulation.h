@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "tests/sim/faults.h"
+#include "tests/sim/guarantee.h"
+#include "tests/sim/reasons.h"
 
 namespace gantry::sim {
 
@@ -15,14 +17,16 @@ struct Summary {
   std::uint64_t lines = 0, events = 0, turns = 0;
   std::uint64_t jobs = 0, runs = 0, lives = 0;
   Duration length{};
+  std::string tenancy;  // in words
 };
 
 class Simulation {
  public:
   static constexpr Duration kPatience = hours(24);
+  static constexpr Duration kStandstill = hours(4);  // without any event
 
   // Broken promises end the process.
-  Simulation(std::uint64_t seed, bool print);
+  Simulation(std::uint64_t seed, bool tenants, bool print);
   Summary run();
 
  private:
@@ -30,8 +34,11 @@ class Simulation {
   void mend();
   void operate();  // what an operator does now and then, after the trouble
   void operate_on(const core::Job& job);
+  void give_up_on(const proto::JobRow& row);
+  bool never_fits(const core::Job& job);
   [[nodiscard]] bool all_ended() const;
   void wait_for_all();
+  std::string reason_of(JobId job);  // in words, if it waits
   void check_nothing_held();
   void check_nothing_kept();
   void check_history();
@@ -51,6 +58,9 @@ class Simulation {
   Clients clients_;
   std::vector<std::unique_ptr<Node>> nodes_;
   Faults faults_;
+  Reasons reasons_;
+  Guarantee guarantee_;
+  Instant mended_{};
 };
 
 }  // namespace gantry::sim

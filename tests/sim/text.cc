@@ -127,6 +127,16 @@ std::string one(const StepDone& m) {
   return "step done of " + key_text(m.key);
 }
 
+std::string one(const ApplyTenancy& m) {
+  std::string out = m.dry_run ? "try documents" : "apply documents";
+  for (const tenancy::Document& d : m.documents) out += " " + tenancy::name_of(d);
+  for (const DocumentRef& r : m.removals) out += " without " + r.name;
+  return out;
+}
+std::string one(const TenancyPlanned& m) {
+  return fmt::format("{} at revision {}", m.applied ? "applied" : "planned", m.revision);
+}
+
 std::string one(const Ok&) {
   return "ok";
 }

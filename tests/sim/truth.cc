@@ -57,6 +57,15 @@ void Truth::exit_recorded(const std::string& node, const AttemptKey& key, const 
     broken(fmt::format("{} ended twice on {}", shown(key), node));
 }
 
+void Truth::kills(const std::string& node, const AttemptKey& key) {
+  kills_.emplace(Where{node, key}, queue_.now());
+}
+
+std::optional<Instant> Truth::killed(const std::string& node, const AttemptKey& key) const {
+  const auto it = kills_.find(Where{node, key});
+  return it == kills_.end() ? std::nullopt : std::optional(it->second);
+}
+
 bool Truth::live(const std::string& node, const AttemptKey& key) const {
   return live_.contains(Where{node, key});
 }

@@ -27,12 +27,15 @@ class Truth {
   // Something of it is on the machine from now on, until gone().
   void begins(const NodeConfig& node, const proto::Launch& launch);
   void user_code_starts(const std::string& node, const proto::Launch& launch);
+  void kills(const std::string& node, const AttemptKey& key);  // running code, SIGKILL
   void gone(const std::string& node, const AttemptKey& key);
   void exit_recorded(const std::string& node, const AttemptKey& key, const node::Exit& exit);
 
   [[nodiscard]] bool live(const std::string& node, const AttemptKey& key) const;
   [[nodiscard]] const node::Exit* exit_of(const std::string& node, const AttemptKey& key) const;
   [[nodiscard]] bool started(const std::string& node, const AttemptKey& key) const;
+  // When it was killed first.
+  [[nodiscard]] std::optional<Instant> killed(const std::string& node, const AttemptKey& key) const;
   [[nodiscard]] std::size_t live_count() const { return live_.size(); }
   [[nodiscard]] std::uint64_t runs() const { return starts_.size(); }
 
@@ -48,6 +51,7 @@ class Truth {
   std::map<JobId, std::map<Attempt, int>> live_attempts_;  // on how many nodes
   std::map<Where, node::Exit> exits_;
   std::set<Where> starts_;
+  std::map<Where, Instant> kills_;
   std::map<JobId, std::uint32_t> script_starts_;
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 namespace gantry::sim {
 
@@ -55,7 +56,8 @@ std::string View::text() const {
   std::string out;
   if (tenancy_ && tenancy_->revision > 0)
     out +=
-        fmt::format("tenancy {} with {} quota nodes\n", tenancy_->revision, tenancy_->nodes.size());
+        fmt::format("tenancy {} with {} quota nodes, {} flavors, {} classes\n", tenancy_->revision,
+                    tenancy_->nodes.size(), tenancy_->flavors.size(), tenancy_->classes.size());
   for (const auto& [id, s] : shares_)
     out += fmt::format("share {} of {} shares {} usage {} rate {} at {}\n", id.value(),
                        s.parent ? std::int64_t{s.parent->value()} : -1, s.shares, s.usage.amount,
@@ -64,21 +66,27 @@ std::string View::text() const {
     out += fmt::format("reservation {} of {} nodes from {} until {}\n", name, r.nodes.size(),
                        r.from.us, r.until.us);
   for (const auto& [id, n] : nodes_)
-    out += fmt::format("node {} {} {} cpus {} mem {} sockets {}\n", id.value(), n.name,
-                       n.available ? "available" : "not available", n.cpus.size(), n.memory,
-                       n.sockets);
+    out += fmt::format(
+        "node {} {} {} cpus {} mem {} sockets {} gpus {} {} flavor {} domains {} taints {}{}{}\n",
+        id.value(), n.name, n.available ? "available" : "not available", n.cpus.size(), n.memory,
+        n.sockets, n.gpus, n.gpu_model, n.flavor, fmt::join(n.domains, ","),
+        fmt::join(n.taints, ","), n.gpu_jobs_only ? " gpu jobs" : "", n.spread ? " spread" : "");
   for (const auto& [id, p] : partitions_)
-    out += fmt::format("partition {} {} {} {}\n", id.value(), p.name, p.up ? "up" : "down",
-                       p.nodes.size());
+    out += fmt::format("partition {} {} {} {} quota {}\n", id.value(), p.name, p.up ? "up" : "down",
+                       p.nodes.size(), p.quota_node);
   for (const auto& [id, q] : queued_)
-    out +=
-        fmt::format("queued {} partition {} priority {} rank {} since {} startable {} limit {}\n",
-                    id.value(), q.key.partition.value(), q.priority, q.rank, q.queued_since.us,
-                    q.startable, q.key.time_limit ? q.key.time_limit->us : -1);
+    out += fmt::format(
+        "queued {} partition {} priority {} rank {} since {} startable {} limit {} "
+        "class {} share {}\n",
+        id.value(), q.key.partition.value(), q.priority, q.rank, q.queued_since.us, q.startable,
+        q.key.time_limit ? q.key.time_limit->us : -1, q.key.priority_class,
+        q.share ? std::int64_t{q.share->value()} : -1);
   for (const auto& [id, p] : placed_) {
-    out += fmt::format("placed {} since {} until {}{}{}", id.value(), p.started.us,
-                       p.ends_by ? p.ends_by->us : -1, p.exclusive ? " exclusive" : "",
-                       p.leaving ? " leaving" : "");
+    out +=
+        fmt::format("placed {} of {} class {} rank {} preempted {} since {} until {}{}{}{}",
+                    id.value(), p.partition.value(), p.priority_class, p.rank, p.preemptions,
+                    p.started.us, p.ends_by ? p.ends_by->us : -1, p.exclusive ? " exclusive" : "",
+                    p.leaving ? " leaving" : "", p.requeue ? "" : " once");
     for (const sched::NodeGrant& g : p.grants) {
       out += fmt::format(" {}:", g.node.value());
       for (const auto cpu : g.cpus) out += fmt::format("{},", cpu);

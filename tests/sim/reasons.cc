@@ -1,0 +1,352 @@
+// See reasons.h.
+#include "tests/sim/reasons.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include "common/hostlist.h"
+
+namespace gantry::sim {
+namespace {
+
+using sched::Change;
+using sched::kNoIndex;
+using sched::kUnlimited;
+
+constexpr Duration kPause = seconds(45);
+constexpr std::size_t kMostAtOnce = 16;    // jobs
+constexpr std::uint64_t kWhole = 100'000;  // placement attempts: a plan that looks at everything
+
+template <class T>
+bool all_of_kind(std::vector<Change>& view, auto&& f) {
+  bool any = false;
+  for (Change& change : view)
+    if (auto* c = std::get_if<T>(&change)) {
+      f(*c);
+      any = true;
+    }
+  return any;
+}
+
+std::string text_of(const Verdict& v) {
+  return fmt::format("{} ({}, {}, \"{}\")", enum_name(v.reason), v.a, v.b, v.subject);
+}
+
+std::string shape_text(const JobShape& s) {
+  return fmt::format(
+      "{} nodes, {} tasks of {} cores, {} bytes, {} GPUs of \"{}\", features \"{}\", "
+      "topology {} {}, nodes \"{}\"{}",
+      s.min_nodes, s.tasks, s.cpus_per_task,
+      s.memory_per_node.value_or(s.memory_per_cpu.value_or(0)), s.gpus_per_node,
+      fmt::join(s.gpu_models, "|"), s.constraint, enum_name(s.topology), s.topology_level,
+      fmt::join(s.required_nodes, ","), s.exclusive ? ", exclusive" : "");
+}
+
+bool started(const sched::Plan& plan, JobId job) {
+  return std::any_of(plan.starts.begin(), plan.starts.end(),
+                     [&](const sched::Start& s) { return s.job == job; });
+}
+
+// What the plan says of the job; none: nothing.
+Verdict verdict_in(const sched::Plan& plan, JobId job, const sched::ClassKey& key) {
+  for (const sched::ClassVerdict& v : plan.verdicts)
+    if (v.key == key) return v.head == job ? v.of_head : v.of_rest;
+  return {};
+}
+
+// These words come from the core, which has not told the scheduler of the job.
+bool kept_by_core(Reason reason) {
+  switch (reason) {
+    case Reason::dependency:
+    case Reason::never_satisfied:
+    case Reason::begin_time:
+    case Reason::held_user:
+    case Reason::held_admin:
+    case Reason::array_task_limit:
+    case Reason::requeued:
+    case Reason::launch_failed_held: return true;
+    default: return false;
+  }
+}
+
+void enlarge(sched::NodeChanged& node, const JobShape& shape) {
+  constexpr std::uint16_t kCores = 256;
+  node.memory =
+      node.memory / std::max<std::int64_t>(1, static_cast<std::int64_t>(node.cpus.size())) * kCores;
+  node.cpus.clear();
+  for (std::uint16_t cpu = 0; cpu < kCores; ++cpu) node.cpus.push_back(cpu);
+  if (node.gpus > 0 || shape.gpus_per_node > 0) node.gpus = 64;
+  node.scratch += shape.scratch_per_node * 64;
+}
+
+}  // namespace
+
+void Reasons::start() {
+  queue_.after(kPause, [this] {
+    look();
+    start();
+  });
+}
+
+void Reasons::look() {
+  if (settings_.plan_attempts < kWhole || settings_.plan_starts < kWhole / 100) return;
+  if (!controller_.settled()) return;
+  const std::vector<proto::JobRow> rows = controller_.list_jobs();
+  std::vector<const proto::JobRow*> waiting;
+  for (const proto::JobRow& row : rows)
+    if (row.phase == Phase::queued) waiting.push_back(&row);
+  if (waiting.empty()) return;
+  const Changes view = controller_.core().full_view();
+  const std::size_t step = waiting.size() / kMostAtOnce + 1;
+  for (std::size_t i = 0; i < waiting.size(); i += step) check(*waiting[i], view);
+}
+
+void Reasons::wrong(const proto::JobRow& row, std::string_view what) const {
+  const core::State& state = controller_.core().state();
+  const sched::ClassKey& key = core::class_of(state, state.jobs.at(row.job));
+  trace_.broken(queue_.now(),
+                fmt::format("job {} of {} waits for {}, but {}; it asks for {}", row.job.value(),
+                            row.partition, text_of(row.verdict), what, shape_text(key.shape)));
+}
+
+void Reasons::check(const proto::JobRow& row, const Changes& view) {
+  const core::State& state = controller_.core().state();
+  const core::Job& job = state.jobs.at(row.job);
+  const sched::ClassKey& key = core::class_of(state, job);
+  const auto plan_of = [&](const Changes& changes) {
+    sched::Replica replica;
+    for (const Change& change : changes) replica.apply(change);
+    replica.promise(controller_.replica().promises());
+    return sched::schedule(replica, controller_.clock(), controller_.policy());
+  };
+  const Reason reason = row.verdict.reason;
+  if (!kept_by_core(reason)) {
+    // Time has passed since the last plan: it may be that the job can start by now.
+    const sched::Plan now = plan_of(view);
+    const bool for_it = std::any_of(now.preemptions.begin(), now.preemptions.end(),
+                                    [&](const sched::Preempt& p) { return p.for_job == row.job; });
+    if (started(now, row.job) || for_it) return;
+    if (verdict_in(now, row.job, key).reason != reason) return;  // guarantee.h looks at these
+  }
+  if (reason == Reason::none) wrong(row, "that is none");
+  check_truth(row, job);
+  Changes changed = view;
+  if (!remove_cause(row, job, changed)) wrong(row, "nobody knows how to help it");
+  const sched::Plan plan = plan_of(changed);
+  if (started(plan, row.job)) {
+    ++counts_.started;
+    return;
+  }
+  const Verdict next = verdict_in(plan, row.job, key);
+  if (next.reason == Reason::none && !plan.verdicts.empty() && kept_by_core(reason))
+    wrong(row, "without that cause it does not start, and says nothing");
+  const bool moved = next.reason != reason || next.subject != row.verdict.subject;
+  if (!moved) wrong(row, fmt::format("without that cause it still waits: {}", text_of(next)));
+  ++counts_.next;
+}
+
+// ---- is it so?
+
+void Reasons::check_truth(const proto::JobRow& row, const core::Job& job) const {
+  const Verdict& v = row.verdict;
+  const Instant now = controller_.clock();
+  switch (v.reason) {
+    case Reason::held_user:
+      if (job.hold != core::Hold::user) wrong(row, "its user does not hold it");
+      break;
+    case Reason::held_admin:
+      if (job.hold != core::Hold::admin) wrong(row, "no administrator holds it");
+      break;
+    case Reason::launch_failed_held:
+      if (job.hold != core::Hold::launch_failed) wrong(row, "it is not held");
+      break;
+    case Reason::begin_time:
+    case Reason::requeued:
+      if (Instant{v.a} <= now) wrong(row, "that is over");
+      break;
+    case Reason::dependency: check_dependencies(row); break;
+    case Reason::array_task_limit: {
+      const JobId array = job.is_element() ? job.array : job.id;
+      const auto active =
+          std::count_if(ledger_.jobs().begin(), ledger_.jobs().end(), [&](const auto& entry) {
+            const Phase phase = entry.second.phase;
+            return entry.second.array == array && phase != Phase::queued && phase != Phase::ended;
+          });
+      if (active != v.a || v.a < v.b) wrong(row, fmt::format("{} tasks run", active));
+      break;
+    }
+    case Reason::tenant_quota:
+      if (v.a <= v.b) wrong(row, "that is enough");
+      break;
+    case Reason::cohort_quota:
+      if (v.a <= v.b) wrong(row, "that much is left");
+      break;
+    case Reason::tenant_jobs:
+      if (v.a < v.b) wrong(row, "so many may run");
+      break;
+    default: break;
+  }
+}
+
+// "afterok:12,afterany:13_2+5": each of these is still open.
+void Reasons::check_dependencies(const proto::JobRow& row) const {
+  const std::string& text = row.verdict.subject;
+  if (text.empty()) wrong(row, "it does not say for what");
+  for (std::size_t at = 0; (at = text.find(':', at)) != std::string::npos; ++at) {
+    const auto begin = text.find_last_of(",?", at);
+    const std::string kind = text.substr(begin == std::string::npos ? 0 : begin + 1,
+                                         at - (begin == std::string::npos ? 0 : begin + 1));
+    const JobId other(std::stoull(text.substr(at + 1)));
+    const auto digits = text.find_first_not_of("0123456789", at + 1);
+    if (digits != std::string::npos && text[digits] == '_') continue;  // one task
+    if (kind != "afterany" && kind != "afterok" && kind != "afternotok") continue;
+    const auto it = ledger_.jobs().find(other);
+    if (it != ledger_.jobs().end() && it->second.phase == Phase::ended)
+      wrong(row, fmt::format("job {} has ended", other.value()));
+  }
+}
+
+// ---- without it
+
+bool Reasons::remove_cause(const proto::JobRow& row, const core::Job& job, Changes& view) const {
+  const core::State& state = controller_.core().state();
+  const sched::ClassKey& key = core::class_of(state, job);
+  const Verdict& v = row.verdict;
+  if (kept_by_core(v.reason)) {
+    const auto& classes = state.tenancy.compiled.view->classes;
+    view.emplace_back(sched::JobQueued{job.id, key, row.priority, job.eligible, 1,
+                                       classes.at(key.priority_class).value, job.share});
+    return true;
+  }
+  const auto unqueue = [&](auto&& which) {
+    std::erase_if(view, [&](const Change& change) {
+      const auto* queued = std::get_if<sched::JobQueued>(&change);
+      return queued != nullptr && queued->job != job.id && which(*queued);
+    });
+  };
+  switch (v.reason) {
+    case Reason::priority:
+      unqueue([&](const sched::JobQueued& q) { return q.key.partition == key.partition; });
+      return true;
+    case Reason::planned:
+      unqueue([&](const sched::JobQueued& q) { return q.job == JobId(std::stoull(v.subject)); });
+      return true;
+    case Reason::partition_down:
+      return all_of_kind<sched::PartitionChanged>(view, [&](sched::PartitionChanged& p) {
+        if (p.partition == key.partition) p.up = true;
+      });
+    case Reason::nodes_unavailable:
+      return all_of_kind<sched::NodeChanged>(view, [&](sched::NodeChanged& n) {
+        const auto& required = key.shape.required_nodes;
+        if (required.empty() ||
+            std::find(required.begin(), required.end(), n.name) != required.end())
+          n.available = true;
+      });
+    case Reason::tainted:
+      return all_of_kind<sched::NodeChanged>(view, [](sched::NodeChanged& n) { n.taints.clear(); });
+    case Reason::reclaiming:
+      std::erase_if(view, [](const Change& change) {
+        const auto* placed = std::get_if<sched::JobPlaced>(&change);
+        return placed != nullptr && placed->leaving;
+      });
+      return true;
+    case Reason::tenant_quota:
+    case Reason::cohort_quota:
+    case Reason::tenant_jobs: raise_quota(row, view); return true;
+    case Reason::bad_constraints:
+    case Reason::topology:
+    case Reason::resources: more_room(job, view); return true;
+    default: return false;
+  }
+}
+
+// Each node of its partition many times more, in the same place, and large; and the nodes that it
+// names all to itself. Where no node is of the kind that it wants, they are of that kind.
+void Reasons::more_room(const core::Job& job, Changes& view) const {
+  const core::State& state = controller_.core().state();
+  const sched::ClassKey& key = core::class_of(state, job);
+  const JobShape& shape = key.shape;
+  const bool bad = state.classes.at(job.cls).of_head.reason == Reason::bad_constraints ||
+                   state.classes.at(job.cls).of_rest.reason == Reason::bad_constraints;
+  std::vector<NodeId> mine;
+  std::vector<sched::NodeChanged> more;
+  std::uint32_t next = static_cast<std::uint32_t>(state.nodes.size());
+  all_of_kind<sched::PartitionChanged>(view, [&](sched::PartitionChanged& p) {
+    if (p.partition == key.partition) mine = p.nodes;
+  });
+  const auto& required = shape.required_nodes;
+  all_of_kind<sched::NodeChanged>(view, [&](sched::NodeChanged& n) {
+    if (std::find(mine.begin(), mine.end(), n.node) == mine.end()) return;
+    if (bad) {
+      n.features = {"fast"};
+      if (!shape.gpu_models.empty()) n.gpu_model = shape.gpu_models.front();
+      n.gpu_jobs_only = false;
+      enlarge(n, shape);
+    }
+    if (std::find(required.begin(), required.end(), n.name) != required.end()) {
+      const NodeId id = n.node;
+      n.available = true;
+      more.push_back(n);
+      more.back().node = id;
+    }
+    for (std::uint32_t i = 0; i < 2 * shape.min_nodes + 4; ++i) {
+      sched::NodeChanged& twin = more.emplace_back(n);
+      twin.node = NodeId(next++);
+      twin.name = fmt::format("more{}", twin.node.value());
+      twin.available = true;
+      enlarge(twin, shape);
+    }
+  });
+  for (const sched::NodeChanged& n : more)
+    if (n.node.value() < state.nodes.size())
+      all_of_kind<sched::JobPlaced>(view, [&](sched::JobPlaced& p) {
+        std::erase_if(p.grants, [&](const sched::NodeGrant& g) { return g.node == n.node; });
+      });
+  std::erase_if(view, [](const Change& change) {
+    const auto* placed = std::get_if<sched::JobPlaced>(&change);
+    return placed != nullptr && placed->grants.empty();
+  });
+  // The queue comes last: the nodes have to be there first.
+  std::vector<Change> rest;
+  for (const sched::NodeChanged& n : more) rest.emplace_back(n);
+  all_of_kind<sched::PartitionChanged>(view, [&](sched::PartitionChanged& p) {
+    if (p.partition != key.partition) return;
+    for (const sched::NodeChanged& n : more)
+      if (n.node.value() >= state.nodes.size()) p.nodes.push_back(n.node);
+  });
+  const auto at = std::find_if(view.begin(), view.end(), [](const Change& change) {
+    return std::holds_alternative<sched::PartitionChanged>(change);
+  });
+  view.insert(at, rest.begin(), rest.end());
+}
+
+// For tenant_quota and tenant_jobs its own, for cohort_quota that of all above it.
+void Reasons::raise_quota(const proto::JobRow& row, Changes& view) const {
+  constexpr std::int64_t kMuch = std::int64_t{1} << 50;
+  all_of_kind<sched::TenancyChanged>(view, [&](sched::TenancyChanged& c) {
+    auto raised = std::make_shared<sched::Tenancy>(*c.tenancy);
+    std::uint32_t n = 0;
+    while (n < raised->nodes.size() &&
+           !(raised->nodes[n].tenant && raised->nodes[n].name == row.partition))
+      ++n;
+    if (n == raised->nodes.size()) wrong(row, "it is no tenant's");
+    const auto raise = [&](sched::QuotaNode& node) {
+      for (sched::FlavorLimits& limits : node.limits)
+        for (std::size_t r = 0; r < kResourceCount; ++r) {
+          if (limits.nominal[r] != kUnlimited) limits.nominal[r] += kMuch;
+          limits.borrow[r] = kUnlimited;
+        }
+    };
+    if (row.verdict.reason == Reason::tenant_jobs)
+      raised->nodes[n].max_running.reset();
+    else if (row.verdict.reason == Reason::tenant_quota)
+      raise(raised->nodes[n]);
+    else
+      while ((n = raised->nodes[n].parent) != kNoIndex) raise(raised->nodes[n]);
+    c.tenancy = std::move(raised);
+  });
+}
+
+}  // namespace gantry::sim
