@@ -254,14 +254,20 @@ void Book::check_plan(const sched::Plan& plan) const {
       wrong("that one's tenant does not reclaim");
     if (from && from != to) reclaimed[*from].push_back(p.victim);
   }
-  check_victims(reclaimed);
+  QuotaOf used = *quota_;  // with what the plan starts besides
+  for (const sched::Start& start : plan.starts)
+    if (const auto tenant = tenant_of(jobs_.at(start.job)))
+      for (const sched::NodeGrant& grant : start.grants)
+        used.add(*tenant, flavor_of(grant.node), sched::amount_of(grant));
+  check_victims(reclaimed, used);
 }
 
 // As many of a tenant as it uses more than its own: without the last one it still would.
-void Book::check_victims(const std::map<std::uint32_t, std::vector<JobId>>& by_tenant) const {
+void Book::check_victims(const std::map<std::uint32_t, std::vector<JobId>>& by_tenant,
+                         const QuotaOf& used) const {
   for (const auto& [tenant, victims] : by_tenant) {
     const bool sound = std::any_of(victims.begin(), victims.end(), [&](JobId last) {
-      QuotaOf rest = *quota_;
+      QuotaOf rest = used;
       for (const JobId id : victims)
         if (id != last)
           for (const auto& [node, grant] : jobs_.at(id).held)

@@ -71,7 +71,8 @@ class Book {
   void preempted(Instant at, const core::event::JobFinishing& e);
   void exited(Instant at, const core::event::NodeExited& e);
   void compile();
-  void check_victims(const std::map<std::uint32_t, std::vector<JobId>>& by_tenant) const;
+  void check_victims(const std::map<std::uint32_t, std::vector<JobId>>& by_tenant,
+                     const QuotaOf& used) const;
   [[nodiscard]] Resources taken(const Job& job) const;
   [[noreturn]] void broken(const std::string& promise) const {
     trace_.broken(queue_.now(), promise);

@@ -278,6 +278,8 @@ void Controller::check_plan(const sched::Plan& plan, const std::vector<sched::Pr
   for (const sched::Change& change : core_->full_view()) fresh.apply(change);
   fresh.promise(promises);
   const sched::Plan other = sched::schedule(fresh, clock(), policy());
+  // A search for victims in vain is not made again for some seconds; the new one cannot know that.
+  if (plan.preemptions.empty() && !other.preemptions.empty()) return;
   const auto text_of = [](const sched::Plan& p) {
     std::string out;
     for (const sched::Start& s : p.starts) {

@@ -237,13 +237,13 @@ bool Reasons::remove_cause(const proto::JobRow& row, const core::Job& job, Chang
       return all_of_kind<sched::PartitionChanged>(view, [&](sched::PartitionChanged& p) {
         if (p.partition == key.partition) p.up = true;
       });
-    case Reason::nodes_unavailable:
+    case Reason::nodes_unavailable: {
+      const auto names = expand_hostlist(v.subject);
+      if (!names || names->empty()) wrong(row, "it does not say which nodes");
       return all_of_kind<sched::NodeChanged>(view, [&](sched::NodeChanged& n) {
-        const auto& required = key.shape.required_nodes;
-        if (required.empty() ||
-            std::find(required.begin(), required.end(), n.name) != required.end())
-          n.available = true;
+        if (std::find(names->begin(), names->end(), n.name) != names->end()) n.available = true;
       });
+    }
     case Reason::tainted:
       return all_of_kind<sched::NodeChanged>(view, [](sched::NodeChanged& n) { n.taints.clear(); });
     case Reason::reclaiming:

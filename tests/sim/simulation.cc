@@ -77,8 +77,9 @@ Summary Simulation::run() {
   const Reasons::Counts& reasons = reasons_.counts();
   s.tenancy = fmt::format("reasons: {} started, {} next; ", reasons.started, reasons.next);
   if (settings_.tenants)
-    s.tenancy += fmt::format("{} applies, {} borrowed, {} preempted, {} promises kept; ",
-                             book.applied, book.borrowing, book.preempted, guarantee_.kept());
+    s.tenancy += fmt::format(
+        "{} applies, {} borrowed, {} preempted, {} promises kept, {} jobs given up; ", book.applied,
+        book.borrowing, book.preempted, guarantee_.kept(), given_up_.size());
   return s;
 }
 
@@ -152,11 +153,15 @@ void Simulation::give_up_on(const proto::JobRow& row) {
     case Reason::resources:
     case Reason::tenant_quota:
     case Reason::cohort_quota:
-      give_up = never_fits(job) || queue_.now() - mended_ > hours(12);
+
+      // What it takes at least may be less than what it would be given (whole nodes, equal parts of
+      // their memory). guarantee.h has looked whether it could start.
+      give_up = never_fits(job) || (truth_.live_count() == 0 && queue_.now() - mended_ > hours(2));
       break;
     default: break;
   }
   if (!give_up) return;
+  given_up_.insert(row.job);
   proto::CancelJobs cancel;
   cancel.filter.jobs = {{row.job, {}}};
   clients_.say(std::move(cancel));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "tests/sim/faults.h"
@@ -61,6 +62,7 @@ class Simulation {
   Reasons reasons_;
   Guarantee guarantee_;
   Instant mended_{};
+  std::set<JobId> given_up_;  // nobody could help them
 };
 
 }  // namespace gantry::sim
