@@ -33,6 +33,7 @@ constexpr ExitDoc kExits[] = {
 
 }  // namespace
 
+extern const Command kReplay;
 const Command kReplay{
     .name = "replay",
     .summary = "Run a trace, or recorded history, through the scheduler in virtual time",
