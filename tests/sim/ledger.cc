@@ -238,7 +238,8 @@ void Ledger::check_exit(const event::NodeExited& e, const Account& job) {
   if (truth_.live(name, key)) wrong("it lives there");
   constexpr Duration kTurn = milliseconds(100);
   const auto killed = truth_.killed(name, key);
-  if (job.spared_until && killed && *killed + kTurn < *job.spared_until)
+  const bool by_node = e.cause == ExitCause::fenced || e.cause == ExitCause::node_rebooted;
+  if (job.spared_until && !by_node && killed && *killed + kTurn < *job.spared_until)
     wrong(fmt::format("it was killed {} us before its grace was over",
                       (*job.spared_until - *killed).us));
   const bool blank = e.exit == ExitStatus{} && e.usage == Usage{};

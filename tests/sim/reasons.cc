@@ -290,6 +290,7 @@ void Reasons::more_room(const core::Job& job, Changes& view) const {
       n.available = true;
       more.push_back(n);
       more.back().node = id;
+      enlarge(more.back(), shape);  // room for others who want it as well
     }
     for (std::uint32_t i = 0; i < 2 * shape.min_nodes + 4; ++i) {
       sched::NodeChanged& twin = more.emplace_back(n);
