@@ -140,6 +140,7 @@ void apply_preempt(Context& ctx, const sched::Preempt& p) {
 
 void apply_plan(Context& ctx, sched::Plan&& plan) {
   ++ctx.rt.stats.plans;
+  ctx.rt.planned = ctx.now;
   const std::uint64_t starts = ctx.rt.stats.starts;
   for (sched::Start& start : plan.starts) apply_start(ctx, std::move(start));
   for (const sched::Preempt& preempt : plan.preemptions) apply_preempt(ctx, preempt);

@@ -99,6 +99,7 @@ struct Runtime {
   std::vector<sched::NodeChanged> node_views;                           // by NodeId
   std::map<PartitionId, SubmitWindow> submit_windows;
   Stats stats;
+  Instant planned{};  // when a plan came last, or was asked for by time
   Instant started{};
   bool running = false;  // start() was called
 };

@@ -13,6 +13,9 @@ constexpr Duration kStuckMargin = seconds(60);  // after kill_wait: then the nod
 constexpr Duration kFenceMargin = seconds(30);  // after fence_after and kill_wait
 constexpr std::int64_t kImageStarts = 10;       // times start_timeout, for a job with an image
 constexpr std::size_t kForgetPerTurn = 4096;
+// With tenants some things become possible by time alone: a victim has run long enough, a promise
+// is due, a search for victims may be repeated. So while jobs wait, a plan is asked for this often.
+constexpr Duration kPlanAgain = seconds(5);
 
 void earliest(std::optional<Instant>& a, std::optional<Instant> b) {
   if (b && (!a || *b < *a)) a = b;
@@ -178,6 +181,11 @@ void node_due(Context& ctx, NodeId id) {
                 fmt::format("{} was lost for so long that it has ended its jobs", node.name));
 }
 
+std::optional<Instant> plan_due(const Context& ctx) {
+  if (ctx.state.tenancy.revision == 0 || ctx.state.counters.queued == 0) return std::nullopt;
+  return ctx.rt.planned + kPlanAgain;
+}
+
 void forget_ended(Context& ctx) {
   event::JobsForgotten e;
   const Instant before = ctx.now - ctx.config.controller.min_job_age;
@@ -250,6 +258,10 @@ void run_timers(Context& ctx) {
     ctx.state.touched.push_back(id);  // act again, and set the next timer
     settle(ctx);
   }
+  if (passed(plan_due(ctx), ctx.now)) {
+    ctx.rt.planned = ctx.now;
+    ctx.turn.schedule = true;
+  }
   forget_ended(ctx);
 }
 
@@ -257,6 +269,7 @@ std::optional<Instant> next_wake(const Context& ctx) {
   std::optional<Instant> next;
   if (!ctx.rt.job_timers.empty()) next = ctx.rt.job_timers.begin()->first;
   if (!ctx.rt.node_timers.empty()) earliest(next, ctx.rt.node_timers.begin()->first);
+  earliest(next, plan_due(ctx));
   if (!ctx.state.ended.empty())
     earliest(next, ctx.state.ended.front().first + ctx.config.controller.min_job_age);
   return next;

@@ -17,9 +17,8 @@ namespace gantry::sim {
 
 class Guarantee {
  public:
-  // At most, with something to do. The controller plans when something changes: time alone (a
-  // minimum run time that is over, a plan whose time has come) wakes nobody yet.
-  static constexpr Duration kAsleep = minutes(15);
+  // At most, with something to do: a plan comes when something changes, and every few seconds.
+  static constexpr Duration kAsleep = seconds(20);
   static constexpr Duration kKilling = seconds(30);  // from SIGKILL to the exit that is reported
 
   Guarantee(Queue& queue, Trace& trace, Controller& controller, const Ledger& ledger,
