@@ -13,8 +13,9 @@ constexpr Duration kStuckMargin = seconds(60);  // after kill_wait: then the nod
 constexpr Duration kFenceMargin = seconds(30);  // after fence_after and kill_wait
 constexpr std::int64_t kImageStarts = 10;       // times start_timeout, for a job with an image
 constexpr std::size_t kForgetPerTurn = 4096;
-// With tenants some things become possible by time alone: a victim has run long enough, a promise
-// is due, a search for victims may be repeated. So while jobs wait, a plan is asked for this often.
+// Some things become possible by time alone: a job overruns its limit and what was reserved behind
+// it moves, a victim has run long enough, a promise is due. So while jobs wait, a plan is asked for
+// this often.
 constexpr Duration kPlanAgain = seconds(5);
 
 void earliest(std::optional<Instant>& a, std::optional<Instant> b) {
@@ -182,7 +183,7 @@ void node_due(Context& ctx, NodeId id) {
 }
 
 std::optional<Instant> plan_due(const Context& ctx) {
-  if (ctx.state.tenancy.revision == 0 || ctx.state.counters.queued == 0) return std::nullopt;
+  if (ctx.state.counters.queued == 0) return std::nullopt;
   return ctx.rt.planned + kPlanAgain;
 }
 

@@ -321,6 +321,12 @@ void Reasons::more_room(const core::Job& job, Changes& view) const {
     return std::holds_alternative<sched::PartitionChanged>(change);
   });
   view.insert(at, rest.begin(), rest.end());
+  // A named node that it needs for itself alone can be made free, but not wider: nobody is first.
+  if (shape.exclusive && !required.empty())
+    std::erase_if(view, [&](const Change& change) {
+      const auto* queued = std::get_if<sched::JobQueued>(&change);
+      return queued != nullptr && queued->job != job.id;
+    });
 }
 
 // For tenant_quota and tenant_jobs its own, for cohort_quota that of all above it.
