@@ -28,6 +28,7 @@ gantry_header_dep(msgpack msgpack.hpp MSGPACK_NO_BOOST)
 gantry_header_dep(expected tl/expected.hpp)
 gantry_header_dep(boost boost/asio/io_context.hpp
                   BOOST_ASIO_NO_DEPRECATED BOOST_ERROR_CODE_HEADER_ONLY)
+gantry_header_dep(robin_map tsl/robin_map.h)
 gantry_header_dep(rapidjson rapidjson/document.h)
 gantry_header_dep(doctest doctest/doctest.h)
 

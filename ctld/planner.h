@@ -28,7 +28,8 @@ class Planner {
   Planner(const Planner&) = delete;
   Planner& operator=(const Planner&) = delete;
 
-  // Changes reach the replica in the order given, before any later plan is made.
+  // Changes reach the replica in the order given, before any later plan is made; many of them at
+  // once while this goes on.
   void advance(std::vector<sched::Change> changes);
   void request(Instant now);
   // The plan that was handed over last is fact, or dropped, and advance() has its changes.
@@ -36,6 +37,7 @@ class Planner {
 
  private:
   void work();
+  [[nodiscard]] bool may_plan() const { return wanted_.has_value() && !handed_over_; }
 
   sched::Policy policy_;
   std::function<void(sched::Plan)> done_;

@@ -104,7 +104,8 @@ void Server::start() {
   });
   history_ = std::make_unique<acct::HistoryReader>(
       *store_, [this](std::function<void()> work) { loop_.post(std::move(work)); });
-  planner_->advance(core_->full_view());
+  core_->full_view(
+      [this](std::vector<sched::Change> changes) { planner_->advance(std::move(changes)); });
   enroll_from_files();
   end_of_turn();
   planner_->request(clock_.now());

@@ -1,6 +1,9 @@
 // Core: the step interface over State, handlers, settle and fold. See core.h.
 #include "ctld/core/core.h"
 
+#include <iterator>
+#include <utility>
+
 #include <fmt/core.h>
 
 #include "common/assert.h"
@@ -142,7 +145,6 @@ Result<void> Core::start(Instant now) {
   for (NodeLink& link : ctx.rt.links) link.last_seen = ctx.now;
   make_views(ctx);
   p_->rt.started = ctx.now;
-  p_->rt.running = true;
   for (const Node& node : state_->nodes) state_->touched_nodes.push_back(node.id);
   state_->jobs.walk(JobId{}, [&](const Job& job) {
     if (job.phase != Phase::ended) state_->touched.push_back(job.id);
@@ -150,6 +152,7 @@ Result<void> Core::start(Instant now) {
   });
   settle(ctx);
   p_->turn.changes.clear();  // full_view() has them
+  p_->rt.running = true;
   return {};
 }
 
@@ -206,6 +209,16 @@ Result<Identity> Core::inside_identity(std::string_view node, const proto::Attem
 }
 
 std::vector<sched::Change> Core::full_view() const {
+  std::vector<sched::Change> all;
+  full_view([&](std::vector<sched::Change> some) {
+    all.insert(all.end(), std::make_move_iterator(some.begin()),
+               std::make_move_iterator(some.end()));
+  });
+  return all;
+}
+
+void Core::full_view(const std::function<void(std::vector<sched::Change>)>& take) const {
+  constexpr std::size_t kBatch = 4096;
   std::vector<sched::Change> out;
   Turn unused;
   EventSeq seq;
@@ -214,9 +227,12 @@ std::vector<sched::Change> Core::full_view() const {
   state_->jobs.walk(JobId{}, [&](const Job& job) {
     if (job.placed()) out.emplace_back(placed_view(*state_, job));
     if (job.told_startable > 0) out.emplace_back(queued_view(*state_, job));
+    if (out.size() < kBatch) return true;
+    take(std::exchange(out, {}));
+    out.reserve(kBatch + 1);
     return true;
   });
-  return out;
+  take(std::move(out));
 }
 
 std::string Core::audit() const {

@@ -12,6 +12,7 @@
 // Deterministic: no clock, no I/O, no randomness; `now` is the only time.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <variant>
@@ -155,6 +156,8 @@ class Core {
   // Everything the scheduler's replica needs, from scratch. Give it to a new replica right after
   // start() (whose own turn has no changes), and compare with it as an audit.
   [[nodiscard]] std::vector<sched::Change> full_view() const;
+  // The same in batches: a change of a million waiting jobs is half a gigabyte.
+  void full_view(const std::function<void(std::vector<sched::Change>)>& take) const;
   // audit.h of the state, and the quota in use against its placements; "" or what is wrong.
   [[nodiscard]] std::string audit() const;
 

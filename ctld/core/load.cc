@@ -179,6 +179,7 @@ Result<void> Loader::tenancy(store::Table table, std::string_view value) {
 }
 
 Result<void> Loader::spec(JobId id, std::string_view data) {
+  if (next_ == 0) state_.requests.reserve(jobs_.size());
   while (next_ < jobs_.size() && jobs_[next_].first < id) ++next_;  // elements have no spec
   if (next_ == jobs_.size() || jobs_[next_].first != id) {
     state_.new_specs.emplace(id, Bytes(data));  // its submit is among the events to come

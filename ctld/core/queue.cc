@@ -25,8 +25,8 @@ void sync_queue(Context& ctx, Job& job) {
   job.told_class = job.cls;
   job.told_since = job.eligible;
   job.told_rank = rank;
-  ctx.turn.changes.emplace_back(queued_view(ctx.state, job));
   ctx.turn.schedule = true;
+  if (ctx.rt.running) ctx.turn.changes.emplace_back(queued_view(ctx.state, job));
 }
 
 sched::JobQueued queued_view(const State& state, const Job& job) {

@@ -15,6 +15,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include <tsl/robin_map.h>
+
 #include "common/types.h"
 #include "ctld/core/job.h"
 #include "ctld/core/job_table.h"
@@ -115,7 +117,7 @@ struct State {
   std::unordered_map<std::string, NodeId> node_ids;
   std::unordered_map<std::string, PartitionId> partition_ids;
   std::unordered_map<std::string, NodeId> node_keys;  // enrolled Z85 key -> node
-  std::unordered_map<std::uint64_t, JobId> requests;  // hash of (uid, request id)
+  tsl::robin_map<std::uint64_t, JobId> requests;  // by request_key()
   std::map<Uid, UserJobs> users;
   std::unordered_map<std::uint64_t, IdList> same_name;               // (uid, name): not ended
   std::unordered_map<std::uint64_t, std::vector<JobId>> singletons;  // (uid, name): open ones
