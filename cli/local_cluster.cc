@@ -11,6 +11,8 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include "cli/files.h"
 #include "common/auth/munge.h"
@@ -284,10 +286,37 @@ Result<std::vector<Daemon>> LocalCluster::daemons(const Config& config) const {
   return out;
 }
 
+namespace {
+
+// rmdir() refuses what is in use, by a job that was left running say.
+void remove_cgroups_below(const std::string& directory) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, ignored))
+    if (entry.is_directory(ignored)) remove_cgroups_below(entry.path());
+  ::rmdir(directory.c_str());
+}
+
+// A node daemon that ended while jobs ran left its cgroups to them, and they are gone since.
+void remove_cgroups(const Config& config) {
+  std::ifstream mounts("/proc/self/mountinfo");
+  for (std::string line; std::getline(mounts, line);) {
+    if (line.find(" - cgroup") == std::string::npos) continue;
+    std::istringstream words(line);
+    std::string at;
+    for (int i = 0; i < 5; ++i) words >> at;  // the fifth is the mount point
+    const std::string root = at + "/" + config.noded.cgroup_root;
+    for (const auto& node : config.nodes) remove_cgroups_below(root + "/" + node.name);
+    ::rmdir(root.c_str());
+  }
+}
+
+}  // namespace
+
 Result<void> LocalCluster::remove() const {
   if (!exists())
     return fail(ErrorCode::not_found,
                 fmt::format("{} holds no cluster made by `gantry up`", directory_));
+  if (const auto known = config()) remove_cgroups(*known);
   std::error_code error;
   std::filesystem::remove_all(directory_, error);
   if (error)

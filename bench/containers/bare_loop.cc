@@ -97,12 +97,15 @@ Result<BareFigures> bare_loop(int shim_pid, const std::string& mount_dir, int pa
   if (::pipe(ends) != 0) return runtime::fail_errno(ErrorCode::internal, "pipe");
   const Fd reader(ends[0]), writer(ends[1]);
   const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < parallel; ++i)
-    if (::fork() == 0) worker(mounts.get(), mount_dir, i, each, memory_mib, writer.get());
-  bool good = true;
+  std::vector<pid_t> workers;
   for (int i = 0; i < parallel; ++i) {
+    workers.push_back(::fork());
+    if (workers.back() == 0) worker(mounts.get(), mount_dir, i, each, memory_mib, writer.get());
+  }
+  bool good = true;
+  for (const pid_t pid : workers) {
     int status = 1;
-    good = ::wait(&status) > 0 && status == 0 && good;
+    good = pid > 0 && ::waitpid(pid, &status, 0) == pid && status == 0 && good;
   }
   if (!good) return fail(ErrorCode::runtime_failed, "a bare `crun run` failed");
   BareFigures figures;

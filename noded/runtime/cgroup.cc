@@ -227,6 +227,8 @@ std::uint32_t read_oom_kills(const CgroupLayout& layout, const std::string& name
     return static_cast<std::uint32_t>(read_keyed(dir + "/memory.events", "oom_kill"));
   // v1 counts a kill where the victim was: for runc, in the directory that it made.
   auto kills = read_keyed(dir + "/memory.oom_control", "oom_kill");
+  struct stat st {};
+  if (::stat(dir.c_str(), &st) != 0 || st.st_nlink <= 2) return static_cast<std::uint32_t>(kills);
   for (const auto& child : list_dir(dir))
     if (!child.starts_with("memory.") && !child.starts_with("cgroup."))
       kills += read_keyed(dir + "/" + child + "/memory.oom_control", "oom_kill");

@@ -106,8 +106,7 @@ OneJob new_job(const LaunchRequest& request) {
 }  // namespace
 
 Result<void> Runtime::State::start_job(const AttemptKey& key, OneJob job) {
-  auto shim =
-      start_shim(setup.shim_path, dir(key), {"job", setup.state_dir, job_name(key)}, log.get());
+  auto shim = shims.start_shim(dir(key), {"job", setup.state_dir, job_name(key)});
   if (!shim) return tl::unexpected(shim.error());
   job.shim = std::move(*shim);
   watch(key, std::nullopt, job.shim);
@@ -152,10 +151,8 @@ Result<void> Runtime::begin_step(const StepRequest& request) {
   const Fd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   auto started = write_whole(fd.get(), kLaunchFile, codec::encode(request), Durability::none);
   if (!started) return started;
-  auto shim = start_shim(
-      s.setup.shim_path, dir,
-      {"step", s.setup.state_dir, job_name(request.key), std::to_string(request.step.value())},
-      s.log.get());
+  auto shim = s.shims.start_shim(dir, {"step", s.setup.state_dir, job_name(request.key),
+                                       std::to_string(request.step.value())});
   if (!shim) {
     remove_tree(dir);
     return tl::unexpected(shim.error());
@@ -315,7 +312,8 @@ void Runtime::State::bury(std::vector<RuntimeEvent>& events) {
 void Runtime::State::remove_lost_scratch(const AttemptKey& key) {
   const std::string path = scratch_path(setup, key);
   if (setup.scratch_dir.empty() || ::access(path.c_str(), F_OK) != 0) return;
-  if (auto rm = start_tool({"/bin/rm", "-rf", "--one-file-system", path})) let_go(std::move(*rm));
+  if (auto rm = start_process({"/bin/rm", "-rf", "--one-file-system", path}, -1, -1))
+    let_go(std::move(*rm));
 }
 
 void Runtime::State::arm_timer() {
@@ -357,6 +355,7 @@ std::vector<RuntimeEvent> Runtime::poll() {
     }
   }
   s.reap_leaving();
+  s.shims.look();
   return events;
 }
 

@@ -165,6 +165,8 @@ Result<std::unique_ptr<Runtime>> Runtime::open(RuntimeOptions options) {
   if (auto r = s.prepare(); !r) return tl::unexpected(r.error());
   if (auto r = s.choose_runtime(); !r) return tl::unexpected(r.error());
   if (auto r = s.open_sources(); !r) return tl::unexpected(r.error());
+  s.shims = ShimTemplate(s.setup.shim_path, s.setup.state_dir, s.log.get());
+  s.shims.start();
   s.boot_id = discover_node("").boot_id;
   const std::string path = s.setup.state_dir + "/boot_id";
   const auto before = read_file(path);

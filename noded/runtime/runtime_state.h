@@ -13,6 +13,7 @@
 
 #include "noded/runtime/runtime.h"
 #include "noded/runtime/shim_process.h"
+#include "noded/runtime/shim_template.h"
 
 namespace gantry::runtime {
 
@@ -49,6 +50,7 @@ struct Runtime::State {
   Fd notes;  // datagrams of shims
   Fd timer;  // while something is being buried
   Fd log;    // stderr of shims
+  ShimTemplate shims;
   std::map<AttemptKey, OneJob> jobs;
   std::map<std::uint64_t, std::pair<AttemptKey, std::optional<StepId>>> watched;  // by epoll tag
   std::vector<Leaving> leaving;  // what is left to do when a shim has ended

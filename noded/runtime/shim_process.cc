@@ -17,26 +17,26 @@
 namespace gantry::runtime {
 namespace {
 
-constexpr int kLockFd = 3;
+constexpr int kThirdFd = 3;
 
 Fd open_pidfd(int pid) {
   return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
 }
 
 // Just above where descriptors must land, so that dup2 never meets its own source.
-Fd high(Fd fd) {
-  return Fd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 10));
+Fd high(int fd) {
+  return Fd(::fcntl(fd, F_DUPFD_CLOEXEC, 10));
 }
 
 struct SpawnSetup {
   posix_spawn_file_actions_t files{};
   posix_spawnattr_t attributes{};
-  SpawnSetup(int lock, int log) {
+  SpawnSetup(int third, int log) {
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDWR, 0);
     posix_spawn_file_actions_adddup2(&files, 0, 1);
     posix_spawn_file_actions_adddup2(&files, log >= 0 ? log : 0, 2);
-    if (lock >= 0) posix_spawn_file_actions_adddup2(&files, lock, kLockFd);
+    if (third >= 0) posix_spawn_file_actions_adddup2(&files, third, kThirdFd);
     posix_spawnattr_init(&attributes);
     sigset_t none, all;
     sigemptyset(&none);
@@ -54,13 +54,16 @@ struct SpawnSetup {
   }
 };
 
-Result<ShimProcess> start(const std::vector<std::string>& words, int lock, int log) {
+}  // namespace
+
+Result<ShimProcess> start_process(const std::vector<std::string>& words, int third, int log) {
   std::vector<char*> argv;
   for (const auto& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   char path_variable[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
   char* env[] = {path_variable, nullptr};
-  SpawnSetup setup(lock, log);
+  const Fd source = third >= 0 ? high(third) : Fd();
+  SpawnSetup setup(source.get(), log);
   ShimProcess process;
   const int error =
       ::posix_spawn(&process.pid, argv[0], &setup.files, &setup.attributes, argv.data(), env);
@@ -69,23 +72,22 @@ Result<ShimProcess> start(const std::vector<std::string>& words, int lock, int l
   return process;
 }
 
-}  // namespace
-
-Result<ShimProcess> start_shim(const std::string& shim_path, const std::string& dir,
-                               const std::vector<std::string>& args, int log) {
+Result<Fd> take_lock(const std::string& dir) {
   const std::string path = dir + "/" + kLockFile;
-  Fd lock =
-      high(Fd(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600)));
+  Fd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!lock) return fail_errno(ErrorCode::io_error, path);
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
     return fail(ErrorCode::already_exists, dir + ": its shim runs already");
-  std::vector<std::string> argv{shim_path};
-  argv.insert(argv.end(), args.begin(), args.end());
-  return start(argv, lock.get(), log);
+  return lock;
 }
 
-Result<ShimProcess> start_tool(const std::vector<std::string>& argv) {
-  return start(argv, -1, -1);
+Result<ShimProcess> start_shim(const std::string& shim_path, const std::string& dir,
+                               const std::vector<std::string>& args, int log) {
+  const auto lock = take_lock(dir);
+  if (!lock) return tl::unexpected(lock.error());
+  std::vector<std::string> argv{shim_path};
+  argv.insert(argv.end(), args.begin(), args.end());
+  return start_process(argv, lock->get(), log);
 }
 
 ShimState find_shim(const std::string& dir, ShimProcess& found) {

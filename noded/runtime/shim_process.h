@@ -20,8 +20,13 @@ enum class ShimState { never_ran, alive, gone };
 Result<ShimProcess> start_shim(const std::string& shim_path, const std::string& dir,
                                const std::vector<std::string>& args, int log);
 
-// A tool that is let go: reaped like a shim.
-Result<ShimProcess> start_tool(const std::vector<std::string>& argv);
+// The lock of a directory whose shim is about to be started; already_exists when one has it.
+Result<Fd> take_lock(const std::string& dir);
+
+// A session of its own, /dev/null as standard files but for `log` as stderr, `third` as descriptor
+// 3
+// (-1 = none); reaped like a shim. argv[0] is a path.
+Result<ShimProcess> start_process(const std::vector<std::string>& argv, int third, int log);
 
 // After a restart: whose lock is held lives, whatever its process id says.
 ShimState find_shim(const std::string& dir, ShimProcess& found);

@@ -54,6 +54,10 @@ Result<void> private_directories(const std::string& root, const LaunchRequest& r
                                  const RootPlan& plan) {
   const Fd root_fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root_fd) return fail_errno(ErrorCode::runtime_failed, root);
+  // Most are not there yet: made first, each takes two calls instead of five. One part only: an
+  // image may hold links, which this follows.
+  for (const char* name : {"proc", "sys", "dev", "tmp", "run"})
+    (void)::mkdirat(root_fd.get(), name, 0755);
   for (const char* name : {"/proc", "/sys", "/dev", "/tmp", "/run/gantry"})
     if (auto made = make_in_root(root_fd, name, true); !made) return tl::unexpected(made.error());
   for (const char* name : {"/tmp", "/var/tmp"}) {

@@ -3,6 +3,7 @@
 //
 //   gantry-shim job  STATE_DIR JOB.ATTEMPT
 //   gantry-shim step STATE_DIR JOB.ATTEMPT STEP
+//   gantry-shim template STATE_DIR PADDING       becomes the two above, by forking: template.h
 //
 // Descriptor 3 is the open, locked shim.lock of its directory: as long as the lock is held, this
 // process lives. Everything else it needs lies in STATE_DIR (noded/runtime/job_dir.h).
@@ -22,6 +23,7 @@
 
 #include "common/codec/codec.h"
 #include "noded/shim/shim.h"
+#include "noded/shim/template.h"
 
 namespace gantry::runtime {
 namespace {
@@ -38,9 +40,8 @@ void sign_lock() {
 
 // So that no file that we open lands on 0 to 2.
 void fill_standard_files() {
-  for (int fd = ::open("/dev/null", O_RDWR); fd >= 0 && fd <= 2; fd = ::open("/dev/null", O_RDWR)) {
-    if (fd == 2) return;
-  }
+  for (int fd = 0; fd <= 2; ++fd)
+    if (::fcntl(fd, F_GETFD) < 0) (void)::open("/dev/null", O_RDWR);
 }
 
 template <class T>
@@ -71,9 +72,16 @@ int usage() {
   return 2;
 }
 
-int run(int argc, char** argv) {
-  const std::string_view mode = argc > 1 ? argv[1] : "";
-  if (!((mode == "job" && argc == 4) || (mode == "step" && argc == 5))) return usage();
+// One that got the processor so late that noded has given it up must not begin.
+bool is_over(const Shim& shim) {
+  return ::faccessat(shim.dir_fd.get(), kExitFile, F_OK, 0) == 0;
+}
+
+// words: as on the command line, from the mode on.
+int run(const std::vector<std::string>& words) {
+  const std::string_view mode = words.empty() ? "" : std::string_view(words[0]);
+  if (!((mode == "job" && words.size() == 3) || (mode == "step" && words.size() == 4)))
+    return usage();
   fill_standard_files();
   sign_lock();
   ::umask(022);
@@ -81,18 +89,25 @@ int run(int argc, char** argv) {
   ::prctl(PR_SET_NAME, "gantry-shim");
   ::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);  // jobs get nothing of noded's keys
   Signals signals;
-  auto shim = load(argv[2], argv[3]);
+  auto shim = load(words[1], words[2]);
   if (!shim) {
     std::fprintf(stderr, "gantry-shim: %s\n", shim.error().message.c_str());
     return 1;
   }
-  if (mode == "job") return run_job(*shim, signals);
+  if (mode == "job") return is_over(*shim) ? 1 : run_job(*shim, signals);
   std::uint32_t step = 0;
-  const std::string_view number = argv[4];
+  const std::string& number = words[3];
   if (std::from_chars(number.data(), number.data() + number.size(), step).ec != std::errc{})
     return usage();
   shim->step = StepId{step};
   return run_step(*shim, StepId{step}, signals);
+}
+
+int start(int argc, char** argv) {
+  if (argc < 2) return usage();
+  if (argc != 4 || std::string_view(argv[1]) != "template") return run({argv + 1, argv + argc});
+  const auto words = serve_as_template(argc, argv);
+  return words ? run(*words) : 0;
 }
 
 }  // namespace
@@ -142,5 +157,5 @@ std::string on_node(const Shim& shim, const std::string& text) {
 }  // namespace gantry::runtime
 
 int main(int argc, char** argv) {
-  return gantry::runtime::run(argc, argv);
+  return gantry::runtime::start(argc, argv);
 }

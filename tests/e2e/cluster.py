@@ -55,6 +55,11 @@ def program(argv):
     return os.path.basename(argv[0].decode(errors="replace")) if argv else ""
 
 
+def parent(pid):
+    stat = read(f"/proc/{pid}/stat").rsplit(b")")[-1].split()
+    return int(stat[1]) if len(stat) > 1 else 0
+
+
 def alive(pid):
     """Whether any thread of it is: the last one closes its sockets, and that may not be the first."""
     try:
@@ -182,8 +187,15 @@ class Cluster:
         """pids of the shims, of one node or one job."""
         return [pid for pid, argv in processes().items()
                 if program(argv) == "gantry-shim" and self.state.encode() in b"\0".join(argv)
+                and argv[1] in (b"job", b"step")
                 and f"/nodes/{node}".encode() in b"\0".join(argv)
                 and (job is None or argv[-1].split(b".")[0] == str(job).encode())]
+
+    def templates(self):
+        """pids of the node daemons' templates of shims, not of shims just forked from one."""
+        return [pid for pid, argv in processes().items()
+                if program(argv) == "gantry-shim" and argv[1:2] == [b"template"]
+                and self.state.encode() in argv[2] and parent(pid) in self.daemons]
 
     def kill(self, pid):
         """kill -9 of a daemon; returns its arguments."""
@@ -239,10 +251,14 @@ class Cluster:
         for line in text("/proc/self/mountinfo").splitlines():
             if self.state in line:
                 found.append("mount: " + line.split()[4])
-        root = re.search(r"^\s*cgroup_root:\s*(\S+)", text(f"{self.state}/gantry.yaml"), re.M)
-        if root:
-            found += ["cgroup: " + path for path in job_cgroups(root.group(1).strip("\"'"))]
+        if root := self.cgroup_root():
+            found += ["cgroup: " + path for path in job_cgroups(root)]
         return found
+
+    def cgroup_root(self):
+        """Its name below the mounts of cgroups; "" when the cluster is removed."""
+        root = re.search(r"^\s*cgroup_root:\s*(\S+)", text(f"{self.state}/gantry.yaml"), re.M)
+        return root.group(1).strip("\"'") if root else ""
 
     def clean(self, keep):
         """After stop(): the users, and the files unless they are wanted; tidies after failures."""

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""kill -9 of controller, node daemons and shims at random moments under load, with real daemons.
+"""kill -9 of controller, node daemons, shims and their templates at random moments under load, with
+real daemons.
 
 usage: kill_test.py BIN_DIR [--kills N] [--seed S] [--nodes N] [--runtime crun|process] [--keep]
 
 200 kills with GANTRY_LONG=1, else 60, where --kills does not say.
 
-While jobs are submitted without pause, random daemons and shims are killed with SIGKILL (daemons are
-started again at once). At the end every acknowledged job must be accounted for:
+While jobs are submitted without pause, random daemons, shims and templates are killed with SIGKILL
+(daemons are started again at once). At the end every acknowledged job must be accounted for:
   - none is lost, and none ran twice (each writes one line when it starts);
   - the exit code of each is the one it had, and a job whose shim was killed ends as a failure that
     says so;
@@ -21,7 +22,7 @@ import sys
 import threading
 import time
 
-from cluster import SKIPPED, Cluster, arguments, cannot_run, read, wait_for
+from cluster import SKIPPED, Cluster, arguments, cannot_run, parent, read, wait_for
 
 JOB_SECONDS = (0.0, 0.4)     # how long a job runs, uniformly
 PAUSE_SECONDS = (0.02, 0.35)  # between two kills
@@ -53,11 +54,6 @@ class Load(threading.Thread):
                 self.refused += 1
                 self.last_refusal = (done.stdout + done.stderr).strip()
                 time.sleep(0.05)
-
-
-def parent(pid):
-    stat = read(f"/proc/{pid}/stat").rsplit(b")")[-1].split()
-    return int(stat[1]) if len(stat) > 1 else 0
 
 
 def job_of_shim(pid):
@@ -105,6 +101,9 @@ def options(parser):
 
 def kill_one(cluster, kind, rng, shim_killed):
     """Whether there was one to kill."""
+    if kind == "template":  # nothing may come of it
+        templates = cluster.templates()
+        return bool(templates) and kill_process(rng.choice(templates), lambda pid: True) is not None
     if kind != "gantry-shim":
         cluster.kill_and_restart(rng.choice(cluster.of_program(kind)))
         return True
@@ -113,28 +112,34 @@ def kill_one(cluster, kind, rng, shim_killed):
     shims = [pid for pid in shims if parent(pid) not in shims]
     if not shims:
         return False
-    pid = rng.choice(shims)
+    job = kill_process(rng.choice(shims), job_of_shim)
+    if job is None:
+        return False
+    shim_killed.add(job)
+    return True
+
+
+def kill_process(pid, what):
+    """SIGKILL, if what(pid) is anything: returned then; None if it has ended meanwhile."""
     try:
         pidfd = os.pidfd_open(pid)
     except ProcessLookupError:
-        return False
+        return None
     try:
-        job = job_of_shim(pid)
-        if job is None:  # it ended, and another has its number
-            return False
-        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        found = what(pid)
+        if found is not None:  # else it ended, and another has its number
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        return found
     except ProcessLookupError:
-        return False
+        return None
     finally:
         os.close(pidfd)
-    shim_killed.add(job)
-    return True
 
 
 def kill_and_check(cluster, args, rng):
     load = Load(cluster, random.Random(args.seed + 1), cluster.out)
     load.start()
-    kills = {"gantry-ctld": 0, "gantry-noded": 0, "gantry-shim": 0}
+    kills = {"gantry-ctld": 0, "gantry-noded": 0, "gantry-shim": 0, "template": 0}
     shim_killed = set()
     while sum(kills.values()) < args.kills:
         time.sleep(rng.uniform(*PAUSE_SECONDS))

@@ -12,6 +12,7 @@
 
 #include "noded/runtime/cgroup.h"
 #include "noded/runtime/job_dir.h"
+#include "noded/runtime/shim_process.h"
 
 #include <doctest/doctest.h>
 
@@ -19,9 +20,29 @@ namespace gantry::runtime::test {
 namespace {
 
 constexpr int kPatienceMs = 60'000;  // a virtual machine without acceleration is slow
+constexpr int kLastMomentsMs = 20'000;
 
 std::string cgroup_root() {
   return "gantry-test-" + std::to_string(::getpid());
+}
+
+// A shim writes its last record whether or not anybody listens: into a directory that must be
+// there.
+void await_shim(const std::string& dir) {
+  ShimProcess shim;
+  if (find_shim(dir, shim) != ShimState::alive) return;
+  signal_shim(shim, SIGTERM);
+  pollfd watched{shim.pidfd.get(), POLLIN, 0};
+  ::poll(&watched, 1, kLastMomentsMs);
+}
+
+void await_shims(const std::string& state_dir) {
+  for (const auto& parent : {jobs_dir(state_dir), gone_dir(state_dir)})
+    for (const auto& job : list_dir(parent)) {
+      const std::string steps = parent + "/" + job + "/steps";
+      for (const auto& step : list_dir(steps)) await_shim(steps + "/" + step);
+      await_shim(parent + "/" + job);
+    }
 }
 
 }  // namespace
@@ -69,6 +90,7 @@ Node::~Node() {
     kill_cgroup(layout, name, seconds(10));
     remove_cgroup(layout, name, seconds(10));
   }
+  await_shims(state_dir());
   for (const auto& mount : layout.mounts) {
     ::rmdir(mount.path.c_str());
     ::rmdir(mount.path.substr(0, mount.path.rfind('/')).c_str());
