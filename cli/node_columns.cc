@@ -224,8 +224,9 @@ constexpr Column<NodeGroup> kColumns[] = {
      .put =
          [](O o, G g) {
            of_first(o, g, [](const auto& n) {
-             return n.total[Resource::gpu] == 0 ? std::string("(null)")
-                                                : fmt::format("gpu:{}", n.total[Resource::gpu]);
+             return n.total[Resource::gpu] == 0
+                        ? std::string("(null)")
+                        : fmt::format("gpu:{}", n.total[Resource::gpu] / kGpuUnit);
            });
          }},
     {.letter = 'X',

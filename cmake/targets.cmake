@@ -56,8 +56,8 @@ function(gantry_pch target)
   endif()
 endfunction()
 
-# gantry_core_pch(): targets of this folder that are declared from here on share a header precompiled
-# with ctld/core's own types. To read those takes 1.9 s of the 3.2 s that one of their files needs.
+# gantry_core_pch(): targets of this folder declared from here on share a header precompiled with
+# ctld/core's own types. To read those takes 1.9 s of the 3.2 s that one of their files needs.
 # Written <so>, the names in it are the same in every build folder, and ccache shares the objects.
 macro(gantry_core_pch)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

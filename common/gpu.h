@@ -2,8 +2,12 @@
 // comes from its driver, on each node; there is no table of models in the product.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/codec/fields.h"
@@ -73,7 +77,12 @@ struct MigSlice {
 };
 
 // What a failure takes down, from the least to the most.
-enum class FaultDomain : std::uint8_t { none, slice, gpu, node };
+enum class FaultDomain : std::uint8_t { none = 0, slice = 1, gpu = 2, node = 3 };
+constexpr auto enum_names(FaultDomain) {
+  using enum FaultDomain;
+  return std::array<std::pair<FaultDomain, std::string_view>, 4>{
+      {{none, "none"}, {slice, "slice"}, {gpu, "gpu"}, {node, "node"}}};
+}
 
 struct GpuFault {
   FaultDomain domain = FaultDomain::none;
@@ -121,6 +130,24 @@ struct GpuDevice {
     v(12, "faults", s.faults);
   }
   friend bool operator==(const GpuDevice&, const GpuDevice&) = default;
+};
+
+// What a job has of one GPU of a node: all of it, a MIG slice, or a share of its time.
+struct GpuGrant {
+  std::uint16_t gpu = 0;                 // GpuDevice::index
+  std::optional<std::uint32_t> profile;  // a MIG slice: MigProfile::id
+  std::uint16_t start = 0;               // of the slice: memory slice
+  std::uint16_t thousandths = 1000;      // of the GPU, as quota and charges count it
+
+  [[nodiscard]] bool whole() const { return !profile && thousandths == 1000; }
+  friend bool operator==(const GpuGrant&, const GpuGrant&) = default;
+  template <class S, class V>
+  static void fields(S& s, V&& v) {
+    v(1, "gpu", s.gpu);
+    v(2, "profile", s.profile);
+    v(3, "start", s.start);
+    v(4, "thousandths", s.thousandths);
+  }
 };
 
 // All that a node says about its GPUs.

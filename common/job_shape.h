@@ -35,11 +35,11 @@ struct JobShape {
   std::optional<std::int64_t> memory_per_node;  // bytes; at most one of these two
   std::optional<std::int64_t> memory_per_cpu;   // bytes
   std::int64_t scratch_per_node = 0;            // bytes
-  std::uint32_t gpus_per_node = 0;
-  std::string constraint;                   // features: "a&b", "a|b", "" = any
-  std::vector<std::string> required_nodes;  // -w, expanded and sorted
-  std::vector<std::string> excluded_nodes;  // -x
-  bool exclusive = false;                   // whole nodes
+  std::uint32_t gpus_per_node = 0;              // whole ones; with gpu_slice: slices
+  std::string constraint;                       // features: "a&b", "a|b", "" = any
+  std::vector<std::string> required_nodes;      // -w, expanded and sorted
+  std::vector<std::string> excluded_nodes;      // -x
+  bool exclusive = false;                       // whole nodes
   TopologyWish topology = TopologyWish::none;
   std::string topology_level;              // with a wish; a level's name, "node" for one node
   NodeSharing sharing = NodeSharing::any;  // whose jobs may be on its nodes as well
@@ -48,6 +48,7 @@ struct JobShape {
   std::string anti_affinity_level;       // "node" or a topology level
   std::uint32_t anti_affinity_most = 1;  // jobs or gang members of the key in one domain
   std::vector<std::string> gpu_models;   // allowed, the preferred first; none = any
+  std::string gpu_slice;                 // MIG profile, "1g.10gb"; "" = whole GPUs
   friend bool operator==(const JobShape&, const JobShape&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -72,6 +73,7 @@ struct JobShape {
     v(19, "anti_affinity_level", s.anti_affinity_level);
     v(20, "anti_affinity_most", s.anti_affinity_most);
     v(21, "gpu_models", s.gpu_models);
+    v(22, "gpu_slice", s.gpu_slice);
   }
 };
 

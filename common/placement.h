@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/gpu.h"
 #include "common/types.h"
 
 namespace gantry {
@@ -36,6 +37,7 @@ struct NodePlacement {
   std::int64_t memory = 0;          // bytes, the limit
   std::int64_t scratch = 0;         // bytes
   std::uint32_t tasks = 0;          // ranks of a whole-job step here
+  std::vector<GpuGrant> gpus;
   friend bool operator==(const NodePlacement&, const NodePlacement&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -44,6 +46,7 @@ struct NodePlacement {
     v(3, "memory", s.memory);
     v(4, "scratch", s.scratch);
     v(5, "tasks", s.tasks);
+    v(6, "gpus", s.gpus);
   }
 };
 

@@ -24,8 +24,8 @@ Resources& Resources::operator-=(const Resources& o) {
 
 namespace {
 
-// Thousandths of a core as cores: 4000 -> "4", 500 -> "0.5", 1250 -> "1.25".
-std::string format_cores(std::int64_t thousandths) {
+// Thousandths of a core or a GPU: 4000 -> "4", 500 -> "0.5", 1250 -> "1.25".
+std::string format_thousandths(std::int64_t thousandths) {
   std::string text = fmt::format("{}.{:03}", thousandths / 1000, thousandths % 1000);
   while (text.back() == '0') text.pop_back();
   if (text.back() == '.') text.pop_back();
@@ -34,10 +34,10 @@ std::string format_cores(std::int64_t thousandths) {
 
 std::string format_amount(const ResourceRow& row, std::int64_t amount) {
   switch (row.id) {
-    case Resource::cpu: return format_cores(amount);
+    case Resource::cpu:
+    case Resource::gpu: return format_thousandths(amount);
     case Resource::memory:
     case Resource::scratch: return format_memory(amount);
-    case Resource::gpu: break;
   }
   return std::to_string(amount);
 }

@@ -15,10 +15,12 @@ namespace gantry {
 enum class Resource : std::uint8_t {
   cpu = 0,      // thousandths of a core
   memory = 1,   // bytes
-  gpu = 2,      // whole devices
+  gpu = 2,      // thousandths of a GPU; a MIG slice is its part of one
   scratch = 3,  // bytes of node-local disk
 };
 inline constexpr std::size_t kResourceCount = 4;
+inline constexpr std::int64_t kCoreUnit = 1000;  // of Resource::cpu
+inline constexpr std::int64_t kGpuUnit = 1000;   // of Resource::gpu
 
 struct ResourceRow {
   Resource id;
@@ -28,7 +30,7 @@ struct ResourceRow {
 inline constexpr std::array<ResourceRow, kResourceCount> kResourceTable{{
     {Resource::cpu, "cpu", "thousandths of a core"},
     {Resource::memory, "mem", "bytes"},
-    {Resource::gpu, "gpu", "devices"},
+    {Resource::gpu, "gpu", "thousandths of a GPU"},
     {Resource::scratch, "scratch", "bytes"},
 }};
 

@@ -27,7 +27,7 @@ FlavorLimits limits(std::int64_t gpus) {
   l.nominal.fill(kUnlimited);
   l.borrow.fill(kUnlimited);
   l.lend.fill(kUnlimited);
-  l.nominal[static_cast<std::size_t>(Resource::gpu)] = gpus;
+  l.nominal[static_cast<std::size_t>(Resource::gpu)] = gpus * kGpuUnit;
   return l;
 }
 
@@ -110,7 +110,7 @@ struct Cluster {
   static QuotaNeed use_of(const JobPlaced& job) {
     QuotaNeed need;
     for (const NodeGrant& g : job.grants) {
-      need.amount[Resource::gpu] += g.gpus;
+      need.amount[Resource::gpu] += std::int64_t{g.gpus} * kGpuUnit;
       need.amount[Resource::cpu] += static_cast<std::int64_t>(g.cpus.size()) * 1000;
     }
     return need;
@@ -129,7 +129,7 @@ struct Cluster {
     cls.demand = demand_of(s, *eligible.partition(cls.key.partition));
     eligible.refresh(cls, grid);
     QuotaNeed need;
-    need.amount[Resource::gpu] = std::int64_t{gpus} * nodes;
+    need.amount[Resource::gpu] = std::int64_t{gpus} * nodes * kGpuUnit;
     need.amount[Resource::cpu] = std::int64_t{8000} * nodes;
     std::vector<double> times;
     std::optional<VictimSet> set;

@@ -166,7 +166,7 @@ class Site {
     l.nominal.fill(kUnlimited);
     l.borrow.fill(kUnlimited);
     l.lend.fill(kUnlimited);
-    l.nominal[static_cast<std::size_t>(Resource::gpu)] = gpus;
+    l.nominal[static_cast<std::size_t>(Resource::gpu)] = gpus * kGpuUnit;
     return l;
   }
 
@@ -175,7 +175,7 @@ class Site {
     Tenancy t;
     t.flavors.resize(2);
     t.flavors[1].name = "h100";
-    t.flavors[1].charge[static_cast<std::size_t>(Resource::gpu)] = 1;
+    t.flavors[1].charge[static_cast<std::size_t>(Resource::gpu)] = 1.0 / kGpuUnit;
     t.classes.resize(1);
     t.classes[0].grace = seconds(30);
     const std::uint32_t cohorts = (tenants_ + 49) / 50;
@@ -186,7 +186,8 @@ class Site {
       node.tenant = n > cohorts;
       const bool has_jobs = node.tenant && n - cohorts - 1 < busy_;
       node.limits.assign(2, limits(has_jobs ? gpus : 0));
-      if (node.tenant) node.limits[0].borrow[static_cast<std::size_t>(Resource::gpu)] = gpus;
+      if (node.tenant)
+        node.limits[0].borrow[static_cast<std::size_t>(Resource::gpu)] = gpus * kGpuUnit;
       t.nodes.push_back(std::move(node));
     }
     first_tenant_ = 1 + cohorts;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/gpu.h"
 #include "common/job_spec.h"
 #include "common/job_state.h"
 
@@ -66,6 +67,7 @@ struct NodeRegister {
   std::vector<AttemptStatus> attempts;  // everything it has a directory for
   Epoch highest_epoch{};                // seen so far
   Instant sent{};                       // by the node's clock; comes back in NodeAccept
+  GpuInventory gpus;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "node", s.node);
@@ -84,6 +86,17 @@ struct NodeRegister {
     v(14, "attempts", s.attempts);
     v(15, "highest_epoch", s.highest_epoch);
     v(16, "sent", s.sent);
+    v(17, "gpus", s.gpus);
+  }
+};
+
+struct GpuReport {  // the inventory has changed: a fault, a repair, slices made or gone
+  std::uint64_t session = 0;
+  GpuInventory gpus;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "session", s.session);
+    v(2, "gpus", s.gpus);
   }
 };
 

@@ -151,16 +151,19 @@ std::string show_thousandths(std::int64_t thousandths) {
   return text;
 }
 
+// Thousandths: quotas of MIG slices are parts of a GPU.
+Result<std::int64_t> parse_gpus(std::string_view text) {
+  std::string_view rest = text;
+  const auto number = take_decimal(rest);
+  if (!number || !rest.empty() || number->places > 3)
+    return wrong(fmt::format("\"{}\" is not a number of GPUs; at most three decimal places", text));
+  return fitting(number->digits * power_of_ten(3 - number->places), text);
+}
+
 Result<std::int64_t> parse_amount(Resource resource, std::string_view text) {
   switch (resource) {
     case Resource::cpu: return parse_cores(text);
-    case Resource::gpu: {
-      std::string_view rest = text;
-      const auto number = take_decimal(rest);
-      if (!number || !rest.empty() || number->places > 0)
-        return wrong(fmt::format("\"{}\" is not a whole number of GPUs", text));
-      return fitting(number->digits, text);
-    }
+    case Resource::gpu: return parse_gpus(text);
     case Resource::memory:
     case Resource::scratch: return parse_bytes(text);
   }
@@ -168,8 +171,7 @@ Result<std::int64_t> parse_amount(Resource resource, std::string_view text) {
 }
 
 std::string show_amount(Resource resource, std::int64_t amount) {
-  if (resource == Resource::cpu) return show_thousandths(amount);
-  if (resource == Resource::gpu) return std::to_string(amount);
+  if (resource == Resource::cpu || resource == Resource::gpu) return show_thousandths(amount);
   std::string text = format_memory(amount);
   if (text.back() >= 'C') text += 'i';
   return text;
@@ -214,9 +216,9 @@ Result<std::int64_t> parse_quantity(std::string_view text) {
 Result<std::int64_t> amount_of_quantity(Resource resource, std::string_view text) {
   const auto thousandths = parse_quantity(text);
   if (!thousandths) return tl::unexpected(thousandths.error());
-  if (resource == Resource::cpu) return fitting(*thousandths, text);
   if (resource == Resource::gpu && *thousandths % 1000 != 0)
     return wrong(fmt::format("\"{}\" is not a whole number of GPUs", text));
+  if (resource == Resource::cpu || resource == Resource::gpu) return fitting(*thousandths, text);
   return fitting(divide_up(*thousandths, 1000), text);
 }
 

@@ -134,7 +134,7 @@ class Resolver {
                        std::int64_t total) {
     const auto exact = static_cast<__int128>(total) * *amount.part;
     std::int64_t unit = 1;
-    if (line.resource == Resource::cpu) unit = 1000;
+    if (line.resource == Resource::cpu || line.resource == Resource::gpu) unit = 1000;
     if (line.resource == Resource::memory || line.resource == Resource::scratch) unit = 1 << 20;
     const auto value = static_cast<std::int64_t>(exact / kAll / unit * unit);
     const bool rounded = exact != static_cast<__int128>(value) * kAll;
@@ -145,7 +145,7 @@ class Resolver {
                     !rounded ? std::string()
                     : line.resource == Resource::gpu
                         ? fmt::format(" (rounded down from {})",
-                                      show_thousandths(static_cast<std::int64_t>(exact / 1000)))
+                                      show_thousandths(static_cast<std::int64_t>(exact / kAll)))
                         : " (rounded down)"));
     return value;
   }

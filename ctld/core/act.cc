@@ -36,7 +36,12 @@ SentKind wanted(const Job& job, const NodeRun& run) {
 }
 
 NodePlacement placement_of(const State& state, const sched::NodeGrant& grant) {
-  return {state.node(grant.node).name, grant.cpus, grant.memory, grant.scratch, grant.tasks};
+  return {state.node(grant.node).name,
+          grant.cpus,
+          grant.memory,
+          grant.scratch,
+          grant.tasks,
+          grant.devices};
 }
 
 void fill_array(const State& state, const Job& job, proto::Launch& launch) {

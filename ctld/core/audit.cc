@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "common/codec/codec.h"
+#include "ctld/core/gpus.h"
 #include "ctld/core/load.h"
 #include "ctld/core/record.h"
 
@@ -18,6 +19,7 @@ struct Taken {
   std::vector<std::uint16_t> cpus;
   std::int64_t memory = 0, scratch = 0;
   std::uint32_t gpus = 0, exclusive = 0;
+  std::size_t devices = 0;
   std::vector<JobId> jobs;
 };
 
@@ -55,7 +57,9 @@ std::string check_node(const Node& node, Taken& t) {
   if (marked != t.cpus || node.cpus_taken != t.cpus.size()) return bad("cores do not add up");
   if (node.memory_taken != t.memory) return bad("memory does not add up");
   if (node.scratch_taken != t.scratch) return bad("scratch does not add up");
-  if (node.gpus_taken != t.gpus) return bad("GPUs do not add up");
+  if (node.gpus_taken != t.gpus || node.gpu_grants.size() != t.devices)
+    return bad("GPUs do not add up");
+  if (const auto twice = gpus_held_twice(node)) return *twice;
   if (node.exclusive_jobs != t.exclusive) return bad("exclusive jobs do not add up");
   if (node.jobs != t.jobs) return bad("jobs do not add up");
   if (t.exclusive > 0 && t.jobs.size() > 1) return bad("an exclusive job is not alone");
@@ -72,6 +76,7 @@ void add_taken(const Job& job, std::map<NodeId, Taken>& taken) {
     t.memory += run.grant.memory;
     t.scratch += run.grant.scratch;
     t.gpus += run.grant.gpus;
+    t.devices += run.grant.devices.size();
     t.exclusive += job.active->exclusive ? 1 : 0;
     t.jobs.push_back(job.id);
   }

@@ -50,7 +50,7 @@ using ClientMessage =
 
 using NodeMessage =
     std::variant<proto::NodeRegister, proto::Heartbeat, proto::LaunchReady, proto::Started,
-                 proto::ExitReport, proto::Goodbye, proto::FetchLogReply>;
+                 proto::ExitReport, proto::Goodbye, proto::FetchLogReply, proto::GpuReport>;
 
 struct ClientRequest {
   ConnectionId connection;

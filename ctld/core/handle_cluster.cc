@@ -31,12 +31,12 @@ proto::NodeRow node_row(const Context& ctx, const Node& node) {
     row.features = node.declared->features;
     row.total[Resource::cpu] = static_cast<std::int64_t>(node.cpus.size()) * 1000;
     row.total[Resource::memory] = node.declared->memory;
-    row.total[Resource::gpu] = node.declared->gpus;
+    row.total[Resource::gpu] = std::int64_t{node.declared->gpus} * kGpuUnit;
     row.total[Resource::scratch] = node.declared->scratch;
   }
   row.allocated[Resource::cpu] = static_cast<std::int64_t>(node.cpus_taken) * 1000;
   row.allocated[Resource::memory] = node.memory_taken;
-  row.allocated[Resource::gpu] = node.gpus_taken;
+  row.allocated[Resource::gpu] = std::int64_t{node.gpus_taken} * kGpuUnit;
   row.allocated[Resource::scratch] = node.scratch_taken;
   row.jobs = static_cast<std::uint32_t>(node.jobs.size());
   row.version = node.facts.version;

@@ -51,7 +51,8 @@ proto::JobDetail detail_of(const Context& ctx, const Job& job, BlobRefs& blobs, 
     detail.usage = job.active->usage;
     for (const NodeRun& run : job.active->nodes)
       detail.placement.push_back({ctx.state.node(run.grant.node).name, run.grant.cpus,
-                                  run.grant.memory, run.grant.scratch, run.grant.tasks});
+                                  run.grant.memory, run.grant.scratch, run.grant.tasks,
+                                  run.grant.devices});
   }
   if (with_script && stored->script_digest.size() == sizeof(store::Digest)) {
     blobs.script.emplace();

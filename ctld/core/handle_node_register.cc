@@ -27,6 +27,7 @@ NodeFacts facts_of(const Node& node, proto::NodeRegister& message, Instant now) 
   facts.sockets = std::max(1u, message.sockets);
   facts.cores_per_socket = std::max(1u, message.cores_per_socket);
   facts.threads_per_core = std::max(1u, message.threads_per_core);
+  facts.gpus = std::move(message.gpus);
   return facts;
 }
 

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "ctld/core/gpus.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/moves.h"
 #include "ctld/core/settle.h"
@@ -68,6 +69,18 @@ void handle(Context& ctx, NodeId node, proto::Heartbeat&& beat) {
   ack.stamp = {ctx.state.epoch, link.session, 0};
   ack.heard = beat.sent;
   ctx.send(node, std::move(ack));
+}
+
+void handle(Context& ctx, NodeId id, proto::GpuReport&& report) {
+  if (!in_session(ctx, id) || report.session != ctx.link(id).session) return;
+  const Node& node = ctx.state.node(id);
+  if (node.facts.gpus == report.gpus) return;
+  NodeFacts facts = node.facts;
+  facts.gpus = std::move(report.gpus);
+  ctx.record(event::NodeRegistered{id, std::move(facts)});
+  if (const std::string trouble = gpu_trouble(ctx.state.node(id)); !trouble.empty())
+    ctx.note(fmt::format("node {}: {}", ctx.state.node(id).name, trouble));
+  end_jobs_on_faults(ctx, id);
 }
 
 void handle(Context& ctx, NodeId node, proto::LaunchReady&& report) {

@@ -40,7 +40,7 @@ std::vector<proto::NodesAlike> nodes_alike(const State& state) {
     kind.gpu_model = node.gpu_model;
     kind.each[Resource::cpu] = std::int64_t{node.cpus} * 1000;
     kind.each[Resource::memory] = node.memory;
-    kind.each[Resource::gpu] = node.gpus;
+    kind.each[Resource::gpu] = std::int64_t{node.gpus} * kGpuUnit;
     kind.each[Resource::scratch] = node.scratch;
     const auto it = std::find_if(out.begin(), out.end(), [&](const proto::NodesAlike& other) {
       return other.features == kind.features && other.gpu_model == kind.gpu_model &&

@@ -205,7 +205,7 @@ class Tuples {
     const JobShape& s = class_of(ctx_.state, job).shape;
     need.amount[Resource::cpu] =
         std::int64_t{std::max(s.tasks, s.min_nodes)} * s.cpus_per_task * 1000;
-    need.amount[Resource::gpu] = std::int64_t{s.gpus_per_node} * s.min_nodes;
+    need.amount[Resource::gpu] = std::int64_t{s.gpus_per_node} * s.min_nodes * kGpuUnit;
     need.amount[Resource::memory] = s.memory_per_node.value_or(0) * s.min_nodes;
     row.borrow_levels = ctx_.rt.quota->fit(node, need).levels;
     const auto& nodes = ctx_.state.tenancy.compiled.view->nodes;

@@ -52,6 +52,7 @@ void handle(Context&, const ClientRequest&, proto::PriorityTuples&&);
 // From a node: handle_node_register.cc, handle_node_report.cc, handle_log.cc.
 void handle(Context&, NodeId, proto::NodeRegister&&);
 void handle(Context&, NodeId, proto::Heartbeat&&);
+void handle(Context&, NodeId, proto::GpuReport&&);
 void handle(Context&, NodeId, proto::LaunchReady&&);
 void handle(Context&, NodeId, proto::Started&&);
 void handle(Context&, NodeId, proto::ExitReport&&);

@@ -5,6 +5,7 @@
 
 #include "common/assert.h"
 #include "common/codec/codec.h"
+#include "ctld/core/gpus.h"
 
 namespace gantry::core {
 namespace {
@@ -230,7 +231,7 @@ void take_grant(State& state, const Job& job, const sched::NodeGrant& grant, boo
   node.cpus_taken += static_cast<std::uint32_t>(grant.cpus.size());
   node.memory_taken += grant.memory;
   node.scratch_taken += grant.scratch;
-  node.gpus_taken += grant.gpus;
+  take_gpus(node, grant);
   node.exclusive_jobs += exclusive ? 1 : 0;
   const auto at = std::lower_bound(node.jobs.begin(), node.jobs.end(), job.id);
   GANTRY_ASSERT(at == node.jobs.end() || *at != job.id, "a job holds a node once");
@@ -244,12 +245,12 @@ void give_grant(State& state, const Job& job, const sched::NodeGrant& grant, boo
     node.cpu_taken[cpu] = false;
   }
   GANTRY_ASSERT(node.cpus_taken >= grant.cpus.size() && node.memory_taken >= grant.memory &&
-                    node.scratch_taken >= grant.scratch && node.gpus_taken >= grant.gpus,
+                    node.scratch_taken >= grant.scratch,
                 "more given back than taken");
   node.cpus_taken -= static_cast<std::uint32_t>(grant.cpus.size());
   node.memory_taken -= grant.memory;
   node.scratch_taken -= grant.scratch;
-  node.gpus_taken -= grant.gpus;
+  give_gpus(node, grant);
   node.exclusive_jobs -= exclusive ? 1 : 0;
   const auto at = std::lower_bound(node.jobs.begin(), node.jobs.end(), job.id);
   GANTRY_ASSERT(at != node.jobs.end() && *at == job.id, "a node given back by who has it");

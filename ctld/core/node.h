@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/gpu.h"
 #include "common/job_state.h"
 #include "common/time.h"
 #include "common/types.h"
@@ -28,6 +29,7 @@ struct NodeFacts {
   std::uint32_t cores_per_socket = 1;
   std::uint32_t threads_per_core = 1;
   std::optional<Instant> booted;  // first registration with this boot id
+  GpuInventory gpus;
   friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -43,6 +45,7 @@ struct NodeFacts {
     v(10, "cores_per_socket", s.cores_per_socket);
     v(11, "threads_per_core", s.threads_per_core);
     v(12, "booted", s.booted);
+    v(13, "gpus", s.gpus);
   }
 };
 
@@ -63,7 +66,8 @@ struct Node {
   std::uint32_t cpus_taken = 0;
   std::int64_t memory_taken = 0;
   std::int64_t scratch_taken = 0;
-  std::uint32_t gpus_taken = 0;
+  std::uint32_t gpus_taken = 0;      // whole ones
+  std::vector<GpuGrant> gpu_grants;  // held here, by GPU and start
   std::uint32_t exclusive_jobs = 0;
 
   // From the configuration, by Core::start(); null if the node is no longer in it.

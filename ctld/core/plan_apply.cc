@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "ctld/core/eligible.h"
+#include "ctld/core/gpus.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/shares.h"
@@ -42,8 +43,7 @@ std::optional<std::string> objection(const Context& ctx, const Partition& partit
       return fmt::format("{} has too little memory free", node.name);
     if (g.scratch < 0 || node.scratch_taken + g.scratch > node.declared->scratch)
       return fmt::format("{} has too little scratch free", node.name);
-    if (node.gpus_taken + g.gpus > node.declared->gpus)
-      return fmt::format("{} has too few GPUs free", node.name);
+    if (auto why = gpu_objection(node, g)) return why;
   }
   return std::nullopt;
 }

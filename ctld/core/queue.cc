@@ -1,6 +1,7 @@
 // What the scheduler's replica is told: jobs that may start, nodes, partitions. Each call compares
 // with what was told last and says only what changed.
 #include "ctld/core/eligible.h"
+#include "ctld/core/gpus.h"
 #include "ctld/core/rows.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/tenants.h"
@@ -50,7 +51,9 @@ sched::NodeChanged node_view(const Context& ctx, const Node& node) {
   if (node.declared == nullptr) return view;
   view.memory = node.declared->memory;
   view.scratch = node.declared->scratch;
-  view.gpus = node.declared->gpus;
+  view.devices = gpus_for_jobs(node);
+  view.gpus = whole_gpus(view.devices);
+  view.geometries = node.facts.gpus.geometries;
   view.features = node.declared->features;
   view.gpu_model = node.declared->gpu_model;
   const auto& compiled = ctx.state.tenancy.compiled.nodes;
@@ -68,8 +71,9 @@ void sync_node(Context& ctx, NodeId id) {
   if (!ctx.rt.running) return;
   sched::NodeChanged view = node_view(ctx, ctx.state.node(id));
   sched::NodeChanged& told = ctx.rt.node_views.at(id.value());
-  if (told.available == view.available && told.sockets == view.sockets) return;
-  if (told.sockets != view.sockets) ctx.rt.fits.clear();
+  const bool same_gpus = told.devices == view.devices && told.geometries == view.geometries;
+  if (told.available == view.available && told.sockets == view.sockets && same_gpus) return;
+  if (told.sockets != view.sockets || !same_gpus) ctx.rt.fits.clear();
   if (view.available) ctx.turn.schedule = true;
   told = view;
   ctx.turn.changes.emplace_back(std::move(view));

@@ -130,7 +130,7 @@ class Compiler {
     std::array<double, kResourceCount> out{};
     out[static_cast<std::size_t>(Resource::cpu)] = part(Resource::cpu, kCoreCharge) / 1000;
     out[static_cast<std::size_t>(Resource::memory)] = part(Resource::memory, kGibCharge) / kGib;
-    out[static_cast<std::size_t>(Resource::gpu)] = part(Resource::gpu, kGpuCharge);
+    out[static_cast<std::size_t>(Resource::gpu)] = part(Resource::gpu, kGpuCharge) / kGpuUnit;
     out[static_cast<std::size_t>(Resource::scratch)] = part(Resource::scratch, 0) / kGib;
     return out;
   }

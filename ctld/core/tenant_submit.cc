@@ -43,8 +43,8 @@ Wanted wanted_of(const JobSpec& spec, const Partition& partition) {
     w.node[Resource::memory] = per_cpu * (w.node[Resource::cpu] / 1000);
     w.job[Resource::memory] = per_cpu * (w.job[Resource::cpu] / 1000);
   }
-  w.node[Resource::gpu] = s.gpus_per_node;
-  w.job[Resource::gpu] = std::int64_t{s.gpus_per_node} * nodes;
+  w.node[Resource::gpu] = std::int64_t{s.gpus_per_node} * kGpuUnit;
+  w.job[Resource::gpu] = std::int64_t{s.gpus_per_node} * nodes * kGpuUnit;
   w.node[Resource::scratch] = s.scratch_per_node;
   w.job[Resource::scratch] = s.scratch_per_node * nodes;
   return w;

@@ -31,7 +31,7 @@ class Replay {
       const auto it = yardstick.nodes.find(name);
       nodes.push_back(it == yardstick.nodes.end() ? sched::kNoIndex : it->second);
     }
-    const std::int64_t scale = cluster.unit == Resource::cpu ? 1000 : 1;
+    const std::int64_t scale = 1000;  // of a core or a GPU
     const auto total = static_cast<double>(cluster.total);
     meter_.emplace(FairShares(yardstick.view, nodes, cluster.unit, scale, total), names.size(),
                    total, yardstick.deadline, yardstick.view->half_life, trace.jobs.front().submit);

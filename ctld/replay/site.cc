@@ -53,7 +53,7 @@ std::vector<proto::NodesAlike> alike(const Cluster& cluster) {
     Resources each;
     each[Resource::cpu] = std::int64_t{node.cpus} * 1000;
     each[Resource::memory] = node.memory;
-    each[Resource::gpu] = node.gpus;
+    each[Resource::gpu] = std::int64_t{node.gpus} * kGpuUnit;
     each[Resource::scratch] = node.scratch;
     if (!out.empty() && out.back().each == each && out.back().features == node.features &&
         out.back().gpu_model == node.gpu_model)
@@ -237,7 +237,7 @@ std::vector<tenancy::Document> mean_tenants(const Cluster& cluster, const Trace&
   double sum = 0;
   for (const auto& [tenant, use] : work) sum += use / span;
   const double scale = std::min(1.0, static_cast<double>(cluster.total) / sum);
-  const std::int64_t each = cluster.unit == Resource::cpu ? 1000 : 1;
+  const std::int64_t each = 1000;  // of a core or a GPU
   std::vector<tenancy::Document> out;
   tenancy::QuotaLine rest;  // is nobody's own
   rest.resource = cluster.unit;

@@ -10,7 +10,7 @@ inline Resources amount_of(const NodeGrant& grant) {
   Resources out;
   out[Resource::cpu] = static_cast<std::int64_t>(grant.cpus.size()) * 1000;
   out[Resource::memory] = grant.memory;
-  out[Resource::gpu] = grant.gpus;
+  out[Resource::gpu] = std::int64_t{grant.gpus} * kGpuUnit;
   out[Resource::scratch] = grant.scratch;
   return out;
 }

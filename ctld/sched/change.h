@@ -9,12 +9,22 @@
 #include <variant>
 #include <vector>
 
+#include "common/gpu.h"
 #include "common/job_spec.h"
 #include "common/time.h"
 #include "common/types.h"
 #include "ctld/sched/tenancy.h"
 
 namespace gantry::sched {
+
+struct GpuView {            // a GPU that may be given to jobs
+  std::uint16_t index = 0;  // GpuDevice::index
+  std::int32_t numa = -1;   // -1 = not known
+  bool mig = false;         // slices only
+  std::string model;
+  std::vector<std::uint32_t> nvlinks;  // to each GPU of the node by index
+  friend bool operator==(const GpuView&, const GpuView&) = default;
+};
 
 struct NodeChanged {  // new, or changed; keyed by id
   NodeId node;
@@ -23,15 +33,17 @@ struct NodeChanged {  // new, or changed; keyed by id
   std::vector<std::uint16_t> cpus;  // logical CPUs for jobs, sorted
   std::int64_t memory = 0;
   std::int64_t scratch = 0;
-  std::uint32_t gpus = 0;
-  std::vector<std::string> features;   // sorted
-  std::uint32_t sockets = 1;           // cpus are spread over them in order
-  std::uint32_t flavor = 0;            // index into Tenancy::flavors; 0 = none of its own
-  std::string gpu_model;               // lower case, "a100"; "" = none or not known
-  std::vector<std::uint32_t> domains;  // by topology level: the node's domain; kNoIndex = none
-  std::vector<std::string> taints;     // sorted
-  bool gpu_jobs_only = false;          // jobs without GPUs are kept off
-  bool spread = false;                 // the emptiest such node first
+  std::uint32_t gpus = 0;               // whole ones for jobs: sound, MIG mode off
+  std::vector<GpuView> devices;         // by index; none = 0..gpus-1, alike
+  std::vector<MigGeometry> geometries;  // of models whose GPUs are in MIG mode
+  std::vector<std::string> features;    // sorted
+  std::uint32_t sockets = 1;            // cpus are spread over them in order
+  std::uint32_t flavor = 0;             // index into Tenancy::flavors; 0 = none of its own
+  std::string gpu_model;                // lower case, "a100"; "" = none or not known
+  std::vector<std::uint32_t> domains;   // by topology level: the node's domain; kNoIndex = none
+  std::vector<std::string> taints;      // sorted
+  bool gpu_jobs_only = false;           // jobs without GPUs are kept off
+  bool spread = false;                  // the emptiest such node first
 };
 
 struct PartitionChanged {
@@ -88,8 +100,9 @@ struct NodeGrant {  // concrete: a node needs no policy
   std::vector<std::uint16_t> cpus;  // sorted
   std::int64_t memory = 0;
   std::int64_t scratch = 0;
-  std::uint32_t gpus = 0;
+  std::uint32_t gpus = 0;  // whole ones
   std::uint32_t tasks = 0;
+  std::vector<GpuGrant> devices;  // which: of each GPU or slice
   friend bool operator==(const NodeGrant&, const NodeGrant&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {  // as stored in the core's events
@@ -99,6 +112,7 @@ struct NodeGrant {  // concrete: a node needs no policy
     v(4, "scratch", s.scratch);
     v(5, "gpus", s.gpus);
     v(6, "tasks", s.tasks);
+    v(7, "devices", s.devices);
   }
 };
 

@@ -43,7 +43,7 @@ std::vector<QuotaNeed> Cycle::needs_of(const JobClass& c, const std::vector<Shar
     QuotaNeed need{r_.charges_.flavor(share.node), {}};
     need.amount[Resource::cpu] = std::int64_t{room.cpus} * 1000;
     need.amount[Resource::memory] = room.memory;
-    need.amount[Resource::gpu] = room.gpus;
+    need.amount[Resource::gpu] = std::int64_t{room.gpus} * kGpuUnit;
     need.amount[Resource::scratch] = room.scratch;
     const auto same = std::find_if(needs.begin(), needs.end(),
                                    [&](const QuotaNeed& n) { return n.flavor == need.flavor; });

@@ -29,7 +29,8 @@ Cycle::Cycle(Replica& replica, Instant now, const Policy& policy)
 }
 
 Cycle::~Cycle() {
-  for (auto t = taken_.rbegin(); t != taken_.rend(); ++t) r_.grid_.give(t->node, t->room, t->cpus);
+  for (auto t = taken_.rbegin(); t != taken_.rend(); ++t)
+    r_.grid_.give(t->node, t->room, t->cpus, t->devices);
   r_.running_.forget_guests();
   while (!asked_.empty()) take_back_asking();
   for (const Charged& c : charged_) r_.charges_.tree().remove(c.tenant, c.need);
@@ -276,9 +277,11 @@ void Cycle::start(JobClass& c, std::uint32_t slot, const std::vector<Share>& sha
   const auto needs = needs_of(c, shares);
   auto grants = make_grants(r_.grid_, c.demand, shares);
   for (const NodeGrant& g : grants) {
-    Taken taken{
-        g.node.value(), {g.memory, g.scratch, 0, static_cast<std::int32_t>(g.gpus)}, g.cpus};
-    r_.grid_.take(taken.node, taken.room, taken.cpus);
+    Taken taken{g.node.value(),
+                {g.memory, g.scratch, 0, static_cast<std::int32_t>(g.gpus)},
+                g.cpus,
+                g.devices};
+    r_.grid_.take(taken.node, taken.room, taken.cpus, taken.devices);
     const std::uint32_t user = r_.queue_.line(w.line).share;
     const JobShape& shape = c.key.shape;
     r_.running_.add_guest(

@@ -63,6 +63,7 @@ class Cycle {
     std::uint32_t node;
     Room room;
     std::vector<std::uint16_t> cpus;
+    std::vector<GpuGrant> devices;
   };
   struct Charged {  // by a start of this plan, or by a promise that waits for jobs to leave
     JobId job;

@@ -207,6 +207,7 @@ std::size_t hash_of(const ClassKey& key) {
   for (const std::string& t : s.tolerations) text(t);
   text(s.anti_affinity);
   for (const std::string& m : s.gpu_models) text(m);
+  text(s.gpu_slice);
   return static_cast<std::size_t>(h);
 }
 

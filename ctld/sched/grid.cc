@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "common/assert.h"
+#include "ctld/sched/gpu_choice.h"
 
 namespace gantry::sched {
 
@@ -41,6 +42,11 @@ void Grid::change(const NodeChanged& change) {
   leaf_[n] = levels_.empty() ? kNoIndex : domain(levels() - 1, n);
   node.taints = change.taints;
   node.gpu_jobs_only = change.gpu_jobs_only;
+  node.devices = change.devices;
+  if (node.devices.empty())
+    for (std::uint32_t i = 0; i < change.gpus; ++i)
+      node.devices.push_back({static_cast<std::uint16_t>(i), -1, false, change.gpu_model, {}});
+  node.gpu_taken.clear();
   if (spread_.test(n)) --spread_nodes_;
   spread_.clear(n);
   if (change.spread) {
@@ -145,7 +151,28 @@ std::vector<std::uint16_t> Grid::choose_cpus(std::uint32_t n, std::int32_t count
   return chosen;
 }
 
-void Grid::take(std::uint32_t n, const Room& need, std::span<const std::uint16_t> cpus) {
+std::vector<GpuGrant> Grid::choose_devices(std::uint32_t n, std::int32_t count) const {
+  std::vector<GpuGrant> chosen;
+  const GridNode& node = nodes_[n];
+  for (const std::uint16_t gpu :
+       choose_gpus(node.devices, node.gpu_taken, static_cast<std::uint32_t>(count)))
+    chosen.push_back({gpu, std::nullopt, 0, 1000});
+  return chosen;
+}
+
+void Grid::mark_devices(std::uint32_t n, std::span<const GpuGrant> devices, bool taken) {
+  std::vector<bool>& marks = nodes_[n].gpu_taken;
+  for (const GpuGrant& d : devices) {
+    if (!d.whole()) continue;
+    if (marks.size() <= d.gpu) marks.resize(d.gpu + 1u);
+    GANTRY_ASSERT(marks[d.gpu] != taken, "a GPU was given, or given back, twice");
+    marks[d.gpu] = taken;
+  }
+}
+
+void Grid::take(std::uint32_t n, const Room& need, std::span<const std::uint16_t> cpus,
+                std::span<const GpuGrant> devices) {
+  mark_devices(n, devices, true);
   Bits& free = nodes_[n].free_cpus;
   std::int32_t taken = 0;
   for (const std::uint16_t cpu : cpus) {
@@ -159,7 +186,9 @@ void Grid::take(std::uint32_t n, const Room& need, std::span<const std::uint16_t
   set_level(n, free_[n].cpus);
 }
 
-void Grid::give(std::uint32_t n, const Room& need, std::span<const std::uint16_t> cpus) {
+void Grid::give(std::uint32_t n, const Room& need, std::span<const std::uint16_t> cpus,
+                std::span<const GpuGrant> devices) {
+  mark_devices(n, devices, false);
   Bits& free = nodes_[n].free_cpus;
   std::int32_t given = 0;
   for (const std::uint16_t cpu : cpus) {

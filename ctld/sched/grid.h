@@ -27,6 +27,8 @@ struct GridNode {
   std::vector<std::string> taints;     // sorted
   bool gpu_jobs_only = false;
   Bits free_cpus;  // by position in cpus
+  std::vector<GpuView> devices;
+  std::vector<bool> gpu_taken;  // whole ones, by index; grows as needed
 };
 
 class Grid {
@@ -80,9 +82,14 @@ class Grid {
   // the lowest.
   [[nodiscard]] std::vector<std::uint16_t> choose_cpus(std::uint32_t n, std::int32_t count) const;
 
+  // As many whole GPUs: gpu_choice.h. A node that was told no devices has numbers.
+  [[nodiscard]] std::vector<GpuGrant> choose_devices(std::uint32_t n, std::int32_t count) const;
+
   // CPUs that the node does not have are passed over. Taking one that is taken is our bug.
-  void take(std::uint32_t n, const Room& need, std::span<const std::uint16_t> cpus);
-  void give(std::uint32_t n, const Room& need, std::span<const std::uint16_t> cpus);
+  void take(std::uint32_t n, const Room& need, std::span<const std::uint16_t> cpus,
+            std::span<const GpuGrant> devices = {});
+  void give(std::uint32_t n, const Room& need, std::span<const std::uint16_t> cpus,
+            std::span<const GpuGrant> devices = {});
   // How many of these CPUs the node has.
   [[nodiscard]] std::int32_t count_known(std::uint32_t n,
                                          std::span<const std::uint16_t> cpus) const;
@@ -93,6 +100,7 @@ class Grid {
   [[nodiscard]] std::optional<std::size_t> position(std::uint32_t n, std::uint16_t cpu) const;
   void set_level(std::uint32_t n, std::int32_t cpus);  // 0 = may take no work
   void set_idle(std::uint32_t n, bool idle);
+  void mark_devices(std::uint32_t n, std::span<const GpuGrant> devices, bool taken);
 
   std::vector<GridNode> nodes_;
   std::vector<Room> size_, free_;

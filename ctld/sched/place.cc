@@ -280,7 +280,8 @@ std::vector<NodeGrant> make_grants(const Grid& grid, const Demand& demand,
   for (const auto& [node, tasks] : shares) {
     const Room need = need_for(demand, grid.room(node), tasks);
     grants.push_back({NodeId{node}, grid.choose_cpus(node, need.cpus), need.memory, need.scratch,
-                      static_cast<std::uint32_t>(need.gpus), tasks});
+                      static_cast<std::uint32_t>(need.gpus), tasks,
+                      grid.choose_devices(node, need.gpus)});
   }
   return grants;
 }

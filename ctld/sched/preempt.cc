@@ -238,7 +238,7 @@ class Search {
   static void sort_by_worth(Set& set) {
     const auto units = [](const Suspect* s) {
       const std::int64_t gpus = s->use.amount[Resource::gpu];
-      return std::max<std::int64_t>(1, gpus > 0 ? gpus : s->use.amount[Resource::cpu] / 1000);
+      return std::max<std::int64_t>(1, gpus > 0 ? gpus : s->use.amount[Resource::cpu]);
     };
     std::stable_sort(set.begin(), set.end(), [&](const Suspect* a, const Suspect* b) {
       return static_cast<__int128>(a->cost) * units(b) < static_cast<__int128>(b->cost) * units(a);

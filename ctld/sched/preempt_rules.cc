@@ -56,7 +56,7 @@ QuotaNeed PreemptRules::use_of(const Placement& p) const {
   for (const Use& u : p.uses) {
     use.amount[Resource::cpu] += static_cast<std::int64_t>(u.cpus.size()) * 1000;
     use.amount[Resource::memory] += u.room.memory;
-    use.amount[Resource::gpu] += u.room.gpus;
+    use.amount[Resource::gpu] += std::int64_t{u.room.gpus} * kGpuUnit;
     use.amount[Resource::scratch] += u.room.scratch;
   }
   return use;
@@ -173,11 +173,11 @@ std::optional<Suspect> PreemptRules::judge(std::uint32_t slot, VictimRule rule) 
   if (p.requeue && p.checkpoint)
     lost = std::clamp<std::int64_t>((r_.now - *p.checkpoint + kRestartTime).us, 0, ran);
   const std::int64_t gpus = s.use.amount[Resource::gpu];
-  const std::int64_t units = gpus > 0 ? gpus : s.use.amount[Resource::cpu] / 1000;
+  const std::int64_t thousandths = gpus > 0 ? gpus : s.use.amount[Resource::cpu];
   const auto capped = [](__int128 v) {
     return static_cast<std::int64_t>(std::min<__int128>(v, kUnlimited / 1024));
   };
-  s.lost_work = capped(static_cast<__int128>(units) * lost);
+  s.lost_work = capped(static_cast<__int128>(thousandths) * lost / 1000);
   s.cost = std::max<std::int64_t>(
       1, capped(static_cast<__int128>(s.lost_work) * (2 + std::int64_t{p.preemptions}) / 2));
   return s;

@@ -52,15 +52,17 @@ void Running::place(const JobPlaced& change, Grid& grid) {
   p.anti_affinity = change.anti_affinity;
   p.uses.reserve(change.grants.size());
   for (const NodeGrant& g : change.grants)
-    p.uses.push_back(
-        {g.node.value(), {g.memory, g.scratch, 0, static_cast<std::int32_t>(g.gpus)}, g.cpus});
+    p.uses.push_back({g.node.value(),
+                      {g.memory, g.scratch, 0, static_cast<std::int32_t>(g.gpus)},
+                      g.cpus,
+                      g.devices});
   std::sort(p.uses.begin(), p.uses.end(),
             [](const Use& a, const Use& b) { return a.node < b.node; });
   for (Use& use : p.uses) {
     grid.grow(std::size_t{use.node} + 1);
     if (on_node_.size() <= use.node) on_node_.resize(std::size_t{use.node} + 1);
     measure(use, p, grid);
-    grid.take(use.node, use.room, use.cpus);
+    grid.take(use.node, use.room, use.cpus, use.devices);
     on_node_[use.node].push_back(slot);
   }
   by_job_.emplace(change.job, slot);
@@ -77,7 +79,7 @@ void Running::release(JobId job, NodeId node, Grid& grid) {
   Placement& p = pool_[slot];
   const auto use = std::lower_bound(p.uses.begin(), p.uses.end(), node.value(), by_node);
   if (use == p.uses.end() || use->node != node.value()) return;
-  grid.give(use->node, use->room, use->cpus);
+  grid.give(use->node, use->room, use->cpus, use->devices);
   auto& here = on_node_[use->node];
   *std::find(here.begin(), here.end(), slot) = here.back();
   here.pop_back();
@@ -141,7 +143,7 @@ void Running::node_changed(const NodeChanged& change, Grid& grid) {
     Placement& p = pool_[slot];
     Use& use = *std::lower_bound(p.uses.begin(), p.uses.end(), n, by_node);
     measure(use, p, grid);
-    grid.take(n, use.room, use.cpus);
+    grid.take(n, use.room, use.cpus, use.devices);
   }
 }
 

@@ -17,6 +17,7 @@ struct Use {  // one node of one job
   std::uint32_t node = 0;
   Room room;  // cpus: those of `cpus` that the node has
   std::vector<std::uint16_t> cpus;
+  std::vector<GpuGrant> devices;
 };
 
 struct Placement {

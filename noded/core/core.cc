@@ -60,6 +60,11 @@ void Core::step(Instant now, Input input) {
                  [&](Ended& i) { s.ended(now, i.key, std::move(i.exit)); },
                  [&](BeginFailed& i) { s.begin_failed(now, i); },
                  [&](FileRead& i) { s.turn.messages.emplace_back(std::move(i.reply)); },
+                 [&](GpusChanged& i) {
+                   s.facts.gpus = std::move(i.gpus);  // a registration tells them as well
+                   s.link.tell_gpus = kTellGpus;
+                   s.tell_gpus();
+                 },
              },
              input);
   s.link_timers(now);

@@ -74,9 +74,12 @@ struct BeginFailed {  // nothing of it ran, and nothing will
 struct FileRead {
   proto::FetchLogReply reply;
 };
+struct GpusChanged {  // since the daemon started, or since the last one
+  GpuInventory gpus;
+};
 
 using Input = std::variant<FromController, LinkUp, LinkDown, Wake, Stop, Held, Running, Ended,
-                           BeginFailed, FileRead>;
+                           BeginFailed, FileRead, GpusChanged>;
 
 // ---- actions
 
@@ -128,7 +131,7 @@ using Action = std::variant<RememberEpoch, RememberContact, Begin, Resume, Relea
 // Heartbeat leaves the core without load and free memory; the shell fills them in.
 using Report =
     std::variant<proto::NodeRegister, proto::Heartbeat, proto::LaunchReady, proto::Started,
-                 proto::ExitReport, proto::Goodbye, proto::FetchLogReply>;
+                 proto::ExitReport, proto::Goodbye, proto::FetchLogReply, proto::GpuReport>;
 
 struct Turn {
   std::vector<Action> actions;

@@ -160,7 +160,14 @@ void Core::State::link_timers(Instant now) {
     beat.session = link.session;
     beat.sent = now;
     turn.messages.emplace_back(beat);
+    tell_gpus();
   }
+}
+
+void Core::State::tell_gpus() {
+  if (!registered() || link.tell_gpus == 0) return;
+  --link.tell_gpus;
+  turn.messages.emplace_back(proto::GpuReport{link.session, facts.gpus});
 }
 
 std::optional<Instant> Core::State::link_wake() const {

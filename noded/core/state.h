@@ -41,6 +41,8 @@ struct OneAttempt {
   Duration backoff = kResendFirst;
 };
 
+inline constexpr std::uint32_t kTellGpus = 3;
+
 struct Link {
   enum class Phase : std::uint8_t { down, registering, registered } phase = Phase::down;
   // registering
@@ -52,7 +54,8 @@ struct Link {
   std::uint64_t last_seq = 0;
   Duration heartbeat = seconds(5);
   Instant next_beat{};
-  Instant last_word{};  // when anything of the session last came
+  Instant last_word{};          // when anything of the session last came
+  std::uint32_t tell_gpus = 0;  // so often, now and with the next heartbeats: one may be lost
 };
 
 struct Core::State {
@@ -77,6 +80,7 @@ struct Core::State {
   void accept(Instant now, proto::NodeAccept&& order);
   void contact(Instant heard);
   void link_timers(Instant now);
+  void tell_gpus();
   void fence(Instant now);
   [[nodiscard]] std::optional<Instant> fence_at() const;
   [[nodiscard]] std::optional<Instant> link_wake() const;

@@ -25,18 +25,18 @@ proto::TenantUsageReply sample_tenants() {
   proto::TenantUse cohort;
   cohort.name = "ml-platform";
   cohort.is_cohort = true;
-  cohort.cells = {cell(Resource::gpu, 240, 640, 640, 400)};
+  cohort.cells = {cell(Resource::gpu, 240'000, 640'000, 640'000, 400'000)};
   proto::TenantUse fraud;
   fraud.name = "fraud";
   fraud.parent = "ml-platform";
   fraud.queued = 3;
   fraud.running = 12;
   fraud.max_queued = 2000;
-  fraud.cells = {cell(Resource::gpu, 40, 64, 192, 152),
+  fraud.cells = {cell(Resource::gpu, 40'000, 64'000, 192'000, 152'000),
                  cell(Resource::cpu, 190'500, 200'000, 400'000, 209'500),
                  cell(Resource::memory, 700 * kGib, 800 * kGib, 1600 * kGib, 900 * kGib)};
-  fraud.cells[0].lend = 32;
-  fraud.cells[0].lent = 24;
+  fraud.cells[0].lend = 32'000;
+  fraud.cells[0].lent = 24'000;
   fraud.cells.push_back(fraud.cells[0]);
   fraud.cells.back().flavor = "a100";
   proto::TenantUse performance;
@@ -44,15 +44,15 @@ proto::TenantUsageReply sample_tenants() {
   performance.parent = "ml-platform";
   performance.running = 1;
   performance.max_running = 500;
-  performance.cells = {cell(Resource::gpu, 200, 128, std::nullopt, 0)};
+  performance.cells = {cell(Resource::gpu, 200'000, 128'000, std::nullopt, 0)};
   proto::TenantUse interns;
   interns.name = "interns";
   interns.max_queued = 0;
-  interns.used[Resource::gpu] = 2;
+  interns.used[Resource::gpu] = 2'000;
   interns.used[Resource::cpu] = 500;
   proto::TenantUse over;
   over.name = "over";
-  over.cells = {cell(Resource::gpu, 12, 8, 8, -4)};
+  over.cells = {cell(Resource::gpu, 12'000, 8'000, 8'000, -4'000)};
   reply.rows = {cohort, fraud, performance, interns, over};
   reply.revision = 7;
   reply.now = kNow;

@@ -74,7 +74,7 @@ void World::configure(const Words& w) {
       if (w.find("gpus")) node.gpus = std::stoul(*w.find("gpus"));
       if (w.find("gpu_model")) node.gpu_model = *w.find("gpu_model");
       config_.nodes.push_back(node);
-      nodes_[name] = FakeNode{name, false, 0, "boot1", node.cpus, node.memory, {}};
+      nodes_[name] = FakeNode{name, false, 0, "boot1", node.cpus, node.memory, {}, {}};
     }
   } else if (verb == "partition") {
     PartitionConfig p;

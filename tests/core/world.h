@@ -38,6 +38,7 @@ struct FakeNode {
   std::string boot = "boot1";
   std::uint32_t cpus = 0;
   std::int64_t memory = 0;
+  GpuInventory gpus;
   std::map<proto::AttemptKey, proto::AttemptPhase> attempts;  // by the orders it got
 };
 
@@ -79,6 +80,7 @@ class World {
   void node_says(FakeNode& node, const Words& w);
   void register_node(FakeNode& node);
   void exit_report(FakeNode& node, const Words& w);
+  void gpu_report(FakeNode& node, const Words& w);
   void advance(Duration length);
 
   // world_print.cc

@@ -16,10 +16,34 @@ void World::register_node(FakeNode& node) {
     m.cpus.push_back(static_cast<std::uint16_t>(cpu));
   m.memory = node.memory;
   for (const auto& [key, phase] : node.attempts) m.attempts.push_back({key, phase});
+  m.gpus = node.gpus;
   node.beats = true;
   step(FromNode{node.name, std::move(m)});
   if (node.session != 0)
     step(FromNode{node.name, proto::Heartbeat{node.session, 0.5, 1 << 30, {}}});
+}
+
+// n1 gpus 8 h100 | n1 gpus broken=3 cause="gpu-xid-79" | n1 gpus repaired=3 | n1 gpus none="..."
+void World::gpu_report(FakeNode& node, const Words& w) {
+  GpuInventory& found = node.gpus;
+  if (w.plain.size() > 2) {
+    found = {};
+    found.driver = "550.54";
+    for (std::uint32_t i = 0; i < std::stoul(w.plain.at(2)); ++i) {
+      GpuDevice gpu;
+      gpu.index = gpu.minor = i;
+      gpu.uuid = fmt::format("GPU-{}", i);
+      gpu.model = w.plain.size() > 3 ? w.plain.at(3) : "h100";
+      gpu.numa = i < 4 ? 0 : 1;
+      found.gpus.push_back(std::move(gpu));
+    }
+  }
+  if (w.find("none")) found = {"", "", *w.find("none"), {}, {}};
+  if (w.find("broken"))
+    found.gpus.at(std::stoul(*w.find("broken"))).faults = {
+        {FaultDomain::gpu, *w.find("cause"), 0, now_}};
+  if (w.find("repaired")) found.gpus.at(std::stoul(*w.find("repaired"))).faults.clear();
+  step(FromNode{node.name, proto::GpuReport{node.session, found}});
 }
 
 void World::exit_report(FakeNode& node, const Words& w) {
@@ -44,6 +68,7 @@ void World::exit_report(FakeNode& node, const Words& w) {
 void World::node_says(FakeNode& node, const Words& w) {  // n1 started 1
   const std::string& what = w.plain.at(1);
   if (what == "exit") return exit_report(node, w);
+  if (what == "gpus") return gpu_report(node, w);
   if (what == "register") {
     if (w.find("boot")) {
       node.boot = *w.find("boot");

@@ -149,6 +149,8 @@ void World::print(Order& order) {
                                       format_memory(m.placement.at(m.node_index).memory),
                                       m.hold ? " hold" : "",
                                       m.restarts ? fmt::format(" restarts {}", m.restarts) : "");
+                   for (const GpuGrant& gpu : m.placement.at(m.node_index).gpus)
+                     text += fmt::format(" gpu {}", gpu.gpu);
                  },
                  [&](proto::Go& m) { text = "go " + key(m.key); },
                  [&](proto::Terminate& m) {

@@ -31,7 +31,7 @@ std::vector<std::string> parts_of(const std::string& text, char at) {
 void quota_of(const Words& w, std::vector<tenancy::QuotaLine>& out) {
   for (const auto& [name, r, unit] : {std::tuple{"cpu", Resource::cpu, std::int64_t{1000}},
                                       std::tuple{"mem", Resource::memory, std::int64_t{1} << 30},
-                                      std::tuple{"gpu", Resource::gpu, std::int64_t{1}}}) {
+                                      std::tuple{"gpu", Resource::gpu, kGpuUnit}}) {
     const std::string* text = w.find(name);
     if (text == nullptr) continue;
     const auto parts = parts_of(*text, ':');

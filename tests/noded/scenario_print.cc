@@ -95,6 +95,9 @@ std::string show(const node::Report& message) {
                                m.message.empty() ? "" : " \"" + m.message + "\"");
           },
           [](const proto::Goodbye& m) { return fmt::format("Goodbye session={}", m.session); },
+          [](const proto::GpuReport& m) {
+            return fmt::format("GpuReport of {} GPUs", m.gpus.gpus.size());
+          },
           [](const proto::FetchLogReply& m) {
             return fmt::format("FetchLogReply {} \"{}\"", m.ticket, m.error);
           },

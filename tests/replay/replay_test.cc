@@ -178,9 +178,9 @@ TEST_CASE("nominal quota of tenants=mean is their mean use, and the rest is ever
   const auto cluster = read_cluster("1x8gpu");
   const auto documents = mean_tenants(*cluster, *trace);
   REQUIRE(documents.size() == 3);
-  CHECK(std::get<tenancy::Tenant>(documents[0]).quota[0].nominal == 2);
-  CHECK(std::get<tenancy::Tenant>(documents[1]).quota[0].nominal == 2);
-  CHECK(std::get<tenancy::Cohort>(documents[2]).quota[0].nominal == 4);
+  CHECK(std::get<tenancy::Tenant>(documents[0]).quota[0].nominal == 2'000);
+  CHECK(std::get<tenancy::Tenant>(documents[1]).quota[0].nominal == 2'000);
+  CHECK(std::get<tenancy::Cohort>(documents[2]).quota[0].nominal == 4'000);
 }
 
 }  // namespace

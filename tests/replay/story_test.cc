@@ -95,7 +95,7 @@ std::vector<Candidate> candidates(const Story& story, Instant now,
   for (const auto& [tenant, gpus] : used) {
     const auto& quota = story.compiled.view->nodes[story.compiled.tenants.at(tenant).quota_node];
     const std::int64_t more =
-        gpus - quota.limits[0].nominal[static_cast<std::size_t>(Resource::gpu)];
+        gpus - quota.limits[0].nominal[static_cast<std::size_t>(Resource::gpu)] / kGpuUnit;
     if (more > 0) borrowed[tenant] = more;
   }
   std::map<std::string, Candidate> by_node;

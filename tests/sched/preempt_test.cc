@@ -18,11 +18,11 @@ std::uint64_t cases(std::uint64_t few) {
 std::int64_t cost_of(const Tenants& t, const JobPlaced& job) {
   const QuotaNeed use = t.use_of(job);
   const std::int64_t gpus = use.amount[Resource::gpu];
-  const std::int64_t units = gpus > 0 ? gpus : use.amount[Resource::cpu] / 1000;
+  const std::int64_t units = gpus > 0 ? gpus : use.amount[Resource::cpu];
   std::int64_t lost = (t.now - job.started).us;
   if (job.requeue && job.checkpoint)
     lost = std::min(lost, (t.now - *job.checkpoint + kRestartTime).us);
-  return std::max<std::int64_t>(1, units * lost * (2 + std::int64_t{job.preemptions}) / 2);
+  return std::max<std::int64_t>(1, units * lost / 1000 * (2 + std::int64_t{job.preemptions}) / 2);
 }
 
 const ClassView& class_of(const Tenants& t, std::uint32_t index) {
@@ -196,7 +196,8 @@ TEST_CASE("what is guaranteed comes back: within nominal quota victims are alway
       JobPlaced job = t.random_job();
       const std::uint32_t tenant = t.tenant_of(job);
       const std::int64_t left =
-          t.quota->subtree(tenant, 0, Resource::gpu) - t.quota->usage(tenant, 0, Resource::gpu);
+          (t.quota->subtree(tenant, 0, Resource::gpu) - t.quota->usage(tenant, 0, Resource::gpu)) /
+          kGpuUnit;
       if (left <= 0) continue;
       job.grants.resize(1 + t.pick(static_cast<std::uint64_t>(left)), job.grants[0]);
       const auto set = find_victims(t.request(t.ask(job)));

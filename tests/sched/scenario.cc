@@ -149,7 +149,7 @@ void Scenario::place(Words& w) {
   for (const std::string& part : split(*w.take("on"), ',')) {
     const auto at = split(part, ':');
     for (const std::string& name : need(expand_hostlist(at[0])))
-      job.grants.push_back({node_id(name), parse_cpus(at[1]), memory, 0, gpus, 1});
+      job.grants.push_back({node_id(name), parse_cpus(at[1]), memory, 0, gpus, 1, {}});
   }
   if (const auto ends = w.take("ends"); ends && *ends != "never")
     job.ends_by = Instant{} + seconds(number(*ends));

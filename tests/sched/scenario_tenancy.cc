@@ -79,9 +79,9 @@ void Scenario::quota_node(Words& w, bool tenant) {
     if (!word) continue;
     w.take(key);
     FlavorLimits& l = node.limits[word->flavor.empty() ? 0 : flavor_named(word->flavor)];
-    const std::int64_t unit = word->resource == static_cast<std::size_t>(Resource::cpu)   ? 1000
-                              : word->resource == static_cast<std::size_t>(Resource::gpu) ? 1
-                                                                                          : kGiB;
+    const bool thousandths = word->resource == static_cast<std::size_t>(Resource::cpu) ||
+                             word->resource == static_cast<std::size_t>(Resource::gpu);
+    const std::int64_t unit = thousandths ? 1000 : kGiB;
     auto& cells = word->what.empty() ? l.nominal : word->what == "lend" ? l.lend : l.borrow;
     cells[word->resource] = scenario_number(value) * unit;
   }
@@ -123,7 +123,7 @@ bool Scenario::tenancy_command(Words& w) {
     flavors_[w.first] = static_cast<std::uint32_t>(tenancy_.flavors.size());
     tenancy_.flavors.push_back({w.first, {}});
     tenancy_.flavors.back().charge[static_cast<std::size_t>(Resource::gpu)] =
-        static_cast<double>(w.number_or("gpu", 1));
+        static_cast<double>(w.number_or("gpu", 1)) / kGpuUnit;
   } else if (w.name == "class") {
     ClassView c;
     c.name = w.first;
@@ -149,7 +149,7 @@ void Scenario::tell_tenancy() {
   if (!std::exchange(tenancy_changed_, false)) return;
   ++tenancy_.revision;
   auto& gpu = tenancy_.flavors[0].charge[static_cast<std::size_t>(Resource::gpu)];
-  if (gpu == 0) gpu = 1;
+  if (gpu == 0) gpu = 1.0 / kGpuUnit;
   replica_.apply(TenancyChanged{std::make_shared<const Tenancy>(tenancy_)});
   for (const auto& [name, p] : partitions_) replica_.apply(p);
 }

@@ -57,9 +57,11 @@ Tenants::Tenants(std::uint64_t seed, TenantsOptions options) : random_(seed), op
 FlavorLimits Tenants::random_limits(bool tenant) {
   FlavorLimits limits = unlimited();
   if (!options_.guaranteed && tenant && chance(15)) return limits;  // no quota for it
-  limits.nominal[kGpu] = tenant ? static_cast<std::int64_t>(pick(10)) : 0;
-  if (options_.lending && chance(30)) limits.borrow[kGpu] = static_cast<std::int64_t>(pick(12));
-  if (options_.lending && chance(30)) limits.lend[kGpu] = static_cast<std::int64_t>(pick(6));
+  limits.nominal[kGpu] = tenant ? static_cast<std::int64_t>(pick(10)) * kGpuUnit : 0;
+  if (options_.lending && chance(30))
+    limits.borrow[kGpu] = static_cast<std::int64_t>(pick(12)) * kGpuUnit;
+  if (options_.lending && chance(30))
+    limits.lend[kGpu] = static_cast<std::int64_t>(pick(6)) * kGpuUnit;
   return limits;
 }
 
@@ -89,7 +91,7 @@ void Tenants::make_tree(Tenancy& tree, std::int64_t capacity) {
       const bool last = i + 1 == cohorts + options_.tenants;
       const std::int64_t part =
           last ? left : static_cast<std::int64_t>(pick(static_cast<std::uint64_t>(left) + 1));
-      tree.nodes[i].limits[0].nominal[kGpu] = part;
+      tree.nodes[i].limits[0].nominal[kGpu] = part * kGpuUnit;
       left -= part;
     }
   }
@@ -171,7 +173,7 @@ QuotaNeed Tenants::use_of(const JobPlaced& job) const {
   QuotaNeed need;
   need.flavor = nodes[job.grants[0].node.value()].flavor;
   for (const NodeGrant& g : job.grants) {
-    need.amount[Resource::gpu] += g.gpus;
+    need.amount[Resource::gpu] += std::int64_t{g.gpus} * kGpuUnit;
     need.amount[Resource::cpu] += static_cast<std::int64_t>(g.cpus.size()) * 1000;
     need.amount[Resource::memory] += g.memory;
   }
@@ -192,7 +194,8 @@ Tenants::Asking Tenants::ask(const JobPlaced& job) {
   const auto choices = eligible.flavors_of(asking.cls);
   asking.choice = choices[pick(choices.size())];
   asking.need.flavor = asking.choice.flavor;
-  asking.need.amount[Resource::gpu] = std::int64_t{shape.gpus_per_node} * shape.min_nodes;
+  asking.need.amount[Resource::gpu] =
+      std::int64_t{shape.gpus_per_node} * shape.min_nodes * kGpuUnit;
   asking.need.amount[Resource::cpu] = std::int64_t{shape.cpus_per_task} * 1000 * shape.min_nodes;
   return asking;
 }

@@ -26,14 +26,14 @@ std::int64_t capacity(const Settings& settings, Resource r, const std::string& m
     if (!model.empty() && n.gpu_model != model) continue;
     if (r == Resource::cpu) sum += std::int64_t{n.cpus} * 1000;
     if (r == Resource::memory) sum += n.memory;
-    if (r == Resource::gpu) sum += n.gpus;
+    if (r == Resource::gpu) sum += std::int64_t{n.gpus} * kGpuUnit;
   }
   return sum;
 }
 
 QuotaLine draw_line(Random& random, const Settings& settings, Resource r, const std::string& flavor,
                     std::int64_t members) {
-  const std::int64_t unit = r == Resource::cpu ? 1000 : r == Resource::memory ? kGiB : 1;
+  const std::int64_t unit = r == Resource::memory ? kGiB : 1000;
   const std::int64_t all = capacity(settings, r, flavor) / unit;
   QuotaLine line;
   line.flavor = flavor;
@@ -170,9 +170,7 @@ std::vector<std::string> names_of_cohorts(const core::Documents& now) {
 void change_quota(Random& random, Tenant& t) {
   const std::int64_t by = random.pick(std::vector<std::int64_t>{0, 500, 500, 2000, 3000});
   for (QuotaLine& line : t.quota) {
-    const std::int64_t unit = line.resource == Resource::cpu      ? 1000
-                              : line.resource == Resource::memory ? kGiB
-                                                                  : 1;
+    const std::int64_t unit = line.resource == Resource::memory ? kGiB : 1000;
     line.nominal = line.nominal / unit * by / 1000 * unit;
     if (line.lend) line.lend = std::min(*line.lend, line.nominal);
     if (random.chance(200)) line.borrow.reset();

@@ -84,6 +84,9 @@ std::string one(const ExitReport& m) {
 std::string one(const Goodbye& m) {
   return fmt::format("goodbye {}", m.session & 0xffffffff);
 }
+std::string one(const GpuReport& m) {
+  return fmt::format("gpus {}", m.gpus.gpus.size());
+}
 std::string one(const FetchLogReply&) {
   return "log";
 }

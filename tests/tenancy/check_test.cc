@@ -22,7 +22,7 @@ std::string checked(const std::string& text) {
 
 std::vector<proto::NodesAlike> nodes(const std::string& hosts, std::int64_t gpus) {
   Resources each;
-  each[Resource::gpu] = gpus;
+  each[Resource::gpu] = gpus * kGpuUnit;
   each[Resource::cpu] = 64'000;
   return {{hosts, {"ib"}, "a100", each}};
 }
@@ -144,8 +144,8 @@ TEST_CASE("a node's flavor is the one with the most conditions") {
                                   doc("Flavor", "special", "gpu_model: a100\nnode_pool: p\n") +
                                   doc("NodePool", "p", "nodes: n[1-2]\n"));
   const auto capacity = capacity_of(documents, nodes("n[1-5]", 8));
-  CHECK(capacity.total[Resource::gpu] == 40);
-  CHECK(capacity.flavors.at("special")[Resource::gpu] == 16);
-  CHECK(capacity.flavors.at("gpu")[Resource::gpu] == 24);
+  CHECK(capacity.total[Resource::gpu] == 40'000);
+  CHECK(capacity.flavors.at("special")[Resource::gpu] == 16'000);
+  CHECK(capacity.flavors.at("gpu")[Resource::gpu] == 24'000);
   CHECK_FALSE(capacity.flavors.contains("any"));
 }

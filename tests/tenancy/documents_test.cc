@@ -107,7 +107,7 @@ const std::vector<proto::NodesAlike> kNodes{{"n[01-03]", {}, "a100", [] {
                                                Resources r;
                                                r[Resource::cpu] = 96'000;
                                                r[Resource::memory] = 768 * kGib;
-                                               r[Resource::gpu] = 8;
+                                               r[Resource::gpu] = 8'000;
                                                return r;
                                              }()}};
 
@@ -125,10 +125,10 @@ TEST_CASE("a tenant is read as it is written") {
   CHECK(t.cohort == "ml-platform");
   CHECK(t.weight == 1500u);
   REQUIRE(t.quota.size() == 4);
-  CHECK(t.quota[0] == QuotaLine{"", Resource::gpu, 64, 128, 32});
+  CHECK(t.quota[0] == QuotaLine{"", Resource::gpu, 64'000, 128'000, 32'000});
   CHECK(t.quota[1] == QuotaLine{"", Resource::cpu, 200'000, 200'000, std::nullopt});
   CHECK(t.quota[2] == QuotaLine{"", Resource::memory, 800 * kGib, 800 * kGib, std::nullopt});
-  CHECK(t.quota[3] == QuotaLine{"a100", Resource::gpu, 48, std::nullopt, std::nullopt});
+  CHECK(t.quota[3] == QuotaLine{"a100", Resource::gpu, 48'000, std::nullopt, std::nullopt});
   CHECK(t.reclaim == Reclaim::lower);
   CHECK(t.jobs.default_time == hours(4));
   CHECK(t.jobs.max_per_node.value()[Resource::cpu] == 95'500);
@@ -181,11 +181,11 @@ TEST_CASE("mistakes are refused with place, path and what is allowed") {
         "t.yaml:5:3: quota: unknown key `gppu`; quota is of gpu, cpu, memory and scratch; did you "
         "mean `gpu`?");
   CHECK(error_of(head("quota: {gpu: many}\n")) ==
-        "t.yaml:4:14: quota.gpu: \"many\" is not a whole number of GPUs");
-  CHECK(error_of(head("quota: {gpu: 1.5}\n")) ==
-        "t.yaml:4:14: quota.gpu: \"1.5\" is not a whole number of GPUs");
+        "t.yaml:4:14: quota.gpu: \"many\" is not a number of GPUs; at most three decimal places");
+  CHECK(error_of(head("quota: {gpu: 1.5555}\n")) ==
+        "t.yaml:4:14: quota.gpu: \"1.5555\" is not a number of GPUs; at most three decimal places");
   CHECK(error_of(head("quota: {gpu: -4}\n")) ==
-        "t.yaml:4:14: quota.gpu: \"-4\" is not a whole number of GPUs");
+        "t.yaml:4:14: quota.gpu: \"-4\" is not a number of GPUs; at most three decimal places");
   CHECK(error_of(head("quota: {memory: 800}\n")) ==
         "t.yaml:4:17: quota.memory: \"800\" is not an amount of memory; use a whole number with "
         "Ki, Mi, Gi or Ti");
@@ -235,7 +235,7 @@ quota:
   cpu: {<<: *line, borrow: 2}
 )");
   const Tenant& t = std::get<Tenant>(documents[0]);
-  CHECK(t.quota[0] == QuotaLine{"", Resource::gpu, 8, 8, std::nullopt});
+  CHECK(t.quota[0] == QuotaLine{"", Resource::gpu, 8'000, 8'000, std::nullopt});
   CHECK(t.quota[1] == QuotaLine{"", Resource::cpu, 8'000, 2'000, std::nullopt});
 }
 
@@ -272,7 +272,7 @@ TEST_CASE("parts of the cluster become amounts, rounded down and said so") {
   const Capacity capacity = capacity_of({}, kNodes);
   REQUIRE(resolve_parts(*read, capacity, notes));
   const Tenant& t = std::get<Tenant>(read->front().document);
-  CHECK(t.quota[0] == QuotaLine{"", Resource::gpu, 2, 10, std::nullopt});
+  CHECK(t.quota[0] == QuotaLine{"", Resource::gpu, 2'000, 10'000, std::nullopt});
   CHECK(t.quota[1] == QuotaLine{"", Resource::cpu, 72'000, std::nullopt, std::nullopt});
   REQUIRE(notes.size() == 3);
   CHECK(notes[0] == "Tenant fraud: quota.gpu.nominal: 10% of 24 gpu is 2 (rounded down from 2.4)");
@@ -295,14 +295,14 @@ TEST_CASE("what changes is said in the names of the file") {
   const auto before = read_all(kFraud);
   auto after = before;
   Tenant& t = std::get<Tenant>(after[0]);
-  t.quota[0].nominal = 96;
+  t.quota[0].nominal = 96'000;
   t.quota[0].lend.reset();
   t.projects[1].users[1].shares = 4;
   t.grants.erase(t.grants.begin());
   t.cohort.clear();
   Tenant other;
   other.name = "new";
-  other.quota.push_back({"", Resource::gpu, 8, {}, {}});
+  other.quota.push_back({"", Resource::gpu, 8'000, {}, {}});
   after.emplace_back(other);
   const auto changes = difference(before, after);
   REQUIRE(changes.size() == 2);

@@ -29,7 +29,7 @@ std::vector<proto::NodesAlike> nodes_of(const std::string& config_file) {
     one.nodes = node.name;
     one.features = node.features;
     one.gpu_model = node.gpu_model;
-    one.each[Resource::gpu] = node.gpus;
+    one.each[Resource::gpu] = std::int64_t{node.gpus} * kGpuUnit;
     one.each[Resource::cpu] = std::int64_t{node.cpus} * 1000;
     one.each[Resource::memory] = node.memory;
     one.each[Resource::scratch] = node.scratch;
@@ -60,9 +60,9 @@ TEST_CASE("fifteen teams on 640 GPUs: loads, fits, and gives no warning") {
   CHECK(std::count_if(documents.begin(), documents.end(),
                       [](const auto& d) { return std::holds_alternative<Tenant>(d); }) == 15);
   const Capacity capacity = capacity_of(documents, nodes);
-  CHECK(capacity.total[Resource::gpu] == 640);
+  CHECK(capacity.total[Resource::gpu] == 640'000);
   CHECK(capacity.flavors.at("a100") == capacity.total);
-  CHECK(owned(documents, Resource::gpu) == 640);
+  CHECK(owned(documents, Resource::gpu) == 640'000);
   CHECK(warnings_of(documents, nodes) == std::vector<std::string>{});
   CHECK(read_all(to_text(documents)) == documents);
 }
@@ -74,7 +74,7 @@ TEST_CASE("three teams on 24 GPUs") {
   const std::vector<std::string> paths{kExamples + "three-teams/tenants.yaml"};
   const auto loaded = load_documents(paths, options);
   REQUIRE_MESSAGE(loaded, loaded.error().message);
-  CHECK(owned(loaded->documents, Resource::gpu) == 24);
+  CHECK(owned(loaded->documents, Resource::gpu) == 24'000);
   CHECK(warnings_of(loaded->documents, nodes) == std::vector<std::string>{});
   const Tenant& alpha = std::get<Tenant>(loaded->documents[0]);
   CHECK(alpha.quota[1] == QuotaLine{"", Resource::cpu, 64'000, 64'000, {}});

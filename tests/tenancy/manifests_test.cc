@@ -93,7 +93,7 @@ TEST_CASE("an object stands for a part of a tenant: the rest stays as it is") {
   const auto loaded = load_text(quota("  hard: {requests.nvidia.com/gpu: 4}\n"), "m.yaml", options);
   REQUIRE(loaded);
   const Tenant& t = std::get<Tenant>(loaded->documents.at(0));
-  CHECK(t.quota == std::vector<QuotaLine>{{"", Resource::gpu, 4, 0, {}},
+  CHECK(t.quota == std::vector<QuotaLine>{{"", Resource::gpu, 4'000, 0, {}},
                                           {"", Resource::scratch, std::int64_t{1} << 40, {}, {}}});
   CHECK(t.labels.at("x") == "y");
   CHECK(t.projects.size() == 1);

@@ -1,0 +1,190 @@
+#include "ctld/core/gpus.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "common/assert.h"
+#include "ctld/core/settle.h"
+
+namespace gantry::core {
+namespace {
+
+const MigProfile* profile_of(const GpuInventory& found, const std::string& model,
+                             std::uint32_t id) {
+  for (const MigGeometry& g : found.geometries)
+    if (g.model == model)
+      for (const MigProfile& p : g.profiles)
+        if (p.id == id) return &p;
+  return nullptr;
+}
+
+bool sound(const GpuDevice& gpu) {
+  return std::none_of(gpu.faults.begin(), gpu.faults.end(),
+                      [](const GpuFault& f) { return f.domain >= FaultDomain::gpu; });
+}
+
+const GpuDevice* device(const Node& node, std::uint32_t index) {
+  for (const GpuDevice& gpu : node.facts.gpus.gpus)
+    if (gpu.index == index) return &gpu;
+  return nullptr;
+}
+
+// Memory slices [first, last) of a grant; a whole device is all there are.
+std::pair<std::uint32_t, std::uint32_t> extent(const Node& node, const GpuGrant& grant) {
+  constexpr std::uint32_t kAll = 64;
+  if (!grant.profile) return {0, kAll};
+  const GpuDevice* gpu = device(node, grant.gpu);
+  const MigProfile* profile =
+      gpu != nullptr ? profile_of(node.facts.gpus, gpu->model, *grant.profile) : nullptr;
+  const std::uint32_t size = profile != nullptr ? profile->memory_slices : 1;
+  return {grant.start, grant.start + size};
+}
+
+bool overlap(const Node& node, const GpuGrant& a, const GpuGrant& b) {
+  if (a.gpu != b.gpu) return false;
+  const auto [a0, a1] = extent(node, a);
+  const auto [b0, b1] = extent(node, b);
+  return a0 < b1 && b0 < a1;
+}
+
+std::string name_of(const Node& node, const GpuGrant& grant) {
+  if (!grant.profile) return fmt::format("GPU {} of {}", grant.gpu, node.name);
+  return fmt::format("the slice at {} of GPU {} of {}", grant.start, grant.gpu, node.name);
+}
+
+// What the fault says of this grant, or nothing.
+const GpuFault* fault_of(const GpuDevice& gpu, const GpuGrant& grant) {
+  for (const GpuFault& f : gpu.faults) {
+    if (f.domain >= FaultDomain::gpu) return &f;
+    if (f.domain != FaultDomain::slice || !grant.profile) continue;
+    for (const MigSlice& s : gpu.slices)
+      if (s.gpu_instance == f.gpu_instance && s.start == grant.start) return &f;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<sched::GpuView> gpus_for_jobs(const Node& node) {
+  std::vector<sched::GpuView> out;
+  if (node.declared == nullptr) return out;
+  const GpuInventory& found = node.facts.gpus;
+  if (found.gpus.empty()) {
+    if (!found.why_none.empty()) return out;
+    for (std::uint32_t i = 0; i < node.declared->gpus; ++i)
+      out.push_back({static_cast<std::uint16_t>(i), -1, false, node.declared->gpu_model, {}});
+    return out;
+  }
+  for (const GpuDevice& gpu : found.gpus) {
+    if (out.size() == node.declared->gpus) break;
+    if (!sound(gpu)) continue;
+    out.push_back(
+        {static_cast<std::uint16_t>(gpu.index), gpu.numa, gpu.mig, gpu.model, gpu.nvlinks});
+  }
+  return out;
+}
+
+std::uint32_t whole_gpus(const std::vector<sched::GpuView>& devices) {
+  return static_cast<std::uint32_t>(std::count_if(
+      devices.begin(), devices.end(), [](const sched::GpuView& gpu) { return !gpu.mig; }));
+}
+
+std::optional<std::string> gpu_objection(const Node& node, const sched::NodeGrant& grant) {
+  const auto views = gpus_for_jobs(node);
+  std::uint32_t whole = 0;
+  for (std::size_t i = 0; i < grant.devices.size(); ++i) {
+    const GpuGrant& d = grant.devices[i];
+    const auto view = std::find_if(views.begin(), views.end(),
+                                   [&](const sched::GpuView& v) { return v.index == d.gpu; });
+    if (view == views.end()) return name_of(node, d) + " is not there";
+    if (d.profile.has_value() != view->mig)
+      return fmt::format("{} {} in MIG mode", name_of(node, d), view->mig ? "is" : "is not");
+    if (d.profile) {
+      const MigProfile* profile = profile_of(node.facts.gpus, view->model, *d.profile);
+      if (profile == nullptr) return name_of(node, d) + " has no such profile";
+      if (std::find(profile->starts.begin(), profile->starts.end(), d.start) ==
+          profile->starts.end())
+        return name_of(node, d) + " may not start there";
+    }
+    whole += d.whole() ? 1 : 0;
+    for (std::size_t k = 0; k < i; ++k)
+      if (overlap(node, grant.devices[k], d)) return name_of(node, d) + " twice";
+    for (const GpuGrant& held : node.gpu_grants)
+      if (overlap(node, held, d)) return name_of(node, d) + " is taken";
+  }
+  if (whole != grant.gpus) return fmt::format("{} GPUs counted, {} named", grant.gpus, whole);
+  return std::nullopt;
+}
+
+void take_gpus(Node& node, const sched::NodeGrant& grant) {
+  node.gpus_taken += grant.gpus;
+  for (const GpuGrant& d : grant.devices) {
+    for (const GpuGrant& held : node.gpu_grants)
+      GANTRY_ASSERT(!overlap(node, held, d), "a device is given to one job at a time");
+    const auto at =
+        std::find_if(node.gpu_grants.begin(), node.gpu_grants.end(), [&](const GpuGrant& held) {
+          return std::pair{d.gpu, d.start} < std::pair{held.gpu, held.start};
+        });
+    node.gpu_grants.insert(at, d);
+  }
+}
+
+void give_gpus(Node& node, const sched::NodeGrant& grant) {
+  GANTRY_ASSERT(node.gpus_taken >= grant.gpus, "more GPUs given back than taken");
+  node.gpus_taken -= grant.gpus;
+  for (const GpuGrant& d : grant.devices) {
+    const auto at = std::find(node.gpu_grants.begin(), node.gpu_grants.end(), d);
+    GANTRY_ASSERT(at != node.gpu_grants.end(), "a device given back by who has it");
+    node.gpu_grants.erase(at);
+  }
+}
+
+std::optional<std::string> gpus_held_twice(const Node& node) {
+  for (std::size_t i = 1; i < node.gpu_grants.size(); ++i)
+    if (overlap(node, node.gpu_grants[i - 1], node.gpu_grants[i]))
+      return name_of(node, node.gpu_grants[i]) + " is held twice";
+  return std::nullopt;
+}
+
+void end_jobs_on_faults(Context& ctx, NodeId id) {
+  const std::vector<JobId> jobs = ctx.state.node(id).jobs;
+  for (const JobId job_id : jobs) {
+    const Node& node = ctx.state.node(id);
+    const Job& job = ctx.state.jobs.at(job_id);
+    if (job.phase == Phase::finishing || !job.placed()) continue;
+    std::optional<event::JobFinishing> ends;
+    for (const NodeRun& run : job.active->nodes) {
+      if (run.grant.node != id || run.state == RunState::released) continue;
+      for (const GpuGrant& d : run.grant.devices) {
+        const GpuDevice* gpu = device(node, d.gpu);
+        const GpuFault* fault = gpu != nullptr ? fault_of(*gpu, d) : nullptr;
+        if (fault == nullptr || ends) continue;
+        ends.emplace();
+        ends->job = job_id;
+        ends->outcome = Outcome::node_fail;
+        ends->cause = fmt::format("{} on {}", fault->cause, name_of(node, d));
+        if (job.may_requeue) ends->requeue = RequeueWhy::node_failure;
+        ends->grace = Duration{};
+      }
+    }
+    if (!ends) continue;
+    ctx.note(fmt::format("job {}: {}", display_id(ctx.state, job), ends->cause));
+    ctx.record(std::move(*ends));
+  }
+}
+
+std::string gpu_trouble(const Node& node) {
+  if (node.declared == nullptr || node.declared->gpus == 0) return {};
+  const GpuInventory& found = node.facts.gpus;
+  if (!found.why_none.empty()) return "no GPUs: " + found.why_none;
+  std::string out;
+  if (!found.gpus.empty() && found.gpus.size() < node.declared->gpus)
+    out = fmt::format("{} of {} GPUs found", found.gpus.size(), node.declared->gpus);
+  for (const GpuDevice& gpu : found.gpus)
+    for (const GpuFault& f : gpu.faults)
+      out += fmt::format("{}GPU {}: {}", out.empty() ? "" : "; ", gpu.index, f.cause);
+  return out;
+}
+
+}  // namespace gantry::core

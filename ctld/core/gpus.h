@@ -1,0 +1,34 @@
+// GPUs of nodes: which of them jobs may have, who holds what, and what a fault ends.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ctld/core/context.h"
+
+namespace gantry::core {
+
+// Sound ones that the node's daemon found, at most as many as the configuration declares. A node
+// whose runtime knows nothing of devices (runtime none) has those that are declared.
+std::vector<sched::GpuView> gpus_for_jobs(const Node& node);
+std::uint32_t whole_gpus(const std::vector<sched::GpuView>& devices);  // without MIG mode
+
+// Why the node cannot give these devices, or nothing: one that is not there or not sound, one that
+// is held, a slice that does not lie where its profile may, or not the devices that `gpus` counts.
+std::optional<std::string> gpu_objection(const Node& node, const sched::NodeGrant& grant);
+
+// apply() only. Giving what is held, or taking back what is not, is our bug.
+void take_gpus(Node& node, const sched::NodeGrant& grant);
+void give_gpus(Node& node, const sched::NodeGrant& grant);
+
+// Held devices that overlap, or nothing; for audit().
+std::optional<std::string> gpus_held_twice(const Node& node);
+
+// Ends every job on a device of the node that has a fault; those that may are requeued.
+void end_jobs_on_faults(Context& ctx, NodeId node);
+
+// "7 of 8 GPUs; GPU 3: gpu-xid-79: fallen off the bus since ...", or "": nothing is wrong.
+std::string gpu_trouble(const Node& node);
+
+}  // namespace gantry::core
