@@ -1,0 +1,111 @@
+#include "noded/gpu/devices.h"
+
+#include <fmt/core.h>
+
+#include <charconv>
+
+#include "noded/runtime/files.h"
+
+namespace gantry::gpu {
+namespace {
+
+// Fixed by the driver: minors below 248 are GPUs.
+constexpr std::uint32_t kControlMinor = 255, kUvmMinor = 0, kUvmToolsMinor = 1;
+
+std::optional<std::uint32_t> number_in(std::string_view text) {
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// The GPUs' own major has had three names; "nvidia-frontend" until driver 550.
+Result<std::uint32_t> gpu_major(const DeviceNumbers& numbers) {
+  for (const std::string_view name : {"nvidia", "nvidia-frontend"})
+    if (const auto found = numbers.majors.find(name); found != numbers.majors.end())
+      return found->second;
+  return fail(ErrorCode::unavailable,
+              "/proc/devices lists no nvidia: the NVIDIA kernel module is not loaded");
+}
+
+Result<std::uint32_t> major_of(const DeviceNumbers& numbers, std::string_view name,
+                               std::string_view module) {
+  if (const auto found = numbers.majors.find(name); found != numbers.majors.end())
+    return found->second;
+  return fail(ErrorCode::unavailable,
+              fmt::format("/proc/devices lists no {}: load the kernel module {}", name, module));
+}
+
+Result<DeviceFile> capability(const DeviceNumbers& numbers, const std::string& name) {
+  const auto major = major_of(numbers, "nvidia-caps", "nvidia");
+  if (!major) return tl::unexpected(major.error());
+  const auto minor = numbers.mig_minors.find(name);
+  if (minor == numbers.mig_minors.end())
+    return fail(ErrorCode::not_found,
+                fmt::format("/proc/driver/nvidia-caps/mig-minors has no {}", name));
+  return DeviceFile{fmt::format("/dev/nvidia-caps/nvidia-cap{}", minor->second), *major,
+                    minor->second, "r"};
+}
+
+}  // namespace
+
+DeviceNumbers parse_device_numbers(std::string_view devices, std::string_view mig_minors) {
+  DeviceNumbers out;
+  bool characters = false;  // block devices have numbers of their own
+  for (const std::string& line : runtime::split(devices, '\n')) {
+    const std::string text = runtime::trim(line);
+    if (text.ends_with(':')) characters = text == "Character devices:";
+    const auto blank = text.find(' ');
+    if (!characters || blank == std::string::npos) continue;
+    if (const auto major = number_in(std::string_view(text).substr(0, blank)))
+      out.majors[runtime::trim(std::string_view(text).substr(blank))] = *major;
+  }
+  for (const std::string& line : runtime::split(mig_minors, '\n')) {
+    const auto blank = line.find(' ');
+    if (blank == std::string::npos) continue;
+    if (const auto minor = number_in(runtime::trim(std::string_view(line).substr(blank))))
+      out.mig_minors[line.substr(0, blank)] = *minor;
+  }
+  return out;
+}
+
+Result<DeviceNumbers> read_device_numbers(const Roots& roots) {
+  const auto devices = runtime::read_file(roots.proc + "/devices");
+  if (!devices) return tl::unexpected(devices.error());
+  // Absent with drivers that have no MIG.
+  const auto minors = runtime::read_file(roots.proc + "/driver/nvidia-caps/mig-minors");
+  return parse_device_numbers(*devices, minors.value_or(""));
+}
+
+Result<std::vector<DeviceFile>> common_device_files(const DeviceNumbers& numbers) {
+  const auto gpus = gpu_major(numbers);
+  if (!gpus) return tl::unexpected(gpus.error());
+  const auto uvm = major_of(numbers, "nvidia-uvm", "nvidia-uvm");
+  if (!uvm) return tl::unexpected(uvm.error());
+  return std::vector<DeviceFile>{{"/dev/nvidiactl", *gpus, kControlMinor, "rw"},
+                                 {"/dev/nvidia-uvm", *uvm, kUvmMinor, "rw"},
+                                 {"/dev/nvidia-uvm-tools", *uvm, kUvmToolsMinor, "rw"}};
+}
+
+Result<std::vector<DeviceFile>> device_files(const DeviceNumbers& numbers, const GpuDevice& gpu) {
+  const auto major = gpu_major(numbers);
+  if (!major) return tl::unexpected(major.error());
+  return std::vector<DeviceFile>{
+      {fmt::format("/dev/nvidia{}", gpu.minor), *major, gpu.minor, "rw"}};
+}
+
+Result<std::vector<DeviceFile>> device_files(const DeviceNumbers& numbers, const GpuDevice& gpu,
+                                             const MigSlice& slice) {
+  auto files = device_files(numbers, gpu);
+  if (!files) return files;
+  const std::string base = fmt::format("gpu{}/gi{}/", gpu.minor, slice.gpu_instance);
+  for (const std::string& name :
+       {base + "access", base + fmt::format("ci{}/access", slice.compute_instance)}) {
+    auto file = capability(numbers, name);
+    if (!file) return tl::unexpected(file.error());
+    files->push_back(std::move(*file));
+  }
+  return files;
+}
+
+}  // namespace gantry::gpu

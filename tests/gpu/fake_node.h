@@ -1,0 +1,42 @@
+// A node with the stand-in driver: a folder with fleet.json, its state, and what the kernel would
+// show. The library is the one beside this test's build, loaded by its path as on a real node.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "noded/gpu/discover.h"
+#include "noded/gpu/nvml.h"
+#include "tests/nvml/control.h"
+
+namespace gantry::gpu {
+
+class FakeNode {
+ public:
+  // `gpus`: the value of "gpus" in fleet.json.
+  explicit FakeNode(const std::string& gpus, const std::string& library = "");
+  ~FakeNode();
+  FakeNode(const FakeNode&) = delete;
+  FakeNode& operator=(const FakeNode&) = delete;
+
+  // A command of gantry-fake-gpu; the test fails when it does.
+  std::string control(const std::string& line);
+  [[nodiscard]] const std::string& dir() const { return dir_; }
+  [[nodiscard]] Roots roots();  // of /proc, /sys and /dev as of the first call
+  // As the daemon does when it starts; again after close() for one that was restarted.
+  Nvml& open();
+  void close() { nvml_.reset(); }
+  Discovery look() { return discover(*nvml_, roots(), Instant{}); }
+  fake::State& state() { return **mapping_; }
+
+  static std::string library(const std::string& folder = "");  // "" or "old"
+
+ private:
+  std::string dir_;
+  std::string library_;
+  bool has_tree_ = false;
+  std::unique_ptr<fake::Mapping> mapping_;
+  std::unique_ptr<Nvml> nvml_;
+};
+
+}  // namespace gantry::gpu
