@@ -265,3 +265,39 @@ TEST_CASE("shims killed at any moment, and noded with them, leave nothing") {
   for (int i = 0; i < 500 && !remains(node).empty(); ++i) ::usleep(10'000);
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
+
+TEST_CASE("shims come from a template, read as if they had been started, and outlive its death") {
+  if (!can_run()) return;
+  Node node;
+  const auto words = [](int pid) {
+    return read_file("/proc/" + std::to_string(pid) + "/cmdline").value_or("");
+  };
+  const auto parent = [](int pid) {
+    const auto stat = read_file("/proc/" + std::to_string(pid) + "/stat").value_or("");
+    const auto fields = split(stat.substr(stat.rfind(')') + 2), ' ');
+    return std::atoi(fields[1].c_str());
+  };
+  const std::string shim = std::string(GANTRY_BIN_DIR) + "/gantry-shim";
+  const auto template_words = shim + '\0' + "template" + '\0' + node.state_dir() + '\0';
+  const auto first = node.job("sleep 600");
+  start(node, first);
+  const int pid = node.shim_pid(first.key);
+  CHECK(words(pid) == shim + '\0' + "job" + '\0' + node.state_dir() + '\0' + "1.1" + '\0');
+  const int before = parent(pid);
+  CHECK(words(before) == template_words);
+  REQUIRE(::kill(before, SIGKILL) == 0);
+
+  const auto second = node.job("sleep 600");  // whether or not the node has noticed yet
+  start(node, second);
+  const auto third = node.job("sleep 600");
+  start(node, third);
+  const int after = parent(node.shim_pid(third.key));
+  CHECK(after != before);
+  CHECK(words(after) == template_words);
+  for (const auto& job : {first, second, third}) {
+    REQUIRE(node.runtime().kill(job.key));
+    const auto record = node.wait_end(job.key);
+    CHECK(record.cause == ExitCause::exited);
+    CHECK(record.exit == ExitStatus{0, 9});
+  }
+}
