@@ -87,6 +87,8 @@ struct NodedConfig {
   bool allow_root_jobs = false;
   std::int64_t tmp_bytes = 0;  // size of a job's private /tmp; 0 = half its memory
   std::uint32_t pids_max = 4096;
+  std::string gpu_library = "libnvidia-ml.so.1";  // NVML; "none" = do not look for GPUs
+  std::string gpu_root = "/";                     // where dev, proc and sys of the driver are
 };
 
 struct Config {

@@ -109,6 +109,14 @@ std::vector<Option> options_of(NodedConfig& c) {
        "Size of a job's private /tmp; 0 = half of the job's memory."},
       {"pids_max", &c.pids_max, between(16, 4'194'304),
        "Processes and threads of one job on a node."},
+      {"gpu_library",
+       &c.gpu_library,
+       {},
+       "NVIDIA's management library, by name or path; `none` = do not look for GPUs. %n is the "
+       "node's name."},
+      {"gpu_root", &c.gpu_root, form(Form::path),
+       "Directory with the dev, proc and sys that the GPU driver shows; `/` but in tests. %n is "
+       "the node's name."},
   };
 }
 

@@ -63,7 +63,7 @@ Result<Start> prepare(Options options) {
 }
 
 Result<std::unique_ptr<AttemptRuntime>> open_runtime(const Start& start, JobSockets& sockets,
-                                                     const Logger& log) {
+                                                     Gpus* gpus, const Logger& log) {
   const NodeSettings& s = start.settings;
   if (s.runs_nothing) {
     log.warning(
@@ -75,6 +75,7 @@ Result<std::unique_ptr<AttemptRuntime>> open_runtime(const Start& start, JobSock
   options.cluster = s.config.cluster;
   options.config = s.config.noded;
   options.bin_dir = directory_of_this_program();
+  if (gpus != nullptr) options.device_majors = gpus->majors();
   if (s.node.scratch > 0) options.scratch_dir = s.config.noded.state_dir + "/scratch";
   auto opened = runtime::Runtime::open(std::move(options));
   if (!opened) return tl::unexpected(opened.error());
@@ -84,7 +85,7 @@ Result<std::unique_ptr<AttemptRuntime>> open_runtime(const Start& start, JobSock
   for (const auto& layer : probe.layers_on) log.info("isolation layer on", {{"layer", layer}});
   for (const auto& layer : probe.layers_off) log.warning("isolation layer OFF", {{"layer", layer}});
   return std::make_unique<RealRuntime>(
-      std::move(*opened), RealRuntimeOptions{s.config.cluster, s.node.name, s.config.noded},
+      std::move(*opened), RealRuntimeOptions{s.config.cluster, s.node.name, s.config.noded, gpus},
       sockets, log);
 }
 
@@ -104,7 +105,16 @@ Result<void> run(const Start& start, Logger& log) {
     return steps && steps->local(connection, message);
   };
   JobSockets sockets(loop, log, first_channel, std::move(hooks));
-  auto attempt_runtime = open_runtime(start, sockets, log);
+  std::unique_ptr<Gpus> gpus;
+  if (start.settings.node.gpus > 0 && !start.settings.runs_nothing) {
+    gpus = std::make_unique<Gpus>(start.settings.config.noded, start.settings.node.name, log);
+    const GpuInventory& found = gpus->inventory();
+    if (found.gpus.size() < start.settings.node.gpus)
+      log.warning("fewer GPUs than declared", {{"declared", start.settings.node.gpus},
+                                               {"found", found.gpus.size()},
+                                               {"why", found.why_none}});
+  }
+  auto attempt_runtime = open_runtime(start, sockets, gpus.get(), log);
   if (!attempt_runtime) return tl::unexpected(attempt_runtime.error());
   if (auto* real = dynamic_cast<RealRuntime*>(attempt_runtime->get())) {
     const NodedConfig& c = start.settings.config.noded;
@@ -119,6 +129,7 @@ Result<void> run(const Start& start, Logger& log) {
   for (const auto& warning : report.warnings)
     log.warning("less than declared", {{"what", warning}});
   report.facts.runtime = (*attempt_runtime)->name();
+  if (gpus) report.facts.gpus = gpus->inventory();
   report.facts.layers_off = (*attempt_runtime)->layers_off();
 
   daemon = std::make_unique<Daemon>(loop, log,

@@ -139,8 +139,9 @@ void RealRuntime::signal(const Signal& action) {
 }
 
 void RealRuntime::begin(proto::Launch& launch, std::vector<Input>& events) {
+  auto request = launch_request(launch, options_, socket_seen_by_job(launch.key));
   const auto started =
-      runtime_->begin(launch_request(launch, options_, socket_seen_by_job(launch.key)));
+      prepare_gpus(launch, request).and_then([&] { return runtime_->begin(std::move(request)); });
   if (!started) {
     events.emplace_back(BeginFailed{
         launch.key, fmt::format("node {}: {}", options_.node, started.error().message)});
@@ -150,6 +151,12 @@ void RealRuntime::begin(proto::Launch& launch, std::vector<Input>& events) {
       "job begins",
       {{"job", launch.key.job}, {"attempt", launch.key.attempt}, {"user", launch.owner.user}});
   open_socket(launch.key, launch.owner.uid);
+}
+
+Result<void> RealRuntime::prepare_gpus(const proto::Launch& launch,
+                                       runtime::LaunchRequest& request) {
+  if (options_.gpus == nullptr || launch.node_index >= launch.placement.size()) return {};
+  return options_.gpus->prepare(launch.placement[launch.node_index].gpus, request);
 }
 
 void RealRuntime::resume(const AttemptKey& key, std::vector<Input>& events) {

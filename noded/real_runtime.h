@@ -7,6 +7,7 @@
 
 #include "common/log.h"
 #include "config/config.h"
+#include "noded/gpus.h"
 #include "noded/net/job_sockets.h"
 #include "noded/runtime/runtime.h"
 #include "noded/seam.h"
@@ -17,6 +18,7 @@ struct RealRuntimeOptions {
   std::string cluster;
   std::string node;
   NodedConfig config;
+  Gpus* gpus = nullptr;  // none in tests
 };
 
 // What one launch asks of the runtime; pure.
@@ -42,6 +44,7 @@ class RealRuntime final : public AttemptRuntime {
 
  private:
   void begin(proto::Launch& launch, std::vector<Input>& events);
+  Result<void> prepare_gpus(const proto::Launch& launch, runtime::LaunchRequest& request);
   void resume(const AttemptKey& key, std::vector<Input>& events);
   void signal(const Signal& action);
   void open_socket(const AttemptKey& key, Uid owner);

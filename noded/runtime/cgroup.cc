@@ -11,6 +11,8 @@
 #include <ctime>
 #include <set>
 
+#include "noded/runtime/device_filter.h"
+
 namespace gantry::runtime {
 namespace {
 
@@ -50,7 +52,8 @@ Result<void> make(const std::string& path) {
 
 // Nothing is set per job in it (device_filter.h): its processes go to the node's directory.
 bool is_shared(const CgroupLayout& layout, const CgroupMount& mount) {
-  return layout.version == 1 && mount.controllers.size() == 1 && mount.controllers[0] == "devices";
+  return layout.version == 1 && layout.device_majors.empty() && mount.controllers.size() == 1 &&
+         mount.controllers[0] == "devices";
 }
 
 bool is_step_controller(const CgroupMount& mount) {
@@ -175,6 +178,7 @@ Result<void> create_cgroup(const CgroupLayout& layout, const std::string& name,
   for (const auto& mount : layout.mounts)
     if (!is_shared(layout, mount))
       if (auto r = make(mount.path + "/" + name); !r) return r;
+  if (auto r = install_job_device_filter(layout, name, limits.devices); !r) return r;
   if (auto r = limit_cpuset(layout, name, limits); !r) return r;
   if (auto r = limit_memory(layout, name, limits); !r) return r;
   if (const auto* mount = layout.with("pids"); mount != nullptr && limits.pids > 0)

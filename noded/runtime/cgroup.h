@@ -5,7 +5,7 @@
 //   <mount>/<root>/<node>/job_<id>.<attempt>/step_<n>    a step's processes (v1: freezer, cpuacct)
 //
 // The limits are ours, written before any process enters, and so the OCI runtime is told to leave
-// cgroups alone. Devices are denied once for all jobs, at the node's directory (device_filter.h).
+// cgroups alone. Devices: device_filter.h.
 #pragma once
 
 #include <optional>
@@ -15,6 +15,7 @@
 #include "common/job_state.h"
 #include "common/result.h"
 #include "noded/runtime/cgroup_layout.h"
+#include "noded/runtime/device.h"
 #include "noded/runtime/files.h"
 
 namespace gantry::runtime {
@@ -24,6 +25,7 @@ struct CgroupLimits {
   std::vector<std::uint16_t> mems;  // empty = inherited
   std::int64_t memory = 0;          // bytes, 0 = none
   std::uint32_t pids = 0;           // 0 = none
+  std::vector<DeviceRule> devices;  // of layout.device_majors; no others of those
 };
 
 // Finds the hierarchies, makes <root>/<node> in each that can be written, and turns controllers on.

@@ -29,6 +29,8 @@ struct CgroupLayout {
   // v1 hierarchies that we do not use, but in which the OCI runtime makes directories as well (cpu,
   // name=systemd): the same directory there. They are only ever removed by us.
   std::vector<std::string> others;
+  // Character devices that only some jobs may open: GPUs. None: no job needs rules of its own.
+  std::vector<std::uint32_t> device_majors;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "version", s.version);
@@ -36,6 +38,7 @@ struct CgroupLayout {
     v(3, "relative", s.relative);
     v(4, "swap_accounting", s.swap_accounting);
     v(5, "others", s.others);
+    v(6, "device_majors", s.device_majors);
   }
   [[nodiscard]] const CgroupMount* with(std::string_view controller) const {
     for (const auto& m : mounts)

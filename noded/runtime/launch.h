@@ -1,9 +1,8 @@
-// What goes between noded and its shims: the order to run one attempt of a job or one step, the
-// facts of the node that every order shares, and the exit record that comes back.
+// What goes between noded and its shims: orders, facts of the node, exit records.
 //
 // An order lies in the job's directory as launch.msgpack, the facts in <state>/setup.msgpack, the
-// record in exit.msgpack: a shim needs nothing else and no noded, so it outlives a restart or an
-// upgrade of noded. Paths are absolute. Sizes are bytes.
+// record in exit.msgpack: a shim needs nothing else, and outlives a restart or an upgrade of noded.
+// Paths are absolute. Sizes are bytes.
 #pragma once
 
 #include <map>
@@ -15,6 +14,7 @@
 #include "common/job_state.h"
 #include "common/proto/node_report.h"
 #include "noded/runtime/cgroup_layout.h"
+#include "noded/runtime/device.h"
 
 namespace gantry::runtime {
 
@@ -57,6 +57,7 @@ struct LaunchRequest {
   std::int64_t scratch = 0;                // > 0: /tmp is a directory of the scratch disk
   std::string prolog;                      // "" = none
   std::string epilog;
+  std::vector<LaunchDevice> devices;       // of GPUs; all others are closed
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "key", s.key);
@@ -85,6 +86,7 @@ struct LaunchRequest {
     v(24, "scratch", s.scratch);
     v(25, "prolog", s.prolog);
     v(26, "epilog", s.epilog);
+    v(27, "devices", s.devices);
   }
 };
 
@@ -226,8 +228,7 @@ struct RunningRecord {
   }
 };
 
-// Datagram from a shim to noded: "something changed, look". Lost ones do no harm: noded watches
-// the shim's process and looks into the directory as well.
+// Datagram from a shim to noded: "look". Lost ones do no harm: it looks by itself as well.
 enum class NoteKind : std::uint8_t { held = 1, running = 2, exited = 3 };
 constexpr auto enum_names(NoteKind) {
   return std::array<std::pair<NoteKind, std::string_view>, 3>{

@@ -29,9 +29,10 @@ struct RuntimeOptions {
   std::string node;
   std::string cluster;
   NodedConfig config;
-  std::string bin_dir;      // where gantry-shim and gantry-init are
-  std::string scratch_dir;  // "" = none
-  bool self_test = true;    // tests of the runtime itself may skip it
+  std::string bin_dir;                       // where gantry-shim and gantry-init are
+  std::vector<std::uint32_t> device_majors;  // that only some jobs may open
+  std::string scratch_dir;                   // "" = none
+  bool self_test = true;                     // tests of the runtime itself may skip it
 };
 
 enum class EventKind : std::uint8_t { held, running, ended, step_ended };

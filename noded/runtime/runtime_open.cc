@@ -87,6 +87,7 @@ Result<void> Runtime::State::prepare() {
   for (const auto& program : {setup.shim_path, setup.init_path})
     if (::access(program.c_str(), X_OK) != 0) return fail_errno(ErrorCode::not_found, program);
   setup.cgroups = discover_cgroups(config.cgroup_root, options.node, probe.layers_off);
+  setup.cgroups.device_majors = options.device_majors;
   setup.hide_cgroup2 = cgroup2_with_controllers();
   if (setup.cgroups.version != 0) {
     if (auto r = install_device_filter(setup.cgroups); !r)

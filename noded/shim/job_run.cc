@@ -25,7 +25,10 @@ namespace {
 constexpr Duration kKillPatience = seconds(10);
 
 CgroupLimits limits_of(const LaunchRequest& request) {
-  return {request.cpus, request.mems, request.memory, request.pids_max};
+  CgroupLimits limits{request.cpus, request.mems, request.memory, request.pids_max, {}};
+  for (const LaunchDevice& d : request.devices)
+    limits.devices.push_back({d.major, d.minor, d.access});
+  return limits;
 }
 
 Result<void> check_owner(const NodeSetup& setup, const LaunchRequest& request) {

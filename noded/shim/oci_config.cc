@@ -134,6 +134,8 @@ void mounts(Writer& w, const NodeSetup& setup, const LaunchRequest& request) {
     mount(w, "/sys", "sysfs", "sysfs", {"nosuid", "noexec", "nodev", "ro"});
   else  // a new sysfs would need a network namespace of its own
     mount(w, "/sys", "none", "/sys", {"rbind", "nosuid", "noexec", "nodev", "ro", "rprivate"});
+  for (const LaunchDevice& d : request.devices)
+    mount(w, d.path, "bind", d.source, {"bind", "nosuid", "noexec"});
   mount(w, kInitInside, "bind", setup.init_path, {"bind", "ro", "nosuid", "nodev"});
   w.EndArray();
 }

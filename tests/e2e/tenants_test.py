@@ -66,7 +66,7 @@ def case_a_mistake_applies_nothing(c):
     before = revision(c)
     text = tenant("good", "") + "---\n" + tenant("bad", "quota: {gpu: lots}\n")
     contains(gtenant(c, "apply", "-y", "-f", "-", text=text, status=1),
-             "standard input:8:14: quota.gpu: \"lots\" is not a whole number of GPUs")
+             "standard input:8:14: quota.gpu: \"lots\" is not a number of GPUs")
     contains(gtenant(c, "apply", "-y", "-f", "-", text=tenant("lone", "cohort: none\n"), status=1),
              "standard input:4:9: Tenant lone: cohort: there is no Cohort `none`")
     # A queue of this name is in the cluster's configuration.

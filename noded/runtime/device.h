@@ -1,0 +1,34 @@
+// Character devices that some jobs may open and others may not.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "common/codec/fields.h"
+
+namespace gantry::runtime {
+
+struct DeviceRule {
+  std::uint32_t major = 0;
+  std::uint32_t minor = 0;
+  std::string access;  // of "r" and "w"
+  friend bool operator==(const DeviceRule&, const DeviceRule&) = default;
+};
+
+struct LaunchDevice {
+  std::string path;    // in the container, "/dev/nvidia0"
+  std::string source;  // on the node: what is bound there
+  std::uint32_t major = 0;
+  std::uint32_t minor = 0;
+  std::string access;  // "rw", "r"
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "path", s.path);
+    v(2, "source", s.source);
+    v(3, "major", s.major);
+    v(4, "minor", s.minor);
+    v(5, "access", s.access);
+  }
+};
+
+}  // namespace gantry::runtime

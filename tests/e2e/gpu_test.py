@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""GPUs in containers, with the stand-in driver: a job has its own device files and no others.
+
+Opening a file of a GPU that is not there says ENXIO (no driver behind the number) where the device
+cgroup allows it, and EPERM where it denies it; so every number can be tried.
+
+usage: gpu_test.py BIN_DIR [-k CASE] [--keep]
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import cluster
+from cluster import contains, equal, wait_for
+
+GPUS = 4
+MINORS = [2, 3, 1, 0]  # of the files, as on hardware not the numbers of the GPUs
+COMMON = ["nvidia-uvm", "nvidia-uvm-tools", "nvidiactl"]
+# Tries each device of the stand-in, by its own file, and by files made for the purpose.
+PROBE = r"""
+import errno, os, stat
+def word(path, flags):
+    try:
+        os.close(os.open(path, flags))
+        return "opened"
+    except OSError as e:
+        return errno.errorcode[e.errno]
+found = sorted(n for n in os.listdir("/dev") if n.startswith("nvidia"))
+print("files", " ".join(found))
+for n in found:
+    if stat.S_ISCHR(os.stat("/dev/" + n).st_mode):
+        print("open", n, word("/dev/" + n, os.O_RDWR))
+for major, minor in [(195, m) for m in range(8)] + [(195, 255), (508, 0), (511, 1), (511, 2)]:
+    path = f"/tmp/try-{major}-{minor}"
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(major, minor))
+        print("mknod", major, minor, word(path, os.O_RDWR))
+    except OSError as e:
+        print("mknod", major, minor, errno.errorcode[e.errno])
+for name in ("CUDA_VISIBLE_DEVICES", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE"):
+    print(name, os.environ.get(name, "-"))
+"""
+
+
+class Fleet:
+    """A folder per node with the library, fleet.json beside it, and what its kernel would show."""
+
+    def __init__(self, c):
+        self.c = c
+        self.dir = f"{c.top}/gpus"
+        self.build = os.path.dirname(os.path.abspath(sys.argv[1].rstrip("/")))
+        for node in (f"node{i + 1}" for i in range(c.nodes)):
+            folder = f"{self.dir}/{node}"
+            os.makedirs(folder)
+            shutil.copy(f"{self.build}/nvml/libnvidia-ml.so.1", folder)
+            with open(f"{folder}/fleet.json", "w", encoding="utf-8") as f:
+                json.dump({"driver": "550.54.15", "cuda": 12040,
+                           "gpus": [{"model": "h100", "count": GPUS, "minors": MINORS}]}, f)
+            self.control(node, "init")
+            self.control(node, "tree", folder)
+
+    def control(self, node, *words):
+        done = subprocess.run([f"{self.c.bin}/gantry-fake-gpu", f"{self.dir}/{node}/fleet.json",
+                               *map(str, words)], capture_output=True, text=True, check=False)
+        equal(done.returncode, 0, f"gantry-fake-gpu {words}: {done.stderr}")
+        return done.stdout
+
+
+def declare(c):
+    """The nodes have GPUs: the configuration of `gantry up` says so, and the daemons start again."""
+    c.fleet = Fleet(c)
+    c.root(["gantry", "down", "--state", c.state], check=True)
+    path = f"{c.state}/gantry.yaml"
+    with open(path, encoding="utf-8") as f:
+        text = f.read()
+    text = text.replace("memory: 1G", f"gpus: {GPUS}, gpu_model: h100, memory: 1G")
+    text = text.replace("noded:\n", f"noded:\n  gpu_library: {c.fleet.dir}/%n/libnvidia-ml.so.1\n"
+                        f"  gpu_root: {c.fleet.dir}/%n\n")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+    c.root(["gantry", "up", "--state", c.state], check=True, timeout=120)
+    c.find_daemons()
+
+
+def probe(c, *options):
+    job = c.submit("-n1", *options, script=f"#!/bin/sh\nexec python3 - <<'END'\n{PROBE}\nEND\n")
+    c.ended(job, "completed")
+    lines = [line.split() for line in c.output(job).splitlines()]
+    return {"files": lines[0][1:],
+            "open": {w[1]: w[2] for w in lines if w[0] == "open"},
+            "mknod": {(int(w[1]), int(w[2])): w[3] for w in lines if w[0] == "mknod"},
+            **{w[0]: (w + [""])[1] for w in lines if "_" in w[0]}}
+
+
+def case_a_job_opens_its_own_devices_and_no_others(c):
+    declare(c)
+    own = probe(c, "--gpus-per-node=2", "-w", "node1")
+    held = own["SLURM_JOB_GPUS"].split(",")
+    equal(len(held), 2)
+    equal(own["files"], sorted([f"nvidia{MINORS[int(n)]}" for n in held] + COMMON))
+    equal(set(own["open"].values()), {"ENXIO"}, "its own: let through to a driver that is not there")
+    equal(set(own["mknod"].values()), {"EPERM"}, "no job makes device files")
+    equal(own["SLURM_GPUS_ON_NODE"], "2")
+    equal(len(own["CUDA_VISIBLE_DEVICES"].split(",")), 2)
+    contains(own["CUDA_VISIBLE_DEVICES"], "GPU-")
+
+
+def case_a_job_without_gpus_has_none(c):
+    none = probe(c, "-w", "node1")
+    equal(none["files"], [])
+    equal(none.get("SLURM_JOB_GPUS"), "-")
+
+
+# From inside of the job's device cgroup, with files that anybody may open.
+ENTER = r"""
+import errno, os, stat, sys
+with open(sys.argv[1], "w") as f:
+    f.write("0")
+for word in sys.argv[3:]:
+    major, minor = map(int, word.split(":"))
+    path = f"{sys.argv[2]}/{major}-{minor}"
+    if not os.path.exists(path):
+        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(major, minor))
+    try:
+        os.close(os.open(path, os.O_RDWR))
+        print(word, "opened")
+    except OSError as e:
+        print(word, errno.errorcode[e.errno])
+"""
+
+
+def entries(c, job):
+    found = []
+    for root in ("/sys/fs/cgroup/devices", "/sys/fs/cgroup"):
+        for path, _, files in os.walk(root):
+            if path.endswith(f"/job_{job}.1") and c.cgroup_root() in path and "cgroup.procs" in files:
+                found.append(f"{path}/cgroup.procs")
+        if found:
+            break
+    return found
+
+
+def tried(c, job):
+    numbers = [f"195:{m}" for m in range(16)] + ["195:255", "508:0", "508:1", "511:1", "511:2"]
+    folder = f"{c.top}/files"
+    os.makedirs(folder, exist_ok=True)
+    done = subprocess.run([sys.executable, "-c", ENTER, entries(c, job)[0], folder, *numbers],
+                          capture_output=True, text=True, check=True)
+    return dict(line.split() for line in done.stdout.splitlines())
+
+
+def case_the_device_cgroup_of_each_job_is_its_own(c):
+    held = {}
+    for group in ((1, 2), (0,)):  # the node has two cores
+        jobs = [c.submit("-n1", "-w", "node1", f"--gpus-per-node={n}", "--wrap", "sleep 60")
+                for n in group]
+        for job, count in zip(jobs, group):
+            c.running(job)
+            shown = json.loads(c.root(["gctl", "show", "job", str(job), "--json"], check=True).stdout)
+            held[job] = [g.get("gpu", 0) for g in find(shown, "gpus") or []]
+            equal(len(held[job]), count)
+        for job in jobs:
+            own = held[job]
+            may = {f"195:{MINORS[n]}" for n in own} | ({"195:255", "508:0", "508:1"} if own else set())
+            got = tried(c, job)
+            equal({w for w, what in got.items() if what != "EPERM"}, may, f"with {len(own)} GPUs")
+        c.root(["gcancel", *map(str, jobs)], check=True)
+        for job in jobs:
+            c.ended(job)
+    one, two = [h for h in held.values() if h]
+    equal(len(set(one + two)), 3, "no device twice")
+
+
+def find(tree, key):
+    if isinstance(tree, dict):
+        if key in tree:
+            return tree[key]
+        tree = list(tree.values())
+    if isinstance(tree, list):
+        for item in tree:
+            if (got := find(item, key)) is not None:
+                return got
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(cluster.main(__doc__, globals(), "gpu", nodes=2))
