@@ -11,6 +11,7 @@
 
 #include "cli/allocation.h"
 #include "cli/command.h"
+#include "cli/job_gpu_table.h"
 #include "cli/job_option_table.h"
 #include "common/hostlist.h"
 
@@ -25,7 +26,7 @@ constexpr Option kOwnOptions[] = {
     {.name = "no-shell", .refused = "an allocation lives as long as its command"},
     {.name = "x11", .refused = "X11 is not forwarded"},
 };
-constexpr auto kOptions = join(kOwnOptions, kJobOptions, kRefusedJobOptions);
+constexpr auto kOptions = join(kOwnOptions, kJobOptions, kGpuOptions, kRefusedJobOptions);
 
 constexpr std::string_view kPrefixes[] = {"SALLOC_", "GALLOC_"};
 

@@ -9,6 +9,7 @@
 #include <ctime>
 
 #include "cli/command.h"
+#include "cli/job_gpu_table.h"
 #include "cli/job_option_table.h"
 #include "cli/random_id.h"
 #include "cli/script.h"
@@ -79,7 +80,7 @@ constexpr Option kOwnOptions[] = {
      .set = put<&JobRequest::wrap>,
      .directive = false},
 };
-constexpr auto kOptions = join(kOwnOptions, kJobOptions, kRefusedJobOptions);
+constexpr auto kOptions = join(kOwnOptions, kJobOptions, kGpuOptions, kRefusedJobOptions);
 
 constexpr std::string_view kPrefixes[] = {"SBATCH_", "GBATCH_"};
 

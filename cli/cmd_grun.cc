@@ -9,6 +9,7 @@
 
 #include "cli/allocation.h"
 #include "cli/command.h"
+#include "cli/job_gpu_table.h"
 #include "cli/job_option_table.h"
 #include "cli/session.h"
 #include "cli/step_launch.h"
@@ -86,7 +87,7 @@ constexpr Option kOwnOptions[] = {
     {.name = "het-group", .refused = "there are no heterogeneous jobs"},
     {.name = "x11", .refused = "X11 is not forwarded"},
 };
-constexpr auto kOptions = join(kOwnOptions, kJobOptions, kRefusedJobOptions);
+constexpr auto kOptions = join(kOwnOptions, kJobOptions, kGpuOptions, kRefusedJobOptions);
 
 constexpr std::string_view kPrefixes[] = {"SRUN_", "GRUN_"};
 

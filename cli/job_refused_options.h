@@ -6,8 +6,7 @@
 
 namespace gantry::cli {
 
-inline constexpr std::string_view kNoGres =
-    "generic resources are not there yet; use --gpus-per-node";
+inline constexpr std::string_view kAllGpus = "a job's tasks see all GPUs that it has on a node";
 inline constexpr std::string_view kNoTopology =
     "cores are given as whole cores per task; use -n, -c and --ntasks-per-node";
 inline constexpr std::string_view kNoMail = "Gantry sends no mail; use --wait, or gqueue --watch";
@@ -30,18 +29,14 @@ inline constexpr Option kRefusedJobOptions[] = {
     {.name = "extra-node-info", .letter = 'B', .refused = kNoTopology},
     {.name = "get-user-env", .refused = "jobs get a login-like environment with --export=NONE"},
     {.name = "gid", .refused = "a job runs as who submits it"},
-    {.name = "gpu-bind", .refused = kNoGres},
+    {.name = "gpu-bind", .refused = kAllGpus},
     {.name = "gpu-freq", .refused = "the clock of GPUs is left to the driver"},
-    {.name = "gpus", .letter = 'G', .refused = "use --gpus-per-node"},
     {.name = "gpus-per-socket", .refused = "use --gpus-per-node"},
-    {.name = "gpus-per-task", .refused = "use --gpus-per-node"},
-    {.name = "gres", .refused = kNoGres},
     {.name = "hint", .refused = kNoTopology},
     {.name = "licenses", .letter = 'L', .refused = "licences are not managed"},
     {.name = "mail-type", .refused = kNoMail},
     {.name = "mail-user", .refused = kNoMail},
     {.name = "mem-bind", .refused = "memory binding is left to the kernel"},
-    {.name = "mem-per-gpu", .refused = "use --mem"},
     {.name = "mincpus", .refused = "use -c and --ntasks-per-node"},
     {.name = "no-kill", .letter = 'k', .refused = "a job that loses a node ends, or is requeued"},
     {.name = "ntasks-per-core", .refused = kNoTopology},

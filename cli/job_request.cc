@@ -62,6 +62,7 @@ Result<void> finish_request(JobRequest& r, std::span<const Given> given) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{} tasks cannot use {} nodes; ask for as many tasks as nodes at least",
                             *r.tasks, shape.min_nodes));
+  if (auto r2 = apply_gpus(r.gpus, shape); !r2) return r2;
   for (const std::string& node : shape.required_nodes)
     if (std::binary_search(shape.excluded_nodes.begin(), shape.excluded_nodes.end(), node))
       return fail(ErrorCode::invalid_argument,

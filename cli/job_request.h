@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/gpu_options.h"
 #include "cli/option.h"
 #include "common/job_spec.h"
 #include "common/time.h"
@@ -27,6 +28,7 @@ struct JobRequest {
   std::optional<std::string> chdir;    // -D, relative to the present directory
   std::optional<std::uint32_t> tasks;  // -n
   std::optional<std::pair<std::uint32_t, std::uint32_t>> nodes;  // -N min-max
+  GpuWish gpus;
   std::optional<std::string> wrap;
   bool test_only = false;
   bool parsable = false;

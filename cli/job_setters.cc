@@ -77,10 +77,30 @@ Result<void> set_tasks_per_node(R& r, std::string_view text) {
   r.spec.shape.tasks_per_node = *n;
   return {};
 }
-Result<void> set_gpus_per_node(R& r, std::string_view text) {
-  const auto n = parse_integer("the number of GPUs per node", text, 0, 64);
+template <auto Which>
+Result<void> set_gpus(R& r, std::string_view text) {
+  const auto n = parse_gpus(text, r.gpus);
   if (!n) return tl::unexpected(n.error());
-  r.spec.shape.gpus_per_node = static_cast<std::uint32_t>(*n);
+  r.gpus.*Which = *n;
+  return {};
+}
+Result<void> set_gpus_per_node(R& r, std::string_view text) {
+  return set_gpus<&GpuWish::per_node>(r, text);
+}
+Result<void> set_gpus_in_all(R& r, std::string_view text) {
+  return set_gpus<&GpuWish::in_all>(r, text);
+}
+Result<void> set_gpus_per_task(R& r, std::string_view text) {
+  return set_gpus<&GpuWish::per_task>(r, text);
+}
+Result<void> set_gres(R& r, std::string_view text) {
+  return parse_gres(text, r.gpus);
+}
+Result<void> set_mem_per_gpu(R& r, std::string_view text) {
+  const auto bytes = parse_memory(text);
+  if (!bytes) return tl::unexpected(bytes.error());
+  if (*bytes == 0) return invalid("must be more than 0");
+  r.gpus.memory_each = *bytes;
   return {};
 }
 Result<void> set_mem(R& r, std::string_view text) {

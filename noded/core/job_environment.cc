@@ -73,6 +73,10 @@ void add_geometry(Variables& v, const proto::Launch& launch, const NodePlacement
   v.set("TASK_PID", std::string("0000000000"));  // room for whoever starts the process
 
   const JobShape& shape = launch.spec.shape;
+  if (shape.gpus_per_node > 0) {
+    v.set("GPUS_PER_NODE", shape.gpus_per_node);
+    v.set("GPUS", std::uint64_t{shape.gpus_per_node} * names.size());
+  }
   if (given(launch.spec, "ntasks") || given(launch.spec, "ntasks-per-node")) {
     v.set("NTASKS", all_tasks);
     v.set("NPROCS", all_tasks);

@@ -128,10 +128,9 @@ const std::vector<Bad>& command_lines() {
       {{"gbatch", "--qos=high"},
        kGood,
        "gbatch: error: --qos is not supported: there are no QOS; use --partition"},
-      {{"gbatch", "--gres=gpu:1"},
+      {{"gbatch", "--gpu-bind=closest"},
        kGood,
-       "gbatch: error: --gres is not supported: generic resources are not there yet; use "
-       "--gpus-per-node"},
+       "gbatch: error: --gpu-bind is not supported: a job's tasks see all GPUs"},
       {{"gbatch", "--mail-type=END"},
        kGood,
        "gbatch: error: --mail-type is not supported: Gantry sends no mail; use --wait, or gqueue "

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "cli/dependency.h"
+#include "cli/job_gpu_table.h"
 #include "cli/job_option_table.h"
 #include "cli/job_refs.h"
 #include "cli/job_words.h"
@@ -13,7 +14,7 @@ using namespace gantry::cli;
 
 namespace {
 
-constexpr auto kOptions = join(kJobOptions, kRefusedJobOptions);
+constexpr auto kOptions = join(kJobOptions, kGpuOptions, kRefusedJobOptions);
 
 Result<JobRequest> request(std::vector<std::string> args) {
   auto parsed = parse_options(kOptions, args, false);
@@ -55,6 +56,47 @@ TEST_CASE("sizes") {
     CHECK(s.shape.max_nodes == c.max_nodes);
     CHECK(s.shape.tasks == c.tasks);
   }
+}
+
+TEST_CASE("GPUs in Slurm's words") {
+  struct Case {
+    std::vector<std::string> args;
+    std::uint32_t gpus;
+    std::string model;
+  };
+  const Case cases[] = {
+      {{"-G2"}, 2, ""},
+      {{"--gpus=A100:8", "-N2"}, 4, "a100"},
+      {{"--gpus-per-node=h100:3"}, 3, "h100"},
+      {{"--gpus-per-task=2", "-N2", "--ntasks-per-node=2"}, 4, ""},
+      {{"--gres=gpu"}, 1, ""},
+      {{"--gres=gpu:4"}, 4, ""},
+      {{"--gres=gpu:h100"}, 1, "h100"},
+      {{"--gres=gpu:h100:2"}, 2, "h100"},
+      {{"--gres=none"}, 0, ""},
+      {{"--gres=gpu:2", "-G4", "-N2"}, 2, ""},
+      {{"--gpus-per-node=8", "--gpu-model=a100,h100"}, 8, "a100"},
+  };
+  for (const Case& c : cases) {
+    const JobSpec s = spec(c.args);
+    CHECK(s.shape.gpus_per_node == c.gpus);
+    CHECK((s.shape.gpu_models.empty() ? "" : s.shape.gpu_models.front()) == c.model);
+  }
+  CHECK(spec({"--gres=gpu:2", "--mem-per-gpu=10G"}).shape.memory_per_node == std::int64_t{20}
+                                                                                 << 30);
+  const auto wrong = [](std::vector<std::string> args) {
+    const auto r = request(std::move(args));
+    return r ? std::string("accepted") : r.error().message;
+  };
+  CHECK(wrong({"-G7", "-N2"}).find("7 GPUs cannot be dealt evenly to 2 nodes") !=
+        std::string::npos);
+  CHECK(wrong({"-G8", "-N2-4"}).find("range of nodes") != std::string::npos);
+  CHECK(wrong({"-G8", "--gres=gpu:2"}).find("another option says 2") != std::string::npos);
+  CHECK(wrong({"--gres=fpga:2"}).find("\"fpga\" is not a resource") != std::string::npos);
+  CHECK(wrong({"--gres=gpu:a100:1,gpu:h100:1"}).find("a job gets one model") != std::string::npos);
+  CHECK(wrong({"--gres=gpu:many:2:3"}).find("accepted") != 0);
+  CHECK(wrong({"--mem-per-gpu=1G"}).find("needs GPUs") != std::string::npos);
+  CHECK(wrong({"-G1", "--mem=1G", "--mem-per-gpu=1G"}).find("excludes --mem") != std::string::npos);
 }
 
 TEST_CASE("every option reaches the spec") {
