@@ -7,9 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "common/codec/define.h"
-
-GANTRY_CODEC_INSTANTIATE_BINARY(gantry::gpu::MigIntent)
+#include "common/codec/codec.h"
 
 namespace gantry::gpu {
 namespace {

@@ -1,0 +1,77 @@
+// Devices that are not NVIDIA's (FPGAs, capture cards, other vendors' accelerators), and resources
+// that are only counted (licences of a node): declared in the configuration, or told by a command
+// that prints JSON:
+//
+//   { "resources": [ { "name": "fpga", "type": "u250",
+//                      "devices": [ { "id": "0", "files": ["/dev/xfpga0"], "numa": 1,
+//                                     "env": { "FPGA_SLOT": "0" } } ] },
+//                    { "name": "sim-license", "count": 4 } ] }
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/codec/fields.h"
+#include "common/result.h"
+#include "noded/gpu/devices.h"
+
+namespace gantry::gpu {
+
+inline constexpr std::size_t kMostGenericDevices = 1024;  // of one resource on one node
+inline constexpr std::size_t kMostGenericResources = 64;
+
+struct GenericDevice {
+  std::string id;                          // unique in its resource; "" = its place
+  std::vector<std::string> files;          // "/dev/xfpga0"; "/dev/xfpga[0-3]" are four files
+  std::map<std::string, std::string> env;  // of jobs that have it
+  std::int32_t numa = -1;                  // -1 = not known
+  template <class S, class V>
+  static void fields(S& s, V&& v) {
+    v(1, "id", s.id);
+    v(2, "files", s.files);
+    v(3, "env", s.env);
+    v(4, "numa", s.numa);
+  }
+  friend bool operator==(const GenericDevice&, const GenericDevice&) = default;
+};
+
+struct GenericResource {
+  std::string name;                    // --gres=NAME
+  std::string type;                    // --gres=NAME:TYPE; "" = all alike
+  std::uint32_t count = 0;             // without devices: how many there are
+  std::vector<GenericDevice> devices;  // else each one
+  template <class S, class V>
+  static void fields(S& s, V&& v) {
+    v(1, "name", s.name);
+    v(2, "type", s.type);
+    v(3, "count", s.count);
+    v(4, "devices", s.devices);
+  }
+  friend bool operator==(const GenericResource&, const GenericResource&) = default;
+};
+
+struct GenericResources {
+  std::vector<GenericResource> resources;
+  template <class S, class V>
+  static void fields(S& s, V&& v) {
+    v(1, "resources", s.resources);
+  }
+};
+
+// Checked, with ids and counts filled in, files written out: "fpga:u250: device 0: ...".
+Result<GenericResource> complete(GenericResource resource);
+
+// What a discovery command printed; `command` names it in errors.
+Result<std::vector<GenericResource>> parse_discovered(std::string_view json,
+                                                      std::string_view command);
+
+// Declared ones and discovered ones together: a name and type may come from one place only.
+Result<std::vector<GenericResource>> combine(std::vector<GenericResource> declared,
+                                             std::vector<GenericResource> discovered);
+
+// The files' numbers, from `roots.dev`. Only character devices; never the machine's memory or
+// ports.
+Result<std::vector<DeviceFile>> device_files(const GenericDevice& device, const Roots& roots);
+
+}  // namespace gantry::gpu
