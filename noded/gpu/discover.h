@@ -22,7 +22,8 @@ struct Roots {
 
 struct Discovery {
   GpuInventory inventory;
-  std::vector<nvml::Device> devices;  // of inventory.gpus, by index
+  // Of inventory.gpus, by index; nullptr of one that is known and does not answer (known.h).
+  std::vector<nvml::Device> devices;
   std::vector<std::string> warnings;  // one sentence each
 };
 

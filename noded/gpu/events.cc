@@ -14,6 +14,7 @@ Result<std::unique_ptr<EventReader>> EventReader::open(const Nvml& nvml, const D
   constexpr std::uint64_t kWanted = nvml::kEventXid | nvml::kEventDoubleBitEcc |
                                     nvml::kEventUnavailable | nvml::kEventRecoveryAction;
   for (const nvml::Device device : found.devices) {
+    if (device == nullptr) continue;  // known, and gone
     // Old drivers refuse what they do not know; the Xid is in every one of them.
     const std::uint64_t types = nvml.event_types(device).value_or(nvml::kEventXid) & kWanted;
     if (auto done = nvml.register_events(device, types | nvml::kEventXid, *set);

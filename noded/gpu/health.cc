@@ -98,7 +98,8 @@ HealthBaseline HealthBaseline::of(const Nvml& nvml, nvml::Device device) {
 std::vector<GpuFault> check(const Nvml& nvml, nvml::Device device, const HealthBaseline& baseline,
                             Instant now) {
   Faults faults(now);
-  const auto alive = nvml.memory(device);
+  const Answer<MemoryUse> alive =
+      device != nullptr ? nvml.memory(device) : tl::unexpected(Failure{Return::gpu_is_lost, ""});
   if (!alive) {
     const bool lost = alive.error().code == Return::gpu_is_lost;
     faults.add(FaultDomain::gpu, lost ? std::string("gpu-lost: fallen off the bus")
@@ -112,6 +113,13 @@ std::vector<GpuFault> check(const Nvml& nvml, nvml::Device device, const HealthB
     faults.add(FaultDomain::gpu, fmt::format("gpu-nvlink: {} of {} links are down",
                                              baseline.links - links, baseline.links));
   return faults.list;
+}
+
+bool can_wait(const GpuFault& fault) {
+  for (const std::string_view start :
+       {"gpu-row-remap:", "gpu-retired-pages:", "gpu-nvlink:", "gpu-recovery:"})
+    if (fault.cause.starts_with(start)) return true;
+  return false;
 }
 
 ProbeReport probe(const Nvml& nvml, nvml::Device device, const HealthBaseline& baseline,

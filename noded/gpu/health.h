@@ -64,10 +64,12 @@ struct HealthBaseline {
   static HealthBaseline of(const Nvml& nvml, nvml::Device device);
 };
 
-// Everything wrong with it now; `since` is `now`. It keeps new jobs away and ends none: only an Xid
-// does that. Domain none: worth telling, but the GPU may be used.
+// Everything wrong with it now; `since` is `now`. Domain none: worth telling, but the GPU may be
+// used. Of the others some `can_wait` for the end of the jobs that are on it: memory that is only
+// mended by a reset, links that are down.
 std::vector<GpuFault> check(const Nvml& nvml, nvml::Device device, const HealthBaseline& baseline,
                             Instant now);
+bool can_wait(const GpuFault& fault);
 
 // ---- probes
 

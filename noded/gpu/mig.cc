@@ -50,7 +50,7 @@ std::vector<MigTarget> mig_targets(const Discovery& found) {
   std::vector<MigTarget> out;
   for (const GpuDevice& gpu : found.inventory.gpus)
     if (const MigGeometry* geometry = find_geometry(found.inventory, gpu.model);
-        gpu.mig && geometry != nullptr)
+        gpu.mig && geometry != nullptr && found.devices[gpu.index] != nullptr)
       out.push_back({found.devices[gpu.index], &gpu, geometry});
   return out;
 }

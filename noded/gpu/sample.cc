@@ -28,7 +28,7 @@ void GpuSampler::drop(Source& source) {
 }
 
 Result<GpuSampler::Source> GpuSampler::find(std::uint32_t index, const MigSlice* slice) const {
-  if (index >= found_.inventory.gpus.size())
+  if (index >= found_.inventory.gpus.size() || found_.devices[index] == nullptr)
     return fail(ErrorCode::not_found, fmt::format("there is no GPU {}", index));
   const GpuDevice& gpu = found_.inventory.gpus[index];
   Source out;

@@ -1,6 +1,6 @@
 // What one GPU or slice did over the time of a job: a series of fixed length, whatever the time.
 // When it is full, neighbours become one point and its interval doubles: a job of 20 minutes has a
-// point every 5 s, one of a day every 6 minutes. Kept with the job in about a kilobyte.
+// point every 5 s, one of a day every 11 minutes. Kept with the job in about a kilobyte.
 #pragma once
 
 #include <optional>
