@@ -4,6 +4,7 @@
 #include <map>
 
 #include "cli/command.h"
+#include "cli/gpu_columns.h"
 #include "cli/job_words.h"
 #include "cli/node_columns.h"
 #include "cli/session.h"
@@ -22,6 +23,7 @@ struct Query {
   bool long_form = false;
   bool reasons = false;
   bool summary = false;
+  bool gpus = false;
   bool json = false;
   bool stats = false;
   bool all = false;
@@ -53,6 +55,10 @@ constexpr Option kOptions[] = {
              "page",
      .set = put<&Query::format>,
      .env = "FORMAT"},
+    {.name = "gpus",
+     .letter = 'g',
+     .help = "Every GPU and slice, who has it, and what is wrong with it",
+     .set = put<&Query::gpus>},
     {.name = "json",
      .help = "All fields of nodes and partitions as JSON",
      .set = put<&Query::json>},
@@ -107,6 +113,7 @@ constexpr Example kExamples[] = {
     {"ginfo", "Partitions, and how many of their nodes are in which state"},
     {"ginfo -N -o '%N %t %C %m %x'", "Each node with its cores, memory and container runtime"},
     {"ginfo -R", "Why nodes are out of service"},
+    {"ginfo --gpus -n node1", "The GPUs of a node, and whose jobs have them"},
 };
 constexpr ExitDoc kExits[] = {
     {"0", "fine"}, {"1", "no answer"}, {"2", "the command line is wrong"}};
@@ -115,7 +122,8 @@ constexpr ExitDoc kExits[] = {
 bool wanted(const Query& q, const proto::NodeRow& node) {
   const bool silent = node.health != NodeHealth::up;
   if ((q.dead && !silent) || (q.responding && silent)) return false;
-  if (q.reasons && node.reason.empty() && node.health == NodeHealth::up) return false;
+  if (q.reasons && node.reason.empty() && node.gpu_trouble.empty() && node.health == NodeHealth::up)
+    return false;
   if (q.states.empty()) return true;
   std::string names[] = {node_state(node), node_state_compact(node)};
   for (std::string& name : names)
@@ -203,12 +211,40 @@ Result<int> print_stats(Session& session, bool json) {
   return 0;
 }
 
+Result<int> print_gpus(Session& session, const Query& q) {
+  const auto columns = gpu_columns();
+  const auto layout = parse_format(q.format.empty() ? kGpuFormat : std::string_view(q.format),
+                                   infos(columns), q.format.empty());
+  if (!layout) return tl::unexpected(layout.error());
+  auto nodes = session.call<proto::ListNodesReply>(proto::ListNodes{q.nodes, q.partitions, true});
+  if (!nodes) return tl::unexpected(nodes.error());
+  std::erase_if(nodes->nodes, [&](const proto::NodeRow& node) { return !wanted(q, node); });
+  if (q.json) {
+    fmt::print("{}\n", codec::to_json(*nodes, codec::JsonStyle::pretty));
+    return 0;
+  }
+  TableStyle style;
+  style.header = !q.no_header;
+  style.colour = wants_colour(stdout);
+  TableWriter table(*layout, style, stdout);
+  for (const GpuRow& row : gpu_rows(nodes->nodes)) add_row(table, columns, row);
+  for (const proto::NodeRow& node : nodes->nodes)
+    if (node.gpus.gpus.empty() && !node.gpus.why_none.empty())
+      fmt::print(stderr, "ginfo: {} has no GPUs: {}\n", node.name, node.gpus.why_none);
+  return 0;
+}
+
 Result<int> run(const Invocation& invocation) {
   Query q;
   const auto operands = invocation.parse(&q, 0, 0);
   if (!operands) return tl::unexpected(operands.error());
   if (!*operands) return 0;
   if (auto good = check_node_states(q.states); !good) return tl::unexpected(good.error());
+  if (q.gpus) {
+    auto session = Session::open(invocation.program());
+    if (!session) return tl::unexpected(session.error());
+    return print_gpus(*session, q);
+  }
   const auto columns = infos(node_columns());
   const auto layout = parse_format(format_of(q), columns, q.format.empty());
   if (!layout) return tl::unexpected(layout.error());
@@ -216,7 +252,7 @@ Result<int> run(const Invocation& invocation) {
   if (!session) return tl::unexpected(session.error());
   if (q.stats) return print_stats(*session, q.json);
 
-  const auto asked_nodes = session->send(proto::ListNodes{q.nodes, q.partitions});
+  const auto asked_nodes = session->send(proto::ListNodes{q.nodes, q.partitions, false});
   if (!asked_nodes) return tl::unexpected(asked_nodes.error());
   auto partitions = session->call<proto::ListPartitionsReply>(proto::ListPartitions{});
   if (!partitions) return tl::unexpected(partitions.error());

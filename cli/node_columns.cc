@@ -77,6 +77,7 @@ std::string reason(const proto::NodeRow& node) {
   if (!node.reason.empty()) return node.reason;
   if (node.health == NodeHealth::down) return node.last_seen ? "stopped" : "never seen";
   if (node.health == NodeHealth::lost) return "not responding";
+  if (!node.gpu_trouble.empty()) return node.gpu_trouble;
   return "none";
 }
 

@@ -132,6 +132,10 @@ void Daemon::send(Report&& report) {
                {{"why", sent.error().message}});
 }
 
+void Daemon::gpus_changed(const GpuInventory& now) {
+  events_.emplace_back(GpusChanged{now});
+}
+
 bool Daemon::relay(proto::NodeRelay&& relay) {
   if (!core_ || !core_->registered() || stopping_) return false;
   const ToWire wire = encode_relay(relay);

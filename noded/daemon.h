@@ -37,6 +37,7 @@ class Daemon {
   void start(JobSockets& sockets);
   // Goodbye to the controller, then the loop stops. Jobs run on.
   void stop();
+  void gpus_changed(const GpuInventory& now);
   // False: no session with the controller now.
   bool relay(proto::NodeRelay&& relay);
 

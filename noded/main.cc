@@ -145,6 +145,7 @@ Result<void> run(const Start& start, Logger& log) {
       log.error("the log file could not be reopened", {{"why", again.error().message}});
   });
   daemon->start(sockets);
+  if (gpus) gpus->watch(loop, [&](const GpuInventory& now) { daemon->gpus_changed(now); });
   log.info("node daemon started", {{"node", start.settings.node.name},
                                    {"version", kVersion},
                                    {"controller", start.link.endpoint}});

@@ -101,6 +101,7 @@ std::vector<Recovered> RealRuntime::recover() {
     const bool lives =
         r.stage != Recovered::Stage::ended && r.stage != Recovered::Stage::never_started;
     if (lives) open_socket(found.key, found.request.owner.uid);
+    if (lives && options_.gpus != nullptr) options_.gpus->recovered(found.key, found.request);
     log_.info("found an attempt of an earlier daemon",
               {{"job", r.key.job},
                {"attempt", r.key.attempt},
@@ -123,6 +124,7 @@ void RealRuntime::act(Instant, Action&& action, std::vector<Input>& events) {
                  [&](Forget& a) {
                    sockets_.close(a.key);
                    runtime_->forget(a.key);
+                   if (options_.gpus != nullptr) options_.gpus->released(a.key);
                  },
                  [](auto&) {},
              },
@@ -156,7 +158,7 @@ void RealRuntime::begin(proto::Launch& launch, std::vector<Input>& events) {
 Result<void> RealRuntime::prepare_gpus(const proto::Launch& launch,
                                        runtime::LaunchRequest& request) {
   if (options_.gpus == nullptr || launch.node_index >= launch.placement.size()) return {};
-  return options_.gpus->prepare(launch.placement[launch.node_index].gpus, request);
+  return options_.gpus->prepare(launch.key, launch.placement[launch.node_index].gpus, request);
 }
 
 void RealRuntime::resume(const AttemptKey& key, std::vector<Input>& events) {

@@ -6,11 +6,24 @@
 #include <string>
 #include <vector>
 
+#include "common/gpu.h"
 #include "common/job_state.h"
 #include "common/proto/session.h"
 #include "common/resources.h"
 
 namespace gantry::proto {
+
+struct GpuHolder {  // a device or slice that a job has
+  GpuGrant grant;
+  JobId job{};            // 0: of somebody whose jobs the asker may not see
+  std::string partition;  // with the job
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "grant", s.grant);
+    v(2, "job", s.job);
+    v(3, "partition", s.partition);
+  }
+};
 
 struct NodeRow {
   std::string name;
@@ -35,6 +48,9 @@ struct NodeRow {
   std::uint32_t sockets = 1;
   std::uint32_t cores_per_socket = 1;
   std::uint32_t threads_per_core = 1;
+  std::string gpu_trouble;         // "GPU 3: gpu-xid-79: ..."; "" = nothing is wrong
+  GpuInventory gpus;               // with ListNodes::gpus
+  std::vector<GpuHolder> holders;  // the same
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "name", s.name);
@@ -59,16 +75,21 @@ struct NodeRow {
     v(20, "sockets", s.sockets);
     v(21, "cores_per_socket", s.cores_per_socket);
     v(22, "threads_per_core", s.threads_per_core);
+    v(23, "gpu_trouble", s.gpu_trouble);
+    v(24, "gpus", s.gpus);
+    v(25, "holders", s.holders);
   }
 };
 
 struct ListNodes {
   std::vector<std::string> nodes;  // empty = all
   std::vector<std::string> partitions;
+  bool gpus = false;  // say what GPUs there are and who has them
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "nodes", s.nodes);
     v(2, "partitions", s.partitions);
+    v(3, "gpus", s.gpus);
   }
 };
 

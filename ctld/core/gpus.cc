@@ -90,6 +90,14 @@ std::uint32_t whole_gpus(const std::vector<sched::GpuView>& devices) {
       devices.begin(), devices.end(), [](const sched::GpuView& gpu) { return !gpu.mig; }));
 }
 
+std::uint32_t gpus_when_well(const Node& node) {
+  if (node.declared == nullptr) return 0;
+  const auto& found = node.facts.gpus.gpus;
+  const auto in_slices = static_cast<std::uint32_t>(
+      std::count_if(found.begin(), found.end(), [](const GpuDevice& gpu) { return gpu.mig; }));
+  return node.declared->gpus - std::min(node.declared->gpus, in_slices);
+}
+
 std::optional<std::string> gpu_objection(const Node& node, const sched::NodeGrant& grant) {
   const auto views = gpus_for_jobs(node);
   std::uint32_t whole = 0;

@@ -14,6 +14,9 @@ namespace gantry::core {
 std::vector<sched::GpuView> gpus_for_jobs(const Node& node);
 std::uint32_t whole_gpus(const std::vector<sched::GpuView>& devices);  // without MIG mode
 
+// Whole ones, were all in order: what a job may ask for, though it may have to wait.
+std::uint32_t gpus_when_well(const Node& node);
+
 // Why the node cannot give these devices, or nothing: one that is not there or not sound, one that
 // is held, a slice that does not lie where its profile may, or not the devices that `gpus` counts.
 std::optional<std::string> gpu_objection(const Node& node, const sched::NodeGrant& grant);

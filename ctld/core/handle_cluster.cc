@@ -5,6 +5,7 @@
 
 #include "common/version.h"
 #include "ctld/core/authorise.h"
+#include "ctld/core/gpus.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/validate.h"
@@ -49,7 +50,22 @@ proto::NodeRow node_row(const Context& ctx, const Node& node) {
   row.sockets = node.facts.sockets;
   row.cores_per_socket = node.facts.cores_per_socket;
   row.threads_per_core = node.facts.threads_per_core;
+  row.gpu_trouble = gpu_trouble(node);
   return row;
+}
+
+void add_gpus(const State& state, const Reach& reach, const Node& node, proto::NodeRow& row) {
+  row.gpus = node.facts.gpus;
+  for (const JobId id : node.jobs) {
+    const Job& job = state.jobs.at(id);
+    const bool seen = reach.may(May::see, state, job);
+    for (const NodeRun& run : job.active->nodes) {
+      if (run.grant.node != node.id || run.state == RunState::released) continue;
+      for (const GpuGrant& d : run.grant.devices)
+        row.holders.push_back({d, seen ? id : JobId{},
+                               seen ? state.partition(class_of(state, job).partition).name : ""});
+    }
+  }
 }
 
 proto::PartitionRow partition_row(const State& state, const Partition& p) {
@@ -105,6 +121,7 @@ void update_node(Context& ctx, const Node& node, const proto::UpdateNodes& m,
 }  // namespace
 
 void handle(Context& ctx, const ClientRequest& from, proto::ListNodes&& m) {
+  const Reach reach(ctx.state, from.who);
   proto::ListNodesReply reply;
   reply.now = ctx.now;
   for (const std::string& name : m.nodes)
@@ -118,7 +135,9 @@ void handle(Context& ctx, const ClientRequest& from, proto::ListNodes&& m) {
     const bool in_partition =
         m.partitions.empty() || std::any_of(row.partitions.begin(), row.partitions.end(),
                                             [&](const auto& p) { return among(m.partitions, p); });
-    if (in_partition) reply.nodes.push_back(std::move(row));
+    if (!in_partition) continue;
+    if (m.gpus) add_gpus(ctx.state, reach, node, row);
+    reply.nodes.push_back(std::move(row));
   }
   ctx.reply(from, std::move(reply));
 }

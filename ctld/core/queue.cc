@@ -53,6 +53,7 @@ sched::NodeChanged node_view(const Context& ctx, const Node& node) {
   view.scratch = node.declared->scratch;
   view.devices = gpus_for_jobs(node);
   view.gpus = whole_gpus(view.devices);
+  view.gpus_when_well = gpus_when_well(node);
   view.geometries = node.facts.gpus.geometries;
   view.features = node.declared->features;
   view.gpu_model = node.declared->gpu_model;

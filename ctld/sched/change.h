@@ -34,6 +34,7 @@ struct NodeChanged {  // new, or changed; keyed by id
   std::int64_t memory = 0;
   std::int64_t scratch = 0;
   std::uint32_t gpus = 0;               // whole ones for jobs: sound, MIG mode off
+  std::uint32_t gpus_when_well = 0;     // also those that are out of service now; at least `gpus`
   std::vector<GpuView> devices;         // by index; none = 0..gpus-1, alike
   std::vector<MigGeometry> geometries;  // of models whose GPUs are in MIG mode
   std::vector<std::string> features;    // sorted

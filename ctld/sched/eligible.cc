@@ -85,9 +85,11 @@ std::vector<std::string> Eligible::not_tolerated(const SetKey& key, const GridNo
 
 void Eligible::count(NodeSet& set, std::uint32_t n, const Grid& grid) {
   set.nodes.set(n);
-  auto it = std::find_if(set.sizes.begin(), set.sizes.end(),
-                         [&](const SizeCount& s) { return s.size == grid.room(n); });
-  if (it == set.sizes.end()) it = set.sizes.insert(it, SizeCount{grid.room(n)});
+  const Room well = grid.well_room(n);
+  auto it = std::find_if(set.sizes.begin(), set.sizes.end(), [&](const SizeCount& s) {
+    return s.size == grid.room(n) && s.well == well;
+  });
+  if (it == set.sizes.end()) it = set.sizes.insert(it, SizeCount{grid.room(n), well});
   ++it->all;
   it->available += grid.available(n) ? 1 : 0;
 }
@@ -215,11 +217,14 @@ bool Eligible::could_hold(const JobClass& cls, const NodeSet& set, const Grid& g
   const Demand& d = cls.demand;
   std::uint64_t nodes = 0, tasks = 0;
   std::map<std::uint32_t, std::uint64_t, std::greater<>> by_fit;
-  for (const SizeCount& s : set.sizes)
-    if (const std::uint32_t fits = tasks_fitting(d, s.size, s.size); fits > 0)
+  for (const SizeCount& s : set.sizes) {
+    const Room& size = only_available ? s.size : s.well;
+    if (const std::uint32_t fits = tasks_fitting(d, size, size); fits > 0)
       by_fit[fits] += only_available ? s.available : s.all;
+  }
   for (const std::uint32_t n : cls.required) {
-    const std::uint32_t fits = tasks_fitting(d, grid.room(n), grid.room(n));
+    const Room size = only_available ? grid.room(n) : grid.well_room(n);
+    const std::uint32_t fits = tasks_fitting(d, size, size);
     if (fits == 0 || !set.nodes.test(n)) return false;
     --by_fit[fits];  // the caller knows that these are available
     tasks += fits;

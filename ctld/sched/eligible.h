@@ -26,6 +26,7 @@ inline constexpr std::size_t kMaxNamedNodes = 16;  // in a verdict's subject
 
 struct SizeCount {
   Room size;
+  Room well;  // with the GPUs that are out of service now
   std::uint32_t available = 0;
   std::uint32_t all = 0;
 };

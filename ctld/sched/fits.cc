@@ -37,6 +37,11 @@ auto largest(const Nodes& nodes, Value value) {
   return most;
 }
 
+// A broken one will be mended.
+std::uint32_t gpus_of(const NodeChanged& n) {
+  return std::max(n.gpus, n.gpus_when_well);
+}
+
 Result<void> check_required(const JobShape& shape, const PartitionChanged& partition,
                             std::span<const NodeChanged* const> nodes) {
   for (const std::string& name : shape.required_nodes) {
@@ -72,7 +77,7 @@ Result<void> check_one_node(const Demand& d, const PartitionChanged& partition,
   if (const auto most = largest(nodes, cpus); most < d.cpus_per_task)
     return never(fmt::format("one task needs {}, but the largest node of partition {} has {}",
                              count(d.cpus_per_task, "core"), partition.name, most));
-  if (const auto most = largest(nodes, [](const NodeChanged& n) { return n.gpus; }); most < d.gpus)
+  if (const auto most = largest(nodes, gpus_of); most < d.gpus)
     return never(fmt::format("{} per node asked, but the nodes of partition {} have at most {}",
                              count(d.gpus, "GPU"), partition.name, most));
   const auto memory = largest(nodes, [](const NodeChanged& n) { return n.memory; });
@@ -156,7 +161,8 @@ std::vector<Candidate> candidates_of(const JobShape& shape, const Demand& demand
                                      const Nodes& nodes) {
   std::vector<Candidate> candidates;
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {
-    const Room size = room_of(*nodes[i]);
+    Room size = room_of(*nodes[i]);
+    size.gpus = static_cast<std::int32_t>(gpus_of(*nodes[i]));
     if (const std::uint32_t fits = tasks_fitting(demand, size, size); fits > 0)
       candidates.push_back({i, fits, contains(shape.required_nodes, nodes[i]->name)});
   }

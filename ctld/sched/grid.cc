@@ -42,6 +42,7 @@ void Grid::change(const NodeChanged& change) {
   leaf_[n] = levels_.empty() ? kNoIndex : domain(levels() - 1, n);
   node.taints = change.taints;
   node.gpu_jobs_only = change.gpu_jobs_only;
+  node.gpus_when_well = static_cast<std::int32_t>(change.gpus_when_well);
   node.devices = change.devices;
   if (node.devices.empty())
     for (std::uint32_t i = 0; i < change.gpus; ++i)

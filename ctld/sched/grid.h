@@ -5,6 +5,7 @@
 // O(CPUs taken) and are exact inverses, so a plan tries things here and puts them back.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,6 +28,7 @@ struct GridNode {
   std::vector<std::string> taints;     // sorted
   bool gpu_jobs_only = false;
   Bits free_cpus;  // by position in cpus
+  std::int32_t gpus_when_well = 0;
   std::vector<GpuView> devices;
   std::vector<bool> gpu_taken;  // whole ones, by index; grows as needed
 };
@@ -43,6 +45,12 @@ class Grid {
   [[nodiscard]] const GridNode& node(std::uint32_t n) const { return nodes_[n]; }
   [[nodiscard]] const Room& room(std::uint32_t n) const { return size_[n]; }
   [[nodiscard]] const Room& free(std::uint32_t n) const { return free_[n]; }
+  // Were all of its GPUs in service.
+  [[nodiscard]] Room well_room(std::uint32_t n) const {
+    Room room = size_[n];
+    room.gpus = std::max(room.gpus, nodes_[n].gpus_when_well);
+    return room;
+  }
   [[nodiscard]] bool available(std::uint32_t n) const { return available_.test(n); }
   // Topology: the widest level is 0; levels() itself is that of the nodes, each a domain.
   [[nodiscard]] std::uint32_t levels() const { return static_cast<std::uint32_t>(levels_.size()); }

@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 
 import cluster
 from cluster import contains, equal, wait_for
@@ -171,6 +172,46 @@ def case_the_device_cgroup_of_each_job_is_its_own(c):
             c.ended(job)
     one, two = [h for h in held.values() if h]
     equal(len(set(one + two)), 3, "no device twice")
+
+
+def case_a_gpu_that_fails_takes_down_its_own_jobs(c):
+    jobs = [c.submit("-n1", "--gpus-per-node=1", "--requeue", "--wrap", "sleep 60")
+            for _ in range(2)]
+    places = []
+    for job in jobs:
+        c.running(job)
+        places.append(place(c, job))
+    node, gpu = places[0]
+    start = time.monotonic()
+    c.fleet.control(node, "xid", gpu, 79)
+    wait_for("the job to run again", lambda: restarts(c, jobs[0]) == 1 and
+             c.phase(jobs[0]) == "running")
+    took = time.monotonic() - start
+    equal(place(c, jobs[0]) != places[0], True, "another device")
+    equal([restarts(c, jobs[1]), place(c, jobs[1])], [0, places[1]], "the other job runs on")
+    print(f"        from the event to running elsewhere {took:.2f} s")
+    contains(c.root(["ginfo", "-R"]).stdout, f"GPU {gpu}: gpu-xid-79: ")
+    table = c.root(["ginfo", "--gpus", "-n", node]).stdout.splitlines()
+    equal(len(table), 1 + GPUS)
+    contains(table[1 + gpu], "failed")
+    c.root(["gcancel", *map(str, jobs)], check=True)
+    for job in jobs:
+        c.ended(job)
+    whole = c.submit("-n1", "-w", node, f"--gpus-per-node={GPUS}", "--wrap", "true")
+    wait_for("a reason to wait", lambda: "ReqNodeNotAvail" in c.queue_line(whole))
+    c.root(["gcancel", str(whole)], check=True)
+    c.fleet.control(node, "reset", gpu)
+
+
+def place(c, job):
+    shown = json.loads(c.root(["gctl", "show", "job", str(job), "--json"], check=True).stdout)
+    where = find(shown, "placement")[0]
+    return where["node"], (where["gpus"][0] or {}).get("gpu", 0)
+
+
+def restarts(c, job):
+    shown = json.loads(c.root(["gctl", "show", "job", str(job), "--json"], check=True).stdout)
+    return find(shown, "restarts") or 0
 
 
 def find(tree, key):

@@ -1,0 +1,140 @@
+#include "cli/gpu_columns.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "common/text.h"
+
+namespace gantry::cli {
+namespace {
+
+using O = std::string&;
+using R = const GpuRow&;
+
+const MigProfile* profile_of(const proto::NodeRow& node, const GpuDevice& gpu, std::uint32_t id) {
+  for (const MigGeometry& g : node.gpus.geometries)
+    if (g.model == gpu.model)
+      for (const MigProfile& p : g.profiles)
+        if (p.id == id) return &p;
+  return nullptr;
+}
+
+const proto::GpuHolder* holder_of(const proto::NodeRow& node, const GpuDevice& gpu,
+                                  std::optional<std::uint32_t> start) {
+  for (const proto::GpuHolder& h : node.holders)
+    if (h.grant.gpu == gpu.index && (!start || h.grant.start == *start)) return &h;
+  return nullptr;
+}
+
+const GpuFault* fault_of(R row) {
+  const GpuFault* found = nullptr;
+  for (const GpuFault& f : row.gpu->faults)
+    if (f.domain != FaultDomain::none && (found == nullptr || f.domain > found->domain)) found = &f;
+  return found;
+}
+
+void slices(const proto::NodeRow& node, const GpuDevice& gpu, std::vector<GpuRow>& out) {
+  std::vector<GpuRow> rows;
+  for (const MigSlice& s : gpu.slices)
+    rows.push_back(
+        {&node, &gpu, profile_of(node, gpu, s.profile), s.start, holder_of(node, gpu, s.start)});
+  for (const proto::GpuHolder& h : node.holders) {  // given, and not yet made
+    const bool there =
+        std::any_of(rows.begin(), rows.end(), [&](R row) { return row.holder == &h; });
+    if (h.grant.gpu == gpu.index && h.grant.profile && !there)
+      rows.push_back({&node, &gpu, profile_of(node, gpu, *h.grant.profile), h.grant.start, &h});
+  }
+  if (rows.empty()) rows.push_back({&node, &gpu, nullptr, {}, nullptr});
+  std::sort(rows.begin(), rows.end(), [](R a, R b) { return a.start < b.start; });
+  out.insert(out.end(), rows.begin(), rows.end());
+}
+
+Colour row_colour(R row) {
+  if (fault_of(row) != nullptr) return Colour::red;
+  return row.holder != nullptr ? Colour::cyan : Colour::green;
+}
+
+constexpr Column<GpuRow> kColumns[] = {
+    {.letter = 'N', .name = "Node", .header = "NODE", .put = [](O o, R r) { o += r.node->name; }},
+    {.letter = 'g',
+     .name = "Gpu",
+     .header = "GPU",
+     .right = true,
+     .put = [](O o, R r) { o += std::to_string(r.gpu->index); }},
+    {.letter = 'm', .name = "Model", .header = "MODEL", .put = [](O o, R r) { o += r.gpu->model; }},
+    {.letter = 'y',
+     .name = "Memory",
+     .header = "MEMORY",
+     .right = true,
+     .put =
+         [](O o, R r) {
+           o += format_memory_rounded(r.profile != nullptr ? r.profile->memory : r.gpu->memory);
+         }},
+    {.letter = 'u',
+     .name = "Numa",
+     .header = "NUMA",
+     .right = true,
+     .put = [](O o, R r) { o += r.gpu->numa < 0 ? "-" : std::to_string(r.gpu->numa); }},
+    {.letter = 's',
+     .name = "Slice",
+     .header = "SLICE",
+     .put =
+         [](O o, R r) {
+           if (!r.gpu->mig)
+             o += "-";
+           else if (!r.start)
+             o += "none";
+           else
+             o += fmt::format("{}@{}", r.profile != nullptr ? r.profile->name : "?", *r.start);
+         }},
+    {.letter = 't',
+     .name = "State",
+     .header = "STATE",
+     .put =
+         [](O o, R r) {
+           o += fault_of(r) != nullptr ? "failed" : r.holder != nullptr ? "used" : "free";
+         },
+     .colour = row_colour},
+    {.letter = 'j',
+     .name = "Job",
+     .header = "JOB",
+     .put =
+         [](O o, R r) {
+           const bool known = r.holder != nullptr && r.holder->job != JobId{};
+           o += known ? std::to_string(r.holder->job.value()) : "-";
+         }},
+    {.letter = 'q',
+     .name = "Partition",
+     .header = "PARTITION",
+     .put = [](O o, R r) { o += r.holder != nullptr ? r.holder->partition : ""; }},
+    {.letter = 'U', .name = "Uuid", .header = "UUID", .put = [](O o, R r) { o += r.gpu->uuid; }},
+    {.letter = 'P', .name = "Pci", .header = "PCI", .put = [](O o, R r) { o += r.gpu->pci; }},
+    {.letter = 'e',
+     .name = "Cause",
+     .header = "CAUSE",
+     .put =
+         [](O o, R r) {
+           const GpuFault* f = fault_of(r);
+           o += f == nullptr ? "-" : fmt::format("{} since {}", f->cause, format_time(f->since));
+         }},
+};
+
+}  // namespace
+
+std::vector<GpuRow> gpu_rows(const std::vector<proto::NodeRow>& nodes) {
+  std::vector<GpuRow> out;
+  for (const proto::NodeRow& node : nodes)
+    for (const GpuDevice& gpu : node.gpus.gpus)
+      if (gpu.mig)
+        slices(node, gpu, out);
+      else
+        out.push_back({&node, &gpu, nullptr, {}, holder_of(node, gpu, {})});
+  return out;
+}
+
+std::span<const Column<GpuRow>> gpu_columns() {
+  return kColumns;
+}
+
+}  // namespace gantry::cli
