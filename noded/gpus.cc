@@ -34,7 +34,9 @@ void add_files(const std::vector<gpu::DeviceFile>& files, const std::string& dev
 
 }  // namespace
 
-Gpus::Gpus(const NodedConfig& config, const std::string& node, const Logger& log) : log_(log) {
+Gpus::Gpus(const NodedConfig& config, const std::string& node, const std::string& boot_id,
+           const Logger& log)
+    : log_(log), state_dir_(config.state_dir) {
   const std::string root = for_node(config.gpu_root, node);
   if (root != "/") roots_ = {root + "/dev", root + "/proc", root + "/sys"};
   if (config.gpu_library == "none") {
@@ -47,9 +49,18 @@ Gpus::Gpus(const NodedConfig& config, const std::string& node, const Logger& log
     return;
   }
   nvml_ = std::move(*opened);
+  if (auto known = gpu::load_known(state_dir_, boot_id))
+    known_ = std::move(*known);
+  else  // numbers would change under jobs that run
+    log_.error("the numbers of GPUs are not known", {{"why", known.error().message}});
+  known_.boot_id = boot_id;
+  for (const GpuDevice& gpu : known_.gpus)
+    for (const GpuFault& fault : gpu.faults)
+      if (fault.cause.starts_with("gpu-xid-")) sticky_[gpu.uuid].push_back({fault, std::nullopt});
   look(runtime::wall_clock());
   for (const gpu::nvml::Device device : found_.devices)
-    baselines_.push_back(gpu::HealthBaseline::of(*nvml_, device));
+    baselines_.push_back(device != nullptr ? gpu::HealthBaseline::of(*nvml_, device)
+                                           : gpu::HealthBaseline{});
   if (gpu::mig_targets(found_).empty()) return;
   auto journal = gpu::MigJournal::open(config.state_dir + "/mig");
   if (journal)
@@ -68,9 +79,18 @@ void Gpus::look(Instant now) {
     found_.inventory.gpus.clear();
     found_.inventory.why_none = numbers.error().message;
   }
+  gpu::keep_indexes(found_, known_, now);
   for (GpuDevice& gpu : found_.inventory.gpus)
     if (const auto it = sticky_.find(gpu.uuid); it != sticky_.end())
       for (const Sticky& s : it->second) gpu.faults.push_back(s.fault);
+  remember();
+}
+
+void Gpus::remember() {
+  if (known_.gpus == inventory().gpus) return;
+  known_.gpus = inventory().gpus;
+  if (auto kept = gpu::store_known(state_dir_, known_); !kept)
+    log_.error("the numbers of GPUs could not be kept", {{"why", kept.error().message}});
 }
 
 // What a daemon that died left half done; held slices are known by now.
@@ -212,6 +232,7 @@ void Gpus::released(const AttemptKey& key) {
 }
 
 void Gpus::tell() {
+  remember();
   if (changed_) changed_(inventory());
 }
 
@@ -275,6 +296,7 @@ void Gpus::check_all() {
   GpuInventory before = inventory();
   look(now);
   for (GpuDevice& gpu : found_.inventory.gpus) {
+    if (found_.devices[gpu.index] == nullptr) continue;  // lost; it says so
     auto faults = gpu::check(
         *nvml_, found_.devices[gpu.index],
         gpu.index < baselines_.size() ? baselines_[gpu.index] : gpu::HealthBaseline{}, now);

@@ -15,6 +15,7 @@
 #include "noded/gpu/devices.h"
 #include "noded/gpu/discover.h"
 #include "noded/gpu/health.h"
+#include "noded/gpu/known.h"
 #include "noded/gpu/mig.h"
 #include "noded/runtime/launch.h"
 
@@ -25,7 +26,8 @@ using proto::AttemptKey;
 class Gpus {
  public:
   // A node without GPUs, or whose driver does not answer, has none and says why.
-  Gpus(const NodedConfig& config, const std::string& node, const Logger& log);
+  Gpus(const NodedConfig& config, const std::string& node, const std::string& boot_id,
+       const Logger& log);
 
   // With the faults that are known; what the controller is told.
   [[nodiscard]] const GpuInventory& inventory() const { return found_.inventory; }
@@ -51,6 +53,7 @@ class Gpus {
   };
 
   void look(Instant now);
+  void remember();
   void finish_halves();
   void take_event(const gpu::GpuEvent& event);
   void check_all();
@@ -61,9 +64,11 @@ class Gpus {
   [[nodiscard]] std::vector<std::string> held_slices() const;
 
   const Logger& log_;
+  std::string state_dir_;
   gpu::Roots roots_;
   std::unique_ptr<gpu::Nvml> nvml_;
   gpu::Discovery found_;
+  gpu::KnownGpus known_;  // indexes, for as long as the machine is up
   gpu::DeviceNumbers numbers_;
   std::vector<gpu::HealthBaseline> baselines_;           // by index
   std::map<std::string, std::vector<Sticky>> sticky_;    // by UUID of the GPU

@@ -107,7 +107,8 @@ Result<void> run(const Start& start, Logger& log) {
   JobSockets sockets(loop, log, first_channel, std::move(hooks));
   std::unique_ptr<Gpus> gpus;
   if (start.settings.node.gpus > 0 && !start.settings.runs_nothing) {
-    gpus = std::make_unique<Gpus>(start.settings.config.noded, start.settings.node.name, log);
+    gpus = std::make_unique<Gpus>(start.settings.config.noded, start.settings.node.name,
+                                  start.machine.boot_id, log);
     const GpuInventory& found = gpus->inventory();
     if (found.gpus.size() < start.settings.node.gpus)
       log.warning("fewer GPUs than declared", {{"declared", start.settings.node.gpus},

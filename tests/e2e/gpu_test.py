@@ -200,6 +200,12 @@ def case_a_gpu_that_fails_takes_down_its_own_jobs(c):
     whole = c.submit("-n1", "-w", node, f"--gpus-per-node={GPUS}", "--wrap", "true")
     wait_for("a reason to wait", lambda: "ReqNodeNotAvail" in c.queue_line(whole))
     c.root(["gcancel", str(whole)], check=True)
+    # The driver counts it no more. Numbers stay: jobs name GPUs by them.
+    numbers = ["ginfo", "-g", "-h", "-n", node, "-o", "%g %U"]
+    before = c.root(numbers).stdout
+    c.kill_and_restart(c.daemon(node))
+    wait_for("the node", lambda: "gpu-lost" in c.root(["ginfo", "-R"]).stdout)
+    equal(c.root(numbers).stdout, before, "numbers")
     c.fleet.control(node, "reset", gpu)
 
 
