@@ -180,6 +180,28 @@ void namespaces(Writer& w, const NodeSetup& setup, const LaunchRequest& request)
   mappings(w, "gidMappings", keep_mapping(std::move(gids), setup.subid_base));
 }
 
+void allowed_devices(Writer& w, const LaunchRequest& request) {
+  if (request.devices.empty()) return;
+  key(w, "resources");
+  w.StartObject();
+  key(w, "devices");
+  w.StartArray();
+  for (const LaunchDevice& d : request.devices) {
+    w.StartObject();
+    key(w, "allow");
+    w.Bool(true);
+    pair(w, "type", "c");
+    key(w, "major");
+    w.Uint(d.major);
+    key(w, "minor");
+    w.Uint(d.minor);
+    pair(w, "access", d.access);
+    w.EndObject();
+  }
+  w.EndArray();
+  w.EndObject();
+}
+
 void linux_part(Writer& w, const NodeSetup& setup, const LaunchRequest& request,
                 const OciInput& input) {
   constexpr std::array<std::string_view, 14> kMasked{
@@ -198,7 +220,10 @@ void linux_part(Writer& w, const NodeSetup& setup, const LaunchRequest& request,
   texts(w, "maskedPaths", kMasked);
   texts(w, "readonlyPaths", kReadOnly);
   pair(w, "rootfsPropagation", "private");
-  if (!input.cgroups_path.empty()) pair(w, "cgroupsPath", input.cgroups_path);
+  if (!input.cgroups_path.empty()) {  // a runtime that writes device rules of its own
+    pair(w, "cgroupsPath", input.cgroups_path);
+    allowed_devices(w, request);
+  }
   if (setup.runtime == RuntimeKind::crun && !input.seccomp_bpf.empty()) {
     key(w, "seccomp");  // must be there for the annotation to count
     w.StartObject();
