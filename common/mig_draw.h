@@ -1,7 +1,7 @@
 // A GPU's layout as one line of text: its memory slices from left to right, each as wide as any
 // other, so that the GPUs of a node stand in columns below each other.
 //
-//   [4g.40gb job 17                     ][1g.10gb ][1g.10gb ]..........----------
+//   [4g.40gb job 17                        ][1g.10gb ][1g.10gb ]..........----------
 //
 //   [label    ]  a slice; its label is cut where there is no room for it
 //   .......      free memory slices from which something can be made

@@ -2,10 +2,10 @@
 // where it spoils least for what the queue wants, then the lowest index; on the GPU a slice that
 // exists already before one to be made, then the start that spoils least.
 //
-// Why: on 64 GPUs at 85 % load spreading refuses 30 % of slice demand, the first GPU that fits 4 to
-// 6 %, the fullest 3.5 % (bench_mig). What it spoils is the growth of MigTable::fragmentation().
-// GPUs with nothing on them come last by that order, so whole ones stay whole for as long as it can
-// be.
+// Why: on 64 GPUs at 85 % load the emptiest GPU first refuses 34 % of slice demand, the first GPU
+// that fits 6 %, the fullest 3.4 % (bench_mig). What it spoils is the growth of
+// MigTable::fragmentation(). GPUs with nothing on them come last by that order, so whole ones stay
+// whole as long as it can be.
 #pragma once
 
 #include <cstdint>

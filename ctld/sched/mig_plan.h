@@ -90,8 +90,10 @@ struct MigView {
   std::vector<const MigTable*> tables;
   std::vector<MigGpuView> gpus;  // ascending by node, then index
   std::vector<MigWant> wants;
-  std::vector<MigJob> jobs;          // waiting, in the order of the queue
-  std::vector<MigReservation> held;  // of the last plan, for jobs that still wait
+  std::vector<MigJob> jobs;  // waiting, in the order of the queue
+  // Of the last plan, with GPUs as they are numbered now; those of jobs that wait no more, and on
+  // GPUs that cannot give it any more, are dropped.
+  std::vector<MigReservation> held;
   // By table and profile: how much was asked for lately, in slices. Waiting jobs count as well.
   std::vector<std::vector<std::uint32_t>> asked;
 };
