@@ -96,7 +96,7 @@ void Gpus::remember() {
 // What a daemon that died left half done; held slices are known by now.
 void Gpus::finish_halves() {
   if (!partitioner_) return;
-  const auto held = held_slices();
+  const auto held = held_devices();
   const auto done = partitioner_->recover(gpu::mig_targets(found_), held);
   if (!done) return log_.error("slices", {{"why", done.error().message}});
   for (const std::string& what : *done) log_.info(what);
@@ -114,14 +114,23 @@ std::vector<std::uint32_t> Gpus::majors() const {
   return {out.begin(), out.end()};
 }
 
-std::vector<std::string> Gpus::held_slices() const {
+std::vector<std::string> Gpus::held_devices() const {
   std::vector<std::string> out;
   for (const auto& [key, uuids] : held_) out.insert(out.end(), uuids.begin(), uuids.end());
   return out;
 }
 
+bool Gpus::is_held(const GpuDevice& gpu) const {
+  const auto held = held_devices();
+  const auto is_in = [&](const std::string& uuid) {
+    return std::find(held.begin(), held.end(), uuid) != held.end();
+  };
+  return is_in(gpu.uuid) || std::any_of(gpu.slices.begin(), gpu.slices.end(),
+                                        [&](const MigSlice& s) { return is_in(s.uuid); });
+}
+
 Result<MigSlice> Gpus::slice_for(const GpuDevice& gpu, const GpuGrant& grant) {
-  const auto held = held_slices();
+  const auto held = held_devices();
   const auto is_held = [&](const MigSlice& s) {
     return std::find(held.begin(), held.end(), s.uuid) != held.end();
   };
@@ -167,6 +176,7 @@ Result<void> Gpus::add(const AttemptKey& key, const GpuGrant& grant,
     const auto files = gpu::device_files(numbers_, *gpu);
     if (!files) return tl::unexpected(files.error());
     add_files(*files, roots_.dev, request);
+    held_[key].push_back(gpu->uuid);
     uuids.push_back(gpu->uuid);
     return {};
   }
@@ -224,11 +234,15 @@ void Gpus::recovered(const AttemptKey& key, const runtime::LaunchRequest& reques
   const auto visible = request.env.find(std::string(kVisible));
   if (visible == request.env.end()) return;
   for (const std::string& uuid : runtime::split(visible->second, ','))
-    if (uuid.starts_with("MIG-")) held_[key].push_back(uuid);
+    if (!uuid.empty()) held_[key].push_back(uuid);
 }
 
 void Gpus::released(const AttemptKey& key) {
-  held_.erase(key);
+  if (held_.erase(key) == 0 || !changed_) return;
+  const bool waited = std::any_of(inventory().gpus.begin(), inventory().gpus.end(), [](auto& gpu) {
+    return std::any_of(gpu.faults.begin(), gpu.faults.end(), gpu::can_wait);
+  });
+  if (waited) check_all();
 }
 
 void Gpus::tell() {
@@ -313,7 +327,9 @@ void Gpus::check_all() {
         std::erase(gpu.faults, s.fault);
       }
     std::erase_if(sticky, well);
-    for (GpuFault& fault : faults) {  // of one that lasts, when it began
+    for (GpuFault& fault : faults) {
+      if (gpu::can_wait(fault) && is_held(gpu)) fault.domain = FaultDomain::none;
+      // Of one that lasts, when it began.
       for (const GpuDevice& old : before.gpus)
         for (const GpuFault& f : old.faults)
           if (old.uuid == gpu.uuid && f.cause == fault.cause) fault.since = f.since;

@@ -38,7 +38,7 @@ class Gpus {
   // idle ones in its way are destroyed. An error is the node's fault.
   Result<void> prepare(const AttemptKey& key, const std::vector<GpuGrant>& grants,
                        runtime::LaunchRequest& request);
-  // An attempt that runs on from an earlier daemon has the slices that its variables name.
+  // An attempt that runs on from an earlier daemon has the devices that its variables name.
   void recovered(const AttemptKey& key, const runtime::LaunchRequest& request);
   void released(const AttemptKey& key);
 
@@ -61,7 +61,8 @@ class Gpus {
   Result<void> add(const AttemptKey& key, const GpuGrant& grant, runtime::LaunchRequest& request,
                    std::vector<std::string>& uuids);
   Result<MigSlice> slice_for(const GpuDevice& gpu, const GpuGrant& grant);
-  [[nodiscard]] std::vector<std::string> held_slices() const;
+  [[nodiscard]] std::vector<std::string> held_devices() const;
+  [[nodiscard]] bool is_held(const GpuDevice& gpu) const;
 
   const Logger& log_;
   std::string state_dir_;
@@ -72,7 +73,7 @@ class Gpus {
   gpu::DeviceNumbers numbers_;
   std::vector<gpu::HealthBaseline> baselines_;           // by index
   std::map<std::string, std::vector<Sticky>> sticky_;    // by UUID of the GPU
-  std::map<AttemptKey, std::vector<std::string>> held_;  // UUIDs of slices
+  std::map<AttemptKey, std::vector<std::string>> held_;  // UUIDs of GPUs and slices
   std::unique_ptr<gpu::MigPartitioner> partitioner_;
 
   loop::Loop* loop_ = nullptr;

@@ -209,6 +209,23 @@ def case_a_gpu_that_fails_takes_down_its_own_jobs(c):
     c.fleet.control(node, "reset", gpu)
 
 
+def case_what_a_reset_mends_waits_for_the_end_of_the_job(c):
+    c.find_daemons()
+    job = c.submit("-n1", "-w", "node2", "--gpus-per-node=1", "--requeue", "--wrap", "sleep 120")
+    c.running(job)
+    node, gpu = place(c, job)
+    c.fleet.control(node, "set", gpu, "remap_pending=1")
+    said = f"GPU {gpu}: gpu-row-remap: "
+    wait_for("a check", lambda: said in c.root(["ginfo", "-R"]).stdout)
+    equal([c.phase(job), restarts(c, job)], ["running", 0])
+    c.root(["gcancel", str(job)], check=True)
+    c.ended(job)
+    whole = c.submit("-n1", "-w", node, f"--gpus-per-node={GPUS}", "--wrap", "true")
+    wait_for("the GPU to be closed", lambda: "ReqNodeNotAvail" in c.queue_line(whole))
+    c.fleet.control(node, "set", gpu, "remap_pending=0")
+    c.ended(whole, "completed")
+
+
 def place(c, job):
     shown = json.loads(c.root(["gctl", "show", "job", str(job), "--json"], check=True).stdout)
     where = find(shown, "placement")[0]
