@@ -22,6 +22,8 @@ void Cycle::keep_promises(std::uint32_t priority, std::int32_t rank) {
 void Cycle::keep(Promise promise) {
   const auto slot = r_.queue_.find(promise.job);
   if (!slot) return;  // it has started, or is gone
+  // Broken, it lets through whom this plan has passed over.
+  const bool was_cut = std::exchange(cut_, cut_ || lowered_.contains(promise.job));
   const Waiting& w = r_.queue_[*slot];
   JobClass& c = r_.queue_.job_class(r_.queue_.line(w.line).class_index);
   r_.eligible_.refresh(c, r_.grid_);
@@ -43,6 +45,8 @@ void Cycle::keep(Promise promise) {
   }
   ++partition(c.key.partition.value()).reservations;
   ++reservations_;
+  cut_ = was_cut;
+  rekept_.push_back(promise.job);
   promises_[promise.job].push_back(std::move(promise));
 }
 
@@ -100,9 +104,9 @@ bool Cycle::may_reserve(const Turn& turn) {
 }
 
 // The earliest start over the class's flavors, and the flavor.
-std::optional<std::pair<Slot, std::uint32_t>> Cycle::earliest(const JobClass& c) {
+std::optional<std::pair<Slot, std::uint32_t>> Cycle::earliest(const JobClass& c, Instant before) {
   std::optional<std::pair<Slot, std::uint32_t>> best;
-  if (!r_.timeline_.speak_for(c.key.reservation)) return best;
+  if (before <= now_ || !r_.timeline_.speak_for(c.key.reservation)) return best;
   const std::uint32_t tenant = tenant_of(c);
   for (const NodeChoice& choice : r_.eligible_.flavors_of(c)) {
     Instant from = now_;
@@ -112,7 +116,8 @@ std::optional<std::pair<Slot, std::uint32_t>> Cycle::earliest(const JobClass& c)
       from = *ready;
     }
     std::uint64_t steps = 0;
-    auto slot = r_.timeline_.earliest(c, nodes_for(c, choice), from, steps);
+    if (best) before = best->first.start;
+    auto slot = r_.timeline_.earliest(c, nodes_for(c, choice), from, steps, before);
     plan_.stats.attempts += 1 + steps / 64;
     plan_.stats.steps += steps;
     if (slot && (!best || slot->start < best->first.start))
@@ -122,6 +127,7 @@ std::optional<std::pair<Slot, std::uint32_t>> Cycle::earliest(const JobClass& c)
 }
 
 Promise& Cycle::remember(const Turn& turn, Promise promise) {
+  promise.partition = PartitionId{turn.partition};
   promise.priority = r_.queue_.partition(turn.partition).priority;
   promise.rank = turn.first.rank;
   ++partition(turn.partition).reservations;
@@ -146,16 +152,16 @@ bool Cycle::reserve_ahead(Turn& turn) {
   JobClass& c = cls(turn);
   if (c.standing.verdict.reason != Reason::none) return false;
   Promise* kept = promise_of(turn);
-  if (kept == nullptr && !may_reserve(turn)) return false;
-  const bool again = kept != nullptr && kept->leaving == 0 &&
+  if (kept == nullptr && (!everything_ || !may_reserve(turn))) return false;
+  const bool again = everything_ && kept != nullptr && kept->leaving == 0 &&
                      now_ - kept->looked >= kReplanPeriod && replans_++ < policy_.replans;
   if (kept == nullptr || again) {
     const JobId id = job(turn, turn.at).job;
     if (kept != nullptr) lift(*kept);
-    auto found = earliest(c);
+    auto found = earliest(c, kept != nullptr ? kept->start : Timeline::kNever);
     if (kept != nullptr) kept->looked = now_;
-    if (found && kept != nullptr && found->first.start >= kept->start) found.reset();
     if (found) {
+      if (kept != nullptr) loosened(*kept);
       r_.timeline_.reserve(c, found->first, id);
       Promise promise = kept != nullptr ? *kept : Promise{};
       promise.job = id;

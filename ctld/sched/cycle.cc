@@ -8,30 +8,34 @@
 namespace gantry::sched {
 
 Cycle::Cycle(Replica& replica, Instant now, const Policy& policy)
-    : r_(replica), policy_(policy), now_(now) {
+    : r_(replica), policy_(policy), now_(now), promises_(replica.promises_) {
   plan_.made_at = now;
   r_.eligible_.begin_plan();
-  r_.kinds_.begin(r_.eligible_.generation());
-  r_.timeline_.begin(now);
   r_.charges_.settle();
   quota_on_ = policy.quota && !r_.charges_.none();
-  const bool fair = policy.fair_share && r_.tenancy_->fair_share;
-  order_.emplace(r_.queue_, fair ? &r_.shares_ : nullptr, quota_on_ ? &r_.charges_.tree() : nullptr,
-                 now, [this](const Turn& turn) { return claim(turn); });
-  kept_ = r_.promises_;
-  // The last one comes first: by partition and rank, then the earliest.
-  std::sort(kept_.begin(), kept_.end(), [](const Promise& a, const Promise& b) {
-    const auto place = [](const Promise& p) {
-      return std::tuple{~p.priority, -std::int64_t{p.rank}, p.start, p.job};
-    };
-    return place(b) < place(a);
-  });
+  everything_ = !r_.memory_.may_pass_over(now, policy, r_.timeline_.next_boundary(now)) ||
+                r_.kinds_.generation() != r_.eligible_.generation();
+  if (everything_)
+    begin_anew();
+  else
+    begin_after_changes();
+  r_.memory_.forget_changes();
+}
+
+Cycle::PartitionState& Cycle::partition(std::uint32_t id) {
+  const auto [it, made] = partitions_.try_emplace(id);
+  if (made && id < promised_.size()) it->second.reservations = promised_[id];
+  return it->second;
 }
 
 Cycle::~Cycle() {
-  for (auto t = taken_.rbegin(); t != taken_.rend(); ++t)
+  for (const Promise& p : held_over_) lift(p);
+  for (auto t = taken_.rbegin(); t != taken_.rend(); ++t) {
     r_.grid_.give(t->node, t->room, t->cpus, t->devices);
+    r_.memory_.touch_node(t->node);
+  }
   r_.running_.forget_guests();
+  for (const Asked& a : asked_) r_.touch_nodes(a.victim);
   while (!asked_.empty()) take_back_asking();
   for (const Charged& c : charged_) r_.charges_.tree().remove(c.tenant, c.need);
   r_.shares_.forget_plan();
@@ -40,16 +44,22 @@ Cycle::~Cycle() {
 std::optional<Turn> Cycle::next_turn() {
   if (plan_.stats.attempts >= policy_.attempts || plan_.starts.size() >= policy_.starts)
     plan_.stats.budget_spent = true;
-  while (!plan_.stats.budget_spent && behind_ <= policy_.depth) {
+  while (!plan_.stats.budget_spent && !cut_ && behind_ <= policy_.depth) {
     const auto front = order_->front();
     if (!front) break;
     keep_promises(front->first, front->second);
+    if (cut_) break;
+    if (order_->front() != front) continue;  // a promise has taken of its quota
     std::optional<Turn> turn = order_->next();
     JobClass& c = cls(*turn);
+    PartitionState& p = partition(turn->partition);
+    p.begun = true;
+    if (turn->passed > 0) p.passed_over = true;
     if (turn->fresh) {
       ++plan_.stats.classes;
       turn->at = jobs(*turn).begin();
       r_.eligible_.refresh(c, r_.grid_);
+      note_step(*turn);
     }
     if (settle(*turn)) return turn;
     if (turn->head)
@@ -65,6 +75,8 @@ std::optional<Turn> Cycle::next_turn() {
 void Cycle::no_more_turns() {
   for (const Turn& turn : order_->drain())
     if (turn.head) closed_.push_back(turn);
+  // What is known of those that were passed over is still true, and is told already.
+  std::erase_if(closed_, [this](const Turn& t) { return partition(t.partition).passed_over; });
   keep_promises(0, std::numeric_limits<std::int32_t>::min());
 }
 
@@ -126,6 +138,7 @@ bool Cycle::place_now(Turn& turn) {
     ++behind_;
   }
   turn.head = turn.at;
+  turn.head_job = turn.first;
   return false;
 }
 
@@ -160,8 +173,12 @@ std::optional<Blocked> Cycle::try_now(Turn& turn) {
 std::optional<Blocked> Cycle::try_choice(Turn& turn, std::uint32_t tenant,
                                          const NodeChoice& choice) {
   JobClass& c = cls(turn);
+  const std::uint32_t wish = this->wish(c, choice);
+  const bool failed = wish != Kinds::kNone && r_.kinds_.known_to_fail(wish, place(turn));
+  if (failed && promise_of(turn) == nullptr) return Blocked{};
+  look_from(place(turn));
   const Promise* promise = promise_of(turn);
-  if (known_to_fail(c, choice)) {
+  if (failed) {
     // That was with what is promised to this job out of reach.
     if (promise == nullptr) return Blocked{};
     lift(*promise);
@@ -183,7 +200,7 @@ std::optional<Blocked> Cycle::try_choice(Turn& turn, std::uint32_t tenant,
                           neighbours ? &*neighbours : nullptr);
   std::optional<Blocked> blocked;
   if (!place) {
-    remember_failure(c, choice);
+    if (wish != Kinds::kNone) r_.kinds_.failed(wish, this->place(turn));
     blocked = Blocked{};
   } else if (tenant != kNoIndex) {
     const QuotaFit exact = fit(tenant, needs_of(c, *place));
@@ -196,8 +213,10 @@ std::optional<Blocked> Cycle::try_choice(Turn& turn, std::uint32_t tenant,
     return blocked;
   }
   if (promise != nullptr) {
-    auto& of_job = promises_.at(promise->job);
-    of_job.erase(of_job.begin() + turn.ahead);
+    hold_over(c, *promise, *place);
+    const auto of_job = promises_.find(promise->job);
+    of_job->second.erase(of_job->second.begin() + turn.ahead);
+    if (of_job->second.empty()) promises_.erase(of_job);
   }
   const std::uint32_t slot = jobs(turn)[turn.at];
   start(c, slot, *place);
@@ -232,44 +251,46 @@ Bits* Cycle::hopeful(Turn& turn, const NodeChoice& choice) {
   return &hopeful_.try_emplace(key, r_.eligible_.nodes_of(choice)).first->second;
 }
 
-Cycle::KindNotes* Cycle::notes(const JobClass& c, const NodeChoice& choice) {
-  if (!c.required.empty() || c.demand.particular || !c.key.reservation.empty()) return nullptr;
-  if (!Neighbours::none(r_.running_, c)) return nullptr;  // not the same for all
-  const std::uint32_t nodes = r_.kinds_.nodes_of(choice.node_set, r_.eligible_.nodes_of(choice));
-  const std::uint32_t kind = r_.kinds_.kind_of(nodes, c.demand);
-  if (kinds_.size() <= kind) kinds_.resize(r_.kinds_.size());
-  return &kinds_[kind];
+void Cycle::note_step(const Turn& turn) {
+  JobClass& c = cls(turn);
+  const auto choices = r_.eligible_.flavors_of(c);
+  if (choices.size() != 1 || c.standing.verdict.reason != Reason::none)
+    order_->note(turn, std::nullopt);
+  else
+    order_->note(turn, Step{turn.first,
+                            r_.queue_.line(turn.line).share,
+                            wish(c, choices[0]),
+                            {choices[0].flavor, c.least}});
 }
 
-// Room only shrinks while a plan is made, so a failure stays one, and one for all that ask no less.
-bool Cycle::known_to_fail(const JobClass& c, const NodeChoice& choice) {
-  KindNotes* own = notes(c, choice);
-  if (own == nullptr) return false;
-  const Instant until = end_of(c);
-  if (own->failed) return until >= *own->failed;
-  const std::uint32_t nodes = r_.kinds_.nodes_of(choice.node_set, r_.eligible_.nodes_of(choice));
-  if (nodes >= failures_.size()) return false;
-  for (const Failure& f : failures_[nodes])
-    if (until >= f.until && asks_no_less(c.demand, f.demand)) {
-      own->failed = until;
-      return true;
+std::uint32_t Cycle::wish(JobClass& c, const NodeChoice& choice) {
+  const auto choices = r_.eligible_.flavors_of(c);
+  if (c.wishes_generation != r_.kinds_.generation()) {
+    c.wishes_generation = r_.kinds_.generation();
+    c.wishes.clear();
+    const JobShape& shape = c.key.shape;
+    const bool alike = c.required.empty() && !c.demand.particular && c.key.reservation.empty() &&
+                       shape.anti_affinity.empty() && shape.sharing == NodeSharing::any;
+    for (std::size_t i = 0; alike && i < choices.size(); ++i) {
+      const NodeChoice& at = choices[i];
+      const std::uint32_t nodes = r_.kinds_.nodes_of(at.node_set, r_.eligible_.nodes_of(at));
+      c.wishes.push_back(
+          r_.kinds_.wish_of(nodes, c.demand, c.key.time_limit, {at.flavor, c.least}));
     }
-  return false;
+  }
+  // While somebody lets only some beside it, a node is not the same for all.
+  if (c.wishes.empty() || r_.running_.any_locks()) return Kinds::kNone;
+  return c.wishes[static_cast<std::size_t>(&choice - choices.data())];
 }
 
-void Cycle::remember_failure(const JobClass& c, const NodeChoice& choice) {
-  constexpr std::size_t kMaxFailures = 64;
-  KindNotes* own = notes(c, choice);
-  if (own == nullptr) return;
-  const Instant until = end_of(c);
-  own->failed = own->failed ? std::min(*own->failed, until) : until;
-  const std::uint32_t nodes = r_.kinds_.nodes_of(choice.node_set, r_.eligible_.nodes_of(choice));
-  if (failures_.size() <= nodes) failures_.resize(nodes + 1);
-  auto& failures = failures_[nodes];
-  std::erase_if(failures, [&](const Failure& f) {
-    return f.until >= until && asks_no_less(f.demand, c.demand);
-  });
-  if (failures.size() < kMaxFailures) failures.push_back({c.demand, until});
+Cycle::KindNotes* Cycle::notes(JobClass& c) {
+  const auto choices = r_.eligible_.flavors_of(c);
+  if (choices.size() != 1) return nullptr;
+  const std::uint32_t own = wish(c, choices[0]);
+  if (own == Kinds::kNone) return nullptr;
+  const std::uint32_t kind = r_.kinds_.wish(own).kind;
+  if (kinds_.size() <= kind) kinds_.resize(r_.kinds_.kinds());
+  return &kinds_[kind];
 }
 
 void Cycle::start(JobClass& c, std::uint32_t slot, const std::vector<Share>& shares) {
@@ -297,16 +318,19 @@ void Cycle::start(JobClass& c, std::uint32_t slot, const std::vector<Share>& sha
   charge(w, c, needs);
   PartitionState& p = partition(c.key.partition.value());
   ++p.starts;
+  r_.memory_.keys.forget(c.key.partition.value());
   if (p.blocked) ++plan_.stats.backfilled;
   plan_.starts.push_back({w.job, std::move(grants)});
 }
 
 Plan Cycle::take_plan() {
-  std::vector<Promise> keep;
-  for (const auto& [job, of_job] : promises_)
-    for (const Promise& p : of_job)
-      if (policy_.keep_promises || p.leaving > 0) keep.push_back(p);
-  r_.promises_ = std::move(keep);
+  remember_waits();
+  if (!policy_.keep_promises)
+    for (auto at = promises_.begin(); at != promises_.end();) {
+      std::erase_if(at->second, [](const Promise& p) { return p.leaving == 0; });
+      at = at->second.empty() ? promises_.erase(at) : std::next(at);
+    }
+  plan_.stats.everything = everything_;
   return std::move(plan_);
 }
 

@@ -53,11 +53,9 @@ class Cycle {
     std::uint32_t starts = 0;
     bool blocked = false;
     bool asked = false;                  // for room, by preemption
+    bool begun = false;                  // has had a turn
+    bool passed_over = false;            // before all its lines had one
     std::vector<std::uint32_t> started;  // jobs that are started whole; sorted by explain()
-  };
-  struct Failure {
-    Demand demand;
-    Instant until;
   };
   struct Taken {
     std::uint32_t node;
@@ -82,7 +80,6 @@ class Cycle {
     Instant by;
   };
   struct KindNotes {                       // what this plan knows of a kind
-    std::optional<Instant> failed;         // a job that ends by then found no place
     std::optional<std::uint32_t> fitting;  // nodes, see count_fitting()
     std::optional<Verdict> plans;          // explain_plans(); reason none: nothing is in the way
   };
@@ -92,7 +89,10 @@ class Cycle {
   [[nodiscard]] const Waiting& job(const Turn& t, OrderedSlots::Cursor at) {
     return r_.queue_[jobs(t)[at]];
   }
-  PartitionState& partition(std::uint32_t id) { return partitions_[id]; }
+  PartitionState& partition(std::uint32_t id);
+  [[nodiscard]] Place place(const Turn& t) const {
+    return {r_.queue_.partition(t.partition).priority, t.first.rank};
+  }
   bool advance(Turn& turn);  // to the next job or element; false at the end of the line
   bool settle(Turn& turn);   // on a job that was not started ahead of its turn
   [[nodiscard]] Instant end_of(const JobClass& c) const {
@@ -122,12 +122,33 @@ class Cycle {
                                                         std::uint32_t user) const;
   [[nodiscard]] const Bits& nodes_for(const JobClass& c, const NodeChoice& choice);
   Bits* hopeful(Turn& turn, const NodeChoice& choice);
-  KindNotes* notes(const JobClass& c, const NodeChoice& choice);
-  // Has this plan already failed to place something that asks for no more?
-  [[nodiscard]] bool known_to_fail(const JobClass& c, const NodeChoice& choice);
-  void remember_failure(const JobClass& c, const NodeChoice& choice);
+  // See kinds.h; kNone: nothing is to be noted about it. `choice`: one of flavors_of(c).
+  std::uint32_t wish(JobClass& c, const NodeChoice& choice);
+  KindNotes* notes(JobClass& c);  // null: none
+  void note_step(const Turn& turn);
   void no_more_turns();
   void start(JobClass& c, std::uint32_t slot, const std::vector<Share>& shares);
+
+  // ---- react.cc: what the last plan has left (memory.h)
+  void begin_anew();
+  void order(const std::vector<std::uint32_t>& partitions, std::optional<Order::Passing> passing);
+  void begin_after_changes();
+  std::vector<Promise> take_changed_promises(std::set<std::uint32_t>& nodes);
+  void keep_where_they_are(std::vector<Promise> promises);
+  [[nodiscard]] bool keep_there(const Promise& promise);
+  void sort_kept();
+  void reopen(std::uint32_t node);
+  [[nodiscard]] bool could(const Wish& wish, std::uint32_t node) const;
+  [[nodiscard]] bool could_start(std::uint32_t partition, std::uint32_t wish, std::int32_t rank);
+  [[nodiscard]] bool could_start(std::uint32_t partition);  // any of its lines
+  bool pass_over(std::uint32_t partition);
+  // Promises of lower places are out of the way from now on, until it is their turn.
+  void look_from(Place place);
+  void loosened(const Promise& promise);  // it is not in force any more, or somewhere else
+  // The promise's job starts now, on other nodes: what it leaves is for the next plan.
+  void hold_over(const JobClass& c, const Promise& promise, const std::vector<Share>& place);
+  void remember_waits();  // of the lines that are closed
+  void note_wait(const Turn& turn);
 
   // ---- ahead.cc: promises
   void keep_promises(std::uint32_t priority, std::int32_t rank);  // of these and higher ones
@@ -136,7 +157,8 @@ class Cycle {
   bool start_promised(const Promise& promise, JobClass& c, std::uint32_t slot);
   Promise* promise_of(const Turn& turn);  // null: none
   void lift(const Promise& promise);
-  [[nodiscard]] std::optional<std::pair<Slot, std::uint32_t>> earliest(const JobClass& c);
+  [[nodiscard]] std::optional<std::pair<Slot, std::uint32_t>> earliest(
+      const JobClass& c, Instant before = Timeline::kNever);
   [[nodiscard]] bool may_reserve(const Turn& turn);
   Promise& remember(const Turn& turn, Promise promise);
   void tell(Turn& turn, Promise& promise);
@@ -150,11 +172,11 @@ class Cycle {
   std::vector<HeldRoom> promised_room(JobId but, Instant from, Instant until);
 
   Verdict explain_head(const Turn& turn);
-  Verdict explain_waiting(const Turn& turn, OrderedSlots::Cursor at);
+  Verdict explain_waiting(const Turn& turn, const Waiting& w);
   Verdict explain_quota(const QuotaFit& fit);
   const std::string& borrowers(const QuotaCell& cell);
   std::optional<Verdict> explain_plans(const Turn& turn);
-  std::uint32_t fitting(const JobClass& c);
+  std::uint32_t fitting(JobClass& c);
 
   Replica& r_;
   const Policy& policy_;
@@ -168,18 +190,27 @@ class Cycle {
   std::vector<Turn> closed_;
   std::vector<Blocked> blocked_;                     // Turn::blocked counts from 1
   std::vector<KindNotes> kinds_;                     // by kind
-  std::vector<std::vector<Failure>> failures_;       // by nodes; none asks for more than another
   std::unordered_map<std::uint64_t, Bits> hopeful_;  // by class and nodes: not yet found too small
   Bits in_window_;                                   // scratch of nodes_for()
   std::uint32_t behind_ = 0;                         // lines blocked so far
 
   std::vector<Promise> kept_;  // of former plans, not looked at yet: the last one comes first
-  std::map<JobId, std::vector<Promise>> promises_;  // in force; of an array several
-  std::map<JobId, std::uint32_t> started_ahead_;    // elements
+  Promises& promises_;         // in force
+  std::map<JobId, std::uint32_t> started_ahead_;  // elements
   std::vector<Asked> asked_;
   std::unordered_map<std::uint32_t, std::vector<Ending>> endings_;  // by quota node
   std::map<std::tuple<std::uint32_t, std::uint32_t, Resource>, std::string> borrowers_;  // by cell
   std::uint32_t reservations_ = 0, replans_ = 0, searches_ = 0;
+
+  bool everything_ = true;  // or only what is awake
+  bool cut_ = false;        // something may be possible now that this plan has passed over
+  bool again_ = false;      // and something that this plan could not use
+  std::vector<Promise> held_over_;
+  std::vector<std::uint32_t> promised_;    // reservations at the beginning, by partition
+  std::set<std::uint32_t> woken_;          // partitions that are not awake for a wish alone
+  std::map<Place, std::uint32_t> places_;  // promises in force that are left as they were
+  std::set<JobId> lowered_;                // by look_from()
+  std::vector<JobId> rekept_;              // by keep()
 };
 
 }  // namespace gantry::sched

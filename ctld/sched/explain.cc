@@ -12,13 +12,17 @@ namespace gantry::sched {
 // Going on as if every job got a reservation, in order. Nothing is decided by it: the starts of
 // this plan are made, and the reservations end with it.
 void Cycle::estimate() {
-  for (auto& [id, of_job] : promises_)
-    for (Promise& p : of_job) {
+  std::sort(rekept_.begin(), rekept_.end());
+  for (const JobId id : rekept_) {
+    const auto of_job = promises_.find(id);
+    if (of_job == promises_.end()) continue;
+    for (Promise& p : of_job->second) {
       if (std::exchange(p.told, true)) continue;
       Expected expected{id, p.start, {}};
       for (const Share& s : p.shares) expected.nodes.push_back(NodeId{s.node});
       plan_.expected.push_back(std::move(expected));
     }
+  }
   if (policy_.estimates == 0 || plan_.stats.budget_spent) return;
   plan_.estimated = true;
   const auto later = [this](const Turn& a, const Turn& b) {
@@ -48,38 +52,52 @@ void Cycle::explain() {
     return before(r_.queue_[a], r_.queue_[b]);
   };
   for (auto& [id, p] : partitions_) std::sort(p.started.begin(), p.started.end(), in_order);
-  std::unordered_map<std::uint32_t, std::size_t> verdict_of;  // by class
-  std::set<std::uint32_t> reserved;                           // classes whose head has a plan
+  struct Row {
+    std::uint32_t class_index = 0;
+    bool reserved = false;  // its head has a plan
+    JobId head;
+    Verdict of_head, of_rest;
+  };
+  constexpr std::uint32_t kNoRow = ~std::uint32_t{0};
+  std::vector<Row> rows;
+  std::vector<std::uint32_t> row_of(r_.queue_.classes(), kNoRow);
   for (const Turn& turn : closed_) {
-    JobClass& c = cls(turn);
-    const auto [known, first] = verdict_of.try_emplace(turn.class_index, plan_.verdicts.size());
-    if (!first) {  // another user's line of the class; the one with a plan speaks for its head
-      ClassVerdict& verdict = plan_.verdicts[known->second];
-      const bool planned = !turn.reserved || reserved.contains(turn.class_index);
-      if (verdict.of_rest.reason == Reason::none || !planned)
-        verdict.of_rest = planned ? explain_waiting(turn, *turn.head) : verdict.of_head;
+    std::uint32_t& at = row_of[turn.class_index];
+    if (at != kNoRow) {  // another user's line; the one with a plan speaks for the class's head
+      Row& row = rows[at];
+      const bool planned = !turn.reserved || row.reserved;
+      if (row.of_rest.reason == Reason::none || !planned)
+        row.of_rest = planned ? explain_waiting(turn, turn.head_job) : row.of_head;
       if (!planned) {
-        reserved.insert(turn.class_index);
-        verdict.head = job(turn, *turn.head).job;
-        verdict.of_head = explain_head(turn);
+        row.reserved = true;
+        row.head = turn.head_job.job;
+        row.of_head = explain_head(turn);
       }
       continue;
     }
-    if (turn.reserved) reserved.insert(turn.class_index);
-    ClassVerdict verdict{c.key, job(turn, *turn.head).job, explain_head(turn), {}};
-    const auto second = jobs(turn).next(*turn.head);
-    if (c.standing.verdict.reason != Reason::none)
-      verdict.of_rest = c.standing.verdict;
-    else if (!jobs(turn).at_end(second))
-      verdict.of_rest = explain_waiting(turn, second);
-    plan_.verdicts.push_back(std::move(verdict));
+    at = static_cast<std::uint32_t>(rows.size());
+    rows.push_back({turn.class_index, turn.reserved, turn.head_job.job, explain_head(turn), {}});
+    Row& row = rows.back();
+    const Standing& standing = cls(turn).standing;
+    if (standing.verdict.reason != Reason::none)
+      row.of_rest = standing.verdict;
+    else if (const auto second = jobs(turn).next(*turn.head); !jobs(turn).at_end(second))
+      row.of_rest = explain_waiting(turn, job(turn, second));
+  }
+  for (Row& row : rows) {
+    JobClass& c = r_.queue_.job_class(row.class_index);
+    if (policy_.everything.us > 0 && c.told.head == row.head && c.told.of_head == row.of_head &&
+        c.told.of_rest == row.of_rest)
+      continue;
+    c.told = {row.head, row.of_head, row.of_rest};
+    plan_.verdicts.push_back({c.key, row.head, std::move(row.of_head), std::move(row.of_rest)});
   }
 }
 
 Verdict Cycle::explain_head(const Turn& turn) {
   JobClass& c = cls(turn);
   if (c.standing.verdict.reason != Reason::none) return c.standing.verdict;
-  if (const auto of_job = promises_.find(job(turn, *turn.head).job);
+  if (const auto of_job = promises_.find(turn.head_job.job);
       of_job != promises_.end() && !of_job->second.empty() && of_job->second[0].leaving > 0)
     return {Reason::reclaiming, of_job->second[0].leaving, of_job->second[0].leave_by.us, ""};
   if (turn.blocked > 0) {
@@ -104,7 +122,7 @@ Verdict Cycle::explain_head(const Turn& turn) {
         return *v;
   }
   if (auto plans = explain_plans(turn)) return *plans;
-  if (!turn.reserved && !may_reserve(turn)) return explain_waiting(turn, *turn.head);
+  if (!turn.reserved && !may_reserve(turn)) return explain_waiting(turn, turn.head_job);
   return {Reason::resources, fitting(c), c.demand.min_nodes, ""};
 }
 
@@ -137,9 +155,8 @@ const std::string& Cycle::borrowers(const QuotaCell& cell) {
   return at->second;
 }
 
-std::uint32_t Cycle::fitting(const JobClass& c) {
-  const auto choices = r_.eligible_.flavors_of(c);
-  KindNotes* own = choices.size() == 1 ? notes(c, choices[0]) : nullptr;
+std::uint32_t Cycle::fitting(JobClass& c) {
+  KindNotes* own = notes(c);
   if (own != nullptr && own->fitting) return *own->fitting;
   const std::uint32_t count = count_fitting(r_.grid_, r_.eligible_.nodes_of(c), c);
   if (own != nullptr) own->fitting = count;
@@ -149,13 +166,12 @@ std::uint32_t Cycle::fitting(const JobClass& c) {
 // Does it fit on what is free, and is kept off by a window or by a plan?
 std::optional<Verdict> Cycle::explain_plans(const Turn& turn) {
   JobClass& c = cls(turn);
-  const auto choices = r_.eligible_.flavors_of(c);
-  KindNotes* own = choices.size() == 1 ? notes(c, choices[0]) : nullptr;
+  KindNotes* own = notes(c);
   if (own != nullptr && own->plans)
     return own->plans->reason == Reason::none ? std::nullopt : own->plans;
   std::optional<Verdict> found;
   if (fitting(c) >= c.demand.min_nodes && r_.timeline_.speak_for(c.key.reservation)) {
-    const JobId id = job(turn, *turn.head).job;
+    const JobId id = turn.head_job.job;
     const Bits& nodes = r_.eligible_.nodes_of(c);
     for (std::size_t w = 0; w < nodes.words() && !found; ++w)
       any_in_word(nodes.word(w), w, [&](std::uint32_t n) {
@@ -174,8 +190,7 @@ std::optional<Verdict> Cycle::explain_plans(const Turn& turn) {
 }
 
 // How many stand in front, without those that this plan starts.
-Verdict Cycle::explain_waiting(const Turn& turn, OrderedSlots::Cursor at) {
-  const Waiting& w = job(turn, at);
+Verdict Cycle::explain_waiting(const Turn& turn, const Waiting& w) {
   const auto& started = partition(turn.partition).started;
   const auto gone = std::partition_point(started.begin(), started.end(),
                                          [&](std::uint32_t s) { return before(r_.queue_[s], w); }) -

@@ -39,6 +39,7 @@ void ShareTree::change(const ShareChanged& change) {
           std::lower_bound(parent->children.begin(), parent->children.end(), change.share),
           change.share);
   }
+  ++nodes_[root_of(change.share).value()].version;
 }
 
 ShareId ShareTree::root_of(ShareId id) const {

@@ -47,6 +47,8 @@ class ShareTree {
   [[nodiscard]] std::optional<ShareId> parent(ShareId id) const { return at(id).parent; }
   [[nodiscard]] const std::vector<ShareId>& children(ShareId id) const { return at(id).children; }
   [[nodiscard]] ShareId root_of(ShareId id) const;
+  // Of changes in the tree below (and at) this root.
+  [[nodiscard]] std::uint64_t version(ShareId root) const { return at(root).version; }
 
   // Usage for the order, as of `now`.
   [[nodiscard]] double usage(ShareId id, Instant now) const;
@@ -72,7 +74,8 @@ class ShareTree {
     std::uint32_t shares = 1;
     std::uint64_t shares_below = 0;  // of its children
     DecayedUsage usage;
-    double planned = 0;  // rate added by charge()
+    double planned = 0;         // rate added by charge()
+    std::uint64_t version = 0;  // of a root
     std::vector<ShareId> children;
   };
   struct Ranked {

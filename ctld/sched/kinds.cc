@@ -33,10 +33,61 @@ std::uint32_t Kinds::nodes_of(std::uint32_t node_set, const Bits& nodes) {
   return number;
 }
 
-std::uint32_t Kinds::kind_of(std::uint32_t nodes, const Demand& d) {
+std::uint32_t Kinds::wish_of(std::uint32_t nodes, const Demand& d, std::optional<Duration> limit,
+                             const QuotaNeed& need) {
   const Key key{nodes,         d.min_nodes, d.max_nodes, d.tasks, d.most_per_node, d.cpus_per_task,
                 d.memory_rule, d.memory,    d.scratch,   d.gpus,  d.exclusive};
-  return kinds_.emplace(key, static_cast<std::uint32_t>(kinds_.size())).first->second;
+  const std::uint32_t kind =
+      kinds_.emplace(key, static_cast<std::uint32_t>(kinds_.size())).first->second;
+  const auto [it, made] =
+      wish_by_key_.try_emplace({kind, need.flavor, limit ? limit->us : kUnlimited},
+                               static_cast<std::uint32_t>(wishes_.size()));
+  if (made) wishes_.push_back({kind, nodes, d, limit, need, false, {}});
+  return it->second;
+}
+
+void Kinds::forget_failures() {
+  for (Wish& w : wishes_) w.failed = false;
+  for (auto& failures : failures_) failures.clear();
+}
+
+namespace {
+
+bool ends_no_sooner(const Wish& a, const Wish& b) {
+  return !a.limit || (b.limit && *a.limit >= *b.limit);
+}
+
+}  // namespace
+
+void Kinds::failed(std::uint32_t wish, Place place) {
+  Wish& own = wishes_[wish];
+  own.failed_at = own.failed ? std::max(own.failed_at, place) : place;
+  own.failed = true;
+  ++count_;
+  if (failures_.size() <= own.nodes) failures_.resize(own.nodes + 1);
+  auto& failures = failures_[own.nodes];
+  std::erase_if(failures, [&](std::uint32_t f) {
+    const Wish& other = wishes_[f];
+    return !other.failed || (other.failed_at <= own.failed_at && ends_no_sooner(other, own) &&
+                             asks_no_less(other.demand, own.demand));
+  });
+  if (failures.size() < kMaxFailures) failures.push_back(wish);
+}
+
+bool Kinds::known_to_fail(std::uint32_t wish, Place place) {
+  Wish& own = wishes_[wish];
+  if (fails(wish, place)) return true;
+  if (own.nodes >= failures_.size()) return false;
+  for (const std::uint32_t f : failures_[own.nodes]) {
+    const Wish& other = wishes_[f];
+    if (!fails(f, place) || !ends_no_sooner(own, other) || !asks_no_less(own.demand, other.demand))
+      continue;
+    own.failed_at = own.failed ? std::max(own.failed_at, other.failed_at) : other.failed_at;
+    own.failed = true;
+    ++count_;
+    return true;
+  }
+  return false;
 }
 
 }  // namespace gantry::sched

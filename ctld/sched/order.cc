@@ -160,31 +160,83 @@ const Waiting& Order::User::first() const {
   return touched_first() ? touched.front().first : untouched->first;
 }
 
-bool Order::later(const Key& a, const Key& b) {
-  const auto sa = a.standing(), sb = b.standing();
-  return sa != sb ? sa > sb : before(b.first, a.first);
+bool Order::later(const OrderKey& a, const OrderKey& b) {
+  if (a.priority != b.priority) return a.priority < b.priority;
+  if (a.rank != b.rank) return a.rank < b.rank;
+  if (a.levels != b.levels) return a.levels > b.levels;
+  for (std::size_t i = 0; i < a.values.size(); ++i)
+    if (a.values[i] != b.values[i]) return a.values[i] > b.values[i];
+  return before(b.first, a.first);
 }
 
 Order::Order(const Queue& queue, const ShareTree* shares, const QuotaTree* quota, Instant now,
-             Claims claims)
-    : queue_(queue), shares_(shares), quota_(quota), now_(now), claims_(std::move(claims)) {
-  tenants_.reserve(queue.busy().size());
-  heap_.reserve(queue.busy().size());
-  for (const std::uint32_t partition : queue.busy()) add_tenant(partition);
+             Claims claims, KnownKeys& keys, const std::vector<std::uint32_t>& busy,
+             std::optional<Passing> passing)
+    : queue_(queue),
+      shares_(shares),
+      quota_(quota),
+      now_{now.us - now.us % kShareStep.us},
+      claims_(std::move(claims)),
+      keys_(keys),
+      passing_(std::move(passing)) {
+  tenants_.reserve(busy.size());
+  heap_.reserve(busy.size());
+  if (!busy.empty() && keys_.keys_.size() <= busy.back()) keys_.keys_.resize(busy.back() + 1);
+  for (const std::uint32_t partition : busy) {
+    tenants_.emplace_back(partition, queue_.partition(partition).priority, now_);
+    if (passing_) tenants_.back().failures = passing_->failures();
+    heap_.push_back(first_key(static_cast<std::uint32_t>(tenants_.size() - 1)));
+  }
+  std::make_heap(heap_.begin(), heap_.end(), later);
 }
 
-void Order::add_tenant(std::uint32_t partition) {
-  const PartitionQueue& queue = queue_.partition(partition);
+// Without the lines that have been passed over: of each user the first ones.
+void Order::build(Tenant& tenant) {
+  if (std::exchange(tenant.built, true)) return;
+  const PartitionQueue& queue = queue_.partition(tenant.partition);
   // One user alone has nobody to be compared with.
-  const ShareTree* tree = queue.users.size() > 1 ? shares_ : nullptr;
-  tenants_.push_back({partition, queue.priority, {}, FairWalk(tree, now_)});
-  Tenant& tenant = tenants_.back();
+  tenant.walk = FairWalk(queue.users.size() > 1 ? shares_ : nullptr, now_);
   tenant.users.reserve(queue.users.size());
-  for (const auto& [share, lines] : queue.users) {
+  for (const auto& [share, lines] : queue.users)
     tenant.users.push_back({share, &lines, lines.begin(), {}});
-    tenant.walk.offer(share, lines.begin()->first);
+  for (std::uint32_t i = 0; i < tenant.step; ++i)
+    ++user_of(tenant, known_of(tenant).steps[i].share).untouched;
+  for (const User& user : tenant.users)
+    if (!user.empty()) tenant.walk.offer(user.share, user.first());
+}
+
+// Before this plan has done anything.
+OrderKey Order::first_key(std::uint32_t t) {
+  Tenant& tenant = tenants_[t];
+  KnownKeys::Known& known = known_of(tenant);
+  const bool same_order =
+      known.known && known.at == now_ &&
+      (!known.root || (shares_ != nullptr && known.shares == shares_->version(*known.root)));
+  const bool same_quota = known.quota_node == kNoIndex ||
+                          (quota_ != nullptr && known.quota == quota_->stamp(known.quota_node));
+  if (!same_order) {
+    known = {true, now_, std::nullopt, 0, {}, kNoIndex, 0, {}};
+    const auto& users = queue_.partition(tenant.partition).users;
+    for (const auto& [share, lines] : users) {
+      if (users.size() == 1 || shares_ == nullptr || !shares_->knows(ShareId{share})) continue;
+      const ShareId root = shares_->root_of(ShareId{share});
+      if (known.root && *known.root != root) known.known = false;  // users of several trees
+      known.root = root;
+      known.shares = shares_->version(root);
+    }
   }
-  enter(static_cast<std::uint32_t>(tenants_.size() - 1));
+  tenant.stepping = !known.steps.empty() && passing_ && passing_->lines(tenant.partition);
+  tenant.noting = known.steps.empty();
+  if (!tenant.stepping) build(tenant);
+  if (!same_order || !same_quota) {
+    known.key = key_of(t);
+    if (quota_ != nullptr && known.quota_node == kNoIndex)
+      known.quota_node = claims_(peek(tenant, best_user(tenant))).quota_node;
+    if (known.quota_node != kNoIndex) known.quota = quota_->stamp(known.quota_node);
+  }
+  known.key.tenant = t;
+  known.key.version = version_;
+  return known.key;
 }
 
 Order::User& Order::user_of(Tenant& tenant, std::uint32_t share) {
@@ -193,6 +245,7 @@ Order::User& Order::user_of(Tenant& tenant, std::uint32_t share) {
 }
 
 Order::User& Order::best_user(Tenant& tenant) {
+  build(tenant);
   return tenant.users.size() == 1 ? tenant.users[0] : user_of(tenant, tenant.walk.best());
 }
 
@@ -207,18 +260,27 @@ Turn Order::peek(Tenant& tenant, User& user) {
   return turn;
 }
 
-Order::Key Order::key_of(std::uint32_t t) {
+OrderKey Order::key_of(std::uint32_t t) {
   Tenant& tenant = tenants_[t];
-  Key key;
-  const Turn turn = peek(tenant, best_user(tenant));
+  OrderKey key;
+  Claim claim;
+  if (tenant.stepping) {
+    const Step& step = known_of(tenant).steps[tenant.step];
+    key.first = step.first;
+    claim.quota_node = known_of(tenant).quota_node;
+    claim.need = step.need;
+    if (claim.quota_node != kNoIndex && quota_ != nullptr)
+      claim.levels = quota_->fit(claim.quota_node, claim.need).levels;
+  } else {
+    const Turn turn = peek(tenant, best_user(tenant));
+    key.first = turn.first;
+    if (quota_ != nullptr) claim = claims_(turn);
+  }
   key.priority = tenant.priority;
-  key.rank = turn.first.rank;
-  key.first = turn.first;
+  key.rank = key.first.rank;
   key.tenant = t;
   key.version = version_;
-  if (quota_ == nullptr) return key;
-  const Claim claim = claims_(turn);
-  if (claim.quota_node == kNoIndex) return key;
+  if (quota_ == nullptr || claim.quota_node == kNoIndex) return key;
   key.levels = claim.levels;
   quota_->share_values(claim.quota_node, claim.need, key.values);
   return key;
@@ -229,36 +291,85 @@ void Order::enter(std::uint32_t tenant) {
   std::push_heap(heap_.begin(), heap_.end(), later);
 }
 
-std::optional<std::pair<std::uint32_t, std::int32_t>> Order::front() const {
-  if (heap_.empty()) return std::nullopt;
+void Order::pop() {
+  std::pop_heap(heap_.begin(), heap_.end(), later);
+  heap_.pop_back();
+}
+
+// Until the first in the heap has its key as of now, and is not to be passed over.
+bool Order::settle() {
+  while (!heap_.empty()) {
+    const std::uint32_t t = heap_.front().tenant;
+    Tenant& tenant = tenants_[t];
+    if (pass_all(tenant)) {
+      tenant.skipped = true;
+      pop();
+    } else if (heap_.front().version != version_) {
+      pop();
+      enter(t);
+    } else if (tenant.stepping && pass_line(t)) {
+      pop();
+      if (tenant.stepping) enter(t);
+    } else {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Order::pass_all(Tenant& tenant) {
+  if (!passing_) return false;
+  const std::uint64_t failures = passing_->failures();
+  if (failures == tenant.failures && version_ == tenant.version) return false;
+  tenant.failures = failures;
+  tenant.version = version_;
+  return passing_->all(tenant.partition);
+}
+
+// The tenant's first line; false if it is to be looked at.
+bool Order::pass_line(std::uint32_t t) {
+  Tenant& tenant = tenants_[t];
+  const auto& steps = known_of(tenant).steps;
+  if (!passing_->line(tenant.partition, steps[tenant.step])) {
+    tenant.stepping = false;
+    build(tenant);
+    return false;
+  }
+  tenant.stepping = ++tenant.step < steps.size();
+  tenant.skipped = !tenant.stepping;
+  return true;
+}
+
+std::optional<std::pair<std::uint32_t, std::int32_t>> Order::front() {
+  if (!settle()) return std::nullopt;
   return std::pair{heap_.front().priority, heap_.front().rank};
 }
 
 std::optional<Turn> Order::next() {
-  while (!heap_.empty()) {
-    std::pop_heap(heap_.begin(), heap_.end(), later);
-    const Key key = heap_.back();
-    heap_.pop_back();
-    if (key.version != version_) {
-      const Key now = key_of(key.tenant);
-      if (!heap_.empty() && later(now, heap_.front())) {
-        heap_.push_back(now);
-        std::push_heap(heap_.begin(), heap_.end(), later);
-        continue;
-      }
-    }
-    Tenant& tenant = tenants_[key.tenant];
-    User& user = best_user(tenant);
-    Turn turn = peek(tenant, user);
-    if (user.touched_first()) {
-      std::pop_heap(user.touched.begin(), user.touched.end(), later_turn);
-      user.touched.pop_back();
-    } else {
-      ++user.untouched;
-    }
-    return turn;
+  if (!settle()) return std::nullopt;
+  Tenant& tenant = tenants_[heap_.front().tenant];
+  pop();
+  User& user = best_user(tenant);
+  Turn turn = peek(tenant, user);
+  turn.passed = tenant.step;
+  if (user.touched_first()) {
+    std::pop_heap(user.touched.begin(), user.touched.end(), later_turn);
+    user.touched.pop_back();
+  } else {
+    ++user.untouched;
   }
-  return std::nullopt;
+  return turn;
+}
+
+void Order::note(const Turn& turn, std::optional<Step> step) {
+  Tenant& tenant = tenants_[turn.tenant];
+  if (!tenant.noting) return;
+  auto& steps = known_of(tenant).steps;
+  tenant.noting = step.has_value();
+  if (step)
+    steps.push_back(*step);
+  else
+    steps.clear();
 }
 
 void Order::again(const Turn& turn) {
@@ -287,8 +398,11 @@ void Order::started(const Turn& turn) {
 std::vector<Turn> Order::drain() {
   std::vector<Turn> rest;
   for (Tenant& tenant : tenants_)
-    for (User& user : tenant.users)
+    for (User& user : tenant.users) {
+      if (tenant.noting && !user.empty()) known_of(tenant).steps.clear();
+      if (tenant.skipped) continue;
       rest.insert(rest.end(), user.touched.begin(), user.touched.end());
+    }
   heap_.clear();
   return rest;
 }

@@ -78,10 +78,12 @@ struct Turn {
   Waiting first;                             // that job
   std::uint32_t started = 0;                 // elements of that job (an array) dealt with
   std::optional<OrderedSlots::Cursor> head;  // the first that must wait; set = nothing fits now
+  Waiting head_job;                          // that one
   std::uint32_t ahead = 0;                   // of these, how many have a reservation
   bool fresh = true;                         // never looked at in this plan
   bool searched = false;                     // find_place() has been asked once
   bool reserved = false;                     // the head has a reservation
+  std::uint32_t passed = 0;                  // lines of its partition that were passed over
   std::uint32_t blocked = 0;                 // why the head must wait: see cycle.h
 };
 
@@ -92,15 +94,73 @@ struct Claim {
   std::uint32_t levels = 0;             // QuotaFit::levels
 };
 
+// What the best job of a partition brings to the order.
+struct OrderKey {
+  static constexpr std::size_t kLevels = 6;  // of cohorts and tenant that are compared
+  std::uint32_t priority = 0;
+  std::int32_t rank = 0;
+  std::uint32_t levels = 0;
+  std::array<std::int64_t, kLevels> values{};
+  Waiting first;
+  std::uint32_t tenant = 0;  // its number in Order
+  std::uint64_t version = 0;
+};
+
+// A line of a partition, where it stands among the others when nothing starts.
+struct Step {
+  Waiting first;
+  std::uint32_t share = kNoShare;
+  std::uint32_t wish = 0;  // of Kinds
+  QuotaNeed need;
+};
+
+// The order of partitions' lines, and the keys of the first, from plan to plan: while nothing of
+// what they are made of has changed.
+class KnownKeys {
+ public:
+  void forget() { keys_.clear(); }
+  void forget(std::uint32_t partition) {
+    if (partition < keys_.size()) keys_[partition].known = false;
+  }
+
+ private:
+  friend class Order;
+  struct Known {
+    bool known = false;
+    Instant at{};                 // of the fair share
+    std::optional<ShareId> root;  // of its users
+    std::uint64_t shares = 0;     // ShareTree::version()
+    OrderKey key;
+    std::uint32_t quota_node = kNoIndex;
+    std::uint64_t quota = 0;  // QuotaTree::stamp()
+    std::vector<Step> steps;  // all lines, or none
+  };
+  std::vector<Known> keys_;  // by partition
+};
+
 class Order {
  public:
   using Claims = std::function<Claim(const Turn&)>;
-  // `shares` may be null: no fair share. `quota` may be null: no quota.
+  // Which partitions and lines a plan passes over; nothing of theirs can start.
+  struct Passing {
+    // Of it, or all the rest; may only become true when failures() or the usage has grown.
+    std::function<bool(std::uint32_t partition)> all;
+    std::function<std::uint64_t()> failures;
+    std::function<bool(std::uint32_t partition)> lines;  // may be passed over one by one
+    std::function<bool(std::uint32_t partition, const Step&)> line;
+  };
+  // Usage for the fair share is that at the last multiple of this, so that what is known of the
+  // order lasts that long.
+  static constexpr Duration kShareStep = seconds(5);
+
+  // `shares` may be null: no fair share. `quota` may be null: no quota. `busy`: the partitions to
+  // go through. `passing`: null if nothing is passed over.
   Order(const Queue& queue, const ShareTree* shares, const QuotaTree* quota, Instant now,
-        Claims claims);
+        Claims claims, KnownKeys& keys, const std::vector<std::uint32_t>& busy,
+        std::optional<Passing> passing);
 
   // Partition priority and rank of the job that comes next; nullopt: there is none.
-  [[nodiscard]] std::optional<std::pair<std::uint32_t, std::int32_t>> front() const;
+  [[nodiscard]] std::optional<std::pair<std::uint32_t, std::int32_t>> front();
   std::optional<Turn> next();
   // Exactly one of these follows each next(): the line has more jobs, or not.
   void again(const Turn& turn);
@@ -108,12 +168,14 @@ class Order {
   // The turn's line has started a job: its user's and its tenant's usage have grown.
   void started(const Turn& turn);
   void usage_grew() { ++version_; }  // of some tenant's quota
+  // Of a line's first turn, for the next plan; nothing: it cannot be told in short.
+  void note(const Turn& turn, std::optional<Step> step);
 
-  // The rest of the lines that had been looked at already; for the end of a plan.
+  // The rest of the lines that had been looked at already, but of partitions that were passed over;
+  // for the end of a plan.
   std::vector<Turn> drain();
 
  private:
-  static constexpr std::size_t kLevels = 6;  // of cohorts and tenant that are compared
   struct User {
     std::uint32_t share = kNoShare;
     const Lines* lines = nullptr;
@@ -124,38 +186,44 @@ class Order {
     [[nodiscard]] const Waiting& first() const;
   };
   struct Tenant {
+    Tenant(std::uint32_t id, std::uint32_t its_priority, Instant now)
+        : partition(id), priority(its_priority), walk(nullptr, now) {}
     std::uint32_t partition = 0;
     std::uint32_t priority = 0;
-    std::vector<User> users;  // by share
     FairWalk walk;
+    std::vector<User> users;                  // by share
+    bool built = false;                       // these two
+    bool skipped = false;                     // all of it or all the rest
+    bool stepping = false;                    // so far its lines have been passed over
+    bool noting = false;                      // its lines, for the next plan
+    std::uint32_t step = 0;                   // lines that were passed over
+    std::uint64_t failures = 0, version = 0;  // when last asked whether to pass over all of it
   };
-  struct Key {
-    std::uint32_t priority = 0;
-    std::int32_t rank = 0;
-    std::uint32_t levels = 0;
-    std::array<std::int64_t, kLevels> values{};
-    Waiting first;
-    std::uint32_t tenant = 0;
-    std::uint64_t version = 0;
-    [[nodiscard]] auto standing() const {
-      return std::tuple(~priority, -std::int64_t{rank}, levels, values);
-    }
-  };
-  static bool later(const Key& a, const Key& b);
-  void add_tenant(std::uint32_t partition);
+  static bool later(const OrderKey& a, const OrderKey& b);
+  void build(Tenant& tenant);
+  bool settle();
+  bool pass_all(Tenant& tenant);
+  bool pass_line(std::uint32_t tenant);
+  [[nodiscard]] KnownKeys::Known& known_of(const Tenant& tenant) {
+    return keys_.keys_[tenant.partition];
+  }
   [[nodiscard]] User& best_user(Tenant& tenant);
   User& user_of(Tenant& tenant, std::uint32_t share);
   Turn peek(Tenant& tenant, User& user);
-  Key key_of(std::uint32_t tenant);
+  OrderKey key_of(std::uint32_t tenant);
+  [[nodiscard]] OrderKey first_key(std::uint32_t tenant);
   void enter(std::uint32_t tenant);
+  void pop();
 
   const Queue& queue_;
   const ShareTree* shares_;
   const QuotaTree* quota_;
   const Instant now_;
   const Claims claims_;
+  KnownKeys& keys_;
+  const std::optional<Passing> passing_;
   std::vector<Tenant> tenants_;
-  std::vector<Key> heap_;
+  std::vector<OrderKey> heap_;
   std::uint64_t version_ = 0;  // of the usage
 };
 

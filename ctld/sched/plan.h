@@ -45,6 +45,7 @@ struct PlanStats {
   std::uint64_t steps = 0;       // ends looked at to find reservations
   std::uint64_t backfilled = 0;  // starts behind a blocked job
   bool budget_spent = false;     // more might start: plan again
+  bool everything = true;        // looked at; or only what may have become possible (memory.h)
 };
 
 struct Plan {

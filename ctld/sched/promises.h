@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "common/time.h"
@@ -22,6 +23,7 @@ inline constexpr Duration kReplanPeriod = seconds(1);
 
 struct Promise {
   JobId job;
+  PartitionId partition{};
   Instant start{};
   std::vector<Share> shares;
   std::uint32_t flavor = 0;
@@ -34,5 +36,8 @@ struct Promise {
   Instant looked{};   // for an earlier start
   bool told = false;  // it is in the plan's expected starts
 };
+
+// Those in force; of an array several.
+using Promises = std::map<JobId, std::vector<Promise>>;
 
 }  // namespace gantry::sched

@@ -169,7 +169,7 @@ std::uint32_t Queue::line_for(std::uint32_t class_index, std::uint32_t share) {
   Line& line = lines_[it->second];
   line.class_index = class_index;
   line.share = share;
-  ++classes_[class_index]->lines;
+  if (++classes_[class_index]->lines == 1) classes_[class_index]->told = {};
   return it->second;
 }
 

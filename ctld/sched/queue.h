@@ -88,6 +88,15 @@ struct JobClass {
   std::uint32_t node_set = 0;           // see eligible.h; valid with standing.generation
   std::vector<std::uint32_t> required;  // node numbers, sorted; valid with standing.generation
   Standing standing;
+  // Of Kinds, by choice of nodes; none: its failure says nothing of others, nor of later.
+  std::vector<std::uint32_t> wishes;
+  std::uint64_t wishes_generation = 0;  // 0 = never made
+  // The last verdict that a plan has given, if plans give only news (Policy::everything).
+  struct Told {
+    JobId head{};
+    Verdict of_head, of_rest;
+  };
+  Told told;
   bool listed_idle = false;  // in Queue's list of classes that have run empty
 };
 
@@ -125,6 +134,7 @@ class Queue {
   [[nodiscard]] const Waiting& operator[](std::uint32_t slot) const { return pool_[slot]; }
   [[nodiscard]] JobClass& job_class(std::uint32_t index) { return *classes_[index]; }
   [[nodiscard]] const JobClass& job_class(std::uint32_t index) const { return *classes_[index]; }
+  [[nodiscard]] std::size_t classes() const { return classes_.size(); }  // indexes are smaller
   // Its slot; nullopt: it does not wait.
   [[nodiscard]] std::optional<std::uint32_t> find(JobId job) const {
     return index_.find(job, pool_);

@@ -28,6 +28,7 @@ QuotaTree::QuotaTree(TenancyPtr tenancy) : tenancy_(std::move(tenancy)) {
   const std::size_t flavors = tenancy_->flavors.size();
   cells_.resize(nodes.size() * flavors * kResourceCount);
   depth_.resize(nodes.size(), 0);
+  stamps_.resize(nodes.size(), 0);
   for (std::size_t n = 0; n < nodes.size(); ++n)
     if (nodes[n].parent != kNoIndex) depth_[n] = depth_[nodes[n].parent] + 1;
   // Children have the greater index, so the tree is summed from the end.
@@ -66,7 +67,9 @@ void QuotaTree::count_lendable() {
 }
 
 void QuotaTree::change(std::uint32_t node, std::uint32_t flavor, std::size_t r, std::int64_t by) {
+  ++changes_;
   while (by != 0 && node != kNoIndex) {
+    stamps_[node] = changes_;
     Cell& c = cells_[index(node, flavor, r)];
     const std::int64_t before = beyond(c.usage, c.local);
     c.usage += by;
@@ -194,6 +197,13 @@ void QuotaTree::share_values(std::uint32_t tenant, const QuotaNeed& need,
                              std::span<std::int64_t> values) const {
   for (std::uint32_t n = tenant; depth_[n] > 0; n = tenancy_->nodes[n].parent)
     if (depth_[n] <= values.size()) values[depth_[n] - 1] = share_value(n, need);
+}
+
+std::uint64_t QuotaTree::stamp(std::uint32_t tenant) const {
+  std::uint64_t last = stamps_[tenant];
+  for (std::uint32_t n = tenant; depth_[n] > 0; n = tenancy_->nodes[n].parent)
+    last = std::max(last, stamps_[n]);
+  return last;
 }
 
 std::string QuotaTree::audit(const std::vector<std::pair<std::uint32_t, QuotaNeed>>& uses) const {

@@ -82,6 +82,10 @@ class QuotaTree {
   void share_values(std::uint32_t tenant, const QuotaNeed& need,
                     std::span<std::int64_t> values) const;
 
+  // Grows with every change of the usage at the tenant or in a cohort above it, the root left
+  // aside: while it stays, so do QuotaFit::levels and share_values().
+  [[nodiscard]] std::uint64_t stamp(std::uint32_t tenant) const;
+
   // Usage of every node equals the sum over `uses`, counted anew; "" or the first that is wrong.
   [[nodiscard]] std::string audit(
       const std::vector<std::pair<std::uint32_t, QuotaNeed>>& uses) const;
@@ -107,6 +111,8 @@ class QuotaTree {
   std::vector<Cell> cells_;             // by node, flavor, resource
   std::vector<std::int64_t> lendable_;  // by node, resource: what its parent can lend
   std::vector<std::uint32_t> depth_;
+  std::vector<std::uint64_t> stamps_;  // by node: when its usage changed last
+  std::uint64_t changes_ = 0;
 };
 
 }  // namespace gantry::sched

@@ -2,9 +2,9 @@
 // waiting jobs in classes, placements, and the view ahead. No copy of the queue per plan, no lock.
 //
 // apply() is the only way in for facts. Repeating a change has no effect. Between plans the replica
-// is a function of the changes alone, but for the promises that plans have made: without those the
-// same changes give the same plans, and so does a replica built from scratch out of the current
-// facts.
+// is a function of the changes alone, but for the promises that plans have made, and for what they
+// have found out (memory.h): without promises the same changes give the same plans, and so does a
+// replica built from scratch out of the current facts.
 #pragma once
 
 #include <map>
@@ -17,6 +17,7 @@
 #include "ctld/sched/fairshare.h"
 #include "ctld/sched/grid.h"
 #include "ctld/sched/kinds.h"
+#include "ctld/sched/memory.h"
 #include "ctld/sched/promises.h"
 #include "ctld/sched/queue.h"
 #include "ctld/sched/running.h"
@@ -44,14 +45,20 @@ class Replica {
   [[nodiscard]] const Tenancy& tenancy() const { return *tenancy_; }
   [[nodiscard]] const ShareTree& shares() const { return shares_; }
   [[nodiscard]] const Charges& charges() const { return charges_; }
-  [[nodiscard]] const std::vector<Promise>& promises() const { return promises_; }
-  void promise(std::vector<Promise> promises) { promises_ = std::move(promises); }
+  [[nodiscard]] std::vector<Promise> promises() const;
+  void promise(const std::vector<Promise>& promises);  // instead of all that there are
+
+  // The next plan looks at everything, as that of a new replica with these promises would.
+  void look_at_everything() { memory_.forget(); }
 
   // Compares every derived number with one counted from scratch; "" or the first that is wrong.
   [[nodiscard]] std::string audit() const;
 
  private:
   friend class Cycle;  // a plan tries things here and puts them back
+
+  void touch_queue(JobId job);  // if it waits
+  void touch_nodes(JobId job);  // if it runs
 
   TenancyPtr tenancy_ = std::make_shared<const Tenancy>();
   ShareTree shares_;
@@ -63,7 +70,8 @@ class Replica {
   Eligible eligible_;
   Timeline timeline_;
   Kinds kinds_;
-  std::vector<Promise> promises_;
+  Promises promises_;
+  Memory memory_;
   struct Search {  // for victims, in vain
     JobId job{};
     Instant at{};

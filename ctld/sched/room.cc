@@ -107,7 +107,7 @@ void Cycle::take_back_asking() {
 }
 
 bool Cycle::make_room(Turn& turn) {
-  if (!may_ask(turn)) return false;
+  if (!everything_ || !may_ask(turn)) return false;
   partition(turn.partition).asked = true;
   auto& last = r_.searches_[turn.partition];
   if (last.job == turn.first.job && now_ >= last.at && now_ - last.at < kSearchPeriod) return false;
@@ -125,7 +125,7 @@ bool Cycle::take_from(Turn& turn, const VictimSet& set, const NodeChoice& choice
   const Instant free_by = now_ + set.grace + kKillTime;
   Promise* kept = promise_of(turn);
   if (kept != nullptr && kept->start <= free_by) return false;
-  if (const auto without = earliest(c); without && without->first.start <= free_by) return false;
+  if (earliest(c, free_by + microseconds(1))) return false;
   const std::size_t before = asked_.size();
   for (const Victim& v : set.victims) ask_to_leave(v.job, free_by);
   if (kept != nullptr) lift(*kept);
@@ -144,10 +144,12 @@ bool Cycle::take_from(Turn& turn, const VictimSet& set, const NodeChoice& choice
     plan_.preemptions.push_back({v.job, promise.job, v.reclaim, v.lost_work});
   charge(job(turn, turn.at), c, needs_of(c, promise.shares));
   order_->usage_grew();
-  if (kept != nullptr)
+  if (kept != nullptr) {
+    loosened(*kept);
     *kept = std::move(promise);
-  else
+  } else {
     kept = &remember(turn, std::move(promise));
+  }
   tell(turn, *kept);
   return true;
 }

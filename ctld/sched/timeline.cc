@@ -8,8 +8,7 @@
 namespace gantry::sched {
 
 Instant Timeline::end_of(Instant start, const std::optional<Duration>& limit) {
-  constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-  if (!limit || limit->us > kNever - start.us) return {kNever};
+  if (!limit || limit->us > kNever.us - start.us) return kNever;
   return start + *limit;
 }
 
@@ -40,6 +39,14 @@ bool Timeline::speak_for(const std::string& reservation) {
   return own_ != kNoWindow;
 }
 
+std::optional<Instant> Timeline::next_boundary(Instant now) const {
+  std::optional<Instant> next;
+  for (const Window& w : windows_)
+    for (const Instant at : {w.from, w.until})
+      if (at > now && (!next || at < *next)) next = at;
+  return next;
+}
+
 const Window* Timeline::window_in(std::uint32_t node, Instant from, Instant until) const {
   if (!closed_.test(node)) return nullptr;
   for (const std::uint32_t w : windows_on_[node])
@@ -66,10 +73,37 @@ void Timeline::begin(Instant now) {
   freed_.clear();
   sorted_freed_ = 0;
   started_.clear();
+  fit_grid();
+}
+
+void Timeline::fit_grid() {
   own_ = kNoWindow;
   reserved_.resize(grid_.size());
   ahead_.resize(grid_.size());
   notes_.resize(grid_.size());
+}
+
+void Timeline::resume(Instant now) {
+  now_ = now;
+  std::size_t kept = 0, sorted = 0;
+  for (std::size_t i = 0; i < freed_.size(); ++i) {
+    if (freed_[i].room != Room{} || freed_[i].at <= now) continue;
+    freed_[kept++] = freed_[i];
+    sorted += i < sorted_freed_ ? 1 : 0;
+  }
+  freed_.resize(kept);
+  sorted_freed_ = sorted;
+  started_.clear();
+  fit_grid();
+}
+
+void Timeline::clear(std::uint32_t node) {
+  if (!reserved_.test(node)) return;
+  Ahead& ahead = ahead_[node];
+  if (!ahead.reservations.empty()) return;
+  ahead.checkpoints.clear();
+  reserved_.clear(node);
+  std::erase(reserved_nodes_, node);
 }
 
 Room Timeline::spare_at(const Ahead& ahead, Instant at, Room room) const {
@@ -208,7 +242,7 @@ void Timeline::lift(JobId job, Instant start, const std::vector<Share>& shares) 
 }
 
 void Timeline::moved(const Placement& p, Instant by, std::optional<Instant> limit) {
-  const Instant end = limit ? *limit : Instant{std::numeric_limits<std::int64_t>::max()};
+  const Instant end = limit.value_or(kNever);
   for (const Use& use : p.uses) {
     if (!reserved_.test(use.node)) continue;
     for (Checkpoint& c : ahead_[use.node].checkpoints) {

@@ -14,6 +14,7 @@
 // these may run in them only. set_windows() tells of them, speak_for() whose questions follow.
 #pragma once
 
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -44,11 +45,20 @@ class Timeline {
   static constexpr std::uint32_t kNoWindow = ~std::uint32_t{0};
   // A job past its limit is on its way out: it is taken to end this long from now.
   static constexpr Duration kOverdue = seconds(1);
+  static constexpr Instant kNever{std::numeric_limits<std::int64_t>::max()};
 
   Timeline(const Grid& grid, const Running& running) : grid_(grid), running_(running) {}
 
   void set_windows(const std::map<std::string, ReservationChanged>& reservations);
   void begin(Instant now);
+  // begin(), but the reservations stay. From nodes that have changed since they must be lifted.
+  void resume(Instant now);
+  void clear(std::uint32_t node);  // as if never reserved, if all reservations have been lifted
+  template <class F>
+  void each_promised(std::uint32_t node, F&& f) const {  // f(job)
+    if (reserved_.test(node))
+      for (const Reservation& r : ahead_[node].reservations) f(r.job);
+  }
   // Questions that follow are of a job that names this reservation ("" = none). False: there is no
   // such window.
   bool speak_for(const std::string& reservation);
@@ -80,10 +90,10 @@ class Timeline {
                std::optional<Instant> until);
 
   // The earliest start after now, and not before `from`, at which the class's next job fits without
-  // delaying a reservation; nullopt if the known ends never make room. `steps` grows by the ends
-  // looked at.
+  // delaying a reservation; nullopt if the known ends never make room, or not before `before`.
+  // `steps` grows by the ends looked at.
   std::optional<Slot> earliest(const JobClass& cls, const Bits& allowed, Instant from,
-                               std::uint64_t& steps);
+                               std::uint64_t& steps, Instant before = kNever);
   void reserve(const JobClass& cls, const Slot& slot, JobId job);
   // reserve() for a start that was found in an earlier plan; false if there is no room any more.
   bool keep(const JobClass& cls, JobId job, Instant start, const std::vector<Share>& shares);
@@ -92,6 +102,9 @@ class Timeline {
   // A running job will leave by `by` and not at its limit; tell before Running::set_end(). moved()
   // with the times exchanged takes it back.
   void moved(const Placement& placement, Instant by, std::optional<Instant> limit);
+
+  // The next moment after now at which a window opens or closes; nullopt: none will.
+  [[nodiscard]] std::optional<Instant> next_boundary(Instant now) const;
 
   // Room on the node at a time, going by the limits, but for reservations.
   [[nodiscard]] Room room_at(std::uint32_t node, Instant at) const;
@@ -130,6 +143,7 @@ class Timeline {
   Ahead& ahead_of(std::uint32_t node);
   static void promise(Checkpoint& point, const Room& need);
   void sort_freed();
+  void fit_grid();
 
   const Grid& grid_;
   const Running& running_;

@@ -35,13 +35,15 @@ class Walk {
     if (!single_) note_all();
   }
 
-  std::optional<Slot> run(Instant from, std::uint64_t& steps) {
+  std::optional<Slot> run(Instant from, Instant before, std::uint64_t& steps) {
+    if (from >= before) return std::nullopt;
     if (from > t_.now_) {
       skip_to(from);
       steps += dirty_.size();
       if (auto found = single_ ? try_one_node(from) : try_nodes(from)) return found;
     }
     while (const auto at = next_time()) {
+      if (*at >= before) break;
       dirty_.clear();
       ++moment_;
       give_back(*at);
@@ -260,9 +262,9 @@ class Walk {
 };
 
 std::optional<Slot> Timeline::earliest(const JobClass& cls, const Bits& allowed, Instant from,
-                                       std::uint64_t& steps) {
+                                       std::uint64_t& steps, Instant before) {
   if (const Window* own = own_window()) from = std::max(from, own->from);
-  return Walk(*this, cls, allowed).run(from, steps);
+  return Walk(*this, cls, allowed).run(from, before, steps);
 }
 
 }  // namespace gantry::sched
