@@ -71,7 +71,9 @@ Gpus::Gpus(const NodedConfig& config, const std::string& node, const std::string
 
 void Gpus::look(Instant now) {
   found_ = gpu::discover(*nvml_, roots_, now);
-  for (const std::string& warning : found_.warnings) log_.warning(warning);
+  for (const std::string& warning : found_.warnings)  // each once, not at every look
+    if (std::find(warned_.begin(), warned_.end(), warning) == warned_.end()) log_.warning(warning);
+  warned_ = found_.warnings;
   auto numbers = gpu::read_device_numbers(roots_);
   if (numbers) {
     numbers_ = std::move(*numbers);

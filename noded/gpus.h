@@ -69,7 +69,8 @@ class Gpus {
   gpu::Roots roots_;
   std::unique_ptr<gpu::Nvml> nvml_;
   gpu::Discovery found_;
-  gpu::KnownGpus known_;  // indexes, for as long as the machine is up
+  std::vector<std::string> warned_;  // at the last look
+  gpu::KnownGpus known_;             // indexes, for as long as the machine is up
   gpu::DeviceNumbers numbers_;
   std::vector<gpu::HealthBaseline> baselines_;           // by index
   std::map<std::string, std::vector<Sticky>> sticky_;    // by UUID of the GPU

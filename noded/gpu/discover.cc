@@ -40,14 +40,15 @@ Answer<GpuDevice> describe(const Nvml& nvml, nvml::Device device, const Roots& r
   if (!name) return tl::unexpected(name.error());
   const auto minor = nvml.minor(device);
   if (!minor) return tl::unexpected(minor.error());
-  const auto memory = nvml.memory(device);
-  if (!memory) return tl::unexpected(memory.error());
+  const auto memory = nvml.memory(device);  // some GPUs have none but the machine's
+  if (!memory && memory.error().code != Return::not_supported)
+    return tl::unexpected(memory.error());
   gpu.pci = std::move(*pci);
   gpu.uuid = std::move(*uuid);
   gpu.name = std::move(*name);
   gpu.model = model_of(gpu.name);
   gpu.minor = *minor;
-  gpu.memory = static_cast<std::int64_t>(memory->total);
+  gpu.memory = static_cast<std::int64_t>(memory.value_or(MemoryUse{}).total);
   gpu.numa = numa_of(nvml, device, roots, gpu.pci);
   return gpu;
 }

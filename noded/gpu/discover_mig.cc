@@ -16,6 +16,7 @@ Answer<MigGeometry> geometry_of(const Nvml& nvml, nvml::Device device, const std
   if (!profiles) return tl::unexpected(profiles.error());
   for (const Profile& one : *profiles) {
     const auto places = nvml.placements(device, one.info.id);
+    if (!places && places.error().code == Return::not_supported) continue;  // not in this mode
     if (!places) return tl::unexpected(places.error());
     if (places->empty()) continue;
     MigProfile profile;

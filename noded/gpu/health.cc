@@ -100,7 +100,7 @@ std::vector<GpuFault> check(const Nvml& nvml, nvml::Device device, const HealthB
   Faults faults(now);
   const Answer<MemoryUse> alive =
       device != nullptr ? nvml.memory(device) : tl::unexpected(Failure{Return::gpu_is_lost, ""});
-  if (!alive) {
+  if (!alive && alive.error().code != Return::not_supported) {
     const bool lost = alive.error().code == Return::gpu_is_lost;
     faults.add(FaultDomain::gpu, lost ? std::string("gpu-lost: fallen off the bus")
                                       : "gpu-no-answer: " + to_string(alive.error()));
@@ -147,8 +147,8 @@ ProbeReport probe(const Nvml& nvml, nvml::Device device, const HealthBaseline& b
   if (!processes) return no_answer(processes.error());
   for (const nvml::ProcessInfo& one : *processes) out.left.push_back(one.pid);
   const auto memory = nvml.memory(target);
-  if (!memory) return no_answer(memory.error());
-  out.memory_used = memory->used;
+  if (!memory && memory.error().code != Return::not_supported) return no_answer(memory.error());
+  out.memory_used = memory.value_or(MemoryUse{}).used;
   return out;
 }
 

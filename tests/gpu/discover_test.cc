@@ -175,6 +175,19 @@ TEST_CASE("one GPU that does not answer hides no other") {
   CHECK(node.look().inventory.why_none == "none of the driver's 4 GPUs answers");
 }
 
+TEST_CASE("what a GPU does not support is left out, not the GPU") {
+  FakeNode node(R"([{"model": "h100", "count": 2}])");
+  node.control("fail nvmlDeviceGetMemoryInfo_v2 3");
+  node.control("fail nvmlDeviceGetMemoryInfo 3");
+  node.control("fail nvmlDeviceGetGpuInstancePossiblePlacements_v2 3");
+  node.open();
+  const Discovery found = node.look();
+  CHECK(found.warnings == std::vector<std::string>{});
+  REQUIRE(found.inventory.gpus.size() == 2);
+  CHECK(found.inventory.gpus[0].memory == 0);
+  CHECK(found.inventory.geometries.empty());
+}
+
 TEST_CASE("no driver, no GPUs: why") {
   const auto missing = Nvml::open("libnvidia-ml.so.nowhere");
   REQUIRE_FALSE(missing);

@@ -193,6 +193,15 @@ TEST_CASE("checks") {
                             "unknown error"});
 }
 
+TEST_CASE("a GPU without memory of its own is well") {
+  FakeNode node(R"([{"model": "h100"}])");
+  const Nvml& nvml = node.open();
+  node.control("fail nvmlDeviceGetMemoryInfo_v2 3");
+  node.control("fail nvmlDeviceGetMemoryInfo 3");
+  CHECK(check(nvml, *nvml.device(0), {}, kNow).empty());
+  CHECK(probe(nvml, *nvml.device(0), {}, nullptr, kNow).ok(0));
+}
+
 TEST_CASE("probes of a GPU and of a slice") {
   FakeNode node(R"([{"model": "h100", "count": 2}, {"model": "h100", "mig": true}])");
   node.control("make 2 9@4");
