@@ -20,7 +20,20 @@ std::string lower(std::string_view text) {
   return out;
 }
 
+// "1g.10gb", "3g.40gb", "1g.10gb+me".
+bool is_profile(std::string_view text) {
+  const auto digits = text.find_first_not_of("0123456789");
+  return digits != 0 && digits != std::string_view::npos && text.substr(digits).starts_with("g.");
+}
+
 Result<void> take_model(std::string_view text, GpuWish& wish) {
+  if (is_profile(text)) {
+    if (!wish.slice.empty() && wish.slice != text)
+      return invalid(
+          fmt::format("slices of {} and of {} asked; a job gets one kind", wish.slice, text));
+    wish.slice = text;
+    return {};
+  }
   const std::string model = lower(text);
   const auto odd = model.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_.");
   if (model.empty() || odd != std::string::npos)
@@ -59,11 +72,13 @@ Result<void> parse_gres(std::string_view text, GpuWish& wish) {
     std::string_view rest = item;
     if (rest.starts_with("gres/")) rest.remove_prefix(5);
     const std::string_view name = rest.substr(0, rest.find(':'));
-    if (name != "gpu")
+    if (name != "gpu" && name != "mig")
       return invalid(
-          fmt::format("\"{}\" is not a resource of this cluster's nodes; there is gpu, as "
-                      "gpu:2 or gpu:a100:2",
+          fmt::format("\"{}\" is not a resource of this cluster's nodes; there are gpu and mig, "
+                      "as gpu:2, gpu:a100:2 or mig:1g.10gb:2",
                       name));
+    if (name == "mig" && !is_profile(rest.substr(std::min<std::size_t>(4, rest.size()))))
+      return invalid(fmt::format("\"{}\" names no MIG profile; write mig:1g.10gb:2", item));
     if (rest == "gpu") {
       sum += 1;
       continue;
@@ -110,6 +125,7 @@ Result<void> apply_gpus(const GpuWish& wish, JobShape& shape) {
       return r;
   }
   if (each) shape.gpus_per_node = *each;
+  shape.gpu_slice = wish.slice;
   if (!wish.model.empty()) {
     const auto& models = shape.gpu_models;
     if (!models.empty() && std::find(models.begin(), models.end(), wish.model) == models.end())

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <set>
@@ -21,22 +23,11 @@ std::string for_node(std::string text, const std::string& node) {
   return text;
 }
 
-void add_files(const std::vector<gpu::DeviceFile>& files, const std::string& dev,
-               runtime::LaunchRequest& request) {
-  for (const gpu::DeviceFile& file : files) {
-    const bool known = std::any_of(request.devices.begin(), request.devices.end(),
-                                   [&](const auto& d) { return d.path == file.path; });
-    if (!known)
-      request.devices.push_back(
-          {file.path, dev + file.path.substr(4), file.major, file.minor, file.permissions});
-  }
-}
-
 }  // namespace
 
 Gpus::Gpus(const NodedConfig& config, const std::string& node, const std::string& boot_id,
            const Logger& log)
-    : log_(log), state_dir_(config.state_dir) {
+    : log_(log), state_dir_(config.state_dir), files_dir_(config.run_dir + "/gpu-files-" + node) {
   const std::string root = for_node(config.gpu_root, node);
   if (root != "/") roots_ = {root + "/dev", root + "/proc", root + "/sys"};
   if (config.gpu_library == "none") {
@@ -131,6 +122,38 @@ bool Gpus::is_held(const GpuDevice& gpu) const {
                                         [&](const MigSlice& s) { return is_in(s.uuid); });
 }
 
+// The driver's file, or one of our own where there is none: nobody makes those of new slices.
+Result<std::string> Gpus::file_of(const gpu::DeviceFile& file) const {
+  const dev_t number = makedev(file.major, file.minor);
+  const auto is_it = [&](const std::string& path) {
+    struct stat st {};
+    return ::stat(path.c_str(), &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == number;
+  };
+  std::string path = roots_.dev + file.path.substr(4);
+  if (is_it(path)) return path;
+  if (auto r = runtime::make_dirs(files_dir_, 0711); !r) return tl::unexpected(r.error());
+  path = fmt::format("{}/{}-{}", files_dir_, file.major, file.minor);
+  const mode_t mode = file.permissions.find('w') != std::string::npos ? 0666 : 0444;
+  if (is_it(path)) return path;
+  if (::mknod(path.c_str(), S_IFCHR | mode, number) != 0 || ::chmod(path.c_str(), mode) != 0)
+    return runtime::fail_errno(ErrorCode::io_error, path);
+  return path;
+}
+
+Result<void> Gpus::add_files(const std::vector<gpu::DeviceFile>& files,
+                             runtime::LaunchRequest& request) const {
+  for (const gpu::DeviceFile& file : files) {
+    const bool known = std::any_of(request.devices.begin(), request.devices.end(),
+                                   [&](const auto& d) { return d.path == file.path; });
+    if (known) continue;
+    auto source = file_of(file);
+    if (!source) return tl::unexpected(source.error());
+    request.devices.push_back(
+        {file.path, std::move(*source), file.major, file.minor, file.permissions});
+  }
+  return {};
+}
+
 Result<MigSlice> Gpus::slice_for(const GpuDevice& gpu, const GpuGrant& grant) {
   const auto held = held_devices();
   const auto is_held = [&](const MigSlice& s) {
@@ -177,7 +200,7 @@ Result<void> Gpus::add(const AttemptKey& key, const GpuGrant& grant,
   if (!grant.profile) {
     const auto files = gpu::device_files(numbers_, *gpu);
     if (!files) return tl::unexpected(files.error());
-    add_files(*files, roots_.dev, request);
+    if (auto r = add_files(*files, request); !r) return r;
     held_[key].push_back(gpu->uuid);
     uuids.push_back(gpu->uuid);
     return {};
@@ -191,7 +214,7 @@ Result<void> Gpus::add(const AttemptKey& key, const GpuGrant& grant,
     return fail(ErrorCode::unavailable, fmt::format("GPU {} is gone", grant.gpu));
   const auto files = gpu::device_files(numbers_, *gpu, *slice);
   if (!files) return tl::unexpected(files.error());
-  add_files(*files, roots_.dev, request);
+  if (auto r = add_files(*files, request); !r) return r;
   uuids.push_back(slice->uuid);
   return {};
 }
@@ -219,7 +242,7 @@ Result<void> Gpus::prepare(const AttemptKey& key, const std::vector<GpuGrant>& g
   if (inventory() != before) tell();
   const auto common = gpu::common_device_files(numbers_);
   if (!common) return tl::unexpected(common.error());
-  add_files(*common, roots_.dev, request);
+  if (auto r = add_files(*common, request); !r) return r;
   const std::string list = fmt::format("{}", fmt::join(uuids, ","));
   request.env[std::string(kVisible)] = list;
   request.env["NVIDIA_VISIBLE_DEVICES"] = list;

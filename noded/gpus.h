@@ -60,12 +60,16 @@ class Gpus {
   void tell();
   Result<void> add(const AttemptKey& key, const GpuGrant& grant, runtime::LaunchRequest& request,
                    std::vector<std::string>& uuids);
+  Result<std::string> file_of(const gpu::DeviceFile& file) const;
+  Result<void> add_files(const std::vector<gpu::DeviceFile>& files,
+                         runtime::LaunchRequest& request) const;
   Result<MigSlice> slice_for(const GpuDevice& gpu, const GpuGrant& grant);
   [[nodiscard]] std::vector<std::string> held_devices() const;
   [[nodiscard]] bool is_held(const GpuDevice& gpu) const;
 
   const Logger& log_;
   std::string state_dir_;
+  std::string files_dir_;
   gpu::Roots roots_;
   std::unique_ptr<gpu::Nvml> nvml_;
   gpu::Discovery found_;

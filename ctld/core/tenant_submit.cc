@@ -8,6 +8,7 @@
 #include "common/text.h"
 #include "ctld/core/authorise.h"
 #include "ctld/core/tenants.h"
+#include "ctld/sched/mig_rack.h"
 
 namespace gantry::core {
 namespace {
@@ -43,8 +44,10 @@ Wanted wanted_of(const JobSpec& spec, const Partition& partition) {
     w.node[Resource::memory] = per_cpu * (w.node[Resource::cpu] / 1000);
     w.job[Resource::memory] = per_cpu * (w.job[Resource::cpu] / 1000);
   }
-  w.node[Resource::gpu] = std::int64_t{s.gpus_per_node} * kGpuUnit;
-  w.job[Resource::gpu] = std::int64_t{s.gpus_per_node} * nodes * kGpuUnit;
+  const std::int64_t each =  // of slices about; exactly when they are given
+      s.gpu_slice.empty() ? kGpuUnit : sched::compute_slices_of(s.gpu_slice) * kGpuUnit / 8;
+  w.node[Resource::gpu] = s.gpus_per_node * each;
+  w.job[Resource::gpu] = s.gpus_per_node * nodes * each;
   w.node[Resource::scratch] = s.scratch_per_node;
   w.job[Resource::scratch] = s.scratch_per_node * nodes;
   return w;

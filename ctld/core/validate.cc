@@ -7,6 +7,7 @@
 #include "common/text.h"
 #include "ctld/core/authorise.h"
 #include "ctld/core/tenant_submit.h"
+#include "ctld/sched/mig_rack.h"
 
 namespace gantry::core {
 namespace {
@@ -125,6 +126,11 @@ Result<void> check_shape(const JobShape& s) {
       !r)
     return r;
   if (auto r = check_number("GPUs per node", s.gpus_per_node, 0, 1024); !r) return r;
+  if (!s.gpu_slice.empty() && (s.gpus_per_node == 0 || s.gpu_slice.size() > 32 ||
+                               sched::compute_slices_of(s.gpu_slice) == 0))
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("\"{}\" is not a MIG profile with a number of slices, as 1g.10gb",
+                            s.gpu_slice.substr(0, 32)));
   if (s.required_nodes.size() > kMaxJobNodes || s.excluded_nodes.size() > kMaxJobNodes)
     return fail(ErrorCode::limit_exceeded,
                 fmt::format("at most {} nodes may be named", kMaxJobNodes));

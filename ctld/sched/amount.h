@@ -11,6 +11,8 @@ inline Resources amount_of(const NodeGrant& grant) {
   out[Resource::cpu] = static_cast<std::int64_t>(grant.cpus.size()) * 1000;
   out[Resource::memory] = grant.memory;
   out[Resource::gpu] = std::int64_t{grant.gpus} * kGpuUnit;
+  for (const GpuGrant& d : grant.devices)
+    if (!d.whole()) out[Resource::gpu] += d.thousandths;
   out[Resource::scratch] = grant.scratch;
   return out;
 }

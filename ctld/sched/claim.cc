@@ -44,6 +44,9 @@ std::vector<QuotaNeed> Cycle::needs_of(const JobClass& c, const std::vector<Shar
     need.amount[Resource::cpu] = std::int64_t{room.cpus} * 1000;
     need.amount[Resource::memory] = room.memory;
     need.amount[Resource::gpu] = std::int64_t{room.gpus} * kGpuUnit;
+    if (const JobShape& shape = c.key.shape; !shape.gpu_slice.empty())
+      need.amount[Resource::gpu] = std::int64_t{shape.gpus_per_node} *
+                                   r_.grid_.node(share.node).slices.thousandths(shape.gpu_slice);
     need.amount[Resource::scratch] = room.scratch;
     const auto same = std::find_if(needs.begin(), needs.end(),
                                    [&](const QuotaNeed& n) { return n.flavor == need.flavor; });

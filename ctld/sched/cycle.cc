@@ -296,12 +296,13 @@ Cycle::KindNotes* Cycle::notes(JobClass& c) {
 void Cycle::start(JobClass& c, std::uint32_t slot, const std::vector<Share>& shares) {
   const Waiting& w = r_.queue_[slot];
   const auto needs = needs_of(c, shares);
-  auto grants = make_grants(r_.grid_, c.demand, shares);
+  auto grants = make_grants(r_.grid_, c, shares);
   for (const NodeGrant& g : grants) {
     Taken taken{g.node.value(),
                 {g.memory, g.scratch, 0, static_cast<std::int32_t>(g.gpus)},
                 g.cpus,
                 g.devices};
+    taken.room.slices = static_cast<std::int32_t>(c.demand.slices);
     r_.grid_.take(taken.node, taken.room, taken.cpus, taken.devices);
     const std::uint32_t user = r_.queue_.line(w.line).share;
     const JobShape& shape = c.key.shape;

@@ -39,7 +39,7 @@ void Eligible::refresh(JobClass& cls, const Grid& grid) {
   const JobShape& shape = cls.key.shape;
   cls.node_set =
       set_for({cls.key.partition, shape.constraint, shape.excluded_nodes, shape.gpu_models,
-               shape.tolerations, shape.gpus_per_node > 0, std::nullopt},
+               shape.tolerations, shape.gpus_per_node > 0, shape.gpu_slice, std::nullopt},
               grid);
   cls.required.clear();
   for (const std::string& name : shape.required_nodes)
@@ -71,6 +71,7 @@ std::uint32_t Eligible::set_for(const SetKey& key, const Grid& grid) {
 // Everything but features, taints and flavor.
 bool Eligible::admits(const SetKey& key, const GridNode& node) {
   if (node.gpu_jobs_only && !key.gpus) return false;
+  if (!key.slice.empty() && !node.slices.has(key.slice)) return false;
   if (std::binary_search(key.excluded.begin(), key.excluded.end(), node.name)) return false;
   const auto& models = key.gpu_models;
   return models.empty() || std::find(models.begin(), models.end(), node.gpu_model) != models.end();

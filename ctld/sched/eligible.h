@@ -79,6 +79,7 @@ class Eligible {
     std::string constraint;
     std::vector<std::string> excluded, gpu_models, tolerations;
     bool gpus = false;
+    std::string slice;
     std::optional<std::pair<std::uint32_t, std::uint32_t>> choice;  // place in gpu_models, flavor
     friend auto operator<=>(const SetKey&, const SetKey&) = default;
   };

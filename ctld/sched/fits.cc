@@ -136,6 +136,25 @@ Result<void> keep_allowed(const JobShape& shape, const Constraint& constraint,
   if (left.empty())
     return never(fmt::format("no node of partition {} has GPUs of model {}", partition.name,
                              fmt::join(models, " or ")));
+  if (!shape.gpu_slice.empty()) {
+    std::set<std::string> known;
+    std::erase_if(left, [&](const NodeChanged* n) {
+      bool has = false;
+      for (const GpuView& gpu : n->devices)
+        for (const MigGeometry& g : n->geometries)
+          for (const MigProfile& p : g.profiles) {
+            if (!gpu.mig || g.model != gpu.model) continue;
+            known.insert(p.name);
+            has = has || p.name == shape.gpu_slice;
+          }
+      return !has;
+    });
+    if (left.empty() && known.empty())
+      return never(fmt::format("no node of partition {} has GPUs in MIG mode", partition.name));
+    if (left.empty())
+      return never(fmt::format("no GPU of partition {} has slices of {}; there are {}",
+                               partition.name, shape.gpu_slice, fmt::join(known, ", ")));
+  }
   if (shape.gpus_per_node == 0)
     std::erase_if(left, [](const NodeChanged* n) { return n->gpu_jobs_only; });
   if (left.empty())

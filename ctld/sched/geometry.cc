@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "common/assert.h"
+#include "ctld/sched/mig_rack.h"
 
 namespace gantry::sched {
 
@@ -12,6 +13,7 @@ Room& Room::operator+=(const Room& o) {
   scratch += o.scratch;
   cpus += o.cpus;
   gpus += o.gpus;
+  slices += o.slices;
   return *this;
 }
 
@@ -20,12 +22,17 @@ Room& Room::operator-=(const Room& o) {
   scratch -= o.scratch;
   cpus -= o.cpus;
   gpus -= o.gpus;
+  slices -= o.slices;
   return *this;
 }
 
 Room room_of(const NodeChanged& node) {
+  std::int32_t slices = 0;
+  for (const GpuView& gpu : node.devices)
+    for (const MigGeometry& g : node.geometries)
+      if (gpu.mig && g.model == gpu.model) slices += static_cast<std::int32_t>(g.compute_slices);
   return {node.memory, node.scratch, static_cast<std::int32_t>(node.cpus.size()),
-          static_cast<std::int32_t>(node.gpus)};
+          static_cast<std::int32_t>(node.gpus), slices};
 }
 
 Demand demand_of(const JobShape& shape, const PartitionChanged& partition) {
@@ -47,16 +54,20 @@ Demand demand_of(const JobShape& shape, const PartitionChanged& partition) {
     d.memory = partition.default_memory_per_cpu;
   }
   d.scratch = shape.scratch_per_node;
-  d.gpus = shape.gpus_per_node;
+  if (shape.gpu_slice.empty())
+    d.gpus = shape.gpus_per_node;
+  else
+    d.slices = shape.gpus_per_node * compute_slices_of(shape.gpu_slice);
   d.exclusive = shape.exclusive || partition.exclusive_nodes;
   d.particular = shape.topology != TopologyWish::none || !shape.anti_affinity.empty() ||
-                 shape.sharing != NodeSharing::any;
+                 shape.sharing != NodeSharing::any || !shape.gpu_slice.empty();
   return d;
 }
 
 std::uint32_t tasks_fitting(const Demand& d, const Room& size, const Room& free) {
   if (free.cpus < static_cast<std::int64_t>(d.cpus_per_task) || free.scratch < d.scratch ||
-      free.gpus < static_cast<std::int64_t>(d.gpus))
+      free.gpus < static_cast<std::int64_t>(d.gpus) ||
+      free.slices < static_cast<std::int64_t>(d.slices))
     return 0;
   if (d.exclusive && free.cpus != size.cpus) return 0;
   std::int64_t fits = std::min<std::int64_t>(d.most_per_node, free.cpus / d.cpus_per_task);
@@ -84,7 +95,7 @@ bool holds(const Demand& d, const Room& size, const Room& free, std::uint32_t ta
   if (free.cpus < static_cast<std::int64_t>(tasks) * d.cpus_per_task) return false;
   const Room need = need_for(d, size, tasks);
   return free.cpus >= need.cpus && free.memory >= need.memory && free.scratch >= need.scratch &&
-         free.gpus >= need.gpus;
+         free.gpus >= need.gpus && free.slices >= need.slices;
 }
 
 bool asks_no_less(const Demand& more, const Demand& less) {
@@ -92,13 +103,14 @@ bool asks_no_less(const Demand& more, const Demand& less) {
          more.tasks >= less.tasks && more.cpus_per_task >= less.cpus_per_task &&
          (less.most_per_node >= more.most_per_node || less.most_per_node >= less.tasks) &&
          more.memory_rule == less.memory_rule && more.memory >= less.memory &&
-         more.scratch >= less.scratch && more.gpus >= less.gpus && more.exclusive >= less.exclusive;
+         more.scratch >= less.scratch && more.gpus >= less.gpus && more.slices >= less.slices &&
+         more.exclusive >= less.exclusive;
 }
 
 Room need_for(const Demand& d, const Room& size, std::uint32_t tasks) {
   const std::int64_t asked = static_cast<std::int64_t>(tasks) * d.cpus_per_task;
   Room need{0, d.scratch, static_cast<std::int32_t>(d.exclusive ? size.cpus : asked),
-            static_cast<std::int32_t>(d.gpus)};
+            static_cast<std::int32_t>(d.gpus), static_cast<std::int32_t>(d.slices)};
   switch (d.memory_rule) {
     case MemoryRule::per_node: need.memory = d.memory; break;
     case MemoryRule::per_cpu: need.memory = d.memory * asked; break;

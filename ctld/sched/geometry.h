@@ -28,7 +28,8 @@ struct Room {
   std::int64_t memory = 0;   // bytes
   std::int64_t scratch = 0;  // bytes
   std::int32_t cpus = 0;     // logical CPUs
-  std::int32_t gpus = 0;     // devices
+  std::int32_t gpus = 0;     // whole devices
+  std::int32_t slices = 0;   // compute slices of devices in MIG mode
   friend bool operator==(const Room&, const Room&) = default;
   Room& operator+=(const Room& o);
   Room& operator-=(const Room& o);
@@ -48,6 +49,7 @@ struct Demand {
   std::int64_t memory = 0;   // bytes, per node or per core
   std::int64_t scratch = 0;  // bytes per node
   std::uint32_t gpus = 0;    // per node
+  std::uint32_t slices = 0;  // compute slices per node; whether they can be cut: MigRack
   bool exclusive = false;
   bool particular = false;  // about topology or neighbours: its failure says nothing of others
 };

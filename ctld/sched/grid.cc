@@ -48,6 +48,7 @@ void Grid::change(const NodeChanged& change) {
     for (std::uint32_t i = 0; i < change.gpus; ++i)
       node.devices.push_back({static_cast<std::uint16_t>(i), -1, false, change.gpu_model, {}});
   node.gpu_taken.clear();
+  node.slices.set(node.devices, change.geometries, shapes_);
   if (spread_.test(n)) --spread_nodes_;
   spread_.clear(n);
   if (change.spread) {
@@ -162,6 +163,8 @@ std::vector<GpuGrant> Grid::choose_devices(std::uint32_t n, std::int32_t count) 
 }
 
 void Grid::mark_devices(std::uint32_t n, std::span<const GpuGrant> devices, bool taken) {
+  if (devices.empty()) return;
+  nodes_[n].slices.mark(devices, taken);
   std::vector<bool>& marks = nodes_[n].gpu_taken;
   for (const GpuGrant& d : devices) {
     if (!d.whole()) continue;
@@ -183,7 +186,7 @@ void Grid::take(std::uint32_t n, const Room& need, std::span<const std::uint16_t
     free.clear(*at);
     ++taken;
   }
-  free_[n] -= {need.memory, need.scratch, taken, need.gpus};
+  free_[n] -= {need.memory, need.scratch, taken, need.gpus, need.slices};
   set_level(n, free_[n].cpus);
 }
 
@@ -199,7 +202,7 @@ void Grid::give(std::uint32_t n, const Room& need, std::span<const std::uint16_t
     free.set(*at);
     ++given;
   }
-  free_[n] += {need.memory, need.scratch, given, need.gpus};
+  free_[n] += {need.memory, need.scratch, given, need.gpus, need.slices};
   set_level(n, free_[n].cpus);
 }
 

@@ -13,6 +13,7 @@
 #include "ctld/sched/bits.h"
 #include "ctld/sched/change.h"
 #include "ctld/sched/geometry.h"
+#include "ctld/sched/mig_rack.h"
 
 namespace gantry::sched {
 
@@ -31,6 +32,7 @@ struct GridNode {
   std::int32_t gpus_when_well = 0;
   std::vector<GpuView> devices;
   std::vector<bool> gpu_taken;  // whole ones, by index; grows as needed
+  MigRack slices;               // the others
 };
 
 class Grid {
@@ -108,6 +110,7 @@ class Grid {
   [[nodiscard]] std::optional<std::size_t> position(std::uint32_t n, std::uint16_t cpu) const;
   void set_level(std::uint32_t n, std::int32_t cpus);  // 0 = may take no work
   void set_idle(std::uint32_t n, bool idle);
+  MigShapes shapes_;
   void mark_devices(std::uint32_t n, std::span<const GpuGrant> devices, bool taken);
 
   std::vector<GridNode> nodes_;

@@ -8,6 +8,13 @@
 namespace gantry::sched {
 namespace {
 
+// Slices: by numbers they may fit where they cannot be cut out.
+bool can_be_cut(const Grid& grid, const JobClass& cls, std::uint32_t n) {
+  const JobShape& shape = cls.key.shape;
+  return shape.gpu_slice.empty() ||
+         grid.node(n).slices.fits(shape.gpu_slice) >= shape.gpus_per_node;
+}
+
 // A search of one class among the nodes that have some number of cores free.
 class Search {
  public:
@@ -23,15 +30,18 @@ class Search {
         neighbours_(neighbours) {}
 
   [[nodiscard]] bool available(std::uint32_t n) const {
-    return grid_.available(n) && (neighbours_ == nullptr || neighbours_->allows(n));
+    return grid_.available(n) && can_be_cut(grid_, cls_, n) &&
+           (neighbours_ == nullptr || neighbours_->allows(n));
   }
 
   // Of an available node:
   [[nodiscard]] std::uint32_t fits(std::uint32_t n) const {
+    if (!can_be_cut(grid_, cls_, n)) return 0;
     return timeline_.fits(n, d_, timeline_.now(), until_, grid_.free(n));
   }
 
   [[nodiscard]] bool holds_all(std::uint32_t n) const {
+    if (!can_be_cut(grid_, cls_, n)) return false;
     return timeline_.holds(n, d_, timeline_.now(), until_, grid_.free(n), d_.tasks);
   }
 
@@ -273,15 +283,18 @@ std::optional<std::vector<Share>> find_place(const Grid& grid, const Timeline& t
   return choose_nodes(d, all, required);
 }
 
-std::vector<NodeGrant> make_grants(const Grid& grid, const Demand& demand,
+std::vector<NodeGrant> make_grants(const Grid& grid, const JobClass& cls,
                                    const std::vector<Share>& shares) {
   std::vector<NodeGrant> grants;
   grants.reserve(shares.size());
   for (const auto& [node, tasks] : shares) {
-    const Room need = need_for(demand, grid.room(node), tasks);
+    const Room need = need_for(cls.demand, grid.room(node), tasks);
     grants.push_back({NodeId{node}, grid.choose_cpus(node, need.cpus), need.memory, need.scratch,
                       static_cast<std::uint32_t>(need.gpus), tasks,
-                      grid.choose_devices(node, need.gpus)});
+                      need.slices == 0
+                          ? grid.choose_devices(node, need.gpus)
+                          : grid.node(node).slices.choose(cls.key.shape.gpu_slice,
+                                                          cls.key.shape.gpus_per_node)});
   }
   return grants;
 }
@@ -292,7 +305,7 @@ std::optional<Verdict> explain_place(const Grid& grid, const Bits& allowed, cons
   std::vector<Candidate> all;
   for (std::size_t w = 0; w < allowed.words(); ++w)
     any_in_word(allowed.word(w), w, [&](std::uint32_t n) {
-      if (!grid.available(n)) return false;
+      if (!grid.available(n) || !can_be_cut(grid, cls, n)) return false;
       if (const auto fits = tasks_fitting(cls.demand, grid.room(n), grid.free(n)); fits > 0)
         all.push_back({n, fits, std::binary_search(cls.required.begin(), cls.required.end(), n)});
       return false;

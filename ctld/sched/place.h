@@ -26,7 +26,7 @@ std::optional<std::vector<Share>> find_place(const Grid& grid, const Timeline& t
                                              const Neighbours* neighbours = nullptr);
 
 // The concrete CPUs, memory, scratch and devices of a place.
-std::vector<NodeGrant> make_grants(const Grid& grid, const Demand& demand,
+std::vector<NodeGrant> make_grants(const Grid& grid, const JobClass& cls,
                                    const std::vector<Share>& shares);
 
 // Why a class that waits has no place now although enough nodes have room, reservations left aside:

@@ -57,6 +57,8 @@ QuotaNeed PreemptRules::use_of(const Placement& p) const {
     use.amount[Resource::cpu] += static_cast<std::int64_t>(u.cpus.size()) * 1000;
     use.amount[Resource::memory] += u.room.memory;
     use.amount[Resource::gpu] += std::int64_t{u.room.gpus} * kGpuUnit;
+    for (const GpuGrant& d : u.devices)
+      if (!d.whole()) use.amount[Resource::gpu] += d.thousandths;
     use.amount[Resource::scratch] += u.room.scratch;
   }
   return use;

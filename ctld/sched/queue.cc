@@ -83,6 +83,8 @@ Resources least_of(const Demand& d) {
   const std::int64_t cpus = std::int64_t{d.tasks} * d.cpus_per_task;
   least[Resource::cpu] = cpus * 1000;
   least[Resource::gpu] = std::int64_t{d.gpus} * d.min_nodes * kGpuUnit;
+  // A slice of 1 of 7 compute slices weighs at least an eighth of a GPU.
+  least[Resource::gpu] += std::int64_t{d.slices} * d.min_nodes * kGpuUnit / 8;
   least[Resource::scratch] = d.scratch * d.min_nodes;
   if (d.memory_rule == MemoryRule::per_node) least[Resource::memory] = d.memory * d.min_nodes;
   if (d.memory_rule == MemoryRule::per_cpu) least[Resource::memory] = d.memory * cpus;

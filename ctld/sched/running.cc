@@ -19,6 +19,7 @@ const Use& Placement::use_of(std::uint32_t node) const {
 
 // An exclusive job holds every core of its nodes, also those that a node gained since.
 void Running::measure(Use& use, const Placement& p, const Grid& grid) const {
+  use.room.slices = static_cast<std::int32_t>(grid.node(use.node).slices.compute_of(use.devices));
   if (p.exclusive) use.cpus = grid.node(use.node).cpus;
   use.room.cpus = grid.count_known(use.node, use.cpus);
 }

@@ -58,7 +58,8 @@ class Fleet:
             shutil.copy(f"{self.build}/nvml/libnvidia-ml.so.1", folder)
             with open(f"{folder}/fleet.json", "w", encoding="utf-8") as f:
                 json.dump({"driver": "550.54.15", "cuda": 12040,
-                           "gpus": [{"model": "h100", "count": GPUS, "minors": MINORS}]}, f)
+                           "gpus": [{"model": "h100", "count": GPUS, "minors": MINORS},
+                                    {"model": "h100", "count": 1, "minors": [7], "mig": True}]}, f)
             self.control(node, "init")
             self.control(node, "tree", folder)
 
@@ -76,7 +77,7 @@ def declare(c):
     path = f"{c.state}/gantry.yaml"
     with open(path, encoding="utf-8") as f:
         text = f.read()
-    text = text.replace("memory: 1G", f"gpus: {GPUS}, gpu_model: h100, memory: 1G")
+    text = text.replace("memory: 1G", f"gpus: {GPUS + 1}, gpu_model: h100, memory: 1G")
     text = text.replace("noded:\n", f"noded:\n  gpu_library: {c.fleet.dir}/%n/libnvidia-ml.so.1\n"
                         f"  gpu_root: {c.fleet.dir}/%n\n")
     with open(path, "w", encoding="utf-8") as f:
@@ -119,13 +120,13 @@ ENTER = r"""
 import errno, os, stat, sys
 with open(sys.argv[1], "w") as f:
     f.write("0")
-for word in sys.argv[3:]:
+for word in sys.argv[4:]:
     major, minor = map(int, word.split(":"))
     path = f"{sys.argv[2]}/{major}-{minor}"
     if not os.path.exists(path):
         os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(major, minor))
     try:
-        os.close(os.open(path, os.O_RDWR))
+        os.close(os.open(path, int(sys.argv[3])))
         print(word, "opened")
     except OSError as e:
         print(word, errno.errorcode[e.errno])
@@ -143,11 +144,12 @@ def entries(c, job):
     return found
 
 
-def tried(c, job):
-    numbers = [f"195:{m}" for m in range(16)] + ["195:255", "508:0", "508:1", "511:1", "511:2"]
+def tried(c, job, numbers=tuple([f"195:{m}" for m in range(16)] +
+                               ["195:255", "508:0", "508:1", "511:1", "511:2"]), flags=os.O_RDWR):
     folder = f"{c.top}/files"
     os.makedirs(folder, exist_ok=True)
-    done = subprocess.run([sys.executable, "-c", ENTER, entries(c, job)[0], folder, *numbers],
+    done = subprocess.run([sys.executable, "-c", ENTER, entries(c, job)[0], folder, str(flags),
+                           *numbers],
                           capture_output=True, text=True, check=True)
     return dict(line.split() for line in done.stdout.splitlines())
 
@@ -192,7 +194,7 @@ def case_a_gpu_that_fails_takes_down_its_own_jobs(c):
     print(f"        from the event to running elsewhere {took:.2f} s")
     contains(c.root(["ginfo", "-R"]).stdout, f"GPU {gpu}: gpu-xid-79: ")
     table = c.root(["ginfo", "--gpus", "-n", node]).stdout.splitlines()
-    equal(len(table), 1 + GPUS)
+    equal(len(table), 1 + GPUS + 1)
     contains(table[1 + gpu], "failed")
     c.root(["gcancel", *map(str, jobs)], check=True)
     for job in jobs:
@@ -224,6 +226,32 @@ def case_what_a_reset_mends_waits_for_the_end_of_the_job(c):
     wait_for("the GPU to be closed", lambda: "ReqNodeNotAvail" in c.queue_line(whole))
     c.fleet.control(node, "set", gpu, "remap_pending=0")
     c.ended(whole, "completed")
+
+
+def case_slices_are_cut_out_as_the_queue_wants(c):
+    def slices(node):
+        lines = c.root(["ginfo", "-g", "-h", "-n", node, "-o", "%s %t %j"]).stdout.splitlines()
+        return [line.split() for line in lines if "@" in line]
+    big = c.submit("-n1", "-w", "node1", "--gres=mig:3g.40gb:1", "--wrap", "env; sleep 60")
+    small = c.submit("-n1", "-w", "node1", "--gres=mig:1g.10gb:2", "--wrap", "sleep 60")
+    for job in (big, small):
+        c.running(job)
+    got = slices("node1")
+    equal(sorted(s[0].split("@")[0] for s in got), ["1g.10gb", "1g.10gb", "3g.40gb"])
+    equal({s[2] for s in got}, {str(big), str(small)})
+    contains(c.output(big), "CUDA_VISIBLE_DEVICES=MIG-")
+    # Two slices have their GPU's file in common; what parts them are the capabilities of each.
+    caps = {}
+    for job in (big, small):
+        shown = json.loads(c.root(["gctl", "show", "job", str(job), "--json"], check=True).stdout)
+        caps[job] = {w for w, what in tried(c, job, [f"511:{m}" for m in range(3, 1200)],
+                                            os.O_RDONLY).items() if what != "EPERM"}
+        equal(len(find(shown, "placement")[0]["gpus"]), len(caps[job]) // 2)
+    equal(caps[big] & caps[small], set(), "capabilities of both")
+    wait = c.submit("-n1", "-w", "node1", "--gres=mig:4g.40gb:1", "--wrap", "true")
+    wait_for("a reason to wait", lambda: "PENDING|Resources" in c.queue_line(wait))
+    c.root(["gcancel", str(big), str(small)], check=True)
+    c.ended(wait, "completed")
 
 
 def place(c, job):

@@ -1,0 +1,98 @@
+// MigRack: what jobs are given is legal, never overlaps, and comes back.
+#include <doctest/doctest.h>
+
+#include <map>
+#include <random>
+
+#include "ctld/sched/mig_rack.h"
+#include "tests/sched/mig_world.h"
+
+using namespace gantry;
+using namespace gantry::sched;
+
+namespace {
+
+std::vector<GpuView> devices(const std::string& model, std::uint32_t count) {
+  std::vector<GpuView> out;
+  for (std::uint32_t i = 0; i < count; ++i)
+    out.push_back({static_cast<std::uint16_t>(2 * i), -1, true, model, {}});
+  return out;
+}
+
+// By the rules of the geometry alone: places, no overlap, compute slices, most of each.
+void check_legal(const MigGeometry& geometry, const std::vector<GpuGrant>& held) {
+  std::map<std::uint16_t, std::pair<std::uint64_t, std::uint32_t>> used;
+  for (const GpuGrant& d : held) {
+    REQUIRE(d.profile);
+    const auto p = std::find_if(geometry.profiles.begin(), geometry.profiles.end(),
+                                [&](const MigProfile& m) { return m.id == *d.profile; });
+    REQUIRE(p != geometry.profiles.end());
+    CHECK(std::find(p->starts.begin(), p->starts.end(), d.start) != p->starts.end());
+    auto& [mask, compute] = used[d.gpu];
+    const std::uint64_t own = ((std::uint64_t{1} << p->memory_slices) - 1) << d.start;
+    CHECK((mask & own) == 0);
+    mask |= own;
+    compute += p->compute_slices;
+    CHECK(compute <= geometry.compute_slices);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("slices given and taken back at random are always legal") {
+  for (const MigGeometry& geometry : {h100_geometry(), a30_geometry()}) {
+    std::mt19937_64 random(7);
+    MigShapes shapes;
+    MigRack rack;
+    rack.set(devices(geometry.model, 3), {geometry}, shapes);
+    CHECK(rack.compute_slices() == 3 * geometry.compute_slices);
+    std::vector<std::vector<GpuGrant>> jobs;
+    for (int turn = 0; turn < 3000; ++turn) {
+      const MigProfile& p = geometry.profiles[random() % geometry.profiles.size()];
+      const auto count = static_cast<std::uint32_t>(1 + random() % 3);
+      if (rack.fits(p.name) >= count && random() % 3 != 0) {
+        jobs.push_back(rack.choose(p.name, count));
+        CHECK(jobs.back().size() == count);
+        CHECK(jobs.back()[0].thousandths == rack.thousandths(p.name));
+        CHECK(rack.compute_of(jobs.back()) == count * p.compute_slices);
+        rack.mark(jobs.back(), true);
+      } else if (!jobs.empty()) {
+        std::swap(jobs[random() % jobs.size()], jobs.back());
+        rack.mark(jobs.back(), false);
+        jobs.pop_back();
+      }
+      std::vector<GpuGrant> held;
+      std::uint32_t thousandths = 0;
+      for (const auto& job : jobs) held.insert(held.end(), job.begin(), job.end());
+      for (const GpuGrant& d : held) thousandths += d.thousandths;
+      check_legal(geometry, held);
+      CHECK(thousandths <= 3000);
+    }
+    for (const auto& job : jobs) rack.mark(job, false);
+    for (const MigProfile& p : geometry.profiles) CHECK(rack.fits(p.name) == 3 * p.max_instances);
+  }
+}
+
+TEST_CASE("the fullest GPU is filled first, and a large slice is kept possible") {
+  const MigGeometry geometry = h100_geometry();
+  MigShapes shapes;
+  MigRack rack;
+  rack.set(devices(geometry.model, 2), {geometry}, shapes);
+  for (int i = 0; i < 3; ++i) {  // 4, 5 and 6: no small one starts at 7
+    const auto given = rack.choose("1g.10gb", 1);
+    CHECK(given[0].gpu == 0);
+    rack.mark(given, true);
+  }
+  CHECK(rack.fits("3g.40gb") == 3);  // one beside the small ones, two on the other GPU
+  CHECK(rack.fits("4g.40gb") == 2);
+  CHECK(rack.fits("7g.80gb") == 1);
+  CHECK_FALSE(rack.has("5g.60gb"));
+  CHECK(rack.fits("5g.60gb") == 0);
+}
+
+TEST_CASE("the name of a profile says its compute slices") {
+  CHECK(compute_slices_of("1g.10gb") == 1);
+  CHECK(compute_slices_of("3g.40gb+me") == 3);
+  for (const char* text : {"", "g.10gb", "h100", "99999999999g.1gb", "1", "1x.10gb", "40g.1gb"})
+    CHECK(compute_slices_of(text) == 0);
+}
