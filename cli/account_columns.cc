@@ -40,6 +40,11 @@ Duration elapsed(V v) {
   return std::max(ended(v).value_or(v.now) - *begin, Duration{});
 }
 
+// From submit to the (newest) start; of one that has not started, until now or its end.
+Duration waited(V v) {
+  return row(v).started.value_or(row(v).ended.value_or(v.now)) - row(v).submitted;
+}
+
 std::uint32_t cpus(V v) {
   if (v.step != nullptr) return v.step->cpus;
   return row(v).started || !row(v).node_list.empty() ? row(v).cpus : 0;
@@ -131,6 +136,18 @@ constexpr Column<AccountView> kColumns[] = {
      .header = "ReqCPUS",
      .width = 8,
      .put = [](O o, V v) { o += std::to_string(v.step != nullptr ? v.step->cpus : row(v).cpus); }},
+    {.name = "AllocGPUS",
+     .header = "AllocGPUS",
+     .width = 9,
+     .put =
+         [](O o, V v) {
+           const bool held = row(v).started || !row(v).node_list.empty();
+           of_job(o, v, std::to_string(held ? row(v).gpus : 0));
+         }},
+    {.name = "ReqGPUS",
+     .header = "ReqGPUS",
+     .width = 8,
+     .put = [](O o, V v) { of_job(o, v, std::to_string(row(v).gpus)); }},
     {.name = "NNodes",
      .header = "NNodes",
      .width = 8,
@@ -148,8 +165,9 @@ constexpr Column<AccountView> kColumns[] = {
      .put =
          [](O o, V v) {
            if (v.step == nullptr && cpus(v) > 0)
-             o += fmt::format("cpu={},mem={},node={}", cpus(v), format_memory(v.job->alloc_memory),
-                              row(v).nodes);
+             o += fmt::format("cpu={},mem={},node={}{}", cpus(v),
+                              format_memory(v.job->alloc_memory), row(v).nodes,
+                              row(v).gpus > 0 ? fmt::format(",gres/gpu={}", row(v).gpus) : "");
          }},
     {.name = "ReqMem",
      .header = "ReqMem",
@@ -259,6 +277,25 @@ constexpr Column<AccountView> kColumns[] = {
      .header = "Priority",
      .width = 10,
      .put = [](O o, V v) { of_job(o, v, std::to_string(row(v).priority)); }},
+    {.name = "Reservation",
+     .header = "Reservation",
+     .width = 15,
+     .put = [](O o, V v) { of_job(o, v, row(v).reservation); }},
+    {.name = "Waited",
+     .header = "Waited",
+     .width = 11,
+     .put = [](O o, V v) { of_job(o, v, format_duration_long(waited(v))); }},
+    {.name = "WaitedFor",
+     .header = "WaitedFor",
+     .width = 40,
+     .put =
+         [](O o, V v) {
+           std::string parts;
+           for (const WaitPart& part : v.job->waits)
+             parts += fmt::format("{}{}={}", parts.empty() ? "" : ",", enum_name(part.reason),
+                                  format_duration(part.length));
+           of_job(o, v, parts);
+         }},
     {.name = "Restarts",
      .header = "Restarts",
      .width = 8,

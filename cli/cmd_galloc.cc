@@ -26,7 +26,8 @@ constexpr Option kOwnOptions[] = {
     {.name = "no-shell", .refused = "an allocation lives as long as its command"},
     {.name = "x11", .refused = "X11 is not forwarded"},
 };
-constexpr auto kOptions = join(kOwnOptions, kJobOptions, kGpuOptions, kRefusedJobOptions);
+constexpr auto kOptions =
+    join(kOwnOptions, kJobOptions, kPlaceOptions, kGpuOptions, kRefusedJobOptions);
 
 constexpr std::string_view kPrefixes[] = {"SALLOC_", "GALLOC_"};
 

@@ -80,7 +80,8 @@ constexpr Option kOwnOptions[] = {
      .set = put<&JobRequest::wrap>,
      .directive = false},
 };
-constexpr auto kOptions = join(kOwnOptions, kJobOptions, kGpuOptions, kRefusedJobOptions);
+constexpr auto kOptions =
+    join(kOwnOptions, kJobOptions, kPlaceOptions, kGpuOptions, kRefusedJobOptions);
 
 constexpr std::string_view kPrefixes[] = {"SBATCH_", "GBATCH_"};
 
@@ -202,6 +203,35 @@ void print_estimate(const std::string& program, const proto::SubmitReply& reply)
         program, reply.cpus, reply.partition);
 }
 
+// Whether the planner expects the job to be done in time, as things are now.
+void tell_deadline(const std::string& program, Session& session, JobId job, Instant deadline,
+                   bool quiet) {
+  const auto shown = session.call<proto::ShowJobReply>(proto::ShowJob{{job, {}}, false});
+  const auto plan = session.call<proto::WhatIfReply>(proto::WhatIf{{job, {}}});
+  if (!shown || shown->jobs.empty() || !plan) return;  // it is in the queue all the same
+  const proto::JobRow& row = shown->jobs.front().row;
+  const auto start = row.started ? row.started : plan->start;
+  const Duration limit = row.time_limit.value_or(Duration{});
+  if (!start) {
+    fmt::print(stderr,
+               "{}: when job {} starts is not known yet; it ends unless it can be done by {}\n",
+               program, job.value(), format_time(deadline));
+  } else if (*start + limit > deadline) {
+    fmt::print(stderr,
+               "{}: warning: as things are, job {} would start at {} and end at {}, after its "
+               "deadline {}: it ends unless others end early\n",
+               program, job.value(), format_time(*start), format_time(*start + limit),
+               format_time(deadline));
+    if (!plan->rows.empty())
+      fmt::print(stderr, "{}: it would start sooner with {}\n", program,
+                 plan->rows.front().options);
+  } else if (!quiet) {
+    fmt::print(stderr, "{}: job {} is expected to end by {}, {} before its deadline\n", program,
+               job.value(), format_time(*start + limit),
+               format_duration(deadline - (*start + limit)));
+  }
+}
+
 Result<int> run(const Invocation& invocation) {
   auto parsed = invocation.parse_only();
   if (!parsed) return tl::unexpected(parsed.error());
@@ -234,6 +264,10 @@ Result<int> run(const Invocation& invocation) {
   }
   if (!request->quiet)
     fmt::print("{}{}\n", request->parsable ? "" : "Submitted batch job ", reply->job.value());
+  if (!request->quiet) std::fflush(stdout);
+  if (message.spec.deadline)
+    tell_deadline(invocation.program(), *session, reply->job, *message.spec.deadline,
+                  request->quiet);
   if (!request->wait) return 0;
   std::fflush(stdout);
   return wait_for_job(invocation.program(), std::move(*session), reply->job, request->quiet);

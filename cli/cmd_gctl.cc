@@ -1,13 +1,15 @@
 // gctl: what operators, and owners of jobs, can do and see.
 #include <fmt/core.h>
 
+#include <cstdlib>
 #include <ctime>
 
 #include "cli/command.h"
+#include "cli/gctl_reserve.h"
 #include "cli/gctl_show.h"
 #include "cli/gctl_update.h"
+#include "cli/gctl_why.h"
 #include "cli/job_refs.h"
-#include "cli/job_words.h"
 #include "cli/session.h"
 #include "common/text.h"
 
@@ -51,13 +53,26 @@ Result<int> run_change(const Invocation& in) {
   return change_jobs(in, std::move(request), **operands);
 }
 
+// Inside a job it speaks of the job itself.
+Result<int> run_checkpointed(const Invocation& in) {
+  NoOptions none;
+  const auto operands = in.parse(&none, 0, kAnyOperands);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  std::vector<std::string> jobs = **operands;
+  if (const char* own = std::getenv("GANTRY_JOB_ID"); jobs.empty() && own != nullptr)
+    jobs.emplace_back(own);
+  if (jobs.empty()) return fail(ErrorCode::usage, "name a job, or call it inside of one");
+  return change_jobs(in, proto::CheckpointJobs{}, jobs);
+}
+
 constexpr Option kRequeueOptions[] = {
     {.name = "hold",
      .help = "Hold the job after it is back in the queue",
      .set = put<&proto::RequeueJobs::hold>},
 };
 
-// ---- ping, why
+// ---- ping
 
 Result<int> run_ping(const Invocation& in) {
   NoOptions none;
@@ -74,40 +89,6 @@ Result<int> run_ping(const Invocation& in) {
              reply->version, format_time(reply->started), took.us);
   fmt::print("{} of {} nodes are up; {} jobs wait, {} run\n", reply->nodes_up, reply->nodes,
              reply->jobs_queued, reply->jobs_active);
-  return 0;
-}
-
-void print_why(const proto::JobDetail& job, Instant now) {
-  const proto::JobRow& row = job.row;
-  fmt::print("job {} is {}", shown_id(row), words_of(row).state);
-  if (row.phase != Phase::queued) {
-    if (!row.node_list.empty()) fmt::print(" on {}", row.node_list);
-    fmt::print("{}{}\n", job.cause.empty() ? "" : ": ", job.cause);
-    return;
-  }
-  if (job.why.empty()) fmt::print(": {}", explained(row.verdict, now));
-  fmt::print("\n");
-  for (const std::string& cause : job.why) fmt::print("  {}\n", cause);
-  if (row.expected_start)
-    fmt::print("  expected to start at {}\n", format_time(*row.expected_start));
-}
-
-Result<int> run_why(const Invocation& in) {
-  NoOptions none;
-  const auto operands = in.parse(&none, 1, kAnyOperands);
-  if (!operands) return tl::unexpected(operands.error());
-  if (!*operands) return 0;
-  const auto refs = refs_of(**operands);
-  if (!refs) return tl::unexpected(refs.error());
-  auto session = Session::open(in.program());
-  if (!session) return tl::unexpected(session.error());
-  for (const proto::JobRef& ref : *refs) {
-    const auto reply = session->call<proto::ShowJobReply>(proto::ShowJob{ref, false});
-    if (!reply) return tl::unexpected(reply.error());
-    if (reply->jobs.empty())
-      return fail(ErrorCode::not_found, "there is no job " + format_job_ref(ref));
-    for (const proto::JobDetail& job : reply->jobs) print_why(job, reply->now);
-  }
   return 0;
 }
 
@@ -197,6 +178,16 @@ Result<int> run_key(const Invocation& in) {
   return 0;
 }
 
+const Command kCheckpointed{
+    .name = "checkpointed",
+    .summary = "Say that running jobs have saved their work up to now",
+    .operands = "[JOB...]",
+    .description =
+        "When jobs have to leave for others, those that lose the least work go first; "
+        "what was done before the newest checkpoint is not lost. Inside a job it is "
+        "said of the job itself. A job that writes a file need not say it: see "
+        "--checkpoint-file of gbatch.",
+    .run = run_checkpointed};
 const Command kHold{.name = "hold",
                     .summary = "Keep jobs in the queue",
                     .operands = "JOB...",
@@ -212,10 +203,6 @@ const Command kRequeue{.name = "requeue",
                        .run = run_change<proto::RequeueJobs>};
 const Command kPing{
     .name = "ping", .summary = "Ask whether the controller is well", .run = run_ping};
-const Command kWhy{.name = "why",
-                   .summary = "Say why a job does not run, or how it ended",
-                   .operands = "JOB...",
-                   .run = run_why};
 const Command kLogs{.name = "logs",
                     .summary = "Print the output of a job",
                     .operands = "JOB",
@@ -235,15 +222,17 @@ constexpr const Command* kKeySub[] = {&kKeyAdd, &kKeyRemove};
 const Command kKey{
     .name = "key", .summary = "Add and remove keys of users", .run = nullptr, .sub = kKeySub};
 
-constexpr const Command* kSub[] = {&kGctlShow, &kWhy,        &kLogs,      &kHold,       &kRelease,
-                                   &kRequeue,  &kGctlUpdate, &kGctlDrain, &kGctlResume, &kGctlClose,
-                                   &kGctlDead, &kEnroll,     &kKey,       &kPing};
+constexpr const Command* kSub[] = {
+    &kGctlShow,    &kGctlWhy,          &kLogs,          &kHold,       &kRelease,   &kRequeue,
+    &kGctlUpdate,  &kCheckpointed,     &kGctlDrain,     &kGctlResume, &kGctlClose, &kGctlDead,
+    &kGctlReserve, &kGctlReservations, &kGctlUnreserve, &kEnroll,     &kKey,       &kPing};
 
 constexpr Example kExamples[] = {
     {"gctl show job 12", "Everything about a job"},
     {"gctl why 12", "Why it does not run"},
     {"gctl logs -f 12", "Its output, as it grows"},
     {"gctl drain 'n[03-04]' --reason 'new memory'", "Take nodes out of service gently"},
+    {"gctl reservations", "Reservations and maintenance windows"},
 };
 constexpr ExitDoc kExits[] = {
     {"0", "done"}, {"1", "refused, unknown, or no answer"}, {"2", "the command line is wrong"}};
@@ -253,7 +242,7 @@ constexpr ExitDoc kExits[] = {
 extern const Command kGctl;
 const Command kGctl{
     .name = "gctl",
-    .summary = "Show and change jobs, nodes and partitions",
+    .summary = "Show and change jobs, nodes, partitions and reservations",
     .examples = kExamples,
     .exits = kExits,
     .run = nullptr,

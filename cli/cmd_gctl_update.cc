@@ -57,6 +57,10 @@ Result<void> set_job(proto::UpdateJob& update, const Pair& pair, Instant now) {
     update.priority = static_cast<std::uint32_t>(*n);
   } else if (key == "partition") {
     update.partition = pair.value;
+  } else if (key == "account") {
+    update.account = pair.value;
+  } else if (key == "reservation" || key == "reservationname") {
+    update.reservation = pair.value;
   } else if (key == "name" || key == "jobname") {
     update.name = pair.value;
   } else if (key == "comment") {
@@ -71,8 +75,8 @@ Result<void> set_job(proto::UpdateJob& update, const Pair& pair, Instant now) {
     update.array_max_running = static_cast<std::uint32_t>(*n);
   } else {
     static constexpr std::string_view kKeys[] = {
-        "timelimit", "nice",    "priority",  "partition",
-        "jobname",   "comment", "starttime", "arraytaskthrottle"};
+        "timelimit", "nice",      "priority",          "partition", "jobname",
+        "comment",   "starttime", "arraytaskthrottle", "account",   "reservation"};
     return fail(ErrorCode::usage,
                 fmt::format("\"{}\" of a job cannot be changed{}", key, did_you_mean(key, kKeys)));
   }
@@ -233,7 +237,9 @@ const Command kGctlUpdate{
     .summary = "Change a job, node or partition",
     .operands = "job|node|partition NAME KEY=VALUE...",
     .description =
-        "Of a job: time, nice, priority, partition, name, comment, begin, arraytaskthrottle. Of a "
+        "Of a job: time, nice, priority, partition, account, reservation, name, "
+        "comment, begin, arraytaskthrottle. In another tenant's partition a job gets a project "
+        "there, unless one of the same name is there. Of a "
         "node: state=drain|resume|close, reason. Of a partition: state=up|down.",
     .examples = kExamples,
     .run = run_update};

@@ -101,7 +101,7 @@ constexpr Option kOptions[] = {
     {.name = "clusters", .letter = 'M', .refused = "there is one cluster"},
     {.name = "exact", .letter = 'e', .refused = "nodes are always grouped exactly"},
     {.name = "iterate", .letter = 'i', .refused = "use watch(1)"},
-    {.name = "reservation", .letter = 'T', .refused = "there are no reservations"},
+    {.name = "reservation", .letter = 'T', .refused = "use gctl reservations"},
     {.name = "sort",
      .letter = 'S',
      .refused = "partitions and nodes are listed in the order of gantry.yaml"},

@@ -31,6 +31,11 @@ Result<void> set_most(Query& q, std::string_view text) {
   return {};
 }
 
+Result<void> set_terms(Query& q, std::string_view) {
+  q.format = kPriorityTermsFormat;
+  return {};
+}
+
 constexpr Option kOptions[] = {
     {.name = "account",
      .letter = 'A',
@@ -72,8 +77,8 @@ constexpr Option kOptions[] = {
      .set = call<add_words<Query, &proto::JobFilter::users>>},
     {.name = "weights",
      .letter = 'w',
-     .refused = "there are no weights: jobs are compared field by "
-                "field, from the left"},
+     .help = "The terms of the weighted priority, where gantry.yaml sets weights for it",
+     .set = call<set_terms>},
 };
 
 constexpr Example kExamples[] = {
@@ -131,7 +136,10 @@ const Command kGprio{
         "job's own priority; since when it waits.\n\n"
         "Fields of -o: %o place, %i job, %u user, %a account, %P partition, %d its priority, %c "
         "class, %r rank (+ what waiting added), %b borrows and at which levels, %v share values, "
-        "%f level of the project, %F of the user, %p priority, %t since.",
+        "%f level of the project, %F of the user, %p priority, %w its weighted terms, %t since.\n\n"
+        "With priority weights in gantry.yaml the own priority is their sum, as in Slurm, and "
+        "takes "
+        "the place of the fair-share levels; classes that do not preempt then have one rank.",
     .options = kOptions,
     .examples = kExamples,
     .exits = kExits,

@@ -49,6 +49,11 @@ Result<void> set_start(Query& q, std::string_view) {
   q.format = kQueueStartFormat;
   return {};
 }
+Result<void> set_why(Query& q, std::string_view) {
+  q.start = true;
+  q.format = kQueueWhyFormat;
+  return {};
+}
 Result<void> set_watch(Query& q, std::string_view text) {
   if (text.empty()) text = "2";
   const auto n = parse_integer("seconds", text, 1, 3600);
@@ -110,6 +115,13 @@ constexpr Option kOptions[] = {
      .help = "Jobs of these partitions",
      .set = call<add_words<Query, &proto::JobFilter::partitions>>,
      .env = "PARTITION"},
+    {.name = "reservation",
+     .letter = 'R',
+     .arg = Arg::required,
+     .value = "NAME,...",
+     .help = "Jobs that name these reservations",
+     .set = call<add_words<Query, &proto::JobFilter::reservations>>,
+     .env = "RESERVATION"},
     {.name = "start",
      .help = "Pending jobs with the time at which they are expected to start",
      .set = call<set_start>},
@@ -127,6 +139,9 @@ constexpr Option kOptions[] = {
      .help = "Jobs of these users",
      .set = call<add_words<Query, &proto::JobFilter::users>>,
      .env = "USERS"},
+    {.name = "why",
+     .help = "Pending jobs with the cause of their wait in words, and when they may start",
+     .set = call<set_why>},
     {.name = "watch",
      .arg = Arg::optional,
      .value = "SECONDS",
@@ -138,7 +153,6 @@ constexpr Option kOptions[] = {
     {.name = "clusters", .letter = 'M', .refused = "there is one cluster"},
     {.name = "iterate", .letter = 'i', .refused = "use --watch=SECONDS"},
     {.name = "qos", .letter = 'q', .refused = "there are no QOS"},
-    {.name = "reservation", .letter = 'R', .refused = "there are no reservations"},
     {.name = "licenses", .letter = 'L', .refused = "licences are not managed"},
     {.name = "sort", .letter = 'S', .refused = "jobs are listed by id; use sort(1)"},
     {.name = "steps", .letter = 's', .refused = "use gacct"},
@@ -150,6 +164,7 @@ constexpr Example kExamples[] = {
     {"gqueue --me", "My jobs that wait or run"},
     {"gqueue -t all -o '%i %T %r' -j 12", "State and reason of job 12, ended or not"},
     {"gqueue -p batch -t PD --start", "When pending jobs of a partition are expected to start"},
+    {"gqueue --why -p fraud", "What the pending jobs of a tenant wait for"},
     {"gqueue --watch", "The queue, live"},
 };
 constexpr ExitDoc kExits[] = {{"0", "fine, also when no job is listed"},
@@ -334,7 +349,8 @@ const Command kGqueue{
         "Fields of -o: %i id, %A own number, %F array, %K array task, %j name, %t and %T state, %M "
         "time used, %L time left, %l time limit, %D nodes, %C cores, %m memory, %R nodes or "
         "reason, "
-        "%r reason, %N nodes, %B first node, %P partition, %u user, %U uid, %a account, %S start, "
+        "%r reason, %w the same in words, %v reservation, %b GPUs, %N nodes, %B first node, %P "
+        "partition, %u user, %U uid, %a account, %S start, "
         "%V "
         "submit, %e end, %Q and %p priority. %10x is left-aligned and cut to 10, %.10x "
         "right-aligned.",

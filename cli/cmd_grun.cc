@@ -87,7 +87,8 @@ constexpr Option kOwnOptions[] = {
     {.name = "het-group", .refused = "there are no heterogeneous jobs"},
     {.name = "x11", .refused = "X11 is not forwarded"},
 };
-constexpr auto kOptions = join(kOwnOptions, kJobOptions, kGpuOptions, kRefusedJobOptions);
+constexpr auto kOptions =
+    join(kOwnOptions, kJobOptions, kPlaceOptions, kGpuOptions, kRefusedJobOptions);
 
 constexpr std::string_view kPrefixes[] = {"SRUN_", "GRUN_"};
 

@@ -8,7 +8,7 @@ namespace gantry::cli {
 
 extern const Command kTenantApply, kTenantDiff, kTenantCheck, kTenantDelete, kTenantRollback;
 extern const Command kTenantGet, kTenantExport, kTenantHistory;
-extern const Command kTenantList, kTenantQuota;
+extern const Command kTenantList, kTenantQuota, kTenantEvents;
 extern const Command kTenantCreate, kTenantOffboard;
 
 inline constexpr int kSomethingDiffers = 3;  // exit status of diff

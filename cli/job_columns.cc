@@ -121,6 +121,22 @@ constexpr Column<JobView> kColumns[] = {
      .name = "Reason",
      .header = "REASON",
      .put = [](O o, V v) { o += reason_of(*v.row); }},
+    {.letter = 'w',
+     .name = "Why",
+     .header = "WHY",
+     .put =
+         [](O o, V v) {
+           o += v.row->phase == Phase::queued ? explained(v.row->verdict, v.now)
+                                              : where_or_why(*v.row);
+         }},
+    {.letter = 'v',
+     .name = "Reservation",
+     .header = "RESERVATION",
+     .put = [](O o, V v) { text_or(o, v.row->reservation, "(null)"); }},
+    {.letter = 'b',
+     .name = "NumGPUs",
+     .header = "GPUS",
+     .put = [](O o, V v) { number(o, v.row->gpus); }},
     {.letter = 'N',
      .name = "NodeList",
      .header = "NODELIST",

@@ -49,7 +49,6 @@ inline constexpr Option kRefusedJobOptions[] = {
     {.name = "propagate", .refused = "limits come from the node, not from where you submit"},
     {.name = "qos", .letter = 'q', .refused = "there are no QOS; use --partition"},
     {.name = "reboot", .refused = "nodes are never booted for a job"},
-    {.name = "reservation", .refused = "there are no reservations"},
     {.name = "sockets-per-node", .refused = kNoTopology},
     {.name = "spread-job", .refused = "use --ntasks-per-node"},
     {.name = "switches", .refused = "Gantry does not know the network's switches"},

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "cli/dependency.h"
+#include "cli/random_id.h"
 #include "common/hostlist.h"
 #include "common/text.h"
 
@@ -220,6 +221,35 @@ Result<void> set_topology(R& r, std::string_view text) {
   r.spec.shape.topology = wish;
   r.spec.shape.topology_level = text;
   return {};
+}
+// LEVEL[:N]
+Result<void> set_keyed(R& r, std::string key, std::string_view text) {
+  JobShape& shape = r.spec.shape;
+  if (!shape.anti_affinity.empty())
+    return invalid("a job keeps away from others by one key: --anti-affinity or --spread");
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  shape.anti_affinity_level = text.empty() ? "node" : text.substr(0, colon);
+  if (shape.anti_affinity_level.empty()) return invalid("the level is missing");
+  if (colon < text.size()) {
+    const auto n = parse_integer("the number in one domain", text.substr(colon + 1), 1, 65'536);
+    if (!n) return tl::unexpected(n.error());
+    shape.anti_affinity_most = static_cast<std::uint32_t>(*n);
+  }
+  shape.anti_affinity = std::move(key);
+  return check_text(shape.anti_affinity_level);
+}
+// KEY[:LEVEL[:N]]
+Result<void> set_anti_affinity(R& r, std::string_view text) {
+  if (auto ok = check_text(text); !ok) return ok;
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  if (colon == 0) return invalid("the key is missing");
+  const std::string_view rest = colon < text.size() ? text.substr(colon + 1) : "";
+  if (colon + 1 == text.size()) return invalid("the level is missing");
+  return set_keyed(r, std::string(text.substr(0, colon)), rest);
+}
+Result<void> set_spread(R& r, std::string_view text) {
+  if (text.empty()) return invalid("the level is missing");
+  return set_keyed(r, "spread-" + random_id().substr(0, 8), text);
 }
 Result<void> set_nice(R& r, std::string_view text) {
   if (text.empty()) {

@@ -30,6 +30,8 @@ Result<void> set_exclusive(JobRequest& r, std::string_view text);
 Result<void> set_gpu_models(JobRequest& r, std::string_view text);
 Result<void> set_tolerations(JobRequest& r, std::string_view text);
 Result<void> set_topology(JobRequest& r, std::string_view text);
+Result<void> set_anti_affinity(JobRequest& r, std::string_view text);
+Result<void> set_spread(JobRequest& r, std::string_view text);
 Result<void> set_nice(JobRequest& r, std::string_view text);
 Result<void> set_priority(JobRequest& r, std::string_view text);
 Result<void> set_hold(JobRequest& r, std::string_view text);

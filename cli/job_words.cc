@@ -133,6 +133,9 @@ std::string explained(const Verdict& v, Instant now) {
     case Reason::launch_failed_held:
       return "it is held because its start failed too often: " + v.subject;
     case Reason::deadline: return "it cannot end before its deadline";
+    case Reason::maintenance:
+      if (v.a <= now.us) return "nodes that it needs are set aside for " + v.subject;
+      return describe_tenancy_reason(v);
     default: return describe_tenancy_reason(v);
   }
 }
@@ -151,7 +154,10 @@ NodeWords node_words(const proto::NodeRow& node) {
   if (node.intent == NodeIntent::drain)
     return busy ? NodeWords{"draining", "drng"} : NodeWords{"drained", "drain"};
   const bool full = node.allocated[Resource::cpu] >= node.total[Resource::cpu];
-  if (!busy && node.allocated[Resource::cpu] == 0) return {"idle", "idle"};
+  const bool idle = !busy && node.allocated[Resource::cpu] == 0;
+  if (idle && node.maintenance) return {"maint", "maint"};
+  if (idle && !node.reservation.empty()) return {"reserved", "resv"};
+  if (idle) return {"idle", "idle"};
   return full ? NodeWords{"allocated", "alloc"} : NodeWords{"mixed", "mix"};
 }
 

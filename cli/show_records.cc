@@ -51,8 +51,9 @@ void write_sizes(RecordWriter& out, const proto::JobDetail& job) {
   std::int64_t memory = 0;
   for (const NodePlacement& place : job.placement) memory += place.memory;
   if (job.placement.empty()) memory = job.row.memory_per_node * job.row.nodes;
-  out.field("TRES", fmt::format("cpu={},mem={},node={}", job.row.cpus, format_memory(memory),
-                                job.row.nodes));
+  out.field("TRES", fmt::format("cpu={},mem={},node={}{}", job.row.cpus, format_memory(memory),
+                                job.row.nodes,
+                                job.row.gpus > 0 ? fmt::format(",gres/gpu={}", job.row.gpus) : ""));
   out.line();
   if (shape.memory_per_cpu)
     out.field("MinMemoryCPU", format_memory(*shape.memory_per_cpu));
@@ -155,6 +156,7 @@ void write_job(RecordWriter& out, const proto::JobDetail& job, Instant now) {
       .field("Deadline", time_or(spec.deadline, "N/A"))
       .line();
   out.field("Partition", row.partition).line();
+  if (!row.reservation.empty()) out.field("Reservation", row.reservation).line();
   out.field("ReqNodeList", compress_hostlist(spec.shape.required_nodes));
   out.field("ExcNodeList", compress_hostlist(spec.shape.excluded_nodes)).line();
   out.field("NodeList", row.node_list);
@@ -170,6 +172,11 @@ void write_job(RecordWriter& out, const proto::JobDetail& job, Instant now) {
     out.line();
     out.field("TotalCPU", cpu_time(job.usage.cpu_user_us + job.usage.cpu_system_us));
     out.field("MaxRSS", format_memory_rounded(job.usage.memory_peak_bytes));
+  }
+  if (job.checkpoint || job.preemptions > 0) {
+    out.line();
+    out.field("LastCheckpoint", time_or(job.checkpoint, "N/A"));
+    out.field("Preemptions", job.preemptions);
   }
   if (!job.cause.empty()) {
     out.line();
@@ -206,6 +213,10 @@ void write_node(RecordWriter& out, const proto::NodeRow& node) {
   out.field("LastSeen", time_or(node.last_seen, "Unknown")).line();
   out.field("CfgTRES", to_string(node.total)).line();
   out.field("AllocTRES", to_string(node.allocated));
+  if (!node.reservation.empty()) {
+    out.line();
+    out.field("Reservation", node.reservation);
+  }
   if (!node.reason.empty()) {
     out.line();
     out.field("Reason",

@@ -198,7 +198,8 @@ constexpr Column<proto::PriorityRow> kPriorityColumns[] = {
     {'r', "Rank", "RANK", 6, true,
      [](O o, Priority p) {
        o += std::to_string(p.rank);
-       if (p.rank != p.class_value) o += fmt::format("(+{})", p.rank - p.class_value);
+       if (p.terms.empty() && p.rank != p.class_value)
+         o += fmt::format("(+{})", p.rank - p.class_value);
      }},
     {'b', "Borrows", "BORROWS", 7, false,
      [](O o, Priority p) {
@@ -217,6 +218,13 @@ constexpr Column<proto::PriorityRow> kPriorityColumns[] = {
     {'F', "UserLevel", "FAIR", 7, true, [](O o, Priority p) { o += level(p.user_level); }},
     {'p', "Priority", "PRIORITY", 8, true,
      [](O o, Priority p) { o += std::to_string(p.priority); }},
+    {'w', "Terms", "TERMS", 20, false,
+     [](O o, Priority p) {
+       if (p.terms.empty()) o += "-";
+       for (const proto::PriorityTerm& term : p.terms)
+         o += fmt::format("{}{} {}*{:.3f}", &term == p.terms.data() ? "" : " + ", term.name,
+                          term.weight, term.factor);
+     }},
     {'t', "Since", "SINCE", 19, false, [](O o, Priority p) { o += format_time(p.since); }},
 };
 

@@ -26,6 +26,7 @@ inline constexpr std::string_view kShareFormat = "%n %.6s %.6S %.6u %.6U %.7f %.
 std::span<const Column<proto::PriorityRow>> priority_columns();
 inline constexpr std::string_view kPriorityFormat =
     "%.5o %.8i %u %P %c %.6r %b %v %.7f %.7F %.8p %t";
+inline constexpr std::string_view kPriorityTermsFormat = "%.5o %.8i %u %P %c %.8p %w";
 
 // "[######+++.....]": used of its own, borrowed, and free up to the limit.
 std::string bar(std::int64_t used, std::int64_t nominal, std::int64_t limit, int width);

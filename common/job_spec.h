@@ -161,9 +161,10 @@ struct JobSpec {
   // Options that were given, for SLURM_* variables that exist only then: "ntasks", "cpus-per-task",
   // "ntasks-per-node", "mem", "mem-per-cpu".
   std::vector<std::string> given;
-  std::string priority_class;  // "" = the tenant's default
-  std::string tenant_class;    // a class of the tenant's own; "" = none
-  std::string reservation;     // "" = none
+  std::string priority_class;   // "" = the tenant's default
+  std::string tenant_class;     // a class of the tenant's own; "" = none
+  std::string reservation;      // "" = none
+  std::string checkpoint_file;  // pattern; touched when the job has saved its work; "" = none
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "kind", s.kind);
@@ -199,6 +200,7 @@ struct JobSpec {
     v(31, "priority_class", s.priority_class);
     v(32, "tenant_class", s.tenant_class);
     v(33, "reservation", s.reservation);
+    v(34, "checkpoint_file", s.checkpoint_file);
   }
 };
 

@@ -126,6 +126,18 @@ struct Verdict {
   }
 };
 
+// For how long a job waited for one reason.
+struct WaitPart {
+  Reason reason = Reason::none;
+  Duration length{};
+  friend bool operator==(const WaitPart&, const WaitPart&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "reason", s.reason);
+    v(2, "length", s.length);
+  }
+};
+
 // Exit of a job or task: an exit code, or the signal that ended it (then code is 0).
 struct ExitStatus {
   std::int32_t code = 0;    // 0..255

@@ -42,7 +42,29 @@ std::string format_amount(const ResourceRow& row, std::int64_t amount) {
   return std::to_string(amount);
 }
 
+std::string in_bytes(std::int64_t bytes) {
+  constexpr std::int64_t kMiB = 1 << 20, kGiB = 1 << 30;
+  const bool large = bytes >= kGiB || bytes <= -kGiB;
+  std::string text =
+      fmt::format("{:.2f}", static_cast<double>(bytes) / static_cast<double>(large ? kGiB : kMiB));
+  while (text.back() == '0') text.pop_back();
+  if (text.back() == '.') text.pop_back();
+  return text + (large ? " GiB" : " MiB");
+}
+
 }  // namespace
+
+std::string amount_words(Resource r, std::int64_t amount) {
+  switch (r) {
+    case Resource::cpu:
+      return fmt::format("{} core{}", format_thousandths(amount), amount == 1000 ? "" : "s");
+    case Resource::memory: return in_bytes(amount);
+    case Resource::gpu:
+      return fmt::format("{} GPU{}", format_thousandths(amount), amount == 1000 ? "" : "s");
+    case Resource::scratch: return in_bytes(amount) + " of scratch";
+  }
+  return std::to_string(amount);
+}
 
 std::string to_string(const Resources& r) {
   std::string text;

@@ -4,17 +4,49 @@
 
 #include <fmt/core.h>
 
+#include "common/resources.h"
 #include "common/text.h"
 
 namespace gantry {
+namespace {
+
+// "gpu of a100: red borrows 8 GPUs" in its parts.
+struct Cell {
+  Resource resource = Resource::gpu;
+  std::string flavor;  // " of a100", or nothing
+  std::string holders;
+};
+Cell cell_of(std::string_view subject) {
+  Cell cell;
+  const std::size_t colon = std::min(subject.find(": "), subject.size());
+  cell.holders = subject.substr(colon);
+  subject = subject.substr(0, colon);
+  const std::size_t space = std::min(subject.find(' '), subject.size());
+  cell.flavor = subject.substr(space);
+  for (const ResourceRow& row : kResourceTable)
+    if (row.name == subject.substr(0, space)) cell.resource = row.id;
+  return cell;
+}
+
+std::string tenant_quota(const Verdict& v) {
+  const Cell cell = cell_of(v.subject);
+  return fmt::format("its tenant would use {}{}, and may use {}", amount_words(cell.resource, v.a),
+                     cell.flavor, amount_words(cell.resource, std::max<std::int64_t>(v.b, 0)));
+}
+
+std::string cohort_quota(const Verdict& v) {
+  const Cell cell = cell_of(v.subject);
+  return fmt::format("it would borrow {}{}, and {} can be borrowed now{}",
+                     amount_words(cell.resource, v.a), cell.flavor,
+                     amount_words(cell.resource, std::max<std::int64_t>(v.b, 0)), cell.holders);
+}
+
+}  // namespace
 
 std::string describe_tenancy_reason(const Verdict& v) {
   switch (v.reason) {
-    case Reason::tenant_quota:
-      return fmt::format("its tenant would use {} of {}, and may use {}", v.a, v.subject, v.b);
-    case Reason::cohort_quota:
-      return fmt::format("it would borrow {} of {}, and {} are left to borrow", v.a, v.subject,
-                         std::max<std::int64_t>(v.b, 0));
+    case Reason::tenant_quota: return tenant_quota(v);
+    case Reason::cohort_quota: return cohort_quota(v);
     case Reason::tenant_jobs:
       return fmt::format("{} jobs of its tenant run, the limit is {}", v.a, v.b);
     case Reason::reclaiming:

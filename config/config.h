@@ -69,6 +69,14 @@ struct ControllerConfig {
   std::int64_t store_map = 64LL << 30;  // bytes of address space for the job store; grows
   std::int64_t store_map_max = 1LL << 40;
   Duration fair_share_half_life = hours(7 * 24);  // of usage in the fair share
+  // Weighted multifactor priority, as Slurm has it; with all weights 0 it is off.
+  std::uint32_t priority_weight_age = 0;
+  std::uint32_t priority_weight_fairshare = 0;
+  std::uint32_t priority_weight_job_size = 0;
+  std::uint32_t priority_weight_partition = 0;
+  std::uint32_t priority_weight_class = 0;
+  Duration priority_max_age = hours(7 * 24);  // then age counts in full
+  Duration priority_period = minutes(5);      // between two reckonings of those that wait
 };
 
 struct NodedConfig {

@@ -7,6 +7,7 @@ namespace {
 constexpr std::int64_t kSecond = 1'000'000;  // microseconds
 constexpr std::int64_t kDay = 86'400 * kSecond;
 constexpr std::int64_t kMiB = 1 << 20;
+constexpr std::int64_t kMostWeight = 1'000'000'000;
 
 constexpr Rule between(std::int64_t low, std::int64_t high) {
   return {Form::plain, low, high};
@@ -74,6 +75,24 @@ std::vector<Option> options_of(ControllerConfig& c) {
        "store_map."},
       {"fair_share_half_life", &c.fair_share_half_life, between(kSecond, 36'500 * kDay),
        "After this time past usage counts half in the fair share of projects and users."},
+      {"priority_weight_age", &c.priority_weight_age, between(0, kMostWeight),
+       "Weighted multifactor priority, as Slurm has it: points of a job that has waited for "
+       "priority_max_age. With any weight above 0 the sum of the weighted factors orders the jobs "
+       "of "
+       "a tenant or partition, instead of the ranks of classes that do not preempt and of the fair "
+       "share."},
+      {"priority_weight_fairshare", &c.priority_weight_fairshare, between(0, kMostWeight),
+       "Points of a user who has used nothing of the user's share; 2^(-usage/share) of it else."},
+      {"priority_weight_job_size", &c.priority_weight_job_size, between(0, kMostWeight),
+       "Points of a job as large as the whole cluster, by cores."},
+      {"priority_weight_partition", &c.priority_weight_partition, between(0, kMostWeight),
+       "Points of the partition with the highest priority; others in proportion."},
+      {"priority_weight_class", &c.priority_weight_class, between(0, kMostWeight),
+       "Points of the highest priority class; others in proportion to their value."},
+      {"priority_max_age", &c.priority_max_age, between(kSecond, 36'500 * kDay),
+       "Waiting time after which age counts in full."},
+      {"priority_period", &c.priority_period, between(kSecond, kDay),
+       "Time between two reckonings of the priority of all waiting jobs."},
   };
 }
 

@@ -1,8 +1,11 @@
 // One thread, one replica: wait, take what has come, advance, plan, hand over.
 #include "ctld/planner.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
+
+#include "ctld/sched/what_if.h"
 
 namespace gantry::ctld {
 namespace {
@@ -45,6 +48,38 @@ void Planner::request(Instant now) {
   wake_.notify_one();
 }
 
+bool Planner::ask(JobId job, Instant now, std::function<void(proto::WhatIfReply)> answer) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (questions_.size() >= kMaxQuestions) return false;
+    questions_.push_back({job, now, std::move(answer)});
+  }
+  wake_.notify_one();
+  return true;
+}
+
+proto::WhatIfReply Planner::what_if(sched::Replica& replica, const Question& question) const {
+  constexpr Duration kWorthIt = seconds(1);
+  const auto end = std::chrono::steady_clock::now() + kAnswerTime;
+  proto::WhatIfReply reply;
+  reply.now = question.now;
+  const auto key = sched::key_of(replica, question.job);
+  if (!key) return reply;
+  reply.start = sched::start_if(replica, question.now, policy_, question.job, *key);
+  for (sched::Variant& v : sched::variants_of(*key)) {
+    if (std::chrono::steady_clock::now() >= end) {
+      reply.complete = false;
+      break;
+    }
+    const auto start = sched::start_if(replica, question.now, policy_, question.job, v.key);
+    if (!start || (reply.start && *start + kWorthIt > *reply.start)) continue;
+    reply.rows.push_back({std::move(v.change), std::move(v.options), start});
+  }
+  std::stable_sort(reply.rows.begin(), reply.rows.end(),
+                   [](const auto& a, const auto& b) { return a.start < b.start; });
+  return reply;
+}
+
 void Planner::plan_applied() {
   {
     const std::lock_guard lock(mutex_);
@@ -58,18 +93,24 @@ void Planner::work() {
   Instant estimated{};
   for (;;) {
     std::vector<sched::Change> changes;
+    std::optional<Question> question;
     std::optional<Instant> now;
     {
       std::unique_lock lock(mutex_);
-      wake_.wait(lock, [this] { return stop_ || may_plan() || changes_.size() >= kMany; });
+      wake_.wait(
+          lock, [this] { return stop_ || may_plan() || may_answer() || changes_.size() >= kMany; });
       if (stop_) return;
       changes.swap(changes_);
       if (may_plan()) {
         now = std::exchange(wanted_, std::nullopt);
         handed_over_ = true;
+      } else if (may_answer()) {
+        question = std::move(questions_.front());
+        questions_.pop_front();
       }
     }
     for (const sched::Change& change : changes) replica.apply(change);
+    if (question) question->answer(what_if(replica, *question));
     if (!now) continue;
     sched::Policy policy = policy_;
     if (*now - estimated >= kEstimatePeriod) {

@@ -3,13 +3,16 @@
 // been applied: before that the replica does not know its starts and would propose them again.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
 
+#include "common/proto/job_query.h"
 #include "common/time.h"
 #include "ctld/sched/change.h"
 #include "ctld/sched/plan.h"
@@ -32,12 +35,26 @@ class Planner {
   // once while this goes on.
   void advance(std::vector<sched::Change> changes);
   void request(Instant now);
+  // What would make this job start sooner. `answer` is called on the planner's thread, after the
+  // next plan; false: too many ask already. One question takes kAnswerTime at most, and the plan in
+  // the making.
+  static constexpr std::size_t kMaxQuestions = 16;
+  static constexpr std::chrono::milliseconds kAnswerTime{100};
+  bool ask(JobId job, Instant now, std::function<void(proto::WhatIfReply)> answer);
+
   // The plan that was handed over last is fact, or dropped, and advance() has its changes.
   void plan_applied();
 
  private:
+  struct Question {
+    JobId job;
+    Instant now;
+    std::function<void(proto::WhatIfReply)> answer;
+  };
   void work();
   [[nodiscard]] bool may_plan() const { return wanted_.has_value() && !handed_over_; }
+  [[nodiscard]] bool may_answer() const { return !questions_.empty() && !handed_over_; }
+  [[nodiscard]] proto::WhatIfReply what_if(sched::Replica& replica, const Question& question) const;
 
   sched::Policy policy_;
   std::function<void(sched::Plan)> done_;
@@ -45,6 +62,7 @@ class Planner {
   std::condition_variable wake_;
   std::vector<sched::Change> changes_;
   std::optional<Instant> wanted_;
+  std::deque<Question> questions_;
   bool handed_over_ = false;  // a plan is with the loop
   bool stop_ = false;
   std::thread thread_;

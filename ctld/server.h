@@ -64,6 +64,7 @@ class Server {
   void from_client(rpc::Session& session, const net::MessageHeader& header, std::string_view body);
   void hello(const rpc::Session& session, std::uint64_t request, std::string_view body);
   void authenticate(rpc::Session& session, std::uint64_t request, std::string_view body);
+  void what_if(const rpc::Session& session, std::uint64_t request, std::string_view body);
   void query_history(const rpc::Session& session, std::uint64_t request, std::string_view body);
   void refuse(const rpc::Session& session, std::uint64_t request, const Error& error);
   void send_to(const rpc::Session& session, std::uint16_t type, std::uint64_t request,

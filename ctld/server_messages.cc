@@ -102,6 +102,10 @@ void Server::from_client(rpc::Session& session, const net::MessageHeader& header
     query_history(session, header.request, body);
     return;
   }
+  if (header.type == number<proto::WhatIf>) {
+    what_if(session, header.request, body);
+    return;
+  }
   auto message = rpc::decode_client(header.type, body);
   if (!message) {
     refuse(session, header.request, message.error());

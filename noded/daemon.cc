@@ -125,6 +125,7 @@ void Daemon::send(Report&& report) {
   if (auto* beat = std::get_if<proto::Heartbeat>(&report)) {
     beat->load = runtime::load_average();
     beat->free_memory = runtime::available_memory();
+    beat->checkpoints = parts_.runtime->checkpoints(beat->sent);
   }
   const ToWire wire = encode_report(report);
   if (const auto sent = parts_.link.send(wire.header.view(), wire.body); !sent)

@@ -63,7 +63,8 @@ Result<Start> prepare(Options options) {
 }
 
 Result<std::unique_ptr<AttemptRuntime>> open_runtime(const Start& start, JobSockets& sockets,
-                                                     Gpus* gpus, const Logger& log) {
+                                                     Gpus* gpus, loop::Loop& loop,
+                                                     const Logger& log) {
   const NodeSettings& s = start.settings;
   if (s.runs_nothing) {
     log.warning(
@@ -86,7 +87,7 @@ Result<std::unique_ptr<AttemptRuntime>> open_runtime(const Start& start, JobSock
   for (const auto& layer : probe.layers_off) log.warning("isolation layer OFF", {{"layer", layer}});
   return std::make_unique<RealRuntime>(
       std::move(*opened), RealRuntimeOptions{s.config.cluster, s.node.name, s.config.noded, gpus},
-      sockets, log);
+      sockets, loop, log);
 }
 
 Result<void> run(const Start& start, Logger& log) {
@@ -115,7 +116,7 @@ Result<void> run(const Start& start, Logger& log) {
                                                {"found", found.gpus.size()},
                                                {"why", found.why_none}});
   }
-  auto attempt_runtime = open_runtime(start, sockets, gpus.get(), log);
+  auto attempt_runtime = open_runtime(start, sockets, gpus.get(), loop, log);
   if (!attempt_runtime) return tl::unexpected(attempt_runtime.error());
   if (auto* real = dynamic_cast<RealRuntime*>(attempt_runtime->get())) {
     const NodedConfig& c = start.settings.config.noded;

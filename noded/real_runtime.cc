@@ -79,8 +79,12 @@ runtime::LaunchRequest launch_request(const proto::Launch& launch,
 }
 
 RealRuntime::RealRuntime(std::unique_ptr<runtime::Runtime> runtime, RealRuntimeOptions options,
-                         JobSockets& sockets, const Logger& log)
-    : runtime_(std::move(runtime)), options_(std::move(options)), sockets_(sockets), log_(log) {}
+                         JobSockets& sockets, loop::Loop& loop, const Logger& log)
+    : runtime_(std::move(runtime)),
+      options_(std::move(options)),
+      sockets_(sockets),
+      checkpoints_(loop),
+      log_(log) {}
 
 std::string RealRuntime::name() const {
   return runtime_->probe().runtime;
@@ -102,6 +106,7 @@ std::vector<Recovered> RealRuntime::recover() {
         r.stage != Recovered::Stage::ended && r.stage != Recovered::Stage::never_started;
     if (lives) open_socket(found.key, found.request.owner.uid);
     if (lives && options_.gpus != nullptr) options_.gpus->recovered(found.key, found.request);
+    if (r.stage != Recovered::Stage::ended) watch_checkpoints(found.request);
     log_.info("found an attempt of an earlier daemon",
               {{"job", r.key.job},
                {"attempt", r.key.attempt},
@@ -123,6 +128,7 @@ void RealRuntime::act(Instant, Action&& action, std::vector<Input>& events) {
                  [&](Notice& a) { check("notice", a.key, runtime_->notice(a.key, a.text)); },
                  [&](Forget& a) {
                    sockets_.close(a.key);
+                   checkpoints_.drop(a.key);
                    runtime_->forget(a.key);
                    if (options_.gpus != nullptr) options_.gpus->released(a.key);
                  },
@@ -143,7 +149,7 @@ void RealRuntime::signal(const Signal& action) {
 void RealRuntime::begin(proto::Launch& launch, std::vector<Input>& events) {
   auto request = launch_request(launch, options_, socket_seen_by_job(launch.key));
   const auto started =
-      prepare_gpus(launch, request).and_then([&] { return runtime_->begin(std::move(request)); });
+      prepare_gpus(launch, request).and_then([&] { return runtime_->begin(request); });
   if (!started) {
     events.emplace_back(BeginFailed{
         launch.key, fmt::format("node {}: {}", options_.node, started.error().message)});
@@ -153,6 +159,14 @@ void RealRuntime::begin(proto::Launch& launch, std::vector<Input>& events) {
       "job begins",
       {{"job", launch.key.job}, {"attempt", launch.key.attempt}, {"user", launch.owner.user}});
   open_socket(launch.key, launch.owner.uid);
+  watch_checkpoints(request);
+}
+
+// The file that the first node's part of the job was told of.
+void RealRuntime::watch_checkpoints(const runtime::LaunchRequest& request) {
+  const auto file = request.env.find(kCheckpointVariable);
+  if (request.node_index == 0 && file != request.env.end())
+    checkpoints_.watch(request.key, request.owner, file->second);
 }
 
 Result<void> RealRuntime::prepare_gpus(const proto::Launch& launch,
@@ -189,6 +203,7 @@ void RealRuntime::poll(Instant, std::vector<Input>& events) {
       case runtime::EventKind::running: events.emplace_back(Running{event.key, event.at}); break;
       case runtime::EventKind::ended:
         sockets_.close(event.key);
+        checkpoints_.drop(event.key);
         log_.info("job ended", {{"job", event.key.job},
                                 {"attempt", event.key.attempt},
                                 {"cause", enum_name(event.record.cause)},

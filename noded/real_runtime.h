@@ -7,6 +7,7 @@
 
 #include "common/log.h"
 #include "config/config.h"
+#include "noded/checkpoint_watch.h"
 #include "noded/gpus.h"
 #include "noded/net/job_sockets.h"
 #include "noded/runtime/runtime.h"
@@ -29,7 +30,7 @@ runtime::LaunchRequest launch_request(const proto::Launch& launch,
 class RealRuntime final : public AttemptRuntime {
  public:
   RealRuntime(std::unique_ptr<runtime::Runtime> runtime, RealRuntimeOptions options,
-              JobSockets& sockets, const Logger& log);
+              JobSockets& sockets, loop::Loop& loop, const Logger& log);
 
   [[nodiscard]] std::string name() const override;
   [[nodiscard]] std::vector<std::string> layers_off() const override;
@@ -37,6 +38,9 @@ class RealRuntime final : public AttemptRuntime {
   void act(Instant now, Action&& action, std::vector<Input>& events) override;
   [[nodiscard]] int descriptor() const override { return runtime_->fd(); }
   void poll(Instant now, std::vector<Input>& events) override;
+  [[nodiscard]] std::vector<proto::AttemptCheckpoint> checkpoints(Instant now) const override {
+    return checkpoints_.newest(now);
+  }
 
   // Ends of steps are not the core's business.
   std::function<void(const runtime::RuntimeEvent&)> on_step_ended;
@@ -47,6 +51,7 @@ class RealRuntime final : public AttemptRuntime {
   Result<void> prepare_gpus(const proto::Launch& launch, runtime::LaunchRequest& request);
   void resume(const AttemptKey& key, std::vector<Input>& events);
   void signal(const Signal& action);
+  void watch_checkpoints(const runtime::LaunchRequest& request);
   void open_socket(const AttemptKey& key, Uid owner);
   [[nodiscard]] std::string socket_seen_by_job(const AttemptKey& key) const;
   void check(const char* what, const AttemptKey& key, const Result<void>& result);
@@ -54,6 +59,7 @@ class RealRuntime final : public AttemptRuntime {
   std::unique_ptr<runtime::Runtime> runtime_;
   RealRuntimeOptions options_;
   JobSockets& sockets_;
+  CheckpointWatch checkpoints_;
   const Logger& log_;
 };
 

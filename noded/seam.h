@@ -25,6 +25,11 @@ class AttemptRuntime {
   // A descriptor that is readable when poll() may have something; -1: it never has.
   [[nodiscard]] virtual int descriptor() const = 0;
   virtual void poll(Instant now, std::vector<Input>& events) = 0;
+  // For a heartbeat: when running attempts last wrote their checkpoint files.
+  [[nodiscard]] virtual std::vector<proto::AttemptCheckpoint> checkpoints(Instant now) const {
+    (void)now;
+    return {};
+  }
 };
 
 }  // namespace gantry::node

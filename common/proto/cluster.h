@@ -51,6 +51,8 @@ struct NodeRow {
   std::string gpu_trouble;         // "GPU 3: gpu-xid-79: ..."; "" = nothing is wrong
   GpuInventory gpus;               // with ListNodes::gpus
   std::vector<GpuHolder> holders;  // the same
+  std::string reservation;         // that has it now; "" = none
+  bool maintenance = false;        // and is a maintenance window
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "name", s.name);
@@ -78,6 +80,8 @@ struct NodeRow {
     v(23, "gpu_trouble", s.gpu_trouble);
     v(24, "gpus", s.gpus);
     v(25, "holders", s.holders);
+    v(26, "reservation", s.reservation);
+    v(27, "maintenance", s.maintenance);
   }
 };
 

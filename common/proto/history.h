@@ -70,6 +70,7 @@ struct HistoryRow {
   std::string group;
   std::int64_t alloc_memory = 0;  // bytes over all nodes
   std::vector<StepRow> steps;
+  std::vector<WaitPart> waits;  // from submit to this start, by cause; longest first
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "row", s.row);
@@ -81,6 +82,7 @@ struct HistoryRow {
     v(7, "group", s.group);
     v(8, "alloc_memory", s.alloc_memory);
     v(9, "steps", s.steps);
+    v(10, "waits", s.waits);
   }
 };
 

@@ -63,6 +63,16 @@ struct JobsDone {
   }
 };
 
+// What the running jobs have done so far would not be lost: a preemption now costs little. A job
+// may say so of itself.
+struct CheckpointJobs {
+  std::vector<JobRef> jobs;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "jobs", s.jobs);
+  }
+};
+
 struct HoldJobs {
   std::vector<JobRef> jobs;
   template <class Self, class V>
@@ -100,6 +110,8 @@ struct UpdateJob {
   std::optional<std::string> comment;
   std::optional<Instant> begin;  // queued only
   std::optional<std::uint32_t> array_max_running;
+  std::optional<std::string> account;      // queued only
+  std::optional<std::string> reservation;  // queued only; "" = none any more
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "job", s.job);
@@ -111,6 +123,8 @@ struct UpdateJob {
     v(7, "comment", s.comment);
     v(8, "begin", s.begin);
     v(9, "array_max_running", s.array_max_running);
+    v(10, "account", s.account);
+    v(11, "reservation", s.reservation);
   }
 };
 

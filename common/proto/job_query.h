@@ -40,6 +40,8 @@ struct JobRow {
   std::int64_t priority = 0;
   ExitStatus exit;
   std::uint32_t restarts = 0;
+  std::uint32_t gpus = 0;   // over all nodes
+  std::string reservation;  // that it names; "" = none
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "job", s.job);
@@ -68,6 +70,8 @@ struct JobRow {
     v(24, "priority", s.priority);
     v(25, "exit", s.exit);
     v(26, "restarts", s.restarts);
+    v(27, "gpus", s.gpus);
+    v(28, "reservation", s.reservation);
   }
 };
 
@@ -118,7 +122,9 @@ struct JobDetail {
   Usage usage;
   std::uint32_t attempt = 0;
   Bytes script;
-  std::vector<std::string> why;  // ordered causes, in words, of a queued job
+  std::vector<std::string> why;       // ordered causes, in words, of a queued job
+  std::optional<Instant> checkpoint;  // newest one of this attempt
+  std::uint32_t preemptions = 0;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "row", s.row);
@@ -130,6 +136,8 @@ struct JobDetail {
     v(7, "attempt", s.attempt);
     v(8, "script", s.script);
     v(9, "why", s.why);
+    v(10, "checkpoint", s.checkpoint);
+    v(11, "preemptions", s.preemptions);
   }
 };
 
@@ -140,6 +148,42 @@ struct ShowJobReply {
   static void fields(Self& s, V&& v) {
     v(1, "jobs", s.jobs);
     v(2, "now", s.now);
+  }
+};
+
+// When a waiting job would start, as it is and if it asked for something else: the planner's
+// answer, with everything else as it is. Of jobs that the asker may see.
+struct WhatIf {
+  JobRef job;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "job", s.job);
+  }
+};
+
+struct WhatIfRow {
+  std::string change;            // "2 GPUs on each node instead of 4"
+  std::string options;           // as gbatch takes them: "--gpus-per-node=2"
+  std::optional<Instant> start;  // not after `now`: at once; unset: not known
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "change", s.change);
+    v(2, "options", s.options);
+    v(3, "start", s.start);
+  }
+};
+
+struct WhatIfReply {
+  std::optional<Instant> start;  // as it is; unset: too far back, or nothing makes room
+  std::vector<WhatIfRow> rows;   // what would start it sooner, the soonest first
+  bool complete = true;          // false: there was no time for more questions
+  Instant now{};
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "start", s.start);
+    v(2, "rows", s.rows);
+    v(3, "complete", s.complete);
+    v(4, "now", s.now);
   }
 };
 

@@ -33,6 +33,7 @@ struct JobFilter {
   std::vector<std::string> accounts;
   std::vector<std::string> nodes;   // running (or finishing) there
   std::vector<std::string> states;  // Slurm's words, short or long, any case; "all"
+  std::vector<std::string> reservations;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "jobs", s.jobs);
@@ -42,6 +43,7 @@ struct JobFilter {
     v(5, "accounts", s.accounts);
     v(6, "nodes", s.nodes);
     v(7, "states", s.states);
+    v(8, "reservations", s.reservations);
   }
 };
 

@@ -9,10 +9,12 @@
 #include "common/proto/node_order.h"
 #include "common/proto/node_relay.h"
 #include "common/proto/node_report.h"
+#include "common/proto/reservation.h"
 #include "common/proto/session.h"
 #include "common/proto/steps.h"
 #include "common/proto/tenancy.h"
 #include "common/proto/tenancy_view.h"
+#include "common/proto/tenant_events.h"
 
 namespace gantry::proto {
 

@@ -100,17 +100,30 @@ struct GpuReport {  // the inventory has changed: a fault, a repair, slices made
   }
 };
 
+struct AttemptCheckpoint {
+  AttemptKey key;
+  Instant at{};  // by the node's clock
+  friend bool operator==(const AttemptCheckpoint&, const AttemptCheckpoint&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "key", s.key);
+    v(2, "at", s.at);
+  }
+};
+
 struct Heartbeat {
   std::uint64_t session = 0;
   double load = 0;
   std::int64_t free_memory = 0;
-  Instant sent{};  // by the node's clock; comes back in HeartbeatAck
+  Instant sent{};                                // by the node's clock; comes back in HeartbeatAck
+  std::vector<AttemptCheckpoint> checkpoints{};  // of running attempts that have touched their file
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "session", s.session);
     v(2, "load", s.load);
     v(3, "free_memory", s.free_memory);
     v(4, "sent", s.sent);
+    v(5, "checkpoints", s.checkpoints);
   }
 };
 

@@ -145,6 +145,20 @@ struct PriorityTuples {
   }
 };
 
+struct PriorityTerm {  // of the weighted sum (priority_weights in gantry.yaml)
+  std::string name;    // "age", "fairshare", "jobsize", "partition", "class"
+  std::uint32_t weight = 0;
+  double factor = 0;  // 0..1
+  std::int64_t points = 0;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "name", s.name);
+    v(2, "weight", s.weight);
+    v(3, "factor", s.factor);
+    v(4, "points", s.points);
+  }
+};
+
 struct PriorityRow {
   std::uint32_t place = 0;  // in the order of the cluster as of now, from 1
   JobId job{};
@@ -162,8 +176,9 @@ struct PriorityRow {
       share_values;                     // per level from the root's child to the tenant; low first
   std::optional<double> project_level;  // Fair Tree; higher first; unset = nothing used
   std::optional<double> user_level;
-  std::int64_t priority = 0;  // of the job, with its tenant class and nice; higher first
-  Instant since{};            // earlier first
+  std::int64_t priority = 0;        // of the job, with its tenant class and nice; higher first
+  Instant since{};                  // earlier first
+  std::vector<PriorityTerm> terms;  // with weights in force: what `priority` is made of
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "place", s.place);
@@ -183,6 +198,7 @@ struct PriorityRow {
     v(15, "user_level", s.user_level);
     v(16, "priority", s.priority);
     v(17, "since", s.since);
+    v(18, "terms", s.terms);
   }
 };
 

@@ -47,7 +47,8 @@ std::vector<Field> shared_fields(Tenant& t) {
        "Jobs of one user in the queue."},
       {"limits.running_jobs", &counts.running_jobs, Form::plain, "Jobs at one time."},
       {"limits.array_tasks", &counts.array_tasks, Form::plain, "Tasks of one array."},
-      {"limits.reservations", &counts.reservations, Form::plain, "Reservations at one time."},
+      {"limits.reservations", &counts.reservations, Form::plain,
+       "Reservations that name it, at one time."},
       {"limits.submits_per_minute", &counts.submits_per_minute, Form::plain,
        "Submissions of all its users together."},
   };

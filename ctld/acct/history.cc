@@ -139,6 +139,7 @@ Result<HistoryQuery> HistoryQuery::make(const proto::QueryHistory& message, std:
   query.names_ = as_set(message.filter.names);
   query.partitions_ = as_set(message.filter.partitions);
   query.accounts_ = as_set(message.filter.accounts);
+  query.reservations_ = as_set(message.filter.reservations);
   query.nodes_ = std::move(*nodes);
   if (!message.filter.states.empty() && !states->has_all()) query.states_ = *states;
   query.start_ = message.start;
@@ -180,7 +181,8 @@ bool HistoryQuery::matches_apart_from_jobs(const proto::HistoryRow& full) const 
   if (end_ && row.submitted >= *end_) return false;
   if (start_ && row.ended && *row.ended < *start_) return false;
   if (!allows(users_, row.user) || !allows(names_, row.name) ||
-      !allows(partitions_, row.partition) || !allows(accounts_, row.account))
+      !allows(partitions_, row.partition) || !allows(accounts_, row.account) ||
+      !allows(reservations_, row.reservation))
     return false;
   if (!nodes_.empty() && !ran_on_one_of(nodes_, row.node_list)) return false;
   return !states_ || was_in_wanted_state(row);

@@ -45,6 +45,7 @@ void apply_event(State&, Instant, const event::StepEnded&);
 void apply_event(State&, Instant, const event::TenancyApplied&);
 void apply_event(State&, Instant, const event::ReservationSet&);
 void apply_event(State&, Instant, const event::ReservationRemoved&);
+void apply_event(State&, Instant, const event::QuotaFilled&);
 void apply_event(State&, Instant, const event::JobCheckpointed&);
 void apply_event(State&, Instant, const event::HalfLifeSet&);
 

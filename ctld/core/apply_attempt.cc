@@ -49,6 +49,7 @@ void apply_event(State& state, Instant at, const event::JobPlaced& e) {
   job->active->placed = at;
   job->active->exclusive = e.exclusive;
   job->active->charge = e.charge;
+  job->active->waits = e.waits;
   for (const sched::NodeGrant& grant : e.grants) {
     job->active->nodes.emplace_back().grant = grant;
     take_grant(state, *job, grant, e.exclusive);

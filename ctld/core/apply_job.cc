@@ -61,15 +61,21 @@ void apply_event(State& state, Instant at, const event::JobReleased& e) {
 
 void apply_event(State& state, Instant at, const event::JobUpdated& e) {
   JobEdit job(state, e.job);
-  if (e.partition || e.time_limit || e.unlimited_time) {
+  if (e.account) {
+    state.names.drop(job->account);
+    job->account = state.names.add(*e.account);
+  }
+  if (e.account || e.reservation) job->respecified = true;
+  if (e.partition || e.time_limit || e.unlimited_time || e.reservation) {
     sched::ClassKey key = class_of(state, *job);
+    if (e.reservation) key.reservation = *e.reservation;
     if (e.partition) key.partition = *e.partition;
     if (e.time_limit) key.time_limit = e.time_limit;
     if (e.unlimited_time) key.time_limit.reset();
     if (job->active) job->active->warned = false;
     set_class(state, *job, key);
-    if (e.partition) set_share(state, *job);
   }
+  if (e.partition || e.account) set_share(state, *job);
   if (e.nice) job->nice = *e.nice;
   if (e.priority) job->priority = e.priority;
   if (e.comment) job->comment = std::make_unique<std::string>(*e.comment);

@@ -39,7 +39,18 @@ void apply_event(State& state, Instant, const event::ReservationRemoved& e) {
 void apply_event(State& state, Instant at, const event::JobCheckpointed& e) {
   JobEdit job(state, e.job);
   GANTRY_ASSERT(job->active != nullptr, "a placed job");
-  job->active->checkpoint = at;
+  job->active->checkpoint = e.saved.value_or(at);
+}
+
+void apply_event(State& state, Instant, const event::QuotaFilled& e) {
+  TenancyState& tenancy = state.tenancy;
+  GANTRY_ASSERT(e.alert.number == tenancy.last_alert + 1, "alerts are numbered in order");
+  tenancy.last_alert = e.alert.number;
+  tenancy.alerts.push_back(e.alert);
+  tenancy.fold_alerts.push_back(e.alert.number);
+  if (tenancy.alerts.size() <= kMaxAlerts) return;
+  tenancy.fold_alerts.push_back(tenancy.alerts.front().number);
+  tenancy.alerts.pop_front();
 }
 
 void apply_event(State& state, Instant, const event::HalfLifeSet& e) {

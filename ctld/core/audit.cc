@@ -106,6 +106,8 @@ std::string tenancy_text(const TenancyState& tenancy) {
     out += fmt::format("share {} of {} {}: {:a} and {:a} a second at {}, {} run\n", s.id.value(),
                        s.parent ? std::int64_t{s.parent->value()} : -1, s.name, s.usage.amount,
                        s.usage.rate, s.usage.at.us, s.running);
+  for (const proto::QuotaAlert& alert : tenancy.alerts)
+    out += fmt::format("alert {}\n", codec::to_json(alert));
   for (const auto& [name, r] : tenancy.reservations)
     out += fmt::format("reservation {} {}\n", name, codec::to_json(r));
   return out;

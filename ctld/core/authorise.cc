@@ -10,7 +10,7 @@
 namespace gantry::core {
 namespace {
 
-enum class Who : std::uint8_t { nobody, everybody, admin };
+enum class Who : std::uint8_t { nobody, everybody, operators, admin };
 
 // Deny by default: a message without a line of its own is nobody's. "Everybody" means that the
 // handler looks only at jobs for which may_see() or may_change() says yes.
@@ -65,33 +65,69 @@ constexpr Who kWho<proto::ShareTree> = Who::everybody;
 template <>
 constexpr Who kWho<proto::PriorityTuples> = Who::everybody;
 template <>
-constexpr Who kWho<proto::UpdateNodes> = Who::admin;
+constexpr Who kWho<proto::CheckpointJobs> = Who::everybody;
 template <>
-constexpr Who kWho<proto::UpdatePartition> = Who::admin;
+constexpr Who kWho<proto::ListReservations> = Who::everybody;
+template <>
+constexpr Who kWho<proto::TenantEvents> = Who::everybody;  // of tenants in which they have a role
+template <>
+constexpr Who kWho<proto::MakeReservation> = Who::operators;
+template <>
+constexpr Who kWho<proto::RemoveReservation> = Who::operators;
+template <>
+constexpr Who kWho<proto::UpdateNodes> = Who::operators;
+template <>
+constexpr Who kWho<proto::UpdatePartition> = Who::operators;
 template <>
 constexpr Who kWho<proto::EnrollNode> = Who::admin;
 template <>
 constexpr Who kWho<proto::RegisterKey> = Who::everybody;  // for themselves; see its handler
 
 template <class Message>
-Result<void> check(const Identity& who, const Message&) {
+Result<void> check(const State& state, const Identity& who, const Message&) {
   constexpr Who allowed = kWho<Message>;
   if (allowed == Who::everybody || (allowed == Who::admin && is_admin(who))) return {};
-  return fail(ErrorCode::permission_denied,
-              fmt::format("{} is no administrator of this cluster", who.owner.user));
+  if (allowed != Who::operators)
+    return fail(ErrorCode::permission_denied,
+                fmt::format("{} is no administrator of this cluster", who.owner.user));
+  if (is_operator(state, who)) return {};
+  return fail(
+      ErrorCode::permission_denied,
+      fmt::format("{} is neither operator nor administrator of this cluster", who.owner.user));
+}
+
+// Has a grant that reaches over the whole cluster this role at least?
+bool granted(const State& state, const Identity& who, tenancy::Role least) {
+  if (who.inside) return false;
+  for (const tenancy::Grant& grant : state.tenancy.compiled.cluster_grants) {
+    const bool mine = grant.user.empty() ? std::find(who.groups.begin(), who.groups.end(),
+                                                     grant.group) != who.groups.end()
+                                         : grant.user == who.owner.user;
+    if (mine && grant.role >= least) return true;
+  }
+  return false;
 }
 
 }  // namespace
 
-Result<void> authorise(const Identity& who, const ClientMessage& message) {
-  return std::visit([&](const auto& m) { return check(who, m); }, message);
+Result<void> authorise(const State& state, const Identity& who, const ClientMessage& message) {
+  return std::visit([&](const auto& m) { return check(state, who, m); }, message);
+}
+
+void take_grants(const State& state, Identity& who) {
+  if (granted(state, who, tenancy::Role::admin)) who.role = proto::Role::admin;
 }
 
 bool is_admin(const Identity& who) {
   return who.role == proto::Role::admin && !who.inside;
 }
 
-Reach::Reach(const State& state, const Identity& who) : admin_(is_admin(who)), uid_(who.owner.uid) {
+bool is_operator(const State& state, const Identity& who) {
+  return is_admin(who) || granted(state, who, tenancy::Role::operator_role);
+}
+
+Reach::Reach(const State& state, const Identity& who)
+    : admin_(is_operator(state, who)), uid_(who.owner.uid) {
   if (admin_ || who.inside) return;
   for (const auto& [name, tenant] : state.tenancy.compiled.tenants) {
     const auto role = role_in(state, who, name);
@@ -114,6 +150,7 @@ bool Reach::may(May what, const State& state, const Job& job) const {
 bool may(May what, const State& state, const Identity& who, const Job& job) {
   if (is_admin(who) || job.uid == who.owner.uid) return true;
   if (who.inside) return false;
+  if (is_operator(state, who)) return true;
   const auto role = role_in(state, who, state.partition(class_of(state, job).partition).name);
   return role && (what == May::see || *role >= tenancy::Role::tenant_admin);
 }

@@ -2,11 +2,12 @@
 // whatever is not allowed there by name is refused. Every listing and every change of a single job
 // asks may_see() and may_change().
 //
-// Rules: an administrator may do everything. Everybody sees and touches the jobs that run as their
-// own uid. Whoever has a role in a tenant sees the tenant's jobs in listings; its admins read their
-// scripts and output and change them, too. Other jobs are not in listings, and naming one is
-// answered as if it did not exist. Nodes and partitions are visible to all, and changed by
-// administrators. A request from inside a job has its owner's rights as an ordinary user.
+// Rules: an administrator may do everything, an operator (a role that documents grant) care for
+// nodes, partitions, reservations and all jobs. Everybody sees and touches the jobs that run as
+// their own uid. Whoever has a role in a tenant sees the tenant's jobs in listings; its admins read
+// their scripts and output and change them, too. Other jobs are not in listings, and naming one is
+// answered as if it did not exist. Nodes, partitions and reservations are visible to all. A request
+// from inside a job has its owner's rights as an ordinary user.
 #pragma once
 
 #include "ctld/core/core.h"
@@ -14,9 +15,13 @@
 
 namespace gantry::core {
 
-Result<void> authorise(const Identity& who, const ClientMessage& message);
+Result<void> authorise(const State& state, const Identity& who, const ClientMessage& message);
+
+// Whom the documents make an administrator of the cluster becomes one.
+void take_grants(const State& state, Identity& who);
 
 bool is_admin(const Identity& who);
+bool is_operator(const State& state, const Identity& who);  // administrators are
 
 enum class May : std::uint8_t {
   see,     // in listings, with its reason

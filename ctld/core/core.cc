@@ -13,7 +13,9 @@
 #include "ctld/core/authorise.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/load.h"
+#include "ctld/core/multifactor.h"
 #include "ctld/core/record.h"
+#include "ctld/core/reservations.h"
 #include "ctld/core/select.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/tenants.h"
@@ -71,7 +73,8 @@ void configure(State& state, const Config& config) {
 }
 
 void take(Context& ctx, ClientRequest&& request) {
-  if (auto allowed = authorise(request.who, request.message); !allowed)
+  take_grants(ctx.state, request.who);
+  if (auto allowed = authorise(ctx.state, request.who, request.message); !allowed)
     return refuse(ctx, request, allowed.error());
   if (auto sound = check_refs(request.message); !sound) return refuse(ctx, request, sound.error());
   ClientMessage message = std::move(request.message);
@@ -145,6 +148,8 @@ Result<void> Core::start(Instant now) {
   for (NodeLink& link : ctx.rt.links) link.last_seen = ctx.now;
   make_views(ctx);
   p_->rt.started = ctx.now;
+  p_->rt.window_due = next_window(ctx);
+  reckon(ctx);
   for (const Node& node : state_->nodes) state_->touched_nodes.push_back(node.id);
   state_->jobs.walk(JobId{}, [&](const Job& job) {
     if (job.phase != Phase::ended) state_->touched.push_back(job.id);

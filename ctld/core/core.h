@@ -46,7 +46,8 @@ using ClientMessage =
                  proto::EnrollNode, proto::RegisterKey, proto::ShowStats, proto::Ping,
                  proto::StepCreate, proto::StepDone, proto::EndAllocation, proto::ApplyTenancy,
                  proto::GetTenancy, proto::TenancyHistory, proto::TenantUsage, proto::ShareTree,
-                 proto::PriorityTuples>;
+                 proto::PriorityTuples, proto::CheckpointJobs, proto::MakeReservation,
+                 proto::RemoveReservation, proto::ListReservations, proto::TenantEvents>;
 
 using NodeMessage =
     std::variant<proto::NodeRegister, proto::Heartbeat, proto::LaunchReady, proto::Started,
@@ -79,7 +80,8 @@ using ReplyMessage =
                  proto::ListNodesReply, proto::ListPartitionsReply, proto::ShowConfigReply,
                  proto::ShowStatsReply, proto::PingReply, proto::StepGranted, proto::TenancyPlanned,
                  proto::TenancyDocuments, proto::TenancyHistoryReply, proto::TenantUsageReply,
-                 proto::ShareTreeReply, proto::PriorityTuplesReply>;
+                 proto::ShareTreeReply, proto::PriorityTuplesReply, proto::ListReservationsReply,
+                 proto::TenantEventsReply>;
 
 // What the shell puts into a message from the store before it leaves (ctld/core/blobs.h): the core
 // knows scripts and environments by their content hash only.

@@ -17,13 +17,15 @@ struct JobPlaced {
   Attempt attempt{};
   std::vector<sched::NodeGrant> grants;
   bool exclusive = false;
-  double charge = 0;  // of the fair share, per second
+  double charge = 0;              // of the fair share, per second
+  std::vector<WaitPart> waits{};  // until now, by cause
   GANTRY_EVENT(30, "job_placed") {
     v(1, "job", s.job);
     v(2, "attempt", s.attempt);
     v(3, "grants", s.grants);
     v(4, "exclusive", s.exclusive);
     v(5, "charge", s.charge);
+    v(6, "waits", s.waits);
   }
 };
 

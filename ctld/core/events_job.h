@@ -59,6 +59,8 @@ struct JobUpdated {  // what is set, changed
   std::optional<std::string> comment;
   std::optional<Instant> begin;
   std::optional<std::uint32_t> max_running;
+  std::optional<std::string> account;
+  std::optional<std::string> reservation;
   GANTRY_EVENT(23, "job_updated") {
     v(1, "job", s.job);
     v(2, "partition", s.partition);
@@ -70,6 +72,8 @@ struct JobUpdated {  // what is set, changed
     v(8, "comment", s.comment);
     v(9, "begin", s.begin);
     v(10, "max_running", s.max_running);
+    v(11, "account", s.account);
+    v(12, "reservation", s.reservation);
   }
 };
 

@@ -1,6 +1,7 @@
 // Events of tenancy documents and reservations; see events.h.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,12 +41,21 @@ struct ReservationRemoved {
 
 struct JobCheckpointed {  // what it has done so far would not be lost
   JobId job{};
-  GANTRY_EVENT(53, "job_checkpointed") { v(1, "job", s.job); }
+  std::optional<Instant> saved{};  // before this event
+  GANTRY_EVENT(53, "job_checkpointed") {
+    v(1, "job", s.job);
+    v(2, "saved", s.saved);
+  }
 };
 
 struct HalfLifeSet {  // from the configuration
   Duration half_life{};
   GANTRY_EVENT(54, "half_life_set") { v(1, "half_life", s.half_life); }
+};
+
+struct QuotaFilled {  // a tenant's use has reached a threshold of what it owns
+  proto::QuotaAlert alert;
+  GANTRY_EVENT(55, "quota_filled") { v(1, "alert", s.alert); }
 };
 
 }  // namespace gantry::core::event

@@ -6,6 +6,8 @@
 #include "common/text.h"
 #include "common/verdict_text.h"
 #include "ctld/core/eligible.h"
+#include "ctld/core/multifactor.h"
+#include "ctld/core/reservations.h"
 #include "ctld/core/rows.h"
 
 namespace gantry::core {
@@ -87,6 +89,8 @@ std::string words_of(const Context& ctx, const Job& job, const Verdict& v) {
     case Reason::launch_failed_held:
       return fmt::format("it is held because it was requeued too often: {}", v.subject);
     case Reason::deadline: return "it can no longer end before its deadline";
+    case Reason::reservation: return reservation_words(ctx, v.subject);
+    case Reason::maintenance: return window_words(ctx, v.subject, {v.a});
     default: return describe_tenancy_reason(v);
   }
 }
@@ -128,7 +132,7 @@ std::vector<std::string> why(const Context& ctx, const Job& job) {
   if (const auto it = ctx.rt.expected.find(job.id); it != ctx.rt.expected.end())
     out.push_back(
         fmt::format("by the limits of what runs it starts at {}", format_time(it->second.start)));
-  out.push_back(fmt::format("its priority is {}", priority_of(ctx.state, job)));
+  out.push_back(fmt::format("its priority is {}", priority_now(ctx, job)));
   return out;
 }
 

@@ -50,6 +50,7 @@ ActiveRecord record_of(const Active& active) {
   r.next_step = active.next_step;
   r.charge = active.charge;
   r.checkpoint = active.checkpoint;
+  r.waits = active.waits;
   return r;
 }
 
@@ -130,6 +131,12 @@ void fold_tenancy(TenancyState& tenancy, std::vector<store::RecordChange>& out) 
     out.push_back({store::Table::revision, store::ordered_key(revision),
                    it == tenancy.history.end() ? std::nullopt : std::optional(codec::encode(*it))});
   }
+  for (const std::uint64_t number : take(tenancy.fold_alerts)) {
+    const auto it = std::find_if(tenancy.alerts.begin(), tenancy.alerts.end(),
+                                 [&](const proto::QuotaAlert& a) { return a.number == number; });
+    out.push_back({store::Table::alert, store::ordered_key(number),
+                   it == tenancy.alerts.end() ? std::nullopt : std::optional(codec::encode(*it))});
+  }
 }
 
 }  // namespace
@@ -144,6 +151,10 @@ JobRecord record_of(const State& state, const Job& job) {
   r.outcome = job.outcome;
   r.exit = job.exit;
   if (job.renamed) r.name = state.names.text(job.name);
+  if (job.respecified) {
+    r.account = state.names.text(job.account);
+    r.reservation = class_of(state, job).reservation;
+  }
   r.partition = class_of(state, job).partition;
   r.time_limit = time_limit_of(state, job);
   r.nice = job.nice;

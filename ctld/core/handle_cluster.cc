@@ -7,6 +7,7 @@
 #include "ctld/core/authorise.h"
 #include "ctld/core/gpus.h"
 #include "ctld/core/handlers.h"
+#include "ctld/core/reservations.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/validate.h"
 
@@ -51,6 +52,10 @@ proto::NodeRow node_row(const Context& ctx, const Node& node) {
   row.cores_per_socket = node.facts.cores_per_socket;
   row.threads_per_core = node.facts.threads_per_core;
   row.gpu_trouble = gpu_trouble(node);
+  if (const Reservation* window = window_now(ctx, node.id)) {
+    row.reservation = window->name;
+    row.maintenance = window->maintenance;
+  }
   return row;
 }
 

@@ -11,7 +11,7 @@
 namespace gantry::core {
 
 void handle(Context& ctx, const ClientRequest& from, proto::HoldJobs&& message) {
-  const Hold hold = is_admin(from.who) ? Hold::admin : Hold::user;
+  const Hold hold = is_operator(ctx.state, from.who) ? Hold::admin : Hold::user;
   change_jobs(ctx, from, message.jobs, Trigger::hold, [&](const Job& job) -> Result<void> {
     // An administrator's own jobs are held as theirs, so that an ordinary user's are told apart.
     const Hold kind = hold == Hold::admin && job.uid == from.who.owner.uid ? Hold::user : hold;
@@ -25,7 +25,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::HoldJobs&& message) 
 
 void handle(Context& ctx, const ClientRequest& from, proto::ReleaseJobs&& message) {
   change_jobs(ctx, from, message.jobs, Trigger::release, [&](const Job& job) -> Result<void> {
-    if (job.hold == Hold::admin && !is_admin(from.who))
+    if (job.hold == Hold::admin && !is_operator(ctx.state, from.who))
       return fail(ErrorCode::permission_denied,
                   fmt::format("job {} is held by an administrator, who alone can release it",
                               display_id(ctx.state, job)));

@@ -36,6 +36,8 @@ proto::JobDetail detail_of(const Context& ctx, const Job& job, BlobRefs& blobs, 
   detail.spec = std::move(stored->spec);
   detail.spec.name = detail.row.name;
   detail.spec.partition = detail.row.partition;
+  detail.spec.account = detail.row.account;
+  detail.spec.reservation = detail.row.reservation;
   detail.spec.nice = job.nice;
   detail.spec.priority = job.priority;
   detail.spec.time_limit = detail.row.time_limit;
@@ -47,8 +49,10 @@ proto::JobDetail detail_of(const Context& ctx, const Job& job, BlobRefs& blobs, 
   detail.owner = std::move(stored->owner);
   detail.cause = job.cause;
   detail.attempt = job.attempt.value();
+  detail.preemptions = job.preemptions;
   if (job.active) {
     detail.usage = job.active->usage;
+    detail.checkpoint = job.active->checkpoint;
     for (const NodeRun& run : job.active->nodes)
       detail.placement.push_back({ctx.state.node(run.grant.node).name, run.grant.cpus,
                                   run.grant.memory, run.grant.scratch, run.grant.tasks,

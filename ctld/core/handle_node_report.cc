@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "ctld/core/checkpoint.h"
 #include "ctld/core/gpus.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/moves.h"
@@ -65,6 +66,7 @@ void handle(Context& ctx, NodeId node, proto::Heartbeat&& beat) {
   if (!link.missing.empty()) judge_missing(ctx, node);
   link.load = beat.load;
   link.free_memory = beat.free_memory;
+  note_checkpoints(ctx, node, beat.checkpoints, beat.sent);
   proto::HeartbeatAck ack;
   ack.stamp = {ctx.state.epoch, link.session, 0};
   ack.heard = beat.sent;

@@ -27,7 +27,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::RequeueJobs&& messag
     e.cause = fmt::format("requeued by {}", who_text(from.who));
     e.requeue = RequeueWhy::asked;
     if (message.hold)
-      e.hold = is_admin(from.who) && job.uid != from.who.owner.uid ? Hold::admin : Hold::user;
+      e.hold = is_operator(ctx.state, from.who) && job.uid != from.who.owner.uid ? Hold::admin
+                                                                                 : Hold::user;
     ctx.record(std::move(e));
     return {};
   });

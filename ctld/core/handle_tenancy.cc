@@ -161,9 +161,11 @@ std::vector<proto::OverQuota> over_quota(const State& state, const CompiledTenan
       for (const ResourceRow& row : kResourceTable) {
         const std::int64_t left = quota.available(n, f, row.id);
         const std::int64_t used = quota.usage(n, f, row.id);
-        if (left >= 0 || used == 0) continue;
+        // Within its own it is nobody's debtor, however much others around it borrow.
+        const std::int64_t own = std::max<std::int64_t>(0, quota.subtree(n, f, row.id));
+        if (left >= 0 || used <= own) continue;
         out.push_back({compiled.view->nodes[n].name, compiled.view->flavors[f].name, row.id, used,
-                       used + left});
+                       std::max(own, used + left)});
       }
   return out;
 }

@@ -8,6 +8,7 @@
 #include "ctld/core/authorise.h"
 #include "ctld/core/eligible.h"
 #include "ctld/core/handlers.h"
+#include "ctld/core/multifactor.h"
 #include "ctld/core/rows.h"
 #include "ctld/core/select.h"
 #include "ctld/core/tenant_submit.h"
@@ -188,11 +189,12 @@ class Tuples {
     const auto& classes = state.tenancy.compiled.view->classes;
     row.priority_class = classes.at(key.priority_class).name;
     row.class_value = classes[key.priority_class].value;
-    row.rank = rank_of(state, job, ctx_.now).value;
-    row.priority = priority_of(state, job);
+    row.rank = rank_now(ctx_, job).value;
+    row.priority = priority_now(ctx_, job);
+    row.terms = terms_of(ctx_, job);
     row.since = job.eligible;
     if (const auto node = quota_node_of(state, key.partition)) borrowing(*node, job, row);
-    if (job.share) {
+    if (job.share && row.terms.empty()) {  // with weights the sum has the fair share in it
       row.project_level = level(*state.tenancy.shares[job.share->value()].parent);
       row.user_level = level(*job.share);
     }

@@ -7,6 +7,7 @@
 #include "ctld/core/authorise.h"
 #include "ctld/core/dependency.h"
 #include "ctld/core/handlers.h"
+#include "ctld/core/reservations.h"
 #include "ctld/core/split.h"
 #include "ctld/core/tenant_submit.h"
 #include "ctld/core/validate.h"
@@ -69,6 +70,34 @@ Result<const Partition*> queue_for(const Context& ctx, const Identity& who, cons
                           ctx.state.tenancy.compiled.view->classes.at(index).name, name));
 }
 
+// The account that is asked for; or, in another queue, the one there that it stays in or gets.
+Result<std::optional<std::string>> account_for(const State& state, const Job& job,
+                                               const Partition& queue, const proto::UpdateJob& m) {
+  if (!m.account && !m.partition) return std::optional<std::string>();
+  const std::string now(state.names.text(job.account));
+  if (m.account)
+    if (auto r = check_text("the account", *m.account, kMaxAccountBytes); !r)
+      return tl::unexpected(r.error());
+  const CompiledTenant* tenant =
+      state.tenancy.queues.contains(queue.name) ? state.tenancy.tenant(queue.name) : nullptr;
+  if (tenant == nullptr) return m.account;
+  const std::string user(state.names.text(job.user));
+  auto project = project_of(user, tenant->effective, m.account.value_or(now));
+  if (!project && !m.account) project = project_of(user, tenant->effective, "");
+  if (!project) return tl::unexpected(project.error());
+  return *project == now ? std::optional<std::string>() : std::optional(std::move(*project));
+}
+
+// Another reservation, or another queue or limit under the one that it names.
+Result<void> check_window(const Context& ctx, const Identity& who, const Job& job,
+                          const Partition& queue, const proto::UpdateJob& m) {
+  const sched::ClassKey& key = class_of(ctx.state, job);
+  const std::string& name = m.reservation ? *m.reservation : key.reservation;
+  if (name.empty() || !(m.reservation || m.partition)) return {};
+  return check_reservation(ctx, who, queue, key.shape, m.time_limit ? m.time_limit : key.time_limit,
+                           name);
+}
+
 Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& job,
                                   const proto::UpdateJob& m) {
   const bool queued = job.phase == Phase::queued;
@@ -106,6 +135,13 @@ Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& 
       return tl::unexpected(r.error());
   if (auto r = check_instant(ctx, "the begin time", m.begin); !r) return tl::unexpected(r.error());
   if (m.begin && !queued) return not_queued(ctx.state, job, "begin time");
+  if ((m.account || m.reservation) && !queued)
+    return not_queued(ctx.state, job, m.account ? "account" : "reservation");
+  auto account = account_for(ctx.state, job, *partition, m);
+  if (!account) return tl::unexpected(account.error());
+  if (auto r = check_window(ctx, who, job, *partition, m); !r) return tl::unexpected(r.error());
+  e.account = std::move(*account);
+  e.reservation = m.reservation;
   e.time_limit = m.time_limit;
   e.nice = m.nice;
   e.priority = m.priority;

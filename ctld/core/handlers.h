@@ -39,6 +39,8 @@ void handle(Context&, const ClientRequest&, proto::Ping&&);
 void handle(Context&, const ClientRequest&, proto::StepCreate&&);
 void handle(Context&, const ClientRequest&, proto::StepDone&&);
 void handle(Context&, const ClientRequest&, proto::EndAllocation&&);
+// checkpoint.cc
+void handle(Context&, const ClientRequest&, proto::CheckpointJobs&&);
 
 // handle_tenancy.cc
 void handle(Context&, const ClientRequest&, proto::ApplyTenancy&&);
@@ -48,6 +50,11 @@ void handle(Context&, const ClientRequest&, proto::TenancyHistory&&);
 void handle(Context&, const ClientRequest&, proto::TenantUsage&&);
 void handle(Context&, const ClientRequest&, proto::ShareTree&&);
 void handle(Context&, const ClientRequest&, proto::PriorityTuples&&);
+void handle(Context&, const ClientRequest&, proto::TenantEvents&&);
+// handle_reservation.cc
+void handle(Context&, const ClientRequest&, proto::MakeReservation&&);
+void handle(Context&, const ClientRequest&, proto::RemoveReservation&&);
+void handle(Context&, const ClientRequest&, proto::ListReservations&&);
 
 // From a node: handle_node_register.cc, handle_node_report.cc, handle_log.cc.
 void handle(Context&, NodeId, proto::NodeRegister&&);

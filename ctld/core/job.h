@@ -169,6 +169,7 @@ struct Active {
   Usage usage;                   // of this attempt: sums, and the greatest peak of a node
   std::vector<StepState> steps;  // the newest kMaxStepsKept
   StepId next_step{};
+  std::vector<WaitPart> waits;  // before this attempt, by cause
   [[nodiscard]] bool all_released() const {
     for (const NodeRun& run : nodes)
       if (run.state != RunState::released) return false;
@@ -189,6 +190,7 @@ struct Job {
   bool started_once = false;       // some attempt has run
   bool has_image = false;          // a container image, which may have to be fetched
   bool renamed = false;            // the spec has its old name
+  bool respecified = false;        // account or reservation are not the spec's any more
   bool fold_due = false;           // not durable: its record changed since the last fold
   std::optional<Outcome> outcome;  // ended
   ExitStatus exit;

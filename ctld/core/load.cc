@@ -42,6 +42,7 @@ void restore_active(Job& job, const ActiveRecord& r) {
   job.active->next_step = r.next_step;
   job.active->charge = r.charge;
   job.active->checkpoint = r.checkpoint;
+  job.active->waits = r.waits;
 }
 
 // The mutable part; the hot part from the spec (or the array) is in already.
@@ -56,10 +57,16 @@ void restore(State& state, Job& job, const JobRecord& r) {
     job.name = state.names.add(*r.name);
     job.renamed = true;
   }
+  if (r.account) {
+    state.names.drop(job.account);
+    job.account = state.names.add(*r.account);
+    job.respecified = true;
+  }
   if (r.comment) job.comment = std::make_unique<std::string>(*r.comment);
   sched::ClassKey key = class_of(state, job);
   key.partition = r.partition;
   key.time_limit = r.time_limit;
+  if (r.reservation) key.reservation = *r.reservation;
   set_class(state, job, key);
   job.nice = r.nice;
   job.priority = r.priority;
@@ -144,7 +151,8 @@ Result<void> Loader::record(store::Table table, std::string_view key, std::strin
     case store::Table::document:
     case store::Table::share:
     case store::Table::reservation:
-    case store::Table::revision: return tenancy(table, value);
+    case store::Table::revision:
+    case store::Table::alert: return tenancy(table, value);
     case store::Table::request:
     case store::Table::usage: return {};  // not used by this release
   }
@@ -169,6 +177,11 @@ Result<void> Loader::tenancy(store::Table table, std::string_view value) {
     if (!r) return broken("reservation", r.error());
     const std::string name = r->name;
     tenancy.reservations.insert_or_assign(name, std::move(*r));
+  } else if (table == store::Table::alert) {
+    auto r = codec::decode<proto::QuotaAlert>(value);
+    if (!r) return broken("quota alert", r.error());
+    tenancy.last_alert = r->number;  // in order of their numbers
+    tenancy.alerts.push_back(std::move(*r));
   } else {
     auto r = codec::decode<TenancyRevision>(value);
     if (!r) return broken("revision of tenancy documents", r.error());
@@ -206,6 +219,16 @@ Result<void> Loader::job_without_spec(JobId id, const JobRecord& record) {
   Job& job = state_.jobs.add(id);
   job.id = id;
   fill_element(state_, job, *array, record.ordinal);
+  if (job.respecified && !record.account) {  // so was its account changed, or its reservation
+    const auto head = codec::decode<SpecHead>(array->spec);
+    if (!head) return broken(fmt::format("spec of job {}", array->id.value()), head.error());
+    state_.names.drop(job.account);
+    job.account = state_.names.add(head->spec.account);
+    sched::ClassKey key = class_of(state_, job);
+    key.reservation = head->spec.reservation;
+    set_class(state_, job, key);
+    job.respecified = false;
+  }
   if (job.renamed && !record.name) {  // the array was renamed after this one was split off
     const auto head = codec::decode<SpecHead>(array->spec);
     if (!head) return broken(fmt::format("spec of job {}", array->id.value()), head.error());

@@ -29,6 +29,7 @@ enum class Trigger : std::uint8_t {
   requeue,
   update,
   step,
+  checkpoint,
   end_allocation,  // a client's: error
 };
 enum class Source : std::uint8_t { us, node, client };
@@ -44,10 +45,10 @@ struct TriggerRow {
 
 inline constexpr std::optional<Phase> kIllegal = std::nullopt;
 
-inline constexpr std::array<TriggerRow, 16> kMoves = [] {
+inline constexpr std::array<TriggerRow, 17> kMoves = [] {
   using enum Phase;
   constexpr auto no = kIllegal;
-  return std::array<TriggerRow, 16>{{
+  return std::array<TriggerRow, 17>{{
       {Trigger::place,
        "place",
        Source::us,
@@ -103,6 +104,11 @@ inline constexpr std::array<TriggerRow, 16> kMoves = [] {
        "gctl update",
        {queued, starting, running, no, no}},
       {Trigger::step, "step", Source::client, "grun asks for a step", {no, no, running, no, no}},
+      {Trigger::checkpoint,
+       "checkpoint",
+       Source::client,
+       "gctl checkpointed",
+       {no, starting, running, no, no}},
       {Trigger::end_allocation,
        "end_allocation",
        Source::client,

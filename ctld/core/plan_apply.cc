@@ -8,9 +8,11 @@
 #include "ctld/core/eligible.h"
 #include "ctld/core/gpus.h"
 #include "ctld/core/handlers.h"
+#include "ctld/core/quota_alerts.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/shares.h"
 #include "ctld/core/tenants.h"
+#include "ctld/core/waits.h"
 
 namespace gantry::core {
 namespace {
@@ -73,10 +75,14 @@ void drop(Context& ctx, JobId job, const std::string& why) {
 void place(Context& ctx, JobId id, std::vector<sched::NodeGrant>&& grants, bool exclusive) {
   const Attempt attempt(ctx.state.jobs.at(id).attempt.value() + 1);
   const double charge = charge_of(ctx.state, grants);
-  ctx.record(event::JobPlaced{id, attempt, std::move(grants), exclusive, charge});
+  auto waits = waits_of(ctx, ctx.state.jobs.at(id));
+  ctx.rt.waits_since.erase(id);
+  ctx.record(event::JobPlaced{id, attempt, std::move(grants), exclusive, charge, std::move(waits)});
   ++ctx.rt.stats.starts;
   Job& job = ctx.state.jobs.at(id);
   for (const NodeRun& run : job.active->nodes) use_quota(ctx, job, run.grant);
+  if (const auto node = quota_node_of(ctx.state, class_of(ctx.state, job).partition))
+    quota_taken(ctx, *node, quota_need(ctx.state, job.active->nodes.front().grant).flavor);
   if (job.told_startable != 0) {
     job.told_startable = 0;
     ctx.turn.changes.emplace_back(sched::JobUnqueued{id});
@@ -147,6 +153,7 @@ void apply_plan(Context& ctx, sched::Plan&& plan) {
   for (sched::ClassVerdict& v : plan.verdicts) {
     const auto id = ctx.state.classes.find(v.key);
     if (!id) continue;
+    verdict_changes(ctx, *id, v);
     JobClass& cls = ctx.state.classes.at(*id);
     cls.head = v.head;
     cls.of_head = std::move(v.of_head);

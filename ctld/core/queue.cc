@@ -2,6 +2,7 @@
 // with what was told last and says only what changed.
 #include "ctld/core/eligible.h"
 #include "ctld/core/gpus.h"
+#include "ctld/core/multifactor.h"
 #include "ctld/core/rows.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/tenants.h"
@@ -16,8 +17,8 @@ void sync_queue(Context& ctx, Job& job) {
     ctx.turn.changes.emplace_back(sched::JobUnqueued{job.id});
     return;
   }
-  const std::int64_t priority = priority_of(ctx.state, job);
-  const std::int32_t rank = rank_of(ctx.state, job, ctx.now).value;
+  const std::int64_t priority = priority_now(ctx, job);
+  const std::int32_t rank = rank_now(ctx, job).value;
   if (job.told_startable == want && job.told_priority == priority && job.told_class == job.cls &&
       job.told_since == job.eligible && job.told_rank == rank)
     return;

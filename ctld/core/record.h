@@ -48,6 +48,7 @@ struct ActiveRecord {
   StepId next_step{};
   double charge = 0;
   std::optional<Instant> checkpoint;
+  std::vector<WaitPart> waits;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "placed", s.placed);
@@ -60,10 +61,12 @@ struct ActiveRecord {
     v(8, "next_step", s.next_step);
     v(9, "charge", s.charge);
     v(10, "checkpoint", s.checkpoint);
+    v(11, "waits", s.waits);
   }
 };
 
-// Name, nice, priority and the time limit are here as well as in the spec: they may be updated.
+// Name, account, reservation, nice, priority and the time limit are here as well as in the spec:
+// they may be updated.
 struct JobRecord {
   JobId array{};
   std::uint32_t ordinal = 0;
@@ -93,6 +96,8 @@ struct JobRecord {
   std::uint32_t preemptions = 0;
   std::optional<sched::ShareId> share;
   std::int32_t class_priority = 0;
+  std::optional<std::string> account;      // unset: the spec's
+  std::optional<std::string> reservation;  // unset: the spec's
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "array", s.array);
@@ -124,6 +129,8 @@ struct JobRecord {
     v(27, "preemptions", s.preemptions);
     v(28, "share", s.share);
     v(29, "class_priority", s.class_priority);
+    v(30, "account", s.account);
+    v(31, "reservation", s.reservation);
   }
 };
 

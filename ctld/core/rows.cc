@@ -7,6 +7,7 @@
 #include "common/text.h"
 #include "ctld/core/explain.h"
 #include "ctld/core/history_row.h"
+#include "ctld/core/multifactor.h"
 #include "ctld/core/record.h"
 
 namespace gantry::core {
@@ -17,6 +18,7 @@ void requested(const State& state, const Job& job, proto::JobRow& row) {
   row.nodes = shape.min_nodes;
   row.tasks = std::max(shape.tasks, shape.min_nodes);
   row.cpus = row.tasks * shape.cpus_per_task;
+  row.gpus = row.nodes * shape.gpus_per_node;
   if (shape.memory_per_node)
     row.memory_per_node = *shape.memory_per_node;
   else if (shape.memory_per_cpu)
@@ -94,21 +96,24 @@ proto::JobRow plain_row(const State& state, const Job& job) {
     row.nodes = static_cast<std::uint32_t>(job.active->nodes.size());
     row.cpus = 0;
     row.tasks = 0;
+    row.gpus = 0;
     for (const NodeRun& run : job.active->nodes) {
       row.cpus += static_cast<std::uint32_t>(run.grant.cpus.size());
       row.tasks += run.grant.tasks;
+      row.gpus += run.grant.gpus;
     }
     row.memory_per_node = job.active->nodes.front().grant.memory;
     row.node_list = node_list_of(state, job);
   }
   row.exit = job.exit;
   row.restarts = job.restarts;
+  row.reservation = class_of(state, job).reservation;
   return row;
 }
 
 proto::JobRow live_row(const Context& ctx, const Job& job) {
   proto::JobRow row = plain_row(ctx.state, job);
-  row.priority = priority_of(ctx.state, job);
+  row.priority = priority_now(ctx, job);
   if (job.phase != Phase::queued) return row;
   row.verdict = verdict_of(ctx, job);
   if (const auto it = ctx.rt.expected.find(job.id); it != ctx.rt.expected.end())
@@ -129,6 +134,7 @@ proto::HistoryRow history_row(const State& state, const Job& job) {
   out.group = std::to_string(tail->owner.gid.value());
   if (!job.active) return out;
   out.usage = job.active->usage;
+  out.waits = job.active->waits;
   for (const NodeRun& run : job.active->nodes) out.alloc_memory += run.grant.memory;
   if (!job.started) return out;
   out.steps.push_back(batch_row(job, out.row, out.usage));

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -63,6 +64,26 @@ struct SubmitWindow {
   std::uint32_t submits = 0;
 };
 
+// Until when a class of jobs waited for what; see waits.h.
+struct Spell {
+  Instant until{};
+  JobId head{};
+  Reason of_head = Reason::none, of_rest = Reason::none;
+};
+
+struct QuotaLevel {            // of a tenant's quota cell; see quota_alerts.h
+  std::size_t level = 0;       // thresholds reached
+  std::size_t told_level = 0;  // by the newest event
+  Instant told{};
+};
+
+// Of the weighted priority, as of the last reckoning; see multifactor.h.
+struct Weights {
+  Instant as_of{};
+  double cores = 0;                                 // of the cluster
+  std::unordered_map<sched::ShareId, double> fair;  // factor, by user's leaf
+};
+
 struct Stats {
   std::uint64_t submits = 0;
   std::uint64_t events = 0;
@@ -98,6 +119,11 @@ struct Runtime {
   std::vector<std::vector<const sched::NodeChanged*>> partition_nodes;  // by PartitionId
   std::vector<sched::NodeChanged> node_views;                           // by NodeId
   std::map<PartitionId, SubmitWindow> submit_windows;
+  std::unordered_map<ClassId, std::vector<Spell>> spells;
+  std::unordered_map<JobId, Instant> waits_since;  // of requeued jobs: when they were
+  std::map<std::tuple<std::uint32_t, std::uint32_t, Resource>, QuotaLevel> quota_levels;
+  Weights weights;
+  std::optional<Instant> window_due;  // a reservation begins or ends
   Stats stats;
   Instant planned{};  // when a plan came last, or was asked for by time
   Instant started{};

@@ -37,7 +37,7 @@ void add_array(const State& state, const Job& array, const std::vector<IndexRang
 
 Result<JobMatch> JobMatch::make(const State& state, const proto::JobFilter& filter) {
   for (const auto* words : {&filter.users, &filter.names, &filter.partitions, &filter.accounts,
-                            &filter.nodes, &filter.states})
+                            &filter.nodes, &filter.states, &filter.reservations})
     if (words->size() > kMaxFilterWords)
       return fail(ErrorCode::limit_exceeded,
                   fmt::format("a filter has at most {} words of a kind", kMaxFilterWords));
@@ -46,6 +46,7 @@ Result<JobMatch> JobMatch::make(const State& state, const proto::JobFilter& filt
   match.names_ = filter.names;
   match.partitions_ = filter.partitions;
   match.accounts_ = filter.accounts;
+  match.reservations_ = filter.reservations;
   match.by_node_ = !filter.nodes.empty();
   for (const std::string& name : filter.nodes) {
     const Node* node = state.node_named(name);
@@ -65,6 +66,7 @@ bool JobMatch::operator()(const State& state, const Job& job) const {
   if (!among(users_, state.names.text(job.user)) || !among(names_, state.names.text(job.name)) ||
       !among(accounts_, state.names.text(job.account)))
     return false;
+  if (!among(reservations_, class_of(state, job).reservation)) return false;
   if (!partitions_.empty() &&
       !among(partitions_, state.partition(class_of(state, job).partition).name))
     return false;

@@ -83,6 +83,7 @@ void requeue(Context& ctx, const Job& job) {
     e.cause = fmt::format("requeued {} times; last: {}", job.restarts + 1,
                           job.cause.empty() ? "asked for" : job.cause);
   }
+  ctx.rt.waits_since[job.id] = ctx.now;
   ctx.record(std::move(e));
 }
 

@@ -262,6 +262,8 @@ class Compiler {
       }
       for (std::uint32_t n = 0; n < traits_.size(); ++n)
         if (may_use(t, n)) tenant.nodes.push_back(n);
+      for (const tenancy::Grant& grant : t.grants)
+        if (grant.role >= tenancy::Role::operator_role) out_.cluster_grants.push_back(grant);
       out_.tenants.emplace(t.name, std::move(tenant));
     }
   }

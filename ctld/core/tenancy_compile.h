@@ -52,6 +52,7 @@ struct CompiledTenancy {
   std::map<std::string, CompiledTenant> tenants;
   std::vector<tenancy::PriorityClass> classes;  // as view->classes
   std::uint32_t default_class = 0;
+  std::vector<tenancy::Grant> cluster_grants;  // operators and admins, whichever tenant names them
 };
 
 // `class_names`: the index that each priority class has for good; those that are in neither the

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "common/proto/tenant_events.h"
 #include "config/config.h"
 #include "ctld/core/tenancy_compile.h"
 #include "ctld/sched/change.h"
@@ -17,6 +18,7 @@
 namespace gantry::core {
 
 inline constexpr std::size_t kMaxRevisions = 1000;  // kept for history and rollback
+inline constexpr std::size_t kMaxAlerts = 1000;     // of quota, kept for gtenant events
 
 // One apply: what it changed, and what was there before.
 struct DocumentChange {
@@ -71,9 +73,10 @@ struct Reservation {
   std::vector<NodeId> nodes;
   Instant from{}, until{};
   bool maintenance = false;
-  std::string tenant;              // may use it; "" = by users only
-  std::vector<std::string> users;  // login names that may use it as well
-  std::string by;                  // who made it
+  std::vector<std::string> users;    // login names that may use it
+  std::string by;                    // who made it
+  std::vector<std::string> tenants;  // whose jobs may use it
+  std::string comment;
   friend bool operator==(const Reservation&, const Reservation&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -82,9 +85,10 @@ struct Reservation {
     v(3, "from", s.from);
     v(4, "until", s.until);
     v(5, "maintenance", s.maintenance);
-    v(6, "tenant", s.tenant);
-    v(7, "users", s.users);
+    v(7, "users", s.users);  // 6 was one tenant
     v(8, "by", s.by);
+    v(9, "tenants", s.tenants);
+    v(10, "comment", s.comment);
   }
 };
 
@@ -96,7 +100,9 @@ struct TenancyState {
   std::deque<TenancyRevision> history;  // oldest first
   std::vector<ShareNode> shares;        // by ShareId
   std::map<std::string, Reservation> reservations;
-  Duration half_life = hours(7 * 24);  // of usage; from the configuration, by an event
+  std::uint64_t last_alert = 0;
+  std::deque<proto::QuotaAlert> alerts;  // oldest first
+  Duration half_life = hours(7 * 24);    // of usage; from the configuration, by an event
 
   // Derived.
   std::map<std::tuple<std::optional<sched::ShareId>, std::string>, sched::ShareId> share_ids;
@@ -110,6 +116,7 @@ struct TenancyState {
   std::vector<sched::ShareId> fold_shares;
   std::vector<std::string> fold_reservations;
   std::vector<std::uint64_t> fold_revisions;
+  std::vector<std::uint64_t> fold_alerts;
   // For settle: the scheduler has to hear of these.
   std::vector<sched::ShareId> touched_shares;
 

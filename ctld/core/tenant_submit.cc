@@ -146,31 +146,6 @@ Result<void> check_quota(const Context& ctx, const CompiledTenant& tenant, const
           amount_text(r, quota.usage(tenant.quota_node, why->flavor, r))));
 }
 
-Result<void> resolve_account(const Identity& who, const tenancy::Tenant& tenant, JobSpec& spec) {
-  if (tenant.projects.empty()) {
-    if (spec.account.empty()) spec.account = tenant.name;
-    if (spec.account == tenant.name) return {};
-    return fail(ErrorCode::not_found,
-                fmt::format("tenant {} has no project \"{}\": its only one is {}", tenant.name,
-                            spec.account, tenant.name));
-  }
-  std::vector<std::string> names;
-  const tenancy::Project* mine = nullptr;
-  for (const tenancy::Project& p : tenant.projects) {
-    names.push_back(p.name);
-    if (p.name == spec.account) return {};
-    const bool listed = std::any_of(p.users.begin(), p.users.end(),
-                                    [&](const auto& user) { return user.user == who.owner.user; });
-    if (mine == nullptr && listed) mine = &p;
-  }
-  if (!spec.account.empty())
-    return fail(ErrorCode::not_found,
-                fmt::format("tenant {} has no project \"{}\"; it has {}", tenant.name, spec.account,
-                            fmt::join(names, ", ")));
-  spec.account = mine != nullptr ? mine->name : names.front();
-  return {};
-}
-
 Result<void> resolve_class(const State& state, const Identity& who, const CompiledTenant* tenant,
                            JobSpec& spec) {
   const auto& classes = state.tenancy.compiled.view->classes;
@@ -254,6 +229,29 @@ Result<const Partition*> choose_queue(const Context& ctx, const Identity& who,
   return partition;
 }
 
+Result<std::string> project_of(const std::string& user, const tenancy::Tenant& tenant,
+                               const std::string& account) {
+  if (tenant.projects.empty()) {
+    if (account.empty() || account == tenant.name) return tenant.name;
+    return fail(ErrorCode::not_found,
+                fmt::format("tenant {} has no project \"{}\": its only one is {}", tenant.name,
+                            account, tenant.name));
+  }
+  std::vector<std::string> names;
+  const tenancy::Project* mine = nullptr;
+  for (const tenancy::Project& p : tenant.projects) {
+    names.push_back(p.name);
+    if (p.name == account) return account;
+    const bool listed = std::any_of(p.users.begin(), p.users.end(),
+                                    [&](const auto& one) { return one.user == user; });
+    if (mine == nullptr && listed) mine = &p;
+  }
+  if (!account.empty())
+    return fail(ErrorCode::not_found, fmt::format("tenant {} has no project \"{}\"; it has {}",
+                                                  tenant.name, account, fmt::join(names, ", ")));
+  return mine != nullptr ? mine->name : names.front();
+}
+
 Result<void> check_tenant(Context& ctx, const Identity& who, const Partition& partition,
                           JobSpec& spec, bool test_only) {
   const bool owned = ctx.state.tenancy.queues.contains(partition.name);
@@ -271,7 +269,9 @@ Result<void> check_tenant(Context& ctx, const Identity& who, const Partition& pa
   };
   if (t.jobs.default_cpus && !given("cpus-per-task"))
     spec.shape.cpus_per_task = *t.jobs.default_cpus;
-  if (auto r = resolve_account(who, t, spec); !r) return r;
+  auto project = project_of(who.owner.user, t, spec.account);
+  if (!project) return tl::unexpected(project.error());
+  spec.account = std::move(*project);
   if (auto r = resolve_tenant_class(t, spec); !r) return r;
   const Wanted wanted = wanted_of(spec, partition);
   if (auto r = check_most("in all", wanted.job, t.jobs.max_per_job, t.name); !r) return r;

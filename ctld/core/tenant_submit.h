@@ -19,6 +19,11 @@ std::vector<std::string> tenants_of(const State& state, const Identity& who);
 Result<const Partition*> choose_queue(const Context& ctx, const Identity& who,
                                       const std::string& named);
 
+// The project that `account` names in the tenant; with none named, the one that lists the user, or
+// the first.
+Result<std::string> project_of(const std::string& user, const tenancy::Tenant& tenant,
+                               const std::string& account);
+
 // In a tenant's queue: resolves account and priority class, fills in defaults, checks limits,
 // counts, rate and quota. In others: checks the priority class.
 Result<void> check_tenant(Context& ctx, const Identity& who, const Partition& partition,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ctld/core/multifactor.h"
+#include "ctld/core/quota_alerts.h"
 #include "ctld/core/settle.h"
 #include "ctld/sched/amount.h"
 
@@ -73,8 +75,14 @@ void compile_tenancy(Context& ctx) {
   state.tenancy.compiled =
       compile(state.tenancy.documents, state.tenancy.class_names, traits_of(state),
               state.tenancy.revision, state.tenancy.half_life);
+  if (weighted(ctx.config)) {  // the sum takes the place of Fair Tree
+    auto view = std::make_shared<sched::Tenancy>(*state.tenancy.compiled.view);
+    view->fair_share = false;
+    state.tenancy.compiled.view = std::move(view);
+  }
   make_queues(state);
   make_quota(ctx);
+  quota_reckoned(ctx);
   if (!ctx.rt.running) return;
   make_views(ctx);
   tell_tenancy(ctx, ctx.turn.changes);
@@ -125,9 +133,18 @@ void use_quota(Context& ctx, const Job& job, const sched::NodeGrant& grant) {
     ctx.rt.quota->add(*node, quota_need(ctx.state, grant));
 }
 
+namespace {
+
+void give_back(Context& ctx, std::uint32_t node, const sched::QuotaNeed& need) {
+  ctx.rt.quota->remove(node, need);
+  quota_given_back(ctx, node, need.flavor);
+}
+
+}  // namespace
+
 void free_quota(Context& ctx, const Job& job, const sched::NodeGrant& grant) {
   if (const auto node = quota_node_of(ctx.state, class_of(ctx.state, job).partition))
-    ctx.rt.quota->remove(*node, quota_need(ctx.state, grant));
+    give_back(ctx, *node, quota_need(ctx.state, grant));
 }
 
 Rank rank_of(const State& state, const Job& job, Instant now) {
@@ -166,8 +183,9 @@ sched::ShareChanged share_view(const State& state, const ShareNode& node) {
 
 sched::ReservationChanged reservation_view(const State& state, const Reservation& r) {
   sched::ReservationChanged view{r.name, r.nodes, r.from, r.until, {}, r.maintenance, false};
-  if (const CompiledTenant* tenant = state.tenancy.tenant(r.tenant))
-    view.quota_nodes.push_back(tenant->quota_node);
+  for (const std::string& name : r.tenants)
+    if (const CompiledTenant* tenant = state.tenancy.tenant(name))
+      view.quota_nodes.push_back(tenant->quota_node);
   return view;
 }
 

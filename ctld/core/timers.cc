@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include "common/text.h"
+#include "ctld/core/multifactor.h"
+#include "ctld/core/reservations.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/tenants.h"
 
@@ -74,7 +76,7 @@ std::optional<Instant> due_of(const Context& ctx, const Job& job) {
       if (job.not_before && *job.not_before > ctx.now) earliest(next, job.not_before);
       if (const auto latest = latest_start(ctx.state, job))
         earliest(next, *latest + microseconds(1));
-      earliest(next, rank_of(ctx.state, job, ctx.now).next);
+      earliest(next, rank_now(ctx, job).next);
       break;
     case Phase::starting: earliest(next, start_due(ctx, job)); break;
     case Phase::running: {
@@ -194,6 +196,7 @@ void forget_ended(Context& ctx) {
     if (at > before || e.jobs.size() >= kForgetPerTurn) break;
     e.jobs.push_back(id);
   }
+  for (const JobId id : e.jobs) ctx.rt.waits_since.erase(id);
   if (!e.jobs.empty()) ctx.record(std::move(e));
 }
 
@@ -259,6 +262,8 @@ void run_timers(Context& ctx) {
     ctx.state.touched.push_back(id);  // act again, and set the next timer
     settle(ctx);
   }
+  if (passed(ctx.rt.window_due, ctx.now)) run_windows(ctx);
+  if (passed(next_reckoning(ctx), ctx.now)) reckon(ctx);
   if (passed(plan_due(ctx), ctx.now)) {
     ctx.rt.planned = ctx.now;
     ctx.turn.schedule = true;
@@ -271,6 +276,8 @@ std::optional<Instant> next_wake(const Context& ctx) {
   if (!ctx.rt.job_timers.empty()) next = ctx.rt.job_timers.begin()->first;
   if (!ctx.rt.node_timers.empty()) earliest(next, ctx.rt.node_timers.begin()->first);
   earliest(next, plan_due(ctx));
+  earliest(next, ctx.rt.window_due);
+  earliest(next, next_reckoning(ctx));
   if (!ctx.state.ended.empty())
     earliest(next, ctx.state.ended.front().first + ctx.config.controller.min_job_age);
   return next;

@@ -6,6 +6,7 @@
 #include "common/limits.h"
 #include "common/text.h"
 #include "ctld/core/authorise.h"
+#include "ctld/core/reservations.h"
 #include "ctld/core/tenant_submit.h"
 #include "ctld/sched/mig_rack.h"
 
@@ -90,6 +91,7 @@ Result<void> check_paths(const JobSpec& spec) {
   if (auto r = check_path("standard input", spec.std_in, false); !r) return r;
   if (auto r = check_path("standard output", spec.std_out, false); !r) return r;
   if (auto r = check_path("standard error", spec.std_err, false); !r) return r;
+  if (auto r = check_path("the checkpoint file", spec.checkpoint_file, false); !r) return r;
   const ContainerSpec& c = spec.container;
   if (auto r = check_path("the container image", c.image, false); !r) return r;
   if (!c.work_dir.empty())
@@ -134,6 +136,11 @@ Result<void> check_shape(const JobShape& s) {
   if (s.required_nodes.size() > kMaxJobNodes || s.excluded_nodes.size() > kMaxJobNodes)
     return fail(ErrorCode::limit_exceeded,
                 fmt::format("at most {} nodes may be named", kMaxJobNodes));
+  if (auto r = check_text("the anti-affinity key", s.anti_affinity, kMaxNameBytes); !r) return r;
+  if (auto r = check_number("the number of one anti-affinity key in a domain", s.anti_affinity_most,
+                            1, kMaxJobNodes);
+      !r)
+    return r;
   return check_text("the constraint", s.constraint, kMaxConstraintBytes);
 }
 
@@ -285,6 +292,8 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   if (auto r = check_tenant(ctx, who, *partition, spec, submit.test_only); !r)
     return tl::unexpected(r.error());
   if (partition->declared->exclusive_nodes) spec.shape.exclusive = true;
+  if (!spec.shape.anti_affinity.empty())  // nobody keeps another's jobs away
+    spec.shape.anti_affinity = fmt::format("{}/{}", who.owner.user, spec.shape.anti_affinity);
 
   for (auto* list : {&spec.shape.required_nodes, &spec.shape.excluded_nodes}) {
     std::sort(list->begin(), list->end());
@@ -297,6 +306,9 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   if (auto r = check_times(ctx, spec, *limit); !r) return tl::unexpected(r.error());
   if (auto r = check_partition_fit(ctx, *partition, spec.shape); !r)
     return tl::unexpected(r.error());
+  if (!spec.reservation.empty())
+    if (auto r = check_reservation(ctx, who, *partition, spec.shape, *limit, spec.reservation); !r)
+      return tl::unexpected(r.error());
   return Resolved{partition->id, *limit};
 }
 

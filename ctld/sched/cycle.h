@@ -174,6 +174,7 @@ class Cycle {
   Verdict explain_head(const Turn& turn);
   Verdict explain_waiting(const Turn& turn, const Waiting& w);
   Verdict explain_quota(const QuotaFit& fit);
+  [[nodiscard]] std::optional<QuotaFit> quota_everywhere(const JobClass& c) const;
   const std::string& borrowers(const QuotaCell& cell);
   std::optional<Verdict> explain_plans(const Turn& turn);
   std::uint32_t fitting(JobClass& c);

@@ -46,7 +46,30 @@ void Eligible::refresh(JobClass& cls, const Grid& grid) {
     if (const auto it = node_by_name_.find(name); it != node_by_name_.end())
       cls.required.push_back(it->second);
   std::sort(cls.required.begin(), cls.required.end());
+  set_least(cls);
   cls.standing = {generation_, stand(cls, grid)};
+}
+
+// Whole nodes, and memory that comes with the cores, by the smallest node that would do.
+void Eligible::set_least(JobClass& cls) const {
+  const Demand& d = cls.demand;
+  std::optional<Room> smallest;
+  std::int64_t part = 0;  // of memory for each core
+  for (const SizeCount& s : sets_[cls.node_set].sizes) {
+    if (tasks_fitting(d, s.size, s.size) == 0) continue;
+    const std::int64_t its_part = s.size.cpus > 0 ? s.size.memory / s.size.cpus : 0;
+    part = smallest ? std::min(part, its_part) : its_part;
+    if (!smallest) smallest = s.size;
+    smallest->cpus = std::min(smallest->cpus, s.size.cpus);
+    smallest->memory = std::min(smallest->memory, s.size.memory);
+  }
+  if (!smallest) return;
+  std::int64_t cpus = std::int64_t{d.tasks} * d.cpus_per_task;
+  if (d.exclusive) cpus = std::max(cpus, std::int64_t{smallest->cpus} * d.min_nodes);
+  cls.least[Resource::cpu] = cpus * 1000;
+  if (d.memory_rule == MemoryRule::whole_node)
+    cls.least[Resource::memory] = smallest->memory * d.min_nodes;
+  if (d.memory_rule == MemoryRule::even_part) cls.least[Resource::memory] = part * cpus;
 }
 
 namespace {

@@ -58,8 +58,14 @@ class Eligible {
 
   void begin_plan();  // forgets old sets when there are too many; never within a plan
 
-  // Brings the class's node set, required nodes and standing up to date.
+  // Brings the class's node set, required nodes, least need and standing up to date.
   void refresh(JobClass& cls, const Grid& grid);
+
+  // Has the choice enough nodes of the right size, in any state and with every job gone?
+  [[nodiscard]] bool can_ever_hold(const JobClass& cls, const NodeChoice& choice,
+                                   const Grid& grid) const {
+    return could_hold(cls, sets_[choice.node_set], grid, false);
+  }
 
   // All nodes of the class, whatever their flavor.
   [[nodiscard]] const Bits& nodes_of(const JobClass& cls) const {
@@ -84,6 +90,7 @@ class Eligible {
     friend auto operator<=>(const SetKey&, const SetKey&) = default;
   };
   std::uint32_t set_for(const SetKey& key, const Grid& grid);
+  void set_least(JobClass& cls) const;
   void fill(std::uint32_t index, const SetKey& key, const Grid& grid);
   static bool admits(const SetKey& key, const GridNode& node);
   static std::vector<std::string> not_tolerated(const SetKey& key, const GridNode& node);

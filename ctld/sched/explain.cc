@@ -123,7 +123,23 @@ Verdict Cycle::explain_head(const Turn& turn) {
   }
   if (auto plans = explain_plans(turn)) return *plans;
   if (!turn.reserved && !may_reserve(turn)) return explain_waiting(turn, turn.head_job);
+  if (const auto quota = quota_everywhere(c)) return explain_quota(*quota);
   return {Reason::resources, fitting(c), c.demand.min_nodes, ""};
+}
+
+// Every flavor whose nodes could ever hold it is out of its tenant's reach: no node that becomes
+// free helps.
+std::optional<QuotaFit> Cycle::quota_everywhere(const JobClass& c) const {
+  const std::uint32_t tenant = tenant_of(c);
+  if (tenant == kNoIndex) return std::nullopt;
+  std::optional<QuotaFit> first;
+  for (const NodeChoice& choice : r_.eligible_.flavors_of(c)) {
+    if (!r_.eligible_.can_ever_hold(c, choice, r_.grid_)) continue;
+    const QuotaFit fit = r_.charges_.tree().fit(tenant, {choice.flavor, c.least});
+    if (fit.fits) return std::nullopt;
+    if (!first) first = fit;
+  }
+  return first;
 }
 
 // The tenant's own limit, or what is left to borrow and who has borrowed.
@@ -150,8 +166,8 @@ const std::string& Cycle::borrowers(const QuotaCell& cell) {
   }
   std::sort(list.begin(), list.end());
   for (std::size_t i = 0; i < std::min(kMaxNamed, list.size()); ++i)
-    at->second +=
-        fmt::format("{} {} borrows {}", i == 0 ? ":" : ",", list[i].second, -list[i].first);
+    at->second += fmt::format("{} {} borrows {}", i == 0 ? ":" : ",", list[i].second,
+                              amount_words(cell.resource, -list[i].first));
   return at->second;
 }
 

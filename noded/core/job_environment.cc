@@ -1,6 +1,7 @@
 #include "noded/core/job_environment.h"
 
 #include "common/hostlist.h"
+#include "common/output_pattern.h"
 
 namespace gantry::node {
 
@@ -9,10 +10,11 @@ namespace {
 constexpr std::string_view kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 
 // Prefixes of what describes a job or a step, behind SLURM_ or GANTRY_.
-constexpr std::array<std::string_view, 21> kJobWords{
-    "JOB_",     "JOBID",    "ARRAY_",   "STEP",    "NTASKS",   "NPROCS",       "NNODES",
-    "NODELIST", "NODEID",   "NODENAME", "PROCID",  "LOCALID",  "GTIDS",        "TASK",
-    "CPUS_",    "MEM_PER_", "RESTART_", "SUBMIT_", "TOPOLOGY", "CLUSTER_NAME", "DISTRIBUTION"};
+constexpr std::array<std::string_view, 22> kJobWords{
+    "JOB_",     "JOBID",        "ARRAY_",       "STEP",       "NTASKS",   "NPROCS",
+    "NNODES",   "NODELIST",     "NODEID",       "NODENAME",   "PROCID",   "LOCALID",
+    "GTIDS",    "TASK",         "CPUS_",        "MEM_PER_",   "RESTART_", "SUBMIT_",
+    "TOPOLOGY", "CLUSTER_NAME", "DISTRIBUTION", "CHECKPOINT_"};
 
 bool describes_a_job(std::string_view name) {
   if (name.starts_with("SLURMD_")) return true;
@@ -90,6 +92,22 @@ void add_geometry(Variables& v, const proto::Launch& launch, const NodePlacement
     v.set("MEM_PER_NODE", static_cast<std::uint64_t>(here.memory >> 20));
 }
 
+// As the job and its node see it. A pattern that cannot be expanded stays as it is.
+std::string checkpoint_file(const proto::Launch& launch, const EnvironmentFacts& facts) {
+  const JobSpec& spec = launch.spec;
+  PatternValues values;
+  values.job = launch.key.job;
+  values.array_job = launch.array_job;
+  values.array_task = launch.array_task;
+  values.name = spec.name;
+  values.user = launch.owner.user;
+  values.node = facts.node;
+  values.node_index = launch.node_index;
+  const std::string path =
+      expand_pattern(spec.checkpoint_file, values).value_or(spec.checkpoint_file);
+  return path.starts_with('/') ? path : spec.work_dir + "/" + path;
+}
+
 void add_job(Variables& v, const proto::Launch& launch, const EnvironmentFacts& facts) {
   const JobSpec& spec = launch.spec;
   v.set("JOB_ID", launch.key.job.value());
@@ -110,6 +128,8 @@ void add_job(Variables& v, const proto::Launch& launch, const EnvironmentFacts& 
   if (launch.time_limit)
     v.set("JOB_END_TIME",
           static_cast<std::uint64_t>((launch.placed_at + *launch.time_limit).us / 1'000'000));
+  if (!spec.checkpoint_file.empty())
+    v.plain("GANTRY_CHECKPOINT_FILE", checkpoint_file(launch, facts));
   if (launch.restarts > 0) v.set("RESTART_COUNT", launch.restarts);
   if (launch.array_task) {
     v.set("ARRAY_JOB_ID", launch.array_job.value());

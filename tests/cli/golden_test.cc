@@ -78,7 +78,8 @@ TEST_CASE("outputs of the commands") {
       {"gqueue_each_task", {"gqueue", "-r", "-o", "%i %t"}},
       {"gqueue_all_fields",
        {"gqueue", "-t", "all", "-o",
-        "%i|%A|%F|%K|%j|%t|%T|%M|%L|%l|%D|%C|%m|%R|%r|%N|%B|%P|%u|%U|%a|%S|%V|%e|%Q|%p"}},
+        "%i|%A|%F|%K|%j|%t|%T|%M|%L|%l|%D|%C|%m|%R|%r|%N|%B|%P|%u|%U|%a|%S|%V|%e|%Q|%p|%w|%v|%b"}},
+      {"gqueue_why", {"gqueue", "--why"}},
       {"gqueue_widths", {"gqueue", "-h", "-o", " %.6i:%4t:%.3j:%%T;"}},
       {"gqueue_joined_letters", {"gqueue", "-ho%A,%T"}},
       {"gqueue_json", {"gqueue", "--json", "-j", "12"}},
@@ -109,9 +110,11 @@ TEST_CASE("outputs of the commands") {
       {"gacct_all_fields",
        {"gacct", "-P", "-o",
         "JobID,JobIDRaw,JobName,State,ExitCode,Account,AllocCPUS,NCPUS,ReqCPUS,NNodes,NTasks,"
-        "AllocTRES,ReqMem,MaxRSS,MaxDiskRead,MaxDiskWrite,TotalCPU,UserCPU,SystemCPU,CPUTime,"
+        "AllocGPUS,ReqGPUS,AllocTRES,ReqMem,MaxRSS,MaxDiskRead,MaxDiskWrite,TotalCPU,UserCPU,"
+        "SystemCPU,CPUTime,"
         "CPUTimeRAW,Elapsed,ElapsedRaw,Timelimit,TimelimitRaw,Submit,Eligible,Start,End,NodeList,"
-        "Partition,Priority,Restarts,Reason,Cause,User,UID,Group,Comment,SubmitLine,WorkDir"}},
+        "Partition,Priority,Restarts,Reason,Reservation,Waited,WaitedFor,Cause,User,UID,Group,"
+        "Comment,SubmitLine,WorkDir"}},
       {"gacct_helpformat", {"gacct", "--helpformat"}},
       {"gacct_json", {"gacct", "--json"}},
       {"gctl_show_job", {"gctl", "show", "job", "12"}},
@@ -138,6 +141,7 @@ TEST_CASE("outputs of the commands") {
       {"help_gbatch", {"gbatch", "--help"}},
       {"help_gctl", {"gctl", "--help"}},
       {"help_gctl_drain", {"gctl", "drain", "--help"}},
+      {"help_gctl_reserve", {"gctl", "reserve", "--help"}},
       {"man_gqueue", {"gantry", "man", "gqueue"}},
   };
   for (const auto& [name, argv] : commands) check_golden(name, shown(fake.run(argv)));

@@ -14,7 +14,7 @@ using namespace gantry::cli;
 
 namespace {
 
-constexpr auto kOptions = join(kJobOptions, kGpuOptions, kRefusedJobOptions);
+constexpr auto kOptions = join(kJobOptions, kPlaceOptions, kGpuOptions, kRefusedJobOptions);
 
 Result<JobRequest> request(std::vector<std::string> args) {
   auto parsed = parse_options(kOptions, args, false);

@@ -54,6 +54,8 @@ std::vector<proto::JobRow> sample_jobs() {
   running.node_list = "n[01-04]";
   running.memory_per_node = 8 * kGiB;
   running.account = "vision";
+  running.gpus = 16;
+  running.reservation = "course";
   rows.push_back(running);
 
   proto::JobRow element = job(14, "sweep", "bob");
@@ -130,6 +132,7 @@ std::vector<proto::HistoryRow> sample_history() {
   rows[0].usage = {3'600'000'000, 61'500'000, 5 * kGiB, 0, 4096};
   rows[0].alloc_memory = 32 * kGiB;
   rows[0].work_dir = "/home/alice";
+  rows[0].waits = {{Reason::tenant_quota, minutes(42)}, {Reason::priority, seconds(95)}};
   proto::StepRow step;
   step.step = "batch";
   step.name = "batch";

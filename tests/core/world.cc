@@ -95,6 +95,15 @@ void World::configure(const Words& w) {
       c.fence_after = parse_length(*w.find("fence_after"));
     }
     if (w.find("min_job_age")) c.min_job_age = parse_length(*w.find("min_job_age"));
+    const auto weight = [&](const char* key, std::uint32_t& to) {
+      if (w.find(key)) to = std::stoul(*w.find(key));
+    };
+    weight("weight_age", c.priority_weight_age);
+    weight("weight_fairshare", c.priority_weight_fairshare);
+    weight("weight_job_size", c.priority_weight_job_size);
+    weight("weight_partition", c.priority_weight_partition);
+    weight("weight_class", c.priority_weight_class);
+    if (w.find("max_age")) c.priority_max_age = parse_length(*w.find("max_age"));
     if (w.find("max_jobs")) c.max_jobs = std::stoul(*w.find("max_jobs"));
   }
 }
@@ -163,7 +172,7 @@ void World::command(const std::string& verb, const Words& w) {
     for (const std::string& name : hosts(w.plain.at(1))) register_node(nodes_.at(name));
     return;
   }
-  if (tenants_command(verb, w)) return;
+  if (tenants_command(verb, w) || reservations_command(verb, w)) return;
   const auto node = nodes_.find(verb);
   if (node == nodes_.end()) return line("there is no command " + verb);
   node_says(node->second, w);
@@ -255,6 +264,7 @@ void World::submit(const Words& w) {
   });
   text("partition", [&](const std::string& v) { s.partition = v; });
   text("account", [&](const std::string& v) { s.account = v; });
+  text("reservation", [&](const std::string& v) { s.reservation = v; });
   text("class", [&](const std::string& v) { s.priority_class = v; });
   text("gpus", [&](const std::string& v) { s.shape.gpus_per_node = std::stoul(v); });
   text("constraint", [&](const std::string& v) { s.shape.constraint = v; });
@@ -321,6 +331,8 @@ void World::update(const Words& w) {
   if (w.find("priority")) m.priority = std::stoul(*w.find("priority"));
   if (w.find("partition")) m.partition = *w.find("partition");
   if (w.find("name")) m.name = *w.find("name");
+  if (w.find("account")) m.account = *w.find("account");
+  if (w.find("reservation")) m.reservation = *w.find("reservation");
   if (w.find("begin")) m.begin = time_of(*w.find("begin"));
   if (w.find("limit")) m.array_max_running = std::stoul(*w.find("limit"));
   ask(w.plain.at(1), std::move(m));

@@ -75,6 +75,14 @@ class World {
   void print(const proto::TenancyDocuments& m);
   void print(const proto::TenancyHistoryReply& m);
   void print(const proto::TenantUsageReply& m);
+  void print(const proto::PriorityTuplesReply& m);
+
+  // world_reservations.cc
+  bool reservations_command(const std::string& verb, const Words& w);  // false: it is none
+  void reserve(const Words& w);
+  void list_accounts();
+  void print(const proto::ListReservationsReply& m);
+  void print(const proto::TenantEventsReply& m);
 
   // world_nodes.cc
   void node_says(FakeNode& node, const Words& w);

@@ -91,8 +91,12 @@ void World::node_says(FakeNode& node, const Words& w) {  // n1 started 1
     return step(
         FromNode{node.name, proto::FetchLogReply{ticket_, w.find("data") ? *w.find("data") : "",
                                                  w.find("error") ? *w.find("error") : ""}});
-  if (what == "beat")
-    return step(FromNode{node.name, proto::Heartbeat{node.session, 0.5, 1 << 30, {}}});
+  if (what == "beat") {  // beat [touched=1 ago=30s]
+    proto::Heartbeat beat{node.session, 0.5, 1 << 30, now_};
+    if (w.find("touched"))
+      beat.checkpoints.push_back({key_of(*w.find("touched")), now_ - parse_length(*w.find("ago"))});
+    return step(FromNode{node.name, std::move(beat)});
+  }
   const proto::AttemptKey key = key_of(w.plain.at(2));
   const auto at = node.attempts.find(key);
   if (what == "ready") {

@@ -117,6 +117,9 @@ void World::print(const Reply& reply) {
           [&](const proto::TenancyDocuments& m) { print(m); },
           [&](const proto::TenancyHistoryReply& m) { print(m); },
           [&](const proto::TenantUsageReply& m) { print(m); },
+          [&](const proto::PriorityTuplesReply& m) { print(m); },
+          [&](const proto::ListReservationsReply& m) { print(m); },
+          [&](const proto::TenantEventsReply& m) { print(m); },
           [&](const auto&) { line("answered"); },
       },
       reply.message);
@@ -216,6 +219,7 @@ void World::show(const Words& w) {
                      exit_text(job.row.exit), job.row.restarts, job.attempt,
                      format_time_limit(job.row.time_limit)));
     if (!job.cause.empty()) line("  cause: " + job.cause);
+    if (job.checkpoint) line("  checkpoint: " + time_text(*job.checkpoint));
     if (job.usage != Usage{})
       line(fmt::format("  usage: cpu {}s peak {}", job.usage.cpu_user_us / 1'000'000,
                        format_memory(job.usage.memory_peak_bytes)));
@@ -232,6 +236,10 @@ void World::history() {
     line(fmt::format("{} {} {} {} {} {}", time_text(entry.end), row_id(h->row), h->row.user,
                      public_state(h->row.phase, h->row.outcome).name, exit_text(h->row.exit),
                      h->cause));
+    std::string waits;
+    for (const WaitPart& part : h->waits)
+      waits += fmt::format(" {} {}", enum_name(part.reason), format_duration(part.length));
+    if (!waits.empty()) line("  waited:" + waits);
     for (const proto::StepRow& step : h->steps)
       if (step.step != "batch")
         line(fmt::format("  step {} {} {} tasks on {}", step.step, enum_name(step.outcome),

@@ -7,6 +7,7 @@
 //   > apply admin [dry=yes] [base=1] [comment="..."]      all that was said since the last apply
 //   > rollback admin 1
 //   > documents alice [revision=1]       > revisions alice       > usage alice
+//   > order alice                                          as gprio shows it
 //
 // Quota is nominal:borrow:lend, in cores, GiB (mem) or GPUs; "-" is unset.
 #include <fmt/core.h>
@@ -58,6 +59,7 @@ tenancy::Tenant tenant_of(const Words& w) {
   number("queued_per_user", t.counts.queued_jobs_per_user);
   number("per_minute", t.counts.submits_per_minute);
   number("array", t.counts.array_tasks);
+  number("reservations", t.counts.reservations);
   if (w.find("max_cpus")) {
     t.jobs.max_per_job.emplace();
     (*t.jobs.max_per_job)[Resource::cpu] = std::stoll(*w.find("max_cpus")) * 1000;
@@ -129,6 +131,7 @@ bool World::tenants_command(const std::string& verb, const Words& w) {
     return ask(w.plain.at(1), std::move(m)), true;
   }
   if (verb == "revisions") return ask(w.plain.at(1), proto::TenancyHistory{}), true;
+  if (verb == "order") return ask(w.plain.at(1), proto::PriorityTuples{}), true;
   if (verb == "usage") return ask(w.plain.at(1), proto::TenantUsage{}), true;
   return false;
 }
@@ -190,6 +193,16 @@ void World::print(const proto::TenancyHistoryReply& m) {
     line(fmt::format("revision {} by {} at {} \"{}\"", r.revision, r.author, time_text(r.at),
                      r.comment));
     print_changes(r.changes);
+  }
+}
+
+void World::print(const proto::PriorityTuplesReply& m) {
+  for (const proto::PriorityRow& row : m.rows) {
+    std::string text =
+        fmt::format("{}. job {} of {} in {}: rank {}, priority {}", row.place, row.job.value(),
+                    row.user, row.partition, row.rank, row.priority);
+    for (const proto::PriorityTerm& t : row.terms) text += fmt::format(" {}={}", t.name, t.points);
+    line(text);
   }
 }
 

@@ -1,0 +1,91 @@
+// gtenant events: quota that filled up.
+#include <fmt/core.h>
+
+#include <ctime>
+
+#include "cli/cmd_gtenant.h"
+#include "cli/session.h"
+#include "common/text.h"
+
+namespace gantry::cli {
+namespace {
+
+struct EventOptions {
+  std::uint32_t limit = 0;
+  bool follow = false;
+  bool json = false;
+};
+
+Result<void> set_limit(EventOptions& o, std::string_view text) {
+  const auto n = parse_integer("the number of events", text, 1, 1'000'000);
+  if (!n) return tl::unexpected(n.error());
+  o.limit = static_cast<std::uint32_t>(*n);
+  return {};
+}
+
+constexpr Option kOptions[] = {
+    {.name = "follow",
+     .letter = 'f',
+     .help = "Go on with those that come",
+     .set = put<&EventOptions::follow>},
+    {.name = "json", .help = "As JSON, one event a line", .set = put<&EventOptions::json>},
+    {.name = "limit",
+     .letter = 'n',
+     .arg = Arg::required,
+     .value = "N",
+     .help = "The newest N only",
+     .set = call<set_limit>},
+};
+
+void print_event(const EventOptions& options, const proto::QuotaAlert& a) {
+  if (options.json) {
+    fmt::print("{}\n", codec::to_json(a));
+    return;
+  }
+  fmt::print("{} {} uses {} of its {}{}: {} % reached\n", format_time(a.at), a.tenant,
+             amount_words(a.resource, a.used), amount_words(a.resource, a.nominal),
+             a.flavor.empty() ? "" : " of " + a.flavor, a.percent);
+}
+
+Result<int> run_events(const Invocation& in) {
+  EventOptions options;
+  const auto operands = in.parse(&options, 0, kAnyOperands);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  auto session = Session::open(in.program());
+  if (!session) return tl::unexpected(session.error());
+  proto::TenantEvents ask{**operands, 0, options.limit};
+  while (true) {
+    const auto reply = session->call<proto::TenantEventsReply>(ask);
+    if (!reply) return tl::unexpected(reply.error());
+    for (const proto::QuotaAlert& a : reply->events) {
+      print_event(options, a);
+      ask.after = a.number;
+    }
+    if (std::fflush(stdout) != 0 || !options.follow) return 0;
+    ask.limit = 0;
+    const timespec pause{2, 0};
+    ::nanosleep(&pause, nullptr);
+  }
+}
+
+constexpr Example kExamples[] = {
+    {"gtenant events fraud", "When the tenant's quota filled up"},
+    {"gtenant events -f --json", "All that come, for a program"},
+};
+
+}  // namespace
+
+const Command kTenantEvents{
+    .name = "events",
+    .summary = "List when quota filled up: 70, 85 and 100 % of what a tenant owns",
+    .operands = "[TENANT...]",
+    .description =
+        "An event comes when a tenant's use of a resource reaches a threshold; of the same one "
+        "again after it was 5 points below, and not within ten minutes. The controller keeps the "
+        "last 1000, and writes each to its log as `quota_filled tenant=... percent=...`.",
+    .options = kOptions,
+    .examples = kExamples,
+    .run = run_events};
+
+}  // namespace gantry::cli

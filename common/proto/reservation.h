@@ -1,0 +1,101 @@
+// Advance reservations and maintenance windows: nodes set aside for a time. Client to ctld.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/time.h"
+
+namespace gantry::proto {
+
+// Operators; answered by ListReservationsReply with the one that was made.
+struct MakeReservation {
+  std::string name;                         // "" = one is given
+  std::vector<std::string> nodes;           // either these,
+  std::uint32_t count = 0;                  // or so many, chosen among those that are free then
+  std::string partition;                    // of a count: nodes of this queue; "" = any
+  std::string constraint;                   // of a count: with these features; "" = any
+  std::optional<Instant> start;             // unset = now
+  std::optional<Instant> end;               // this
+  std::optional<Duration> length;           // or this
+  bool maintenance = false;                 // nobody's: no job may name it
+  bool ignore_jobs = false;                 // although jobs may still run there when it begins
+  std::vector<std::string> tenants, users;  // that may name it
+  std::string comment;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "name", s.name);
+    v(2, "nodes", s.nodes);
+    v(3, "count", s.count);
+    v(4, "partition", s.partition);
+    v(5, "constraint", s.constraint);
+    v(6, "start", s.start);
+    v(7, "end", s.end);
+    v(8, "length", s.length);
+    v(9, "maintenance", s.maintenance);
+    v(10, "ignore_jobs", s.ignore_jobs);
+    v(11, "tenants", s.tenants);
+    v(12, "users", s.users);
+    v(13, "comment", s.comment);
+  }
+};
+
+struct RemoveReservation {  // operators; answered by Ok
+  std::string name;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "name", s.name);
+  }
+};
+
+struct ReservationRow {
+  std::string name;
+  std::string node_list;
+  std::uint32_t nodes = 0;
+  Instant start{}, end{};
+  bool maintenance = false;
+  bool active = false;  // now is within it
+  std::vector<std::string> tenants, users;
+  std::string by;  // who made it
+  std::string comment;
+  std::uint64_t queued = 0, running = 0;  // jobs that name it
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "name", s.name);
+    v(2, "node_list", s.node_list);
+    v(3, "nodes", s.nodes);
+    v(4, "start", s.start);
+    v(5, "end", s.end);
+    v(6, "maintenance", s.maintenance);
+    v(7, "active", s.active);
+    v(8, "tenants", s.tenants);
+    v(9, "users", s.users);
+    v(10, "by", s.by);
+    v(11, "comment", s.comment);
+    v(12, "queued", s.queued);
+    v(13, "running", s.running);
+  }
+};
+
+struct ListReservations {
+  std::vector<std::string> names;  // none = all
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "names", s.names);
+  }
+};
+
+struct ListReservationsReply {
+  std::vector<ReservationRow> reservations;  // by start, then name
+  std::vector<std::string> warnings;         // of one that was made
+  Instant now{};
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "reservations", s.reservations);
+    v(2, "warnings", s.warnings);
+    v(3, "now", s.now);
+  }
+};
+
+}  // namespace gantry::proto

@@ -1,0 +1,58 @@
+// Events of tenants: client to ctld, and the answer.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/resources.h"
+#include "common/time.h"
+
+namespace gantry::proto {
+
+// Quota that filled up, as it happened: what passed 70, 85 or 100 % of what a tenant owns.
+struct TenantEvents {              // of tenants that the asker may see
+  std::vector<std::string> names;  // none = all
+  std::uint64_t after = 0;         // those with a greater number
+  std::uint32_t limit = 0;         // the newest; 0 = all that are kept
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "names", s.names);
+    v(2, "after", s.after);
+    v(3, "limit", s.limit);
+  }
+};
+
+struct QuotaAlert {
+  std::uint64_t number = 0;  // 1..
+  Instant at{};
+  std::string tenant;
+  std::string flavor;  // "" = all together
+  Resource resource = Resource::gpu;
+  std::uint32_t percent = 0;  // 70, 85 or 100: the threshold that was reached
+  std::int64_t used = 0;
+  std::int64_t nominal = 0;
+  friend bool operator==(const QuotaAlert&, const QuotaAlert&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "number", s.number);
+    v(2, "at", s.at);
+    v(3, "tenant", s.tenant);
+    v(4, "flavor", s.flavor);
+    v(5, "resource", s.resource);
+    v(6, "percent", s.percent);
+    v(7, "used", s.used);
+    v(8, "nominal", s.nominal);
+  }
+};
+
+struct TenantEventsReply {
+  std::vector<QuotaAlert> events;  // oldest first
+  Instant now{};
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "events", s.events);
+    v(2, "now", s.now);
+  }
+};
+
+}  // namespace gantry::proto

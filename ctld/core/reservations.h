@@ -1,0 +1,33 @@
+// Nodes set aside for a time: advance reservations and maintenance windows. Which nodes, for whom
+// and until when is State (tenancy_state.h); the planner keeps other jobs off (timeline.h). Here:
+// who may name one, what a waiting job hears of it, and its end by time.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "ctld/core/context.h"
+
+namespace gantry::core {
+
+inline constexpr std::size_t kMaxReservations = 1000;
+inline constexpr std::size_t kMaxReservationNames = 1000;  // tenants, or users, of one
+
+// May this job name this reservation, and can the window ever hold it? The error says what is
+// wrong.
+Result<void> check_reservation(const Context& ctx, const Identity& who, const Partition& partition,
+                               const JobShape& shape, std::optional<Duration> limit,
+                               const std::string& name);
+
+// Of a job that waits for, or is kept off by, a reservation of this name.
+std::string reservation_words(const Context& ctx, const std::string& name);  // its own
+std::string window_words(const Context& ctx, const std::string& name, Instant from);
+
+// The one that has the node now, a maintenance window first; nullptr: none.
+const Reservation* window_now(const Context& ctx, NodeId node);
+
+// What time brings: windows that begin and end.
+std::optional<Instant> next_window(const Context& ctx);
+void run_windows(Context& ctx);
+
+}  // namespace gantry::core

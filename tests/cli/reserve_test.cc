@@ -1,0 +1,202 @@
+// gctl reserve and its kin, why with its what-ifs, checkpointed, events of quota, and gbatch's word
+// about a deadline, against a controller of canned replies.
+#include <doctest/doctest.h>
+
+#include "tests/cli/fake_controller.h"
+#include "tests/cli/samples.h"
+
+using namespace gantry;
+using namespace gantry::test;
+
+namespace {
+
+proto::ReservationRow sample_reservation() {
+  proto::ReservationRow row;
+  row.name = "course";
+  row.node_list = "n[01-04]";
+  row.nodes = 4;
+  row.start = kNow + hours(1);
+  row.end = kNow + hours(9);
+  row.users = {"ben", "eva"};
+  row.by = "root";
+  row.comment = "for the course";
+  row.queued = 3;
+  return row;
+}
+
+proto::JobDetail waiting(JobId id) {
+  proto::JobDetail job;
+  job.row.job = id;
+  job.row.phase = Phase::queued;
+  job.row.time_limit = hours(2);
+  job.why = {"its tenant would use 4 cores, and may use 3 cores", "its priority is 10000"};
+  return job;
+}
+
+proto::WhatIfReply sooner() {
+  proto::WhatIfReply reply;
+  reply.now = kNow;
+  reply.start = kNow + hours(5);
+  reply.rows = {{"2 GPUs on each node instead of 4", "--gpus-per-node=2", kNow},
+                {"a time limit of 1:00:00 instead of 2:00:00", "--time=1:00:00", kNow + hours(1)}};
+  return reply;
+}
+
+}  // namespace
+
+TEST_CASE("gctl reserve says what was made, and asks for what is needed") {
+  FakeController fake;
+  proto::ListReservationsReply made;
+  made.reservations = {sample_reservation()};
+  made.warnings = {"1 job may still run there when it begins: 12"};
+  fake.answer<proto::MakeReservation>(made);
+  const Run run = fake.run({"gctl", "reserve", "course", "--count", "4", "-C", "gpu", "-p", "batch",
+                            "--duration", "8:00:00", "--users", "eva,ben", "--ignore-jobs",
+                            "--comment", "for the course"});
+  CHECK(run.status == 0);
+  CHECK(run.out.starts_with("reservation course has n[01-04] from "));
+  CHECK(run.err == "gctl reserve: warning: 1 job may still run there when it begins: 12\n");
+  auto sent = fake.last<proto::MakeReservation>();
+  CHECK(sent.name == "course");
+  CHECK(sent.count == 4);
+  CHECK(sent.constraint == "gpu");
+  CHECK(sent.partition == "batch");
+  CHECK(sent.length == hours(8));
+  CHECK_FALSE(sent.start);
+  CHECK(sent.users == std::vector<std::string>{"eva", "ben"});
+  CHECK(sent.ignore_jobs);
+  CHECK_FALSE(sent.maintenance);
+  CHECK(fake.run({"gctl", "reserve", "--maintenance", "-w", "n[01-02]", "--start", "now+2hours",
+                  "--end", "now+4hours"})
+            .status == 0);
+  sent = fake.last<proto::MakeReservation>();
+  CHECK(sent.maintenance);
+  CHECK(sent.nodes == std::vector<std::string>{"n01", "n02"});
+  CHECK((sent.start && sent.end && *sent.end - *sent.start == hours(2)));
+  CHECK(fake.run({"gctl", "reserve", "--duration", "60", "-u", "eva"}).status == 2);
+  CHECK(fake.run({"gctl", "reserve", "--count", "2", "-u", "eva"}).status == 2);
+}
+
+TEST_CASE("gctl reservations, unreserve") {
+  FakeController fake;
+  proto::ListReservationsReply list;
+  list.reservations = {sample_reservation(), sample_reservation()};
+  list.reservations[1].name = "firmware";
+  list.reservations[1].maintenance = list.reservations[1].active = true;
+  list.reservations[1].users.clear();
+  fake.answer<proto::ListReservations>(list);
+  fake.answer<proto::RemoveReservation>(proto::Ok{});
+  const Run run = fake.run({"gctl", "reservations", "-ho", "%n|%s|%d|%D|%N|%T|%u|%q|%r|%b|%c"});
+  CHECK(run.out ==
+        "course|planned|8:00:00|4|n[01-04]|-|ben,eva|3|0|root|for the course\n"
+        "firmware|maint|8:00:00|4|n[01-04]|-|-|3|0|root|for the course\n");
+  CHECK(fake.run({"gctl", "reservations"}).out.find("NAME") == 0);
+  CHECK(fake.run({"gctl", "reservations", "--json", "course"}).out.find("\"node_list\"") !=
+        std::string::npos);
+  CHECK(fake.last<proto::ListReservations>().names == std::vector<std::string>{"course"});
+  CHECK(fake.run({"gctl", "unreserve", "course"}).status == 0);
+  CHECK(fake.last<proto::RemoveReservation>().name == "course");
+}
+
+TEST_CASE("gctl why says what would start a job sooner") {
+  FakeController fake;
+  fake.answer<proto::ShowJob>(proto::ShowJobReply{{waiting(JobId{12})}, kNow});
+  fake.answer<proto::WhatIf>(sooner());
+  const Run run = fake.run({"gctl", "why", "12"});
+  CHECK(
+      run.out.starts_with("job 12 is PENDING\n"
+                          "  its tenant would use 4 cores, and may use 3 cores\n"
+                          "  its priority is 10000\n"
+                          "  it would start sooner with\n"
+                          "    --gpus-per-node=2: at once (2 GPUs on each node instead of 4)\n"
+                          "    --time=1:00:00: at "));
+  CHECK(fake.last<proto::WhatIf>().job.job == JobId{12});
+  CHECK(fake.run({"gctl", "why", "-b", "12"}).out.find("sooner") == std::string::npos);
+  CHECK(fake.count(proto::MessageType::WhatIf) == 1);
+  CHECK(fake.run({"gctl", "why", "--json", "12"}).out.find("\"options\": \"--gpus-per-node=2\"") !=
+        std::string::npos);
+}
+
+TEST_CASE("gctl checkpointed, of a job and inside of one") {
+  FakeController fake;
+  fake.answer<proto::CheckpointJobs>(proto::JobsDone{1, {}, {}});
+  CHECK(fake.run({"gctl", "checkpointed", "12_3"}).status == 0);
+  CHECK(fake.last<proto::CheckpointJobs>().jobs.at(0).tasks.size() == 1);
+  CHECK(fake.run({"gctl", "checkpointed"}).status == 2);
+  CHECK(fake.run({"gctl", "checkpointed"}, {}, {{"GANTRY_JOB_ID", "77"}}).status == 0);
+  CHECK(fake.last<proto::CheckpointJobs>().jobs.at(0).job == JobId{77});
+}
+
+TEST_CASE("gctl update names account and reservation") {
+  FakeController fake;
+  fake.answer<proto::UpdateJob>(proto::JobsDone{});
+  CHECK(fake.run({"gctl", "update", "job", "12", "account=vision", "reservation="}).status == 0);
+  CHECK(fake.last<proto::UpdateJob>().account == "vision");
+  CHECK(fake.last<proto::UpdateJob>().reservation == "");
+}
+
+TEST_CASE("gtenant events") {
+  FakeController fake;
+  proto::TenantEventsReply reply;
+  reply.events = {{7, kNow, "fraud", "a100", Resource::gpu, 85, 55'000, 64'000},
+                  {8, kNow, "fraud", "", Resource::cpu, 100, 768'000, 768'000}};
+  fake.answer<proto::TenantEvents>(reply);
+  const Run run = fake.run({"gtenant", "events", "-n", "5", "fraud"});
+  CHECK(run.out.find(" fraud uses 55 GPUs of its 64 GPUs of a100: 85 % reached\n") !=
+        std::string::npos);
+  CHECK(run.out.find(" fraud uses 768 cores of its 768 cores: 100 % reached\n") !=
+        std::string::npos);
+  CHECK(fake.last<proto::TenantEvents>().limit == 5);
+  CHECK(fake.run({"gtenant", "events", "--json"}).out.find("\"percent\":85") != std::string::npos);
+}
+
+TEST_CASE("gbatch says whether a deadline can be met") {
+  FakeController fake;
+  fake.answer<proto::SubmitJob>(proto::SubmitReply{JobId{12}, "batch", {}, {}, 0, {}});
+  fake.answer<proto::ShowJob>(proto::ShowJobReply{{waiting(JobId{12})}, kNow});
+  proto::WhatIfReply plan = sooner();
+  fake.answer<proto::WhatIf>(plan);
+  const std::string script = "#!/bin/sh\n";
+  const std::string at = "2036-01-31T12:00";
+  Run run = fake.run({"gbatch", "--deadline", at}, script);
+  CHECK(run.out == "Submitted batch job 12\n");
+  CHECK(run.err.find("gbatch: job 12 is expected to end by ") == 0);
+  plan.start = *fake.last<proto::SubmitJob>().spec.deadline - hours(1);
+  fake.answer<proto::WhatIf>(plan);
+  run = fake.run({"gbatch", "--deadline", at}, script);
+  CHECK(run.err.find("gbatch: warning: as things are, job 12 would start at ") == 0);
+  CHECK(run.err.find("it would start sooner with --gpus-per-node=2\n") != std::string::npos);
+  plan.start.reset();
+  fake.answer<proto::WhatIf>(plan);
+  run = fake.run({"gbatch", "--deadline", at}, script);
+  CHECK(run.err.find("gbatch: when job 12 starts is not known yet") == 0);
+  CHECK(fake.run({"gbatch"}, script).err.empty());
+}
+
+TEST_CASE("gbatch keeps jobs apart") {
+  FakeController fake;
+  fake.answer<proto::SubmitJob>(proto::SubmitReply{JobId{12}, "batch", {}, {}, 0, {}});
+  const std::string script = "#!/bin/sh\n";
+  CHECK(fake.run({"gbatch", "--anti-affinity", "web"}, script).status == 0);
+  JobShape shape = fake.last<proto::SubmitJob>().spec.shape;
+  CHECK(shape.anti_affinity == "web");
+  CHECK(shape.anti_affinity_level == "node");
+  CHECK(shape.anti_affinity_most == 1);
+  CHECK(fake.run({"gbatch", "--anti-affinity", "web:rack:2"}, script).status == 0);
+  shape = fake.last<proto::SubmitJob>().spec.shape;
+  CHECK(shape.anti_affinity_level == "rack");
+  CHECK(shape.anti_affinity_most == 2);
+  CHECK(fake.run({"gbatch", "--spread", "rack:3"}, script).status == 0);
+  shape = fake.last<proto::SubmitJob>().spec.shape;
+  CHECK(shape.anti_affinity.starts_with("spread-"));
+  CHECK(shape.anti_affinity_level == "rack");
+  CHECK(shape.anti_affinity_most == 3);
+  CHECK(fake.run({"gbatch", "--spread", "rack", "--anti-affinity", "web"}, script).status != 0);
+  CHECK(fake.run({"gbatch", "--spread", "rack:0"}, script).status != 0);
+  CHECK(fake.run({"gbatch", "--anti-affinity", ":rack"}, script).status != 0);
+  CHECK(
+      fake.run({"gbatch", "--reservation", "course", "--checkpoint-file", "ckpt"}, script).status ==
+      0);
+  CHECK(fake.last<proto::SubmitJob>().spec.reservation == "course");
+  CHECK(fake.last<proto::SubmitJob>().spec.checkpoint_file == "ckpt");
+}

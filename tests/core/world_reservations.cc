@@ -1,0 +1,98 @@
+// Reservations, checkpoints and quota events of a scenario; see world.h.
+//
+//   > reserve admin name=ci nodes=n[1-2] start=+1h length=2h tenants=fraud users=alice,bob
+//   > reserve admin count=2 length=1h maintenance=yes ignore_jobs=yes partition=main features=gpu
+//   > unreserve admin ci       > reservations alice       > checkpointed alice 1
+//   > alerts alice [fraud]                > accounts            of all jobs
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include "common/hostlist.h"
+#include "common/text.h"
+#include "world.h"
+
+namespace gantry::core::test {
+namespace {
+
+std::vector<std::string> names_of(const Words& w, const char* key) {
+  std::vector<std::string> out;
+  const std::string* text = w.find(key);
+  if (text == nullptr) return out;
+  std::string item;
+  for (const char c : *text + ",") {
+    if (c != ',') {
+      item += c;
+      continue;
+    }
+    if (!item.empty()) out.push_back(std::exchange(item, {}));
+  }
+  return out;
+}
+
+}  // namespace
+
+void World::reserve(const Words& w) {
+  proto::MakeReservation m;
+  if (w.find("name")) m.name = *w.find("name");
+  if (w.find("nodes")) m.nodes = *expand_hostlist(*w.find("nodes"));
+  if (w.find("count")) m.count = std::stoul(*w.find("count"));
+  if (w.find("partition")) m.partition = *w.find("partition");
+  if (w.find("features")) m.constraint = *w.find("features");
+  if (w.find("start")) m.start = time_of(*w.find("start"));
+  if (w.find("end")) m.end = time_of(*w.find("end"));
+  if (w.find("length")) m.length = parse_length(*w.find("length"));
+  m.maintenance = w.find("maintenance") != nullptr;
+  m.ignore_jobs = w.find("ignore_jobs") != nullptr;
+  m.tenants = names_of(w, "tenants");
+  m.users = names_of(w, "users");
+  if (w.find("comment")) m.comment = *w.find("comment");
+  ask(w.plain.at(1), std::move(m));
+}
+
+bool World::reservations_command(const std::string& verb, const Words& w) {
+  if (verb == "reserve") return reserve(w), true;
+  if (verb == "unreserve") return ask(w.plain.at(1), proto::RemoveReservation{w.plain.at(2)}), true;
+  if (verb == "reservations") return ask(w.plain.at(1), proto::ListReservations{}), true;
+  if (verb == "checkpointed")
+    return ask(w.plain.at(1), proto::CheckpointJobs{{*parse_job_ref(w.plain.at(2))}}), true;
+  if (verb == "accounts") return list_accounts(), true;
+  if (verb == "alerts") {
+    proto::TenantEvents m;
+    if (w.plain.size() > 2) m.names = {w.plain[2]};
+    return ask(w.plain.at(1), std::move(m)), true;
+  }
+  return false;
+}
+
+void World::list_accounts() {
+  const State& state = core_->state();
+  state.jobs.walk(JobId{}, [&](const Job& job) {
+    line(fmt::format("{} in {}: {}", display_id(state, job),
+                     state.partition(class_of(state, job).partition).name,
+                     state.names.text(job.account)));
+    return true;
+  });
+}
+
+void World::print(const proto::ListReservationsReply& m) {
+  if (m.reservations.empty()) line("no reservations");
+  for (const proto::ReservationRow& r : m.reservations) {
+    line(fmt::format("{} {} ({}) {} to {}{}{} by {}, {} queued, {} run", r.name, r.node_list,
+                     r.nodes, time_text(r.start), time_text(r.end),
+                     r.maintenance ? " maintenance" : "", r.active ? " active" : "", r.by, r.queued,
+                     r.running));
+    if (!r.tenants.empty() || !r.users.empty())
+      line(fmt::format("  for {} {}", fmt::join(r.tenants, ","), fmt::join(r.users, ",")));
+  }
+  for (const std::string& warning : m.warnings) line("warning: " + warning);
+}
+
+void World::print(const proto::TenantEventsReply& m) {
+  if (m.events.empty()) line("no events");
+  for (const proto::QuotaAlert& a : m.events)
+    line(fmt::format("{} {} {}: {} of {} ({} %)", a.number, time_text(a.at), a.tenant,
+                     amount_words(a.resource, a.used), amount_words(a.resource, a.nominal),
+                     a.percent));
+}
+
+}  // namespace gantry::core::test
