@@ -162,7 +162,7 @@ def case_the_device_cgroup_of_each_job_is_its_own(c):
         for job, count in zip(jobs, group):
             c.running(job)
             shown = json.loads(c.root(["gctl", "show", "job", str(job), "--json"], check=True).stdout)
-            held[job] = [g.get("gpu", 0) for g in find(shown, "gpus") or []]
+            held[job] = [g.get("gpu", 0) for g in find(shown, "placement")[0].get("gpus", [])]
             equal(len(held[job]), count)
         for job in jobs:
             own = held[job]
