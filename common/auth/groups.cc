@@ -9,15 +9,15 @@ namespace gantry::auth {
 namespace {
 
 constexpr std::size_t kMaxCachedGroups = 65'536;
-constexpr std::size_t kFirstBuffer = 4096;
-constexpr std::size_t kMaxBuffer = 16 << 20;  // bytes of one entry with all its members
+constexpr std::size_t kFirstGroupBytes = 4096;
+constexpr std::size_t kMaxGroupBytes = 16 << 20;  // bytes of one entry with all its members
 
 std::string find_name(Gid gid) {
-  std::vector<char> buffer(kFirstBuffer);
+  std::vector<char> buffer(kFirstGroupBytes);
   group entry = {};
   group* found = nullptr;
   while (getgrgid_r(gid.value(), &entry, buffer.data(), buffer.size(), &found) == ERANGE &&
-         buffer.size() < kMaxBuffer)
+         buffer.size() < kMaxGroupBytes)
     buffer.resize(2 * buffer.size());
   return found == nullptr ? "" : found->gr_name;
 }

@@ -13,9 +13,9 @@
 namespace gantry::auth {
 namespace {
 
-constexpr std::size_t kFirstBuffer = 4096;
-constexpr std::size_t kMaxBuffer = 1 << 20;  // bytes of one password entry
-constexpr int kMaxGroups = 65'536;           // the kernel's own limit
+constexpr std::size_t kFirstEntryBytes = 4096;
+constexpr std::size_t kMaxEntryBytes = 1 << 20;  // bytes of one password entry
+constexpr int kMaxGroups = 65'536;               // the kernel's own limit
 
 std::vector<Gid> groups_of(const char* name, gid_t primary) {
   int count = 64;
@@ -35,12 +35,12 @@ std::vector<Gid> groups_of(const char* name, gid_t primary) {
 // `ask` is getpwuid_r or getpwnam_r with its key bound; `who` is for the error.
 template <class Ask>
 Result<Owner> find(Ask ask, const std::string& who) {
-  std::vector<char> buffer(kFirstBuffer);
+  std::vector<char> buffer(kFirstEntryBytes);
   passwd entry = {};
   passwd* found = nullptr;
   int error = 0;
   while ((error = ask(&entry, buffer.data(), buffer.size(), &found)) == ERANGE &&
-         buffer.size() < kMaxBuffer)
+         buffer.size() < kMaxEntryBytes)
     buffer.resize(2 * buffer.size());
   // POSIX lets an implementation say "not there" in these ways, too.
   const bool absent = error == 0 || error == ENOENT || error == ESRCH;

@@ -79,7 +79,7 @@ struct Line {
   std::string_view name;
   std::string (*of)(const Report&, Resource);
 };
-constexpr Line kLines[] = {
+constexpr Line kReportLines[] = {
     {"jobs", [](const Report& r, Resource) { return fmt::format("{}", r.all.jobs); }},
     {"utilisation", [](const Report& r, Resource) { return percent(r.all.use); }},
     {"wait, mean", [](const Report& r, Resource) { return length(r.all.mean_wait); }},
@@ -222,7 +222,7 @@ std::string to_table(const std::vector<Report>& reports, Resource unit, bool by_
   }
   if (reports.size() > 1) out += "\n";
   std::vector<Row> rows{head};
-  for (const Line& line : kLines) {
+  for (const Line& line : kReportLines) {
     Row row{std::string(line.name)};
     for (const Report& report : reports) row.push_back(line.of(report, unit));
     rows.push_back(std::move(row));

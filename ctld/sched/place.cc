@@ -16,10 +16,10 @@ bool can_be_cut(const Grid& grid, const JobClass& cls, std::uint32_t n) {
 }
 
 // A search of one class among the nodes that have some number of cores free.
-class Search {
+class NodeSearch {
  public:
-  Search(const Grid& grid, const Timeline& timeline, const Bits& allowed, const JobClass& cls,
-         Bits* hopeful, const Neighbours* neighbours)
+  NodeSearch(const Grid& grid, const Timeline& timeline, const Bits& allowed, const JobClass& cls,
+             Bits* hopeful, const Neighbours* neighbours)
       : grid_(grid),
         timeline_(timeline),
         allowed_(allowed),
@@ -210,7 +210,7 @@ class Search {
   const Neighbours* const neighbours_;
 };
 
-std::optional<std::vector<Share>> on_one_node(const Search& search, const JobClass& cls) {
+std::optional<std::vector<Share>> on_one_node(const NodeSearch& search, const JobClass& cls) {
   const Demand& d = cls.demand;
   std::optional<std::vector<Share>> place;
   if (d.tasks > d.most_per_node) return place;
@@ -228,8 +228,8 @@ std::optional<std::vector<Share>> on_one_node(const Search& search, const JobCla
 }
 
 // `least` tasks on each node that is not required by name; stops at `enough` nodes.
-std::vector<Candidate> candidates(const Search& search, const JobClass& cls, std::uint32_t least,
-                                  std::size_t enough) {
+std::vector<Candidate> candidates(const NodeSearch& search, const JobClass& cls,
+                                  std::uint32_t least, std::size_t enough) {
   std::vector<Candidate> found;
   for (const std::uint32_t n : cls.required) {
     const std::uint32_t fits = search.available(n) ? search.fits(n) : 0;
@@ -254,8 +254,8 @@ std::optional<std::vector<Share>> find_place(const Grid& grid, const Timeline& t
                                              Bits* hopeful, const Neighbours* neighbours) {
   const Demand& d = cls.demand;
   if (d.max_nodes > 1) hopeful = nullptr;
-  const Search search(grid, timeline, hopeful != nullptr ? *hopeful : allowed, cls, hopeful,
-                      neighbours);
+  const NodeSearch search(grid, timeline, hopeful != nullptr ? *hopeful : allowed, cls, hopeful,
+                          neighbours);
   if (d.min_nodes == 1 && cls.required.size() <= 1) {
     if (auto place = on_one_node(search, cls)) return place;
     if (d.max_nodes == 1) return std::nullopt;

@@ -1,16 +1,12 @@
 // Start, dispatch and the end of a turn.
 #include "noded/core/core.h"
 
+#include "common/overloaded.h"
 #include "noded/core/state.h"
 
 namespace gantry::node {
 
 namespace {
-
-template <class... Ts>
-struct Overloaded : Ts... {
-  using Ts::operator()...;
-};
 
 Stage stage_of(const Recovered& r) {
   switch (r.stage) {

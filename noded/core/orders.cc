@@ -4,14 +4,11 @@
 
 #include "noded/core/state.h"
 
+#include "common/overloaded.h"
+
 namespace gantry::node {
 
-namespace {
-template <class... Ts>
-struct Overloaded : Ts... {
-  using Ts::operator()...;
-};
-}  // namespace
+namespace {}  // namespace
 
 void Core::State::order(Instant now, Order&& order) {
   std::visit(Overloaded{

@@ -3,6 +3,7 @@
 
 #include "common/codec/codec.h"
 #include "common/hostlist.h"
+#include "common/overloaded.h"
 #include "common/public_state.h"
 #include "common/text.h"
 #include "ctld/core/blobs.h"
@@ -10,13 +11,6 @@
 
 namespace gantry::core::test {
 namespace {
-
-template <class... Ts>
-struct Overloaded : Ts... {
-  using Ts::operator()...;
-};
-template <class... Ts>
-Overloaded(Ts...) -> Overloaded<Ts...>;
 
 std::string refs_text(const std::vector<proto::JobRef>& refs) {
   std::string out;

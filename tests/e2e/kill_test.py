@@ -57,9 +57,10 @@ class Load(threading.Thread):
 
 
 def job_of_shim(pid):
-    """The job of a shim by its command line: gantry-shim job STATE_DIR JOB.ATTEMPT"""
+    """The job of a shim by its command line: gantry-shim job STATE_DIR JOB.ATTEMPT; None for job 0,
+    the self-test of a node daemon that starts: killed again and again, the daemon gives up."""
     argv = read(f"/proc/{pid}/cmdline").split(b"\0")[:-1]
-    match = re.fullmatch(rb"(\d+)\.(\d+)", argv[-1]) if argv else None
+    match = re.fullmatch(rb"([1-9]\d*)\.(\d+)", argv[-1]) if argv else None
     return int(match.group(1)) if match else None
 
 

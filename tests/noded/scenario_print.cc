@@ -2,16 +2,12 @@
 
 #include <stdexcept>
 
+#include "common/overloaded.h"
 #include "common/text.h"
 
 namespace gantry::test {
 
 namespace {
-template <class... Ts>
-struct Overloaded : Ts... {
-  using Ts::operator()...;
-};
-
 std::string show_length(Duration d) {
   if (d.us % 1'000'000 == 0) return fmt::format("{}s", d.us / 1'000'000);
   return fmt::format("{}ms", d.us / 1000);

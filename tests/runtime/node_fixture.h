@@ -56,6 +56,10 @@ class Node {
 
 inline constexpr std::uint32_t kTestUid = 20001;
 
+inline bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
 // What of this node is left on the machine: processes of its jobs, cgroups, mounts.
 std::vector<std::string> remains(const Node& node);
 

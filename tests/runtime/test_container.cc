@@ -3,17 +3,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fstream>
+
 #include "tests/runtime/node_fixture.h"
 
 using namespace gantry;
 using namespace gantry::runtime;
 using namespace gantry::runtime::test;
-
-namespace {
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-}  // namespace
 
 TEST_CASE("exit codes and signals are told exactly") {
   if (!can_run()) return;
@@ -48,6 +44,25 @@ TEST_CASE("the self-test of the runtime passes, and says which layers are on") {
   for (const char* layer :
        {"user namespace", "system call filter", "memory limit", "device filter"})
     CHECK_MESSAGE(on(layer), layer);
+}
+
+TEST_CASE("a killed shim of the self-test says nothing of the runtime") {
+  if (!can_run()) return;
+  std::string killed;
+  Node node([&](RuntimeOptions& options) {
+    const std::string bin = options.config.state_dir + ".bin", shim = bin + "/gantry-shim";
+    killed = bin + "/killed";
+    REQUIRE(::mkdir(bin.c_str(), 0755) == 0);
+    REQUIRE(::symlink((options.bin_dir + "/gantry-init").c_str(), (bin + "/gantry-init").c_str()) ==
+            0);
+    std::ofstream(shim) << "#!/bin/sh\nmkdir " << killed << " 2>/dev/null && kill -9 $$\nexec "
+                        << options.bin_dir << "/gantry-shim \"$@\"\n";
+    REQUIRE(::chmod(shim.c_str(), 0755) == 0);
+    options.bin_dir = bin;
+    options.self_test = true;
+  });
+  CHECK(::access(killed.c_str(), F_OK) == 0);
+  CHECK(node.runtime().probe().refused.empty());
 }
 
 TEST_CASE("a job is its user, without any right") {

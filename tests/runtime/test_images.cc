@@ -15,10 +15,6 @@ using namespace gantry::runtime::test;
 
 namespace {
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 bool shell(const std::string& command) {
   return std::system(("exec >/dev/null 2>&1; " + command).c_str()) == 0;
 }

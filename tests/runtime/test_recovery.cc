@@ -18,10 +18,6 @@ namespace {
 using Stage = RecoveredAttempt::Stage;
 using proto::SignalScope;
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 void start(Node& node, const LaunchRequest& request) {
   REQUIRE(node.runtime().begin(request));
   REQUIRE(node.wait_for(request.key, EventKind::running));

@@ -19,10 +19,6 @@ using namespace gantry::runtime::test;
 
 namespace {
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // In a child that became the test's user: exit status 0 = fine, else the number of what was not.
 int as_user(const std::string& home) {
   if (::setgroups(0, nullptr) != 0 || ::setresgid(kTestUid, kTestUid, kTestUid) != 0 ||

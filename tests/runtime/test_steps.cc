@@ -11,10 +11,6 @@ using namespace gantry::runtime::test;
 
 namespace {
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 StepRequest step_of(const LaunchRequest& job, std::uint32_t number, const std::string& command,
                     std::uint32_t tasks) {
   StepRequest step;

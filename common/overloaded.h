@@ -1,0 +1,14 @@
+// For std::visit: one function object made of several.
+#pragma once
+
+namespace gantry {
+
+template <class... Ts>
+struct Overloaded : Ts... {
+  using Ts::operator()...;
+};
+
+template <class... Ts>
+Overloaded(Ts...) -> Overloaded<Ts...>;
+
+}  // namespace gantry
