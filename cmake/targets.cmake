@@ -44,10 +44,10 @@ endfunction()
 gantry_make_pch()
 
 # gantry_pch(target): what every target of ours gets: the precompiled header and the include root.
-# A target that asked for another one (gantry_core_pch) gets that one instead.
+# A target that asked for another one (gantry_shared_pch) gets that one instead.
 function(gantry_pch target)
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR})
-  if(GANTRY_CORE_PCH)
+  if(GANTRY_SHARED_PCH)
     return()
   endif()
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${GANTRY_PCH}>)
@@ -56,21 +56,23 @@ function(gantry_pch target)
   endif()
 endfunction()
 
-# gantry_core_pch(): targets of this folder declared from here on share a header precompiled with
-# ctld/core's own types. To read those takes 1.9 s of the 3.2 s that one of their files needs.
+# gantry_shared_pch(owner header): targets of this folder declared from here on share a header
+# precompiled with the types of the library `owner` as well, which must be declared first. To read
+# ctld/core's own takes 1.9 s of the 3.2 s that one of its files needs.
 # Written <so>, the names in it are the same in every build folder, and ccache shares the objects.
-macro(gantry_core_pch)
+macro(gantry_shared_pch owner header)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    set(GANTRY_CORE_PCH ON)
+    set(GANTRY_SHARED_PCH ${owner})
+    set(GANTRY_SHARED_PCH_HEADER <${header}>)
   endif()
 endmacro()
-function(gantry_use_core_pch target)
-  if(NOT GANTRY_CORE_PCH)
+function(gantry_use_shared_pch target)
+  if(NOT GANTRY_SHARED_PCH)
     return()
-  elseif(TARGET gantry_core AND NOT target STREQUAL gantry_core)
-    target_precompile_headers(${target} REUSE_FROM gantry_core)
+  elseif(TARGET ${GANTRY_SHARED_PCH} AND NOT target STREQUAL GANTRY_SHARED_PCH)
+    target_precompile_headers(${target} REUSE_FROM ${GANTRY_SHARED_PCH})
   else()
-    target_precompile_headers(${target} PRIVATE <cmake/pch.h> <ctld/core/context.h>)
+    target_precompile_headers(${target} PRIVATE <cmake/pch.h> ${GANTRY_SHARED_PCH_HEADER})
   endif()
   target_compile_options(${target} PRIVATE -fpch-preprocess)  # for ccache
 endfunction()
@@ -118,7 +120,7 @@ function(gantry_library name)
   gantry_batches(sources ${name} ${arg_SOURCES} APART ${arg_APART})
   add_library(${name} STATIC ${sources})
   gantry_pch(${name})
-  gantry_use_core_pch(${name})
+  gantry_use_shared_pch(${name})
   target_link_libraries(${name} PUBLIC ${arg_LIBS})
 endfunction()
 
@@ -132,7 +134,7 @@ function(gantry_program name)
   gantry_batches(sources ${name} ${arg_SOURCES} APART ${arg_APART})
   add_executable(${name} ${sources})
   gantry_pch(${name})
-  gantry_use_core_pch(${name})
+  gantry_use_shared_pch(${name})
   target_link_libraries(${name} PRIVATE ${arg_LIBS})
   if(NOT CMAKE_CURRENT_SOURCE_DIR MATCHES "^${CMAKE_SOURCE_DIR}/(bench|tests)/")
     add_dependencies(programs ${name})
@@ -154,7 +156,7 @@ function(gantry_test name)
   gantry_batches(sources ${name} ${arg_SOURCES} APART ${arg_APART})
   add_executable(${name} ${sources})
   gantry_pch(${name})
-  gantry_use_core_pch(${name})
+  gantry_use_shared_pch(${name})
   target_link_libraries(${name} PRIVATE ${arg_LIBS} gantry_doctest_main)
   target_compile_definitions(${name} PRIVATE GANTRY_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   if(NOT arg_LABELS STREQUAL "unit")  # unit tests need no programs, and share objects in ccache

@@ -3,8 +3,10 @@
 //   #include "common/codec/define.h"
 //   namespace gantry { GANTRY_CODEC_INSTANTIATE(core::JobRecord) }
 //
-// GANTRY_CODEC_INSTANTIATE gives a type all of codec.h; GANTRY_CODEC_INSTANTIATE_BINARY only
-// msgpack, for what is never shown.
+// GANTRY_CODEC_INSTANTIATE gives a type msgpack and the writing of JSON;
+// GANTRY_CODEC_INSTANTIATE_BINARY only msgpack, for what is never shown;
+// GANTRY_CODEC_INSTANTIATE_FROM_JSON adds the reading of JSON, which few need and which costs as
+// much to compile as the rest.
 #pragma once
 
 #include "common/codec/codec.h"
@@ -65,7 +67,9 @@ Result<T> from_json(std::string_view text) {
   template void gantry::codec::encode_append<type>(const type&, ::gantry::Bytes&); \
   template ::gantry::Result<type> gantry::codec::decode<type>(std::string_view);
 
-#define GANTRY_CODEC_INSTANTIATE(type)                                                      \
-  GANTRY_CODEC_INSTANTIATE_BINARY(type)                                                     \
-  template std::string gantry::codec::to_json<type>(const type&, gantry::codec::JsonStyle); \
+#define GANTRY_CODEC_INSTANTIATE(type)  \
+  GANTRY_CODEC_INSTANTIATE_BINARY(type) \
+  template std::string gantry::codec::to_json<type>(const type&, gantry::codec::JsonStyle);
+
+#define GANTRY_CODEC_INSTANTIATE_FROM_JSON(type) \
   template ::gantry::Result<type> gantry::codec::from_json<type>(std::string_view);

@@ -1,12 +1,13 @@
-// The codec of every message that asks: sessions, reads and writes of clients.
+// The codec of every message that asks: sessions, reads and writes of clients. msgpack only: what
+// is shown of them are parts (JobSpec).
 #include "common/codec/define.h"
 #include "common/proto/messages.h"
 
 namespace gantry {
 
-#define GANTRY_KIND_session(type) GANTRY_CODEC_INSTANTIATE(type)
-#define GANTRY_KIND_read(type) GANTRY_CODEC_INSTANTIATE(type)
-#define GANTRY_KIND_write(type) GANTRY_CODEC_INSTANTIATE(type)
+#define GANTRY_KIND_session(type) GANTRY_CODEC_INSTANTIATE_BINARY(type)
+#define GANTRY_KIND_read(type) GANTRY_CODEC_INSTANTIATE_BINARY(type)
+#define GANTRY_KIND_write(type) GANTRY_CODEC_INSTANTIATE_BINARY(type)
 #define GANTRY_KIND_reply(type)
 #define GANTRY_KIND_report(type)
 #define GANTRY_KIND_order(type)

@@ -8,4 +8,5 @@
 GANTRY_CODEC_INSTANTIATE_BINARY(gantry::gpu::MigIntent)
 GANTRY_CODEC_INSTANTIATE_BINARY(gantry::gpu::KnownGpus)
 GANTRY_CODEC_INSTANTIATE(gantry::gpu::GenericResources)
+GANTRY_CODEC_INSTANTIATE_FROM_JSON(gantry::gpu::GenericResources)
 GANTRY_CODEC_INSTANTIATE(gantry::gpu::GpuUsage)

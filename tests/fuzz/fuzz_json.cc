@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "common/assert.h"
-#include "common/codec/codec.h"
+#include "common/codec/define.h"
 #include "common/proto/messages.h"
 
 namespace gantry {
