@@ -83,7 +83,8 @@ class Checker {
       if (!seen.emplace(line.flavor, line.resource).second) return problem(path, "is there twice");
       if (line.nominal < 0 || line.borrow.value_or(0) < 0 || line.lend.value_or(0) < 0)
         return problem(path, "is below 0");
-      if (line.lend && *line.lend > line.nominal)
+      // A cohort lends what its members leave to it as well.
+      if (kind_of(*current_) != Cohort::kName && line.lend && *line.lend > line.nominal)
         return problem(path, "`lend` is more than nominal, and only what is owned can be lent");
       if (Found found = refer(Flavor::kName, line.flavor, "quota.flavors." + line.flavor))
         return found;

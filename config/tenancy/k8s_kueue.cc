@@ -1,8 +1,10 @@
-// Kueue's queues, cohorts, flavors and topologies (v1beta1, v1beta2, v1alpha1).
+// Kueue's queues, cohorts, flavors and topologies, as in v1beta1 and v1beta2 (and the Cohort and
+// Topology of v1alpha1).
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "config/tenancy/amounts.h"
 #include "config/tenancy/k8s_objects.h"
@@ -13,6 +15,40 @@ namespace gantry::tenancy {
 namespace {
 
 constexpr std::array<std::string_view, 3> kReclaim{"Never", "LowerPriority", "Any"};
+constexpr std::string_view kStopQueue = "`gctl update partition NAME state=down` stops a queue";
+using Words = std::span<const std::string_view>;
+
+// One of `choices`; a note if it is none of `alike`, which Gantry does anyway.
+Keys::Handler choice(const Meta& meta, Translation& into, Words choices, Words alike,
+                     std::string_view why) {
+  return [&meta, &into, choices, alike, why](const Value& v) -> Result<void> {
+    std::string text;
+    if (auto done = expect_choice(v, choices, text); !done) return done;
+    if (std::find(alike.begin(), alike.end(), text) == alike.end())
+      into.note(meta, v, std::string(why));
+    return {};
+  };
+}
+
+Keys::Handler stop_policy(const Meta& meta, Translation& into) {
+  static constexpr std::array<std::string_view, 3> kStop{"None", "Hold", "HoldAndDrain"};
+  return choice(meta, into, kStop, Words(kStop).first(1), kStopQueue);
+}
+
+// A list of maps with these keys, and a note for all of it.
+Keys::Handler list_of(const Meta& meta, Translation& into, Words keys, std::string_view why) {
+  return [&meta, &into, keys, why](const Value& v) -> Result<void> {
+    const auto items = v.items();
+    if (!items) return tl::unexpected(items.error());
+    for (const Value& item : *items) {
+      Keys known(item, into, meta);
+      for (const std::string_view key : keys) known.note(key, "");
+      if (auto done = known.run(); !done) return done;
+    }
+    if (!items->empty()) into.note(meta, v, std::string(why));
+    return {};
+  };
+}
 
 // "spec.resourceGroups[0].flavors[0].resources[0]": one resource of one flavor.
 Result<void> read_line(const Value& item, const std::string& flavor, const Meta& meta,
@@ -61,7 +97,10 @@ Result<void> read_line(const Value& item, const std::string& flavor, const Meta&
     if (!limit) return tl::unexpected(limit.error());
     *member = *limit;
   }
-  if (line.lend && *line.lend > line.nominal)
+  for (const std::optional<Value>& limit : {borrow, lend})
+    if (limit && !pool.first_limit) pool.first_limit = *limit;
+  // A cohort's limit is of all that is below it as well.
+  if (meta.kind != "Cohort" && line.lend && *line.lend > line.nominal)
     return lend->wrong("is more than nominalQuota, and only what is owned can be lent");
   const std::string_view key =
       line.resource == Resource::memory ? "memory" : enum_name(line.resource);
@@ -179,9 +218,17 @@ Result<void> read_preemption(const Value& value, const Meta& meta, Translation& 
                         "(`preempts`), in every queue alike");
             return {};
           })
-      .note("borrowWithinCohort",
-            "jobs that borrow take nothing from others; only an owner's reclaim and classes that "
-            "preempt do")
+      .on("borrowWithinCohort",
+          [&](const Value& v) {
+            static constexpr std::array<std::string_view, 2> kPolicies{"Never", "LowerPriority"};
+            return Keys(v, into, meta)
+                .on("policy",
+                    choice(meta, into, kPolicies, Words(kPolicies).first(1),
+                           "jobs that borrow take nothing from others; only an owner's reclaim "
+                           "and classes that preempt do"))
+                .note("maxPriorityThreshold", "")
+                .run();
+          })
       .run();
 }
 
@@ -190,8 +237,13 @@ Result<void> read_selector(const Value& value, const Meta& meta, Translation& in
   queue.selector.emplace();
   return Keys(value, into, meta)
       .on("matchLabels", [&](const Value& v) { return read_labels(v, *queue.selector); })
-      .note("matchExpressions",
-            "is not looked at: every namespace whose LocalQueue names this queue may use it")
+      .on("matchExpressions",
+          [&](const Value& v) {
+            static constexpr std::array<std::string_view, 3> kKeys{"key", "operator", "values"};
+            return list_of(meta, into, kKeys,
+                           "is not looked at: every namespace whose LocalQueue names this queue "
+                           "may use it")(v);
+          })
       .run();
 }
 
@@ -256,55 +308,74 @@ ReadDocument& keep(T document, const Meta& meta, Translation& into) {
 
 }  // namespace
 
+namespace {
+
+Result<void> read_fungibility(const Value& value, const Meta& meta, Translation& into) {
+  // As v1beta1 calls them, and v1beta2.
+  static constexpr std::array<std::string_view, 3> kBorrow{"TryNextFlavor", "Borrow",
+                                                           "MayStopSearch"};
+  static constexpr std::array<std::string_view, 3> kPreempt{"TryNextFlavor", "Preempt",
+                                                            "MayStopSearch"};
+  static constexpr std::array<std::string_view, 2> kPrefer{"BorrowingOverPreemption",
+                                                           "PreemptionOverBorrowing"};
+  constexpr std::string_view kWhy =
+      "flavors are tried in order, those in which a job does not borrow first, and nobody is "
+      "preempted where one is free";
+  return Keys(value, into, meta)
+      .on("whenCanBorrow", choice(meta, into, kBorrow, Words(kBorrow).first(1), kWhy))
+      .on("whenCanPreempt", choice(meta, into, kPreempt, Words(kPreempt).first(1), kWhy))
+      .on("preference", choice(meta, into, kPrefer, Words(kPrefer).first(1), kWhy))
+      .run();
+}
+
+// As the API server has it: without a cohort there is nobody to borrow from or to lend to.
+Result<void> check_limits(const std::optional<Value>& limit, std::string_view with) {
+  if (!limit) return {};
+  return limit->wrong(fmt::format("needs `{}`: without it there is nobody to share with", with));
+}
+
+Result<void> read_queue_spec(const Value& value, const Meta& meta, Translation& into,
+                             ClusterQueueParts& queue, bool& has_preemption) {
+  static constexpr std::array<std::string_view, 2> kStrategies{"BestEffortFIFO", "StrictFIFO"};
+  return Keys(value, into, meta)
+      .text("cohort", queue.cohort)
+      .text("cohortName", queue.cohort)
+      .on("namespaceSelector", [&](const Value& v) { return read_selector(v, meta, into, queue); })
+      .on("resourceGroups", groups_into(meta, into, queue))
+      .on("fairSharing", weight_into(meta, into, queue))
+      .on("preemption",
+          [&](const Value& v) {
+            has_preemption = true;
+            return read_preemption(v, meta, into, queue);
+          })
+      .on("queueingStrategy",
+          choice(meta, into, kStrategies, Words(kStrategies).first(1),
+                 "a job that fits may start before an older one that does not, as long as it does "
+                 "not delay it (backfill)"))
+      .on("stopPolicy", stop_policy(meta, into))
+      .on("flavorFungibility", [&](const Value& v) { return read_fungibility(v, meta, into); })
+      .note("admissionChecks", "Gantry has no admission checks")
+      .note("admissionChecksStrategy", "Gantry has no admission checks")
+      .note("admissionScope", "usage is weighed by the fair share inside every tenant (gshare)")
+      .note("concurrentAdmissionPolicy", "a job that runs is not moved to another flavor")
+      .run();
+}
+
+}  // namespace
+
 Result<void> read_cluster_queue(const Value& root, const Meta& meta, Translation& into) {
   if (into.queues.contains(meta.name)) return root.wrong("this ClusterQueue is there twice");
   ClusterQueueParts& queue = into.queues[meta.name];
   queue.place = meta.place;
   bool has_preemption = false;
   const auto spec = [&](const Value& value) {
-    return Keys(value, into, meta)
-        .text("cohort", queue.cohort)
-        .text("cohortName", queue.cohort)
-        .on("namespaceSelector",
-            [&](const Value& v) { return read_selector(v, meta, into, queue); })
-        .on("resourceGroups", groups_into(meta, into, queue))
-        .on("fairSharing", weight_into(meta, into, queue))
-        .on("preemption",
-            [&](const Value& v) {
-              has_preemption = true;
-              return read_preemption(v, meta, into, queue);
-            })
-        .on("queueingStrategy",
-            [&](const Value& v) -> Result<void> {
-              static constexpr std::array<std::string_view, 2> kStrategies{"BestEffortFIFO",
-                                                                           "StrictFIFO"};
-              std::string text;
-              if (auto done = expect_choice(v, kStrategies, text); !done) return done;
-              if (text == "StrictFIFO")
-                into.note(meta, v,
-                          "a job that fits may start before an older one that does not, "
-                          "as long as it does not delay it (backfill)");
-              return {};
-            })
-        .on("stopPolicy",
-            [&](const Value& v) -> Result<void> {
-              static constexpr std::array<std::string_view, 3> kStop{"None", "Hold",
-                                                                     "HoldAndDrain"};
-              std::string text;
-              if (auto done = expect_choice(v, kStop, text); !done) return done;
-              if (text != "None")
-                into.note(meta, v, "`gctl update partition NAME state=down` stops a queue");
-              return {};
-            })
-        .note("flavorFungibility",
-              "flavors are tried in order, those in which a job does not borrow first")
-        .note("admissionChecks", "Gantry has no admission checks")
-        .note("admissionChecksStrategy", "Gantry has no admission checks")
-        .note("admissionScope", "usage is weighed by the fair share inside every tenant (gshare)")
-        .run();
+    return read_queue_spec(value, meta, into, queue, has_preemption);
   };
   auto done = object_keys(root, into, meta).required("spec", spec).run();
   if (!done) return done;
+  const auto limit = std::exchange(queue.first_limit, std::nullopt);
+  if (queue.cohort.empty())
+    if (auto good = check_limits(limit, "cohort"); !good) return good;
   if (!has_preemption && !queue.cohort.empty())
     into.notes.push_back(
         {meta.place, meta.shown(), "spec.preemption",
@@ -327,8 +398,9 @@ Result<void> read_local_queue(const Value& root, const Meta& meta, Translation& 
                     queue.cluster_queue = *text;
                     return {};
                   })
-        .note("stopPolicy", "`gctl update partition NAME state=down` stops a queue")
+        .on("stopPolicy", stop_policy(meta, into))
         .note("fairSharing", "projects have shares inside a tenant; queues have none")
+        .note("wallTimePolicy", "hours of running are not counted for a queue")
         .run();
   };
   if (auto done = object_keys(root, into, meta).required("spec", spec).run(); !done) return done;
@@ -353,6 +425,8 @@ Result<void> read_cohort(const Value& root, const Meta& meta, Translation& into)
         .run();
   };
   if (auto done = object_keys(root, into, meta).on("spec", spec).run(); !done) return done;
+  if (cohort.parent.empty())
+    if (auto good = check_limits(pool.first_limit, "parentName"); !good) return good;
   cohort.weight = pool.weight;
   cohort.quota = std::move(pool.quota);
   if (pool.pods)
@@ -363,14 +437,19 @@ Result<void> read_cohort(const Value& root, const Meta& meta, Translation& into)
 }
 
 Result<void> read_flavor(const Value& root, const Meta& meta, Translation& into) {
+  static constexpr std::array<std::string_view, 4> kTaint{"key", "value", "effect", "timeAdded"};
+  static constexpr std::array<std::string_view, 5> kToleration{"key", "operator", "value", "effect",
+                                                               "tolerationSeconds"};
   Flavor flavor;
   flavor.name = meta.name;
   const auto spec = [&](const Value& value) {
     return Keys(value, into, meta)
         .on("nodeLabels", [&](const Value& v) { return read_node_labels(v, meta, into, flavor); })
-        .note("nodeTaints", "taints are of a NodePool (`taints:`), and jobs tolerate them")
-        .note("tolerations", "jobs tolerate taints themselves")
+        .on("nodeTaints", list_of(meta, into, kTaint,
+                                  "taints are of a NodePool (`taints:`), and jobs tolerate them"))
+        .on("tolerations", list_of(meta, into, kToleration, "jobs tolerate taints themselves"))
         .note("topologyName", "a cluster has one topology, and every flavor is in it")
+        .note("resourceWeights", "what a flavor costs is the `charge` of a Flavor of gantry/v1")
         .run();
   };
   if (auto done = object_keys(root, into, meta).on("spec", spec).run(); !done) return done;

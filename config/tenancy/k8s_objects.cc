@@ -2,10 +2,31 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "config/nearest.h"
 #include "config/tenancy/amounts.h"
+#include "config/tenancy/read_parts.h"
 
 namespace gantry::tenancy {
+namespace {
+
+// Annotations of the tools that brought the object say nothing of the tenant.
+Result<void> read_annotations(const Value& value, const Meta& meta, Translation& into) {
+  static constexpr std::array<std::string_view, 6> kTools{
+      "kubectl.kubernetes.io/", "argocd.argoproj.io/",   "helm.sh/",
+      "meta.helm.sh/",          "config.kubernetes.io/", "kustomize.toolkit.fluxcd.io/"};
+  const auto entries = value.entries();
+  if (!entries) return tl::unexpected(entries.error());
+  const bool others = std::any_of(entries->begin(), entries->end(), [](const Value::Entry& e) {
+    return std::none_of(kTools.begin(), kTools.end(),
+                        [&](std::string_view tool) { return e.key.starts_with(tool); });
+  });
+  if (others) into.note(meta, value, "annotations are not kept; labels of a Namespace are");
+  return {};
+}
+
+}  // namespace
 
 Keys& Keys::on(std::string_view key, Handler handler) {
   known_[key] = {std::move(handler), {}, false};
@@ -53,6 +74,30 @@ Result<void> Keys::run() {
   for (const auto& [name, known] : known_)
     if (known.required) return map_.wrong(fmt::format("`{}` is missing", name));
   return {};
+}
+
+Result<void> read_metadata(const Value& value, Meta& meta, Translation& into) {
+  const auto entries = value.entries();
+  if (!entries) return tl::unexpected(entries.error());
+  for (const Value::Entry& entry : *entries)  // first of all, for what notes say
+    if (entry.value.is_scalar() && (entry.key == "name" || entry.key == "namespace"))
+      (entry.key == "name" ? meta.name : meta.name_space) = *entry.value.text();
+  return Keys(value, into, meta)
+      .text("name", meta.name)
+      .text("namespace", meta.name_space)
+      .on("labels", [&](const Value& v) { return read_labels(v, meta.labels); })
+      .on("annotations", [&](const Value& v) { return read_annotations(v, meta, into); })
+      .note("creationTimestamp", "")
+      .note("deletionTimestamp", "")
+      .note("finalizers", "")
+      .note("generateName", "")
+      .note("generation", "")
+      .note("managedFields", "")
+      .note("ownerReferences", "")
+      .note("resourceVersion", "")
+      .note("selfLink", "")
+      .note("uid", "")
+      .run();
 }
 
 Keys object_keys(const Value& root, Translation& into, const Meta& meta) {

@@ -47,6 +47,7 @@ struct Pool {  // quota as Kueue writes it, of a ClusterQueue or Cohort
   std::map<std::string, Place> places;
   std::optional<std::uint32_t> weight;
   std::optional<std::uint32_t> pods;
+  std::optional<Value> first_limit;  // borrowingLimit or lendingLimit; only while it is read
 };
 
 struct ClusterQueueParts : Pool {
@@ -127,6 +128,9 @@ Result<void> read_topology(const Value& root, const Meta& meta, Translation& int
 Result<void> read_role(const Value& root, const Meta& meta, Translation& into);
 Result<void> read_binding(const Value& root, const Meta& meta, Translation& into);
 Result<void> read_network_policy(const Value& root, const Meta& meta, Translation& into);
+
+// metadata: names, labels.
+Result<void> read_metadata(const Value& value, Meta& meta, Translation& into);
 
 // An object's keys, with those that every object has.
 Keys object_keys(const Value& root, Translation& into, const Meta& meta);

@@ -53,6 +53,8 @@ Result<void> read_hard(const Value::Entry& entry, std::string_view map, const Me
   } else if (key == "storage" || key == "persistentvolumeclaims" ||
              key.find("storageclass.storage.k8s.io/") != std::string_view::npos) {
     into.note(meta, entry.value, std::string(kStorageLater));
+  } else if (key.starts_with("hugepages-")) {
+    into.note(meta, entry.value, "Gantry has no resource of this name");
   } else if (key.starts_with("count/") || key.find('/') != std::string_view::npos) {
     into.note(meta, entry.value,
               std::string(key.starts_with("count/") ? kNoSuchObject
@@ -228,6 +230,11 @@ Result<void> read_limit_range(const Value& root, const Meta& meta, Translation& 
 }
 
 Result<void> read_priority_class(const Value& root, const Meta& meta, Translation& into) {
+  if (meta.name.starts_with("system-")) {  // Kubernetes's own, above all that others may have
+    into.notes.push_back(
+        {meta.place, meta.shown(), "", "classes of Kubernetes's own pods mean nothing to Gantry"});
+    return {};
+  }
   PriorityClass out;
   out.name = meta.name;
   out.preempts = true;  // as in Kubernetes, unless it says Never

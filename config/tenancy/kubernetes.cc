@@ -41,30 +41,6 @@ constexpr std::array<Kind, 15> kKinds{{
     {"networking.k8s.io", "NetworkPolicy", true, read_network_policy},
 }};
 
-Result<void> read_metadata(const Value& value, Meta& meta, Translation& into) {
-  const auto entries = value.entries();
-  if (!entries) return tl::unexpected(entries.error());
-  for (const Value::Entry& entry : *entries)  // first of all, for what notes say
-    if (entry.value.is_scalar() && (entry.key == "name" || entry.key == "namespace"))
-      (entry.key == "name" ? meta.name : meta.name_space) = *entry.value.text();
-  return Keys(value, into, meta)
-      .text("name", meta.name)
-      .text("namespace", meta.name_space)
-      .on("labels", [&](const Value& v) { return read_labels(v, meta.labels); })
-      .note("annotations", "annotations are not kept; labels of a Namespace are")
-      .note("creationTimestamp", "")
-      .note("deletionTimestamp", "")
-      .note("finalizers", "")
-      .note("generateName", "")
-      .note("generation", "")
-      .note("managedFields", "")
-      .note("ownerReferences", "")
-      .note("resourceVersion", "")
-      .note("selfLink", "")
-      .note("uid", "")
-      .run();
-}
-
 struct Head {  // what every object begins with
   std::string api_version, kind;
   std::optional<Value> kind_value, metadata, items;
@@ -107,6 +83,7 @@ class Assembly {
     bind_roles();
     for (auto& [name, ns] : parts_.namespaces) add_tenant(name, ns);
     for (auto& [name, queue] : parts_.queues) add_queue_without_namespace(name, queue);
+    keep_one_topology();
     for (ReadDocument& read : parts_.documents) keep_domains(read);
     add_cohorts_that_are_only_named();
     for (ReadDocument& read : out_) parts_.documents.push_back(std::move(read));
@@ -255,7 +232,7 @@ class Assembly {
       return;
     }
     const ClusterQueueParts& queue = found->second;
-    warn_of_selector(ns, ref, queue);
+    warn_of_selector(tenant.name, ns, ref, queue);
     if (queue.pods) tenant.counts.running_jobs = queue.pods;
     tenant.reclaim = queue.reclaim;
     if (namespaces_of(found->first).size() == 1) {
@@ -275,7 +252,7 @@ class Assembly {
     if (shared_.insert(found->first).second) add_shared_queue(found->first, queue);
   }
 
-  void warn_of_selector(const NamespaceParts& ns, const QueueRef& ref,
+  void warn_of_selector(const std::string& tenant, const NamespaceParts& ns, const QueueRef& ref,
                         const ClusterQueueParts& queue) {
     if (!ns.declared) return;
     if (!queue.selector) {
@@ -286,6 +263,8 @@ class Assembly {
       return;
     }
     for (const auto& [key, value] : *queue.selector) {
+      // Every namespace has its name as a label.
+      if (key == "kubernetes.io/metadata.name" && value == tenant) continue;
       const auto label = ns.labels.find(key);
       if (label != ns.labels.end() && label->second == value) continue;
       note(ref.place, ref.object, "spec.clusterQueue",
@@ -361,6 +340,23 @@ class Assembly {
   }
 
   // ---- the rest
+
+  // Kueue has one for each flavor that wants one; here it is one for the cluster: the one that is
+  // there, or the first.
+  void keep_one_topology() {
+    std::string kept;
+    for (const Document& document : known_)
+      if (const auto* t = std::get_if<Topology>(&document)) kept = t->name;
+    std::erase_if(parts_.documents, [&](const ReadDocument& read) {
+      const auto* t = std::get_if<Topology>(&read.document);
+      if (t == nullptr) return false;
+      if (kept.empty()) kept = t->name;
+      if (kept == t->name) return false;
+      note(read.place, "Topology " + t->name, "",
+           fmt::format("a cluster has one topology, and that is {}", kept));
+      return true;
+    });
+  }
 
   void keep_domains(ReadDocument& read) {
     auto* topology = std::get_if<Topology>(&read.document);
@@ -454,8 +450,11 @@ Result<void> Kubernetes::add(const Value& root) {
       group != kRbac)
     return head->metadata->wrong(not_a_name(meta.name));
   if (kind->namespaced && meta.name_space.empty()) meta.name_space = "default";
-  if (!kind->namespaced && !meta.name_space.empty())
-    return head->metadata->wrong(fmt::format("a {} is in no namespace", kind->kind));
+  if (!kind->namespaced && !meta.name_space.empty()) {  // the API server drops it as well
+    meta.name_space.clear();
+    parts_->notes.push_back({meta.place, meta.shown(), "metadata.namespace",
+                             fmt::format("a {} is in no namespace", kind->kind)});
+  }
   if (kind->namespaced && !config::is_word(meta.name_space))
     return head->metadata->wrong(not_a_name(meta.name_space));
   return kind->read(root, meta, *parts_);

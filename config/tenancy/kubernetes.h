@@ -2,15 +2,15 @@
 // as the API server does (an unknown field, a wrong type or a malformed quantity is an error at its
 // place); what Gantry has no counterpart for is kept as a note, never dropped in silence.
 //
-//   Namespace           a Tenant with its labels; `tier: X` makes it one of Tier X where that
-//   exists ResourceQuota       quota (requests = guaranteed, limits = burst) and counts of the
-//   tenant LimitRange          defaults and per-node maxima of its jobs Role, RoleBinding   roles
-//   of users and groups in the tenant; ClusterRoleBinding in every tenant PriorityClass,
-//   WorkloadPriorityClass          a PriorityClass ClusterQueue        quota, cohort, weight and
-//   reclaim of the tenant whose LocalQueue names it;
-//                       of several: a Cohort of that name, in which they share
-//   Cohort, ResourceFlavor, Topology              a Cohort, a Flavor, the levels of a Topology
-//   everything else     a note
+// - Namespace: a Tenant with its labels; `tier: X` makes it one of Tier X where that exists
+// - ResourceQuota: quota (requests = guaranteed, limits = burst) and counts of the tenant
+// - LimitRange: defaults and per-node maxima of its jobs
+// - Role, RoleBinding: roles of users and groups in the tenant; ClusterRoleBinding in every tenant
+// - PriorityClass, WorkloadPriorityClass: a PriorityClass
+// - ClusterQueue: quota, cohort, weight and reclaim of the tenant whose LocalQueue names it; of
+//   several: a Cohort of that name, in which they share
+// - Cohort, ResourceFlavor, Topology: a Cohort, a Flavor, the levels of a Topology
+// - everything else: a note
 //
 // An object stands for a part of a tenant only, so parts that no object speaks of stay as they are.
 #pragma once

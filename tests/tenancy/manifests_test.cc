@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -71,6 +72,36 @@ TEST_CASE("manifests of platform teams") {
   options.user_domain = "example.com";
   for (const std::string name : {"teams", "kueue", "exported"})
     check_golden(name, shown(load(name + ".yaml", options)));
+}
+
+// Whole folders as they lie in a platform team's repository: base layer, teams, v1beta2, a dump of
+// a cluster, a rendered chart with CRLF.
+TEST_CASE("a platform team's folder applies as it is, and says what it cannot honour") {
+  std::vector<std::string> paths;
+  for (const auto& file : std::filesystem::directory_iterator(kFolder + "manifests/platform"))
+    paths.push_back(file.path().filename().string());
+  std::sort(paths.begin(), paths.end());
+  REQUIRE(paths.size() == 5);
+  LoadOptions options;
+  options.user_domain = "example.com";
+  std::vector<Document> known = read_all(kProduction);
+  std::string all;
+  for (const std::string& path : paths) {
+    CAPTURE(path);
+    options.known = known;
+    const Loaded loaded = load("platform/" + path, options);
+    all += "# ---- " + path + "\n" + shown(loaded) + "\n";
+    for (const Document& document : loaded.documents) {
+      std::erase_if(known, [&](const Document& old) {
+        return kind_of(old) == kind_of(document) && name_of(old) == name_of(document);
+      });
+      known.push_back(document);
+    }
+    // Applied again nothing changes.
+    options.known = known;
+    CHECK(load("platform/" + path, options).documents == loaded.documents);
+  }
+  check_golden("platform", all);
 }
 
 TEST_CASE("what is translated is accepted as our own, and unchanged when applied again") {
@@ -147,6 +178,23 @@ TEST_CASE("a malformed manifest is refused with file, line and field") {
         "nominalQuota, and only what is owned can be lent");
   CHECK(load_error(cluster_queue(group + "      - {name: cpu, nominalQuota: 4}\n")) ==
         "m.yaml:8:7: Tenant cq: quota.flavors.f: there is no Flavor `f`");
+  // What is not honoured is read as strictly.
+  CHECK(load_error(cluster_queue("  flavorFungibility: {whenCanBorow: Borrow}\n")) ==
+        "m.yaml:5:23: spec.flavorFungibility: unknown field `whenCanBorow`; did you mean "
+        "`whenCanBorrow`?");
+  CHECK(load_error(cluster_queue("  preemption: {borrowWithinCohort: {policy: Sometimes}}\n"))
+            .starts_with("m.yaml:5:45: spec.preemption.borrowWithinCohort.policy: \"Sometimes\" is "
+                         "none of Never, LowerPriority"));
+  CHECK(load_error(
+            cluster_queue(group + "      - {name: cpu, nominalQuota: 4, borrowingLimit: 1}\n")) ==
+        "m.yaml:10:54: spec.resourceGroups[0].flavors[0].resources[0].borrowingLimit: needs "
+        "`cohort`: without it there is nobody to share with");
+  CHECK(load_error("apiVersion: kueue.x-k8s.io/v1beta2\nkind: ResourceFlavor\nmetadata: {name: f}\n"
+                   "spec: {nodeTaints: [{key: a, efect: NoSchedule}]}\n") ==
+        "m.yaml:4:30: spec.nodeTaints[0]: unknown field `efect`; did you mean `effect`?");
+  CHECK(load_error("apiVersion: kueue.x-k8s.io/v1beta1\nkind: LocalQueue\nmetadata: {name: q}\n"
+                   "spec: {clusterQueue: a, stopPolicy: Stop}\n")
+            .starts_with("m.yaml:4:37: spec.stopPolicy: \"Stop\" is none of None, Hold"));
   CHECK(load_error("apiVersion: v1\nkind: Namespace\nmetadata:\n\tname: a\n")
             .starts_with("m.yaml:4:"));
   CHECK(load_error("apiVersion: v1\nkind: Namespace\nmetadata: {name: {{ .Values.name }}}\n")
