@@ -171,7 +171,7 @@ class Replay {
   }
 
   void at_moment(Instant t) {
-    bool changed = false;
+    bool changed = false, freed = false;
     for (; next_ < trace_.jobs.size() && trace_.jobs[next_].submit == t; ++next_) {
       const auto i = static_cast<std::uint32_t>(next_);
       if (out_.jobs[i].left_out) {
@@ -193,7 +193,7 @@ class Replay {
             break;
           }
           end(event.job, t);
-          changed = true;
+          changed = freed = true;
           break;
         case Kind::gone:
           leave(event.job, t);
@@ -209,9 +209,9 @@ class Replay {
     }
     for (const std::uint32_t job : early) {
       end(job, t);
-      plan(t);
+      plan(t, true);
     }
-    if (early.empty() && changed) plan(t);
+    if (early.empty() && changed) plan(t, freed);
   }
 
   // ---- jobs
@@ -399,10 +399,14 @@ class Replay {
 
   // ---- plans
 
-  void plan(Instant t) {
+  void plan(Instant t, bool freed) {
     std::optional<Instant> soonest;
+    sched::Policy policy = site_.switches;
+    // Plans are looked at for an earlier start when something has been freed: another look at the
+    // same room moves some to the harm of small ones behind them (KTH: slowdown 91.7, not 88.9).
+    if (!freed) policy.replans = 0;
     for (int round = 0; round < kMostRounds; ++round) {
-      const sched::Plan plan = sched::schedule(replica_, t, site_.switches);
+      const sched::Plan plan = sched::schedule(replica_, t, policy);
       ++out_.plans;
       out_.backfilled += plan.stats.backfilled;
       for (const sched::Start& s : plan.starts) start(s, t);
@@ -413,9 +417,10 @@ class Replay {
       const bool more = plan.stats.budget_spent && !plan.starts.empty();
       if (plan.preemptions.empty() && !more) break;
     }
-    // A start that no end of a job will bring.
-    if (waiting_ > 0 && next_moment() == kNever && soonest)
-      events_.push({*soonest, 0, 0, Kind::wake});
+    // A start that no end of a job will bring. What was promised starts when it is due.
+    const bool due = policy.keep_promises ? soonest && *soonest < next_moment()
+                                          : soonest && next_moment() == kNever;
+    if (waiting_ > 0 && due) events_.push({*soonest, 0, 0, Kind::wake});
   }
 
   void finish() {

@@ -95,6 +95,8 @@ Result<void> set_switch(PolicyChoice& policy, std::string_view key, std::string_
       return fail(ErrorCode::usage,
                   fmt::format("policy: {}: must be 0 to {} or all, not \"{}\"", key, kMost, value));
     (key == "ahead" ? policy.switches.ahead : policy.switches.reservations) = *n;
+    // A plan for each job is kept as early as it can be: looked at again after every end.
+    if (value == "all") policy.switches.replans = *n;
     return {};
   }
   if (key == "half_life") {

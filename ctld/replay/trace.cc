@@ -15,6 +15,7 @@
 #include <ctime>
 
 #include "common/text.h"
+#include "config/nearest.h"
 #include "config/values.h"
 
 extern char** environ;
@@ -67,25 +68,55 @@ Result<std::string> unpack(const std::string& path) {
   return text;
 }
 
-std::string without(std::string path, std::string_view ending) {
-  if (path.ends_with(ending)) path.resize(path.size() - ending.size());
-  return path;
+// What a text that is none begins with.
+struct Packed {
+  std::string_view magic, what;
+};
+constexpr std::string_view kGzip{"\x1f\x8b"};
+constexpr Packed kPacked[] = {{kGzip, "gzip"},
+                              {"BZh", "bzip2"},
+                              {"\xfd"
+                               "7zXZ",
+                               "xz"},
+                              {"\x28\xb5\x2f\xfd", "zstd"},
+                              {"PK\x03\x04", "zip"}};
+
+Result<void> check_unpacked(std::string_view text, const std::string& path) {
+  for (const Packed& p : kPacked)
+    if (text.starts_with(p.magic))
+      return fail(ErrorCode::malformed,
+                  fmt::format("{}: is packed by {}; a trace is plain text, or a file that gzip has "
+                              "packed",
+                              path, p.what));
+  return {};
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out;
+}
+
+TraceFormat format_of(const std::string& path) {
+  std::string name = lower(path);
+  if (name.ends_with(".gz")) name.resize(name.size() - 3);
+  if (path == "-" || name.ends_with(".json") || name.ends_with(".jsonl")) return TraceFormat::json;
+  if (name.ends_with(".swf")) return TraceFormat::swf;
+  return name.ends_with(".csv") ? TraceFormat::csv : TraceFormat::by_name;
 }
 
 template <class T>
 Result<T> number(std::string_view text, double low, double high) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < low || value > high ||
-      (std::is_integral_v<T> && value != std::floor(value)))
+  if (error != std::errc{} || end != text.data() + text.size() || !(value >= low) ||
+      !(value <= high) || (std::is_integral_v<T> && value != std::floor(value)))
     return fail(
         ErrorCode::invalid_argument,
         fmt::format("must be {} of {} to {:.0f}, not \"{}\"",
                     std::is_integral_v<T> ? "a whole number" : "a number", low, high, text));
   return static_cast<T>(value);
 }
-
-constexpr double kMostSeconds = 36'500.0 * 86'400;
 
 // Seconds, or "36h", "1-12:00:00".
 Result<Duration> length(std::string_view text) {
@@ -97,7 +128,34 @@ Result<Duration> length(std::string_view text) {
   return config::parse_length(text);
 }
 
-// Seconds from the trace's beginning, "6h", or a date and time "2017-10-09 07:01:55" (as UTC).
+// What may stand behind the seconds of a date and time: parts of a second, and how far the clock is
+// from UTC. Nothing: UTC.
+std::optional<Duration> behind_seconds(std::string_view rest) {
+  Duration more{};
+  if (rest.starts_with('.')) {
+    const std::size_t end = std::min(rest.find_first_not_of("0123456789", 1), rest.size());
+    double part = 0;
+    if (std::from_chars(rest.data(), rest.data() + end, part).ec != std::errc{})
+      return std::nullopt;
+    more = Duration{std::llround(part * 1e6)};
+    rest.remove_prefix(end);
+  }
+  if (rest.starts_with(' ')) rest.remove_prefix(1);
+  if (rest.empty() || rest == "Z" || rest == "UTC" || rest == "GMT") return more;
+  // +HH:MM, +HHMM or +HH
+  if (rest.front() != '+' && rest.front() != '-') return std::nullopt;
+  std::string digits(rest.substr(1));
+  std::erase(digits, ':');
+  if (digits.size() == 2) digits += "00";
+  if (digits.size() != 4 || digits.find_first_not_of("0123456789") != std::string::npos)
+    return std::nullopt;
+  const int east =
+      (digits[0] - '0') * 600 + (digits[1] - '0') * 60 + (digits[2] - '0') * 10 + (digits[3] - '0');
+  return rest.front() == '+' ? more - minutes(east) : more + minutes(east);
+}
+
+// Seconds from the trace's beginning (or since 1970), "6h", or a date and time
+// "2017-10-09 07:01:55".
 Result<Instant> moment(std::string_view text) {
   if (text.size() >= 19 && text[4] == '-' && text[7] == '-' &&
       (text[10] == ' ' || text[10] == 'T')) {
@@ -105,13 +163,15 @@ Result<Instant> moment(std::string_view text) {
     const std::string copy(text.substr(0, 19));
     const char* rest =
         ::strptime(copy.c_str(), text[10] == 'T' ? "%Y-%m-%dT%H:%M:%S" : "%Y-%m-%d %H:%M:%S", &tm);
-    if (rest != nullptr && *rest == '\0') return Instant{::timegm(&tm) * 1'000'000};
+    const auto more = behind_seconds(text.substr(19));
+    if (rest != nullptr && *rest == '\0' && more)
+      return Instant{::timegm(&tm) * 1'000'000 + more->us};
   }
   const auto since = length(text);
   if (!since)
     return fail(ErrorCode::invalid_argument,
-                fmt::format("must be seconds, a length such as 6h, or YYYY-MM-DD HH:MM:SS, not "
-                            "\"{}\"",
+                fmt::format("must be seconds, a length such as 6h, or YYYY-MM-DD HH:MM:SS with Z "
+                            "or +HH:MM behind it, not \"{}\"",
                             text));
   return Instant{since->us};
 }
@@ -158,10 +218,6 @@ Result<void> set_id(TraceJob& job, std::string_view text) {
   job.id = *n;
   return {};
 }
-Result<void> leave_out(TraceJob&, std::string_view) {
-  return {};
-}
-
 struct FieldRow {
   std::string_view name;
   Result<void> (*set)(TraceJob&, std::string_view);
@@ -181,12 +237,40 @@ constexpr FieldRow kFields[] = {
     {"class", word<&TraceJob::priority_class>},
     {"checkpoint", span<&TraceJob::checkpoint>},
     {"due", span<&TraceJob::due>},
-    // Philly's names, as its authors published it.
-    {"timestamp", set_submit},
-    {"duration", span<&TraceJob::run>},
-    {"num_gpus", whole<std::uint32_t, &TraceJob::gpus>},
-    {"cluster", word<&TraceJob::tenant>},
-    {"gpu_time", leave_out},  // is duration x num_gpus
+};
+
+// Names in public traces: Philly's, as its authors published it, Helios's and Acme's.
+struct Alias {
+  std::string_view name, field;  // "": says nothing that is not in the others, or nothing of use
+};
+constexpr Alias kAliases[] = {
+    {"timestamp", "submit"},
+    {"submit_time", "submit"},
+    {"duration", "run"},
+    {"run_time", "run"},
+    {"runtime", "run"},
+    {"time_limit", "limit"},
+    {"walltime", "limit"},
+    {"num_gpus", "gpus"},
+    {"gpu_num", "gpus"},
+    {"num_cpus", "cpus"},
+    {"cpu_num", "cpus"},
+    {"num_nodes", "nodes"},
+    {"node_num", "nodes"},
+    {"cluster", "tenant"},
+    {"vc", "tenant"},
+    {"job_id", "id"},
+    {"jobid", "id"},
+    {"gpu_time", ""},
+    {"start_time", ""},
+    {"end_time", ""},
+    {"queue", ""},
+    {"state", ""},
+    {"status", ""},
+    {"jobname", ""},
+    {"name", ""},
+    {"type", ""},
+    {"", ""},  // a comma at the end of the header
 };
 
 const FieldRow* row_of(std::string_view field) {
@@ -204,12 +288,31 @@ std::uint64_t scrambled(std::uint64_t x) {  // splitmix64
 
 }  // namespace
 
-bool is_field(std::string_view field) {
-  return row_of(field) != nullptr;
+std::optional<std::string_view> field_of(std::string_view name) {
+  const std::string bare = lower(name);
+  if (const FieldRow* row = row_of(bare)) return row->name;
+  for (const Alias& alias : kAliases)
+    if (alias.name == bare) return alias.field;
+  return std::nullopt;
+}
+
+std::string no_such_field(std::string_view name) {
+  std::vector<std::string_view> names;
+  std::string list;
+  for (const FieldRow& f : kFields) {
+    names.push_back(f.name);
+    list += (list.empty() ? "" : ", ") + std::string(f.name);
+  }
+  return fmt::format("no such column{}; there are {}", did_you_mean(lower(name), names), list);
+}
+
+bool is_missing(std::string_view text) {
+  constexpr std::string_view kWords[] = {"", "-", "-1", "na", "n/a", "nan", "none", "null", "\\n"};
+  return std::find(std::begin(kWords), std::end(kWords), lower(text)) != std::end(kWords);
 }
 
 Result<void> set_field(TraceJob& job, std::string_view field, std::string_view text) {
-  return text.empty() ? Result<void>{} : row_of(field)->set(job, text);
+  return is_missing(text) ? Result<void>{} : row_of(field)->set(job, text);
 }
 
 tl::unexpected<Error> wrong_line(const std::string& name, std::int64_t line, std::string_view field,
@@ -222,37 +325,64 @@ Result<std::string> read_text(const std::string& path) {
   if (path == "-") return drain(STDIN_FILENO, "standard input");
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return fail(ErrorCode::not_found, fmt::format("{}: {}", path, std::strerror(errno)));
-  auto text = path.ends_with(".gz") ? unpack(path) : drain(fd, path);
+  // By what it is, not by its name: many a file.gz was unpacked by a browser on its way.
+  std::array<char, 2> begin{};
+  const bool packed = ::pread(fd, begin.data(), begin.size(), 0) == 2 &&
+                      std::string_view(begin.data(), begin.size()) == kGzip;
+  auto text = packed ? unpack(path) : drain(fd, path);
   ::close(fd);
   return text;
 }
 
+namespace {
+
+constexpr std::string_view kMark{"\xef\xbb\xbf"};  // of UTF-8
+
+template <class Which>
+void leave_out(Trace& trace, Which which, std::string_view why) {
+  const auto first = std::find_if(trace.jobs.begin(), trace.jobs.end(), which);
+  if (first == trace.jobs.end()) return;
+  const std::int64_t line = first->line;
+  const std::size_t count = std::erase_if(trace.jobs, which);
+  trace.notes.push_back(fmt::format("{} jobs that {} were left out; the first is {}:{}", count, why,
+                                    trace.name, line));
+}
+
+}  // namespace
+
 Result<Trace> parse_trace(const std::string& text, const std::string& name, TraceFormat format,
                           const TraceOptions& options) {
-  Result<Trace> trace = format == TraceFormat::swf   ? parse_swf(text, name, options.tenant)
-                        : format == TraceFormat::csv ? parse_csv(text, name)
-                                                     : parse_json(text, name);
+  if (auto plain = check_unpacked(text, name); !plain) return tl::unexpected(plain.error());
+  const std::string_view all = std::string_view(text).substr(text.starts_with(kMark) ? 3 : 0);
+  Result<Trace> trace = format == TraceFormat::swf   ? parse_swf(all, name, options.tenant)
+                        : format == TraceFormat::csv ? parse_csv(all, name)
+                                                     : parse_json(all, name);
   if (!trace) return trace;
-  std::erase_if(trace->jobs, [](const TraceJob& j) { return j.run.us <= 0; });
+  leave_out(
+      *trace, [](const TraceJob& j) { return j.run.us <= 0; }, "never ran");
+  leave_out(
+      *trace, [](const TraceJob& j) { return j.gpus == 0 && j.cpus == 0 && j.processors == 0; },
+      "ask for neither GPUs nor cores");
   if (trace->jobs.empty())
     return fail(ErrorCode::invalid_argument, fmt::format("{}: no job in it that ran", name));
+  std::size_t cut = 0;
+  for (const TraceJob& j : trace->jobs) cut += j.limit && j.run > *j.limit ? 1 : 0;
+  if (cut > 0)
+    trace->notes.push_back(
+        fmt::format("{} jobs ran longer than their limit and are cut off there", cut));
   std::stable_sort(trace->jobs.begin(), trace->jobs.end(),
                    [](const TraceJob& a, const TraceJob& b) { return a.submit < b.submit; });
   return trace;
 }
 
 Result<Trace> read_trace(const std::string& path, const TraceOptions& options) {
-  TraceFormat format = options.format;
-  if (format == TraceFormat::by_name) {
-    const std::string bare = without(path, ".gz");
-    format = path == "-" || bare.ends_with(".json") ? TraceFormat::json
-             : bare.ends_with(".swf")               ? TraceFormat::swf
-             : bare.ends_with(".csv")               ? TraceFormat::csv
-                                                    : TraceFormat::by_name;
-  }
+  const TraceFormat format =
+      options.format == TraceFormat::by_name ? format_of(path) : options.format;
   if (format == TraceFormat::by_name)
     return fail(ErrorCode::invalid_argument,
-                fmt::format("{}: a trace's name ends in .swf, .csv or .json (and .gz)", path));
+                fmt::format("{}: a trace's name ends in .swf, .csv or .json (and .gz), or --format "
+                            "says what it is",
+                            path));
   const auto text = read_text(path);
   if (!text) return tl::unexpected(text.error());
   return parse_trace(*text, path == "-" ? "standard input" : path, format, options);

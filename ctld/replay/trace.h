@@ -1,18 +1,22 @@
 // A trace: which jobs came when, and how long they ran. Read from
 //
 //   *.swf          Standard Workload Format (Parallel Workloads Archive): processors are GPUs where
-//                  the cluster has some, else cores
+//                  the cluster has some, else cores; memory is not looked at
 //   *.csv          a header names the columns: submit, run, limit, gpus, cpus, nodes, memory,
-//                  tenant, project, user, class, checkpoint, due (after the submit), id, and
-//                  Philly's own names for them
-//   *.json         a list of objects with these fields, or what `gacct --json` prints
+//                  tenant, project, user, class, checkpoint, due (after the submit), id, and the
+//                  names that some public traces have for them. Parted by , ; or tabs
+//   *.json         a list of objects with these fields, one object on each line, or what
+//                  `gacct --json` prints
 //
-// and the same with .gz behind it; "-" is standard input. Errors say FILE:LINE: FIELD: what.
+// packed by gzip or not; "-" is standard input. Errors say FILE:LINE: FIELD: what. What is odd and
+// still has a meaning is taken, and said in a note: jobs that never ran or ask for nothing are left
+// out, -1 (or NaN, null, nothing) is "not given", a job's run ends at its limit.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/result.h"
@@ -56,11 +60,17 @@ Result<Trace> read_trace(const std::string& path, const TraceOptions& options);
 Result<Trace> parse_trace(const std::string& text, const std::string& name, TraceFormat format,
                           const TraceOptions& options);
 
-// One field of a CSV or JSON job; `what` names it in errors.
+// The field that a column's name stands for; "" = known, and not used; nullopt: no_such_field().
+std::optional<std::string_view> field_of(std::string_view name);
+std::string no_such_field(std::string_view name);
+bool is_missing(std::string_view text);
+// One field of a CSV or JSON job, by field_of()'s name.
 Result<void> set_field(TraceJob& job, std::string_view field, std::string_view text);
-bool is_field(std::string_view field);
 
-// The text of a file; *.gz through gzip.
+// Times before this are read, and lengths up to it: 100 years.
+inline constexpr double kMostSeconds = 36'500.0 * 86'400;
+
+// The text of a file; through gzip if it is packed.
 Result<std::string> read_text(const std::string& path);
 
 // Limits as users ask for them, where the trace has exact ones: run x U(1, 1 + factor), up to the
@@ -71,8 +81,8 @@ void draw_limits(Trace& trace, double factor);
 
 tl::unexpected<Error> wrong_line(const std::string& name, std::int64_t line, std::string_view field,
                                  std::string_view what);
-Result<Trace> parse_swf(const std::string& text, const std::string& name, TenantField tenant);
-Result<Trace> parse_csv(const std::string& text, const std::string& name);
-Result<Trace> parse_json(const std::string& text, const std::string& name);
+Result<Trace> parse_swf(std::string_view text, const std::string& name, TenantField tenant);
+Result<Trace> parse_csv(std::string_view text, const std::string& name);
+Result<Trace> parse_json(std::string_view text, const std::string& name);
 
 }  // namespace gantry::replay

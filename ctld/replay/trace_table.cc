@@ -15,29 +15,58 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(from, text.find_last_not_of(" \t\r") - from + 1);
 }
 
-std::vector<std::string_view> cells_of(std::string_view line) {
-  std::vector<std::string_view> cells;
-  for (std::size_t at = 0; at <= line.size();) {
-    const std::size_t end = std::min(line.find(',', at), line.size());
-    std::string_view cell = trimmed(line.substr(at, end - at));
-    if (cell.size() >= 2 && cell.front() == '"' && cell.back() == '"')
-      cell = cell.substr(1, cell.size() - 2);
-    cells.push_back(cell);
-    at = end + 1;
+// The values of a line; nullopt: a quote is not closed. Inside of quotes "" is a quote (RFC 4180).
+std::optional<std::vector<std::string>> cells_of(std::string_view line, char separator) {
+  std::vector<std::string> cells;
+  for (std::size_t at = 0; at <= line.size(); ++at) {
+    while (at < line.size() && line[at] == ' ') ++at;
+    std::string cell;
+    if (at < line.size() && line[at] == '"') {
+      for (++at; at < line.size() && (line[at] != '"' || line.substr(at, 2) == "\"\""); ++at) {
+        cell += line[at];
+        if (line[at] == '"') ++at;
+      }
+      if (at >= line.size()) return std::nullopt;
+      at = std::min(line.find(separator, at), line.size());
+    } else {
+      const std::size_t end = std::min(line.find(separator, at), line.size());
+      cell = trimmed(line.substr(at, end - at));
+      at = end;
+    }
+    cells.push_back(std::move(cell));
   }
   return cells;
 }
 
-Result<void> check(const TraceJob& job, const std::string& name) {
-  if (job.run.us <= 0) return {};  // left out
-  if (job.gpus == 0 && job.cpus == 0)
-    return wrong_line(name, job.line, "gpus", "a job needs gpus or cpus");
-  return {};
+// Of the header: the first of these that is in it.
+char separator_of(std::string_view header) {
+  const std::size_t at = header.find_first_of(",;\t");
+  return at == std::string_view::npos ? ',' : header[at];
 }
 
-std::string field_names() {
-  return "id, submit, run, limit, gpus, cpus, nodes, memory, tenant, project, user, class, "
-         "checkpoint, due";
+// Fields by column; "" = not used.
+Result<std::vector<std::string>> columns_of(const std::vector<std::string>& header, Trace& trace,
+                                            std::int64_t line) {
+  std::vector<std::string> columns;
+  std::string unused;
+  for (const std::string& cell : header) {
+    const auto field = field_of(cell);
+    if (!field) return wrong_line(trace.name, line, cell, no_such_field(cell));
+    if (!field->empty() && std::find(columns.begin(), columns.end(), *field) != columns.end())
+      return wrong_line(trace.name, line, cell,
+                        fmt::format("there is another column for {}", *field));
+    if (field->empty() && !cell.empty()) unused += (unused.empty() ? "" : ", ") + cell;
+    columns.emplace_back(*field);
+  }
+  const auto has = [&](std::string_view name) {
+    return std::find(columns.begin(), columns.end(), name) != columns.end();
+  };
+  for (const std::string_view name : {"submit", "run"})
+    if (!has(name)) return wrong_line(trace.name, line, name, "there is no such column");
+  if (!has("gpus") && !has("cpus"))
+    return wrong_line(trace.name, line, "gpus", "there is no such column, and none of cpus");
+  if (!unused.empty()) trace.notes.push_back(fmt::format("columns that are not used: {}", unused));
+  return columns;
 }
 
 // The objects of a list, one after the other, with their lines: a list of millions is no single
@@ -46,12 +75,13 @@ class Objects {
  public:
   explicit Objects(std::string_view text) : text_(text) {}
 
-  // To behind the '[' of the outer list, or of "rows".
+  // To behind the '[' of the outer list, or of "rows"; or there is no list, but objects.
   bool open() {
     while (at_ < text_.size() && is_blank(text_[at_])) step();
     if (at_ < text_.size() && text_[at_] == '[') return step(), true;
     const std::size_t rows = text_.find("\"rows\"");
-    if (rows == std::string_view::npos) return false;
+    if (rows == std::string_view::npos)
+      return one_by_one_ = at_ < text_.size() && text_[at_] == '{';
     const std::size_t list = text_.find_first_not_of(" \t\r\n:", rows + 6);
     if (list == std::string_view::npos || text_[list] != '[') return false;
     while (at_ <= list) step();
@@ -81,7 +111,9 @@ class Objects {
     }
     return text_.substr(from);
   }
-  [[nodiscard]] bool ended() const { return at_ < text_.size() && text_[at_] == ']'; }
+  [[nodiscard]] bool ended() const {
+    return one_by_one_ ? at_ >= text_.size() : at_ < text_.size() && text_[at_] == ']';
+  }
   std::int64_t line_of_object = 1;
 
  private:
@@ -93,6 +125,7 @@ class Objects {
   std::string_view text_;
   std::size_t at_ = 0;
   std::int64_t line_ = 1;
+  bool one_by_one_ = false;
 };
 
 std::optional<std::int64_t> integer(codec::JsonNode object, std::string_view name) {
@@ -141,11 +174,11 @@ Result<std::optional<TraceJob>> history_job(codec::JsonNode row, const std::stri
 Result<TraceJob> plain_job(codec::JsonNode object, const std::string& name, std::int64_t line) {
   TraceJob job;
   job.line = line;
+  bool submitted = false;
   for (std::size_t i = 0; i < object.size(); ++i) {
-    const std::string field(object.name(i));
-    if (!is_field(field))
-      return wrong_line(name, line, field,
-                        fmt::format("no such field; there are {}", field_names()));
+    const std::string name_of(object.name(i));
+    const auto field = field_of(name_of);
+    if (!field) return wrong_line(name, line, name_of, no_such_field(name_of));
     const codec::JsonNode value = object.member(i);
     std::string text;
     if (const auto s = value.string())
@@ -154,54 +187,62 @@ Result<TraceJob> plain_job(codec::JsonNode object, const std::string& name, std:
       text = fmt::format("{}", *n);
     else if (const auto r = value.real())
       text = fmt::format("{}", *r);
-    else if (!value.is_null())
-      return wrong_line(name, line, field, "must be a number or a text");
-    if (auto set = set_field(job, field, text); !set)
-      return wrong_line(name, line, field, set.error().message);
+    else if (!value.is_null() && !field->empty())
+      return wrong_line(name, line, name_of, "must be a number or a text");
+    if (field->empty()) continue;
+    submitted |= *field == "submit" && !is_missing(text);
+    if (auto set = set_field(job, *field, text); !set)
+      return wrong_line(name, line, name_of, set.error().message);
   }
+  if (!submitted) return wrong_line(name, line, "submit", "is missing");
   return job;
 }
 
 }  // namespace
 
-Result<Trace> parse_csv(const std::string& text, const std::string& name) {
+Result<Trace> parse_csv(std::string_view text, const std::string& name) {
   Trace trace;
   trace.name = name;
   std::vector<std::string> columns;
+  char separator = ',';
   std::int64_t line_number = 0;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = trimmed(std::string_view(text).substr(at, end - at));
+    std::string_view line = text.substr(at, end - at);
     at = end + 1;
     ++line_number;
-    if (line.empty() || line.front() == '#') continue;
-    const auto cells = cells_of(line);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (trimmed(line).empty() || trimmed(line).front() == '#') continue;
+    if (columns.empty()) separator = separator_of(line);
+    auto cells = cells_of(line, separator);
+    if (!cells) return wrong_line(name, line_number, "", "a quote is not closed on its line");
     if (columns.empty()) {
-      for (const std::string_view cell : cells) {
-        if (!is_field(cell))
-          return wrong_line(name, line_number, cell,
-                            fmt::format("no such column; there are {}", field_names()));
-        columns.emplace_back(cell);
-      }
+      auto read = columns_of(*cells, trace, line_number);
+      if (!read) return tl::unexpected(read.error());
+      columns = std::move(*read);
       continue;
     }
-    if (cells.size() != columns.size())
+    while (cells->size() > columns.size() && cells->back().empty()) cells->pop_back();
+    if (cells->size() != columns.size())
       return wrong_line(
           name, line_number, "",
-          fmt::format("{} values, and the header names {} columns", cells.size(), columns.size()));
+          fmt::format("{} values, and the header names {} columns", cells->size(), columns.size()));
     TraceJob job;
     job.id = trace.jobs.size() + 1;
     job.line = line_number;
-    for (std::size_t i = 0; i < cells.size(); ++i)
-      if (auto set = set_field(job, columns[i], cells[i]); !set)
+    for (std::size_t i = 0; i < cells->size(); ++i) {
+      if (columns[i].empty()) continue;
+      if (columns[i] == "submit" && is_missing((*cells)[i]))
+        return wrong_line(name, line_number, columns[i], "is missing");
+      if (auto set = set_field(job, columns[i], (*cells)[i]); !set)
         return wrong_line(name, line_number, columns[i], set.error().message);
-    if (auto good = check(job, name); !good) return tl::unexpected(good.error());
+    }
     trace.jobs.push_back(std::move(job));
   }
   return trace;
 }
 
-Result<Trace> parse_json(const std::string& text, const std::string& name) {
+Result<Trace> parse_json(std::string_view text, const std::string& name) {
   Trace trace;
   trace.name = name;
   Objects objects(text);
@@ -227,7 +268,6 @@ Result<Trace> parse_json(const std::string& text, const std::string& name) {
     auto job = plain_job(root, name, line);
     if (!job) return tl::unexpected(job.error());
     if (job->id == 0) job->id = trace.jobs.size() + 1;
-    if (auto good = check(*job, name); !good) return tl::unexpected(good.error());
     trace.jobs.push_back(std::move(*job));
   }
   if (!objects.ended())

@@ -1,5 +1,11 @@
 // Traces of every form come to the same jobs; what is wrong is refused with file, line and field.
 #include <doctest/doctest.h>
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
 
 #include "ctld/replay/trace.h"
 
@@ -91,22 +97,131 @@ TEST_CASE("wrong input: file, line, field") {
         "t:1: run time: is missing: a line has 18 numbers, this one 3");
   CHECK(error_of("; x\n1 2 3 four 1 1 1 1 1\n", TraceFormat::swf) ==
         "t:2: run time: must be a number, not \"four\"");
-  CHECK(error_of("submit,colour\n", TraceFormat::csv).starts_with("t:1: colour: no such column"));
+  CHECK(error_of("submit,colour\n", TraceFormat::csv).starts_with("t:1: colour: no such column; "));
+  CHECK(error_of("submit,run,gpu\n", TraceFormat::csv)
+            .starts_with("t:1: gpu: no such column; did you mean `gpus`?"));
   CHECK(error_of("submit,run,gpus\n1,2,3\n1,2\n", TraceFormat::csv) ==
         "t:3: 2 values, and the header names 3 columns");
   CHECK(error_of("submit,run,gpus\n1,2,1.5\n", TraceFormat::csv).starts_with("t:2: gpus: must be"));
   CHECK(error_of("submit,run,gpus\nnoon,2,1\n", TraceFormat::csv)
             .starts_with("t:2: submit: must be"));
-  CHECK(error_of("submit,run\n1,2\n", TraceFormat::csv) == "t:2: gpus: a job needs gpus or cpus");
+  CHECK(error_of("submit,run\n1,2\n", TraceFormat::csv) ==
+        "t:1: gpus: there is no such column, and none of cpus");
+  CHECK(error_of("run,gpus\n1,2\n", TraceFormat::csv) == "t:1: submit: there is no such column");
+  CHECK(error_of("submit,run,gpus,num_gpus\n", TraceFormat::csv) ==
+        "t:1: num_gpus: there is another column for gpus");
+  CHECK(error_of("submit,run,gpus\n,2,1\n", TraceFormat::csv) == "t:2: submit: is missing");
+  CHECK(error_of("submit,run,gpus\n1,\"2,1\n", TraceFormat::csv) ==
+        "t:2: a quote is not closed on its line");
+  CHECK(error_of("1 -1 0 5 1 -1 -1 1 9\n", TraceFormat::swf) ==
+        "t:1: submit time: must not be negative");
+  CHECK(error_of("1 0 0 nan 1 -1 -1 1 9\n", TraceFormat::swf) ==
+        "t:1: run time: must be a number, not \"nan\"");
+  CHECK(error_of("1 0 0 1e14 1 -1 -1 1 9\n", TraceFormat::swf) ==
+        "t:1: run time: must be seconds, at most 3153600000, not 100000000000000");
+  CHECK(error_of("\x1f\x8b\b", TraceFormat::swf).starts_with("t: is packed by gzip; a trace is"));
+  CHECK(error_of("[{\"run\": 1, \"gpus\": 1}]", TraceFormat::json) == "t:1: submit: is missing");
   CHECK(
       error_of("[{\"run\": 1,\n \"gpu\": 2}]", TraceFormat::json).starts_with("t:1: gpu: no such"));
-  CHECK(error_of("[\n{\"run\": 1, \"gpus\": 1}, {\"run\": [], \"gpus\": 2}]", TraceFormat::json) ==
-        "t:2: run: must be a number or a text");
+  CHECK(error_of("[\n{\"submit\": 1, \"run\": 1}, {\"run\": [], \"gpus\": 2}]",
+                 TraceFormat::json) == "t:2: run: must be a number or a text");
   CHECK(error_of("[{\"run\": 1", TraceFormat::json).starts_with("t:1: "));
   CHECK(error_of("12", TraceFormat::json).starts_with("t:1: must be a list of jobs"));
   CHECK(error_of("submit,run,gpus\n", TraceFormat::csv) == "t: no job in it that ran");
   CHECK(read_trace("/nonexistent.swf", {}).error().message ==
         "/nonexistent.swf: No such file or directory");
+}
+
+TEST_CASE("SWF as it is found: what is not known, parts of jobs, odd numbers and lines") {
+  const auto trace = parse(
+      "\xef\xbb\xbf;\tVersion: 2.2\r\n"
+      ";  MaxProcs: 4\r\n"
+      "\t3  30\t-1 10.5 -1 -1 -1 2 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1\r\n"  // asked, not given
+      "1 +40 0 1e2 2 -1 -1 -1 60 -1 1 5 6 -1 9 -1 -1 -1\r\n"           // given, not asked
+      "2 20 0 50 1 -1 -1 1 60 -1 1 5 6 -1 9 -1 -1 -1 77\r\n"           // a number too many
+      "2 20 0 20 1 -1 -1 1 60 -1 2 5 6 -1 9 -1 -1 -1\r\n"              // a part of it
+      "2 45 0 30 1 -1 -1 1 60 -1 3 5 6 -1 9 -1 -1 -1\r\n"
+      "7 50 0 30 1 -1 -1 1 60 -1 3 5 6 -1 9 -1 -1 -1\r\n"   // a part without a whole
+      "-1 50 0 30 1 -1 -1 1 60 -1 1 5 6 -1 9 -1 -1 -1\r\n"  // without a number
+      "8 50 0 0 1 -1 -1 1 60 -1 5 5 6 -1 9 -1 -1 -1\r\n"    // cancelled
+      "9 51 0 -1 1 -1 -1 1 60 -1 0 5 6 -1 9 -1 -1 -1\r\n"
+      "10 52 0 10 -1 -1 -1 -1 60 -1 1 5 6 -1 9 -1 -1 -1",  // no processors, no line's end
+      TraceFormat::swf);
+  REQUIRE_MESSAGE(trace, trace.error().message);
+  std::vector<std::uint64_t> ids;
+  for (const TraceJob& job : trace->jobs) ids.push_back(job.id);
+  CHECK(ids == std::vector<std::uint64_t>{2, 3, 1, 7, 7});
+  CHECK(trace->jobs[0].run == seconds(50));
+  CHECK(trace->jobs[1].processors == 2);
+  CHECK(trace->jobs[1].run == milliseconds(10'500));
+  CHECK(!trace->jobs[1].limit);
+  CHECK(trace->jobs[1].tenant == "");
+  CHECK(trace->jobs[2].run == seconds(100));
+  CHECK(trace->notes ==
+        std::vector<std::string>{
+            "2 lines are parts of jobs that have a line for all of it, and were left out",
+            "1 lines have more than 18 numbers; the rest was left out",
+            "2 jobs that never ran were left out; the first is t:10",
+            "1 jobs that ask for neither GPUs nor cores were left out; the first is t:12",
+            "1 jobs ran longer than their limit and are cut off there"});
+}
+
+TEST_CASE("CSV as it is found: separators, quotes, missing values, times, other names") {
+  const auto trace = parse(
+      "\xef\xbb\xbfjob_id;\"VC\";Submit_Time;duration;state;gpu_num;cpu_num;user;\r\n"
+      "7;\"team \"\"a\"\"; b\";2020-04-01T00:00:10.5+08:00; 60 ;COMPLETED;2;NaN;u;\r\n"
+      "8; b ;2020-03-31 16:00:09Z;30;;-1;4.0;null;;\r\n"
+      "9;b;2020-03-31 16:00:09 UTC;None;FAILED;1;4;u;\r\n"
+      "10;b;2020-03-31 16:00:09;5;FAILED;0;0;u;\r\n",
+      TraceFormat::csv);
+  REQUIRE_MESSAGE(trace, trace.error().message);
+  REQUIRE(trace->jobs.size() == 2);
+  CHECK(trace->jobs[0].id == 8);
+  CHECK(trace->jobs[0].gpus == 0);
+  CHECK(trace->jobs[0].cpus == 4);
+  CHECK(trace->jobs[0].user == "");
+  CHECK(trace->jobs[1].tenant == "team \"a\"; b");
+  CHECK(trace->jobs[1].submit - trace->jobs[0].submit == milliseconds(1'500));
+  CHECK(trace->notes ==
+        std::vector<std::string>{
+            "columns that are not used: state",
+            "1 jobs that never ran were left out; the first is t:4",
+            "1 jobs that ask for neither GPUs nor cores were left out; the first is t:5"});
+  CHECK(error_of("submit,run,gpus\n2020-04-01 00:00:10 PST,1,1\n", TraceFormat::csv)
+            .starts_with("t:2: submit: must be seconds, a length"));
+  CHECK(parse("submit\trun\tcpus\n1\t2\t3\n", TraceFormat::csv)->jobs[0].cpus == 3);
+}
+
+TEST_CASE("JSON with an object on each line") {
+  const auto trace = parse(
+      "{\"submit\": 5, \"run\": 9, \"gpus\": 2}\n{\"submit\": 3, \"run\": \"1m\", \"cpus\": 1}\n",
+      TraceFormat::json);
+  REQUIRE_MESSAGE(trace, trace.error().message);
+  REQUIRE(trace->jobs.size() == 2);
+  CHECK(trace->jobs[0].run == minutes(1));
+  CHECK(error_of("{\"submit\": 5, \"run\": 9, \"gpus\": 2}\n7\n", TraceFormat::json) ==
+        "t:2: must be an object, or the list's end");
+}
+
+TEST_CASE("files: by their content, whatever the case of their name") {
+  const char* folder = std::getenv("TMPDIR");
+  const std::string path =
+      fmt::format("{}/trace-{}.SWF.GZ", folder != nullptr ? folder : "/tmp", ::getpid());
+  const std::string line = "1 0 0 9 1 -1 -1 1 9 -1 1 1 1 -1 1 -1 -1 -1\n";
+  std::ofstream(path) << line;  // unpacked, but not renamed
+  const auto plain = read_trace(path, {});
+  REQUIRE_MESSAGE(plain, plain.error().message);
+  CHECK(plain->jobs.size() == 1);
+  std::ofstream(path, std::ios::trunc) << "\x1f\x8b" << line;
+  const auto broken = read_trace(path, {});
+  REQUIRE(!broken);
+  CHECK(broken.error().message == path + ": gzip cannot unpack it");
+  std::ofstream(path, std::ios::trunc) << "";
+  CHECK(read_trace(path, {}).error().message == path + ": no job in it that ran");
+  std::remove(path.c_str());
+  CHECK(read_trace("/tmp/trace.txt", {})
+            .error()
+            .message.starts_with("/tmp/trace.txt: a trace's name ends in"));
 }
 
 TEST_CASE("drawn limits: never below the run, on the usual steps, the same again") {
