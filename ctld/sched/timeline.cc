@@ -209,7 +209,7 @@ void Timeline::reserve(const JobClass& cls, const Slot& slot, JobId job) {
     if (at == points.end() || at->at != slot.start)
       at = points.insert(at, {slot.start, spare_at(ahead, slot.start, slot.room[i])});
     for (; at != points.end() && at->at < until; ++at) promise(*at, need);
-    ahead.reservations.push_back({job, slot.start, until, need});
+    ahead.reservations.push_back({job, slot.start, until, need, tasks});
     if (cls.key.time_limit) freed_.push_back({until, node, {}});
   }
 }
@@ -231,9 +231,10 @@ bool Timeline::keep(const JobClass& cls, JobId job, Instant start,
 void Timeline::lift(JobId job, Instant start, const std::vector<Share>& shares) {
   for (const Share& share : shares) {
     Ahead& ahead = ahead_[share.node];
-    const auto mine =
-        std::find_if(ahead.reservations.begin(), ahead.reservations.end(),
-                     [&](const Reservation& r) { return r.job == job && r.from == start; });
+    const auto mine = std::find_if(
+        ahead.reservations.begin(), ahead.reservations.end(), [&](const Reservation& r) {
+          return r.job == job && r.from == start && r.tasks == share.tasks;
+        });
     GANTRY_ASSERT(mine != ahead.reservations.end(), "a reservation that is not there was lifted");
     for (Checkpoint& c : ahead.checkpoints)
       if (mine->from <= c.at && c.at < mine->until) c.spare += mine->room;

@@ -122,6 +122,7 @@ class Timeline {
     JobId job;
     Instant from, until;
     Room room;
+    std::uint32_t tasks = 0;  // tells two elements of an array apart that begin at one time
   };
   struct Checkpoint {
     Instant at;

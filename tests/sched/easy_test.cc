@@ -1,11 +1,13 @@
 // A second EASY, written from its definition in sixty lines with numbers of processors only,
-// against the scheduler on random workloads: the same wait for every job.
+// against the scheduler on random workloads: the same wait for every job. GANTRY_LONG=1 compares
+// 10,000 workloads.
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <map>
 #include <random>
 
+#include "tests/sched/cases.h"
 #include "tests/sched/replay.h"
 
 namespace gantry::sched {
@@ -113,6 +115,7 @@ class Oracle {
   std::vector<std::size_t> queue_, running_;
 };
 
+// The first of them are long: a day of a busy queue.
 std::vector<LogJob> random_log(std::uint64_t seed, std::uint32_t processors) {
   std::mt19937_64 random(seed);
   const auto pick = [&](std::int64_t low, std::int64_t high) {
@@ -120,7 +123,7 @@ std::vector<LogJob> random_log(std::uint64_t seed, std::uint32_t processors) {
   };
   std::vector<LogJob> jobs;
   std::int64_t t = 0;
-  for (std::uint64_t id = 1; id <= 250; ++id) {
+  for (std::uint64_t id = 1; id <= (seed <= 30 ? 250u : 40u); ++id) {
     t += pick(0, 9) < 4 ? 0 : pick(1, 12);
     LogJob job;
     job.id = id;
@@ -138,7 +141,7 @@ TEST_CASE("EASY equals an independent EASY on random workloads") {
   Policy policy;
   policy.depth = ~std::uint32_t{0};
   std::size_t backfilled = 0;
-  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+  for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(cases(30)); ++seed) {
     CAPTURE(seed);
     const auto jobs = random_log(seed, kProcessors);
     const auto expected = Oracle(jobs, kProcessors, Backfill::easy).run();
@@ -155,13 +158,15 @@ TEST_CASE("with a reservation for each job it equals an independent conservative
   constexpr std::uint32_t kProcessors = 20;
   Policy policy;
   policy.depth = policy.reservations = ~std::uint32_t{0};
-  for (std::uint64_t seed = 1; seed <= 15; ++seed) {
-    CAPTURE(seed);
-    const auto jobs = random_log(seed, kProcessors);
+  int unlike_easy = 0;
+  for (int i = 1; i <= cases(15); ++i) {
+    CAPTURE(i);
+    const auto jobs = random_log(static_cast<std::uint64_t>(i), kProcessors);
     const auto expected = Oracle(jobs, kProcessors, Backfill::conservative).run();
     REQUIRE(replay(jobs, kProcessors, Pool::one_node, policy).waits == expected);
-    CHECK(expected != Oracle(jobs, kProcessors, Backfill::easy).run());
+    unlike_easy += expected != Oracle(jobs, kProcessors, Backfill::easy).run() ? 1 : 0;
   }
+  CHECK(unlike_easy >= cases(15) / 3);
 }
 
 }  // namespace

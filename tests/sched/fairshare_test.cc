@@ -5,17 +5,13 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <random>
 
 #include "ctld/sched/order.h"
+#include "tests/sched/cases.h"
 
 namespace gantry::sched {
 namespace {
-
-int cases() {
-  return std::getenv("GANTRY_LONG") != nullptr ? 10'000 : 400;
-}
 
 class Random {
  public:
@@ -43,7 +39,7 @@ TEST_CASE("decay: half is left after the half life, and a constant rate settles 
 }
 
 TEST_CASE("decay: any split of an interval gives the same value") {
-  for (int i = 1; i <= cases(); ++i) {
+  for (int i = 1; i <= cases(400); ++i) {
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i));
     const Duration half_life = seconds(static_cast<std::int64_t>(1 + random.pick(1'000'000)));
@@ -140,7 +136,7 @@ std::uint32_t expected_best(const std::map<std::uint32_t, Offered>& offers) {
 
 TEST_CASE("the walk takes users in the order of the full ranking, ties included") {
   std::size_t ties = 0, picks = 0;
-  for (int i = 1; i <= cases(); ++i) {
+  for (int i = 1; i <= cases(400); ++i) {
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i));
     Made m;

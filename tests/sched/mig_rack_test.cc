@@ -1,10 +1,12 @@
-// MigRack: what jobs are given is legal, never overlaps, and comes back.
+// MigRack: what jobs are given is legal, never overlaps, and comes back. GANTRY_LONG=1 gives and
+// takes 10,000 times, otherwise 3,000.
 #include <doctest/doctest.h>
 
 #include <map>
 #include <random>
 
 #include "ctld/sched/mig_rack.h"
+#include "tests/sched/cases.h"
 #include "tests/sched/mig_world.h"
 
 using namespace gantry;
@@ -47,7 +49,7 @@ TEST_CASE("slices given and taken back at random are always legal") {
     rack.set(devices(geometry.model, 3), {geometry}, shapes);
     CHECK(rack.compute_slices() == 3 * geometry.compute_slices);
     std::vector<std::vector<GpuGrant>> jobs;
-    for (int turn = 0; turn < 3000; ++turn) {
+    for (int turn = 0; turn < cases(3000); ++turn) {
       const MigProfile& p = geometry.profiles[random() % geometry.profiles.size()];
       const auto count = static_cast<std::uint32_t>(1 + random() % 3);
       if (rack.fits(p.name) >= count && random() % 3 != 0) {

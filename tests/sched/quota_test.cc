@@ -2,17 +2,13 @@
 // for any tree and any uses. GANTRY_LONG=1 runs 10,000 random cases, otherwise 400.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <random>
 
 #include "ctld/sched/charges.h"
+#include "tests/sched/cases.h"
 
 namespace gantry::sched {
 namespace {
-
-int cases() {
-  return std::getenv("GANTRY_LONG") != nullptr ? 10'000 : 400;
-}
 
 class Random {
  public:
@@ -293,13 +289,13 @@ void one_case(std::uint64_t seed, std::size_t& fitted, std::size_t& borrowed) {
 
 TEST_CASE("any tree, any uses: sums are right, and a fitting need breaks no limit anywhere") {
   std::size_t fitted = 0, borrowed = 0;
-  for (int i = 1; i <= cases(); ++i) one_case(static_cast<std::uint64_t>(i), fitted, borrowed);
+  for (int i = 1; i <= cases(400); ++i) one_case(static_cast<std::uint64_t>(i), fitted, borrowed);
   CHECK(fitted > 2000);
   CHECK(borrowed > 300);
 }
 
 TEST_CASE("share values never fall while usage grows") {
-  for (int i = 1; i <= cases(); ++i) {
+  for (int i = 1; i <= cases(400); ++i) {
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i) + 77);
     const TenancyPtr t = random_tenancy(random);
@@ -321,7 +317,7 @@ TEST_CASE("share values never fall while usage grows") {
 
 TEST_CASE("charges follow placements, partitions, flavors and a new tenancy") {
   Random random(3);
-  for (int i = 0; i < cases() / 20; ++i) {
+  for (int i = 0; i < cases(20); ++i) {
     CAPTURE(i);
     Charges charges;
     TenancyPtr t = random_tenancy(random);

@@ -1,9 +1,9 @@
 // A plan that passes over those who sleep starts the same as one that looks at everything: random
 // clusters with tenants, random changes, many seeds; each plan is compared with that of a replica
-// from scratch. GANTRY_LONG=1 compares 10,000 and more, otherwise some hundreds.
+// from scratch. And the same changes at the same times, told to another replica, give the same
+// plans. GANTRY_LONG=1 compares 10,000 and more of each, otherwise some hundreds.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <map>
 #include <random>
 
@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "ctld/sched/schedule.h"
+#include "tests/sched/cases.h"
 
 namespace gantry::sched {
 namespace {
@@ -278,20 +279,25 @@ void feed(Replica& replica, const std::vector<Change>& changes) {
   for (const Change& c : changes) replica.apply(c);
 }
 
+Policy policy_for(std::uint64_t seed) {
+  Policy policy;
+  policy.keep_promises = true;
+  policy.everything = seconds(seed % 2 == 0 ? 10 : 40);
+  policy.reservations = static_cast<std::uint32_t>(1 + seed % 3);
+  policy.ahead = seed % 5 == 0 ? 10 : 0;
+  policy.preemption = seed % 4 != 0;
+  return policy;
+}
+
 TEST_CASE("passing over those who sleep changes no start") {
-  const std::size_t wanted = std::getenv("GANTRY_LONG") != nullptr ? 10'000 : 800;
+  const auto wanted = static_cast<std::size_t>(cases(800));
   std::size_t compared = 0, started = 0, cut = 0, passed = 0;
   for (std::uint64_t seed = 1; compared < wanted; ++seed) {
     CAPTURE(seed);
     Site site(seed);
     Replica replica;
     feed(replica, site.facts());
-    Policy policy;
-    policy.keep_promises = true;
-    policy.everything = seconds(seed % 2 == 0 ? 10 : 40);
-    policy.reservations = static_cast<std::uint32_t>(1 + seed % 3);
-    policy.ahead = seed % 5 == 0 ? 10 : 0;
-    policy.preemption = seed % 4 != 0;
+    const Policy policy = policy_for(seed);
     // What only a plan that looks at everything does.
     Policy only_starts = policy;
     only_starts.everything = Duration{};
@@ -325,6 +331,62 @@ TEST_CASE("passing over those who sleep changes no start") {
   CHECK(started > wanted / 10);
   CHECK(passed > wanted / 50);
   CHECK(cut < wanted / 50);
+}
+
+// All that a plan says.
+std::string print_all(const Plan& plan) {
+  std::string text = print(plan);
+  for (const Preempt& p : plan.preemptions)
+    text += fmt::format("{} leaves for {}\n", p.victim.value(), p.for_job.value());
+  for (const Expected& e : plan.expected)
+    text += fmt::format("expected {} at {} on {}\n", e.job.value(), e.start.us, e.nodes.size());
+  for (const ClassVerdict& v : plan.verdicts)
+    text += fmt::format("head {}: {} {} {} {}; rest {} {} {} {}\n", v.head.value(),
+                        static_cast<int>(v.of_head.reason), v.of_head.a, v.of_head.b,
+                        v.of_head.subject, static_cast<int>(v.of_rest.reason), v.of_rest.a,
+                        v.of_rest.b, v.of_rest.subject);
+  return text;
+}
+
+TEST_CASE("a history told again gives the same plans, word for word") {
+  const auto wanted = static_cast<std::size_t>(cases(800));
+  std::size_t compared = 0, victims = 0, promised = 0;
+  for (std::uint64_t seed = 1; compared < wanted; ++seed) {
+    CAPTURE(seed);
+    const Policy policy = policy_for(seed);
+    struct Turn {
+      Instant now;
+      std::vector<Change> before, after;
+      std::string plan;
+    };
+    std::vector<Turn> journal;
+    Site site(seed);
+    const std::vector<Change> first = site.facts();
+    Replica replica;
+    feed(replica, first);
+    for (int turn = 0; turn < 80; ++turn) {
+      Turn& t = journal.emplace_back();
+      t.before = site.turn();
+      t.now = site.now;
+      feed(replica, t.before);
+      const Plan plan = schedule(replica, site.now, policy);
+      t.plan = print_all(plan);
+      t.after = site.accept(plan);
+      feed(replica, t.after);
+      victims += plan.preemptions.size();
+      promised += plan.expected.size();
+    }
+    Replica again;
+    feed(again, first);
+    for (const Turn& t : journal) {
+      feed(again, t.before);
+      REQUIRE(print_all(schedule(again, t.now, policy)) == t.plan);
+      feed(again, t.after);
+      ++compared;
+    }
+  }
+  CHECK(victims > 0);
+  CHECK(promised > wanted / 10);
 }
 
 }  // namespace

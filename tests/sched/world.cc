@@ -74,6 +74,7 @@ Change World::submit() {
   if (options_.plain || chance(90))
     job.key.time_limit = seconds(static_cast<std::int64_t>(10 + pick(20) * 10));
   job.priority = options_.plain ? 0 : static_cast<std::int64_t>(pick(3));
+  job.rank = options_.ranks && chance(10) ? 1 : 0;
   job.queued_since = now;
   job.startable = chance(10) ? static_cast<std::uint32_t>(1 + pick(5)) : 1;
   waiting[job.job] = job;
@@ -96,7 +97,8 @@ std::vector<Change> World::facts() const {
 
 std::vector<Change> World::random_turn() {
   std::vector<Change> changes;
-  now = now + seconds(static_cast<std::int64_t>(1 + pick(8)));
+  const Instant then = now + seconds(static_cast<std::int64_t>(1 + pick(8)));
+  now = not_beyond && *not_beyond > now ? std::min(then, *not_beyond) : then;
   for (auto it = placed.begin(); it != placed.end();) {
     JobPlaced& job = it->second;
     const bool over = job.ends_by && *job.ends_by <= now;
@@ -118,6 +120,11 @@ std::vector<Change> World::random_turn() {
         std::next(waiting.begin(), static_cast<std::ptrdiff_t>(pick(waiting.size())))->first;
     waiting.erase(job);
     changes.emplace_back(JobUnqueued{job});
+  }
+  if (options_.losses && chance(8)) {
+    NodeChanged& node = nodes_[pick(nodes_.size())];
+    node.available = !node.available;
+    changes.emplace_back(node);
   }
   if (options_.plain) return changes;
   if (chance(10)) {

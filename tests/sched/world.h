@@ -16,6 +16,8 @@ struct WorldOptions {
   std::uint32_t nodes = 8;
   std::uint32_t partitions = 2;  // overlapping; the first has the highest priority
   bool plain = false;            // equal priorities, one partition, nothing ever goes down
+  bool losses = false;           // but nodes do
+  bool ranks = false;            // some jobs are of a higher rank
 };
 
 class World {
@@ -32,7 +34,10 @@ class World {
   // "" or a waiting one-node job that would fit on some node as things stand.
   std::string check_nothing_fits() const;
 
+  [[nodiscard]] bool available(NodeId node) const { return nodes_[node.value()].available; }
+
   Instant now{seconds(1'000'000).us};
+  std::optional<Instant> not_beyond;  // time moves on to here at the most, if that is after now
   std::map<JobId, JobQueued> waiting;
   std::map<JobId, JobPlaced> placed;
 

@@ -1,0 +1,19 @@
+// How many random cases a property is tried on.
+#pragma once
+
+#include <cstdlib>
+#include <string_view>
+
+namespace gantry::sched {
+
+inline bool long_tests() {
+  const char* text = std::getenv("GANTRY_LONG");
+  return text != nullptr && std::string_view(text) == "1";
+}
+
+// `few`, or with GANTRY_LONG=1 (./dev test --long) 10,000.
+inline int cases(int few) {
+  return long_tests() ? 10'000 : few;
+}
+
+}  // namespace gantry::sched
