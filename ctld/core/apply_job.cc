@@ -66,6 +66,8 @@ void apply_event(State& state, Instant at, const event::JobUpdated& e) {
     job->account = state.names.add(*e.account);
   }
   if (e.account || e.reservation) job->respecified = true;
+  // A tenant's own class says nothing in another's queue.
+  if (e.partition && *e.partition != class_of(state, *job).partition) job->class_priority = 0;
   if (e.partition || e.time_limit || e.unlimited_time || e.reservation) {
     sched::ClassKey key = class_of(state, *job);
     if (e.reservation) key.reservation = *e.reservation;

@@ -111,6 +111,7 @@ Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& 
     partition = *queue;
     if (auto r = check_partition_fit(ctx, *partition, class_of(ctx.state, job).shape); !r)
       return tl::unexpected(r.error());
+    if (auto r = check_moved(ctx, job, *partition); !r) return tl::unexpected(r.error());
     if (!m.time_limit) {
       const auto limit = time_limit_of(ctx.state, job);
       if (auto r = check_time_limit(*partition, limit, !limit); !r)

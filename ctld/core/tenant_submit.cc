@@ -27,8 +27,7 @@ std::string amount_text(Resource r, std::int64_t amount) {
 struct Wanted {
   Resources node, job;
 };
-Wanted wanted_of(const JobSpec& spec, const Partition& partition) {
-  const JobShape& s = spec.shape;
+Wanted wanted_of(const JobShape& s, const Partition& partition) {
   const std::int64_t tasks = std::max(s.tasks, s.min_nodes);
   const std::int64_t nodes = s.min_nodes;
   const std::int64_t tasks_on_node = (tasks + nodes - 1) / nodes;
@@ -65,29 +64,35 @@ Result<void> check_most(std::string_view what, const Resources& asked,
   return {};
 }
 
-Result<void> check_counts(Context& ctx, const Identity& who, const Partition& partition,
-                          const JobSpec& spec, const tenancy::Tenant& tenant) {
+// Who brings how many jobs.
+struct Newcomers {
+  Uid uid;
+  std::string user;
+  std::uint64_t jobs = 1;
+  bool array = false;
+};
+
+Result<void> check_counts(const Context& ctx, const Newcomers& come, const Partition& partition,
+                          const tenancy::Tenant& tenant) {
   const auto& counts = tenant.counts;
-  std::uint64_t tasks = 1;
-  if (spec.array) tasks = ArrayIndexes(spec.array->ranges).count();
   const auto over = [&](std::string_view what, std::uint64_t would, std::uint32_t limit) {
     return fail(ErrorCode::limit_exceeded,
                 fmt::format("tenant {} would have {} {}; its limit is {}", tenant.name, would, what,
                             limit));
   };
-  if (counts.array_tasks && spec.array && tasks > *counts.array_tasks)
-    return over("tasks in this array", tasks, *counts.array_tasks);
+  if (counts.array_tasks && come.array && come.jobs > *counts.array_tasks)
+    return over("tasks in this array", come.jobs, *counts.array_tasks);
   const QueueCounts queue = ctx.state.queue_counts(partition.id);
-  if (counts.queued_jobs && queue.queued + tasks > *counts.queued_jobs)
-    return over("queued jobs", queue.queued + tasks, *counts.queued_jobs);
+  if (counts.queued_jobs && queue.queued + come.jobs > *counts.queued_jobs)
+    return over("queued jobs", queue.queued + come.jobs, *counts.queued_jobs);
   if (counts.queued_jobs_per_user) {
-    const auto it = ctx.state.user_queued.find({partition.id, who.owner.uid});
+    const auto it = ctx.state.user_queued.find({partition.id, come.uid});
     const std::uint64_t own = it == ctx.state.user_queued.end() ? 0 : it->second;
-    if (own + tasks > *counts.queued_jobs_per_user)
+    if (own + come.jobs > *counts.queued_jobs_per_user)
       return fail(
           ErrorCode::limit_exceeded,
           fmt::format("{} would have {} queued jobs in tenant {}; its limit for a user is {}",
-                      who.owner.user, own + tasks, tenant.name, *counts.queued_jobs_per_user));
+                      come.user, own + come.jobs, tenant.name, *counts.queued_jobs_per_user));
   }
   return {};
 }
@@ -110,14 +115,14 @@ Result<void> check_rate(Context& ctx, const Partition& partition, const tenancy:
 }
 
 // Of the flavors that the tenant's nodes have, at least one must be able to hold it one day.
-Result<void> check_quota(const Context& ctx, const CompiledTenant& tenant, const JobSpec& spec,
+Result<void> check_quota(const Context& ctx, const CompiledTenant& tenant, const JobShape& shape,
                          const Resources& wanted) {
   const auto& nodes = ctx.state.tenancy.compiled.nodes;
   std::vector<std::uint32_t> flavors;
   for (const std::uint32_t n : tenant.nodes) {
     const std::uint32_t f = nodes[n].flavor;
     if (std::find(flavors.begin(), flavors.end(), f) != flavors.end()) continue;
-    const auto& models = spec.shape.gpu_models;
+    const auto& models = shape.gpu_models;
     const NodeConfig* declared = ctx.state.nodes[n].declared;
     if (declared == nullptr) continue;
     if (!models.empty() &&
@@ -144,6 +149,16 @@ Result<void> check_quota(const Context& ctx, const CompiledTenant& tenant, const
               r, std::max<std::int64_t>(0, quota.potential(tenant.quota_node, why->flavor, r))),
           amount_text(r, quota.subtree(tenant.quota_node, why->flavor, r)),
           amount_text(r, quota.usage(tenant.quota_node, why->flavor, r))));
+}
+
+// What the job asks for, against the tenant's maxima and what its quota can ever allow.
+Result<void> check_amounts(const Context& ctx, const CompiledTenant& tenant,
+                           const Partition& partition, const JobShape& shape) {
+  const tenancy::Tenant& t = tenant.effective;
+  const Wanted wanted = wanted_of(shape, partition);
+  if (auto r = check_most("in all", wanted.job, t.jobs.max_per_job, t.name); !r) return r;
+  if (auto r = check_most("on a node", wanted.node, t.jobs.max_per_node, t.name); !r) return r;
+  return check_quota(ctx, tenant, shape, wanted.job);
 }
 
 Result<void> resolve_class(const State& state, const Identity& who, const CompiledTenant* tenant,
@@ -273,13 +288,25 @@ Result<void> check_tenant(Context& ctx, const Identity& who, const Partition& pa
   if (!project) return tl::unexpected(project.error());
   spec.account = std::move(*project);
   if (auto r = resolve_tenant_class(t, spec); !r) return r;
-  const Wanted wanted = wanted_of(spec, partition);
-  if (auto r = check_most("in all", wanted.job, t.jobs.max_per_job, t.name); !r) return r;
-  if (auto r = check_most("on a node", wanted.node, t.jobs.max_per_node, t.name); !r) return r;
-  if (auto r = check_quota(ctx, *tenant, spec, wanted.job); !r) return r;
+  if (auto r = check_amounts(ctx, *tenant, partition, spec.shape); !r) return r;
   if (test_only) return {};
-  if (auto r = check_counts(ctx, who, partition, spec, t); !r) return r;
+  Newcomers come{who.owner.uid, who.owner.user};
+  come.array = spec.array.has_value();
+  if (come.array) come.jobs = ArrayIndexes(spec.array->ranges).count();
+  if (auto r = check_counts(ctx, come, partition, t); !r) return r;
   return check_rate(ctx, partition, t);
+}
+
+Result<void> check_moved(const Context& ctx, const Job& job, const Partition& queue) {
+  const CompiledTenant* tenant = ctx.state.tenancy.queues.contains(queue.name)
+                                     ? ctx.state.tenancy.tenant(queue.name)
+                                     : nullptr;
+  if (tenant == nullptr || class_of(ctx.state, job).partition == queue.id) return {};
+  if (auto r = check_amounts(ctx, *tenant, queue, class_of(ctx.state, job).shape); !r) return r;
+  Newcomers come{job.uid, std::string(ctx.state.names.text(job.user))};
+  come.array = job.is_array();
+  if (come.array) come.jobs = job.tasks->pending.count();
+  return check_counts(ctx, come, queue, tenant->effective);
 }
 
 }  // namespace gantry::core

@@ -29,4 +29,7 @@ Result<std::string> project_of(const std::string& user, const tenancy::Tenant& t
 Result<void> check_tenant(Context& ctx, const Identity& who, const Partition& partition,
                           JobSpec& spec, bool test_only);
 
+// A waiting job is to go into another queue: maxima, counts and quota of the tenant that has it.
+Result<void> check_moved(const Context& ctx, const Job& job, const Partition& queue);
+
 }  // namespace gantry::core

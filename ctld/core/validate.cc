@@ -203,7 +203,10 @@ Result<void> check_times(const Context& ctx, const JobSpec& spec, std::optional<
   if (auto r = check_instant(ctx, "the begin time", spec.begin); !r) return r;
   if (auto r = check_instant(ctx, "the deadline", spec.deadline); !r) return r;
   if (!spec.deadline) return {};
-  const Instant begin = std::max(ctx.now, spec.begin.value_or(ctx.now));
+  Instant begin = std::max(ctx.now, spec.begin.value_or(ctx.now));
+  const auto& reservations = ctx.state.tenancy.reservations;
+  if (const auto r = reservations.find(spec.reservation); r != reservations.end())
+    begin = std::max(begin, r->second.from);
   const Instant end = begin + limit.value_or(Duration{1});
   if (end <= *spec.deadline) return {};
   return bad(
