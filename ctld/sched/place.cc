@@ -45,6 +45,18 @@ class NodeSearch {
     return timeline_.holds(n, d_, timeline_.now(), until_, grid_.free(n), d_.tasks);
   }
 
+  // GPUs that stay free on the node beside the job.
+  [[nodiscard]] std::int32_t gpus_left(std::uint32_t n) const {
+    return std::max(0, grid_.free(n).gpus - static_cast<std::int32_t>(d_.gpus));
+  }
+  // Nodes of one family come one after the other: reserved, in use, idle; those of pools that are
+  // spread over are each its own.
+  [[nodiscard]] std::uint32_t family(std::uint32_t n) const {
+    const auto bit = [n](std::uint64_t word) { return (word >> (n % 64)) & 1; };
+    if (bit(grid_.spread_word(n / 64)) != 0) return 4 + n;
+    return (bit(timeline_.reserved_word(n / 64)) != 0 ? 2 : 0) + (grid_.idle(n) ? 1 : 0);
+  }
+
   // visit(node, fits) for nodes with at least `cpus` cores free and `least` tasks fitting, in order
   // of preference, until it returns true.
   template <class Visit>
@@ -210,6 +222,8 @@ class NodeSearch {
   const Neighbours* const neighbours_;
 };
 
+constexpr std::uint32_t kMostLooked = 64;  // that fit, for one that leaves fewer GPUs idle
+
 std::optional<std::vector<Share>> on_one_node(const NodeSearch& search, const JobClass& cls) {
   const Demand& d = cls.demand;
   std::optional<std::vector<Share>> place;
@@ -219,10 +233,19 @@ std::optional<std::vector<Share>> on_one_node(const NodeSearch& search, const Jo
       place = {{cls.required[0], d.tasks}};
     return place;
   }
+  // The first that fits, or one of its family that leaves fewer GPUs idle.
+  std::int32_t fewest = 0;
+  std::uint32_t family = 0, looked = 0;
   search.by_preference(std::int64_t{d.tasks} * d.cpus_per_task, d.tasks,
                        [&](std::uint32_t n, std::uint32_t) {
-                         place = {{n, d.tasks}};
-                         return true;
+                         const std::int32_t left = search.gpus_left(n);
+                         if (place && search.family(n) != family) return true;
+                         if (!place || left < fewest) {
+                           place = {{n, d.tasks}};
+                           fewest = left;
+                           family = search.family(n);
+                         }
+                         return fewest == 0 || ++looked == kMostLooked;
                        });
   return place;
 }

@@ -1,10 +1,12 @@
 // Where a job starts now: on what is free and not needed by a reservation while it runs.
 //
 // Nodes are tried in this order: those that a reservation waits for (a short job there spares the
-// rest), then those partly in use, the fullest first, then idle ones, the smallest first; ties by
-// the leaf of the topology with the fewest idle nodes left, then by node number. Nodes of pools
-// that are spread over come last, the emptiest first. A job of several nodes starts on all of them
-// or not at all; topology.h says what its wish does.
+// rest), then those partly in use, the fullest by cores first, then idle ones, the smallest first;
+// ties by the leaf of the topology with the fewest idle nodes left, then by node number. Of the
+// first 64 of such a family on which a job of one node fits, one that leaves fewer GPUs idle goes
+// before (docs/decisions.md, "Whole GPUs"). Nodes of pools that are spread over come last, the
+// emptiest first. A job of several nodes starts on all of them or not at all; topology.h says what
+// its wish does.
 #pragma once
 
 #include <optional>

@@ -133,12 +133,17 @@ class Walk {
   std::optional<Slot> try_one_node(Instant at) {
     const std::uint32_t* best = nullptr;
     const auto neighbours = neighbours_at(at);
+    // As place.h has it: the fewest GPUs left idle, then the fewest cores.
+    const auto key = [this](std::uint32_t n) {
+      const Room& room = note(n).room;
+      return std::tuple{std::max(0, room.gpus - static_cast<std::int32_t>(d_.gpus)), room.cpus, n};
+    };
     for (const std::uint32_t& n : dirty_) {
       if (neighbours && !neighbours->allows(n)) continue;
       if (!cls_.required.empty() && cls_.required[0] != n) continue;
       const Room& room = note(n).room;
       if (!t_.holds(n, d_, at, until(at), room, d_.tasks)) continue;
-      if (!best || std::pair{room.cpus, n} < std::pair{note(*best).room.cpus, *best}) best = &n;
+      if (!best || key(n) < key(*best)) best = &n;
     }
     if (!best) return std::nullopt;
     return Slot{at, {{*best, d_.tasks}}, {t_.room_at(*best, at)}};
