@@ -26,6 +26,7 @@ Daemon::~Daemon() = default;
 void Daemon::start(JobSockets& sockets) {
   sockets_ = &sockets;
   auto recovered = parts_.runtime->recover();
+  if (parts_.gpus) parts_.facts.gpus = parts_.gpus();
   core_ = std::make_unique<Core>(parts_.facts, parts_.memory.memory(), std::move(recovered),
                                  clock_.now());
   core_->step(clock_.now(), LinkUp{});

@@ -27,6 +27,8 @@ class Daemon {
     MemoryFile memory;
     net::Dealer link;
     std::unique_ptr<AttemptRuntime> runtime;
+    // With what attempts of earlier daemons hold; asked when those are known. Empty: no GPUs.
+    std::function<GpuInventory()> gpus;
   };
   // `sockets` is made before the runtime, which opens them; so it comes from outside.
   Daemon(loop::Loop& loop, const Logger& log, Parts parts);
@@ -38,6 +40,8 @@ class Daemon {
   // Goodbye to the controller, then the loop stops. Jobs run on.
   void stop();
   void gpus_changed(const GpuInventory& now);
+  // What comes of an action between two turns.
+  void take(Input&& event) { events_.push_back(std::move(event)); }
   // False: no session with the controller now.
   bool relay(proto::NodeRelay&& relay);
 

@@ -1,5 +1,7 @@
 // The GPUs of this node, for the daemon: what is there, what of it a job gets, and what goes wrong.
-// On the loop's thread; only the wait for the driver's events has a thread of its own.
+// On the loop's thread, which no call of the driver ever holds up: those are gpu_work.h's, on a
+// thread of their own. When the driver has not answered for a while, GPUs that nobody has are
+// closed with the cause gpu-no-answer; what runs runs on, and the daemon does everything else.
 #pragma once
 
 #include <functional>
@@ -8,83 +10,90 @@
 #include <string>
 #include <vector>
 
-#include "common/gpu.h"
-#include "common/log.h"
 #include "common/loop/loop.h"
 #include "config/config.h"
-#include "noded/gpu/devices.h"
-#include "noded/gpu/discover.h"
-#include "noded/gpu/health.h"
-#include "noded/gpu/known.h"
-#include "noded/gpu/mig.h"
-#include "noded/runtime/launch.h"
+#include "noded/gpu/driver_thread.h"
+#include "noded/gpu_work.h"
 
 namespace gantry::node {
 
-using proto::AttemptKey;
+struct GpuTimes {
+  Duration check = seconds(10);    // between looks
+  Duration proof = seconds(60);    // without a fault, and the GPU is in service again
+  Duration silence = seconds(20);  // of the driver, and it counts as dead
+};
 
 class Gpus {
  public:
-  // A node without GPUs, or whose driver does not answer, has none and says why.
-  Gpus(const NodedConfig& config, const std::string& node, const std::string& boot_id,
-       const Logger& log);
+  // A node without GPUs, or whose driver does not answer within `silence`, has none and says why.
+  Gpus(const NodedConfig& config, const NodeConfig& node, const std::string& boot_id,
+       loop::Loop& loop, const Logger& log, GpuTimes times = {});
+  ~Gpus();
+  Gpus(const Gpus&) = delete;
+  Gpus& operator=(const Gpus&) = delete;
 
   // With the faults that are known; what the controller is told.
-  [[nodiscard]] const GpuInventory& inventory() const { return found_.inventory; }
+  [[nodiscard]] const GpuInventory& inventory() const { return told_; }
   // Majors that only jobs with GPUs may open.
   [[nodiscard]] std::vector<std::uint32_t> majors() const;
 
-  // Device files and variables for a job that was given these. A slice that is not there is made;
-  // idle ones in its way are destroyed. An error is the node's fault.
-  Result<void> prepare(const AttemptKey& key, const std::vector<GpuGrant>& grants,
-                       runtime::LaunchRequest& request);
+  // Device files and variables for a job that was given these. `done` is called once: at once for
+  // a job without GPUs, else in a later turn; an error is the node's fault. After released() it is
+  // not called any more.
+  using Prepared = std::function<void(Result<runtime::LaunchRequest>&&)>;
+  void prepare(const AttemptKey& key, const std::vector<GpuGrant>& grants,
+               runtime::LaunchRequest request, Prepared done);
   // An attempt that runs on from an earlier daemon has the devices that its variables name.
   void recovered(const AttemptKey& key, const runtime::LaunchRequest& request);
   void released(const AttemptKey& key);
 
   // From here on `changed` hears of every other inventory. A fault that ends jobs and leaves the
   // GPU in service is told once with the fault and once without.
-  void watch(loop::Loop& loop, std::function<void(const GpuInventory&)> changed);
+  void watch(std::function<void(const GpuInventory&)> changed);
 
  private:
   struct Sticky {  // a fault told by an event: it stays until the GPU has proved that it is well
     GpuFault fault;
     std::optional<Instant> well_since;
   };
+  using Faults = std::vector<GpuFault>;
 
-  void look(Instant now);
-  void remember();
-  void finish_halves();
+  void load(const std::string& boot_id);
+  void read_log();
+  void post(std::function<void(GpuWork&)> work);
+  void saw(GpuSight&& sight);
+  void take_checks(std::vector<Faults>&& checks, Instant now);
+  void prove(const GpuDevice& gpu, bool well, Instant now);
   void take_event(const gpu::GpuEvent& event);
-  void check_all();
-  void tell();
-  Result<void> add(const AttemptKey& key, const GpuGrant& grant, runtime::LaunchRequest& request,
-                   std::vector<std::string>& uuids);
-  Result<std::string> file_of(const gpu::DeviceFile& file) const;
-  Result<void> add_files(const std::vector<gpu::DeviceFile>& files,
-                         runtime::LaunchRequest& request) const;
-  Result<MigSlice> slice_for(const GpuDevice& gpu, const GpuGrant& grant);
-  [[nodiscard]] std::vector<std::string> held_devices() const;
+  void add_sticky(const std::string& uuid, const GpuFault& fault);
+  void listen();
+  [[nodiscard]] GpuInventory with_faults() const;
   [[nodiscard]] bool is_held(const GpuDevice& gpu) const;
+  void tell();
+  void remember();
+  void look_out();
 
+  loop::Loop& loop_;
   const Logger& log_;
+  const GpuTimes times_;
   std::string state_dir_;
-  std::string files_dir_;
   gpu::Roots roots_;
-  std::unique_ptr<gpu::Nvml> nvml_;
-  gpu::Discovery found_;
-  std::vector<std::string> warned_;  // at the last look
-  gpu::KnownGpus known_;             // indexes, for as long as the machine is up
-  gpu::DeviceNumbers numbers_;
-  std::vector<gpu::HealthBaseline> baselines_;           // by index
-  std::map<std::string, std::vector<Sticky>> sticky_;    // by UUID of the GPU
-  std::map<AttemptKey, std::vector<std::string>> held_;  // UUIDs of GPUs and slices
-  std::unique_ptr<gpu::MigPartitioner> partitioner_;
+  std::shared_ptr<gpu::Outlet> outlet_;
+  std::shared_ptr<GpuWork> work_;  // null: no GPUs are wanted
+  std::unique_ptr<gpu::DriverThread> thread_;
 
-  loop::Loop* loop_ = nullptr;
+  GpuInventory seen_;                                       // at the last look
+  GpuInventory told_;                                       // that, with faults
+  gpu::KnownGpus known_;                                    // as kept on disk
+  std::map<std::string, Faults> checks_;                    // at the last check, by UUID of the GPU
+  std::map<std::string, std::vector<Sticky>> sticky_;       // by UUID of the GPU
+  std::map<AttemptKey, std::vector<std::string>> held_;     // UUIDs of GPUs and slices
+  std::map<AttemptKey, std::vector<std::uint16_t>> given_;  // indexes of GPUs
+  std::map<AttemptKey, Prepared> preparing_;
+  std::optional<Instant> silent_since_;
+  bool check_posted_ = false;
   std::function<void(const GpuInventory&)> changed_;
-  std::unique_ptr<gpu::EventThread> events_;
-  loop::Watch checks_;
+  loop::Watch checks_timer_, silence_timer_;
 };
 
 }  // namespace gantry::node

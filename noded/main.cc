@@ -63,7 +63,7 @@ Result<Start> prepare(Options options) {
 }
 
 Result<std::unique_ptr<AttemptRuntime>> open_runtime(const Start& start, JobSockets& sockets,
-                                                     Gpus* gpus, loop::Loop& loop,
+                                                     RealRuntimeOptions real, loop::Loop& loop,
                                                      const Logger& log) {
   const NodeSettings& s = start.settings;
   if (s.runs_nothing) {
@@ -76,7 +76,7 @@ Result<std::unique_ptr<AttemptRuntime>> open_runtime(const Start& start, JobSock
   options.cluster = s.config.cluster;
   options.config = s.config.noded;
   options.bin_dir = directory_of_this_program();
-  if (gpus != nullptr) options.device_majors = gpus->majors();
+  if (real.gpus != nullptr) options.device_majors = real.gpus->majors();
   if (s.node.scratch > 0) options.scratch_dir = s.config.noded.state_dir + "/scratch";
   auto opened = runtime::Runtime::open(std::move(options));
   if (!opened) return tl::unexpected(opened.error());
@@ -85,9 +85,19 @@ Result<std::unique_ptr<AttemptRuntime>> open_runtime(const Start& start, JobSock
   log.info("runtime chosen", {{"runtime", probe.runtime}, {"cgroup", probe.cgroup_version}});
   for (const auto& layer : probe.layers_on) log.info("isolation layer on", {{"layer", layer}});
   for (const auto& layer : probe.layers_off) log.warning("isolation layer OFF", {{"layer", layer}});
-  return std::make_unique<RealRuntime>(
-      std::move(*opened), RealRuntimeOptions{s.config.cluster, s.node.name, s.config.noded, gpus},
-      sockets, loop, log);
+  return std::make_unique<RealRuntime>(std::move(*opened), std::move(real), sockets, loop, log);
+}
+
+// Null: none are declared, or nothing runs.
+std::unique_ptr<Gpus> open_gpus(const Start& start, loop::Loop& loop, const Logger& log) {
+  const NodeSettings& s = start.settings;
+  if (s.node.gpus == 0 || s.runs_nothing) return nullptr;
+  auto gpus = std::make_unique<Gpus>(s.config.noded, s.node, start.machine.boot_id, loop, log);
+  const GpuInventory& found = gpus->inventory();
+  if (found.gpus.size() < s.node.gpus)
+    log.warning("fewer GPUs than declared",
+                {{"declared", s.node.gpus}, {"found", found.gpus.size()}, {"why", found.why_none}});
+  return gpus;
 }
 
 Result<void> run(const Start& start, Logger& log) {
@@ -106,17 +116,14 @@ Result<void> run(const Start& start, Logger& log) {
     return steps && steps->local(connection, message);
   };
   JobSockets sockets(loop, log, first_channel, std::move(hooks));
-  std::unique_ptr<Gpus> gpus;
-  if (start.settings.node.gpus > 0 && !start.settings.runs_nothing) {
-    gpus = std::make_unique<Gpus>(start.settings.config.noded, start.settings.node.name,
-                                  start.machine.boot_id, log);
-    const GpuInventory& found = gpus->inventory();
-    if (found.gpus.size() < start.settings.node.gpus)
-      log.warning("fewer GPUs than declared", {{"declared", start.settings.node.gpus},
-                                               {"found", found.gpus.size()},
-                                               {"why", found.why_none}});
-  }
-  auto attempt_runtime = open_runtime(start, sockets, gpus.get(), loop, log);
+  const std::unique_ptr<Gpus> gpus = open_gpus(start, loop, log);
+  RealRuntimeOptions real{start.settings.config.cluster,
+                          start.settings.node.name,
+                          start.settings.config.noded,
+                          gpus.get(),
+                          {}};
+  real.on_event = [&](Input&& event) { daemon->take(std::move(event)); };
+  auto attempt_runtime = open_runtime(start, sockets, std::move(real), loop, log);
   if (!attempt_runtime) return tl::unexpected(attempt_runtime.error());
   if (auto* real = dynamic_cast<RealRuntime*>(attempt_runtime->get())) {
     const NodedConfig& c = start.settings.config.noded;
@@ -131,12 +138,14 @@ Result<void> run(const Start& start, Logger& log) {
   for (const auto& warning : report.warnings)
     log.warning("less than declared", {{"what", warning}});
   report.facts.runtime = (*attempt_runtime)->name();
-  if (gpus) report.facts.gpus = gpus->inventory();
   report.facts.layers_off = (*attempt_runtime)->layers_off();
 
-  daemon = std::make_unique<Daemon>(loop, log,
-                                    Daemon::Parts{std::move(report.facts), std::move(*memory),
-                                                  std::move(*link), std::move(*attempt_runtime)});
+  std::function<GpuInventory()> inventory;
+  if (gpus) inventory = [&gpus] { return gpus->inventory(); };
+  daemon = std::make_unique<Daemon>(
+      loop, log,
+      Daemon::Parts{std::move(report.facts), std::move(*memory), std::move(*link),
+                    std::move(*attempt_runtime), std::move(inventory)});
   daemon->on_permission_key = [&](std::string_view key) {
     if (steps) steps->set_permission_key(key);
   };
@@ -147,7 +156,7 @@ Result<void> run(const Start& start, Logger& log) {
       log.error("the log file could not be reopened", {{"why", again.error().message}});
   });
   daemon->start(sockets);
-  if (gpus) gpus->watch(loop, [&](const GpuInventory& now) { daemon->gpus_changed(now); });
+  if (gpus) gpus->watch([&](const GpuInventory& now) { daemon->gpus_changed(now); });
   log.info("node daemon started", {{"node", start.settings.node.name},
                                    {"version", kVersion},
                                    {"controller", start.link.endpoint}});

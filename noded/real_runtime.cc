@@ -101,7 +101,8 @@ std::vector<Recovered> RealRuntime::recover() {
     const bool lives =
         r.stage != Recovered::Stage::ended && r.stage != Recovered::Stage::never_started;
     if (lives) open_socket(found.key, found.request.owner.uid);
-    if (lives && options_.gpus != nullptr) options_.gpus->recovered(found.key, found.request);
+    if (r.stage != Recovered::Stage::ended && options_.gpus != nullptr)
+      options_.gpus->recovered(found.key, found.request);
     if (r.stage != Recovered::Stage::ended) watch_checkpoints(found.request);
     log_.info("found an attempt of an earlier daemon",
               {{"job", r.key.job},
@@ -116,11 +117,13 @@ std::vector<Recovered> RealRuntime::recover() {
 
 void RealRuntime::act(Instant, Action&& action, std::vector<Input>& events) {
   std::visit(Overloaded{
-                 [&](Begin& a) { begin(a.launch, events); },
+                 [&](Begin& a) { begin(a.launch); },
                  [&](Resume& a) { resume(a.key, events); },
                  [&](Release& a) { check("release", a.key, runtime_->release(a.key)); },
-                 [&](Signal& a) { signal(a); },
-                 [&](Kill& a) { check("kill", a.key, runtime_->kill(a.key)); },
+                 [&](Signal& a) { signal(a, events); },
+                 [&](Kill& a) {
+                   if (!give_up(a.key, events)) check("kill", a.key, runtime_->kill(a.key));
+                 },
                  [&](Notice& a) { check("notice", a.key, runtime_->notice(a.key, a.text)); },
                  [&](Forget& a) {
                    sockets_.close(a.key);
@@ -134,7 +137,8 @@ void RealRuntime::act(Instant, Action&& action, std::vector<Input>& events) {
 }
 
 // One that is told to end before anything of the user's runs need not be prepared any further.
-void RealRuntime::signal(const Signal& action) {
+void RealRuntime::signal(const Signal& action, std::vector<Input>& events) {
+  if (action.signal == SIGTERM && give_up(action.key, events)) return;
   auto sent = runtime_->signal(action.key, action.signal, action.scope);
   const bool not_yet = !sent && sent.error().code == ErrorCode::wrong_state;
   if (not_yet && action.signal != SIGTERM) return;
@@ -142,20 +146,36 @@ void RealRuntime::signal(const Signal& action) {
   check("signal", action.key, sent);
 }
 
-void RealRuntime::begin(proto::Launch& launch, std::vector<Input>& events) {
+void RealRuntime::begin(const proto::Launch& launch) {
   auto request = launch_request(launch, options_, socket_seen_by_job(launch.key));
-  const auto started =
-      prepare_gpus(launch, request).and_then([&] { return runtime_->begin(request); });
-  if (!started) {
-    events.emplace_back(BeginFailed{
-        launch.key, fmt::format("node {}: {}", options_.node, started.error().message)});
-    return;
-  }
-  log_.info(
-      "job begins",
-      {{"job", launch.key.job}, {"attempt", launch.key.attempt}, {"user", launch.owner.user}});
-  open_socket(launch.key, launch.owner.uid);
-  watch_checkpoints(request);
+  const AttemptKey key = launch.key;
+  if (options_.gpus == nullptr || launch.node_index >= launch.placement.size())
+    return begin_prepared(key, request);
+  preparing_.insert(key);
+  options_.gpus->prepare(key, launch.placement[launch.node_index].gpus, std::move(request),
+                         [this, key](Result<runtime::LaunchRequest>&& prepared) {
+                           if (preparing_.erase(key) > 0) begin_prepared(key, prepared);
+                         });
+}
+
+void RealRuntime::begin_prepared(const AttemptKey& key,
+                                 const Result<runtime::LaunchRequest>& request) {
+  const auto started = request.and_then([&](const auto& r) { return runtime_->begin(r); });
+  if (!started)
+    return options_.on_event(
+        BeginFailed{key, fmt::format("node {}: {}", options_.node, started.error().message)});
+  log_.info("job begins",
+            {{"job", key.job}, {"attempt", key.attempt}, {"user", request->owner.user}});
+  open_socket(key, request->owner.uid);
+  watch_checkpoints(*request);
+}
+
+// True: its GPUs were still being prepared, so nothing of it has begun, and nothing will.
+bool RealRuntime::give_up(const AttemptKey& key, std::vector<Input>& events) {
+  if (preparing_.erase(key) == 0) return false;
+  options_.gpus->released(key);
+  events.emplace_back(BeginFailed{key, "it ended before its GPUs were ready"});
+  return true;
 }
 
 // The file that the first node's part of the job was told of.
@@ -163,12 +183,6 @@ void RealRuntime::watch_checkpoints(const runtime::LaunchRequest& request) {
   const auto file = request.env.find(kCheckpointVariable);
   if (request.node_index == 0 && file != request.env.end())
     checkpoints_.watch(request.key, request.owner, file->second);
-}
-
-Result<void> RealRuntime::prepare_gpus(const proto::Launch& launch,
-                                       runtime::LaunchRequest& request) {
-  if (options_.gpus == nullptr || launch.node_index >= launch.placement.size()) return {};
-  return options_.gpus->prepare(launch.key, launch.placement[launch.node_index].gpus, request);
 }
 
 void RealRuntime::resume(const AttemptKey& key, std::vector<Input>& events) {

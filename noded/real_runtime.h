@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 
 #include "common/log.h"
 #include "config/config.h"
@@ -20,6 +21,8 @@ struct RealRuntimeOptions {
   std::string node;
   NodedConfig config;
   Gpus* gpus = nullptr;  // none in tests
+  // Takes what comes of an action between two turns.
+  std::function<void(Input&&)> on_event;
 };
 
 // What one launch asks of the runtime; pure.
@@ -47,10 +50,11 @@ class RealRuntime final : public AttemptRuntime {
   [[nodiscard]] runtime::Runtime& runtime() { return *runtime_; }
 
  private:
-  void begin(proto::Launch& launch, std::vector<Input>& events);
-  Result<void> prepare_gpus(const proto::Launch& launch, runtime::LaunchRequest& request);
+  void begin(const proto::Launch& launch);
+  void begin_prepared(const AttemptKey& key, const Result<runtime::LaunchRequest>& request);
+  bool give_up(const AttemptKey& key, std::vector<Input>& events);
   void resume(const AttemptKey& key, std::vector<Input>& events);
-  void signal(const Signal& action);
+  void signal(const Signal& action, std::vector<Input>& events);
   void watch_checkpoints(const runtime::LaunchRequest& request);
   void open_socket(const AttemptKey& key, Uid owner);
   [[nodiscard]] std::string socket_seen_by_job(const AttemptKey& key) const;
@@ -60,6 +64,7 @@ class RealRuntime final : public AttemptRuntime {
   RealRuntimeOptions options_;
   JobSockets& sockets_;
   CheckpointWatch checkpoints_;
+  std::set<AttemptKey> preparing_;  // their GPUs; nothing of them is on disk yet
   const Logger& log_;
 };
 

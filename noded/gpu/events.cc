@@ -52,18 +52,27 @@ Answer<std::optional<GpuEvent>> EventReader::wait(std::uint32_t timeout_ms) {
   return event;
 }
 
+struct EventThread::Watch {
+  std::function<void(const GpuEvent&)> sink;
+  std::function<void(const Failure&)> failed;
+  std::unique_ptr<EventReader> reader;  // last: the functions may own its library
+};
+
 EventThread::EventThread(std::unique_ptr<EventReader> reader,
                          std::function<void(const GpuEvent&)> sink,
-                         std::function<void(const Failure&)> failed)
-    : thread_([reader = std::move(reader), sink = std::move(sink),
-               failed = std::move(failed)](const std::stop_token& stop) {
-        while (!stop.stop_requested()) {
-          const auto event = reader->wait(kWaitMs);
-          if (!event) return failed(event.error());
-          if (*event) sink(**event);
-        }
-      }) {}
+                         std::function<void(const Failure&)> failed) {
+  wait(thread_,
+       std::make_shared<Watch>(Watch{std::move(sink), std::move(failed), std::move(reader)}));
+}
 
-EventThread::~EventThread() = default;  // jthread asks it to stop and joins
+// One wait after the other, each a piece of work, so that the thread can be ended between them.
+void EventThread::wait(DriverThread& thread, const std::shared_ptr<Watch>& watch) {
+  thread.post([&thread, watch] {
+    const auto event = watch->reader->wait(kWaitMs);
+    if (!event) return watch->failed(event.error());
+    if (*event) watch->sink(**event);
+    wait(thread, watch);
+  });
+}
 
 }  // namespace gantry::gpu

@@ -8,10 +8,10 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "noded/gpu/discover.h"
+#include "noded/gpu/driver_thread.h"
 #include "noded/gpu/xid.h"
 
 namespace gantry::gpu {
@@ -44,16 +44,18 @@ class EventReader {
 };
 
 // A thread of its own around it, as NVML's wait can be given no descriptor. `sink` is called on
-// that thread; `failed` once, when the driver gives no more events.
+// that thread; `failed` once, when the driver gives no more events. A thread that the driver does
+// not let go is left behind (driver_thread.h): the functions own what they need, and the library.
 class EventThread {
  public:
   EventThread(std::unique_ptr<EventReader> reader, std::function<void(const GpuEvent&)> sink,
               std::function<void(const Failure&)> failed);
-  ~EventThread();  // ends within kWaitMs
 
  private:
   static constexpr std::uint32_t kWaitMs = 200;
-  std::jthread thread_;
+  struct Watch;
+  static void wait(DriverThread& thread, const std::shared_ptr<Watch>& watch);
+  DriverThread thread_;
 };
 
 // ---- checks

@@ -12,11 +12,16 @@ namespace gantry::gpu {
 
 struct KnownGpus {
   std::string boot_id;          // of another boot: nothing runs that has a number, all begins anew
-  std::vector<GpuDevice> gpus;  // as last seen, by index
+  std::vector<GpuDevice> gpus;  // as last told, by index, with their faults
+  // Of each, the NVLinks that have been up at once.
+  std::vector<std::uint32_t> links{};
+  std::int64_t log_seen_us = 0;  // of the kernel's log: Xids up to then are dealt with
   template <class S, class V>
   static void fields(S& s, V&& v) {
     v(1, "boot_id", s.boot_id);
     v(2, "gpus", s.gpus);
+    v(3, "links", s.links);
+    v(4, "log_seen_us", s.log_seen_us);
   }
 };
 

@@ -91,9 +91,20 @@ std::optional<XidLine> parse_xid_line(std::string_view line) {
   if (at == std::string_view::npos) return std::nullopt;
   line.remove_prefix(at + kStart.size());
   const auto end = line.find("): ");
-  if (end == std::string_view::npos || end > 20) return std::nullopt;
+  if (end == std::string_view::npos || end > 40) return std::nullopt;
   XidLine out;
-  for (const char c : line.substr(0, end)) {
+  std::string_view place = line.substr(0, end);
+  constexpr std::string_view kSlice = " GPU-I:";
+  if (const auto slice = place.find(kSlice); slice != std::string_view::npos) {
+    std::uint32_t instance = 0;
+    const char* last = place.data() + place.size();
+    const auto [to, bad] = std::from_chars(place.data() + slice + kSlice.size(), last, instance);
+    if (bad != std::errc{} || to != last) return std::nullopt;
+    out.gpu_instance = instance;
+    place = place.substr(0, slice);
+  }
+  if (place.size() > 20) return std::nullopt;
+  for (const char c : place) {
     const bool hex = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || c == ':' || c == '.';
     const bool upper = c >= 'A' && c <= 'F';
     if (!hex && !upper) return std::nullopt;

@@ -51,10 +51,12 @@ struct XidOutcome {
 };
 XidOutcome judge(const XidEvent& event, Instant now);
 
-// A line of the kernel's log, where events cannot be had: "NVRM: Xid (PCI:0000:3b:00): 79, pid=…".
+// A line of the kernel's log, where events cannot be had: "NVRM: Xid (PCI:0000:3b:00): 79, pid=…",
+// of a slice "NVRM: Xid (PCI:0000:3b:00 GPU-I:05): 94, …".
 struct XidLine {
   std::string pci;  // "0000:3b:00.0"
   std::uint32_t xid = 0;
+  std::optional<std::uint32_t> gpu_instance;
 };
 std::optional<XidLine> parse_xid_line(std::string_view line);
 

@@ -58,6 +58,8 @@ TEST_CASE("Xids in the kernel's log") {
   CHECK(found->pci == "0000:3b:00.0");
   CHECK(found->xid == 79);
   CHECK(parse_xid_line("NVRM: Xid (PCI:0000:3b:00.0): 13, Graphics")->pci == "0000:3b:00.0");
+  CHECK(parse_xid_line("NVRM: Xid (PCI:0000:3b:00 GPU-I:05): 94, x")->gpu_instance == 5);
+  CHECK_FALSE(parse_xid_line("NVRM: Xid (PCI:0000:3b:00 GPU-I:x): 94, x"));
   CHECK_FALSE(parse_xid_line("NVRM: Xid (PCI:0000:3b:00): x"));
   CHECK_FALSE(parse_xid_line("NVRM: Xid (PCI:../../etc): 79"));
   CHECK_FALSE(parse_xid_line("NVRM: Xid (PCI:0000:3b:00"));

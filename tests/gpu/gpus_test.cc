@@ -1,0 +1,182 @@
+// noded/gpus.h, the daemon's side, with a loop and the stand-in driver: nothing that the driver
+// does, or does not do, holds up the loop.
+#include "noded/gpus.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "noded/runtime/contact.h"
+#include "tests/gpu/fake_node.h"
+
+namespace gantry::node {
+namespace {
+
+constexpr GpuTimes kQuick{milliseconds(50), milliseconds(200), milliseconds(1500)};
+const AttemptKey kJob{JobId(7), Attempt(1)}, kOther{JobId(8), Attempt(1)};
+
+class Node {
+ public:
+  explicit Node(const std::string& gpus)
+      : fake(gpus), log(*Logger::open({"test", fake.dir() + "/log", LogLevel::error})) {
+    static_cast<void>(fake.roots());
+    declared.name = "n1";
+    config.gpu_library = gpu::FakeNode::library();
+    config.gpu_root = fake.dir();
+    config.state_dir = fake.dir() + "/state";
+    config.run_dir = fake.dir() + "/run";
+  }
+  ~Node() { stop(); }
+
+  void start(GpuTimes times = kQuick) {
+    gpus = std::make_unique<Gpus>(config, declared, "boot-1", loop, log, times);
+  }
+  void watch() {
+    gpus->watch([this](const GpuInventory& now) { told.push_back(now); });
+  }
+  void stop() { gpus.reset(); }
+
+  bool until(const std::function<bool()>& done) {
+    bool came = false;
+    const auto look = loop.every(milliseconds(10), [&] {
+      ++turns;
+      if (done()) came = true, loop.stop();
+    });
+    const auto end = loop.after(seconds(60), [&] { loop.stop(); });
+    loop.run();
+    return came;
+  }
+
+  void prepare(const AttemptKey& key, std::vector<GpuGrant> grants) {
+    runtime::LaunchRequest request;
+    request.key = key;
+    gpus->prepare(key, grants, request, [this, key](auto&& r) { prepared.emplace(key, r); });
+  }
+  bool has(std::uint32_t gpu, std::string_view cause, FaultDomain domain = FaultDomain::gpu) const {
+    for (const GpuFault& f : gpus->inventory().gpus.at(gpu).faults)
+      if (f.cause.starts_with(cause) && f.domain == domain) return true;
+    return false;
+  }
+
+  gpu::FakeNode fake;
+  NodedConfig config;
+  NodeConfig declared;
+  Logger log;
+  loop::Loop loop;
+  std::unique_ptr<Gpus> gpus;
+  std::vector<GpuInventory> told;
+  std::map<AttemptKey, Result<runtime::LaunchRequest>> prepared;
+  int turns = 0;
+};
+
+GpuGrant whole(std::uint16_t gpu) {
+  return {gpu, std::nullopt, 0, 1000};
+}
+
+TEST_CASE("a driver that does not answer closes idle GPUs and holds up nobody") {
+  Node n(R"([{"model": "h100", "count": 3}])");
+  n.start();
+  n.watch();
+  n.prepare(kJob, {whole(0)});
+  REQUIRE(n.until([&] { return n.prepared.contains(kJob); }));
+  REQUIRE(n.prepared.at(kJob));
+  CHECK(n.prepared.at(kJob)->env.at("SLURM_JOB_GPUS") == "0");
+
+  n.fake.control("slow nvmlDeviceGetMemoryInfo_v2 8000 1");
+  REQUIRE(n.until([&] { return n.has(1, "gpu-no-answer: "); }));
+  CHECK(n.turns > 50);  // the loop ran on meanwhile
+  CHECK(n.has(2, "gpu-no-answer: "));
+  CHECK(n.has(0, "gpu-no-answer: ", FaultDomain::none));  // its job runs on
+  n.prepare(kOther, {whole(1)});
+  REQUIRE(n.prepared.contains(kOther));
+  CHECK_FALSE(n.prepared.at(kOther));
+  n.gpus->released(kJob);  // the job ends: now that one is closed as well
+  n.told.clear();
+  REQUIRE(n.until([&] { return !n.has(1, "gpu-no-answer: "); }));
+  for (std::uint32_t i = 0; i < 3; ++i) CHECK(n.gpus->inventory().gpus[i].faults.empty());
+}
+
+TEST_CASE("a driver that does not answer when the daemon starts") {
+  Node n(R"([{"model": "h100", "count": 2}])");
+  n.fake.control("slow nvmlInit_v2 5000 1");
+  n.start();
+  CHECK(n.gpus->inventory().gpus.empty());
+  CHECK(n.gpus->inventory().why_none == "the driver does not answer");
+  n.watch();
+  REQUIRE(n.until([&] {
+    return n.gpus->inventory().gpus.size() == 2 && n.gpus->inventory().gpus[0].faults.empty();
+  }));
+}
+
+TEST_CASE("what came to an end while its GPUs were prepared is forgotten") {
+  Node n(R"([{"model": "h100", "count": 1, "mig": true}])");
+  n.start();
+  n.watch();
+  n.fake.control("slow nvmlDeviceCreateGpuInstanceWithPlacement 300 1");
+  n.prepare(kJob, {{0, 19, 0, 133}});
+  n.gpus->released(kJob);
+  n.prepare(kOther, {{0, 9, 0, 464}});  // destroys the slice that nobody has
+  REQUIRE(n.until([&] { return n.prepared.contains(kOther); }));
+  INFO((n.prepared.at(kOther) ? "" : n.prepared.at(kOther).error().message));
+  CHECK(n.prepared.at(kOther));
+  CHECK_FALSE(n.prepared.contains(kJob));
+}
+
+TEST_CASE("faults of the time when no daemon ran are found, once") {
+  Node n(R"([{"model": "h100", "count": 2, "links": "mesh"}])");
+  const auto log = [&](Duration at, std::uint32_t gpu, std::uint32_t xid) {
+    std::ofstream(n.fake.dir() + "/dev/kmsg", std::ios::app)
+        << "6,1," << at.us
+        << ",-;NVRM: Xid (PCI:" << n.gpus->inventory().gpus[gpu].pci.substr(0, 10 + 2)
+        << "): " << xid << ", pid=1\n"
+        << " SUBSYSTEM=pci\n";
+  };
+  n.start();
+  n.watch();
+  CHECK(n.told.back().gpus.size() == 2);
+  const Duration before = runtime::since_boot() - seconds(100);
+  log(before, 0, 48);  // dealt with by the daemon that runs
+  log(runtime::since_boot() + seconds(1), 1, 79);
+  log(runtime::since_boot() + seconds(1), 1, 13);  // only told
+  n.stop();
+  n.start();
+  CHECK(n.gpus->inventory().gpus[0].faults.empty());
+  REQUIRE(n.gpus->inventory().gpus[1].faults.size() == 1);
+  CHECK(n.has(1, "gpu-xid-79: "));
+  n.watch();
+  REQUIRE(n.until([&] { return n.gpus->inventory().gpus[1].faults.empty(); }));  // proved well
+}
+
+TEST_CASE("faults are kept when a slice is made, and over a restart") {
+  Node n(R"([{"model": "h100", "count": 2, "mig": true}])");
+  n.fake.control("set 0 remap_failed=1");
+  n.start({seconds(3600), seconds(3600), seconds(60)});
+  CHECK(n.has(0, "gpu-row-remap: "));  // before the first registration
+  const Instant since = n.gpus->inventory().gpus[0].faults[0].since;
+  n.watch();
+  n.prepare(kJob, {{1, 19, 0, 133}});
+  REQUIRE(n.until([&] { return n.gpus->inventory().gpus[1].slices.size() == 1; }));
+  CHECK(n.has(0, "gpu-row-remap: ", FaultDomain::gpu));
+  n.stop();
+  n.start({seconds(3600), seconds(3600), seconds(60)});
+  REQUIRE(n.has(0, "gpu-row-remap: "));
+  CHECK(n.gpus->inventory().gpus[0].faults[0].since == since);
+}
+
+TEST_CASE("an Xid that only damages jobs is told with the fault and without") {
+  Node n(R"([{"model": "h100", "count": 1}])");
+  n.start();
+  n.watch();
+  n.prepare(kJob, {whole(0)});  // behind it, events are listened to
+  REQUIRE(n.until([&] { return n.prepared.contains(kJob); }));
+  n.told.clear();
+  n.fake.control("xid 0 94");
+  REQUIRE(n.until([&] { return n.told.size() >= 2; }));
+  REQUIRE(n.told[0].gpus[0].faults.size() == 1);
+  CHECK(n.told[0].gpus[0].faults[0].cause == "gpu-xid-94: contained memory error");
+  CHECK(n.told[1].gpus[0].faults.empty());
+}
+
+}  // namespace
+}  // namespace gantry::node
