@@ -83,7 +83,8 @@ void apply_event(State& state, Instant at, const event::JobFinishing& e) {
   finish.exit = e.exit;
   finish.requeue = e.requeue;
   finish.hold = e.hold;
-  finish.grace = e.grace;
+  // A victim that ends otherwise meanwhile still goes when it was told to.
+  finish.grace = !e.grace && job->active->finish ? job->active->finish->grace : e.grace;
   job->active->finish = std::move(finish);
   job->cause = e.cause;
 }

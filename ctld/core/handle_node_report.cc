@@ -144,7 +144,7 @@ void release_node(Context& ctx, const Job& job, NodeId node, proto::ExitReport r
   const Job& now = ctx.state.jobs.at(id);
   const auto limit = time_limit_of(ctx.state, now);
   if (!had_started && now.started && limit)  // it ran, although its Started never came
-    ctx.turn.changes.emplace_back(sched::JobLimitChanged{id, *now.started + *limit});
+    ctx.turn.changes.emplace_back(sched::JobLimitChanged{id, placed_view(ctx.state, now).ends_by});
 }
 
 void release_all(Context& ctx, NodeId node, proto::ExitCause cause, const std::string& why) {

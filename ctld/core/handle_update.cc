@@ -8,6 +8,7 @@
 #include "ctld/core/dependency.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/reservations.h"
+#include "ctld/core/settle.h"
 #include "ctld/core/split.h"
 #include "ctld/core/tenant_submit.h"
 #include "ctld/core/validate.h"
@@ -173,7 +174,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::UpdateJob&& m) {
     const Job& now = ctx.state.jobs.at(id);
     if (m.time_limit && now.placed())
       ctx.turn.changes.emplace_back(
-          sched::JobLimitChanged{id, now.started.value_or(now.active->placed) + *m.time_limit});
+          sched::JobLimitChanged{id, placed_view(ctx.state, now).ends_by});
     return {};
   });
 }

@@ -28,8 +28,8 @@ Meter::Meter(FairShares fair, std::size_t tenants, double total, Duration deadli
     if (fair_.has_quota(t)) measures_[t].nominal = fair_.nominal(t);
 }
 
-// Could a waiting job of it run within its nominal quota, if only others gave back what they
-// borrow?
+// Could waiting jobs of so many units run within its nominal quota, if only others gave back what
+// they borrow?
 bool Meter::claims(std::size_t t, std::int64_t units) const {
   const Tenant& tenant = state_[t];
   if (!fair_.has_quota(t)) return false;
@@ -51,26 +51,46 @@ void Meter::settle() {
       t.waits_since.reset();
     else if (!t.waits_since)
       t.waits_since = now_;
-    if (t.sizes.empty() || !claims(i, t.sizes.begin()->first)) {
-      if (t.below_since && now_ - *t.below_since > deadline_) {
-        t.claim.until = now_;
-        violations_.push_back(t.claim);
-      }
-      t.below_since.reset();
-    } else if (!t.below_since) {
-      t.below_since = now_;
-      t.claim = {static_cast<std::uint32_t>(i), now_, {}, t.used, t.sizes.begin()->first,
-                 t.order.begin()->second};
-    }
-    if (t.order.empty() || !claims(i, t.order.begin()->second))
-      t.first_since.reset();
-    else if (!t.first_since)
-      t.first_since = now_;
+    settle_claims(i);
     sched::advance(t.use, now_, half_life_);
     sched::advance(t.fair, now_, half_life_);
     t.use.rate = static_cast<double>(t.used);
     t.fair.rate = shares_[i];
   }
+}
+
+std::size_t Meter::count_claims(std::size_t tenant) const {
+  std::size_t count = 0;
+  std::int64_t units = 0;
+  for (const auto& [size, jobs] : state_[tenant].sizes)
+    for (std::int64_t n = 0; n < jobs; ++n, ++count)
+      if (!claims(tenant, units += size)) return count;
+  return count;
+}
+
+void Meter::settle_claims(std::size_t tenant) {
+  Tenant& t = state_[tenant];
+  const std::size_t count = count_claims(tenant);
+  for (; t.claims.size() > count; t.claims.pop_back()) close(t.claims.back());
+  while (t.claims.size() < count)
+    t.claims.push_back({static_cast<std::uint32_t>(tenant),
+                        now_,
+                        {},
+                        t.used,
+                        t.sizes.begin()->first,
+                        t.order.begin()->second});
+  if (t.order.empty() || !claims(tenant, t.order.begin()->second)) {
+    t.first_since.reset();
+  } else if (!t.first_since || t.first != t.order.begin()->first) {
+    t.first_since = now_;
+    t.first = t.order.begin()->first;
+  }
+}
+
+void Meter::close(const Violation& claim) {
+  if (now_ - claim.since <= deadline_) return;
+  violations_.push_back(claim);
+  violations_.back().until = now_;
 }
 
 void Meter::count_jain(double dt) {
@@ -102,9 +122,9 @@ void Meter::advance(Instant now) {
       m.backlogged += dt;
       m.error += dt * std::abs(static_cast<double>(t.used) - shares_[i]);
     }
-    if (!t.below_since) continue;
+    if (t.claims.empty()) continue;
     m.below += dt;
-    const Instant late = std::max(now_, *t.below_since + deadline_);
+    const Instant late = std::max(now_, t.claims.front().since + deadline_);
     if (now > late) m.violation += to_seconds(now - late);
     if (!t.first_since) continue;
     const Instant first_late = std::max(now_, *t.first_since + deadline_);
@@ -128,6 +148,11 @@ void Meter::unqueued(std::uint32_t tenant, std::int64_t units, Place place) {
   changed_ = true;
 }
 void Meter::started(std::uint32_t tenant, std::int64_t units) {
+  auto& claims = state_[tenant].claims;
+  if (!claims.empty()) {
+    close(claims.front());
+    claims.pop_front();
+  }
   state_[tenant].used += units;
   changes_.push_back({now_, tenant, units});
   changed_ = true;

@@ -2,8 +2,10 @@
 // fairly have. Definitions:
 //
 //   share error      of a tenant with waiting jobs: mean over that time of |use - fair| / cluster
-//   quota violation  time in which a tenant has a waiting job that fits in its nominal quota beside
-//                    what it uses, and somebody else borrows, beyond the reclaim deadline
+//   claims           of a tenant, while somebody else borrows: as many of its waiting jobs, the
+//                    smallest first, as fit in its nominal quota beside what it uses. A start of
+//                    one of its jobs meets its oldest claim
+//   quota violation  time in which a claim is older than the reclaim deadline
 //   Jain's index     (sum x)^2 / (n sum x^2) of x = decayed use / decayed fair share, over tenants
 //   that
 //                    have waited for an hour at least; mean over time with two such tenants
@@ -11,6 +13,7 @@
 // Fair is what fair.h says; decay is that of the fair share. Use includes what is on its way out.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <string>
 #include <vector>
@@ -38,8 +41,8 @@ struct TenantMeasure {
   double backlogged = 0;  // seconds
   double error = 0;       // integral of |use - fair| while backlogged, unit-seconds
   double below = 0;       // seconds with a claim to nominal quota that others borrow
-  double violation = 0;   // of these, beyond the deadline
-  double of_first = 0;    // of these, while even the first waiting job fits in the nominal quota
+  double violation = 0;   // of these, in which one is older than the deadline
+  double of_first = 0;    // that would be if only its first job, in its order, could claim
   double nominal = 0;     // units; 0 without quota
 };
 
@@ -69,11 +72,15 @@ class Meter {
     std::int64_t used = 0, wanted = 0;           // running; waiting
     std::map<std::int64_t, std::int64_t> sizes;  // waiting jobs by units
     std::map<Place, std::int64_t> order;         // their units
-    std::optional<Instant> waits_since, below_since, first_since;
-    Violation claim;  // since below_since
+    std::optional<Instant> waits_since, first_since;
+    Place first{};                 // since first_since
+    std::deque<Violation> claims;  // open, the oldest first
     sched::DecayedUsage use, fair;
   };
   [[nodiscard]] bool claims(std::size_t tenant, std::int64_t units) const;
+  [[nodiscard]] std::size_t count_claims(std::size_t tenant) const;
+  void settle_claims(std::size_t tenant);
+  void close(const Violation& claim);
   void settle();
   void count_jain(double dt);
 

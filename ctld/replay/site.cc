@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::uint32_t kMostNodes = 65'536;
 constexpr std::uint32_t kMostPerNode = 65'535;
+constexpr std::uint32_t kPlannedAhead = 100;  // as the controller has it
 
 std::optional<std::uint32_t> number(std::string_view text, std::uint32_t most) {
   std::uint32_t value = 0;
@@ -81,6 +82,7 @@ Result<void> set_switch(PolicyChoice& policy, std::string_view key, std::string_
   constexpr Flag kFlags[] = {{"fair_share", &sched::Policy::fair_share},
                              {"quota", &sched::Policy::quota},
                              {"preemption", &sched::Policy::preemption},
+                             {"balance", &sched::Policy::share_preemption},
                              {"promises", &sched::Policy::keep_promises}};
   for (const Flag& flag : kFlags) {
     if (flag.name != key) continue;
@@ -111,7 +113,7 @@ Result<void> set_switch(PolicyChoice& policy, std::string_view key, std::string_
   }
   return fail(ErrorCode::usage,
               fmt::format("policy: {}={}: there are reservations, ahead, fair_share, quota, "
-                          "preemption, promises, half_life and tenants=mean",
+                          "preemption, balance, promises, half_life and tenants=mean",
                           key, value));
 }
 
@@ -206,6 +208,8 @@ Result<PolicyChoice> parse_policy(const std::string& text) {
   policy.switches.depth = ~std::uint32_t{0};
   policy.switches.attempts = ~std::uint64_t{0};
   policy.switches.keep_promises = true;
+  policy.switches.searches = ~std::uint32_t{0};
+  policy.switches.search_pause = Duration{};
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find(',', at), text.size());
     const std::string word = text.substr(at, end - at);
@@ -221,8 +225,10 @@ Result<PolicyChoice> parse_policy(const std::string& text) {
   }
   if (policy.mean_tenants && !policy.paths.empty())
     return fail(ErrorCode::usage, "policy: tenants=mean is instead of documents, not with them");
-  if (policy.paths.empty() && !policy.mean_tenants && text.find("promises") == std::string::npos)
+  const bool tenants = !policy.paths.empty() || policy.mean_tenants;
+  if (!tenants && text.find("promises") == std::string::npos)
     policy.switches.keep_promises = false;  // as the reference EASY: made anew in each plan
+  if (tenants && text.find("ahead") == std::string::npos) policy.switches.ahead = kPlannedAhead;
   return policy;
 }
 

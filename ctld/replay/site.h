@@ -7,6 +7,7 @@
 //   ahead=N              and for so many of the first blocked jobs of all
 //   fair_share=on|off    inside tenants
 //   quota=on|off  preemption=on|off  promises=on|off
+//   balance=on|off       between borrowers of one class, by their shares, too
 //   half_life=7d         of usage in the fair share
 //   tenants=mean         instead of documents: a tenant for each of the trace's, one cohort, and
 //   its

@@ -27,22 +27,23 @@ void Cycle::keep(Promise promise) {
   const Waiting& w = r_.queue_[*slot];
   JobClass& c = r_.queue_.job_class(r_.queue_.line(w.line).class_index);
   r_.eligible_.refresh(c, r_.grid_);
-  const bool may_run =
-      c.standing.verdict.reason == Reason::none && r_.timeline_.speak_for(c.key.reservation) &&
-      std::all_of(promise.shares.begin(), promise.shares.end(), [&](const Share& s) {
-        return r_.eligible_.nodes_of(c).test(s.node) && r_.grid_.available(s.node);
-      });
+  const bool may_run = c.standing.verdict.reason == Reason::none &&
+                       r_.timeline_.speak_for(c.key.reservation) && may_use(c, promise.shares) &&
+                       std::all_of(promise.shares.begin(), promise.shares.end(),
+                                   [&](const Share& s) { return r_.grid_.available(s.node); });
   if (!may_run) return;
   promise.told = false;
   if (promise.start <= now_) {
     promise.start = now_;
     if (start_promised(promise, c, *slot)) return;
+    if (!may_start_later(promise, c)) return;
   }
   if (!put_back(promise, c)) return;
-  if (promise.leaving > 0) {
+  if (promise.claimed) {
     charge(w, c, needs_of(c, promise.shares));
     order_->usage_grew();
   }
+  note_owed(promise, c);
   ++partition(c.key.partition.value()).reservations;
   ++reservations_;
   cut_ = was_cut;
@@ -61,7 +62,7 @@ bool Cycle::put_back(Promise& promise, const JobClass& c) {
         late = std::max(late, *p.ends_by);
   if (late == promise.start) return false;
   promise.start = late;
-  if (promise.leaving > 0) promise.leave_by = late;
+  if (!promise.leaving.empty()) promise.leave_by = late;
   return r_.timeline_.keep(c, promise.job, promise.start, promise.shares);
 }
 
@@ -83,6 +84,60 @@ bool Cycle::start_promised(const Promise& promise, JobClass& c, std::uint32_t sl
   if (++started_ahead_[w.job] == w.startable)
     partition(c.key.partition.value()).started.push_back(slot);
   return true;
+}
+
+// Its time has come, and it has not started. It waits on where it is for what is late: jobs that
+// should have gone by now, with their room or their quota. For anything else nobody knows how long.
+bool Cycle::may_start_later(Promise& promise, const JobClass& c) {
+  if (!promise.leaving.empty()) return true;
+  const std::uint32_t tenant = tenant_of(c);
+  if (!has_job_left(tenant, c.key.partition.value())) return false;
+  if (tenant != kNoIndex)
+    for (const QuotaNeed& need : needs_of(c, promise.shares)) {
+      const auto ready = quota_ready(tenant, need);
+      if (!ready) return false;
+      promise.start = std::max(promise.start, *ready);
+    }
+  return promise.start > now_ ||
+         std::any_of(promise.shares.begin(), promise.shares.end(), [&](const Share& s) {
+           return r_.timeline_.fits(s.node, c.demand, now_, end_of(c), r_.grid_.free(s.node)) <
+                  s.tasks;
+         });
+}
+
+// Is it of what is guaranteed to its tenant, beside what that has been promised of it already?
+void Cycle::note_owed(Promise& promise, const JobClass& c) {
+  if (promise.claimed) return;
+  const std::uint32_t tenant = tenant_of(c);
+  if (tenant == kNoIndex) return;
+  Resources& owed = owed_[tenant];
+  promise.guaranteed = is_guaranteed(c, promise.flavor, owed);
+  if (promise.guaranteed) owed += c.least;
+}
+
+// Nodes of one choice: a change of the documents may have parted them.
+bool Cycle::may_use(const JobClass& c, const std::vector<Share>& shares) const {
+  const auto choices = r_.eligible_.flavors_of(c);
+  return std::any_of(choices.begin(), choices.end(), [&](const NodeChoice& choice) {
+    const Bits& nodes = r_.eligible_.nodes_of(choice);
+    return std::all_of(shares.begin(), shares.end(),
+                       [&](const Share& s) { return nodes.test(s.node); });
+  });
+}
+
+// As things are now: those who are to leave for it and are still there (asked in vain, nobody), and
+// its place, which is that of its job.
+void Cycle::refresh(Promise& promise) {
+  std::erase_if(promise.leaving, [this](JobId job) {
+    const auto slot = r_.running_.find(job);
+    return !slot || !r_.running_[*slot].leaving;
+  });
+  const auto slot = r_.queue_.find(promise.job);
+  if (!slot) return;
+  const Waiting& w = r_.queue_[*slot];
+  promise.partition = r_.queue_.job_class(r_.queue_.line(w.line).class_index).key.partition;
+  promise.priority = r_.queue_.partition(promise.partition.value()).priority;
+  promise.rank = w.rank;
 }
 
 Promise* Cycle::promise_of(const Turn& turn) {
@@ -153,11 +208,13 @@ bool Cycle::reserve_ahead(Turn& turn) {
   if (c.standing.verdict.reason != Reason::none) return false;
   Promise* kept = promise_of(turn);
   if (kept == nullptr && (!everything_ || !may_reserve(turn))) return false;
-  const bool again = everything_ && kept != nullptr && kept->leaving == 0 &&
+  const bool again = everything_ && kept != nullptr && kept->leaving.empty() &&
                      now_ - kept->looked >= kReplanPeriod && replans_++ < policy_.replans;
   if (kept == nullptr || again) {
     const JobId id = job(turn, turn.at).job;
     if (kept != nullptr) lift(*kept);
+    const bool claimed = kept != nullptr && kept->claimed;
+    if (claimed) uncharge(id);
     auto found = earliest(c, kept != nullptr ? kept->start : Timeline::kNever);
     if (kept != nullptr) kept->looked = now_;
     if (found) {
@@ -169,6 +226,7 @@ bool Cycle::reserve_ahead(Turn& turn) {
       promise.start = found->first.start;
       promise.shares = std::move(found->first.shares);
       promise.flavor = found->second;
+      if (kept == nullptr) note_owed(promise, c);
       if (kept != nullptr)
         *kept = std::move(promise);
       else
@@ -179,6 +237,7 @@ bool Cycle::reserve_ahead(Turn& turn) {
     } else {
       return false;
     }
+    if (claimed) charge(job(turn, turn.at), c, needs_of(c, kept->shares));
   }
   tell(turn, *kept);
   return true;

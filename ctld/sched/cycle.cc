@@ -124,12 +124,13 @@ bool Cycle::place_now(Turn& turn) {
   JobClass& c = cls(turn);
   if (c.standing.verdict.reason == Reason::none) {
     ++plan_.stats.attempts;
-    // What waits for jobs to leave is charged already.
+    // What has been claimed is charged already.
     const Promise* promise = promise_of(turn);
-    const bool charged = promise != nullptr && promise->leaving > 0;
+    const bool charged = promise != nullptr && promise->claimed;
     const auto needs = charged ? needs_of(c, promise->shares) : std::vector<QuotaNeed>{};
     if (charged) uncharge(promise->job);
-    const auto blocked = try_now(turn);
+    auto blocked = try_now(turn);
+    if (blocked && charged && blocked->by == Blocked::By::quota) blocked = try_before_others(turn);
     if (!blocked) return true;
     if (charged) charge(job(turn, turn.at), c, needs);
     blocked_.push_back(*blocked);
@@ -140,6 +141,20 @@ bool Cycle::place_now(Turn& turn) {
   turn.head = turn.at;
   turn.head_job = turn.first;
   return false;
+}
+
+// A claim that nobody has to leave for any more: what others have claimed counts for as long as
+// those still use it who leave for them.
+std::optional<Blocked> Cycle::try_before_others(Turn& turn) {
+  std::vector<Charged> others;
+  for (const auto& [job, of_job] : promises_)
+    if (job != turn.first.job && !of_job.empty() && !of_job[0].leaving.empty())
+      for (const Charged& c : charged_)
+        if (c.job == job) others.push_back(c);
+  for (const Charged& c : others) r_.charges_.tree().remove(c.tenant, c.need);
+  const auto blocked = try_now(turn);
+  for (const Charged& c : others) r_.charges_.tree().add(c.tenant, c.need);
+  return blocked;
 }
 
 std::optional<Blocked> Cycle::try_now(Turn& turn) {
@@ -326,9 +341,10 @@ void Cycle::start(JobClass& c, std::uint32_t slot, const std::vector<Share>& sha
 
 Plan Cycle::take_plan() {
   remember_waits();
+  if (everything_) r_.searches_cut_ = searches_cut_;
   if (!policy_.keep_promises)
     for (auto at = promises_.begin(); at != promises_.end();) {
-      std::erase_if(at->second, [](const Promise& p) { return p.leaving == 0; });
+      std::erase_if(at->second, [](const Promise& p) { return !p.claimed; });
       at = at->second.empty() ? promises_.erase(at) : std::next(at);
     }
   plan_.stats.everything = everything_;

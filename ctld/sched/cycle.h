@@ -52,7 +52,6 @@ class Cycle {
     std::uint32_t reservations = 0;  // made or kept
     std::uint32_t starts = 0;
     bool blocked = false;
-    bool asked = false;                  // for room, by preemption
     bool begun = false;                  // has had a turn
     bool passed_over = false;            // before all its lines had one
     std::vector<std::uint32_t> started;  // jobs that are started whole; sorted by explain()
@@ -116,6 +115,7 @@ class Cycle {
 
   // ---- cycle.cc: places
   std::optional<Blocked> try_now(Turn& turn);  // nullopt: it starts
+  std::optional<Blocked> try_before_others(Turn& turn);
   std::optional<Blocked> try_choice(Turn& turn, std::uint32_t tenant, const NodeChoice& choice);
   // Whom it may have beside it, if that is to be asked.
   [[nodiscard]] std::optional<Neighbours> neighbours_of(const JobClass& c,
@@ -155,6 +155,10 @@ class Cycle {
   void keep(Promise promise);
   bool put_back(Promise& promise, const JobClass& c);
   bool start_promised(const Promise& promise, JobClass& c, std::uint32_t slot);
+  bool may_start_later(Promise& promise, const JobClass& c);
+  void refresh(Promise& promise);
+  [[nodiscard]] bool may_use(const JobClass& c, const std::vector<Share>& shares) const;
+  void note_owed(Promise& promise, const JobClass& c);
   Promise* promise_of(const Turn& turn);  // null: none
   void lift(const Promise& promise);
   [[nodiscard]] std::optional<std::pair<Slot, std::uint32_t>> earliest(
@@ -164,12 +168,23 @@ class Cycle {
   void tell(Turn& turn, Promise& promise);
 
   // ---- room.cc: preemption
+  struct Taking;  // what a search for victims has found
   [[nodiscard]] bool may_ask(const Turn& turn);
-  std::optional<std::pair<VictimSet, NodeChoice>> victims_for(const Turn& turn);
-  bool take_from(Turn& turn, const VictimSet& set, const NodeChoice& choice);
+  // Within what is guaranteed to its tenant, or to a cohort that contains it.
+  [[nodiscard]] bool is_guaranteed(const JobClass& c, std::uint32_t flavor,
+                                   const Resources& beside) const;
+  std::optional<Taking> victims_for(const Turn& turn);
+  bool take_from(Turn& turn, const Taking& taking);
+  bool start_on(Turn& turn, const Taking& taking);
+  bool promise_room(Turn& turn, const Taking& taking, Instant free_by);
+  [[nodiscard]] std::vector<JobId> leaving_for(const VictimSet& set) const;
   void ask_to_leave(JobId victim, Instant by);
   void take_back_asking();
-  std::vector<HeldRoom> promised_room(JobId but, Instant from, Instant until);
+  // Promises that a claim goes before, where they are in its way: taken out, or put back.
+  std::vector<Promise> break_promises(JobId but, const std::vector<Share>& shares, Instant from,
+                                      Instant until);
+  void mend_promises(std::vector<Promise> broken);
+  std::vector<HeldRoom> promised_room(JobId but, bool guaranteed, Instant from, Instant until);
 
   Verdict explain_head(const Turn& turn);
   Verdict explain_waiting(const Turn& turn, const Waiting& w);
@@ -199,6 +214,9 @@ class Cycle {
   Promises& promises_;         // in force
   std::map<JobId, std::uint32_t> started_ahead_;  // elements
   std::vector<Asked> asked_;
+  std::set<std::uint32_t> in_vain_;          // classes: searched for victims, none were found
+  bool searches_cut_ = false;                // there were more to make
+  std::map<std::uint32_t, Resources> owed_;  // by tenant: promised of what is guaranteed to it
   std::unordered_map<std::uint32_t, std::vector<Ending>> endings_;  // by quota node
   std::map<std::tuple<std::uint32_t, std::uint32_t, Resource>, std::string> borrowers_;  // by cell
   std::uint32_t reservations_ = 0, replans_ = 0, searches_ = 0;

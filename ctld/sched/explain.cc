@@ -10,7 +10,7 @@
 namespace gantry::sched {
 
 // Going on as if every job got a reservation, in order. Nothing is decided by it: the starts of
-// this plan are made, and the reservations end with it.
+// this plan are made, and nothing stays reserved: neither reasons nor the next plan know of it.
 void Cycle::estimate() {
   std::sort(rekept_.begin(), rekept_.end());
   for (const JobId id : rekept_) {
@@ -33,6 +33,7 @@ void Cycle::estimate() {
   std::priority_queue<Turn, std::vector<Turn>, decltype(later)> turns(later);
   for (const Turn& t : closed_)
     if (cls(t).standing.verdict.reason == Reason::none && !jobs(t).at_end(t.at)) turns.push(t);
+  std::vector<std::pair<JobId, Slot>> guesses;
   for (std::uint32_t n = 0; n < policy_.estimates && !turns.empty(); ++n) {
     Turn turn = turns.top();
     turns.pop();
@@ -40,10 +41,15 @@ void Cycle::estimate() {
     const JobId id = job(turn, turn.at).job;
     if (const auto slot = earliest(c)) {
       r_.timeline_.reserve(c, slot->first, id);
+      guesses.emplace_back(id, slot->first);
       if (plan_.expected.empty() || plan_.expected.back().job != id)
         plan_.expected.push_back({id, slot->first.start, {}});
       if (advance(turn)) turns.push(turn);
     }
+  }
+  for (auto g = guesses.rbegin(); g != guesses.rend(); ++g) {
+    r_.timeline_.lift(g->first, g->second.start, g->second.shares);
+    for (const Share& s : g->second.shares) r_.timeline_.clear(s.node);
   }
 }
 
@@ -98,8 +104,9 @@ Verdict Cycle::explain_head(const Turn& turn) {
   JobClass& c = cls(turn);
   if (c.standing.verdict.reason != Reason::none) return c.standing.verdict;
   if (const auto of_job = promises_.find(turn.head_job.job);
-      of_job != promises_.end() && !of_job->second.empty() && of_job->second[0].leaving > 0)
-    return {Reason::reclaiming, of_job->second[0].leaving, of_job->second[0].leave_by.us, ""};
+      of_job != promises_.end() && !of_job->second.empty() && !of_job->second[0].leaving.empty())
+    return {Reason::reclaiming, static_cast<std::int64_t>(of_job->second[0].leaving.size()),
+            of_job->second[0].leave_by.us, ""};
   if (turn.blocked > 0) {
     const Blocked& why = blocked_[turn.blocked - 1];
     if (why.by == Blocked::By::reservation) return {Reason::reservation, 0, 0, c.key.reservation};

@@ -3,7 +3,8 @@
 //
 // - it is reserved again at the beginning of the next plan, before anything of its rank is looked
 //   at; only what is planned for higher ranks stands before it. Without room it is broken, and the
-//   job is planned anew at its turn;
+//   job is planned anew at its turn. So it is if an owner claims what is guaranteed to it, and the
+//   promise was made to a borrower (room.cc);
 // - at its job's turn it is exchanged for an earlier start if there is one now that delays no other
 //   promise; looked for once a second (whether the job can start now is asked in every plan);
 // - when its time has come the job starts on its nodes, whatever its place in the queue is by then.
@@ -27,10 +28,15 @@ struct Promise {
   Instant start{};
   std::vector<Share> shares;
   std::uint32_t flavor = 0;
-  // Jobs that were asked to leave for it, gone by then.
-  std::uint32_t leaving = 0;
+  // Jobs that were asked to leave for it and have not gone yet; by then they have.
+  std::vector<JobId> leaving;
   Instant leave_by{};
-  // Its place when it was made.
+  // It was asked for: what it takes is charged to its tenant from then on, so that neither the room
+  // that others leave nor the quota is anybody else's in between.
+  bool claimed = false;
+  // It fitted in what its tenant is guaranteed when it was made: no other claim goes before it.
+  bool guaranteed = false;
+  // Its place: that of its job, at the beginning of the plan.
   std::uint32_t priority = 0;
   std::int32_t rank = 0;
   Instant looked{};   // for an earlier start

@@ -42,7 +42,10 @@ void Cycle::begin_anew() {
   r_.kinds_.forget_failures();
   r_.timeline_.begin(now_);
   for (auto& [job, of_job] : promises_)
-    for (Promise& p : of_job) kept_.push_back(std::move(p));
+    for (Promise& p : of_job) {
+      refresh(p);
+      kept_.push_back(std::move(p));
+    }
   promises_.clear();
   sort_kept();
   const auto& busy = r_.queue_.busy();
@@ -90,7 +93,7 @@ std::vector<Promise> Cycle::take_changed_promises(std::set<std::uint32_t>& nodes
   for (const JobId job : r_.memory_.jobs()) add(job);
   for (const auto& [job, of_job] : promises_)
     for (const Promise& p : of_job)
-      if (p.leaving > 0 || p.start <= now_ + Timeline::kOverdue) add(job);
+      if (p.claimed || p.start <= now_ + Timeline::kOverdue) add(job);
   for (const std::uint32_t n : nodes) r_.timeline_.each_promised(n, add);
   while (!left.empty()) {
     const JobId job = left.back();
@@ -103,6 +106,7 @@ std::vector<Promise> Cycle::take_changed_promises(std::set<std::uint32_t>& nodes
   for (const JobId job : jobs) {
     for (Promise& p : promises_.at(job)) {
       lift(p);
+      refresh(p);
       taken.push_back(std::move(p));
     }
     promises_.erase(job);
@@ -118,7 +122,7 @@ void Cycle::keep_where_they_are(std::vector<Promise> promises) {
   std::set<std::uint32_t> nodes;
   std::set<JobId> jobs;
   const auto apart = [&](const Promise& p) {
-    return p.leaving == 0 && p.start > now_ + Timeline::kOverdue && !jobs.contains(p.job) &&
+    return !p.claimed && p.start > now_ + Timeline::kOverdue && !jobs.contains(p.job) &&
            std::none_of(p.shares.begin(), p.shares.end(),
                         [&](const Share& s) { return nodes.contains(s.node); });
   };
@@ -159,9 +163,7 @@ bool Cycle::keep_there(const Promise& p) {
   const JobClass& c = r_.queue_.job_class(r_.queue_.line(r_.queue_[*slot].line).class_index);
   return c.standing.generation == r_.eligible_.generation() &&
          c.standing.verdict.reason == Reason::none && r_.timeline_.speak_for(c.key.reservation) &&
-         std::all_of(p.shares.begin(), p.shares.end(),
-                     [&](const Share& s) { return r_.eligible_.nodes_of(c).test(s.node); }) &&
-         r_.timeline_.keep(c, p.job, p.start, p.shares);
+         may_use(c, p.shares) && r_.timeline_.keep(c, p.job, p.start, p.shares);
 }
 
 // ---- room that has grown

@@ -72,11 +72,8 @@ class Replica {
   Kinds kinds_;
   Promises promises_;
   Memory memory_;
-  struct Search {  // for victims, in vain
-    JobId job{};
-    Instant at{};
-  };
-  std::unordered_map<std::uint32_t, Search> searches_;  // by partition
+  std::unordered_map<std::uint32_t, Instant> in_vain_;  // searches for victims, by class
+  bool searches_cut_ = false;                           // the last plan had more to make
 };
 
 }  // namespace gantry::sched

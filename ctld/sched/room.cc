@@ -1,5 +1,11 @@
-// Room made by preemption: the first blocked job of a tenant takes back what is guaranteed to it,
-// and a job whose class preempts takes from lower ones. Who must go: preempt.h.
+// Room made by preemption: every line takes back what is guaranteed to its tenant, and jobs whose
+// class preempts take from lower ones. Who must go: preempt.h.
+//
+// A claim is a promise that names its victims: from the moment it is made the nodes are reserved
+// for the time when they have gone, and what the job takes is charged to its tenant. So a tenant
+// claims as much as is guaranteed to it, in the order of its jobs, and not more. A claim to
+// guaranteed quota goes before what was promised to borrowers: where that is in its way it is
+// broken, and if it is all that is in the way, the job starts at once.
 #include <algorithm>
 #include <bit>
 
@@ -9,67 +15,91 @@
 namespace gantry::sched {
 namespace {
 
-constexpr std::uint32_t kMaxSearches = 16;      // in one plan
-constexpr Duration kSearchPeriod = seconds(5);  // a job for which there were no victims asks again
-constexpr Duration kKillTime = seconds(5);  // from the end of the grace until the nodes are free
+constexpr Duration kLongPause = seconds(5);  // where a plan had too many searches to make
+constexpr Duration kKillTime = seconds(5);   // from the end of the grace until the nodes are free
 constexpr std::uint64_t kSearchAttempts = 100;  // what a search counts in Policy::attempts
+
+bool share_a_node(const std::vector<Share>& a, const std::vector<Share>& b) {
+  return std::any_of(a.begin(), a.end(), [&](const Share& s) {
+    return std::any_of(b.begin(), b.end(), [&](const Share& t) { return s.node == t.node; });
+  });
+}
 
 }  // namespace
 
+struct Cycle::Taking {
+  VictimSet set;
+  NodeChoice choice;
+  bool guaranteed = false;
+};
+
 bool Cycle::may_ask(const Turn& turn) {
-  if (!policy_.preemption || !turn.head || turn.at != *turn.head) return false;
+  if (!policy_.preemption || !turn.head || turn.blocked == 0) return false;
   JobClass& c = cls(turn);
   if (c.standing.verdict.reason != Reason::none || !c.key.reservation.empty()) return false;
-  if (partition(turn.partition).asked || turn.blocked == 0) return false;
   const Blocked& why = blocked_[turn.blocked - 1];
   if (why.by != Blocked::By::room && why.by != Blocked::By::quota) return false;
   if (why.by == Blocked::By::quota && why.fit.tenant_limit) return false;
   const Promise* promise = const_cast<Cycle*>(this)->promise_of(turn);
-  return promise == nullptr || promise->leaving == 0;
+  if (promise != nullptr && (promise->claimed || promise->start <= now_ + kKillTime)) return false;
+  if (in_vain_.contains(turn.class_index)) return false;
+  const auto last = r_.in_vain_.find(turn.class_index);
+  if (last == r_.in_vain_.end() || now_ < last->second) return true;
+  return now_ - last->second >= (r_.searches_cut_ ? kLongPause : policy_.search_pause);
 }
 
-std::optional<std::pair<VictimSet, NodeChoice>> Cycle::victims_for(const Turn& turn) {
-  JobClass& c = cls(turn);
+bool Cycle::is_guaranteed(const JobClass& c, std::uint32_t flavor, const Resources& beside) const {
   const std::uint32_t tenant = tenant_of(c);
+  if (tenant == kNoIndex) return false;
+  QuotaNeed need{flavor, c.least};
+  need.amount += beside;
+  const QuotaTree& tree = r_.charges_.tree();
+  const QuotaFit fit = tree.fit(tenant, need);
+  const std::uint32_t depth = tree.depth(tenant);
+  return depth == 0 ? fit.fits : std::popcount(fit.levels) < static_cast<int>(depth);
+}
+
+std::optional<Cycle::Taking> Cycle::victims_for(const Turn& turn) {
+  JobClass& c = cls(turn);
   const auto& classes = r_.tenancy_->classes;
   const bool by_class =
       c.key.priority_class < classes.size() && classes[c.key.priority_class].preempts;
-  std::optional<std::pair<VictimSet, NodeChoice>> best;
+  const bool by_share = policy_.share_preemption && tenant_of(c) != kNoIndex;
+  std::optional<Taking> best;
   for (const NodeChoice& choice : r_.eligible_.flavors_of(c)) {
-    const QuotaNeed need{choice.flavor, c.least};
-    bool reclaim = false;
-    if (tenant != kNoIndex) {
-      // Within its own quota, or in that of a cohort that contains it.
-      const QuotaFit fit = r_.charges_.tree().fit(tenant, need);
-      const auto depth = r_.charges_.tree().depth(tenant);
-      reclaim = depth == 0 ? fit.fits : std::popcount(fit.levels) < static_cast<int>(depth);
+    const bool guaranteed = is_guaranteed(c, choice.flavor, {});
+    if (!guaranteed && !by_class && !by_share) continue;
+    if (searches_++ >= policy_.searches) {
+      searches_cut_ = true;
+      break;
     }
-    if (!reclaim && !by_class) continue;
-    if (searches_++ >= kMaxSearches) break;
     plan_.stats.attempts += kSearchAttempts;
+    in_vain_.insert(turn.class_index);
     const auto promised =
-        promised_room(turn.first.job, now_, Timeline::end_of(now_, c.key.time_limit));
+        promised_room(turn.first.job, guaranteed, now_, Timeline::end_of(now_, c.key.time_limit));
     auto set = find_victims({.grid = r_.grid_,
                              .running = r_.running_,
                              .eligible = r_.eligible_,
                              .quota = r_.charges_.tree(),
                              .cls = c,
                              .choice = choice,
-                             .need = need,
+                             .need = {choice.flavor, c.least},
                              .now = now_,
                              .promised = promised,
                              .user = r_.queue_.line(turn.line).share,
-                             .reclaim = reclaim,
-                             .by_class = by_class});
-    if (!set || set->victims.empty()) continue;
+                             .reclaim = guaranteed,
+                             .by_class = by_class,
+                             .equal_class_by_share = by_share});
+    if (!set) continue;
     const auto loss = [](const VictimSet& s) { return std::pair{s.highest_class, s.cost}; };
-    if (!best || loss(*set) < loss(best->first)) best = std::pair{std::move(*set), choice};
+    if (!best || loss(*set) < loss(best->set)) best = Taking{std::move(*set), choice, guaranteed};
   }
   return best;
 }
 
 // What others have been promised for some of that time.
-std::vector<HeldRoom> Cycle::promised_room(JobId but, Instant from, Instant until) {
+std::vector<HeldRoom> Cycle::promised_room(JobId but, bool guaranteed, Instant from,
+                                           Instant until) {
   std::vector<HeldRoom> held;
   for (const auto& [job, of_job] : promises_) {
     if (job == but) continue;
@@ -77,7 +107,8 @@ std::vector<HeldRoom> Cycle::promised_room(JobId but, Instant from, Instant unti
     if (!slot) continue;
     const JobClass& c = r_.queue_.job_class(r_.queue_.line(r_.queue_[*slot].line).class_index);
     for (const Promise& p : of_job)
-      if (p.start < until && from < Timeline::end_of(p.start, c.key.time_limit))
+      if ((!guaranteed || p.claimed || p.guaranteed) && p.start < until &&
+          from < Timeline::end_of(p.start, c.key.time_limit))
         for (const Share& s : p.shares)
           held.push_back({s.node, need_for(c.demand, r_.grid_.room(s.node), s.tasks)});
   }
@@ -108,40 +139,79 @@ void Cycle::take_back_asking() {
 
 bool Cycle::make_room(Turn& turn) {
   if (!everything_ || !may_ask(turn)) return false;
-  partition(turn.partition).asked = true;
-  auto& last = r_.searches_[turn.partition];
-  if (last.job == turn.first.job && now_ >= last.at && now_ - last.at < kSearchPeriod) return false;
-  const std::uint32_t before = searches_;
+  const std::uint32_t class_index = turn.class_index;
   const auto found = victims_for(turn);
-  if (found && take_from(turn, found->first, found->second)) return true;
-  if (searches_ > before && searches_ <= kMaxSearches) last = {turn.first.job, now_};
+  if (found && take_from(turn, *found)) {
+    in_vain_.erase(class_index);  // the next one of its line may ask as well
+    return true;
+  }
+  if (in_vain_.contains(class_index)) r_.in_vain_[class_index] = now_;
   return false;
 }
 
-// The jobs are asked to leave, and what they leave is promised; unless that is no sooner than
-// without them, or delays another plan.
-bool Cycle::take_from(Turn& turn, const VictimSet& set, const NodeChoice& choice) {
+// The jobs are asked to leave, and what they leave is promised; unless that delays a plan that it
+// may not delay, or is no sooner than without them: then that is what a claim is promised.
+bool Cycle::take_from(Turn& turn, const Taking& taking) {
   JobClass& c = cls(turn);
-  const Instant free_by = now_ + set.grace + kKillTime;
+  const VictimSet& set = taking.set;
+  Instant free_by = set.victims.empty() ? now_ : now_ + set.grace + kKillTime;
+  for (const Share& s : set.shares)
+    for (const std::uint32_t slot : r_.running_.on_node(s.node))
+      if (const Placement& p = r_.running_[slot]; p.leaving && p.ends_by)
+        free_by = std::max({free_by, *p.ends_by, now_ + Timeline::kOverdue});
+  if (free_by == now_) {
+    if (start_on(turn, taking)) return true;
+    if (const std::uint32_t tenant = tenant_of(c); tenant != kNoIndex)
+      free_by = quota_ready(tenant, {taking.choice.flavor, c.least}).value_or(now_);
+    if (free_by == now_) return false;
+  }
+  if (Promise* kept = promise_of(turn); kept != nullptr && kept->start <= free_by) {
+    if (!taking.guaranteed) return false;
+    kept->claimed = kept->guaranteed = true;
+    charge(job(turn, turn.at), c, needs_of(c, kept->shares));
+    order_->usage_grew();
+    tell(turn, *kept);
+    return true;
+  }
+  const Instant before = set.victims.empty() ? free_by : free_by + microseconds(1);
+  if (auto sooner = earliest(c, before)) {
+    if (!taking.guaranteed) return false;
+    const Taking without{{{}, std::move(sooner->first.shares), 0, 0, {}},
+                         {sooner->second, taking.choice.node_set},
+                         true};
+    return promise_room(turn, without, sooner->first.start);
+  }
+  return promise_room(turn, taking, free_by);
+}
+
+bool Cycle::promise_room(Turn& turn, const Taking& taking, Instant free_by) {
+  JobClass& c = cls(turn);
+  const VictimSet& set = taking.set;
+  const JobId id = turn.first.job;
   Promise* kept = promise_of(turn);
-  if (kept != nullptr && kept->start <= free_by) return false;
-  if (earliest(c, free_by + microseconds(1))) return false;
   const std::size_t before = asked_.size();
   for (const Victim& v : set.victims) ask_to_leave(v.job, free_by);
   if (kept != nullptr) lift(*kept);
+  std::vector<Promise> broken;
+  if (taking.guaranteed)
+    broken = break_promises(id, set.shares, free_by, Timeline::end_of(free_by, c.key.time_limit));
+  kept = promise_of(turn);
   Promise promise = kept != nullptr ? *kept : Promise{};
-  promise.job = turn.first.job;
+  promise.job = id;
   promise.start = promise.leave_by = free_by;
   promise.shares = set.shares;
-  promise.flavor = choice.flavor;
-  promise.leaving = static_cast<std::uint32_t>(set.victims.size());
-  if (!r_.timeline_.keep(c, promise.job, promise.start, promise.shares)) {
+  promise.flavor = taking.choice.flavor;
+  promise.claimed = true;
+  promise.guaranteed = taking.guaranteed;
+  promise.leaving = leaving_for(set);
+  if (!r_.timeline_.keep(c, id, promise.start, promise.shares)) {
     while (asked_.size() > before) take_back_asking();
-    if (kept != nullptr) (void)put_back(*kept, c);
+    mend_promises(std::move(broken));
+    if (kept != nullptr) (void)put_back(*promise_of(turn), c);
     return false;
   }
   for (const Victim& v : set.victims)
-    plan_.preemptions.push_back({v.job, promise.job, v.reclaim, v.lost_work});
+    plan_.preemptions.push_back({v.job, id, v.reclaim, v.lost_work});
   charge(job(turn, turn.at), c, needs_of(c, promise.shares));
   order_->usage_grew();
   if (kept != nullptr) {
@@ -150,8 +220,103 @@ bool Cycle::take_from(Turn& turn, const VictimSet& set, const NodeChoice& choice
   } else {
     kept = &remember(turn, std::move(promise));
   }
+  mend_promises(std::move(broken));
   tell(turn, *kept);
   return true;
+}
+
+// Those that are asked now, and those on its nodes that were before.
+std::vector<JobId> Cycle::leaving_for(const VictimSet& set) const {
+  std::vector<JobId> jobs;
+  for (const Victim& v : set.victims) jobs.push_back(v.job);
+  for (const Share& s : set.shares)
+    for (const std::uint32_t slot : r_.running_.on_node(s.node))
+      if (r_.running_[slot].leaving) jobs.push_back(r_.running_[slot].job);
+  std::sort(jobs.begin(), jobs.end());
+  jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
+  return jobs;
+}
+
+// Nobody needs to leave: only promises to borrowers were in the way.
+bool Cycle::start_on(Turn& turn, const Taking& taking) {
+  JobClass& c = cls(turn);
+  const std::vector<Share>& shares = taking.set.shares;
+  const std::uint32_t tenant = tenant_of(c);
+  const Promise* kept = promise_of(turn);
+  if (kept != nullptr) lift(*kept);
+  std::vector<Promise> broken;
+  if (taking.guaranteed) broken = break_promises(turn.first.job, shares, now_, end_of(c));
+  kept = promise_of(turn);
+  const bool may =
+      has_job_left(tenant, turn.partition) &&
+      (tenant == kNoIndex || fit(tenant, needs_of(c, shares)).fits) &&
+      std::all_of(shares.begin(), shares.end(), [&](const Share& s) {
+        return r_.grid_.available(s.node) && r_.timeline_.fits(s.node, c.demand, now_, end_of(c),
+                                                               r_.grid_.free(s.node)) >= s.tasks;
+      });
+  if (may) {
+    if (kept != nullptr) {
+      loosened(*kept);
+      const auto of_job = promises_.find(kept->job);
+      of_job->second.erase(of_job->second.begin() + turn.ahead);
+      if (of_job->second.empty()) promises_.erase(of_job);
+      kept = nullptr;
+    }
+    const std::uint32_t slot = jobs(turn)[turn.at];
+    if (turn.at == *turn.head) {
+      turn.head.reset();
+      turn.blocked = 0;
+    }
+    start(c, slot, shares);
+    advance(turn);
+    if (turn.started == 0) partition(turn.partition).started.push_back(slot);
+    order_->started(turn);
+  }
+  mend_promises(std::move(broken));
+  if (kept != nullptr) (void)put_back(*promise_of(turn), c);
+  return may;
+}
+
+// Of borrowers, on these nodes and in this time.
+std::vector<Promise> Cycle::break_promises(JobId but, const std::vector<Share>& shares,
+                                           Instant from, Instant until) {
+  std::vector<Promise> broken;
+  for (auto at = promises_.begin(); at != promises_.end();) {
+    const auto slot = r_.queue_.find(at->first);
+    if (at->first != but && slot) {
+      const JobClass& c = r_.queue_.job_class(r_.queue_.line(r_.queue_[*slot].line).class_index);
+      std::erase_if(at->second, [&](Promise& p) {
+        if (p.claimed || p.guaranteed || p.start >= until ||
+            Timeline::end_of(p.start, c.key.time_limit) <= from || !share_a_node(p.shares, shares))
+          return false;
+        lift(p);
+        broken.push_back(std::move(p));
+        return true;
+      });
+    }
+    at = at->second.empty() ? promises_.erase(at) : std::next(at);
+  }
+  return broken;
+}
+
+// Where there is still room for them. The others are planned anew, by the next plan.
+void Cycle::mend_promises(std::vector<Promise> broken) {
+  for (Promise& p : broken) {
+    const auto slot = r_.queue_.find(p.job);
+    JobClass& c = r_.queue_.job_class(r_.queue_.line(r_.queue_[*slot].line).class_index);
+    if (r_.timeline_.speak_for(c.key.reservation) &&
+        r_.timeline_.keep(c, p.job, p.start, p.shares)) {
+      promises_[p.job].push_back(std::move(p));
+      continue;
+    }
+    loosened(p);
+    again_ = true;
+    --partition(p.partition.value()).reservations;
+    --reservations_;
+    std::erase_if(plan_.expected,
+                  [&](const Expected& e) { return e.job == p.job && e.start == p.start; });
+  }
+  (void)r_.timeline_.speak_for("");
 }
 
 }  // namespace gantry::sched

@@ -239,6 +239,10 @@ void Timeline::lift(JobId job, Instant start, const std::vector<Share>& shares) 
     for (Checkpoint& c : ahead.checkpoints)
       if (mine->from <= c.at && c.at < mine->until) c.spare += mine->room;
     ahead.reservations.erase(mine);
+    // A checkpoint is where a reservation begins. Left behind it would not follow what changes.
+    if (std::none_of(ahead.reservations.begin(), ahead.reservations.end(),
+                     [&](const Reservation& r) { return r.from == start; }))
+      std::erase_if(ahead.checkpoints, [&](const Checkpoint& c) { return c.at == start; });
   }
 }
 

@@ -101,5 +101,30 @@ TEST_CASE("meter: violation begins at the deadline; the error is while it waits"
   CHECK(meter.tenants()[0].use == 8 * 150);
 }
 
+TEST_CASE("meter: each claim has a deadline of its own, and a start meets the oldest") {
+  const auto tenancy = two_tenants(4, 4, 4);
+  Meter meter(FairShares(tenancy, {1, 2}, Resource::gpu, 1, 8), 2, 8, seconds(30), hours(24), {});
+  const auto until = [&](int at) { meter.advance(Instant{seconds(at).us}); };
+  meter.started(0, 8);
+  meter.queued(1, 1, {1, 1});
+  until(20);
+  meter.queued(1, 1, {2, 2});
+  until(25);
+  meter.unqueued(1, 1, {1, 1});
+  meter.started(1, 1);
+  until(50);
+  CHECK(meter.tenants()[1].below == 50);
+  CHECK(meter.tenants()[1].violation == 0);
+  until(60);
+  CHECK(meter.tenants()[1].violation == 10);
+  meter.unqueued(1, 1, {2, 2});
+  meter.started(1, 1);
+  until(70);
+  CHECK(meter.tenants()[1].violation == 10);
+  REQUIRE(meter.violations().size() == 1);
+  CHECK(meter.violations()[0].since == Instant{seconds(20).us});
+  CHECK(meter.violations()[0].until == Instant{seconds(60).us});
+}
+
 }  // namespace
 }  // namespace gantry::replay

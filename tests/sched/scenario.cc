@@ -223,6 +223,7 @@ void Scenario::policy(Words& w) {
   policy_.quota = w.on("quota", policy_.quota);
   policy_.fair_share = w.on("fair_share", policy_.fair_share);
   policy_.preemption = w.on("preemption", policy_.preemption);
+  policy_.share_preemption = w.on("balance", policy_.share_preemption);
   policy_.keep_promises = w.on("promises", policy_.keep_promises);
   policy_.attempts = static_cast<std::uint64_t>(
       w.number_or("attempts", static_cast<std::int64_t>(policy_.attempts)));

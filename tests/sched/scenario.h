@@ -11,7 +11,7 @@
 //         [since=0] [startable=1]
 //   unqueue 10;  end 1 [node=n1];  limit 1 ends=60;  now 30
 //   policy reservations=1 depth=1000 estimates=0 attempts=100000 starts=100 ahead=0 replans=100
-//         promises=off quota=on fair_share=on preemption=on
+//         promises=off quota=on fair_share=on preemption=on balance=off
 //   fits ...                                                as queue: prints what a submit is told
 //
 // Of tenants (scenario_tenancy.cc); tenants are named by partition ... tenant=fraud:

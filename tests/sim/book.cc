@@ -35,8 +35,10 @@ void Book::take(Instant at, const core::Event& any, const std::map<JobId, Accoun
     jobs_[e->job] = jobs_.at(e->array);
     jobs_[e->job].preemptions = 0;
   }
-  if (const auto* e = std::get_if<event::JobUpdated>(&any))
+  if (const auto* e = std::get_if<event::JobUpdated>(&any)) {
     if (e->partition) jobs_.at(e->job).partition = *e->partition;
+    if (e->account) jobs_.at(e->job).account = *e->account;
+  }
   if (const auto* e = std::get_if<event::JobUpdated>(&any)) std::erase(returned_, e->job);
   if (const auto* e = std::get_if<event::JobReleased>(&any)) std::erase(returned_, e->job);
   if (const auto* e = std::get_if<event::JobPlaced>(&any)) {

@@ -47,9 +47,10 @@ class Controller {
   [[nodiscard]] const core::Core& core() const { return *core_; }
   [[nodiscard]] const store::MemoryStore& store() const { return store_; }
   [[nodiscard]] sched::Replica& replica() { return *replica_; }
-  // Nothing is on its way between core and scheduler: every verdict is of the present facts.
+  // Nothing is on its way between core and scheduler, and the last plan has looked at everything:
+  // every verdict is of the present facts.
   [[nodiscard]] bool settled() const {
-    return core_ && !stepped_ && !plan_wanted_ && !handed_over_;
+    return core_ && !stepped_ && !plan_wanted_ && !handed_over_ && looked_at_all_;
   }
   [[nodiscard]] sched::Policy policy() const;
   [[nodiscard]] Instant clock() const { return std::max(floor_, queue_.now() + clock_offset_); }
@@ -69,7 +70,8 @@ class Controller {
   void set_wake(std::optional<Instant> at);
   void plan_soon();
   void plan();
-  void check_plan(const sched::Plan& plan, const std::vector<sched::Promise>& promises);
+  void check_plan(const sched::Plan& plan, const std::vector<sched::Promise>& promises,
+                  sched::Policy policy);
   void fold();
   void fold_later();
   [[noreturn]] void broken(const std::string& promise) { trace_.broken(queue_.now(), promise); }
@@ -88,9 +90,11 @@ class Controller {
   std::uint64_t turns_ = 0, plans_ = 0;
   bool stepped_ = false;
   bool plan_wanted_ = false;
-  bool handed_over_ = false;  // a plan, which has not been applied yet
-  bool planned_ = false;      // in this turn it is
-  bool plan_again_ = false;   // then
+  bool handed_over_ = false;    // a plan, which has not been applied yet
+  bool looked_at_all_ = false;  // the last plan has
+  Instant estimated_{};
+  bool planned_ = false;     // in this turn it is
+  bool plan_again_ = false;  // then
   bool faults_ = true;
   Instant floor_{};
   Duration clock_offset_{};

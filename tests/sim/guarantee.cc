@@ -49,7 +49,7 @@ void Guarantee::look_for_sleepers() {
 
 void Guarantee::look_for_promises() {
   for (const sched::Promise& p : controller_.replica().promises()) {
-    if (p.leaving == 0 || due_.contains(p.job) || !quiet_) continue;
+    if (p.leaving.empty() || due_.contains(p.job) || !quiet_) continue;
     const Account& job = ledger_.jobs().at(p.job);
     due_[p.job] = {queue_.now() + ledger_.book().longest_grace() + kKilling, job.attempt,
                    controller_.lives()};
@@ -58,13 +58,13 @@ void Guarantee::look_for_promises() {
     const Account& job = ledger_.jobs().at(it->first);
     const auto& promises = controller_.replica().promises();
     const auto promised = std::find_if(promises.begin(), promises.end(), [&](const auto& p) {
-      return p.job == it->first && p.leaving > 0;
+      return p.job == it->first && !p.leaving.empty();
     });
     const bool over = promised == promises.end();  // it started, ended, is held, or was outranked
     if (!over && queue_.now() > it->second.by)
       trace_.broken(queue_.now(),
                     fmt::format("{} jobs had to leave for job {}, which still waits after {} s",
-                                promised->leaving, it->first.value(),
+                                promised->leaving.size(), it->first.value(),
                                 (ledger_.book().longest_grace() + kKilling).seconds()));
     if (over && job.attempt != it->second.attempt) ++kept_;
     it = over ? due_.erase(it) : std::next(it);

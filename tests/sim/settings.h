@@ -40,8 +40,10 @@ struct Settings {
 
   bool tenants = false;             // documents, quota, classes; see tenants.h
   std::uint64_t refused_start = 0;  // per mille of starts that fail by the owner's fault
-  bool keep_promises = false;       // of the scheduler's policy
+  // Of the scheduler's policy.
+  bool keep_promises = false;
   std::uint32_t reservations = 1, ahead = 0, estimates = 0;
+  Duration everything{};
 };
 
 Settings settings_of(Random& random, bool tenants);
