@@ -14,6 +14,7 @@ namespace gantry::cli {
 
 extern const Command kUp;
 extern const Command kDown;
+extern const Command kCheck;
 extern const Command kStatus;
 extern const Command kReplay;
 
@@ -199,8 +200,9 @@ const Command kMan{.name = "man",
 const Command kCompletion{
     .name = "completion", .summary = "Print the bash completion script", .run = run_completion};
 
-constexpr const Command* kSub[] = {&kUp,     &kDown, &kStatus, &kReplay,     &kConfig,
-                                   &kKeygen, &kHelp, &kMan,    &kCompletion, &kVersionCommand};
+constexpr const Command* kSub[] = {&kUp,     &kDown,       &kStatus,        &kCheck,
+                                   &kReplay, &kConfig,     &kKeygen,        &kHelp,
+                                   &kMan,    &kCompletion, &kVersionCommand};
 
 constexpr Example kExamples[] = {
     {"gantry up", "Start a cluster of four nodes on this machine"},

@@ -5,9 +5,11 @@
 
 #include "cli/command.h"
 #include "cli/gpu_columns.h"
+#include "cli/gpu_layout.h"
 #include "cli/job_words.h"
 #include "cli/node_columns.h"
 #include "cli/session.h"
+#include "cli/terminal.h"
 #include "common/hostlist.h"
 
 namespace gantry::cli {
@@ -24,6 +26,8 @@ struct Query {
   bool reasons = false;
   bool summary = false;
   bool gpus = false;
+  bool layout = false;
+  bool drift = false;
   bool json = false;
   bool stats = false;
   bool all = false;
@@ -47,6 +51,9 @@ constexpr Option kOptions[] = {
      .letter = 'd',
      .help = "Only nodes that do not respond",
      .set = put<&Query::dead>},
+    {.name = "drift",
+     .help = "GPUs, drivers and slices that are not as they should be",
+     .set = put<&Query::drift>},
     {.name = "format",
      .letter = 'o',
      .arg = Arg::required,
@@ -62,6 +69,9 @@ constexpr Option kOptions[] = {
     {.name = "json",
      .help = "All fields of nodes and partitions as JSON",
      .set = put<&Query::json>},
+    {.name = "layout",
+     .help = "Every GPU drawn: its slices, whose they are, and what is free",
+     .set = put<&Query::layout>},
     {.name = "list-reasons",
      .letter = 'R',
      .help = "Why nodes are down, drained or closed",
@@ -114,6 +124,7 @@ constexpr Example kExamples[] = {
     {"ginfo -N -o '%N %t %C %m %x'", "Each node with its cores, memory and container runtime"},
     {"ginfo -R", "Why nodes are out of service"},
     {"ginfo --gpus -n node1", "The GPUs of a node, and whose jobs have them"},
+    {"watch ginfo --layout", "How GPUs are cut, as it follows the queue"},
 };
 constexpr ExitDoc kExits[] = {
     {"0", "fine"}, {"1", "no answer"}, {"2", "the command line is wrong"}};
@@ -211,6 +222,32 @@ Result<int> print_stats(Session& session, bool json) {
   return 0;
 }
 
+// Nodes that should have GPUs and have none, on standard error.
+void tell_why_none(const std::vector<proto::NodeRow>& nodes) {
+  for (const proto::NodeRow& node : nodes)
+    if (node.gpus.gpus.empty() && !node.gpus.why_none.empty())
+      fmt::print(stderr, "ginfo: {} has no GPUs: {}\n", node.name, node.gpus.why_none);
+}
+
+void print_layout(const std::vector<proto::NodeRow>& nodes) {
+  const auto width = static_cast<std::uint32_t>(std::max(40, terminal_width(stdout)));
+  for (const std::string& line : layout_lines(nodes, width)) fmt::print("{}\n", line);
+  tell_why_none(nodes);
+}
+
+void print_drift(const Query& q, const std::vector<proto::NodeRow>& nodes) {
+  const std::vector<Drift> all = drift_of(nodes);
+  std::size_t node = 4, wanted = 6;
+  for (const Drift& d : all) {
+    node = std::max(node, d.node.size());
+    wanted = std::max(wanted, d.wanted.size());
+  }
+  if (!q.no_header) fmt::print("{:<{}} GPU {:<{}} FOUND\n", "NODE", node, "WANTED", wanted);
+  for (const Drift& d : all)
+    fmt::print("{:<{}} {:>3} {:<{}} {}\n", d.node, node, d.gpu.empty() ? "-" : d.gpu, d.wanted,
+               wanted, d.found);
+}
+
 Result<int> print_gpus(Session& session, const Query& q) {
   const auto columns = gpu_columns();
   const auto layout = parse_format(q.format.empty() ? kGpuFormat : std::string_view(q.format),
@@ -223,14 +260,14 @@ Result<int> print_gpus(Session& session, const Query& q) {
     fmt::print("{}\n", codec::to_json(*nodes, codec::JsonStyle::pretty));
     return 0;
   }
+  if (q.layout) return print_layout(nodes->nodes), 0;
+  if (q.drift) return print_drift(q, nodes->nodes), 0;
   TableStyle style;
   style.header = !q.no_header;
   style.colour = wants_colour(stdout);
   TableWriter table(*layout, style, stdout);
   for (const GpuRow& row : gpu_rows(nodes->nodes)) add_row(table, columns, row);
-  for (const proto::NodeRow& node : nodes->nodes)
-    if (node.gpus.gpus.empty() && !node.gpus.why_none.empty())
-      fmt::print(stderr, "ginfo: {} has no GPUs: {}\n", node.name, node.gpus.why_none);
+  tell_why_none(nodes->nodes);
   return 0;
 }
 
@@ -240,7 +277,7 @@ Result<int> run(const Invocation& invocation) {
   if (!operands) return tl::unexpected(operands.error());
   if (!*operands) return 0;
   if (auto good = check_node_states(q.states); !good) return tl::unexpected(good.error());
-  if (q.gpus) {
+  if (q.gpus || q.layout || q.drift) {
     auto session = Session::open(invocation.program());
     if (!session) return tl::unexpected(session.error());
     return print_gpus(*session, q);

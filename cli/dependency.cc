@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kMaxDependencies = 1000;
 constexpr std::int64_t kMaxDelayMinutes = 525'600;  // a year
 
-std::optional<DependencyKind> kind_of(std::string_view name) {
+std::optional<DependencyKind> dependency_kind(std::string_view name) {
   for (const auto& [kind, word] : enum_names(DependencyKind{}))
     if (word == name) return kind;
   return std::nullopt;
@@ -58,7 +58,7 @@ Result<void> parse_part(std::string_view part, DependencyList& out) {
   if (part.empty()) return wrong("an empty part");
   if (colon != std::string_view::npos || part[0] < '0' || part[0] > '9') {
     const std::string_view word = part.substr(0, colon);
-    const auto found = kind_of(word);
+    const auto found = dependency_kind(word);
     if (!found || *found == DependencyKind::singleton) {
       static constexpr std::string_view kWords[] = {"after",      "afterany",  "afterok",
                                                     "afternotok", "aftercorr", "singleton"};

@@ -217,6 +217,10 @@ void write_node(RecordWriter& out, const proto::NodeRow& node) {
     out.line();
     out.field("Reservation", node.reservation);
   }
+  if (!node.gpu_trouble.empty()) {
+    out.line();
+    out.field("GpuTrouble", node.gpu_trouble);
+  }
   if (!node.reason.empty()) {
     out.line();
     out.field("Reason",

@@ -155,6 +155,30 @@ std::optional<std::string> gpus_held_twice(const Node& node) {
   return std::nullopt;
 }
 
+namespace {
+
+constexpr std::string_view kDrainedBy = "gantry";
+
+// Why no job may start on the node at all, or nothing.
+const GpuFault* node_fault(const Node& node) {
+  for (const GpuDevice& gpu : node.facts.gpus.gpus)
+    for (const GpuFault& f : gpu.faults)
+      if (f.domain == FaultDomain::node) return &f;
+  return nullptr;
+}
+
+void drain_on_fault(Context& ctx, NodeId id) {
+  const Node& node = ctx.state.node(id);
+  const GpuFault* fault = node_fault(node);
+  const bool ours = node.intent == NodeIntent::drain && node.reason_by == kDrainedBy &&
+                    node.reason.starts_with("gpu-");
+  if (fault != nullptr && node.intent == NodeIntent::open)
+    ctx.record(
+        event::NodeIntentChanged{id, NodeIntent::drain, fault->cause, std::string(kDrainedBy)});
+  else if (fault == nullptr && ours)
+    ctx.record(event::NodeIntentChanged{id, NodeIntent::open, {}, std::string(kDrainedBy)});
+}
+
 void end_jobs_on_faults(Context& ctx, NodeId id) {
   const std::vector<JobId> jobs = ctx.state.node(id).jobs;
   for (const JobId job_id : jobs) {
@@ -180,6 +204,13 @@ void end_jobs_on_faults(Context& ctx, NodeId id) {
     ctx.note(fmt::format("job {}: {}", display_id(ctx.state, job), ends->cause));
     ctx.record(std::move(*ends));
   }
+}
+
+}  // namespace
+
+void act_on_faults(Context& ctx, NodeId node) {
+  end_jobs_on_faults(ctx, node);
+  drain_on_fault(ctx, node);
 }
 
 std::string gpu_trouble(const Node& node) {

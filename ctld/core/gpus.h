@@ -28,8 +28,10 @@ void give_gpus(Node& node, const sched::NodeGrant& grant);
 // Held devices that overlap, or nothing; for audit().
 std::optional<std::string> gpus_held_twice(const Node& node);
 
-// Ends every job on a device of the node that has a fault; those that may are requeued.
-void end_jobs_on_faults(Context& ctx, NodeId node);
+// What follows from faults that the node tells of: every job on a device that has one ends, those
+// that may are requeued; a fault of the whole node drains it, and it is open again when the node
+// has none any more, unless somebody has changed the reason meanwhile.
+void act_on_faults(Context& ctx, NodeId node);
 
 // "7 of 8 GPUs; GPU 3: gpu-xid-79: fallen off the bus since ...", or "": nothing is wrong.
 std::string gpu_trouble(const Node& node);

@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include "ctld/core/gpus.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/settle.h"
 
@@ -133,6 +134,7 @@ void handle(Context& ctx, NodeId id, proto::NodeRegister&& message) {
   if (node.health != NodeHealth::up) ctx.record(event::NodeHealthChanged{id, NodeHealth::up, {}});
   if (!missing.empty() && node.intent == NodeIntent::open)
     ctx.record(event::NodeIntentChanged{id, NodeIntent::drain, missing, "gantry"});
+  if (link.missing.empty()) act_on_faults(ctx, id);
 
   judge_listed(ctx, id, listed, answer);
   ctx.send(id, std::move(answer));
@@ -164,6 +166,7 @@ void judge_missing(Context& ctx, NodeId id) {
     release_node(ctx, *job, id, std::move(report));
   }
   if (facts && !(*facts == node.facts)) ctx.record(event::NodeRegistered{id, std::move(*facts)});
+  act_on_faults(ctx, id);
 }
 
 }  // namespace gantry::core

@@ -82,7 +82,7 @@ void handle(Context& ctx, NodeId id, proto::GpuReport&& report) {
   ctx.record(event::NodeRegistered{id, std::move(facts)});
   if (const std::string trouble = gpu_trouble(ctx.state.node(id)); !trouble.empty())
     ctx.note(fmt::format("node {}: {}", ctx.state.node(id).name, trouble));
-  end_jobs_on_faults(ctx, id);
+  act_on_faults(ctx, id);
 }
 
 void handle(Context& ctx, NodeId node, proto::LaunchReady&& report) {

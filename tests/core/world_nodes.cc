@@ -23,7 +23,8 @@ void World::register_node(FakeNode& node) {
     step(FromNode{node.name, proto::Heartbeat{node.session, 0.5, 1 << 30, {}}});
 }
 
-// n1 gpus 8 h100 | n1 gpus broken=3 cause="gpu-xid-79" | n1 gpus repaired=3 | n1 gpus none="..."
+// n1 gpus 8 h100 | n1 gpus broken=3 cause="gpu-xid-79" [domain=node] [untold=yes] |
+// n1 gpus repaired=3 | n1 gpus none="..."
 void World::gpu_report(FakeNode& node, const Words& w) {
   GpuInventory& found = node.gpus;
   if (w.plain.size() > 2) {
@@ -41,8 +42,9 @@ void World::gpu_report(FakeNode& node, const Words& w) {
   if (w.find("none")) found = {"", "", *w.find("none"), {}, {}};
   if (w.find("broken"))
     found.gpus.at(std::stoul(*w.find("broken"))).faults = {
-        {FaultDomain::gpu, *w.find("cause"), 0, now_}};
+        {w.find("domain") ? FaultDomain::node : FaultDomain::gpu, *w.find("cause"), 0, now_}};
   if (w.find("repaired")) found.gpus.at(std::stoul(*w.find("repaired"))).faults.clear();
+  if (w.find("untold")) return;  // the node daemon is down, or has not seen it yet
   step(FromNode{node.name, proto::GpuReport{node.session, found}});
 }
 

@@ -1,0 +1,81 @@
+// What ginfo draws of GPUs, and where it finds that something is not as it should be.
+#include "cli/gpu_layout.h"
+#include "cli/cluster_check.h"
+
+#include <doctest/doctest.h>
+
+using namespace gantry;
+using namespace gantry::cli;
+
+namespace {
+
+proto::NodeRow node(const std::string& name) {
+  proto::NodeRow row;
+  row.name = name;
+  row.total[Resource::gpu] = 2 * kGpuUnit;
+  row.gpus.driver = "550.54";
+  row.gpus.cuda = "12.4";
+  row.gpus.geometries = {
+      {"h100",
+       7,
+       8,
+       {{"1g.10gb", 19, 1, 1, 0, 7, {0, 1, 2, 3, 4, 5, 6}}, {"3g.40gb", 9, 3, 4, 0, 2, {0, 4}}}}};
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    GpuDevice gpu;
+    gpu.index = i;
+    gpu.model = "h100";
+    gpu.mig = i == 1;
+    row.gpus.gpus.push_back(gpu);
+  }
+  return row;
+}
+
+}  // namespace
+
+TEST_CASE("layouts of GPUs are drawn below each other") {
+  auto one = node("n1"), two = node("node2");
+  one.gpus.gpus[1].slices = {{9, 0, 1, 0, "a"}, {19, 4, 2, 0, "b"}};
+  one.holders = {{{0, std::nullopt, 0, 1000}, JobId{5}, "main"},
+                 {{1, 9, 0, 464}, JobId{17}, "main"}};
+  two.gpus.gpus[0].faults = {{FaultDomain::gpu, "gpu-xid-79: fallen off the bus", 0, Instant{}}};
+  two.holders = {{{1, 19, 6, 133}, JobId{}, ""}};
+  const auto lines = layout_lines({one, two}, 60);
+  REQUIRE(lines.size() == 4);
+  CHECK(lines[0] == "n1      0 h100  [job 5                                 ]");
+  CHECK(lines[1] == "n1      1 h100  [3g.40gb job 17    ][1g.]...............");
+  CHECK(lines[2] == "node2   0 h100  out of service: gpu-xid-79: fallen off the bus");
+  CHECK(lines[3] == "node2   1 h100  ..............................[1g.].....");
+}
+
+TEST_CASE("drift: what is found and not wanted, what is wanted and not found") {
+  auto one = node("n1"), two = node("n2"), three = node("n3");
+  CHECK(drift_of({one, two, three}).empty());
+  one.gpus.gpus[1].slices = {{19, 4, 2, 0, "b"}};
+  one.holders = {{{1, 9, 0, 464}, JobId{17}, "main"}};
+  two.gpus.driver = "535.1";
+  two.gpus.gpus[0].faults = {{FaultDomain::gpu, "gpu-lost: x", 0, Instant{}}};
+  three.gpus = {};
+  three.gpus.why_none = "the driver is not loaded";
+  const auto drift = drift_of({one, two, three, node("n4")});
+  CHECK(drift == std::vector<Drift>{
+                     {"n1", "1", "-", "1g.10gb@4 idle"},
+                     {"n1", "1", "3g.40gb@0 of job 17", "-"},
+                     {"n2", "", "driver 550.54", "driver 535.1"},
+                     {"n2", "0", "sound", "gpu-lost: x"},
+                     {"n3", "", "2 GPUs", "none: the driver is not loaded"},
+                 });
+}
+
+TEST_CASE("gantry check says why there are no GPUs, and passes over what is only idle") {
+  auto one = node("n1"), two = node("n2");
+  one.health = two.health = NodeHealth::up;
+  one.gpus.gpus[1].slices = {{19, 4, 2, 0, "b"}};
+  CHECK(check_cluster({one, two}).empty());
+  two.gpus = {};
+  two.gpus.why_none = "libnvidia-ml.so.1 is not there";
+  one.intent = NodeIntent::drain;
+  one.reason = "gpu-xid-151: x";
+  CHECK(check_cluster({one, two}) ==
+        std::vector<std::string>{"n1: drain: gpu-xid-151: x",
+                                 "n2: no GPUs, 2 GPUs declared: libnvidia-ml.so.1 is not there"});
+}
