@@ -40,8 +40,8 @@ const Command kCheck{
     .name = "check",
     .summary = "Say what is wrong with the cluster",
     .description =
-        "Asks the controller for its nodes, and names those that are down, drained or "
-        "not isolated, and GPUs that are missing or out of service, each with why.",
+        "Asks the controller for its nodes, and names those that are down or drained, and GPUs, "
+        "drivers and slices that are not as they should be, each with why.",
     .examples = kExamples,
     .exits = kExits,
     .run = run};

@@ -277,6 +277,10 @@ Result<int> run(const Invocation& invocation) {
   if (!operands) return tl::unexpected(operands.error());
   if (!*operands) return 0;
   if (auto good = check_node_states(q.states); !good) return tl::unexpected(good.error());
+  if (q.layout && q.drift)
+    return fail(ErrorCode::usage, "--layout and --drift are two tables: give one of them");
+  if ((q.layout || q.drift) && !q.format.empty())
+    return fail(ErrorCode::usage, "--format does not apply to --layout and --drift");
   if (q.gpus || q.layout || q.drift) {
     auto session = Session::open(invocation.program());
     if (!session) return tl::unexpected(session.error());
