@@ -5,6 +5,7 @@
 #include "cli/client_config.h"
 #include "cli/command.h"
 #include "cli/files.h"
+#include "cli/slurm/reference.h"
 #include "common/auth/signature.h"
 #include "common/net/keys.h"
 #include "config/config.h"
@@ -21,6 +22,12 @@ extern const Command kReplay;
 namespace {
 
 struct NoOptions {};
+
+// One of ours, or of those under Slurm's names.
+const Command* any_command(std::string_view name) {
+  const Command* command = find_command(all_commands(), name);
+  return command != nullptr ? command : find_command(slurm::slurm_commands(), name);
+}
 
 // ---- version, help
 
@@ -43,7 +50,7 @@ Result<int> run_help(const Invocation& in) {
       fmt::print("  {:<10} {}\n", command->name, command->summary);
     return 0;
   }
-  const Command* command = find_command(all_commands(), (*operands)->front());
+  const Command* command = any_command((*operands)->front());
   if (command == nullptr)
     return fail(ErrorCode::usage, fmt::format("there is no command '{}'", (*operands)->front()));
   fmt::print("{}", help_text(*command, command->name));
@@ -57,7 +64,7 @@ Result<int> run_man(const Invocation& in) {
   const auto operands = in.parse(&none, 1, 1);
   if (!operands) return tl::unexpected(operands.error());
   if (!*operands) return 0;
-  const Command* command = find_command(all_commands(), (*operands)->front());
+  const Command* command = any_command((*operands)->front());
   if (command == nullptr)
     return fail(ErrorCode::usage, fmt::format("there is no command '{}'", (*operands)->front()));
   fmt::print("{}", man_page(*command));
@@ -69,6 +76,24 @@ Result<int> run_completion(const Invocation& in) {
   const auto operands = in.parse(&none, 0, 0);
   if (!operands) return tl::unexpected(operands.error());
   if (*operands) fmt::print("{}", completion_script(all_commands()));
+  return 0;
+}
+
+// ---- Slurm's names
+
+Result<int> run_slurm_options(const Invocation& in) {
+  NoOptions none;
+  const auto operands = in.parse(&none, 0, 0);
+  if (!operands) return tl::unexpected(operands.error());
+  if (*operands) fmt::print("{}", slurm::options_page());
+  return 0;
+}
+
+Result<int> run_slurm_completion(const Invocation& in) {
+  NoOptions none;
+  const auto operands = in.parse(&none, 0, 0);
+  if (!operands) return tl::unexpected(operands.error());
+  if (*operands) fmt::print("{}", completion_script(slurm::slurm_commands()));
   return 0;
 }
 
@@ -200,9 +225,21 @@ const Command kMan{.name = "man",
 const Command kCompletion{
     .name = "completion", .summary = "Print the bash completion script", .run = run_completion};
 
-constexpr const Command* kSub[] = {&kUp,     &kDown,       &kStatus,        &kCheck,
-                                   &kReplay, &kConfig,     &kKeygen,        &kHelp,
-                                   &kMan,    &kCompletion, &kVersionCommand};
+const Command kSlurmOptions{.name = "options",
+                            .summary = "The reference page of their options (Markdown)",
+                            .run = run_slurm_options};
+const Command kSlurmCompletion{.name = "completion",
+                               .summary = "Print their bash completion script",
+                               .run = run_slurm_completion};
+constexpr const Command* kSlurmSub[] = {&kSlurmOptions, &kSlurmCompletion};
+const Command kSlurmNames{.name = "slurm",
+                          .summary = "About the commands under Slurm's names",
+                          .run = nullptr,
+                          .sub = kSlurmSub};
+
+constexpr const Command* kSub[] = {&kUp,     &kDown,       &kStatus,     &kCheck,
+                                   &kReplay, &kConfig,     &kKeygen,     &kHelp,
+                                   &kMan,    &kCompletion, &kSlurmNames, &kVersionCommand};
 
 constexpr Example kExamples[] = {
     {"gantry up", "Start a cluster of four nodes on this machine"},

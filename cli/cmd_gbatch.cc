@@ -4,9 +4,6 @@
 // line; the setters run in that order, so the later wins. A submit that may or may not have arrived
 // is repeated with the same request id: the controller then names the first job.
 #include <fmt/core.h>
-#include <unistd.h>
-
-#include <ctime>
 
 #include "cli/command.h"
 #include "cli/job_gpu_table.h"
@@ -14,6 +11,7 @@
 #include "cli/random_id.h"
 #include "cli/script.h"
 #include "cli/session.h"
+#include "cli/submit.h"
 #include "cli/wait_job.h"
 #include "common/text.h"
 
@@ -168,27 +166,6 @@ Result<JobRequest> build_request(const Invocation& invocation, const Parsed& par
   return request;
 }
 
-// Again on a new connection when the first may have been lost; the request id makes it safe.
-Result<proto::SubmitReply> submit(const std::string& program, const proto::SubmitJob& message,
-                                  std::optional<Session>& session) {
-  constexpr long kPauses[] = {100, 300, 900};  // milliseconds between attempts
-  for (const long& pause : kPauses) {
-    auto opened = Session::open(program);
-    if (!opened && &pause == kPauses) return tl::unexpected(opened.error());
-    if (opened) {
-      session.emplace(std::move(*opened));
-      auto reply = session->call<proto::SubmitReply>(message);
-      if (reply || !may_retry(reply.error().code)) return reply;
-    }
-    const timespec time{0, pause * 1'000'000};
-    ::nanosleep(&time, nullptr);
-  }
-  auto opened = Session::open(program);
-  if (!opened) return tl::unexpected(opened.error());
-  session.emplace(std::move(*opened));
-  return session->call<proto::SubmitReply>(message);
-}
-
 // Slurm's line when the controller can tell when and where; else what it does know.
 void print_estimate(const std::string& program, const proto::SubmitReply& reply) {
   if (reply.expected_start)
@@ -250,7 +227,7 @@ Result<int> run(const Invocation& invocation) {
     fmt::print(stderr, "{}\n", codec::to_json(message.spec, codec::JsonStyle::pretty));
 
   std::optional<Session> session;
-  const auto reply = submit(invocation.program(), message, session);
+  const auto reply = submit_job(invocation.program(), message, session);
   if (!reply)
     return fail(reply.error().code, fmt::format("{}: {}",
                                                 request->test_only ? "allocation failure"

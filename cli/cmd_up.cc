@@ -9,6 +9,7 @@
 #include "cli/job_words.h"
 #include "cli/local_cluster.h"
 #include "cli/session.h"
+#include "cli/slurm/reference.h"
 #include "cli/terminal.h"
 #include "common/text.h"
 
@@ -249,7 +250,11 @@ void print_next(const LocalCluster& cluster, const Config& config,
     if (path == own || ::access(path.c_str(), F_OK) == 0) break;
   }
   if (!found_first) fmt::print("  export GANTRY_CONF={}\n", cluster.directory());
-  fmt::print("  gbatch --wrap='hostname; sleep 10'\n  gqueue\n  gacct\n  gantry down{}\n",
+  fmt::print("  gbatch --wrap='hostname; sleep 10'\n  gqueue\n  gacct\n");
+  const std::string slurm = slurm::names_directory();
+  if (!slurm.empty())
+    fmt::print("  PATH={}:$PATH        # sbatch, squeue, scancel, ... as in Slurm\n", slurm);
+  fmt::print("  gantry down{}\n",
              found_first ? "" : fmt::format(" --state {}", cluster.directory()));
 }
 

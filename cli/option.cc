@@ -16,8 +16,8 @@ tl::unexpected<Error> usage(std::string message) {
 
 class Parser {
  public:
-  Parser(std::span<const Option> options, std::span<const std::string> args)
-      : options_(options), args_(args) {}
+  Parser(std::span<const Option> options, std::span<const std::string> args, Spelling spelling)
+      : options_(options), args_(args), spelling_(spelling) {}
 
   Result<Parsed> run(bool stop_at_operand) {
     while (at_ < args_.size()) {
@@ -52,26 +52,39 @@ class Parser {
   Result<void> long_option(std::string_view text) {
     const std::size_t equals = text.find('=');
     const std::string_view name = text.substr(0, equals);
-    const Option* option = nullptr;
-    for (const Option& candidate : options_)
-      if (candidate.name == name) option = &candidate;
-    if (option == nullptr) return unknown(name);
+    const auto found = find_long(name, text);
+    if (!found) return tl::unexpected(found.error());
+    const Option* option = *found;
     if (!option->refused.empty()) {
       give(*option, {});
       return {};  // what follows does not matter: it ends the command
     }
     if (equals != std::string_view::npos) {
       if (option->arg == Arg::none)
-        return usage(fmt::format("option '--{}' doesn't allow an argument", name));
+        return usage(fmt::format("option '--{}' doesn't allow an argument", option->name));
       give(*option, text.substr(equals + 1));
     } else if (option->arg == Arg::required) {
       if (at_ == args_.size())
-        return usage(fmt::format("option '--{}' requires an argument", name));
+        return usage(fmt::format("option '--{}' requires an argument", option->name));
       give(*option, args_[at_++]);
     } else {
       give(*option, {});
     }
     return {};
+  }
+
+  Result<const Option*> find_long(std::string_view name, std::string_view text) const {
+    std::vector<const Option*> begin_so;
+    for (const Option& candidate : options_) {
+      if (candidate.name == name && !name.empty()) return &candidate;
+      if (candidate.name.starts_with(name)) begin_so.push_back(&candidate);
+    }
+    if (spelling_ == Spelling::whole) return unknown(name);
+    if (begin_so.empty()) return usage(fmt::format("unrecognized option '--{}'", text));
+    if (begin_so.size() == 1) return begin_so.front();
+    std::string possible;
+    for (const Option* option : begin_so) possible += fmt::format(" '--{}'", option->name);
+    return usage(fmt::format("option '--{}' is ambiguous; possibilities:{}", text, possible));
   }
 
   Result<void> letters(std::string_view text) {
@@ -114,6 +127,7 @@ class Parser {
 
   std::span<const Option> options_;
   std::span<const std::string> args_;
+  Spelling spelling_;
   std::size_t at_ = 0;
   Parsed parsed_;
 };
@@ -121,8 +135,8 @@ class Parser {
 }  // namespace
 
 Result<Parsed> parse_options(std::span<const Option> options, std::span<const std::string> args,
-                             bool stop_at_operand) {
-  return Parser(options, args).run(stop_at_operand);
+                             bool stop_at_operand, Spelling spelling) {
+  return Parser(options, args, spelling).run(stop_at_operand);
 }
 
 std::vector<Given> options_from_environment(std::span<const Option> options,

@@ -48,10 +48,14 @@ struct Parsed {
   std::vector<std::string> operands;
 };
 
+// How long options may be spelled. getopt: as Slurm's commands take them, where the beginning of a
+// name is enough if no other option begins so, and nothing is suggested for one that is unknown.
+enum class Spelling : std::uint8_t { whole, getopt };
+
 // Options may stand anywhere, unless stop_at_operand: then the first operand ends them.
 // Errors have the code usage and getopt's words.
 Result<Parsed> parse_options(std::span<const Option> options, std::span<const std::string> args,
-                             bool stop_at_operand);
+                             bool stop_at_operand, Spelling spelling = Spelling::whole);
 
 // Options from the environment: PREFIX + env for each prefix, the later prefix wins. A flag is on
 // when its variable exists and is not "0" or "no".

@@ -51,11 +51,15 @@ std::optional<std::string_view> directive_of(std::string_view line) {
 }
 
 Result<void> parse_line(std::string_view text, const std::string& place,
-                        std::span<const Option> options, std::vector<Given>& out) {
+                        std::span<const Option> options, Spelling spelling,
+                        std::vector<Given>& out) {
   const auto words = split_words(text);
   if (!words) return tl::unexpected(words.error());
-  auto parsed = parse_options(options, *words, false);
+  auto parsed = parse_options(options, *words, false, spelling);
   if (!parsed) return tl::unexpected(parsed.error());
+  if (!parsed->operands.empty() && spelling == Spelling::getopt)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("Invalid directive found in batch script: {}", parsed->operands[0]));
   if (!parsed->operands.empty())
     return fail(ErrorCode::usage, fmt::format("\"{}\" is not an option", parsed->operands[0]));
   for (Given& given : parsed->given) {
@@ -115,7 +119,7 @@ Result<void> check_script(std::string_view script) {
 }
 
 Result<std::vector<Given>> script_options(std::string_view script, std::string_view name,
-                                          std::span<const Option> options) {
+                                          std::span<const Option> options, Spelling spelling) {
   std::vector<Given> given;
   int number = 0;
   while (!script.empty()) {
@@ -129,8 +133,9 @@ Result<std::vector<Given>> script_options(std::string_view script, std::string_v
     const auto directive = directive_of(line);
     if (!directive) continue;
     const std::string place = fmt::format("{}:{}", name, number);
-    if (const auto done = parse_line(*directive, place, options, given); !done)
-      return fail(done.error().code, fmt::format("{}: {}", place, done.error().message));
+    const auto done = parse_line(*directive, place, options, spelling, given);
+    if (!done && spelling == Spelling::getopt) return tl::unexpected(done.error());
+    if (!done) return fail(done.error().code, fmt::format("{}: {}", place, done.error().message));
   }
   return given;
 }

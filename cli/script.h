@@ -21,9 +21,11 @@ Result<void> check_script(std::string_view script);
 
 // The options in lines that begin with #SBATCH or #GANTRY and a blank, up to the first command.
 // Quotes and backslashes as in a shell; an unquoted # ends the line. `name` is for places:
-// "job.sh:3". A word that is no option is an error.
+// "job.sh:3". A word that is no option is an error. Errors begin with the place; those of the
+// getopt spelling are sbatch's, without one.
 Result<std::vector<Given>> script_options(std::string_view script, std::string_view name,
-                                          std::span<const Option> options);
+                                          std::span<const Option> options,
+                                          Spelling spelling = Spelling::whole);
 
 std::string script_of_wrap(std::string_view command);  // --wrap
 

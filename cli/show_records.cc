@@ -28,17 +28,28 @@ std::string time_or(const std::optional<Instant>& t, std::string_view none) {
   return t ? format_time(*t) : std::string(none);
 }
 
-std::string dependency_text(const JobSpec& spec) {
-  std::string text;
-  for (const Dependency& d : spec.dependencies) {
-    if (!text.empty()) text += spec.any_dependency ? "?" : ",";
-    text += enum_name(d.kind);
-    if (d.kind == DependencyKind::singleton) continue;
-    text += fmt::format(":{}", d.job.value());
-    if (d.array_task) text += fmt::format("_{}", *d.array_task);
-    if (d.delay.us != 0) text += fmt::format("+{}", d.delay.seconds() / 60);
+// A pattern of an output file as its node expands it; what is not decided yet stays as it is.
+std::string expanded(const std::string& pattern, const proto::JobRow& row) {
+  std::string out;
+  for (std::size_t at = 0; at < pattern.size(); ++at) {
+    const char letter = pattern[at] == '%' && at + 1 < pattern.size() ? pattern[at + 1] : 0;
+    const std::uint64_t array = row.array_job.value();
+    const bool is_rest = array != 0 && !row.array_task;
+    std::string value;
+    if (letter == 'j' && !is_rest) value = std::to_string(row.job.value());
+    if (letter == 'A') value = std::to_string(array != 0 ? array : row.job.value());
+    if (letter == 'a' && row.array_task) value = std::to_string(*row.array_task);
+    if (letter == 'x') value = row.name;
+    if (letter == 'u') value = row.user;
+    if (letter == '%') value = "%";
+    if (value.empty()) {
+      out += pattern[at];
+    } else {
+      out += value;
+      ++at;
+    }
   }
-  return text;
+  return out;
 }
 
 void write_sizes(RecordWriter& out, const proto::JobDetail& job) {
@@ -72,35 +83,8 @@ void write_sizes(RecordWriter& out, const proto::JobDetail& job) {
   }
 }
 
-// A pattern of an output file as its node expands it; what is not decided yet stays as it is.
-std::string expanded(const std::string& pattern, const proto::JobRow& row) {
-  std::string out;
-  for (std::size_t at = 0; at < pattern.size(); ++at) {
-    const char letter = pattern[at] == '%' && at + 1 < pattern.size() ? pattern[at + 1] : 0;
-    const std::uint64_t array = row.array_job.value();
-    const bool is_rest = array != 0 && !row.array_task;
-    std::string value;
-    if (letter == 'j' && !is_rest) value = std::to_string(row.job.value());
-    if (letter == 'A') value = std::to_string(array != 0 ? array : row.job.value());
-    if (letter == 'a' && row.array_task) value = std::to_string(*row.array_task);
-    if (letter == 'x') value = row.name;
-    if (letter == 'u') value = row.user;
-    if (letter == '%') value = "%";
-    if (value.empty()) {
-      out += pattern[at];
-    } else {
-      out += value;
-      ++at;
-    }
-  }
-  return out;
-}
-
 void write_files(RecordWriter& out, const JobSpec& spec, const proto::JobRow& row) {
-  const auto path = [&](const std::string& name) {
-    const std::string file = expanded(name, row);
-    return file.starts_with('/') ? file : spec.work_dir + "/" + file;
-  };
+  const auto path = [&](const std::string& name) { return output_path(name, spec, row); };
   const std::string fallback = spec.array ? "gantry-%A_%a.out" : "gantry-%j.out";
   const std::string std_out = path(spec.std_out.empty() ? fallback : spec.std_out);
   out.line();
@@ -122,6 +106,24 @@ void write_files(RecordWriter& out, const JobSpec& spec, const proto::JobRow& ro
 }
 
 }  // namespace
+
+std::string dependency_text(const JobSpec& spec) {
+  std::string text;
+  for (const Dependency& d : spec.dependencies) {
+    if (!text.empty()) text += spec.any_dependency ? "?" : ",";
+    text += enum_name(d.kind);
+    if (d.kind == DependencyKind::singleton) continue;
+    text += fmt::format(":{}", d.job.value());
+    if (d.array_task) text += fmt::format("_{}", *d.array_task);
+    if (d.delay.us != 0) text += fmt::format("+{}", d.delay.seconds() / 60);
+  }
+  return text;
+}
+
+std::string output_path(const std::string& pattern, const JobSpec& spec, const proto::JobRow& row) {
+  const std::string file = expanded(pattern, row);
+  return file.starts_with('/') ? file : spec.work_dir + "/" + file;
+}
 
 void write_job(RecordWriter& out, const proto::JobDetail& job, Instant now) {
   const proto::JobRow& row = job.row;

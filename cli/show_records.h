@@ -14,4 +14,11 @@ void write_node(RecordWriter& out, const proto::NodeRow& node);
 void write_partition(RecordWriter& out, const proto::PartitionRow& partition,
                      const std::vector<proto::NodeRow>& nodes);
 
+// "afterok:12,after:13+5", as --dependency takes it.
+std::string dependency_text(const JobSpec& spec);
+
+// An output file of the job as its node expands the pattern, absolute; what is not decided yet
+// stays as it is.
+std::string output_path(const std::string& pattern, const JobSpec& spec, const proto::JobRow& row);
+
 }  // namespace gantry::cli

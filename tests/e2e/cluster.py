@@ -107,6 +107,8 @@ class Programs:
                 if name.startswith("g") and name != "gantry_sim":
                     shutil.copy2(f"{self.path}/{name}", f"{self.copied}/{name}",
                                  follow_symlinks=False)
+            if os.path.isdir(f"{self.path}/slurm"):
+                shutil.copytree(f"{self.path}/slurm", f"{self.copied}/slurm", symlinks=True)
             self.path = self.copied
 
     def open_to_all(self):

@@ -9,7 +9,7 @@ set -euo pipefail
 
 bin=$(realpath "${1:?usage: run.sh BIN_DIR}")
 here=$(dirname "$(realpath "$0")")
-export PATH="$bin:$PATH"
+export PATH="$bin:$PATH:$bin/slurm"
 top=$(mktemp -d /tmp/gantry-demo.XXXXXX)
 chmod 755 "$top"
 state=$top/cluster
@@ -34,7 +34,7 @@ finish() {
   trap - EXIT INT TERM
   if [ "${GANTRY_DEMO_KEEP:-0}" = 1 ] && [ $status -eq 0 ]; then
     say "The cluster is still up"
-    echo "  export PATH=$bin:\$PATH GANTRY_CONF=$GANTRY_CONF"
+    echo "  export PATH=$bin:$bin/slurm:\$PATH GANTRY_CONF=$GANTRY_CONF"
     echo "  gantry down --state $state     # when you are done"
     [ -z "$copied" ] || echo "  rm -r $copied     # and its programs, which lie where all can run them"
     return
@@ -70,9 +70,9 @@ done
 if [ "$(id -u)" -eq 0 ] && ! runuser -u "$ana" -- test -x "$bin/gantry"; then
   copied=$(mktemp -d /opt/gantry-demo.XXXXXX)
   chmod 755 "$copied"
-  cp -a "$bin"/g* "$copied"
+  cp -a "$bin"/g* "$bin"/slurm "$copied"
   bin=$copied
-  export PATH="$bin:$PATH"
+  export PATH="$bin:$PATH:$bin/slurm"
 fi
 
 say "A cluster of four nodes on this machine"

@@ -1,0 +1,216 @@
+// Finding, parsing and failing in Slurm's manner.
+#include "cli/slurm/frame.h"
+
+#include <fmt/core.h>
+
+#include <cstdlib>
+
+namespace gantry::cli::slurm {
+
+#define GANTRY_SLURM_COMMANDS(X) \
+  X(kSbatch)                     \
+  X(kSqueue)                     \
+  X(kScancel)
+
+#define X(name) extern const Command name;
+GANTRY_SLURM_COMMANDS(X)
+#undef X
+
+namespace {
+
+#define X(name) &name,
+constexpr const Command* kAllOfSlurm[] = {GANTRY_SLURM_COMMANDS(X)};
+#undef X
+
+constexpr Option kSlurmCommon[] = {
+    {.name = "help", .help = "Show this help", .set = always, .directive = false},
+    {.name = "usage",
+     .help = "Show the first lines of this help",
+     .set = always,
+     .directive = false},
+    {.name = "version",
+     .letter = 'V',
+     .arg = Arg::optional,
+     .value = "gantry",
+     .help = "Show the version of Slurm whose commands these are, or with =gantry our own",
+     .set = always,
+     .directive = false},
+};
+
+void write_error(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+bool has_name(const Command& command, std::string_view name) {
+  return std::any_of(command.options.begin(), command.options.end(),
+                     [&](const Option& option) { return option.name == name; });
+}
+
+// What Slurm says of a value that it cannot use, and the exit status it says it with.
+struct BadValue {
+  std::string_view option;
+  std::string_view text;  // {} = the value
+  int status;
+};
+constexpr BadValue kBadValues[] = {
+    {"ntasks", "Invalid numeric value \"{}\" for --ntasks.", 1},
+    {"cpus-per-task", "Invalid numeric value \"{}\" for --cpus-per-task.", 1},
+    {"cpus-per-gpu", "Invalid numeric value \"{}\" for --cpus-per-gpu.", 1},
+    {"ntasks-per-node", "Invalid numeric value \"{}\" for --ntasks-per-node.", 1},
+    {"threads-per-core", "Invalid numeric value \"{}\" for --threads-per-core.", 1},
+    {"nodes", "\"{}\" is not a valid node count", 255},
+    {"gres", "Invalid generic resource (gres) specification", 1},
+    {"gpus", "Invalid generic resource (gres) specification", 1},
+    {"gpus-per-node", "Invalid generic resource (gres) specification", 1},
+    {"gpus-per-task", "Invalid generic resource (gres) specification", 1},
+    {"array", "Batch job submission failed: Invalid job array specification", 1},
+    {"dependency", "Batch job submission failed: Job dependency problem", 1},
+    {"nodelist", "Batch job submission failed: Invalid node name specified", 1},
+    {"exclude", "Batch job submission failed: Invalid node name specified", 1},
+    {"constraint", "Batch job submission failed: Invalid feature specification", 1},
+    {"states", "{}", 1},
+    {"state", "{}", 1},
+};
+
+int report_value(const Invocation& call, const Given& given, const Error& error) {
+  const auto known =
+      std::find_if(std::begin(kBadValues), std::end(kBadValues),
+                   [&](const BadValue& bad) { return bad.option == given.option->name; });
+  const bool starts_jobs = usage_status(call.command()) == 255;
+  if (known == std::end(kBadValues) || !starts_jobs) {
+    if (!starts_jobs) {
+      complain(call, error.message);
+      return 1;
+    }
+    complain(call, fmt::format("Invalid --{} specification", given.option->name));
+    complain(call, error.message);
+    return 255;
+  }
+  complain(call, fmt::format(fmt::runtime(known->text), given.value));
+  if (known->text != "{}") complain(call, error.message);
+  return known->status;
+}
+
+}  // namespace
+
+Result<void> always(void*, std::string_view) {
+  return {};
+}
+
+std::span<const Command* const> slurm_commands() {
+  return kAllOfSlurm;
+}
+
+int usage_status(const Command& command) {
+  return command.name == "sbatch" || command.name == "srun" || command.name == "salloc" ? 255 : 1;
+}
+
+void complain(const Invocation& call, std::string_view text) {
+  std::string lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    lines += fmt::format("{}: error: {}\n", call.program(), text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  write_error(lines);
+}
+
+int run(const Command& command, std::vector<std::string> args) {
+  const Invocation call(std::string(command.name), command, std::move(args));
+  const auto status = command.run(call);
+  if (status) return *status;
+  const Words words = words_for(status.error());
+  if (!words.detail.empty()) complain(call, words.detail);
+  complain(call, words.text);
+  return 1;
+}
+
+std::optional<Parsed> parse(const Invocation& call, int& status) {
+  const Command& command = call.command();
+  std::vector<Option> options(command.options.begin(), command.options.end());
+  for (const Option& option : kSlurmCommon)
+    if (!has_name(command, option.name)) options.push_back(option);
+  auto parsed = parse_options(options, call.args(), command.stop_at_operand, Spelling::getopt);
+  if (!parsed) {
+    write_error(fmt::format("{}: {}\nTry \"{} --help\" for more information\n", call.program(),
+                            parsed.error().message, call.program()));
+    status = usage_status(command);
+    return std::nullopt;
+  }
+  std::vector<Given> own;
+  for (Given& given : parsed->given) {
+    const std::string_view name = given.option->name;
+    if (name == "version") {
+      if (given.value == "gantry")
+        fmt::print("gantry {}\n", kVersion);
+      else
+        fmt::print("{}\n", kSlurmVersion);
+    } else if (name == "help" || name == "usage") {
+      const std::string text = help_text(command, call.program());
+      std::fwrite(text.data(), 1, name == "usage" ? text.find("\n\n") + 1 : text.size(), stdout);
+    } else {
+      // The table outlives this call.
+      given.option = &command.options[static_cast<std::size_t>(given.option - options.data())];
+      own.push_back(std::move(given));
+      continue;
+    }
+    status = 0;
+    return std::nullopt;
+  }
+  parsed->given = std::move(own);
+  return std::move(*parsed);
+}
+
+bool apply(const Invocation& call, std::span<const Given> given, void* target, int& status) {
+  for (const Given& one : given) {
+    const std::string place = one.place.empty() ? "" : one.place + ": ";
+    if (!one.option->refused.empty()) {
+      complain(call, fmt::format("{}{} is not supported: {}", place, shown_name(*one.option),
+                                 one.option->refused));
+      status = 1;
+      return false;
+    }
+    if (const auto done = one.option->set(target, one.value); !done) {
+      status = report_value(call, one, done.error());
+      return false;
+    }
+  }
+  return true;
+}
+
+std::optional<std::vector<std::string>> parse_into(const Invocation& call, void* target,
+                                                   int& status) {
+  auto parsed = parse(call, status);
+  if (!parsed) return std::nullopt;
+  auto given = options_from_environment(call.command().options, call.command().env_prefixes);
+  given.insert(given.end(), parsed->given.begin(), parsed->given.end());
+  if (!apply(call, given, target, status)) return std::nullopt;
+  return std::move(parsed->operands);
+}
+
+std::string cluster_name() {
+  const auto config = find_client_config();
+  if (config && !config->cluster.empty()) return config->cluster;
+  const char* name = std::getenv("SLURM_CLUSTER_NAME");
+  return name != nullptr && *name != 0 ? name : "gantry";
+}
+
+bool check_clusters(const Invocation& call, const std::optional<std::string>& asked,
+                    std::string& named, int& status) {
+  const char* variable = std::getenv("SLURM_CLUSTERS");
+  const std::string text = asked ? *asked : variable != nullptr ? variable : "";
+  if (text.empty()) return true;
+  named = cluster_name();
+  for (const std::string& name : split_list(text)) {
+    if (name == named || name == "all") continue;
+    complain(call, fmt::format("'{}' can't be reached now, or it is an invalid entry for "
+                               "--cluster.  Use 'sacctmgr list clusters' to see available "
+                               "clusters.",
+                               name));
+    status = 1;
+    return false;
+  }
+  return true;
+}
+
+}  // namespace gantry::cli::slurm

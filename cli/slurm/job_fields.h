@@ -1,0 +1,35 @@
+// What squeue can show of a job: Slurm's letters, names and headers, and its words for nothing.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "cli/slurm/format.h"
+#include "common/proto/job_query.h"
+
+namespace gantry::cli::slurm {
+
+// A job as the queue lists it; `detail` is there if a field was asked for that needs it.
+struct QueueRow {
+  proto::JobRow row;
+  std::optional<proto::JobDetail> detail;
+  Instant now{};
+  std::string cluster{};
+};
+
+std::span<const Field<QueueRow>> queue_fields();
+
+// A value of "given": "submitit" of "wckey=submitit"; "" = not given.
+std::string given_value(const JobSpec& spec, std::string_view name);
+bool was_given(const JobSpec& spec, std::string_view name);
+
+// "gres:gpu:a100:2", or "" when GPUs were not asked for by node.
+std::string tres_per_node(const JobSpec& spec);
+
+std::string first_node_of(const std::string& hostlist);  // "" of an empty one
+Duration time_used(const proto::JobRow& row, Instant now);
+std::optional<Instant> expected_end(const proto::JobRow& row);
+std::string group_name(Gid gid);
+
+}  // namespace gantry::cli::slurm

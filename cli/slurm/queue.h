@@ -1,0 +1,32 @@
+// Asking the controller for the queue, for squeue and others that list jobs in Slurm's manner.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/session.h"
+#include "cli/slurm/job_fields.h"
+
+namespace gantry::cli::slurm {
+
+struct QueueQuestion {
+  proto::ListJobs list;
+  std::vector<std::string> qos;  // none = any; needs details
+  bool each_task = false;        // the pending rest of an array as a row for each task
+  bool details = false;          // with what only the job itself knows
+  bool one_job = false;          // and it must exist
+};
+
+// Every row, over all pages. With one_job, not_found "there is no job" if it does not exist.
+Result<std::vector<QueueRow>> ask_queue(Session& session, const QueueQuestion& question,
+                                        std::string_view cluster);
+
+// Slurm's sort keys: letters of -o, with + (default) or - in front, parted by commas. Letters that
+// no field has are left out.
+void sort_queue(std::vector<QueueRow>& rows, std::string_view keys);
+bool sort_needs_detail(std::string_view keys);
+
+// Adds the states of a comma list; the error is Slurm's, with the valid ones.
+Result<void> add_states(std::vector<std::string>& states, std::string_view text);
+
+}  // namespace gantry::cli::slurm

@@ -1,0 +1,83 @@
+// Our errors in Slurm's words. The controller says in a sentence what is wrong; clients of Slurm
+// look for its fixed texts, which this table finds by the code and a part of the sentence.
+#include <fmt/core.h>
+
+#include "cli/slurm/frame.h"
+
+namespace gantry::cli::slurm {
+namespace {
+
+struct Row {
+  ErrorCode code;
+  std::string_view part;  // of our sentence; "" = any
+  std::string_view text;  // Slurm's
+};
+
+constexpr std::string_view kNoPartition = "there is no partition \"";
+constexpr std::string_view kConfiguration = "Requested node configuration is not available";
+constexpr std::string_view kLimits =
+    "Job violates accounting policy (job submit limit, user's size and/or time limits)";
+constexpr std::string_view kTime =
+    "Requested time limit is invalid (missing or exceeds some limit)";
+constexpr std::string_view kAccount = "Invalid account or account/partition combination specified";
+
+constexpr std::string_view kNobody = "Unable to contact slurm controller (connect failure)";
+
+constexpr Row kRows[] = {
+    {ErrorCode::not_found, "client.conf", kNobody},
+    {ErrorCode::not_found, kNoPartition, "Invalid partition name specified"},
+    {ErrorCode::not_found, "no default partition",
+     "No partition specified or system default partition"},
+    {ErrorCode::invalid_argument, "belongs to several tenants",
+     "No partition specified or system default partition"},
+    {ErrorCode::not_found, "has no project", kAccount},
+    {ErrorCode::permission_denied, "may not submit to tenant", kAccount},
+    {ErrorCode::not_found, "is not in this cluster", "Invalid node name specified"},
+    {ErrorCode::invalid_argument, "is not in partition",
+     "Requested node configuration is not available"},
+    {ErrorCode::not_found, "dependency ", "Job dependency problem"},
+    {ErrorCode::invalid_argument, "dependency", "Job dependency problem"},
+    {ErrorCode::not_found, "reservation", "Requested reservation is invalid"},
+    {ErrorCode::not_found, "priority class", "Invalid qos specification"},
+    {ErrorCode::invalid_argument, "priority class", "Invalid qos specification"},
+    {ErrorCode::permission_denied, "priority class", "Invalid qos specification"},
+    {ErrorCode::never_fits, "has the features", "Invalid feature specification"},
+    {ErrorCode::never_fits, "", kConfiguration},
+    {ErrorCode::limit_exceeded, "time limit", kTime},
+    {ErrorCode::limit_exceeded, "unlimited time", kTime},
+    {ErrorCode::limit_exceeded, "array", "Invalid job array specification"},
+    {ErrorCode::limit_exceeded, "nodes are above", "Node count specification invalid"},
+    {ErrorCode::limit_exceeded, "in this minute",
+     "Submission rate too high, suggest using job arrays"},
+    {ErrorCode::limit_exceeded, "script has", "Job script file too large"},
+    {ErrorCode::limit_exceeded, "", kLimits},
+    {ErrorCode::permission_denied, "", "Access/permission denied"},
+    {ErrorCode::unauthenticated, "", "Protocol authentication error"},
+    {ErrorCode::unavailable, "", kNobody},
+    {ErrorCode::timed_out, "", "Socket timed out on send/recv operation"},
+    {ErrorCode::version_mismatch, "", "Incompatible versions of client and server code"},
+    {ErrorCode::not_found, "there is no job", "Invalid job id specified"},
+};
+
+// The name that stands in quotes behind `part`.
+std::string quoted_after(const std::string& text, std::string_view part) {
+  const std::size_t begin = text.find(part) + part.size();
+  return text.substr(begin, text.find('"', begin) - begin);
+}
+
+}  // namespace
+
+Words words_for(const Error& error) {
+  for (const Row& row : kRows) {
+    if (row.code != error.code || error.message.find(row.part) == std::string::npos) continue;
+    Words words{std::string(row.text), error.message};
+    if (row.part == kNoPartition)
+      words.detail = "invalid partition specified: " + quoted_after(error.message, kNoPartition);
+    if (row.text == kConfiguration && error.message.find("of memory") != std::string::npos)
+      words.detail = "Memory specification can not be satisfied\n" + error.message;
+    return words;
+  }
+  return {error.message, ""};
+}
+
+}  // namespace gantry::cli::slurm

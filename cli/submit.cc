@@ -1,0 +1,27 @@
+#include "cli/submit.h"
+
+#include <ctime>
+
+namespace gantry::cli {
+
+Result<proto::SubmitReply> submit_job(const std::string& program, const proto::SubmitJob& message,
+                                      std::optional<Session>& session) {
+  constexpr long kPauses[] = {100, 300, 900};  // milliseconds between attempts
+  for (const long& pause : kPauses) {
+    auto opened = Session::open(program);
+    if (!opened && &pause == kPauses) return tl::unexpected(opened.error());
+    if (opened) {
+      session.emplace(std::move(*opened));
+      auto reply = session->call<proto::SubmitReply>(message);
+      if (reply || !may_retry(reply.error().code)) return reply;
+    }
+    const timespec time{0, pause * 1'000'000};
+    ::nanosleep(&time, nullptr);
+  }
+  auto opened = Session::open(program);
+  if (!opened) return tl::unexpected(opened.error());
+  session.emplace(std::move(*opened));
+  return session->call<proto::SubmitReply>(message);
+}
+
+}  // namespace gantry::cli

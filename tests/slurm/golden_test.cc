@@ -1,0 +1,156 @@
+// What the commands under Slurm's names print, against a controller of canned replies. The expected
+// outputs are the files in golden/; GANTRY_UPDATE_GOLDEN=1 writes them anew, and the reviewer reads
+// the difference.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "tests/cli/fake_controller.h"
+#include "tests/cli/samples.h"
+
+using namespace gantry;
+using namespace gantry::test;
+
+namespace {
+
+void check_file(const std::string& path, const std::string& text) {
+  const std::string whole = std::string(GANTRY_SOURCE_DIR) + "/" + path;
+  if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr)
+    std::ofstream(whole, std::ios::binary) << text;
+  std::ifstream in(whole, std::ios::binary);
+  std::ostringstream wanted;
+  wanted << in.rdbuf();
+  CAPTURE(path);
+  CHECK(text == wanted.str());
+}
+
+std::string shown_run(const Run& run) {
+  std::string text = run.out;
+  if (!run.err.empty()) text += "--- standard error\n" + run.err;
+  if (run.status != 0) text += "--- exit status " + std::to_string(run.status) + "\n";
+  return text;
+}
+
+proto::JobDetail detail_of(const proto::JobRow& row) {
+  proto::JobDetail detail = sample_detail();
+  detail.row = row;
+  detail.spec.name = row.name;
+  detail.spec.given = {"ntasks", "gres", "wckey=submitit", "command=/home/alice/train.sh"};
+  detail.spec.comment = "two words";
+  detail.spec.priority_class = "normal";
+  detail.spec.shape.gpus_per_node = 4;
+  detail.spec.shape.gpu_models = {"a100"};
+  detail.spec.shape.constraint = "ib&ssd";
+  detail.spec.std_out = row.array_job.value() != 0 ? "slurm-%A_%a.out" : "slurm-%j.out";
+  if (row.node_list.empty()) detail.placement.clear();
+  return detail;
+}
+
+void fill_queue(FakeController& fake) {
+  fake.on<proto::ListJobs>([](const proto::ListJobs& list) {
+    proto::ListJobsReply reply;
+    reply.now = kNow;
+    for (const proto::JobRow& row : sample_jobs())
+      if (list.filter.jobs.empty() || list.filter.jobs[0].job == row.job) reply.rows.push_back(row);
+    for (const proto::JobRef& ref : list.filter.jobs)
+      if (ref.job == JobId{99}) reply.unknown.push_back(ref);
+    return reply;
+  });
+  fake.on<proto::ShowJob>([](const proto::ShowJob& show) {
+    proto::ShowJobReply reply;
+    reply.now = kNow;
+    for (const proto::JobRow& row : sample_jobs())
+      if (row.job == show.job.job) reply.jobs.push_back(detail_of(row));
+    return reply;
+  });
+}
+
+const std::map<std::string, std::vector<std::string>> kQueueRuns{
+    {"squeue", {"slurm/squeue"}},
+    {"squeue_long", {"slurm/squeue", "-l"}},
+    {"squeue_cluster", {"slurm/squeue", "-M", "fake"}},
+    {"squeue_start", {"slurm/squeue", "--start"}},
+    {"squeue_each", {"slurm/squeue", "-r", "-h", "-o", "%i %t"}},
+    {"squeue_doubled", {"slurm/squeue", "-ho", "%%i|%%T|%%N|%%r"}},
+    {"squeue_blank", {"slurm/squeue", "-a", "-r", "-h", "-o", " %A,%T,%r", "--states=all"}},
+    {"squeue_widths", {"slurm/squeue", "-o", "%.6i:%4t:%.3j:%2t%12j;"}},
+    {"squeue_letters",
+     {"slurm/squeue", "-h", "-j", "12", "-o",
+      "%a|%A|%B|%b|%c|%C|%d|%D|%e|%E|%f|%F|%h|%H|%i|%I|%j|%J|%k|%K|%l|%L|%m|%M|%n|%N|%o|%O|%p|%P|"
+      "%q|%Q|%r|%R|%s|%S|%t|%T|%u|%U|%v|%V|%w|%W|%x|%X|%y|%Y|%z|%Z"}},
+    {"squeue_all", {"slurm/squeue", "-j", "15", "-o", "%all"}},
+    {"squeue_names",
+     {"slurm/squeue", "-O", "JobArrayID,StateCompact,Reason:10,name:.6,UserName:@,,"}},
+    {"squeue_separators",
+     {"slurm/squeue", "--all", "--states=all", "--noconvert", "-O",
+      "account:\x1f,jobid:\x1f,tres-per-node:\x1f,comment:\x1f,nodelist:\x1f,"}},
+    {"squeue_unknown_letter", {"slurm/squeue", "-h", "-o", "%i %!"}},
+    {"squeue_unknown_name", {"slurm/squeue", "-h", "-O", "jobid,colour"}},
+    {"squeue_sort", {"slurm/squeue", "-h", "-S", "-i,u", "-o", "%i %u", "-t", "all"}},
+    {"squeue_json", {"slurm/squeue", "--json", "-j", "12"}},
+    {"squeue_json_pending", {"slurm/squeue", "--json=v0.0.43", "-j", "13"}},
+    {"squeue_yaml", {"slurm/squeue", "--yaml", "-j", "15"}},
+    {"squeue_unknown", {"slurm/squeue", "-j", "99"}},
+    {"squeue_unknown_of_two", {"slurm/squeue", "-j", "99,98"}},
+    {"squeue_unknown_user", {"slurm/squeue", "-u", "nobody-of-this-name", "-j", "98"}},
+    {"squeue_usage", {"slurm/squeue", "--usage"}},
+    {"sbatch_help", {"slurm/sbatch", "--help"}},
+    {"scancel_help", {"slurm/scancel", "--help"}},
+};
+
+}  // namespace
+
+TEST_CASE("outputs of squeue") {
+  FakeController fake;
+  fill_queue(fake);
+  for (const auto& [name, argv] : kQueueRuns) {
+    std::string text = shown_run(fake.run(argv));
+    // The long form begins with the date.
+    if (name == "squeue_long") text.replace(0, text.find('\n'), "DATE");
+    check_file("tests/slurm/golden/" + name + ".txt", text);
+  }
+  const Run relative =
+      fake.run({"slurm/squeue", "-h", "-j", "12", "-o", "%S"}, {}, {{"SLURM_TIME_FORMAT", "%s"}});
+  CHECK(relative.out == "1769846280\n");
+}
+
+TEST_CASE("squeue asks for what it is told to") {
+  FakeController fake;
+  fill_queue(fake);
+  (void)fake.run({"slurm/squeue", "-u", "root,0", "-n", "x", "-p", "batch", "-w", "n[01-02]", "-t",
+                  "pd,RUNNING", "-A", "vision"});
+  proto::JobFilter filter = fake.last<proto::ListJobs>().filter;
+  CHECK(filter.users == std::vector<std::string>{"root", "root"});
+  CHECK(filter.nodes == std::vector<std::string>{"n01", "n02"});
+  CHECK(filter.states == std::vector<std::string>{"pd", "RUNNING"});
+  (void)fake.run({"slurm/squeue", "-j", "12,14_[1-2]"}, {},
+                 {{"SQUEUE_PARTITION", "debug"}, {"SQUEUE_STATES", "all"}});
+  filter = fake.last<proto::ListJobs>().filter;
+  CHECK(filter.jobs.size() == 2);
+  CHECK(filter.partitions == std::vector<std::string>{"debug"});
+  CHECK(filter.states == std::vector<std::string>{"all"});
+  CHECK(fake.count(proto::MessageType::ShowJob) == 0);  // the usual fields cost one question
+}
+
+TEST_CASE("every command under a Slurm name has help, a manual page and Slurm's version") {
+  for (const char* name : {"sbatch", "squeue", "scancel"}) {
+    CAPTURE(name);
+    const std::string path = std::string("slurm/") + name;
+    CHECK(run_program({{path, "--help"}, {}, {}, {}}).out.find("\nExamples:\n") !=
+          std::string::npos);
+    CHECK(run_program({{path, "--version"}, {}, {}, {}}).out == "slurm 25.05.0\n");
+    CHECK(run_program({{path, "-V"}, {}, {}, {}}).out == "slurm 25.05.0\n");
+    CHECK(run_program({{path, "--version=gantry"}, {}, {}, {}}).out == "gantry 0.1.0\n");
+    CHECK(run_program({{"gantry", "man", name}, {}, {}, {}}).out.find(".SH NAME") !=
+          std::string::npos);
+  }
+  const Run completion = run_program({{"gantry", "slurm", "completion"}, {}, {}, {}});
+  CHECK(completion.out.find("_gantry_complete sbatch") != std::string::npos);
+}
+
+TEST_CASE("docs/slurm-options.md is what the tables say") {
+  check_file("docs/slurm-options.md",
+             run_program({{"gantry", "slurm", "options"}, {}, {}, {}}).out);
+}

@@ -1,0 +1,157 @@
+// Wrong uses of the commands under Slurm's names: Slurm's kind of message, and its exit status,
+// before anything is sent anywhere.
+#include <doctest/doctest.h>
+
+#include "tests/cli/run_program.h"
+
+using namespace gantry::test;
+
+namespace {
+
+struct Mistake {
+  std::vector<std::string> argv;
+  int status;
+  std::string first;  // line of standard error
+  std::string input = "#!/bin/sh\ntrue\n";
+  std::map<std::string, std::string> environment = {};
+};
+
+std::string with(const std::string& line) {
+  return "#!/bin/sh\n" + line + "\ntrue\n";
+}
+
+const std::vector<Mistake>& submit_mistakes() {
+  static const std::string sbatch = "slurm/sbatch";
+  static const std::string failed = "sbatch: error: Batch job submission failed: ";
+  static const std::string gres = "sbatch: error: Invalid generic resource (gres) specification";
+  static const std::vector<Mistake> all{
+      {{sbatch, "--foo"}, 255, "sbatch: unrecognized option '--foo'"},
+      {{sbatch, "--foo=3"}, 255, "sbatch: unrecognized option '--foo=3'"},
+      {{sbatch, "-Z"}, 255, "sbatch: invalid option -- 'Z'"},
+      {{sbatch, "-t"}, 255, "sbatch: option requires an argument -- 't'"},
+      {{sbatch, "--time"}, 255, "sbatch: option '--time' requires an argument"},
+      {{sbatch, "--hold=3"}, 255, "sbatch: option '--hold' doesn't allow an argument"},
+      {{sbatch, "--ti=3"},
+       255,
+       "sbatch: option '--ti=3' is ambiguous; possibilities: '--time' '--time-min'"},
+      {{sbatch, "-n", "x"}, 1, "sbatch: error: Invalid numeric value \"x\" for --ntasks."},
+      {{sbatch, "-n", "0"}, 1, "sbatch: error: Invalid numeric value \"0\" for --ntasks."},
+      {{sbatch, "-c", "x"}, 1, "sbatch: error: Invalid numeric value \"x\" for --cpus-per-task."},
+      {{sbatch, "--ntasks-per-node=x"},
+       1,
+       "sbatch: error: Invalid numeric value \"x\" for --ntasks-per-node."},
+      {{sbatch, "-N", "x"}, 255, "sbatch: error: \"x\" is not a valid node count"},
+      {{sbatch, "-t", "soon"}, 255, "sbatch: error: Invalid --time specification"},
+      {{sbatch, "-t", "1-x"}, 255, "sbatch: error: Invalid --time specification"},
+      {{sbatch, "--mem=12X"}, 255, "sbatch: error: Invalid --mem specification"},
+      {{sbatch, "--mem-per-cpu=q"}, 255, "sbatch: error: Invalid --mem-per-cpu specification"},
+      {{sbatch, "-b", "bogus"}, 255, "sbatch: error: Invalid --begin specification"},
+      {{sbatch, "--deadline=bogus"}, 255, "sbatch: error: Invalid --deadline specification"},
+      {{sbatch, "--signal=FOO"}, 255, "sbatch: error: Invalid --signal specification"},
+      {{sbatch, "--open-mode=x"}, 255, "sbatch: error: Invalid --open-mode specification"},
+      {{sbatch, "--tmp=x"}, 255, "sbatch: error: Invalid --tmp specification"},
+      {{sbatch, "--exclusive=foo"}, 255, "sbatch: error: Invalid --exclusive specification"},
+      {{sbatch, "--kill-on-invalid-dep=maybe"},
+       255,
+       "sbatch: error: Invalid --kill-on-invalid-dep specification"},
+      {{sbatch, "--get-user-env=x"}, 255, "sbatch: error: Invalid --get-user-env specification"},
+      {{sbatch, "-m", "cyclic"}, 255, "sbatch: error: Invalid --distribution specification"},
+      {{sbatch, "--hint=multithread"}, 255, "sbatch: error: Invalid --hint specification"},
+      {{sbatch, "--gres=disk:3"}, 1, gres},
+      {{sbatch, "--gpus=x"}, 1, gres},
+      {{sbatch, "-a", "x"}, 1, failed + "Invalid job array specification"},
+      {{sbatch, "-a", "5-1"}, 1, failed + "Invalid job array specification"},
+      {{sbatch, "-d", "bogus"}, 1, failed + "Job dependency problem"},
+      {{sbatch, "-w", "n[1"}, 1, failed + "Invalid node name specified"},
+      {{sbatch, "-C", "a*2"}, 1, failed + "Invalid feature specification"},
+      {{sbatch, "--mail-type=END"}, 1, "sbatch: error: --mail-type is not supported: "},
+      {{sbatch, "--licenses=x"}, 1, "sbatch: error: --licenses is not supported: "},
+      {{sbatch, "-s"}, 1, "sbatch: error: --oversubscribe is not supported: "},
+      {{sbatch, "--switches=1"}, 1, "sbatch: error: --switches is not supported: "},
+      {{sbatch, "-M", "nope"},
+       1,
+       "sbatch: error: 'nope' can't be reached now, or it is an invalid"},
+      {{sbatch, "--wrap=x", "y"},
+       1,
+       "sbatch: error: Script arguments not permitted with --wrap option"},
+      {{sbatch, "/nonexistent"}, 1, "sbatch: error: Unable to open file /nonexistent"},
+      {{sbatch}, 1, "sbatch: error: Batch script is empty!", ""},
+      {{sbatch}, 1, "sbatch: error: Batch script contains only whitespace!", " \n\n"},
+      {{sbatch}, 1, "sbatch: error: This does not look like a batch script.  The first", "true\n"},
+      {{sbatch},
+       1,
+       "sbatch: error: Batch script contains DOS line breaks (\\r\\n)",
+       "#!/bin/sh\r\ntrue\r\n"},
+      {{sbatch}, 255, "sbatch: unrecognized option '--foo'", with("#SBATCH --foo")},
+      {{sbatch}, 255, "sbatch: error: Invalid --time specification", with("#SBATCH -t x")},
+      {{sbatch},
+       255,
+       "sbatch: error: Invalid directive found in batch script: foo",
+       with("#SBATCH foo")},
+      {{sbatch}, 1, "sbatch: error: --bb is not supported: ", with("#SBATCH --bb=x")},
+      {{sbatch},
+       255,
+       "sbatch: error: Invalid --time specification",
+       with(""),
+       {{"SBATCH_TIMELIMIT", "x"}}},
+  };
+  return all;
+}
+
+const std::vector<Mistake>& queue_mistakes() {
+  static const std::vector<Mistake> all{
+      {{"slurm/squeue", "-Z"}, 1, "squeue: invalid option -- 'Z'"},
+      {{"slurm/squeue", "--colour"}, 1, "squeue: unrecognized option '--colour'"},
+      {{"slurm/squeue", "extra"}, 1, "squeue: error: Unrecognized option: extra"},
+      {{"slurm/squeue", "-j", "abc"}, 1, "squeue: error: Invalid job id: abc"},
+      {{"slurm/squeue", "-t", "foo"}, 1, "squeue: error: Invalid job state specified: foo"},
+      {{"slurm/squeue", "-i", "x"}, 1, "squeue: error: --iterate=x"},
+      {{"slurm/squeue", "-s"}, 1, "squeue: error: --step is not supported: "},
+      {{"slurm/squeue", "-L", "x"}, 1, "squeue: error: --licenses is not supported: "},
+      {{"slurm/squeue", "-M", "nope"},
+       1,
+       "squeue: error: 'nope' can't be reached now, or it is an"},
+      {{"slurm/squeue"},
+       1,
+       "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"},
+      {{"slurm/scancel"}, 1, "scancel: error: No job identification provided"},
+      {{"slurm/scancel", "abc"}, 1, "scancel: error: Invalid job id abc"},
+      {{"slurm/scancel", "1_x"}, 1, "scancel: error: Invalid job id 1_x"},
+      {{"slurm/scancel", "12.0"}, 1, "scancel: error: 12.0: a step is ended by its srun"},
+      {{"slurm/scancel", "-s", "FOO", "1"}, 1, "scancel: error: Unknown job signal: FOO"},
+      {{"slurm/scancel", "-t", "FOO"}, 1, "scancel: error: Invalid job state specified: FOO"},
+      {{"slurm/scancel", "-t", "COMPLETED"},
+       1,
+       "scancel: error: Invalid job state specified: COMPLETED"},
+      {{"slurm/scancel", "-n", ""}, 1, "scancel: error: an empty word matches no job"},
+      {{"slurm/scancel", "-i", "1"}, 1, "scancel: error: --interactive is not supported: "},
+      {{"slurm/scancel", "--foo"}, 1, "scancel: unrecognized option '--foo'"},
+  };
+  return all;
+}
+
+void check_mistakes(const std::vector<Mistake>& all) {
+  const ScratchDir files;
+  for (const Mistake& mistake : all) {
+    std::map<std::string, std::string> environment = mistake.environment;
+    environment["GANTRY_CONF"] = files.path();
+    const Run run = run_program({mistake.argv, environment, mistake.input, files.path()});
+    std::string line;
+    for (const std::string& word : mistake.argv) line += word + " ";
+    CAPTURE(line);
+    CAPTURE(run.err);
+    CHECK(run.status == mistake.status);
+    CHECK(run.err.starts_with(mistake.first));
+    CHECK(run.out.empty());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("mistakes of sbatch") {
+  check_mistakes(submit_mistakes());
+}
+
+TEST_CASE("mistakes of squeue and scancel") {
+  check_mistakes(queue_mistakes());
+}

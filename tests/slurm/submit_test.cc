@@ -1,0 +1,209 @@
+// sbatch and scancel: what they make of options, directives, variables and refusals.
+#include <doctest/doctest.h>
+
+#include "tests/cli/fake_controller.h"
+#include "tests/cli/samples.h"
+
+using namespace gantry;
+using namespace gantry::test;
+
+namespace {
+
+const std::string kBatch = "#!/bin/sh\ntrue\n";
+
+void accept_job(FakeController& fake) {
+  proto::SubmitReply reply;
+  reply.job = JobId{42};
+  reply.partition = "batch";
+  fake.answer<proto::SubmitJob>(reply);
+}
+
+JobSpec submitted(FakeController& fake, const std::string& script,
+                  std::vector<std::string> options = {},
+                  const std::map<std::string, std::string>& variables = {}) {
+  options.insert(options.begin(), "slurm/sbatch");
+  const Run run = fake.run(options, script, variables);
+  CAPTURE(run.err);
+  REQUIRE(run.status == 0);
+  CHECK(run.err.empty());
+  return fake.last<proto::SubmitJob>().spec;
+}
+
+void refuse_with(FakeController& fake, ErrorCode code, const std::string& message) {
+  fake.answer<proto::SubmitJob>(proto::ErrorReply{static_cast<std::uint16_t>(code), message});
+}
+
+}  // namespace
+
+TEST_CASE("sbatch says one line, and only that") {
+  FakeController fake;
+  accept_job(fake);
+  const auto out = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), "slurm/sbatch");
+    const Run run = fake.run(options, kBatch);
+    CHECK(run.err.empty());
+    CHECK(run.status == 0);
+    return run.out;
+  };
+  CHECK(out({}) == "Submitted batch job 42\n");
+  CHECK(out({"--parsable"}) == "42\n");
+  CHECK(out({"-M", "fake"}) == "Submitted batch job 42 on cluster fake\n");
+  CHECK(out({"-M", "fake", "--parsable"}) == "42;fake\n");
+  CHECK(out({"-Q"}).empty());
+  CHECK(out({"/dev/stdin"}) == "Submitted batch job 42\n");
+}
+
+TEST_CASE("directives in every spelling") {
+  FakeController fake;
+  accept_job(fake);
+  const JobSpec spec = submitted(fake,
+                                 "#!/bin/bash -l\n"
+                                 "# a comment\n\n"
+                                 "#SBATCH --job-name=\"x y\"   # why\n"
+                                 "#SBATCH --time      0-00:05:00\n"
+                                 "#SBATCH -n4 -N 2 --mem=2g\n"
+                                 "##SBATCH --partition=no\n"
+                                 "#SBATCH --array 2-8:3\n"
+                                 "#SBATCH --signal=USR2@90 --wckey=submitit --open-mode=append\n"
+                                 "#SBATCH --get-user-env=L --hint=nomultithread\n"
+                                 "#SBATCH --dependency afterok:1,afterany:2\n"
+                                 "echo\n"
+                                 "#SBATCH --partition=late\n");
+  CHECK(spec.name == "x y");
+  CHECK(spec.time_limit == minutes(5));
+  CHECK(spec.shape.tasks == 4);
+  CHECK(spec.shape.min_nodes == 2);
+  CHECK(spec.shape.memory_per_node == std::int64_t{2} << 30);
+  CHECK(spec.partition.empty());
+  REQUIRE(spec.array);
+  CHECK(spec.array->ranges[0].step == 3);
+  CHECK(spec.warn_signal->before == seconds(90));
+  CHECK(spec.open_mode == OpenMode::append);
+  CHECK(spec.dependencies.size() == 2);
+  CHECK(spec.std_out == "slurm-%A_%a.out");
+  CHECK(std::find(spec.given.begin(), spec.given.end(), "wckey=submitit") != spec.given.end());
+}
+
+TEST_CASE("command line over SBATCH_ variables over the script") {
+  FakeController fake;
+  accept_job(fake);
+  const JobSpec spec =
+      submitted(fake, "#!/bin/sh\n#SBATCH -p script -A script -J script\ntrue\n", {"-A", "line"},
+                {{"SBATCH_PARTITION", "variable"}, {"SBATCH_ACCOUNT", "variable"}});
+  CHECK(spec.partition == "variable");
+  CHECK(spec.account == "line");
+  CHECK(spec.name == "script");
+  CHECK(spec.std_out == "slurm-%j.out");
+}
+
+TEST_CASE("what only Slurm has") {
+  FakeController fake;
+  accept_job(fake);
+  CHECK(submitted(fake, kBatch, {"-t", "0"}).unlimited_time);
+  CHECK(submitted(fake, kBatch, {"--parti=debug"}).partition == "debug");
+  CHECK(submitted(fake, kBatch, {"--qos=normal"}).priority_class.empty());
+  CHECK(submitted(fake, kBatch, {"--qos=high"}).priority_class == "high");
+  CHECK(submitted(fake, kBatch, {"--gpus-per-node=2", "--cpus-per-gpu=6"}).shape.cpus_per_task ==
+        12);
+  const JobSpec per_task =
+      submitted(fake, kBatch, {"-n2", "-N1", "--tres-per-task=cpu=3,gres/gpu=2"});
+  CHECK(per_task.shape.cpus_per_task == 3);
+  CHECK(per_task.shape.gpus_per_node == 4);
+  CHECK(submitted(fake, kBatch).name == "sbatch");
+  const ScratchDir files;
+  const std::string nodes = files.file("nodes", "n01\nn02\n");
+  CHECK(submitted(fake, kBatch, {"-F", nodes}).shape.required_nodes.size() == 2);
+  const std::string script = files.file("train.sh", kBatch);
+  const JobSpec of_file = submitted(fake, "", {script, "a b", "-c"});
+  CHECK(of_file.name == "train.sh");
+  CHECK(of_file.script_args == std::vector<std::string>{"a b", "-c"});
+  CHECK(of_file.given.back() == "command=" + script);
+  CHECK(submitted(fake, "", {"--wrap", "true"}).name == "wrap");
+  CHECK(fake.last<proto::SubmitJob>().script.starts_with("#!/bin/sh\n"));
+}
+
+TEST_CASE("--export, --export-file and --get-user-env") {
+  FakeController fake;
+  accept_job(fake);
+  const auto sent = [&](std::vector<std::string> options) {
+    (void)submitted(fake, kBatch, std::move(options), {{"FOO", "a b"}});
+    return fake.last<proto::SubmitJob>().environment;
+  };
+  CHECK(sent({}).at("FOO") == "a b");
+  CHECK(sent({"--export=NONE"}).empty());
+  CHECK(sent({"--export=ALL,X='q'"}).at("X") == "'q'");
+  const ScratchDir files;
+  const std::string file = files.file("env", std::string("A=1\0B=x=y\0", 10));
+  const auto of_file = sent({"--export-file", file});
+  CHECK(of_file.size() == 2);
+  CHECK(of_file.at("B") == "x=y");
+  const auto login = sent({"--export=NONE", "--get-user-env"});
+  CHECK(login.contains("PATH"));
+  CHECK(login.contains("HOME"));
+}
+
+TEST_CASE("refusals of the controller have Slurm's words") {
+  FakeController fake;
+  const auto said = [&](ErrorCode code, const std::string& message,
+                        const std::vector<std::string>& options = {}) {
+    refuse_with(fake, code, message);
+    std::vector<std::string> argv{"slurm/sbatch"};
+    argv.insert(argv.end(), options.begin(), options.end());
+    const Run run = fake.run(argv, kBatch);
+    CHECK(run.status == 1);
+    CHECK(run.out.empty());
+    return run.err;
+  };
+  CHECK(said(ErrorCode::not_found, "there is no partition \"nope\"") ==
+        "sbatch: error: invalid partition specified: nope\n"
+        "sbatch: error: Batch job submission failed: Invalid partition name specified\n");
+  CHECK(said(ErrorCode::not_found, "tenant fraud has no project \"x\"; it has a, b") ==
+        "sbatch: error: tenant fraud has no project \"x\"; it has a, b\n"
+        "sbatch: error: Batch job submission failed: Invalid account or account/partition "
+        "combination specified\n");
+  CHECK(said(ErrorCode::never_fits,
+             "900G of memory on one node asked, but the largest node of partition batch has 64G") ==
+        "sbatch: error: Memory specification can not be satisfied\n"
+        "sbatch: error: 900G of memory on one node asked, but the largest node of partition batch "
+        "has 64G\n"
+        "sbatch: error: Batch job submission failed: Requested node configuration is not "
+        "available\n");
+  CHECK(said(ErrorCode::limit_exceeded, "tenant a would have 9 queued jobs; its limit is 8")
+            .find("Batch job submission failed: Job violates accounting policy (job submit limit, "
+                  "user's size and/or time limits)\n") != std::string::npos);
+  CHECK(said(ErrorCode::not_found, "node \"n9\" is not in this cluster")
+            .ends_with("submission failed: Invalid node name specified\n"));
+  CHECK(said(ErrorCode::timed_out, "no answer")
+            .ends_with("submission failed: Socket timed out on send/recv operation\n"));
+  CHECK(said(ErrorCode::not_found, "there is no partition \"p\"", {"--test-only"}) ==
+        "sbatch: error: invalid partition specified: p\n"
+        "allocation failure: Invalid partition name specified\n");
+}
+
+TEST_CASE("scancel says what it means") {
+  FakeController fake;
+  proto::JobsDone done;
+  done.not_active.push_back({JobId{77}, {}});
+  fake.answer<proto::CancelJobs>(done);
+  const auto cancel = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), "slurm/scancel");
+    const Run run = fake.run(options);
+    CHECK(run.status == 0);
+    CHECK(run.out.empty());
+    CHECK(run.err.empty());
+    return fake.last<proto::CancelJobs>();
+  };
+  CHECK(cancel({"12", "13_[1-4,9]", "77"}).filter.jobs.size() == 3);
+  CHECK(cancel({"12", "--signal", "SIGUSR2"}).signal == 12);
+  CHECK(cancel({"12", "-s", "15", "--full"}).scope == proto::SignalScope::full);
+  CHECK(cancel({"-b", "-s", "USR1", "12"}).scope == proto::SignalScope::batch_shell);
+  CHECK_FALSE(cancel({"-s", "KILL", "12"}).signal);
+  CHECK(cancel({"-Q", "--me"}).all_mine);
+  CHECK(cancel({"--name", "x", "-t", "PENDING"}).filter.states ==
+        std::vector<std::string>{"PENDING"});
+  done.refused.push_back({{JobId{12}, {}}, {3, "job 12 belongs to bob"}});
+  fake.answer<proto::CancelJobs>(done);
+  const Run refused = fake.run({"slurm/scancel", "12"});
+  CHECK(refused.status == 1);
+  CHECK(refused.err == "scancel: error: Kill job error on job id 12: Access/permission denied\n");
+}
