@@ -16,9 +16,9 @@ namespace gantry::cli::slurm {
 
 template <class Row>
 struct Field {
-  char letter = 0;          // of -o; 0 = none
-  std::string_view name;    // of -O and lists, any case
-  std::string_view header;  // {} = the name
+  char letter = 0;               // of -o; 0 = none
+  std::string_view name;         // of -O and lists, any case
+  std::string_view header = {};  // {} = the name
   void (*put)(std::string& out, const Row& row) = nullptr;
   bool more = false;  // needs what costs another question
   int width = 0;      // in lists; negative: left-aligned

@@ -10,7 +10,10 @@ namespace gantry::cli::slurm {
 #define GANTRY_SLURM_COMMANDS(X) \
   X(kSbatch)                     \
   X(kSqueue)                     \
-  X(kScancel)
+  X(kScancel)                    \
+  X(kSacct)                      \
+  X(kSinfo)                      \
+  X(kScontrol)
 
 #define X(name) extern const Command name;
 GANTRY_SLURM_COMMANDS(X)

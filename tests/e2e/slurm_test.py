@@ -340,5 +340,192 @@ while :; do sleep 0.1; done
     contains(text(f"{c.out}/sig.log"), "got")
 
 
+# ---- accounting ---------------------------------------------------------------------------------
+
+def run_to_end(c, *options, **more):
+    job = ok(c, "sbatch", "--parsable", MEM, "-o", "/dev/null", *options, **more).strip()
+    wait_for(f"the end of job {job}", lambda: ok(
+        c, "sacct", "-X", "-n", "-P", "-j", job, "-o", "End").strip() not in ("", "Unknown"))
+    return job
+
+
+def case_submitit_sacct(c):
+    """Known at once; rows by the header; steps skipped by their dot; pending ranges."""
+    array = ok(c, "sbatch", "--parsable", MEM, "-H", "-a", "0-5%2", "--wrap=true").strip()
+    out = ok(c, "sacct", "-o", "JobID,State,NodeList", "--parsable2", "-j", array)
+    header, *rows = out.splitlines()
+    equal(header, "JobID|State|NodeList")
+    equal(rows, [f"{array}_[0-5%2]|PENDING|None assigned"])
+    ok(c, "scancel", array)
+    good, bad = run_to_end(c, "--wrap=true"), run_to_end(c, "--wrap=exit 3")
+    rows = [line.split("|") for line in ok(c, "sacct", "-o", "JobID,State,NodeList", "--parsable2",
+                                           "-j", good, "-j", bad).splitlines()[1:]]
+    states = {r[0]: r[1] for r in rows if "." not in r[0]}
+    equal(states, {good: "COMPLETED", bad: "FAILED"})
+    assert f"{good}.batch" in [r[0] for r in rows], rows
+    assert f"{good}.extern" in [r[0] for r in rows], rows
+
+
+def case_workflow_engines_sacct(c):
+    """snakemake 7 and its plugin, parsl, toil, reframe, blahp, ARC."""
+    name = "uuid-of-snakemake"
+    job = run_to_end(c, "-J", name, "--wrap=exit 7")
+    equal(ok(c, "sacct", "-P", "-n", "--format=JobIdRaw,State", "-j", job).splitlines()[0],
+          f"{job}|FAILED")
+    today = ok(c, "sacct", "-X", "--parsable2", "--clusters", "all", "--noheader",
+               "--format=JobIdRaw,State", "--starttime", "now-1hour", "--endtime", "now", "--name",
+               name)
+    equal(today, f"{job}|FAILED\n")
+    equal(ok(c, "sacct", "-X", "--noheader", "--format=jobid,state%20", "--job",
+             f"{job},999999").split(), [job, "FAILED"])
+    equal(ok(c, "sacct", "-n", "-j", f"{job},999999", "--format", "JobIDRaw,State,ExitCode", "-P",
+             "-S", "1970-01-01").splitlines()[0], f"{job}|FAILED|7:0")
+    out = ok(c, "sacct", "-S", "2020-01-01", "-P", "-j", job, "-o",
+             "jobid,state,exitcode,end,nodelist", env={"SLURM_TIME_FORMAT": "%s"})
+    assert re.search(rf"^{job}\|FAILED\|7:0\|\d+\|\S+$", out, re.M), out
+    out = ok(c, "sacct", "-j", job, "--noconvert", "-P", "--format",
+             "JobID,UserCPU,SystemCPU,MaxRSS,ExitCode,AllocCPUS").splitlines()
+    batch = next(line for line in out if line.startswith(f"{job}.batch|")).split("|")
+    assert re.fullmatch(r"(\d+-)?(\d+:)?\d\d:\d\d(\.\d+)?", batch[1]), batch
+    assert batch[3].isdigit(), batch
+    equal(ok(c, "sacct", "-j", job, "-o", "ExitCode", "-P", "-n").splitlines()[0], "7:0")
+    equal(len(ok(c, "sacct", "-j", f"{job}.batch", "-o", "NCPUS,Start,End,UserCPU,SystemCPU", "-P",
+                 "-n").splitlines()), 1)
+    refused = slurm(c, "sacct", "-nu", c.user, "-o", "Account%256", "|", "tail", "-1")
+    equal(refused.returncode, 1)
+    equal(ok(c, "sacct", "-n", "-j", "999999"), "")
+
+
+def case_all_fields(c):
+    """aiida asks for every field that --helpformat names; ood for its own with separators."""
+    job = run_to_end(c, "--comment=noted", "--wrap=true")
+    fields = [f for f in ok(c, "sacct", "--helpformat").split("\n", 2)[2].split() if f]
+    out = ok(c, "sacct", "--format=" + ",".join(fields), "--parsable", f"--jobs={job}").splitlines()
+    equal(len(out[1].split("|")), len(out[0].split("|")), "values and names")
+    equal(dict(zip(out[0].split("|"), out[1].split("|")))["Comment"], "noted")
+    out = ok(c, "sacct", "-P", "--delimiter", "\x1f", "-n", "--units", "G", "--allocations", "-o",
+             "JobID,State,ReqMem,Elapsed,AllocTRES", "-j", job)
+    equal(len(out.strip().split("\x1f")), 5)
+    rows = ok(c, "sacct", "--parsable", "-n", "--delimiter=^|^", "--format=JobID,State",
+              f"--user={c.user}", "--starttime=now-1day", "--state=CD")
+    assert f"{job}^|^COMPLETED^|^" in rows.splitlines(), rows
+    data = json.loads(ok(c, "sacct", "--json", "-j", job))
+    equal(data["jobs"][0]["state"]["current"], ["COMPLETED"])
+    equal(data["jobs"][0]["job_id"], int(job))
+    equal(len(ok(c, "sacct", "--parsable2", "-j", job).splitlines()[0].split("|")), 7)
+
+
+def case_final_states(c):
+    job = ok(c, "sbatch", "--parsable", MEM, "-o", "/dev/null", "--wrap=sleep 100").strip()
+    in_state(c, job, "RUNNING")
+    ok(c, "scancel", job)
+    uid = c.as_user(["gacct", "--json", "-j", job]).stdout
+    uid = json.loads(uid)["rows"][0]["row"]["uid"]
+    def final():
+        return ok(c, "sacct", "-X", "-n", "-P", "-j", job, "-o", "State").strip()
+    wait_for("CANCELLED by", lambda: final() == f"CANCELLED by {uid}")
+    killed = run_to_end(c, "--wrap=kill -KILL $$")
+    equal(ok(c, "sacct", "-X", "-n", "-P", "-j", killed, "-o", "State,ExitCode").strip(),
+          "FAILED|0:9")
+
+
+# ---- scontrol and sinfo -------------------------------------------------------------------------
+
+def case_requeue_from_inside(c):
+    """As submitit does it: `scontrol requeue N` from the job, which keeps its id."""
+    job = ok(c, "sbatch", "--parsable", "--requeue", "--open-mode=append", MEM, "-o",
+             f"{c.out}/requeue.log", input="""#!/bin/bash
+echo run ${SLURM_RESTART_COUNT:-0}
+if [ ${SLURM_RESTART_COUNT:-0} = 0 ]; then scontrol requeue $SLURM_JOB_ID; sleep 60; fi
+""").strip()
+    in_state(c, job, "COMPLETED")
+    equal([line for line in text(f"{c.out}/requeue.log").splitlines() if line.startswith("run")],
+          ["run 0", "run 1"])
+    equal(ok(c, "sacct", "-X", "-n", "-P", "-j", job, "-o", "State").strip(), "COMPLETED")
+
+
+def keys(record):
+    return dict(word.split("=", 1) for word in record.split() if "=" in word)
+
+
+def case_scontrol_show_job(c):
+    """HyperQueue, covalent, SAGA, ARC, blahp: KEY=VALUE in Slurm's layout."""
+    job = ok(c, "sbatch", "--parsable", "-H", "-J", "shown", "-t", "5", MEM, "-n", "1",
+             script(c, "shown.sh", "true\n")).strip()
+    out = ok(c, "scontrol", "show", "job", job)
+    assert out.startswith(f"JobId={job} JobName=shown\n   UserId={c.user}("), out
+    found = keys(out)
+    for key in ("JobState Reason Dependency Requeue Restarts BatchFlag ExitCode RunTime TimeLimit "
+                "SubmitTime StartTime EndTime Partition ReqNodeList NodeList NumNodes NumCPUs "
+                "NumTasks CPUs/Task TRES MinMemoryNode Features Command WorkDir StdErr StdIn "
+                "StdOut Priority Account QOS").split():
+        assert key in found, key
+    equal((found["JobState"], found["Reason"]), ("PENDING", "JobHeldUser"))
+    equal(found["StdOut"], f"{c.out}/slurm-{job}.out")
+    equal(found["Command"], f"{c.out}/shown.sh")
+    equal(re.search(r"JobState=(\w+)", ok(c, "scontrol", "show", "jobid", "-dd", job)).group(1),
+          "PENDING")
+    equal(len(ok(c, "scontrol", "-o", "show", "job", job).splitlines()), 1)
+    ok(c, "scontrol", "release", job)
+    in_state(c, job, "COMPLETED")
+    gone = slurm(c, "scontrol", "show", "job", "999999")
+    equal((gone.returncode, gone.stderr), (1, "slurm_load_jobs error: Invalid job id specified\n"))
+    gone = slurm(c, "scontrol", "hold", "999999")
+    equal(gone.returncode, 1)
+    contains(gone.stderr, "Invalid job id specified")
+
+
+def case_scontrol_update(c):
+    job = ok(c, "sbatch", "--parsable", "-H", "-t", "30", MEM, "--wrap=true").strip()
+    ok(c, "scontrol", "update", f"JobId={job}", "TimeLimit=10", "Nice=7", "Comment=later")
+    found = keys(ok(c, "scontrol", "show", "job", job))
+    equal((found["TimeLimit"], found["Nice"], found["Comment"]), ("00:10:00", "7", "later"))
+    contains(ok(c, "scontrol", "write", "batch_script", job, "-"), "\ntrue\n")
+    ok(c, "scancel", job)
+
+
+def case_cluster(c):
+    """snakemake, ood, torchx, SkyPilot, reframe, exporter, ClusterShell, ARC, gpustat."""
+    partitions = ok(c, "sinfo", "-h", "-o", "%P").split()
+    default = next(p for p in partitions if p.endswith("*"))[:-1]
+    assert default in ok(c, "sinfo", "-h", "-o", "%R").split()
+    for out in (ok(c, "sinfo", "-aho", "%F/%C"), ok(c, "sinfo", "-h", "-o", " %C")):
+        assert re.fullmatch(r" ?\d+(/\d+)+\n", out), out
+    equal(len(ok(c, "sinfo", "-ahNO", "nodehost:100,gres:100,gresused:100,statelong").splitlines()),
+          2)
+    for line in ok(c, "scontrol", "show", "part", "-o").splitlines():
+        for word in line.split():
+            assert re.fullmatch(r"[^=]+=.+", word), word
+    version = ok(c, "sinfo", "--version").split()
+    equal((len(version), version[0]), (2, "slurm"))
+    contains(ok(c, "sinfo", "--format", "%P,%m", "--noconvert"), "PARTITION,MEMORY\n")
+    name, state = ok(c, "sinfo", "-h", "--Node", "-o", "%N\\x1f%t").splitlines()[0].split("\\x1f")
+    equal(state.split("*")[0] in ("idle", "mix", "alloc"), True, state)
+    assert re.search(r"^\s*NodeAddr=\S+", ok(c, "scontrol", "show", f"node={name}"), re.M)
+    for line in ok(c, "scontrol", "-a", "show", "-o", "nodes").splitlines():
+        assert keys(line)["State"].split("+")[0] in ("IDLE", "MIXED", "ALLOCATED"), line
+    contains(ok(c, "scontrol", "-a", "show", "-o", "partitions"), "Default=YES")
+    equal(ok(c, "scontrol", "show", "hostname", "a[1-2],b"), "a1\na2\nb\n")
+    equal(ok(c, "scontrol", "show", "hostnames", env={"SLURM_JOB_NODELIST": "n[01-02]"}),
+          "n01\nn02\n")
+    for fields in (" %D,%T", "%R,%C", ' "%n %G"', "%N"):
+        assert ok(c, "sinfo", "-h", "-o", fields)
+    ok(c, "sinfo", "-h", "-N", "-O", "NodeList,AllocMem,Memory,CPUsState,StateLong")
+    ok(c, "sinfo", "-h", "-o", "%N", "-p", default, "-t", "idle")
+    ok(c, "sinfo", "-a", "-h", "-o", "PartitionName=%P TotalCPUs=%C TotalNodes=%D MaxTime=%l "
+       "DefTime=%L NodeNames=%N")
+    words = ok(c, "sinfo", "--noheader").split()
+    equal((words[4].strip("*~") in ("idle", "mix", "alloc"), words[5] != ""), (True, True))
+    config = dict(line.split("=", 1) for line in ok(c, "scontrol", "show", "config").splitlines()
+                  if " = " in line)
+    config = {k.strip(): v.strip() for k, v in config.items()}
+    assert re.fullmatch(r"\d+ sec", config["MinJobAge"]), config["MinJobAge"]
+    for key in ("ClusterName", "SchedulerTimeSlice", "AcctGatherNodeFreq", "MaxArraySize",
+                "SLURM_VERSION"):
+        assert config[key], key
+    contains(ok(c, "scontrol", "ping"), "is UP")
+    assert json.loads(ok(c, "sinfo", "--json"))["nodes"]
+
+
 if __name__ == "__main__":
     sys.exit(cluster.main(__doc__, globals(), "slurm", nodes=2))

@@ -58,6 +58,32 @@ void fill_queue(FakeController& fake) {
       if (ref.job == JobId{99}) reply.unknown.push_back(ref);
     return reply;
   });
+  fake.answer<proto::ListNodes>(proto::ListNodesReply{sample_nodes(), kNow});
+  fake.answer<proto::ListPartitions>(proto::ListPartitionsReply{sample_partitions()});
+  fake.answer<proto::ShowConfig>(
+      proto::ShowConfigReply{{{"controller.min_job_age", "5m"}, {"controller.kill_wait", "30s"}}});
+  proto::PingReply ping;
+  ping.cluster = "fake";
+  ping.now = ping.started = kNow;
+  fake.answer<proto::Ping>(ping);
+  proto::ReservationRow reservation;
+  reservation.name = "course";
+  reservation.node_list = "n[01-02]";
+  reservation.nodes = 2;
+  reservation.start = kNow;
+  reservation.end = kNow + hours(2);
+  reservation.users = {"alice"};
+  fake.answer<proto::ListReservations>(proto::ListReservationsReply{{reservation}, {}, kNow});
+  fake.on<proto::QueryHistory>([](const proto::QueryHistory& query) {
+    proto::HistoryReply reply;
+    reply.now = kNow;
+    reply.rows = sample_history();
+    if (!query.filter.jobs.empty())
+      std::erase_if(reply.rows, [&](const proto::HistoryRow& job) {
+        return job.row.job != query.filter.jobs[0].job;
+      });
+    return reply;
+  });
   fake.on<proto::ShowJob>([](const proto::ShowJob& show) {
     proto::ShowJobReply reply;
     reply.now = kNow;
@@ -96,19 +122,71 @@ const std::map<std::string, std::vector<std::string>> kQueueRuns{
     {"squeue_unknown_of_two", {"slurm/squeue", "-j", "99,98"}},
     {"squeue_unknown_user", {"slurm/squeue", "-u", "nobody-of-this-name", "-j", "98"}},
     {"squeue_usage", {"slurm/squeue", "--usage"}},
+    {"sacct", {"slurm/sacct"}},
+    {"sacct_parsable2", {"slurm/sacct", "-o", "JobID,State,NodeList", "--parsable2", "-a"}},
+    {"sacct_parsable",
+     {"slurm/sacct", "--parsable", "-n", "--delimiter=^|^", "--format=jobid,state"}},
+    {"sacct_allocations",
+     {"slurm/sacct", "-X", "--noheader", "--format=jobid,state%20", "-j", "12,15"}},
+    {"sacct_widths", {"slurm/sacct", "-o", "JobID%4,JobName%-20,State%12,ExitCode"}},
+    {"sacct_usage",
+     {"slurm/sacct", "-P", "-o",
+      "JobIDRaw,UserCPU,SystemCPU,TotalCPU,MaxRSS,AveRSS,MaxRSSNode,AllocCPUS,Elapsed,ReqMem,"
+      "AllocTRES,ReqTRES,TRESUsageInTot,TRESUsageOutAve,NTasks,Timelimit,TimelimitRaw,Start,End"}},
+    {"sacct_noconvert", {"slurm/sacct", "-Pno", "JobID,MaxRSS,ReqMem", "--noconvert"}},
+    {"sacct_units", {"slurm/sacct", "-Pno", "JobID,MaxRSS,ReqMem", "--units", "G"}},
+    {"sacct_step", {"slurm/sacct", "-j", "12.batch", "-o", "JobID,State,NCPUS"}},
+    {"sacct_helpformat", {"slurm/sacct", "--helpformat"}},
+    {"sacct_unknown", {"slurm/sacct", "-j", "99", "-P"}},
+    {"sacct_json", {"slurm/sacct", "--json", "-j", "12"}},
+    {"sacct_field", {"slurm/sacct", "-a", "-X", "--format=Allocgres", "--state=RUNNING"}},
+    {"sinfo", {"slurm/sinfo"}},
+    {"sinfo_all_nodes", {"slurm/sinfo", "-N"}},
+    {"sinfo_nodes_long", {"slurm/sinfo", "-Nl"}},
+    {"sinfo_long", {"slurm/sinfo", "-l"}},
+    {"sinfo_summary", {"slurm/sinfo", "-s"}},
+    {"sinfo_reasons", {"slurm/sinfo", "-R"}},
+    {"sinfo_joined", {"slurm/sinfo", "-aho", "%F/%C"}},
+    {"sinfo_names", {"slurm/sinfo", "-ahNO", "nodehost:20,gres:20,gresused:20,statelong"}},
+    {"sinfo_exporter", {"slurm/sinfo", "-h", "-o", " %D,%T"}},
+    {"sinfo_backslash", {"slurm/sinfo", "-h", "--Node", "-o", "%N\\x1f%t"}},
+    {"sinfo_csv", {"slurm/sinfo", "--format", "%P,%m", "--noconvert"}},
+    {"sinfo_letters",
+     {"slurm/sinfo", "-h", "-N", "-n", "n01", "-o",
+      "%P|%R|%C|%D|%F|%T|%t|%n|%N|%G|%c|%m|%f|%l|%L|%a|%e|%O|%z|%X|%Y|%Z|%w|%E|%H"}},
+    {"sinfo_states", {"slurm/sinfo", "-h", "-t", "idle,drain", "-o", "%N %T"}},
+    {"sinfo_reservations", {"slurm/sinfo", "-T"}},
+    {"sinfo_json", {"slurm/sinfo", "--json"}},
+    {"scontrol_job", {"slurm/scontrol", "show", "job", "12"}},
+    {"scontrol_job_details", {"slurm/scontrol", "show", "jobid", "-dd", "12"}},
+    {"scontrol_job_line", {"slurm/scontrol", "-o", "show", "job", "12"}},
+    {"scontrol_job_pending", {"slurm/scontrol", "show", "job=15"}},
+    {"scontrol_job_unknown", {"slurm/scontrol", "show", "job", "99"}},
+    {"scontrol_node", {"slurm/scontrol", "show", "node=n01"}},
+    {"scontrol_nodes_line", {"slurm/scontrol", "-a", "show", "-o", "nodes"}},
+    {"scontrol_node_unknown", {"slurm/scontrol", "show", "node", "n99"}},
+    {"scontrol_partition", {"slurm/scontrol", "show", "part"}},
+    {"scontrol_partition_line", {"slurm/scontrol", "show", "part", "-o"}},
+    {"scontrol_reservation", {"slurm/scontrol", "-a", "show", "-o", "reservations", "course"}},
+    {"scontrol_step", {"slurm/scontrol", "show", "step", "12.batch"}},
+    {"scontrol_config", {"slurm/scontrol", "show", "config"}},
+    {"scontrol_hostnames", {"slurm/scontrol", "show", "hostname", "n[1-3,7],x"}},
+    {"scontrol_hostlist", {"slurm/scontrol", "show", "hostlist", "n3,n1,n2,x"}},
+    {"scontrol_hostlistsorted", {"slurm/scontrol", "show", "hostlistsorted", "n3,n1,n2,x"}},
+    {"scontrol_ping", {"slurm/scontrol", "ping"}},
     {"sbatch_help", {"slurm/sbatch", "--help"}},
     {"scancel_help", {"slurm/scancel", "--help"}},
 };
 
 }  // namespace
 
-TEST_CASE("outputs of squeue") {
+TEST_CASE("outputs of the commands under Slurm's names") {
   FakeController fake;
   fill_queue(fake);
   for (const auto& [name, argv] : kQueueRuns) {
     std::string text = shown_run(fake.run(argv));
-    // The long form begins with the date.
-    if (name == "squeue_long") text.replace(0, text.find('\n'), "DATE");
+    // Long forms begin with the date.
+    if (name.ends_with("_long")) text.replace(0, text.find('\n'), "DATE");
     check_file("tests/slurm/golden/" + name + ".txt", text);
   }
   const Run relative =
@@ -135,7 +213,7 @@ TEST_CASE("squeue asks for what it is told to") {
 }
 
 TEST_CASE("every command under a Slurm name has help, a manual page and Slurm's version") {
-  for (const char* name : {"sbatch", "squeue", "scancel"}) {
+  for (const char* name : {"sbatch", "squeue", "scancel", "sacct", "sinfo", "scontrol"}) {
     CAPTURE(name);
     const std::string path = std::string("slurm/") + name;
     CHECK(run_program({{path, "--help"}, {}, {}, {}}).out.find("\nExamples:\n") !=

@@ -130,6 +130,64 @@ const std::vector<Mistake>& queue_mistakes() {
   return all;
 }
 
+const std::vector<Mistake>& other_mistakes() {
+  static const std::string sacct = "slurm/sacct";
+  static const std::string sinfo = "slurm/sinfo";
+  static const std::string scontrol = "slurm/scontrol";
+  static const std::vector<Mistake> all{
+      {{sacct, "-nu", "u", "-o", "Account%256", "|", "tail", "-1"},
+       1,
+       "sacct: invalid option -- '1'"},
+      {{sacct, "-o", "JobID", "extra"}, 1, "Error: Unknown arguments: extra"},
+      {{sacct, "-o", "JobID,Colour"}, 1, "sacct: error: Invalid field requested: \"Colour\""},
+      {{sacct, "-s", "foo"}, 1, "sacct: error: fatal: unrecognized job state value 'foo'"},
+      {{sacct, "-j", "x"}, 1, "sacct: error: Invalid job id specified: x"},
+      {{sacct, "-S", "soon"}, 1, "sacct: error: Invalid time specification: soon"},
+      {{sacct, "--units", "Q"}, 1, "sacct: error: Invalid unit type: Q"},
+      {{sacct, "--delimiter="}, 1, "sacct: error: --delimiter must not be empty"},
+      {{sacct, "-q", "x"}, 1, "sacct: error: --qos is not supported: "},
+      {{sacct, "-B"}, 1, "sacct: error: --batch-script is not supported: "},
+      {{sacct}, 1, "sacct: error: there is no "},
+      {{sinfo, "-t", "foo"}, 1, "sinfo: error: Bad state string: \"foo\""},
+      {{sinfo, "-Q"}, 1, "sinfo: invalid option -- 'Q'"},
+      {{sinfo, "extra"}, 1, "sinfo: error: Unrecognized option: extra"},
+      {{sinfo, "-S", "x"}, 1, "sinfo: error: --sort is not supported: "},
+      {{sinfo, "-n", "n[1"}, 1, "sinfo: error: "},
+      {{sinfo, "-M", "nope"}, 1, "sinfo: error: 'nope' can't be reached now, or it is an"},
+      {{sinfo}, 1, "slurm_load_partitions: Unable to contact slurm controller (connect failure)"},
+      {{scontrol, "bogus"}, 1, "invalid keyword: bogus"},
+      {{scontrol, "show", "bogus"}, 1, "invalid entity:bogus for keyword:show "},
+      {{scontrol, "show"}, 1, "too few arguments for keyword:show"},
+      {{scontrol, "show", "job", "1", "2"}, 1, "too many arguments for keyword:show"},
+      {{scontrol, "show", "hostnames"}, 1, "SLURM_JOB_NODELIST environment variable is not set"},
+      {{scontrol, "show", "hostnames", "n[1"}, 1, "Invalid hostlist: n[1"},
+      {{scontrol, "hold"}, 1, "too few arguments for keyword:hold"},
+      {{scontrol, "requeue"}, 1, "too few arguments for keyword:requeue"},
+      {{scontrol, "requeue", "x"}, 1, "Invalid job id specified for job x"},
+      {{scontrol, "update"}, 1, "too few arguments for update keyword"},
+      {{scontrol, "update", "foo=1"}, 1, "No valid entity in update command"},
+      {{scontrol, "update", "jobid=1", "foo=2"},
+       1,
+       "Update of this parameter is not supported: foo=2"},
+      {{scontrol, "update", "jobid=1", "nice=x"}, 1, "Invalid value: nice=x"},
+      {{scontrol, "update", "NodeName=n1", "State=DRAIN"},
+       1,
+       "You must specify a reason when DRAINING a node"},
+      {{scontrol, "update", "NodeName=n1", "State=DOWN"}, 1, "Invalid value: State=DOWN"},
+      {{scontrol, "update", "PartitionName=p", "State=x"}, 1, "Invalid value: State=x"},
+      {{scontrol, "create", "partition=x"}, 1, "scontrol: error: only reservations are created"},
+      {{scontrol, "delete", "node=x"}, 1, "scontrol: error: only reservations are deleted"},
+      {{scontrol, "suspend", "1"}, 1, "scontrol: error: suspend is not supported: "},
+      {{scontrol, "top", "1"}, 1, "scontrol: error: top is not supported: "},
+      {{scontrol, "write", "config"}, 1, "scontrol: error: write batch_script JOB"},
+      {{scontrol, "-F", "ping"}, 1, "scontrol: error: --future is not supported: "},
+      {{scontrol, "show", "job", "1"},
+       1,
+       "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"},
+  };
+  return all;
+}
+
 void check_mistakes(const std::vector<Mistake>& all) {
   const ScratchDir files;
   for (const Mistake& mistake : all) {
@@ -154,4 +212,8 @@ TEST_CASE("mistakes of sbatch") {
 
 TEST_CASE("mistakes of squeue and scancel") {
   check_mistakes(queue_mistakes());
+}
+
+TEST_CASE("mistakes of sacct, sinfo and scontrol") {
+  check_mistakes(other_mistakes());
 }

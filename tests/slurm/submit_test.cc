@@ -207,3 +207,40 @@ TEST_CASE("scancel says what it means") {
   CHECK(refused.status == 1);
   CHECK(refused.err == "scancel: error: Kill job error on job id 12: Access/permission denied\n");
 }
+
+TEST_CASE("scontrol changes") {
+  FakeController fake;
+  fake.answer<proto::UpdateJob>(proto::JobsDone{});
+  fake.answer<proto::UpdateNodes>(proto::Ok{});
+  fake.answer<proto::UpdatePartition>(proto::Ok{});
+  fake.answer<proto::RequeueJobs>(proto::JobsDone{});
+  fake.answer<proto::HoldJobs>(proto::JobsDone{});
+  const auto status = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "slurm/scontrol");
+    return fake.run(words).status;
+  };
+  CHECK(status({"update", "TimeLimit=30", "JobId=13", "Comment=a b"}) == 0);
+  CHECK(fake.last<proto::UpdateJob>().job.job == JobId{13});
+  CHECK(fake.last<proto::UpdateJob>().time_limit == minutes(30));
+  CHECK(fake.last<proto::UpdateJob>().comment == "a b");
+  CHECK(status({"update", "NodeName=n[01-02]", "State=DRAIN", "Reason=dust"}) == 0);
+  CHECK(fake.last<proto::UpdateNodes>().nodes.size() == 2);
+  CHECK(status({"update", "nodename=n01", "state=resume"}) == 0);
+  CHECK(fake.last<proto::UpdateNodes>().action == proto::NodeAction::resume);
+  CHECK(status({"upd", "PartitionName=batch", "State=DOWN"}) == 0);
+  CHECK_FALSE(fake.last<proto::UpdatePartition>().up);
+  CHECK(status({"requeue", "5"}) == 0);
+  CHECK_FALSE(fake.last<proto::RequeueJobs>().hold);
+  CHECK(status({"requeuehold", "5,6"}) == 0);
+  CHECK(fake.last<proto::RequeueJobs>().jobs.size() == 2);
+  CHECK(status({"hold", "5", "6_[1-2]"}) == 0);
+  proto::JobsDone unknown;
+  unknown.not_active.push_back({JobId{77}, {}});
+  fake.answer<proto::HoldJobs>(unknown);
+  const Run run = fake.run({"slurm/scontrol", "hold", "77"});
+  CHECK(run.status == 1);
+  CHECK(run.err ==
+        "Invalid job id specified for job 77\nslurm_suspend error: Invalid job id specified\n");
+  const std::string script = fake.run({"slurm/scontrol"}, "version\nquit\n").out;
+  CHECK(script == "scontrol: slurm 25.05.0\nscontrol: \n");
+}
