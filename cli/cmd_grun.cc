@@ -1,20 +1,16 @@
 // grun: runs tasks over the nodes of a job. Inside a job it starts a step of it; outside it asks
 // for an allocation, runs the step there, and gives the allocation back.
 #include <fmt/core.h>
-#include <sodium.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "cli/allocation.h"
 #include "cli/command.h"
 #include "cli/job_gpu_table.h"
 #include "cli/job_option_table.h"
 #include "cli/session.h"
-#include "cli/step_launch.h"
 #include "cli/step_options.h"
-#include "common/net/job_socket_client.h"
+#include "cli/step_run.h"
 #include "common/text.h"
 
 namespace gantry::cli {
@@ -106,104 +102,6 @@ constexpr ExitDoc kExits[] = {
     {"2", "the command line is wrong"},
 };
 
-std::optional<std::uint32_t> number_of_env(const char* name) {
-  const char* text = std::getenv(name);
-  if (text == nullptr || *text == 0) return std::nullopt;
-  char* end = nullptr;
-  const unsigned long value = std::strtoul(text, &end, 10);
-  if (*end != 0 || value == 0 || value > 1'000'000) return std::nullopt;
-  return static_cast<std::uint32_t>(value);
-}
-
-// The job whose step this is: --jobid, or the one we run in.
-std::optional<JobId> surrounding_job(const StepOptions& options) {
-  if (options.job_id) return options.job_id;
-  if (const auto id = number_of_env("SLURM_JOB_ID")) return JobId(*id);
-  return std::nullopt;
-}
-
-// Sizes: as given, else the job's from its environment (Slurm's rule).
-proto::StepShape step_shape(const StepOptions& options) {
-  const JobRequest& r = options;
-  proto::StepShape shape;
-  shape.overlap = options.overlap;
-  shape.nodelist = r.spec.shape.required_nodes;
-  shape.tasks_per_node = r.spec.shape.tasks_per_node;
-  if (r.nodes) shape.nodes = r.nodes->first;
-  if (r.tasks) shape.tasks = *r.tasks;
-  const bool sized = r.tasks || r.nodes || shape.tasks_per_node;
-  if (!sized) {
-    shape.nodes = number_of_env("SLURM_JOB_NUM_NODES").value_or(0);
-    shape.tasks = number_of_env("SLURM_NTASKS").value_or(0);
-    shape.tasks_per_node = number_of_env("SLURM_NTASKS_PER_NODE");
-  }
-  const auto& given = r.spec.given;
-  if (std::find(given.begin(), given.end(), "cpus-per-task") != given.end())
-    shape.cpus_per_task = r.spec.shape.cpus_per_task;
-  else
-    shape.cpus_per_task = number_of_env("SLURM_CPUS_PER_TASK").value_or(0);
-  return shape;
-}
-
-Result<int> run_step(const Invocation& invocation, const StepOptions& options, Session& session,
-                     JobId job, std::vector<std::string> argv) {
-  proto::StepCreate create;
-  create.job = job;
-  create.shape = step_shape(options);
-  create.name =
-      options.spec.name.empty() ? argv[0].substr(argv[0].rfind('/') + 1) : options.spec.name;
-  auto granted = session.call<proto::StepGranted>(create);
-  if (!granted && granted.error().code == ErrorCode::wrong_state) {
-    // A script may be quicker than the news of its own start.
-    proto::WaitJobs wait;
-    wait.jobs.push_back({job, {}});
-    wait.until_started = true;
-    (void)session.call<proto::WaitReply>(wait, seconds(10));
-    granted = session.call<proto::StepGranted>(create);
-  }
-  if (!granted) return tl::unexpected(granted.error());
-  const auto permission = codec::decode<proto::StepPermission>(granted->permission);
-  if (!permission) return tl::unexpected(permission.error());
-
-  const char* job_socket = std::getenv(net::kJobSocketVariable);
-  auto source = job_socket != nullptr ? listen_through_node(job_socket)
-                                      : listen_for_streams(session.config().address);
-  if (!source) return tl::unexpected(source.error());
-  proto::LaunchStep launch;
-  launch.permission = granted->permission;
-  launch.signature = granted->signature;
-  launch.argv = std::move(argv);
-  launch.environment = job_environment(options.exported);
-  launch.work_dir = options.spec.work_dir;
-  launch.io_address = (*source)->address();
-  launch.io_ticket = (*source)->ticket();
-  launch.io_key.resize(net::kStreamKeyBytes);
-  ::randombytes_buf(launch.io_key.data(), launch.io_key.size());
-  launch.std_out = options.std_out;
-  launch.std_err = options.std_err;
-  launch.job_name = options.spec.name;
-
-  proto::StepDone done;
-  done.key = permission->key;
-  done.step = permission->step;
-  done.started = system_now();
-  StepStreams streams(invocation.program(), *permission, launch.io_key, options);
-  const auto launched = job_socket != nullptr
-                            ? launch_through_node(job_socket, *permission, std::move(launch))
-                            : launch_on_nodes(*permission, std::move(launch));
-  Result<StepResult> result =
-      launched ? streams.run(**source) : Result<StepResult>(tl::unexpected(launched.error()));
-  done.ended = system_now();
-  done.exit = result ? result->largest : ExitStatus{1, 0};
-  if (result) done.usage = result->usage;
-  const auto told = session.call<proto::Ok>(done);
-  if (!result) return tl::unexpected(result.error());
-  if (!told && told.error().code != ErrorCode::not_found)
-    fmt::print(stderr, "{}: the step's end could not be recorded: {}\n", invocation.program(),
-               told.error().message);
-  return result->exit_status;
-}
-
 // Options that mean something to a step; the others ask for an allocation.
 constexpr std::string_view kStepWords[] = {"chdir",    "cpus-per-task",  "export",
                                            "job-name", "nodelist",       "nodes",
@@ -245,11 +143,15 @@ Result<int> run(const Invocation& invocation) {
       return tl::unexpected(good.error());
   auto session = Session::open(invocation.program());
   if (!session) return tl::unexpected(session.error());
-  if (job) return run_step(invocation, options, *session, *job, (*parsed)->operands);
+  const auto step = [&](JobId id) {
+    return run_step({invocation.program(), (*parsed)->operands, job_environment(options.exported)},
+                    options, *session, id);
+  };
+  if (job) return step(*job);
 
   auto allocation = Allocation::ask(invocation, options, *session);
   if (!allocation) return tl::unexpected(allocation.error());
-  auto status = run_step(invocation, options, *session, allocation->job(), (*parsed)->operands);
+  auto status = step(allocation->job());
   allocation->end(*session, status ? ExitStatus{*status & 0xff, 0} : ExitStatus{1, 0});
   return status;
 }

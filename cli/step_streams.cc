@@ -123,9 +123,10 @@ Result<StepResult> StepStreams::run(StreamSource& source) {
     });
     const bool want_input = input_open_ && has_first && queued < kMaxPendingInput;
     fds.push_back({want_input ? STDIN_FILENO : -1, POLLIN, 0});
-    if (::poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR)
+    if (::poll(fds.data(), fds.size(), milliseconds_left()) < 0 && errno != EINTR)
       return fail(ErrorCode::io_error, fmt::format("poll: {}", std::strerror(errno)));
 
+    if (milliseconds_left() == 0) end_for_lateness();
     if (fds[0].revents != 0)
       while (const auto signal = signals.next()) on_signal(*signal);
     const std::size_t known = streams_.size();
@@ -233,7 +234,7 @@ void StepStreams::handle(Stream& stream, const proto::StepFrame& frame) {
 // single task are passed on as they come, so that a prompt is seen.
 void StepStreams::output(const proto::TaskOutput& output) {
   const int fd = output.std_err ? STDERR_FILENO : STDOUT_FILENO;
-  if (!options_.label && permission_.tasks == 1) {
+  if (!options_.label && (permission_.tasks == 1 || options_.unbuffered)) {
     write_fully(fd, output.data);
     return;
   }
@@ -259,7 +260,25 @@ void StepStreams::flush_lines() {
       write_fully(key.second ? STDERR_FILENO : STDOUT_FILENO, labelled(key.first, line.text));
 }
 
+// Until the tasks that are left are ended; -1: never.
+int StepStreams::milliseconds_left() const {
+  if (first_end_us_ == 0 || killing_ || options_.patience_s == 0) return -1;
+  const std::int64_t end = first_end_us_ + std::int64_t{options_.patience_s} * 1'000'000;
+  return static_cast<int>(
+      std::clamp<std::int64_t>((end - monotonic_us() + 999) / 1'000, 0, 60'000));
+}
+
+void StepStreams::end_for_lateness() {
+  fmt::print(stderr, "{}: First task exited {}s ago\n", program_, options_.patience_s);
+  fmt::print(stderr, "{}: Terminating StepId={}.{}\n", program_, permission_.key.job.value(),
+             permission_.step.value());
+  killing_ = true;
+  signal_tasks(SIGTERM);
+  signal_tasks(SIGKILL);
+}
+
 void StepStreams::task_exit(const Stream& stream, const proto::TaskExit& exit) {
+  if (first_end_us_ == 0) first_end_us_ = monotonic_us();
   worst(exit.status);
   if (exit.status == ExitStatus{} && exit.message.empty()) return;
   std::string what = exit.message;

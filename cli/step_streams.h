@@ -70,6 +70,8 @@ class StepStreams {
   void output(const proto::TaskOutput& output);
   void task_exit(const Stream& stream, const proto::TaskExit& exit);
   void read_input();
+  [[nodiscard]] int milliseconds_left() const;
+  void end_for_lateness();
   void signal_tasks(int signal);
   void on_signal(int signal);
   void flush_lines();
@@ -89,6 +91,7 @@ class StepStreams {
   bool input_open_ = true;
   bool killing_ = false;
   std::int64_t interrupted_us_ = 0;
+  std::int64_t first_end_us_ = 0;  // of a task; 0 = none yet
   StepResult result_;
 };
 

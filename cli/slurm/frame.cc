@@ -13,7 +13,9 @@ namespace gantry::cli::slurm {
   X(kScancel)                    \
   X(kSacct)                      \
   X(kSinfo)                      \
-  X(kScontrol)
+  X(kScontrol)                   \
+  X(kSrun)                       \
+  X(kSalloc)
 
 #define X(name) extern const Command name;
 GANTRY_SLURM_COMMANDS(X)

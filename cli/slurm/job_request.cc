@@ -238,4 +238,10 @@ Result<std::map<std::string, std::string>> slurm_environment(const SlurmRequest&
   return out;
 }
 
+void say_start(const std::string& program, const proto::SubmitReply& reply, Instant now) {
+  fmt::print(stderr, "{}: Job 0 to start at {} using {} processors on nodes {} in partition {}\n",
+             program, format_time(reply.expected_start.value_or(now)), reply.cpus,
+             reply.expected_nodes.empty() ? "(null)" : reply.expected_nodes, reply.partition);
+}
+
 }  // namespace gantry::cli::slurm

@@ -6,6 +6,7 @@
 
 #include "cli/option.h"
 #include "cli/step_options.h"
+#include "common/proto/job_submit.h"
 
 namespace gantry::cli::slurm {
 
@@ -26,6 +27,9 @@ Result<void> after_finish(SlurmRequest& request);
 
 // The job's environment: --export, --export-file, --get-user-env.
 Result<std::map<std::string, std::string>> slurm_environment(const SlurmRequest& request);
+
+// --test-only's line. Slurm has the id that the job would have got; ours has none.
+void say_start(const std::string& program, const proto::SubmitReply& reply, Instant now);
 
 namespace set {
 Result<void> time(SlurmRequest& r, std::string_view text);

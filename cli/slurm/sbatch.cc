@@ -218,13 +218,6 @@ bool build_batch_request(const Invocation& call, const Parsed& parsed, Script& s
   return true;
 }
 
-// "Job 12 to start at ...": Slurm has the id that the job would have got; ours has none.
-void print_test(const Invocation& call, const proto::SubmitReply& reply, Instant now) {
-  fmt::print(stderr, "{}: Job 0 to start at {} using {} processors on nodes {} in partition {}\n",
-             call.program(), format_time(reply.expected_start.value_or(now)), reply.cpus,
-             reply.expected_nodes.empty() ? "(null)" : reply.expected_nodes, reply.partition);
-}
-
 Result<int> run_sbatch(const Invocation& call) {
   int status = 0;
   const auto parsed = parse(call, status);
@@ -261,7 +254,7 @@ Result<int> run_sbatch(const Invocation& call) {
   for (const std::string& warning : reply->warnings)
     fmt::print(stderr, "{}: warning: {}\n", call.program(), warning);
   if (request.test_only) {
-    print_test(call, *reply, request.now);
+    say_start(call.program(), *reply, request.now);
     return 0;
   }
   const std::uint64_t id = reply->job.value();

@@ -213,7 +213,8 @@ TEST_CASE("squeue asks for what it is told to") {
 }
 
 TEST_CASE("every command under a Slurm name has help, a manual page and Slurm's version") {
-  for (const char* name : {"sbatch", "squeue", "scancel", "sacct", "sinfo", "scontrol"}) {
+  for (const char* name :
+       {"sbatch", "squeue", "scancel", "sacct", "sinfo", "scontrol", "srun", "salloc"}) {
     CAPTURE(name);
     const std::string path = std::string("slurm/") + name;
     CHECK(run_program({{path, "--help"}, {}, {}, {}}).out.find("\nExamples:\n") !=

@@ -217,3 +217,35 @@ TEST_CASE("mistakes of squeue and scancel") {
 TEST_CASE("mistakes of sacct, sinfo and scontrol") {
   check_mistakes(other_mistakes());
 }
+
+TEST_CASE("mistakes of srun and salloc") {
+  static const std::string srun = "slurm/srun";
+  static const std::string salloc = "slurm/salloc";
+  check_mistakes({
+      {{srun}, 1, "srun: fatal: No command given to execute."},
+      {{srun, "--foo", "true"}, 255, "srun: unrecognized option '--foo'"},
+      {{srun, "-n", "x", "true"}, 1, "srun: error: Invalid numeric value \"x\" for --ntasks."},
+      {{srun, "-t", "x", "true"}, 255, "srun: error: Invalid --time specification"},
+      {{srun, "--mpi=pmix", "true"}, 255, "srun: error: Invalid --mpi specification"},
+      {{srun, "--cpu-bind=map_cpu:1", "true"},
+       255,
+       "srun: error: Invalid --cpu-bind specification"},
+      {{srun, "-i", "3", "true"}, 255, "srun: error: Invalid --input specification"},
+      {{srun, "--wait=x", "true"}, 255, "srun: error: Invalid --wait specification"},
+      {{srun, "--jobid=x", "true"}, 255, "srun: error: Invalid --jobid specification"},
+      {{srun, "--pty", "true"}, 1, "srun: error: --pty is not supported: "},
+      {{srun, "--het-group=1", "true"}, 1, "srun: error: --het-group is not supported: "},
+      {{srun, "a", ":", "b"}, 1, "srun: error: a command with `:` would start a heterogeneous"},
+      {{srun, "--multi-prog", "/nonexistent"}, 1, "srun: error: Unable to open configuration file"},
+      {{srun, "--jobid=1", "-p", "x", "true"},
+       1,
+       "srun: error: --partition asks for an allocation"},
+      {{srun, "--jobid=1", "--mem=2G", "true"}, 1, "srun: error: --mem asks for an allocation"},
+      {{srun, "-i", "/nonexistent", "true"}, 1, "srun: error: Could not open stdin file"},
+      {{salloc, "--foo"}, 255, "salloc: unrecognized option '--foo'"},
+      {{salloc, "-t", "x"}, 255, "salloc: error: Invalid --time specification"},
+      {{salloc, "--no-shell"}, 1, "salloc: error: --no-shell is not supported: "},
+      {{salloc, "--x11"}, 1, "salloc: error: --x11 is not supported: "},
+      {{salloc, "-M", "nope"}, 1, "salloc: error: 'nope' can't be reached now, or it is an"},
+  });
+}

@@ -1,0 +1,62 @@
+#include "cli/allocation_shell.h"
+
+#include <fmt/core.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+namespace gantry::cli {
+
+void set_allocation_environment(const proto::JobRow& row, const JobRequest& request) {
+  const auto set = [](const std::string& name, const std::string& value) {
+    ::setenv(("SLURM_" + name).c_str(), value.c_str(), 1);
+    ::setenv(("GANTRY_" + name).c_str(), value.c_str(), 1);
+  };
+  set("JOB_ID", std::to_string(row.job.value()));
+  ::setenv("SLURM_JOBID", std::to_string(row.job.value()).c_str(), 1);
+  set("JOB_NAME", row.name);
+  set("JOB_NODELIST", row.node_list);
+  ::setenv("SLURM_NODELIST", row.node_list.c_str(), 1);
+  set("JOB_NUM_NODES", std::to_string(row.nodes));
+  ::setenv("SLURM_NNODES", std::to_string(row.nodes).c_str(), 1);
+  set("JOB_PARTITION", row.partition);
+  set("SUBMIT_DIR", request.spec.work_dir);
+  const JobShape& shape = request.spec.shape;
+  for (const std::string& given : request.spec.given) {
+    if (given == "ntasks") set("NTASKS", std::to_string(shape.tasks));
+    if (given == "cpus-per-task") set("CPUS_PER_TASK", std::to_string(shape.cpus_per_task));
+    if (given == "ntasks-per-node") set("NTASKS_PER_NODE", std::to_string(*shape.tasks_per_node));
+  }
+}
+
+Result<int> run_in_allocation(const std::string& program, std::vector<std::string> command) {
+  if (command.empty()) {
+    const char* shell = std::getenv("SHELL");
+    command.emplace_back(shell != nullptr && *shell != 0 ? shell : "/bin/sh");
+  }
+  std::vector<char*> argv;
+  for (std::string& word : command) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  // The terminal's signals are the command's: we stay to give the allocation back.
+  std::signal(SIGINT, SIG_IGN);
+  std::signal(SIGQUIT, SIG_IGN);
+  const pid_t pid = ::fork();
+  if (pid < 0) return fail(ErrorCode::io_error, fmt::format("fork: {}", std::strerror(errno)));
+  if (pid == 0) {
+    std::signal(SIGINT, SIG_DFL);
+    std::signal(SIGQUIT, SIG_DFL);
+    ::execvp(argv[0], argv.data());
+    fmt::print(stderr, "{}: error: {}: {}\n", program, command[0], std::strerror(errno));
+    ::_exit(errno == ENOENT ? 127 : 126);
+  }
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+}  // namespace gantry::cli

@@ -1,0 +1,19 @@
+// A command, or a shell, that runs here while an allocation lasts: galloc and salloc.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/job_request.h"
+#include "common/proto/job_query.h"
+#include "common/result.h"
+
+namespace gantry::cli {
+
+// Puts into our environment what scripts and grun expect in an allocation (Slurm's names and ours).
+void set_allocation_environment(const proto::JobRow& row, const JobRequest& request);
+
+// Runs the command, or $SHELL if it is empty; its exit status, or 128 + the signal that ended it.
+Result<int> run_in_allocation(const std::string& program, std::vector<std::string> command);
+
+}  // namespace gantry::cli

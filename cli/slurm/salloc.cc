@@ -1,0 +1,119 @@
+// salloc: asks for an allocation and runs a command, or a shell, here while it lasts.
+#include <fmt/core.h>
+
+#include "cli/allocation.h"
+#include "cli/allocation_shell.h"
+#include "cli/slurm/frame.h"
+#include "cli/slurm/job_table.h"
+#include "cli/slurm/place_table.h"
+#include "cli/slurm/refused_table.h"
+
+namespace gantry::cli::slurm {
+namespace {
+
+constexpr Option kSallocOwn[] = {
+    {.name = "help", .letter = 'h', .help = "Show this help", .set = always},
+    {.name = "no-bell",
+     .help = "No bell when the allocation is there, which is always so",
+     .set = always,
+     .env = "NO_BELL"},
+    {.name = "quiet",
+     .letter = 'Q',
+     .help = "Print nothing but errors",
+     .set = put<&JobRequest::quiet>},
+    {.name = "verbose",
+     .letter = 'v',
+     .help = "Say more, of which there is nothing",
+     .set = always},
+    {.name = "wait-all-nodes",
+     .arg = Arg::required,
+     .value = "1",
+     .help = "1: start when all nodes are ready, which is always so",
+     .set = call<set::one>,
+     .env = "WAIT_ALL_NODES"},
+    {.name = "bell", .refused = "put printf '\\a' before the command"},
+    {.name = "get-user-env", .refused = "the command has this environment"},
+    {.name = "immediate", .letter = 'I', .refused = "a job waits until it has its nodes"},
+    {.name = "kill-command", .letter = 'K', .refused = "the command sees the end by its own means"},
+    {.name = "no-shell", .refused = "an allocation lives as long as its command"},
+};
+constexpr auto kSallocOptions =
+    join(kSallocOwn, kSlurmJobOptions, kSlurmPlaceOptions, kSlurmRefused);
+constexpr std::string_view kSallocPrefixes[] = {"SALLOC_"};
+
+bool read_salloc_options(const Invocation& call, const Parsed& parsed, SlurmRequest& r,
+                         int& status) {
+  r.now = system_now();
+  auto given = options_from_environment(kSallocOptions, kSallocPrefixes);
+  given.insert(given.end(), parsed.given.begin(), parsed.given.end());
+  if (!apply(call, given, static_cast<JobRequest*>(&r), status)) return false;
+  auto done = before_finish(r, given);
+  if (done) done = finish_request(r, given);
+  if (done) done = after_finish(r);
+  if (done) return true;
+  complain(call, done.error().message);
+  status = 1;
+  return false;
+}
+
+Result<int> run_salloc(const Invocation& call) {
+  int status = 0;
+  const auto parsed = parse(call, status);
+  if (!parsed) return status;
+  SlurmRequest r;
+  if (!read_salloc_options(call, *parsed, r, status)) return status;
+  std::string named;
+  if (!check_clusters(call, r.clusters, named, status)) return status;
+  const auto refuse = [&](const Error& error) {
+    const Words words = words_for(error);
+    if (!words.detail.empty()) complain(call, words.detail);
+    complain(call, "Job submit/allocate failed: " + words.text);
+    return 1;
+  };
+  auto session = Session::open(call.program());
+  if (!session) return refuse(session.error());
+  auto allocation = Allocation::ask(call, r, *session);
+  if (!allocation) return refuse(allocation.error());
+  const std::uint64_t id = allocation->job().value();
+  if (!r.quiet)
+    fmt::print(stderr, "salloc: Granted job allocation {}\nsalloc: Nodes {} are ready for job\n",
+               id, allocation->row().node_list);
+  set_allocation_environment(allocation->row(), r);
+  const auto done = run_in_allocation(call.program(), parsed->operands);
+  // The session has been idle for as long as the shell lived: a fresh one is safer.
+  auto again = Session::open(call.program());
+  allocation->end(again ? *again : *session, done ? ExitStatus{*done & 0xff, 0} : ExitStatus{1, 0});
+  if (!r.quiet) fmt::print(stderr, "salloc: Relinquishing job allocation {}\n", id);
+  return done;
+}
+
+constexpr Example kSallocExamples[] = {
+    {"salloc -N 2 -n 8 -t 1:00:00", "A shell with two nodes for an hour"},
+    {"salloc -n 4 srun -l hostname", "A command instead of a shell"},
+};
+constexpr ExitDoc kSallocExits[] = {
+    {"N", "the exit code of the command or shell; 128 + the signal that ended it"},
+    {"1", "the allocation was refused, or given up while waiting"},
+    {"255", "the command line or a variable cannot be parsed"},
+};
+
+}  // namespace
+
+extern const Command kSalloc;
+const Command kSalloc{
+    .name = "salloc",
+    .summary = "Get an allocation and run a command or a shell in it",
+    .operands = "[COMMAND [ARGUMENT...]]",
+    .description =
+        "Slurm's salloc, over galloc. Waits for nodes, then runs COMMAND, or your shell, here, "
+        "with the allocation in its environment: srun in it starts tasks on the allocated nodes. "
+        "The nodes are given back when it ends.",
+    .options = kSallocOptions,
+    .examples = kSallocExamples,
+    .exits = kSallocExits,
+    .run = run_salloc,
+    .stop_at_operand = true,
+    .env_prefixes = kSallocPrefixes,
+};
+
+}  // namespace gantry::cli::slurm

@@ -1,0 +1,326 @@
+// srun: runs tasks over the nodes of a job, in Slurm's manner. Inside a job it starts a step of it;
+// outside it asks for an allocation, runs the step there, and gives the allocation back.
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "cli/allocation.h"
+#include "cli/files.h"
+#include "cli/random_id.h"
+#include "cli/slurm/frame.h"
+#include "cli/slurm/job_table.h"
+#include "cli/slurm/multi_prog.h"
+#include "cli/slurm/place_table.h"
+#include "cli/slurm/refused_table.h"
+#include "cli/slurm/srun_table.h"
+#include "cli/step_run.h"
+#include "common/hostlist.h"
+#include "common/text.h"
+
+extern char** environ;  // POSIX
+
+namespace gantry::cli::slurm {
+
+namespace srun {
+namespace {
+Result<void> wrong_value(std::string message) {
+  return fail(ErrorCode::invalid_argument, std::move(message));
+}
+}  // namespace
+
+Result<void> set_jobid(SrunRequest& r, std::string_view text) {
+  const auto job = parse_job_ref(text);
+  if (!job || !job->tasks.empty()) return wrong_value(fmt::format("\"{}\" is not one job", text));
+  r.job_id = job->job;
+  return {};
+}
+Result<void> set_input(SrunRequest& r, std::string_view text) {
+  if (text == "all") return wrong_value("\"all\": standard input goes to task 0, or to none");
+  const bool is_number = text.find_first_not_of("0123456789") == std::string_view::npos;
+  if (is_number && text != "0")
+    return wrong_value(fmt::format("\"{}\": standard input goes to task 0, or to none", text));
+  r.input = text == "none" ? StepInput::none : StepInput::first_task;
+  r.input_file = is_number || text == "none" ? "" : std::string(text);
+  return {};
+}
+Result<void> set_kill(SrunRequest& r, std::string_view text) {
+  if (!text.empty() && text != "0" && text != "1")
+    return wrong_value(fmt::format("\"{}\" is not 0 or 1", text));
+  r.kill_on_bad_exit = text != "0";
+  return {};
+}
+Result<void> set_wait(SrunRequest& r, std::string_view text) {
+  const auto n = parse_integer("the time to wait in seconds", text, 0, 31'536'000);
+  if (!n) return tl::unexpected(n.error());
+  r.patience_s = static_cast<std::uint32_t>(*n);
+  return {};
+}
+Result<void> set_relative(SrunRequest& r, std::string_view text) {
+  const auto n = parse_integer("the number of the first node", text, 0, 65'535);
+  if (!n) return tl::unexpected(n.error());
+  r.relative = static_cast<std::uint32_t>(*n);
+  return {};
+}
+Result<void> set_cpu_bind(SrunRequest&, std::string_view text) {
+  if (text == "q" || text == "quiet" || text == "cores") return {};
+  return wrong_value(
+      fmt::format("\"{}\": each task is bound to cores of its own: q or cores", text));
+}
+Result<void> set_mpi(SrunRequest& r, std::string_view text) {
+  if (text != "none" && text != "list")
+    return wrong_value(
+        fmt::format("\"{}\": there is no PMI; launchers that start one daemon on "
+                    "each node work with none",
+                    text));
+  r.mpi = text;
+  return {};
+}
+
+}  // namespace srun
+
+namespace {
+
+constexpr auto kSrunAll = join(kSrunOptions, kSlurmJobOptions, kSlurmPlaceOptions, kSlurmRefused);
+constexpr std::string_view kSrunPrefixes[] = {"SLURM_"};
+
+// Job options that mean something to a step as well.
+constexpr std::string_view kStepWords[] = {
+    "chdir",    "clusters", "cpus-per-task", "distribution",    "exclusive",       "export",
+    "gpu-bind", "hint",     "job-name",      "nodelist",        "nodefile",        "nodes",
+    "no-kill",  "ntasks",   "profile",       "ntasks-per-node", "threads-per-core"};
+
+bool is_one_of(std::span<const Option> table, const Option* option) {
+  return std::any_of(table.begin(), table.end(),
+                     [&](const Option& o) { return o.name == option->name; });
+}
+
+// Inside a job an option that only an allocation could honour is refused, not ignored. Of exclusive
+// there is nothing to set: steps have cores of their own while there are enough.
+bool keep_step_options(const Invocation& call, std::vector<Given>& given) {
+  for (const Given& one : given) {
+    const std::string_view name = one.option->name;
+    const bool step =
+        std::find(std::begin(kStepWords), std::end(kStepWords), name) != std::end(kStepWords);
+    const bool all_memory = name == "mem" && one.value == "0";
+    if (step || all_memory || is_one_of(kSrunOptions, one.option) || !one.option->refused.empty())
+      continue;
+    complain(call, fmt::format("{} asks for an allocation; a step inside a job has the job's",
+                               shown_name(*one.option)));
+    return false;
+  }
+  std::erase_if(given, [](const Given& one) {
+    return one.option->name == "exclusive" || (one.option->name == "mem" && one.value == "0");
+  });
+  return true;
+}
+
+bool reads_stdin_from(const Invocation& call, const std::string& file) {
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0 || ::dup2(fd, STDIN_FILENO) < 0) {
+    complain(call, fmt::format("Could not open stdin file {}: {}", file, std::strerror(errno)));
+    return false;
+  }
+  ::close(fd);
+  return true;
+}
+
+// -r: the job's nodes from the Nth on.
+bool set_relative_nodes(const Invocation& call, SrunRequest& r) {
+  if (!r.relative) return true;
+  const char* list = std::getenv("SLURM_JOB_NODELIST");
+  auto names = expand_hostlist(list == nullptr ? "" : list);
+  const std::size_t wanted = r.nodes ? r.nodes->first : 1;
+  if (!names || *r.relative + wanted > names->size()) {
+    complain(call, "Unable to create step for job: Invalid node count for --relative");
+    return false;
+  }
+  const auto first = names->begin() + *r.relative;
+  const auto last = r.nodes ? first + static_cast<std::ptrdiff_t>(wanted) : names->end();
+  r.spec.shape.required_nodes.assign(first, last);
+  return true;
+}
+
+// A launcher's daemon has all cores of its node, as Slurm gives them to a step that asks for none.
+void widen_launchers(SrunRequest& r) {
+  JobShape& shape = r.spec.shape;
+  auto& given = r.spec.given;
+  const bool sized = std::find(given.begin(), given.end(), "cpus-per-task") != given.end();
+  const auto cores = number_of_env("SLURM_CPUS_ON_NODE");
+  if (sized || r.exact || r.overlap || !shape.tasks_per_node || !cores) return;
+  if (number_of_env("SLURM_CPUS_PER_TASK")) return;
+  shape.cpus_per_task = std::max(1u, *cores / *shape.tasks_per_node);
+  given.emplace_back("cpus-per-task");
+}
+
+// --export says what is passed on of our environment; the job's own variables always are.
+std::map<std::string, std::string> step_environment_of(const SrunRequest& r) {
+  std::map<std::string, std::string> out = job_environment(r.exported);
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t equals = text.find('=');
+    if (!text.starts_with("SLURM_") && !text.starts_with("GANTRY_")) continue;
+    out.try_emplace(std::string(text.substr(0, equals)), text.substr(equals + 1));
+  }
+  return out;
+}
+
+bool read_srun_options(const Invocation& call, const Parsed& parsed, SrunRequest& r, bool& inside,
+                       int& status) {
+  r.now = system_now();
+  status = 1;
+  std::vector<Given> typed = parsed.given;
+  for (const Given& one : typed)
+    if (one.option->name == "jobid") inside = true;
+  inside = inside || number_of_env("SLURM_JOB_ID");
+  if (inside && !keep_step_options(call, typed)) return false;
+  auto given = options_from_environment(kSrunAll, kSrunPrefixes);
+  // Of a job's variables most describe it; only those about srun itself are options here.
+  if (inside)
+    std::erase_if(given, [](const Given& one) { return !is_one_of(kSrunOptions, one.option); });
+  given.insert(given.end(), typed.begin(), typed.end());
+  if (!apply(call, given, static_cast<JobRequest*>(&r), status)) return false;
+  const bool exported = std::any_of(typed.begin(), typed.end(),
+                                    [](const Given& g) { return g.option->name == "export"; });
+  if (const char* rule = std::getenv("SLURM_EXPORT_ENV"); rule != nullptr && !exported)
+    if (auto done = job::set_export(r, rule); !done) {
+      complain(call, "SLURM_EXPORT_ENV: " + done.error().message);
+      return false;
+    }
+  if (inside && !set_relative_nodes(call, r)) return false;
+  auto done = before_finish(r, given);
+  if (done) done = finish_request(r, given);
+  if (done && !inside) done = after_finish(r);
+  if (!done) {
+    complain(call, done.error().message);
+    return false;
+  }
+  if (inside) widen_launchers(r);
+  return true;
+}
+
+int allocation_error(const Invocation& call, const Error& error) {
+  if (error.message.starts_with("Job allocation ")) {
+    fmt::print(stderr, "{}: {}\n", call.program(), error.message);
+    return 1;
+  }
+  const Words words = words_for(error);
+  if (!words.detail.empty()) complain(call, words.detail);
+  complain(call, "Unable to allocate resources: " + words.text);
+  return 1;
+}
+
+int step_error(const Invocation& call, const Error& error) {
+  complain(call, "Unable to create step for job: " + words_for(error).text);
+  if (const std::string detail = words_for(error).detail; !detail.empty()) complain(call, detail);
+  return 1;
+}
+
+int test_srun(const Invocation& call, const SrunRequest& r, Session& session) {
+  proto::SubmitJob message;
+  message.request_id = random_id();
+  message.spec = r.spec;
+  message.spec.kind = JobKind::allocation;
+  message.spec.submit_line = call.line();
+  message.test_only = true;
+  const auto reply = session.call<proto::SubmitReply>(message);
+  if (!reply) {
+    fmt::print(stderr, "allocation failure: {}\n", words_for(reply.error()).text);
+    return 1;
+  }
+  say_start(call.program(), *reply, r.now);
+  return 0;
+}
+
+// What is to be run: the operands, or what the file of --multi-prog says.
+std::optional<std::vector<std::string>> program_of(const Invocation& call, const SrunRequest& r,
+                                                   const std::vector<std::string>& operands) {
+  if (std::find(operands.begin(), operands.end(), ":") != operands.end() && !r.multi_prog) {
+    complain(call, "a command with `:` would start a heterogeneous job; there are none");
+    return std::nullopt;
+  }
+  if (!r.multi_prog) return operands;
+  const auto text = read_small_file(operands[0]);
+  if (!text || !*text) {
+    complain(call, fmt::format("Unable to open configuration file {}", operands[0]));
+    return std::nullopt;
+  }
+  auto command = multi_prog_command(**text);
+  if (command) return std::move(*command);
+  complain(call, command.error().message);
+  return std::nullopt;
+}
+
+Result<int> run_srun(const Invocation& call) {
+  int status = 0;
+  const auto parsed = parse(call, status);
+  if (!parsed) return status;
+  SrunRequest r;
+  bool inside = false;
+  if (!read_srun_options(call, *parsed, r, inside, status)) return status;
+  if (r.mpi == "list") {
+    fmt::print("MPI plugin types are...\n\tnone\n");
+    return 0;
+  }
+  if (parsed->operands.empty()) {
+    fmt::print(stderr, "srun: fatal: No command given to execute.\n");
+    return 1;
+  }
+  std::string named;
+  if (!check_clusters(call, r.clusters, named, status)) return status;
+  const auto argv = program_of(call, r, parsed->operands);
+  if (!argv) return 1;
+  if (!r.input_file.empty() && !reads_stdin_from(call, r.input_file)) return 1;
+  auto session = Session::open(call.program());
+  if (!session) return allocation_error(call, session.error());
+  const StepCommand command{call.program(), *argv, step_environment_of(r)};
+  if (inside) {
+    const auto done = run_step(command, r, *session, *surrounding_job(r));
+    return done ? *done : step_error(call, done.error());
+  }
+  if (r.spec.name.empty()) r.spec.name = (*argv)[0].substr((*argv)[0].rfind('/') + 1);
+  if (r.test_only) return test_srun(call, r, *session);
+  auto allocation = Allocation::ask(call, r, *session);
+  if (!allocation) return allocation_error(call, allocation.error());
+  const auto done = run_step(command, r, *session, allocation->job());
+  allocation->end(*session, done ? ExitStatus{*done & 0xff, 0} : ExitStatus{1, 0});
+  return done ? *done : step_error(call, done.error());
+}
+
+constexpr Example kSrunExamples[] = {
+    {"srun -n 8 -l hostname", "In a job: eight tasks over its nodes, lines with the task's number"},
+    {"srun --ntasks-per-node=1 -c 4 python3 train.py", "One task with four cores on each node"},
+    {"srun -n 1 -c 2 --mem=2G -t 10:00 ./test",
+     "Outside of a job: ask for an allocation, run, give it back"},
+};
+constexpr ExitDoc kSrunExits[] = {
+    {"0", "every task ended with 0"},
+    {"N", "the largest exit code of the tasks; 128 + the signal that ended one"},
+    {"1", "the step could not be started"},
+    {"255", "the command line or a variable cannot be parsed"},
+};
+
+}  // namespace
+
+extern const Command kSrun;
+const Command kSrun{
+    .name = "srun",
+    .summary = "Run tasks over the nodes of a job",
+    .operands = "COMMAND [ARGUMENT...]",
+    .description =
+        "Slurm's srun, over grun. Inside a job, or with --jobid, COMMAND is started as a step: as "
+        "many tasks as asked for, else as the job has, in block order over its nodes. Outside of a "
+        "job an allocation is asked for first and given back at the end. Output of all tasks "
+        "appears here as it comes; standard input goes to task 0; signals go to all tasks.",
+    .options = kSrunAll,
+    .examples = kSrunExamples,
+    .exits = kSrunExits,
+    .run = run_srun,
+    .stop_at_operand = true,
+    .env_prefixes = kSrunPrefixes,
+};
+
+}  // namespace gantry::cli::slurm

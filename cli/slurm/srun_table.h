@@ -1,0 +1,144 @@
+// srun's own options, apart from those that describe a job.
+#pragma once
+
+#include "cli/slurm/frame.h"
+#include "cli/slurm/job_request.h"
+
+namespace gantry::cli::slurm {
+
+struct SrunRequest : SlurmRequest {
+  std::optional<std::uint32_t> relative;  // -r
+  std::string input_file;                 // -i FILE
+  std::string mpi;
+  bool multi_prog = false;
+};
+
+namespace srun {
+Result<void> set_jobid(SrunRequest& r, std::string_view text);
+Result<void> set_input(SrunRequest& r, std::string_view text);
+Result<void> set_kill(SrunRequest& r, std::string_view text);
+Result<void> set_wait(SrunRequest& r, std::string_view text);
+Result<void> set_relative(SrunRequest& r, std::string_view text);
+Result<void> set_cpu_bind(SrunRequest& r, std::string_view text);
+Result<void> set_mpi(SrunRequest& r, std::string_view text);
+}  // namespace srun
+
+inline constexpr Option kSrunOptions[] = {
+    {.name = "cpu-bind",
+     .arg = Arg::required,
+     .value = "q|cores",
+     .help = "Tasks are bound to their own cores, which is always so",
+     .set = call<srun::set_cpu_bind>},
+    {.name = "disable-status",
+     .letter = 'X',
+     .help = "Ctrl-C goes to the tasks at once, which is always so",
+     .set = always,
+     .env = "DISABLE_STATUS"},
+    {.name = "error",
+     .letter = 'e',
+     .arg = Arg::required,
+     .value = "FILE",
+     .help = "Standard error of the tasks, on their nodes: %j job, %s step, %t task, %N node, %n "
+             "its number (default: here)",
+     .set = put<&StepOptions::std_err>,
+     .env = "STDERRMODE"},
+    {.name = "exact",
+     .help = "Just the cores that the tasks ask for",
+     .set = put<&StepOptions::exact>,
+     .env = "EXACT"},
+    {.name = "help", .letter = 'h', .help = "Show this help", .set = always},
+    {.name = "input",
+     .letter = 'i',
+     .arg = Arg::required,
+     .value = "FILE|0|none",
+     .help = "What task 0 reads (default: our standard input)",
+     .set = call<srun::set_input>,
+     .env = "STDINMODE"},
+    {.name = "jobid",
+     .arg = Arg::required,
+     .value = "JOB",
+     .help = "Run in this job of yours instead of the one we are in",
+     .set = call<srun::set_jobid>},
+    {.name = "kill-on-bad-exit",
+     .letter = 'K',
+     .arg = Arg::optional,
+     .value = "0|1",
+     .help = "End all tasks when one ends with an exit code other than 0",
+     .set = call<srun::set_kill>,
+     .env = "KILL_BAD_EXIT"},
+    {.name = "label",
+     .letter = 'l',
+     .help = "Put the number of the task in front of each line",
+     .set = put<&StepOptions::label>,
+     .env = "LABELIO"},
+    {.name = "mpi",
+     .arg = Arg::required,
+     .value = "none|list",
+     .help = "none: launchers start their own daemons; list: what there is",
+     .set = call<srun::set_mpi>,
+     .env = "MPI_TYPE"},
+    {.name = "multi-prog",
+     .help = "The operand is a file that says which tasks run which program",
+     .set = put<&SrunRequest::multi_prog>},
+    {.name = "output",
+     .letter = 'o',
+     .arg = Arg::required,
+     .value = "FILE",
+     .help = "Standard output of the tasks, on their nodes (default: here)",
+     .set = put<&StepOptions::std_out>,
+     .env = "STDOUTMODE"},
+    {.name = "overlap",
+     .help = "Share cores with other steps of the job, even if others are free",
+     .set = put<&StepOptions::overlap>,
+     .env = "OVERLAP"},
+    {.name = "quiet",
+     .letter = 'Q',
+     .help = "Print nothing but errors",
+     .set = put<&JobRequest::quiet>},
+    {.name = "relative",
+     .letter = 'r',
+     .arg = Arg::required,
+     .value = "N",
+     .help = "On nodes of the job from the Nth on, counted from 0",
+     .set = call<srun::set_relative>},
+    {.name = "test-only",
+     .help = "Check the job and say when it could start; run nothing",
+     .set = put<&JobRequest::test_only>},
+    {.name = "unbuffered",
+     .letter = 'u',
+     .help = "Output as it comes, not in whole lines",
+     .set = put<&StepOptions::unbuffered>,
+     .env = "UNBUFFEREDIO"},
+    {.name = "wait",
+     .letter = 'W',
+     .arg = Arg::required,
+     .value = "SECONDS",
+     .help = "End the other tasks so long after the first one has ended (default 0: never)",
+     .set = call<srun::set_wait>,
+     .env = "WAIT"},
+    {.name = "accel-bind", .refused = "a job's tasks see all GPUs that it has on a node"},
+    {.name = "bcast", .refused = "copy files with cp: the nodes see the same directories"},
+    {.name = "bcast-exclude", .refused = "there is no --bcast"},
+    {.name = "compress", .refused = "there is no --bcast"},
+    {.name = "epilog", .refused = "run it behind srun"},
+    {.name = "external-launcher", .refused = "use --overlap with --ntasks-per-node=1"},
+    {.name = "het-group", .refused = "there are no heterogeneous jobs"},
+    {.name = "immediate", .letter = 'I', .refused = "a job waits until it has its nodes"},
+    {.name = "interactive", .refused = "use salloc"},
+    {.name = "no-allocate", .letter = 'Z', .refused = "tasks run within a job"},
+    {.name = "open-mode", .refused = "files are truncated; redirect srun's own output to append"},
+    {.name = "preserve-env",
+     .letter = 'E',
+     .refused = "say how many nodes and tasks with -N and -n"},
+    {.name = "prolog", .refused = "run it before srun"},
+    {.name = "pty", .refused = "terminals are not passed on yet"},
+    {.name = "quit-on-interrupt", .refused = "Ctrl-C twice within a second ends the step"},
+    {.name = "send-libs", .refused = "there is no --bcast"},
+    {.name = "slurmd-debug", .refused = "gantry-noded has --log-level"},
+    {.name = "task-epilog", .refused = "write a script around the program"},
+    {.name = "task-prolog", .refused = "write a script around the program"},
+    {.name = "threads", .letter = 'T', .refused = "all nodes are asked at once"},
+    {.name = "treewidth", .refused = "all nodes are asked at once"},
+};
+
+}  // namespace gantry::cli::slurm

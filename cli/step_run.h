@@ -1,0 +1,30 @@
+// Running a step of a job, for grun and srun: from the controller's permission to the last output.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/session.h"
+#include "cli/step_options.h"
+#include "common/proto/steps.h"
+
+namespace gantry::cli {
+
+struct StepCommand {
+  std::string program;  // "grun", for messages
+  std::vector<std::string> argv;
+  std::map<std::string, std::string> environment;
+};
+
+// A positive number of at most a million; nullopt: unset, or something else.
+std::optional<std::uint32_t> number_of_env(const char* name);
+
+// The job whose step this is: --jobid, or the one we run in.
+std::optional<JobId> surrounding_job(const StepOptions& options);
+
+// The exit status of the step: largest of the tasks', 128 + signal.
+Result<int> run_step(StepCommand command, const StepOptions& options, Session& session, JobId job);
+
+}  // namespace gantry::cli
