@@ -180,6 +180,19 @@ void print_estimate(const std::string& program, const proto::SubmitReply& reply)
         program, reply.cpus, reply.partition);
 }
 
+// "cost: 5.0000 EUR an hour, about 9.5000 as planned, at most 20.0000"; nothing without prices.
+void print_cost(const std::string& program, const proto::SubmitReply& reply) {
+  if (!reply.cost_per_hour) return;
+  std::string text =
+      fmt::format("cost: {} {} an hour", format_money(*reply.cost_per_hour, 4), reply.currency);
+  if (reply.cost_expected)
+    text += fmt::format(", {} if it starts then and runs to its limit",
+                        format_money(*reply.cost_expected, 4));
+  if (reply.cost_most)
+    text += fmt::format(", at most {} in all", format_money(*reply.cost_most, 4));
+  fmt::print(stderr, "{}: {}\n", program, text);
+}
+
 // Whether the planner expects the job to be done in time, as things are now.
 void tell_deadline(const std::string& program, Session& session, JobId job, Instant deadline,
                    bool quiet) {
@@ -237,11 +250,13 @@ Result<int> run(const Invocation& invocation) {
     fmt::print(stderr, "{}: {}\n", invocation.program(), warning);
   if (request->test_only) {
     print_estimate(invocation.program(), *reply);
+    print_cost(invocation.program(), *reply);
     return 0;
   }
   if (!request->quiet)
     fmt::print("{}{}\n", request->parsable ? "" : "Submitted batch job ", reply->job.value());
   if (!request->quiet) std::fflush(stdout);
+  if (!request->quiet && !request->parsable) print_cost(invocation.program(), *reply);
   if (message.spec.deadline)
     tell_deadline(invocation.program(), *session, reply->job, *message.spec.deadline,
                   request->quiet);

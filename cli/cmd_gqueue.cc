@@ -49,6 +49,10 @@ Result<void> set_start(Query& q, std::string_view) {
   q.format = kQueueStartFormat;
   return {};
 }
+Result<void> set_cost(Query& q, std::string_view) {
+  q.format = kQueueCostFormat;
+  return {};
+}
 Result<void> set_why(Query& q, std::string_view) {
   q.start = true;
   q.format = kQueueWhyFormat;
@@ -92,6 +96,7 @@ constexpr Option kOptions[] = {
      .value = "JOB,...",
      .help = "The same",
      .set = call<add_jobs>},
+    {.name = "cost", .help = "What jobs have cost so far and cost per hour", .set = call<set_cost>},
     {.name = "json", .help = "All fields as JSON", .set = put<&Query::json>},
     {.name = "long", .letter = 'l', .help = "Show time limits as well", .set = call<set_long>},
     {.name = "me", .help = "My jobs", .set = put<&Query::me>},
@@ -165,6 +170,7 @@ constexpr Example kExamples[] = {
     {"gqueue -t all -o '%i %T %r' -j 12", "State and reason of job 12, ended or not"},
     {"gqueue -p batch -t PD --start", "When pending jobs of a partition are expected to start"},
     {"gqueue --why -p fraud", "What the pending jobs of a tenant wait for"},
+    {"gqueue --cost -t R", "What running jobs cost"},
     {"gqueue --watch", "The queue, live"},
 };
 constexpr ExitDoc kExits[] = {{"0", "fine, also when no job is listed"},

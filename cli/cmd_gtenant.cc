@@ -9,7 +9,7 @@ namespace {
 constexpr const Command* kSub[] = {
     &kTenantApply,  &kTenantDiff,    &kTenantCheck,    &kTenantGet,    &kTenantExport,
     &kTenantDelete, &kTenantHistory, &kTenantRollback, &kTenantCreate, &kTenantOffboard,
-    &kTenantList,   &kTenantQuota,   &kTenantEvents};
+    &kTenantList,   &kTenantQuota,   &kTenantEvents,   &kTenantPrice};
 
 constexpr Example kExamples[] = {
     {"gtenant create fraud --gpus 64 --cpus 512 --memory 4Ti --borrow 128 --lend 32 --cohort "

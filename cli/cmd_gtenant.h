@@ -9,7 +9,7 @@ namespace gantry::cli {
 extern const Command kTenantApply, kTenantDiff, kTenantCheck, kTenantDelete, kTenantRollback;
 extern const Command kTenantGet, kTenantExport, kTenantHistory;
 extern const Command kTenantList, kTenantQuota, kTenantEvents;
-extern const Command kTenantCreate, kTenantOffboard;
+extern const Command kTenantCreate, kTenantOffboard, kTenantPrice;
 
 inline constexpr int kSomethingDiffers = 3;  // exit status of diff
 

@@ -14,6 +14,7 @@ namespace gantry::cli {
   X(kGtenant)              \
   X(kGshare)               \
   X(kGprio)                \
+  X(kGreport)              \
   X(kGrun)                 \
   X(kGalloc)               \
   X(kGantry)

@@ -20,7 +20,7 @@ _gantry_words() {
     partition) _gantry_partitions ;;
     nodes) _gantry_nodes ;;
     tenant) _gantry_tenants ;;
-    kind) echo tenant cohort tier priorityclass flavor nodepool topology ;;
+    kind) echo tenant cohort tier priorityclass flavor nodepool topology pricebook ;;
     job) _gantry_jobs ;;
     state) echo PENDING RUNNING CONFIGURING COMPLETING COMPLETED FAILED CANCELLED TIMEOUT \
                 OUT_OF_MEMORY NODE_FAIL all ;;
@@ -112,8 +112,9 @@ std::string body(const Command& command) {
   return text;
 }
 
-std::string function_of(const Command& command) {
-  std::string text = fmt::format("\n_gantry_of_{}() {{\n", command.name);
+// `name`: "gtenant", "gtenant_price"; `depth`: the word from which on its own begin.
+std::string function_of(const Command& command, const std::string& name, int depth) {
+  std::string text = fmt::format("\n_gantry_of_{}() {{\n", name);
   if (command.sub.empty()) {
     text += body(command) + fmt::format("  _gantry_reply {} \"$2\"\n}}\n", operand_kind(command));
     return text;
@@ -121,21 +122,20 @@ std::string function_of(const Command& command) {
   std::string names;
   for (const Command* sub : command.sub)
     names += fmt::format("{}{}", names.empty() ? "" : " ", sub->name);
-  text +=
-      "  local i sub=\n  for ((i = 1; i < COMP_CWORD; i++)); do\n    case \"${COMP_WORDS[i]}\" "
-      "in\n";
+  text += fmt::format(
+      "  local i sub=\n  for ((i = {}; i < COMP_CWORD; i++)); do\n    case \"${{COMP_WORDS[i]}}\" "
+      "in\n",
+      depth);
   text += "      ";
   for (const Command* sub : command.sub)
     text += fmt::format("{}{}", sub == command.sub.front() ? "" : "|", sub->name);
   text += ") sub=\"${COMP_WORDS[i]}\"; break ;;\n    esac\n  done\n  case \"$sub\" in\n";
   for (const Command* sub : command.sub)
-    text += fmt::format("    {}) _gantry_of_{}_{} \"$1\" \"$2\"; return ;;\n", sub->name,
-                        command.name, sub->name);
+    text += fmt::format("    {}) _gantry_of_{}_{} \"$1\" \"$2\"; return ;;\n", sub->name, name,
+                        sub->name);
   text += fmt::format("  esac\n{}  _gantry_reply \"words:{}\" \"$2\"\n}}\n", body(command), names);
-  for (const Command* sub : command.sub) {
-    text += fmt::format("\n_gantry_of_{}_{}() {{\n{}  _gantry_reply {} \"$2\"\n}}\n", command.name,
-                        sub->name, body(*sub), operand_kind(*sub));
-  }
+  for (const Command* sub : command.sub)
+    text += function_of(*sub, fmt::format("{}_{}", name, sub->name), depth + 1);
   return text;
 }
 
@@ -145,7 +145,7 @@ std::string completion_script(std::span<const Command* const> commands) {
   std::string text(kHead);
   std::string names;
   for (const Command* command : commands) {
-    text += function_of(*command);
+    text += function_of(*command, std::string(command->name), 1);
     names += fmt::format(" {}", command->name);
   }
   return text + "\ncomplete -F _gantry_complete" + names + "\n";

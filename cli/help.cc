@@ -180,6 +180,13 @@ std::string man_page(const Command& command) {
     if (!sub->description.empty()) out += ".PP\n";
     man_paragraphs(out, sub->description);
     man_options(out, *sub);
+    for (const Command* part : sub->sub) {
+      out += fmt::format(".SS {} {} {}\n{}.\n", sub->name, part->name, escaped(part->operands),
+                         escaped(part->summary));
+      if (!part->description.empty()) out += ".PP\n";
+      man_paragraphs(out, part->description);
+      man_options(out, *part);
+    }
   }
   if (!command.options.empty()) {
     out += ".SH OPTIONS\n";

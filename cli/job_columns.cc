@@ -189,6 +189,14 @@ constexpr Column<JobView> kColumns[] = {
      .name = "Priority",
      .header = "PRIORITY",
      .put = [](O o, V v) { o += std::to_string(v.row->priority); }},
+    {.letter = 'x',
+     .name = "Cost",
+     .header = "COST",
+     .put = [](O o, V v) { o += v.row->cost ? format_money(*v.row->cost, 4) : "-"; }},
+    {.letter = 'X',
+     .name = "CostPerHour",
+     .header = "COST/HOUR",
+     .put = [](O o, V v) { o += v.row->cost_rate ? format_money(*v.row->cost_rate, 4) : "-"; }},
 };
 
 }  // namespace

@@ -1,7 +1,8 @@
 // Tenancy documents of the cluster as a whole: cohorts, tiers, priority classes, flavors, node
-// pools, topology. See tenancy.h.
+// pools, topology, prices. See tenancy.h and price_book.h.
 #pragma once
 
+#include "common/price_book.h"
 #include "common/tenancy.h"
 
 namespace gantry::tenancy {
@@ -138,7 +139,8 @@ struct Topology {  // one for the cluster
   }
 };
 
-using Document = std::variant<Tenant, Cohort, Tier, PriorityClass, Flavor, NodePool, Topology>;
+using Document =
+    std::variant<Tenant, Cohort, Tier, PriorityClass, Flavor, NodePool, Topology, PriceBook>;
 
 std::string_view kind_of(const Document& document);  // "Tenant", ...
 const std::string& name_of(const Document& document);

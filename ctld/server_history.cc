@@ -14,7 +14,8 @@ namespace {
 constexpr std::size_t kLivePage = 2'000;  // rows made on the loop in one go: a few milliseconds
 
 Result<acct::LiveRows> live_rows(const core::State& state, const core::Identity& who,
-                                 proto::JobFilter filter, const acct::HistoryQuery& query) {
+                                 proto::JobFilter filter, const acct::HistoryQuery& query,
+                                 Instant now) {
   acct::LiveRows live;
   if (query.position().phase != acct::PagePosition::Phase::live) return live;
   filter.states.clear();  // states are asked of the whole window; query.matches() knows
@@ -23,7 +24,7 @@ Result<acct::LiveRows> live_rows(const core::State& state, const core::Identity&
   const std::size_t most = std::min(query.limit(), kLivePage);
   const auto visit = [&](const core::Job& job) {
     if (!core::has_row(job)) return true;
-    proto::HistoryRow row = core::history_row(state, job);
+    proto::HistoryRow row = core::history_row(state, job, now);
     if (!query.matches(row)) return true;
     if (live.rows.size() == most) {
       live.more = true;
@@ -64,19 +65,21 @@ void Server::query_history(const rpc::Session& session, std::uint64_t request,
     refuse(session, request, query.error());
     return;
   }
-  auto live = live_rows(core_->state(), who, message->filter, *query);
+  auto live = live_rows(core_->state(), who, message->filter, *query, clock_.now());
   if (!live) {
     refuse(session, request, live.error());
     return;
   }
   const core::ConnectionId id = session.id;
-  const auto done = [this, id, request](Result<proto::HistoryReply> reply) {
+  const std::string currency = core_->state().ledger.prices.currency;
+  const auto done = [this, id, request, currency](Result<proto::HistoryReply> reply) {
     const rpc::Session* asker = sessions_.find(id);
     if (asker == nullptr) return;
     if (!reply) {
       refuse(*asker, request, reply.error());
       return;
     }
+    reply->currency = currency;
     send_to(*asker, static_cast<std::uint16_t>(proto::number_of<proto::HistoryReply>), request,
             codec::encode(*reply));
   };

@@ -42,8 +42,8 @@ void write_json(JsonWriter& w, const T& value) {
     w.string(value);
   } else if constexpr (kIsId<T>) {
     w.uint(value.value());
-  } else if constexpr (kIsTime<T>) {
-    w.sint(value.us);
+  } else if constexpr (kIsCount<T>) {
+    w.sint(count_of(value));
   } else if constexpr (std::is_same_v<T, Resources>) {
     w.begin_object();
     for (const ResourceRow& row : kResourceTable) {
@@ -219,8 +219,8 @@ bool read_json(DecodeError& error, JsonNode node, T& out) {
     if (!read_json_integer(error, node.uint(), raw)) return false;
     out = T(raw);
     return true;
-  } else if constexpr (kIsTime<T>) {
-    return read_json_integer(error, node.sint(), out.us);
+  } else if constexpr (kIsCount<T>) {
+    return read_json_integer(error, node.sint(), count_of(out));
   } else if constexpr (std::is_same_v<T, Resources>) {
     return read_json_resources(error, node, out);
   } else if constexpr (kIsOptional<T>) {

@@ -170,8 +170,8 @@ bool read(MsgReader& r, T& out) {
     if (!r.uint(wide, std::numeric_limits<typename T::rep>::max())) return false;
     out = T(static_cast<typename T::rep>(wide));
     return true;
-  } else if constexpr (kIsTime<T>) {
-    return r.sint(out.us, std::numeric_limits<std::int64_t>::min(),
+  } else if constexpr (kIsCount<T>) {
+    return r.sint(count_of(out), std::numeric_limits<std::int64_t>::min(),
                   std::numeric_limits<std::int64_t>::max());
   } else if constexpr (std::is_same_v<T, Resources>) {
     return read_resources(r, out);

@@ -43,8 +43,8 @@ void write(MsgWriter& w, const T& value) {
     w.string(value);
   } else if constexpr (kIsId<T>) {
     w.uint(value.value());
-  } else if constexpr (kIsTime<T>) {
-    w.sint(value.us);
+  } else if constexpr (kIsCount<T>) {
+    w.sint(count_of(value));
   } else if constexpr (std::is_same_v<T, Resources>) {
     w.array(kResourceCount);
     for (const std::int64_t amount : value.raw()) w.sint(amount);

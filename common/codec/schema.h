@@ -73,7 +73,7 @@ class Schema {
       add<T>();
       return type_name<T>();
     } else {
-      return type_name<T>();  // Instant, Duration, Resources
+      return type_name<T>();  // Instant, Duration, Money, Resources
     }
   }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/codec/fields.h"
+#include "common/money.h"
 #include "common/resources.h"
 #include "common/time.h"
 #include "common/types.h"
@@ -48,7 +49,15 @@ template <class... T>
 inline constexpr bool kIsVariant<std::variant<T...>> = true;
 
 template <class T>
-inline constexpr bool kIsTime = std::is_same_v<T, Instant> || std::is_same_v<T, Duration>;
+inline constexpr bool kIsCount =  // one int64 with a meaning
+    std::is_same_v<T, Instant> || std::is_same_v<T, Duration> || std::is_same_v<T, Money>;
+template <class T>
+constexpr auto& count_of(T& value) {
+  if constexpr (std::is_same_v<std::remove_const_t<T>, Money>)
+    return value.micros;
+  else
+    return value.us;
+}
 
 template <class T>
 inline constexpr bool kUnsupported = false;

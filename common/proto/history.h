@@ -91,12 +91,14 @@ struct HistoryReply {
   bool more = false;  // ask again with `position`; also when `rows` is empty
   Instant now{};
   Bytes position;
+  std::string currency;  // of costs; "" = there are no prices
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "rows", s.rows);
     v(2, "more", s.more);
     v(4, "now", s.now);  // 3 was a cursor
     v(5, "position", s.position);
+    v(6, "currency", s.currency);
   }
 };
 

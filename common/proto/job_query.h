@@ -8,6 +8,7 @@
 
 #include "common/job_spec.h"
 #include "common/job_state.h"
+#include "common/money.h"
 #include "common/proto/job_ref.h"
 
 namespace gantry::proto {
@@ -40,8 +41,11 @@ struct JobRow {
   std::int64_t priority = 0;
   ExitStatus exit;
   std::uint32_t restarts = 0;
-  std::uint32_t gpus = 0;   // over all nodes
-  std::string reservation;  // that it names; "" = none
+  std::uint32_t gpus = 0;          // over all nodes
+  std::string reservation;         // that it names; "" = none
+  std::optional<Money> cost;       // so far, all attempts, credits not taken off; unset: no prices
+  Money credit;                    // of that
+  std::optional<Money> cost_rate;  // per hour, while it holds something
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "job", s.job);
@@ -72,6 +76,9 @@ struct JobRow {
     v(26, "restarts", s.restarts);
     v(27, "gpus", s.gpus);
     v(28, "reservation", s.reservation);
+    v(29, "cost", s.cost);
+    v(30, "credit", s.credit);
+    v(31, "cost_rate", s.cost_rate);
   }
 };
 
@@ -93,6 +100,7 @@ struct ListJobsReply {
   JobId next{};  // for `after`
   Instant now{};
   std::vector<JobRef> unknown;  // of filter.jobs
+  std::string currency;         // of costs; "" = there are no prices
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "rows", s.rows);
@@ -100,6 +108,7 @@ struct ListJobsReply {
     v(3, "next", s.next);
     v(4, "now", s.now);
     v(5, "unknown", s.unknown);
+    v(6, "currency", s.currency);
   }
 };
 

@@ -8,6 +8,7 @@
 
 #include "common/job_spec.h"
 #include "common/job_state.h"
+#include "common/money.h"
 
 namespace gantry::proto {
 
@@ -34,6 +35,10 @@ struct SubmitReply {
   std::string expected_nodes;             // hostlist, test_only
   std::uint32_t cpus = 0;                 // test_only: cores it would take
   std::vector<std::string> warnings;
+  std::string currency;                // of the costs; "" = there are no prices
+  std::optional<Money> cost_per_hour;  // of one task of an array, at the dearest of its nodes
+  std::optional<Money> cost_expected;  // test_only: where and when it would start, to its limit
+  std::optional<Money> cost_most;      // of all tasks, to the limit; unset: no limit
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "job", s.job);
@@ -42,6 +47,10 @@ struct SubmitReply {
     v(4, "expected_nodes", s.expected_nodes);
     v(5, "cpus", s.cpus);
     v(6, "warnings", s.warnings);
+    v(7, "currency", s.currency);
+    v(8, "cost_per_hour", s.cost_per_hour);
+    v(9, "cost_expected", s.cost_expected);
+    v(10, "cost_most", s.cost_most);
   }
 };
 

@@ -6,6 +6,7 @@
 #include "common/proto/job_change.h"
 #include "common/proto/job_query.h"
 #include "common/proto/job_submit.h"
+#include "common/proto/ledger.h"
 #include "common/proto/node_order.h"
 #include "common/proto/node_relay.h"
 #include "common/proto/node_report.h"

@@ -9,6 +9,7 @@
 #include "common/hostlist.h"
 #include "config/nearest.h"
 #include "config/tenancy/read_parts.h"
+#include "config/tenancy/read_prices.h"
 #include "config/values.h"
 
 namespace gantry::tenancy {
@@ -238,6 +239,94 @@ class Checker {
       }
     }
     wider = std::move(here);
+    return std::nullopt;
+  }
+
+  [[nodiscard]] Found check(const PriceBook& b) const {
+    for (const auto& [key, price] : b.gpu)
+      if (!is_gpu_price_key(key) || price.micros < 0 || price.micros > kMostPrice)
+        return problem("gpu." + key, "is no GPU, or its price is outside of 0 to 10000");
+    for (const auto& [key, price] :
+         {std::pair("cpu", b.cpu), std::pair("memory", b.memory), std::pair("scratch", b.scratch)})
+      if (price.micros < 0 || price.micros > kMostPrice)
+        return problem(key, "is outside of 0 to 10000");
+    if (const auto date = parse_local_time(b.from); !b.from.empty() && !date)
+      return problem("from", date.error().message);
+    if (Found found = check_plans(b)) return found;
+    if (Found found = check_hours(b)) return found;
+    if (const auto zone = TimeZone::parse(b.zone.rule); !b.zone.name.empty() && !zone)
+      return problem("time_zone", zone.error().message);
+    for (const auto& [tenant, zone] : b.tenant_zones) {
+      const std::string path = "tenant_time_zones." + tenant;
+      if (Found found = refer(Tenant::kName, tenant, path)) return found;
+      if (const auto rule = TimeZone::parse(zone.rule); !rule)
+        return problem(path, rule.error().message);
+    }
+    return check_other_books(b);
+  }
+
+  [[nodiscard]] Found check_plans(const PriceBook& b) const {
+    std::set<std::string> names;
+    for (const PricePlan& plan : b.plans) {
+      const std::string path = "plans." + plan.name;
+      if (!config::is_word(plan.name)) return problem("plans", not_a_name(plan.name));
+      if (!names.insert(plan.name).second) return problem(path, "is there twice");
+      if (plan.factor < 0 || plan.factor > kMostFactor)
+        return problem(path + ".factor", "is outside of 0 to 100");
+      for (const std::string& name : plan.classes)
+        if (Found found = refer(PriorityClass::kName, name, path + ".classes")) return found;
+      for (const std::string& name : plan.projects)
+        if (Found found = refer(Tenant::kName, name.substr(0, name.find('/')), path + ".projects"))
+          return found;
+      for (const std::string& name : plan.tenants)
+        if (Found found = refer(Tenant::kName, name, path + ".tenants")) return found;
+      for (const std::string& name : plan.tiers)
+        if (Found found = refer(Tier::kName, name, path + ".tiers")) return found;
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] Found check_hours(const PriceBook& b) const {
+    std::set<std::string> names;
+    const auto is_minute = [](std::int32_t m) { return m >= 0 && m < 24 * 60; };
+    for (const PriceHours& hours : b.hours) {
+      const std::string path = "hours." + hours.name;
+      if (!config::is_word(hours.name)) return problem("hours", not_a_name(hours.name));
+      if (!names.insert(hours.name).second) return problem(path, "is there twice");
+      if (!is_minute(hours.from) || !is_minute(hours.until) || hours.from == hours.until)
+        return problem(path, "`from` and `until` are two times of the day");
+      if (hours.factor < 0 || hours.factor > kMostFactor)
+        return problem(path + ".factor", "is outside of 0 to 100");
+      for (const std::string& day : hours.days)
+        if (std::find(kWeekdays.begin(), kWeekdays.end(), day) == kWeekdays.end())
+          return problem(path + ".days", fmt::format("\"{}\" is no day; use mon to sun", day));
+    }
+    return std::nullopt;
+  }
+
+  // One currency and one set of time zones for all of them, and one book at a time.
+  [[nodiscard]] Found check_other_books(const PriceBook& b) const {
+    std::string currency = b.currency;
+    for (const Document& document : documents_) {
+      const auto* other = std::get_if<PriceBook>(&document);
+      if (other == nullptr || other->name == b.name) continue;
+      if (!other->currency.empty() && !b.currency.empty() && other->currency != b.currency)
+        return problem("currency", fmt::format("is {} in PriceBook {}, and all have one",
+                                               other->currency, other->name));
+      if (currency.empty()) currency = other->currency;
+      if (other->from == b.from)
+        return problem("from",
+                       fmt::format("PriceBook {} is in force from the same time on", other->name));
+      if (!other->zone.name.empty() && !b.zone.name.empty() && !(other->zone == b.zone))
+        return problem("time_zone", fmt::format("is {} in PriceBook {}, and all have one",
+                                                other->zone.name, other->name));
+      for (const auto& [tenant, zone] : b.tenant_zones)
+        if (const auto it = other->tenant_zones.find(tenant);
+            it != other->tenant_zones.end() && !(it->second == zone))
+          return problem("tenant_time_zones." + tenant,
+                         fmt::format("is {} in PriceBook {}", it->second.name, other->name));
+    }
+    if (currency.empty()) return problem("currency", "is missing, here and in the other books");
     return std::nullopt;
   }
 

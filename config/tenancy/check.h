@@ -8,6 +8,7 @@
 //   quota        each cell once, nothing negative, lending at most nominal
 //   nodes        a node is one tenant's own at most; domains of a level are disjoint, and each is
 //                within one domain of the wider level
+//   prices       price books agree on currency and time zones, each has a date of its own
 #pragma once
 
 #include <array>

@@ -126,6 +126,38 @@ std::vector<Field> fields_of(Topology& t) {
           {"domains", &t.domains, Form::plain, "By level and name, the host list of each domain."}};
 }
 
+std::vector<Field> fields_of(PriceBook& b) {
+  return {{"name", &b.name, Form::word, "Of the book."},
+          {"description", &b.description, Form::plain, "For people."},
+          {"from", &b.from, Form::date,
+           "In force from then on, until another book's date comes; always unless given."},
+          {"currency", &b.currency, Form::word, "Of all books; one of them has to say it."},
+          {"time_zone", &b.zone, Form::plain,
+           "Of all books: where months end and hours of the day are, by name or as a rule; UTC."},
+          {"tenant_time_zones", &b.tenant_zones, Form::plain,
+           "By tenant, where its months end and its hours are, if elsewhere."},
+          {"gpu", &b.gpu, Form::plain,
+           "Per GPU and hour by model, `MODEL:PROFILE` per MIG slice, `MODEL:shared` per share of "
+           "a GPU's time, and the `default` of unknown models. Slices and shares without a price "
+           "cost their part of the GPU's."},
+          {"cpu", &b.cpu, Form::plain, "Per core and hour; 0."},
+          {"memory", &b.memory, Form::plain, "Per GiB and hour; 0."},
+          {"scratch", &b.scratch, Form::plain, "Per GiB and hour; 0."},
+          {"plans", &b.plans, Form::plain,
+           "By name, a `factor` for jobs of `classes`, `projects` (TENANT/PROJECT), `tenants` or "
+           "`tiers`; of several the lowest counts."},
+          {"hours", &b.hours, Form::plain,
+           "By name, a `factor` `from` one time of the day `until` another, on `days`; of several "
+           "the lowest counts."},
+          {"credits.preempted", &b.preempted, Form::plain,
+           "Of an attempt that had to leave for another job: `none`, what was `lost` since its "
+           "newest checkpoint, or `all`; none."},
+          {"credits.node_failure", &b.node_failure, Form::plain,
+           "Of one that ended with its node or GPU; lost."},
+          {"credits.launch_failure", &b.launch_failure, Form::plain,
+           "Of one that never started, for the node's fault; all."}};
+}
+
 std::vector<Field> fields_of(Document& document) {
   return std::visit([](auto& d) { return fields_of(d); }, document);
 }
@@ -151,6 +183,7 @@ struct TypeName {
       case Form::word: return "name";
       case Form::hosts: return "host list";
       case Form::gpu_model: return "GPU model";
+      case Form::date: return "date";
       default: return "text";
     }
   }
@@ -175,6 +208,13 @@ struct TypeName {
   std::string operator()(const std::vector<Grant>*) const { return "roles"; }
   std::string operator()(const std::vector<TenantClass>*) const { return "numbers by name"; }
   std::string operator()(const std::vector<TopologyDomain>*) const { return "host lists"; }
+  std::string operator()(const Money*) const { return "price"; }
+  std::string operator()(const std::map<std::string, Money>*) const { return "prices"; }
+  std::string operator()(const ZoneName*) const { return "time zone"; }
+  std::string operator()(const std::map<std::string, ZoneName>*) const { return "time zones"; }
+  std::string operator()(const std::vector<PricePlan>*) const { return "plans"; }
+  std::string operator()(const std::vector<PriceHours>*) const { return "hours of the day"; }
+  std::string operator()(const CreditPart*) const { return "none, lost or all"; }
 };
 
 }  // namespace

@@ -24,6 +24,7 @@ enum class Form : std::uint8_t {
   hosts,      // a host list
   gpu_model,  // lower case
   charge,     // of Resources: thousandths per core, GiB, GPU
+  date,       // local: 2026-12-01 or 2026-12-01T06:00
 };
 
 using Slot =
@@ -32,7 +33,9 @@ using Slot =
                  std::vector<std::string>*, std::map<std::string, std::string>*, Resources*,
                  std::optional<Resources>*, VictimMode*, std::optional<Reclaim>*,
                  std::vector<QuotaLine>*, std::vector<Project>*, std::vector<Grant>*,
-                 std::vector<TenantClass>*, std::vector<TopologyDomain>*>;
+                 std::vector<TenantClass>*, std::vector<TopologyDomain>*, Money*,
+                 std::map<std::string, Money>*, ZoneName*, std::map<std::string, ZoneName>*,
+                 std::vector<PricePlan>*, std::vector<PriceHours>*, CreditPart*>;
 
 struct Field {
   std::string_view key;
@@ -48,6 +51,7 @@ std::vector<Field> fields_of(PriorityClass& priority_class);
 std::vector<Field> fields_of(Flavor& flavor);
 std::vector<Field> fields_of(NodePool& pool);
 std::vector<Field> fields_of(Topology& topology);
+std::vector<Field> fields_of(PriceBook& book);
 std::vector<Field> fields_of(Document& document);
 
 // A document of that kind, with nothing set; nothing when there is no such kind.

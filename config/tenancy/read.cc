@@ -10,6 +10,7 @@
 #include "config/nearest.h"
 #include "config/tenancy/amounts.h"
 #include "config/tenancy/read_parts.h"
+#include "config/tenancy/read_prices.h"
 #include "config/tenancy/write.h"
 #include "config/values.h"
 
@@ -33,6 +34,8 @@ struct Read {
     } else if (field.form == Form::gpu_model) {
       if (!config::is_word(*text)) return value.wrong(not_a_name(*text));
       for (char& c : *text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    } else if (field.form == Form::date) {
+      if (const auto date = parse_local_time(*text); !date) return value.wrong(date.error());
     }
     *out = std::move(*text);
     return {};
@@ -109,6 +112,17 @@ struct Read {
   Result<void> operator()(std::vector<TopologyDomain>* out) const {
     return read_domains(value, *out);
   }
+  Result<void> operator()(Money* out) const { return read_price(value, *out); }
+  Result<void> operator()(std::map<std::string, Money>* out) const {
+    return read_gpu_prices(value, *out);
+  }
+  Result<void> operator()(ZoneName* out) const { return read_zone(value, *out); }
+  Result<void> operator()(std::map<std::string, ZoneName>* out) const {
+    return read_zones(value, *out);
+  }
+  Result<void> operator()(std::vector<PricePlan>* out) const { return read_plans(value, *out); }
+  Result<void> operator()(std::vector<PriceHours>* out) const { return read_hours(value, *out); }
+  Result<void> operator()(CreditPart* out) const { return read_choice(value, *out); }
 };
 
 class Reader {

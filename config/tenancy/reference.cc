@@ -38,6 +38,9 @@ std::string_view summary_of(std::string_view kind) {
     return "A kind of node that quota speaks of. Of those that match a node, the one with the most "
            "conditions is its flavor.";
   if (kind == NodePool::kName) return "Nodes that are set apart.";
+  if (kind == PriceBook::kName)
+    return "What an hour costs, from a date on. A book of the present or the past may be changed, "
+           "and counts from the change on: nothing that was charged is charged again.";
   return "Where nodes stand.";
 }
 

@@ -91,6 +91,25 @@ struct Write {
     for (const TopologyDomain& d : *v) add(child(out, d.level), d.name, scalar(d.nodes));
     return out;
   }
+  Yaml operator()(const Money* v) const {
+    return v->micros == 0 ? Yaml{} : scalar(format_money(*v));
+  }
+  Yaml operator()(const std::map<std::string, Money>* v) const {
+    if (v->empty()) return {};
+    Yaml out = map();
+    for (const auto& [key, price] : *v) add(out, key, scalar(format_money(price)));
+    return out;
+  }
+  Yaml operator()(const ZoneName* v) const { return v->name.empty() ? Yaml{} : scalar(v->name); }
+  Yaml operator()(const std::map<std::string, ZoneName>* v) const {
+    if (v->empty()) return {};
+    Yaml out = map();
+    for (const auto& [key, zone] : *v) add(out, key, scalar(zone.name));
+    return out;
+  }
+  Yaml operator()(const std::vector<PricePlan>* v) const;
+  Yaml operator()(const std::vector<PriceHours>* v) const;
+  Yaml operator()(const CreditPart* v) const { return scalar(std::string(enum_name(*v))); }
 
  private:
   [[nodiscard]] Yaml amounts(const Resources& r) const {
@@ -156,6 +175,33 @@ Yaml Write::operator()(const std::vector<Grant>* v) const {
     }
     if (!users.empty()) add(child(out, name), "users", list(users));
     if (!groups.empty()) add(child(out, name), "groups", list(groups));
+  }
+  return out;
+}
+
+Yaml Write::operator()(const std::vector<PricePlan>* v) const {
+  if (v->empty()) return {};
+  Yaml out = map();
+  for (const PricePlan& plan : *v) {
+    Yaml& section = child(out, plan.name);
+    add(section, "factor", scalar(show_thousandths(plan.factor)));
+    if (!plan.classes.empty()) add(section, "classes", list(plan.classes));
+    if (!plan.projects.empty()) add(section, "projects", list(plan.projects));
+    if (!plan.tenants.empty()) add(section, "tenants", list(plan.tenants));
+    if (!plan.tiers.empty()) add(section, "tiers", list(plan.tiers));
+  }
+  return out;
+}
+
+Yaml Write::operator()(const std::vector<PriceHours>* v) const {
+  if (v->empty()) return {};
+  Yaml out = map();
+  for (const PriceHours& hours : *v) {
+    Yaml& section = child(out, hours.name);
+    add(section, "from", scalar(format_time_of_day(hours.from)));
+    add(section, "until", scalar(format_time_of_day(hours.until)));
+    add(section, "factor", scalar(show_thousandths(hours.factor)));
+    if (!hours.days.empty()) add(section, "days", list(hours.days));
   }
   return out;
 }
@@ -336,6 +382,21 @@ void normalise(Tenant& t) {
   std::sort(t.node_pools.begin(), t.node_pools.end());
 }
 
+void normalise(PriceBook& book) {
+  const auto by_name = [](const auto& a, const auto& b) { return a.name < b.name; };
+  std::sort(book.plans.begin(), book.plans.end(), by_name);
+  for (PricePlan& plan : book.plans)
+    for (auto* names : {&plan.classes, &plan.projects, &plan.tenants, &plan.tiers})
+      std::sort(names->begin(), names->end());
+  std::sort(book.hours.begin(), book.hours.end(), by_name);
+  const auto number = [](const std::string& day) {
+    return std::find(kWeekdays.begin(), kWeekdays.end(), day);
+  };
+  for (PriceHours& hours : book.hours)
+    std::sort(hours.days.begin(), hours.days.end(),
+              [&](const std::string& a, const std::string& b) { return number(a) < number(b); });
+}
+
 }  // namespace
 
 void normalise(Document& document) {
@@ -353,6 +414,8 @@ void normalise(Document& document) {
   } else if (auto* pool = std::get_if<NodePool>(&document)) {
     std::sort(pool->features.begin(), pool->features.end());
     std::sort(pool->taints.begin(), pool->taints.end());
+  } else if (auto* book = std::get_if<PriceBook>(&document)) {
+    normalise(*book);
   } else if (auto* topology = std::get_if<Topology>(&document)) {
     const auto level = [&](const TopologyDomain& d) {
       return std::find(topology->levels.begin(), topology->levels.end(), d.level);

@@ -5,6 +5,7 @@
 #include "ctld/core/apply.h"
 #include "ctld/core/history_row.h"
 #include "ctld/core/index.h"
+#include "ctld/core/ledger.h"
 #include "ctld/core/moves.h"
 #include "ctld/core/shares.h"
 
@@ -36,6 +37,26 @@ void set_started(State& state, Job& job, Instant at) {
   touch(state, array);
 }
 
+EndedBy ended_by(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::preempted: return EndedBy::preemption;
+    case Outcome::node_fail: return EndedBy::node_failure;
+    case Outcome::launch_failed: return EndedBy::launch_failure;
+    default: return EndedBy::itself;
+  }
+}
+
+EndedBy ended_by(RequeueWhy why) {
+  switch (why) {
+    case RequeueWhy::preempted: return EndedBy::preemption;
+    case RequeueWhy::node_failure: return EndedBy::node_failure;
+    case RequeueWhy::launch_failure:
+    case RequeueWhy::start_timeout: return EndedBy::launch_failure;
+    case RequeueWhy::asked: return EndedBy::itself;
+  }
+  return EndedBy::itself;
+}
+
 }  // namespace
 
 void apply_event(State& state, Instant at, const event::JobPlaced& e) {
@@ -54,6 +75,7 @@ void apply_event(State& state, Instant at, const event::JobPlaced& e) {
     job->active->nodes.emplace_back().grant = grant;
     take_grant(state, *job, grant, e.exclusive);
   }
+  open_bill(e, *job, at);
   start_charge(state, *job, at);
 }
 
@@ -104,6 +126,7 @@ void apply_event(State& state, Instant at, const event::NodeExited& e) {
   if (!job->started && batch_node && e.ran)
     set_started(state, *job, std::max(job->active->placed, at - *e.ran));
   give_grant(state, *job, run.grant, job->active->exclusive);
+  release_held(state, *job, run, at);
   if (job->active->all_released()) end_charge(state, *job, at);
 }
 
@@ -115,6 +138,7 @@ void apply_event(State& state, Instant at, const event::JobEnded& e) {
   job->exit = e.exit;
   job->cause = e.cause;
   job->ended = at;
+  settle_bill(state, *job, at, ended_by(e.outcome));
   unindex_ended(state, *job);
   if (job->is_element()) {
     Job& array = state.jobs.at(job->array);
@@ -132,6 +156,7 @@ void apply_event(State& state, Instant at, const event::JobRequeued& e) {
   JobEdit job(state, e.job);
   job->phase = must_move(Trigger::requeued, job->phase);
   GANTRY_ASSERT(job->active && job->active->all_released(), "no node holds it any more");
+  settle_bill(state, *job, at, ended_by(e.why));
   job->active.reset();
   job->started.reset();
   ++job->restarts;

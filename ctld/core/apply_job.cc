@@ -6,6 +6,7 @@
 #include "ctld/core/apply.h"
 #include "ctld/core/history_row.h"
 #include "ctld/core/index.h"
+#include "ctld/core/ledger.h"
 #include "ctld/core/shares.h"
 
 namespace gantry::core {
@@ -61,6 +62,7 @@ void apply_event(State& state, Instant at, const event::JobReleased& e) {
 
 void apply_event(State& state, Instant at, const event::JobUpdated& e) {
   JobEdit job(state, e.job);
+  charge(state, *job, at);  // to whom it was until now
   if (e.account) {
     state.names.drop(job->account);
     job->account = state.names.add(*e.account);

@@ -1,7 +1,10 @@
 // apply() of events about tenancy documents, reservations and checkpoints.
+#include <algorithm>
+
 #include "common/assert.h"
 #include "ctld/core/apply.h"
 #include "ctld/core/index.h"
+#include "ctld/core/ledger.h"
 
 namespace gantry::core {
 
@@ -9,6 +12,10 @@ void apply_event(State& state, Instant at, const event::TenancyApplied& e) {
   TenancyState& tenancy = state.tenancy;
   GANTRY_ASSERT(e.revision == tenancy.revision + 1, "revisions are numbered in order");
   tenancy.revision = e.revision;
+  const bool prices = std::any_of(e.changes.begin(), e.changes.end(), [](const DocumentChange& c) {
+    return c.kind == tenancy::PriceBook::kKind;
+  });
+  if (prices) charge_all(state, at);  // until now at the prices until now
   for (const DocumentChange& change : e.changes) {
     const DocumentKey key{change.kind, change.name};
     if (change.after)
@@ -17,6 +24,7 @@ void apply_event(State& state, Instant at, const event::TenancyApplied& e) {
       tenancy.documents.erase(key);
     tenancy.fold_documents.push_back(key);
   }
+  if (prices) state.ledger.prices = compile_prices(tenancy.documents);
   tenancy.class_names.insert(tenancy.class_names.end(), e.new_classes.begin(), e.new_classes.end());
   tenancy.history.push_back({e.revision, at, e.author, e.comment, e.changes});
   tenancy.fold_revisions.push_back(e.revision);
@@ -40,6 +48,7 @@ void apply_event(State& state, Instant at, const event::JobCheckpointed& e) {
   JobEdit job(state, e.job);
   GANTRY_ASSERT(job->active != nullptr, "a placed job");
   job->active->checkpoint = e.saved.value_or(at);
+  save_bill(state, *job, std::min(at, *job->active->checkpoint));
 }
 
 void apply_event(State& state, Instant, const event::QuotaFilled& e) {

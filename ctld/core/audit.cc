@@ -27,6 +27,17 @@ struct Tasks {
   std::uint32_t active = 0, unended = 0;
 };
 
+// Each line has what the nodes that have not let go add to it.
+bool bill_fits(const Active& active) {
+  std::vector<std::int64_t> held(active.bill.lines.size(), 0);
+  for (const NodeRun& run : active.nodes)
+    for (const HeldPart& part : run.held)
+      if (run.state != RunState::released) held.at(part.line) += part.amount;
+  for (std::size_t i = 0; i < held.size(); ++i)
+    if (active.bill.lines[i].amount != held[i]) return false;
+  return true;
+}
+
 std::string check_job(const Job& job) {
   const auto bad = [&](std::string_view what) {
     return fmt::format("job {}: {}", job.id.value(), what);
@@ -41,6 +52,7 @@ std::string check_job(const Job& job) {
     return bad("ended while a node has it");
   if (job.placed() && job.active->all_released()) return bad("placed although every node let go");
   if (job.is_array() && job.active) return bad("an array with a placement");
+  if (job.active && !bill_fits(*job.active)) return bad("its bill is not what it holds");
   return {};
 }
 
@@ -159,6 +171,8 @@ std::string records_text(const State& state) {
     out += fmt::format("partition {} {} {}\n", p.id.value(), p.name,
                        p.up_set ? (*p.up_set ? "up" : "down") : "");
   out += tenancy_text(state.tenancy);
+  for (const auto& [key, sum] : state.ledger.sums)
+    out += fmt::format("sum {} {}\n", key, codec::to_json(sum));
   for (const auto& [key, user] : state.user_keys) out += fmt::format("key {} {}\n", key, user);
   state.jobs.walk(JobId{}, [&](const Job& job) {
     out += fmt::format("job {} {}\n", job.id.value(), codec::to_json(record_of(state, job)));

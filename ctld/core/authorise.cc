@@ -71,6 +71,8 @@ constexpr Who kWho<proto::ListReservations> = Who::everybody;
 template <>
 constexpr Who kWho<proto::TenantEvents> = Who::everybody;  // of tenants in which they have a role
 template <>
+constexpr Who kWho<proto::QueryLedger> = Who::everybody;  // their own, and of tenants with a role
+template <>
 constexpr Who kWho<proto::MakeReservation> = Who::operators;
 template <>
 constexpr Who kWho<proto::RemoveReservation> = Who::operators;

@@ -17,8 +17,11 @@ struct JobPlaced {
   Attempt attempt{};
   std::vector<sched::NodeGrant> grants;
   bool exclusive = false;
-  double charge = 0;              // of the fair share, per second
-  std::vector<WaitPart> waits{};  // until now, by cause
+  double charge = 0;                          // of the fair share, per second
+  std::vector<WaitPart> waits{};              // until now, by cause
+  std::string plan{};                         // of the price book; "" = on demand
+  std::vector<BillItem> items{};              // lines of the bill
+  std::vector<std::vector<HeldPart>> held{};  // what each grant adds to them
   GANTRY_EVENT(30, "job_placed") {
     v(1, "job", s.job);
     v(2, "attempt", s.attempt);
@@ -26,6 +29,9 @@ struct JobPlaced {
     v(4, "exclusive", s.exclusive);
     v(5, "charge", s.charge);
     v(6, "waits", s.waits);
+    v(7, "plan", s.plan);
+    v(8, "items", s.items);
+    v(9, "held", s.held);
   }
 };
 

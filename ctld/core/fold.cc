@@ -51,6 +51,7 @@ ActiveRecord record_of(const Active& active) {
   r.charge = active.charge;
   r.checkpoint = active.checkpoint;
   r.waits = active.waits;
+  r.bill = active.bill;
   return r;
 }
 
@@ -139,6 +140,14 @@ void fold_tenancy(TenancyState& tenancy, std::vector<store::RecordChange>& out) 
   }
 }
 
+void fold_ledger(LedgerState& ledger, std::vector<store::RecordChange>& out) {
+  for (std::string& key : take(ledger.fold_sums)) {
+    LedgerSum& sum = ledger.sums.at(key);
+    sum.fold_due = false;
+    out.push_back({store::Table::ledger, std::move(key), codec::encode(sum)});
+  }
+}
+
 }  // namespace
 
 JobRecord record_of(const State& state, const Job& job) {
@@ -177,6 +186,8 @@ JobRecord record_of(const State& state, const Job& job) {
   r.preemptions = job.preemptions;
   r.share = job.share;
   r.class_priority = job.class_priority;
+  r.billed = job.billed;
+  r.credited = job.credited;
   return r;
 }
 
@@ -203,6 +214,7 @@ store::FoldBatch fold(State& state, EventSeq applied) {
   fold_keys(state, out.records);
   fold_partitions(state, out.records);
   fold_tenancy(state.tenancy, out.records);
+  fold_ledger(state.ledger, out.records);
   out.history.swap(state.history);
   out.spec_deletes = take(state.forgotten_specs);
   out.blob_deletes = state.blobs.take_unused();

@@ -88,11 +88,12 @@ class Search {
     const auto shares = sched::choose_nodes(
         demand_, candidates, static_cast<std::uint32_t>(shape_.required_nodes.size()));
     if (!shares) return std::nullopt;
-    Forecast out{count == 0 ? ctx_.now : endings_[count - 1].at, {}, 0};
+    Forecast out{count == 0 ? ctx_.now : endings_[count - 1].at, {}, {}, 0};
     for (const sched::Share& share : *shares) {
       const sched::Room size = sched::room_of(ctx_.rt.node_views.at(share.node));
       out.cores += static_cast<std::uint32_t>(sched::need_for(demand_, size, share.tasks).cpus);
       out.nodes.push_back(NodeId(share.node));
+      out.tasks.push_back(share.tasks);
     }
     return out;
   }

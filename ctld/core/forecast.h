@@ -9,9 +9,10 @@
 namespace gantry::core {
 
 struct Forecast {
-  Instant start{};            // now, or when enough of what runs has reached its time limit
-  std::vector<NodeId> nodes;  // those that it would take then
-  std::uint32_t cores = 0;    // on all of them
+  Instant start{};                   // now, or when enough of what runs has reached its time limit
+  std::vector<NodeId> nodes;         // those that it would take then
+  std::vector<std::uint32_t> tasks;  // on each
+  std::uint32_t cores = 0;           // on all of them
 };
 
 // As if it were the first in the queue, and every running job took all its time; nothing if it

@@ -74,6 +74,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::ListJobs&& message) 
   const std::uint32_t limit = message.limit == 0 ? kMaxRows : std::min(message.limit, kMaxRows);
   proto::ListJobsReply reply;
   reply.now = ctx.now;
+  reply.currency = ctx.state.ledger.prices.currency;
   if (message.filter.jobs.empty()) {
     walk_jobs(ctx.state, from.who, *match, message.after,
               [&](const Job& job) { return add_row(ctx, job, limit, reply); });

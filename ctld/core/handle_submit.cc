@@ -8,6 +8,7 @@
 #include "ctld/core/authorise.h"
 #include "ctld/core/blobs.h"
 #include "ctld/core/dependency.h"
+#include "ctld/core/estimate.h"
 #include "ctld/core/forecast.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/record.h"
@@ -49,12 +50,23 @@ std::uint32_t cores_of(const JobSpec& spec) {
   return std::max(spec.shape.tasks, spec.shape.min_nodes) * spec.shape.cpus_per_task;
 }
 
+void put_cost(const Context& ctx, const Partition& partition, const JobSpec& spec,
+              std::optional<Duration> limit, const Forecast* where, proto::SubmitReply& reply) {
+  const auto cost = estimate_cost(ctx, partition, spec, limit, where);
+  if (!cost) return;
+  reply.currency = ctx.state.ledger.prices.currency;
+  reply.cost_per_hour = cost->per_hour;
+  reply.cost_expected = cost->expected;
+  reply.cost_most = cost->most;
+}
+
 // What can be said without a plan.
 void test_only(Context& ctx, const ClientRequest& from, const Partition& partition,
-               const JobSpec& spec, proto::SubmitReply reply) {
+               const JobSpec& spec, std::optional<Duration> limit, proto::SubmitReply reply) {
   reply.cpus = cores_of(spec);
   std::optional<Forecast> found;
   if (partition.up() && spec.dependencies.empty()) found = forecast(ctx, partition, spec.shape);
+  put_cost(ctx, partition, spec, limit, found ? &*found : nullptr, reply);
   if (!found) {
     reply.warnings.push_back(
         "it cannot start at once: what it needs is taken, or it has to wait for something else");
@@ -98,8 +110,9 @@ void handle(Context& ctx, const ClientRequest& from, proto::SubmitJob&& submit) 
   if (!partition.up())
     reply.warnings.push_back(fmt::format("partition {} is down: the job waits", partition.name));
   if (submit.test_only) {
-    return test_only(ctx, from, partition, submit.spec, std::move(reply));
+    return test_only(ctx, from, partition, submit.spec, resolved->time_limit, std::move(reply));
   }
+  put_cost(ctx, partition, submit.spec, resolved->time_limit, nullptr, reply);
 
   StoredSpec stored{std::move(submit.spec), from.who.owner, {}, {}, std::move(submit.request_id)};
   if (!submit.script.empty()) stored.script_digest = store_blob(ctx, std::move(submit.script));

@@ -51,6 +51,8 @@ void handle(Context&, const ClientRequest&, proto::TenantUsage&&);
 void handle(Context&, const ClientRequest&, proto::ShareTree&&);
 void handle(Context&, const ClientRequest&, proto::PriorityTuples&&);
 void handle(Context&, const ClientRequest&, proto::TenantEvents&&);
+// handle_ledger.cc
+void handle(Context&, const ClientRequest&, proto::QueryLedger&&);
 // handle_reservation.cc
 void handle(Context&, const ClientRequest&, proto::MakeReservation&&);
 void handle(Context&, const ClientRequest&, proto::RemoveReservation&&);

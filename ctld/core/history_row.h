@@ -7,8 +7,8 @@
 
 namespace gantry::core {
 
-// The accounting row of any known job, ended or not.
-proto::HistoryRow history_row(const State& state, const Job& job);
+// The accounting row of any known job, ended or not, with its cost up to `now`.
+proto::HistoryRow history_row(const State& state, const Job& job, Instant now);
 
 store::HistoryEntry history_of(const State& state, const Job& job);
 store::HistoryEntry history_of_tasks(const State& state, const Job& array, const OrdinalSet& tasks,

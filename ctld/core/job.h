@@ -17,6 +17,7 @@
 #include "common/job_spec.h"
 #include "common/job_state.h"
 #include "common/proto/node_report.h"
+#include "ctld/core/bill.h"
 #include "ctld/core/dependency_state.h"
 #include "ctld/core/names.h"
 #include "ctld/core/ordinal_set.h"
@@ -86,6 +87,7 @@ struct NodeRun {
   proto::ExitCause cause = proto::ExitCause::exited;  // once released
   ExitStatus exit;
   std::string message;
+  std::vector<HeldPart> held;  // what it adds to the bill
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "grant", s.grant);
@@ -93,6 +95,7 @@ struct NodeRun {
     v(3, "cause", s.cause);
     v(4, "exit", s.exit);
     v(5, "message", s.message);
+    v(6, "held", s.held);
   }
 };
 
@@ -170,6 +173,7 @@ struct Active {
   std::vector<StepState> steps;  // the newest kMaxStepsKept
   StepId next_step{};
   std::vector<WaitPart> waits;  // before this attempt, by cause
+  Bill bill;
   [[nodiscard]] bool all_released() const {
     for (const NodeRun& run : nodes)
       if (run.state != RunState::released) return false;
@@ -214,6 +218,7 @@ struct Job {
   std::optional<Instant> deadline;
   std::optional<Instant> started, ended;
   std::optional<WarnSignal> warn;
+  Money billed, credited;  // of attempts that are settled
 
   std::string cause;                     // why it ended, is held, or was requeued last
   Bytes spec;                            // encoded StoredSpec; an element has its array's

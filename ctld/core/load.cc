@@ -43,6 +43,7 @@ void restore_active(Job& job, const ActiveRecord& r) {
   job.active->charge = r.charge;
   job.active->checkpoint = r.checkpoint;
   job.active->waits = r.waits;
+  job.active->bill = r.bill;
 }
 
 // The mutable part; the hot part from the spec (or the array) is in already.
@@ -83,6 +84,8 @@ void restore(State& state, Job& job, const JobRecord& r) {
   job.preemptions = r.preemptions;
   job.share = r.share;
   job.class_priority = r.class_priority;
+  job.billed = r.billed;
+  job.credited = r.credited;
   if (job.dependencies)
     for (std::size_t i = 0; i < job.dependencies->list.size() && i < r.dependencies.size(); ++i)
       job.dependencies->list[i].status = r.dependencies[i];
@@ -153,6 +156,12 @@ Result<void> Loader::record(store::Table table, std::string_view key, std::strin
     case store::Table::reservation:
     case store::Table::revision:
     case store::Table::alert: return tenancy(table, value);
+    case store::Table::ledger: {
+      auto r = codec::decode<LedgerSum>(value);
+      if (!r) return broken("sum of the ledger", r.error());
+      state_.ledger.sums.insert_or_assign(std::string(key), std::move(*r));
+      return {};
+    }
     case store::Table::request:
     case store::Table::usage: return {};  // not used by this release
   }
@@ -243,6 +252,7 @@ Result<void> Loader::job_without_spec(JobId id, const JobRecord& record) {
 
 Result<void> Loader::finish() {
   finished_ = true;
+  state_.ledger.prices = compile_prices(state_.tenancy.documents);
   for (auto& [id, bytes] : jobs_) {
     if (bytes.empty()) continue;
     const auto record = codec::decode<JobRecord>(bytes);

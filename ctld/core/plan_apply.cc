@@ -8,6 +8,7 @@
 #include "ctld/core/eligible.h"
 #include "ctld/core/gpus.h"
 #include "ctld/core/handlers.h"
+#include "ctld/core/ledger.h"
 #include "ctld/core/quota_alerts.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/shares.h"
@@ -77,7 +78,10 @@ void place(Context& ctx, JobId id, std::vector<sched::NodeGrant>&& grants, bool 
   const double charge = charge_of(ctx.state, grants);
   auto waits = waits_of(ctx, ctx.state.jobs.at(id));
   ctx.rt.waits_since.erase(id);
-  ctx.record(event::JobPlaced{id, attempt, std::move(grants), exclusive, charge, std::move(waits)});
+  Holding holding = holding_of(ctx.state, grants, exclusive);
+  ctx.record(event::JobPlaced{id, attempt, std::move(grants), exclusive, charge, std::move(waits),
+                              plan_of(ctx.state, ctx.state.jobs.at(id), ctx.now),
+                              std::move(holding.items), std::move(holding.held)});
   ++ctx.rt.stats.starts;
   Job& job = ctx.state.jobs.at(id);
   for (const NodeRun& run : job.active->nodes) use_quota(ctx, job, run.grant);

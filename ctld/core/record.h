@@ -49,6 +49,7 @@ struct ActiveRecord {
   double charge = 0;
   std::optional<Instant> checkpoint;
   std::vector<WaitPart> waits;
+  Bill bill;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "placed", s.placed);
@@ -62,6 +63,7 @@ struct ActiveRecord {
     v(9, "charge", s.charge);
     v(10, "checkpoint", s.checkpoint);
     v(11, "waits", s.waits);
+    v(12, "bill", s.bill);
   }
 };
 
@@ -98,6 +100,7 @@ struct JobRecord {
   std::int32_t class_priority = 0;
   std::optional<std::string> account;      // unset: the spec's
   std::optional<std::string> reservation;  // unset: the spec's
+  Money billed, credited;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "array", s.array);
@@ -131,6 +134,8 @@ struct JobRecord {
     v(29, "class_priority", s.class_priority);
     v(30, "account", s.account);
     v(31, "reservation", s.reservation);
+    v(32, "billed", s.billed);
+    v(33, "credited", s.credited);
   }
 };
 

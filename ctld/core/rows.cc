@@ -7,6 +7,7 @@
 #include "common/text.h"
 #include "ctld/core/explain.h"
 #include "ctld/core/history_row.h"
+#include "ctld/core/ledger.h"
 #include "ctld/core/multifactor.h"
 #include "ctld/core/record.h"
 
@@ -45,6 +46,18 @@ proto::StepRow batch_row(const Job& job, const proto::JobRow& row, const Usage& 
   step.node_list = row.node_list;
   step.usage = usage;
   return step;
+}
+
+}  // namespace
+
+namespace {
+
+void put_cost(const State& state, const Job& job, Instant now, proto::JobRow& row) {
+  const auto cost = cost_of(state, job, now);
+  if (!cost) return;
+  row.cost = cost->cost;
+  row.credit = cost->credit;
+  row.cost_rate = cost->rate;
 }
 
 }  // namespace
@@ -114,6 +127,7 @@ proto::JobRow plain_row(const State& state, const Job& job) {
 proto::JobRow live_row(const Context& ctx, const Job& job) {
   proto::JobRow row = plain_row(ctx.state, job);
   row.priority = priority_now(ctx, job);
+  put_cost(ctx.state, job, ctx.now, row);
   if (job.phase != Phase::queued) return row;
   row.verdict = verdict_of(ctx, job);
   if (const auto it = ctx.rt.expected.find(job.id); it != ctx.rt.expected.end())
@@ -121,12 +135,13 @@ proto::JobRow live_row(const Context& ctx, const Job& job) {
   return row;
 }
 
-proto::HistoryRow history_row(const State& state, const Job& job) {
+proto::HistoryRow history_row(const State& state, const Job& job, Instant now) {
   const auto tail = codec::decode<SpecTail>(spec_bytes(state, job));
   GANTRY_ASSERT(tail.has_value(), "a spec that was read once");
   proto::HistoryRow out;
   out.row = plain_row(state, job);
   out.row.priority = priority_of(state, job);
+  put_cost(state, job, now, out.row);
   out.cause = job.cause;
   out.work_dir = tail->spec.work_dir;
   out.comment = job.comment ? *job.comment : tail->spec.comment;
@@ -162,13 +177,13 @@ store::HistoryEntry history_of(const State& state, const Job& job) {
   entry.end = job.ended.value_or(Instant{});
   entry.job = job.id;
   if (job.is_element()) entry.array = job.array;
-  entry.data = codec::encode(history_row(state, job));
+  entry.data = codec::encode(history_row(state, job, state.last_time));
   return entry;
 }
 
 store::HistoryEntry history_of_tasks(const State& state, const Job& array, const OrdinalSet& tasks,
                                      Instant end, Outcome outcome, const std::string& cause) {
-  proto::HistoryRow out = history_row(state, array);
+  proto::HistoryRow out = history_row(state, array, end);
   out.row.array_tasks = format_index_ranges(array.tasks->indexes.ranges_of(tasks));
   out.row.phase = Phase::ended;
   out.row.outcome = outcome;

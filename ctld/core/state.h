@@ -20,6 +20,7 @@
 #include "common/types.h"
 #include "ctld/core/job.h"
 #include "ctld/core/job_table.h"
+#include "ctld/core/ledger_state.h"
 #include "ctld/core/names.h"
 #include "ctld/core/node.h"
 #include "ctld/core/tenancy_state.h"
@@ -109,6 +110,7 @@ struct State {
   std::vector<Partition> partitions;             // by PartitionId
   std::map<std::string, std::string> user_keys;  // hex public key -> login name
   TenancyState tenancy;
+  LedgerState ledger;
 
   // Derived.
   Names names;
@@ -117,7 +119,7 @@ struct State {
   std::unordered_map<std::string, NodeId> node_ids;
   std::unordered_map<std::string, PartitionId> partition_ids;
   std::unordered_map<std::string, NodeId> node_keys;  // enrolled Z85 key -> node
-  tsl::robin_map<std::uint64_t, JobId> requests;  // by request_key()
+  tsl::robin_map<std::uint64_t, JobId> requests;      // by request_key()
   std::map<Uid, UserJobs> users;
   std::unordered_map<std::uint64_t, IdList> same_name;               // (uid, name): not ended
   std::unordered_map<std::uint64_t, std::vector<JobId>> singletons;  // (uid, name): open ones

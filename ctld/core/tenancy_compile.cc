@@ -104,6 +104,7 @@ class Compiler {
         if (!has_all(traits_[n].features, pool->features)) continue;
         pools_[pool->name].insert(n);
         CompiledNode& node = out_.nodes[n];
+        if (node.pool.empty()) node.pool = pool->name;
         node.gpu_jobs_only |= pool->gpu_jobs_only;
         node.spread |= pool->spread;
         if (!pool->tenant.empty()) node.tenant = pool->tenant;

@@ -35,6 +35,7 @@ struct CompiledNode {
   bool gpu_jobs_only = false;
   bool spread = false;
   std::string tenant;  // whose own it is; "" = shared
+  std::string pool;    // the first by name of those that it is in; "" = none
   friend bool operator==(const CompiledNode&, const CompiledNode&) = default;
 };
 

@@ -34,7 +34,7 @@ namespace gantry::store {
 using Digest = std::array<std::uint8_t, 32>;  // content hash of a blob; chosen by the caller
 
 // Version of the tables below. A store written by a newer one is refused at open.
-inline constexpr std::uint64_t kFormatVersion = 3;
+inline constexpr std::uint64_t kFormatVersion = 4;
 // Keys of record tables: 1..kMaxKeyBytes octets (LMDB's limit is 511).
 inline constexpr std::size_t kMaxKeyBytes = 500;
 // Journal entries removed in one transaction.
@@ -59,7 +59,8 @@ inline constexpr std::size_t kMaxHistoryPageBytes = 4 * 1024 * 1024;  // octets
   X(share, 10, "a node of the fair-share tree, by ordered_key(share id)")   \
   X(reservation, 11, "a reservation, by name")                              \
   X(revision, 12, "one apply of tenancy documents, by ordered_key(number)") \
-  X(alert, 13, "quota that reached a threshold, by ordered_key(number)")
+  X(alert, 13, "quota that reached a threshold, by ordered_key(number)")    \
+  X(ledger, 14, "a sum of the ledger, by period, tenant, project, user, ...")
 
 enum class Table : std::uint8_t {
 #define X(name, number, what) name = number,

@@ -50,5 +50,7 @@ TEST_CASE("bash completes options, sub-commands and names") {
   CHECK(offered({}, "gtenant get prio", 2) == Words{"priorityclass"});
   CHECK(offered({}, "gtenant create fraud --cost", 3) == Words{"--cost-center"});
   CHECK(offered(environment, "gtenant quota fr", 2) == Words{"fraud"});
+  CHECK(offered({}, "gtenant price ap", 2) == Words{"apply"});
+  CHECK(offered({}, "gtenant price diff --file", 3) == Words{"--filename"});
   CHECK(offered({}, "gcancel -s US", 2) == Words{"USR1", "USR2"});
 }

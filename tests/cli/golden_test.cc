@@ -56,7 +56,7 @@ void fill(FakeController& fake) {
   });
   fake.answer<proto::ListNodes>(proto::ListNodesReply{sample_nodes(), kNow});
   fake.answer<proto::ListPartitions>(proto::ListPartitionsReply{sample_partitions()});
-  fake.answer<proto::QueryHistory>(proto::HistoryReply{sample_history(), false, kNow, {}});
+  fake.answer<proto::QueryHistory>(proto::HistoryReply{sample_history(), false, kNow, {}, {}});
   fake.answer<proto::TenantUsage>(sample_tenants());
   fake.answer<proto::ShareTree>(sample_shares());
   fake.answer<proto::PriorityTuples>(sample_priorities());

@@ -33,6 +33,13 @@ proto::JobDetail waiting(JobId id) {
   return job;
 }
 
+proto::SubmitReply submitted() {
+  proto::SubmitReply reply;
+  reply.job = JobId{12};
+  reply.partition = "batch";
+  return reply;
+}
+
 proto::WhatIfReply sooner() {
   proto::WhatIfReply reply;
   reply.now = kNow;
@@ -152,7 +159,7 @@ TEST_CASE("gtenant events") {
 
 TEST_CASE("gbatch says whether a deadline can be met") {
   FakeController fake;
-  fake.answer<proto::SubmitJob>(proto::SubmitReply{JobId{12}, "batch", {}, {}, 0, {}});
+  fake.answer<proto::SubmitJob>(submitted());
   fake.answer<proto::ShowJob>(proto::ShowJobReply{{waiting(JobId{12})}, kNow});
   proto::WhatIfReply plan = sooner();
   fake.answer<proto::WhatIf>(plan);
@@ -175,7 +182,7 @@ TEST_CASE("gbatch says whether a deadline can be met") {
 
 TEST_CASE("gbatch keeps jobs apart") {
   FakeController fake;
-  fake.answer<proto::SubmitJob>(proto::SubmitReply{JobId{12}, "batch", {}, {}, 0, {}});
+  fake.answer<proto::SubmitJob>(submitted());
   const std::string script = "#!/bin/sh\n";
   CHECK(fake.run({"gbatch", "--anti-affinity", "web"}, script).status == 0);
   JobShape shape = fake.last<proto::SubmitJob>().spec.shape;

@@ -245,7 +245,7 @@ TEST_CASE("offboard closes the queue, waits, keeps an archive, removes") {
     store.use["fraud"].queued = 0;
     return proto::JobsDone{};
   });
-  fake.answer<proto::QueryHistory>(proto::HistoryReply{sample_history(), false, kNow, {}});
+  fake.answer<proto::QueryHistory>(proto::HistoryReply{sample_history(), false, kNow, {}, {}});
   const Run done =
       fake.run({"gtenant", "offboard", "fraud", "--cancel", "--yes", "--archive", folder.path()});
   CHECK(done.err.empty());

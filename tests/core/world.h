@@ -77,6 +77,10 @@ class World {
   void print(const proto::TenantUsageReply& m);
   void print(const proto::PriorityTuplesReply& m);
 
+  // world_money.cc
+  bool money_command(const std::string& verb, const Words& w);  // false: it is none
+  void print(const proto::LedgerReply& m);
+
   // world_reservations.cc
   bool reservations_command(const std::string& verb, const Words& w);  // false: it is none
   void reserve(const Words& w);

@@ -83,6 +83,11 @@ void World::print(const Reply& reply) {
                                        : std::string(),
                                    m.expected_nodes));
             for (const auto& warning : m.warnings) line("warning: " + warning);
+            if (m.cost_per_hour)
+              line(fmt::format("costs {} {} an hour, {} as planned, {} at most",
+                               format_money(*m.cost_per_hour), m.currency,
+                               m.cost_expected ? format_money(*m.cost_expected) : "unknown",
+                               m.cost_most ? format_money(*m.cost_most) : "unknown"));
           },
           [&](const proto::JobsDone& m) {
             line(fmt::format("{} changed", m.changed));
@@ -114,6 +119,7 @@ void World::print(const Reply& reply) {
           [&](const proto::PriorityTuplesReply& m) { print(m); },
           [&](const proto::ListReservationsReply& m) { print(m); },
           [&](const proto::TenantEventsReply& m) { print(m); },
+          [&](const proto::LedgerReply& m) { print(m); },
           [&](const auto&) { line("answered"); },
       },
       reply.message);

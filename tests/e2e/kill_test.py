@@ -11,9 +11,11 @@ While jobs are submitted without pause, random daemons, shims and templates are 
   - none is lost, and none ran twice (each writes one line when it starts);
   - the exit code of each is the one it had, and a job whose shim was killed ends as a failure that
     says so;
+  - the bill is the sum of what the jobs cost, to the last millionth;
   - no cgroup, mount or process of the cluster is left after `gantry down`.
 The exit status is 0 only if all of that holds. The seed is printed, and makes the same choices again.
 """
+import json
 import os
 import random
 import re
@@ -24,6 +26,14 @@ import time
 
 from cluster import SKIPPED, Cluster, arguments, cannot_run, parent, read, wait_for
 
+PRICES = """apiVersion: gantry/v1
+kind: PriceBook
+name: base
+currency: EUR
+cpu: 1234.567891
+memory: 76.543219
+credits: {node_failure: all, launch_failure: all}
+"""
 JOB_SECONDS = (0.0, 0.4)     # how long a job runs, uniformly
 PAUSE_SECONDS = (0.02, 0.35)  # between two kills
 SETTLE_SECONDS = 180          # for all jobs to end once the killing stops
@@ -92,6 +102,33 @@ def check(load, rows, shim_killed, out_dir):
     return errors
 
 
+def apply_prices(cluster):
+    path = f"{cluster.top}/prices.yaml"
+    with open(path, "w", encoding="ascii") as file:
+        file.write(PRICES)
+    cluster.root(["gtenant", "price", "apply", "-y", "-f", path], check=True)
+
+
+def check_bill(cluster, rows):
+    """The ledger over all time is what the jobs have, and nothing was free."""
+    done = cluster.root(["greport", "2020-01", "2199-12", "--json"], check=True)
+    bill = json.loads(done.stdout)["rows"]
+    jobs = [entry["row"] for entry in rows.values()]
+    errors = []
+    for what in ("cost", "credit"):
+        ledger = sum(row.get(what) or 0 for row in bill)
+        owed = sum(row.get(what) or 0 for row in jobs)
+        print(f"{what}: {ledger / 1e6:.6f} in the ledger", flush=True)
+        if ledger != owed:
+            errors.append(f"{what}: the ledger has {ledger} millionths, the jobs come to {owed}")
+    free = [row["job"] for row in jobs if row.get("started") and not row.get("cost")]
+    if free:
+        errors.append(f"jobs {free[:5]} ran and cost nothing")
+    if sum(row.get("runs", 0) for row in bill) < len([r for r in jobs if r.get("started")]):
+        errors.append("the ledger counts fewer runs than there were jobs that ran")
+    return errors
+
+
 def options(parser):
     long = os.environ.get("GANTRY_LONG") == "1"
     parser.add_argument("--kills", type=int, default=200 if long else 60)
@@ -138,6 +175,7 @@ def kill_process(pid, what):
 
 
 def kill_and_check(cluster, args, rng):
+    apply_prices(cluster)
     load = Load(cluster, random.Random(args.seed + 1), cluster.out)
     load.start()
     kills = {"gantry-ctld": 0, "gantry-noded": 0, "gantry-shim": 0, "template": 0}
@@ -163,7 +201,7 @@ def kill_and_check(cluster, args, rng):
         if not open_jobs or time.monotonic() > deadline:
             break
         time.sleep(0.5)
-    errors = check(load, rows, shim_killed, cluster.out)
+    errors = check(load, rows, shim_killed, cluster.out) + check_bill(cluster, rows)
     if len(load.jobs) < args.kills / 2:
         errors.append(f"only {len(load.jobs)} jobs were acknowledged: too little load")
     return errors

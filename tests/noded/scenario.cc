@@ -159,7 +159,7 @@ class Player {
       exit.ended = now_;
       return Ended{parse_key(line.words.at(1)), std::move(exit)};
     }
-    if (verb == "held") return Held{parse_key(line.words.at(1))};
+    if (verb == "held") return node::Held{parse_key(line.words.at(1))};
     if (verb == "begin-failed")
       return BeginFailed{parse_key(line.words.at(1)), "n1 cannot write the launch record"};
     return std::nullopt;

@@ -93,6 +93,7 @@ void Ledger::take(Instant at, const core::Event& any) {
       --known_;
     }
   book_.take(at, any, jobs_);
+  takings_.take(at, any);
 }
 
 void Ledger::declared(const event::NodeDeclared& e) {
@@ -360,6 +361,7 @@ void Ledger::controller_starts() {
 
 void Ledger::compare(const core::State& state) {
   book_.compare(state);
+  if (++compared_ % 50 == 0) takings_.compare(state);
   std::size_t count = 0;
   state.jobs.walk(JobId{}, [&](const core::Job& job) {
     const auto it = jobs_.find(job.id);

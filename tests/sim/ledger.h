@@ -22,6 +22,7 @@
 #include "ctld/core/state.h"
 #include "ctld/store/memory_store.h"
 #include "tests/sim/book.h"
+#include "tests/sim/takings.h"
 #include "tests/sim/truth.h"
 
 namespace gantry::sim {
@@ -59,7 +60,12 @@ struct Account {  // of one job, element or array
 class Ledger {
  public:
   Ledger(const Queue& queue, Trace& trace, const Truth& truth, const Config& config)
-      : queue_(queue), trace_(trace), truth_(truth), config_(config), book_(queue, trace, config) {}
+      : queue_(queue),
+        trace_(trace),
+        truth_(truth),
+        config_(config),
+        book_(queue, trace, config),
+        takings_(queue, trace, config) {}
 
   // Takes what the store has committed since the last call.
   void read(const store::MemoryStore& store);
@@ -72,6 +78,7 @@ class Ledger {
   void cancelled(const proto::CancelJobs& asked, const proto::JobsDone& done);
 
   [[nodiscard]] const Book& book() const { return book_; }
+  [[nodiscard]] const Takings& takings() const { return takings_; }
   [[nodiscard]] const std::map<JobId, Account>& jobs() const { return jobs_; }
   [[nodiscard]] const std::vector<JobId>& acknowledged() const { return acknowledged_; }
   [[nodiscard]] const std::string& node_name(NodeId id) const { return nodes_.at(id.value()); }
@@ -106,6 +113,8 @@ class Ledger {
   const Truth& truth_;
   const Config& config_;
   Book book_;
+  Takings takings_;
+  std::uint64_t compared_ = 0;
   std::size_t events_read_ = 0, specs_read_ = 0;
   std::map<JobId, Bytes> specs_;
   std::vector<std::string> nodes_;

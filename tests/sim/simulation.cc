@@ -61,6 +61,7 @@ Summary Simulation::run() {
   mend();
   wait_for_all();
   check_nothing_held();
+  ledger_.takings().compare(controller_.core().state());
   queue_.run_until(queue_.now() + c.min_job_age + minutes(2));
   check_nothing_kept();
   check_history();

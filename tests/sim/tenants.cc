@@ -196,8 +196,36 @@ proto::ApplyTenancy draw_malformed(Random& random, Tenant t) {
 
 }  // namespace
 
+// From a copy of the source of chance: histories are what they would be without prices. Months end
+// in the middle of a history; a second book comes into force in it.
+std::vector<Document> draw_prices(Random random) {
+  const auto price = [&](std::int64_t most) { return Money{random.between(0, most)}; };
+  const auto book = [&](const std::string& name, const std::string& from) {
+    tenancy::PriceBook b;
+    b.name = name;
+    b.from = from;
+    b.currency = "EUR";
+    b.zone = {"XST10XDT,J1/12,J2/12", "XST10XDT,J1/12,J2/12"};
+    b.gpu = {{"default", price(1'000'000)}, {"a100", price(2'500'000)}};
+    b.cpu = price(20'001);
+    b.memory = price(3'001);
+    b.scratch = price(101);
+    b.plans = {
+        {"spot", static_cast<std::int32_t>(random.below(1000)), {"best-effort"}, {}, {}, {}}};
+    b.hours = {{"night", 22 * 60, 6 * 60, static_cast<std::int32_t>(random.below(1500)), {}}};
+    for (auto* credit : {&b.preempted, &b.node_failure, &b.launch_failure})
+      *credit = static_cast<tenancy::CreditPart>(random.below(3));
+    return b;
+  };
+  std::vector<Document> out{book("now", "")};
+  if (random.chance(500)) out.emplace_back(book("soon", "2025-12-31T20:00"));
+  return out;
+}
+
 std::vector<Document> draw_tenants(Random& random, const Settings& settings) {
+  std::vector<Document> prices = draw_prices(random);
   std::vector<Document> out = draw_classes(random);
+  std::move(prices.begin(), prices.end(), std::back_inserter(out));
   draw_cluster_documents(random, settings, out);
   std::vector<std::string> cohorts;
   if (random.chance(900)) {
@@ -252,6 +280,8 @@ proto::ApplyTenancy draw_tenancy_change(Random& random, const Settings& settings
       t.cohort = random.pick(cohorts);
   }
   if (what < 72 || what >= 82) m.documents.emplace_back(std::move(t));
+  if (what >= 60)
+    for (Document& book : draw_prices(random)) m.documents.push_back(std::move(book));
   m.dry_run = random.chance(120);
   return m;
 }

@@ -1,0 +1,35 @@
+// A tenant's invoice: what one period of the ledger comes to, as a page and as a PDF.
+//
+// Reproducible: it is made of the ledger alone, has no clock in it, and its number ends with a
+// digest of its figures; the same period gives the same file to the last octet, once it is over.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/proto/ledger.h"
+
+namespace gantry::cli {
+
+struct InvoiceLine {
+  std::string what;     // "gpu a100", "project research"
+  std::string amount;   // "12.500 GPU-hours"; "" = none
+  std::string average;  // per unit; "" = none
+  Money cost, credit;
+};
+
+struct Invoice {
+  std::string number;  // "fraud-2026-11-1a2b3c4d"
+  std::string tenant, period, currency;
+  bool final = true;  // the period is over
+  std::vector<InvoiceLine> items, projects, users;
+  Money cost, credit;
+};
+
+// `reply` is of this tenant and period, by project, user and item.
+Invoice make_invoice(const std::string& tenant, const std::string& period,
+                     const proto::LedgerReply& reply);
+std::string invoice_page(const Invoice& invoice);  // HTML, complete in itself
+std::string invoice_pdf(const Invoice& invoice);   // PDF 1.4, A4
+
+}  // namespace gantry::cli

@@ -1,0 +1,24 @@
+// Values of price books: money, time zones, plans, hours of the day.
+#pragma once
+
+#include "common/price_book.h"
+#include "config/tenancy/place.h"
+
+namespace gantry::tenancy {
+
+inline constexpr std::int32_t kMostFactor = 100 * kFactorUnit;  // of plans and hours
+
+Result<void> read_price(const Value& value, Money& out);
+// {a100: 2.50, "a100:1g.10gb": 0.40, default: 1.00}
+Result<void> read_gpu_prices(const Value& value, std::map<std::string, Money>& out);
+// A rule as it is, or a name whose rule is looked up in this machine's database of time zones.
+Result<void> read_zone(const Value& value, ZoneName& out);
+Result<void> read_zones(const Value& value, std::map<std::string, ZoneName>& out);
+// {spot: {factor: 0.4, classes: [best-effort]}}
+Result<void> read_plans(const Value& value, std::vector<PricePlan>& out);
+// {night: {from: 22:00, until: 06:00, days: [mon, tue], factor: 0.5}}
+Result<void> read_hours(const Value& value, std::vector<PriceHours>& out);
+
+bool is_gpu_price_key(std::string_view key);
+
+}  // namespace gantry::tenancy

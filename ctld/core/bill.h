@@ -1,0 +1,91 @@
+// The bill of an attempt: what it holds, by thing and node pool, and what that has come to; and the
+// ledger's sums, which bills are posted to. Only apply() changes them (ledger.h has the rules).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/codec/fields.h"
+#include "common/money.h"
+#include "common/time.h"
+
+namespace gantry::core {
+
+// A thing with a price: of which node pool, and how much of it the price is for.
+struct BillItem {
+  std::string pool;           // "" = none
+  std::string item;           // "cpu", "memory", "scratch", "gpu:MODEL", "gpu:MODEL:PROFILE"
+  std::uint32_t unit = 1000;  // amount that one price is for; of a slice its thousandths of a GPU
+  friend bool operator==(const BillItem&, const BillItem&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "pool", s.pool);
+    v(2, "item", s.item);
+    v(3, "unit", s.unit);
+  }
+};
+
+// What one node adds to a line of the bill: thousandths (cores, GPUs) or MiB.
+struct HeldPart {
+  std::uint32_t line = 0;
+  std::int64_t amount = 0;
+  friend bool operator==(const HeldPart&, const HeldPart&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "line", s.line);
+    v(2, "amount", s.amount);
+  }
+};
+
+struct BillLine {
+  BillItem what;
+  std::int64_t amount = 0;  // held now, on all nodes
+  Held held;                // so far, in units of held_unit(item)
+  Exact cost;               // so far
+  Held held_saved;          // as of the newest checkpoint
+  Money cost_saved;
+  [[nodiscard]] Money booked() const { return cost.booked(what.unit); }
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "what", s.what);
+    v(2, "amount", s.amount);
+    v(3, "held", s.held);
+    v(4, "cost", s.cost);
+    v(5, "held_saved", s.held_saved);
+    v(6, "cost_saved", s.cost_saved);
+  }
+};
+
+struct Bill {
+  std::string plan;      // of the price book; "" = on demand
+  Instant since{};       // charged up to here
+  bool settled = false;  // the attempt is over: its sum is in the job
+  std::vector<BillLine> lines;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "plan", s.plan);
+    v(2, "since", s.since);
+    v(3, "settled", s.settled);
+    v(4, "lines", s.lines);
+  }
+};
+
+// One sum of the ledger, by ledger_key().
+struct LedgerSum {
+  Held held;
+  Held credited;           // of that
+  Money cost;              // of all that was held
+  Money credit;            // of that
+  std::uint64_t runs = 0;  // attempts that ended; of item cpu only, which every job has
+  bool fold_due = false;   // not durable
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "held", s.held);
+    v(2, "credited", s.credited);
+    v(3, "cost", s.cost);
+    v(4, "credit", s.credit);
+    v(5, "runs", s.runs);
+  }
+};
+
+}  // namespace gantry::core

@@ -1,0 +1,350 @@
+#include "ctld/core/ledger.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/core.h>
+
+#include "common/assert.h"
+#include "ctld/core/gpus.h"
+#include "ctld/core/index.h"
+
+namespace gantry::core {
+namespace {
+
+constexpr char kPart = '\x1f';         // between the parts of a key; no name has it
+constexpr std::size_t kMostPart = 64;  // of a key, in bytes; longer names are cut there
+constexpr std::size_t kLongPart = 80;
+static_assert(9 + 5 * (kMostPart + 1) + 2 * (kLongPart + 1) <= store::kMaxKeyBytes);
+constexpr std::int64_t kMebibyte = std::int64_t{1} << 20;
+
+std::int64_t mebibytes(std::int64_t bytes) {
+  return (bytes + kMebibyte - 1) / kMebibyte;
+}
+
+// Of one attempt's lines, in the order in which they come up.
+class HoldingBuilder {
+ public:
+  void begin_node() { out_.held.emplace_back(); }
+  void add(const std::string& pool, std::string item, std::uint32_t unit, std::int64_t amount) {
+    if (amount <= 0) return;
+    const BillItem what{pool, std::move(item), unit};
+    const auto it = std::find(out_.items.begin(), out_.items.end(), what);
+    const auto line = static_cast<std::uint32_t>(it - out_.items.begin());
+    if (it == out_.items.end()) out_.items.push_back(what);
+    auto& node = out_.held.back();
+    const auto part =
+        std::find_if(node.begin(), node.end(), [&](const HeldPart& p) { return p.line == line; });
+    if (part != node.end())
+      part->amount += amount;
+    else
+      node.push_back({line, amount});
+  }
+  Holding take() { return std::move(out_); }
+
+ private:
+  Holding out_;
+};
+
+std::string gpu_item(const std::string& model) {
+  return "gpu:" + (model.empty() ? std::string("unknown") : model);
+}
+
+void add_gpus(HoldingBuilder& out, const Node& node, const std::string& pool,
+              const sched::NodeGrant& grant, bool exclusive) {
+  constexpr auto kWhole = static_cast<std::uint32_t>(kThousandthsUnit);
+  const std::vector<sched::GpuView> views = gpus_for_jobs(node);
+  const auto model_of = [&](std::uint16_t index) {
+    for (const sched::GpuView& view : views)
+      if (view.index == index) return view.model;
+    return node.declared == nullptr ? std::string() : node.declared->gpu_model;
+  };
+  if (exclusive) {
+    for (const sched::GpuView& view : views) out.add(pool, gpu_item(view.model), kWhole, kWhole);
+    return;
+  }
+  std::uint32_t whole = grant.gpus;
+  for (const GpuGrant& gpu : grant.devices) {
+    const std::string model = model_of(gpu.gpu);
+    if (gpu.whole()) {
+      out.add(pool, gpu_item(model), kWhole, kWhole);
+      whole -= whole > 0 ? 1 : 0;
+      continue;
+    }
+    std::string item = gpu_item(model) + ":shared";
+    if (gpu.profile)
+      for (const MigGeometry& geometry : node.facts.gpus.geometries)
+        for (const MigProfile& profile : geometry.profiles)
+          if (geometry.model == model && profile.id == *gpu.profile)
+            item = gpu_item(model) + ":" + profile.name;
+    out.add(pool, std::move(item), gpu.thousandths, gpu.thousandths);
+  }
+  // Without devices that are known one by one, all of a node are alike.
+  const std::string alike = views.empty() ? model_of(0) : views.front().model;
+  out.add(pool, gpu_item(alike), kWhole, std::int64_t{whole} * kWhole);
+}
+
+std::string_view job_type_of(const Job& job) {
+  if (job.kind == JobKind::allocation) return "interactive";
+  return job.is_element() ? "array" : "batch";
+}
+
+// All but the period, the pool and the item.
+LedgerParts parts_of(const State& state, const Job& job) {
+  LedgerParts out;
+  out.tenant = state.partition(class_of(state, job).partition).name;
+  out.project = state.names.text(job.account);
+  if (out.project.empty()) out.project = out.tenant;
+  out.user = state.names.text(job.user);
+  out.job_type = job_type_of(job);
+  out.plan = job.active->bill.plan;
+  return out;
+}
+
+// Brings a bill up to `to`, and says of each piece of time what each line grew by.
+template <class Post>
+void advance(const PriceTable& prices, const TimeZone& zone, Bill& bill, Instant to, Post&& post) {
+  while (bill.since < to) {
+    const Piece piece = piece_at(prices, zone, bill.since, to);
+    const Duration length = piece.until - piece.from;
+    const std::int64_t factor = plan_factor(piece.book, bill.plan);
+    for (BillLine& line : bill.lines) {
+      if (line.amount == 0) continue;
+      Held held;
+      add_held(held, line.amount, length, held_unit(line.what.item));
+      add_held(line.held, held, held_unit(line.what.item));
+      const Money price = price_of(piece.book, line.what.item, line.what.unit);
+      const Money cost = add_charge(line.cost, line.amount, line.what.unit, price, length, factor,
+                                    piece.hour_factor);
+      post(piece, line, held, cost);
+    }
+    bill.since = piece.until;
+  }
+}
+
+LedgerSum& sum_at(State& state, const LedgerParts& parts) {
+  std::string key = ledger_key(parts);
+  LedgerSum& sum = state.ledger.sums[key];
+  if (!sum.fold_due) state.ledger.fold_sums.push_back(std::move(key));
+  sum.fold_due = true;
+  return sum;
+}
+
+const TimeZone& zone_of(const State& state, const Job& job) {
+  return state.ledger.prices.zone_of(state.partition(class_of(state, job).partition).name);
+}
+
+}  // namespace
+
+std::int64_t held_unit(std::string_view item) {
+  return item == "memory" || item == "scratch" ? kMebibyteUnit : kThousandthsUnit;
+}
+
+std::string ledger_key(const LedgerParts& p) {
+  std::string out;
+  out += p.period.find('W') == std::string::npos ? 'M' : 'W';
+  for (const std::string* part :
+       {&p.period, &p.tenant, &p.project, &p.user, &p.job_type, &p.pool, &p.item, &p.plan}) {
+    if (part != &p.period) out += kPart;
+    out += part->substr(0, part == &p.project || part == &p.item ? kLongPart : kMostPart);
+  }
+  return out;
+}
+
+LedgerParts ledger_parts(const std::string& key) {
+  LedgerParts p;
+  std::size_t at = 1;
+  for (std::string* part :
+       {&p.period, &p.tenant, &p.project, &p.user, &p.job_type, &p.pool, &p.item, &p.plan}) {
+    const std::size_t end = std::min(key.find(kPart, at), key.size());
+    *part = key.substr(std::min(at, key.size()), end - std::min(at, key.size()));
+    at = end + 1;
+  }
+  return p;
+}
+
+Holding holding_of(const State& state, const std::vector<sched::NodeGrant>& grants,
+                   bool exclusive) {
+  const auto& compiled = state.tenancy.compiled.nodes;
+  HoldingBuilder out;
+  for (const sched::NodeGrant& grant : grants) {
+    const Node& node = state.node(grant.node);
+    const std::size_t n = grant.node.value();
+    const std::string pool = n < compiled.size() ? compiled[n].pool : std::string();
+    const bool all = exclusive && node.declared != nullptr;
+    const auto cores = static_cast<std::int64_t>(all ? node.cpus.size() : grant.cpus.size());
+    out.begin_node();
+    out.add(pool, "cpu", kThousandthsUnit, cores * kCoreUnit);
+    out.add(pool, "memory", kMebibyteUnit, mebibytes(all ? node.declared->memory : grant.memory));
+    out.add(pool, "scratch", kMebibyteUnit,
+            mebibytes(all ? node.declared->scratch : grant.scratch));
+    add_gpus(out, node, pool, grant, all);
+  }
+  return out.take();
+}
+
+std::string plan_of(const State& state, const Job& job, Instant now) {
+  const sched::ClassKey& key = class_of(state, job);
+  const std::string& tenant = state.partition(key.partition).name;
+  const auto& classes = state.tenancy.class_names;
+  const std::string cls =
+      key.priority_class < classes.size() ? classes[key.priority_class] : std::string();
+  const CompiledTenant* compiled = state.tenancy.tenant(tenant);
+  std::string project = state.names.text(job.account);
+  if (project.empty()) project = tenant;
+  return plan_for(state.ledger.prices.at(now), cls, tenant, project,
+                  compiled == nullptr ? std::string() : compiled->effective.tier);
+}
+
+void open_bill(const event::JobPlaced& e, Job& job, Instant at) {
+  Active& active = *job.active;
+  GANTRY_ASSERT(e.held.empty() || e.held.size() == active.nodes.size(), "what each node gives");
+  active.bill.plan = e.plan;
+  active.bill.since = at;
+  for (const BillItem& item : e.items) active.bill.lines.emplace_back().what = item;
+  for (std::size_t i = 0; i < e.held.size(); ++i) {
+    active.nodes[i].held = e.held[i];
+    for (const HeldPart& part : e.held[i]) active.bill.lines.at(part.line).amount += part.amount;
+  }
+}
+
+void charge(State& state, Job& job, Instant to) {
+  if (!job.active || job.active->bill.settled || job.active->bill.lines.empty()) return;
+  LedgerParts parts = parts_of(state, job);
+  advance(state.ledger.prices, zone_of(state, job), job.active->bill, to,
+          [&](const Piece& piece, const BillLine& line, const Held& held, Money cost) {
+            parts.pool = line.what.pool;
+            parts.item = line.what.item;
+            for (const std::string* period : {&piece.month, &piece.week}) {
+              parts.period = *period;
+              LedgerSum& sum = sum_at(state, parts);
+              add_held(sum.held, held, held_unit(parts.item));
+              sum.cost += cost;
+            }
+          });
+}
+
+void release_held(State& state, Job& job, const NodeRun& run, Instant at) {
+  charge(state, job, at);
+  for (const HeldPart& part : run.held) {
+    BillLine& line = job.active->bill.lines.at(part.line);
+    GANTRY_ASSERT(line.amount >= part.amount, "a node gives back what it gave");
+    line.amount -= part.amount;
+  }
+}
+
+void save_bill(State& state, Job& job, Instant saved) {
+  charge(state, job, saved);
+  for (BillLine& line : job.active->bill.lines) {
+    line.held_saved = line.held;
+    line.cost_saved = line.booked();
+  }
+}
+
+namespace {
+
+tenancy::CreditPart credit_of(const tenancy::PriceBook* book, EndedBy why) {
+  if (book == nullptr) return tenancy::CreditPart::none;
+  switch (why) {
+    case EndedBy::itself: return tenancy::CreditPart::none;
+    case EndedBy::preemption: return book->preempted;
+    case EndedBy::node_failure: return book->node_failure;
+    case EndedBy::launch_failure: return book->launch_failure;
+  }
+  return tenancy::CreditPart::none;
+}
+
+}  // namespace
+
+void settle_bill(State& state, Job& job, Instant at, EndedBy why) {
+  if (!job.active || job.active->bill.settled || job.active->bill.lines.empty()) return;
+  Bill& bill = job.active->bill;
+  charge(state, job, at);
+  bill.settled = true;
+  const tenancy::CreditPart part = credit_of(state.ledger.prices.at(at), why);
+  const TimeZone& zone = zone_of(state, job);
+  LedgerParts parts = parts_of(state, job);
+  for (const BillLine& line : bill.lines) {
+    GANTRY_ASSERT(line.amount == 0, "an attempt that is over holds nothing");
+    job.billed += line.booked();
+    Held held;
+    Money credit;
+    if (part != tenancy::CreditPart::none) {
+      const bool all = part == tenancy::CreditPart::all;
+      held = line.held;
+      if (!all) take_held(held, line.held_saved, held_unit(line.what.item));
+      credit = all ? line.booked() : line.booked() - line.cost_saved;
+      job.credited += credit;
+    }
+    const bool counts = line.what.item == "cpu" && &line.what == &bill.lines.front().what;
+    if (!counts && held == Held{} && credit == Money{}) continue;
+    parts.pool = line.what.pool;
+    parts.item = line.what.item;
+    for (const std::string& period : {month_at(zone, at), week_at(zone, at)}) {
+      parts.period = period;
+      LedgerSum& sum = sum_at(state, parts);
+      add_held(sum.credited, held, held_unit(parts.item));
+      sum.credit += credit;
+      sum.runs += counts ? 1 : 0;
+    }
+  }
+}
+
+void charge_all(State& state, Instant at) {
+  std::set<JobId> jobs;
+  for (const Node& node : state.nodes) jobs.insert(node.jobs.begin(), node.jobs.end());
+  for (const JobId id : jobs) {
+    JobEdit job(state, id);
+    charge(state, *job, at);
+  }
+}
+
+Money cost_until(const PriceTable& prices, const TimeZone& zone, Bill bill, Instant to) {
+  advance(prices, zone, bill, to, [](const auto&...) {});
+  Money out;
+  for (const BillLine& line : bill.lines) out += line.booked();
+  return out;
+}
+
+std::optional<JobCost> cost_of(const State& state, const Job& job, Instant now) {
+  const PriceTable& prices = state.ledger.prices;
+  if (prices.currency.empty() || job.attempt == Attempt{}) return std::nullopt;
+  JobCost out{job.billed, job.credited, std::nullopt};
+  if (!job.active || job.active->bill.settled || job.active->bill.lines.empty()) return out;
+  Bill bill = job.active->bill;
+  advance(prices, zone_of(state, job), bill, now, [](const auto&...) {});
+  const Instant at = std::max(now, bill.since);
+  const Piece piece = piece_at(prices, zone_of(state, job), at, at + microseconds(1));
+  Money rate;
+  for (const BillLine& line : bill.lines) {
+    out.cost += line.booked();
+    Exact hour;
+    rate += add_charge(hour, line.amount, line.what.unit,
+                       price_of(piece.book, line.what.item, line.what.unit), hours(1),
+                       plan_factor(piece.book, bill.plan), piece.hour_factor);
+  }
+  out.rate = rate;
+  return out;
+}
+
+void accrue(const State& state, Instant now, const Accrual& take) {
+  std::set<JobId> jobs;
+  for (const Node& node : state.nodes) jobs.insert(node.jobs.begin(), node.jobs.end());
+  for (const JobId id : jobs) {
+    const Job& job = state.jobs.at(id);
+    if (!job.active || job.active->bill.settled || job.active->bill.lines.empty()) continue;
+    LedgerParts parts = parts_of(state, job);
+    Bill bill = job.active->bill;
+    advance(state.ledger.prices, zone_of(state, job), bill, now,
+            [&](const Piece& piece, const BillLine& line, const Held& held, Money cost) {
+              parts.pool = line.what.pool;
+              parts.item = line.what.item;
+              for (const std::string* period : {&piece.month, &piece.week}) {
+                parts.period = *period;
+                take(parts, held, cost);
+              }
+            });
+  }
+}
+
+}  // namespace gantry::core

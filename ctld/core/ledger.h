@@ -1,0 +1,65 @@
+// The ledger: who held what for how long, and what it cost. Derived by apply() from the events that
+// are there anyway, so it is the same however often the journal is told.
+//
+// - What is charged is what was held, from the placement until each node has let go: an exclusive
+//   node with all that it has for jobs.
+// - A bill has a line for each thing and node pool. A line is rounded once (common/money.h).
+// - Time is cut where prices, hours of the day, months or weeks change (prices.h), and each piece
+//   is posted to the sums of its month and of its week, in the tenant's time zone.
+// - A bill is brought up to date when what it holds changes, when its account does, when prices do,
+//   and when it ends. Between, whoever asks reckons the rest (accrue, cost_of).
+// - A credit belongs to the period in which it is given, and is not taken off the cost there: both
+//   are kept. What is credited follows the price book in force then.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ctld/core/events_attempt.h"
+#include "ctld/core/state.h"
+
+namespace gantry::core {
+
+// Of a start, before it is recorded: the lines of its bill, and what each grant adds to them.
+struct Holding {
+  std::vector<BillItem> items;
+  std::vector<std::vector<HeldPart>> held;  // by grant
+};
+Holding holding_of(const State& state, const std::vector<sched::NodeGrant>& grants, bool exclusive);
+// The plan of the price book that the job has when it starts now.
+std::string plan_of(const State& state, const Job& job, Instant now);
+
+// An item's unit of `Held`: thousandths, or MiB.
+std::int64_t held_unit(std::string_view item);
+
+// ---- apply() only
+
+void open_bill(const event::JobPlaced& e, Job& job, Instant at);
+void charge(State& state, Job& job, Instant to);  // nothing without a bill, or to the past
+void release_held(State& state, Job& job, const NodeRun& run, Instant at);
+void save_bill(State& state, Job& job, Instant saved);  // a checkpoint
+// After the last node has let go, before the attempt is forgotten.
+enum class EndedBy : std::uint8_t { itself, preemption, node_failure, launch_failure };
+void settle_bill(State& state, Job& job, Instant at, EndedBy why);
+void charge_all(State& state, Instant at);  // before prices change
+
+// ---- reading
+
+struct JobCost {
+  Money cost;                 // of all attempts, up to now
+  Money credit;               // of that
+  std::optional<Money> rate;  // per hour, while it holds something
+};
+// Nothing where there are no prices, or the job has never been placed.
+std::optional<JobCost> cost_of(const State& state, const Job& job, Instant now);
+
+// What a bill comes to at `to` if it goes on as it is.
+Money cost_until(const PriceTable& prices, const TimeZone& zone, Bill bill, Instant to);
+
+// What jobs that hold something now will add to the sums, up to `now`.
+using Accrual = std::function<void(const LedgerParts& parts, const Held& held, Money cost)>;
+void accrue(const State& state, Instant now, const Accrual& take);
+
+}  // namespace gantry::core

@@ -1,0 +1,64 @@
+// The month of month.txt, told to State as events, as the controller would record them.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "ctld/core/events.h"
+#include "ctld/core/state.h"
+
+namespace gantry::test {
+
+std::string read_source(const std::string& name);  // a file of tests/acct
+// "2026-10-20T08:00:00.250000", UTC.
+Instant utc_time(const std::string& text);
+std::vector<std::string> split_at(const std::string& text, char at);
+
+class Month {
+ public:
+  Month();
+  void play();  // all of it, in the order of time
+
+  [[nodiscard]] const core::State& state() const { return state_; }
+  // By the name in month.txt, once played.
+  [[nodiscard]] const core::Job& job(const std::string& name) const {
+    return state_.jobs.at(jobs_.at(name));
+  }
+  // Called with the state before each event, and with its time.
+  std::function<void(const core::State&, Instant)> watch;
+
+ private:
+  struct Grant {
+    NodeId node{};
+    sched::NodeGrant grant;
+    Instant until{};
+    bool exclusive = false;
+  };
+  struct Attempt {
+    std::string job, tenant, project, user, cls, type, how;
+    Instant placed{};
+    std::optional<Instant> saved;
+    std::vector<std::string> nodes;
+  };
+
+  void add_nodes();
+  void add_documents();
+  void apply(Instant at, const core::Event& event);
+  void change_prices(Instant at, const std::string& book, const std::string& model, Money price);
+  JobId submitted(const Attempt& attempt);
+  Grant grant_of(const std::string& text);
+  void place(const Attempt& attempt);
+  void end(const Attempt& attempt);
+
+  Config config_;
+  core::State state_;
+  std::map<std::string, JobId> jobs_;
+  std::map<std::string, std::uint64_t> attempts_left_;  // of a job, after this one
+  std::map<JobId, std::vector<Grant>> grants_;          // held now
+};
+
+}  // namespace gantry::test

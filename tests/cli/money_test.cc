@@ -1,0 +1,248 @@
+// gtenant price, greport, and costs in gqueue, gacct and gbatch, against a controller that is told
+// what to say.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tests/cli/samples.h"
+#include "tests/cli/tenancy_store.h"
+
+using namespace gantry;
+using namespace gantry::test;
+
+namespace {
+
+const std::string kBase =
+    "apiVersion: gantry/v1\nkind: PriceBook\nname: base\ncurrency: EUR\n"
+    "gpu: {a100: 2.50, v100: 1.80, t4: 0.60, default: 1.00, a100:1g.5gb: 0.40}\ncpu: 0.02\n"
+    "plans: {spot: {factor: 0.4, classes: [best-effort]}}\n"
+    "hours: {night: {from: 22:00, until: 06:00, factor: 0.5, days: [fri, sat]}}\n";
+const std::string kLater =
+    "apiVersion: gantry/v1\nkind: PriceBook\nname: later\nfrom: 2027-01-01\ncpu: 0.03\n";
+
+Held gpu_hours(std::int64_t thousandths) {
+  Held held;
+  add_held(held, thousandths, hours(1), kThousandthsUnit);
+  return held;
+}
+
+proto::LedgerReply ledger() {
+  proto::LedgerReply reply;
+  reply.currency = "EUR";
+  reply.zone = "UTC";
+  reply.now = kNow;
+  const auto row = [&](const std::string& tenant, const std::string& item, Held held, Money cost,
+                       Money credit) {
+    proto::LedgerRow r;
+    r.period = "2026-11";
+    r.tenant = tenant;
+    r.item = item;
+    (item == "cpu" ? r.cpu : r.gpu) = held;
+    r.cost = cost;
+    r.credit = credit;
+    r.runs = item == "cpu" ? 3 : 0;
+    reply.rows.push_back(r);
+  };
+  row("fraud", "cpu", gpu_hours(100'000), {2'000'000}, {});
+  row("fraud", "gpu:a100", gpu_hours(12'500), {31'250'000}, {1'000'001});
+  row("fraud", "gpu:a100:1g.5gb", gpu_hours(142), {400'000}, {});
+  row("search", "cpu", gpu_hours(1'333), {26'667}, {});
+  row("search", "gpu:t4", gpu_hours(2'000), {1'200'000}, {});
+  return reply;
+}
+
+}  // namespace
+
+TEST_CASE("prices are applied, listed and compared like other documents, and nothing else is") {
+  FakeController fake;
+  TenancyStore store(fake);
+  ScratchDir files;
+  const std::string base = files.file("base.yaml", kBase);
+  const Run none = fake.run({"gtenant", "price", "list"});
+  CHECK(none.status == 0);
+  CHECK(none.err.find("there are no prices") != std::string::npos);
+  const Run done = fake.run({"gtenant", "price", "apply", "-y", "-f", base});
+  CHECK(done.status == 0);
+  CHECK(done.out.starts_with("+ PriceBook base\n    currency"));
+  CHECK(done.out.find("    gpu.a100:1g.5gb  ") != std::string::npos);
+  CHECK(store.revision == 1);
+
+  const std::string later = files.file("later.yaml", kLater);
+  const Run diff = fake.run({"gtenant", "price", "diff", "-f", later});
+  CHECK(diff.status == 3);
+  CHECK(diff.out.starts_with("+ PriceBook later\n    from  2027-01-01\n    cpu   0.03\n"));
+  CHECK(fake.run({"gtenant", "price", "apply", "-y", "-f", later}).status == 0);
+  const Run list = fake.run({"gtenant", "price", "list"});
+  CHECK(list.out ==
+        "BOOK  FROM       WHAT                 PRICE PER\n"
+        "base  always     gpu a100              2.50 EUR, GPU-hour\n"
+        "base  always     gpu a100:1g.5gb       0.40 EUR, slice-hour\n"
+        "base  always     gpu default           1.00 EUR, GPU-hour\n"
+        "base  always     gpu t4                0.60 EUR, GPU-hour\n"
+        "base  always     gpu v100              1.80 EUR, GPU-hour\n"
+        "base  always     cpu                   0.02 EUR, core-hour\n"
+        "base  always     plan spot            x 0.4 class best-effort\n"
+        "base  always     hours night          x 0.5 22:00 to 06:00 on fri, sat\n"
+        "later 2027-01-01 cpu                   0.03 EUR, core-hour\n");
+  CHECK(fake.run({"gtenant", "price", "list", "--json"}).out.find("\"currency\": \"EUR\"") !=
+        std::string::npos);
+
+  const std::string tenant =
+      files.file("tenant.yaml", "apiVersion: gantry/v1\nkind: Tenant\nname: fraud\n");
+  const Run other = fake.run({"gtenant", "price", "apply", "-y", "-f", tenant});
+  CHECK(other.status == 1);
+  CHECK(other.err.find("Tenant fraud is no price book; gtenant apply takes every kind") !=
+        std::string::npos);
+  CHECK(fake.run({"gtenant", "price", "apply", "-y"}).status == 2);
+  CHECK(fake.run({"gtenant", "price", "sell"}).status == 2);
+  CHECK(store.revision == 2);
+}
+
+TEST_CASE("greport is a bill by tenant, with GPUs by model and a total") {
+  FakeController fake;
+  fake.answer<proto::QueryLedger>(ledger());
+  const Run run = fake.run({"greport"});
+  CHECK(run.status == 0);
+  CHECK(fake.last<proto::QueryLedger>().first == "this-month");
+  CHECK(fake.last<proto::QueryLedger>().by == std::vector<std::string>{"period", "tenant", "item"});
+  CHECK(run.out ==
+        "PERIOD   TENANT  A100-HOURS  T4-HOURS  CORE-HOURS  GIB-HOURS  RUNS     COST  CREDIT  NET "
+        "EUR\n"
+        "2026-11  fraud       12.642         -     100.000      0.000     3  33.6500  1.0000  "
+        "32.6500\n"
+        "2026-11  search           -     2.000       1.333      0.000     3   1.2267  0.0000   "
+        "1.2267\n"
+        "total    -           12.642     2.000     101.333      0.000     6  34.8767  1.0000  "
+        "33.8767\n");
+}
+
+TEST_CASE("greport writes CSV with exact amounts, and refuses what it does not know") {
+  FakeController fake;
+  fake.answer<proto::QueryLedger>(ledger());
+  const Run csv = fake.run({"greport", "2026-10", "2026-11", "--csv", "-t", "fraud,search"});
+  CHECK(csv.out ==
+        "period,tenant,gpu_hours,gpu_hours_a100,gpu_hours_t4,cpu_hours,memory_gib_hours,"
+        "scratch_gib_hours,cost,credit,net,currency,runs\n"
+        "2026-11,fraud,12.642,12.642,0.000,100.000,0.000,0.000,33.650000,1.000001,32.649999,EUR,3\n"
+        "2026-11,search,2.000,0.000,2.000,1.333,0.000,0.000,1.226667,0.000000,1.226667,EUR,3\n");
+  CHECK(fake.last<proto::QueryLedger>().first == "2026-10");
+  CHECK(fake.last<proto::QueryLedger>().last == "2026-11");
+  CHECK(fake.last<proto::QueryLedger>().tenants == std::vector<std::string>{"fraud", "search"});
+  const Run json = fake.run({"greport", "--json"});
+  CHECK(json.out.find("\"cost\": 31250000") != std::string::npos);
+  CHECK(fake.run({"greport", "--json", "--csv"}).status == 2);
+  CHECK(fake.run({"greport", "-b", "colour"}).err.find("there is no column \"colour\"") !=
+        std::string::npos);
+  CHECK(fake.run({"greport", "-b", "user,user"}).status == 2);
+  CHECK(fake.run({"greport", "a", "b", "c"}).status == 2);
+}
+
+TEST_CASE("gqueue and gacct show what jobs cost, and nothing where there are no prices") {
+  FakeController fake;
+  proto::ListJobsReply jobs{sample_jobs(), false, {}, kNow, {}, "EUR"};
+  jobs.rows.at(0).cost = Money{12'345'678};
+  jobs.rows.at(0).cost_rate = Money{5'000'000};
+  fake.answer<proto::ListJobs>(jobs);
+  const Run run = fake.run({"gqueue", "--noheader", "-o", "%x %X", "-t", "all"});
+  CHECK(run.out.starts_with("12.3457 5.0000\n- -\n"));
+  CHECK(fake.run({"gqueue", "--cost"}).out.find("COST/HOUR") != std::string::npos);
+}
+
+TEST_CASE("gbatch says what a job would cost") {
+  FakeController fake;
+  proto::SubmitReply reply;
+  reply.partition = "batch";
+  reply.cpus = 4;
+  reply.currency = "EUR";
+  reply.cost_per_hour = Money{5'080'000};
+  reply.cost_expected = Money{2'540'000};
+  reply.cost_most = Money{10'160'000};
+  fake.answer<proto::SubmitJob>(reply);
+  const Run run = fake.run({"gbatch", "--test-only", "--wrap=true"});
+  CHECK(run.err.find("cost: 5.0800 EUR an hour, 2.5400 if it starts then and runs to its limit, at "
+                     "most 10.1600 in all\n") != std::string::npos);
+}
+
+TEST_CASE("metrics are as Prometheus reads them") {
+  FakeController fake;
+  proto::LedgerReply reply = ledger();
+  for (proto::LedgerRow& row : reply.rows) row.job_type = "batch";
+  reply.rows[3].tenant = "odd \"one\"\\";
+  fake.answer<proto::QueryLedger>(reply);
+  proto::TenantUsageReply usage;
+  usage.rows.emplace_back().name = "fraud";
+  usage.rows[0].running = 7;
+  usage.rows[0].used[Resource::gpu] = 12'142;
+  usage.rows.emplace_back().is_cohort = true;
+  fake.answer<proto::TenantUsage>(usage);
+  const Run run = fake.run({"greport", "--metrics"});
+  CHECK(run.status == 0);
+  CHECK(fake.last<proto::QueryLedger>().by ==
+        std::vector<std::string>{"tenant", "job_type", "item"});
+  CHECK(run.out.starts_with(
+      "# HELP gantry_gpu_seconds_total GPU-seconds held; a slice is its part of one.\n"
+      "# TYPE gantry_gpu_seconds_total counter\n"
+      "gantry_gpu_seconds_total{tenant=\"fraud\",job_type=\"batch\",gpu_type=\"a100\"} "
+      "45511.200000000\n"));
+  CHECK(run.out.find("gantry_cost_total{tenant=\"fraud\",job_type=\"batch\",currency=\"EUR\"} "
+                     "33.650000\n") != std::string::npos);
+  CHECK(run.out.find("gantry_cpu_seconds_total{tenant=\"odd \\\"one\\\"\\\\\",") !=
+        std::string::npos);
+  CHECK(run.out.find("gantry_current_gpus{tenant=\"fraud\"} 12.142\n") != std::string::npos);
+  CHECK(run.out.find("tenant=\"\"") == std::string::npos);  // the cohort
+  const char* tool = "/usr/bin/promtool";  // of Debian's prometheus, where it is installed
+  if (!std::filesystem::exists(tool)) return;
+  const Run checked = run_program({{tool, "check", "metrics"}, {}, run.out, "/tmp"});
+  CHECK_MESSAGE(checked.status == 0, (checked.out + checked.err));
+}
+
+TEST_CASE("an invoice is numbered, adds up, and is the same again") {
+  FakeController fake;
+  ScratchDir files;
+  proto::LedgerReply reply = ledger();
+  reply.rows.resize(3);
+  for (proto::LedgerRow& row : reply.rows) {
+    row.project = "research <&>";
+    row.user = "ann";
+  }
+  fake.answer<proto::QueryLedger>(reply);
+  const auto slurp = [](const std::string& path) {
+    std::ostringstream text;
+    text << std::ifstream(path, std::ios::binary).rdbuf();
+    return text.str();
+  };
+  const std::string page = files.path() + "/a.html";
+  const Run run = fake.run({"greport", "2026-11", "-t", "fraud", "--invoice", page});
+  CHECK(run.status == 0);
+  CHECK(run.out.starts_with(page + ": invoice fraud-2026-11-"));
+  CHECK(run.out.ends_with(", 32.65 EUR\n"));
+  const std::string text = slurp(page);
+  CHECK(text.find("<td>gpu a100</td><td class=n>12.500 GPU-hours</td><td class=n>2.5000</td>"
+                  "<td class=n>31.250000</td><td class=n>1.000001</td>") != std::string::npos);
+  CHECK(text.find("research &lt;&amp;&gt;") != std::string::npos);
+  CHECK(text.find("Exact: cost 33.650000, credit 1.000001.") != std::string::npos);
+  const std::string paper = files.path() + "/a.pdf";
+  CHECK(fake.run({"greport", "2026-11", "-t", "fraud", "--invoice", paper}).status == 0);
+  const std::string pdf = slurp(paper);
+  CHECK(pdf.starts_with("%PDF-1.4\n"));
+  CHECK(pdf.ends_with("%%EOF\n"));
+  CHECK(pdf.find("(33.650000) Tj") != std::string::npos);
+  // The table of objects says where each begins.
+  const std::size_t table = std::stoul(pdf.substr(pdf.find("startxref\n") + 10));
+  CHECK(pdf.substr(table, 4) == "xref");
+  const std::size_t first = std::stoul(pdf.substr(pdf.find("\n0000000", table) + 22, 10));
+  CHECK(pdf.substr(first, 7) == "1 0 obj");
+  CHECK(fake.run({"greport", "2026-11", "-t", "fraud", "--invoice", paper}).status == 0);
+  CHECK(slurp(paper) == pdf);
+
+  CHECK(fake.run({"greport", "-t", "fraud", "--invoice", "a.doc"}).status == 2);
+  CHECK(fake.run({"greport", "--invoice", page}).status == 2);
+  CHECK(fake.run({"greport", "-t", "a,b", "--invoice", page}).status == 2);
+  CHECK(fake.run({"greport", "-t", "fraud", "--csv", "--invoice", page}).status == 2);
+  fake.answer<proto::QueryLedger>(proto::LedgerReply{});
+  const Run nothing = fake.run({"greport", "-t", "fraud", "--invoice", page});
+  CHECK(nothing.status == 1);
+  CHECK(nothing.err.find("fraud held nothing in last-month") != std::string::npos);
+}
