@@ -15,7 +15,12 @@ namespace gantry::cli::slurm {
   X(kSinfo)                      \
   X(kScontrol)                   \
   X(kSrun)                       \
-  X(kSalloc)
+  X(kSalloc)                     \
+  X(kSacctmgr)                   \
+  X(kSshare)                     \
+  X(kSprio)                      \
+  X(kSdiag)                      \
+  X(kSstat)
 
 #define X(name) extern const Command name;
 GANTRY_SLURM_COMMANDS(X)

@@ -647,5 +647,27 @@ def case_cluster(c):
     assert json.loads(ok(c, "sinfo", "--json"))["nodes"]
 
 
+def case_accounts_and_diagnosis(c):
+    """snakemake, ood and exporters on a cluster without tenants: empty answers are no errors."""
+    equal(ok(c, "sacctmgr", "-n", "-s", "list", "user", c.user, "format=account%20"), "")
+    equal(ok(c, "sacctmgr", "-nP", "show", "users", "withassoc", "format=account,qos", "where",
+             f"user={c.user}", f"cluster={cluster_of(c)}"), "")
+    equal(ok(c, "sshare", "-U", "--format", "Account%256", "--noheader"), "")
+    for line in ok(c, "sshare", "-n", "-P", "-o", "account,fairshare").splitlines():
+        equal(len(line.split("|")), 2)
+    ok(c, "sprio", "-h")
+    out = ok(c, "sdiag")
+    for key in ("Server thread count", "Agent queue size", "DBD Agent queue size", "Last cycle",
+                "Mean cycle", "Cycles per minute", "Depth Mean",
+                "Total backfilled jobs (since last slurm start)"):
+        assert re.search(rf"^\s*{re.escape(key)}:\s+\d+$", out, re.M), key
+    job = ok(c, "sbatch", "--parsable", MEM, "-o", "/dev/null", "--wrap=sleep 60").strip()
+    in_state(c, job, "RUNNING")
+    wait_for("figures of the running script", lambda: slurm(
+        c, "sstat", "-n", "-P", "-j", f"{job}.batch", "-o", "JobID,MaxRSS").stdout.startswith(
+            f"{job}.batch|"))
+    ok(c, "scancel", job)
+
+
 if __name__ == "__main__":
     sys.exit(cluster.main(__doc__, globals(), "slurm", nodes=2))

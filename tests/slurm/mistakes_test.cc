@@ -249,3 +249,25 @@ TEST_CASE("mistakes of srun and salloc") {
       {{salloc, "-M", "nope"}, 1, "salloc: error: 'nope' can't be reached now, or it is an"},
   });
 }
+
+TEST_CASE("mistakes of the accounting commands") {
+  check_mistakes({
+      {{"slurm/sacctmgr"}, 1, "sacctmgr: error: a command is missing"},
+      {{"slurm/sacctmgr", "bogus"}, 1, "invalid keyword: bogus"},
+      {{"slurm/sacctmgr", "show"}, 1, "No valid entity in list command"},
+      {{"slurm/sacctmgr", "show", "bogus"}, 1, "No valid entity in list command"},
+      {{"slurm/sacctmgr", "add", "user", "x"}, 1, "sacctmgr: error: add is not supported: "},
+      {{"slurm/sacctmgr", "show", "user", "colour=red"}, 1, " Unknown condition: colour=red"},
+      {{"slurm/sacctmgr", "show", "user", "format=colour"}, 1, " Unknown field 'colour'"},
+      {{"slurm/sshare", "-Z"}, 1, "sshare: invalid option -- 'Z'"},
+      {{"slurm/sshare", "-o", "Colour"}, 1, "sshare: error: Invalid field requested: \"Colour\""},
+      {{"slurm/sshare", "-m"}, 1, "sshare: error: --partition is not supported: "},
+      {{"slurm/sprio", "extra"}, 1, "sprio: error: Unrecognized option: extra"},
+      {{"slurm/sprio", "-j", "x"}, 1, "sprio: error: Invalid job id: x"},
+      {{"slurm/sprio", "-S", "y"}, 1, "sprio: error: --sort is not supported: "},
+      {{"slurm/sdiag", "-r"}, 1, "sdiag: error: --reset is not supported: "},
+      {{"slurm/sstat"}, 1, "sstat: error: You didn't give me any jobs to stat."},
+      {{"slurm/sstat", "-j", "x"}, 1, "sstat: error: Invalid job id specified: x"},
+      {{"slurm/sstat", "-j", "1", "-o", "Colour"}, 1, "sstat: error: Invalid field requested: "},
+  });
+}

@@ -1,0 +1,131 @@
+// sdiag: counters of the controller in the layout of Slurm's, which exporters read line by line.
+// Of what Gantry does not count the value is 0.
+#include <fmt/core.h>
+
+#include <ctime>
+
+#include "cli/slurm/frame.h"
+
+namespace gantry::cli::slurm {
+namespace {
+
+struct SdiagQuery {
+  std::optional<std::string> clusters;
+};
+Result<void> set_sdiag_clusters(SdiagQuery& q, std::string_view text) {
+  q.clusters = text;
+  return {};
+}
+
+constexpr Option kSdiagOptions[] = {
+    {.name = "all", .letter = 'a', .help = "All statistics, which is always so", .set = always},
+    {.name = "cluster",
+     .letter = 'M',
+     .arg = Arg::required,
+     .value = "NAME",
+     .help = "Our own cluster's name is all that can be given",
+     .set = call<set_sdiag_clusters>},
+    {.name = "json", .refused = "use ginfo --stats --json"},
+    {.name = "reset", .letter = 'r', .refused = "counters run from the controller's start on"},
+    {.name = "sort-by-id", .letter = 'i', .refused = "requests are not counted by kind"},
+    {.name = "sort-by-time", .letter = 't', .refused = "requests are not counted by kind"},
+    {.name = "sort-by-time2", .letter = 'T', .refused = "requests are not counted by kind"},
+    {.name = "yaml", .refused = "use ginfo --stats --json"},
+};
+
+std::string c_time(Instant t) {
+  const std::time_t seconds = static_cast<std::time_t>(t.us / 1'000'000);
+  std::tm parts{};
+  ::localtime_r(&seconds, &parts);
+  std::array<char, 64> text{};
+  std::strftime(text.data(), text.size(), "%a %b %d %H:%M:%S %Y", &parts);
+  return fmt::format("{} ({})", text.data(), static_cast<std::int64_t>(seconds));
+}
+
+void print_backfill(std::int64_t cycles) {
+  fmt::print(
+      "\nBackfilling stats\n"
+      "\tTotal backfilled jobs (since last slurm start): 0\n"
+      "\tTotal backfilled jobs (since last stats cycle start): 0\n"
+      "\tTotal backfilled heterogeneous job components: 0\n"
+      "\tTotal cycles: {}\n"
+      "\tLast cycle when: N/A\n"
+      "\tLast cycle: 0\n"
+      "\tMax cycle:  0\n"
+      "\tMean cycle: 0\n"
+      "\tLast depth cycle: 0\n"
+      "\tLast depth cycle (try sched): 0\n"
+      "\tDepth Mean: 0\n"
+      "\tDepth Mean (try depth): 0\n"
+      "\tLast queue length: 0\n"
+      "\tQueue length mean: 0\n"
+      "\tLast table size: 0\n"
+      "\tMean table size: 0\n"
+      "\nLatency for 1000 calls to gettimeofday(): 20 microseconds\n"
+      "\nRemote Procedure Call statistics by message type\n"
+      "\nRemote Procedure Call statistics by user\n"
+      "\nPending RPC statistics\n\tNo pending RPCs\n",
+      cycles);
+}
+
+Result<int> run_sdiag(const Invocation& call) {
+  SdiagQuery q;
+  int status = 0;
+  const auto operands = parse_into(call, &q, status);
+  if (!operands) return status;
+  std::string named;
+  if (!check_clusters(call, q.clusters, named, status)) return status;
+  auto session = Session::open("sdiag");
+  if (!session) return tl::unexpected(session.error());
+  const auto ping = session->call<proto::PingReply>(proto::Ping{});
+  if (!ping) return tl::unexpected(ping.error());
+  const auto stats = session->call<proto::ShowStatsReply>(proto::ShowStats{});
+  if (!stats) return tl::unexpected(stats.error());
+  const auto value = [&](const std::string& name) {
+    const auto found = stats->values.find(name);
+    return found == stats->values.end() ? std::int64_t{0} : found->second;
+  };
+  const std::string stars(55, '*');
+  fmt::print("{0}\nsdiag output at {1}\nData since      {2}\n{0}\n", stars, c_time(ping->now),
+             c_time(ping->started));
+  fmt::print(
+      "Server thread count:  4\nRPC queue enabled:    0\nAgent queue size:     {}\n"
+      "Agent count:          0\nAgent thread count:   0\nDBD Agent queue size: 0\n\n",
+      value("waits"));
+  fmt::print(
+      "Jobs submitted: {}\nJobs started:   {}\nJobs completed: {}\nJobs canceled:  0\n"
+      "Jobs failed:    0\n\n",
+      value("submits_total"), value("starts_total"), value("jobs_ended_total"));
+  fmt::print("Job states ts:  {}\nJobs pending:   {}\nJobs running:   {}\n\n", c_time(ping->now),
+             ping->jobs_queued, ping->jobs_active);
+  const std::int64_t cycles = value("plans_total");
+  const std::int64_t minutes =
+      std::max<std::int64_t>(1, (ping->now - ping->started).seconds() / 60);
+  fmt::print(
+      "Main schedule statistics (microseconds):\n\tLast cycle:   {0}\n\tMax cycle:    {0}\n"
+      "\tTotal cycles: {1}\n\tMean cycle:   {0}\n\tMean depth cycle:  0\n"
+      "\tCycles per minute: {2}\n\tLast queue length: {3}\n",
+      value("plan_us"), cycles, cycles / minutes, ping->jobs_queued);
+  print_backfill(cycles);
+  return 0;
+}
+
+constexpr Example kSdiagExamples[] = {{"sdiag", "How busy the controller is"}};
+constexpr ExitDoc kSdiagExits[] = {{"0", "fine"}, {"1", "no answer, or the command line is wrong"}};
+
+}  // namespace
+
+extern const Command kSdiag;
+const Command kSdiag{
+    .name = "sdiag",
+    .summary = "Show counters of the controller",
+    .description =
+        "Slurm's sdiag: what ginfo --stats knows, in Slurm's layout. What Gantry does not count is "
+        "0; ended jobs count as completed, however they ended.",
+    .options = kSdiagOptions,
+    .examples = kSdiagExamples,
+    .exits = kSdiagExits,
+    .run = run_sdiag,
+};
+
+}  // namespace gantry::cli::slurm

@@ -1,0 +1,269 @@
+// sshare: shares, usage and fair share of accounts and users, in Slurm's manner. Tenants, their
+// projects and users are levels of the tree of accounts.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+
+#include "cli/slurm/format.h"
+#include "cli/slurm/frame.h"
+#include "common/proto/tenancy_view.h"
+
+namespace gantry::cli::slurm {
+namespace {
+
+constexpr std::string_view kShareList =
+    "Account%-20,User,RawShares,NormShares,RawUsage,EffectvUsage%13,FairShare";
+constexpr std::string_view kShareLongList =
+    "Account%-20,User,RawShares,NormShares,RawUsage,NormUsage,EffectvUsage%13,FairShare,LevelFS,"
+    "GrpTRESMins%30,TRESRunMins%30";
+
+struct SshareQuery {
+  std::vector<std::string> accounts;
+  std::vector<std::string> users;
+  std::optional<std::string> clusters;
+  std::string fields;
+  bool all = false;
+  bool users_only = false;
+  bool long_form = false;
+  bool no_header = false;
+  bool parsable = false;
+  bool parsable2 = false;
+  bool help_format = false;
+};
+Result<void> set_sshare_clusters(SshareQuery& q, std::string_view text) {
+  q.clusters = text;
+  return {};
+}
+
+struct ShareLine {
+  const proto::ShareRow* row = nullptr;  // unset: the root
+  std::string account;
+  std::optional<double> fair_share;
+  std::string_view cluster;
+};
+
+std::string level_text(const ShareLine& v) {
+  if (v.row == nullptr) return "";
+  return v.row->level ? fmt::format("{:.6f}", *v.row->level) : "inf";
+}
+
+using S = const ShareLine&;
+using Out = std::string&;
+constexpr Field<ShareLine> kShareFields[] = {
+    {.name = "Account", .put = [](Out o, S v) { o += v.account; }, .width = -20},
+    {.name = "Cluster", .put = [](Out o, S v) { o += v.cluster; }, .width = 10},
+    {.name = "EffectvUsage",
+     .put = [](Out o, S v) { o += fmt::format("{:.6f}", v.row == nullptr ? 1.0 : v.row->part); },
+     .width = 13},
+    {.name = "FairShare",
+     .put = [](Out o, S v) { o += v.fair_share ? fmt::format("{:.6f}", *v.fair_share) : ""; },
+     .width = 10},
+    {.name = "GrpTRESMins", .put = [](Out, S) {}, .width = 30},
+    {.name = "GrpTRESRaw", .put = [](Out, S) {}, .width = 30},
+    {.name = "ID", .put = [](Out, S) {}, .width = 6},
+    {.name = "LevelFS", .put = [](Out o, S v) { o += level_text(v); }, .width = 10},
+    {.name = "NormShares",
+     .put = [](Out o, S v) { o += v.row == nullptr ? "" : fmt::format("{:.6f}", v.row->share); },
+     .width = 11},
+    {.name = "NormUsage",
+     .put = [](Out o, S v) { o += v.row == nullptr ? "" : fmt::format("{:.6f}", v.row->part); },
+     .width = 11},
+    {.name = "Partition", .put = [](Out, S) {}, .width = 12},
+    {.name = "RawShares",
+     .put = [](Out o, S v) { o += v.row == nullptr ? "" : std::to_string(v.row->shares); },
+     .width = 10},
+    {.name = "RawUsage",
+     .put =
+         [](Out o, S v) {
+           o += v.row == nullptr ? "0" : std::to_string(static_cast<std::int64_t>(v.row->usage));
+         },
+     .width = 11},
+    {.name = "TRESRunMins", .put = [](Out, S) {}, .width = 30},
+    {.name = "User",
+     .put = [](Out o, S v) { o += v.row == nullptr ? "" : v.row->user; },
+     .width = 10},
+};
+
+constexpr Option kSshareOptions[] = {
+    {.name = "accounts",
+     .letter = 'A',
+     .arg = Arg::required,
+     .value = "NAME,...",
+     .help = "These accounts: tenants and projects",
+     .set = put<&SshareQuery::accounts>},
+    {.name = "all",
+     .letter = 'a',
+     .help = "All users that one may see",
+     .set = put<&SshareQuery::all>},
+    {.name = "clusters",
+     .letter = 'M',
+     .arg = Arg::required,
+     .value = "NAMES",
+     .help = "Our own cluster's name is all that can be given",
+     .set = call<set_sshare_clusters>},
+    {.name = "cluster",
+     .arg = Arg::required,
+     .value = "NAME",
+     .help = "The same",
+     .set = call<set_sshare_clusters>},
+    {.name = "format",
+     .letter = 'o',
+     .arg = Arg::required,
+     .value = "FIELD[%WIDTH],...",
+     .help = "These fields; --helpformat lists them",
+     .set = put<&SshareQuery::fields>},
+    {.name = "helpformat",
+     .letter = 'e',
+     .help = "List the fields",
+     .set = put<&SshareQuery::help_format>},
+    {.name = "long", .letter = 'l', .help = "More columns", .set = put<&SshareQuery::long_form>},
+    {.name = "noheader", .letter = 'n', .help = "No header", .set = put<&SshareQuery::no_header>},
+    {.name = "parsable",
+     .letter = 'p',
+     .help = "Values parted by |, also behind the last",
+     .set = put<&SshareQuery::parsable>},
+    {.name = "parsable2",
+     .letter = 'P',
+     .help = "Values parted by |",
+     .set = put<&SshareQuery::parsable2>},
+    {.name = "user",
+     .letter = 'u',
+     .arg = Arg::required,
+     .value = "USER,...",
+     .help = "Only these users (default: you)",
+     .set = put<&SshareQuery::users>},
+    {.name = "uid",
+     .arg = Arg::required,
+     .value = "USER,...",
+     .help = "The same",
+     .set = put<&SshareQuery::users>},
+    {.name = "Users",
+     .letter = 'U',
+     .help = "Users only, without their accounts",
+     .set = put<&SshareQuery::users_only>},
+    {.name = "verbose",
+     .letter = 'v',
+     .help = "Say more, of which there is nothing",
+     .set = always},
+    {.name = "json", .refused = "use gshare --json"},
+    {.name = "partition", .letter = 'm', .refused = "shares do not depend on a partition"},
+    {.name = "yaml", .refused = "use gshare --json"},
+};
+
+// Fair Tree's FairShare: leaves in the order in which they are served, the first has 1.
+class Ranks {
+ public:
+  explicit Ranks(const std::vector<proto::ShareRow>& rows) {
+    std::vector<std::pair<std::vector<std::uint32_t>, std::size_t>> leaves;
+    std::map<std::string, std::uint32_t> places;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const proto::ShareRow& row = rows[i];
+      places[row.tenant + "\n" + row.project + "\n" + row.user] = row.place;
+      const bool leaf = i + 1 == rows.size() || depth(rows[i + 1]) <= depth(row);
+      if (!leaf) continue;
+      leaves.push_back(
+          {{places[row.tenant + "\n\n"], places[row.tenant + "\n" + row.project + "\n"], row.place},
+           i});
+    }
+    std::sort(leaves.begin(), leaves.end());
+    for (std::size_t k = 0; k < leaves.size(); ++k)
+      of_[leaves[k].second] =
+          static_cast<double>(leaves.size() - k) / static_cast<double>(leaves.size());
+  }
+  [[nodiscard]] std::optional<double> of(std::size_t row) const {
+    const auto found = of_.find(row);
+    return found == of_.end() ? std::nullopt : std::optional(found->second);
+  }
+  static std::size_t depth(const proto::ShareRow& row) {
+    return row.project.empty() ? 1 : row.user.empty() ? 2 : 3;
+  }
+
+ private:
+  std::map<std::size_t, double> of_;
+};
+
+bool is_shown(const SshareQuery& q, const proto::ShareRow& row) {
+  const auto has = [](const std::vector<std::string>& list, const std::string& word) {
+    return std::find(list.begin(), list.end(), word) != list.end();
+  };
+  if (!q.accounts.empty() && !has(q.accounts, row.tenant) && !has(q.accounts, row.project))
+    return false;
+  if (row.user.empty()) return !q.users_only;
+  return q.all || has(q.users, row.user) || (q.users.empty() && row.user == login_name());
+}
+
+Result<int> run_sshare(const Invocation& call) {
+  SshareQuery q;
+  int status = 0;
+  const auto operands = parse_into(call, &q, status);
+  if (!operands) return status;
+  if (!operands->empty()) {
+    complain(call, "Unknown argument: " + operands->front());
+    return 1;
+  }
+  if (q.help_format) {
+    for (const Field<ShareLine>& field : kShareFields) fmt::print("{:<20}\n", field.name);
+    return 0;
+  }
+  std::string named;
+  if (!check_clusters(call, q.clusters, named, status)) return status;
+  std::vector<std::string> unknown;
+  Layout layout = list_layout(
+      q.fields.empty() ? q.long_form ? kShareLongList : kShareList : std::string_view(q.fields),
+      names_of<ShareLine>(kShareFields), unknown);
+  if (!unknown.empty()) {
+    complain(call, fmt::format("Invalid field requested: \"{}\"", unknown.front()));
+    return 1;
+  }
+  const auto reply = ask<proto::ShareTreeReply>("sshare", proto::ShareTree{});
+  if (!reply) return tl::unexpected(reply.error());
+  TableStyle style;
+  style.header = !q.no_header;
+  if (q.parsable || q.parsable2) {
+    style.delimiter = "|";
+    style.trailing_delimiter = !q.parsable2;
+  } else {
+    style.rule = true;
+    style.cut_mark = '+';
+    layout.after = " ";
+  }
+  const Ranks ranks(reply->rows);
+  const std::string cluster = cluster_name();
+  TableWriter table(std::move(layout), style, stdout);
+  if (!q.users_only)
+    put_row<ShareLine>(table, kShareFields, {nullptr, "root", std::nullopt, cluster});
+  for (std::size_t i = 0; i < reply->rows.size(); ++i) {
+    const proto::ShareRow& row = reply->rows[i];
+    if (!is_shown(q, row)) continue;
+    const std::string name = row.project.empty() ? row.tenant : row.project;
+    const std::string blanks(q.users_only ? 0 : Ranks::depth(row), ' ');
+    put_row<ShareLine>(table, kShareFields, {&row, blanks + name, ranks.of(i), cluster});
+  }
+  return 0;
+}
+
+constexpr Example kSshareExamples[] = {
+    {"sshare", "My place in the tree of accounts"},
+    {"sshare -a -l", "Everybody's, with more columns"},
+    {"sshare -n -P -o account,fairshare", "For scripts"},
+};
+constexpr ExitDoc kSshareExits[] = {{"0", "fine"},
+                                    {"1", "no answer, or the command line is wrong"}};
+
+}  // namespace
+
+extern const Command kSshare;
+const Command kSshare{
+    .name = "sshare",
+    .summary = "Show shares, usage and fair share of accounts and users",
+    .description =
+        "Slurm's sshare, over gshare. Tenants are accounts below root, their projects accounts "
+        "below them. FairShare is Fair Tree's: 1 is served first.",
+    .options = kSshareOptions,
+    .examples = kSshareExamples,
+    .exits = kSshareExits,
+    .run = run_sshare,
+};
+
+}  // namespace gantry::cli::slurm
