@@ -117,7 +117,7 @@ Invoice make_invoice(const std::string& tenant, const std::string& period,
 
 namespace {
 
-std::string escaped(std::string_view text) {
+std::string for_html(std::string_view text) {
   std::string out;
   for (const char c : text) {
     if (c == '&')
@@ -139,10 +139,10 @@ std::string section(std::string_view title, const std::vector<InvoiceLine>& line
   if (amounts) out += "<th class=n>amount</th><th class=n>average price</th>";
   out += "<th class=n>cost</th><th class=n>credit</th><th class=n>net</th></tr>\n";
   for (const InvoiceLine& line : lines) {
-    out += fmt::format("<tr><td>{}</td>", escaped(line.what));
+    out += fmt::format("<tr><td>{}</td>", for_html(line.what));
     if (amounts)
-      out += fmt::format("<td class=n>{}</td><td class=n>{}</td>", escaped(line.amount),
-                         escaped(line.average));
+      out += fmt::format("<td class=n>{}</td><td class=n>{}</td>", for_html(line.amount),
+                         for_html(line.average));
     out += fmt::format("<td class=n>{}</td><td class=n>{}</td><td class=n>{}</td></tr>\n",
                        format_money(line.cost, 6), format_money(line.credit, 6),
                        format_money(line.cost - line.credit, 6));
@@ -163,7 +163,7 @@ std::string chart(const std::vector<InvoiceLine>& lines) {
     out += fmt::format(
         "<text x=150 y={} text-anchor=end>{}</text><rect x=160 y={} width={} height=16 />"
         "<text x={} y={}>{}</text>\n",
-        y + 13, escaped(line.what), y, std::max<std::int64_t>(width, 1),
+        y + 13, for_html(line.what), y, std::max<std::int64_t>(width, 1),
         168 + std::max<std::int64_t>(width, 1), y + 13, format_money(line.cost, 2));
     y += 24;
   }
@@ -185,9 +185,9 @@ std::string invoice_page(const Invoice& invoice) {
       "<style>{1}</style></head><body>\n<h1>Invoice</h1>\n<p>{0}{2}</p>\n"
       "<table><tr><td>Tenant</td><td>{3}</td></tr><tr><td>Period</td><td>{4}, in the time "
       "zone of the tenant</td></tr><tr><td>Currency</td><td>{5}</td></tr></table>\n",
-      escaped(invoice.number), kStyle,
-      invoice.final ? "" : " (provisional: the period is not over)", escaped(invoice.tenant),
-      escaped(invoice.period), escaped(invoice.currency));
+      for_html(invoice.number), kStyle,
+      invoice.final ? "" : " (provisional: the period is not over)", for_html(invoice.tenant),
+      for_html(invoice.period), for_html(invoice.currency));
   out += section("items", invoice.items, true);
   out += section("projects", invoice.projects, false) + chart(invoice.projects);
   out += section("users", invoice.users, false);
@@ -196,7 +196,7 @@ std::string invoice_page(const Invoice& invoice) {
       "<td class=n>{}</td></tr><tr class=total><td>To pay, {}</td><td "
       "class=n>{}</td></tr></table>\n"
       "<p>Exact: cost {}, credit {}.</p>\n</body></html>\n",
-      format_money(invoice.cost, 2), format_money(invoice.credit, 2), escaped(invoice.currency),
+      format_money(invoice.cost, 2), format_money(invoice.credit, 2), for_html(invoice.currency),
       format_money(invoice.cost - invoice.credit, 2), format_money(invoice.cost, 6),
       format_money(invoice.credit, 6));
   return out;

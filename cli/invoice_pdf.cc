@@ -8,7 +8,7 @@
 namespace gantry::cli {
 namespace {
 
-constexpr int kWidth = 595;  // A4 in points
+constexpr int kPageWidth = 595;  // A4 in points
 constexpr int kHeight = 842;
 constexpr int kLeft = 50;
 constexpr int kRight = 545;
@@ -82,7 +82,7 @@ class Pages {
       object(
           fmt::format("<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {} {}] /Contents {} 0 R "
                       "/Resources << /Font << /F1 3 0 R /F2 4 0 R /F3 5 0 R >> >> >>",
-                      kWidth, kHeight, 7 + 2 * i));
+                      kPageWidth, kHeight, 7 + 2 * i));
       object(fmt::format("<< /Length {} >>\nstream\n{}endstream", pages_[i].size(), pages_[i]));
     }
     const std::size_t table = out.size();

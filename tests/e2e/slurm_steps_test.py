@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""Accounting and steps as third-party clients of Slurm use them, against real daemons and
+containers: sacct, srun and salloc with the clients' own lists of options. See slurm_test.py.
+
+usage: slurm_steps_test.py BIN_DIR [-k CASE] [--keep]
+"""
+import json
+import re
+import sys
+
+import cluster
+from cluster import contains, equal, text, wait_for
+from slurm_calls import MEM, in_state, ok, run_to_end, script, slurm, state
+
+
+# ---- accounting ---------------------------------------------------------------------------------
+
+
+def case_submitit_sacct(c):
+    """Known at once; rows by the header; steps skipped by their dot; pending ranges."""
+    array = ok(c, "sbatch", "--parsable", MEM, "-H", "-a", "0-5%2", "--wrap=true").strip()
+    out = ok(c, "sacct", "-o", "JobID,State,NodeList", "--parsable2", "-j", array)
+    header, *rows = out.splitlines()
+    equal(header, "JobID|State|NodeList")
+    equal(rows, [f"{array}_[0-5%2]|PENDING|None assigned"])
+    ok(c, "scancel", array)
+    good, bad = run_to_end(c, "--wrap=true"), run_to_end(c, "--wrap=exit 3")
+    rows = [line.split("|") for line in ok(c, "sacct", "-o", "JobID,State,NodeList", "--parsable2",
+                                           "-j", good, "-j", bad).splitlines()[1:]]
+    states = {r[0]: r[1] for r in rows if "." not in r[0]}
+    equal(states, {good: "COMPLETED", bad: "FAILED"})
+    assert f"{good}.batch" in [r[0] for r in rows], rows
+    assert f"{good}.extern" in [r[0] for r in rows], rows
+
+
+def case_workflow_engines_sacct(c):
+    """snakemake 7 and its plugin, parsl, toil, reframe, blahp, ARC."""
+    name = "uuid-of-snakemake"
+    job = run_to_end(c, "-J", name, "--wrap=exit 7")
+    equal(ok(c, "sacct", "-P", "-n", "--format=JobIdRaw,State", "-j", job).splitlines()[0],
+          f"{job}|FAILED")
+    today = ok(c, "sacct", "-X", "--parsable2", "--clusters", "all", "--noheader",
+               "--format=JobIdRaw,State", "--starttime", "now-1hour", "--endtime", "now", "--name",
+               name)
+    equal(today, f"{job}|FAILED\n")
+    equal(ok(c, "sacct", "-X", "--noheader", "--format=jobid,state%20", "--job",
+             f"{job},999999").split(), [job, "FAILED"])
+    equal(ok(c, "sacct", "-n", "-j", f"{job},999999", "--format", "JobIDRaw,State,ExitCode", "-P",
+             "-S", "1970-01-01").splitlines()[0], f"{job}|FAILED|7:0")
+    out = ok(c, "sacct", "-S", "2020-01-01", "-P", "-j", job, "-o",
+             "jobid,state,exitcode,end,nodelist", env={"SLURM_TIME_FORMAT": "%s"})
+    assert re.search(rf"^{job}\|FAILED\|7:0\|\d+\|\S+$", out, re.M), out
+    out = ok(c, "sacct", "-j", job, "--noconvert", "-P", "--format",
+             "JobID,UserCPU,SystemCPU,MaxRSS,ExitCode,AllocCPUS").splitlines()
+    batch = next(line for line in out if line.startswith(f"{job}.batch|")).split("|")
+    assert re.fullmatch(r"(\d+-)?(\d+:)?\d\d:\d\d(\.\d+)?", batch[1]), batch
+    assert batch[3].isdigit(), batch
+    equal(ok(c, "sacct", "-j", job, "-o", "ExitCode", "-P", "-n").splitlines()[0], "7:0")
+    equal(len(ok(c, "sacct", "-j", f"{job}.batch", "-o", "NCPUS,Start,End,UserCPU,SystemCPU", "-P",
+                 "-n").splitlines()), 1)
+    refused = slurm(c, "sacct", "-nu", c.user, "-o", "Account%256", "|", "tail", "-1")
+    equal(refused.returncode, 1)
+    equal(ok(c, "sacct", "-n", "-j", "999999"), "")
+
+
+def case_all_fields(c):
+    """aiida asks for every field that --helpformat names; ood for its own with separators."""
+    job = run_to_end(c, "--comment=noted", "--wrap=true")
+    fields = [f for f in ok(c, "sacct", "--helpformat").split("\n", 2)[2].split() if f]
+    out = ok(c, "sacct", "--format=" + ",".join(fields), "--parsable", f"--jobs={job}").splitlines()
+    equal(len(out[1].split("|")), len(out[0].split("|")), "values and names")
+    equal(dict(zip(out[0].split("|"), out[1].split("|")))["Comment"], "noted")
+    out = ok(c, "sacct", "-P", "--delimiter", "\x1f", "-n", "--units", "G", "--allocations", "-o",
+             "JobID,State,ReqMem,Elapsed,AllocTRES", "-j", job)
+    equal(len(out.strip().split("\x1f")), 5)
+    rows = ok(c, "sacct", "--parsable", "-n", "--delimiter=^|^", "--format=JobID,State",
+              f"--user={c.user}", "--starttime=now-1day", "--state=CD")
+    assert f"{job}^|^COMPLETED^|^" in rows.splitlines(), rows
+    data = json.loads(ok(c, "sacct", "--json", "-j", job))
+    equal(data["jobs"][0]["state"]["current"], ["COMPLETED"])
+    equal(data["jobs"][0]["job_id"], int(job))
+    equal(len(ok(c, "sacct", "--parsable2", "-j", job).splitlines()[0].split("|")), 7)
+
+
+def case_final_states(c):
+    job = ok(c, "sbatch", "--parsable", MEM, "-o", "/dev/null", "--wrap=sleep 100").strip()
+    in_state(c, job, "RUNNING")
+    ok(c, "scancel", job)
+    uid = c.as_user(["gacct", "--json", "-j", job]).stdout
+    uid = json.loads(uid)["rows"][0]["row"]["uid"]
+    def final():
+        return ok(c, "sacct", "-X", "-n", "-P", "-j", job, "-o", "State").strip()
+    wait_for("CANCELLED by", lambda: final() == f"CANCELLED by {uid}")
+    killed = run_to_end(c, "--wrap=kill -KILL $$")
+    equal(ok(c, "sacct", "-X", "-n", "-P", "-j", killed, "-o", "State,ExitCode").strip(),
+          "FAILED|0:9")
+
+
+# ---- steps --------------------------------------------------------------------------------------
+
+def batch_output(c, name, body, *options):
+    """Output of a batch job that ran to its end with 0."""
+    job = ok(c, "sbatch", "--parsable", MEM, "-o", f"{c.out}/{name}.out", *options,
+             script(c, f"{name}.sh", body)).strip()
+    wait_for(f"the end of job {job}", lambda: state(c, job) not in
+             ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING"))
+    out = text(f"{c.out}/{name}.out")
+    equal(state(c, job), "COMPLETED", f"job {job}: {out}")
+    return out
+
+
+def case_srun_of_launchers(c):
+    """submitit, parsl, snakemake, HyperQueue, torchx, Open MPI's and MPICH's daemons."""
+    out = batch_output(c, "launchers", f"""
+set -e
+srun --unbuffered --output {c.out}/s_%t.out --error {c.out}/s_%t.err bash -c 'echo rank $SLURM_PROCID'
+echo parsl; srun --ntasks 4 -l bash -c 'echo $SLURM_LOCALID $SLURM_NODEID'
+echo snakemake; srun -n1 --cpu-bind=q echo one
+echo hq; srun --overlap --ntasks=2 --nodes=2 bash -c 'echo $SLURM_NODEID' | sort
+echo torchx; srun --output={c.out}/t.out --error={c.out}/t.err --wait=60 --kill-on-bad-exit=1 \\
+  --export=ALL,TORCHX=yes bash -c 'echo $TORCHX $SLURM_JOB_ID'
+echo orted; srun --ntasks-per-node=1 --kill-on-bad-exit --mpi=none --ntasks=2 bash -c \\
+  'echo $SLURM_NODEID $(nproc)' | sort
+echo hydra; srun -N 2 -n 2 --input none bash -c 'echo $SLURM_NODEID' | sort
+echo one; srun -N1 -n1 -w $(scontrol show hostnames | tail -1) bash -c \\
+  'echo $SLURM_STEP_NODELIST $SLURM_NTASKS $SLURM_JOB_NUM_NODES'
+echo relative; srun -r 1 -N1 -n1 hostname
+echo stdin | srun -n2 cat
+""", "-N", "2", "--ntasks-per-node=2")
+    parts = re.split(r"^(parsl|snakemake|hq|torchx|orted|hydra|one|relative)\n", out, flags=re.M)
+    said = dict(zip(parts[1::2], parts[2::2]))
+    equal(sorted(said["parsl"].split("\n")[:-1]), ["0: 0 0", "1: 1 0", "2: 0 1", "3: 1 1"])
+    equal(said["hq"], "0\n1\n")
+    equal(text(f"{c.out}/t.out").split()[0], "yes")
+    equal(said["orted"], "0 2\n1 2\n", "a daemon on each node, with all its cores")
+    equal(said["hydra"], "0\n1\n")
+    last = said["one"].split()
+    equal(last[1:], ["1", "2"])
+    equal(said["relative"].split("\n")[0], last[0])
+    contains(said["relative"], "stdin\n")
+    equal(sorted(text(f"{c.out}/s_{i}.out") for i in range(4)), [f"rank {i}\n" for i in range(4)])
+
+
+RANK = """
+import os, socket
+rank, size = int(os.environ["SLURM_PROCID"]), int(os.environ["SLURM_NTASKS"])
+address = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+local = int(os.environ["SLURM_LOCALID"])
+print(rank, local, size, flush=True)
+"""
+
+
+def case_pytorch_style(c):
+    """What torch's init and Lightning read, over nodes x tasks; ranks in block order."""
+    path = f"{c.out}/rank.py"
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(RANK)
+    out = batch_output(c, "torch", f"srun python3 {path}\n", "-N", "2", "--ntasks-per-node=2")
+    equal(sorted(out.split("\n")[:-1]), ["0 0 4", "1 1 4", "2 0 4", "3 1 4"])
+
+
+def case_srun_exit_codes(c):
+    out = batch_output(c, "codes", """
+srun -n2 bash -c 'exit $((SLURM_PROCID * 3))'; echo code $?
+srun -n1 bash -c 'kill -KILL $$'; echo code $?
+srun -n2 --kill-on-bad-exit bash -c '[ $SLURM_PROCID = 1 ] && exit 9; sleep 60'; echo code $?
+srun -n2 --wait=1 bash -c '[ $SLURM_PROCID = 0 ] && exit 0; sleep 60'; echo late $?
+srun -n1 --no-such; echo bad $?
+srun -n1 -p x true; echo refused $?
+srun -n1 --pty true; echo refused $?
+srun --mpi=list
+true
+""", "-n", "2")
+    codes = re.findall(r"^code (\d+)$", out, re.M)
+    equal(codes[:2], ["3", "137"])
+    assert codes[2] in ("9", "137", "143"), codes
+    assert re.search(r"^late (137|143)$", out, re.M), out
+    assert re.search(r"^srun: error: \S+: task 1: Exited with exit code 3$", out, re.M), out
+    assert re.search(r"^srun: error: \S+: task 0: Killed$", out, re.M), out
+    contains(out, "srun: unrecognized option '--no-such'\n")
+    contains(out, "bad 255\n")
+    equal(out.count("refused 1\n"), 2)
+    contains(out, "srun: error: --pty is not supported: ")
+    contains(out, "MPI plugin types are...\n\tnone\n")
+
+
+def case_multi_prog(c):
+    conf = f"{c.out}/multi.conf"
+    with open(conf, "w", encoding="utf-8") as f:
+        f.write("# who does what\n0 echo master %t\n1-2 echo 'worker %o' of %t\n* echo rest\n")
+    out = batch_output(c, "multi", f"srun -n4 --multi-prog {conf} | sort\n", "-n", "4", "-N", "2")
+    equal(out, "master 0\nrest\nworker 0 of 1\nworker 1 of 2\n")
+
+
+def case_srun_outside(c):
+    done = slurm(c, "srun", MEM, "-n", "2", "-t", "5", "-l", "bash", "-c", "echo $SLURM_JOB_ID")
+    equal(done.returncode, 0, done.stderr)
+    lines = sorted(done.stdout.split("\n")[:-1])
+    equal([line.split(":")[0] for line in lines], ["0", "1"])
+    equal(slurm(c, "srun", MEM, "bash", "-c", "exit 5").returncode, 5)
+    when = slurm(c, "srun", MEM, "-n", "1", "--test-only", "true")
+    assert re.match(r"srun: Job \d+ to start at \d{4}-\S+ using \d+ processors on nodes \S+ in "
+                    r"partition \S+", when.stderr), when.stderr
+    bad = slurm(c, "srun", "-p", "nope", "true")
+    equal((bad.returncode, bad.stderr), (1, "srun: error: invalid partition specified: nope\nsrun: "
+          "error: Unable to allocate resources: Invalid partition name specified\n"))
+
+
+def case_salloc(c):
+    done = slurm(c, "salloc", MEM, "-n", "2", "-t", "5", "bash", "-c",
+                 "echo job $SLURM_JOB_ID; srun -l hostname; exit 4")
+    equal(done.returncode, 4, done.stderr)
+    job = re.search(r"salloc: Granted job allocation (\d+)\n", done.stderr).group(1)
+    contains(done.stdout, f"job {job}\n")
+    contains(done.stderr, f"salloc: Relinquishing job allocation {job}\n")
+    equal(len(re.findall(r"^[01]: ", done.stdout, re.M)), 2)
+
+
+if __name__ == "__main__":
+    sys.exit(cluster.main(__doc__, globals(), "slurmsteps", nodes=2))
