@@ -20,7 +20,11 @@ namespace gantry::cli::slurm {
   X(kSshare)                     \
   X(kSprio)                      \
   X(kSdiag)                      \
-  X(kSstat)
+  X(kSstat)                      \
+  X(kSreport)                    \
+  X(kSattach)                    \
+  X(kSbcast)                     \
+  X(kStrigger)
 
 #define X(name) extern const Command name;
 GANTRY_SLURM_COMMANDS(X)

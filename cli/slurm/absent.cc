@@ -1,0 +1,52 @@
+// Commands of Slurm that Gantry has no counterpart for: each says why, and what to do instead.
+#include "cli/slurm/frame.h"
+
+namespace gantry::cli::slurm {
+namespace {
+
+template <const char* const& Why>
+Result<int> run_absent(const Invocation& call) {
+  int status = 0;
+  const auto operands = parse_into(call, nullptr, status);
+  if (!operands) return status;
+  complain(call, Why);
+  return 1;
+}
+
+constexpr const char* kWhyAttach =
+    "not supported: the output of a step goes to its srun; gctl logs -f JOB follows a job's file";
+constexpr const char* kWhyBcast =
+    "not supported: nodes see the directories that they share; copy with cp, or within a step";
+constexpr const char* kWhyTrigger =
+    "not supported: nothing is run on events; gtenant events and gqueue --watch tell them";
+
+constexpr ExitDoc kAbsentExits[] = {{"1", "always: it is refused"}};
+
+}  // namespace
+
+extern const Command kSattach;
+const Command kSattach{.name = "sattach",
+                       .summary = "Refused: attach to a step",
+                       .operands = "JOB.STEP",
+                       .description = kWhyAttach,
+                       .exits = kAbsentExits,
+                       .run = run_absent<kWhyAttach>,
+                       .stop_at_operand = true};
+extern const Command kSbcast;
+const Command kSbcast{.name = "sbcast",
+                      .summary = "Refused: copy a file to the nodes of a job",
+                      .operands = "SOURCE DESTINATION",
+                      .description = kWhyBcast,
+                      .exits = kAbsentExits,
+                      .run = run_absent<kWhyBcast>,
+                      .stop_at_operand = true};
+extern const Command kStrigger;
+const Command kStrigger{.name = "strigger",
+                        .summary = "Refused: run a program on events",
+                        .operands = "ARGUMENT...",
+                        .description = kWhyTrigger,
+                        .exits = kAbsentExits,
+                        .run = run_absent<kWhyTrigger>,
+                        .stop_at_operand = true};
+
+}  // namespace gantry::cli::slurm
