@@ -65,8 +65,9 @@ Result<void> set_relative(SrunRequest& r, std::string_view text) {
   r.relative = static_cast<std::uint32_t>(*n);
   return {};
 }
-Result<void> set_cpu_bind(SrunRequest&, std::string_view text) {
-  if (text == "q" || text == "quiet" || text == "cores") return {};
+Result<void> set_cpu_bind(SrunRequest& r, std::string_view text) {
+  r.unbound = text == "none";
+  if (r.unbound || text == "q" || text == "quiet" || text == "cores") return {};
   return wrong_value(
       fmt::format("\"{}\": each task is bound to cores of its own: q or cores", text));
 }
@@ -196,6 +197,12 @@ bool read_srun_options(const Invocation& call, const Parsed& parsed, SrunRequest
   if (done && !inside) done = after_finish(r);
   if (!done) {
     complain(call, done.error().message);
+    return false;
+  }
+  if (r.unbound && r.spec.shape.tasks_per_node != 1u) {
+    complain(call,
+             "--cpu-bind=none: each task is bound to cores of its own, which are all of the "
+             "job's on a node only with --ntasks-per-node=1");
     return false;
   }
   if (inside) widen_launchers(r);

@@ -11,6 +11,7 @@ struct SrunRequest : SlurmRequest {
   std::string input_file;                 // -i FILE
   std::string mpi;
   bool multi_prog = false;
+  bool unbound = false;  // --cpu-bind=none
 };
 
 namespace srun {
@@ -26,8 +27,10 @@ Result<void> set_mpi(SrunRequest& r, std::string_view text);
 inline constexpr Option kSrunOptions[] = {
     {.name = "cpu-bind",
      .arg = Arg::required,
-     .value = "q|cores",
-     .help = "Tasks are bound to their own cores, which is always so",
+     .value = "q|cores|none",
+     .help =
+         "Tasks are bound to their own cores, which is always so; none, where a task has all of "
+         "the job's cores on its node (--ntasks-per-node=1)",
      .set = call<srun::set_cpu_bind>},
     {.name = "disable-status",
      .letter = 'X',

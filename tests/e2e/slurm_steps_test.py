@@ -119,7 +119,7 @@ echo snakemake; srun -n1 --cpu-bind=q echo one
 echo hq; srun --overlap --ntasks=2 --nodes=2 bash -c 'echo $SLURM_NODEID' | sort
 echo torchx; srun --output={c.out}/t.out --error={c.out}/t.err --wait=60 --kill-on-bad-exit=1 \\
   --export=ALL,TORCHX=yes bash -c 'echo $TORCHX $SLURM_JOB_ID'
-echo orted; srun --ntasks-per-node=1 --kill-on-bad-exit --mpi=none --ntasks=2 bash -c \\
+echo orted; srun --ntasks-per-node=1 --kill-on-bad-exit --mpi=none --cpu-bind=none --ntasks=2 bash -c \\
   'echo $SLURM_NODEID $(nproc)' | sort
 echo hydra; srun -N 2 -n 2 --input none bash -c 'echo $SLURM_NODEID' | sort
 echo one; srun -N1 -n1 -w $(scontrol show hostnames | tail -1) bash -c \\

@@ -230,6 +230,7 @@ TEST_CASE("mistakes of srun and salloc") {
       {{srun, "--cpu-bind=map_cpu:1", "true"},
        255,
        "srun: error: Invalid --cpu-bind specification"},
+      {{srun, "--cpu-bind=none", "true"}, 1, "srun: error: --cpu-bind=none: each task is bound"},
       {{srun, "-i", "3", "true"}, 255, "srun: error: Invalid --input specification"},
       {{srun, "--wait=x", "true"}, 255, "srun: error: Invalid --wait specification"},
       {{srun, "--jobid=x", "true"}, 255, "srun: error: Invalid --jobid specification"},
