@@ -129,7 +129,10 @@ std::string explained(const Verdict& v, Instant now) {
     case Reason::nodes_unavailable: return "it needs nodes that are down or drained: " + v.subject;
     case Reason::requeued:
       return "it was requeued after a failed start and waits until " + format_time({v.a});
-    case Reason::bad_constraints: return "no node of its partition has what it asks for at present";
+    case Reason::bad_constraints:
+      return v.subject.empty()
+                 ? "no node of its partition has what it asks for at present"
+                 : "no node of its partition has at present what it asks for: " + v.subject;
     case Reason::launch_failed_held:
       return "it is held because its start failed too often: " + v.subject;
     case Reason::deadline: return "it cannot end before its deadline";

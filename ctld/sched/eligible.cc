@@ -46,6 +46,11 @@ void Eligible::refresh(JobClass& cls, const Grid& grid) {
     if (const auto it = node_by_name_.find(name); it != node_by_name_.end())
       cls.required.push_back(it->second);
   std::sort(cls.required.begin(), cls.required.end());
+  cls.choices = sets_[cls.node_set].choices;
+  std::erase_if(cls.choices, [&](const NodeChoice& choice) {
+    return !std::all_of(cls.required.begin(), cls.required.end(),
+                        [&](std::uint32_t n) { return nodes_of(choice).test(n); });
+  });
   set_least(cls);
   cls.standing = {generation_, stand(cls, grid)};
 }
@@ -185,6 +190,9 @@ Verdict Eligible::stand_required(const JobClass& cls, const Grid& grid) const {
       unavailable.push_back(grid.node(n).name);
   }
   if (!missing.empty()) return {Reason::bad_constraints, 0, 0, compress_hostlist(missing)};
+  if (!cls.required.empty() && flavors_of(cls).empty())
+    return {Reason::bad_constraints, 0, 0,
+            "all of " + compress_hostlist(cls.key.shape.required_nodes) + " in one flavor"};
   if (!unavailable.empty())
     return {Reason::nodes_unavailable, 0, 0, compress_hostlist(unavailable)};
   return {};

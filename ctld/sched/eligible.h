@@ -31,12 +31,6 @@ struct SizeCount {
   std::uint32_t all = 0;
 };
 
-// Nodes of a set that have one flavor.
-struct NodeChoice {
-  std::uint32_t flavor = 0;    // index into Tenancy::flavors; 0 = nodes without one of their own
-  std::uint32_t node_set = 0;  // equal to the class's if that has no other choice
-};
-
 struct NodeSet {
   std::uint64_t generation = 0;
   Bits nodes;  // in any state
@@ -73,7 +67,7 @@ class Eligible {
   }
   // Where it may run, to be tried in this order: by JobShape::gpu_models, then by flavor.
   [[nodiscard]] std::span<const NodeChoice> flavors_of(const JobClass& cls) const {
-    return sets_[cls.node_set].choices;
+    return cls.required.empty() ? sets_[cls.node_set].choices : cls.choices;
   }
   [[nodiscard]] const Bits& nodes_of(const NodeChoice& choice) const {
     return sets_[choice.node_set].nodes;

@@ -80,6 +80,12 @@ struct Standing {
   Verdict verdict;               // none = it can
 };
 
+// Nodes of a set that have one flavor.
+struct NodeChoice {
+  std::uint32_t flavor = 0;    // index into Tenancy::flavors; 0 = nodes without one of their own
+  std::uint32_t node_set = 0;  // equal to the class's if that has no other choice
+};
+
 struct JobClass {
   ClassKey key;
   Demand demand;
@@ -87,6 +93,7 @@ struct JobClass {
   std::uint32_t lines = 0;              // with jobs
   std::uint32_t node_set = 0;           // see eligible.h; valid with standing.generation
   std::vector<std::uint32_t> required;  // node numbers, sorted; valid with standing.generation
+  std::vector<NodeChoice> choices;      // with all required nodes, where any are
   Standing standing;
   // Of Kinds, by choice of nodes; none: its failure says nothing of others, nor of later.
   std::vector<std::uint32_t> wishes;
