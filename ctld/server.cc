@@ -6,6 +6,7 @@
 #include "common/codec/codec.h"
 #include "ctld/core/blobs.h"
 #include "ctld/rpc/dispatch.h"
+#include "ctld/sched/controller_policy.h"
 #include "ctld/store/lmdb_store.h"
 
 namespace gantry::ctld {
@@ -94,10 +95,10 @@ void Server::start() {
     return;
   }
   stepped_ = true;
-  sched::Policy policy;
-  policy.depth = config_.controller.backfill_depth;
+  const sched::Policy policy = sched::controller_policy(config_.controller.backfill_depth);
   planner_ = std::make_unique<Planner>(policy, [this](sched::Plan plan) {
     loop_.post([this, plan = std::move(plan)]() mutable {
+      passed_over_ = !plan.stats.everything;
       step(core::PlanReady{std::move(plan)});
       planned_ = true;
     });
@@ -113,6 +114,9 @@ void Server::start() {
   queue_ = loop_.add_queue(router_, [this] { return receive_one(); });
   turn_ = loop_.at_end_of_turn([this] { end_of_turn(); });
   fold_ = loop_.every(kFoldPeriod, [this] { fold(); });
+  look_ = loop_.every(sched::kLookAtEverything, [this] {
+    if (passed_over_) planner_->request(clock_.now());
+  });
   const auto stop = [this] { loop_.stop(); };
   term_ = loop_.on_signal(SIGTERM, stop);
   intr_ = loop_.on_signal(SIGINT, stop);

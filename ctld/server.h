@@ -91,6 +91,7 @@ class Server {
   std::unique_ptr<acct::HistoryReader> history_;
   bool stepped_ = false;      // the core has had input since the last turn
   bool planned_ = false;      // a plan among it
+  bool passed_over_ = false;  // the last plan has passed over those who sleep
   std::size_t unfolded_ = 0;  // events since the last fold
   std::optional<Error> failed_;
   // Answers to Hello leave with the turn's replies: a command, which sends its request along, is
@@ -102,7 +103,7 @@ class Server {
   };
   std::vector<Greeting> greetings_;
   LogLimit bad_input_;
-  loop::Watch queue_, turn_, wake_, fold_, term_, intr_;
+  loop::Watch queue_, turn_, wake_, fold_, look_, term_, intr_;
 };
 
 }  // namespace gantry::ctld

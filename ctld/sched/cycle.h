@@ -13,6 +13,7 @@
 
 namespace gantry::sched {
 
+struct HeldQuota;  // preempt.h
 struct HeldRoom;   // preempt.h
 struct VictimSet;  // preempt.h
 
@@ -185,6 +186,7 @@ class Cycle {
                                       Instant until);
   void mend_promises(std::vector<Promise> broken);
   std::vector<HeldRoom> promised_room(JobId but, bool guaranteed, Instant from, Instant until);
+  std::vector<HeldQuota> claimed_quota();
 
   Verdict explain_head(const Turn& turn);
   Verdict explain_waiting(const Turn& turn, const Waiting& w);

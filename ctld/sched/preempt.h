@@ -41,6 +41,11 @@ struct HeldRoom {
   Room room;
 };
 
+struct HeldQuota {
+  std::uint32_t quota_node = 0;
+  QuotaNeed need;
+};
+
 struct PreemptRequest {
   const Grid& grid;
   const Running& running;
@@ -52,6 +57,8 @@ struct PreemptRequest {
   Instant now;
   // Room on nodes that is free, or will be when jobs have left, but was promised to others.
   std::span<const HeldRoom> promised{};
+  // What `quota` holds for claims: no use that could make a tenant's running jobs victims.
+  std::span<const HeldQuota> claimed{};
   std::uint32_t user = kNoShare;  // of the job; see neighbours.h
   bool reclaim = true;            // of guaranteed quota
   bool by_class = true;           // of lower classes; only if its class preempts

@@ -101,11 +101,21 @@ bool PreemptRules::guaranteed_at(std::size_t step) const {
   return any && !over;
 }
 
-// In one of the contested cells the tenant and all above it, up to below `top`, exceed their own
-// quota. With `use`, one of the cells that it is charged to.
+// Of what the quota counts as the tenant's own use.
+std::int64_t PreemptRules::claimed_by(std::uint32_t tenant, std::uint32_t f, Resource r) const {
+  std::int64_t sum = 0;
+  for (const HeldQuota& held : r_.claimed)
+    if (held.quota_node == tenant && (f == 0 || f == held.need.flavor)) sum += held.need.amount[r];
+  return sum;
+}
+
+// In one of the contested cells the tenant, by what it runs, and all above it, up to below `top`,
+// exceed their own quota. With `use`, one of the cells that it is charged to.
 bool PreemptRules::exceeds(std::uint32_t tenant, std::uint32_t top, const QuotaNeed* use) const {
   return any_cell(r_.need, contested_, [&](std::uint32_t f, Resource r) {
     if (use != nullptr && (use->amount[r] == 0 || (f != 0 && f != use->flavor))) return false;
+    if (quota_.usage(tenant, f, r) - claimed_by(tenant, f, r) <= quota_.subtree(tenant, f, r))
+      return false;
     for (std::uint32_t n = tenant; n != top && n != kNoIndex; n = tree_.nodes[n].parent)
       if (quota_.usage(n, f, r) <= quota_.subtree(n, f, r)) return false;
     return true;

@@ -79,6 +79,7 @@ class PreemptRules {
   [[nodiscard]] const ClassView& class_view(std::uint32_t index) const;
   [[nodiscard]] std::uint32_t tenant_of(PartitionId partition) const;
   [[nodiscard]] bool guaranteed_at(std::size_t step) const;
+  [[nodiscard]] std::int64_t claimed_by(std::uint32_t tenant, std::uint32_t f, Resource r) const;
   [[nodiscard]] bool exceeds(std::uint32_t tenant, std::uint32_t top, const QuotaNeed* use) const;
   // The lowest node above both, and how far up x's path it is; kNoIndex and the whole path's length
   // if there is none.

@@ -65,6 +65,7 @@ std::optional<Cycle::Taking> Cycle::victims_for(const Turn& turn) {
   const bool by_class =
       c.key.priority_class < classes.size() && classes[c.key.priority_class].preempts;
   const bool by_share = policy_.share_preemption && tenant_of(c) != kNoIndex;
+  const auto claimed = claimed_quota();
   std::optional<Taking> best;
   for (const NodeChoice& choice : r_.eligible_.flavors_of(c)) {
     const bool guaranteed = is_guaranteed(c, choice.flavor, {});
@@ -86,6 +87,7 @@ std::optional<Cycle::Taking> Cycle::victims_for(const Turn& turn) {
                              .need = {choice.flavor, c.least},
                              .now = now_,
                              .promised = promised,
+                             .claimed = claimed,
                              .user = r_.queue_.line(turn.line).share,
                              .reclaim = guaranteed,
                              .by_class = by_class,
@@ -111,6 +113,21 @@ std::vector<HeldRoom> Cycle::promised_room(JobId but, bool guaranteed, Instant f
           from < Timeline::end_of(p.start, c.key.time_limit))
         for (const Share& s : p.shares)
           held.push_back({s.node, need_for(c.demand, r_.grid_.room(s.node), s.tasks)});
+  }
+  return held;
+}
+
+std::vector<HeldQuota> Cycle::claimed_quota() {
+  std::vector<HeldQuota> held;
+  for (const auto& [job, of_job] : promises_) {
+    const auto slot = r_.queue_.find(job);
+    if (!slot) continue;
+    const JobClass& c = r_.queue_.job_class(r_.queue_.line(r_.queue_[*slot].line).class_index);
+    const std::uint32_t tenant = tenant_of(c);
+    if (tenant == kNoIndex) continue;
+    for (const Promise& p : of_job)
+      if (p.claimed)
+        for (const QuotaNeed& need : needs_of(c, p.shares)) held.push_back({tenant, need});
   }
   return held;
 }

@@ -279,8 +279,9 @@ void Book::check_victims(const std::map<std::uint32_t, std::vector<JobId>>& by_t
       return false;
     });
     if (!sound)
-      broken(fmt::format("a plan takes {} jobs of {}, which does not use so much more than its own",
-                         victims.size(), compiled_->view->nodes[tenant].name));
+      broken(fmt::format(
+          "a plan takes {} jobs of {}, the last is {}: it does not use so much more than its own",
+          victims.size(), compiled_->view->nodes[tenant].name, victims.back().value()));
   }
 }
 

@@ -2,6 +2,7 @@
 #include "tests/sim/reasons.h"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
@@ -143,7 +144,9 @@ void Reasons::check(const proto::JobRow& row, const Changes& view) {
   const Verdict next = verdict_in(plan, row.job, key);
   if (next.reason == Reason::none && !plan.verdicts.empty() && kept_by_core(reason))
     wrong(row, "without that cause it does not start, and says nothing");
-  const bool moved = next.reason != reason || next.subject != row.verdict.subject;
+  // Those who left were in the way of another as well: others are asked for this one.
+  const bool asked_anew = reason == Reason::reclaiming && next.b != row.verdict.b;
+  const bool moved = next.reason != reason || next.subject != row.verdict.subject || asked_anew;
   if (!moved) wrong(row, fmt::format("without that cause it still waits: {}", text_of(next)));
   ++counts_.next;
 }
@@ -263,6 +266,36 @@ bool Reasons::remove_cause(const proto::JobRow& row, const core::Job& job, Chang
   }
 }
 
+namespace {
+
+// Nodes that all who wait could take, one by one.
+std::uint32_t nodes_wanted(const std::vector<Change>& view) {
+  constexpr std::uint32_t kMost = 400;
+  std::uint32_t wanted = 0;
+  for (const Change& change : view)
+    if (const auto* queued = std::get_if<sched::JobQueued>(&change))
+      wanted = std::min(kMost,
+                        wanted + std::min(kMost, queued->startable) * queued->key.shape.min_nodes);
+  return wanted;
+}
+
+// A named node can be made wide, but not for two who each want it alone.
+void only_one_alone(std::vector<Change>& view, JobId job, const sched::ClassKey& key) {
+  std::set<PartitionId> exclusive;
+  all_of_kind<sched::PartitionChanged>(view, [&](sched::PartitionChanged& p) {
+    if (p.exclusive_nodes) exclusive.insert(p.partition);
+  });
+  const auto alone = [&](const sched::ClassKey& k) {
+    return k.shape.exclusive || exclusive.contains(k.partition);
+  };
+  std::erase_if(view, [&](const Change& change) {
+    const auto* queued = std::get_if<sched::JobQueued>(&change);
+    return queued != nullptr && queued->job != job && (alone(key) || alone(queued->key));
+  });
+}
+
+}  // namespace
+
 // Each node of its partition many times more, in the same place, and large; and the nodes that it
 // names all to itself. Where no node is of the kind that it wants, they are of that kind.
 void Reasons::more_room(const core::Job& job, Changes& view) const {
@@ -274,6 +307,7 @@ void Reasons::more_room(const core::Job& job, Changes& view) const {
   std::vector<NodeId> mine;
   std::vector<sched::NodeChanged> more;
   std::uint32_t next = static_cast<std::uint32_t>(state.nodes.size());
+  const std::uint32_t wanted = nodes_wanted(view);
   all_of_kind<sched::PartitionChanged>(view, [&](sched::PartitionChanged& p) {
     if (p.partition == key.partition) mine = p.nodes;
   });
@@ -293,7 +327,7 @@ void Reasons::more_room(const core::Job& job, Changes& view) const {
       more.back().node = id;
       enlarge(more.back(), shape);  // room for others who want it as well
     }
-    for (std::uint32_t i = 0; i < 2 * shape.min_nodes + 4; ++i) {
+    for (std::uint32_t i = 0; i < 2 * shape.min_nodes + 4 + wanted / mine.size(); ++i) {
       sched::NodeChanged& twin = more.emplace_back(n);
       twin.node = NodeId(next++);
       twin.name = fmt::format("more{}", twin.node.value());
@@ -322,12 +356,7 @@ void Reasons::more_room(const core::Job& job, Changes& view) const {
     return std::holds_alternative<sched::PartitionChanged>(change);
   });
   view.insert(at, rest.begin(), rest.end());
-  // A named node that it needs for itself alone can be made free, but not wider: nobody is first.
-  if (shape.exclusive && !required.empty())
-    std::erase_if(view, [&](const Change& change) {
-      const auto* queued = std::get_if<sched::JobQueued>(&change);
-      return queued != nullptr && queued->job != job.id;
-    });
+  if (!required.empty()) only_one_alone(view, job.id, key);
 }
 
 // For tenant_quota and tenant_jobs its own, for cohort_quota that of all above it.

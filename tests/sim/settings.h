@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "config/config.h"
+#include "ctld/sched/controller_policy.h"
 #include "tests/sim/random.h"
 
 namespace gantry::sim {
@@ -40,10 +41,10 @@ struct Settings {
 
   bool tenants = false;             // documents, quota, classes; see tenants.h
   std::uint64_t refused_start = 0;  // per mille of starts that fail by the owner's fault
-  // Of the scheduler's policy.
-  bool keep_promises = false;
-  std::uint32_t reservations = 1, ahead = 0, estimates = 0;
-  Duration everything{};
+  // Of the scheduler's policy: that of the controller; histories with tenants vary it.
+  bool keep_promises = true;
+  std::uint32_t reservations = 1, ahead = sched::kPlannedAhead, estimates = 0;
+  Duration everything = sched::kLookAtEverything;
 };
 
 Settings settings_of(Random& random, bool tenants);

@@ -1,0 +1,21 @@
+// The policy that the controller runs with; the simulator's histories without tenants have it too.
+#pragma once
+
+#include "ctld/sched/policy.h"
+
+namespace gantry::sched {
+
+inline constexpr std::uint32_t kPlannedAhead = 100;        // of the first blocked jobs
+inline constexpr Duration kLookAtEverything = seconds(1);  // see Policy::everything
+
+// `depth`: backfill_depth of gantry.yaml.
+inline Policy controller_policy(std::uint32_t depth) {
+  Policy policy;
+  policy.depth = depth;
+  policy.keep_promises = true;
+  policy.ahead = kPlannedAhead;
+  policy.everything = kLookAtEverything;
+  return policy;
+}
+
+}  // namespace gantry::sched
