@@ -50,9 +50,15 @@ std::optional<std::uint32_t> array_room(const State& state, const Job& job) {
   return limit - std::min(limit, array.tasks->active);
 }
 
+std::optional<Instant> latest_start(const State& state, const Job& job) {
+  if (!job.deadline || (job.is_array() && job.tasks->pending.empty())) return std::nullopt;
+  return *job.deadline - time_limit_of(state, job).value_or(Duration{});
+}
+
 std::uint32_t startable(const State& state, const Job& job, Instant now) {
   if (job.phase != Phase::queued || job.hold != Hold::none) return 0;
   if (job.not_before && *job.not_before > now) return 0;
+  if (const auto latest = latest_start(state, job); latest && *latest < now) return 0;
   const std::optional<std::uint32_t> room = array_room(state, job);
   if (room == 0u) return 0;
   if (!job.is_array()) return dependency_gate(job) == Gate::open ? 1 : 0;

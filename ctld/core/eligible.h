@@ -17,6 +17,10 @@ Gate dependency_gate(const Job& job);
 // Pending tasks of an array whose dependencies allow a start.
 OrdinalSet ready_tasks(const Job& array);
 
+// When a waiting job must have started, to end before its deadline. Not for an array of which
+// nothing waits any more: its elements see to themselves.
+std::optional<Instant> latest_start(const State& state, const Job& job);
+
 // How many starts the queue may offer now: 0 or 1 for a job or element, of an array the tasks that
 // are ready and within its limit.
 std::uint32_t startable(const State& state, const Job& job, Instant now);

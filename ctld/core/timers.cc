@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "common/text.h"
+#include "ctld/core/eligible.h"
 #include "ctld/core/multifactor.h"
 #include "ctld/core/reservations.h"
 #include "ctld/core/settle.h"
@@ -28,13 +29,6 @@ std::optional<Instant> limit_of(const State& state, const Job& job) {
   const auto limit = time_limit_of(state, job);
   if (!limit || !job.started) return std::nullopt;
   return *job.started + *limit;
-}
-
-// When a waiting job must have started, to end before its deadline. Not for an array of which
-// nothing waits any more: its elements see to themselves.
-std::optional<Instant> latest_start(const State& state, const Job& job) {
-  if (!job.deadline || (job.is_array() && job.tasks->pending.empty())) return std::nullopt;
-  return *job.deadline - time_limit_of(state, job).value_or(Duration{});
 }
 
 bool passed(std::optional<Instant> t, Instant now) {

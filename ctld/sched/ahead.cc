@@ -12,7 +12,8 @@ namespace gantry::sched {
 void Cycle::keep_promises(std::uint32_t priority, std::int32_t rank) {
   while (!kept_.empty()) {
     const Promise& next = kept_.back();
-    if (std::pair{next.priority, next.rank} < std::pair{priority, rank}) return;
+    const bool claim = next.claimed && next.guaranteed;  // they come first, see react.cc
+    if (!claim && std::pair{next.priority, next.rank} < std::pair{priority, rank}) return;
     Promise promise = std::move(kept_.back());
     kept_.pop_back();
     keep(std::move(promise));

@@ -138,6 +138,9 @@ class Cycle {
   void keep_where_they_are(std::vector<Promise> promises);
   [[nodiscard]] bool keep_there(const Promise& promise);
   void sort_kept();
+  // ---- exchange.cc: lines whose promises are not with their first jobs, and to mend that.
+  [[nodiscard]] std::set<std::uint32_t> lines_to_deal();
+  void deal_out(std::vector<Promise>& promises, const std::set<std::uint32_t>& lines);
   void reopen(std::uint32_t node);
   [[nodiscard]] bool could(const Wish& wish, std::uint32_t node) const;
   [[nodiscard]] bool could_start(std::uint32_t partition, std::uint32_t wish, std::int32_t rank);

@@ -2,13 +2,22 @@
 // Promises stay in the timeline, but for those on touched nodes; partitions that sleep are passed
 // over. Then the steps are the same as ever. See memory.h.
 #include <algorithm>
+#include <limits>
 
 #include "ctld/sched/cycle.h"
 
 namespace gantry::sched {
 namespace {
 
+// What is guaranteed to a tenant and has been claimed, jobs leave for: were a borrower of a higher
+// class asked first, it would start in their room, be asked to leave for the claim, and so on.
+bool comes_first(const Promise& p) {
+  return p.claimed && p.guaranteed;
+}
+
 Place place_of(const Promise& p) {
+  if (comes_first(p))
+    return {std::numeric_limits<std::uint32_t>::max(), std::numeric_limits<std::int32_t>::max()};
   return {p.priority, p.rank};
 }
 
@@ -16,7 +25,8 @@ Place place_of(const Promise& p) {
 bool comes_before(const Promise& a, const Promise& b) {
   const auto place = [](const Promise& p) {
     const std::uint32_t node = p.shares.empty() ? 0 : p.shares[0].node;
-    return std::tuple{~p.priority, -std::int64_t{p.rank}, p.start, p.job, node};
+    const Place of = place_of(p);
+    return std::tuple{~of.first, -std::int64_t{of.second}, p.start, p.job, node};
   };
   return place(a) < place(b);
 }
@@ -41,12 +51,14 @@ void Cycle::begin_anew() {
   r_.kinds_.begin(r_.eligible_.generation());
   r_.kinds_.forget_failures();
   r_.timeline_.begin(now_);
+  const std::set<std::uint32_t> lines = lines_to_deal();
   for (auto& [job, of_job] : promises_)
     for (Promise& p : of_job) {
       refresh(p);
       kept_.push_back(std::move(p));
     }
   promises_.clear();
+  if (!lines.empty()) deal_out(kept_, lines);
   sort_kept();
   const auto& busy = r_.queue_.busy();
   order({busy.begin(), busy.end()}, std::nullopt);
@@ -91,6 +103,11 @@ std::vector<Promise> Cycle::take_changed_promises(std::set<std::uint32_t>& nodes
     if (promises_.contains(job) && jobs.insert(job).second) left.push_back(job);
   };
   for (const JobId job : r_.memory_.jobs()) add(job);
+  const std::set<std::uint32_t> lines = lines_to_deal();
+  if (!lines.empty())
+    for (const auto& [job, of_job] : promises_)
+      if (const auto slot = r_.queue_.find(job); slot && lines.contains(r_.queue_[*slot].line))
+        add(job);
   for (const auto& [job, of_job] : promises_)
     for (const Promise& p : of_job)
       if (p.claimed || p.start <= now_ + Timeline::kOverdue) add(job);
@@ -112,6 +129,7 @@ std::vector<Promise> Cycle::take_changed_promises(std::set<std::uint32_t>& nodes
     promises_.erase(job);
   }
   for (const std::uint32_t n : nodes) r_.timeline_.clear(n);
+  if (!lines.empty()) deal_out(taken, lines);
   return taken;
 }
 
