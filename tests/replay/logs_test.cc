@@ -64,14 +64,16 @@ TEST_CASE("EASY on KTH-SP2 with exact limits equals the reference") {
 }
 
 // As pyss does it: after each end every plan is looked at once for an earlier start, in the order
-// of the queue. What is left differs in the order of ends within one second.
-TEST_CASE("conservative backfill on KTH-SP2 is within 0.5 % of the reference") {
+// of the queue. What is left differs in the order of ends within one second, and in that the first
+// jobs of a user's line have the earliest of its plans (sched/exchange.cc), which pyss does not know:
+// both figures are 0.9 % less than the reference's.
+TEST_CASE("conservative backfill on KTH-SP2 is within 1 % of the reference") {
   const auto trace = trace_named("pyss_easy_KTH-SP2.swf.gz");
   if (!trace) return;
   const Report report = summarise(run(*trace, "1x100cpu", "reservations=all,promises=on"), *trace);
   MESSAGE("slowdown ", report.all.slowdown, ", mean wait ", report.all.mean_wait);
-  CHECK(report.all.slowdown == doctest::Approx(89.00).epsilon(0.005));
-  CHECK(report.all.mean_wait == doctest::Approx(7311).epsilon(0.005));
+  CHECK(report.all.slowdown == doctest::Approx(89.00).epsilon(0.01));
+  CHECK(report.all.mean_wait == doctest::Approx(7311).epsilon(0.01));
 }
 
 }  // namespace
