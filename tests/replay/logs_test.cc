@@ -65,7 +65,7 @@ TEST_CASE("EASY on KTH-SP2 with exact limits equals the reference") {
 
 // As pyss does it: after each end every plan is looked at once for an earlier start, in the order
 // of the queue. What is left differs in the order of ends within one second, and in that the first
-// jobs of a user's line have the earliest of its plans (sched/exchange.cc), which pyss does not know:
+// jobs of a user's line have the earliest of its plans (sched/exchange.cc), unlike pyss's:
 // both figures are 0.9 % less than the reference's.
 TEST_CASE("conservative backfill on KTH-SP2 is within 1 % of the reference") {
   const auto trace = trace_named("pyss_easy_KTH-SP2.swf.gz");
