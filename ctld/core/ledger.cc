@@ -52,6 +52,7 @@ std::string gpu_item(const std::string& model) {
 
 void add_gpus(HoldingBuilder& out, const Node& node, const std::string& pool,
               const sched::NodeGrant& grant, bool exclusive) {
+  if (!exclusive && grant.gpus == 0 && grant.devices.empty()) return;
   constexpr auto kWhole = static_cast<std::uint32_t>(kThousandthsUnit);
   const std::vector<sched::GpuView> views = gpus_for_jobs(node);
   const auto model_of = [&](std::uint16_t index) {

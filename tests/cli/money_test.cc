@@ -192,6 +192,18 @@ TEST_CASE("metrics are as Prometheus reads them") {
         std::string::npos);
   CHECK(run.out.find("gantry_current_gpus{tenant=\"fraud\"} 12.142\n") != std::string::npos);
   CHECK(run.out.find("tenant=\"\"") == std::string::npos);  // the cohort
+  // The dashboard speaks of these and no others.
+  std::ostringstream dashboard;
+  dashboard << std::ifstream(GANTRY_SOURCE_DIR "/docs/examples/grafana/gantry.json").rdbuf();
+  const std::string text = dashboard.str();
+  std::size_t metrics = 0;
+  for (std::size_t at = text.find("gantry_"); at != std::string::npos;
+       at = text.find("gantry_", at + 1), ++metrics) {
+    const std::size_t end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz_", at);
+    CHECK_MESSAGE(run.out.find("# TYPE " + text.substr(at, end - at) + " ") != std::string::npos,
+                  text.substr(at, end - at));
+  }
+  CHECK(metrics >= 9);
   const char* tool = "/usr/bin/promtool";  // of Debian's prometheus, where it is installed
   if (!std::filesystem::exists(tool)) return;
   const Run checked = run_program({{tool, "check", "metrics"}, {}, run.out, "/tmp"});

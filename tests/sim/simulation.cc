@@ -79,8 +79,9 @@ Summary Simulation::run() {
   s.tenancy = fmt::format("reasons: {} started, {} next; ", reasons.started, reasons.next);
   if (settings_.tenants)
     s.tenancy += fmt::format(
-        "{} applies, {} borrowed, {} preempted, {} promises kept, {} jobs given up; ", book.applied,
-        book.borrowing, book.preempted, guarantee_.kept(), given_up_.size());
+        "{} applies, {} borrowed, {} preempted, {} promises kept, {} jobs given up, {} charged; ",
+        book.applied, book.borrowing, book.preempted, guarantee_.kept(), given_up_.size(),
+        format_money(ledger_.takings().sum(), 6));
   return s;
 }
 
