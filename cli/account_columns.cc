@@ -142,12 +142,12 @@ constexpr Column<AccountView> kColumns[] = {
      .put =
          [](O o, V v) {
            const bool held = row(v).started || !row(v).node_list.empty();
-           of_job(o, v, std::to_string(held ? row(v).gpus : 0));
+           of_job(o, v, held ? gpus_text(row(v)) : "0");
          }},
     {.name = "ReqGPUS",
      .header = "ReqGPUS",
      .width = 8,
-     .put = [](O o, V v) { of_job(o, v, std::to_string(row(v).gpus)); }},
+     .put = [](O o, V v) { of_job(o, v, gpus_text(row(v))); }},
     {.name = "NNodes",
      .header = "NNodes",
      .width = 8,
@@ -167,7 +167,7 @@ constexpr Column<AccountView> kColumns[] = {
            if (v.step == nullptr && cpus(v) > 0)
              o += fmt::format("cpu={},mem={},node={}{}", cpus(v),
                               format_memory(v.job->alloc_memory), row(v).nodes,
-                              row(v).gpus > 0 ? fmt::format(",gres/gpu={}", row(v).gpus) : "");
+                              has_gpus(row(v)) ? ",gres/gpu=" + gpus_text(row(v)) : "");
          }},
     {.name = "ReqMem",
      .header = "ReqMem",

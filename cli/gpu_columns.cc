@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "common/resources.h"
 #include "common/text.h"
 
 namespace gantry::cli {
@@ -21,9 +22,9 @@ const MigProfile* profile_of(const proto::NodeRow& node, const GpuDevice& gpu, s
 }
 
 const proto::GpuHolder* holder_of(const proto::NodeRow& node, const GpuDevice& gpu,
-                                  std::optional<std::uint32_t> start) {
+                                  std::uint32_t start) {
   for (const proto::GpuHolder& h : node.holders)
-    if (h.grant.gpu == gpu.index && (!start || h.grant.start == *start)) return &h;
+    if (h.grant.gpu == gpu.index && h.grant.start == start) return &h;
   return nullptr;
 }
 
@@ -48,6 +49,14 @@ void slices(const proto::NodeRow& node, const GpuDevice& gpu, std::vector<GpuRow
   if (rows.empty()) rows.push_back({&node, &gpu, nullptr, {}, nullptr});
   std::sort(rows.begin(), rows.end(), [](R a, R b) { return a.start < b.start; });
   out.insert(out.end(), rows.begin(), rows.end());
+}
+
+// A row for each part that somebody has, or one.
+void parts(const proto::NodeRow& node, const GpuDevice& gpu, std::vector<GpuRow>& out) {
+  const std::size_t before = out.size();
+  for (const proto::GpuHolder& h : node.holders)
+    if (h.grant.gpu == gpu.index) out.push_back({&node, &gpu, nullptr, {}, &h});
+  if (out.size() == before) out.push_back({&node, &gpu, nullptr, {}, nullptr});
 }
 
 Colour row_colour(R row) {
@@ -82,7 +91,9 @@ constexpr Column<GpuRow> kColumns[] = {
      .put =
          [](O o, R r) {
            if (!r.gpu->mig)
-             o += "-";
+             o += r.holder == nullptr || r.holder->grant.whole()
+                      ? "-"
+                      : "part " + format_thousandths(r.holder->grant.thousandths);
            else if (!r.start)
              o += "none";
            else
@@ -129,7 +140,7 @@ std::vector<GpuRow> gpu_rows(const std::vector<proto::NodeRow>& nodes) {
       if (gpu.mig)
         slices(node, gpu, out);
       else
-        out.push_back({&node, &gpu, nullptr, {}, holder_of(node, gpu, {})});
+        parts(node, gpu, out);
   return out;
 }
 

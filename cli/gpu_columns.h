@@ -17,8 +17,8 @@ struct GpuRow {
   const proto::GpuHolder* holder = nullptr;  // null = free
 };
 
-// A device in whole use or free is one row; a partitioned one has a row for each slice that exists
-// or is held, or one without a slice.
+// A device in whole use or free is one row; a shared one has a row for each part, a partitioned one
+// has a row for each slice that exists or is held, or one without a slice.
 std::vector<GpuRow> gpu_rows(const std::vector<proto::NodeRow>& nodes);
 
 std::span<const Column<GpuRow>> gpu_columns();

@@ -136,7 +136,7 @@ constexpr Column<JobView> kColumns[] = {
     {.letter = 'b',
      .name = "NumGPUs",
      .header = "GPUS",
-     .put = [](O o, V v) { number(o, v.row->gpus); }},
+     .put = [](O o, V v) { o += gpus_text(*v.row); }},
     {.letter = 'N',
      .name = "NodeList",
      .header = "NODELIST",

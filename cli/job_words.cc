@@ -174,6 +174,14 @@ std::string node_state_compact(const proto::NodeRow& node) {
   return std::string(node_words(node).compact) + (node.health == NodeHealth::lost ? "*" : "");
 }
 
+bool has_gpus(const proto::JobRow& row) {
+  return row.gpus > 0 || row.gpu_parts > 0;
+}
+
+std::string gpus_text(const proto::JobRow& row) {
+  return format_thousandths(std::int64_t{row.gpus} * kGpuUnit + row.gpu_parts);
+}
+
 std::string exit_text(const ExitStatus& exit) {
   return fmt::format("{}:{}", exit.code, exit.signal);
 }

@@ -34,6 +34,10 @@ std::string explained(const Verdict& verdict, Instant now);
 std::string node_state(const proto::NodeRow& node);          // "idle", "mixed*", "drained"
 std::string node_state_compact(const proto::NodeRow& node);  // "idle", "mix*", "drain"
 
+// GPUs over all nodes: "2", of parts "0.5".
+bool has_gpus(const proto::JobRow& row);
+std::string gpus_text(const proto::JobRow& row);
+
 std::string exit_text(const ExitStatus& exit);  // "1:0"
 // As a shell would return it; 1 for a job that did not complete and has no code.
 int exit_code(const proto::JobRow& row);

@@ -25,6 +25,7 @@ namespace {
 
 constexpr std::string_view kMark = "# Made by `gantry up`; `gantry down --remove` removes it.";
 constexpr std::uint32_t kMaxNodes = 256;
+constexpr std::uint32_t kMostCpus = 256;         // of a node that shares those of the machine
 constexpr std::int64_t kLeastMemory = 64 << 20;  // of a node
 constexpr std::size_t kMaxDirectory = 80;        // characters; paths of sockets end at 107
 
@@ -96,8 +97,11 @@ Result<ClusterRequest> settle_sizes(ClusterRequest r, const Machine& machine) {
   if (r.nodes > kMaxNodes)
     return refuse(fmt::format("{} nodes are too many; at most {}", r.nodes, kMaxNodes));
   if (r.cpus == 0) r.cpus = std::max<std::uint32_t>(1, cores / r.nodes);
-  if (r.cpus > cores)
-    return refuse(fmt::format("a node cannot have {} cores; this machine has {}", r.cpus, cores));
+  if (r.cpus > cores && (!r.oversubscribe || r.cpus > kMostCpus))
+    return refuse(
+        r.oversubscribe
+            ? fmt::format("a node cannot have {} cores; at most {}", r.cpus, kMostCpus)
+            : fmt::format("a node cannot have {} cores; this machine has {}", r.cpus, cores));
   if (r.cpus * r.nodes > cores && !r.oversubscribe)
     return refuse(
         fmt::format("{} nodes with {} cores each need {}, and this machine has {}; ask for "
@@ -251,7 +255,9 @@ Result<void> LocalCluster::create(const ClusterRequest& r, const Machine& machin
   for (std::uint32_t i = 0; i < r.nodes; ++i) {
     std::vector<std::uint32_t> cpus;
     for (std::uint32_t k = 0; k < r.cpus; ++k)
-      cpus.push_back(machine.cpus[(i * r.cpus + k) % machine.cpus.size()]);
+      cpus.push_back(r.cpus > machine.cpus.size()
+                         ? k  // more than there are: see gantry-noded --share-cpus
+                         : machine.cpus[(i * r.cpus + k) % machine.cpus.size()]);
     std::sort(cpus.begin(), cpus.end());
     yaml += fmt::format(
         "  - {{name: {}, cpus: {}, cpu_ids: '{}', memory: {}, address: '127.0.0.1:{}'}}\n",
@@ -274,6 +280,8 @@ Result<std::vector<Daemon>> LocalCluster::daemons(const Config& config) const {
   const auto daemon = [&](const std::string& name) {
     return Daemon{name, path("pid/" + name), path("log/" + name + ".log"), {}};
   };
+  const auto machine = look_at_machine();
+  if (!machine) return tl::unexpected(machine.error());
   std::vector<Daemon> out{daemon("ctld")};
   out[0].argv = {*ctld, "--config", path("gantry.yaml")};
   for (const NodeConfig& node : config.nodes) {
@@ -282,6 +290,7 @@ Result<std::vector<Daemon>> LocalCluster::daemons(const Config& config) const {
     out.back().argv = {*noded,        "--config",     path("gantry.yaml"), "--name",     node.name,
                        "--state-dir", own + "/state", "--run-dir",         own + "/run", "--key",
                        own + "/key",  "--listen",     node.address};
+    if (node.cpus > machine->cpus.size()) out.back().argv.push_back("--share-cpus");
   }
   return out;
 }

@@ -62,9 +62,9 @@ void write_sizes(RecordWriter& out, const proto::JobDetail& job) {
   std::int64_t memory = 0;
   for (const NodePlacement& place : job.placement) memory += place.memory;
   if (job.placement.empty()) memory = job.row.memory_per_node * job.row.nodes;
-  out.field("TRES", fmt::format("cpu={},mem={},node={}{}", job.row.cpus, format_memory(memory),
-                                job.row.nodes,
-                                job.row.gpus > 0 ? fmt::format(",gres/gpu={}", job.row.gpus) : ""));
+  out.field("TRES",
+            fmt::format("cpu={},mem={},node={}{}", job.row.cpus, format_memory(memory),
+                        job.row.nodes, has_gpus(job.row) ? ",gres/gpu=" + gpus_text(job.row) : ""));
   out.line();
   if (shape.memory_per_cpu)
     out.field("MinMemoryCPU", format_memory(*shape.memory_per_cpu));
@@ -73,6 +73,7 @@ void write_sizes(RecordWriter& out, const proto::JobDetail& job) {
               job.row.memory_per_node == 0 ? "0" : format_memory(job.row.memory_per_node));
   out.field("MinTmpDiskNode",
             shape.scratch_per_node == 0 ? "0" : format_memory(shape.scratch_per_node));
+  if (!shape.gres.empty()) out.field("Gres", to_string(shape.gres));
   out.field("Features", shape.constraint);
   out.field("OverSubscribe", shape.exclusive ? "NO" : "OK");
   for (const NodePlacement& place : job.placement) {

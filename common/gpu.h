@@ -157,6 +157,7 @@ struct GpuInventory {
   std::string why_none;  // with no GPUs: one clause that says why
   std::vector<GpuDevice> gpus;
   std::vector<MigGeometry> geometries;  // of the models that can be partitioned
+  std::string cannot_share;  // why no parts of GPUs can be had, though declared; "" = they can
 
   template <class S, class V>
   static void fields(S& s, V&& v) {
@@ -165,6 +166,7 @@ struct GpuInventory {
     v(3, "why_none", s.why_none);
     v(4, "gpus", s.gpus);
     v(5, "geometries", s.geometries);
+    v(6, "cannot_share", s.cannot_share);
   }
   friend bool operator==(const GpuInventory&, const GpuInventory&) = default;
 };

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/gres.h"
+
 namespace gantry {
 
 enum class TopologyWish : std::uint8_t { none = 0, required = 1, preferred = 2, balanced = 3 };
@@ -49,6 +51,10 @@ struct JobShape {
   std::uint32_t anti_affinity_most = 1;  // jobs or gang members of the key in one domain
   std::vector<std::string> gpu_models;   // allowed, the preferred first; none = any
   std::string gpu_slice;                 // MIG profile, "1g.10gb"; "" = whole GPUs
+  // A part of one GPU of each node: thousandths, 1..999; 0 = whole ones. Excludes gpus_per_node.
+  std::uint32_t gpu_share = 0;
+  std::uint32_t gpu_shards = 0;  // as asked; the controller makes a gpu_share of them
+  std::vector<GresCount> gres;   // other resources, on each node; sorted by name, each once
   friend bool operator==(const JobShape&, const JobShape&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -74,6 +80,9 @@ struct JobShape {
     v(20, "anti_affinity_most", s.anti_affinity_most);
     v(21, "gpu_models", s.gpu_models);
     v(22, "gpu_slice", s.gpu_slice);
+    v(23, "gpu_share", s.gpu_share);
+    v(24, "gpu_shards", s.gpu_shards);
+    v(25, "gres", s.gres);
   }
 };
 

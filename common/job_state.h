@@ -78,10 +78,12 @@ enum class Reason : std::uint8_t {
   reservation = 24,    // its reservation has not begun or is full; subject = name
   maintenance = 25,    // would run into it; subject = name, a = from (us)
   tainted = 26,        // subject = taints that it does not tolerate
+  // A GPU is emptied for its slices; subject = node, b = GPU, a = free from (us; 0 = unknown).
+  mig_repartition = 27,
 };
 constexpr auto enum_names(Reason) {
   using enum Reason;
-  return std::array<std::pair<Reason, std::string_view>, 27>{
+  return std::array<std::pair<Reason, std::string_view>, 28>{
       {{none, "None"},
        {priority, "Priority"},
        {resources, "Resources"},
@@ -108,7 +110,8 @@ constexpr auto enum_names(Reason) {
        {anti_affinity, "AntiAffinity"},
        {reservation, "Reservation"},
        {maintenance, "ReqNodeNotAvail"},
-       {tainted, "Taints"}}};
+       {tainted, "Taints"},
+       {mig_repartition, "MigRepartition"}}};
 }
 
 struct Verdict {

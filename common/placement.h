@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/gpu.h"
+#include "common/gres.h"
 #include "common/types.h"
 
 namespace gantry {
@@ -38,6 +39,7 @@ struct NodePlacement {
   std::int64_t scratch = 0;         // bytes
   std::uint32_t tasks = 0;          // ranks of a whole-job step here
   std::vector<GpuGrant> gpus;
+  std::vector<GresGrant> gres{};
   friend bool operator==(const NodePlacement&, const NodePlacement&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -47,6 +49,7 @@ struct NodePlacement {
     v(4, "scratch", s.scratch);
     v(5, "tasks", s.tasks);
     v(6, "gpus", s.gpus);
+    v(7, "gres", s.gres);
   }
 };
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "common/assert.h"
+#include "common/gres.h"
 #include "common/text.h"
 
 namespace gantry {
@@ -22,15 +23,15 @@ Resources& Resources::operator-=(const Resources& o) {
   return *this;
 }
 
-namespace {
-
-// Thousandths of a core or a GPU: 4000 -> "4", 500 -> "0.5", 1250 -> "1.25".
+// 4000 -> "4", 500 -> "0.5", 1250 -> "1.25".
 std::string format_thousandths(std::int64_t thousandths) {
   std::string text = fmt::format("{}.{:03}", thousandths / 1000, thousandths % 1000);
   while (text.back() == '0') text.pop_back();
   if (text.back() == '.') text.pop_back();
   return text;
 }
+
+namespace {
 
 std::string format_amount(const ResourceRow& row, std::int64_t amount) {
   switch (row.id) {
@@ -64,6 +65,13 @@ std::string amount_words(Resource r, std::int64_t amount) {
     case Resource::scratch: return in_bytes(amount) + " of scratch";
   }
   return std::to_string(amount);
+}
+
+std::string to_string(const std::vector<GresCount>& gres) {
+  std::string text;
+  for (const GresCount& g : gres)
+    text += fmt::format("{}{}:{}", text.empty() ? "" : ",", g.name, g.count);
+  return text;
 }
 
 std::string to_string(const Resources& r) {

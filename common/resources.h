@@ -62,6 +62,8 @@ class Resources {
 // "cpu=4,mem=8G", zero rows left out; cpu in cores ("0.5"), bytes in the largest exact unit.
 std::string to_string(const Resources& r);
 
+std::string format_thousandths(std::int64_t thousandths);  // "2", "0.5"
+
 // In words: "4 cores", "1 GPU", "7.5 GiB", "20 GiB of scratch".
 std::string amount_words(Resource r, std::int64_t amount);
 

@@ -62,6 +62,10 @@ std::string describe_tenancy_reason(const Verdict& v) {
     case Reason::maintenance:
       return fmt::format("it would run into {}, which begins at {}", v.subject, format_time({v.a}));
     case Reason::tainted: return fmt::format("it does not tolerate {}", v.subject);
+    case Reason::mig_repartition:
+      return fmt::format(
+          "GPU {} of {} is emptied for its slices{}", v.b, v.subject,
+          v.a > 0 ? "; by the limits it is free at " + format_time({v.a}) : std::string());
     default: return {};
   }
 }

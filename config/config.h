@@ -16,6 +16,10 @@
 
 namespace gantry {
 
+// Whether jobs of one tenant may share a GPU of a node, and how: through a daemon of NVIDIA's for
+// each tenant and GPU, or by the driver's time slices alone.
+enum class GpuSharing : std::uint8_t { none, mps, time_slicing };
+
 // A node as the operator declares it. What noded reports is checked against it: fewer resources
 // than declared drain the node with a reason.
 struct NodeConfig {
@@ -26,7 +30,11 @@ struct NodeConfig {
   std::int64_t memory = 0;                            // bytes for jobs
   std::int64_t scratch = 0;                           // bytes
   std::uint32_t gpus = 0;
-  std::string gpu_model;              // lower case, "a100"; "" = none, or not said
+  std::string gpu_model;  // lower case, "a100"; "" = none, or not said
+  GpuSharing gpu_sharing = GpuSharing::none;
+  std::uint32_t gpu_shards = 0;       // parts that --gres=shard counts, of each GPU; 0 = none
+  bool mig_by_hand = false;           // its slices are the site's: nobody makes or destroys any
+  std::vector<std::string> gres;      // other resources, see gres.h
   std::vector<std::string> features;  // sorted
 };
 
@@ -97,6 +105,8 @@ struct NodedConfig {
   std::uint32_t pids_max = 4096;
   std::string gpu_library = "libnvidia-ml.so.1";  // NVML; "none" = do not look for GPUs
   std::string gpu_root = "/";                     // where dev, proc and sys of the driver are
+  std::string gres_command;                       // prints the node's other resources; "" = none
+  std::string mps_control = "nvidia-cuda-mps-control";  // by name on PATH, or a path
 };
 
 struct Config {

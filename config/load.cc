@@ -1,6 +1,7 @@
 // gantry.yaml to a checked Config: walk the tree with the option tables, then check what several
 // options say together. The first error ends it, with its place in the file.
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -11,6 +12,7 @@
 
 #include "common/hostlist.h"
 #include "config/config.h"
+#include "config/gres.h"
 #include "config/nearest.h"
 #include "config/options.h"
 #include "config/yaml_tree.h"
@@ -161,6 +163,9 @@ class Loader {
       if (node.cpu_ids && node.cpu_ids->size() != node.cpus)
         return error_about(path + ".cpu_ids", fmt::format("names {} CPUs, but cpus is {}",
                                                           node.cpu_ids->size(), node.cpus));
+      if (node.gpu_sharing == GpuSharing::none && node.gpu_shards > 0)
+        return error_about(path + ".gpu_shards", "needs gpu_sharing: mps, or time-slicing");
+      if (auto done = check_gres(path + ".gres", node); !done) return done;
       std::sort(node.features.begin(), node.features.end());
       const auto names = expand_hostlist(node.name);
       if (!names) return error_about(path + ".name", names.error().message);
@@ -190,6 +195,21 @@ class Loader {
       if (auto done = read_section(path, list.items[i], options_of(partition)); !done) return done;
       config.partitions.push_back(std::move(partition));
     }
+    return {};
+  }
+
+  Result<void> check_gres(const std::string& path, const NodeConfig& node) {
+    std::set<std::string> here;
+    for (const std::string& text : node.gres) {
+      const auto one = parse_declared_gres(text);
+      if (!one) return error_about(path, one.error().message);
+      if (!here.insert(one->name).second)
+        return error_about(path, fmt::format("{} is given twice", one->name));
+    }
+    gres_.insert(here.begin(), here.end());
+    if (gres_.size() > kMostGresNames)
+      return error_about(path, fmt::format("more than {} different names in the cluster: {}",
+                                           kMostGresNames, fmt::join(gres_, ", ")));
     return {};
   }
 
@@ -257,6 +277,7 @@ class Loader {
   std::string file_;
   std::map<std::string, Place> places_;
   std::map<std::string, std::string> node_paths_;  // node name -> "nodes[2]"
+  std::set<std::string> gres_;                     // names of resources
 };
 
 Result<std::string> read_file(const std::string& path) {

@@ -167,6 +167,11 @@ Result<void> check_text(Form form, std::string_view text) {
 
 // ---- one setter per member type
 
+constexpr std::array<std::pair<GpuSharing, std::string_view>, 3> kSharingNames{
+    {{GpuSharing::none, "none"},
+     {GpuSharing::mps, "mps"},
+     {GpuSharing::time_slicing, "time-slicing"}}};
+
 struct SetText {
   const Option& option;
   std::string_view text;
@@ -240,6 +245,14 @@ struct SetText {
       return wrong(fmt::format("\"{}\" is not wait or fence", text));
     return {};
   }
+  Result<void> operator()(GpuSharing* out) const {
+    for (const auto& [value, name] : kSharingNames)
+      if (text == name) {
+        *out = value;
+        return {};
+      }
+    return wrong(fmt::format("\"{}\" is not none, mps or time-slicing", text));
+  }
 };
 
 struct Show {
@@ -276,6 +289,11 @@ struct Show {
   }
   std::string operator()(const LostNodePolicy* v) const {
     return *v == LostNodePolicy::wait ? "wait" : "fence";
+  }
+  std::string operator()(const GpuSharing* v) const {
+    for (const auto& [value, name] : kSharingNames)
+      if (*v == value) return std::string(name);
+    return {};
   }
 };
 
@@ -323,6 +341,7 @@ struct TypeName {
     return "list of CPUs";
   }
   std::string operator()(const LostNodePolicy*) const { return "wait or fence"; }
+  std::string operator()(const GpuSharing*) const { return "none, mps or time-slicing"; }
 };
 
 }  // namespace

@@ -136,6 +136,14 @@ std::vector<Option> options_of(NodedConfig& c) {
       {"gpu_root", &c.gpu_root, form(Form::path),
        "Directory with the dev, proc and sys that the GPU driver shows; `/` but in tests. %n is "
        "the node's name."},
+      {"gres_command", &c.gres_command, form(Form::path_or_none),
+       "Program that runs as root when the node daemon starts and prints the device files and "
+       "variables of the node's gres as JSON; docs/gpus.md."},
+      {"mps_control",
+       &c.mps_control,
+       {},
+       "NVIDIA's program that controls MPS daemons, by name on PATH or by path; for nodes with "
+       "gpu_sharing mps."},
   };
 }
 
@@ -153,6 +161,24 @@ std::vector<Option> options_of(NodeConfig& c) {
       {"gpus", &c.gpus, between(0, 64), "GPUs for jobs."},
       {"gpu_model", &c.gpu_model, form(Form::word),
        "Model of its GPUs, in lower case as a100 or h100; quota may speak of it."},
+      {"gpu_sharing",
+       &c.gpu_sharing,
+       {},
+       "Whether jobs of one tenant may share a GPU (--gpus=0.5, --gres=shard:N). mps: each tenant "
+       "and GPU has an MPS daemon, each job its part of compute and memory. time-slicing: by the "
+       "driver's time slices, without limits inside of the GPU. Tenants never share one."},
+      {"gpu_shards", &c.gpu_shards, between(0, 1000),
+       "Parts that --gres=shard:N counts, of each GPU; 0 = no such request is taken."},
+      {"gres",
+       &c.gres,
+       {},
+       "Other resources that jobs ask for with --gres=NAME:N, each as NAME:COUNT or with a device "
+       "file each, as fpga:/dev/xfpga[0-3]. At most 8 different names in a cluster."},
+      {"mig_by_hand",
+       &c.mig_by_hand,
+       {},
+       "The site cuts its GPUs into MIG slices itself: jobs get those that are found, and none are "
+       "made or destroyed."},
       {"features", &c.features, form(Form::word), "Words that jobs may ask for with --constraint."},
   };
 }

@@ -3,6 +3,7 @@
 #include "common/proto/session.h"
 #include "common/text.h"
 #include "common/version.h"
+#include "config/gres.h"
 
 namespace gantry::node {
 
@@ -31,12 +32,15 @@ FactsReport node_facts(const NodeSettings& settings, const runtime::NodeFacts& m
   facts.memory = settings.node.memory;
   facts.scratch = settings.node.scratch;
   facts.cpus = settings.cpus;
+  for (const DeclaredGres& g : declared_gres(settings.node))
+    facts.gres.push_back({g.name, g.count});
   if (settings.runs_nothing) return out;  // what runs nothing can run it anywhere
 
-  std::erase_if(facts.cpus, [&](std::uint16_t id) {
-    return std::none_of(machine.cpus.begin(), machine.cpus.end(),
-                        [&](const runtime::CpuFact& c) { return c.id == id; });
-  });
+  if (!settings.share_cpus)
+    std::erase_if(facts.cpus, [&](std::uint16_t id) {
+      return std::none_of(machine.cpus.begin(), machine.cpus.end(),
+                          [&](const runtime::CpuFact& c) { return c.id == id; });
+    });
   if (facts.cpus.size() < settings.cpus.size())
     out.warnings.push_back(fmt::format("{} CPUs are declared, {} of them exist here",
                                        settings.cpus.size(), facts.cpus.size()));

@@ -15,7 +15,8 @@ GpuWork::GpuWork(Options options, gpu::KnownGpus known, const Logger& log, Publi
     : options_(std::move(options)),
       log_(log),
       publish_(std::move(publish)),
-      known_(std::move(known)) {}
+      known_(std::move(known)),
+      holders_(options_.holders, log) {}
 
 void GpuWork::open() {
   auto opened = gpu::Nvml::open(options_.library);
@@ -35,6 +36,7 @@ void GpuWork::open() {
 void GpuWork::see() {
   const Instant now = runtime::wall_clock();
   found_ = gpu::discover(*nvml_, options_.roots, now);
+  found_.inventory.cannot_share = holders_.cannot_share();
   for (const std::string& warning : found_.warnings)  // each once, not at every look
     if (std::find(warned_.begin(), warned_.end(), warning) == warned_.end()) log_.warning(warning);
   warned_ = found_.warnings;
@@ -84,6 +86,7 @@ void GpuWork::check() {
 
 void GpuWork::begin_watch(std::function<void(const gpu::GpuEvent&)> sink,
                           std::function<void(const std::string&)> failed) {
+  holders_.settle();
   if (nvml_ == nullptr) return;
   finish_halves();
   if (found_.inventory.gpus.empty()) return;
@@ -195,6 +198,7 @@ Result<void> GpuWork::add(const AttemptKey& key, const GpuGrant& grant,
   if (!grant.profile) {
     const auto files = gpu::device_files(numbers_, *gpu);
     if (!files) return tl::unexpected(files.error());
+    if (auto r = holders_.take(key, *gpu, grant.thousandths, request); !r) return r;
     if (auto r = add_files(*files, request); !r) return r;
     held_[key].push_back(gpu->uuid);
     uuids.push_back(gpu->uuid);

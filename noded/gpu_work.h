@@ -16,6 +16,7 @@
 #include "noded/gpu/health.h"
 #include "noded/gpu/known.h"
 #include "noded/gpu/mig.h"
+#include "noded/gpu_holders.h"
 #include "noded/runtime/launch.h"
 
 namespace gantry::node {
@@ -37,6 +38,7 @@ class GpuWork {
     std::string state_dir, files_dir;
     gpu::Roots roots;
     bool by_hand = false;  // slices are used as they are found
+    GpuHolders::Options holders{};
   };
   using Publish = std::function<void(GpuSight&&)>;
   GpuWork(Options options, gpu::KnownGpus known, const Logger& log, Publish publish);
@@ -53,10 +55,15 @@ class GpuWork {
   // in its way are destroyed. An error is the node's fault; then release() what it holds.
   Result<runtime::LaunchRequest> prepare(const AttemptKey& key, const std::vector<GpuGrant>& grants,
                                          runtime::LaunchRequest request);
-  void hold(const AttemptKey& key, std::vector<std::string> uuids) {
+  void hold(const AttemptKey& key, std::vector<std::string> uuids,
+            const runtime::LaunchSharing& sharing = {}) {
+    for (const std::string& uuid : uuids) holders_.recovered(key, uuid, sharing);
     held_[key] = std::move(uuids);
   }
-  void release(const AttemptKey& key) { held_.erase(key); }
+  void release(const AttemptKey& key) {
+    held_.erase(key);
+    holders_.released(key);
+  }
 
  private:
   void see();
@@ -81,6 +88,7 @@ class GpuWork {
   gpu::DeviceNumbers numbers_;
   std::vector<gpu::HealthBaseline> baselines_;           // by index
   std::map<AttemptKey, std::vector<std::string>> held_;  // UUIDs of GPUs and slices
+  GpuHolders holders_;                                   // of GPUs that are not in MIG mode
   std::unique_ptr<gpu::MigPartitioner> partitioner_;
   std::unique_ptr<gpu::EventThread> events_;
 };

@@ -51,8 +51,13 @@ Gpus::Gpus(const NodedConfig& config, const NodeConfig& declared, const std::str
   auto first = std::make_shared<std::promise<GpuSight>>();
   auto is_first = std::make_shared<bool>(true);
   work_ = std::make_shared<GpuWork>(
-      GpuWork::Options{for_node(config.gpu_library, node), state_dir_,
-                       config.run_dir + "/gpu-files-" + node, roots_, false},
+      GpuWork::Options{for_node(config.gpu_library, node),
+                       state_dir_,
+                       config.run_dir + "/gpu-files-" + node,
+                       roots_,
+                       declared.mig_by_hand,
+                       {declared.gpu_sharing, config.mps_control, config.run_dir + "/mps-" + node,
+                        config.runtimes.empty() || config.runtimes.front() != "process"}},
       known_, log, [this, first, is_first, outlet = outlet_](GpuSight&& sight) {
         if (std::exchange(*is_first, false)) first->set_value(sight);
         auto kept = std::make_shared<GpuSight>(std::move(sight));
@@ -143,6 +148,8 @@ void Gpus::prepare(const AttemptKey& key, const std::vector<GpuGrant>& grants,
   // What the submitter's shell said of its own GPUs means nothing here.
   request.env[std::string(kVisible)] = "";
   request.env["NVIDIA_VISIBLE_DEVICES"] = "void";
+  request.env.erase("GPU_DEVICE_ORDINAL");
+  std::erase_if(request.env, [](const auto& e) { return e.first.starts_with("CUDA_MPS_"); });
   if (grants.empty()) return done(std::move(request));
   if (silent_since_) return done(fail(ErrorCode::unavailable, silence_cause(times_.silence)));
   for (const GpuGrant& grant : grants) given_[key].push_back(grant.gpu);
@@ -171,7 +178,7 @@ void Gpus::recovered(const AttemptKey& key, const runtime::LaunchRequest& reques
     if (!uuid.empty()) uuids.push_back(uuid);
   if (uuids.empty()) return;
   held_[key] = uuids;
-  post([key, uuids](GpuWork& work) { work.hold(key, uuids); });
+  post([key, uuids, sharing = request.sharing](GpuWork& work) { work.hold(key, uuids, sharing); });
   tell();  // what can wait for the end of its job waits
 }
 

@@ -77,6 +77,8 @@ Result<std::unique_ptr<AttemptRuntime>> open_runtime(const Start& start, JobSock
   options.config = s.config.noded;
   options.bin_dir = directory_of_this_program();
   if (real.gpus != nullptr) options.device_majors = real.gpus->majors();
+  if (real.gres != nullptr)
+    for (const std::uint32_t major : real.gres->majors()) options.device_majors.push_back(major);
   if (s.node.scratch > 0) options.scratch_dir = s.config.noded.state_dir + "/scratch";
   auto opened = runtime::Runtime::open(std::move(options));
   if (!opened) return tl::unexpected(opened.error());
@@ -100,6 +102,14 @@ std::unique_ptr<Gpus> open_gpus(const Start& start, loop::Loop& loop, const Logg
   return gpus;
 }
 
+// Empty: each of the node's is one of the machine's.
+std::vector<std::uint16_t> shared_cpus(const Start& start) {
+  std::vector<std::uint16_t> cpus;
+  if (start.settings.share_cpus)
+    for (const runtime::CpuFact& c : start.machine.cpus) cpus.push_back(c.id);
+  return cpus;
+}
+
 Result<void> run(const Start& start, Logger& log) {
   auto memory = MemoryFile::open(start.settings.config.noded.state_dir);
   if (!memory) return tl::unexpected(memory.error());
@@ -117,19 +127,24 @@ Result<void> run(const Start& start, Logger& log) {
   };
   JobSockets sockets(loop, log, first_channel, std::move(hooks));
   const std::unique_ptr<Gpus> gpus = open_gpus(start, loop, log);
+  std::unique_ptr<Gres> gres;
+  if (!start.settings.node.gres.empty() && !start.settings.runs_nothing)
+    gres = std::make_unique<Gres>(start.settings.config.noded, start.settings.node, log);
   RealRuntimeOptions real{start.settings.config.cluster,
                           start.settings.node.name,
                           start.settings.config.noded,
                           gpus.get(),
+                          gres.get(),
+                          shared_cpus(start),
                           {}};
   real.on_event = [&](Input&& event) { daemon->take(std::move(event)); };
   auto attempt_runtime = open_runtime(start, sockets, std::move(real), loop, log);
   if (!attempt_runtime) return tl::unexpected(attempt_runtime.error());
   if (auto* real = dynamic_cast<RealRuntime*>(attempt_runtime->get())) {
     const NodedConfig& c = start.settings.config.noded;
-    auto service =
-        StepService::open({start.settings.node.name, c.listen_host, c.listen_port, start.link.keys},
-                          loop, log, real->runtime(), sockets);
+    auto service = StepService::open({start.settings.node.name, c.listen_host, c.listen_port,
+                                      start.link.keys, shared_cpus(start)},
+                                     loop, log, real->runtime(), sockets);
     if (!service) return tl::unexpected(service.error());
     steps = std::move(*service);
   }
@@ -138,6 +153,7 @@ Result<void> run(const Start& start, Logger& log) {
   for (const auto& warning : report.warnings)
     log.warning("less than declared", {{"what", warning}});
   report.facts.runtime = (*attempt_runtime)->name();
+  if (gres) report.facts.gres = gres->counts();
   report.facts.layers_off = (*attempt_runtime)->layers_off();
 
   std::function<GpuInventory()> inventory;

@@ -15,7 +15,7 @@ struct OptionRow {
   std::string_view help;
 };
 
-constexpr std::array<OptionRow, 12> kOptions{{
+constexpr std::array<OptionRow, 13> kOptions{{
     {"--config", "FILE", "configuration (default: $GANTRY_CONF, /etc/gantry/gantry.yaml)"},
     {"--name", "NODE", "which node of the configuration this is (default: the host's name)"},
     {"--state-dir", "DIR", "attempts and exit records; one daemon per directory"},
@@ -23,6 +23,7 @@ constexpr std::array<OptionRow, 12> kOptions{{
     {"--key", "FILE", "the node's own key pair, enrolled with the controller"},
     {"--listen", "HOST:PORT", "where steps reach this node"},
     {"--cpus", "LIST", "logical CPUs that jobs may have, like 0-3,8"},
+    {"--share-cpus", "", "CPUs that are not here are had of those that are; to try things out"},
     {"--memory", "SIZE", "for jobs, like 64G"},
     {"--log-file", "FILE", "default: standard error; reopened at SIGHUP"},
     {"--log-level", "LEVEL", "debug, info, warning or error"},
@@ -45,6 +46,8 @@ Result<void> set(Options& o, std::string_view name, const std::string& value) {
     o.listen = value;
   else if (name == "--cpus")
     o.cpus = value;
+  else if (name == "--share-cpus")
+    o.share_cpus = true;
   else if (name == "--log-file")
     o.log_file = value;
   else if (name == "--help")
@@ -151,6 +154,7 @@ Result<NodeSettings> settle(const Options& options, Config config) {
   auto cpus = wanted_cpus(options, out.node);
   if (!cpus) return tl::unexpected(cpus.error());
   out.cpus = std::move(*cpus);
+  out.share_cpus = options.share_cpus;
   const auto& runtimes = noded.runtimes;
   out.runs_nothing = std::find(runtimes.begin(), runtimes.end(), "none") != runtimes.end();
   if (out.runs_nothing && runtimes.size() > 1)

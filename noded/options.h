@@ -21,6 +21,7 @@ struct Options {
   std::optional<std::string> key_file;   // --key
   std::optional<std::string> listen;     // --listen HOST:PORT
   std::optional<std::string> cpus;       // --cpus LIST
+  bool share_cpus = false;               // --share-cpus
   std::optional<std::int64_t> memory;    // --memory SIZE, bytes
   std::string log_file;                  // --log-file; "" = standard error
   LogLevel log_level = LogLevel::info;   // --log-level
@@ -37,6 +38,7 @@ struct NodeSettings {
   Config config;  // config.noded: with the options
   NodeConfig node;
   std::vector<std::uint16_t> cpus;  // wanted, sorted
+  bool share_cpus = false;          // some of them are not here: see RealRuntimeOptions
   bool runs_nothing = false;        // runtimes: [none]
 };
 // not_found: the file has no such node.

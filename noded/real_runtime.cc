@@ -4,6 +4,7 @@
 
 #include "common/overloaded.h"
 #include "noded/core/job_environment.h"
+#include "noded/runtime/discover.h"
 
 namespace gantry::node {
 
@@ -46,6 +47,7 @@ runtime::LaunchRequest launch_request(const proto::Launch& launch,
   r.hold = launch.hold;
   r.owner = launch.owner;
   r.name = spec.name;
+  r.sharing.tenant = launch.partition;
   r.array_job = launch.array_job;
   r.array_task = launch.array_task;
   r.node_index = launch.node_index;
@@ -63,7 +65,7 @@ runtime::LaunchRequest launch_request(const proto::Launch& launch,
   r.env = job_environment(launch, {options.cluster, options.node, job_socket});
   if (launch.node_index < launch.placement.size()) {
     const NodePlacement& here = launch.placement[launch.node_index];
-    r.cpus = here.cpus;
+    r.cpus = runtime::cpus_here(here.cpus, options.shared_cpus);
     r.memory = here.memory;
     r.scratch = here.scratch;
   }
@@ -149,13 +151,23 @@ void RealRuntime::signal(const Signal& action, std::vector<Input>& events) {
 void RealRuntime::begin(const proto::Launch& launch) {
   auto request = launch_request(launch, options_, socket_seen_by_job(launch.key));
   const AttemptKey key = launch.key;
-  if (options_.gpus == nullptr || launch.node_index >= launch.placement.size())
-    return begin_prepared(key, request);
+  if (launch.node_index >= launch.placement.size()) return begin_prepared(key, request);
+  const NodePlacement& here = launch.placement[launch.node_index];
+  if (auto r = prepare_gres(here, request); !r)
+    return begin_prepared(key, tl::unexpected(r.error()));
+  if (options_.gpus == nullptr) return begin_prepared(key, request);
   preparing_.insert(key);
-  options_.gpus->prepare(key, launch.placement[launch.node_index].gpus, std::move(request),
+  options_.gpus->prepare(key, here.gpus, std::move(request),
                          [this, key](Result<runtime::LaunchRequest>&& prepared) {
                            if (preparing_.erase(key) > 0) begin_prepared(key, prepared);
                          });
+}
+
+Result<void> RealRuntime::prepare_gres(const NodePlacement& here,
+                                       runtime::LaunchRequest& request) const {
+  if (options_.gres != nullptr) return options_.gres->prepare(here.gres, request);
+  if (here.gres.empty()) return {};
+  return fail(ErrorCode::unavailable, here.gres.front().name + " is not there");
 }
 
 void RealRuntime::begin_prepared(const AttemptKey& key,

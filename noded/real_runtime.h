@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "noded/checkpoint_watch.h"
 #include "noded/gpus.h"
+#include "noded/gres.h"
 #include "noded/net/job_sockets.h"
 #include "noded/runtime/runtime.h"
 #include "noded/seam.h"
@@ -21,6 +22,9 @@ struct RealRuntimeOptions {
   std::string node;
   NodedConfig config;
   Gpus* gpus = nullptr;  // none in tests
+  const Gres* gres = nullptr;
+  // A node with more CPUs than its machine: CPU n is had of these. Empty: it is that CPU.
+  std::vector<std::uint16_t> shared_cpus;
   // Takes what comes of an action between two turns.
   std::function<void(Input&&)> on_event;
 };
@@ -51,6 +55,7 @@ class RealRuntime final : public AttemptRuntime {
 
  private:
   void begin(const proto::Launch& launch);
+  Result<void> prepare_gres(const NodePlacement& here, runtime::LaunchRequest& request) const;
   void begin_prepared(const AttemptKey& key, const Result<runtime::LaunchRequest>& request);
   bool give_up(const AttemptKey& key, std::vector<Input>& events);
   void resume(const AttemptKey& key, std::vector<Input>& events);

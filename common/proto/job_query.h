@@ -41,11 +41,12 @@ struct JobRow {
   std::int64_t priority = 0;
   ExitStatus exit;
   std::uint32_t restarts = 0;
-  std::uint32_t gpus = 0;          // over all nodes
+  std::uint32_t gpus = 0;          // over all nodes; whole ones, or slices that are asked for
   std::string reservation;         // that it names; "" = none
   std::optional<Money> cost;       // so far, all attempts, credits not taken off; unset: no prices
   Money credit;                    // of that
   std::optional<Money> cost_rate;  // per hour, while it holds something
+  std::uint32_t gpu_parts = 0;     // over all nodes: thousandths of GPUs in parts
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "job", s.job);
@@ -79,6 +80,7 @@ struct JobRow {
     v(29, "cost", s.cost);
     v(30, "credit", s.credit);
     v(31, "cost_rate", s.cost_rate);
+    v(32, "gpu_parts", s.gpu_parts);
   }
 };
 

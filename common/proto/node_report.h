@@ -68,6 +68,7 @@ struct NodeRegister {
   Epoch highest_epoch{};                // seen so far
   Instant sent{};                       // by the node's clock; comes back in NodeAccept
   GpuInventory gpus;
+  std::vector<GresCount> gres{};  // of those declared: how many there are
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "node", s.node);
@@ -87,6 +88,7 @@ struct NodeRegister {
     v(15, "highest_epoch", s.highest_epoch);
     v(16, "sent", s.sent);
     v(17, "gpus", s.gpus);
+    v(18, "gres", s.gres);
   }
 };
 

@@ -41,7 +41,8 @@ NodePlacement placement_of(const State& state, const sched::NodeGrant& grant) {
           grant.memory,
           grant.scratch,
           grant.tasks,
-          grant.devices};
+          grant.devices,
+          grant.gres};
 }
 
 void fill_array(const State& state, const Job& job, proto::Launch& launch) {

@@ -9,6 +9,7 @@
 
 #include "common/codec/codec.h"
 #include "ctld/core/gpus.h"
+#include "ctld/core/gres.h"
 #include "ctld/core/load.h"
 #include "ctld/core/record.h"
 
@@ -19,7 +20,7 @@ struct Taken {
   std::vector<std::uint16_t> cpus;
   std::int64_t memory = 0, scratch = 0;
   std::uint32_t gpus = 0, exclusive = 0;
-  std::size_t devices = 0;
+  std::size_t devices = 0, gres = 0;
   std::vector<JobId> jobs;
 };
 
@@ -72,6 +73,7 @@ std::string check_node(const Node& node, Taken& t) {
   if (node.gpus_taken != t.gpus || node.gpu_grants.size() != t.devices)
     return bad("GPUs do not add up");
   if (const auto twice = gpus_held_twice(node)) return *twice;
+  if (gres_held(node) != t.gres) return bad("resources do not add up");
   if (node.exclusive_jobs != t.exclusive) return bad("exclusive jobs do not add up");
   if (node.jobs != t.jobs) return bad("jobs do not add up");
   if (t.exclusive > 0 && t.jobs.size() > 1) return bad("an exclusive job is not alone");
@@ -89,6 +91,7 @@ void add_taken(const Job& job, std::map<NodeId, Taken>& taken) {
     t.scratch += run.grant.scratch;
     t.gpus += run.grant.gpus;
     t.devices += run.grant.devices.size();
+    for (const GresGrant& g : run.grant.gres) t.gres += g.devices.size();
     t.exclusive += job.active->exclusive ? 1 : 0;
     t.jobs.push_back(job.id);
   }

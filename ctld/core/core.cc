@@ -8,6 +8,7 @@
 
 #include "common/assert.h"
 #include "common/codec/codec.h"
+#include "config/gres.h"
 #include "ctld/core/apply.h"
 #include "ctld/core/audit.h"
 #include "ctld/core/authorise.h"
@@ -50,9 +51,11 @@ void declare(Context& ctx) {
 
 // What is not durable of nodes and partitions comes from the configuration at every start.
 void configure(State& state, const Config& config) {
+  state.gres_names = gres_names(config);
   for (const NodeConfig& c : config.nodes) {
     Node& node = state.node(state.node_ids.at(c.name));
     node.declared = &c;
+    for (DeclaredGres& g : declared_gres(c)) node.gres.push_back({std::move(g.name), g.count});
     if (c.cpu_ids)
       node.cpus = *c.cpu_ids;
     else

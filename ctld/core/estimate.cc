@@ -102,7 +102,9 @@ class Estimator {
       grant.cpus.resize(static_cast<std::size_t>(std::max(need.cpus, 0)));
       grant.memory = need.memory;
       grant.scratch = need.scratch;
-      if (shape_.gpu_slice.empty())
+      if (shape_.gpu_share > 0)
+        grant.devices = {{0, std::nullopt, 0, static_cast<std::uint16_t>(shape_.gpu_share)}};
+      else if (shape_.gpu_slice.empty())
         grant.gpus = shape_.gpus_per_node;
       else
         grant.devices = slices_of(view, shape_.gpu_slice, shape_.gpus_per_node);

@@ -5,7 +5,9 @@
 #include <map>
 #include <set>
 
+#include "ctld/core/gres.h"
 #include "ctld/sched/constraint.h"
+#include "ctld/sched/gpu_share.h"
 
 namespace gantry::core {
 namespace {
@@ -40,9 +42,12 @@ struct Freed {
   std::uint32_t exclusive = 0;
 };
 
-sched::Room room_of(const sched::NodeGrant& grant) {
-  return {grant.memory, grant.scratch, static_cast<std::int32_t>(grant.cpus.size()),
-          static_cast<std::int32_t>(grant.gpus)};
+sched::Room room_of(const State& state, const sched::NodeGrant& grant) {
+  sched::Room room{grant.memory, grant.scratch, static_cast<std::int32_t>(grant.cpus.size()),
+                   static_cast<std::int32_t>(grant.gpus)};
+  room.gpu_parts = sched::parts_of(grant.devices);
+  room.gres = gres_amounts(state, grant.gres);
+  return room;
 }
 
 class Search {
@@ -77,7 +82,7 @@ class Search {
       for (const NodeRun& run : endings_[i].job->active->nodes) {
         if (run.state == RunState::released) continue;
         Freed& more = freed[run.grant.node];
-        more.room += room_of(run.grant);
+        more.room += room_of(ctx_.state, run.grant);
         more.exclusive += endings_[i].job->active->exclusive ? 1 : 0;
       }
     std::vector<sched::Candidate> candidates;
@@ -110,6 +115,11 @@ class Search {
     free -= sched::Room{node.memory_taken, node.scratch_taken,
                         static_cast<std::int32_t>(node.cpus_taken),
                         static_cast<std::int32_t>(node.gpus_taken)};
+    for (const Node::HeldGpu& held : node.gpu_grants)
+      if (sched::is_part(held.grant)) free.gpu_parts -= held.grant.thousandths;
+    sched::Room held;
+    held.gres = gres_amounts_taken(ctx_.state, node);
+    free -= held;
     free += freed.room;
     return sched::tasks_fitting(demand_, size, free);
   }

@@ -6,6 +6,7 @@
 
 #include "common/assert.h"
 #include "ctld/core/settle.h"
+#include "ctld/sched/gpu_share.h"
 
 namespace gantry::core {
 namespace {
@@ -48,6 +49,12 @@ bool overlap(const Node& node, const GpuGrant& a, const GpuGrant& b) {
   return a0 < b1 && b0 < a1;
 }
 
+// Do both fit side by side: parts of one GPU of one tenant? Whether the parts are more than the GPU
+// is another question.
+bool side_by_side(const GpuGrant& a, PartitionId of_a, const GpuGrant& b, PartitionId of_b) {
+  return sched::is_part(a) && sched::is_part(b) && of_a == of_b;
+}
+
 std::string name_of(const Node& node, const GpuGrant& grant) {
   if (!grant.profile) return fmt::format("GPU {} of {}", grant.gpu, node.name);
   return fmt::format("the slice at {} of GPU {} of {}", grant.start, grant.gpu, node.name);
@@ -81,6 +88,9 @@ std::vector<sched::GpuView> gpus_for_jobs(const Node& node) {
     if (!sound(gpu)) continue;
     out.push_back(
         {static_cast<std::uint16_t>(gpu.index), gpu.numa, gpu.mig, gpu.model, gpu.nvlinks});
+    if (!gpu.mig || !node.declared->mig_by_hand) continue;
+    out.back().by_hand = true;
+    out.back().slices = gpu.slices;
   }
   return out;
 }
@@ -98,7 +108,36 @@ std::uint32_t gpus_when_well(const Node& node) {
   return node.declared->gpus - std::min(node.declared->gpus, in_slices);
 }
 
-std::optional<std::string> gpu_objection(const Node& node, const sched::NodeGrant& grant) {
+bool shares_gpus(const Node& node) {
+  return node.declared != nullptr && node.declared->gpu_sharing != GpuSharing::none &&
+         node.facts.gpus.cannot_share.empty();
+}
+
+namespace {
+
+// Of a part of a GPU, or one that meets a part: may this tenant have it beside what is held?
+std::optional<std::string> part_objection(const Node& node, const GpuGrant& d, PartitionId tenant) {
+  if (d.thousandths == 0 || d.thousandths > 1000)
+    return fmt::format("{} thousandths of {}", d.thousandths, name_of(node, d));
+  if (sched::is_part(d) && !shares_gpus(node))
+    return fmt::format("GPUs of {} are not shared", node.name);
+  std::uint32_t sum = d.thousandths;
+  for (const Node::HeldGpu& held : node.gpu_grants) {
+    if (!overlap(node, held.grant, d)) continue;
+    if (!side_by_side(held.grant, held.tenant, d, tenant))
+      return name_of(node, d) + (sched::is_part(held.grant) && held.tenant != tenant
+                                     ? " is shared by another tenant"
+                                     : " is taken");
+    sum += held.grant.thousandths;
+  }
+  if (sum > 1000) return name_of(node, d) + " has less of it left";
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> gpu_objection(const Node& node, const sched::NodeGrant& grant,
+                                         PartitionId tenant) {
   const auto views = gpus_for_jobs(node);
   std::uint32_t whole = 0;
   for (std::size_t i = 0; i < grant.devices.size(); ++i) {
@@ -114,44 +153,72 @@ std::optional<std::string> gpu_objection(const Node& node, const sched::NodeGran
       if (std::find(profile->starts.begin(), profile->starts.end(), d.start) ==
           profile->starts.end())
         return name_of(node, d) + " may not start there";
+      if (view->by_hand &&
+          std::none_of(view->slices.begin(), view->slices.end(), [&](const MigSlice& s) {
+            return s.profile == *d.profile && s.start == d.start;
+          }))
+        return name_of(node, d) + " has not been made";
     }
     whole += d.whole() ? 1 : 0;
     for (std::size_t k = 0; k < i; ++k)
       if (overlap(node, grant.devices[k], d)) return name_of(node, d) + " twice";
-    for (const GpuGrant& held : node.gpu_grants)
-      if (overlap(node, held, d)) return name_of(node, d) + " is taken";
+    if (auto why = part_objection(node, d, tenant)) return why;
   }
   if (whole != grant.gpus) return fmt::format("{} GPUs counted, {} named", grant.gpus, whole);
   return std::nullopt;
 }
 
-void take_gpus(Node& node, const sched::NodeGrant& grant) {
+void take_gpus(Node& node, const sched::NodeGrant& grant, PartitionId tenant) {
   node.gpus_taken += grant.gpus;
   for (const GpuGrant& d : grant.devices) {
-    for (const GpuGrant& held : node.gpu_grants)
-      GANTRY_ASSERT(!overlap(node, held, d), "a device is given to one job at a time");
-    const auto at =
-        std::find_if(node.gpu_grants.begin(), node.gpu_grants.end(), [&](const GpuGrant& held) {
-          return std::pair{d.gpu, d.start} < std::pair{held.gpu, held.start};
+    std::uint32_t sum = d.thousandths;
+    for (const Node::HeldGpu& held : node.gpu_grants) {
+      if (!overlap(node, held.grant, d)) continue;
+      GANTRY_ASSERT(side_by_side(held.grant, held.tenant, d, tenant),
+                    "a device is given to one job, or to one tenant in parts");
+      sum += held.grant.thousandths;
+    }
+    GANTRY_ASSERT(sum <= 1000, "no more of a device is given than there is");
+    const auto at = std::find_if(
+        node.gpu_grants.begin(), node.gpu_grants.end(), [&](const Node::HeldGpu& held) {
+          return std::pair{d.gpu, d.start} < std::pair{held.grant.gpu, held.grant.start};
         });
-    node.gpu_grants.insert(at, d);
+    node.gpu_grants.insert(at, {d, tenant});
   }
 }
 
-void give_gpus(Node& node, const sched::NodeGrant& grant) {
+void give_gpus(Node& node, const sched::NodeGrant& grant, PartitionId tenant) {
   GANTRY_ASSERT(node.gpus_taken >= grant.gpus, "more GPUs given back than taken");
   node.gpus_taken -= grant.gpus;
   for (const GpuGrant& d : grant.devices) {
-    const auto at = std::find(node.gpu_grants.begin(), node.gpu_grants.end(), d);
+    const auto at = std::find_if(
+        node.gpu_grants.begin(), node.gpu_grants.end(),
+        [&](const Node::HeldGpu& held) { return held.grant == d && held.tenant == tenant; });
     GANTRY_ASSERT(at != node.gpu_grants.end(), "a device given back by who has it");
     node.gpu_grants.erase(at);
   }
 }
 
+std::int64_t gpu_thousandths_taken(const Node& node) {
+  std::int64_t sum = std::int64_t{node.gpus_taken} * kGpuUnit;
+  for (const Node::HeldGpu& held : node.gpu_grants)
+    if (!held.grant.whole()) sum += held.grant.thousandths;
+  return sum;
+}
+
 std::optional<std::string> gpus_held_twice(const Node& node) {
-  for (std::size_t i = 1; i < node.gpu_grants.size(); ++i)
-    if (overlap(node, node.gpu_grants[i - 1], node.gpu_grants[i]))
-      return name_of(node, node.gpu_grants[i]) + " is held twice";
+  for (std::size_t i = 0; i < node.gpu_grants.size(); ++i) {
+    const Node::HeldGpu& one = node.gpu_grants[i];
+    std::uint32_t sum = one.grant.thousandths;
+    for (std::size_t k = 0; k < i; ++k) {
+      const Node::HeldGpu& other = node.gpu_grants[k];
+      if (!overlap(node, other.grant, one.grant)) continue;
+      if (!side_by_side(other.grant, other.tenant, one.grant, one.tenant))
+        return name_of(node, one.grant) + " is held twice";
+      sum += other.grant.thousandths;
+    }
+    if (sum > 1000) return name_of(node, one.grant) + " is given more than once over";
+  }
   return std::nullopt;
 }
 
@@ -218,8 +285,11 @@ std::string gpu_trouble(const Node& node) {
   const GpuInventory& found = node.facts.gpus;
   if (!found.why_none.empty()) return "no GPUs: " + found.why_none;
   std::string out;
+  if (node.declared->gpu_sharing != GpuSharing::none && !found.cannot_share.empty())
+    out = "GPUs are not shared: " + found.cannot_share;
   if (!found.gpus.empty() && found.gpus.size() < node.declared->gpus)
-    out = fmt::format("{} of {} GPUs found", found.gpus.size(), node.declared->gpus);
+    out += fmt::format("{}{} of {} GPUs found", out.empty() ? "" : "; ", found.gpus.size(),
+                       node.declared->gpus);
   for (const GpuDevice& gpu : found.gpus)
     for (const GpuFault& f : gpu.faults)
       out += fmt::format("{}GPU {}: {}", out.empty() ? "" : "; ", gpu.index, f.cause);

@@ -17,15 +17,22 @@ std::uint32_t whole_gpus(const std::vector<sched::GpuView>& devices);  // withou
 // Whole ones, were all in order: what a job may ask for, though it may have to wait.
 std::uint32_t gpus_when_well(const Node& node);
 
-// Why the node cannot give these devices, or nothing: one that is not there or not sound, one that
-// is held, a slice that does not lie where its profile may, or not the devices that `gpus` counts.
-std::optional<std::string> gpu_objection(const Node& node, const sched::NodeGrant& grant);
+// May jobs of one tenant share GPUs of the node?
+bool shares_gpus(const Node& node);
+
+// Why the node cannot give these devices to this tenant, or nothing: one that is not there or not
+// sound, one that is held, a part of a GPU that another tenant has parts of, a slice that does not
+// lie where its profile may, or not the devices that `gpus` counts.
+std::optional<std::string> gpu_objection(const Node& node, const sched::NodeGrant& grant,
+                                         PartitionId tenant);
 
 // apply() only. Giving what is held, or taking back what is not, is our bug.
-void take_gpus(Node& node, const sched::NodeGrant& grant);
-void give_gpus(Node& node, const sched::NodeGrant& grant);
+void take_gpus(Node& node, const sched::NodeGrant& grant, PartitionId tenant);
+void give_gpus(Node& node, const sched::NodeGrant& grant, PartitionId tenant);
 
-// Held devices that overlap, or nothing; for audit().
+std::int64_t gpu_thousandths_taken(const Node& node);
+
+// Held devices that overlap, or are shared by two tenants, or nothing; for audit().
 std::optional<std::string> gpus_held_twice(const Node& node);
 
 // What follows from faults that the node tells of: every job on a device that has one ends, those

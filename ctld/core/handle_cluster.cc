@@ -38,7 +38,7 @@ proto::NodeRow node_row(const Context& ctx, const Node& node) {
   }
   row.allocated[Resource::cpu] = static_cast<std::int64_t>(node.cpus_taken) * 1000;
   row.allocated[Resource::memory] = node.memory_taken;
-  row.allocated[Resource::gpu] = std::int64_t{node.gpus_taken} * kGpuUnit;
+  row.allocated[Resource::gpu] = gpu_thousandths_taken(node);
   row.allocated[Resource::scratch] = node.scratch_taken;
   row.jobs = static_cast<std::uint32_t>(node.jobs.size());
   row.version = node.facts.version;

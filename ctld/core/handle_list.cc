@@ -56,7 +56,7 @@ proto::JobDetail detail_of(const Context& ctx, const Job& job, BlobRefs& blobs, 
     for (const NodeRun& run : job.active->nodes)
       detail.placement.push_back({ctx.state.node(run.grant.node).name, run.grant.cpus,
                                   run.grant.memory, run.grant.scratch, run.grant.tasks,
-                                  run.grant.devices});
+                                  run.grant.devices, run.grant.gres});
   }
   if (with_script && stored->script_digest.size() == sizeof(store::Digest)) {
     blobs.script.emplace();

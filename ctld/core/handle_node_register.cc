@@ -47,6 +47,13 @@ std::string shortage(const Node& node, const proto::NodeRegister& message) {
   if (message.scratch < node.declared->scratch)
     return fmt::format("reports {} MiB of scratch where {} are declared", message.scratch >> 20,
                        node.declared->scratch >> 20);
+  for (const GresCount& g : node.gres) {
+    const auto has = std::find_if(message.gres.begin(), message.gres.end(),
+                                  [&](const GresCount& m) { return m.name == g.name; });
+    if (has == message.gres.end() || has->count < g.count)
+      return fmt::format("reports {} of {} where {} are declared",
+                         has == message.gres.end() ? 0 : has->count, g.name, g.count);
+  }
   return {};
 }
 

@@ -6,6 +6,7 @@
 #include "common/assert.h"
 #include "common/codec/codec.h"
 #include "ctld/core/gpus.h"
+#include "ctld/core/gres.h"
 
 namespace gantry::core {
 namespace {
@@ -232,7 +233,8 @@ void take_grant(State& state, const Job& job, const sched::NodeGrant& grant, boo
   node.cpus_taken += static_cast<std::uint32_t>(grant.cpus.size());
   node.memory_taken += grant.memory;
   node.scratch_taken += grant.scratch;
-  take_gpus(node, grant);
+  take_gpus(node, grant, class_of(state, job).partition);
+  take_gres(node, grant);
   node.exclusive_jobs += exclusive ? 1 : 0;
   const auto at = std::lower_bound(node.jobs.begin(), node.jobs.end(), job.id);
   GANTRY_ASSERT(at == node.jobs.end() || *at != job.id, "a job holds a node once");
@@ -251,7 +253,8 @@ void give_grant(State& state, const Job& job, const sched::NodeGrant& grant, boo
   node.cpus_taken -= static_cast<std::uint32_t>(grant.cpus.size());
   node.memory_taken -= grant.memory;
   node.scratch_taken -= grant.scratch;
-  give_gpus(node, grant);
+  give_gpus(node, grant, class_of(state, job).partition);
+  give_gres(node, grant);
   node.exclusive_jobs -= exclusive ? 1 : 0;
   const auto at = std::lower_bound(node.jobs.begin(), node.jobs.end(), job.id);
   GANTRY_ASSERT(at != node.jobs.end() && *at == job.id, "a node given back by who has it");

@@ -2,6 +2,7 @@
 // the name, so placements in the journal mean the same after the configuration was reordered.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -66,13 +67,19 @@ struct Node {
   std::uint32_t cpus_taken = 0;
   std::int64_t memory_taken = 0;
   std::int64_t scratch_taken = 0;
-  std::uint32_t gpus_taken = 0;      // whole ones
-  std::vector<GpuGrant> gpu_grants;  // held here, by GPU and start
+  struct HeldGpu {
+    GpuGrant grant;
+    PartitionId tenant;
+  };
+  std::uint32_t gpus_taken = 0;                         // whole ones
+  std::vector<HeldGpu> gpu_grants;                      // held here, by GPU and start
+  std::map<std::string, std::vector<bool>> gres_taken;  // by name, then place; grows as needed
   std::uint32_t exclusive_jobs = 0;
 
   // From the configuration, by Core::start(); null if the node is no longer in it.
   const NodeConfig* declared = nullptr;
   std::vector<std::uint16_t> cpus;
+  std::vector<GresCount> gres;  // sorted
   bool fold_due = false;
 };
 

@@ -7,6 +7,7 @@
 
 #include "ctld/core/eligible.h"
 #include "ctld/core/gpus.h"
+#include "ctld/core/gres.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/ledger.h"
 #include "ctld/core/quota_alerts.h"
@@ -46,7 +47,11 @@ std::optional<std::string> objection(const Context& ctx, const Partition& partit
       return fmt::format("{} has too little memory free", node.name);
     if (g.scratch < 0 || node.scratch_taken + g.scratch > node.declared->scratch)
       return fmt::format("{} has too little scratch free", node.name);
-    if (auto why = gpu_objection(node, g)) return why;
+    if (auto why = gpu_objection(node, g, partition.id)) return why;
+    if (shape.gpu_share > 0 &&
+        (g.devices.size() != 1 || g.devices[0].thousandths != shape.gpu_share))
+      return "other than the part of a GPU that is asked";
+    if (auto why = gres_objection(node, g, shape)) return why;
   }
   return std::nullopt;
 }

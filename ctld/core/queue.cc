@@ -56,6 +56,12 @@ sched::NodeChanged node_view(const Context& ctx, const Node& node) {
   view.gpus = whole_gpus(view.devices);
   view.gpus_when_well = gpus_when_well(node);
   view.geometries = node.facts.gpus.geometries;
+  view.gpu_sharing = shares_gpus(node);
+  for (const GresCount& g : node.gres) {
+    const auto& names = ctx.state.gres_names;
+    const auto at = std::lower_bound(names.begin(), names.end(), g.name) - names.begin();
+    view.gres.at(static_cast<std::size_t>(at)) = static_cast<std::int16_t>(g.count);
+  }
   view.features = node.declared->features;
   view.gpu_model = node.declared->gpu_model;
   const auto& compiled = ctx.state.tenancy.compiled.nodes;
@@ -73,7 +79,8 @@ void sync_node(Context& ctx, NodeId id) {
   if (!ctx.rt.running) return;
   sched::NodeChanged view = node_view(ctx, ctx.state.node(id));
   sched::NodeChanged& told = ctx.rt.node_views.at(id.value());
-  const bool same_gpus = told.devices == view.devices && told.geometries == view.geometries;
+  const bool same_gpus = told.devices == view.devices && told.geometries == view.geometries &&
+                         told.gpu_sharing == view.gpu_sharing;
   if (told.available == view.available && told.sockets == view.sockets && same_gpus) return;
   if (told.sockets != view.sockets || !same_gpus) ctx.rt.fits.clear();
   if (view.available) ctx.turn.schedule = true;
@@ -87,6 +94,7 @@ sched::PartitionChanged partition_view(const State& state, const Partition& part
   view.name = partition.name;
   view.up = partition.up();
   view.nodes = partition.nodes;
+  view.gres_names = state.gres_names;
   view.quota_node = quota_node_of(state, partition.id).value_or(sched::kNoIndex);
   if (partition.declared == nullptr) return view;
   view.priority = partition.declared->priority;

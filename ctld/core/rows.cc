@@ -20,6 +20,7 @@ void requested(const State& state, const Job& job, proto::JobRow& row) {
   row.tasks = std::max(shape.tasks, shape.min_nodes);
   row.cpus = row.tasks * shape.cpus_per_task;
   row.gpus = row.nodes * shape.gpus_per_node;
+  row.gpu_parts = row.nodes * shape.gpu_share;
   if (shape.memory_per_node)
     row.memory_per_node = *shape.memory_per_node;
   else if (shape.memory_per_cpu)

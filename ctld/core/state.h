@@ -147,6 +147,7 @@ struct State {
   std::vector<NodeId> node_order;  // as configured
   std::vector<PartitionId> partition_order;
   std::optional<PartitionId> default_partition;
+  std::vector<std::string> gres_names;  // gres_names(config)
 
   [[nodiscard]] QueueCounts queue_counts(PartitionId id) const {
     return id.value() < queues.size() ? queues[id.value()] : QueueCounts{};

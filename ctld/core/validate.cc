@@ -105,6 +105,56 @@ Result<void> check_paths(const JobSpec& spec) {
   return {};
 }
 
+Result<void> check_parts(const JobShape& s) {
+  if (auto r = check_number("thousandths of a GPU", s.gpu_share, 0, kGpuUnit - 1); !r) return r;
+  if (auto r = check_number("shards of a GPU", s.gpu_shards, 0, 1000); !r) return r;
+  if (s.gpu_share + s.gpu_shards > 0 && s.gpus_per_node > 0)
+    return bad("a part of a GPU and whole GPUs or slices exclude each other");
+  if (s.gpu_share > 0 && s.gpu_shards > 0)
+    return bad("a part of a GPU is given in shards or as a fraction, not both");
+  return {};
+}
+
+// Shards as thousandths, by what the partition's nodes declare; all of a GPU's are a whole one.
+Result<void> count_shards(const Context& ctx, const Partition& partition, JobShape& shape) {
+  if (shape.gpu_shards == 0) return {};
+  std::uint32_t each = 0;
+  for (const NodeId id : partition.nodes) {
+    const NodeConfig* node = ctx.state.node(id).declared;
+    if (node == nullptr || node->gpu_shards == 0) continue;
+    if (each != 0 && each != node->gpu_shards)
+      return bad(
+          fmt::format("nodes of partition {} have {} and {} shards in a GPU, so that a "
+                      "number of them says nothing; ask for a fraction, as --gpus=0.25",
+                      partition.name, each, node->gpu_shards));
+    each = node->gpu_shards;
+  }
+  if (each == 0)
+    return fail(ErrorCode::never_fits,
+                fmt::format("no node of partition {} has shards of GPUs", partition.name));
+  if (shape.gpu_shards > each)
+    return fail(ErrorCode::never_fits,
+                fmt::format("{} shards asked, but a job gets shards of one GPU, which has {} in "
+                            "partition {}",
+                            shape.gpu_shards, each, partition.name));
+  if (shape.gpu_shards == each)
+    shape.gpus_per_node = 1;
+  else
+    shape.gpu_share = shape.gpu_shards * static_cast<std::uint32_t>(kGpuUnit) / each;
+  return {};
+}
+
+Result<void> check_gres(const JobShape& s) {
+  for (std::size_t i = 0; i < s.gres.size(); ++i) {
+    const GresCount& g = s.gres[i];
+    if (auto r = check_text("the name of a resource", g.name, kMaxNameBytes); !r) return r;
+    if (auto r = check_number("the number of " + g.name, g.count, 1, kMostGresCount); !r) return r;
+    if (i > 0 && s.gres[i - 1].name >= g.name)
+      return bad("resources by name are sorted, each once");
+  }
+  return {};
+}
+
 Result<void> check_shape(const JobShape& s) {
   if (auto r = check_number("the number of nodes", s.min_nodes, 1, kMaxJobNodes); !r) return r;
   if (auto r = check_number("the greatest number of nodes", s.max_nodes, s.min_nodes, kMaxJobNodes);
@@ -133,6 +183,8 @@ Result<void> check_shape(const JobShape& s) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("\"{}\" is not a MIG profile with a number of slices, as 1g.10gb",
                             s.gpu_slice.substr(0, 32)));
+  if (auto r = check_parts(s); !r) return r;
+  if (auto r = check_gres(s); !r) return r;
   if (s.required_nodes.size() > kMaxJobNodes || s.excluded_nodes.size() > kMaxJobNodes)
     return fail(ErrorCode::limit_exceeded,
                 fmt::format("at most {} nodes may be named", kMaxJobNodes));
@@ -292,6 +344,7 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   if (!queue) return tl::unexpected(queue.error());
   const Partition* partition = *queue;
   spec.partition = partition->name;
+  if (auto r = count_shards(ctx, *partition, spec.shape); !r) return tl::unexpected(r.error());
   if (auto r = check_tenant(ctx, who, *partition, spec, submit.test_only); !r)
     return tl::unexpected(r.error());
   if (partition->declared->exclusive_nodes) spec.shape.exclusive = true;

@@ -3,6 +3,7 @@
 
 #include "common/assert.h"
 #include "ctld/sched/cycle.h"
+#include "ctld/sched/place.h"
 
 namespace gantry::sched {
 
@@ -77,6 +78,7 @@ bool Cycle::start_promised(const Promise& promise, JobClass& c, std::uint32_t sl
     if (r_.timeline_.fits(s.node, c.demand, now_, end_of(c), r_.grid_.free(s.node)) < s.tasks)
       return false;
     if (neighbours && !neighbours->allows(s.node)) return false;
+    if (!has_devices(r_.grid_, c, s.node, end_of(c))) return false;
   }
   if (!has_job_left(tenant, c.key.partition.value())) return false;
   if (tenant != kNoIndex && !fit(tenant, needs_of(c, promise.shares)).fits) return false;
@@ -91,6 +93,8 @@ bool Cycle::start_promised(const Promise& promise, JobClass& c, std::uint32_t sl
 // should have gone by now, with their room or their quota. For anything else nobody knows how long.
 bool Cycle::may_start_later(Promise& promise, const JobClass& c) {
   if (!promise.leaving.empty()) return true;
+  // Numbers alone do not say that slices can be cut: planned anew, at its turn.
+  if (!c.key.shape.gpu_slice.empty()) return false;
   const std::uint32_t tenant = tenant_of(c);
   if (!has_job_left(tenant, c.key.partition.value())) return false;
   if (tenant != kNoIndex)
@@ -208,7 +212,7 @@ bool Cycle::reserve_ahead(Turn& turn) {
   JobClass& c = cls(turn);
   if (c.standing.verdict.reason != Reason::none) return false;
   Promise* kept = promise_of(turn);
-  if (kept == nullptr && (!everything_ || !may_reserve(turn))) return false;
+  if (kept == nullptr && (!everything_ || !may_reserve(turn) || waits_for_slices(c))) return false;
   const bool again = everything_ && kept != nullptr && kept->leaving.empty() &&
                      now_ - kept->looked >= kReplanPeriod && replans_++ < policy_.replans;
   if (kept == nullptr || again) {

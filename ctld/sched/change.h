@@ -23,6 +23,8 @@ struct GpuView {            // a GPU that may be given to jobs
   bool mig = false;         // slices only
   std::string model;
   std::vector<std::uint32_t> nvlinks;  // to each GPU of the node by index
+  bool by_hand = false;                // partitioned by hand: its jobs get slices that there are
+  std::vector<MigSlice> slices{};      // then: those
   friend bool operator==(const GpuView&, const GpuView&) = default;
 };
 
@@ -44,6 +46,8 @@ struct NodeChanged {  // new, or changed; keyed by id
   std::vector<std::uint32_t> domains;   // by topology level: the node's domain; kNoIndex = none
   std::vector<std::string> taints;      // sorted
   bool gpu_jobs_only = false;           // jobs without GPUs are kept off
+  bool gpu_sharing = false;             // its GPUs may be shared by jobs of one tenant
+  GresAmounts gres{};                   // by PartitionChanged::gres_names
   bool spread = false;                  // the emptiest such node first
 };
 
@@ -56,6 +60,7 @@ struct PartitionChanged {
   std::int64_t default_memory_per_cpu = 0;  // bytes; 0 = equal part of the node's memory
   bool exclusive_nodes = false;
   std::uint32_t quota_node = kNoIndex;  // its tenant's, in Tenancy::nodes
+  std::vector<std::string> gres_names;  // of the cluster, sorted; at most kMostGresNames
 };
 
 struct TenancyChanged {  // all of it; before the partitions and nodes that speak of it
@@ -104,6 +109,7 @@ struct NodeGrant {  // concrete: a node needs no policy
   std::uint32_t gpus = 0;  // whole ones
   std::uint32_t tasks = 0;
   std::vector<GpuGrant> devices;  // which: of each GPU or slice
+  std::vector<GresGrant> gres{};  // by name
   friend bool operator==(const NodeGrant&, const NodeGrant&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {  // as stored in the core's events
@@ -114,6 +120,7 @@ struct NodeGrant {  // concrete: a node needs no policy
     v(5, "gpus", s.gpus);
     v(6, "tasks", s.tasks);
     v(7, "devices", s.devices);
+    v(8, "gres", s.gres);
   }
 };
 

@@ -43,7 +43,7 @@ std::vector<QuotaNeed> Cycle::needs_of(const JobClass& c, const std::vector<Shar
     QuotaNeed need{r_.charges_.flavor(share.node), {}};
     need.amount[Resource::cpu] = std::int64_t{room.cpus} * 1000;
     need.amount[Resource::memory] = room.memory;
-    need.amount[Resource::gpu] = std::int64_t{room.gpus} * kGpuUnit;
+    need.amount[Resource::gpu] = room.gpu_thousandths();
     if (const JobShape& shape = c.key.shape; !shape.gpu_slice.empty())
       need.amount[Resource::gpu] = std::int64_t{shape.gpus_per_node} *
                                    r_.grid_.node(share.node).slices.thousandths(shape.gpu_slice);

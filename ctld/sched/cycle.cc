@@ -11,6 +11,7 @@ Cycle::Cycle(Replica& replica, Instant now, const Policy& policy)
     : r_(replica), policy_(policy), now_(now), promises_(replica.promises_) {
   plan_.made_at = now;
   r_.eligible_.begin_plan();
+  restore_slices();
   r_.charges_.settle();
   quota_on_ = policy.quota && !r_.charges_.none();
   everything_ = !r_.memory_.may_pass_over(now, policy, r_.timeline_.next_boundary(now)) ||
@@ -31,9 +32,10 @@ Cycle::PartitionState& Cycle::partition(std::uint32_t id) {
 Cycle::~Cycle() {
   for (const Promise& p : held_over_) lift(p);
   for (auto t = taken_.rbegin(); t != taken_.rend(); ++t) {
-    r_.grid_.give(t->node, t->room, t->cpus, t->devices);
+    r_.grid_.give(t->node, t->room, t->things());
     r_.memory_.touch_node(t->node);
   }
+  r_.grid_.drop_holds();
   r_.running_.forget_guests();
   for (const Asked& a : asked_) r_.touch_nodes(a.victim);
   while (!asked_.empty()) take_back_asking();
@@ -140,6 +142,7 @@ bool Cycle::place_now(Turn& turn) {
   }
   turn.head = turn.at;
   turn.head_job = turn.first;
+  if (turn.blocked > 0 && blocked_[turn.blocked - 1].by == Blocked::By::room) note_slices(turn);
   return false;
 }
 
@@ -311,14 +314,19 @@ Cycle::KindNotes* Cycle::notes(JobClass& c) {
 void Cycle::start(JobClass& c, std::uint32_t slot, const std::vector<Share>& shares) {
   const Waiting& w = r_.queue_[slot];
   const auto needs = needs_of(c, shares);
-  auto grants = make_grants(r_.grid_, c, shares);
+  auto grants = make_grants(r_.grid_, c, shares, end_of(c));
+  std::optional<Instant> until;
+  if (c.key.time_limit) until = end_of(c);
   for (const NodeGrant& g : grants) {
-    Taken taken{g.node.value(),
-                {g.memory, g.scratch, 0, static_cast<std::int32_t>(g.gpus)},
-                g.cpus,
-                g.devices};
+    Taken taken{g.node.value(), {g.memory, g.scratch, 0, static_cast<std::int32_t>(g.gpus)},
+                g.cpus,         g.devices,
+                g.gres,         c.key.partition,
+                until};
     taken.room.slices = static_cast<std::int32_t>(c.demand.slices);
-    r_.grid_.take(taken.node, taken.room, taken.cpus, taken.devices);
+    taken.room.gpu_parts = static_cast<std::int32_t>(c.demand.gpu_share);
+    taken.room.gres = c.demand.gres;
+    r_.grid_.take(taken.node, taken.room, taken.things());
+    r_.grid_.slices_last(taken.node, taken.devices, until.value_or(kMigNever));
     const std::uint32_t user = r_.queue_.line(w.line).share;
     const JobShape& shape = c.key.shape;
     r_.running_.add_guest(
@@ -328,8 +336,6 @@ void Cycle::start(JobClass& c, std::uint32_t slot, const std::vector<Share>& sha
          shape.anti_affinity});
     taken_.push_back(std::move(taken));
   }
-  std::optional<Instant> until;
-  if (c.key.time_limit) until = end_of(c);
   r_.timeline_.started(c.demand, shares, until);
   charge(w, c, needs);
   PartitionState& p = partition(c.key.partition.value());

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ctld/sched/mig_plan.h"
 #include "ctld/sched/neighbours.h"
 #include "ctld/sched/order.h"
 #include "ctld/sched/schedule.h"
@@ -16,13 +17,6 @@ namespace gantry::sched {
 struct HeldQuota;  // preempt.h
 struct HeldRoom;   // preempt.h
 struct VictimSet;  // preempt.h
-
-// Why the head of a line must wait.
-struct Blocked {
-  enum class By : std::uint8_t { room, quota, tenant_jobs, reservation };
-  By by = By::room;
-  QuotaFit fit;  // by quota
-};
 
 class Cycle {
  public:
@@ -41,6 +35,9 @@ class Cycle {
   bool place_now(Turn& turn);
   bool make_room(Turn& turn);
   bool reserve_ahead(Turn& turn);
+
+  // ---- slices.cc: which GPUs are kept for jobs that wait for slices
+  void plan_slices();
 
   // ---- verdicts
   void estimate();  // expected starts of the first blocked jobs
@@ -62,6 +59,10 @@ class Cycle {
     Room room;
     std::vector<std::uint16_t> cpus;
     std::vector<GpuGrant> devices;
+    std::vector<GresGrant> gres;
+    PartitionId tenant;
+    std::optional<Instant> until;
+    [[nodiscard]] Things things() const { return {cpus, devices, gres, tenant}; }
   };
   struct Charged {  // by a start of this plan, or by a promise that waits for jobs to leave
     JobId job;
@@ -191,6 +192,17 @@ class Cycle {
   std::vector<HeldRoom> promised_room(JobId but, bool guaranteed, Instant from, Instant until);
   std::vector<HeldQuota> claimed_quota();
 
+  // ---- slices.cc
+  void restore_slices();
+  void note_slices(const Turn& turn);
+  [[nodiscard]] bool waits_for_slices(const JobClass& c) const;
+  [[nodiscard]] std::vector<MigUsed> used_on(std::uint32_t node, std::size_t gpu) const;
+  [[nodiscard]] MigView view_slices(
+      std::vector<std::pair<std::uint32_t, std::size_t>>& places) const;
+  void add_wants(const JobClass& c, MigView& view) const;
+  void ask_slices(MigView& view);
+  [[nodiscard]] std::optional<Verdict> explain_slices(JobId job) const;
+
   Verdict explain_head(const Turn& turn);
   Verdict explain_waiting(const Turn& turn, const Waiting& w);
   Verdict explain_quota(const QuotaFit& fit);
@@ -214,6 +226,7 @@ class Cycle {
   std::unordered_map<std::uint64_t, Bits> hopeful_;  // by class and nodes: not yet found too small
   Bits in_window_;                                   // scratch of nodes_for()
   std::uint32_t behind_ = 0;                         // lines blocked so far
+  std::vector<Turn> slice_waiters_;                  // lines blocked for want of slices, in order
 
   std::vector<Promise> kept_;  // of former plans, not looked at yet: the last one comes first
   Promises& promises_;         // in force

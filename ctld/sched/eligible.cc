@@ -39,7 +39,8 @@ void Eligible::refresh(JobClass& cls, const Grid& grid) {
   const JobShape& shape = cls.key.shape;
   cls.node_set =
       set_for({cls.key.partition, shape.constraint, shape.excluded_nodes, shape.gpu_models,
-               shape.tolerations, shape.gpus_per_node > 0, shape.gpu_slice, std::nullopt},
+               shape.tolerations, shape.gpus_per_node + shape.gpu_share > 0, shape.gpu_slice,
+               shape.gpu_share > 0, std::nullopt},
               grid);
   cls.required.clear();
   for (const std::string& name : shape.required_nodes)
@@ -99,6 +100,7 @@ std::uint32_t Eligible::set_for(const SetKey& key, const Grid& grid) {
 // Everything but features, taints and flavor.
 bool Eligible::admits(const SetKey& key, const GridNode& node) {
   if (node.gpu_jobs_only && !key.gpus) return false;
+  if (key.shared && !node.gpu_sharing) return false;
   if (!key.slice.empty() && !node.slices.has(key.slice)) return false;
   if (std::binary_search(key.excluded.begin(), key.excluded.end(), node.name)) return false;
   const auto& models = key.gpu_models;

@@ -80,6 +80,7 @@ class Eligible {
     std::vector<std::string> excluded, gpu_models, tolerations;
     bool gpus = false;
     std::string slice;
+    bool shared = false;                                            // parts of GPUs
     std::optional<std::pair<std::uint32_t, std::uint32_t>> choice;  // place in gpu_models, flavor
     friend auto operator<=>(const SetKey&, const SetKey&) = default;
   };

@@ -107,6 +107,7 @@ Verdict Cycle::explain_head(const Turn& turn) {
       of_job != promises_.end() && !of_job->second.empty() && !of_job->second[0].leaving.empty())
     return {Reason::reclaiming, static_cast<std::int64_t>(of_job->second[0].leaving.size()),
             of_job->second[0].leave_by.us, ""};
+  if (auto slices = explain_slices(turn.head_job.job)) return *slices;
   if (turn.blocked > 0) {
     const Blocked& why = blocked_[turn.blocked - 1];
     if (why.by == Blocked::By::reservation) return {Reason::reservation, 0, 0, c.key.reservation};

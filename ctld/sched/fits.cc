@@ -66,6 +66,7 @@ std::string one_node(const Demand& d) {
     text += fmt::format(", {} of memory{}", format_memory(d.memory), per_cpu ? " per core" : "");
   }
   if (d.gpus > 0) text += ", " + count(d.gpus, "GPU");
+  if (d.gpu_share > 0) text += ", " + amount_words(Resource::gpu, d.gpu_share);
   if (d.scratch > 0) text += fmt::format(", {} of scratch space", format_memory(d.scratch));
   return text;
 }
@@ -117,6 +118,35 @@ Result<void> check_levels(const JobShape& shape, std::span<const TopologyLevel> 
   return shape.anti_affinity.empty() ? Result<void>{} : check(shape.anti_affinity_level);
 }
 
+// Resources by name: which there are, and of which one node has enough.
+Result<void> keep_with_gres(const JobShape& shape, const PartitionChanged& partition, Nodes& left) {
+  for (const GresCount& want : shape.gres) {
+    const auto& names = partition.gres_names;
+    const auto at = std::lower_bound(names.begin(), names.end(), want.name);
+    const auto index = static_cast<std::size_t>(at - names.begin());
+    const bool known = at != names.end() && *at == want.name;
+    const auto has = [&](const NodeChanged& n) { return known ? n.gres[index] : std::int16_t{0}; };
+    const std::int16_t most = left.empty() ? std::int16_t{0} : largest(left, has);
+    if (most == 0) {
+      std::vector<std::string> there{"gpu", "mig", "shard"};
+      for (std::size_t i = 0; i < names.size(); ++i)
+        if (std::any_of(left.begin(), left.end(),
+                        [&](const NodeChanged* n) { return n->gres[i] > 0; }))
+          there.push_back(names[i]);
+      return never(fmt::format("no node of partition {} has the resource {}; there are {}",
+                               partition.name, want.name, fmt::join(there, ", ")));
+    }
+    if (most < static_cast<std::int64_t>(want.count))
+      return never(
+          fmt::format("{} {} per node asked, but the nodes of partition {} have at most {}",
+                      want.count, want.name, partition.name, most));
+    std::erase_if(left, [&](const NodeChanged* n) {
+      return has(*n) < static_cast<std::int64_t>(want.count);
+    });
+  }
+  return {};
+}
+
 // Takes out nodes that the job may not use, whatever their size; says why if none is left.
 Result<void> keep_allowed(const JobShape& shape, const Constraint& constraint,
                           const PartitionChanged& partition, Nodes& left) {
@@ -155,7 +185,15 @@ Result<void> keep_allowed(const JobShape& shape, const Constraint& constraint,
       return never(fmt::format("no GPU of partition {} has slices of {}; there are {}",
                                partition.name, shape.gpu_slice, fmt::join(known, ", ")));
   }
-  if (shape.gpus_per_node == 0)
+  if (shape.gpu_share > 0)
+    std::erase_if(left, [](const NodeChanged* n) { return !n->gpu_sharing || gpus_of(*n) == 0; });
+  if (left.empty())
+    return never(
+        fmt::format("no node of partition {} has GPUs that jobs may share; ask for whole "
+                    "ones",
+                    partition.name));
+  if (auto r = keep_with_gres(shape, partition, left); !r) return r;
+  if (shape.gpus_per_node == 0 && shape.gpu_share == 0)
     std::erase_if(left, [](const NodeChanged* n) { return n->gpu_jobs_only; });
   if (left.empty())
     return never(

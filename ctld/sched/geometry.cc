@@ -1,6 +1,7 @@
 #include "ctld/sched/geometry.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "common/assert.h"
@@ -14,6 +15,9 @@ Room& Room::operator+=(const Room& o) {
   cpus += o.cpus;
   gpus += o.gpus;
   slices += o.slices;
+  gpu_parts += o.gpu_parts;
+  for (std::size_t i = 0; i < gres.size(); ++i)
+    gres[i] = static_cast<std::int16_t>(gres[i] + o.gres[i]);
   return *this;
 }
 
@@ -23,6 +27,9 @@ Room& Room::operator-=(const Room& o) {
   cpus -= o.cpus;
   gpus -= o.gpus;
   slices -= o.slices;
+  gpu_parts -= o.gpu_parts;
+  for (std::size_t i = 0; i < gres.size(); ++i)
+    gres[i] = static_cast<std::int16_t>(gres[i] - o.gres[i]);
   return *this;
 }
 
@@ -31,8 +38,13 @@ Room room_of(const NodeChanged& node) {
   for (const GpuView& gpu : node.devices)
     for (const MigGeometry& g : node.geometries)
       if (gpu.mig && g.model == gpu.model) slices += static_cast<std::int32_t>(g.compute_slices);
-  return {node.memory, node.scratch, static_cast<std::int32_t>(node.cpus.size()),
-          static_cast<std::int32_t>(node.gpus), slices};
+  return {node.memory,
+          node.scratch,
+          static_cast<std::int32_t>(node.cpus.size()),
+          static_cast<std::int32_t>(node.gpus),
+          slices,
+          0,
+          node.gres};
 }
 
 Demand demand_of(const JobShape& shape, const PartitionChanged& partition) {
@@ -58,16 +70,45 @@ Demand demand_of(const JobShape& shape, const PartitionChanged& partition) {
     d.gpus = shape.gpus_per_node;
   else
     d.slices = shape.gpus_per_node * compute_slices_of(shape.gpu_slice);
+  d.gpu_share = shape.gpu_share;
+  for (const GresCount& g : shape.gres) {
+    const auto& names = partition.gres_names;
+    const auto at = std::lower_bound(names.begin(), names.end(), g.name);
+    if (at != names.end() && *at == g.name)
+      d.gres[static_cast<std::size_t>(at - names.begin())] = static_cast<std::int16_t>(g.count);
+    else
+      d.gres[0] = std::numeric_limits<std::int16_t>::max();
+  }
   d.exclusive = shape.exclusive || partition.exclusive_nodes;
   d.particular = shape.topology != TopologyWish::none || !shape.anti_affinity.empty() ||
-                 shape.sharing != NodeSharing::any || !shape.gpu_slice.empty();
+                 shape.sharing != NodeSharing::any || !shape.gpu_slice.empty() ||
+                 shape.gpu_share > 0;
   return d;
 }
+
+namespace {
+
+// A node that shrank under its jobs has less than nothing of what is not asked for.
+bool enough_devices(const Demand& d, const Room& free) {
+  const std::int64_t asked = std::int64_t{d.gpus} * kGpuUnit + d.gpu_share;
+  if (asked > 0 && free.gpu_thousandths() < asked) return false;
+  for (std::size_t i = 0; i < d.gres.size(); ++i)
+    if (d.gres[i] > 0 && free.gres[i] < d.gres[i]) return false;
+  return true;
+}
+
+bool no_less(const GresAmounts& more, const GresAmounts& less) {
+  for (std::size_t i = 0; i < less.size(); ++i)
+    if (more[i] < less[i]) return false;
+  return true;
+}
+
+}  // namespace
 
 std::uint32_t tasks_fitting(const Demand& d, const Room& size, const Room& free) {
   if (free.cpus < static_cast<std::int64_t>(d.cpus_per_task) || free.scratch < d.scratch ||
       free.gpus < static_cast<std::int64_t>(d.gpus) ||
-      free.slices < static_cast<std::int64_t>(d.slices))
+      free.slices < static_cast<std::int64_t>(d.slices) || !enough_devices(d, free))
     return 0;
   if (d.exclusive && free.cpus != size.cpus) return 0;
   std::int64_t fits = std::min<std::int64_t>(d.most_per_node, free.cpus / d.cpus_per_task);
@@ -95,7 +136,7 @@ bool holds(const Demand& d, const Room& size, const Room& free, std::uint32_t ta
   if (free.cpus < static_cast<std::int64_t>(tasks) * d.cpus_per_task) return false;
   const Room need = need_for(d, size, tasks);
   return free.cpus >= need.cpus && free.memory >= need.memory && free.scratch >= need.scratch &&
-         free.gpus >= need.gpus && free.slices >= need.slices;
+         free.gpus >= need.gpus && free.slices >= need.slices && enough_devices(d, free);
 }
 
 bool asks_no_less(const Demand& more, const Demand& less) {
@@ -104,13 +145,19 @@ bool asks_no_less(const Demand& more, const Demand& less) {
          (less.most_per_node >= more.most_per_node || less.most_per_node >= less.tasks) &&
          more.memory_rule == less.memory_rule && more.memory >= less.memory &&
          more.scratch >= less.scratch && more.gpus >= less.gpus && more.slices >= less.slices &&
+         more.gpu_share >= less.gpu_share && no_less(more.gres, less.gres) &&
          more.exclusive >= less.exclusive;
 }
 
 Room need_for(const Demand& d, const Room& size, std::uint32_t tasks) {
   const std::int64_t asked = static_cast<std::int64_t>(tasks) * d.cpus_per_task;
-  Room need{0, d.scratch, static_cast<std::int32_t>(d.exclusive ? size.cpus : asked),
-            static_cast<std::int32_t>(d.gpus), static_cast<std::int32_t>(d.slices)};
+  Room need{0,
+            d.scratch,
+            static_cast<std::int32_t>(d.exclusive ? size.cpus : asked),
+            static_cast<std::int32_t>(d.gpus),
+            static_cast<std::int32_t>(d.slices),
+            static_cast<std::int32_t>(d.gpu_share),
+            d.gres};
   switch (d.memory_rule) {
     case MemoryRule::per_node: need.memory = d.memory; break;
     case MemoryRule::per_cpu: need.memory = d.memory * asked; break;
@@ -220,6 +267,11 @@ std::size_t hash_of(const ClassKey& key) {
   text(s.anti_affinity);
   for (const std::string& m : s.gpu_models) text(m);
   text(s.gpu_slice);
+  mix(s.gpu_share);
+  for (const GresCount& g : s.gres) {
+    text(g.name);
+    mix(g.count);
+  }
   return static_cast<std::size_t>(h);
 }
 

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "common/job_spec.h"
+#include "common/resources.h"
 #include "common/result.h"
 #include "ctld/sched/change.h"
 
@@ -30,6 +31,13 @@ struct Room {
   std::int32_t cpus = 0;     // logical CPUs
   std::int32_t gpus = 0;     // whole devices
   std::int32_t slices = 0;   // compute slices of devices in MIG mode
+  // Thousandths of devices that parts take, beside `gpus`: what is free has less than 0 where some
+  // are taken. That the sum does says that there is as much, not that it lies together: GpuShares.
+  std::int32_t gpu_parts = 0;
+  GresAmounts gres{};  // by PartitionChanged::gres_names
+  [[nodiscard]] std::int64_t gpu_thousandths() const {
+    return std::int64_t{gpus} * kGpuUnit + gpu_parts;
+  }
   friend bool operator==(const Room&, const Room&) = default;
   Room& operator+=(const Room& o);
   Room& operator-=(const Room& o);
@@ -46,12 +54,15 @@ struct Demand {
   std::uint32_t most_per_node = 1;  // tasks
   std::uint32_t cpus_per_task = 1;
   MemoryRule memory_rule = MemoryRule::even_part;
-  std::int64_t memory = 0;   // bytes, per node or per core
-  std::int64_t scratch = 0;  // bytes per node
-  std::uint32_t gpus = 0;    // per node
-  std::uint32_t slices = 0;  // compute slices per node; whether they can be cut: MigRack
+  std::int64_t memory = 0;      // bytes, per node or per core
+  std::int64_t scratch = 0;     // bytes per node
+  std::uint32_t gpus = 0;       // per node
+  std::uint32_t slices = 0;     // compute slices per node; whether they can be cut: MigRack
+  std::uint32_t gpu_share = 0;  // thousandths of one device per node
+  GresAmounts gres{};           // per node; of a name that is not known more than any has
   bool exclusive = false;
-  bool particular = false;  // about topology or neighbours: its failure says nothing of others
+  // About topology, neighbours or slices: its failure says nothing of others.
+  bool particular = false;
 };
 Demand demand_of(const JobShape& shape, const PartitionChanged& partition);
 

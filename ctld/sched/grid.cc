@@ -1,6 +1,7 @@
 #include "ctld/sched/grid.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -48,7 +49,12 @@ void Grid::change(const NodeChanged& change) {
     for (std::uint32_t i = 0; i < change.gpus; ++i)
       node.devices.push_back({static_cast<std::uint16_t>(i), -1, false, change.gpu_model, {}});
   node.gpu_taken.clear();
+  node.gpu_sharing = change.gpu_sharing;
+  node.shares.clear();
+  node.gres_taken.clear();
+  const bool had_slices = !node.slices.gpus().empty();
   node.slices.set(node.devices, change.geometries, shapes_);
+  fleet_old_ = fleet_old_ || had_slices || !node.slices.gpus().empty();
   if (spread_.test(n)) --spread_nodes_;
   spread_.clear(n);
   if (change.spread) {
@@ -162,47 +168,117 @@ std::vector<GpuGrant> Grid::choose_devices(std::uint32_t n, std::int32_t count) 
   return chosen;
 }
 
-void Grid::mark_devices(std::uint32_t n, std::span<const GpuGrant> devices, bool taken) {
-  if (devices.empty()) return;
-  nodes_[n].slices.mark(devices, taken);
-  std::vector<bool>& marks = nodes_[n].gpu_taken;
-  for (const GpuGrant& d : devices) {
-    if (!d.whole()) continue;
+bool Grid::has_devices(std::uint32_t n, const Demand& demand, PartitionId tenant) const {
+  if (demand.gpus == 0 && demand.gpu_share == 0) return true;
+  const GridNode& node = nodes_[n];
+  const std::int32_t untouched = free_[n].gpus - node.shares.shared();
+  if (demand.gpu_share == 0) return untouched >= static_cast<std::int32_t>(demand.gpus);
+  return node.gpu_sharing &&
+         (untouched > 0 || node.shares.room_beside(node.devices, tenant, demand.gpu_share));
+}
+
+GpuGrant Grid::choose_part(std::uint32_t n, std::uint32_t thousandths, PartitionId tenant) const {
+  const GridNode& node = nodes_[n];
+  auto gpu = node.shares.room_beside(node.devices, tenant, thousandths);
+  if (!gpu) gpu = choose_gpus(node.devices, node.gpu_taken, 1).front();
+  return {*gpu, std::nullopt, 0, static_cast<std::uint16_t>(thousandths)};
+}
+
+std::vector<GresGrant> Grid::choose_gres(std::uint32_t n, std::span<const GresCount> wanted) const {
+  std::vector<GresGrant> chosen;
+  for (const GresCount& want : wanted) {
+    GresGrant& grant = chosen.emplace_back(GresGrant{want.name, {}});
+    const auto marks = nodes_[n].gres_taken.find(want.name);
+    for (std::uint16_t i = 0; grant.devices.size() < want.count; ++i) {
+      GANTRY_ASSERT(i < kMostGresCount, "fewer resources free than counted");
+      if (marks == nodes_[n].gres_taken.end() || i >= marks->second.size() || !marks->second[i])
+        grant.devices.push_back(i);
+    }
+  }
+  return chosen;
+}
+
+GresAmounts Grid::amounts_of(std::span<const GresGrant> gres) const {
+  GresAmounts out{};
+  for (const GresGrant& g : gres)
+    for (std::size_t i = 0; i < gres_names_.size(); ++i)
+      if (gres_names_[i] == g.name) out[i] = static_cast<std::int16_t>(g.devices.size());
+  return out;
+}
+
+void Grid::mark_devices(std::uint32_t n, const Things& things, bool taken) {
+  GridNode& node = nodes_[n];
+  for (const GresGrant& g : things.gres) {
+    std::vector<bool>& marks = node.gres_taken[g.name];
+    for (const std::uint16_t d : g.devices) {
+      if (marks.size() <= d) marks.resize(d + 1u);
+      GANTRY_ASSERT(marks[d] != taken, "a resource was given, or given back, twice");
+      marks[d] = taken;
+    }
+  }
+  if (things.devices.empty()) return;
+  node.slices.mark(things.devices, taken);
+  for (const GpuGrant& d : things.devices)
+    if (const auto at = fleet_old_ ? std::nullopt : node.slices.find(d))
+      fleet_.put(node.slices.gpus()[at->first].fleet, node.slices.gpus()[at->first].state);
+  node.shares.mark(things.devices, things.tenant, taken);
+  std::vector<bool>& marks = node.gpu_taken;
+  for (const GpuGrant& d : things.devices) {
+    if (d.profile) continue;
     if (marks.size() <= d.gpu) marks.resize(d.gpu + 1u);
+    if (is_part(d)) {
+      marks[d.gpu] = node.shares.is_shared(d.gpu);
+      continue;
+    }
     GANTRY_ASSERT(marks[d.gpu] != taken, "a GPU was given, or given back, twice");
     marks[d.gpu] = taken;
   }
 }
 
-void Grid::take(std::uint32_t n, const Room& need, std::span<const std::uint16_t> cpus,
-                std::span<const GpuGrant> devices) {
-  mark_devices(n, devices, true);
+void Grid::settle_slices() {
+  if (!std::exchange(fleet_old_, false)) return;
+  fleet_.build(nodes_, shapes_);
+}
+
+void Grid::hold_slice(std::uint32_t n, std::size_t gpu, const MigRack::Hold& hold,
+                      std::vector<MigUsed> used) {
+  nodes_[n].slices.hold(gpu, hold, std::move(used));
+  if (std::find(held_nodes_.begin(), held_nodes_.end(), n) == held_nodes_.end())
+    held_nodes_.push_back(n);
+}
+
+void Grid::drop_holds() {
+  for (const std::uint32_t n : held_nodes_) nodes_[n].slices.drop_holds();
+  held_nodes_.clear();
+}
+
+void Grid::take(std::uint32_t n, const Room& need, const Things& things) {
+  mark_devices(n, things, true);
   Bits& free = nodes_[n].free_cpus;
   std::int32_t taken = 0;
-  for (const std::uint16_t cpu : cpus) {
+  for (const std::uint16_t cpu : things.cpus) {
     const auto at = position(n, cpu);
     if (!at) continue;
     GANTRY_ASSERT(free.test(*at), "a CPU was given twice");
     free.clear(*at);
     ++taken;
   }
-  free_[n] -= {need.memory, need.scratch, taken, need.gpus, need.slices};
+  free_[n] -= {need.memory, need.scratch, taken, need.gpus, need.slices, need.gpu_parts, need.gres};
   set_level(n, free_[n].cpus);
 }
 
-void Grid::give(std::uint32_t n, const Room& need, std::span<const std::uint16_t> cpus,
-                std::span<const GpuGrant> devices) {
-  mark_devices(n, devices, false);
+void Grid::give(std::uint32_t n, const Room& need, const Things& things) {
+  mark_devices(n, things, false);
   Bits& free = nodes_[n].free_cpus;
   std::int32_t given = 0;
-  for (const std::uint16_t cpu : cpus) {
+  for (const std::uint16_t cpu : things.cpus) {
     const auto at = position(n, cpu);
     if (!at) continue;
     GANTRY_ASSERT(!free.test(*at), "a CPU was given back twice");
     free.set(*at);
     ++given;
   }
-  free_[n] += {need.memory, need.scratch, given, need.gpus, need.slices};
+  free_[n] += {need.memory, need.scratch, given, need.gpus, need.slices, need.gpu_parts, need.gres};
   set_level(n, free_[n].cpus);
 }
 

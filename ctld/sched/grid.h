@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +14,8 @@
 #include "ctld/sched/bits.h"
 #include "ctld/sched/change.h"
 #include "ctld/sched/geometry.h"
+#include "ctld/sched/gpu_share.h"
+#include "ctld/sched/mig_fleet.h"
 #include "ctld/sched/mig_rack.h"
 
 namespace gantry::sched {
@@ -31,8 +34,19 @@ struct GridNode {
   Bits free_cpus;  // by position in cpus
   std::int32_t gpus_when_well = 0;
   std::vector<GpuView> devices;
-  std::vector<bool> gpu_taken;  // whole ones, by index; grows as needed
-  MigRack slices;               // the others
+  std::vector<bool> gpu_taken;  // whole or in part, by index; grows as needed
+  bool gpu_sharing = false;
+  GpuShares shares;
+  std::map<std::string, std::vector<bool>> gres_taken;  // by name, then place; grows as needed
+  MigRack slices;                                       // the others
+};
+
+// What somebody holds of a node, beside amounts.
+struct Things {
+  std::span<const std::uint16_t> cpus;
+  std::span<const GpuGrant> devices;
+  std::span<const GresGrant> gres;
+  PartitionId tenant;
 };
 
 class Grid {
@@ -94,12 +108,35 @@ class Grid {
 
   // As many whole GPUs: gpu_choice.h. A node that was told no devices has numbers.
   [[nodiscard]] std::vector<GpuGrant> choose_devices(std::uint32_t n, std::int32_t count) const;
+  // Whether there are devices for it, beyond the numbers: parts lie on the tenant's own GPUs or on
+  // ones that nobody has, whole ones are not shared.
+  [[nodiscard]] bool has_devices(std::uint32_t n, const Demand& demand, PartitionId tenant) const;
+  // That part of one: beside others of the tenant if it fits, on the fullest such GPU.
+  [[nodiscard]] GpuGrant choose_part(std::uint32_t n, std::uint32_t thousandths,
+                                     PartitionId tenant) const;
+
+  // As many of each name, the first that are free.
+  [[nodiscard]] std::vector<GresGrant> choose_gres(std::uint32_t n,
+                                                   std::span<const GresCount> wanted) const;
+  [[nodiscard]] GresAmounts amounts_of(std::span<const GresGrant> gres) const;
+  void set_gres_names(const std::vector<std::string>& names) { gres_names_ = names; }
+
+  // ---- slices of GPUs in MIG mode
+  void settle_slices();  // before a plan: fleet() and the nodes agree
+  [[nodiscard]] const MigFleet& fleet() const { return fleet_; }
+  [[nodiscard]] const MigShapes& shapes() const { return shapes_; }
+  // Places that are kept for somebody, until drop_holds(); see MigRack.
+  void hold_slice(std::uint32_t n, std::size_t gpu, const MigRack::Hold& hold,
+                  std::vector<MigUsed> used);
+  void slices_last(std::uint32_t n, std::span<const GpuGrant> devices, Instant until) {
+    if (!held_nodes_.empty()) nodes_[n].slices.lasts(devices, until);
+  }
+  void drop_holds();
+  [[nodiscard]] const std::vector<std::uint32_t>& held_nodes() const { return held_nodes_; }
 
   // CPUs that the node does not have are passed over. Taking one that is taken is our bug.
-  void take(std::uint32_t n, const Room& need, std::span<const std::uint16_t> cpus,
-            std::span<const GpuGrant> devices = {});
-  void give(std::uint32_t n, const Room& need, std::span<const std::uint16_t> cpus,
-            std::span<const GpuGrant> devices = {});
+  void take(std::uint32_t n, const Room& need, const Things& things);
+  void give(std::uint32_t n, const Room& need, const Things& things);
   // How many of these CPUs the node has.
   [[nodiscard]] std::int32_t count_known(std::uint32_t n,
                                          std::span<const std::uint16_t> cpus) const;
@@ -110,8 +147,12 @@ class Grid {
   [[nodiscard]] std::optional<std::size_t> position(std::uint32_t n, std::uint16_t cpu) const;
   void set_level(std::uint32_t n, std::int32_t cpus);  // 0 = may take no work
   void set_idle(std::uint32_t n, bool idle);
+  void mark_devices(std::uint32_t n, const Things& things, bool taken);
+
   MigShapes shapes_;
-  void mark_devices(std::uint32_t n, std::span<const GpuGrant> devices, bool taken);
+  MigFleet fleet_;
+  bool fleet_old_ = false;
+  std::vector<std::uint32_t> held_nodes_;  // with places that are kept, each once
 
   std::vector<GridNode> nodes_;
   std::vector<Room> size_, free_;
@@ -120,6 +161,7 @@ class Grid {
   std::vector<std::uint32_t> with_;  // by number of cores
   Bits available_;
   Bits idle_;  // available and all cores free
+  std::vector<std::string> gres_names_;
   std::vector<std::string> levels_;
   std::vector<std::uint32_t> leaf_;  // by node
   std::vector<std::uint32_t> idle_in_leaf_;

@@ -36,7 +36,7 @@ std::uint32_t Kinds::nodes_of(std::uint32_t node_set, const Bits& nodes) {
 std::uint32_t Kinds::wish_of(std::uint32_t nodes, const Demand& d, std::optional<Duration> limit,
                              const QuotaNeed& need) {
   const Key key{nodes,         d.min_nodes, d.max_nodes, d.tasks, d.most_per_node, d.cpus_per_task,
-                d.memory_rule, d.memory,    d.scratch,   d.gpus,  d.exclusive};
+                d.memory_rule, d.memory,    d.scratch,   d.gpus,  d.exclusive,     d.gres};
   const std::uint32_t kind =
       kinds_.emplace(key, static_cast<std::uint32_t>(kinds_.size())).first->second;
   const auto [it, made] =

@@ -6,26 +6,6 @@
 #include "common/assert.h"
 
 namespace gantry::sched {
-namespace {
-
-constexpr std::uint64_t bit(MigPlacementId p) {
-  return std::uint64_t{1} << p;
-}
-
-// What is left at that time, with what comes then; kNoMigState if the two are in each other's way.
-MigState state_at(const MigTable& table, const MigBoard::Gpu& gpu, Instant t, std::uint64_t also) {
-  MigState s = 0;
-  for (const MigBoard::Used& u : gpu.used) {
-    const bool stays = u.failed || (t < kMigNever && u.until > t);
-    if (stays && s != kNoMigState) s = table.with(s, u.at);
-  }
-  for (; also != 0 && s != kNoMigState; also &= also - 1)
-    s = table.with(s, static_cast<MigPlacementId>(std::countr_zero(also)));
-  return s;
-}
-
-}  // namespace
-
 MigBoard::MigBoard(const MigView& view, Duration change,
                    const std::vector<std::vector<std::uint32_t>>& wanted)
     : view_(&view), change_(change), gpus_(view.gpus.size()) {
@@ -61,9 +41,9 @@ void MigBoard::add(std::uint32_t g) {
     if (s.use || s.failed)
       gpu.used.push_back({s.at, s.failed ? kMigNever : until(*s.use), s.failed});
     else
-      gpu.idle |= bit(s.at);
-  gpu.busy = state_at(table(g), gpu, view_->now, 0);
-  GANTRY_ASSERT(state_at(table(g), gpu, view_->now, gpu.idle) != kNoMigState,
+      gpu.idle |= mig_bit(s.at);
+  gpu.busy = mig_state_at(table(g), gpu.used, view_->now, 0);
+  GANTRY_ASSERT(mig_state_at(table(g), gpu.used, view_->now, gpu.idle) != kNoMigState,
                 "the slices of a GPU are a legal layout");
   refresh(g);
 }
@@ -87,18 +67,9 @@ void MigBoard::refresh(std::uint32_t g) {
   if (!plain && !listed) drained_.insert(at, g);
 }
 
-// At each time when something is reserved for, the places must be legal beside it.
 bool MigBoard::spares_reserved(std::uint32_t g, std::uint64_t places, Instant end) const {
   const Gpu& gpu = gpus_[g];
-  for (const Reserved& r : gpu.reserved) {
-    if (r.from < kMigNever && r.from >= end) continue;
-    std::uint64_t then = 0;
-    for (const Reserved& other : gpu.reserved)
-      if (other.from <= r.from) then |= bit(other.at);
-    if ((then & places) != 0 || state_at(table(g), gpu, r.from, then | places) == kNoMigState)
-      return false;
-  }
-  return true;
+  return sched::spares_reserved(table(g), gpu.used, gpu.reserved, places, end);
 }
 
 std::uint32_t MigBoard::turn_of(const Places& places) const {
@@ -108,7 +79,7 @@ std::uint32_t MigBoard::turn_of(const Places& places) const {
     const Gpu& gpu = gpus_[g];
     const bool given_up =
         std::find(gpu.destroy.begin(), gpu.destroy.end(), at) != gpu.destroy.end();
-    if ((gpu.idle & bit(at)) != 0 || given_up) continue;
+    if ((gpu.idle & mig_bit(at)) != 0 || given_up) continue;
     const std::uint32_t own = std::uint32_t{1} << ((g - node.first) % 32);
     if (gpu.turn == 0 && (counted & own) == 0) {
       counted |= own;
@@ -139,7 +110,7 @@ std::uint64_t MigBoard::open(std::uint32_t g, std::uint32_t profile,
   if (gpu.reserved.empty()) return open;
   for (std::uint64_t left = open; left != 0; left &= left - 1) {
     const auto p = static_cast<MigPlacementId>(std::countr_zero(left));
-    if (!spares_reserved(g, also | bit(p), end_of({{g, p}}, limit))) open &= ~bit(p);
+    if (!spares_reserved(g, also | mig_bit(p), end_of({{g, p}}, limit))) open &= ~mig_bit(p);
   }
   return open;
 }
@@ -150,10 +121,10 @@ std::optional<MigBoard::Chance> MigBoard::chance(std::uint32_t g, std::uint32_t 
   if (!gpu.slices) return std::nullopt;
   if (view_->gpus[g].fixed) return fixed_chance(g, profile, also);
   const MigTable& t = table(g);
-  for (const Reserved& r : gpu.reserved) also |= bit(r.at);
+  for (const Reserved& r : gpu.reserved) also |= mig_bit(r.at);
   // From one end to the next: as many steps as there are slices in use, and one without any.
   for (Instant at = view_->now;;) {
-    const MigState s = state_at(t, gpu, at, also);
+    const MigState s = mig_state_at(t, gpu.used, at, also);
     if (s != kNoMigState && t.legal(s, profile) != 0) {
       const MigPlacementId p = *order(g).start(s, t.placements_of(profile), gpu.idle);
       Chance c{g, p, at, 0};
@@ -173,13 +144,13 @@ std::optional<MigBoard::Chance> MigBoard::chance(std::uint32_t g, std::uint32_t 
 std::optional<MigBoard::Chance> MigBoard::fixed_chance(std::uint32_t g, std::uint32_t profile,
                                                        std::uint64_t also) const {
   const Gpu& gpu = gpus_[g];
-  for (const Reserved& r : gpu.reserved) also |= bit(r.at);
+  for (const Reserved& r : gpu.reserved) also |= mig_bit(r.at);
   const std::uint64_t of = table(g).placements_of(profile) & ~also;
   std::optional<Chance> best;
   if ((gpu.idle & of) != 0)
     best = {g, static_cast<MigPlacementId>(std::countr_zero(gpu.idle & of)), view_->now, 0};
   for (const Used& u : gpu.used)
-    if (!u.failed && (bit(u.at) & of) != 0 && (!best || u.until < best->from))
+    if (!u.failed && (mig_bit(u.at) & of) != 0 && (!best || u.until < best->from))
       best = {g, u.at, u.until, table(g).profiles()[profile].memory_slices};
   return best;
 }
@@ -189,7 +160,7 @@ void MigBoard::make_room(std::uint32_t g, MigPlacementId at) {
   Gpu& gpu = gpus_[g];
   const MigTable& t = table(g);
   const auto drop = [&](MigPlacementId p) {
-    gpu.idle &= ~bit(p);
+    gpu.idle &= ~mig_bit(p);
     gpu.destroy.push_back(p);
   };
   for (std::uint64_t left = gpu.idle; left != 0; left &= left - 1) {
@@ -197,7 +168,7 @@ void MigBoard::make_room(std::uint32_t g, MigPlacementId at) {
     if ((t.placements()[p].mask & t.placements()[at].mask) != 0) drop(p);
   }
   const auto legal = [&](std::uint64_t idle) {
-    return state_at(t, gpu, view_->now, idle | bit(at)) != kNoMigState;
+    return mig_state_at(t, gpu.used, view_->now, idle | mig_bit(at)) != kNoMigState;
   };
   while (!legal(gpu.idle)) {
     GANTRY_ASSERT(gpu.idle != 0, "what is claimed fits beside what is in use");
@@ -205,7 +176,7 @@ void MigBoard::make_room(std::uint32_t g, MigPlacementId at) {
     bool enough = false;
     for (std::uint64_t left = gpu.idle; left != 0; left &= left - 1) {
       const auto p = static_cast<MigPlacementId>(std::countr_zero(left));
-      const bool alone = legal(gpu.idle & ~bit(p));
+      const bool alone = legal(gpu.idle & ~mig_bit(p));
       const auto compute = [&](MigPlacementId q) {
         return t.profiles()[t.placements()[q].profile].compute_slices;
       };
@@ -220,7 +191,7 @@ void MigBoard::make_room(std::uint32_t g, MigPlacementId at) {
 
 MigGrant MigBoard::claim(std::uint32_t g, MigPlacementId at, Instant end) {
   Gpu& gpu = gpus_[g];
-  bool exists = (gpu.idle & bit(at)) != 0;
+  bool exists = (gpu.idle & mig_bit(at)) != 0;
   if (!exists) {
     GANTRY_ASSERT(!view_->gpus[g].fixed, "a GPU partitioned by hand stays as it is");
     make_room(g, at);
@@ -230,7 +201,7 @@ MigGrant MigBoard::claim(std::uint32_t g, MigPlacementId at, Instant end) {
     gpu.create.push_back(at);
     if (gpu.turn == 0) gpu.turn = ++nodes_[node_of_[g]].turns;
   }
-  gpu.idle &= ~bit(at);
+  gpu.idle &= ~mig_bit(at);
   gpu.used.push_back({at, end, false});
   gpu.busy = table(g).with(gpu.busy, at);
   GANTRY_ASSERT(gpu.busy != kNoMigState, "what is claimed fits beside what is in use");

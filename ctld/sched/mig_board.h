@@ -9,11 +9,9 @@
 
 #include "ctld/sched/mig_place.h"
 #include "ctld/sched/mig_plan.h"
+#include "ctld/sched/mig_room.h"
 
 namespace gantry::sched {
-
-// An end of time for those who have none.
-inline constexpr Instant kMigNever{INT64_MAX};
 
 class MigBoard {
  public:
@@ -23,16 +21,8 @@ class MigBoard {
   MigBoard(const MigBoard&) = delete;  // pools point at orders
   MigBoard& operator=(const MigBoard&) = delete;
 
-  struct Used {  // in use, failed or claimed
-    MigPlacementId at = 0;
-    Instant until{};  // kMigNever: not known; always after now
-    bool failed = false;
-  };
-  struct Reserved {
-    JobId job;
-    MigPlacementId at = 0;
-    Instant from{};  // kMigNever: not known
-  };
+  using Used = MigUsed;
+  using Reserved = MigReserved;
   struct Gpu {
     MigState busy = 0;  // of used
     std::vector<Used> used;

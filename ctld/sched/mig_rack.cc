@@ -6,6 +6,19 @@
 #include "common/assert.h"
 
 namespace gantry::sched {
+namespace {
+
+std::uint64_t existing_of(const MigTable& table, const GpuView& device) {
+  std::uint64_t bits = 0;
+  for (const MigSlice& s : device.slices) {
+    const auto profile = table.profile_of_id(s.profile);
+    const auto at = profile ? table.placement(*profile, s.start) : std::nullopt;
+    if (at) bits |= mig_bit(*at);
+  }
+  return bits;
+}
+
+}  // namespace
 
 std::uint32_t compute_slices_of(std::string_view profile) {
   std::uint32_t n = 0;
@@ -21,7 +34,8 @@ const MigShapes::Shape* MigShapes::of(const MigGeometry& geometry) {
     if (shape->geometry == geometry) return shape.get();
   auto table = MigTable::compile(geometry);
   if (!table) return nullptr;
-  shapes_.push_back(std::make_unique<Shape>(geometry, std::move(*table)));
+  shapes_.push_back(std::make_unique<Shape>(geometry, std::move(*table),
+                                            static_cast<std::uint32_t>(shapes_.size())));
   return shapes_.back().get();
 }
 
@@ -30,9 +44,15 @@ void MigRack::set(std::span<const GpuView> devices, const std::vector<MigGeometr
   gpus_.clear();
   for (const GpuView& device : devices) {
     if (!device.mig) continue;
-    for (const MigGeometry& g : geometries)
-      if (const auto* shape = g.model == device.model ? shapes.of(g) : nullptr; shape != nullptr)
-        gpus_.push_back({device.index, shape, 0, 0});
+    for (const MigGeometry& g : geometries) {
+      const auto* shape = g.model == device.model ? shapes.of(g) : nullptr;
+      if (shape == nullptr) continue;
+      Gpu& gpu = gpus_.emplace_back();
+      gpu.index = device.index;
+      gpu.shape = shape;
+      gpu.by_hand = device.by_hand;
+      if (gpu.by_hand) gpu.existing = existing_of(shape->table, device);
+    }
   }
 }
 
@@ -47,6 +67,15 @@ std::uint32_t MigRack::compute_slices() const {
   return sum;
 }
 
+std::optional<std::pair<std::size_t, MigPlacementId>> MigRack::find(const GpuGrant& d) const {
+  for (std::size_t i = 0; i < gpus_.size() && d.profile; ++i) {
+    const MigTable& t = gpus_[i].shape->table;
+    const auto p = gpus_[i].index == d.gpu ? t.profile_of_id(*d.profile) : std::nullopt;
+    if (const auto at = p ? t.placement(*p, d.start) : std::nullopt) return std::pair{i, *at};
+  }
+  return std::nullopt;
+}
+
 std::uint32_t MigRack::compute_of(std::span<const GpuGrant> devices) const {
   std::uint32_t sum = 0;
   for (const GpuGrant& d : devices)
@@ -57,11 +86,42 @@ std::uint32_t MigRack::compute_of(std::span<const GpuGrant> devices) const {
   return sum;
 }
 
-std::uint32_t MigRack::fits(std::string_view profile) const {
+// Places that the job may have besides those that it gets there already.
+std::uint64_t MigRack::open(const Gpu& gpu, std::uint32_t profile, const MigAsk& ask,
+                            MigState state, std::uint64_t also) const {
+  const MigTable& t = gpu.shape->table;
+  std::uint64_t open = t.legal(state, profile);
+  if (gpu.by_hand) open &= gpu.existing;
+  std::vector<MigReserved> others;
+  for (const Hold& h : gpu.holds)
+    if (h.owner != ask.owner) others.push_back({h.job, h.at, h.from});
+  if (others.empty()) return open;
+  for (std::uint64_t left = open; left != 0; left &= left - 1) {
+    const auto p = static_cast<MigPlacementId>(std::countr_zero(left));
+    if (!spares_reserved(t, gpu.used, others, also | mig_bit(p), ask.end)) open &= ~mig_bit(p);
+  }
+  return open;
+}
+
+std::uint32_t MigRack::fits(const MigAsk& ask) const {
   std::uint32_t sum = 0;
-  for (const Gpu& g : gpus_)
-    if (const auto p = g.shape->table.profile_named(profile))
-      sum += g.shape->table.fits(g.state, *p);
+  for (const Gpu& g : gpus_) {
+    const MigTable& t = g.shape->table;
+    const auto p = t.profile_named(ask.profile);
+    if (!p) continue;
+    if (!g.by_hand && g.holds.empty()) {
+      sum += t.fits(g.state, *p);
+      continue;
+    }
+    MigState state = g.state;
+    std::uint64_t also = 0;
+    while (const std::uint64_t places = open(g, *p, ask, state, also)) {
+      const MigPlacementId at = *g.shape->order.start(state, places, g.existing);
+      state = t.with(state, at);
+      also |= mig_bit(at);
+      ++sum;
+    }
+  }
   return sum;
 }
 
@@ -72,28 +132,41 @@ std::uint32_t MigRack::thousandths(std::string_view profile) const {
   return 0;
 }
 
-std::vector<GpuGrant> MigRack::choose(std::string_view profile, std::uint32_t count) const {
+struct MigRack::Try {
+  const Gpu* gpu = nullptr;
+  std::uint32_t profile = 0;
+  MigState state = 0;
+  std::uint64_t also = 0;
+};
+
+std::vector<GpuGrant> MigRack::choose(const MigAsk& ask, std::uint32_t count) const {
   std::vector<GpuGrant> chosen;
-  std::vector<Gpu> gpus = gpus_;
+  std::vector<Try> tries;
+  for (const Gpu& g : gpus_)
+    if (const auto p = g.shape->table.profile_named(ask.profile))
+      tries.push_back({&g, *p, g.state, 0});
   while (chosen.size() < count) {
-    Gpu* best = nullptr;
-    std::uint32_t its = 0;
-    for (Gpu& g : gpus) {
-      const MigTable& t = g.shape->table;
-      const auto p = t.profile_named(profile);
-      if (!p || t.fits(g.state, *p) == 0) continue;
-      if (best != nullptr && t.memory_used(g.state) <= best->shape->table.memory_used(best->state))
-        continue;
-      best = &g;
-      its = *p;
+    Try* best = nullptr;
+    std::uint64_t best_open = 0;
+    int best_rank = 0;
+    for (Try& t : tries) {
+      const bool first = t.gpu->by_hand || !t.gpu->holds.empty();
+      const int rank = first ? -1 : t.gpu->shape->order.rank(t.state, t.profile);
+      if (best != nullptr && rank >= best_rank) continue;
+      const std::uint64_t places = open(*t.gpu, t.profile, ask, t.state, t.also);
+      if (places == 0) continue;
+      best = &t;
+      best_open = places;
+      best_rank = rank;
     }
     GANTRY_ASSERT(best != nullptr, "fewer slices fit than counted");
-    const MigTable& t = best->shape->table;
-    const auto at = best->shape->order.start(best->state, t.placements_of(its), 0);
+    const MigTable& t = best->gpu->shape->table;
+    const auto at = best->gpu->shape->order.start(best->state, best_open, best->gpu->existing);
     GANTRY_ASSERT(at.has_value(), "a place for a slice that fits");
     best->state = t.with(best->state, *at);
-    chosen.push_back({best->index, t.profiles()[its].id, t.placements()[*at].start,
-                      static_cast<std::uint16_t>(t.share(its).thousandths())});
+    best->also |= mig_bit(*at);
+    chosen.push_back({best->gpu->index, t.profiles()[best->profile].id, t.placements()[*at].start,
+                      static_cast<std::uint16_t>(t.share(best->profile).thousandths())});
   }
   std::sort(chosen.begin(), chosen.end(), [](const GpuGrant& a, const GpuGrant& b) {
     return std::pair{a.gpu, a.start} < std::pair{b.gpu, b.start};
@@ -103,22 +176,36 @@ std::vector<GpuGrant> MigRack::choose(std::string_view profile, std::uint32_t co
 
 void MigRack::mark(std::span<const GpuGrant> devices, bool taken) {
   for (const GpuGrant& d : devices) {
-    if (!d.profile) continue;
-    for (Gpu& g : gpus_) {
-      const MigTable& t = g.shape->table;
-      const auto p = g.index == d.gpu ? t.profile_of_id(*d.profile) : std::nullopt;
-      const auto at = p ? t.placement(*p, d.start) : std::nullopt;
-      if (!at) continue;
-      const std::uint64_t bit = std::uint64_t{1} << *at;
-      const std::uint64_t layout = taken ? g.layout | bit : g.layout & ~bit;
-      const MigState state = t.state_of(layout);
-      // The driver's table has changed under a job: its slice is not seen, and the core refuses
-      // what would overlap it.
-      if (state == kNoMigState) continue;
-      g.layout = layout;
-      g.state = state;
-    }
+    const auto at = find(d);
+    if (!at) continue;
+    Gpu& g = gpus_[at->first];
+    const std::uint64_t layout =
+        taken ? g.layout | mig_bit(at->second) : g.layout & ~mig_bit(at->second);
+    const MigState state = g.shape->table.state_of(layout);
+    // The driver's table has changed under a job: its slice is not seen, and the core refuses
+    // what would overlap it.
+    if (state == kNoMigState) continue;
+    g.layout = layout;
+    g.state = state;
   }
+}
+
+void MigRack::hold(std::size_t gpu, const Hold& hold, std::vector<MigUsed> used) {
+  gpus_[gpu].holds.push_back(hold);
+  gpus_[gpu].used = std::move(used);
+}
+
+void MigRack::drop_holds() {
+  for (Gpu& g : gpus_) {
+    g.holds.clear();
+    g.used.clear();
+  }
+}
+
+void MigRack::lasts(std::span<const GpuGrant> devices, Instant until) {
+  for (const GpuGrant& d : devices)
+    if (const auto at = find(d); at && !gpus_[at->first].holds.empty())
+      gpus_[at->first].used.push_back({at->second, until, false});
 }
 
 }  // namespace gantry::sched

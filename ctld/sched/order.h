@@ -68,6 +68,13 @@ class FairWalk {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> by_share_;  // share, node; sorted
 };
 
+// Why the head of a line must wait.
+struct Blocked {
+  enum class By : std::uint8_t { room, quota, tenant_jobs, reservation };
+  By by = By::room;
+  QuotaFit fit;  // by quota
+};
+
 // One line in a plan: how far its jobs have been dealt with.
 struct Turn {
   std::uint32_t line = 0;
@@ -84,7 +91,7 @@ struct Turn {
   bool searched = false;                     // find_place() has been asked once
   bool reserved = false;                     // the head has a reservation
   std::uint32_t passed = 0;                  // lines of its partition that were passed over
-  std::uint32_t blocked = 0;                 // why the head must wait: see cycle.h
+  std::uint32_t blocked = 0;                 // why the head must wait: Cycle's, from 1 on
 };
 
 // What the order needs to know of a line's class.

@@ -8,11 +8,16 @@
 namespace gantry::sched {
 namespace {
 
-// Slices: by numbers they may fit where they cannot be cut out.
-bool can_be_cut(const Grid& grid, const JobClass& cls, std::uint32_t n) {
-  const JobShape& shape = cls.key.shape;
-  return shape.gpu_slice.empty() ||
-         grid.node(n).slices.fits(shape.gpu_slice) >= shape.gpus_per_node;
+MigAsk ask_of(const JobClass& cls, Instant end) {
+  return {cls.key.shape.gpu_slice, cls.key.time_limit ? end : kMigNever, cls.index};
+}
+
+std::vector<GpuGrant> choose_devices(const Grid& grid, const JobClass& cls, std::uint32_t node,
+                                     const Room& need, Instant end) {
+  if (need.slices > 0)
+    return grid.node(node).slices.choose(ask_of(cls, end), cls.key.shape.gpus_per_node);
+  if (cls.demand.gpu_share == 0) return grid.choose_devices(node, need.gpus);
+  return {grid.choose_part(node, cls.demand.gpu_share, cls.key.partition)};
 }
 
 // A search of one class among the nodes that have some number of cores free.
@@ -30,23 +35,51 @@ class NodeSearch {
         neighbours_(neighbours) {}
 
   [[nodiscard]] bool available(std::uint32_t n) const {
-    return grid_.available(n) && can_be_cut(grid_, cls_, n) &&
+    return grid_.available(n) && has_devices(grid_, cls_, n, until_) &&
            (neighbours_ == nullptr || neighbours_->allows(n));
   }
 
   // Of an available node:
   [[nodiscard]] std::uint32_t fits(std::uint32_t n) const {
-    if (!can_be_cut(grid_, cls_, n)) return 0;
+    if (!has_devices(grid_, cls_, n, until_)) return 0;
     return timeline_.fits(n, d_, timeline_.now(), until_, grid_.free(n));
   }
 
   [[nodiscard]] bool holds_all(std::uint32_t n) const {
-    if (!can_be_cut(grid_, cls_, n)) return false;
+    if (!has_devices(grid_, cls_, n, until_)) return false;
     return timeline_.holds(n, d_, timeline_.now(), until_, grid_.free(n), d_.tasks);
   }
 
-  // GPUs that stay free on the node beside the job.
+  // Of a job on one node: the node whose GPU suits its slices best, what is kept for others until
+  // later before all.
+  [[nodiscard]] std::optional<std::uint32_t> by_slices() const {
+    Bits tried;
+    tried.resize(grid_.size());
+    const auto take = [&](std::uint32_t n) {
+      if (!allowed_.test(n) || tried.test(n)) return false;
+      tried.set(n);
+      if (neighbours_ != nullptr && !neighbours_->allows(n)) return false;
+      if (grid_.available(n) && holds_all(n)) return true;
+      if (hopeful_ != nullptr) hopeful_->clear(n);
+      return false;
+    };
+    std::optional<std::uint32_t> found;
+    const auto find = [&](std::uint32_t n) {
+      if (take(n)) found = n;
+      return found.has_value();
+    };
+    for (const std::uint32_t n : grid_.held_nodes())
+      if (find(n)) return found;
+    (void)grid_.fleet().any(cls_.key.shape.gpu_slice, find);
+    return found;
+  }
+
+  // GPUs that stay free on the node beside the job; none where a part goes to a GPU that its tenant
+  // shares already.
   [[nodiscard]] std::int32_t gpus_left(std::uint32_t n) const {
+    const GridNode& node = grid_.node(n);
+    if (d_.gpu_share > 0 && node.shares.room_beside(node.devices, cls_.key.partition, d_.gpu_share))
+      return 0;
     return std::max(0, grid_.free(n).gpus - static_cast<std::int32_t>(d_.gpus));
   }
   // Nodes of one family come one after the other: reserved, in use, idle; those of pools that are
@@ -233,6 +266,10 @@ std::optional<std::vector<Share>> on_one_node(const NodeSearch& search, const Jo
       place = {{cls.required[0], d.tasks}};
     return place;
   }
+  if (!cls.key.shape.gpu_slice.empty()) {
+    if (const auto n = search.by_slices()) place = {{*n, d.tasks}};
+    return place;
+  }
   // The first that fits, or one of its family that leaves fewer GPUs idle.
   std::int32_t fewest = 0;
   std::uint32_t family = 0, looked = 0;
@@ -272,6 +309,13 @@ std::vector<Candidate> candidates(const NodeSearch& search, const JobClass& cls,
 
 }  // namespace
 
+bool has_devices(const Grid& grid, const JobClass& cls, std::uint32_t n, Instant end) {
+  const JobShape& shape = cls.key.shape;
+  if (!shape.gpu_slice.empty())
+    return grid.node(n).slices.fits(ask_of(cls, end)) >= shape.gpus_per_node;
+  return grid.has_devices(n, cls.demand, cls.key.partition);
+}
+
 std::optional<std::vector<Share>> find_place(const Grid& grid, const Timeline& timeline,
                                              const Bits& allowed, const JobClass& cls,
                                              Bits* hopeful, const Neighbours* neighbours) {
@@ -307,17 +351,15 @@ std::optional<std::vector<Share>> find_place(const Grid& grid, const Timeline& t
 }
 
 std::vector<NodeGrant> make_grants(const Grid& grid, const JobClass& cls,
-                                   const std::vector<Share>& shares) {
+                                   const std::vector<Share>& shares, Instant end) {
   std::vector<NodeGrant> grants;
   grants.reserve(shares.size());
   for (const auto& [node, tasks] : shares) {
     const Room need = need_for(cls.demand, grid.room(node), tasks);
     grants.push_back({NodeId{node}, grid.choose_cpus(node, need.cpus), need.memory, need.scratch,
                       static_cast<std::uint32_t>(need.gpus), tasks,
-                      need.slices == 0
-                          ? grid.choose_devices(node, need.gpus)
-                          : grid.node(node).slices.choose(cls.key.shape.gpu_slice,
-                                                          cls.key.shape.gpus_per_node)});
+                      choose_devices(grid, cls, node, need, end),
+                      grid.choose_gres(node, cls.key.shape.gres)});
   }
   return grants;
 }
@@ -328,7 +370,7 @@ std::optional<Verdict> explain_place(const Grid& grid, const Bits& allowed, cons
   std::vector<Candidate> all;
   for (std::size_t w = 0; w < allowed.words(); ++w)
     any_in_word(allowed.word(w), w, [&](std::uint32_t n) {
-      if (!grid.available(n) || !can_be_cut(grid, cls, n)) return false;
+      if (!grid.available(n) || !has_devices(grid, cls, n, kMigNever)) return false;
       if (const auto fits = tasks_fitting(cls.demand, grid.room(n), grid.free(n)); fits > 0)
         all.push_back({n, fits, std::binary_search(cls.required.begin(), cls.required.end(), n)});
       return false;

@@ -27,9 +27,14 @@ std::optional<std::vector<Share>> find_place(const Grid& grid, const Timeline& t
                                              Bits* hopeful = nullptr,
                                              const Neighbours* neighbours = nullptr);
 
-// The concrete CPUs, memory, scratch and devices of a place.
+// The concrete CPUs, memory, scratch and devices of a place. `end`: the job is gone by then.
 std::vector<NodeGrant> make_grants(const Grid& grid, const JobClass& cls,
-                                   const std::vector<Share>& shares);
+                                   const std::vector<Share>& shares, Instant end);
+
+// Whether the node has devices for it, beyond the numbers: slices may fit where they cannot be cut
+// out, or where the place is kept for another; parts of GPUs and whole ones where they do not lie
+// together.
+bool has_devices(const Grid& grid, const JobClass& cls, std::uint32_t n, Instant end);
 
 // Why a class that waits has no place now although enough nodes have room, reservations left aside:
 // its topology wish, or whom it may not have beside it. nullopt: there is not enough room.

@@ -136,7 +136,7 @@ class Search {
         const Room& room = room_[n];
         enough[0] += room.cpus >= need.cpus ? 1 : 0;
         enough[1] += room.memory >= need.memory ? 1 : 0;
-        enough[2] += room.gpus >= need.gpus ? 1 : 0;
+        enough[2] += room.gpu_thousandths() >= need.gpu_thousandths() ? 1 : 0;
         enough[3] += room.scratch >= need.scratch ? 1 : 0;
         return false;
       });

@@ -83,6 +83,7 @@ Resources least_of(const Demand& d) {
   const std::int64_t cpus = std::int64_t{d.tasks} * d.cpus_per_task;
   least[Resource::cpu] = cpus * 1000;
   least[Resource::gpu] = std::int64_t{d.gpus} * d.min_nodes * kGpuUnit;
+  least[Resource::gpu] += std::int64_t{d.gpu_share} * d.min_nodes;
   // A slice of 1 of 7 compute slices weighs at least an eighth of a GPU.
   least[Resource::gpu] += std::int64_t{d.slices} * d.min_nodes * kGpuUnit / 8;
   least[Resource::scratch] = d.scratch * d.min_nodes;
@@ -150,6 +151,7 @@ std::uint32_t Queue::intern(const ClassKey& key, const PartitionChanged& partiti
     classes_.emplace_back();
   }
   classes_[index] = std::make_unique<JobClass>();
+  classes_[index]->index = index;
   classes_[index]->key = key;
   classes_[index]->demand = demand_of(key.shape, partition);
   classes_[index]->least = least_of(classes_[index]->demand);

@@ -87,6 +87,7 @@ struct NodeChoice {
 };
 
 struct JobClass {
+  std::uint32_t index = 0;  // Queue::job_class()
   ClassKey key;
   Demand demand;
   Resources least;                      // a job of it takes at least this

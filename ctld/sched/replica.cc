@@ -14,6 +14,7 @@ void Replica::apply(const Change& change) {
       r.memory_.forget();
     }
     void operator()(const PartitionChanged& c) const {
+      r.grid_.set_gres_names(c.gres_names);
       r.eligible_.partition_changed(c);
       r.charges_.partition_changed(c);
       r.queue_.partition_changed(c);

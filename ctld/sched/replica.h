@@ -18,6 +18,7 @@
 #include "ctld/sched/grid.h"
 #include "ctld/sched/kinds.h"
 #include "ctld/sched/memory.h"
+#include "ctld/sched/mig_kept.h"
 #include "ctld/sched/promises.h"
 #include "ctld/sched/queue.h"
 #include "ctld/sched/running.h"
@@ -47,6 +48,8 @@ class Replica {
   [[nodiscard]] const Charges& charges() const { return charges_; }
   [[nodiscard]] std::vector<Promise> promises() const;
   void promise(const std::vector<Promise>& promises);  // instead of all that there are
+  [[nodiscard]] const std::vector<MigKept>& kept_slices() const { return kept_slices_; }
+  void keep_slices(std::vector<MigKept> kept) { kept_slices_ = std::move(kept); }
 
   // The next plan looks at everything, as that of a new replica with these promises would.
   void look_at_everything() { memory_.forget(); }
@@ -71,6 +74,7 @@ class Replica {
   Timeline timeline_;
   Kinds kinds_;
   Promises promises_;
+  std::vector<MigKept> kept_slices_;  // by plans, for jobs that wait
   Memory memory_;
   std::unordered_map<std::uint32_t, Instant> in_vain_;  // searches for victims, by class
   bool searches_cut_ = false;                           // the last plan had more to make

@@ -20,6 +20,8 @@ const Use& Placement::use_of(std::uint32_t node) const {
 // An exclusive job holds every core of its nodes, also those that a node gained since.
 void Running::measure(Use& use, const Placement& p, const Grid& grid) const {
   use.room.slices = static_cast<std::int32_t>(grid.node(use.node).slices.compute_of(use.devices));
+  use.room.gpu_parts = parts_of(use.devices);
+  use.room.gres = grid.amounts_of(use.gres);
   if (p.exclusive) use.cpus = grid.node(use.node).cpus;
   use.room.cpus = grid.count_known(use.node, use.cpus);
 }
@@ -56,14 +58,15 @@ void Running::place(const JobPlaced& change, Grid& grid) {
     p.uses.push_back({g.node.value(),
                       {g.memory, g.scratch, 0, static_cast<std::int32_t>(g.gpus)},
                       g.cpus,
-                      g.devices});
+                      g.devices,
+                      g.gres});
   std::sort(p.uses.begin(), p.uses.end(),
             [](const Use& a, const Use& b) { return a.node < b.node; });
   for (Use& use : p.uses) {
     grid.grow(std::size_t{use.node} + 1);
     if (on_node_.size() <= use.node) on_node_.resize(std::size_t{use.node} + 1);
     measure(use, p, grid);
-    grid.take(use.node, use.room, use.cpus, use.devices);
+    grid.take(use.node, use.room, things_of(use, p));
     on_node_[use.node].push_back(slot);
   }
   by_job_.emplace(change.job, slot);
@@ -80,7 +83,7 @@ void Running::release(JobId job, NodeId node, Grid& grid) {
   Placement& p = pool_[slot];
   const auto use = std::lower_bound(p.uses.begin(), p.uses.end(), node.value(), by_node);
   if (use == p.uses.end() || use->node != node.value()) return;
-  grid.give(use->node, use->room, use->cpus, use->devices);
+  grid.give(use->node, use->room, things_of(*use, p));
   auto& here = on_node_[use->node];
   *std::find(here.begin(), here.end(), slot) = here.back();
   here.pop_back();
@@ -144,7 +147,7 @@ void Running::node_changed(const NodeChanged& change, Grid& grid) {
     Placement& p = pool_[slot];
     Use& use = *std::lower_bound(p.uses.begin(), p.uses.end(), n, by_node);
     measure(use, p, grid);
-    grid.take(n, use.room, use.cpus, use.devices);
+    grid.take(n, use.room, things_of(use, p));
   }
 }
 

@@ -18,6 +18,7 @@ struct Use {  // one node of one job
   Room room;  // cpus: those of `cpus` that the node has
   std::vector<std::uint16_t> cpus;
   std::vector<GpuGrant> devices;
+  std::vector<GresGrant> gres;
 };
 
 struct Placement {
@@ -103,6 +104,9 @@ class Running {
       return std::pair{*pool_[a].ends_by, pool_[a].job} <
              std::pair{*pool_[b].ends_by, pool_[b].job};
     };
+  }
+  static Things things_of(const Use& use, const Placement& p) {
+    return {use.cpus, use.devices, use.gres, p.partition};
   }
   void measure(Use& use, const Placement& p, const Grid& grid) const;
   void remove(std::uint32_t slot);

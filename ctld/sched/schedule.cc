@@ -1,7 +1,7 @@
 // One plan, step by step. Steps are in cycle.cc (turns and places), claim.cc (quota), ahead.cc
-// (reservations, promises), room.cc (preemption) and explain.cc (verdicts, expected starts). Whose
-// turn it is: order.cc; where a job fits: place.cc; when: timeline.cc and walk.cc; who must go:
-// preempt.cc.
+// (reservations, promises), room.cc (preemption), slices.cc (MIG) and explain.cc (verdicts,
+// expected starts). Whose turn it is: order.cc; where a job fits: place.cc; when: timeline.cc and
+// walk.cc; who must go: preempt.cc.
 #include "ctld/sched/schedule.h"
 
 #include "ctld/sched/cycle.h"
@@ -31,6 +31,9 @@ Plan schedule(Replica& replica, Instant now, const Policy& policy) {
     else
       cycle.close(*turn);
   }
+
+  // Slices: which GPUs are emptied for jobs that find no room for theirs.
+  cycle.plan_slices();
 
   // Verdicts: why each class waits, and when its first jobs may expect to start.
   cycle.estimate();

@@ -179,7 +179,11 @@ void Timeline::promise(Checkpoint& point, const Room& need) {
     return asked == 0 || spare >= 0;
   };
   GANTRY_ASSERT(there(point.spare.cpus, need.cpus) && there(point.spare.memory, need.memory) &&
-                    there(point.spare.scratch, need.scratch) && there(point.spare.gpus, need.gpus),
+                    there(point.spare.scratch, need.scratch) &&
+                    there(point.spare.gpus, need.gpus) &&
+                    there(point.spare.gpu_thousandths(), need.gpu_thousandths()) &&
+                    std::equal(need.gres.begin(), need.gres.end(), point.spare.gres.begin(),
+                               [&](auto asked, auto spare) { return there(spare, asked); }),
                 "room was promised twice");
 }
 

@@ -128,6 +128,7 @@ std::optional<Instant> start_if(Replica& replica, Instant now, const Policy& pol
   if (!slot || !own) return std::nullopt;
   const JobQueued as_it_is = queued(replica, *slot, *own);
   const std::vector<Promise> promises = replica.promises();
+  const std::vector<MigKept> slices = replica.kept_slices();
   Policy mine = policy;
   mine.preemption = false;
   mine.attempts = std::min(mine.attempts, kAttempts);
@@ -141,6 +142,7 @@ std::optional<Instant> start_if(Replica& replica, Instant now, const Policy& pol
   const Plan plan = schedule(replica, now, mine);
   if (key != *own) replica.apply(as_it_is);
   replica.promise(promises);
+  replica.keep_slices(slices);
   for (const Start& start : plan.starts)
     if (start.job == job) return now;
   for (const Expected& expected : plan.expected)

@@ -10,11 +10,11 @@ namespace {
 constexpr std::string_view kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 
 // Prefixes of what describes a job or a step, behind SLURM_ or GANTRY_.
-constexpr std::array<std::string_view, 22> kJobWords{
-    "JOB_",     "JOBID",        "ARRAY_",       "STEP",       "NTASKS",   "NPROCS",
-    "NNODES",   "NODELIST",     "NODEID",       "NODENAME",   "PROCID",   "LOCALID",
-    "GTIDS",    "TASK",         "CPUS_",        "MEM_PER_",   "RESTART_", "SUBMIT_",
-    "TOPOLOGY", "CLUSTER_NAME", "DISTRIBUTION", "CHECKPOINT_"};
+constexpr std::array<std::string_view, 23> kJobWords{
+    "JOB_",     "JOBID",        "ARRAY_",       "STEP",        "NTASKS",   "NPROCS",
+    "NNODES",   "NODELIST",     "NODEID",       "NODENAME",    "PROCID",   "LOCALID",
+    "GTIDS",    "TASK",         "CPUS_",        "MEM_PER_",    "RESTART_", "SUBMIT_",
+    "TOPOLOGY", "CLUSTER_NAME", "DISTRIBUTION", "CHECKPOINT_", "SHARDS_"};
 
 bool describes_a_job(std::string_view name) {
   if (name.starts_with("SLURMD_")) return true;
@@ -79,6 +79,7 @@ void add_geometry(Variables& v, const proto::Launch& launch, const NodePlacement
     v.set("GPUS_PER_NODE", shape.gpus_per_node);
     v.set("GPUS", std::uint64_t{shape.gpus_per_node} * names.size());
   }
+  if (shape.gpu_shards > 0) v.set("SHARDS_ON_NODE", shape.gpu_shards);
   if (given(launch.spec, "ntasks") || given(launch.spec, "ntasks-per-node")) {
     v.set("NTASKS", all_tasks);
     v.set("NPROCS", all_tasks);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "common/codec/fields.h"
 
@@ -28,6 +29,28 @@ struct LaunchDevice {
     v(3, "major", s.major);
     v(4, "minor", s.minor);
     v(5, "access", s.access);
+  }
+};
+
+struct LaunchBind {    // a directory of the node that a job may write
+  std::string path;    // in the container
+  std::string source;  // on the node
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "path", s.path);
+    v(2, "source", s.source);
+  }
+};
+
+struct LaunchSharing {  // of a GPU with other jobs of its tenant
+  std::string tenant;
+  std::uint32_t thousandths = 0;  // of its GPU; 0 = all of its GPUs
+  std::vector<LaunchBind> binds;  // what they have in common
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "tenant", s.tenant);
+    v(2, "thousandths", s.thousandths);
+    v(3, "binds", s.binds);
   }
 };
 

@@ -78,6 +78,15 @@ void count_cores(NodeFacts& facts) {
 
 }  // namespace
 
+std::vector<std::uint16_t> cpus_here(std::vector<std::uint16_t> cpus,
+                                     const std::vector<std::uint16_t>& shared) {
+  if (shared.empty()) return cpus;
+  for (std::uint16_t& cpu : cpus) cpu = shared[cpu % shared.size()];
+  std::sort(cpus.begin(), cpus.end());
+  cpus.erase(std::unique(cpus.begin(), cpus.end()), cpus.end());
+  return cpus;
+}
+
 std::vector<std::uint16_t> parse_cpu_list(std::string_view text) {
   std::vector<std::uint16_t> ids;
   for (const auto& part : split(trim(text), ',')) {

@@ -1,8 +1,6 @@
-// What goes between noded and its shims: orders, facts of the node, exit records.
-//
-// An order lies in the job's directory as launch.msgpack, the facts in <state>/setup.msgpack, the
-// record in exit.msgpack: a shim needs nothing else, and outlives a restart or an upgrade of noded.
-// Paths are absolute. Sizes are bytes.
+// What goes between noded and its shims: an order lies in the job's directory as launch.msgpack,
+// facts of the node in <state>/setup.msgpack, the exit record in exit.msgpack. A shim needs nothing
+// else, and outlives a restart or an upgrade of noded. Paths are absolute. Sizes are bytes.
 #pragma once
 
 #include <map>
@@ -57,7 +55,8 @@ struct LaunchRequest {
   std::int64_t scratch = 0;                // > 0: /tmp is a directory of the scratch disk
   std::string prolog;                      // "" = none
   std::string epilog;
-  std::vector<LaunchDevice> devices;       // of GPUs; all others are closed
+  std::vector<LaunchDevice> devices;  // of GPUs; all others are closed
+  LaunchSharing sharing;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "key", s.key);
@@ -87,6 +86,7 @@ struct LaunchRequest {
     v(25, "prolog", s.prolog);
     v(26, "epilog", s.epilog);
     v(27, "devices", s.devices);
+    v(28, "sharing", s.sharing);
   }
 };
 

@@ -136,6 +136,8 @@ void mounts(Writer& w, const NodeSetup& setup, const LaunchRequest& request) {
     mount(w, "/sys", "none", "/sys", {"rbind", "nosuid", "noexec", "nodev", "ro", "rprivate"});
   for (const LaunchDevice& d : request.devices)
     mount(w, d.path, "bind", d.source, {"bind", "nosuid", "noexec"});
+  for (const LaunchBind& b : request.sharing.binds)
+    mount(w, b.path, "bind", b.source, {"bind", "nosuid", "nodev", "noexec", "rw"});
   mount(w, kInitInside, "bind", setup.init_path, {"bind", "ro", "nosuid", "nodev"});
   w.EndArray();
 }

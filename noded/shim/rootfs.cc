@@ -156,6 +156,21 @@ Result<void> enter_private_mounts(const NodeSetup& setup, const LaunchRequest& r
   return mount_tmpfs(setup.mount_dir, options);
 }
 
+Result<void> private_binds(const NodeSetup& setup, LaunchRequest& request) {
+  for (std::size_t i = 0; i < request.sharing.binds.size(); ++i) {
+    LaunchBind& bind = request.sharing.binds[i];
+    const std::string here = setup.mount_dir + "/bind" + std::to_string(i);
+    if (::mkdir(here.c_str(), 0711) != 0) return fail_errno(ErrorCode::runtime_failed, here);
+    const Fd source(::open(bind.source.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!source) return fail_errno(ErrorCode::runtime_failed, bind.source);
+    auto tree = clone_tree(source, Access::read_write, false, true);
+    if (!tree) return tl::unexpected(tree.error());
+    if (auto r = attach_tree(*tree, here); !r) return r;
+    bind.source = here;
+  }
+  return {};
+}
+
 Result<Root> build_root(const NodeSetup& setup, const LaunchRequest& request,
                         const RootPlan& plan) {
   Root root{setup.mount_dir + "/root", "", !request.container.writable};

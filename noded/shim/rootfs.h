@@ -31,6 +31,10 @@ struct Root {
 // Leaves the host's mount namespace (rootless: and user namespace) for good.
 Result<void> enter_private_mounts(const NodeSetup& setup, const LaunchRequest& request);
 
+// After enter_private_mounts(): binds of directories that only root may reach on the node, moved to
+// where the OCI runtime reaches them with the container's ids, in the shim's own mounts.
+Result<void> private_binds(const NodeSetup& setup, LaunchRequest& request);
+
 // After enter_private_mounts(). Errors name the directory or mount that cannot be had.
 Result<Root> build_root(const NodeSetup& setup, const LaunchRequest& request, const RootPlan& plan);
 

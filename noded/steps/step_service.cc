@@ -6,6 +6,7 @@
 #include "common/codec/codec.h"
 #include "common/proto/messages.h"
 #include "noded/core/step_environment.h"
+#include "noded/runtime/discover.h"
 #include "noded/runtime/job_dir.h"
 #include "noded/steps/step_parts.h"
 
@@ -118,7 +119,7 @@ Result<void> StepService::launch(const proto::LaunchStep& launch) {
   request.work_dir = launch.work_dir;
   request.first_rank = here.first_rank;
   request.node_index = environment->node_index;
-  request.cpus = here.cpus;
+  request.cpus = runtime::cpus_here(here.cpus, options_.shared_cpus);
   request.bind_tasks = !here.cpus.empty();
   request.std_out = launch.std_out;
   request.std_err = launch.std_err;

@@ -35,9 +35,10 @@ inline constexpr std::size_t kMaxWaitingStreams = 4096;  // connections that hav
 
 struct StepServiceOptions {
   std::string node;
-  std::string listen_host;  // of the ROUTER and the stream port
-  std::uint16_t port = 0;   // of the ROUTER
-  net::KeyPair keys;        // the node's
+  std::string listen_host;                   // of the ROUTER and the stream port
+  std::uint16_t port = 0;                    // of the ROUTER
+  net::KeyPair keys;                         // the node's
+  std::vector<std::uint16_t> shared_cpus{};  // see RealRuntimeOptions
 };
 
 class StepService {

@@ -58,6 +58,38 @@ TEST_CASE("sizes") {
   }
 }
 
+TEST_CASE("parts of GPUs") {
+  const auto part = [](std::vector<std::string> args) {
+    const JobShape shape = spec(std::move(args)).shape;
+    CHECK(shape.gpus_per_node == 0);
+    return shape.gpu_share;
+  };
+  CHECK(part({"--gpus=0.5"}) == 500);
+  CHECK(part({"-G", "h100:0.125"}) == 125);
+  CHECK(part({"--gpus-per-node=0.05", "-N4"}) == 50);
+  CHECK(part({"--gpus=0.5", "-N2"}) == 250);
+  CHECK(part({"--gpus-per-task=0.25", "-n3"}) == 750);
+  CHECK(part({"--gres=gpu:0.3"}) == 300);
+  CHECK(spec({"--gpus=1.0"}).shape.gpus_per_node == 1);
+  CHECK(spec({"--gpus-per-task=0.5", "-n4", "-N1"}).shape.gpus_per_node == 2);
+  CHECK(spec({"--gres=shard:3"}).shape.gpu_shards == 3);
+  CHECK(spec({"--gres=shard"}).shape.gpu_shards == 1);
+  const auto wrong = [](std::vector<std::string> args) {
+    const auto r = request(std::move(args));
+    return r ? std::string("accepted") : r.error().message;
+  };
+  CHECK(wrong({"--gpus=1.5"}).find("1.5 GPUs on a node: a job gets whole ones, or a part of one") !=
+        std::string::npos);
+  CHECK(wrong({"--gpus=0.1234"}).find("one to three decimals") != std::string::npos);
+  CHECK(wrong({"--gpus=0."}).find("one to three decimals") != std::string::npos);
+  CHECK(wrong({"--gpus=0.-5"}).find("accepted") != 0);
+  CHECK(wrong({"--gpus=0.001", "-N3"}).find("cannot be dealt evenly") != std::string::npos);
+  CHECK(wrong({"--gres=mig:1g.10gb:0.5"}).find("is not divided") != std::string::npos);
+  CHECK(wrong({"--gres=shard:2,gpu:1"}).find("shards are parts of one GPU") != std::string::npos);
+  CHECK(wrong({"--gres=shard:0"}).find("the number of shards") != std::string::npos);
+  CHECK(wrong({"--gpus=0.5", "--mem-per-gpu=1G"}).find("for whole GPUs") != std::string::npos);
+}
+
 TEST_CASE("GPUs in Slurm's words") {
   struct Case {
     std::vector<std::string> args;
@@ -74,6 +106,7 @@ TEST_CASE("GPUs in Slurm's words") {
       {{"--gres=gpu:h100"}, 1, "h100"},
       {{"--gres=gpu:h100:2"}, 2, "h100"},
       {{"--gres=none"}, 0, ""},
+      {{"--gres=gpu:H100|a100:4"}, 4, "h100"},
       {{"--gres=gpu:2", "-G4", "-N2"}, 2, ""},
       {{"--gpus-per-node=8", "--gpu-model=a100,h100"}, 8, "a100"},
   };
@@ -92,7 +125,13 @@ TEST_CASE("GPUs in Slurm's words") {
         std::string::npos);
   CHECK(wrong({"-G8", "-N2-4"}).find("range of nodes") != std::string::npos);
   CHECK(wrong({"-G8", "--gres=gpu:2"}).find("another option says 2") != std::string::npos);
-  CHECK(wrong({"--gres=fpga:2"}).find("\"fpga\" is not a resource") != std::string::npos);
+  CHECK(wrong({"--gres=fpga:many"}).find("the number of fpga") != std::string::npos);
+  CHECK(wrong({"--gres=fpga:1,fpga:2"}).find("fpga is asked twice") != std::string::npos);
+  CHECK(spec({"--gres=gpu:h100|a100:4"}).shape.gpu_models ==
+        std::vector<std::string>{"h100", "a100"});
+  CHECK(wrong({"--gres=gpu:h100||a100:4"}).find("is not a model of GPU") != std::string::npos);
+  CHECK(spec({"--gres=gpu:2,license:3,fpga"}).shape.gres ==
+        std::vector<GresCount>{{"fpga", 1}, {"license", 3}});
   CHECK(wrong({"--gres=gpu:a100:1,gpu:h100:1"}).find("a job gets one model") != std::string::npos);
   CHECK(wrong({"--gres=gpu:many:2:3"}).find("accepted") != 0);
   CHECK(wrong({"--mem-per-gpu=1G"}).find("needs GPUs") != std::string::npos);
@@ -245,8 +284,14 @@ TEST_CASE("sizes of a local cluster") {
         "with --oversubscribe");
   r.oversubscribe = true;
   REQUIRE(settle_sizes(r, machine));
-  r.cpus = 3;
-  CHECK_FALSE(settle_sizes(r, machine));  // no node can have more than the machine
+  r.cpus = 24;
+  CHECK(settle_sizes(r, machine));  // for trying things out: of CPUs that are shared
+  r.cpus = 257;
+  CHECK(settle_sizes(r, machine).error().message == "a node cannot have 257 cores; at most 256");
+  r.oversubscribe = false;
+  CHECK(settle_sizes(r, machine).error().message ==
+        "a node cannot have 257 cores; this machine has 2");
+  r.oversubscribe = true;
   r.cpus = 2;
   r.memory = std::int64_t{4} << 30;
   CHECK(settle_sizes(r, machine));

@@ -166,8 +166,8 @@ proto::JobDetail sample_detail() {
   detail.owner.user = "alice";
   detail.owner.uid = Uid{1000};
   detail.owner.gid = Gid{100};
-  detail.placement = {{"n01", {0, 1, 2, 3}, 8 * kGiB, 0, 1, {}},
-                      {"n02", {0, 1, 8}, 8 * kGiB, 0, 1, {}}};
+  detail.placement = {{"n01", {0, 1, 2, 3}, 8 * kGiB, 0, 1, {}, {}},
+                      {"n02", {0, 1, 8}, 8 * kGiB, 0, 1, {}, {}}};
   detail.usage = {3'600'000'000, 61'500'000, 5 * kGiB, 0, 4096};
   detail.attempt = 1;
   return detail;

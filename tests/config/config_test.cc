@@ -127,6 +127,20 @@ const Case kMistakes[] = {
      "g.yaml:2:37: nodes[0]: unknown key `featurs`; did you mean `features`?"},
     {"nodes:\n  - {name: n1, cpus: 4, memory: 1G, features: [a, [b]]}\n",
      "g.yaml:2:51: nodes[0].features: needs single values, not a list"},
+    {"nodes:\n  - {name: n1, cpus: 4, memory: 1G, gpus: 1, gpu_sharing: yes}\n",
+     "g.yaml:2:59: nodes[0].gpu_sharing: \"yes\" is not none, mps or time-slicing"},
+    {"nodes:\n  - {name: n1, cpus: 4, memory: 1G, gpu_shards: 4}\n",
+     "g.yaml:2:49: nodes[0].gpu_shards: needs gpu_sharing: mps, or time-slicing"},
+    {"nodes:\n  - {name: n1, cpus: 4, memory: 1G, gres: [fpga]}\n",
+     "g.yaml:2:43: nodes[0].gres: \"fpga\": a resource is NAME:COUNT with 1 to 1024, or NAME:FILES "
+     "as fpga:/dev/xfpga[0-3]"},
+    {"nodes:\n  - {name: n1, cpus: 4, memory: 1G, gres: ['gpu:2']}\n",
+     "g.yaml:2:43: nodes[0].gres: \"gpu\" is not the name of a resource: lower-case letters, "
+     "digits, - and _, a letter first, and not gpu, mig, shard, mps or none"},
+    {"nodes:\n  - {name: n1, cpus: 4, memory: 1G, gres: ['x:1', 'x:2']}\n",
+     "g.yaml:2:43: nodes[0].gres: x is given twice"},
+    {"nodes:\n  - {name: n1, cpus: 4, memory: 1G, gres: ['x:/tmp/file']}\n",
+     "g.yaml:2:43: nodes[0].gres: \"/tmp/file\" is no path in /dev"},
     {"controller: {port: 70000}\n" + kNodes,
      "g.yaml:1:20: controller.port: 70000 is outside of 1 to 65535"},
     {"controller: {kill_wait: 30}\n" + kNodes,
@@ -191,7 +205,7 @@ TEST_CASE("random and hostile files are refused, never followed") {
     bomb += "]\n";
   }
   CHECK(error_of(bomb).find("too many values") != std::string::npos);
-  CHECK(error_of(std::string(100'000, '[')) .starts_with("g.yaml:1:"));
+  CHECK(error_of(std::string(100'000, '[')).starts_with("g.yaml:1:"));
   CHECK(error_of("a: " + std::string(40, '[') + std::string(40, ']')) ==
         "g.yaml:1:35: this is nested too deeply");
   // yaml-cpp's own loader makes documents without end of these.

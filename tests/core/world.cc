@@ -73,8 +73,11 @@ void World::configure(const Words& w) {
       if (w.find("features")) node.features = {*w.find("features")};
       if (w.find("gpus")) node.gpus = std::stoul(*w.find("gpus"));
       if (w.find("gpu_model")) node.gpu_model = *w.find("gpu_model");
+      if (w.find("sharing")) node.gpu_sharing = GpuSharing::time_slicing;
+      if (w.find("shards")) node.gpu_shards = std::stoul(*w.find("shards"));
+      if (w.find("gres")) node.gres = {*w.find("gres")};
       config_.nodes.push_back(node);
-      nodes_[name] = FakeNode{name, false, 0, "boot1", node.cpus, node.memory, {}, {}};
+      nodes_[name] = FakeNode{name, false, 0, "boot1", node.cpus, node.memory, {}, node.gres, {}};
     }
   } else if (verb == "partition") {
     PartitionConfig p;
@@ -267,6 +270,13 @@ void World::submit(const Words& w) {
   text("reservation", [&](const std::string& v) { s.reservation = v; });
   text("class", [&](const std::string& v) { s.priority_class = v; });
   text("gpus", [&](const std::string& v) { s.shape.gpus_per_node = std::stoul(v); });
+  text("part", [&](const std::string& v) { s.shape.gpu_share = std::stoul(v); });
+  text("shards", [&](const std::string& v) { s.shape.gpu_shards = std::stoul(v); });
+  text("gres", [&](const std::string& v) {  // NAME:N
+    const auto colon = v.find(':');
+    s.shape.gres.push_back(
+        {v.substr(0, colon), static_cast<std::uint32_t>(std::stoul(v.substr(colon + 1)))});
+  });
   text("constraint", [&](const std::string& v) { s.shape.constraint = v; });
   text("exclusive", [&](const std::string&) { s.shape.exclusive = true; });
   text("on", [&](const std::string& v) { s.shape.required_nodes = hosts(v); });
@@ -369,6 +379,15 @@ void World::place(const Words& w) {  // place 1 n1:0-1 n2:0 mem=1G
         grant.cpus.push_back(static_cast<std::uint16_t>(cpu));
     grant.memory = w.find("mem") ? *parse_memory(*w.find("mem")) : 1 << 30;
     grant.tasks = 1;
+    if (const std::string* part = w.find("part"))  // GPU:THOUSANDTHS
+      grant.devices.push_back(
+          {static_cast<std::uint16_t>(std::stoul(*part)), std::nullopt, 0,
+           static_cast<std::uint16_t>(std::stoul(part->substr(part->find(':') + 1)))});
+    if (const std::string* gres = w.find("gres")) {  // NAME:PLACE
+      const auto at = gres->find(':');
+      grant.gres.push_back(
+          {gres->substr(0, at), {static_cast<std::uint16_t>(std::stoul(gres->substr(at + 1)))}});
+    }
     start.grants.push_back(grant);
   }
   sched::Plan plan;

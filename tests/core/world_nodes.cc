@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include "common/text.h"
+#include "config/gres.h"
 #include "world.h"
 
 namespace gantry::core::test {
@@ -17,6 +18,10 @@ void World::register_node(FakeNode& node) {
   m.memory = node.memory;
   for (const auto& [key, phase] : node.attempts) m.attempts.push_back({key, phase});
   m.gpus = node.gpus;
+  for (const std::string& text : node.gres) {
+    const auto one = parse_declared_gres(text);
+    m.gres.push_back({one->name, one->count});
+  }
   node.beats = true;
   step(FromNode{node.name, std::move(m)});
   if (node.session != 0)
@@ -39,7 +44,7 @@ void World::gpu_report(FakeNode& node, const Words& w) {
       found.gpus.push_back(std::move(gpu));
     }
   }
-  if (w.find("none")) found = {"", "", *w.find("none"), {}, {}};
+  if (w.find("none")) found = {"", "", *w.find("none"), {}, {}, ""};
   if (w.find("broken"))
     found.gpus.at(std::stoul(*w.find("broken"))).faults = {
         {w.find("domain") ? FaultDomain::node : FaultDomain::gpu, *w.find("cause"), 0, now_}};

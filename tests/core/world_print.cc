@@ -153,7 +153,12 @@ void World::print(Order& order) {
                                       m.hold ? " hold" : "",
                                       m.restarts ? fmt::format(" restarts {}", m.restarts) : "");
                    for (const GpuGrant& gpu : m.placement.at(m.node_index).gpus)
-                     text += fmt::format(" gpu {}", gpu.gpu);
+                     text += gpu.thousandths == 1000
+                                 ? fmt::format(" gpu {}", gpu.gpu)
+                                 : fmt::format(" gpu {} by {}", gpu.gpu, gpu.thousandths);
+                   for (const GresGrant& g : m.placement.at(m.node_index).gres)
+                     for (const std::uint16_t d : g.devices)
+                       text += fmt::format(" {} {}", g.name, d);
                  },
                  [&](proto::Go& m) { text = "go " + key(m.key); },
                  [&](proto::Terminate& m) {

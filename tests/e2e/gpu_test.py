@@ -63,6 +63,11 @@ class Fleet:
             self.control(node, "init")
             self.control(node, "tree", folder)
 
+    def uuid(self, node, gpu):
+        """Of the driver's list, by number."""
+        shown = self.c.root(["ginfo", "-g", "-h", "-n", node, "-o", "%g %U"], check=True).stdout
+        return dict(line.split() for line in shown.splitlines())[str(gpu)]
+
     def control(self, node, *words):
         done = subprocess.run([f"{self.c.bin}/gantry-fake-gpu", f"{self.dir}/{node}/fleet.json",
                                *map(str, words)], capture_output=True, text=True, check=False)
@@ -70,16 +75,19 @@ class Fleet:
         return done.stdout
 
 
-def declare(c):
+def declare(c, of_nodes="", noded="", partitions="", prepare=None):
     """The nodes have GPUs: the configuration of `gantry up` says so, and the daemons start again."""
     c.fleet = Fleet(c)
+    if prepare:
+        prepare(c)
     c.root(["gantry", "down", "--state", c.state], check=True)
     path = f"{c.state}/gantry.yaml"
     with open(path, encoding="utf-8") as f:
         text = f.read()
-    text = text.replace("memory: 1G", f"gpus: {GPUS + 1}, gpu_model: h100, memory: 1G")
+    text = text.replace("memory: 1G", f"gpus: {GPUS + 1}, gpu_model: h100, {of_nodes}memory: 1G")
     text = text.replace("noded:\n", f"noded:\n  gpu_library: {c.fleet.dir}/%n/libnvidia-ml.so.1\n"
-                        f"  gpu_root: {c.fleet.dir}/%n\n")
+                        f"  gpu_root: {c.fleet.dir}/%n\n{noded}")
+    text += partitions
     with open(path, "w", encoding="utf-8") as f:
         f.write(text)
     c.root(["gantry", "up", "--state", c.state], check=True, timeout=120)

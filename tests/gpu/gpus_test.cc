@@ -123,6 +123,20 @@ TEST_CASE("what came to an end while its GPUs were prepared is forgotten") {
   CHECK_FALSE(n.prepared.contains(kJob));
 }
 
+TEST_CASE("slices that were made by hand are used as they are, and no others are made") {
+  Node n(R"([{"model": "h100", "count": 1, "mig": true}])");
+  n.declared.mig_by_hand = true;
+  n.fake.control("make 0 9@0");
+  n.start();
+  n.watch();
+  n.prepare(kJob, {{0, 19, 4, 133}});
+  n.prepare(kOther, {{0, 9, 0, 464}});
+  REQUIRE(n.until([&] { return n.prepared.size() == 2; }));
+  CHECK_FALSE(n.prepared.at(kJob));
+  CHECK(n.prepared.at(kOther));
+  CHECK(n.gpus->inventory().gpus[0].slices.size() == 1);
+}
+
 TEST_CASE("faults of the time when no daemon ran are found, once") {
   Node n(R"([{"model": "h100", "count": 2, "links": "mesh"}])");
   const auto log = [&](Duration at, std::uint32_t gpu, std::uint32_t xid) {

@@ -14,8 +14,8 @@ proto::Launch two_nodes() {
   l.spec.work_dir = "/work/x";
   l.spec.submit_host = "login1";
   l.partition = "gpu";
-  l.placement = {{"n1", {0, 1, 2, 3}, 2048ll << 20, 0, 2, {}},
-                 {"n2", {0, 1, 2, 3}, 2048ll << 20, 0, 2, {}}};
+  l.placement = {{"n1", {0, 1, 2, 3}, 2048ll << 20, 0, 2, {}, {}},
+                 {"n2", {0, 1, 2, 3}, 2048ll << 20, 0, 2, {}, {}}};
   l.placed_at = Instant{1'700'000'000'500'000};
   return l;
 }

@@ -22,7 +22,7 @@ inline proto::Launch launch(FakeController& ctld, std::uint64_t job, const std::
   l.spec.work_dir = dir;
   l.spec.std_out = dir + "/out-%j";
   l.script = "#!/bin/sh\n" + script;
-  l.placement = {{"n1", {0}, 64 << 20, 0, 1, {}}};
+  l.placement = {{"n1", {0}, 64 << 20, 0, 1, {}, {}}};
   l.partition = "all";
   return l;
 }

@@ -64,6 +64,9 @@ TEST_CASE("lists of cpus") {
   CHECK(cpu_list({0, 1, 2, 5, 7, 8}) == "0-2,5,7-8");
   CHECK(parse_cpu_list("0-2,5,7-8\n") == std::vector<std::uint16_t>{0, 1, 2, 5, 7, 8});
   CHECK(parse_cpu_list("").empty());
+  CHECK(cpus_here({4, 9}, {}) == std::vector<std::uint16_t>{4, 9});
+  CHECK(cpus_here({0, 3, 5, 6}, {2, 7}) == std::vector<std::uint16_t>{2, 7});
+  CHECK(cpus_here({4}, {2, 7}) == std::vector<std::uint16_t>{2});
   CHECK(parse_cpu_list("x,3-y,4") == std::vector<std::uint16_t>{4});
 }
 

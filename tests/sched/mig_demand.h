@@ -12,6 +12,9 @@
 // until a change destroys them; a change takes a node 10 s, one GPU at a time. A job waits for its
 // change, its reserved place and its turn, and is refused when it has no slice assigned within
 // `patience` of its arrival.
+//
+// Through the cycle: jobs are queued, planned by schedule() after every arrival and end, and
+// placed. Their instances go with them, and the node makes new ones at a job's start.
 #pragma once
 
 #include <array>
@@ -28,6 +31,7 @@ enum class DemandMode : std::uint8_t {
   first_fit,    // the first GPU that fits
   fullest,      // MigOrder, which the planner uses
   repartition,  // with, plan_mig()
+  cycle,        // schedule(), as the controller: without, if nobody waits; else with
 };
 
 enum class KnownEnds : std::uint8_t {

@@ -404,5 +404,19 @@ TEST_CASE("64 GPUs at 85 % load: at most 3.5 % refused without re-partitioning, 
   }
 }
 
+TEST_CASE("the same through the cycle that the controller runs") {
+  DemandSetup s;
+  s.mix = even_jobs();
+  s.jobs = is_long() ? 40'000 : 6'000;
+  const DemandResult without = random_demand(DemandMode::cycle, s);
+  MESSAGE("without re-partitioning " << without.refused);
+  CHECK(without.refused <= 0.035);
+  s.patience = minutes(15);
+  s.ends = KnownEnds::limits;
+  const DemandResult with = random_demand(DemandMode::cycle, s);
+  MESSAGE("with " << with.refused << ", waited " << with.mean_wait << " s on average");
+  CHECK(with.refused < 0.01);
+}
+
 }  // namespace
 }  // namespace gantry::sched

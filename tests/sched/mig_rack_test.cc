@@ -17,7 +17,7 @@ namespace {
 std::vector<GpuView> devices(const std::string& model, std::uint32_t count) {
   std::vector<GpuView> out;
   for (std::uint32_t i = 0; i < count; ++i)
-    out.push_back({static_cast<std::uint16_t>(2 * i), -1, true, model, {}});
+    out.push_back({static_cast<std::uint16_t>(2 * i), -1, true, model, {}, false, {}});
   return out;
 }
 
@@ -52,8 +52,8 @@ TEST_CASE("slices given and taken back at random are always legal") {
     for (int turn = 0; turn < cases(3000); ++turn) {
       const MigProfile& p = geometry.profiles[random() % geometry.profiles.size()];
       const auto count = static_cast<std::uint32_t>(1 + random() % 3);
-      if (rack.fits(p.name) >= count && random() % 3 != 0) {
-        jobs.push_back(rack.choose(p.name, count));
+      if (rack.fits({p.name}) >= count && random() % 3 != 0) {
+        jobs.push_back(rack.choose({p.name}, count));
         CHECK(jobs.back().size() == count);
         CHECK(jobs.back()[0].thousandths == rack.thousandths(p.name));
         CHECK(rack.compute_of(jobs.back()) == count * p.compute_slices);
@@ -71,7 +71,7 @@ TEST_CASE("slices given and taken back at random are always legal") {
       CHECK(thousandths <= 3000);
     }
     for (const auto& job : jobs) rack.mark(job, false);
-    for (const MigProfile& p : geometry.profiles) CHECK(rack.fits(p.name) == 3 * p.max_instances);
+    for (const MigProfile& p : geometry.profiles) CHECK(rack.fits({p.name}) == 3 * p.max_instances);
   }
 }
 
@@ -81,15 +81,15 @@ TEST_CASE("the fullest GPU is filled first, and a large slice is kept possible")
   MigRack rack;
   rack.set(devices(geometry.model, 2), {geometry}, shapes);
   for (int i = 0; i < 3; ++i) {  // 4, 5 and 6: no small one starts at 7
-    const auto given = rack.choose("1g.10gb", 1);
+    const auto given = rack.choose({"1g.10gb"}, 1);
     CHECK(given[0].gpu == 0);
     rack.mark(given, true);
   }
-  CHECK(rack.fits("3g.40gb") == 3);  // one beside the small ones, two on the other GPU
-  CHECK(rack.fits("4g.40gb") == 2);
-  CHECK(rack.fits("7g.80gb") == 1);
+  CHECK(rack.fits({"3g.40gb"}) == 3);  // one beside the small ones, two on the other GPU
+  CHECK(rack.fits({"4g.40gb"}) == 2);
+  CHECK(rack.fits({"7g.80gb"}) == 1);
   CHECK_FALSE(rack.has("5g.60gb"));
-  CHECK(rack.fits("5g.60gb") == 0);
+  CHECK(rack.fits({"5g.60gb"}) == 0);
 }
 
 TEST_CASE("the name of a profile says its compute slices") {
@@ -97,4 +97,52 @@ TEST_CASE("the name of a profile says its compute slices") {
   CHECK(compute_slices_of("3g.40gb+me") == 3);
   for (const char* text : {"", "g.10gb", "h100", "99999999999g.1gb", "1", "1x.10gb", "40g.1gb"})
     CHECK(compute_slices_of(text) == 0);
+}
+
+TEST_CASE("of GPUs cut by hand only what is there is given") {
+  const MigGeometry geometry = h100_geometry();
+  const auto id = [&](const char* name) {
+    return std::find_if(geometry.profiles.begin(), geometry.profiles.end(),
+                        [&](const MigProfile& p) { return p.name == name; })
+        ->id;
+  };
+  auto gpus = devices(geometry.model, 2);
+  gpus[0].by_hand = true;
+  gpus[0].slices = {{id("3g.40gb"), 4, 0, 0, "a"}, {id("1g.10gb"), 1, 0, 0, "b"}};
+  gpus[1].by_hand = true;
+  MigShapes shapes;
+  MigRack rack;
+  rack.set(gpus, {geometry}, shapes);
+  CHECK(rack.fits({"3g.40gb"}) == 1);
+  CHECK(rack.fits({"1g.10gb"}) == 1);
+  CHECK(rack.fits({"7g.80gb"}) == 0);
+  const auto given = rack.choose({"1g.10gb"}, 1);
+  CHECK(given[0].gpu == 0);
+  CHECK(given[0].start == 1);
+  rack.mark(given, true);
+  CHECK(rack.fits({"1g.10gb"}) == 0);
+  rack.mark(given, false);
+  CHECK(rack.fits({"1g.10gb"}) == 1);
+}
+
+TEST_CASE("a place that is kept is for its class, and for those who are gone by then") {
+  const MigGeometry geometry = h100_geometry();
+  MigShapes shapes;
+  MigRack rack;
+  rack.set(devices(geometry.model, 1), {geometry}, shapes);
+  const auto seven = *rack.gpus()[0].shape->table.profile_named("7g.80gb");
+  const auto at = *rack.gpus()[0].shape->table.placement(seven, 0);
+  const auto small = rack.choose({"1g.10gb"}, 1);
+  rack.mark(small, true);
+  const Instant from{1000};
+  rack.hold(0, {JobId{7}, at, from, 3}, {{rack.find(small[0])->second, from, false}});
+  CHECK(rack.fits({"1g.10gb", Instant{900}, 5}) == 6);
+  CHECK(rack.fits({"1g.10gb", Instant{1000}, 5}) == 6);
+  CHECK(rack.fits({"1g.10gb", Instant{1001}, 5}) == 0);
+  CHECK(rack.fits({"1g.10gb", kMigNever, 5}) == 0);
+  CHECK(rack.fits({"7g.80gb", kMigNever, 3}) == 0);  // not yet
+  rack.mark(small, false);
+  CHECK(rack.fits({"7g.80gb", kMigNever, 3}) == 1);
+  rack.drop_holds();
+  CHECK(rack.fits({"1g.10gb", kMigNever, 5}) == 7);
 }

@@ -62,7 +62,7 @@ struct Cluster {
     if (!place) return "none";
     JobPlaced job;
     job.job = JobId{next_job++};
-    job.grants = make_grants(grid, c, *place);
+    job.grants = make_grants(grid, c, *place, kMigNever);
     job.partition = c.key.partition;
     if (user != kNoShare) job.share = ShareId{user};
     job.sharing = c.key.shape.sharing;

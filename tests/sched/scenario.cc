@@ -108,6 +108,7 @@ void Scenario::node(Words& w) {
   n.memory = w.memory("mem").value_or(std::int64_t{16} << 30);
   n.scratch = w.memory("scratch").value_or(0);
   n.gpus = static_cast<std::uint32_t>(w.number_or("gpus", 0));
+  n.gpu_sharing = w.flag("shares");
   n.sockets = static_cast<std::uint32_t>(w.number_or("sockets", 1));
   if (const auto f = w.take("features")) n.features = split(*f, ',');
   if (const auto f = w.take("flavor")) n.flavor = flavor_named(*f);
@@ -146,10 +147,14 @@ void Scenario::place(Words& w) {
   job.job = JobId{static_cast<std::uint64_t>(number(w.first))};
   const std::int64_t memory = w.memory("mem").value_or(0);
   const auto gpus = static_cast<std::uint32_t>(w.number_or("gpus", 0));
+  std::vector<GpuGrant> devices;
+  if (const auto share = w.take("part"))
+    devices.push_back({static_cast<std::uint16_t>(number(split(*share, ':')[0])), std::nullopt, 0,
+                       static_cast<std::uint16_t>(number(split(*share, ':')[1]))});
   for (const std::string& part : split(*w.take("on"), ',')) {
     const auto at = split(part, ':');
     for (const std::string& name : need(expand_hostlist(at[0])))
-      job.grants.push_back({node_id(name), parse_cpus(at[1]), memory, 0, gpus, 1, {}});
+      job.grants.push_back({node_id(name), parse_cpus(at[1]), memory, 0, gpus, 1, devices, {}});
   }
   if (const auto ends = w.take("ends"); ends && *ends != "never")
     job.ends_by = Instant{} + seconds(number(*ends));
@@ -183,6 +188,7 @@ void Scenario::queue(Words& w, bool only_check) {
   s.memory_per_cpu = w.memory("mem_per_cpu");
   s.scratch_per_node = w.memory("scratch").value_or(0);
   s.gpus_per_node = static_cast<std::uint32_t>(w.number_or("gpus", 0));
+  s.gpu_share = static_cast<std::uint32_t>(w.number_or("part", 0));
   s.constraint = w.take("C").value_or("");
   if (const auto list = w.take("w")) s.required_nodes = need(expand_hostlist(*list));
   if (const auto list = w.take("x")) s.excluded_nodes = need(expand_hostlist(*list));
@@ -287,6 +293,8 @@ std::string Scenario::print(const Plan& plan) {
                           print_cpus(g.cpus), g.tasks, format_memory(g.memory));
       if (g.scratch > 0) text += fmt::format(" scratch {}", format_memory(g.scratch));
       if (g.gpus > 0) text += fmt::format(" gpus {}", g.gpus);
+      for (const GpuGrant& d : g.devices)
+        if (is_part(d)) text += fmt::format(" gpu {} by {}", d.gpu, d.thousandths);
       text += s.grants.back() == g ? "" : ";";
     }
     text += "\n";

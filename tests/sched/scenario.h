@@ -3,12 +3,13 @@
 // A file is a list of blocks: commands, a line "----", and what the plan then says, up to an empty
 // line. Starts of a block are facts in the next one. '#' begins a comment. Commands:
 //
-//   node n[1-4] cpus=8 mem=16G scratch=0 gpus=2 sockets=2 features=big,fast [down]
+//   node n[1-4] cpus=8 mem=16G scratch=0 gpus=2 sockets=2 features=big,fast [shares] [down]
 //   partition batch nodes=n[1-4] priority=1 mem_per_cpu=1G [exclusive] [down]
 //   run 1 on=n1:0-3,n2:0-1 mem=1G ends=60 [exclusive]       ends: seconds, or never
+//         [part=0:500]                                     500 thousandths of GPU 0
 //   queue 10 in=batch n=4 c=1 N=1 [N=1-3] [per_node=2] [mem=1G | mem_per_cpu=1G] [scratch=1G]
-//         [gpus=1] [C=big&fast] [w=n1] [x=n2] [exclusive] [limit=60 | limit=never] [prio=0]
-//         [since=0] [startable=1]
+//         [gpus=1 | part=500] [C=big&fast] [w=n1] [x=n2] [exclusive] [limit=60 | limit=never]
+//         [prio=0] [since=0] [startable=1]
 //   unqueue 10;  end 1 [node=n1];  limit 1 ends=60;  now 30
 //   policy reservations=1 depth=1000 estimates=0 attempts=100000 starts=100 ahead=0 replans=100
 //         promises=off quota=on fair_share=on preemption=on balance=off

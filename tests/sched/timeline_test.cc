@@ -158,7 +158,9 @@ class Ahead {
       const Instant until = Timeline::end_of(kNow, cls.key.time_limit);
       if (timeline.fits(n, cls.demand, kNow, until, grid.free(n)) < cls.demand.tasks) continue;
       const Room need = need_for(cls.demand, grid.room(n), cls.demand.tasks);
-      grid.take(n, need, grid.choose_cpus(n, need.cpus), grid.choose_devices(n, need.gpus));
+      const auto cpus = grid.choose_cpus(n, need.cpus);
+      const auto devices = grid.choose_devices(n, need.gpus);
+      grid.take(n, need, {cpus, devices, {}, {}});
       std::optional<Instant> ends;
       if (cls.key.time_limit) ends = until;
       timeline.started(cls.demand, {{n, cls.demand.tasks}}, ends);

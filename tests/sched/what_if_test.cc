@@ -37,7 +37,7 @@ struct Cluster {
     running.job = JobId{1};
     running.ends_by = kNow + hours(1);
     for (std::uint32_t n = 0; n < 2; ++n)
-      running.grants.push_back({NodeId{n}, {0, 1}, kGiB, 0, 2, 1, {}});
+      running.grants.push_back({NodeId{n}, {0, 1}, kGiB, 0, 2, 1, {}, {}});
     replica.apply(running);
     key.time_limit = hours(2);
     key.shape.memory_per_node = kGiB;
@@ -84,7 +84,7 @@ TEST_CASE("fewer GPUs, a shorter time, another model") {
   models.key.shape.gpus_per_node = 2;
   models.key.shape.gpu_models = {"a100"};
   models.replica.apply(
-      JobPlaced{JobId{3}, {{NodeId{0}, {2, 3}, kGiB, 0, 2, 1, {}}}, kNow + hours(3)});
+      JobPlaced{JobId{3}, {{NodeId{0}, {2, 3}, kGiB, 0, 2, 1, {}, {}}}, kNow + hours(3)});
   models.wait(models.key);
   CHECK(models.answers() ==
         "as it is: +60m\n--gpus-per-node=1: +60m\n--time=1:00:00: +60m\n--time=0:15:00: +60m\n"

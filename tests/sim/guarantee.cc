@@ -29,6 +29,7 @@ void Guarantee::look_for_sleepers() {
   sched::Replica replica;
   for (const sched::Change& change : controller_.core().full_view()) replica.apply(change);
   replica.promise(controller_.replica().promises());
+  replica.keep_slices(controller_.replica().kept_slices());
   const sched::Plan plan = sched::schedule(replica, controller_.clock(), controller_.policy());
   std::string what;
   if (!plan.starts.empty())

@@ -121,6 +121,7 @@ void Reasons::check(const proto::JobRow& row, const Changes& view) {
     sched::Replica replica;
     for (const Change& change : changes) replica.apply(change);
     replica.promise(controller_.replica().promises());
+    replica.keep_slices(controller_.replica().kept_slices());
     return sched::schedule(replica, controller_.clock(), controller_.policy());
   };
   const Reason reason = row.verdict.reason;
@@ -260,6 +261,7 @@ bool Reasons::remove_cause(const proto::JobRow& row, const core::Job& job, Chang
     case Reason::cohort_quota:
     case Reason::tenant_jobs: raise_quota(row, view); return true;
     case Reason::bad_constraints:
+    case Reason::mig_repartition:
     case Reason::topology:
     case Reason::resources: more_room(job, view); return true;
     default: return false;

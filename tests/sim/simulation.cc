@@ -153,6 +153,7 @@ void Simulation::give_up_on(const proto::JobRow& row) {
     case Reason::tainted: give_up = true; break;
     case Reason::topology: give_up = queue_.now() - mended_ > hours(2); break;
     case Reason::resources:
+    case Reason::mig_repartition:
     case Reason::tenant_quota:
     case Reason::cohort_quota:
 

@@ -1,0 +1,27 @@
+// Resources that a node declares by name: `gres: [license:4, "fpga:/dev/xfpga[0-3]"]`.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/gres.h"
+#include "common/result.h"
+#include "config/config.h"
+
+namespace gantry {
+
+struct DeclaredGres {
+  std::string name;
+  std::uint32_t count = 0;         // 1..kMostGresCount
+  std::vector<std::string> files;  // one for each, in /dev; none: only counted, or discovered
+};
+
+// NAME:COUNT, or NAME:FILES with a range; one sentence about what is wrong.
+Result<DeclaredGres> parse_declared_gres(std::string_view text);
+// Of a node that load() has checked; sorted by name.
+std::vector<DeclaredGres> declared_gres(const NodeConfig& node);
+// Names of all nodes of a checked configuration, sorted; at most kMostGresNames.
+std::vector<std::string> gres_names(const Config& config);
+
+}  // namespace gantry

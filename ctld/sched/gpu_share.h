@@ -1,0 +1,47 @@
+// Parts of the GPUs of one node that jobs have, in thousandths of a GPU. A GPU of which somebody
+// has a part belongs to that tenant until the last part is given back: no other tenant gets a part
+// of it, and nobody all of it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "ctld/sched/change.h"
+
+namespace gantry::sched {
+
+class GpuShares {
+ public:
+  // Of parts that no job has any more, and grants that are whole or slices: nothing happens. Two
+  // tenants on one GPU, more than 1000 thousandths, or more given back than taken: our bug.
+  void mark(std::span<const GpuGrant> devices, PartitionId tenant, bool taken);
+  void clear() { parts_.clear(); }
+
+  [[nodiscard]] std::int32_t shared() const;  // GPUs of which somebody has a part
+  [[nodiscard]] bool is_shared(std::uint16_t gpu) const {
+    return gpu < parts_.size() && parts_[gpu].thousandths > 0;
+  }
+  // The fullest GPU that the tenant shares already and that has so much left, of equals the first.
+  [[nodiscard]] std::optional<std::uint16_t> room_beside(std::span<const GpuView> devices,
+                                                         PartitionId tenant,
+                                                         std::uint32_t thousandths) const;
+
+ private:
+  struct Part {
+    std::uint32_t thousandths = 0;
+    PartitionId tenant{};
+  };
+  std::vector<Part> parts_;  // by index, grows as needed
+};
+
+// A part of a GPU, not all of it and no slice.
+inline bool is_part(const GpuGrant& grant) {
+  return !grant.profile && !grant.whole();
+}
+
+// Thousandths of parts of GPUs in a grant.
+std::int32_t parts_of(std::span<const GpuGrant> devices);
+
+}  // namespace gantry::sched

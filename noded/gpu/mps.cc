@@ -1,0 +1,212 @@
+#include "noded/gpu/mps.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+
+#include "noded/runtime/files.h"
+
+namespace gantry::gpu {
+namespace {
+
+using runtime::Fd;
+
+constexpr int kControlSeconds = 10;  // for the program to answer
+constexpr int kEndMillis = 2000;     // for daemons to end by themselves
+
+std::string find_program(const std::string& name) {
+  if (name.find('/') != std::string::npos) return ::access(name.c_str(), X_OK) == 0 ? name : "";
+  const char* path = std::getenv("PATH");
+  for (const std::string& dir : runtime::split(path != nullptr ? path : "/usr/bin:/bin", ':'))
+    if (const std::string file = dir + "/" + name; ::access(file.c_str(), X_OK) == 0) return file;
+  return {};
+}
+
+// Processes of this user whose environment has the entry: a daemon and the servers that it starts.
+std::vector<pid_t> processes_with(const std::string& entry) {
+  std::vector<pid_t> found;
+  DIR* proc = ::opendir("/proc");
+  if (proc == nullptr) return found;
+  while (const dirent* d = ::readdir(proc)) {
+    const pid_t pid = static_cast<pid_t>(std::atoi(d->d_name));
+    struct stat st {};
+    const std::string dir = fmt::format("/proc/{}", pid);
+    if (pid <= 1 || ::stat(dir.c_str(), &st) != 0 || st.st_uid != ::geteuid()) continue;
+    const auto environment = runtime::read_file(dir + "/environ");
+    if (!environment || environment->empty()) continue;
+    for (const std::string& e : runtime::split(*environment, '\0'))
+      if (e == entry) {
+        found.push_back(pid);
+        break;
+      }
+  }
+  ::closedir(proc);
+  return found;
+}
+
+struct Child {
+  std::vector<std::string> args;
+  std::vector<std::string> env;
+  std::string shm;    // what is /dev/shm for it
+  std::string input;  // on its standard input
+};
+
+// After fork: system calls only.
+[[noreturn]] void become(const Child& child, char* const* argv, char* const* env, int input) {
+  const int null = ::open("/dev/null", O_RDWR);
+  ::dup2(input, 0);
+  ::dup2(null, 1);
+  ::dup2(null, 2);
+  ::setsid();
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::signal(SIGPIPE, SIG_DFL);
+  if (::unshare(CLONE_NEWNS) != 0 ||
+      ::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0 ||
+      ::mount(child.shm.c_str(), "/dev/shm", nullptr, MS_BIND, nullptr) != 0)
+    ::_exit(126);
+  for (int fd = 3; fd < 1024; ++fd) ::close(fd);
+  ::execve(argv[0], argv, env);
+  ::_exit(127);
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  for (const std::string& t : texts) out.push_back(const_cast<char*>(t.c_str()));
+  out.push_back(nullptr);
+  return out;
+}
+
+// Runs it to its end. An error: it could not run, did not end, or failed.
+Result<void> run(const Child& child) {
+  int pipe[2];
+  if (::pipe2(pipe, O_CLOEXEC) != 0) return runtime::fail_errno(ErrorCode::io_error, "pipe");
+  const Fd read(pipe[0]);
+  Fd write(pipe[1]);
+  const auto argv = pointers(child.args), env = pointers(child.env);
+  const pid_t pid = ::fork();
+  if (pid == 0) become(child, argv.data(), env.data(), read.get());
+  if (pid < 0) return runtime::fail_errno(ErrorCode::io_error, "fork");
+  (void)!::write(write.get(), child.input.data(), child.input.size());
+  write = Fd();
+  int status = 0;
+  for (int waited = 0; ::waitpid(pid, &status, WNOHANG) == 0; waited += 5) {
+    if (waited > kControlSeconds * 1000) {
+      ::kill(pid, SIGKILL);
+      ::waitpid(pid, &status, 0);
+      return fail(ErrorCode::timed_out,
+                  fmt::format("{} does not answer in {} s", child.args[0], kControlSeconds));
+    }
+    ::poll(nullptr, 0, 5);
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
+  return fail(ErrorCode::unavailable,
+              fmt::format("{} failed ({})", child.args[0],
+                          WIFEXITED(status) ? fmt::format("exit {}", WEXITSTATUS(status))
+                                            : fmt::format("signal {}", WTERMSIG(status))));
+}
+
+Result<void> make_dir(const std::string& path, mode_t mode) {
+  if (auto r = runtime::make_dirs(path, mode); !r) return r;
+  if (::chmod(path.c_str(), mode) != 0) return runtime::fail_errno(ErrorCode::io_error, path);
+  return {};
+}
+
+}  // namespace
+
+Mps::Mps(std::string control, std::string dir)
+    : program_(find_program(control)), control_(std::move(control)), dir_(std::move(dir)) {}
+
+std::string Mps::why_not() const {
+  if (!program_.empty()) return {};
+  return fmt::format("{} is not there (noded.mps_control)", control_);
+}
+
+bool Mps::runs(const std::string& uuid) const {
+  return !processes_with("CUDA_MPS_PIPE_DIRECTORY=" + of(uuid) + "/pipe").empty();
+}
+
+Result<MpsPaths> Mps::serve(const std::string& tenant, const std::string& uuid) {
+  if (program_.empty()) return fail(ErrorCode::unavailable, why_not());
+  const MpsPaths paths{of(uuid) + "/pipe", of(uuid) + "/shm"};
+  const auto whose = runtime::read_file(of(uuid) + "/tenant");
+  const bool running = runs(uuid);
+  if (running && whose && *whose == tenant) return paths;
+  if (running)
+    return fail(ErrorCode::wrong_state,
+                fmt::format("the MPS daemon of {} belongs to another tenant", uuid));
+  end(uuid);  // what a daemon that died has left
+  if (auto r = make_dir(dir_, 0700); !r) return tl::unexpected(r.error());
+  if (auto r = make_dir(of(uuid), 0711); !r) return tl::unexpected(r.error());
+  for (const std::string& d : {paths.pipe, of(uuid) + "/log"})
+    if (auto r = make_dir(d, 0755); !r) return tl::unexpected(r.error());
+  if (auto r = make_dir(paths.shm, 0755); !r) return tl::unexpected(r.error());
+  if (::mount("tmpfs", paths.shm.c_str(), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+              "mode=1777,size=1g") != 0)
+    return runtime::fail_errno(ErrorCode::io_error, paths.shm);
+  const Fd here(::open(of(uuid).c_str(), O_DIRECTORY | O_RDONLY | O_CLOEXEC));
+  if (auto r = runtime::write_whole(here.get(), "tenant", tenant, runtime::Durability::none); !r)
+    return tl::unexpected(r.error());
+  if (auto r = start(uuid); !r) {
+    end(uuid);
+    return tl::unexpected(r.error());
+  }
+  return paths;
+}
+
+Result<void> Mps::start(const std::string& uuid) {
+  return run({{program_, "-d"},
+              {"PATH=/usr/local/bin:/usr/bin:/bin", "CUDA_VISIBLE_DEVICES=" + uuid,
+               "CUDA_MPS_PIPE_DIRECTORY=" + of(uuid) + "/pipe",
+               "CUDA_MPS_LOG_DIRECTORY=" + of(uuid) + "/log"},
+              of(uuid) + "/shm",
+              ""});
+}
+
+void Mps::end(const std::string& uuid) {
+  const std::string entry = "CUDA_MPS_PIPE_DIRECTORY=" + of(uuid) + "/pipe";
+  if (!program_.empty() && !processes_with(entry).empty()) {
+    (void)run(
+        {{program_}, {"PATH=/usr/local/bin:/usr/bin:/bin", entry}, of(uuid) + "/shm", "quit\n"});
+    for (int waited = 0; waited < kEndMillis && !processes_with(entry).empty(); waited += 20)
+      ::poll(nullptr, 0, 20);
+  }
+  for (const pid_t pid : processes_with(entry)) ::kill(pid, SIGKILL);
+  ::umount2((of(uuid) + "/shm").c_str(), MNT_DETACH);
+  runtime::remove_tree(of(uuid));
+}
+
+std::vector<std::string> Mps::keep(const std::map<std::string, std::string>& tenant_by_gpu) {
+  std::vector<std::string> done;
+  for (const std::string& uuid : runtime::list_dir(dir_)) {
+    const auto whose = runtime::read_file(of(uuid) + "/tenant");
+    const auto wanted = tenant_by_gpu.find(uuid);
+    if (wanted != tenant_by_gpu.end() && whose && *whose == wanted->second) continue;
+    end(uuid);
+    done.push_back(fmt::format("the MPS daemon of {} has ended", uuid));
+  }
+  return done;
+}
+
+std::map<std::string, std::string> mps_variables(std::uint32_t thousandths, std::int64_t memory) {
+  const std::int64_t mib = memory / 1000 * thousandths >> 20;
+  std::map<std::string, std::string> out{
+      {"CUDA_MPS_PIPE_DIRECTORY", kMpsInJob},
+      {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+       thousandths % 10 == 0 ? fmt::format("{}", thousandths / 10)
+                             : fmt::format("{}.{}", thousandths / 10, thousandths % 10)}};
+  if (mib > 0) out["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = fmt::format("0={}M", mib);
+  return out;
+}
+
+}  // namespace gantry::gpu

@@ -1,0 +1,73 @@
+#include "noded/gpu_holders.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace gantry::node {
+
+GpuHolders::GpuHolders(const Options& options, const Logger& log)
+    : log_(log), sharing_(options.sharing), mps_(options.mps_control, options.mps_dir) {
+  if (sharing_ != GpuSharing::mps) return;
+  cannot_share_ = mps_.why_not();
+  if (!options.containers) cannot_share_ = "MPS needs jobs in containers (noded.runtimes)";
+  if (!cannot_share_.empty())
+    log_.warning("GPUs of this node are not shared", {{"why", cannot_share_}});
+}
+
+Result<void> GpuHolders::take(const AttemptKey& key, const GpuDevice& gpu,
+                              std::uint32_t thousandths, runtime::LaunchRequest& request) {
+  const bool part = thousandths < 1000;
+  const auto refuse = [&](const std::string& why) {
+    return fail(ErrorCode::wrong_state, fmt::format("GPU {} {}", gpu.index, why));
+  };
+  if (part && (sharing_ == GpuSharing::none || !cannot_share_.empty()))
+    return refuse("is not shared on this node");
+  std::uint32_t sum = thousandths;
+  for (const Holder& h : holders_) {
+    if (h.uuid != gpu.uuid || h.key == key) continue;
+    if (!part || h.thousandths == 1000)
+      return refuse(fmt::format("is held by job {}", h.key.job.value()));
+    if (h.tenant != request.sharing.tenant) return refuse("is shared by another tenant");
+    sum += h.thousandths;
+  }
+  if (sum > 1000) return refuse("has less of it left");
+  if (part) {
+    request.sharing.thousandths = thousandths;
+    request.env["GANTRY_GPU_SHARE"] = fmt::format("{}.{:03}", 0, thousandths);
+  }
+  if (part && sharing_ == GpuSharing::mps) {
+    const auto paths = mps_.serve(request.sharing.tenant, gpu.uuid);
+    if (!paths) return tl::unexpected(paths.error());
+    for (const auto& [name, value] : gpu::mps_variables(thousandths, gpu.memory))
+      request.env[name] = value;
+    request.sharing.binds.push_back({gpu::kMpsInJob, paths->pipe});
+    request.sharing.binds.push_back({"/dev/shm", paths->shm});
+  }
+  holders_.push_back({key, gpu.uuid, request.sharing.tenant, thousandths});
+  return {};
+}
+
+void GpuHolders::recovered(const AttemptKey& key, const std::string& uuid,
+                           const runtime::LaunchSharing& sharing) {
+  holders_.push_back(
+      {key, uuid, sharing.tenant, sharing.thousandths > 0 ? sharing.thousandths : 1000});
+}
+
+void GpuHolders::released(const AttemptKey& key) {
+  const bool had_part = std::any_of(holders_.begin(), holders_.end(), [&](const Holder& h) {
+    return h.key == key && h.thousandths < 1000;
+  });
+  std::erase_if(holders_, [&](const Holder& h) { return h.key == key; });
+  if (had_part) settle();
+}
+
+void GpuHolders::settle() {
+  if (sharing_ == GpuSharing::none) return;
+  std::map<std::string, std::string> wanted;
+  for (const Holder& h : holders_)
+    if (h.thousandths < 1000) wanted[h.uuid] = h.tenant;
+  for (const std::string& what : mps_.keep(wanted)) log_.info(what);
+}
+
+}  // namespace gantry::node

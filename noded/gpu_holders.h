@@ -1,0 +1,56 @@
+// Who has which GPU of this node, whole or in part: the node's own word on what the controller
+// says. A GPU is one job's, or jobs of one tenant have parts of it; with MPS these get the tenant's
+// daemon.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/gpu.h"
+#include "common/log.h"
+#include "config/config.h"
+#include "noded/gpu/mps.h"
+#include "noded/runtime/launch.h"
+
+namespace gantry::node {
+
+using proto::AttemptKey;
+
+class GpuHolders {
+ public:
+  struct Options {
+    GpuSharing sharing = GpuSharing::none;
+    std::string mps_control, mps_dir;  // see mps.h
+    bool containers = true;            // false: MPS cannot be had
+  };
+  GpuHolders(const Options& options, const Logger& log);
+
+  // Why no parts can be had although they are declared, or "".
+  [[nodiscard]] const std::string& cannot_share() const { return cannot_share_; }
+
+  // All of a GPU, or a part. What a part needs besides the device files goes into the request.
+  // wrong_state: somebody has it who may not be beside this job.
+  Result<void> take(const AttemptKey& key, const GpuDevice& gpu, std::uint32_t thousandths,
+                    runtime::LaunchRequest& request);
+  void recovered(const AttemptKey& key, const std::string& uuid,
+                 const runtime::LaunchSharing& sharing);
+  // The last part of a GPU ends its daemon.
+  void released(const AttemptKey& key);
+  // Everyone from an earlier daemon is known: what nobody needs ends.
+  void settle();
+
+ private:
+  struct Holder {
+    AttemptKey key;
+    std::string uuid, tenant;
+    std::uint32_t thousandths = 1000;
+  };
+  const Logger& log_;
+  GpuSharing sharing_;
+  gpu::Mps mps_;
+  std::string cannot_share_;
+  std::vector<Holder> holders_;
+};
+
+}  // namespace gantry::node

@@ -1,0 +1,205 @@
+// Slices through whole plans: what is given is legal and nobody else's, a large one is not starved
+// by small ones, and GPUs that are cut by hand stay as they are.
+#include <doctest/doctest.h>
+
+#include <map>
+#include <random>
+
+#include "ctld/sched/schedule.h"
+#include "tests/sched/mig_world.h"
+
+namespace gantry::sched {
+namespace {
+
+constexpr Instant kStart{seconds(1'000'000).us};
+
+class Cluster {
+ public:
+  Cluster(std::uint32_t nodes, std::uint16_t gpus, bool by_hand = false) {
+    policy.keep_promises = true;
+    partition_.name = "main";
+    for (std::uint32_t n = 0; n < nodes; ++n) {
+      NodeChanged node;
+      node.node = NodeId{n};
+      node.name = "n" + std::to_string(n);
+      node.available = true;
+      for (std::uint16_t c = 0; c < 64; ++c) node.cpus.push_back(c);
+      node.memory = std::int64_t{1} << 40;
+      for (std::uint16_t g = 0; g < gpus; ++g)
+        node.devices.push_back({g, -1, true, "h100", {}, by_hand && n == 0, {}});
+      node.geometries = {geometry};
+      nodes_.push_back(node);
+      partition_.nodes.push_back(node.node);
+    }
+    for (NodeChanged& node : nodes_) replica.apply(node);
+    replica.apply(partition_);
+  }
+
+  JobId submit(const std::string& profile, std::uint32_t count, std::optional<Duration> limit,
+               std::uint32_t nodes = 1) {
+    JobQueued q;
+    q.job = JobId{++last_};
+    q.key.shape.min_nodes = q.key.shape.max_nodes = q.key.shape.tasks = nodes;
+    q.key.shape.memory_per_node = 1 << 20;
+    q.key.shape.gpus_per_node = count;
+    q.key.shape.gpu_slice = profile;
+    q.key.time_limit = limit;
+    q.queued_since = now;
+    replica.apply(q);
+    waiting[q.job] = q;
+    return q.job;
+  }
+  Plan plan() {
+    Plan p = schedule(replica, now, policy);
+    for (const Start& s : p.starts) {
+      JobPlaced placed;
+      placed.job = s.job;
+      placed.grants = s.grants;
+      const auto limit = waiting.at(s.job).key.time_limit;
+      if (limit) placed.ends_by = now + *limit;
+      waiting.erase(s.job);
+      replica.apply(JobUnqueued{s.job});
+      replica.apply(placed);
+      running[s.job] = placed;
+    }
+    check();
+    return p;
+  }
+  void end(JobId job) {
+    for (const NodeGrant& g : running.at(job).grants) replica.apply(NodeReleased{job, g.node});
+    running.erase(job);
+  }
+  void cut_by_hand(std::vector<MigSlice> slices) {
+    nodes_[0].devices[0].slices = std::move(slices);
+    replica.apply(nodes_[0]);
+  }
+  [[nodiscard]] const MigProfile& profile(const std::string& name) const {
+    return *std::find_if(geometry.profiles.begin(), geometry.profiles.end(),
+                         [&](const MigProfile& p) { return p.name == name; });
+  }
+
+  // By the rules of the geometry alone.
+  void check() const {
+    std::map<std::pair<NodeId, std::uint16_t>, std::pair<std::uint64_t, std::uint32_t>> used;
+    for (const auto& [id, job] : running)
+      for (const NodeGrant& g : job.grants)
+        for (const GpuGrant& d : g.devices) {
+          REQUIRE(d.profile);
+          const auto p = std::find_if(geometry.profiles.begin(), geometry.profiles.end(),
+                                      [&](const MigProfile& m) { return m.id == *d.profile; });
+          REQUIRE(p != geometry.profiles.end());
+          REQUIRE(std::find(p->starts.begin(), p->starts.end(), d.start) != p->starts.end());
+          auto& [mask, compute] = used[{g.node, d.gpu}];
+          const std::uint64_t own = ((std::uint64_t{1} << p->memory_slices) - 1) << d.start;
+          REQUIRE((mask & own) == 0);
+          mask |= own;
+          compute += p->compute_slices;
+          REQUIRE(compute <= geometry.compute_slices);
+        }
+    REQUIRE(replica.audit() == "");
+  }
+
+  MigGeometry geometry = h100_geometry();
+  Policy policy;
+  Replica replica;
+  Instant now = kStart;
+  std::map<JobId, JobQueued> waiting;
+  std::map<JobId, JobPlaced> running;
+
+ private:
+  std::vector<NodeChanged> nodes_;
+  PartitionChanged partition_;
+  std::uint64_t last_ = 0;
+};
+
+const Verdict* verdict_of(const Plan& plan, JobId job) {
+  for (const ClassVerdict& v : plan.verdicts)
+    if (v.head == job) return &v.of_head;
+  return nullptr;
+}
+
+TEST_CASE("a GPU is emptied for a large slice: who lasts longer stays off, who is short may go") {
+  Cluster c(1, 2);
+  std::vector<JobId> small;
+  for (int i = 0; i < 14; ++i) small.push_back(c.submit("1g.10gb", 1, hours(1 + i / 7)));
+  CHECK(c.plan().starts.size() == 14);
+  const JobId large = c.submit("7g.80gb", 1, hours(1));
+  const Plan first = c.plan();
+  REQUIRE(verdict_of(first, large) != nullptr);
+  CHECK(verdict_of(first, large)->reason == Reason::mig_repartition);
+  CHECK(verdict_of(first, large)->a == (kStart + hours(1)).us);
+  CHECK(verdict_of(first, large)->b == 0);
+  CHECK(verdict_of(first, large)->subject == "n0");
+  c.now = c.now + minutes(10);
+  c.end(small[0]);  // of GPU 0: kept free now
+  const JobId longer = c.submit("1g.10gb", 1, hours(3));
+  const JobId quick = c.submit("1g.10gb", 1, minutes(30));
+  c.plan();
+  CHECK(c.running.contains(quick));
+  CHECK(c.waiting.contains(longer));
+  for (int i = 1; i < 7; ++i) c.end(small[static_cast<std::size_t>(i)]);
+  c.end(quick);
+  c.plan();
+  REQUIRE(c.running.contains(large));
+  CHECK(c.running.at(large).grants[0].devices[0].gpu == 0);
+}
+
+TEST_CASE("gangs of slices on several nodes") {
+  Cluster c(3, 2);
+  const JobId gang = c.submit("3g.40gb", 2, hours(1), 3);
+  c.plan();
+  REQUIRE(c.running.contains(gang));
+  CHECK(c.running.at(gang).grants.size() == 3);
+  for (const NodeGrant& g : c.running.at(gang).grants) CHECK(g.devices.size() == 2);
+  const JobId second = c.submit("4g.40gb", 2, hours(1), 3);
+  c.plan();
+  CHECK(c.waiting.contains(second));
+  c.end(gang);
+  c.plan();
+  CHECK(c.running.contains(second));
+}
+
+TEST_CASE("GPUs cut by hand: what is found is what is scheduled") {
+  Cluster c(1, 1, true);
+  const JobId job = c.submit("2g.20gb", 1, hours(1));
+  c.plan();
+  CHECK(c.waiting.contains(job));
+  c.cut_by_hand({{c.profile("2g.20gb").id, 2, 1, 0, "MIG-a"}});
+  c.plan();
+  REQUIRE(c.running.contains(job));
+  CHECK(c.running.at(job).grants[0].devices[0].start == 2);
+  const JobId other = c.submit("1g.10gb", 1, hours(1));
+  c.plan();
+  CHECK(c.waiting.contains(other));
+}
+
+TEST_CASE("random jobs: always legal, and a large one comes to its turn among small ones") {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    CAPTURE(seed);
+    std::mt19937_64 random(seed);
+    Cluster c(3, 2);
+    const bool limits = seed % 3 != 0;
+    const auto length = [&]() -> std::optional<Duration> {
+      if (!limits) return std::nullopt;
+      return minutes(1 + static_cast<std::int64_t>(random() % 120));
+    };
+    const char* names[] = {"1g.10gb", "1g.10gb", "2g.20gb", "3g.40gb", "1g.20gb"};
+    for (int i = 0; i < 60; ++i) c.submit(names[random() % 2], 1, length());
+    c.plan();
+    const JobId large = c.submit("7g.80gb", 1 + seed % 2, length());
+    int turns = 0;
+    for (; turns < 600 && c.waiting.contains(large); ++turns) {
+      c.now = c.now + minutes(1);
+      c.submit(names[random() % 5], 1 + random() % 2, length(), 1 + random() % 2);
+      std::vector<JobId> ends;
+      for (const auto& [id, job] : c.running)
+        if (job.ends_by ? *job.ends_by <= c.now : random() % 20 == 0) ends.push_back(id);
+      for (const JobId id : ends) c.end(id);
+      c.plan();
+    }
+    CHECK(turns < 600);
+  }
+}
+
+}  // namespace
+}  // namespace gantry::sched
