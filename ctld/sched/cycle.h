@@ -139,8 +139,7 @@ class Cycle {
   void keep_where_they_are(std::vector<Promise> promises);
   [[nodiscard]] bool keep_there(const Promise& promise);
   void sort_kept();
-  // ---- exchange.cc: lines whose promises are not with their first jobs, and to mend that.
-  [[nodiscard]] std::set<std::uint32_t> lines_to_deal();
+  [[nodiscard]] std::set<std::uint32_t> lines_to_deal();  // exchange.cc
   void deal_out(std::vector<Promise>& promises, const std::set<std::uint32_t>& lines);
   void reopen(std::uint32_t node);
   [[nodiscard]] bool could(const Wish& wish, std::uint32_t node) const;
@@ -227,7 +226,6 @@ class Cycle {
   Bits in_window_;                                   // scratch of nodes_for()
   std::uint32_t behind_ = 0;                         // lines blocked so far
   std::vector<Turn> slice_waiters_;                  // lines blocked for want of slices, in order
-
   std::vector<Promise> kept_;  // of former plans, not looked at yet: the last one comes first
   Promises& promises_;         // in force
   std::map<JobId, std::uint32_t> started_ahead_;  // elements
@@ -238,7 +236,6 @@ class Cycle {
   std::unordered_map<std::uint32_t, std::vector<Ending>> endings_;  // by quota node
   std::map<std::tuple<std::uint32_t, std::uint32_t, Resource>, std::string> borrowers_;  // by cell
   std::uint32_t reservations_ = 0, replans_ = 0, searches_ = 0;
-
   bool everything_ = true;  // or only what is awake
   bool cut_ = false;        // something may be possible now that this plan has passed over
   bool again_ = false;      // and something that this plan could not use

@@ -4,7 +4,9 @@
 // - it is reserved again at the beginning of the next plan, before anything of its rank is looked
 //   at; only what is planned for higher ranks stands before it. Without room it is broken, and the
 //   job is planned anew at its turn. So it is if an owner claims what is guaranteed to it, and the
-//   promise was made to a borrower (room.cc);
+//   promise was made to a borrower (room.cc). Such a claim itself comes before all else: jobs leave
+//   for it;
+// - it is any job's of its line (one class, one user): the first have the earliest (exchange.cc);
 // - at its job's turn it is exchanged for an earlier start if there is one now that delays no other
 //   promise; looked for once a second (whether the job can start now is asked in every plan);
 // - when its time has come the job starts on its nodes, whatever its place in the queue is by then.
