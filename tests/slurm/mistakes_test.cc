@@ -57,7 +57,7 @@ const std::vector<Mistake>& submit_mistakes() {
       {{sbatch, "--get-user-env=x"}, 255, "sbatch: error: Invalid --get-user-env specification"},
       {{sbatch, "-m", "cyclic"}, 255, "sbatch: error: Invalid --distribution specification"},
       {{sbatch, "--hint=multithread"}, 255, "sbatch: error: Invalid --hint specification"},
-      {{sbatch, "--gres=disk:3"}, 1, gres},
+      {{sbatch, "--gres=disk:0"}, 1, gres},
       {{sbatch, "--gpus=x"}, 1, gres},
       {{sbatch, "-a", "x"}, 1, failed + "Invalid job array specification"},
       {{sbatch, "-a", "5-1"}, 1, failed + "Invalid job array specification"},
