@@ -87,11 +87,21 @@ void requeue(Context& ctx, const Job& job) {
   ctx.record(std::move(e));
 }
 
+// What became of a node from which no word about its start can come any more.
+bool lost_sight(const NodeRun& run) {
+  return run.cause == proto::ExitCause::fenced || run.cause == proto::ExitCause::node_rebooted ||
+         run.cause == proto::ExitCause::shim_lost;
+}
+
 // A job whose start was given up had run after all: its own end counts, or (if it may run only
-// once) that it was cut short.
+// once) that it was cut short. It may have run where the node was lost before it could tell.
 std::optional<Outcome> ran_after_all(const Job& job) {
-  if (job.active->finish->requeue != RequeueWhy::start_timeout || !job.started) return std::nullopt;
-  const NodeRun& batch = job.active->nodes.front();
+  if (job.active->finish->requeue != RequeueWhy::start_timeout) return std::nullopt;
+  const auto& nodes = job.active->nodes;
+  if (!job.may_requeue && std::any_of(nodes.begin(), nodes.end(), lost_sight))
+    return Outcome::node_fail;
+  if (!job.started) return std::nullopt;
+  const NodeRun& batch = nodes.front();
   if (batch.cause == proto::ExitCause::exited || batch.cause == proto::ExitCause::out_of_memory)
     return outcome_of(batch.cause, batch.exit, true);
   return job.may_requeue ? std::nullopt : std::optional(Outcome::node_fail);
