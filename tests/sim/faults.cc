@@ -35,6 +35,7 @@ void Faults::stop() {
   controller_.calm();
   for (auto& node : nodes_) {
     node->locked_off = false;
+    node->calm();
     node->power_on();
     node->start_daemon();
     node->reconnect();

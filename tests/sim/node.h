@@ -25,6 +25,7 @@ class Node {
   void start_daemon();
   void kill_daemon();
   void kill_daemon_within_turn(Duration down);  // at one of its next actions; then it starts again
+  void calm() { dies_after_.reset(); }          // no such death is to come any more
   void stop_daemon();                           // on purpose
   void reconnect();                             // the transport came back
 
