@@ -1,5 +1,6 @@
 // What an earlier noded left: directories of attempts, living shims, and cgroups without either.
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -45,12 +46,32 @@ void Runtime::State::recover_steps(const AttemptKey& key, OneJob& job) {
   }
 }
 
+bool Runtime::State::epilog_over(const AttemptKey& key, OneJob& job) {
+  if (!job.epilog_begun) {
+    job.epilog_begun = true;
+    const auto request = read_request(dir(key));
+    if (!request || request->epilog.empty()) return true;
+    auto process =
+        start_process({setup.shim_path, "epilog", setup.state_dir, job_name(key)}, -1, log.get());
+    if (!process) return true;  // no process can be had: the job's end is not to wait for that
+    job.epilog = std::move(*process);
+  }
+  if (job.epilog.pid == 0) return true;
+  if (!reap_shim(job.epilog)) return false;
+  job.epilog = {};
+  return true;
+}
+
 // Ends what a lost shim left, and writes the record in its place.
-ExitRecord Runtime::State::bury_now(const AttemptKey& key) {
+ExitRecord Runtime::State::bury_now(const AttemptKey& key, OneJob& job) {
   const auto usage = read_usage(setup.cgroups, job_cgroup(key));
   kill_cgroup(setup.cgroups, job_cgroup(key), kPatience);
   end_remains(key);
   remove_cgroup(setup.cgroups, job_cgroup(key), kPatience);
+  while (!epilog_over(key, job)) {  // it has a time limit of its own
+    pollfd watched{job.epilog.pidfd.get(), POLLIN, 0};
+    ::poll(&watched, 1, 1000);
+  }
   remove_lost_scratch(key);
   auto record = lost_record(key);
   record.usage = usage;
@@ -83,7 +104,7 @@ RecoveredAttempt Runtime::State::recover_job(const AttemptKey& key, LaunchReques
     return one;
   } else {
     one.stage = Stage::ended;
-    one.record = bury_now(key);
+    one.record = bury_now(key, job);
   }
   job.ended = one.stage == Stage::ended;
   if (state == ShimState::alive) watch(key, std::nullopt, job.shim);

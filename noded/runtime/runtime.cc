@@ -289,7 +289,7 @@ void Runtime::State::bury(std::vector<RuntimeEvent>& events) {
   for (auto& [key, job] : jobs) {
     if (!job.burying || job.ended) continue;
     const auto usage = read_usage(setup.cgroups, job_cgroup(key));
-    if (!end_remains(key)) {
+    if (!end_remains(key) || !epilog_over(key, job)) {
       left = true;
       continue;
     }

@@ -37,6 +37,8 @@ struct OneJob {
   bool ended = false;    // its ended event was given
   int kills = 0;         // how often kill() was asked
   bool burying = false;  // its shim is gone, what is left of it is being killed
+  bool epilog_begun = false;
+  ShimProcess epilog;  // in the shim's place
   std::map<StepId, OneStep> steps;
 };
 
@@ -78,11 +80,14 @@ struct Runtime::State {
   [[nodiscard]] std::optional<RunningRecord> running_record(const AttemptKey& key) const;
   // Kills and removes what a lost shim left; false = something is still there.
   bool end_remains(const AttemptKey& key);
+  // Runs the epilog that a lost shim owes; false = it still runs. Of a shim that was killed after
+  // its epilog and before its record it runs twice.
+  bool epilog_over(const AttemptKey& key, OneJob& job);
   ExitRecord lost_record(const AttemptKey& key) const;
   void remove_lost_scratch(const AttemptKey& key);
   RecoveredAttempt recover_job(const AttemptKey& key, LaunchRequest request);
   void recover_steps(const AttemptKey& key, OneJob& job);
-  ExitRecord bury_now(const AttemptKey& key);
+  ExitRecord bury_now(const AttemptKey& key, OneJob& job);
 };
 
 inline constexpr std::uint64_t kNotesTag = 1;

@@ -64,14 +64,15 @@ class Watch {
         signals_(signals),
         container_(container),
         files_(files),
+        scratch_(shim.setup, shim.request),
         held_(shim.request.hold && shim.request.kind == LaunchKind::batch) {}
 
   std::optional<Instant> run() {
     report();
     while (!container_.ended) {
       pollfd watched[2] = {{signals_.fd(), POLLIN, 0}, {container_.socket.get(), POLLIN, 0}};
-      ::poll(watched, 2, fence_pause(shim_));
-      if (fence_is_over(shim_)) ::kill(container_.init_pid, SIGKILL);
+      ::poll(watched, 2, pause());
+      if (fence_is_over(shim_) || scratch_.is_over()) ::kill(container_.init_pid, SIGKILL);
       read_init(container_);
       if (container_.closed && !container_.ended) await_end();
       for (int s = signals_.next(); s != 0; s = signals_.next()) react(s);
@@ -83,8 +84,13 @@ class Watch {
     read_init(container_);
     return started_;
   }
+  [[nodiscard]] const ScratchLimit& scratch() const { return scratch_; }
 
  private:
+  [[nodiscard]] int pause() const {
+    const int fence = fence_pause(shim_), scratch = scratch_.pause();
+    return fence < 0 || (scratch >= 0 && scratch < fence) ? scratch : fence;
+  }
   // The shell is forked within a millisecond: one record and one note for both.
   void await_shell() {
     pollfd watched[1] = {{container_.socket.get(), POLLIN, 0}};
@@ -118,6 +124,7 @@ class Watch {
   Signals& signals_;
   Container& container_;
   const StandardFiles& files_;
+  ScratchLimit scratch_;
   bool held_;
   bool shell_recorded_ = false;
   std::optional<Instant> started_;
@@ -172,18 +179,28 @@ Result<Container> launch(Job& job, ImageUse& image) {
   return start_container(shim, *root, job.files, *env, job.signals);
 }
 
+// Into the record, and into the job's own output.
+void explain(Job& job, const std::string& why) {
+  job.record.message = on_node(job.shim, why);
+  const std::string line = "gantry: error: job " +
+                           std::to_string(job.shim.request.key.job.value()) + " on " +
+                           job.record.message + "\n";
+  (void)!::write(job.files.err_fd(), line.data(), line.size());
+}
+
+void explain_scratch(Job& job, const ScratchLimit& scratch) {
+  if (scratch.limit() > 0 && scratch.used() > scratch.limit())
+    explain(job, "exceeded its scratch space of " + std::to_string(scratch.limit()) +
+                     " bytes (--tmp): " + std::to_string(scratch.used()) + " bytes used in /tmp");
+}
+
 void explain_memory(Job& job) {
   auto& record = job.record;
-  const auto& request = job.shim.request;
   if (record.oom_kills == 0) return;
   record.cause = ExitCause::out_of_memory;
-  record.message =
-      on_node(job.shim, "exceeded its memory limit of " + std::to_string(request.memory) +
-                            " bytes (peak " + std::to_string(record.usage.memory_peak_bytes) +
-                            "); " + std::to_string(record.oom_kills) + " process(es) killed");
-  const std::string line = "gantry: error: job " + std::to_string(request.key.job.value()) +
-                           " on " + record.message + "\n";
-  (void)!::write(job.files.err_fd(), line.data(), line.size());
+  explain(job, "exceeded its memory limit of " + std::to_string(job.shim.request.memory) +
+                   " bytes (peak " + std::to_string(record.usage.memory_peak_bytes) + "); " +
+                   std::to_string(record.oom_kills) + " process(es) killed");
 }
 
 void clean_up(Job& job) {
@@ -236,8 +253,10 @@ int run_job(Shim& shim, Signals& signals) {
   } else if (outcome) {
     auto container = launch(job, image);
     if (container) {
-      job.record.started = Watch(shim, signals, *container, job.files).run();
+      Watch watch(shim, signals, *container, job.files);
+      job.record.started = watch.run();
       job.record.exit = exit_of(*container);
+      explain_scratch(job, watch.scratch());
       if (container->exec_error)
         job.record.message =
             on_node(shim, errno_text("the batch script cannot be run", *container->exec_error));

@@ -3,12 +3,15 @@
 //
 //   gantry-shim job  STATE_DIR JOB.ATTEMPT
 //   gantry-shim step STATE_DIR JOB.ATTEMPT STEP
+//   gantry-shim epilog STATE_DIR JOB.ATTEMPT     in the place of one that was killed
 //   gantry-shim template STATE_DIR PADDING       becomes the two above, by forking: template.h
 //
 // Descriptor 3 is the open, locked shim.lock of its directory: as long as the lock is held, this
-// process lives. Everything else it needs lies in STATE_DIR (noded/runtime/job_dir.h).
+// process lives (an epilog has none). Everything else it needs lies in STATE_DIR
+// (noded/runtime/job_dir.h).
 #include <fcntl.h>
 #include <linux/keyctl.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -22,6 +25,7 @@
 #include <cstring>
 
 #include "common/codec/codec.h"
+#include "noded/shim/hooks.h"
 #include "noded/shim/shim.h"
 #include "noded/shim/template.h"
 
@@ -68,7 +72,7 @@ Result<Shim> load(const std::string& state_dir, const std::string& name) {
 }
 
 int usage() {
-  std::fputs("usage: gantry-shim job|step STATE_DIR JOB.ATTEMPT [STEP]\n", stderr);
+  std::fputs("usage: gantry-shim job|step|epilog STATE_DIR JOB.ATTEMPT [STEP]\n", stderr);
   return 2;
 }
 
@@ -77,13 +81,25 @@ bool is_over(const Shim& shim) {
   return ::faccessat(shim.dir_fd.get(), kExitFile, F_OK, 0) == 0;
 }
 
+// What a killed shim owes: its job ended by a signal, nobody knows of which.
+int run_lost_epilog(const Shim& shim, Signals& signals) {
+  ExitRecord record;
+  record.exit = {0, SIGKILL};
+  const auto r = run_hook(shim, "epilog", shim.request.epilog, {-1, -1, &record}, signals);
+  if (!r)
+    std::fprintf(stderr, "gantry-shim: job %s: %s\n", job_name(shim.request.key).c_str(),
+                 r.error().message.c_str());
+  return r ? 0 : 1;
+}
+
 // words: as on the command line, from the mode on.
 int run(const std::vector<std::string>& words) {
   const std::string_view mode = words.empty() ? "" : std::string_view(words[0]);
-  if (!((mode == "job" && words.size() == 3) || (mode == "step" && words.size() == 4)))
-    return usage();
+  const bool epilog = mode == "epilog";
+  const bool whole = mode == "job" || epilog;
+  if (!((whole && words.size() == 3) || (mode == "step" && words.size() == 4))) return usage();
   fill_standard_files();
-  sign_lock();
+  if (!epilog) sign_lock();
   ::umask(022);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::prctl(PR_SET_NAME, "gantry-shim");
@@ -94,6 +110,7 @@ int run(const std::vector<std::string>& words) {
     std::fprintf(stderr, "gantry-shim: %s\n", shim.error().message.c_str());
     return 1;
   }
+  if (epilog) return run_lost_epilog(*shim, signals);
   if (mode == "job") return is_over(*shim) ? 1 : run_job(*shim, signals);
   std::uint32_t step = 0;
   const std::string& number = words[3];

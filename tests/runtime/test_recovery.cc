@@ -195,6 +195,29 @@ TEST_CASE("prolog and epilog") {
   CHECK(node.output().empty());
 }
 
+TEST_CASE("the epilog of a job whose shim was killed is run in its place") {
+  if (!can_run()) return;
+  Node node;
+  node.write(
+      node.dir() + "/epilog",
+      "#!/bin/sh\necho \"$SLURM_JOB_ID signal $GANTRY_EXIT_SIGNAL\" >> " + node.dir() + "/log\n",
+      0755, false);
+  auto watched = node.job("sleep 1000");
+  watched.epilog = node.dir() + "/epilog";
+  start(node, watched);
+  ::kill(node.shim_pid(watched.key), SIGKILL);
+  CHECK(node.wait_end(watched.key).cause == ExitCause::shim_lost);
+  CHECK(node.read(node.dir() + "/log") == "1 signal 9\n");
+  auto lost = node.job("sleep 1000");  // while no noded runs
+  lost.epilog = watched.epilog;
+  start(node, lost);
+  const auto found = node.restart([&] { ::kill(node.shim_pid(lost.key), SIGKILL); });
+  CHECK(std::any_of(found.begin(), found.end(), [&](const RecoveredAttempt& one) {
+    return one.key == lost.key && one.record.cause == ExitCause::shim_lost;
+  }));
+  CHECK(node.read(node.dir() + "/log") == "1 signal 9\n2 signal 9\n");
+}
+
 TEST_CASE("a kill ends a start that still prepares") {
   if (!can_run()) return;
   Node node;
@@ -223,6 +246,21 @@ TEST_CASE("scratch is a directory of the disk, and goes with the job") {
   CHECK(has(node.output(), std::to_string(st.st_dev) + "\n"));
   CHECK(has(node.output(), "file"));
   CHECK(::access("/var/tmp/gantry-n1-1.1", F_OK) != 0);
+}
+
+TEST_CASE("a job that uses more scratch than it asked for ends, and is told why") {
+  if (!can_run()) return;
+  Node node([](RuntimeOptions& options) { options.scratch_dir = "/var/tmp"; });
+  // It is looked at every 5 s; what is linked twice counts once.
+  auto request = node.job(
+      "head -c 3000000 /dev/zero > /tmp/a; ln /tmp/a /tmp/b; sleep 7; "
+      "head -c 2000000 /dev/zero > /tmp/c; sleep 1000");
+  request.scratch = 4'000'000;
+  const auto record = node.run(request);
+  CHECK(record.exit == ExitStatus{0, SIGKILL});
+  CHECK(has(record.message, "exceeded its scratch space of 4000000 bytes (--tmp): 50"));
+  CHECK(has(node.output(), "exceeded its scratch space"));
+  for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 
 // What a kill -9 finds differs with its moment: no lock signed yet, prolog, the OCI runtime at
