@@ -6,8 +6,11 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
+#include <algorithm>
 #include <map>
 #include <sstream>
+
+#include "common/utf8.h"
 
 namespace gantry::config {
 namespace {
@@ -180,6 +183,12 @@ Result<std::vector<Yaml>> read_documents(const std::string& text, const std::str
   if (const std::size_t zero = text.find('\0'); zero != std::string::npos)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{}: has a zero byte at offset {}; it is not a text file", name, zero));
+  // yaml-cpp takes UTF-16 for text too, and hands on what is neither.
+  if (const std::size_t at = find_no_utf8(text); at != std::string::npos)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{}:{}: byte 0x{:02x} is not UTF-8 text", name,
+                            1 + std::count(text.begin(), text.begin() + at, '\n'),
+                            static_cast<unsigned char>(text[at])));
   Builder builder(name);
   try {
     std::istringstream stream(text);

@@ -263,7 +263,9 @@ std::string model_of(std::string product) {
     at = end + 1;
     const bool letter_then_digit = part.size() >= 2 && part[0] >= 'a' && part[0] <= 'z' &&
                                    part.find_first_of("0123456789") != std::string::npos;
-    if (letter_then_digit && !part.starts_with("sxm") && !part.starts_with("hbm")) return part;
+    if (letter_then_digit && config::is_word(part) && !part.starts_with("sxm") &&
+        !part.starts_with("hbm"))
+      return part;
   }
   return "";
 }

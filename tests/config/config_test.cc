@@ -216,6 +216,8 @@ TEST_CASE("random and hostile files are refused, never followed") {
   CHECK(error_of("? [a]\n: b\n") == "g.yaml:1:3: a key must be a plain word");
   CHECK(error_of("<<: 4\n") == "g.yaml:1:5: `<<` needs a set of keys, or a list of them");
   CHECK(error_of(std::string("a: \0b", 5)).find("zero byte") != std::string::npos);
+  CHECK(error_of("a: b\nc: \xff\n") == "g.yaml:2: byte 0xff is not UTF-8 text");
+  CHECK(error_of("\xfe\xff").find("not UTF-8") != std::string::npos);  // UTF-16
   CHECK(error_of(std::string(5u << 20, ' ')).find("at most") != std::string::npos);
   const std::string good = slurp(GANTRY_SOURCE_DIR "/config/examples/cluster15.yaml");
   for (std::size_t cut = 0; cut < good.size(); cut += 7) (void)error_of(good.substr(0, cut));

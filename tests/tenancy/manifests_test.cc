@@ -115,6 +115,17 @@ TEST_CASE("what is translated is accepted as our own, and unchanged when applied
   }
 }
 
+TEST_CASE("a label of a GPU that names no model leaves documents that can be written and read") {
+  const auto loaded = load_text(
+      "apiVersion: kueue.x-k8s.io/v1beta1\nkind: ResourceFlavor\nmetadata: {name: f}\n"
+      "spec: {nodeLabels: {nvidia.com/gpu.product: \"NVIDIA-x9\u00e9\"}}\n",
+      "m.yaml", {});
+  REQUIRE_MESSAGE(loaded, loaded.error().message);
+  const auto again = load_text(to_text(loaded->documents), "again.yaml", {});
+  REQUIRE_MESSAGE(again, again.error().message);
+  CHECK(again->documents == loaded->documents);
+}
+
 TEST_CASE("an object stands for a part of a tenant: the rest stays as it is") {
   const auto known = read_all(
       "apiVersion: gantry/v1\nkind: Tenant\nname: a\nlabels: {x: y}\nprojects: {p: {shares: 3}}\n"
