@@ -6,6 +6,7 @@
 #include <set>
 
 #include "cli/command.h"
+#include "cli/daemons.h"
 #include "cli/job_words.h"
 #include "cli/local_cluster.h"
 #include "cli/session.h"
@@ -272,6 +273,8 @@ Result<int> run_up(const Invocation& in) {
                     "remove it with `gantry down --remove`",
                     cluster->directory()));
   const bool is_new = !cluster->exists();
+  for (const char* name : {"gantry-ctld", "gantry-noded"})  // before anything is written
+    if (const auto program = find_program(name); !program) return tl::unexpected(program.error());
   if (is_new) {
     const auto machine = look_at_machine();
     if (!machine) return tl::unexpected(machine.error());
