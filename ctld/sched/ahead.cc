@@ -50,7 +50,7 @@ void Cycle::keep(Promise promise) {
   ++reservations_;
   cut_ = was_cut;
   rekept_.push_back(promise.job);
-  promises_[promise.job].push_back(std::move(promise));
+  stands(std::move(promise));
 }
 
 // Where it was, or a little later if what should be gone by then is late.
@@ -214,7 +214,8 @@ bool Cycle::reserve_ahead(Turn& turn) {
   Promise* kept = promise_of(turn);
   if (kept == nullptr && (!everything_ || !may_reserve(turn) || waits_for_slices(c))) return false;
   const bool again = everything_ && kept != nullptr && kept->leaving.empty() &&
-                     now_ - kept->looked >= kReplanPeriod && replans_++ < policy_.replans;
+                     now_ - kept->looked >= kReplanPeriod &&
+                     plan_.stats.steps < policy_.replan_steps && replans_++ < policy_.replans;
   if (kept == nullptr || again) {
     const JobId id = job(turn, turn.at).job;
     if (kept != nullptr) lift(*kept);

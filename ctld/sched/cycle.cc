@@ -230,14 +230,17 @@ std::optional<Blocked> Cycle::try_choice(Turn& turn, std::uint32_t tenant,
                     "a promise has no room any more");
     return blocked;
   }
+  std::optional<Promise> ahead;
   if (promise != nullptr) {
     hold_over(c, *promise, *place);
+    ahead = *promise;
     const auto of_job = promises_.find(promise->job);
     of_job->second.erase(of_job->second.begin() + turn.ahead);
     if (of_job->second.empty()) promises_.erase(of_job);
   }
   const std::uint32_t slot = jobs(turn)[turn.at];
   start(c, slot, *place);
+  if (ahead) wake_behind(*ahead, *place);
   advance(turn);
   if (turn.started == 0) partition(turn.partition).started.push_back(slot);
   order_->started(turn);

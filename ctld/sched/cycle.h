@@ -1,5 +1,4 @@
-// The parts of one plan in the making, shared by its steps: whose turn it is, what has been tried,
-// and what the partitions may still reserve.
+// One plan in the making: whose turn it is, what has been tried, what may still be reserved.
 #pragma once
 
 #include <map>
@@ -139,9 +138,10 @@ class Cycle {
   void keep_where_they_are(std::vector<Promise> promises);
   [[nodiscard]] bool keep_there(const Promise& promise);
   void sort_kept();
+  void stands(Promise promise);                           // it is in the timeline
   [[nodiscard]] std::set<std::uint32_t> lines_to_deal();  // exchange.cc
   void deal_out(std::vector<Promise>& promises, const std::set<std::uint32_t>& lines);
-  void reopen(std::uint32_t node);
+  bool reopen(std::uint32_t node);  // true: some wish that has failed could be met there now
   [[nodiscard]] bool could(const Wish& wish, std::uint32_t node) const;
   [[nodiscard]] bool could_start(std::uint32_t partition, std::uint32_t wish, std::int32_t rank);
   [[nodiscard]] bool could_start(std::uint32_t partition);  // any of its lines
@@ -149,8 +149,8 @@ class Cycle {
   // Promises of lower places are out of the way from now on, until it is their turn.
   void look_from(Place place);
   void loosened(const Promise& promise);  // it is not in force any more, or somewhere else
-  // The promise's job starts now, on other nodes: what it leaves is for the next plan.
   void hold_over(const JobClass& c, const Promise& promise, const std::vector<Share>& place);
+  void wake_behind(const Promise& promise, const std::vector<Share>& place);
   void remember_waits();  // of the lines that are closed
   void note_wait(const Turn& turn);
 

@@ -50,23 +50,28 @@ void sort_for(std::vector<Promise*>& promises, const std::vector<JobId>& first) 
 // f(line, its promises, its first jobs) for each line of which they are not in that order.
 template <class F>
 void each_disorder(const Queue& queue, const std::vector<Promise*>& promises, F&& f) {
-  std::map<std::uint32_t, Deal> deals;
-  for (Promise* p : promises) {
-    const auto slot = queue.find(p->job);
-    if (!slot) continue;
-    Deal& deal = deals[queue[*slot].line];
-    if (p->claimed)
-      ++deal.claims[p->job];
-    else
-      deal.promises.push_back(p);
-  }
-  for (auto& [line, deal] : deals) {
-    const std::vector<JobId> first = first_jobs(queue, queue.line(line), deal);
+  std::vector<std::pair<std::uint32_t, Promise*>> by_line;
+  for (Promise* p : promises)
+    if (const auto slot = queue.find(p->job)) by_line.emplace_back(queue[*slot].line, p);
+  std::stable_sort(by_line.begin(), by_line.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (auto at = by_line.begin(), next = at; at != by_line.end(); at = next) {
+    const Line& line = queue.line(at->first);
+    next = std::find_if(at, by_line.end(), [&](const auto& p) { return p.first != at->first; });
+    const Waiting& head = queue[line.jobs[line.jobs.begin()]];
+    if (next - at == 1 && head.job == at->second->job && head.startable > 0) continue;
+    Deal deal;
+    for (auto of_line = at; of_line != next; ++of_line)
+      if (Promise* p = of_line->second; p->claimed)
+        ++deal.claims[p->job];
+      else
+        deal.promises.push_back(p);
+    const std::vector<JobId> first = first_jobs(queue, line, deal);
     sort_for(deal.promises, first);
     const bool right =
         std::equal(first.begin(), first.end(), deal.promises.begin(), deal.promises.end(),
                    [](JobId job, const Promise* p) { return job == p->job; });
-    if (!right) f(line, deal.promises, first);
+    if (!right) f(at->first, deal.promises, first);
   }
 }
 

@@ -185,13 +185,13 @@ Result<void> keep_allowed(const JobShape& shape, const Constraint& constraint,
       return never(fmt::format("no GPU of partition {} has slices of {}; there are {}",
                                partition.name, shape.gpu_slice, fmt::join(known, ", ")));
   }
-  if (shape.gpu_share > 0)
+  if (shape.gpu_share > 0) {
     std::erase_if(left, [](const NodeChanged* n) { return !n->gpu_sharing || gpus_of(*n) == 0; });
-  if (left.empty())
-    return never(
-        fmt::format("no node of partition {} has GPUs that jobs may share; ask for whole "
-                    "ones",
-                    partition.name));
+    if (left.empty())
+      return never(
+          fmt::format("no node of partition {} has GPUs that jobs may share; ask for whole ones",
+                      partition.name));
+  }
   if (auto r = keep_with_gres(shape, partition, left); !r) return r;
   if (shape.gpus_per_node == 0 && shape.gpu_share == 0)
     std::erase_if(left, [](const NodeChanged* n) { return n->gpu_jobs_only; });

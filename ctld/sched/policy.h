@@ -8,15 +8,16 @@
 namespace gantry::sched {
 
 struct Policy {
-  std::uint64_t attempts = 100'000;    // placement attempts a plan may take
-  std::uint32_t starts = 4'096;        // a plan proposes at most
-  std::uint32_t reservations = 1;      // ahead, per partition; 1 is EASY, no limit conservative
-  std::uint32_t ahead = 0;             // and for so many of the first blocked jobs of all
-  std::uint32_t depth = 1'000;         // lines looked at behind the first blocked job
-  std::uint32_t estimates = 0;         // blocked jobs to say an expected start for
-  std::uint32_t replans = 100;         // kept promises that are looked at for an earlier start
-  std::uint32_t searches = 16;         // for victims
-  Duration search_pause = seconds(1);  // a class for which there were no victims asks again
+  std::uint64_t attempts = 100'000;     // placement attempts a plan may take
+  std::uint32_t starts = 4'096;         // a plan proposes at most
+  std::uint32_t reservations = 1;       // ahead, per partition; 1 is EASY, no limit conservative
+  std::uint32_t ahead = 0;              // and for so many of the first blocked jobs of all
+  std::uint32_t depth = 1'000;          // lines looked at behind the first blocked job
+  std::uint32_t estimates = 0;          // blocked jobs to say an expected start for
+  std::uint32_t replans = 100;          // kept promises that are looked at for an earlier start,
+  std::uint64_t replan_steps = 16'384;  // while a plan has looked at fewer ends than this
+  std::uint32_t searches = 16;          // for victims
+  Duration search_pause = seconds(1);   // a class for which there were no victims asks again
 
   // Each of the policies of many tenants can be off; without tenancy they change nothing.
   bool quota = true;

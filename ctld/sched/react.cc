@@ -21,17 +21,33 @@ Place place_of(const Promise& p) {
   return {p.priority, p.rank};
 }
 
-// By partition and rank, then the earliest; elements of an array by node.
+// By partition and rank, then the earliest; elements of an array by where they run.
 bool comes_before(const Promise& a, const Promise& b) {
   const auto place = [](const Promise& p) {
-    const std::uint32_t node = p.shares.empty() ? 0 : p.shares[0].node;
     const Place of = place_of(p);
-    return std::tuple{~of.first, -std::int64_t{of.second}, p.start, p.job, node};
+    return std::tuple{~of.first, -std::int64_t{of.second}, p.start, p.job};
   };
-  return place(a) < place(b);
+  const auto of_a = place(a), of_b = place(b);
+  if (of_a != of_b) return of_a < of_b;
+  return std::lexicographical_compare(
+      a.shares.begin(), a.shares.end(), b.shares.begin(), b.shares.end(),
+      [](const Share& x, const Share& y) {
+        return std::pair{x.node, x.tasks} < std::pair{y.node, y.tasks};
+      });
+}
+
+bool runs_on(const std::vector<Share>& place, std::uint32_t node) {
+  return std::any_of(place.begin(), place.end(), [&](const Share& s) { return s.node == node; });
 }
 
 }  // namespace
+
+// Which one an element of an array takes is the same in a plan after changes as in one anew.
+void Cycle::stands(Promise promise) {
+  auto& of_job = promises_[promise.job];
+  const auto at = std::upper_bound(of_job.begin(), of_job.end(), promise, comes_before);
+  of_job.insert(at, std::move(promise));
+}
 
 void Cycle::sort_kept() {
   std::sort(kept_.begin(), kept_.end(),  // the last one comes first
@@ -78,7 +94,7 @@ void Cycle::begin_after_changes() {
     }
   for (const Promise& p : changed) woken_.insert(p.partition.value());
   keep_where_they_are(std::move(changed));
-  for (const std::uint32_t n : nodes) reopen(n);
+  for (const std::uint32_t n : nodes) (void)reopen(n);
   std::vector<std::uint32_t> awake;
   for (const std::uint32_t p : r_.queue_.busy()) {
     const Memory::Lane& lane = r_.memory_.lane(p);
@@ -170,7 +186,7 @@ void Cycle::keep_where_they_are(std::vector<Promise> promises) {
     ++promised_[partition];
     ++places_[place_of(p)];
     ++reservations_;
-    promises_[p.job].push_back(std::move(p));
+    stands(std::move(p));
   }
   sort_kept();
 }
@@ -206,10 +222,10 @@ bool Cycle::could(const Wish& wish, std::uint32_t node) const {
   return r_.timeline_.fits(node, wish.demand, now_, until, free) >= (one ? wish.demand.tasks : 1);
 }
 
-void Cycle::reopen(std::uint32_t node) {
-  if (node >= r_.grid_.size()) return;
+bool Cycle::reopen(std::uint32_t node) {
+  if (node >= r_.grid_.size()) return false;
   (void)r_.timeline_.speak_for("");
-  r_.kinds_.reopen(node, [&](const Wish& w) { return could(w, node); });
+  return r_.kinds_.reopen(node, [&](const Wish& w) { return could(w, node); });
 }
 
 bool Cycle::could_start(std::uint32_t partition, std::uint32_t wish, std::int32_t rank) {
@@ -259,14 +275,12 @@ void Cycle::loosened(const Promise& promise) {
 }
 
 // While a plan is made room only shrinks: what has failed once need not be tried again, and a plan
-// that passes over those who sleep equals one that does not. On nodes that the job starts on it has
-// as much room now as it was promised for later.
+// that passes over those who sleep equals one that does not. So what was promised to the job that
+// starts, on nodes that it does not start on, stays taken until the plan is made.
 void Cycle::hold_over(const JobClass& c, const Promise& promise, const std::vector<Share>& place) {
   for (const Share& s : promise.shares) {
     r_.memory_.touch_node(s.node);
-    if (std::any_of(place.begin(), place.end(),
-                    [&](const Share& taken) { return taken.node == s.node; }))
-      continue;
+    if (runs_on(place, s.node)) continue;
     Promise part = promise;
     part.shares = {s};
     if (r_.timeline_.keep(c, part.job, part.start, part.shares))
@@ -275,6 +289,14 @@ void Cycle::hold_over(const JobClass& c, const Promise& promise, const std::vect
       cut_ = true;
     again_ = true;
   }
+}
+
+// On nodes that it was promised and starts on before its time, it will be gone sooner: for whoever
+// that makes room, this plan may have passed over. Then the next one is made at once.
+void Cycle::wake_behind(const Promise& promise, const std::vector<Share>& place) {
+  if (everything_ || promise.start <= now_) return;
+  for (const Share& s : promise.shares)
+    if (runs_on(place, s.node) && reopen(s.node)) cut_ = true;
 }
 
 // ---- what is left for the next plan

@@ -66,7 +66,7 @@ std::optional<Cycle::Taking> Cycle::victims_for(const Turn& turn) {
   const bool by_class =
       c.key.priority_class < classes.size() && classes[c.key.priority_class].preempts;
   const bool by_share = policy_.share_preemption && tenant_of(c) != kNoIndex;
-  const auto claimed = claimed_quota();
+  std::optional<std::vector<HeldQuota>> claimed;  // most have nobody to ask, and need none
   std::optional<Taking> best;
   for (const NodeChoice& choice : r_.eligible_.flavors_of(c)) {
     const bool guaranteed = is_guaranteed(c, choice.flavor, {});
@@ -77,6 +77,7 @@ std::optional<Cycle::Taking> Cycle::victims_for(const Turn& turn) {
     }
     plan_.stats.attempts += kSearchAttempts;
     in_vain_.insert(turn.class_index);
+    if (!claimed) claimed = claimed_quota();
     const auto promised =
         promised_room(turn.first.job, guaranteed, now_, Timeline::end_of(now_, c.key.time_limit));
     auto set = find_victims({.grid = r_.grid_,
@@ -88,7 +89,7 @@ std::optional<Cycle::Taking> Cycle::victims_for(const Turn& turn) {
                              .need = {choice.flavor, c.least},
                              .now = now_,
                              .promised = promised,
-                             .claimed = claimed,
+                             .claimed = *claimed,
                              .user = r_.queue_.line(turn.line).share,
                              .reclaim = guaranteed,
                              .by_class = by_class,
@@ -121,6 +122,8 @@ std::vector<HeldRoom> Cycle::promised_room(JobId but, bool guaranteed, Instant f
 std::vector<HeldQuota> Cycle::claimed_quota() {
   std::vector<HeldQuota> held;
   for (const auto& [job, of_job] : promises_) {
+    if (std::none_of(of_job.begin(), of_job.end(), [](const Promise& p) { return p.claimed; }))
+      continue;
     const auto slot = r_.queue_.find(job);
     if (!slot) continue;
     const JobClass& c = r_.queue_.job_class(r_.queue_.line(r_.queue_[*slot].line).class_index);

@@ -94,6 +94,7 @@ void Timeline::resume(Instant now) {
   freed_.resize(kept);
   sorted_freed_ = sorted;
   started_.clear();
+  for (const std::uint32_t n : std::vector<std::uint32_t>(reserved_nodes_)) clear(n);
   fit_grid();
 }
 

@@ -82,11 +82,10 @@ class Walk {
 
   // Everything that ends by then; afterwards each node is looked at.
   void skip_to(Instant from) {
-    for (auto at = next_time(); at && *at <= from; at = next_time()) {
-      dirty_.clear();
-      ++moment_;
-      give_back(*at);
-    }
+    ++moment_;
+    skipping_ = true;
+    give_back(from);
+    skipping_ = false;
     dirty_.clear();
     ++moment_;
     for (std::size_t w = 0; w < allowed_.words(); ++w)
@@ -100,7 +99,7 @@ class Walk {
   // the next piece of it (then next_time() stays for the rest).
   void give_back(Instant at) {
     const OrderedSlots& ends = t_.running_.ends();
-    const auto enough = [this] { return single_ && !dirty_.empty(); };
+    const auto enough = [this] { return single_ && !skipping_ && !dirty_.empty(); };
     if (!overdue_done_ && at >= t_.now_ + Timeline::kOverdue) {
       for (; overdue_ != first_running_ && !enough(); overdue_ = ends.next(overdue_))
         give_back(t_.running_[ends[overdue_]]);
@@ -249,6 +248,7 @@ class Walk {
   const bool single_;
   const std::uint32_t stamp_;
   std::uint32_t moment_ = 0;
+  bool skipping_ = false;  // to a time: who has more room on the way does not matter
   OrderedSlots::Cursor overdue_, first_running_, running_;
   bool overdue_done_ = false;
   std::size_t freed_ = 0;
