@@ -11,12 +11,18 @@
 namespace gantry::cli {
 namespace {
 
+struct GallocRequest : JobRequest {
+  bool no_shell = false;
+};
+
 constexpr Option kOwnOptions[] = {
+    {.name = "no-shell",
+     .help = "Run nothing: the job lives on without us, until its time limit or gcancel",
+     .set = put<&GallocRequest::no_shell>},
     {.name = "quiet",
      .letter = 'Q',
      .help = "Print nothing but errors",
      .set = put<&JobRequest::quiet>},
-    {.name = "no-shell", .refused = "an allocation lives as long as its command"},
     {.name = "x11", .refused = "X11 is not forwarded"},
 };
 constexpr auto kOptions =
@@ -38,13 +44,16 @@ Result<int> run(const Invocation& invocation) {
   auto parsed = invocation.parse_only();
   if (!parsed) return tl::unexpected(parsed.error());
   if (!*parsed) return 0;
-  JobRequest request;
+  GallocRequest request;
   request.now = system_now();
   auto given = options_from_environment(kOptions, kPrefixes);
   given.insert(given.end(), (*parsed)->given.begin(), (*parsed)->given.end());
-  if (auto done = apply_options(given, &request); !done) return tl::unexpected(done.error());
+  if (auto done = apply_options(given, static_cast<JobRequest*>(&request)); !done)
+    return tl::unexpected(done.error());
   if (auto done = finish_request(request, given); !done) return tl::unexpected(done.error());
 
+  if (request.no_shell && !(*parsed)->operands.empty())
+    return fail(ErrorCode::usage, "--no-shell runs no command; leave it, or the command");
   auto session = Session::open(invocation.program());
   if (!session) return tl::unexpected(session.error());
   auto allocation = Allocation::ask(invocation, request, *session);
@@ -52,6 +61,7 @@ Result<int> run(const Invocation& invocation) {
   if (!request.quiet)
     fmt::print(stderr, "{}: Granted job allocation {} on {}\n", invocation.program(),
                allocation->job().value(), allocation->row().node_list);
+  if (request.no_shell) return 0;
   set_allocation_environment(allocation->row(), request);
   auto status = run_in_allocation(invocation.program(), (*parsed)->operands);
   // The session has been idle for as long as the shell lived: a fresh one is safer.
@@ -74,8 +84,9 @@ const Command kGalloc{
     .description =
         "Waits for nodes, then runs COMMAND (or your shell) here, with the allocation in its "
         "environment: grun in it starts tasks on the allocated nodes. The nodes are given back "
-        "when "
-        "the command ends.",
+        "when the command ends. With --no-shell nothing runs here; grun --jobid uses the nodes "
+        "until "
+        "gcancel, or the time limit, ends the job.",
     .options = kOptions,
     .examples = kExamples,
     .exits = kExits,

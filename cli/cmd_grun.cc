@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/allocation.h"
+#include "cli/allocation_shell.h"
 #include "cli/command.h"
 #include "cli/job_gpu_table.h"
 #include "cli/job_option_table.h"
@@ -30,6 +31,13 @@ Result<void> set_input(StepOptions& options, std::string_view value) {
         ErrorCode::usage,
         fmt::format("'{}': standard input goes to task 0 ('0', the default) or to 'none'", value));
   options.input = value == "none" ? StepInput::none : StepInput::first_task;
+  return {};
+}
+
+Result<void> set_mpi(StepOptions& options, std::string_view value) {
+  if (value != "none" && value != "pmix")
+    return fail(ErrorCode::usage, fmt::format("'{}': there are pmix and none", value));
+  options.mpi = value == "pmix" ? proto::StepMpi::pmix : proto::StepMpi::none;
   return {};
 }
 
@@ -72,14 +80,17 @@ constexpr Option kOwnOptions[] = {
      .help = "Share cores with other steps of the job, even if others are free",
      .set = put<&StepOptions::overlap>},
     {.name = "exact",
-     .help = "Just the cores that its tasks ask for, which is always so",
+     .help = "Only cores that no other step has: wait for them",
      .set = put<&StepOptions::exact>},
     {.name = "mpi",
      .arg = Arg::required,
-     .value = "none",
-     .refused = "there is no PMI yet; use a launcher that starts one process per task"},
+     .value = "none|pmix",
+     .help = "pmix: a PMIx server beside the tasks on each node, and one task's failure ends all",
+     .set = call<set_mpi>},
     {.name = "multi-prog", .refused = "one program per step; branch on SLURM_PROCID"},
-    {.name = "pty", .refused = "terminals are not passed on yet"},
+    {.name = "pty",
+     .help = "Give task 0 a terminal, which is ours; the other tasks have no standard files",
+     .set = put<&StepOptions::terminal>},
     {.name = "het-group", .refused = "there are no heterogeneous jobs"},
     {.name = "x11", .refused = "X11 is not forwarded"},
 };
@@ -137,6 +148,11 @@ Result<int> run(const Invocation& invocation) {
     return tl::unexpected(done.error());
   if (auto done = finish_request(options, given); !done) return tl::unexpected(done.error());
 
+  const bool files = !options.std_out.empty() || !options.std_err.empty();
+  if (options.terminal && (files || options.label || options.input == StepInput::none))
+    return fail(ErrorCode::usage,
+                "--pty: a terminal is input and output; leave --input, --output, --error and "
+                "--label");
   const auto job = surrounding_job(options);
   if (job)
     if (auto good = check_step_options((*parsed)->given); !good)
@@ -151,6 +167,7 @@ Result<int> run(const Invocation& invocation) {
 
   auto allocation = Allocation::ask(invocation, options, *session);
   if (!allocation) return tl::unexpected(allocation.error());
+  set_allocation_environment(allocation->row(), options);
   auto status = step(allocation->job());
   allocation->end(*session, status ? ExitStatus{*status & 0xff, 0} : ExitStatus{1, 0});
   return status;
@@ -168,7 +185,7 @@ const Command kGrun{
         "in block order over the job's nodes, with the job's limits and inside its container. "
         "Outside of a job it asks for an allocation first and gives it back at the end.\n\n"
         "Steps that run side by side take different cores of the job while it has enough; beyond "
-        "that they share cores, and no step waits for another.\n\n"
+        "that they share cores, but for a step with --exact, which waits for cores of its own.\n\n"
         "Output of all tasks appears here as it comes; standard input goes to task 0; signals go "
         "to "
         "all tasks. Ctrl-C twice within a second ends the step.",

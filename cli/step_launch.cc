@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <fmt/core.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -112,6 +113,14 @@ std::string address_text(const sockaddr_storage& address) {
   return fmt::format("tcp://{}:{}", text, ntohs(in.sin_port));
 }
 
+// Two for each node: its connection, and its stream.
+void allow_descriptors() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<StreamSource>> listen_for_streams(const std::string& towards) {
@@ -148,6 +157,7 @@ Result<std::unique_ptr<StreamSource>> listen_through_node(const std::string& pat
 }
 
 Result<void> launch_on_nodes(const proto::StepPermission& permission, proto::LaunchStep launch) {
+  allow_descriptors();
   // All nodes are asked before any is waited for: a step starts in one round trip.
   std::vector<net::Client> clients;
   const net::HeaderBytes header({proto::kProtocolVersion, number<proto::LaunchStep>, 1});
@@ -157,12 +167,15 @@ Result<void> launch_on_nodes(const proto::StepPermission& permission, proto::Lau
     net::ClientOptions options;
     options.address = "tcp://" + node.address;
     options.server_key = *key;
-    auto client = net::Client::connect(options);
+    auto client = net::Client::start(options);
     if (!client) return tl::unexpected(at_node(client.error(), node.node));
-    launch.node = node.node;
-    if (auto sent = client->send(header.view(), codec::encode(launch), kLaunchTimeout); !sent)
-      return tl::unexpected(at_node(sent.error(), node.node));
     clients.push_back(std::move(*client));
+  }
+  for (std::size_t i = 0; i < clients.size(); ++i) {
+    launch.node = permission.nodes[i].node;
+    auto sent = clients[i].finish();
+    if (sent) sent = clients[i].send(header.view(), codec::encode(launch), kLaunchTimeout);
+    if (!sent) return tl::unexpected(at_node(sent.error(), launch.node));
   }
   for (std::size_t i = 0; i < clients.size(); ++i) {
     const std::string& node = permission.nodes[i].node;

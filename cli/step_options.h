@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/job_request.h"
+#include "common/proto/steps.h"
 
 namespace gantry::cli {
 
@@ -18,7 +19,9 @@ struct StepOptions : JobRequest {
   bool label = false;             // -l
   bool kill_on_bad_exit = false;  // -K
   bool overlap = false;
-  bool exact = false;            // changes nothing: it says what is always so
+  bool exact = false;     // cores that no other step has, or wait for them
+  bool terminal = false;  // --pty
+  proto::StepMpi mpi = proto::StepMpi::none;
   std::optional<JobId> job_id;   // --jobid
   std::string std_out, std_err;  // pattern of a file on the nodes; "" = here
   StepInput input = StepInput::first_task;

@@ -4,8 +4,12 @@
 #include <sodium.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <ctime>
 
+#include "cli/raw_terminal.h"
 #include "cli/step_launch.h"
 #include "common/net/job_socket_client.h"
 
@@ -33,6 +37,7 @@ proto::StepShape step_shape(const StepOptions& options) {
   const JobRequest& r = options;
   proto::StepShape shape;
   shape.overlap = options.overlap;
+  shape.exclusive = options.exact && !options.overlap;
   shape.nodelist = r.spec.shape.required_nodes;
   shape.tasks_per_node = r.spec.shape.tasks_per_node;
   if (r.nodes) shape.nodes = r.nodes->first;
@@ -51,23 +56,72 @@ proto::StepShape step_shape(const StepOptions& options) {
   return shape;
 }
 
+constexpr Duration kFirstPause = milliseconds(50);
+constexpr Duration kLongestPause = seconds(1);
+
+// A step that wants cores of its own asks again until it has them. Nobody calls it: the controller
+// remembers no step that it has not made, so one that is given up leaves nothing behind.
+Result<proto::StepGranted> await_cores(const proto::StepCreate& create, const std::string& program,
+                                       bool quiet, Session& session,
+                                       Result<proto::StepGranted> granted) {
+  if (!quiet)
+    fmt::print(stderr,
+               "{}: Job {} step creation temporarily disabled, retrying (Requested nodes are "
+               "busy)\n",
+               program, create.job.value());
+  for (Duration pause = kFirstPause; granted && granted->busy;
+       pause = std::min(pause * 2, kLongestPause)) {
+    const timespec nap{pause.us / 1'000'000, pause.us % 1'000'000 * 1'000};
+    // tidy-allow(sleep): the end of a step is no event for who waits for its cores
+    ::nanosleep(&nap, nullptr);
+    granted = session.call<proto::StepGranted>(create);
+  }
+  return granted;
+}
+
+Result<proto::StepGranted> create_step(const proto::StepCreate& create, const std::string& program,
+                                       bool quiet, Session& session) {
+  auto granted = session.call<proto::StepGranted>(create);
+  if (!granted && granted.error().code == ErrorCode::wrong_state) {
+    // A script may be quicker than the news of its own start.
+    proto::WaitJobs wait;
+    wait.jobs.push_back({create.job, {}});
+    wait.until_started = true;
+    (void)session.call<proto::WaitReply>(wait, seconds(10));
+    granted = session.call<proto::StepGranted>(create);
+  }
+  if (!granted || !granted->busy) return granted;
+  granted = await_cores(create, program, quiet, session, std::move(granted));
+  if (granted && !quiet) {
+    const auto permission = codec::decode<proto::StepPermission>(granted->permission);
+    if (permission)
+      fmt::print(stderr, "{}: Step created for StepId={}.{}\n", program, create.job.value(),
+                 permission->step.value());
+  }
+  return granted;
+}
+
+// As Slurm's srun: without a terminal here the step has none either, which is said.
+void set_terminal(proto::LaunchStep& launch, const StepCommand& command, StepOptions& options) {
+  if (!options.terminal) return;
+  launch.terminal = terminal_size();
+  options.terminal = launch.terminal.has_value();
+  if (options.terminal) return;
+  fmt::print(stderr,
+             "{0}: error: ioctl(TIOCGWINSZ): {1}\n{0}: error: Not using a pseudo-terminal, "
+             "disregarding --pty option\n",
+             command.program, std::strerror(errno));
+}
+
 }  // namespace
 
-Result<int> run_step(StepCommand command, const StepOptions& options, Session& session, JobId job) {
+Result<int> run_step(StepCommand command, StepOptions options, Session& session, JobId job) {
   proto::StepCreate create;
   create.job = job;
   create.shape = step_shape(options);
   const std::string& first = command.argv[0];
   create.name = options.spec.name.empty() ? first.substr(first.rfind('/') + 1) : options.spec.name;
-  auto granted = session.call<proto::StepGranted>(create);
-  if (!granted && granted.error().code == ErrorCode::wrong_state) {
-    // A script may be quicker than the news of its own start.
-    proto::WaitJobs wait;
-    wait.jobs.push_back({job, {}});
-    wait.until_started = true;
-    (void)session.call<proto::WaitReply>(wait, seconds(10));
-    granted = session.call<proto::StepGranted>(create);
-  }
+  const auto granted = create_step(create, command.program, options.quiet, session);
   if (!granted) return tl::unexpected(granted.error());
   const auto permission = codec::decode<proto::StepPermission>(granted->permission);
   if (!permission) return tl::unexpected(permission.error());
@@ -89,6 +143,8 @@ Result<int> run_step(StepCommand command, const StepOptions& options, Session& s
   launch.std_out = options.std_out;
   launch.std_err = options.std_err;
   launch.job_name = options.spec.name;
+  launch.mpi = options.mpi;
+  set_terminal(launch, command, options);
 
   proto::StepDone done;
   done.key = permission->key;

@@ -25,6 +25,6 @@ std::optional<std::uint32_t> number_of_env(const char* name);
 std::optional<JobId> surrounding_job(const StepOptions& options);
 
 // The exit status of the step: largest of the tasks', 128 + signal.
-Result<int> run_step(StepCommand command, const StepOptions& options, Session& session, JobId job);
+Result<int> run_step(StepCommand command, StepOptions options, Session& session, JobId job);
 
 }  // namespace gantry::cli

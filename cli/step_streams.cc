@@ -22,6 +22,8 @@ namespace {
 
 constexpr std::int64_t kSecondInterrupt = 1'000'000;  // microseconds
 constexpr std::size_t kMaxPendingInput = 1 << 20;     // bytes queued for the first task
+constexpr std::size_t kMaxOutputLine = 64 << 10;      // bytes; a longer one is written in parts
+constexpr std::size_t kMaxPeerBacklog = 256u << 20;   // bytes queued for one node's PMIx server
 
 std::int64_t monotonic_us() {
   timespec now{};
@@ -46,22 +48,20 @@ void write_fully(int fd, std::string_view data) {
 sigset_t forwarded_signals() {
   sigset_t set;
   sigemptyset(&set);
-  for (int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) sigaddset(&set, s);
+  for (int s : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH}) sigaddset(&set, s);
   return set;
 }
 
-// A signalfd over the forwarded signals, blocked for the life of this object.
+// A signalfd over the forwarded signals. They stay blocked: what is left to do, telling of the end
+// and giving an allocation back, takes moments, and a terminal that hangs up signals twice.
 class SignalFd {
  public:
   SignalFd() {
     const sigset_t set = forwarded_signals();
-    ::sigprocmask(SIG_BLOCK, &set, &before_);
+    ::sigprocmask(SIG_BLOCK, &set, nullptr);
     fd_ = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
   }
-  ~SignalFd() {
-    ::close(fd_);
-    ::sigprocmask(SIG_SETMASK, &before_, nullptr);
-  }
+  ~SignalFd() { ::close(fd_); }
   SignalFd(const SignalFd&) = delete;
   SignalFd& operator=(const SignalFd&) = delete;
   [[nodiscard]] int fd() const { return fd_; }
@@ -72,7 +72,6 @@ class SignalFd {
   }
 
  private:
-  sigset_t before_{};
   int fd_ = -1;
 };
 
@@ -143,9 +142,15 @@ Result<StepResult> StepStreams::run(StreamSource& source) {
     }
     if (fds.back().revents != 0) read_input();
   }
+  raw_.reset();
   flush_lines();
   result_.exit_status = shell_status(result_.largest);
   return result_;
+}
+
+// A terminal that is handed over does not go back to the left by itself.
+void StepStreams::say(const std::string& line) const {
+  fmt::print(stderr, "{}{}", line, raw_ ? "\r\n" : "\n");
 }
 
 Result<void> StepStreams::accept(StreamSource& source) {
@@ -200,25 +205,26 @@ void StepStreams::lost(Stream& stream, const std::string& why) {
   ::close(stream.fd);
   stream.fd = -1;
   if (stream.node.empty() || stream.done) return;
-  fmt::print(stderr, "{}: error: {}: lost the step's tasks {}-{}: {}\n", program_, stream.node,
-             stream.first_rank, stream.first_rank + stream.tasks - 1, why);
+  say(fmt::format("{}: error: {}: lost the step's tasks {}-{}: {}", program_, stream.node,
+                  stream.first_rank, stream.first_rank + stream.tasks - 1, why));
   ++nodes_done_;
   worst({0, SIGKILL});
 }
 
 void StepStreams::handle(Stream& stream, const proto::StepFrame& frame) {
   if (const auto* hello = std::get_if<proto::StepHello>(&frame.body)) {
-    stream.node = hello->node;
-    stream.first_rank = hello->first_rank;
-    stream.tasks = hello->tasks;
-    if (killing_) send(stream, {proto::StepSignal{SIGKILL}});
+    greet(stream, *hello);
   } else if (const auto* out = std::get_if<proto::TaskOutput>(&frame.body)) {
     output(*out);
   } else if (const auto* exit = std::get_if<proto::TaskExit>(&frame.body)) {
     task_exit(stream, *exit);
+  } else if (const auto* peer = std::get_if<proto::StepPeer>(&frame.body)) {
+    pass_on(stream, *peer);
+  } else if (const auto* abort = std::get_if<proto::StepAbort>(&frame.body)) {
+    aborted(stream, *abort);
   } else if (const auto* done = std::get_if<proto::StepNodeDone>(&frame.body)) {
     if (done->out_of_memory)
-      fmt::print(stderr, "{}: error: {}: the step ran out of its memory\n", program_, stream.node);
+      say(fmt::format("{}: error: {}: the step ran out of its memory", program_, stream.node));
     result_.usage.cpu_user_us += done->usage.cpu_user_us;
     result_.usage.cpu_system_us += done->usage.cpu_system_us;
     result_.usage.io_read_bytes += done->usage.io_read_bytes;
@@ -230,11 +236,66 @@ void StepStreams::handle(Stream& stream, const proto::StepFrame& frame) {
   }
 }
 
+void StepStreams::greet(Stream& stream, const proto::StepHello& hello) {
+  const auto& nodes = permission_.nodes;
+  const auto it = std::find_if(nodes.begin(), nodes.end(),
+                               [&](const proto::StepNode& n) { return n.node == hello.node; });
+  if (it == nodes.end()) return lost(stream, "it has no part in this step");
+  stream.node = hello.node;
+  stream.first_rank = hello.first_rank;
+  stream.tasks = hello.tasks;
+  stream.index = static_cast<std::uint32_t>(it - nodes.begin());
+  if (killing_) send(stream, {proto::StepSignal{SIGKILL}});
+  for (const auto& frame : std::exchange(early_[stream.index], {})) send(stream, frame);
+  if (!options_.terminal || hello.first_rank != 0) return;
+  raw_.emplace();  // not before: until then Ctrl-C ends us
+  send_window();
+}
+
+void StepStreams::pass_on(const Stream& from, const proto::StepPeer& peer) {
+  for (std::uint32_t node = 0; node < permission_.nodes.size(); ++node)
+    if (node == peer.node || (peer.node == proto::kAllOtherNodes && node != from.index))
+      tell_peer(node, {proto::StepPeer{from.index, peer.data}});
+}
+
+void StepStreams::tell_peer(std::uint32_t node, const proto::StepFrame& frame) {
+  for (const auto& stream : streams_) {
+    if (stream->node.empty() || stream->index != node) continue;
+    send(*stream, frame);
+    if (!stream->closed && stream->crypt.output().size() > kMaxPeerBacklog)
+      lost(*stream, "it does not take what the other nodes' PMIx servers say");
+    return;
+  }
+  early_[node].push_back(frame);
+}
+
+void StepStreams::aborted(const Stream& stream, const proto::StepAbort& abort) {
+  if (killing_) return;
+  say(fmt::format("{}: error: {}: task {} called abort with status {}{}{}", program_, stream.node,
+                  abort.rank, abort.status, abort.message.empty() ? "" : ": ", abort.message));
+  worst({std::clamp(abort.status, 1, 255), 0});
+  end_all();
+}
+
+void StepStreams::end_all() {
+  killing_ = true;
+  signal_tasks(SIGTERM);
+  signal_tasks(SIGKILL);
+}
+
+void StepStreams::send_window() {
+  const auto size = terminal_size();
+  if (!options_.terminal || !size) return;
+  for (const auto& stream : streams_)
+    if (!stream->node.empty() && stream->first_rank == 0 && !stream->done)
+      send(*stream, {proto::StepWindow{size->rows, size->columns}});
+}
+
 // Whole lines only, so that those of several tasks do not run into each other; the bytes of a
 // single task are passed on as they come, so that a prompt is seen.
 void StepStreams::output(const proto::TaskOutput& output) {
   const int fd = output.std_err ? STDERR_FILENO : STDOUT_FILENO;
-  if (!options_.label && (permission_.tasks == 1 || options_.unbuffered)) {
+  if (!options_.label && (permission_.tasks == 1 || options_.unbuffered || options_.terminal)) {
     write_fully(fd, output.data);
     return;
   }
@@ -243,7 +304,12 @@ void StepStreams::output(const proto::TaskOutput& output) {
   while (!rest.empty()) {
     const std::size_t end = rest.find('\n');
     line.text += rest.substr(0, end);
-    if (end == std::string_view::npos) return;
+    if (end == std::string_view::npos && line.text.size() < kMaxOutputLine) return;
+    if (end == std::string_view::npos) {
+      write_fully(fd, options_.label ? fmt::format("{}: {}", output.rank, line.text) : line.text);
+      line.text.clear();
+      return;
+    }
     write_fully(fd, labelled(output.rank, line.text));
     line.text.clear();
     rest.remove_prefix(end + 1);
@@ -269,12 +335,10 @@ int StepStreams::milliseconds_left() const {
 }
 
 void StepStreams::end_for_lateness() {
-  fmt::print(stderr, "{}: First task exited {}s ago\n", program_, options_.patience_s);
-  fmt::print(stderr, "{}: Terminating StepId={}.{}\n", program_, permission_.key.job.value(),
-             permission_.step.value());
-  killing_ = true;
-  signal_tasks(SIGTERM);
-  signal_tasks(SIGKILL);
+  say(fmt::format("{}: First task exited {}s ago", program_, options_.patience_s));
+  say(fmt::format("{}: Terminating StepId={}.{}", program_, permission_.key.job.value(),
+                  permission_.step.value()));
+  end_all();
 }
 
 void StepStreams::task_exit(const Stream& stream, const proto::TaskExit& exit) {
@@ -284,12 +348,9 @@ void StepStreams::task_exit(const Stream& stream, const proto::TaskExit& exit) {
   std::string what = exit.message;
   if (what.empty() && exit.status.signal != 0) what = ::strsignal(exit.status.signal);
   if (what.empty()) what = fmt::format("Exited with exit code {}", exit.status.code);
-  fmt::print(stderr, "{}: error: {}: task {}: {}\n", program_, stream.node, exit.rank, what);
-  if (options_.kill_on_bad_exit && !killing_) {
-    killing_ = true;
-    signal_tasks(SIGTERM);
-    signal_tasks(SIGKILL);
-  }
+  say(fmt::format("{}: error: {}: task {}: {}", program_, stream.node, exit.rank, what));
+  // Of those that meet in a PMIx server the others would wait for it for ever.
+  if ((options_.kill_on_bad_exit || options_.mpi == proto::StepMpi::pmix) && !killing_) end_all();
 }
 
 void StepStreams::worst(ExitStatus status) {
@@ -310,19 +371,17 @@ void StepStreams::read_input() {
 }
 
 void StepStreams::on_signal(int signal) {
-  if (signal != SIGINT) {
-    signal_tasks(signal);
-    return;
-  }
+  if (signal == SIGWINCH) return send_window();
+  if (signal != SIGINT) return signal_tasks(signal);
   const std::int64_t now = monotonic_us();
   if (interrupted_us_ != 0 && now - interrupted_us_ < kSecondInterrupt) {
-    fmt::print(stderr, "{}: ending the step\n", program_);
+    say(fmt::format("{}: ending the step", program_));
     killing_ = true;
     signal_tasks(SIGKILL);
     return;
   }
   interrupted_us_ = now;
-  fmt::print(stderr, "{}: interrupt (one more within 1 sec to end the step)\n", program_);
+  say(fmt::format("{}: interrupt (one more within 1 sec to end the step)", program_));
   signal_tasks(SIGINT);
 }
 

@@ -3,7 +3,7 @@
 //
 // Output keeps its order within a task. Whole lines are written, with labels "RANK: line"; a single
 // task's bytes are passed on as they come. A node whose stream is cut counts as a failure of its
-// tasks.
+// tasks. What the PMIx servers of the nodes say to each other is passed on among the streams.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/raw_terminal.h"
 #include "cli/step_options.h"
 #include "common/net/secure_stream.h"
 #include "common/proto/step_io.h"
@@ -45,7 +46,7 @@ class StepStreams {
   StepStreams(const StepStreams&) = delete;
   StepStreams& operator=(const StepStreams&) = delete;
 
-  // Until all nodes are done. Blocks SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 meanwhile
+  // Until all nodes are done. Blocks SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 for good
   // and forwards them; a second SIGINT within a second ends the step.
   Result<StepResult> run(StreamSource& source);
 
@@ -55,7 +56,8 @@ class StepStreams {
     int fd = -1;
     net::SecureStream crypt;
     std::uint32_t first_rank = 0, tasks = 0;
-    bool done = false;  // StepNodeDone has come
+    std::uint32_t index = 0;  // of the node in the permission
+    bool done = false;        // StepNodeDone has come
     bool closed = false;
   };
   struct Line {  // a line in the making, of one task and stream
@@ -67,6 +69,13 @@ class StepStreams {
   void write(Stream& stream);
   void lost(Stream& stream, const std::string& why);
   void handle(Stream& stream, const proto::StepFrame& frame);
+  void greet(Stream& stream, const proto::StepHello& hello);
+  void pass_on(const Stream& from, const proto::StepPeer& peer);
+  void tell_peer(std::uint32_t node, const proto::StepFrame& frame);
+  void aborted(const Stream& stream, const proto::StepAbort& abort);
+  void end_all();
+  void send_window();
+  void say(const std::string& line) const;  // on standard error
   void output(const proto::TaskOutput& output);
   void task_exit(const Stream& stream, const proto::TaskExit& exit);
   void read_input();
@@ -87,6 +96,8 @@ class StepStreams {
   const StepOptions& options_;
   std::vector<std::unique_ptr<Stream>> streams_;
   std::map<std::pair<std::uint32_t, bool>, Line> lines_;
+  std::map<std::uint32_t, std::vector<proto::StepFrame>> early_;  // for nodes that are not here yet
+  std::optional<RawTerminal> raw_;
   std::size_t nodes_done_ = 0;
   bool input_open_ = true;
   bool killing_ = false;

@@ -7,9 +7,10 @@
 #include "common/version.h"
 #include "noded/daemon.h"
 #include "noded/facts.h"
-#include "noded/null_runtime.h"
+#include "noded/null_steps.h"
 #include "noded/real_runtime.h"
 #include "noded/runtime/job_dir.h"
+#include "noded/steps/step_parts.h"
 #include "noded/steps/step_service.h"
 
 namespace gantry::node {
@@ -110,6 +111,20 @@ std::vector<std::uint16_t> shared_cpus(const Start& start) {
   return cpus;
 }
 
+Result<std::unique_ptr<StepService>> open_steps(const Start& start, AttemptRuntime& attempts,
+                                                loop::Loop& loop, const Logger& log,
+                                                JobSockets& sockets) {
+  std::unique_ptr<StepRuntime> runtime;
+  if (auto* containers = dynamic_cast<RealRuntime*>(&attempts))
+    runtime = of_containers(containers->runtime());
+  else
+    runtime = std::make_unique<NullSteps>(dynamic_cast<NullRuntime&>(attempts), loop);
+  const NodedConfig& c = start.settings.config.noded;
+  return StepService::open(
+      {start.settings.node.name, c.listen_host, c.listen_port, start.link.keys, shared_cpus(start)},
+      loop, log, std::move(runtime), sockets);
+}
+
 Result<void> run(const Start& start, Logger& log) {
   auto memory = MemoryFile::open(start.settings.config.noded.state_dir);
   if (!memory) return tl::unexpected(memory.error());
@@ -140,14 +155,15 @@ Result<void> run(const Start& start, Logger& log) {
   real.on_event = [&](Input&& event) { daemon->take(std::move(event)); };
   auto attempt_runtime = open_runtime(start, sockets, std::move(real), loop, log);
   if (!attempt_runtime) return tl::unexpected(attempt_runtime.error());
-  if (auto* real = dynamic_cast<RealRuntime*>(attempt_runtime->get())) {
-    const NodedConfig& c = start.settings.config.noded;
-    auto service = StepService::open({start.settings.node.name, c.listen_host, c.listen_port,
-                                      start.link.keys, shared_cpus(start)},
-                                     loop, log, real->runtime(), sockets);
-    if (!service) return tl::unexpected(service.error());
-    steps = std::move(*service);
-  }
+  auto service = open_steps(start, **attempt_runtime, loop, log, sockets);
+  if (!service) return tl::unexpected(service.error());
+  steps = std::move(*service);
+  if (auto* containers = dynamic_cast<RealRuntime*>(attempt_runtime->get()))
+    containers->on_step_ended = [&](const runtime::RuntimeEvent& event) {
+      if (!event.record.unheard || !daemon || daemon->relay(unheard_end(event))) return;
+      log.warning("the end of a step could not be told: its job keeps its cores",
+                  {{"job", event.key.job}, {"step", event.step}});
+    };
 
   FactsReport report = node_facts(start.settings, start.machine);
   for (const auto& warning : report.warnings)

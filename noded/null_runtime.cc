@@ -16,11 +16,17 @@ Ended ended(const AttemptKey& key, Instant now, std::int32_t signal = 0) {
 
 }  // namespace
 
+std::optional<Owner> NullRuntime::owner_of(const AttemptKey& key) const {
+  const auto it = waiting_.find(key);
+  if (it == waiting_.end()) return std::nullopt;
+  return it->second.owner;
+}
+
 void NullRuntime::act(Instant now, Action&& action, std::vector<Input>& events) {
-  const auto run = [&](const AttemptKey& key, bool holder) {
+  const auto run = [&](const AttemptKey& key, bool holder, const Owner& owner) {
     events.emplace_back(Running{key, now});
     if (holder)
-      waiting_[key] = {true};
+      waiting_[key] = {true, owner};
     else
       events.emplace_back(ended(key, now));
   };
@@ -31,17 +37,17 @@ void NullRuntime::act(Instant now, Action&& action, std::vector<Input>& events) 
     const proto::Launch& launch = begin->launch;
     const bool holder = !launch.runs_batch || launch.spec.kind == JobKind::allocation;
     if (launch.hold) {
-      waiting_[launch.key] = {holder};
+      waiting_[launch.key] = {holder, launch.owner};
       events.emplace_back(Held{launch.key});
     } else {
-      run(launch.key, holder);
+      run(launch.key, holder, launch.owner);
     }
   } else if (auto* release = std::get_if<Release>(&action)) {
     const auto it = waiting_.find(release->key);
     if (it == waiting_.end()) return;
-    const bool holder = it->second.holder;
+    const Waiting waited = std::move(it->second);
     waiting_.erase(it);
-    run(release->key, holder);
+    run(release->key, waited.holder, waited.owner);
   } else if (auto* signal = std::get_if<Signal>(&action)) {
     if (signal->signal == SIGTERM || signal->signal == SIGKILL) end(signal->key, signal->signal);
   } else if (auto* kill = std::get_if<Kill>(&action)) {

@@ -22,9 +22,13 @@ class NullRuntime final : public AttemptRuntime {
   [[nodiscard]] int descriptor() const override { return -1; }
   void poll(Instant, std::vector<Input>&) override {}
 
+  // Of a holder, which lives until it is ended.
+  [[nodiscard]] std::optional<Owner> owner_of(const AttemptKey& key) const;
+
  private:
   struct Waiting {
     bool holder = false;
+    Owner owner;
   };
   std::map<AttemptKey, Waiting> waiting_;  // held, and holders
 };

@@ -5,6 +5,7 @@
 
 #include "cli/account_columns.h"
 #include "cli/job_words.h"
+#include "cli/slurm/history.h"
 #include "cli/slurm/job_values.h"
 #include "common/hostlist.h"
 #include "common/text.h"
@@ -325,7 +326,12 @@ constexpr Field<AccountRow> kAccountFields[] = {
            if (v.step == nullptr) o += std::to_string(v.job->row.priority);
          },
      .width = 10},
-    {.name = "QOS", .put = [](Out, A) {}, .width = 10},
+    {.name = "QOS",
+     .put =
+         [](Out o, A v) {
+           if (v.step == nullptr) o += priority_class_of(*v.job);
+         },
+     .width = 10},
     {.name = "QOSRAW", .put = [](Out, A) {}, .width = 10},
     {.name = "QOSREQ", .put = [](Out, A) {}, .width = 10},
     {.name = "Reason",
@@ -470,7 +476,12 @@ constexpr Field<AccountRow> kAccountFields[] = {
     {.name = "UserCPU",
      .put = [](Out o, A v) { o += cpu_time(usage_of(v).cpu_user_us); },
      .width = 10},
-    {.name = "WCKey", .put = [](Out, A) {}, .width = 10},
+    {.name = "WCKey",
+     .put =
+         [](Out o, A v) {
+           if (v.step == nullptr) o += v.job->wckey;
+         },
+     .width = 10},
     {.name = "WCKeyID", .put = [](Out, A) {}, .width = 8},
     {.name = "WorkDir",
      .put =

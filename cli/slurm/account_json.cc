@@ -1,5 +1,6 @@
 #include "cli/slurm/account_json.h"
 
+#include "cli/slurm/history.h"
 #include "cli/slurm/job_json.h"
 
 namespace gantry::cli::slurm {
@@ -53,7 +54,9 @@ Tree sacct_job_tree(const AccountRow& v) {
   tree.add("comment", std::move(comment)).add("exit_code", exit_code_tree(row.exit));
   tree.add("group", v.job->group).add("job_id", static_cast<std::int64_t>(row.job.value()));
   tree.add("name", row.name).add("nodes", row.node_list.empty() ? "None assigned" : row.node_list);
-  tree.add("partition", row.partition).add_set("priority", row.priority).add("qos", "");
+  tree.add("partition", row.partition)
+      .add_set("priority", row.priority)
+      .add("qos", std::string(priority_class_of(*v.job)));
   Tree required = Tree::object();
   required.add("CPUs", std::int64_t{row.cpus});
   required.add_set("memory_per_node", row.memory_per_node >> 20);

@@ -63,4 +63,29 @@ Result<History> ask_history(Session& session, proto::QueryHistory query) {
   return history;
 }
 
+std::string_view priority_class_of(const proto::HistoryRow& job) {
+  return job.priority_class.empty() ? std::string_view("normal") : job.priority_class;
+}
+
+void keep_only(History& history, const std::vector<std::string>& qos,
+               const std::vector<std::string>& wckeys) {
+  const auto asked = [](const std::vector<std::string>& names, std::string_view name) {
+    return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
+  };
+  std::erase_if(history.jobs, [&](const proto::HistoryRow& job) {
+    return !asked(qos, priority_class_of(job)) || !asked(wckeys, job.wckey);
+  });
+}
+
+void cut_times(History& history, std::optional<Instant> start, std::optional<Instant> end) {
+  const auto cut = [&](std::optional<Instant>& t) {
+    if (t && start) t = std::max(*t, *start);
+    if (t && end) t = std::min(*t, *end);
+  };
+  for (proto::HistoryRow& job : history.jobs) {
+    cut(job.row.started);
+    cut(job.row.ended);
+  }
+}
+
 }  // namespace gantry::cli::slurm

@@ -37,6 +37,7 @@ struct SacctQuery {
   proto::QueryHistory history;
   std::vector<WantedStep> steps;
   std::optional<std::string> clusters;
+  std::vector<std::string> qos, wckeys;  // none = any
   std::string fields;
   std::string delimiter = "|";
   Units units = Units::usual;
@@ -53,6 +54,12 @@ struct SacctQuery {
 
   proto::JobFilter& filter() { return history.filter; }
 };
+
+template <auto Names>
+Result<void> add_asked(SacctQuery& q, std::string_view text) {
+  for (std::string& word : split_list(text)) (q.*Names).push_back(std::move(word));
+  return {};
+}
 
 // Ids, of which some may name a step: "12,13.batch,14_2.0".
 Result<void> add_sacct_jobs(SacctQuery& q, std::string_view text) {
@@ -262,6 +269,12 @@ constexpr Option kSacctOptions[] = {
      .value = "NAME,...",
      .help = "Jobs of these partitions",
      .set = call<add_words<SacctQuery, &proto::JobFilter::partitions>>},
+    {.name = "qos",
+     .letter = 'q',
+     .arg = Arg::required,
+     .value = "NAME,...",
+     .help = "Jobs of these priority classes; normal is the tenant's default one",
+     .set = call<add_asked<&SacctQuery::qos>>},
     {.name = "starttime",
      .letter = 'S',
      .arg = Arg::required,
@@ -308,6 +321,12 @@ constexpr Option kSacctOptions[] = {
      .value = "data_parser",
      .help = "Jobs as YAML",
      .set = call<set_sacct_shape<&SacctQuery::yaml>>},
+    {.name = "wckeys",
+     .letter = 'W',
+     .arg = Arg::required,
+     .value = "KEY,...",
+     .help = "Jobs with these wckeys",
+     .set = call<add_asked<&SacctQuery::wckeys>>},
     {.name = "associations", .letter = 'x', .refused = "use --accounts and --user"},
     {.name = "batch-script", .letter = 'B', .refused = "use scontrol write batch_script JOB -"},
     {.name = "completion", .letter = 'c', .refused = "there are no completion logs"},
@@ -321,12 +340,10 @@ constexpr Option kSacctOptions[] = {
     {.name = "group", .refused = "use --user"},
     {.name = "ncpus", .letter = 'I', .refused = "use -o NCPUS and look"},
     {.name = "nnodes", .letter = 'i', .refused = "use -o NNodes and look"},
-    {.name = "qos", .letter = 'q', .refused = "the priority class is not in the accounts"},
     {.name = "reason", .letter = 'R', .refused = "use -o Reason and look"},
     {.name = "timelimit-max", .letter = 'K', .refused = "use -o TimelimitRaw and look"},
     {.name = "timelimit-min", .letter = 'k', .refused = "use -o TimelimitRaw and look"},
     {.name = "use-local-uid", .refused = "users are known by name"},
-    {.name = "wckeys", .letter = 'W', .refused = "wckeys are not in the accounts"},
 };
 constexpr std::string_view kSacctPrefixes[] = {"SACCT_"};
 
@@ -363,17 +380,6 @@ Choice choose_lines(const SacctQuery& q, const proto::HistoryRow& job) {
     if (wanted.empty() ? !q.jobs_only : named) choice.steps.push_back(&step);
   }
   return choice;
-}
-
-void cut_times(const SacctQuery& q, History& history) {
-  const auto cut = [&](std::optional<Instant>& t) {
-    if (t && q.history.start) t = std::max(*t, *q.history.start);
-    if (t && q.history.end) t = std::min(*t, *q.history.end);
-  };
-  for (proto::HistoryRow& job : history.jobs) {
-    cut(job.row.started);
-    cut(job.row.ended);
-  }
 }
 
 void print_help_format() {
@@ -440,7 +446,8 @@ Result<int> run_sacct(const Invocation& call) {
   if (!session) return tl::unexpected(session.error());
   auto history = ask_history(*session, q.history);
   if (!history) return tl::unexpected(history.error());
-  if (q.truncate) cut_times(q, *history);
+  keep_only(*history, q.qos, q.wckeys);
+  if (q.truncate) cut_times(*history, q.history.start, q.history.end);
   if (!q.json && !q.yaml) {
     print_accounts(q, *history, layout);
     return 0;

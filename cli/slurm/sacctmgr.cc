@@ -11,6 +11,7 @@
 
 #include "cli/slurm/format.h"
 #include "cli/slurm/frame.h"
+#include "cli/slurm/sacctmgr_verbs.h"
 #include "common/proto/tenancy.h"
 #include "common/text.h"
 
@@ -22,6 +23,8 @@ struct SacctmgrCall {
   bool parsable = false;
   bool parsable2 = false;
   bool associations = false;
+  bool immediate = false;
+  bool read_only = false;
 };
 
 constexpr Option kSacctmgrOptions[] = {
@@ -32,8 +35,8 @@ constexpr Option kSacctmgrOptions[] = {
     {.name = "help", .letter = 'h', .help = "Show this help", .set = always},
     {.name = "immediate",
      .letter = 'i',
-     .help = "Ask no questions, which is always so",
-     .set = always},
+     .help = "Ask no questions",
+     .set = put<&SacctmgrCall::immediate>},
     {.name = "noheader", .letter = 'n', .help = "No header", .set = put<&SacctmgrCall::no_header>},
     {.name = "oneliner",
      .letter = 'o',
@@ -50,8 +53,8 @@ constexpr Option kSacctmgrOptions[] = {
     {.name = "quiet", .letter = 'Q', .help = "Say less, of which there is nothing", .set = always},
     {.name = "readonly",
      .letter = 'r',
-     .help = "Change nothing, which is always so",
-     .set = always},
+     .help = "Change nothing",
+     .set = put<&SacctmgrCall::read_only>},
     {.name = "verbose",
      .letter = 'v',
      .help = "Say more, of which there is nothing",
@@ -374,13 +377,14 @@ Result<int> run_sacctmgr(const Invocation& call) {
   const auto operands = parse_into(call, &options, status);
   if (!operands) return status;
   if (operands->empty()) {
-    complain(call, "a command is missing: list or show ENTITY [CONDITION...]");
+    complain(call, "a command is missing: list, add, modify, delete, dump or load");
     return 1;
   }
   const std::string verb = lower_case(operands->front());
-  static constexpr std::string_view kChanges[] = {"add",     "archive",     "clear",  "create",
-                                                  "delete",  "dump",        "load",   "modify",
-                                                  "problem", "reconfigure", "remove", "shutdown"};
+  static constexpr std::pair<std::string_view, std::string_view> kChanges[] = {
+      {"add", "add"},   {"create", "add"},    {"delete", "delete"}, {"dump", "dump"},
+      {"load", "load"}, {"modify", "modify"}, {"remove", "delete"}, {"archive", ""},
+      {"clear", ""},    {"problem", ""},      {"reconfigure", ""},  {"shutdown", ""}};
   if (std::string_view("list").starts_with(verb) || std::string_view("show").starts_with(verb)) {
     const Listing* listing = operands->size() < 2 ? nullptr : find_listing((*operands)[1]);
     if (listing == nullptr) {
@@ -393,13 +397,21 @@ Result<int> run_sacctmgr(const Invocation& call) {
     if (!read_conditions({operands->begin() + 2, operands->end()}, c)) return 1;
     return list_entities(call, options, *listing, std::move(c));
   }
-  for (const std::string_view change : kChanges)
-    if (verb.size() >= 2 && change.starts_with(verb)) {
-      complain(call, fmt::format("{} is not supported: tenants, projects and users are documents: "
-                                 "gtenant create, grant, apply",
-                                 change));
+  for (const auto& [word, change] : kChanges) {
+    if (verb.size() < 2 || !word.starts_with(verb)) continue;
+    if (change.empty()) {
+      complain(call, fmt::format("{} is not supported: accounts are documents, which gtenant "
+                                 "history and rollback look after",
+                                 word));
       return 1;
     }
+    if (options.read_only && change != "dump") {
+      complain(call, fmt::format("--readonly: {} would change something", word));
+      return 1;
+    }
+    return change_accounts(call, change, {operands->begin() + 1, operands->end()},
+                           options.immediate);
+  }
   fmt::print(stderr, "invalid keyword: {}\n", operands->front());
   return 1;
 }
@@ -408,6 +420,8 @@ constexpr Example kSacctmgrExamples[] = {
     {"sacctmgr -nP show users withassoc format=account,qos where user=$USER",
      "Which accounts I may charge"},
     {"sacctmgr list qos", "The priority classes"},
+    {"sacctmgr -i add account retraining parent=fraud fairshare=3", "A project of tenant fraud"},
+    {"sacctmgr -i add user ann account=retraining", "Let ann submit to fraud, with a share there"},
 };
 constexpr ExitDoc kSacctmgrExits[] = {{"0", "fine"}, {"1", "refused, no answer, or wrong words"}};
 
@@ -416,13 +430,18 @@ constexpr ExitDoc kSacctmgrExits[] = {{"0", "fine"}, {"1", "refused, no answer, 
 extern const Command kSacctmgr;
 const Command kSacctmgr{
     .name = "sacctmgr",
-    .summary = "List users, accounts, associations and QOS",
-    .operands = "list|show ENTITY [CONDITION...]",
+    .summary = "List and change users and accounts; list associations and QOS",
+    .operands = "list|add|modify|delete|dump|load ...",
     .description =
         "Slurm's sacctmgr, over gtenant: tenants and their projects are accounts, who may submit "
         "to a tenant has an association with each of its projects, priority classes are QOS. "
         "Entities are users, accounts, associations, clusters, qos and tres; conditions are names, "
-        "user=, account=, cluster=, withassoc and format=. Changes are made with gtenant.",
+        "user=, account=, cluster=, withassoc and format=.\n\n"
+        "add, modify and delete change accounts and users: an account below root is a tenant, one "
+        "below a tenant its project, and a user may charge every project of a tenant that one has "
+        "a share in. dump writes all to a file, load reads one of ours or of Slurm's and names "
+        "what "
+        "has no counterpart. QOS and limits are documents: gtenant apply.",
     .options = kSacctmgrOptions,
     .examples = kSacctmgrExamples,
     .exits = kSacctmgrExits,

@@ -11,12 +11,19 @@
 namespace gantry::cli::slurm {
 namespace {
 
+struct SallocRequest : SlurmRequest {
+  bool no_shell = false;
+};
+
 constexpr Option kSallocOwn[] = {
     {.name = "help", .letter = 'h', .help = "Show this help", .set = always},
     {.name = "no-bell",
      .help = "No bell when the allocation is there, which is always so",
      .set = always,
      .env = "NO_BELL"},
+    {.name = "no-shell",
+     .help = "Run nothing: the job lives on without us, until its time limit or scancel",
+     .set = put<&SallocRequest::no_shell>},
     {.name = "quiet",
      .letter = 'Q',
      .help = "Print nothing but errors",
@@ -35,13 +42,12 @@ constexpr Option kSallocOwn[] = {
     {.name = "get-user-env", .refused = "the command has this environment"},
     {.name = "immediate", .letter = 'I', .refused = "a job waits until it has its nodes"},
     {.name = "kill-command", .letter = 'K', .refused = "the command sees the end by its own means"},
-    {.name = "no-shell", .refused = "an allocation lives as long as its command"},
 };
 constexpr auto kSallocOptions =
     join(kSallocOwn, kSlurmJobOptions, kSlurmPlaceOptions, kSlurmRefused);
 constexpr std::string_view kSallocPrefixes[] = {"SALLOC_"};
 
-bool read_salloc_options(const Invocation& call, const Parsed& parsed, SlurmRequest& r,
+bool read_salloc_options(const Invocation& call, const Parsed& parsed, SallocRequest& r,
                          int& status) {
   r.now = system_now();
   auto given = options_from_environment(kSallocOptions, kSallocPrefixes);
@@ -60,8 +66,12 @@ Result<int> run_salloc(const Invocation& call) {
   int status = 0;
   const auto parsed = parse(call, status);
   if (!parsed) return status;
-  SlurmRequest r;
+  SallocRequest r;
   if (!read_salloc_options(call, *parsed, r, status)) return status;
+  if (r.no_shell && !parsed->operands.empty()) {
+    complain(call, "--no-shell runs no command; leave it, or the command");
+    return 1;
+  }
   std::string named;
   if (!check_clusters(call, r.clusters, named, status)) return status;
   const auto refuse = [&](const Error& error) {
@@ -78,6 +88,7 @@ Result<int> run_salloc(const Invocation& call) {
   if (!r.quiet)
     fmt::print(stderr, "salloc: Granted job allocation {}\nsalloc: Nodes {} are ready for job\n",
                id, allocation->row().node_list);
+  if (r.no_shell) return 0;
   set_allocation_environment(allocation->row(), r);
   const auto done = run_in_allocation(call.program(), parsed->operands);
   // The session has been idle for as long as the shell lived: a fresh one is safer.

@@ -11,6 +11,7 @@
 #include "cli/slurm/frame.h"
 #include "cli/slurm/job_json.h"
 #include "cli/slurm/queue.h"
+#include "cli/slurm/squeue_steps.h"
 #include "common/text.h"
 
 namespace gantry::cli::slurm {
@@ -34,6 +35,8 @@ struct SqueueQuery {
   bool only_state = false;
   bool json = false;
   bool yaml = false;
+  bool steps = false;  // -s
+  std::vector<std::string> wanted_steps;
 
   proto::JobFilter& filter() { return question.list.filter; }
 };
@@ -99,6 +102,12 @@ Result<void> add_squeue_qos(SqueueQuery& q, std::string_view text) {
 }
 Result<void> set_squeue_each(SqueueQuery& q, std::string_view) {
   q.question.each_task = true;
+  return {};
+}
+
+Result<void> set_squeue_steps(SqueueQuery& q, std::string_view text) {
+  q.steps = true;
+  for (std::string& word : split_list(text)) q.wanted_steps.push_back(std::move(word));
   return {};
 }
 
@@ -238,6 +247,12 @@ constexpr Option kSqueueOptions[] = {
      .help = "Jobs in these states, or all (default: all but ended ones)",
      .set = call<add_squeue_states>,
      .env = "STATES"},
+    {.name = "steps",
+     .letter = 's',
+     .arg = Arg::optional,
+     .value = "STEP,...",
+     .help = "Running steps instead of jobs: 12.0, 12.batch, or 12 for all of a job's",
+     .set = call<set_squeue_steps>},
     {.name = "user",
      .letter = 'u',
      .arg = Arg::required,
@@ -257,8 +272,6 @@ constexpr Option kSqueueOptions[] = {
     {.name = "federation", .refused = "there is one cluster"},
     {.name = "licenses", .letter = 'L', .refused = "licences are not managed"},
     {.name = "sibling", .refused = "there is one cluster"},
-    {.name = "step", .letter = 's', .refused = "use sacct --state=RUNNING, which lists steps"},
-    {.name = "steps", .refused = "use sacct --state=RUNNING, which lists steps"},
 };
 constexpr std::string_view kSqueuePrefixes[] = {"SQUEUE_"};
 
@@ -329,6 +342,13 @@ Result<int> run_squeue(const Invocation& call) {
   }
   std::string named;
   if (!check_clusters(call, q.clusters, named, status)) return status;
+  if (q.steps) {
+    if (q.json || q.yaml || !q.names.empty()) {
+      complain(call, "--steps has the fields of -o only; sacct --json has all of steps");
+      return 1;
+    }
+    return show_steps(call, {q.filter(), q.wanted_steps, q.letters, q.no_header});
+  }
   std::vector<std::string> unknown;
   const Layout layout = squeue_layout(q, unknown);
   for (const std::string& name : unknown)

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "cli/allocation.h"
+#include "cli/allocation_shell.h"
 #include "cli/files.h"
 #include "cli/random_id.h"
 #include "cli/slurm/frame.h"
@@ -72,12 +73,14 @@ Result<void> set_cpu_bind(SrunRequest& r, std::string_view text) {
       fmt::format("\"{}\": each task is bound to cores of its own: q or cores", text));
 }
 Result<void> set_mpi(SrunRequest& r, std::string_view text) {
-  if (text != "none" && text != "list")
+  const bool pmix = text == "pmix" || text == "pmix_v4";
+  if (!pmix && text != "none" && text != "list")
     return wrong_value(
-        fmt::format("\"{}\": there is no PMI; launchers that start one daemon on "
-                    "each node work with none",
+        fmt::format("\"{}\": there are pmix and none; launchers that start one daemon on each node "
+                    "work with none",
                     text));
-  r.mpi = text;
+  r.list_mpi = text == "list";
+  r.mpi = pmix ? proto::StepMpi::pmix : proto::StepMpi::none;
   return {};
 }
 
@@ -99,14 +102,20 @@ bool is_one_of(std::span<const Option> table, const Option* option) {
                      [&](const Option& o) { return o.name == option->name; });
 }
 
-// Inside a job an option that only an allocation could honour is refused, not ignored. Of exclusive
-// there is nothing to set: steps have cores of their own while there are enough.
-bool keep_step_options(const Invocation& call, std::vector<Given>& given) {
+// Inside a job an option that only an allocation could honour is refused, not ignored. Of a step
+// --exclusive says that it waits for cores of its own.
+bool keep_step_options(const Invocation& call, std::vector<Given>& given, bool& exclusive) {
   for (const Given& one : given) {
     const std::string_view name = one.option->name;
     const bool step =
         std::find(std::begin(kStepWords), std::end(kStepWords), name) != std::end(kStepWords);
     const bool all_memory = name == "mem" && one.value == "0";
+    exclusive = exclusive || name == "exclusive";
+    if (name == "exclusive" && !one.value.empty()) {
+      complain(call,
+               fmt::format("--exclusive={} is for allocations; a step has --exclusive", one.value));
+      return false;
+    }
     if (step || all_memory || is_one_of(kSrunOptions, one.option) || !one.option->refused.empty())
       continue;
     complain(call, fmt::format("{} asks for an allocation; a step inside a job has the job's",
@@ -127,6 +136,16 @@ bool reads_stdin_from(const Invocation& call, const std::string& file) {
   }
   ::close(fd);
   return true;
+}
+
+bool options_agree(const Invocation& call, const SrunRequest& r, bool exclusive) {
+  const bool files = !r.std_out.empty() || !r.std_err.empty() || !r.input_file.empty();
+  const char* wrong = nullptr;
+  if (r.terminal && (files || r.label || r.input == StepInput::none))
+    wrong = "--pty: a terminal is input and output; leave --input, --output, --error and --label";
+  if (exclusive && r.overlap) wrong = "--exclusive and --overlap exclude each other";
+  if (wrong != nullptr) complain(call, wrong);
+  return wrong == nullptr;
 }
 
 // -r: the job's nodes from the Nth on.
@@ -177,13 +196,16 @@ bool read_srun_options(const Invocation& call, const Parsed& parsed, SrunRequest
   for (const Given& one : typed)
     if (one.option->name == "jobid") inside = true;
   inside = inside || number_of_env("SLURM_JOB_ID");
-  if (inside && !keep_step_options(call, typed)) return false;
+  bool exclusive = false;
+  if (inside && !keep_step_options(call, typed, exclusive)) return false;
   auto given = options_from_environment(kSrunAll, kSrunPrefixes);
   // Of a job's variables most describe it; only those about srun itself are options here.
   if (inside)
     std::erase_if(given, [](const Given& one) { return !is_one_of(kSrunOptions, one.option); });
   given.insert(given.end(), typed.begin(), typed.end());
   if (!apply(call, given, static_cast<JobRequest*>(&r), status)) return false;
+  if (!options_agree(call, r, exclusive)) return false;
+  r.exact = r.exact || exclusive;
   const bool exported = std::any_of(typed.begin(), typed.end(),
                                     [](const Given& g) { return g.option->name == "export"; });
   if (const char* rule = std::getenv("SLURM_EXPORT_ENV"); rule != nullptr && !exported)
@@ -268,8 +290,10 @@ Result<int> run_srun(const Invocation& call) {
   SrunRequest r;
   bool inside = false;
   if (!read_srun_options(call, *parsed, r, inside, status)) return status;
-  if (r.mpi == "list") {
-    fmt::print("MPI plugin types are...\n\tnone\n");
+  if (r.list_mpi) {
+    fmt::print(
+        "MPI plugin types are...\n\tnone\n\tpmix\nspecific pmix plugin versions available: "
+        "pmix_v4\n");
     return 0;
   }
   if (parsed->operands.empty()) {
@@ -283,16 +307,19 @@ Result<int> run_srun(const Invocation& call) {
   if (!r.input_file.empty() && !reads_stdin_from(call, r.input_file)) return 1;
   auto session = Session::open(call.program());
   if (!session) return allocation_error(call, session.error());
-  const StepCommand command{call.program(), *argv, step_environment_of(r)};
+  const auto step = [&](JobId job) {
+    return run_step({call.program(), *argv, step_environment_of(r)}, r, *session, job);
+  };
   if (inside) {
-    const auto done = run_step(command, r, *session, *surrounding_job(r));
+    const auto done = step(*surrounding_job(r));
     return done ? *done : step_error(call, done.error());
   }
   if (r.spec.name.empty()) r.spec.name = (*argv)[0].substr((*argv)[0].rfind('/') + 1);
   if (r.test_only) return test_srun(call, r, *session);
   auto allocation = Allocation::ask(call, r, *session);
   if (!allocation) return allocation_error(call, allocation.error());
-  const auto done = run_step(command, r, *session, allocation->job());
+  set_allocation_environment(allocation->row(), r);
+  const auto done = step(allocation->job());
   allocation->end(*session, done ? ExitStatus{*done & 0xff, 0} : ExitStatus{1, 0});
   return done ? *done : step_error(call, done.error());
 }

@@ -9,7 +9,7 @@ namespace gantry::cli::slurm {
 struct SrunRequest : SlurmRequest {
   std::optional<std::uint32_t> relative;  // -r
   std::string input_file;                 // -i FILE
-  std::string mpi;
+  bool list_mpi = false;                  // --mpi=list
   bool multi_prog = false;
   bool unbound = false;  // --cpu-bind=none
 };
@@ -46,7 +46,7 @@ inline constexpr Option kSrunOptions[] = {
      .set = put<&StepOptions::std_err>,
      .env = "STDERRMODE"},
     {.name = "exact",
-     .help = "Just the cores that the tasks ask for",
+     .help = "Only cores that no other step has: wait for them (so does --exclusive inside a job)",
      .set = put<&StepOptions::exact>,
      .env = "EXACT"},
     {.name = "help", .letter = 'h', .help = "Show this help", .set = always},
@@ -76,8 +76,10 @@ inline constexpr Option kSrunOptions[] = {
      .env = "LABELIO"},
     {.name = "mpi",
      .arg = Arg::required,
-     .value = "none|list",
-     .help = "none: launchers start their own daemons; list: what there is",
+     .value = "none|pmix|list",
+     .help = "pmix: a PMIx server beside the tasks on each node, and one task's failure ends all; "
+             "none: "
+             "launchers start their own daemons (default); list: what there is",
      .set = call<srun::set_mpi>,
      .env = "MPI_TYPE"},
     {.name = "multi-prog",
@@ -94,6 +96,10 @@ inline constexpr Option kSrunOptions[] = {
      .help = "Share cores with other steps of the job, even if others are free",
      .set = put<&StepOptions::overlap>,
      .env = "OVERLAP"},
+    {.name = "pty",
+     .help = "Give task 0 a terminal, which is ours; the other tasks have no standard files",
+     .set = put<&StepOptions::terminal>,
+     .env = "PTY"},
     {.name = "quiet",
      .letter = 'Q',
      .help = "Print nothing but errors",
@@ -134,7 +140,6 @@ inline constexpr Option kSrunOptions[] = {
      .letter = 'E',
      .refused = "say how many nodes and tasks with -N and -n"},
     {.name = "prolog", .refused = "run it before srun"},
-    {.name = "pty", .refused = "terminals are not passed on yet"},
     {.name = "quit-on-interrupt", .refused = "Ctrl-C twice within a second ends the step"},
     {.name = "send-libs", .refused = "there is no --bcast"},
     {.name = "slurmd-debug", .refused = "gantry-noded has --log-level"},

@@ -71,6 +71,8 @@ struct HistoryRow {
   std::int64_t alloc_memory = 0;  // bytes over all nodes
   std::vector<StepRow> steps;
   std::vector<WaitPart> waits;  // from submit to this start, by cause; longest first
+  std::string priority_class;   // "" = the tenant's default one
+  std::string wckey;            // as sbatch was given it
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "row", s.row);
@@ -83,6 +85,8 @@ struct HistoryRow {
     v(8, "alloc_memory", s.alloc_memory);
     v(9, "steps", s.steps);
     v(10, "waits", s.waits);
+    v(11, "priority_class", s.priority_class);
+    v(12, "wckey", s.wckey);
   }
 };
 

@@ -5,6 +5,9 @@
 // The shim dials, says StepHello, then sends output as it comes, and for each task one TaskExit
 // after the last of its output; StepNodeDone is its last frame. grun sends input to the task of
 // rank 0 and signals to all. A stream that is cut ends the node's tasks: nobody listens any more.
+//
+// grun also passes on what the PMIx servers of the step's nodes say to each other (StepPeer), which
+// may have no network of their own.
 #pragma once
 
 #include <string>
@@ -94,8 +97,51 @@ struct StepSignal {
   }
 };
 
+struct StepWindow {  // of the terminal of task 0
+  static constexpr int kKind = 7;
+  static constexpr std::string_view kName = "window";
+  std::uint16_t rows = 0;
+  std::uint16_t columns = 0;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "rows", s.rows);
+    v(2, "columns", s.columns);
+  }
+};
+
+inline constexpr std::uint32_t kAllOtherNodes = 0xffffffff;
+
+struct StepPeer {  // bytes of one node's PMIx server to another's, in order
+  static constexpr int kKind = 8;
+  static constexpr std::string_view kName = "peer";
+  // Index in the permission's nodes: whom it is for on the way to grun, who sent it on the way on.
+  std::uint32_t node = 0;
+  Bytes data;  // at most kMaxTaskData
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "node", s.node);
+    v(2, "data", s.data);
+  }
+};
+
+struct StepAbort {  // a task has called MPI_Abort: the whole step ends
+  static constexpr int kKind = 9;
+  static constexpr std::string_view kName = "abort";
+  std::uint32_t rank = 0;
+  std::int32_t status = 0;
+  std::string message;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "rank", s.rank);
+    v(2, "status", s.status);
+    v(3, "message", s.message);
+  }
+};
+
 struct StepFrame {
-  std::variant<StepHello, TaskOutput, TaskExit, StepNodeDone, TaskInput, StepSignal> body;
+  std::variant<StepHello, TaskOutput, TaskExit, StepNodeDone, TaskInput, StepSignal, StepWindow,
+               StepPeer, StepAbort>
+      body;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "body", s.body);

@@ -30,6 +30,7 @@ struct StepShape {
   std::uint32_t cpus_per_task = 0;    // 0 = the job's
   std::vector<std::string> nodelist;  // -w
   bool overlap = false;               // may share cores with other steps
+  bool exclusive = false;             // only cores that no other step has; busy until there are
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "nodes", s.nodes);
@@ -38,6 +39,7 @@ struct StepShape {
     v(4, "cpus_per_task", s.cpus_per_task);
     v(5, "nodelist", s.nodelist);
     v(6, "overlap", s.overlap);
+    v(7, "exclusive", s.exclusive);
   }
 };
 
@@ -98,12 +100,32 @@ struct StepPermission {
 struct StepGranted {  // ctld to client
   Bytes permission;   // encoded StepPermission
   Bytes signature;    // ed25519 over it
+  bool busy = false;  // nothing is granted: other steps have the cores; to be asked for again
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "permission", s.permission);
     v(2, "signature", s.signature);
+    v(3, "busy", s.busy);
   }
 };
+
+// The window of the terminal that task 0 is to have, in characters.
+struct TerminalSize {
+  std::uint16_t rows = 0;
+  std::uint16_t columns = 0;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "rows", s.rows);
+    v(2, "columns", s.columns);
+  }
+};
+
+// What the tasks of a step find each other through, beside their environment.
+enum class StepMpi : std::uint8_t { none = 0, pmix = 1 };
+constexpr auto enum_names(StepMpi) {
+  return std::array<std::pair<StepMpi, std::string_view>, 2>{
+      {{StepMpi::none, "none"}, {StepMpi::pmix, "pmix"}}};
+}
 
 struct LaunchStep {  // client to node
   Bytes permission;
@@ -118,6 +140,8 @@ struct LaunchStep {  // client to node
   std::string std_err;
   Bytes io_ticket;  // says in the open which step the stream is for
   std::string job_name;
+  std::optional<TerminalSize> terminal;  // for task 0; the others then have no standard files
+  StepMpi mpi = StepMpi::none;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "permission", s.permission);
@@ -132,6 +156,8 @@ struct LaunchStep {  // client to node
     v(10, "std_err", s.std_err);
     v(11, "io_ticket", s.io_ticket);
     v(12, "job_name", s.job_name);
+    v(13, "terminal", s.terminal);
+    v(14, "mpi", s.mpi);
   }
 };
 

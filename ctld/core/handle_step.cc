@@ -2,6 +2,7 @@
 // permission (the shell does); it is not on their data path. And the end of allocations.
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include <fmt/core.h>
 
@@ -33,15 +34,15 @@ Result<const Job*> usable(const Context& ctx, const Identity& who, JobId id, Tri
   return job;
 }
 
-std::uint32_t room_on(const NodeRun& run, const proto::StepShape& shape,
+// Tasks that this many cores have room for.
+std::uint32_t room_in(std::size_t cores, const proto::StepShape& shape,
                       std::uint32_t cpus_per_task) {
-  const auto cores = static_cast<std::uint32_t>(run.grant.cpus.size()) / cpus_per_task;
-  return std::min(cores, shape.tasks_per_node.value_or(cores));
+  const auto tasks = static_cast<std::uint32_t>(cores) / cpus_per_task;
+  return std::min(tasks, shape.tasks_per_node.value_or(tasks));
 }
 
 // How many running steps have each core of this node to themselves. More than one where the job
-// has too few: a step is never refused or kept waiting for another's sake, because nobody may be
-// left to say that the other has ended (its grun was killed).
+// has too few: only a step that wants no core of another is kept waiting.
 std::map<std::uint16_t, std::uint32_t> users_of(const Job& job, const NodeRun& run) {
   std::map<std::uint16_t, std::uint32_t> users;
   for (const std::uint16_t cpu : run.grant.cpus) users[cpu] = 0;
@@ -54,10 +55,10 @@ std::map<std::uint16_t, std::uint32_t> users_of(const Job& job, const NodeRun& r
   return users;
 }
 
-bool has_free_cores(const Job& job, const NodeRun& run, std::uint32_t wanted) {
+std::uint32_t free_cores(const Job& job, const NodeRun& run) {
   std::uint32_t free = 0;
   for (const auto& [cpu, users] : users_of(job, run)) free += users == 0 ? 1 : 0;
-  return free >= wanted;
+  return free;
 }
 
 // The first `most` nodes, in rank order, of which those with free cores for a task go first.
@@ -66,7 +67,7 @@ void keep_nodes(const Job& job, std::vector<const NodeRun*>& nodes, std::size_t 
   if (nodes.size() <= most) return;
   if (!overlap)
     std::stable_partition(nodes.begin(), nodes.end(), [&](const NodeRun* run) {
-      return has_free_cores(job, *run, cpus_per_task);
+      return free_cores(job, *run) >= cpus_per_task;
     });
   nodes.resize(most);
   std::sort(nodes.begin(), nodes.end());  // they lie in one array, in rank order
@@ -102,26 +103,41 @@ Result<std::vector<const NodeRun*>> nodes_of(const Context& ctx, const Job& job,
   return out;
 }
 
-// Tasks per node: one each, then in blocks, node by node, as the job's own tasks are.
-Result<std::vector<std::uint32_t>> layout(const std::vector<const NodeRun*>& nodes,
-                                          std::uint32_t tasks, const proto::StepShape& shape,
-                                          std::uint32_t cpus_per_task) {
-  std::vector<std::uint32_t> out(nodes.size(), 0);
-  std::uint32_t left = tasks, room = 0;
-  for (const NodeRun* run : nodes) room += room_on(*run, shape, cpus_per_task);
-  if (tasks > room)
-    return fail(
-        ErrorCode::never_fits,
-        fmt::format("{} tasks of {} cores do not fit the step's nodes, which have room for {}",
-                    tasks, cpus_per_task, room));
-  // Dealt round, so that 8 tasks on 3 nodes are 3, 3, 2; numbered node by node.
-  while (left > 0)
-    for (std::size_t i = 0; i < nodes.size() && left > 0; ++i)
-      if (out[i] < room_on(*nodes[i], shape, cpus_per_task)) {
+using Counts = std::vector<std::uint32_t>;  // of tasks, by node
+
+// Dealt round, so that 8 tasks on 3 nodes are 3, 3, 2; numbered node by node. There is room.
+Counts deal(std::uint32_t tasks, const Counts& room) {
+  Counts out(room.size(), 0);
+  for (std::uint32_t left = tasks; left > 0;)
+    for (std::size_t i = 0; i < room.size() && left > 0; ++i)
+      if (out[i] < room[i]) {
         ++out[i];
         --left;
       }
   return out;
+}
+
+// Tasks per node: one each, then in blocks, node by node, as the job's own tasks are. Empty: there
+// is room, but other steps have it.
+Result<Counts> layout(const Job& job, const std::vector<const NodeRun*>& nodes, std::uint32_t tasks,
+                      const proto::StepShape& shape, std::uint32_t cpus_per_task) {
+  Counts room, free;
+  for (const NodeRun* run : nodes) {
+    room.push_back(room_in(run->grant.cpus.size(), shape, cpus_per_task));
+    if (shape.exclusive) free.push_back(room_in(free_cores(job, *run), shape, cpus_per_task));
+  }
+  const auto in_all = std::accumulate(room.begin(), room.end(), std::uint32_t{0});
+  if (tasks > in_all)
+    return fail(
+        ErrorCode::never_fits,
+        fmt::format("{} tasks of {} cores do not fit the step's nodes, which have room for {}",
+                    tasks, cpus_per_task, in_all));
+  if (!shape.exclusive) return deal(tasks, room);
+  const auto free_in_all = std::accumulate(free.begin(), free.end(), std::uint32_t{0});
+  const auto full = [](std::uint32_t tasks_free) { return tasks_free == 0; };
+  if (tasks > free_in_all || (shape.nodes > 0 && std::any_of(free.begin(), free.end(), full)))
+    return Counts{};
+  return deal(tasks, free);
 }
 
 // The cores that the fewest other steps have; with overlap simply the first.
@@ -151,8 +167,8 @@ proto::StepNode step_node(const Node& node, std::vector<std::uint16_t> cores, st
 }
 
 struct StepPlan {
-  std::vector<const NodeRun*> nodes;
-  std::vector<std::uint32_t> tasks;  // per node, each above 0
+  std::vector<const NodeRun*> nodes;  // none: it has to wait for other steps
+  std::vector<std::uint32_t> tasks;   // per node, each above 0
   std::uint32_t total = 0;
   std::uint32_t cpus_per_task = 1;
 };
@@ -174,9 +190,9 @@ Result<StepPlan> plan_step(const Context& ctx, const Job& job, const proto::Step
                                                        plan.total, kMaxStepTasks));
   keep_nodes(job, *nodes, std::max(shape.nodes, plan.total), plan.cpus_per_task, shape.overlap);
   if (shape.nodes > plan.total) plan.total = shape.nodes;
-  auto tasks = layout(*nodes, plan.total, shape, plan.cpus_per_task);
+  auto tasks = layout(job, *nodes, plan.total, shape, plan.cpus_per_task);
   if (!tasks) return tl::unexpected(tasks.error());
-  for (std::size_t i = 0; i < nodes->size(); ++i) {
+  for (std::size_t i = 0; i < tasks->size(); ++i) {
     if ((*tasks)[i] == 0) continue;
     plan.nodes.push_back((*nodes)[i]);
     plan.tasks.push_back((*tasks)[i]);
@@ -194,6 +210,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& message
     return refuse(ctx, from, r.error());
   const auto plan = plan_step(ctx, job, message.shape);
   if (!plan) return refuse(ctx, from, plan.error());
+  if (plan->nodes.empty()) return ctx.reply(from, proto::StepGranted{{}, {}, true});
   auto stored = codec::decode<StoredSpec>(spec_bytes(ctx.state, job));
   GANTRY_ASSERT(stored.has_value(), "a spec that was read once");
 
@@ -224,7 +241,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& message
     rank += plan->tasks[i];
   }
   ctx.record(std::move(made));
-  ctx.reply(from, proto::StepGranted{codec::encode(permission), {}});
+  ctx.reply(from, proto::StepGranted{codec::encode(permission), {}, false});
 }
 
 void handle(Context& ctx, const ClientRequest& from, proto::StepDone&& message) {

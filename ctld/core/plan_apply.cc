@@ -155,6 +155,8 @@ void apply_preempt(Context& ctx, const sched::Preempt& p) {
 
 void apply_plan(Context& ctx, sched::Plan&& plan) {
   ++ctx.rt.stats.plans;
+  ctx.rt.stats.classes += plan.stats.classes;
+  ctx.rt.stats.backfilled += plan.stats.backfilled;
   ctx.rt.planned = ctx.now;
   const std::uint64_t starts = ctx.rt.stats.starts;
   for (sched::Start& start : plan.starts) apply_start(ctx, std::move(start));

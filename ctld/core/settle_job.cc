@@ -107,13 +107,22 @@ std::optional<Outcome> ran_after_all(const Job& job) {
   return job.may_requeue ? std::nullopt : std::optional(Outcome::node_fail);
 }
 
+void count_end(Context& ctx, Outcome outcome) {
+  ++ctx.rt.stats.ended;
+  switch (outcome) {
+    case Outcome::completed: ++ctx.rt.stats.completed; break;
+    case Outcome::cancelled: ++ctx.rt.stats.cancelled; break;
+    default: ++ctx.rt.stats.failed; break;
+  }
+}
+
 // The last node let go.
 bool close_attempt(Context& ctx, const Job& job) {
   if (!job.active->all_released()) return false;
   const Finish& finish = *job.active->finish;
   if (const auto outcome = ran_after_all(job)) {
     ctx.record(event::JobEnded{job.id, *outcome, job.active->nodes.front().exit, job.cause});
-    ++ctx.rt.stats.ended;
+    count_end(ctx, *outcome);
     return true;
   }
   if (finish.requeue) {
@@ -121,8 +130,9 @@ bool close_attempt(Context& ctx, const Job& job) {
     return true;
   }
   const ExitStatus exit = finish.exit.value_or(job.active->nodes.front().exit);
-  ctx.record(event::JobEnded{job.id, finish.outcome, exit, job.cause});
-  ++ctx.rt.stats.ended;
+  const Outcome outcome = finish.outcome;
+  ctx.record(event::JobEnded{job.id, outcome, exit, job.cause});
+  count_end(ctx, outcome);
   return true;
 }
 
@@ -178,11 +188,12 @@ void end_job(Context& ctx, JobId id, Outcome outcome, std::string cause) {
       if (job.is_array()) {
         if (job.tasks->pending.empty()) return;
         const OrdinalSet all = job.tasks->pending;
+        if (outcome == Outcome::cancelled) ctx.rt.stats.cancelled += all.count();
         ctx.record(event::TasksCancelled{id, all.spans(), outcome, std::move(cause)});
         settle_tasks(ctx, id, all, false);
       } else {
         ctx.record(event::JobEnded{id, outcome, {}, std::move(cause)});
-        ++ctx.rt.stats.ended;
+        count_end(ctx, outcome);
       }
       return;
     case Phase::starting:

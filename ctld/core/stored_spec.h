@@ -99,12 +99,15 @@ struct SpecHead {
 // The rest of a spec that the history wants; numbers are StoredSpec's and JobSpec's.
 struct SpecTail {
   struct Spec {
-    std::string comment, work_dir, submit_line;
+    std::string comment, work_dir, submit_line, priority_class;
+    std::vector<std::string> given;
     template <class Self, class V>
     static void fields(Self& s, V&& v) {
       v(5, "comment", s.comment);
       v(20, "work_dir", s.work_dir);
       v(28, "submit_line", s.submit_line);
+      v(30, "given", s.given);
+      v(31, "priority_class", s.priority_class);
     }
   };
   struct Who {

@@ -70,6 +70,10 @@ Result<StepEnvironment> step_environment(const proto::StepPermission& permission
     set(task, "LOCALID", i);
   }
   set(shared, "GTIDS", ranks);
+  if (launch.terminal) {
+    set(shared, "PTY_WIN_COL", launch.terminal->columns);
+    set(shared, "PTY_WIN_ROW", launch.terminal->rows);
+  }
   shared["SLURMD_NODENAME"] = node;
   shared["GANTRY_NODENAME"] = node;
   shared["HOSTNAME"] = node;

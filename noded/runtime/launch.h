@@ -11,13 +11,12 @@
 #include "common/job_spec.h"
 #include "common/job_state.h"
 #include "common/proto/node_report.h"
+#include "common/proto/steps.h"
 #include "noded/runtime/cgroup_layout.h"
 #include "noded/runtime/device.h"
+#include "noded/runtime/records.h"
 
 namespace gantry::runtime {
-
-using proto::AttemptKey;
-using proto::ExitCause;
 
 enum class LaunchKind : std::uint8_t {
   batch = 1,   // runs the script
@@ -108,6 +107,11 @@ struct StepRequest {
   std::string io_address;  // for StepIo: tcp://HOST:PORT to dial, numeric; "" = nobody listens
   Bytes io_key;
   Bytes io_ticket;
+  std::optional<proto::TerminalSize>
+      terminal;  // for rank 0; the others then read and write nothing
+  proto::StepMpi mpi = proto::StepMpi::none;
+  std::vector<std::string> nodes;         // mpi: of the whole step, in the order of ranks
+  std::vector<std::uint32_t> node_tasks;  // mpi: how many tasks each of them has
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "key", s.key);
@@ -126,6 +130,10 @@ struct StepRequest {
     v(14, "io_address", s.io_address);
     v(15, "io_key", s.io_key);
     v(16, "io_ticket", s.io_ticket);
+    v(17, "terminal", s.terminal);
+    v(18, "mpi", s.mpi);
+    v(19, "nodes", s.nodes);
+    v(20, "node_tasks", s.node_tasks);
   }
 };
 
@@ -183,67 +191,6 @@ struct NodeSetup {
     v(19, "notify_socket", s.notify_socket);
     v(20, "hook_timeout", s.hook_timeout);
     v(21, "image_timeout", s.image_timeout);
-  }
-};
-
-// How an attempt, or a step of it on this node, ended. Written durably, once.
-struct ExitRecord {
-  AttemptKey key;
-  ExitCause cause = ExitCause::exited;
-  ExitStatus exit;
-  std::string message;  // for people, names the node; "" when it just exited
-  Usage usage;
-  std::uint32_t oom_kills = 0;
-  std::optional<Instant> started;
-  Instant ended{};
-  std::vector<ExitStatus> tasks;  // steps: one per task
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "key", s.key);
-    v(2, "cause", s.cause);
-    v(3, "exit", s.exit);
-    v(4, "message", s.message);
-    v(5, "usage", s.usage);
-    v(6, "oom_kills", s.oom_kills);
-    v(7, "started", s.started);
-    v(8, "ended", s.ended);
-    v(9, "tasks", s.tasks);
-  }
-};
-
-// A container that runs: who is in it. Lies in the job's directory as running.msgpack.
-struct RunningRecord {
-  std::int32_t init_pid = 0;     // PID 1 of the container (process: the script itself)
-  std::uint64_t init_start = 0;  // its start time, field 22 of /proc/PID/stat
-  std::int32_t child_pid = 0;    // batch shell; 0 = none yet
-  bool held = false;             // waits for go()
-  Instant started{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "init_pid", s.init_pid);
-    v(2, "init_start", s.init_start);
-    v(3, "child_pid", s.child_pid);
-    v(4, "held", s.held);
-    v(5, "started", s.started);
-  }
-};
-
-// Datagram from a shim to noded: "look". Lost ones do no harm: it looks by itself as well.
-enum class NoteKind : std::uint8_t { held = 1, running = 2, exited = 3 };
-constexpr auto enum_names(NoteKind) {
-  return std::array<std::pair<NoteKind, std::string_view>, 3>{
-      {{NoteKind::held, "held"}, {NoteKind::running, "running"}, {NoteKind::exited, "exited"}}};
-}
-
-struct ShimNote {
-  AttemptKey key;
-  std::optional<StepId> step;
-  NoteKind kind = NoteKind::running;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "key", s.key);
-    v(2, "step", s.step);
-    v(3, "kind", s.kind);
   }
 };
 

@@ -12,10 +12,13 @@ class NoStepIo : public StepIo {
   void output(std::uint32_t, int, std::string_view) override {}
   void closed(std::uint32_t, int) override {}
   void exited(std::uint32_t, ExitStatus, std::string_view) override {}
+  void peer(std::uint32_t, std::string_view) override {}
+  void aborted(std::uint32_t, std::int32_t, std::string_view) override {}
   [[nodiscard]] bool full() const override { return false; }
   [[nodiscard]] int fd() const override { return -1; }
   [[nodiscard]] short events() const override { return 0; }
   void ready(short, StepControl&) override {}
+  void look_at_input(const StepControl&) override {}
   [[nodiscard]] bool lost() const override { return false; }
   void finish(const ExitRecord&) override {}
 };

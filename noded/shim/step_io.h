@@ -21,7 +21,10 @@ class StepControl {
   virtual ~StepControl() = default;
   virtual void input(std::string_view bytes) = 0;  // to task 0 of the step, if it is here
   virtual void close_input() = 0;
-  virtual void signal(int number) = 0;                // to all tasks here
+  virtual void signal(int number) = 0;                       // to all tasks here
+  virtual void window(const proto::TerminalSize& size) = 0;  // of task 0's terminal
+  // What the PMIx server of another node of the step says to ours.
+  virtual void peer(std::uint32_t node, std::string_view bytes) = 0;
   [[nodiscard]] virtual bool input_full() const = 0;  // do not read more input for now
 };
 
@@ -33,11 +36,15 @@ class StepIo {
   virtual void output(std::uint32_t task, int stream, std::string_view bytes) = 0;
   virtual void closed(std::uint32_t task, int stream) = 0;
   virtual void exited(std::uint32_t task, ExitStatus status, std::string_view message) = 0;
+  // Of our PMIx server, to another node's or all others'; and that a task called MPI_Abort.
+  virtual void peer(std::uint32_t node, std::string_view bytes) = 0;
+  virtual void aborted(std::uint32_t rank, std::int32_t status, std::string_view message) = 0;
   // Too much is queued already: the shim stops reading from the tasks, so they wait.
   [[nodiscard]] virtual bool full() const = 0;
   [[nodiscard]] virtual int fd() const = 0;  // -1 = nothing to poll
   [[nodiscard]] virtual short events() const = 0;
   virtual void ready(short events, StepControl& control) = 0;
+  virtual void look_at_input(const StepControl& control) = 0;  // before each events()
   // The other side is gone for good: the shim kills the tasks.
   [[nodiscard]] virtual bool lost() const = 0;
   // Sends what is queued and the end, within a few seconds.

@@ -25,6 +25,8 @@ class Control : public StepControl {
   void close_input() override { tasks_.close_input(); }
   void signal(int number) override { tasks_.signal(number); }
   [[nodiscard]] bool input_full() const override { return tasks_.input_full(); }
+  void window(const proto::TerminalSize& size) override { tasks_.window(size); }
+  void peer(std::uint32_t node, std::string_view bytes) override { tasks_.peer(node, bytes); }
 
  private:
   StepTasks& tasks_;
@@ -34,6 +36,7 @@ void run_tasks(StepTasks& tasks, StepIo& io, Signals& signals) {
   Control control(tasks);
   bool killed = false;
   while (tasks.running()) {
+    io.look_at_input(control);
     std::vector<pollfd> watched{{signals.fd(), POLLIN, 0}, {io.fd(), io.events(), 0}};
     for (const auto& w : tasks.wanted()) watched.push_back({w.fd, w.events, 0});
     ::poll(watched.data(), watched.size(), -1);
@@ -49,6 +52,7 @@ void run_tasks(StepTasks& tasks, StepIo& io, Signals& signals) {
     }
     tasks.write_input();
     tasks.move_output();
+    tasks.serve_mpi();
     if (reap) tasks.collect_exits();
   }
   tasks.drain();
@@ -83,14 +87,16 @@ int run_step(Shim& shim, StepId step, Signals& signals) {
   if (!io) outcome = tl::unexpected(io.error());
   if (io) {
     StepTasks tasks(shim, *request, **io);
-    outcome = tasks.start();
+    outcome = tasks.start(signals);
     if (outcome) {
       record.started = wall_clock();
       notify(shim, NoteKind::running);
       (*io)->started(static_cast<std::uint32_t>(request->task_env.size()));
       run_tasks(tasks, **io, signals);
+      tasks.end_mpi();
       record.tasks = tasks.statuses();
       record.exit = worst(record.tasks);
+      record.unheard = (*io)->lost();
     }
   }
   if (!outcome) {

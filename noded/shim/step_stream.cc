@@ -91,19 +91,27 @@ class StreamIo final : public StepIo {
   void exited(std::uint32_t task, ExitStatus status, std::string_view message) override {
     send({proto::TaskExit{first_rank_ + task, status, std::string(message)}});
   }
+  void peer(std::uint32_t node, std::string_view bytes) override {
+    send({proto::StepPeer{node, Bytes(bytes)}});
+  }
+  void aborted(std::uint32_t rank, std::int32_t status, std::string_view message) override {
+    send({proto::StepAbort{rank, status, std::string(message)}});
+  }
   [[nodiscard]] bool full() const override {
     return !lost_ && stream_.output().size() > kMaxStreamBacklog;
   }
   [[nodiscard]] int fd() const override { return lost_ ? -1 : fd_.get(); }
   [[nodiscard]] short events() const override {
-    return static_cast<short>(POLLIN | (stream_.output().empty() ? 0 : POLLOUT));
+    return static_cast<short>((input_full_ ? 0 : POLLIN) |
+                              (stream_.output().empty() ? 0 : POLLOUT));
   }
   [[nodiscard]] bool lost() const override { return lost_; }
 
   void ready(short events, StepControl& control) override {
-    if ((events & (POLLIN | POLLHUP | POLLERR)) != 0 && !control.input_full()) read(control);
+    if ((events & (POLLIN | POLLHUP | POLLERR)) != 0 && !input_full_) read(control);
     if (!lost_) write();
   }
+  void look_at_input(const StepControl& control) override { input_full_ = control.input_full(); }
 
   void finish(const ExitRecord& record) override {
     if (lost_) return;
@@ -159,6 +167,10 @@ class StreamIo final : public StepIo {
         if (input->end) control.close_input();
       } else if (const auto* signal = std::get_if<proto::StepSignal>(&frame->body)) {
         control.signal(signal->signal);
+      } else if (const auto* window = std::get_if<proto::StepWindow>(&frame->body)) {
+        control.window({window->rows, window->columns});
+      } else if (const auto* peer = std::get_if<proto::StepPeer>(&frame->body)) {
+        control.peer(peer->node, peer->data);
       }
     }
   }
@@ -181,6 +193,7 @@ class StreamIo final : public StepIo {
   std::uint32_t first_rank_;
   std::uint32_t tasks_;
   bool lost_ = false;
+  bool input_full_ = false;  // nothing is read, so that grun has to wait
 };
 
 }  // namespace

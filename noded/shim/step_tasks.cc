@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +15,7 @@
 
 #include "common/codec/codec.h"
 #include "noded/runtime/cgroup.h"
+#include "noded/runtime/passing.h"
 #include "noded/shim/outputs.h"
 
 namespace gantry::runtime {
@@ -106,11 +109,44 @@ Result<int> StepTasks::output_of(std::uint32_t index, const std::string& pattern
   return given.back().get();
 }
 
+// Task 0 makes its terminal itself; until then, and for all others, there is nothing to read.
+Result<void> StepTasks::give_terminal(std::uint32_t index, TaskSpec& spec, std::vector<Fd>& given) {
+  given.emplace_back(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  spec.in = spec.out = spec.err = given.back().get();
+  if (request_.first_rank + index != 0) return {};
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    return fail_errno(ErrorCode::runtime_failed, "socketpair");
+  terminal_socket_.reset(ends[0]);
+  given.emplace_back(ends[1]);
+  spec.extra = ends[1];
+  spec.terminal = request_.terminal;
+  return {};
+}
+
+// By now every task has executed its program or failed to: what it passed is there.
+void StepTasks::take_terminal() {
+  if (!terminal_socket_) return;
+  terminal_ = take_passed(terminal_socket_).fd;
+  terminal_socket_.reset();
+  if (!terminal_) return;
+  ::fcntl(terminal_.get(), F_SETFL, ::fcntl(terminal_.get(), F_GETFL) | O_NONBLOCK);
+  input_.reset(::fcntl(terminal_.get(), F_DUPFD_CLOEXEC, 3));
+  tasks_.front().streams.push_back({Fd(::fcntl(terminal_.get(), F_DUPFD_CLOEXEC, 3)), 1});
+}
+
 Result<TaskSpec> StepTasks::prepare(std::uint32_t index, std::vector<Fd>& given) {
   TaskSpec spec;
   spec.argv = request_.argv;
   spec.env = environment_of(shim_.request, request_, index);
+  if (mpi_)  // in front: the first of a name counts
+    spec.env.insert(spec.env.begin(), mpi_->environment(index).begin(),
+                    mpi_->environment(index).end());
   spec.cpus = cpus_of(index);
+  if (request_.terminal) {
+    if (auto done = give_terminal(index, spec, given); !done) return tl::unexpected(done.error());
+    return spec;
+  }
   if (request_.first_rank + index == 0 && !request_.io_address.empty()) {
     auto pipe = make_pipe();
     if (!pipe) return tl::unexpected(pipe.error());
@@ -135,17 +171,10 @@ Result<TaskSpec> StepTasks::prepare(std::uint32_t index, std::vector<Fd>& given)
   return spec;
 }
 
-Result<void> StepTasks::start() {
+Result<void> StepTasks::start(Signals& signals) {
   if (request_.task_env.empty() || request_.argv.empty())
     return fail(ErrorCode::invalid_argument, "a step needs a program and at least one task");
   tasks_.resize(request_.task_env.size());
-  std::vector<TaskSpec> specs;
-  std::vector<Fd> given;  // our copies of the tasks' ends, closed when this returns
-  for (std::uint32_t i = 0; i < tasks_.size(); ++i) {
-    auto spec = prepare(i, given);
-    if (!spec) return tl::unexpected(spec.error());
-    specs.push_back(std::move(*spec));
-  }
   TaskPlace place;
   Fd container;
   if (shim_.setup.runtime != RuntimeKind::process) {
@@ -162,12 +191,30 @@ Result<void> StepTasks::start() {
   place.owner = &shim_.request.owner;
   place.cwd = request_.work_dir.empty() ? shim_.request.work_dir : request_.work_dir;
   place.rootless = shim_.setup.rootless;
+  if (request_.mpi == proto::StepMpi::pmix) {
+    auto server = MpiServer::start(shim_, request_, place, signals);
+    if (!server) return tl::unexpected(server.error());
+    mpi_ = std::move(*server);
+  }
+  return start_in(place);
+}
+
+Result<void> StepTasks::start_in(const TaskPlace& place) {
+  std::vector<TaskSpec> specs;
+  std::vector<Fd> given;  // our copies of the tasks' ends, closed when they have theirs
+  for (std::uint32_t i = 0; i < tasks_.size(); ++i) {
+    auto spec = prepare(i, given);
+    if (!spec) return tl::unexpected(spec.error());
+    specs.push_back(std::move(*spec));
+  }
   auto started = start_tasks(specs, place);
   if (!started) return tl::unexpected(started.error());
+  given.clear();
   for (std::size_t i = 0; i < tasks_.size(); ++i) {
     tasks_[i].pid = (*started)[i].pid;
     tasks_[i].error = std::move((*started)[i].error);
   }
+  take_terminal();
   return {};
 }
 
@@ -242,7 +289,27 @@ void StepTasks::write_input() {
     }
     pending_input_.erase(0, static_cast<std::size_t>(n));
   }
-  if (close_input_) input_.reset();
+  if (!close_input_) return;
+  // The end of file, as a terminal has it; its other side stays open for the output.
+  if (terminal_ && input_) (void)!::write(input_.get(), "\004", 1);
+  input_.reset();
+}
+
+void StepTasks::window(const proto::TerminalSize& size) {
+  const winsize window{size.rows, size.columns, 0, 0};
+  if (terminal_) ::ioctl(terminal_.get(), TIOCSWINSZ, &window);  // the kernel sends SIGWINCH
+}
+
+void StepTasks::peer(std::uint32_t node, std::string_view bytes) {
+  if (mpi_) mpi_->from_peer(node, bytes);
+}
+
+void StepTasks::serve_mpi() {
+  if (mpi_ && !io_.full()) mpi_->serve(io_);
+}
+
+void StepTasks::end_mpi() {
+  if (mpi_) mpi_->end();
 }
 
 void StepTasks::signal(int number) {
@@ -254,6 +321,7 @@ std::vector<StepTasks::Wanted> StepTasks::wanted() const {
   std::vector<Wanted> out;
   if (input_ && !pending_input_.empty()) out.push_back({input_.get(), POLLOUT});
   if (io_.full()) return out;
+  if (mpi_ && mpi_->fd() >= 0) out.push_back({mpi_->fd(), mpi_->events()});
   for (const auto& task : tasks_)
     for (const auto& stream : task.streams)
       if (stream.fd) out.push_back({stream.fd.get(), POLLIN});

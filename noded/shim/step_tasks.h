@@ -1,11 +1,13 @@
 // The tasks of one step on this node, with their pipes.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "noded/shim/step_io.h"
+#include "noded/shim/step_mpi.h"
 #include "noded/shim/task.h"
 
 namespace gantry::runtime {
@@ -15,7 +17,7 @@ class StepTasks {
   StepTasks(const Shim& shim, const StepRequest& request, StepIo& io)
       : shim_(shim), request_(request), io_(io) {}
 
-  Result<void> start();
+  Result<void> start(Signals& signals);
   // One round of the loop: output moved, ended tasks reaped. `reap` = SIGCHLD came.
   void collect_exits();
   void move_output();
@@ -27,6 +29,10 @@ class StepTasks {
   void close_input();
   [[nodiscard]] bool input_full() const { return pending_input_.size() > kMaxInput; }
   void signal(int number);
+  void window(const proto::TerminalSize& size);
+  void peer(std::uint32_t node, std::string_view bytes);
+  void serve_mpi();  // moves what the PMIx server says; without one nothing
+  void end_mpi();
 
   // Descriptors to poll: readable outputs (none while io is full), and the input when it waits.
   struct Wanted {
@@ -50,7 +56,10 @@ class StepTasks {
     std::string error;
   };
 
+  Result<void> start_in(const TaskPlace& place);
   Result<TaskSpec> prepare(std::uint32_t index, std::vector<Fd>& given);
+  Result<void> give_terminal(std::uint32_t index, TaskSpec& spec, std::vector<Fd>& given);
+  void take_terminal();
   Result<int> output_of(std::uint32_t index, const std::string& pattern, int number, Task& task,
                         std::vector<Fd>& given);
   bool read_stream(std::uint32_t index, Stream& stream);
@@ -60,6 +69,9 @@ class StepTasks {
   const StepRequest& request_;
   StepIo& io_;
   std::vector<Task> tasks_;
+  std::unique_ptr<MpiServer> mpi_;
+  Fd terminal_socket_;  // where task 0 passes its terminal's other side
+  Fd terminal_;         // that side; input_ and its stream are copies
   Fd input_;
   bool close_input_ = false;
   std::string pending_input_;

@@ -9,6 +9,7 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -23,10 +24,13 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "noded/runtime/passing.h"
+
 namespace gantry::runtime {
 namespace {
 
-constexpr int kReportFd = 3;  // in the tasks, until exec
+constexpr int kReportFd = 3;   // in the tasks, until exec
+constexpr int kProgramFd = 5;  // the same
 constexpr int kMaxCapability = 63;
 
 // What a child says before it executes its program; small enough to be written whole.
@@ -85,6 +89,38 @@ void pin(const std::vector<std::uint16_t>& cpus) {
   ::sched_setaffinity(0, sizeof set, &set);
 }
 
+void place_descriptors(const TaskSpec& task, int pipe) {
+  const std::array<int, 6> sources{task.in, task.out, task.err, pipe, task.extra, task.program};
+  std::array<int, 6> high{};
+  for (std::size_t i = 0; i < sources.size(); ++i)
+    high[i] = sources[i] < 0 ? -1 : ::fcntl(sources[i], F_DUPFD, 64);
+  for (int i = 0; i < 6; ++i) {
+    const int from = high[static_cast<std::size_t>(i)];
+    if (from >= 0)
+      ::dup2(from, i);
+    else
+      ::close(i);
+  }
+  ::fcntl(kReportFd, F_SETFD, FD_CLOEXEC);
+  ::fcntl(kProgramFd, F_SETFD, FD_CLOEXEC);
+  ::close_range(kProgramFd + 1, ~0u, 0);
+}
+
+// Made by the owner, inside: it is the container's, and the owner's, and has a name there.
+bool take_terminal(const proto::TerminalSize& size) {
+  Fd master(::open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC));
+  const int unlocked = 0;
+  if (!master || ::ioctl(master.get(), TIOCSPTLCK, &unlocked) != 0) return false;
+  const winsize window{size.rows, size.columns, 0, 0};
+  ::ioctl(master.get(), TIOCSWINSZ, &window);
+  const Fd slave(::ioctl(master.get(), TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC));
+  if (!slave || ::ioctl(slave.get(), TIOCSCTTY, 0) != 0) return false;
+  const Fd to_shim(kExtraFd);
+  if (!pass(to_shim, "t", master.get())) return false;
+  for (int i = 0; i <= 2; ++i) ::dup2(slave.get(), i);
+  return true;
+}
+
 // The task itself. Everything of the shim is closed before it gets the owner's ids, so that no
 // process of the job could take a descriptor from it.
 [[noreturn]] void become(const TaskSpec& task, const TaskPlace& place, int index, char** argv,
@@ -94,12 +130,7 @@ void pin(const std::vector<std::uint16_t>& cpus) {
     ::_exit(code);
   };
   ::setsid();
-  const std::array<int, 4> sources{task.in, task.out, task.err, pipe};
-  std::array<int, 4> high{};
-  for (std::size_t i = 0; i < sources.size(); ++i) high[i] = ::fcntl(sources[i], F_DUPFD, 64);
-  for (int i = 0; i < 4; ++i) ::dup2(high[static_cast<std::size_t>(i)], i);
-  ::fcntl(kReportFd, F_SETFD, FD_CLOEXEC);
-  ::close_range(kReportFd + 1, ~0u, 0);
+  place_descriptors(task, pipe);
   pin(task.cpus);
   limit(RLIMIT_NOFILE, 65536, 1048576);
   limit(RLIMIT_CORE, 0, RLIM_INFINITY);
@@ -110,6 +141,7 @@ void pin(const std::vector<std::uint16_t>& cpus) {
   if (!drop_capabilities()) give_up("capabilities", 126);
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) give_up("no_new_privs", 126);
   ::umask(022);
+  if (task.terminal && !take_terminal(*task.terminal)) give_up("terminal", 126);
   if (::chdir(place.cwd.c_str()) != 0) give_up("working directory", 126);
   for (int s = 1; s < NSIG; ++s) ::signal(s, SIG_DFL);
   sigset_t none;
@@ -121,7 +153,10 @@ void pin(const std::vector<std::uint16_t>& cpus) {
   environ = env;
   ::setenv("SLURM_TASK_PID", pid, 1);
   ::setenv("GANTRY_TASK_PID", pid, 1);
-  ::execvp(argv[0], argv);
+  if (task.program >= 0)
+    ::syscall(SYS_execveat, kProgramFd, "", argv, environ, AT_EMPTY_PATH);
+  else
+    ::execvp(argv[0], argv);
   give_up("exec", errno == ENOENT ? 127 : 126);
   ::_exit(126);
 }

@@ -8,7 +8,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "common/codec/codec.h"
 #include "common/net/keys.h"
+#include "common/proto/messages.h"
 
 namespace gantry::node {
 
@@ -39,6 +41,21 @@ Bytes new_ticket() {
   std::array<char, 16> raw{};
   ::randombytes_buf(raw.data(), raw.size());
   return net::to_hex({raw.data(), raw.size()});
+}
+
+proto::NodeRelay unheard_end(const runtime::RuntimeEvent& event) {
+  proto::StepDone done;
+  done.key = event.key;
+  done.step = event.step;
+  done.exit = event.record.exit;
+  done.started = event.record.started.value_or(event.record.ended);
+  done.ended = event.record.ended;
+  done.usage = event.record.usage;
+  proto::NodeRelay relay;  // on channel 0, which no connection has: nobody waits for the answer
+  relay.key = event.key;
+  relay.type = static_cast<std::uint16_t>(proto::number_of<proto::StepDone>);
+  relay.body = codec::encode(done);
+  return relay;
 }
 
 const proto::StepNode* find_node(const proto::StepPermission& permission, const std::string& name) {

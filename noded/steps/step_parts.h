@@ -4,8 +4,10 @@
 #include <string>
 
 #include "common/net/socket.h"
+#include "common/proto/node_relay.h"
 #include "common/proto/steps.h"
 #include "common/result.h"
+#include "noded/runtime/runtime.h"
 
 namespace gantry::node {
 
@@ -18,6 +20,9 @@ struct StreamPort {
 Result<StreamPort> listen_on_any_port(const std::string& host);
 
 Bytes new_ticket();  // 32 hex digits, random
+
+// What a grun that has gone can no longer say: that its step has ended. As from inside the job.
+proto::NodeRelay unheard_end(const runtime::RuntimeEvent& event);
 
 const proto::StepNode* find_node(const proto::StepPermission& permission, const std::string& name);
 

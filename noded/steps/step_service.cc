@@ -28,10 +28,29 @@ Answer answer_of(const Result<void>& result) {
                                           result.error().message})};
 }
 
+class ContainerSteps final : public StepRuntime {
+ public:
+  explicit ContainerSteps(runtime::Runtime& runtime) : runtime_(runtime) {}
+  [[nodiscard]] std::optional<Owner> owner_of(const proto::AttemptKey& key) const override {
+    return runtime_.owner_of(key);
+  }
+  Result<void> begin_step(const runtime::StepRequest& request) override {
+    return runtime_.begin_step(request);
+  }
+
+ private:
+  runtime::Runtime& runtime_;
+};
+
 }  // namespace
 
+std::unique_ptr<StepRuntime> of_containers(runtime::Runtime& runtime) {
+  return std::make_unique<ContainerSteps>(runtime);
+}
+
 Result<std::unique_ptr<StepService>> StepService::open(StepServiceOptions options, loop::Loop& loop,
-                                                       const Logger& log, runtime::Runtime& runtime,
+                                                       const Logger& log,
+                                                       std::unique_ptr<StepRuntime> runtime,
                                                        JobSockets& sockets) {
   net::RouterOptions router_options;
   router_options.endpoints = {fmt::format("tcp://{}:{}", options.listen_host, options.port)};
@@ -41,8 +60,8 @@ Result<std::unique_ptr<StepService>> StepService::open(StepServiceOptions option
   auto streams = listen_on_any_port(options.listen_host);
   if (!streams) return tl::unexpected(streams.error());
   return std::unique_ptr<StepService>(
-      new StepService(std::move(options), loop, log, runtime, sockets, std::move(*router),
-                      std::move(streams->socket), std::move(streams->address)));
+      new StepService(std::move(options), loop, log, std::move(runtime), sockets,
+                      std::move(*router), std::move(streams->socket), std::move(streams->address)));
 }
 
 void StepService::set_permission_key(std::string_view raw) {
@@ -86,7 +105,7 @@ Result<proto::StepPermission> StepService::check(const proto::LaunchStep& launch
   if (!permission) return permission;
   if (runtime::wall_clock() > permission->expires + kPermissionSkew)
     return denied("the permission has expired");
-  const auto owner = runtime_.owner_of(permission->key);
+  const auto owner = runtime_->owner_of(permission->key);
   if (!owner)
     return fail(ErrorCode::not_found, fmt::format("attempt {} of job {} does not run on node {}",
                                                   permission->key.attempt.value(),
@@ -104,7 +123,7 @@ Result<void> StepService::launch(const proto::LaunchStep& launch) {
     return fail(ErrorCode::invalid_argument,
                 fmt::format("this is node {}, not {}", options_.node, launch.node));
   if (launch.argv.empty()) return fail(ErrorCode::invalid_argument, "a step needs a command");
-  std::erase_if(launched_, [&](const auto& entry) { return !runtime_.owner_of(entry.first); });
+  std::erase_if(launched_, [&](const auto& entry) { return !runtime_->owner_of(entry.first); });
   if (!launched_.insert({permission->key, permission->step}).second)
     return fail(ErrorCode::already_exists, "this step has been launched here already");
 
@@ -126,7 +145,14 @@ Result<void> StepService::launch(const proto::LaunchStep& launch) {
   request.io_address = launch.io_address;
   request.io_key = launch.io_key;
   request.io_ticket = launch.io_ticket;
-  return runtime_.begin_step(request);
+  request.terminal = launch.terminal;
+  request.mpi = launch.mpi;
+  if (launch.mpi != proto::StepMpi::none)
+    for (const proto::StepNode& node : permission->nodes) {
+      request.nodes.push_back(node.node);
+      request.node_tasks.push_back(node.tasks);
+    }
+  return runtime_->begin_step(request);
 }
 
 bool StepService::local(JobConnection& connection, net::StreamMessage& message) {

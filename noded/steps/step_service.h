@@ -33,6 +33,16 @@ inline constexpr Duration kPermissionSkew = minutes(5);  // clocks of controller
 inline constexpr Duration kPeerTimeout = seconds(20);    // for another node to answer a launch
 inline constexpr std::size_t kMaxWaitingStreams = 4096;  // connections that have not said a ticket
 
+// What runs steps: containers (of_containers), or nothing (null_steps.h).
+class StepRuntime {
+ public:
+  virtual ~StepRuntime() = default;
+  // Of an attempt that runs here.
+  [[nodiscard]] virtual std::optional<Owner> owner_of(const proto::AttemptKey& key) const = 0;
+  virtual Result<void> begin_step(const runtime::StepRequest& request) = 0;
+};
+std::unique_ptr<StepRuntime> of_containers(runtime::Runtime& runtime);
+
 struct StepServiceOptions {
   std::string node;
   std::string listen_host;                   // of the ROUTER and the stream port
@@ -44,7 +54,8 @@ struct StepServiceOptions {
 class StepService {
  public:
   static Result<std::unique_ptr<StepService>> open(StepServiceOptions options, loop::Loop& loop,
-                                                   const Logger& log, runtime::Runtime& runtime,
+                                                   const Logger& log,
+                                                   std::unique_ptr<StepRuntime> runtime,
                                                    JobSockets& sockets);
   ~StepService();
 
@@ -56,7 +67,7 @@ class StepService {
   struct Peer;     // a launch passed on to another node
   struct Waiting;  // a stream that has not said its ticket yet
   StepService(StepServiceOptions options, loop::Loop& loop, const Logger& log,
-              runtime::Runtime& runtime, JobSockets& sockets, net::Router router,
+              std::unique_ptr<StepRuntime> runtime, JobSockets& sockets, net::Router router,
               net::Socket listener, std::string stream_address);
 
   bool receive_one();
@@ -71,7 +82,7 @@ class StepService {
   StepServiceOptions options_;
   loop::Loop& loop_;
   const Logger& log_;
-  runtime::Runtime& runtime_;
+  std::unique_ptr<StepRuntime> runtime_;
   JobSockets& sockets_;
   net::Router router_;
   net::Socket listener_;

@@ -30,12 +30,12 @@ struct StepService::Waiting {
 };
 
 StepService::StepService(StepServiceOptions options, loop::Loop& loop, const Logger& log,
-                         runtime::Runtime& runtime, JobSockets& sockets, net::Router router,
-                         net::Socket listener, std::string stream_address)
+                         std::unique_ptr<StepRuntime> runtime, JobSockets& sockets,
+                         net::Router router, net::Socket listener, std::string stream_address)
     : options_(std::move(options)),
       loop_(loop),
       log_(log),
-      runtime_(runtime),
+      runtime_(std::move(runtime)),
       sockets_(sockets),
       router_(std::move(router)),
       listener_(std::move(listener)),

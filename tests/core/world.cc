@@ -411,6 +411,7 @@ void World::step_command(const Words& w) {  // step alice 1 tasks=4 | stepdone a
   if (w.find("tasks")) m.shape.tasks = std::stoul(*w.find("tasks"));
   if (w.find("nodes")) m.shape.nodes = std::stoul(*w.find("nodes"));
   if (w.find("overlap")) m.shape.overlap = true;
+  if (w.find("exclusive")) m.shape.exclusive = true;
   if (w.find("cpus")) m.shape.cpus_per_task = std::stoul(*w.find("cpus"));
   if (w.find("on")) m.shape.nodelist = hosts(*w.find("on"));
   ask(w.plain.at(1), std::move(m));

@@ -105,6 +105,7 @@ void World::print(const Reply& reply) {
                              m.job_ended ? " (ended)" : ""));
           },
           [&](const proto::StepGranted& m) {
+            if (m.busy) return line("busy");
             const auto p = codec::decode<proto::StepPermission>(m.permission);
             line(fmt::format("step {} of {}: {} tasks", p->step.value(), shown(p->key.job),
                              p->tasks));

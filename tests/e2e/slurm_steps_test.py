@@ -167,7 +167,7 @@ srun -n2 --kill-on-bad-exit bash -c '[ $SLURM_PROCID = 1 ] && exit 9; sleep 60';
 srun -n2 --wait=1 bash -c '[ $SLURM_PROCID = 0 ] && exit 0; sleep 60'; echo late $?
 srun -n1 --no-such; echo bad $?
 srun -n1 -p x true; echo refused $?
-srun -n1 --pty true; echo refused $?
+srun -n1 --mpi=pmi2 true; echo refused $?
 srun --mpi=list
 true
 """, "-n", "2")
@@ -179,9 +179,38 @@ true
     assert re.search(r"^srun: error: \S+: task 0: Killed$", out, re.M), out
     contains(out, "srun: unrecognized option '--no-such'\n")
     contains(out, "bad 255\n")
-    equal(out.count("refused 1\n"), 2)
-    contains(out, "srun: error: --pty is not supported: ")
-    contains(out, "MPI plugin types are...\n\tnone\n")
+    equal(re.findall(r"^refused (\d+)$", out, re.M), ["1", "255"])
+    contains(out, '"pmi2": there are pmix and none')
+    contains(out, "MPI plugin types are...\n\tnone\n\tpmix\n")
+
+
+def case_exclusive_steps(c):
+    """A step that wants cores of its own waits for them, also when nobody says that they are free."""
+    out = batch_output(c, "exclusive", """
+await() { i=0; until eval "$1" || [ $i = 600 ]; do sleep 0.1; i=$((i + 1)); done; }
+cd $(mktemp -d)
+srun -n2 sh -c 'touch here$SLURM_PROCID; i=0
+  until [ -e go ] || [ $i = 600 ]; do sleep 0.1; i=$((i + 1)); done; echo first' & first=$!
+await '[ -e here0 ] && [ -e here1 ]'
+srun -n1 --exclusive echo second 2>said & second=$!
+await 'grep -q retrying said'
+srun -n1 --overlap echo beside
+touch go
+wait $first $second
+cat said
+srun -n2 sh -c 'touch up$SLURM_PROCID; exec sleep 300' & killed=$!
+await '[ -e up0 ] && [ -e up1 ]'
+kill -KILL $killed
+srun -n2 --exact echo alone
+srun -n1 --exclusive=user true; echo refused $?
+srun -n1 --exclusive --overlap true; echo refused $?
+true
+""", "-n", "2", "-N", "1")
+    said = [line for line in out.split("\n") if line in ("first", "second", "beside", "alone")]
+    equal(said, ["beside", "first", "first", "second", "alone", "alone"], out)
+    assert re.search(r"^srun: Job \d+ step creation temporarily disabled, retrying \(Requested nodes "
+                     r"are busy\)\nsrun: Step created for StepId=\d+\.\d+$", out, re.M), out
+    equal(out.count("refused 1\n"), 2, out)
 
 
 def case_multi_prog(c):
@@ -193,10 +222,12 @@ def case_multi_prog(c):
 
 
 def case_srun_outside(c):
-    done = slurm(c, "srun", MEM, "-n", "2", "-t", "5", "-l", "bash", "-c", "echo $SLURM_JOB_ID")
+    done = slurm(c, "srun", MEM, "-n", "2", "-t", "5", "-l", "bash", "-c",
+                 "echo $SLURM_JOB_ID $SLURM_JOB_NODELIST $SLURM_NODELIST $SLURM_JOB_NUM_NODES")
     equal(done.returncode, 0, done.stderr)
     lines = sorted(done.stdout.split("\n")[:-1])
-    equal([line.split(":")[0] for line in lines], ["0", "1"])
+    assert all(re.fullmatch(rf"{i}: \d+ (\S+) \1 1", line) for i, line in enumerate(lines)), lines
+    equal(len(lines), 2)
     equal(slurm(c, "srun", MEM, "bash", "-c", "exit 5").returncode, 5)
     when = slurm(c, "srun", MEM, "-n", "1", "--test-only", "true")
     assert re.match(r"srun: Job \d+ to start at \d{4}-\S+ using \d+ processors on nodes \S+ in "
@@ -214,6 +245,19 @@ def case_salloc(c):
     contains(done.stdout, f"job {job}\n")
     contains(done.stderr, f"salloc: Relinquishing job allocation {job}\n")
     equal(len(re.findall(r"^[01]: ", done.stdout, re.M)), 2)
+
+
+def case_salloc_without_shell(c):
+    done = slurm(c, "salloc", MEM, "-n", "1", "-t", "5", "--no-shell")
+    equal((done.returncode, done.stdout), (0, ""), done.stderr)
+    job = re.search(r"salloc: Granted job allocation (\d+)\n", done.stderr).group(1)
+    equal(ok(c, "srun", "--jobid", job, "-n1", "echo", "in it"), "in it\n")
+    equal(state(c, job), "RUNNING")
+    ok(c, "scancel", job)
+    wait_for(f"the end of job {job}", lambda: state(c, job) == "CANCELLED")
+    wrong = slurm(c, "salloc", "--no-shell", "true")
+    equal((wrong.returncode, wrong.stderr),
+          (1, "salloc: error: --no-shell runs no command; leave it, or the command\n"))
 
 
 if __name__ == "__main__":

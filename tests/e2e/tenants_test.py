@@ -193,5 +193,43 @@ def case_a_person_at_a_terminal(c):
     equal("bars" in gtenant(c, "list"), False, "bars in the list")
 
 
+def sacctmgr(c, *words, status=0):
+    done = c.root(["slurm/sacctmgr", *words], stdin=-3)
+    equal(done.returncode, status, f"sacctmgr {' '.join(words)}: {done.stdout}{done.stderr}")
+    return done.stdout + done.stderr
+
+
+def case_sacctmgr_changes(c):
+    """Accounts and users by Slurm's command; its file, written, and read into an empty place."""
+    user = c.users[0]
+    equal(sacctmgr(c, "-i", "add", "account", "physics", "description=all of it"),
+          " Adding Account(s)\n  physics\n")
+    sacctmgr(c, "-i", "add", "account", "optics", "parent=physics", "fairshare=3")
+    contains(sacctmgr(c, "-i", "add", "account", "optics", "parent=physics", status=1),
+             "Nothing new added.")
+    contains(sacctmgr(c, "add", "user", user, "account=optics"), "Changes Discarded")
+    contains(sacctmgr(c, "-nP", "list", "assoc", "format=account,user", f"user={user}"), "")
+    sacctmgr(c, "-i", "add", "user", user, "account=optics", "fairshare=4")
+    equal(sacctmgr(c, "-nP", "list", "assoc", "format=account,user,share", f"user={user}"),
+          f"optics|{user}|4\n")
+    job = c.submit("-p", "physics", "-A", "optics", "--wrap=true")
+    c.ended(job, "completed")
+    sacctmgr(c, "-i", "modify", "account", "where", "name=optics", "set", "fairshare=5")
+    path = f"{c.out}/dump.cfg"
+    sacctmgr(c, "dump", f"file={path}")
+    with open(path, encoding="utf-8") as f:
+        dumped = f.read()
+    contains(dumped, "Parent - 'physics'\n")
+    contains(dumped, "Account - 'optics':Description='optics':Organization='physics':Fairshare=5\n")
+    sacctmgr(c, "-i", "delete", "user", "where", f"name={user}", "account=optics")
+    equal("Parent - 'optics'" in dumped, True, "a parent in the dump")
+    remove(c, ("tenant", "physics"))
+    contains(sacctmgr(c, "-i", "load", path), "physics")
+    sacctmgr(c, "dump", f"file={path}.again")
+    with open(f"{path}.again", encoding="utf-8") as f:
+        equal(f.read(), dumped, "dumped, loaded, and dumped again")
+    contains(sacctmgr(c, "-i", "delete", "account", "physics"), "Deleting accounts")
+
+
 if __name__ == "__main__":
     sys.exit(cluster.main(__doc__, globals(), name="tenants", nodes=2, users=2))

@@ -76,8 +76,14 @@ void fill_queue(FakeController& fake) {
   fake.answer<proto::ListReservations>(proto::ListReservationsReply{{reservation}, {}, kNow});
   fake.answer<proto::ShareTree>(sample_shares());
   fake.answer<proto::PriorityTuples>(sample_priorities());
-  fake.answer<proto::ShowStats>(
-      proto::ShowStatsReply{{{"submits_total", 12}, {"plans_total", 7}, {"jobs_ended_total", 5}}});
+  fake.answer<proto::ShowStats>(proto::ShowStatsReply{{{"submits_total", 12},
+                                                       {"starts_total", 9},
+                                                       {"plans_total", 7},
+                                                       {"plan_classes_total", 21},
+                                                       {"backfilled_total", 2},
+                                                       {"jobs_completed_total", 5},
+                                                       {"jobs_cancelled_total", 2},
+                                                       {"jobs_failed_total", 1}}});
   tenancy::Tenant fraud;
   fraud.name = "fraud";
   fraud.projects = {{"retraining", 3, {{"alice", 2}}}, {"research", 1, {}}};
@@ -137,6 +143,9 @@ const std::map<std::string, std::vector<std::string>> kQueueRuns{
     {"squeue_unknown_of_two", {"slurm/squeue", "-j", "99,98"}},
     {"squeue_unknown_user", {"slurm/squeue", "-u", "nobody-of-this-name", "-j", "98"}},
     {"squeue_usage", {"slurm/squeue", "--usage"}},
+    {"squeue_steps", {"slurm/squeue", "-s"}},
+    {"squeue_steps_fields", {"slurm/squeue", "-h", "--steps", "-o", "%i|%A|%C|%U|%S"}},
+    {"sacct_qos", {"slurm/sacct", "-X", "-P", "-o", "JobID,QOS,WCKey", "-q", "normal"}},
     {"sacct", {"slurm/sacct"}},
     {"sacct_parsable2", {"slurm/sacct", "-o", "JobID,State,NodeList", "--parsable2", "-a"}},
     {"sacct_parsable",

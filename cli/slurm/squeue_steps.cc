@@ -1,0 +1,100 @@
+#include "cli/slurm/squeue_steps.h"
+
+#include <fmt/core.h>
+
+#include "cli/job_words.h"
+#include "cli/slurm/account_fields.h"
+#include "cli/slurm/frame.h"
+#include "cli/slurm/history.h"
+#include "cli/slurm/job_values.h"
+
+namespace gantry::cli::slurm {
+namespace {
+
+constexpr std::string_view kStepFormat = "%.15i %.8j %.9P %.8u %.9M %N";
+
+using S = const AccountRow&;
+using Out = std::string&;
+
+std::string step_id(S v) {
+  return shown_id(v.job->row) + "." + v.step->step;
+}
+
+constexpr Field<AccountRow> kStepFields[] = {
+    {.letter = 'A',
+     .name = "Tasks",
+     .header = "TASKS",
+     .put = [](Out o, S v) { put_number(o, v.step->tasks); }},
+    {.letter = 'C',
+     .name = "CPUs",
+     .header = "CPUS",
+     .put = [](Out o, S v) { put_number(o, v.step->cpus); }},
+    {.letter = 'i',
+     .name = "StepID",
+     .header = "STEPID",
+     .put = [](Out o, S v) { o += step_id(v); }},
+    {.letter = 'j', .name = "Name", .header = "NAME", .put = [](Out o, S v) { o += v.step->name; }},
+    {.letter = 'M',
+     .name = "TimeUsed",
+     .header = "TIME",
+     .put = [](Out o, S v) { o += format_duration(elapsed_of(v)); }},
+    {.letter = 'N',
+     .name = "NodeList",
+     .header = "NODELIST",
+     .put = [](Out o, S v) { o += v.step->node_list; }},
+    {.letter = 'P',
+     .name = "Partition",
+     .header = "PARTITION",
+     .put = [](Out o, S v) { o += v.job->row.partition; }},
+    {.letter = 'S',
+     .name = "StartTime",
+     .header = "START_TIME",
+     .put = [](Out o, S v) { o += shown_time(v.step->started); }},
+    {.letter = 'u',
+     .name = "UserName",
+     .header = "USER",
+     .put = [](Out o, S v) { o += v.job->row.user; }},
+    {.letter = 'U',
+     .name = "UserID",
+     .header = "USER",
+     .put = [](Out o, S v) { put_number(o, v.job->row.uid.value()); }},
+};
+
+bool is_wanted(const StepsQuestion& question, const std::string& id) {
+  const std::string job = id.substr(0, id.find('.'));
+  const auto names = [&](const std::string& word) { return word == id || word == job; };
+  return question.wanted.empty() ||
+         std::any_of(question.wanted.begin(), question.wanted.end(), names);
+}
+
+}  // namespace
+
+Result<int> show_steps(const Invocation& call, const StepsQuestion& question) {
+  const std::span<const Field<AccountRow>> fields = kStepFields;
+  std::vector<std::string> unknown;
+  Layout layout =
+      letters_layout(question.letters.empty() ? kStepFormat : std::string_view(question.letters),
+                     names_of(fields), unknown);
+  for (const std::string& name : unknown)
+    complain(call, "Invalid job step format specification: " + name);
+  auto session = Session::open("squeue");
+  if (!session) return tl::unexpected(session.error());
+  proto::QueryHistory query;
+  query.filter = question.filter;
+  query.filter.states = {"RUNNING"};
+  if (query.filter.jobs.empty()) query.start = system_now();
+  const auto history = ask_history(*session, query);
+  if (!history) return tl::unexpected(history.error());
+  TableStyle style;
+  style.header = !question.no_header;
+  const std::string cluster = cluster_name();
+  TableWriter table(std::move(layout), style, stdout);
+  for (const proto::HistoryRow& job : history->jobs)
+    for (const proto::StepRow& step : job.steps) {
+      const AccountRow row{&job, &step, history->now, Units::usual, cluster};
+      if (step.running && is_wanted(question, step_id(row))) put_row(table, fields, row);
+    }
+  return 0;
+}
+
+}  // namespace gantry::cli::slurm

@@ -1,0 +1,58 @@
+// Collectives among the PMIx servers of a step's nodes: each gives its part to all others that take
+// part, and is done when it has the parts of all. Direct questions for one rank's data go to the
+// node that has it. Pure: what to send goes out through `send`, bytes of other nodes come in.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gantry::pmix {
+
+class Collect {
+ public:
+  using Done = std::function<void(bool good, const std::string& data)>;
+  // `node` = index, or kAllOthers; bytes in order, any size.
+  using Send = std::function<void(std::uint32_t node, std::string_view bytes)>;
+  // Another node asks for the data of a rank that is here; to be answered with answer().
+  using Asked = std::function<void(std::uint32_t node, std::uint32_t question, std::uint32_t rank)>;
+
+  Collect(std::uint32_t self, std::uint32_t nodes, Send send, Asked asked)
+      : self_(self), nodes_(nodes), send_(std::move(send)), asked_(std::move(asked)) {}
+
+  // `who`: which processes take part, the same text on each node; `among`: their nodes. The parts
+  // come back joined in the order of nodes.
+  void gather(const std::string& who, const std::set<std::uint32_t>& among, std::string part,
+              Done done);
+  void ask(std::uint32_t node, std::uint32_t rank, Done done);
+  void answer(std::uint32_t node, std::uint32_t question, bool good, std::string_view data);
+  // False: what came is none of ours.
+  bool receive(std::uint32_t node, std::string_view bytes);
+
+ private:
+  struct Gathering {
+    std::map<std::uint32_t, std::string> parts;
+    std::set<std::uint32_t> among;  // empty: not begun here yet
+    Done done;
+  };
+  void send(std::uint32_t node, char kind, std::uint32_t number, std::string_view a,
+            std::string_view b);
+  bool take(std::uint32_t node, char kind, std::uint32_t number, std::string_view a,
+            std::string_view b);
+  void look(const std::string& id);
+
+  std::uint32_t self_, nodes_;
+  Send send_;
+  Asked asked_;
+  std::map<std::uint32_t, std::string> partial_;  // by node: bytes of a message not yet whole
+  std::map<std::string, std::uint32_t> rounds_;   // of the same processes, begun here
+  std::map<std::string, Gathering> gatherings_;
+  std::map<std::uint32_t, Done> questions_;
+  std::uint32_t next_question_ = 0;
+};
+
+}  // namespace gantry::pmix

@@ -1,0 +1,80 @@
+// What a shim leaves on disk and says to noded: how an attempt or a step ended, and who runs.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/job_state.h"
+#include "common/proto/node_report.h"
+
+namespace gantry::runtime {
+
+using proto::AttemptKey;
+using proto::ExitCause;
+
+// How an attempt, or a step of it on this node, ended. Written durably, once.
+struct ExitRecord {
+  AttemptKey key;
+  ExitCause cause = ExitCause::exited;
+  ExitStatus exit;
+  std::string message;  // for people, names the node; "" when it just exited
+  Usage usage;
+  std::uint32_t oom_kills = 0;
+  std::optional<Instant> started;
+  Instant ended{};
+  std::vector<ExitStatus> tasks;  // steps: one per task
+  bool unheard = false;           // steps: whoever started it has gone, and will not tell
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "key", s.key);
+    v(2, "cause", s.cause);
+    v(3, "exit", s.exit);
+    v(4, "message", s.message);
+    v(5, "usage", s.usage);
+    v(6, "oom_kills", s.oom_kills);
+    v(7, "started", s.started);
+    v(8, "ended", s.ended);
+    v(9, "tasks", s.tasks);
+    v(10, "unheard", s.unheard);
+  }
+};
+
+// A container that runs: who is in it. Lies in the job's directory as running.msgpack.
+struct RunningRecord {
+  std::int32_t init_pid = 0;     // PID 1 of the container (process: the script itself)
+  std::uint64_t init_start = 0;  // its start time, field 22 of /proc/PID/stat
+  std::int32_t child_pid = 0;    // batch shell; 0 = none yet
+  bool held = false;             // waits for go()
+  Instant started{};
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "init_pid", s.init_pid);
+    v(2, "init_start", s.init_start);
+    v(3, "child_pid", s.child_pid);
+    v(4, "held", s.held);
+    v(5, "started", s.started);
+  }
+};
+
+// Datagram from a shim to noded: "look". Lost ones do no harm: it looks by itself as well.
+enum class NoteKind : std::uint8_t { held = 1, running = 2, exited = 3 };
+constexpr auto enum_names(NoteKind) {
+  return std::array<std::pair<NoteKind, std::string_view>, 3>{
+      {{NoteKind::held, "held"}, {NoteKind::running, "running"}, {NoteKind::exited, "exited"}}};
+}
+
+struct ShimNote {
+  AttemptKey key;
+  std::optional<StepId> step;
+  NoteKind kind = NoteKind::running;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "key", s.key);
+    v(2, "step", s.step);
+    v(3, "kind", s.kind);
+  }
+};
+
+}  // namespace gantry::runtime

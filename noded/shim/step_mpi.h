@@ -1,0 +1,49 @@
+// The PMIx server of a step on this node: gantry-pmix, a program of its own that runs beside the
+// tasks, in their container and cgroup and as their user. It says what its clients need in their
+// environment, and speaks with its kind on the step's other nodes by way of grun (StepPeer).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/result.h"
+#include "noded/shim/shim.h"
+#include "noded/shim/step_io.h"
+#include "noded/shim/task.h"
+
+namespace gantry::runtime {
+
+inline constexpr const char* kPmixProgram = "gantry-pmix";  // beside gantry-shim
+inline constexpr Duration kPmixPatience = seconds(60);      // until it serves
+
+class MpiServer {
+ public:
+  // Waits until tasks may start. unsupported: this build or the container has no PMIx.
+  static Result<std::unique_ptr<MpiServer>> start(const Shim& shim, const StepRequest& request,
+                                                  const TaskPlace& place, Signals& signals);
+
+  // "NAME=value" for the task of this number on this node.
+  [[nodiscard]] const std::vector<std::string>& environment(std::uint32_t task) const {
+    return environments_[task];
+  }
+  [[nodiscard]] int fd() const { return socket_.get(); }
+  [[nodiscard]] short events() const;
+  void from_peer(std::uint32_t node, std::string_view bytes);
+  void serve(StepIo& io);  // without blocking
+  void end();              // the tasks have ended: it may tidy up, within seconds
+
+ private:
+  MpiServer(Fd socket, std::size_t tasks) : socket_(std::move(socket)), environments_(tasks) {}
+  Result<void> await_ready(Signals& signals);
+  bool read();  // false: it has gone
+  void write();
+
+  Fd socket_;
+  std::string in_, out_;
+  std::size_t out_at_ = 0;
+  std::vector<std::vector<std::string>> environments_;
+};
+
+}  // namespace gantry::runtime

@@ -1,0 +1,113 @@
+// sacctmgr's changes, worked out on documents; and its file, written and read again.
+#include <doctest/doctest.h>
+
+#include "cli/slurm/sacctmgr_change.h"
+
+namespace gantry::cli::slurm {
+namespace {
+
+proto::TenancyDocuments fraud_only() {
+  tenancy::Tenant fraud;
+  fraud.name = "fraud";
+  fraud.projects = {{"retraining", 3, {{"alice", 2}}}, {"research", 1, {}}};
+  fraud.grants = {{tenancy::Role::user, "alice", ""}, {tenancy::Role::viewer, "carol", ""}};
+  proto::TenancyDocuments documents;
+  documents.revision = 7;
+  documents.documents = {fraud};
+  return documents;
+}
+
+const tenancy::Tenant& only_tenant(const proto::ApplyTenancy& changes) {
+  REQUIRE(changes.documents.size() == 1);
+  return std::get<tenancy::Tenant>(changes.documents[0]);
+}
+
+TEST_CASE("accounts below root are tenants, below a tenant projects") {
+  Accounts accounts(fraud_only());
+  CHECK(accounts.changes().documents.empty());
+  CHECK(accounts.changes().base_revision == 7);
+  CHECK(*accounts.add_account("risk", {"root", "Risk", 2}));
+  CHECK_FALSE(*accounts.add_account("retraining", {"fraud", {}, {}}));
+  CHECK(only_tenant(accounts.changes()).name == "risk");
+  CHECK(only_tenant(accounts.changes()).weight == 2000);
+  CHECK(*accounts.add_account("scoring", {"risk", {}, 5}));
+  CHECK(only_tenant(accounts.changes()).projects ==
+        std::vector<tenancy::Project>{{"scoring", 5, {}}});
+  CHECK_FALSE(accounts.add_account("x", {"scoring", {}, {}}).has_value());
+  CHECK_FALSE(accounts.add_account("x", {"nobody", {}, {}}).has_value());
+}
+
+TEST_CASE("users have a role in the tenant and a share in the project") {
+  Accounts accounts(fraud_only());
+  CHECK(*accounts.add_user("bob", "research", {"", {}, 4}));
+  CHECK_FALSE(*accounts.add_user("bob", "research", {}));
+  CHECK(*accounts.add_user("carol", "fraud", {}));  // who could only look
+  CHECK_FALSE(accounts.add_user("dave", "nope", {}).has_value());
+  REQUIRE(accounts.modify_user("alice", "retraining", {"", {}, 9}));
+  const tenancy::Tenant fraud = only_tenant(accounts.changes());
+  CHECK(fraud.projects[0].users == std::vector<tenancy::UserShare>{{"alice", 9}});
+  CHECK(fraud.projects[1].users == std::vector<tenancy::UserShare>{{"bob", 4}});
+  CHECK(fraud.grants.size() == 4);
+  REQUIRE(accounts.remove_user("alice", "retraining"));
+  CHECK(only_tenant(accounts.changes()).projects[0].users.empty());
+  REQUIRE(accounts.remove_user("alice", ""));
+  CHECK(only_tenant(accounts.changes()).grants.size() == 3);
+  CHECK_FALSE(accounts.remove_user("alice", "").has_value());
+}
+
+TEST_CASE("an account goes: a project from its tenant, a tenant whole") {
+  Accounts accounts(fraud_only());
+  REQUIRE(accounts.modify_account("research", {"", {}, 8}));
+  REQUIRE(accounts.remove_account("retraining"));
+  CHECK(only_tenant(accounts.changes()).projects ==
+        std::vector<tenancy::Project>{{"research", 8, {}}});
+  REQUIRE(accounts.remove_account("fraud"));
+  const auto changes = accounts.changes();
+  CHECK(changes.documents.empty());
+  CHECK(changes.removals == std::vector<proto::DocumentRef>{{"Tenant", "fraud"}});
+  CHECK_FALSE(accounts.remove_account("fraud").has_value());
+}
+
+TEST_CASE("a dump is read again as what it was") {
+  const Accounts from(fraud_only());
+  proto::TenancyDocuments none;
+  Accounts to(none);
+  std::vector<std::string> ignored;
+  REQUIRE(load_dump(from.dump("here"), to, ignored));
+  CHECK(ignored.empty());
+  CHECK(to.dump("here") == from.dump("here"));
+}
+
+TEST_CASE("a dump of Slurm's: what has no counterpart is named") {
+  Accounts accounts(proto::TenancyDocuments{});
+  std::vector<std::string> ignored;
+  const auto done = load_dump(
+      "# To edit this file start with a cluster line\n"
+      "Cluster - 'old':Fairshare=1:QOS='normal':MaxJobs=50\n"
+      "Parent - 'root'\n"
+      "User - 'root':DefaultAccount='root':AdminLevel='Administrator':Fairshare=1\n"
+      "Account - 'physics':Description='physics: all of "
+      "it':Organization='p':Fairshare=10:GrpTRES=gres/gpu=8\n"
+      "Parent - 'physics'\n"
+      "User - 'ann':DefaultAccount='physics':Fairshare=3\n"
+      "Account - 'optics':Description='optics':Organization='p':Fairshare=2\n"
+      "Parent - 'optics'\n"
+      "User - 'bob':DefaultAccount='optics':Fairshare=4:MaxJobs=2\n",
+      accounts, ignored);
+  REQUIRE_MESSAGE(done, done.error().message);
+  CHECK(ignored == std::vector<std::string>{
+                       "cluster old: MaxJobs=50", "user root: AdminLevel=Administrator",
+                       "user root of the root account", "account physics: GrpTRES=gres/gpu=8",
+                       "user ann: Fairshare=3 of physics", "user bob: MaxJobs=2"});
+  const tenancy::Tenant physics = only_tenant(accounts.changes());
+  CHECK(physics.description == "physics: all of it");
+  CHECK(physics.weight == 10'000);
+  CHECK(physics.projects == std::vector<tenancy::Project>{{"optics", 2, {{"bob", 4}}}});
+  CHECK(physics.grants.size() == 2);
+  const auto bad = load_dump("Nonsense\n", accounts, ignored);
+  REQUIRE_FALSE(bad);
+  CHECK(bad.error().message.starts_with("line 1: "));
+}
+
+}  // namespace
+}  // namespace gantry::cli::slurm
