@@ -8,10 +8,10 @@
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/invoice.h"
-#include "cli/ledger_metrics.h"
 #include "cli/session.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "common/ledger_metrics.h"
 
 namespace gantry::cli {
 namespace {

@@ -1,4 +1,4 @@
-// gtenant events: quota that filled up.
+// gtenant events: quota and budgets that filled up.
 #include <fmt/core.h>
 
 #include <ctime>
@@ -42,6 +42,12 @@ void print_event(const EventOptions& options, const proto::QuotaAlert& a) {
     fmt::print("{}\n", codec::to_json(a));
     return;
   }
+  if (!a.budget.empty()) {
+    fmt::print("{} {} has spent {} of {} of budget {} for {}: {} % reached{}\n", format_time(a.at),
+               a.tenant, format_money(a.spent, 2), format_money(a.amount, 2), a.budget, a.period,
+               a.percent, a.ended > 0 ? fmt::format(", {} jobs are ended", a.ended) : "");
+    return;
+  }
   fmt::print("{} {} uses {} of its {}{}: {} % reached\n", format_time(a.at), a.tenant,
              amount_words(a.resource, a.used), amount_words(a.resource, a.nominal),
              a.flavor.empty() ? "" : " of " + a.flavor, a.percent);
@@ -78,12 +84,13 @@ constexpr Example kExamples[] = {
 
 const Command kTenantEvents{
     .name = "events",
-    .summary = "List when quota filled up: 70, 85 and 100 % of what a tenant owns",
+    .summary = "List when quota filled up (70, 85 and 100 %), and budgets (their thresholds)",
     .operands = "[TENANT...]",
     .description =
         "An event comes when a tenant's use of a resource reaches a threshold; of the same one "
         "again after it was 5 points below, and not within ten minutes. The controller keeps the "
-        "last 1000, and writes each to its log as `quota_filled tenant=... percent=...`.",
+        "last 1000, and writes each to its log as `quota_filled tenant=... percent=...`, those of "
+        "budgets as `budget_reached tenant=... budget=... percent=...`.",
     .options = kOptions,
     .examples = kExamples,
     .run = run_events};

@@ -80,10 +80,11 @@ enum class Reason : std::uint8_t {
   tainted = 26,        // subject = taints that it does not tolerate
   // A GPU is emptied for its slices; subject = node, b = GPU, a = free from (us; 0 = unknown).
   mig_repartition = 27,
+  budget = 28,  // a = it may cost, b = what is left, both millionths; subject = the budget
 };
 constexpr auto enum_names(Reason) {
   using enum Reason;
-  return std::array<std::pair<Reason, std::string_view>, 28>{
+  return std::array<std::pair<Reason, std::string_view>, 29>{
       {{none, "None"},
        {priority, "Priority"},
        {resources, "Resources"},
@@ -111,7 +112,8 @@ constexpr auto enum_names(Reason) {
        {reservation, "Reservation"},
        {maintenance, "ReqNodeNotAvail"},
        {tainted, "Taints"},
-       {mig_repartition, "MigRepartition"}}};
+       {mig_repartition, "MigRepartition"},
+       {budget, "Budget"}}};
 }
 
 struct Verdict {

@@ -1,7 +1,8 @@
 // Tenancy documents of the cluster as a whole: cohorts, tiers, priority classes, flavors, node
-// pools, topology, prices. See tenancy.h and price_book.h.
+// pools, topology, prices, budgets. See tenancy.h, price_book.h and budget.h.
 #pragma once
 
+#include "common/budget.h"
 #include "common/price_book.h"
 #include "common/tenancy.h"
 
@@ -139,8 +140,8 @@ struct Topology {  // one for the cluster
   }
 };
 
-using Document =
-    std::variant<Tenant, Cohort, Tier, PriorityClass, Flavor, NodePool, Topology, PriceBook>;
+using Document = std::variant<Tenant, Cohort, Tier, PriorityClass, Flavor, NodePool, Topology,
+                              PriceBook, Budget>;
 
 std::string_view kind_of(const Document& document);  // "Tenant", ...
 const std::string& name_of(const Document& document);

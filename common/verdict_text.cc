@@ -1,9 +1,11 @@
 #include "common/verdict_text.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include <fmt/core.h>
 
+#include "common/money.h"
 #include "common/resources.h"
 #include "common/text.h"
 
@@ -62,6 +64,12 @@ std::string describe_tenancy_reason(const Verdict& v) {
     case Reason::maintenance:
       return fmt::format("it would run into {}, which begins at {}", v.subject, format_time({v.a}));
     case Reason::tainted: return fmt::format("it does not tolerate {}", v.subject);
+    case Reason::budget:
+      if (v.a == INT64_MAX)
+        return fmt::format("budget {} sets aside what a job may cost, and it has no time limit",
+                           v.subject);
+      return fmt::format("budget {} has {} left, and it may cost up to {}", v.subject,
+                         format_money(Money{v.b}, 2), format_money(Money{v.a}, 2));
     case Reason::mig_repartition:
       return fmt::format(
           "GPU {} of {} is emptied for its slices{}", v.b, v.subject,

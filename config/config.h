@@ -85,6 +85,11 @@ struct ControllerConfig {
   std::uint32_t priority_weight_class = 0;
   Duration priority_max_age = hours(7 * 24);  // then age counts in full
   Duration priority_period = minutes(5);      // between two reckonings of those that wait
+  std::string metrics_host = "127.0.0.1";     // HTTP: /metrics and /usage
+  std::uint16_t metrics_port = 0;             // 0 = none
+  std::string metrics_tokens = "/etc/gantry/metrics.tokens";  // who may ask; 0600
+  std::string usage_events;   // file that usage is appended to; "" = none
+  std::string usage_webhook;  // http://HOST:PORT/PATH that it is sent to; "" = none
 };
 
 struct NodedConfig {

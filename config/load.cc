@@ -267,6 +267,8 @@ class Loader {
   Result<void> check_controller(const ControllerConfig& c) const {
     if (c.node_timeout < c.heartbeat * 2)
       return error_about("controller.node_timeout", "is less than twice heartbeat");
+    if (!c.usage_webhook.empty() && c.usage_events.empty())
+      return error_about("controller.usage_webhook", "needs usage_events, whose lines it sends");
     if (c.lost_node_policy == LostNodePolicy::fence && c.fence_after <= c.node_timeout)
       return error_about("controller.fence_after", "is not longer than node_timeout");
     if (c.store_map_max < c.store_map)

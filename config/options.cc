@@ -93,6 +93,18 @@ std::vector<Option> options_of(ControllerConfig& c) {
        "Waiting time after which age counts in full."},
       {"priority_period", &c.priority_period, between(kSecond, kDay),
        "Time between two reckonings of the priority of all waiting jobs."},
+      {"metrics_host", &c.metrics_host, {}, "Address of this machine that metrics are served on."},
+      {"metrics_port", &c.metrics_port, between(0, 65535),
+       "TCP port of HTTP GET /metrics, for Prometheus, and /usage; 0 = none."},
+      {"metrics_tokens", &c.metrics_tokens, form(Form::path),
+       "File, mode 0600, with a line `TENANT TOKEN` for each who may ask there: a token shows its "
+       "tenant's, that of `*` everything."},
+      {"usage_events", &c.usage_events, form(Form::path_or_none),
+       "File that a line of JSON is appended to for each start and end of a job; left out = none."},
+      {"usage_webhook",
+       &c.usage_webhook,
+       {},
+       "http://HOST:PORT/PATH that the lines of usage_events are sent to; left out = nowhere."},
   };
 }
 

@@ -4,7 +4,11 @@
 #include <csignal>
 
 #include "common/codec/codec.h"
+#include "ctld/acct/usage_log.h"
 #include "ctld/core/blobs.h"
+#include "ctld/http/http_server.h"
+#include "ctld/http/tokens.h"
+#include "ctld/http/webhook.h"
 #include "ctld/rpc/dispatch.h"
 #include "ctld/sched/controller_policy.h"
 #include "ctld/store/lmdb_store.h"
@@ -77,6 +81,8 @@ Server::Server(const Config& config, Logger logger, std::unique_ptr<store::Store
 Server::~Server() {
   planner_.reset();  // its thread posts to the loop
   history_.reset();
+  http_.reset();
+  webhook_.reset();
 }
 
 Result<void> Server::run() {
@@ -95,6 +101,10 @@ void Server::start() {
     return;
   }
   stepped_ = true;
+  if (auto done = open_exports(); !done) {
+    fatal(done.error());
+    return;
+  }
   const sched::Policy policy = sched::controller_policy(config_.controller.backfill_depth);
   planner_ = std::make_unique<Planner>(policy, [this](sched::Plan plan) {
     loop_.post([this, plan = std::move(plan)]() mutable {
@@ -138,6 +148,13 @@ void Server::end_of_turn() {
   if (auto done = store_->append(turn.append); !done) {
     fatal(done.error());
     return;
+  }
+  if (usage_ && !turn.usage.empty()) {
+    if (auto done = usage_->append(turn.usage); !done) {
+      fatal(done.error());
+      return;
+    }
+    if (webhook_) webhook_->wake();
   }
   send_greetings();
   for (core::Reply& reply : turn.replies) send_reply(reply);
@@ -205,6 +222,12 @@ void Server::set_wake(std::optional<Instant> at) {
 void Server::fold() {
   if (failed_ || stepped_) return;  // between turns only; the next second will do
   unfolded_ = 0;
+  if (usage_) {  // before the journal's tail is let go
+    if (auto done = usage_->sync(); !done) {
+      fatal(done.error());
+      return;
+    }
+  }
   const store::FoldBatch batch = core_->take_fold();
   if (auto done = store_->fold(batch); !done) {
     fatal(done.error());

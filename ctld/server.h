@@ -5,6 +5,7 @@
 // process without an answer. Once a second what changed is folded into the records.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,6 +24,17 @@
 #include "ctld/rpc/identity.h"
 #include "ctld/rpc/sessions.h"
 #include "ctld/store/store.h"
+
+namespace gantry::acct {
+class UsageLog;
+}
+namespace gantry::http {
+class Server;
+class Tokens;
+class Webhook;
+struct Request;
+struct Response;
+}  // namespace gantry::http
 
 namespace gantry::ctld {
 
@@ -71,6 +83,12 @@ class Server {
                const Bytes& body);
   void forget_session(std::optional<core::ConnectionId> dropped);
 
+  // server_http.cc: metrics, usage events
+  Result<void> open_exports();
+  http::Response answer_http(const http::Request& request, const std::atomic<bool>& stopping);
+  [[nodiscard]] http::Response usage_page(const http::Request& request,
+                                          const std::string& tenant) const;
+
   // server_keys.cc: keys that lie in the state directory at start
   void enroll_from_files();
   void enroll_from_file(const std::string& path, bool node);
@@ -89,6 +107,10 @@ class Server {
   loop::Loop loop_;
   std::unique_ptr<Planner> planner_;
   std::unique_ptr<acct::HistoryReader> history_;
+  std::unique_ptr<acct::UsageLog> usage_;
+  std::unique_ptr<http::Webhook> webhook_;
+  std::unique_ptr<http::Tokens> tokens_;  // of the HTTP thread
+  std::unique_ptr<http::Server> http_;
   bool stepped_ = false;      // the core has had input since the last turn
   bool planned_ = false;      // a plan among it
   bool passed_over_ = false;  // the last plan has passed over those who sleep

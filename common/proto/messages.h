@@ -1,6 +1,7 @@
 // All messages in one place: their headers, and number_of<Type>() from messages.def.
 #pragma once
 
+#include "common/proto/budget.h"
 #include "common/proto/cluster.h"
 #include "common/proto/history.h"
 #include "common/proto/job_change.h"

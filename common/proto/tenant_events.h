@@ -4,12 +4,15 @@
 #include <string>
 #include <vector>
 
+#include "common/codec/fields.h"
+#include "common/money.h"
 #include "common/resources.h"
 #include "common/time.h"
 
 namespace gantry::proto {
 
-// Quota that filled up, as it happened: what passed 70, 85 or 100 % of what a tenant owns.
+// Quota and budgets that filled up, as it happened: what passed 70, 85 or 100 % of what a tenant
+// owns, or a threshold of a budget.
 struct TenantEvents {              // of tenants that the asker may see
   std::vector<std::string> names;  // none = all
   std::uint64_t after = 0;         // those with a greater number
@@ -28,9 +31,14 @@ struct QuotaAlert {
   std::string tenant;
   std::string flavor;  // "" = all together
   Resource resource = Resource::gpu;
-  std::uint32_t percent = 0;  // 70, 85 or 100: the threshold that was reached
+  std::uint32_t percent = 0;  // the threshold that was reached
   std::int64_t used = 0;
   std::int64_t nominal = 0;
+  // Of a budget; then the four above (but percent) say nothing.
+  std::string budget;       // "" = of quota
+  std::string period;       // "2026-11"
+  Money spent, amount;      // up to then, of it
+  std::uint32_t ended = 0;  // jobs that were told to end for it
   friend bool operator==(const QuotaAlert&, const QuotaAlert&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -42,6 +50,11 @@ struct QuotaAlert {
     v(6, "percent", s.percent);
     v(7, "used", s.used);
     v(8, "nominal", s.nominal);
+    v(9, "budget", s.budget);
+    v(10, "period", s.period);
+    v(11, "spent", s.spent);
+    v(12, "amount", s.amount);
+    v(13, "ended", s.ended);
   }
 };
 

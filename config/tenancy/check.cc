@@ -265,6 +265,67 @@ class Checker {
     return check_other_books(b);
   }
 
+  [[nodiscard]] Found check(const Budget& b) const {
+    if (b.tenant.empty()) return problem("tenant", "is missing");
+    if (Found found = refer(Tenant::kName, b.tenant, "tenant")) return found;
+    if (b.amount <= Money{} || b.amount > kMostBudget)
+      return problem("amount", "is missing; a budget has an amount above 0");
+    if (!b.user.empty() && !is_account_name(b.user))
+      return problem("user", fmt::format("\"{}\" is not the name of a user", b.user));
+    if (Found found = check_budget_project(b)) return found;
+    if (Found found = check_budget_dates(b)) return found;
+    std::uint32_t before = 0;
+    for (const std::uint32_t percent : b.warn_at) {
+      if (percent <= before || percent > kMostWarnPercent)
+        return problem("warn_at", fmt::format("has to rise, up to {}", kMostWarnPercent));
+      before = percent;
+    }
+    const bool lowers = b.at_limit == BudgetAction::lower_class;
+    if (lowers && b.lower_to.empty())
+      return problem("lower_to", "is missing; `at_limit: lower-class` needs the class");
+    if (!lowers && !b.lower_to.empty())
+      return problem("lower_to", "is only for `at_limit: lower-class`");
+    if (Found found = refer(PriorityClass::kName, b.lower_to, "lower_to")) return found;
+    if (b.grace.us < 0 || b.grace > hours(24)) return problem("grace", "is outside of 0s to 24h");
+    if (std::none_of(documents_.begin(), documents_.end(),
+                     [](const Document& d) { return std::holds_alternative<PriceBook>(d); }))
+      return problem("", "there is no PriceBook: without prices nothing costs anything");
+    return std::nullopt;
+  }
+
+  [[nodiscard]] Found check_budget_project(const Budget& b) const {
+    if (b.project.empty()) return std::nullopt;
+    const auto tenant = std::find_if(documents_.begin(), documents_.end(), [&](const Document& d) {
+      const auto* t = std::get_if<Tenant>(&d);
+      return t != nullptr && t->name == b.tenant;
+    });
+    const auto& projects = std::get<Tenant>(*tenant).projects;
+    Names known{b.tenant};  // the only one of a tenant that lists none
+    if (!projects.empty()) known.clear();
+    for (const Project& p : projects) known.push_back(p.name);
+    if (std::find(known.begin(), known.end(), b.project) != known.end()) return std::nullopt;
+    // Projects may come of its tier.
+    if (projects.empty() && !std::get<Tenant>(*tenant).tier.empty()) return std::nullopt;
+    return problem("project", fmt::format("tenant {} has no project `{}`{}", b.tenant, b.project,
+                                          did_you_mean(b.project, known)));
+  }
+
+  [[nodiscard]] Found check_budget_dates(const Budget& b) const {
+    if (b.period != BudgetPeriod::fixed) {
+      if (b.from.empty() && b.until.empty()) return std::nullopt;
+      return problem(b.from.empty() ? "until" : "from", "is only for `period: fixed`");
+    }
+    if (b.from.empty() || b.until.empty())
+      return problem(b.from.empty() ? "from" : "until",
+                     "is missing; a fixed budget has `from` and `until`");
+    const auto from = parse_local_time(b.from);
+    if (!from) return problem("from", from.error().message);
+    const auto until = parse_local_time(b.until);
+    if (!until) return problem("until", until.error().message);
+    if (*until <= *from) return problem("until", "is not after `from`");
+    return std::nullopt;
+  }
+
   [[nodiscard]] Found check_plans(const PriceBook& b) const {
     std::set<std::string> names;
     for (const PricePlan& plan : b.plans) {

@@ -158,6 +158,29 @@ std::vector<Field> fields_of(PriceBook& b) {
            "Of one that never started, for the node's fault; all."}};
 }
 
+std::vector<Field> fields_of(Budget& b) {
+  return {
+      {"name", &b.name, Form::word, "Of the budget."},
+      {"description", &b.description, Form::plain, "For people."},
+      {"tenant", &b.tenant, Form::word, "Whose jobs it pays."},
+      {"project", &b.project, Form::word, "Only those of this project; all unless given."},
+      {"user", &b.user, Form::plain, "Only those of this user; all unless given."},
+      {"amount", &b.amount, Form::sum, "What they may cost in a period, less what is credited."},
+      {"period", &b.period, Form::plain,
+       "`month` (the default), `quarter`, `year` or `week` of the tenant's time zone, or `fixed`."},
+      {"from", &b.from, Form::date, "Of a fixed one: its first moment."},
+      {"until", &b.until, Form::date, "Of a fixed one: when it is over; jobs are free then."},
+      {"warn_at", &b.warn_at, Form::plain,
+       "Per cent that are spent, `[50, 80]`: each makes an event; 100 always does."},
+      {"at_limit", &b.at_limit, Form::plain,
+       "What becomes of jobs that it has not enough left for: `warn` (they start), `lower-class`, "
+       "`hold` (they wait; the default), or `stop`: as hold, and those that run are ended when "
+       "it is used up all the same."},
+      {"lower_to", &b.lower_to, Form::word, "Of lower-class: the priority class."},
+      {"grace", &b.grace, Form::plain, "Of stop: from the signal to the kill; 1m."},
+  };
+}
+
 std::vector<Field> fields_of(Document& document) {
   return std::visit([](auto& d) { return fields_of(d); }, document);
 }
@@ -208,13 +231,18 @@ struct TypeName {
   std::string operator()(const std::vector<Grant>*) const { return "roles"; }
   std::string operator()(const std::vector<TenantClass>*) const { return "numbers by name"; }
   std::string operator()(const std::vector<TopologyDomain>*) const { return "host lists"; }
-  std::string operator()(const Money*) const { return "price"; }
+  std::string operator()(const Money*) const { return form == Form::sum ? "amount" : "price"; }
   std::string operator()(const std::map<std::string, Money>*) const { return "prices"; }
   std::string operator()(const ZoneName*) const { return "time zone"; }
   std::string operator()(const std::map<std::string, ZoneName>*) const { return "time zones"; }
   std::string operator()(const std::vector<PricePlan>*) const { return "plans"; }
   std::string operator()(const std::vector<PriceHours>*) const { return "hours of the day"; }
   std::string operator()(const CreditPart*) const { return "none, lost or all"; }
+  std::string operator()(const std::vector<std::uint32_t>*) const { return "list of numbers"; }
+  std::string operator()(const BudgetPeriod*) const {
+    return "month, quarter, year, week or fixed";
+  }
+  std::string operator()(const BudgetAction*) const { return "warn, lower-class, hold or stop"; }
 };
 
 }  // namespace

@@ -25,17 +25,17 @@ enum class Form : std::uint8_t {
   gpu_model,  // lower case
   charge,     // of Resources: thousandths per core, GiB, GPU
   date,       // local: 2026-12-01 or 2026-12-01T06:00
+  sum,        // of money: not a price
 };
 
-using Slot =
-    std::variant<std::string*, bool*, std::int32_t*, std::optional<std::uint32_t>*,
-                 std::optional<std::int64_t>*, Duration*, std::optional<Duration>*,
-                 std::vector<std::string>*, std::map<std::string, std::string>*, Resources*,
-                 std::optional<Resources>*, VictimMode*, std::optional<Reclaim>*,
-                 std::vector<QuotaLine>*, std::vector<Project>*, std::vector<Grant>*,
-                 std::vector<TenantClass>*, std::vector<TopologyDomain>*, Money*,
-                 std::map<std::string, Money>*, ZoneName*, std::map<std::string, ZoneName>*,
-                 std::vector<PricePlan>*, std::vector<PriceHours>*, CreditPart*>;
+using Slot = std::variant<
+    std::string*, bool*, std::int32_t*, std::optional<std::uint32_t>*, std::optional<std::int64_t>*,
+    Duration*, std::optional<Duration>*, std::vector<std::string>*,
+    std::map<std::string, std::string>*, Resources*, std::optional<Resources>*, VictimMode*,
+    std::optional<Reclaim>*, std::vector<QuotaLine>*, std::vector<Project>*, std::vector<Grant>*,
+    std::vector<TenantClass>*, std::vector<TopologyDomain>*, Money*, std::map<std::string, Money>*,
+    ZoneName*, std::map<std::string, ZoneName>*, std::vector<PricePlan>*, std::vector<PriceHours>*,
+    CreditPart*, std::vector<std::uint32_t>*, BudgetPeriod*, BudgetAction*>;
 
 struct Field {
   std::string_view key;
@@ -52,6 +52,7 @@ std::vector<Field> fields_of(Flavor& flavor);
 std::vector<Field> fields_of(NodePool& pool);
 std::vector<Field> fields_of(Topology& topology);
 std::vector<Field> fields_of(PriceBook& book);
+std::vector<Field> fields_of(Budget& budget);
 std::vector<Field> fields_of(Document& document);
 
 // A document of that kind, with nothing set; nothing when there is no such kind.

@@ -112,7 +112,14 @@ struct Read {
   Result<void> operator()(std::vector<TopologyDomain>* out) const {
     return read_domains(value, *out);
   }
-  Result<void> operator()(Money* out) const { return read_price(value, *out); }
+  Result<void> operator()(Money* out) const {
+    return field.form == Form::sum ? read_sum(value, *out) : read_price(value, *out);
+  }
+  Result<void> operator()(std::vector<std::uint32_t>* out) const {
+    return read_percents(value, *out);
+  }
+  Result<void> operator()(BudgetPeriod* out) const { return read_choice(value, *out); }
+  Result<void> operator()(BudgetAction* out) const { return read_choice(value, *out); }
   Result<void> operator()(std::map<std::string, Money>* out) const {
     return read_gpu_prices(value, *out);
   }

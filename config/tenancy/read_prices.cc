@@ -170,6 +170,31 @@ Result<void> read_price(const Value& value, Money& out) {
   return {};
 }
 
+Result<void> read_sum(const Value& value, Money& out) {
+  const auto text = value.text();
+  if (!text) return tl::unexpected(text.error());
+  const auto sum = parse_money(*text);
+  if (!sum) return value.wrong(sum.error());
+  if (*sum <= Money{} || *sum > kMostBudget)
+    return value.wrong(
+        fmt::format("{} is outside of 0.000001 to {}", *text, format_money(kMostBudget)));
+  out = *sum;
+  return {};
+}
+
+Result<void> read_percents(const Value& value, std::vector<std::uint32_t>& out) {
+  const auto items = value.items();
+  if (!items) return tl::unexpected(items.error());
+  for (const Value& item : *items) {
+    const auto percent = read_number(item, 1, kMostWarnPercent);
+    if (!percent) return tl::unexpected(percent.error());
+    if (!out.empty() && static_cast<std::uint32_t>(*percent) <= out.back())
+      return item.wrong("the percentages have to rise");
+    out.push_back(static_cast<std::uint32_t>(*percent));
+  }
+  return {};
+}
+
 Result<void> read_gpu_prices(const Value& value, std::map<std::string, Money>& out) {
   const auto entries = value.entries();
   if (!entries) return tl::unexpected(entries.error());

@@ -1,6 +1,7 @@
-// Values of price books: money, time zones, plans, hours of the day.
+// Values of price books and budgets: money, time zones, plans, hours of the day, percentages.
 #pragma once
 
+#include "common/budget.h"
 #include "common/price_book.h"
 #include "config/tenancy/place.h"
 
@@ -9,6 +10,9 @@ namespace gantry::tenancy {
 inline constexpr std::int32_t kMostFactor = 100 * kFactorUnit;  // of plans and hours
 
 Result<void> read_price(const Value& value, Money& out);
+Result<void> read_sum(const Value& value, Money& out);  // of a budget
+// [50, 80], ascending
+Result<void> read_percents(const Value& value, std::vector<std::uint32_t>& out);
 // {a100: 2.50, "a100:1g.10gb": 0.40, default: 1.00}
 Result<void> read_gpu_prices(const Value& value, std::map<std::string, Money>& out);
 // A rule as it is, or a name whose rule is looked up in this machine's database of time zones.

@@ -41,6 +41,9 @@ std::string_view summary_of(std::string_view kind) {
   if (kind == PriceBook::kName)
     return "What an hour costs, from a date on. A book of the present or the past may be changed, "
            "and counts from the change on: nothing that was charged is charged again.";
+  if (kind == Budget::kName)
+    return "Money for jobs of a tenant, a project or a user, in each period. "
+           "[money.md](money.md) says how it counts.";
   return "Where nodes stand.";
 }
 

@@ -72,7 +72,10 @@ struct Write {
   }
   Yaml operator()(const Resources* v) const { return amounts(*v); }
   Yaml operator()(const std::optional<Resources>* v) const { return *v ? amounts(**v) : Yaml{}; }
-  Yaml operator()(const VictimMode* v) const { return scalar(std::string(enum_name(*v))); }
+  template <codec::NamedEnum E>
+  Yaml operator()(const E* v) const {
+    return scalar(std::string(enum_name(*v)));
+  }
   Yaml operator()(const std::optional<Reclaim>* v) const {
     return *v ? scalar(std::string(enum_name(**v))) : Yaml{};
   }
@@ -109,7 +112,11 @@ struct Write {
   }
   Yaml operator()(const std::vector<PricePlan>* v) const;
   Yaml operator()(const std::vector<PriceHours>* v) const;
-  Yaml operator()(const CreditPart* v) const { return scalar(std::string(enum_name(*v))); }
+  Yaml operator()(const std::vector<std::uint32_t>* v) const {
+    std::vector<std::string> texts;
+    for (const std::uint32_t n : *v) texts.push_back(std::to_string(n));
+    return texts.empty() ? Yaml{} : list(texts);
+  }
 
  private:
   [[nodiscard]] Yaml amounts(const Resources& r) const {

@@ -13,7 +13,8 @@ namespace gantry::core {
 
 void apply(State& state, Instant at, const Event& event);
 
-// One per event, in apply_cluster.cc, apply_job.cc, apply_attempt.cc, apply_tenancy.cc.
+// One per event, in apply_cluster.cc, apply_job.cc, apply_attempt.cc, apply_tenancy.cc,
+// apply_budget.cc.
 void apply_event(State&, Instant, const event::ControllerStarted&);
 void apply_event(State&, Instant, const event::NodeDeclared&);
 void apply_event(State&, Instant, const event::PartitionDeclared&);
@@ -48,5 +49,10 @@ void apply_event(State&, Instant, const event::ReservationRemoved&);
 void apply_event(State&, Instant, const event::QuotaFilled&);
 void apply_event(State&, Instant, const event::JobCheckpointed&);
 void apply_event(State&, Instant, const event::HalfLifeSet&);
+void apply_event(State&, Instant, const event::BudgetReached&);
+void apply_event(State&, Instant, const event::BudgetsRolled&);
+void apply_event(State&, Instant, const event::JobLowered&);
+void apply_event(State&, Instant, const event::OvertimeSet&);
+void apply_event(State&, Instant, const event::IncreaseSet&);
 
 }  // namespace gantry::core

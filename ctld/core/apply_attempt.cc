@@ -3,6 +3,7 @@
 
 #include "common/assert.h"
 #include "ctld/core/apply.h"
+#include "ctld/core/budgets.h"
 #include "ctld/core/history_row.h"
 #include "ctld/core/index.h"
 #include "ctld/core/ledger.h"
@@ -76,6 +77,7 @@ void apply_event(State& state, Instant at, const event::JobPlaced& e) {
     take_grant(state, *job, grant, e.exclusive);
   }
   open_bill(e, *job, at);
+  set_aside(state, *job);
   start_charge(state, *job, at);
 }
 
@@ -89,6 +91,7 @@ void apply_event(State& state, Instant at, const event::JobStarted& e) {
   JobEdit job(state, e.job);
   job->phase = must_move(Trigger::started, job->phase);
   set_started(state, *job, at);
+  set_aside(state, *job);  // its time limit counts from now
 }
 
 void apply_event(State& state, Instant, const event::JobWarned& e) {

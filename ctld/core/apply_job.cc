@@ -4,6 +4,7 @@
 #include "common/assert.h"
 #include "common/codec/codec.h"
 #include "ctld/core/apply.h"
+#include "ctld/core/budgets.h"
 #include "ctld/core/history_row.h"
 #include "ctld/core/index.h"
 #include "ctld/core/ledger.h"
@@ -63,6 +64,7 @@ void apply_event(State& state, Instant at, const event::JobReleased& e) {
 void apply_event(State& state, Instant at, const event::JobUpdated& e) {
   JobEdit job(state, e.job);
   charge(state, *job, at);  // to whom it was until now
+  take_back(state, *job);
   if (e.account) {
     state.names.drop(job->account);
     job->account = state.names.add(*e.account);
@@ -99,6 +101,7 @@ void apply_event(State& state, Instant at, const event::JobUpdated& e) {
       for (const DependencyState& d : job->dependencies->list)
         if (d.status == DependencyStatus::open) add_dependent(state, *job, d.what);
   }
+  if (job->active) set_aside(state, *job);
 }
 
 void apply_event(State& state, Instant at, const event::DependencySettled& e) {

@@ -3,6 +3,7 @@
 
 #include "common/assert.h"
 #include "ctld/core/apply.h"
+#include "ctld/core/budgets.h"
 #include "ctld/core/index.h"
 #include "ctld/core/ledger.h"
 
@@ -13,7 +14,7 @@ void apply_event(State& state, Instant at, const event::TenancyApplied& e) {
   GANTRY_ASSERT(e.revision == tenancy.revision + 1, "revisions are numbered in order");
   tenancy.revision = e.revision;
   const bool prices = std::any_of(e.changes.begin(), e.changes.end(), [](const DocumentChange& c) {
-    return c.kind == tenancy::PriceBook::kKind;
+    return c.kind == tenancy::PriceBook::kKind || c.kind == tenancy::Budget::kKind;
   });
   if (prices) charge_all(state, at);  // until now at the prices until now
   for (const DocumentChange& change : e.changes) {
@@ -24,7 +25,10 @@ void apply_event(State& state, Instant at, const event::TenancyApplied& e) {
       tenancy.documents.erase(key);
     tenancy.fold_documents.push_back(key);
   }
-  if (prices) state.ledger.prices = compile_prices(tenancy.documents);
+  if (prices) {
+    state.ledger.prices = compile_prices(tenancy.documents);
+    make_budgets(state, at);
+  }
   tenancy.class_names.insert(tenancy.class_names.end(), e.new_classes.begin(), e.new_classes.end());
   tenancy.history.push_back({e.revision, at, e.author, e.comment, e.changes});
   tenancy.fold_revisions.push_back(e.revision);
@@ -49,17 +53,6 @@ void apply_event(State& state, Instant at, const event::JobCheckpointed& e) {
   GANTRY_ASSERT(job->active != nullptr, "a placed job");
   job->active->checkpoint = e.saved.value_or(at);
   save_bill(state, *job, std::min(at, *job->active->checkpoint));
-}
-
-void apply_event(State& state, Instant, const event::QuotaFilled& e) {
-  TenancyState& tenancy = state.tenancy;
-  GANTRY_ASSERT(e.alert.number == tenancy.last_alert + 1, "alerts are numbered in order");
-  tenancy.last_alert = e.alert.number;
-  tenancy.alerts.push_back(e.alert);
-  tenancy.fold_alerts.push_back(e.alert.number);
-  if (tenancy.alerts.size() <= kMaxAlerts) return;
-  tenancy.fold_alerts.push_back(tenancy.alerts.front().number);
-  tenancy.alerts.pop_front();
 }
 
 void apply_event(State& state, Instant, const event::HalfLifeSet& e) {

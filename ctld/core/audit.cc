@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "common/codec/codec.h"
+#include "ctld/core/budgets.h"
 #include "ctld/core/gpus.h"
 #include "ctld/core/gres.h"
 #include "ctld/core/load.h"
@@ -110,6 +111,31 @@ std::string check_array(const Job& job, const Tasks& seen) {
   return {};
 }
 
+// What is set aside is what the bills of those that run have yet.
+std::string check_budgets(const State& state) {
+  std::map<std::string, Money> reserved;
+  state.jobs.walk(JobId{}, [&](const Job& job) {
+    if (job.active)
+      for (const BudgetAccount* account : budgets_of(state, job))
+        reserved[account->budget.name] += job.active->bill.reserved();
+    return true;
+  });
+  for (const auto& [name, account] : state.budgets.accounts)
+    if (account.reserved != reserved[name])
+      return fmt::format("budget {}: {} are set aside, not {}", name, format_money(reserved[name]),
+                         format_money(account.reserved));
+  return {};
+}
+
+std::string budgets_text(const BudgetState& budgets) {
+  std::string out = fmt::format("overtime {} {}\n", budgets.kill_wait.us, budgets.start_timeout.us);
+  for (const auto& [name, book] : budgets.books)
+    out += fmt::format("budget {} {}\n", name, codec::to_json(book));
+  for (const auto& [number, increase] : budgets.increases)
+    out += fmt::format("increase {}\n", codec::to_json(increase));
+  return out;
+}
+
 std::string tenancy_text(const TenancyState& tenancy) {
   std::string out = fmt::format("tenancy {} half-life {} classes {}\n", tenancy.revision,
                                 tenancy.half_life.us, fmt::join(tenancy.class_names, " "));
@@ -160,7 +186,7 @@ std::string audit(const State& state) {
   if (counters.active != state.counters.active) return "the count of active jobs is wrong";
   if (counters.unended != state.counters.unended) return "the count of jobs is wrong";
   if (ended != state.ended.size()) return "the list of ended jobs is wrong";
-  return {};
+  return check_budgets(state);
 }
 
 std::string records_text(const State& state) {
@@ -174,6 +200,7 @@ std::string records_text(const State& state) {
     out += fmt::format("partition {} {} {}\n", p.id.value(), p.name,
                        p.up_set ? (*p.up_set ? "up" : "down") : "");
   out += tenancy_text(state.tenancy);
+  out += budgets_text(state.budgets);
   for (const auto& [key, sum] : state.ledger.sums)
     out += fmt::format("sum {} {}\n", key, codec::to_json(sum));
   for (const auto& [key, user] : state.user_keys) out += fmt::format("key {} {}\n", key, user);

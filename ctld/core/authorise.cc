@@ -73,6 +73,14 @@ constexpr Who kWho<proto::TenantEvents> = Who::everybody;  // of tenants in whic
 template <>
 constexpr Who kWho<proto::QueryLedger> = Who::everybody;  // their own, and of tenants with a role
 template <>
+constexpr Who kWho<proto::ListBudgets> = Who::everybody;  // their own, and of tenants with a role
+template <>
+constexpr Who kWho<proto::AskIncrease> = Who::everybody;  // of their own tenant; see its handler
+template <>
+constexpr Who kWho<proto::DecideIncrease> = Who::everybody;  // see its handler
+template <>
+constexpr Who kWho<proto::ListIncreases> = Who::everybody;
+template <>
 constexpr Who kWho<proto::MakeReservation> = Who::operators;
 template <>
 constexpr Who kWho<proto::RemoveReservation> = Who::operators;

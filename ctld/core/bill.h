@@ -2,6 +2,8 @@
 // ledger's sums, which bills are posted to. Only apply() changes them (ledger.h has the rules).
 #pragma once
 
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,12 +63,23 @@ struct Bill {
   Instant since{};       // charged up to here
   bool settled = false;  // the attempt is over: its sum is in the job
   std::vector<BillLine> lines;
+  std::optional<Money> most;  // what it may come to; where a budget applies and it has a limit
+  [[nodiscard]] Money booked() const {
+    Money sum;
+    for (const BillLine& line : lines) sum += line.booked();
+    return sum;
+  }
+  // Set aside yet, as of `since`.
+  [[nodiscard]] Money reserved() const {
+    return most && !settled ? std::max(Money{}, *most - booked()) : Money{};
+  }
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "plan", s.plan);
     v(2, "since", s.since);
     v(3, "settled", s.settled);
     v(4, "lines", s.lines);
+    v(5, "most", s.most);
   }
 };
 

@@ -3,6 +3,7 @@
 #include "ctld/core/blobs.h"
 #include "ctld/core/events.h"
 #include "ctld/core/record.h"
+#include "ctld/core/usage_event.h"
 
 namespace gantry {
 
@@ -19,7 +20,10 @@ GANTRY_CODEC_INSTANTIATE_BINARY(core::EnvironmentBlob)
 GANTRY_CODEC_INSTANTIATE(core::DocumentRecord)
 GANTRY_CODEC_INSTANTIATE_BINARY(core::ShareNode)
 GANTRY_CODEC_INSTANTIATE(core::LedgerSum)
+GANTRY_CODEC_INSTANTIATE(core::BudgetBook)
 GANTRY_CODEC_INSTANTIATE(core::Reservation)
 GANTRY_CODEC_INSTANTIATE(core::TenancyRevision)
+GANTRY_CODEC_INSTANTIATE(core::UsageEvent)
+GANTRY_CODEC_INSTANTIATE_FROM_JSON(core::UsageEvent)
 
 }  // namespace gantry

@@ -5,6 +5,7 @@
 
 #include "common/codec/codec.h"
 #include "ctld/core/apply.h"
+#include "ctld/core/usage_events.h"
 
 namespace gantry::core {
 
@@ -12,7 +13,10 @@ void Context::record(Event event) {
   last_seq = EventSeq(last_seq.value() + 1);
   const JournalEvent entry{now, std::move(event)};
   turn.append.events.push_back({last_seq, codec::encode(entry)});
-  apply(state, now, entry.event);
+  if (config.controller.usage_events.empty())
+    apply(state, now, entry.event);
+  else
+    apply_and_tell(state, last_seq, now, entry.event, config.cluster, turn.usage);
   ++rt.stats.events;
 }
 

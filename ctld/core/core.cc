@@ -12,6 +12,7 @@
 #include "ctld/core/apply.h"
 #include "ctld/core/audit.h"
 #include "ctld/core/authorise.h"
+#include "ctld/core/budget_gate.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/load.h"
 #include "ctld/core/multifactor.h"
@@ -20,6 +21,7 @@
 #include "ctld/core/select.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/tenants.h"
+#include "ctld/core/usage_events.h"
 
 namespace gantry::core {
 
@@ -128,9 +130,13 @@ Result<void> Core::replay(const store::JournalEntry& entry) {
   if (!event)
     return fail(ErrorCode::malformed, fmt::format("event {} of the journal cannot be read: {}",
                                                   entry.seq.value(), event.error().message));
-  apply(*state_, event->at, event->event);
+  if (p_->config.controller.usage_events.empty())
+    apply(*state_, event->at, event->event);
+  else
+    apply_and_tell(*state_, entry.seq, event->at, event->event, p_->config.cluster, p_->turn.usage);
   state_->touched.clear();
   state_->touched_nodes.clear();
+  state_->budgets.moved.clear();
   p_->last_seq = entry.seq;
   return {};
 }
@@ -144,6 +150,10 @@ Result<void> Core::start(Instant now) {
   ctx.record(event::ControllerStarted{Epoch(state_->epoch.value() + 1)});
   if (state_->tenancy.half_life != p_->config.controller.fair_share_half_life)
     ctx.record(event::HalfLifeSet{p_->config.controller.fair_share_half_life});
+  if (state_->budgets.kill_wait != p_->config.controller.kill_wait ||
+      state_->budgets.start_timeout != p_->config.controller.start_timeout)
+    ctx.record(
+        event::OvertimeSet{p_->config.controller.kill_wait, p_->config.controller.start_timeout});
   declare(ctx);
   configure(*state_, p_->config);
   compile_tenancy(ctx);
@@ -153,6 +163,7 @@ Result<void> Core::start(Instant now) {
   p_->rt.started = ctx.now;
   p_->rt.window_due = next_window(ctx);
   reckon(ctx);
+  look_at_budgets(ctx);
   for (const Node& node : state_->nodes) state_->touched_nodes.push_back(node.id);
   state_->jobs.walk(JobId{}, [&](const Job& job) {
     if (job.phase != Phase::ended) state_->touched.push_back(job.id);

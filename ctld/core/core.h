@@ -23,6 +23,7 @@
 #include "common/result.h"
 #include "common/types.h"
 #include "config/config.h"
+#include "ctld/core/usage_event.h"
 #include "ctld/sched/change.h"
 #include "ctld/sched/plan.h"
 #include "ctld/store/store.h"
@@ -46,7 +47,8 @@ using ClientMessage = std::variant<
     proto::StepCreate, proto::StepDone, proto::EndAllocation, proto::ApplyTenancy,
     proto::GetTenancy, proto::TenancyHistory, proto::TenantUsage, proto::ShareTree,
     proto::PriorityTuples, proto::CheckpointJobs, proto::MakeReservation, proto::RemoveReservation,
-    proto::ListReservations, proto::TenantEvents, proto::QueryLedger>;
+    proto::ListReservations, proto::TenantEvents, proto::QueryLedger, proto::ListBudgets,
+    proto::AskIncrease, proto::DecideIncrease, proto::ListIncreases>;
 
 using NodeMessage =
     std::variant<proto::NodeRegister, proto::Heartbeat, proto::LaunchReady, proto::Started,
@@ -80,7 +82,8 @@ using ReplyMessage =
                  proto::ShowStatsReply, proto::PingReply, proto::StepGranted, proto::TenancyPlanned,
                  proto::TenancyDocuments, proto::TenancyHistoryReply, proto::TenantUsageReply,
                  proto::ShareTreeReply, proto::PriorityTuplesReply, proto::ListReservationsReply,
-                 proto::TenantEventsReply, proto::LedgerReply>;
+                 proto::TenantEventsReply, proto::LedgerReply, proto::BudgetList,
+                 proto::IncreaseReply>;
 
 // What the shell puts into a message from the store before it leaves (ctld/core/blobs.h): the core
 // knows scripts and environments by their content hash only.
@@ -117,6 +120,8 @@ struct Turn {
   bool schedule = false;               // something changed that a plan could use
   std::optional<Instant> wake;         // earliest time a Tick is wanted
   std::vector<std::string> notes;      // lines for the log: ignored reports, dropped plan entries
+  std::vector<UsageEvent> usage;       // with controller.usage_events; after a start those of the
+                                       // journal's tail again
 };
 
 struct State;

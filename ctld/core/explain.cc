@@ -5,6 +5,8 @@
 
 #include "common/text.h"
 #include "common/verdict_text.h"
+#include "ctld/core/budget_gate.h"
+#include "ctld/core/budgets.h"
 #include "ctld/core/eligible.h"
 #include "ctld/core/multifactor.h"
 #include "ctld/core/reservations.h"
@@ -95,6 +97,21 @@ std::string words_of(const Context& ctx, const Job& job, const Verdict& v) {
   }
 }
 
+// Where the budget stands.
+void say_budget(const Context& ctx, const std::string& name, std::vector<std::string>& out) {
+  const BudgetAccount& account = ctx.state.budgets.accounts.at(name);
+  const BudgetStand stand = stands_of(ctx.state, ctx.now).at(name);
+  if (stand.span.name.empty()) return;
+  out.push_back(fmt::format(
+      "of budget {}, {} {} for {}, {} are spent and {} set aside for jobs that run; {}", name,
+      format_money(amount_of(account), 2), ctx.state.ledger.prices.currency,
+      stand.span.name == "fixed" ? account.budget.from + " to " + account.budget.until
+                                 : stand.span.name,
+      format_money(stand.spent, 2), format_money(stand.reserved, 2),
+      stand.span.name == "fixed" ? "it ends at " + format_time(stand.span.to)
+                                 : "the next one begins at " + format_time(stand.span.to)));
+}
+
 }  // namespace
 
 Verdict verdict_of(const Context& ctx, const Job& job) {
@@ -107,6 +124,7 @@ Verdict verdict_of(const Context& ctx, const Job& job) {
     const Job& array = job.is_element() ? ctx.state.jobs.at(job.array) : job;
     return {Reason::array_task_limit, array.tasks->active, *array.tasks->max_running, {}};
   }
+  if (auto v = verdict_of_budget(ctx, job)) return *v;
   const JobClass& cls = ctx.state.classes.at(job.cls);
   const Partition& partition = ctx.state.partition(cls.key.partition);
   if (!partition.up()) return {Reason::partition_down, 0, 0, partition.name};
@@ -125,6 +143,10 @@ std::vector<std::string> why(const Context& ctx, const Job& job) {
   if (array_room(ctx.state, job) == 0u) {
     const Job& array = job.is_element() ? ctx.state.jobs.at(job.array) : job;
     say({Reason::array_task_limit, array.tasks->active, *array.tasks->max_running, {}});
+  }
+  if (auto v = verdict_of_budget(ctx, job)) {
+    say(*v);
+    say_budget(ctx, v->subject, out);
   }
   const Partition& partition = ctx.state.partition(class_of(ctx.state, job).partition);
   if (!partition.up()) say({Reason::partition_down, 0, 0, {}});

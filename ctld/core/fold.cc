@@ -148,6 +148,27 @@ void fold_ledger(LedgerState& ledger, std::vector<store::RecordChange>& out) {
   }
 }
 
+void fold_budgets(BudgetState& budgets, std::vector<store::RecordChange>& out) {
+  for (std::string& name : take(budgets.fold_books)) {
+    const auto it = budgets.books.find(name);
+    std::optional<Bytes> value;
+    if (it != budgets.books.end()) {
+      it->second.fold_due = false;
+      value = codec::encode(it->second);
+    }
+    out.push_back({store::Table::usage, std::move(name), std::move(value)});
+  }
+}
+
+void fold_increases(BudgetState& budgets, std::vector<store::RecordChange>& out) {
+  for (const std::uint64_t number : take(budgets.fold_increases)) {
+    const auto it = budgets.increases.find(number);
+    out.push_back(
+        {store::Table::increase, store::ordered_key(number),
+         it == budgets.increases.end() ? std::nullopt : std::optional(codec::encode(it->second))});
+  }
+}
+
 }  // namespace
 
 JobRecord record_of(const State& state, const Job& job) {
@@ -188,6 +209,8 @@ JobRecord record_of(const State& state, const Job& job) {
   r.class_priority = job.class_priority;
   r.billed = job.billed;
   r.credited = job.credited;
+  if (job.lowered || job.is_element()) r.priority_class = class_of(state, job).priority_class;
+  r.lowered = job.lowered;
   return r;
 }
 
@@ -198,7 +221,8 @@ store::FoldBatch fold(State& state, EventSeq applied) {
     out.records.push_back(
         {store::Table::meta, "controller",
          codec::encode(MetaRecord{state.epoch, state.last_job, state.last_time, applied,
-                                  state.tenancy.class_names, state.tenancy.half_life})});
+                                  state.tenancy.class_names, state.tenancy.half_life,
+                                  state.budgets.kill_wait, state.budgets.start_timeout})});
   state.fold_meta = false;
   for (const JobId id : take(state.fold_jobs)) {
     Job* job = state.jobs.find(id);
@@ -213,8 +237,10 @@ store::FoldBatch fold(State& state, EventSeq applied) {
   fold_nodes(state, out.records);
   fold_keys(state, out.records);
   fold_partitions(state, out.records);
+  fold_budgets(state.budgets, out.records);
   fold_tenancy(state.tenancy, out.records);
   fold_ledger(state.ledger, out.records);
+  fold_increases(state.budgets, out.records);
   out.history.swap(state.history);
   out.spec_deletes = take(state.forgotten_specs);
   out.blob_deletes = state.blobs.take_unused();

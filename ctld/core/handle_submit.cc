@@ -7,6 +7,7 @@
 #include "common/hostlist.h"
 #include "ctld/core/authorise.h"
 #include "ctld/core/blobs.h"
+#include "ctld/core/budget_gate.h"
 #include "ctld/core/dependency.h"
 #include "ctld/core/estimate.h"
 #include "ctld/core/forecast.h"
@@ -50,14 +51,16 @@ std::uint32_t cores_of(const JobSpec& spec) {
   return std::max(spec.shape.tasks, spec.shape.min_nodes) * spec.shape.cpus_per_task;
 }
 
-void put_cost(const Context& ctx, const Partition& partition, const JobSpec& spec,
-              std::optional<Duration> limit, const Forecast* where, proto::SubmitReply& reply) {
+void put_cost(const Context& ctx, const Identity& who, const Partition& partition,
+              const JobSpec& spec, std::optional<Duration> limit, const Forecast* where,
+              proto::SubmitReply& reply) {
   const auto cost = estimate_cost(ctx, partition, spec, limit, where);
   if (!cost) return;
   reply.currency = ctx.state.ledger.prices.currency;
   reply.cost_per_hour = cost->per_hour;
   reply.cost_expected = cost->expected;
   reply.cost_most = cost->most;
+  warn_of_budgets(ctx, partition, spec, who.owner.user, *cost, reply.warnings);
 }
 
 // What can be said without a plan.
@@ -66,7 +69,7 @@ void test_only(Context& ctx, const ClientRequest& from, const Partition& partiti
   reply.cpus = cores_of(spec);
   std::optional<Forecast> found;
   if (partition.up() && spec.dependencies.empty()) found = forecast(ctx, partition, spec.shape);
-  put_cost(ctx, partition, spec, limit, found ? &*found : nullptr, reply);
+  put_cost(ctx, from.who, partition, spec, limit, found ? &*found : nullptr, reply);
   if (!found) {
     reply.warnings.push_back(
         "it cannot start at once: what it needs is taken, or it has to wait for something else");
@@ -109,10 +112,14 @@ void handle(Context& ctx, const ClientRequest& from, proto::SubmitJob&& submit) 
   const Partition& partition = ctx.state.partition(resolved->partition);
   if (!partition.up())
     reply.warnings.push_back(fmt::format("partition {} is down: the job waits", partition.name));
+  if (auto r =
+          check_budgets(ctx, partition, submit.spec, from.who.owner.user, resolved->time_limit);
+      !r)
+    return refuse(ctx, from, r.error());
   if (submit.test_only) {
     return test_only(ctx, from, partition, submit.spec, resolved->time_limit, std::move(reply));
   }
-  put_cost(ctx, partition, submit.spec, resolved->time_limit, nullptr, reply);
+  put_cost(ctx, from.who, partition, submit.spec, resolved->time_limit, nullptr, reply);
 
   StoredSpec stored{std::move(submit.spec), from.who.owner, {}, {}, std::move(submit.request_id)};
   if (!submit.script.empty()) stored.script_digest = store_blob(ctx, std::move(submit.script));

@@ -10,6 +10,7 @@
 #include "config/tenancy/check.h"
 #include "config/tenancy/write.h"
 #include "ctld/core/authorise.h"
+#include "ctld/core/budget_gate.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/tenant_submit.h"
 #include "ctld/core/tenants.h"
@@ -204,12 +205,15 @@ void commit(Context& ctx, const ClientRequest& from, std::string comment,
   e.new_classes = new_class_names(next, ctx.state.tenancy.class_names);
   ctx.record(std::move(e));
   compile_tenancy(ctx);
+  look_at_budgets(ctx);
 }
 
 bool may_read(const State& state, const Identity& who, const Document& document) {
   if (is_admin(who)) return true;
   if (const auto* tenant = std::get_if<Tenant>(&document))
     return role_in(state, who, tenant->name).has_value();
+  if (const auto* budget = std::get_if<tenancy::Budget>(&document))
+    return budget->user == who.owner.user || role_in(state, who, budget->tenant).has_value();
   return true;  // what is not a tenant's is the cluster's, and everybody's to know
 }
 

@@ -53,6 +53,11 @@ void handle(Context&, const ClientRequest&, proto::PriorityTuples&&);
 void handle(Context&, const ClientRequest&, proto::TenantEvents&&);
 // handle_ledger.cc
 void handle(Context&, const ClientRequest&, proto::QueryLedger&&);
+// handle_budget.cc
+void handle(Context&, const ClientRequest&, proto::ListBudgets&&);
+void handle(Context&, const ClientRequest&, proto::AskIncrease&&);
+void handle(Context&, const ClientRequest&, proto::DecideIncrease&&);
+void handle(Context&, const ClientRequest&, proto::ListIncreases&&);
 // handle_reservation.cc
 void handle(Context&, const ClientRequest&, proto::MakeReservation&&);
 void handle(Context&, const ClientRequest&, proto::RemoveReservation&&);

@@ -195,6 +195,7 @@ struct Job {
   bool has_image = false;          // a container image, which may have to be fetched
   bool renamed = false;            // the spec has its old name
   bool respecified = false;        // account or reservation are not the spec's any more
+  bool lowered = false;            // its class is not the spec's: a budget's
   bool fold_due = false;           // not durable: its record changed since the last fold
   std::optional<Outcome> outcome;  // ended
   ExitStatus exit;
@@ -242,6 +243,8 @@ struct Job {
   }
 };
 
+// An image may have to be fetched first: as often start_timeout.
+inline constexpr std::int64_t kImageStarts = 10;
 inline constexpr std::size_t kMaxStepsKept = 1024;  // per attempt; older ones are dropped
 
 }  // namespace gantry::core

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "common/assert.h"
+#include "ctld/core/budgets.h"
 #include "ctld/core/gpus.h"
 #include "ctld/core/index.h"
 
@@ -131,6 +132,10 @@ LedgerSum& sum_at(State& state, const LedgerParts& parts) {
   return sum;
 }
 
+LedgerSum& total_at(State& state, const LedgerParts& parts) {
+  return state.ledger.totals[{parts.tenant, parts.job_type, parts.item}];
+}
+
 const TimeZone& zone_of(const State& state, const Job& job) {
   return state.ledger.prices.zone_of(state.partition(class_of(state, job).partition).name);
 }
@@ -162,6 +167,17 @@ LedgerParts ledger_parts(const std::string& key) {
     at = end + 1;
   }
   return p;
+}
+
+void add_total(LedgerState& ledger, const std::string& key, const LedgerSum& sum) {
+  const LedgerParts parts = ledger_parts(key);
+  if (parts.period.find('W') != std::string::npos) return;  // the same, by weeks
+  LedgerSum& total = ledger.totals[{parts.tenant, parts.job_type, parts.item}];
+  add_held(total.held, sum.held, held_unit(parts.item));
+  add_held(total.credited, sum.credited, held_unit(parts.item));
+  total.cost += sum.cost;
+  total.credit += sum.credit;
+  total.runs += sum.runs;
 }
 
 Holding holding_of(const State& state, const std::vector<sched::NodeGrant>& grants,
@@ -212,17 +228,24 @@ void open_bill(const event::JobPlaced& e, Job& job, Instant at) {
 void charge(State& state, Job& job, Instant to) {
   if (!job.active || job.active->bill.settled || job.active->bill.lines.empty()) return;
   LedgerParts parts = parts_of(state, job);
+  const BudgetList budgets = budgets_of(state, job);
+  const Money set_aside = budgets.empty() ? Money{} : job.active->bill.reserved();
   advance(state.ledger.prices, zone_of(state, job), job.active->bill, to,
           [&](const Piece& piece, const BillLine& line, const Held& held, Money cost) {
+            post_spent(state, budgets, piece, cost);
             parts.pool = line.what.pool;
             parts.item = line.what.item;
-            for (const std::string* period : {&piece.month, &piece.week}) {
-              parts.period = *period;
-              LedgerSum& sum = sum_at(state, parts);
+            const auto post = [&](LedgerSum& sum) {
               add_held(sum.held, held, held_unit(parts.item));
               sum.cost += cost;
+            };
+            for (const std::string* period : {&piece.month, &piece.week}) {
+              parts.period = *period;
+              post(sum_at(state, parts));
             }
+            post(total_at(state, parts));
           });
+  if (!budgets.empty()) shift_reserved(state, budgets, job.active->bill.reserved() - set_aside);
 }
 
 void release_held(State& state, Job& job, const NodeRun& run, Instant at) {
@@ -261,6 +284,8 @@ void settle_bill(State& state, Job& job, Instant at, EndedBy why) {
   if (!job.active || job.active->bill.settled || job.active->bill.lines.empty()) return;
   Bill& bill = job.active->bill;
   charge(state, job, at);
+  const BudgetList budgets = budgets_of(state, job);
+  if (!budgets.empty()) shift_reserved(state, budgets, Money{} - bill.reserved());
   bill.settled = true;
   const tenancy::CreditPart part = credit_of(state.ledger.prices.at(at), why);
   const TimeZone& zone = zone_of(state, job);
@@ -276,25 +301,27 @@ void settle_bill(State& state, Job& job, Instant at, EndedBy why) {
       if (!all) take_held(held, line.held_saved, held_unit(line.what.item));
       credit = all ? line.booked() : line.booked() - line.cost_saved;
       job.credited += credit;
+      post_credit(state, budgets, at, credit);
     }
     const bool counts = line.what.item == "cpu" && &line.what == &bill.lines.front().what;
     if (!counts && held == Held{} && credit == Money{}) continue;
     parts.pool = line.what.pool;
     parts.item = line.what.item;
-    for (const std::string& period : {month_at(zone, at), week_at(zone, at)}) {
-      parts.period = period;
-      LedgerSum& sum = sum_at(state, parts);
+    const auto post = [&](LedgerSum& sum) {
       add_held(sum.credited, held, held_unit(parts.item));
       sum.credit += credit;
       sum.runs += counts ? 1 : 0;
+    };
+    for (const std::string& period : {month_at(zone, at), week_at(zone, at)}) {
+      parts.period = period;
+      post(sum_at(state, parts));
     }
+    post(total_at(state, parts));
   }
 }
 
 void charge_all(State& state, Instant at) {
-  std::set<JobId> jobs;
-  for (const Node& node : state.nodes) jobs.insert(node.jobs.begin(), node.jobs.end());
-  for (const JobId id : jobs) {
+  for (const JobId id : jobs_on_nodes(state)) {
     JobEdit job(state, id);
     charge(state, *job, at);
   }
@@ -302,9 +329,14 @@ void charge_all(State& state, Instant at) {
 
 Money cost_until(const PriceTable& prices, const TimeZone& zone, Bill bill, Instant to) {
   advance(prices, zone, bill, to, [](const auto&...) {});
-  Money out;
-  for (const BillLine& line : bill.lines) out += line.booked();
-  return out;
+  return bill.booked();
+}
+
+void accrue(const State& state, const Job& job, Instant now, const PieceCost& take) {
+  if (!job.active || job.active->bill.settled || job.active->bill.lines.empty()) return;
+  Bill bill = job.active->bill;
+  advance(state.ledger.prices, zone_of(state, job), bill, now,
+          [&](const Piece& piece, const BillLine&, const Held&, Money cost) { take(piece, cost); });
 }
 
 std::optional<JobCost> cost_of(const State& state, const Job& job, Instant now) {
@@ -314,24 +346,31 @@ std::optional<JobCost> cost_of(const State& state, const Job& job, Instant now) 
   if (!job.active || job.active->bill.settled || job.active->bill.lines.empty()) return out;
   Bill bill = job.active->bill;
   advance(prices, zone_of(state, job), bill, now, [](const auto&...) {});
-  const Instant at = std::max(now, bill.since);
-  const Piece piece = piece_at(prices, zone_of(state, job), at, at + microseconds(1));
+  out.cost += bill.booked();
+  out.rate = rate_at(prices, zone_of(state, job), bill, std::max(now, bill.since));
+  return out;
+}
+
+Money rate_at(const PriceTable& prices, const TimeZone& zone, const Bill& bill, Instant at) {
+  const Piece piece = piece_at(prices, zone, at, at + microseconds(1));
   Money rate;
   for (const BillLine& line : bill.lines) {
-    out.cost += line.booked();
     Exact hour;
     rate += add_charge(hour, line.amount, line.what.unit,
                        price_of(piece.book, line.what.item, line.what.unit), hours(1),
                        plan_factor(piece.book, bill.plan), piece.hour_factor);
   }
-  out.rate = rate;
-  return out;
+  return rate;
+}
+
+std::vector<JobId> jobs_on_nodes(const State& state) {
+  std::set<JobId> jobs;
+  for (const Node& node : state.nodes) jobs.insert(node.jobs.begin(), node.jobs.end());
+  return {jobs.begin(), jobs.end()};
 }
 
 void accrue(const State& state, Instant now, const Accrual& take) {
-  std::set<JobId> jobs;
-  for (const Node& node : state.nodes) jobs.insert(node.jobs.begin(), node.jobs.end());
-  for (const JobId id : jobs) {
+  for (const JobId id : jobs_on_nodes(state)) {
     const Job& job = state.jobs.at(id);
     if (!job.active || job.active->bill.settled || job.active->bill.lines.empty()) continue;
     LedgerParts parts = parts_of(state, job);

@@ -57,9 +57,20 @@ std::optional<JobCost> cost_of(const State& state, const Job& job, Instant now);
 
 // What a bill comes to at `to` if it goes on as it is.
 Money cost_until(const PriceTable& prices, const TimeZone& zone, Bill bill, Instant to);
+// Per hour at `at`, of a bill or of a job that holds something.
+Money rate_at(const PriceTable& prices, const TimeZone& zone, const Bill& bill, Instant at);
 
 // What jobs that hold something now will add to the sums, up to `now`.
 using Accrual = std::function<void(const LedgerParts& parts, const Held& held, Money cost)>;
 void accrue(const State& state, Instant now, const Accrual& take);
+// The same of one job, by pieces of time.
+using PieceCost = std::function<void(const Piece& piece, Money cost)>;
+void accrue(const State& state, const Job& job, Instant now, const PieceCost& take);
+
+// A sum that was loaded, into the totals.
+void add_total(LedgerState& ledger, const std::string& key, const LedgerSum& sum);
+
+// Jobs that hold something, each once.
+std::vector<JobId> jobs_on_nodes(const State& state);
 
 }  // namespace gantry::core

@@ -2,6 +2,7 @@
 // documents.
 #pragma once
 
+#include <array>
 #include <map>
 #include <string>
 #include <vector>
@@ -33,6 +34,8 @@ struct LedgerState {
   PriceTable prices;                      // derived
   std::map<std::string, LedgerSum> sums;  // by ledger_key()
   std::vector<std::string> fold_sums;     // for the fold
+  // Of all months: by tenant, type of job and item, for counters. Derived from the sums.
+  std::map<std::array<std::string, 3>, LedgerSum> totals;
 };
 
 }  // namespace gantry::core

@@ -6,7 +6,9 @@
 #include <fmt/core.h>
 
 #include "common/codec/codec.h"
+#include "ctld/core/budgets.h"
 #include "ctld/core/index.h"
+#include "ctld/core/ledger.h"
 
 namespace gantry::core {
 namespace {
@@ -68,6 +70,8 @@ void restore(State& state, Job& job, const JobRecord& r) {
   key.partition = r.partition;
   key.time_limit = r.time_limit;
   if (r.reservation) key.reservation = *r.reservation;
+  if (r.priority_class) key.priority_class = *r.priority_class;
+  job.lowered = r.lowered;
   set_class(state, job, key);
   job.nice = r.nice;
   job.priority = r.priority;
@@ -124,6 +128,8 @@ Result<void> Loader::record(store::Table table, std::string_view key, std::strin
       applied_ = r->applied;
       if (!r->class_names.empty()) state_.tenancy.class_names = r->class_names;
       state_.tenancy.half_life = r->half_life;
+      state_.budgets.kill_wait = r->kill_wait;
+      state_.budgets.start_timeout = r->start_timeout;
       return {};
     }
     case store::Table::job_state:
@@ -159,11 +165,25 @@ Result<void> Loader::record(store::Table table, std::string_view key, std::strin
     case store::Table::ledger: {
       auto r = codec::decode<LedgerSum>(value);
       if (!r) return broken("sum of the ledger", r.error());
+      add_total(state_.ledger, std::string(key), *r);
       state_.ledger.sums.insert_or_assign(std::string(key), std::move(*r));
       return {};
     }
-    case store::Table::request:
-    case store::Table::usage: return {};  // not used by this release
+    case store::Table::usage: {
+      auto r = codec::decode<BudgetBook>(value);
+      if (!r) return broken("record of a budget", r.error());
+      state_.budgets.books.insert_or_assign(std::string(key), std::move(*r));
+      return {};
+    }
+    case store::Table::increase: {
+      auto r = codec::decode<proto::Increase>(value);
+      if (!r) return broken("request for more", r.error());
+      state_.budgets.last_increase = std::max(state_.budgets.last_increase, r->number);
+      const std::uint64_t number = r->number;
+      state_.budgets.increases.insert_or_assign(number, std::move(*r));
+      return {};
+    }
+    case store::Table::request: return {};  // not used by this release
   }
   return fail(ErrorCode::malformed, "the store has a table that this release does not know");
 }
@@ -267,6 +287,7 @@ Result<void> Loader::finish() {
     state_.node(it->second).public_key = key;
     state_.node_keys[key] = it->second;
   }
+  load_budgets(state_);
   // Tasks before their array, which they need as long as they are known.
   std::sort(state_.ended.begin(), state_.ended.end(), [&](const auto& a, const auto& b) {
     const bool array_a = state_.jobs.at(a.second).is_array();

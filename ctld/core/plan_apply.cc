@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "ctld/core/budget_gate.h"
 #include "ctld/core/eligible.h"
 #include "ctld/core/gpus.h"
 #include "ctld/core/gres.h"
@@ -92,6 +93,7 @@ void place(Context& ctx, JobId id, std::vector<sched::NodeGrant>&& grants, bool 
   for (const NodeRun& run : job.active->nodes) use_quota(ctx, job, run.grant);
   if (const auto node = quota_node_of(ctx.state, class_of(ctx.state, job).partition))
     quota_taken(ctx, *node, quota_need(ctx.state, job.active->nodes.front().grant).flavor);
+  budget_taken(ctx, job);
   if (job.told_startable != 0) {
     job.told_startable = 0;
     ctx.turn.changes.emplace_back(sched::JobUnqueued{id});
@@ -112,6 +114,10 @@ void apply_start(Context& ctx, sched::Start&& start) {
     return drop(ctx, start.job, *why);
   if (const auto why = quota_objection(ctx, partition, start.grants))
     return drop(ctx, start.job, *why);
+  if (refused_by_budget(ctx, start.job, start.grants, exclusive)) {
+    ++ctx.rt.stats.plan_drops;
+    return;
+  }
   if (!job->is_array()) return place(ctx, start.job, std::move(start.grants), exclusive);
   const JobId array = start.job;
   const std::uint32_t ordinal =

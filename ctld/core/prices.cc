@@ -41,15 +41,16 @@ std::int64_t hour_factor(const PriceBook& book, std::int64_t local) {
 }
 
 // The first local second after `local` at which a month, a week or a day's hours begin or end.
-std::int64_t next_edge(const PriceBook* book, std::int64_t local) {
+std::int64_t next_edge(const PriceBook* book, std::int64_t local, bool by_day) {
   const std::int64_t day = day_of(local);
   const CivilDay civil = civil_of(day);
   const CivilDay next_month{civil.month == 12 ? civil.year + 1 : civil.year,
                             civil.month == 12 ? 1 : civil.month + 1, 1};
   std::int64_t out = days_of(next_month) * kDaySeconds;
   out = std::min(out, (day + (7 - (weekday_of(day) + 6) % 7)) * kDaySeconds);  // Monday
-  if (book == nullptr || book->hours.empty()) return out;
-  out = std::min(out, (day + 1) * kDaySeconds);
+  const bool hours = book != nullptr && !book->hours.empty();
+  if (by_day || hours) out = std::min(out, (day + 1) * kDaySeconds);
+  if (!hours) return out;
   for (const PriceHours& hours : book->hours)
     for (const std::int32_t minute : {hours.from, hours.until})
       if (const std::int64_t at = day * kDaySeconds + minute * 60; at > local)
@@ -102,7 +103,21 @@ PriceTable compile_prices(const Documents& documents) {
     }
   std::sort(out.books.begin(), out.books.end(),
             [](const auto& a, const auto& b) { return a.from < b.from; });
+  for (auto it = documents.lower_bound({tenancy::Budget::kKind, ""});
+       it != documents.end() && it->first.first == tenancy::Budget::kKind; ++it) {
+    const auto& budget = std::get<tenancy::Budget>(it->second);
+    out.by_day = true;
+    for (const std::string* date : {&budget.from, &budget.until})
+      if (!date->empty()) out.edges.push_back(budget_edge(out.zone_of(budget.tenant), *date));
+  }
+  std::sort(out.edges.begin(), out.edges.end());
   return out;
+}
+
+Instant budget_edge(const TimeZone& zone, const std::string& date) {
+  const auto local = parse_local_time(date);
+  GANTRY_ASSERT(local.has_value(), "documents were checked before they were stored");
+  return zone.instant_of(*local);
 }
 
 Money price_of(const PriceBook* book, std::string_view item, std::uint32_t unit) {
@@ -149,12 +164,16 @@ Piece piece_at(const PriceTable& prices, const TimeZone& zone, Instant from, Ins
   if (out.book != nullptr) out.hour_factor = hour_factor(*out.book, local);
   out.month = month_at(zone, from);
   out.week = week_at(zone, from);
+  out.day = day_of(local);
   // Up to the next change of the clocks, local time runs evenly.
-  const std::int64_t edge = (next_edge(out.book, local) - zone.offset_at(from)) * kMicros;
+  const std::int64_t edge =
+      (next_edge(out.book, local, prices.by_day) - zone.offset_at(from)) * kMicros;
   out.until = std::min(out.until, Instant{edge});
   if (const auto change = zone.next_change(from)) out.until = std::min(out.until, *change);
   for (const PriceTable::Book& book : prices.books)
     if (book.from > from) out.until = std::min(out.until, book.from);
+  const auto edge_after = std::upper_bound(prices.edges.begin(), prices.edges.end(), from);
+  if (edge_after != prices.edges.end()) out.until = std::min(out.until, *edge_after);
   return out;
 }
 

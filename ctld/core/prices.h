@@ -25,6 +25,9 @@ struct PriceTable {
   std::string zone_name = "UTC";
   TimeZone zone;
   std::map<std::string, TimeZone> tenant_zones;
+  // Where budgets are: time is cut at each of their days, and where fixed ones begin and end.
+  bool by_day = false;
+  std::vector<Instant> edges;  // sorted
 
   [[nodiscard]] const TimeZone& zone_of(const std::string& tenant) const;
   // In force at `t`; nullptr: none yet.
@@ -32,6 +35,8 @@ struct PriceTable {
 };
 
 PriceTable compile_prices(const Documents& documents);
+// When a fixed budget begins and ends.
+Instant budget_edge(const TimeZone& zone, const std::string& date);
 
 // Per hour of `unit` of the item; 0 without a book.
 Money price_of(const tenancy::PriceBook* book, std::string_view item, std::uint32_t unit);
@@ -46,8 +51,9 @@ struct Piece {
   Instant from{}, until{};
   const tenancy::PriceBook* book = nullptr;
   std::int64_t hour_factor = kFactorUnit;
-  std::string month;  // "2026-11"
-  std::string week;   // "2026-W47"
+  std::string month;     // "2026-11"
+  std::string week;      // "2026-W47"
+  std::int64_t day = 0;  // local, since 1970-01-01
 };
 // The piece that begins at `from`, at most until `to`, which is later.
 Piece piece_at(const PriceTable& prices, const TimeZone& zone, Instant from, Instant to);

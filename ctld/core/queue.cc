@@ -1,5 +1,6 @@
 // What the scheduler's replica is told: jobs that may start, nodes, partitions. Each call compares
 // with what was told last and says only what changed.
+#include "ctld/core/budget_gate.h"
 #include "ctld/core/eligible.h"
 #include "ctld/core/gpus.h"
 #include "ctld/core/multifactor.h"
@@ -10,7 +11,11 @@
 namespace gantry::core {
 
 void sync_queue(Context& ctx, Job& job) {
-  const std::uint32_t want = startable(ctx.state, job, ctx.now);
+  std::uint32_t want = startable(ctx.state, job, ctx.now);
+  if (want == 0)
+    drop_gate(ctx, job.id);
+  else if (gated(ctx, job))
+    want = 0;
   if (want == 0) {
     if (job.told_startable == 0) return;
     job.told_startable = 0;

@@ -101,6 +101,9 @@ struct JobRecord {
   std::optional<std::string> account;      // unset: the spec's
   std::optional<std::string> reservation;  // unset: the spec's
   Money billed, credited;
+  // Of elements, and where a budget lowered it; unset: the spec's, or the array's.
+  std::optional<std::uint32_t> priority_class;
+  bool lowered = false;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "array", s.array);
@@ -136,6 +139,8 @@ struct JobRecord {
     v(31, "reservation", s.reservation);
     v(32, "billed", s.billed);
     v(33, "credited", s.credited);
+    v(34, "priority_class", s.priority_class);
+    v(35, "lowered", s.lowered);
   }
 };
 
@@ -192,6 +197,8 @@ struct MetaRecord {
   EventSeq applied{};  // the records are as of this event
   std::vector<std::string> class_names;
   Duration half_life = hours(7 * 24);
+  Duration kill_wait = seconds(30);
+  Duration start_timeout = seconds(60);
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "epoch", s.epoch);
@@ -200,6 +207,8 @@ struct MetaRecord {
     v(4, "applied", s.applied);
     v(5, "class_names", s.class_names);
     v(6, "half_life", s.half_life);
+    v(7, "kill_wait", s.kill_wait);
+    v(8, "start_timeout", s.start_timeout);
   }
 };
 

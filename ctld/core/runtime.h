@@ -77,6 +77,19 @@ struct QuotaLevel {            // of a tenant's quota cell; see quota_alerts.h
   Instant told{};
 };
 
+// A job that waits for a budget; see budget_gate.h.
+struct BudgetGate {
+  std::string budget;
+  Money need;
+  ClassId cls{};  // and the account that it was closed for: with others it is tried again
+  NameId account{};
+};
+// What a start of a class came to when a budget had not so much left.
+struct BudgetNeed {
+  sched::ClassKey key;
+  Money need;
+};
+
 // Of the weighted priority, as of the last reckoning; see multifactor.h.
 struct Weights {
   Instant as_of{};
@@ -127,6 +140,11 @@ struct Runtime {
   std::unordered_map<ClassId, std::vector<Spell>> spells;
   std::unordered_map<JobId, Instant> waits_since;  // of requeued jobs: when they were
   std::map<std::tuple<std::uint32_t, std::uint32_t, Resource>, QuotaLevel> quota_levels;
+  std::unordered_map<JobId, BudgetGate> budget_gates;
+  std::map<std::string, std::set<std::pair<Money, JobId>>> gated;  // by budget, by need
+  std::unordered_map<ClassId, BudgetNeed> budget_needs;
+  std::optional<Instant> budgets_due;  // a period ends, or a threshold may be reached
+  Instant budgets_seen{};
   Weights weights;
   std::optional<Instant> window_due;  // a reservation begins or ends
   Stats stats;

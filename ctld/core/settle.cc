@@ -1,12 +1,15 @@
 // The loop of settle(); see settle.h.
 #include "ctld/core/settle.h"
 
+#include "ctld/core/budget_gate.h"
 #include "ctld/core/dependency.h"
 #include "ctld/core/tenants.h"
 
 namespace gantry::core {
 
-void settle(Context& ctx) {
+namespace {
+
+void settle_touched(Context& ctx) {
   State& state = ctx.state;
   std::vector<JobId> jobs;
   std::vector<NodeId> nodes;
@@ -33,6 +36,13 @@ void settle(Context& ctx) {
       answer_waits(ctx, id);
     }
   }
+}
+
+}  // namespace
+
+void settle(Context& ctx) {
+  do settle_touched(ctx);
+  while (open_gates(ctx));
   tell_shares(ctx);
 }
 

@@ -18,6 +18,7 @@
 #include <tsl/robin_map.h>
 
 #include "common/types.h"
+#include "ctld/core/budget_state.h"
 #include "ctld/core/job.h"
 #include "ctld/core/job_table.h"
 #include "ctld/core/ledger_state.h"
@@ -111,6 +112,7 @@ struct State {
   std::map<std::string, std::string> user_keys;  // hex public key -> login name
   TenancyState tenancy;
   LedgerState ledger;
+  BudgetState budgets;
 
   // Derived.
   Names names;

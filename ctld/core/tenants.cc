@@ -68,13 +68,27 @@ void make_quota(Context& ctx) {
   });
 }
 
+// The documents with what was approved for a while added to quota.
+Documents with_increases(const State& state, const Documents& documents) {
+  Documents out = documents;
+  for (const auto& [number, increase] : state.budgets.increases) {
+    if (increase.state != proto::IncreaseState::approved || !increase.quota) continue;
+    const auto it = out.find({tenancy::Tenant::kKind, increase.tenant});
+    if (it == out.end()) continue;
+    for (tenancy::QuotaLine& line : std::get<tenancy::Tenant>(it->second).quota)
+      if (line.resource == increase.resource && line.flavor == increase.flavor)
+        line.nominal += *increase.quota;
+  }
+  return out;
+}
+
 }  // namespace
 
 void compile_tenancy(Context& ctx) {
   State& state = ctx.state;
   state.tenancy.compiled =
-      compile(state.tenancy.documents, state.tenancy.class_names, traits_of(state),
-              state.tenancy.revision, state.tenancy.half_life);
+      compile(with_increases(state, state.tenancy.documents), state.tenancy.class_names,
+              traits_of(state), state.tenancy.revision, state.tenancy.half_life);
   if (weighted(ctx.config)) {  // the sum takes the place of Fair Tree
     auto view = std::make_shared<sched::Tenancy>(*state.tenancy.compiled.view);
     view->fair_share = false;
@@ -98,8 +112,8 @@ void compile_tenancy(Context& ctx) {
 CompiledTenancy compile_for(const State& state, const Documents& documents) {
   std::vector<std::string> classes = state.tenancy.class_names;
   for (std::string& name : new_class_names(documents, classes)) classes.push_back(std::move(name));
-  return compile(documents, classes, traits_of(state), state.tenancy.revision + 1,
-                 state.tenancy.half_life);
+  return compile(with_increases(state, documents), classes, traits_of(state),
+                 state.tenancy.revision + 1, state.tenancy.half_life);
 }
 
 sched::QuotaNeed quota_need(const CompiledTenancy& compiled, const sched::NodeGrant& grant) {

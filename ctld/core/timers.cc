@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "common/text.h"
+#include "ctld/core/budget_gate.h"
 #include "ctld/core/eligible.h"
 #include "ctld/core/multifactor.h"
 #include "ctld/core/reservations.h"
@@ -14,7 +15,6 @@ namespace {
 
 constexpr Duration kStuckMargin = seconds(60);  // after kill_wait: then the node is drained
 constexpr Duration kFenceMargin = seconds(30);  // after fence_after and kill_wait
-constexpr std::int64_t kImageStarts = 10;       // times start_timeout, for a job with an image
 constexpr std::size_t kForgetPerTurn = 4096;
 // Some things become possible by time alone: a job overruns its limit and what was reserved behind
 // it moves, a victim has run long enough, a promise is due. So while jobs wait, a plan is asked for
@@ -35,7 +35,6 @@ bool passed(std::optional<Instant> t, Instant now) {
   return t && *t <= now;
 }
 
-// An image may have to be fetched first.
 Duration start_timeout(const Context& ctx, const Job& job) {
   return ctx.config.controller.start_timeout * (job.has_image ? kImageStarts : 1);
 }
@@ -258,6 +257,7 @@ void run_timers(Context& ctx) {
   }
   if (passed(ctx.rt.window_due, ctx.now)) run_windows(ctx);
   if (passed(next_reckoning(ctx), ctx.now)) reckon(ctx);
+  if (passed(ctx.rt.budgets_due, ctx.now)) look_at_budgets(ctx);
   if (passed(plan_due(ctx), ctx.now)) {
     ctx.rt.planned = ctx.now;
     ctx.turn.schedule = true;
@@ -272,6 +272,7 @@ std::optional<Instant> next_wake(const Context& ctx) {
   earliest(next, plan_due(ctx));
   earliest(next, ctx.rt.window_due);
   earliest(next, next_reckoning(ctx));
+  earliest(next, ctx.rt.budgets_due);
   if (!ctx.state.ended.empty())
     earliest(next, ctx.state.ended.front().first + ctx.config.controller.min_job_age);
   return next;

@@ -34,7 +34,7 @@ namespace gantry::store {
 using Digest = std::array<std::uint8_t, 32>;  // content hash of a blob; chosen by the caller
 
 // Version of the tables below. A store written by a newer one is refused at open.
-inline constexpr std::uint64_t kFormatVersion = 4;
+inline constexpr std::uint64_t kFormatVersion = 5;
 // Keys of record tables: 1..kMaxKeyBytes octets (LMDB's limit is 511).
 inline constexpr std::size_t kMaxKeyBytes = 500;
 // Journal entries removed in one transaction.
@@ -46,21 +46,22 @@ inline constexpr std::size_t kMaxHistoryPage = 4096;                  // records
 inline constexpr std::size_t kMaxHistoryPageBytes = 4 * 1024 * 1024;  // octets
 
 // Every record table, once: X(name, number, what a record is). Numbers and names are permanent.
-#define GANTRY_STORE_TABLES(X)                                              \
-  X(meta, 1, "cluster-wide scalars: epoch, next ids")                       \
-  X(job_state, 2, "mutable part of a job or array, by ordered_key(job id)") \
-  X(node, 3, "a node, by name")                                             \
-  X(user_key, 4, "a registered public key")                                 \
-  X(node_key, 5, "an enrolled node key")                                    \
-  X(request, 6, "what a client's request id made")                          \
-  X(partition, 7, "a partition's changed state, by name")                   \
-  X(usage, 8, "decayed usage and budgets")                                  \
-  X(document, 9, "a tenancy document, by kind and name")                    \
-  X(share, 10, "a node of the fair-share tree, by ordered_key(share id)")   \
-  X(reservation, 11, "a reservation, by name")                              \
-  X(revision, 12, "one apply of tenancy documents, by ordered_key(number)") \
-  X(alert, 13, "quota that reached a threshold, by ordered_key(number)")    \
-  X(ledger, 14, "a sum of the ledger, by period, tenant, project, user, ...")
+#define GANTRY_STORE_TABLES(X)                                                \
+  X(meta, 1, "cluster-wide scalars: epoch, next ids")                         \
+  X(job_state, 2, "mutable part of a job or array, by ordered_key(job id)")   \
+  X(node, 3, "a node, by name")                                               \
+  X(user_key, 4, "a registered public key")                                   \
+  X(node_key, 5, "an enrolled node key")                                      \
+  X(request, 6, "what a client's request id made")                            \
+  X(partition, 7, "a partition's changed state, by name")                     \
+  X(usage, 8, "what was spent of a budget, by its name")                      \
+  X(document, 9, "a tenancy document, by kind and name")                      \
+  X(share, 10, "a node of the fair-share tree, by ordered_key(share id)")     \
+  X(reservation, 11, "a reservation, by name")                                \
+  X(revision, 12, "one apply of tenancy documents, by ordered_key(number)")   \
+  X(alert, 13, "quota that reached a threshold, by ordered_key(number)")      \
+  X(ledger, 14, "a sum of the ledger, by period, tenant, project, user, ...") \
+  X(increase, 15, "a request for more, by ordered_key(number)")
 
 enum class Table : std::uint8_t {
 #define X(name, number, what) name = number,

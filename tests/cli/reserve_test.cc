@@ -145,8 +145,8 @@ TEST_CASE("gctl update names account and reservation") {
 TEST_CASE("gtenant events") {
   FakeController fake;
   proto::TenantEventsReply reply;
-  reply.events = {{7, kNow, "fraud", "a100", Resource::gpu, 85, 55'000, 64'000},
-                  {8, kNow, "fraud", "", Resource::cpu, 100, 768'000, 768'000}};
+  reply.events = {{7, kNow, "fraud", "a100", Resource::gpu, 85, 55'000, 64'000, {}, {}, {}, {}, 0},
+                  {8, kNow, "fraud", "", Resource::cpu, 100, 768'000, 768'000, {}, {}, {}, {}, 0}};
   fake.answer<proto::TenantEvents>(reply);
   const Run run = fake.run({"gtenant", "events", "-n", "5", "fraud"});
   CHECK(run.out.find(" fraud uses 55 GPUs of its 64 GPUs of a100: 85 % reached\n") !=

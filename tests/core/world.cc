@@ -98,6 +98,8 @@ void World::configure(const Words& w) {
       c.fence_after = parse_length(*w.find("fence_after"));
     }
     if (w.find("min_job_age")) c.min_job_age = parse_length(*w.find("min_job_age"));
+    if (w.find("heartbeat")) c.heartbeat = parse_length(*w.find("heartbeat"));
+    if (w.find("node_timeout")) c.node_timeout = parse_length(*w.find("node_timeout"));
     const auto weight = [&](const char* key, std::uint32_t& to) {
       if (w.find(key)) to = std::stoul(*w.find(key));
     };

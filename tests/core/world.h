@@ -52,6 +52,9 @@ class World {
   // Rebuilds the state in every way and compares; "" or what differs.
   std::string check_recovery();
 
+  [[nodiscard]] const Core& core() const { return *core_; }
+  [[nodiscard]] Instant now() const { return now_; }
+
  private:
   void configure(const Words& w);  // cluster, partition, set
   void start();
@@ -81,6 +84,8 @@ class World {
   // world_money.cc
   bool money_command(const std::string& verb, const Words& w);  // false: it is none
   void print(const proto::LedgerReply& m);
+  void print(const proto::BudgetList& m);
+  void print(const proto::IncreaseReply& m);
 
   // world_reservations.cc
   bool reservations_command(const std::string& verb, const Words& w);  // false: it is none

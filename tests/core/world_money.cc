@@ -3,7 +3,13 @@
 //   > prices base cpu=0.10 mem=0.01 gpu=a100:2.50,default:1 spot=500 [from=...] [preempted=all]
 //   > report alice this-month [last=...] by=tenant,item         > costs alice
 //
-// `prices` joins the documents of the next apply. spot: what class best-effort pays, in
+//   > budget month tenant=fraud amount=100 [project=p] [user=u] [period=week] [from=.. until=..]
+//            [warn=50,80] [at=hold|stop|warn|lower-class] [lower=best-effort] [grace=10s]
+//   > budgets alice
+//   > more alice tenant=fraud budget=month amount=50 [until=+2h]     > more alice tenant=fraud
+//   cpu=4 > decide admin 1 approved                                        > requests alice
+//
+// `prices` and `budget` join the documents of the next apply. spot: what class best-effort pays, in
 // thousandths.
 #include <fmt/core.h>
 
@@ -50,6 +56,25 @@ tenancy::PriceBook book_of(const Words& w) {
   return b;
 }
 
+tenancy::Budget budget_of(const Words& w) {
+  tenancy::Budget b;
+  b.name = w.plain.at(1);
+  for (const auto& [key, text] : {std::pair("tenant", &b.tenant), std::pair("project", &b.project),
+                                  std::pair("user", &b.user), std::pair("from", &b.from),
+                                  std::pair("until", &b.until), std::pair("lower", &b.lower_to)})
+    if (w.find(key)) *text = *w.find(key);
+  b.amount = money_of(*w.find("amount"));
+  if (w.find("warn"))
+    for (const std::string& percent : words_at(*w.find("warn"), ','))
+      b.warn_at.push_back(std::stoul(percent));
+  if (w.find("grace")) b.grace = parse_length(*w.find("grace"));
+  for (const auto& [value, name] : enum_names(tenancy::BudgetPeriod{}))
+    if (w.find("period") && name == *w.find("period")) b.period = value;
+  for (const auto& [value, name] : enum_names(tenancy::BudgetAction{}))
+    if (w.find("at") && name == *w.find("at")) b.at_limit = value;
+  return b;
+}
+
 proto::ListJobs list_all() {
   proto::ListJobs m;
   m.filter.states = {"all"};
@@ -59,6 +84,26 @@ proto::ListJobs list_all() {
 }  // namespace
 
 bool World::money_command(const std::string& verb, const Words& w) {
+  if (verb == "budget") return pending_.documents.emplace_back(budget_of(w)), true;
+  if (verb == "budgets") return ask(w.plain.at(1), proto::ListBudgets{}), true;
+  if (verb == "requests") return ask(w.plain.at(1), proto::ListIncreases{{}, true}), true;
+  if (verb == "more") {
+    proto::AskIncrease m;
+    m.wanted.tenant = *w.find("tenant");
+    if (w.find("budget")) m.wanted.budget = *w.find("budget");
+    if (w.find("amount")) m.wanted.amount = money_of(*w.find("amount"));
+    if (w.find("cpu")) m.wanted.quota = std::stoll(*w.find("cpu")) * 1000;
+    m.wanted.resource = Resource::cpu;
+    if (w.find("until")) m.wanted.until = time_of(*w.find("until"));
+    m.wanted.reason = "because";
+    return ask(w.plain.at(1), std::move(m)), true;
+  }
+  if (verb == "decide") {
+    proto::DecideIncrease m{std::stoull(w.plain.at(2)), {}, {}};
+    for (const auto& [value, name] : enum_names(proto::IncreaseState{}))
+      if (name == w.plain.at(3)) m.state = value;
+    return ask(w.plain.at(1), std::move(m)), true;
+  }
   if (verb == "prices") return pending_.documents.emplace_back(book_of(w)), true;
   if (verb == "report") {
     proto::QueryLedger m;
@@ -82,6 +127,30 @@ bool World::money_command(const std::string& verb, const Words& w) {
     line(text);
   }
   return true;
+}
+
+void World::print(const proto::BudgetList& m) {
+  if (m.rows.empty()) line("no budget");
+  for (const proto::BudgetRow& r : m.rows) {
+    std::string text =
+        fmt::format("{} {}: {} spent, {} reserved, of {}; forecast {}; until {}", r.budget.name,
+                    r.period, format_money(r.spent), format_money(r.reserved),
+                    format_money(r.amount), format_money(r.forecast, 2), time_text(r.to));
+    if (r.waiting > 0) text += fmt::format("; {} wait", r.waiting);
+    for (const proto::PeriodSpent& p : r.earlier)
+      text += fmt::format("; {} in {}", format_money(p.spent), p.period);
+    line(text);
+  }
+}
+
+void World::print(const proto::IncreaseReply& m) {
+  if (m.rows.empty()) line("no request");
+  for (const proto::Increase& i : m.rows)
+    line(fmt::format("request {} of {} by {}: {}{} {}{}", i.number, i.tenant, i.asked_by,
+                     i.amount ? format_money(*i.amount) + " for " + i.budget
+                              : amount_words(i.resource, i.quota.value_or(0)),
+                     i.until ? " until " + time_text(*i.until) : "", enum_name(i.state),
+                     i.decided_by.empty() ? "" : " by " + i.decided_by));
 }
 
 void World::print(const proto::LedgerReply& m) {

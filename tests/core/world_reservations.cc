@@ -90,9 +90,14 @@ void World::print(const proto::ListReservationsReply& m) {
 void World::print(const proto::TenantEventsReply& m) {
   if (m.events.empty()) line("no events");
   for (const proto::QuotaAlert& a : m.events)
-    line(fmt::format("{} {} {}: {} of {} ({} %)", a.number, time_text(a.at), a.tenant,
-                     amount_words(a.resource, a.used), amount_words(a.resource, a.nominal),
-                     a.percent));
+    if (!a.budget.empty())
+      line(fmt::format("{} {} {}: budget {} of {}: {} of {} ({} %), {} ended", a.number,
+                       time_text(a.at), a.tenant, a.budget, a.period, format_money(a.spent),
+                       format_money(a.amount), a.percent, a.ended));
+    else
+      line(fmt::format("{} {} {}: {} of {} ({} %)", a.number, time_text(a.at), a.tenant,
+                       amount_words(a.resource, a.used), amount_words(a.resource, a.nominal),
+                       a.percent));
 }
 
 }  // namespace gantry::core::test

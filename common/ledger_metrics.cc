@@ -1,10 +1,10 @@
-#include "cli/ledger_metrics.h"
+#include "common/ledger_metrics.h"
 
 #include <fmt/core.h>
 
 #include <map>
 
-namespace gantry::cli {
+namespace gantry {
 namespace {
 
 // A label's value: backslash, quote and line feed are escaped.
@@ -109,4 +109,27 @@ std::string ledger_metrics(const proto::LedgerReply& ledger, const proto::Tenant
   return out;
 }
 
-}  // namespace gantry::cli
+std::string budget_metrics(const proto::BudgetList& budgets) {
+  Family amount("gantry_budget_amount", "gauge", "What may be spent in the present period.");
+  Family spent("gantry_budget_spent", "gauge", "What is spent of it, less what was credited.");
+  Family reserved("gantry_budget_reserved", "gauge", "What running jobs may still cost.");
+  Family forecast("gantry_budget_forecast", "gauge", "What will be spent at the period's end.");
+  Family waiting("gantry_budget_waiting_jobs", "gauge", "Jobs that wait for the budget.");
+  for (const proto::BudgetRow& row : budgets.rows) {
+    if (row.period.empty()) continue;
+    const std::string labels = label("tenant", row.budget.tenant) + "," +
+                               label("budget", row.budget.name) + "," +
+                               label("currency", budgets.currency);
+    amount.add(labels, format_money(row.amount, 6));
+    spent.add(labels, format_money(row.spent, 6));
+    reserved.add(labels, format_money(row.reserved, 6));
+    forecast.add(labels, format_money(row.forecast, 6));
+    waiting.add(labels, std::to_string(row.waiting));
+  }
+  std::string out;
+  for (const Family* family : {&amount, &spent, &reserved, &forecast, &waiting})
+    out += family->text();
+  return out;
+}
+
+}  // namespace gantry

@@ -1,0 +1,101 @@
+// GET /metrics and /usage: the answers, made on the loop's thread (metrics) or from the file of
+// usage events; and what feeds that file and the webhook.
+#include <charconv>
+#include <future>
+
+#include <fmt/core.h>
+
+#include "ctld/acct/usage_log.h"
+#include "ctld/core/metrics.h"
+#include "ctld/core/state.h"
+#include "ctld/http/http_server.h"
+#include "ctld/http/tokens.h"
+#include "ctld/http/webhook.h"
+#include "ctld/server.h"
+
+namespace gantry::ctld {
+namespace {
+
+constexpr std::chrono::milliseconds kLook{50};
+constexpr std::chrono::seconds kMostWait{5};
+constexpr std::size_t kUsagePage = 4 * 1024 * 1024;  // octets
+constexpr std::string_view kText = "text/plain; charset=utf-8";
+
+http::Response refusal(int status, std::string text) {
+  return {status, std::string(kText), std::move(text) + "\n"};
+}
+
+// Of the text that the loop's thread makes; nothing when it does not come in time.
+std::optional<std::string> wait_for(std::future<std::string>& text,
+                                    const std::atomic<bool>& stopping) {
+  const auto until = std::chrono::steady_clock::now() + kMostWait;
+  while (!stopping && std::chrono::steady_clock::now() < until)
+    if (text.wait_for(kLook) == std::future_status::ready) return text.get();
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<void> Server::open_exports() {
+  const ControllerConfig& c = config_.controller;
+  if (!c.usage_events.empty()) {
+    auto log = acct::UsageLog::open(c.usage_events);
+    if (!log) return tl::unexpected(log.error());
+    usage_ = std::move(*log);
+  }
+  if (!c.usage_webhook.empty()) {
+    auto url = http::parse_url(c.usage_webhook);
+    if (!url) return tl::unexpected(url.error());
+    webhook_ = std::make_unique<http::Webhook>(
+        *url, c.usage_events, c.usage_events + ".sent", [this](std::string note) {
+          loop_.post([this, note = std::move(note)] { log_.write(LogLevel::warning, note); });
+        });
+  }
+  if (c.metrics_port == 0) return {};
+  auto listening = http::listen_on(c.metrics_host, c.metrics_port);
+  if (!listening) return tl::unexpected(listening.error());
+  tokens_ = std::make_unique<http::Tokens>(c.metrics_tokens);
+  http_ = std::make_unique<http::Server>(
+      std::move(*listening), [this](const http::Request& request, const std::atomic<bool>& stop) {
+        return answer_http(request, stop);
+      });
+  log_.write(LogLevel::info, "metrics",
+             {{"address", fmt::format("{}:{}", c.metrics_host, http_->port())}});
+  return {};
+}
+
+// On the HTTP thread.
+http::Response Server::answer_http(const http::Request& request,
+                                   const std::atomic<bool>& stopping) {
+  const bool metrics = request.path == "/metrics";
+  if (!metrics && request.path != "/usage") return refusal(404, "there are /metrics and /usage");
+  const auto scope = tokens_->scope_of(request.token);
+  if (!scope) return refusal(503, scope.error().message);
+  if (!*scope) return refusal(401, "a token is needed: Authorization: Bearer TOKEN");
+  const std::optional<std::string> tenant = (*scope)->tenant;
+  if (!metrics) return usage_page(request, tenant.value_or(""));
+  // The promise outlives whoever comes last: the loop, or the wait.
+  auto made = std::make_shared<std::promise<std::string>>();
+  std::future<std::string> text = made->get_future();
+  loop_.post([this, tenant, made] {
+    made->set_value(core::metrics_text(core_->state(), clock_.now(), tenant));
+  });
+  auto body = wait_for(text, stopping);
+  if (!body) return refusal(503, "the controller is busy; ask again");
+  return {200, "text/plain; version=0.0.4; charset=utf-8", std::move(*body)};
+}
+
+http::Response Server::usage_page(const http::Request& request, const std::string& tenant) const {
+  const std::string& path = config_.controller.usage_events;
+  if (path.empty()) return refusal(404, "controller.usage_events is not set");
+  std::uint64_t after = 0;
+  const std::string text = http::parameter(request.query, "after");
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), after);
+  if (!text.empty() && (error != std::errc() || end != text.data() + text.size()))
+    return refusal(400, "after is the seq of the last event that is known");
+  auto lines = acct::usage_lines(path, after, tenant, kUsagePage);
+  if (!lines) return refusal(503, lines.error().message);
+  return {200, "application/x-ndjson", std::move(*lines)};
+}
+
+}  // namespace gantry::ctld
