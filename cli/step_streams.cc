@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <ctime>
 
@@ -148,9 +149,10 @@ Result<StepResult> StepStreams::run(StreamSource& source) {
   return result_;
 }
 
-// A terminal that is handed over does not go back to the left by itself.
+// A terminal that is handed over does not go back to the left by itself; one that hung up takes
+// nothing, which is no reason to end (fmt::print would throw).
 void StepStreams::say(const std::string& line) const {
-  fmt::print(stderr, "{}{}", line, raw_ ? "\r\n" : "\n");
+  std::fputs((line + (raw_ ? "\r\n" : "\n")).c_str(), stderr);
 }
 
 Result<void> StepStreams::accept(StreamSource& source) {

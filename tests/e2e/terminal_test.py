@@ -73,8 +73,8 @@ class Terminal:
 
 
 def open_shell(terminal, command="srun -n1 -t 5 " + MEM):
-    terminal.line(f"export PS1='inside> '; {command} --pty bash --norc --noprofile; "
-                  "PS1='outside> '; echo \"status $?\"")
+    terminal.line(f"export PS1='inside> '; {command} --pty bash --norc --noprofile; code=$?; "
+                  "PS1='outside> '; echo \"status $code\"")
     terminal.shows(r"^inside> *$")
 
 
@@ -97,8 +97,11 @@ def try_shell(terminal):
     terminal.shows(r"^again$")
     terminal.keys("C-z")
     terminal.shows(r"^\[1\]\+ +Stopped +sleep 1000$")
-    terminal.line("kill %1; wait %1; echo wa''ited $?")
-    terminal.shows(r"^waited 143$")
+    terminal.line("fg")
+    terminal.shows(r"^sleep 1000$")
+    terminal.keys("C-c")
+    terminal.line("echo fore''ground $?")
+    terminal.shows(r"^foreground 130$")
     terminal.line("exit 7")
     terminal.shows(r"^srun: error: \S+: task 0: Exited with exit code 7 *$")
     terminal.shows(r"^status 7$")
