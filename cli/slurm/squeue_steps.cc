@@ -7,6 +7,7 @@
 #include "cli/slurm/frame.h"
 #include "cli/slurm/history.h"
 #include "cli/slurm/job_values.h"
+#include "common/text.h"
 
 namespace gantry::cli::slurm {
 namespace {
