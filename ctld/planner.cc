@@ -117,7 +117,12 @@ void Planner::work() {
       policy.estimates = kEstimates;
       estimated = *now;
     }
-    done_(sched::schedule(replica, *now, policy));
+    const auto begun = std::chrono::steady_clock::now();
+    sched::Plan plan = sched::schedule(replica, *now, policy);
+    plan.stats.took = microseconds(std::chrono::duration_cast<std::chrono::microseconds>(
+                                       std::chrono::steady_clock::now() - begun)
+                                       .count());
+    done_(std::move(plan));
   }
 }
 

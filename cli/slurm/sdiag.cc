@@ -1,5 +1,5 @@
 // sdiag: counters of the controller in the layout of Slurm's, which exporters read line by line.
-// Of what Gantry does not count the value is 0.
+// What Gantry does not count has no line.
 #include <fmt/core.h>
 
 #include <ctime>
@@ -62,6 +62,10 @@ Result<int> run_sdiag(const Invocation& call) {
   const std::string stars(55, '*');
   fmt::print("{0}\nsdiag output at {1}\nData since      {2}\n{0}\n", stars, c_time(ping->now),
              c_time(ping->started));
+  // There are none of these: one thread takes each request to its end.
+  fmt::print(
+      "Server thread count:  0\nRPC queue enabled:    0\nAgent queue size:     0\n"
+      "Agent count:          0\nAgent thread count:   0\nDBD Agent queue size: 0\n\n");
   fmt::print(
       "Jobs submitted: {}\nJobs started:   {}\nJobs completed: {}\nJobs canceled:  {}\n"
       "Jobs failed:    {}\n\n",
@@ -72,15 +76,21 @@ Result<int> run_sdiag(const Invocation& call) {
   const std::int64_t cycles = value("plans_total");
   const std::int64_t minutes =
       std::max<std::int64_t>(1, (ping->now - ping->started).seconds() / 60);
+  // A plan is both in one: main schedule and backfill.
+  const std::int64_t some = std::max<std::int64_t>(1, cycles);
+  const std::int64_t last = value("plan_us_last"), most = value("plan_us_most");
+  const std::int64_t mean = value("plan_us_total") / some;
+  const std::int64_t depth = value("plan_classes_total") / some;
   fmt::print(
-      "Main schedule statistics (microseconds):\n\tTotal cycles: {}\n\tMean depth cycle:  {}\n"
+      "Main schedule statistics (microseconds):\n\tLast cycle:   {}\n\tMax cycle:    {}\n"
+      "\tTotal cycles: {}\n\tMean cycle:   {}\n\tMean depth cycle:  {}\n"
       "\tCycles per minute: {}\n\tLast queue length: {}\n",
-      cycles, value("plan_classes_total") / std::max<std::int64_t>(1, cycles), cycles / minutes,
-      ping->jobs_queued);
+      last, most, cycles, mean, depth, cycles / minutes, ping->jobs_queued);
   fmt::print(
       "\nBackfilling stats\n\tTotal backfilled jobs (since last slurm start): {}\n"
-      "\tTotal cycles: {}\n\tLast queue length: {}\n",
-      value("backfilled_total"), cycles, ping->jobs_queued);
+      "\tTotal cycles: {}\n\tLast cycle: {}\n\tMax cycle:  {}\n\tMean cycle: {}\n"
+      "\tDepth Mean: {}\n\tLast queue length: {}\n",
+      value("backfilled_total"), cycles, last, most, mean, depth, ping->jobs_queued);
   return 0;
 }
 
@@ -94,8 +104,8 @@ const Command kSdiag{
     .name = "sdiag",
     .summary = "Show counters of the controller",
     .description =
-        "Slurm's sdiag: what ginfo --stats knows, in Slurm's layout. Lines about what Gantry does "
-        "not count or does not have (threads, agents, cycle times, requests by kind) are left out.",
+        "Slurm's sdiag: what ginfo --stats knows, in Slurm's layout. There are no threads and "
+        "agents to count, so those lines are 0; lines about what is not counted are left out.",
     .options = kSdiagOptions,
     .examples = kSdiagExamples,
     .exits = kSdiagExits,

@@ -162,6 +162,9 @@ void apply_preempt(Context& ctx, const sched::Preempt& p) {
 void apply_plan(Context& ctx, sched::Plan&& plan) {
   ++ctx.rt.stats.plans;
   ctx.rt.stats.classes += plan.stats.classes;
+  ctx.rt.stats.plan_last = plan.stats.took;
+  ctx.rt.stats.plan_most = std::max(ctx.rt.stats.plan_most, plan.stats.took);
+  ctx.rt.stats.plan_all = ctx.rt.stats.plan_all + plan.stats.took;
   ctx.rt.stats.backfilled += plan.stats.backfilled;
   ctx.rt.planned = ctx.now;
   const std::uint64_t starts = ctx.rt.stats.starts;

@@ -105,8 +105,9 @@ struct Stats {
   std::uint64_t failed = 0;     // of the ended: neither completed nor cancelled
   std::uint64_t cancelled = 0;  // of the ended, and tasks that never had a record of their own
   std::uint64_t plans = 0;
-  std::uint64_t classes = 0;     // looked at by plans
-  std::uint64_t backfilled = 0;  // starts behind a blocked job
+  std::uint64_t classes = 0;                      // looked at by plans
+  Duration plan_last{}, plan_most{}, plan_all{};  // what plans took; all: summed up
+  std::uint64_t backfilled = 0;                   // starts behind a blocked job
   std::uint64_t starts = 0;
   std::uint64_t preemptions = 0;
   std::uint64_t plan_drops = 0;  // starts of a plan that no longer fitted

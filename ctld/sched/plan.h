@@ -46,6 +46,7 @@ struct PlanStats {
   std::uint64_t backfilled = 0;  // starts behind a blocked job
   bool budget_spent = false;     // more might start: plan again
   bool everything = true;        // looked at; or only what may have become possible (memory.h)
+  Duration took{};               // by the clock of who asked for it; 0 in the simulator
 };
 
 struct Plan {
