@@ -5,6 +5,7 @@
 // An unknown field is said and left out, as Slurm does; only the last way ends the command.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>

@@ -1,6 +1,7 @@
 // The codec of events and records: the durable form of the controller.
 #include "common/codec/define.h"
 #include "ctld/core/blobs.h"
+#include "ctld/core/budget_state.h"
 #include "ctld/core/events.h"
 #include "ctld/core/record.h"
 #include "ctld/core/usage_event.h"
