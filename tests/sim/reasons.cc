@@ -298,8 +298,9 @@ void only_one_alone(std::vector<Change>& view, JobId job, const sched::ClassKey&
 
 }  // namespace
 
-// Each node of its partition many times more, in the same place, and large; and the nodes that it
-// names all to itself. Where no node is of the kind that it wants, they are of that kind.
+// Each node of its partition as many times more as all who wait could take, because those who want
+// nodes alone may all take the very kind that it needs; in the same place, and large; and the nodes
+// that it names all to itself. Where no node is of the kind that it wants, they are of that kind.
 void Reasons::more_room(const core::Job& job, Changes& view) const {
   const core::State& state = controller_.core().state();
   const sched::ClassKey& key = core::class_of(state, job);
@@ -329,7 +330,7 @@ void Reasons::more_room(const core::Job& job, Changes& view) const {
       more.back().node = id;
       enlarge(more.back(), shape);  // room for others who want it as well
     }
-    for (std::uint32_t i = 0; i < 2 * shape.min_nodes + 4 + wanted / mine.size(); ++i) {
+    for (std::uint32_t i = 0; i < 2 * shape.min_nodes + 4 + wanted; ++i) {
       sched::NodeChanged& twin = more.emplace_back(n);
       twin.node = NodeId(next++);
       twin.name = fmt::format("more{}", twin.node.value());
