@@ -2,14 +2,14 @@
 # All benches of one build, one table after the other; called by ./dev bench.
 #
 # usage: bench/run.sh BUILD_DIR [NAME ...]     (default: all)
-# Names: system steps store sched trace containers gpu mig money
+# Names: system steps store sched tenants preempt trace containers gpu mig slices money finished
 # Tables go to the screen and to BUILD_DIR/bench-NAME.txt. The machine should have nothing else to do.
 set -euo pipefail
 build=${1:?usage: bench/run.sh BUILD_DIR [NAME...]}
 shift
 here=$(dirname "$(readlink -f "$0")")
 names=("$@")
-[ ${#names[@]} -gt 0 ] || names=(system steps store sched trace containers gpu mig money)
+[ ${#names[@]} -gt 0 ] || names=(system steps store sched tenants preempt trace containers gpu mig slices money finished)
 for name in "${names[@]}"; do
   out=$build/bench-$name.txt
   printf '== %s\n' "$name" >&2
@@ -18,10 +18,14 @@ for name in "${names[@]}"; do
     steps) python3 "$here/steps/run.py" "$build" --out "$out" ;;
     store) "$build/bin/bench_store" --dir "$build" | tee "$out" ;;
     trace) { "$build/bin/bench_trace"; "$here/trace/tenants.sh" "$build"; } | tee "$out" ;;
-    sched | containers | gpu | mig | money) "$build/bin/bench_$name" | tee "$out" ;;
+    finished)
+      dir=$(mktemp -d "$build/finished.XXXXXX")
+      "$build/bin/bench_finished" "$dir" | tee "$out"
+      rm -rf "$dir" ;;
+    sched | tenants | preempt | containers | gpu | mig | slices | money) "$build/bin/bench_$name" | tee "$out" ;;
     *)
-      echo "bench/run.sh: '$name' is no bench; there are system, steps, store, sched, trace," \
-        "containers, gpu, mig and money" >&2
+      echo "bench/run.sh: '$name' is no bench; there are system, steps, store, sched, tenants, preempt," \
+        "trace, containers, gpu, mig, slices, money and finished" >&2
       exit 2 ;;
   esac
 done

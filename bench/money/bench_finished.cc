@@ -204,7 +204,7 @@ class Finished {
 int main(int argc, char** argv) {
   using namespace gantry;
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  if (argc < 2) {
+  if (argc < 2 || argv[1][0] == '-') {
     fmt::print(stderr, "usage: bench_finished DIRECTORY [JOBS [TENANTS]]\n");
     return 2;
   }
