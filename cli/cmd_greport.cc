@@ -7,11 +7,13 @@
 
 #include "cli/command.h"
 #include "cli/files.h"
+#include "cli/focus.h"
 #include "cli/invoice.h"
 #include "cli/session.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "common/ledger_metrics.h"
+#include "common/text.h"
 
 namespace gantry::cli {
 namespace {
@@ -21,6 +23,7 @@ struct ReportQuery {
   std::vector<std::string> tenants, projects, users;
   std::string invoice;  // a file
   bool csv = false;
+  bool focus = false;
   bool json = false;
   bool metrics = false;
   bool no_header = false;
@@ -37,10 +40,13 @@ constexpr Option kReportOptions[] = {
      .letter = 'b',
      .arg = Arg::required,
      .value = "COLUMN,...",
-     .help = "A line for each: period, tenant, project, user, job_type, pool, item, plan; "
-             "period and tenant unless given",
+     .help = "A line for each: period, tenant, project, user, job_type, pool, item, plan, and "
+             "label:KEY, what the tenant's label of that key is; period and tenant unless given",
      .set = put<&ReportQuery::by>},
     {.name = "csv", .help = "As CSV, with the exact amounts", .set = put<&ReportQuery::csv>},
+    {.name = "focus",
+     .help = "As CSV with the columns of FOCUS 1.0, for tools that read clouds' bills",
+     .set = put<&ReportQuery::focus>},
     {.name = "invoice",
      .arg = Arg::required,
      .value = "FILE",
@@ -73,9 +79,17 @@ struct Line {
   std::vector<std::string> keys;  // by the columns asked for
   Held cpu, memory, scratch, gpu;
   std::map<std::string, Held> models;  // "a100"; slices count as their part
-  Money cost, credit;
-  std::uint64_t runs = 0;
+  std::map<std::string, Held> meters;  // "storage-gib-month": how many
+  Money cost, credit, list, waste, overhead;
+  Held idle_cpu, idle_memory;
+  std::uint64_t runs = 0, starts = 0;
+  Duration waited{};
+  [[nodiscard]] Duration mean_wait() const {
+    return Duration{starts == 0 ? 0 : waited.us / static_cast<std::int64_t>(starts)};
+  }
 };
+
+constexpr std::string_view kLabel = "label:";  // and the key of tenants' labels
 
 struct Key {
   std::string_view name;
@@ -96,9 +110,18 @@ void add(Line& line, const proto::LedgerRow& row) {
     const std::string model = row.item.substr(4, row.item.find(':', 4) - 4);
     add_held(line.models[model], row.gpu, kThousandthsUnit);
   }
+  if (row.item.starts_with("meter:"))
+    add_held(line.meters[row.item.substr(6)], row.metered, kThousandthsUnit);
   line.cost += row.cost;
   line.credit += row.credit;
+  line.list += row.list;
+  line.waste += row.waste;
+  line.overhead += row.overhead;
+  add_held(line.idle_cpu, row.idle_cpu, kThousandthsUnit);
+  add_held(line.idle_memory, row.idle_memory, kMebibyteUnit);
   line.runs += row.runs;
+  line.starts += row.starts;
+  line.waited = line.waited + row.waited;
 }
 
 std::vector<Line> lines_of(const std::vector<std::string>& by,
@@ -106,9 +129,11 @@ std::vector<Line> lines_of(const std::vector<std::string>& by,
   std::map<std::vector<std::string>, Line> groups;
   for (const proto::LedgerRow& row : rows) {
     std::vector<std::string> keys;
-    for (const std::string& name : by)
+    for (const std::string& name : by) {
+      if (name.starts_with(kLabel)) keys.push_back(row.label);
       for (const Key& key : kKeys)
         if (key.name == name) keys.push_back(row.*key.member);
+    }
     Line& line = groups[keys];
     line.keys = std::move(keys);
     add(line, row);
@@ -120,34 +145,54 @@ std::vector<Line> lines_of(const std::vector<std::string>& by,
 
 // ---- CSV
 
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
+// What has a column of its own in this report.
+struct Columns {
+  std::set<std::string> models, meters;
+  bool overhead = false;
+};
+
+Columns columns_of(const std::vector<Line>& lines) {
+  Columns out;
+  for (const Line& line : lines) {
+    for (const auto& [model, held] : line.models) out.models.insert(model);
+    for (const auto& [meter, held] : line.meters) out.meters.insert(meter);
+    out.overhead = out.overhead || line.overhead != Money{};
+  }
+  return out;
+}
+
+std::string hours_of(const std::map<std::string, Held>& held, const std::string& name) {
+  const auto it = held.find(name);
+  return format_hours(it == held.end() ? Held{} : it->second, kThousandthsUnit);
 }
 
 void print_csv(const std::vector<std::string>& by, const std::vector<Line>& lines,
-               const std::set<std::string>& models, const std::string& currency, bool header) {
+               const Columns& columns, const std::string& currency, bool header) {
   std::string out;
   if (header) {
     for (const std::string& name : by) out += name + ",";
     out += "gpu_hours,";
-    for (const std::string& model : models) out += csv_cell("gpu_hours_" + model) + ",";
-    out += "cpu_hours,memory_gib_hours,scratch_gib_hours,cost,credit,net,currency,runs\n";
+    for (const std::string& model : columns.models) out += csv_cell("gpu_hours_" + model) + ",";
+    out += "cpu_hours,memory_gib_hours,scratch_gib_hours,";
+    for (const std::string& meter : columns.meters) out += csv_cell(meter) + ",";
+    out +=
+        "cost,overhead,credit,net,list_cost,waste,idle_cpu_hours,idle_memory_gib_hours,"
+        "currency,runs,starts,waited_seconds\n";
   }
   for (const Line& line : lines) {
     for (const std::string& key : line.keys) out += csv_cell(key) + ",";
     out += format_hours(line.gpu, kThousandthsUnit) + ",";
-    for (const std::string& model : models) {
-      const auto it = line.models.find(model);
-      out += format_hours(it == line.models.end() ? Held{} : it->second, kThousandthsUnit) + ",";
-    }
-    out += fmt::format("{},{},{},{},{},{},{},{}\n", format_hours(line.cpu, kThousandthsUnit),
+    for (const std::string& model : columns.models) out += hours_of(line.models, model) + ",";
+    out += fmt::format("{},{},{},", format_hours(line.cpu, kThousandthsUnit),
                        format_hours(line.memory, kMebibyteUnit),
-                       format_hours(line.scratch, kMebibyteUnit), format_money(line.cost, 6),
-                       format_money(line.credit, 6), format_money(line.cost - line.credit, 6),
-                       currency, line.runs);
+                       format_hours(line.scratch, kMebibyteUnit));
+    for (const std::string& meter : columns.meters) out += hours_of(line.meters, meter) + ",";
+    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}\n", format_money(line.cost, 6),
+                       format_money(line.overhead, 6), format_money(line.credit, 6),
+                       format_money(line.cost - line.credit, 6), format_money(line.list, 6),
+                       format_money(line.waste, 6), format_hours(line.idle_cpu, kThousandthsUnit),
+                       format_hours(line.idle_memory, kMebibyteUnit), currency, line.runs,
+                       line.starts, line.waited.us / 1'000'000);
   }
   fmt::print("{}", out);
 }
@@ -156,15 +201,18 @@ void print_csv(const std::vector<std::string>& by, const std::vector<Line>& line
 
 class Sheet {
  public:
-  Sheet(const std::vector<std::string>& by, const std::set<std::string>& models,
-        const std::string& currency)
-      : models_(models), priced_(!currency.empty()) {
+  Sheet(const std::vector<std::string>& by, const Columns& columns, const std::string& currency)
+      : columns_(columns), priced_(!currency.empty()) {
     for (const std::string& name : by) column(name, false);
-    for (const std::string& model : models) column(model + "-hours", true);
+    for (const std::string& model : columns.models) column(model + "-hours", true);
     column("core-hours", true);
     column("GiB-hours", true);
+    for (const std::string& meter : columns.meters) column(meter, true);
     column("runs", true);
+    column("wait", true);
     if (!priced_) return;
+    column("waste", true);
+    if (columns.overhead) column("overhead", true);
     column("cost", true);
     column("credit", true);
     column("net " + currency, true);
@@ -198,46 +246,72 @@ class Sheet {
       table.end_cell();
     };
     for (const std::string& key : line.keys) cell(key.empty() ? "-" : key);
-    for (const std::string& model : models_) {
-      const auto it = line.models.find(model);
-      cell(it == line.models.end() ? "-" : format_hours(it->second, kThousandthsUnit));
-    }
+    const auto held = [&](const std::map<std::string, Held>& by_name, const std::string& name) {
+      cell(by_name.contains(name) ? hours_of(by_name, name) : "-");
+    };
+    for (const std::string& model : columns_.models) held(line.models, model);
     cell(format_hours(line.cpu, kThousandthsUnit));
     cell(format_hours(line.memory, kMebibyteUnit));
+    for (const std::string& meter : columns_.meters) held(line.meters, meter);
     cell(std::to_string(line.runs));
+    cell(line.starts == 0 ? "-" : format_duration(line.mean_wait()));
     if (!priced_) return;
+    cell(format_money(line.waste, 4));
+    if (columns_.overhead) cell(format_money(line.overhead, 4));
     cell(format_money(line.cost, 4));
     cell(format_money(line.credit, 4));
     cell(format_money(line.cost - line.credit, 4));
   }
 
-  const std::set<std::string>& models_;
+  const Columns& columns_;
   bool priced_;
   Layout layout_;
 };
 
 void print_report(const ReportQuery& query, const proto::LedgerReply& reply) {
   const std::vector<Line> lines = lines_of(query.by, reply.rows);
-  std::set<std::string> models;
-  for (const Line& line : lines)
-    for (const auto& [model, held] : line.models) models.insert(model);
-  if (query.csv) return print_csv(query.by, lines, models, reply.currency, !query.no_header);
+  const Columns columns = columns_of(lines);
+  if (query.csv) return print_csv(query.by, lines, columns, reply.currency, !query.no_header);
   Line total;
   for (const proto::LedgerRow& row : reply.rows) add(total, row);
   total.keys.assign(query.by.size(), "");
   if (!total.keys.empty()) total.keys.front() = "total";
-  Sheet(query.by, models, reply.currency)
+  Sheet(query.by, columns, reply.currency)
       .print(lines, lines.size() > 1 && !query.no_header ? &total : nullptr, !query.no_header);
+  if (query.no_header) return;
+  for (const proto::Recovery& r : reply.recovery)
+    fmt::print("{}: {} of {} {} that the platform costs recovered ({:.1f} %)\n", r.period,
+               format_money(r.earned, 2), format_money(r.cost, 2), reply.currency,
+               100.0 * static_cast<double>(r.earned.micros) / static_cast<double>(r.cost.micros));
+}
+
+// All that the ledger keeps apart.
+Result<int> run_focus(const Invocation& in, const ReportQuery& query,
+                      const std::vector<std::string>& periods) {
+  if (!query.by.empty())
+    return fail(ErrorCode::usage, "--focus has columns of its own: leave out --by");
+  proto::QueryLedger of;
+  of.first = periods.empty() ? "this-month" : periods.front();
+  of.last = periods.empty() ? "this-month" : periods.back();
+  for (const Key& key : kKeys) of.by.emplace_back(key.name);
+  of.tenants = query.tenants;
+  of.projects = query.projects;
+  of.users = query.users;
+  const auto reply = ask<proto::LedgerReply>(in.program(), of);
+  if (!reply) return tl::unexpected(reply.error());
+  fmt::print("{}", focus_csv(*reply, !query.no_header));
+  return 0;
 }
 
 Result<void> check_by(std::vector<std::string>& by) {
   if (by.empty()) by = {"period", "tenant"};
   for (std::size_t i = 0; i < by.size(); ++i) {
-    if (std::none_of(std::begin(kKeys), std::end(kKeys),
-                     [&](const Key& key) { return key.name == by[i]; }))
+    const bool label = by[i].starts_with(kLabel) && by[i].size() > kLabel.size();
+    if (!label && std::none_of(std::begin(kKeys), std::end(kKeys),
+                               [&](const Key& key) { return key.name == by[i]; }))
       return fail(ErrorCode::usage,
                   fmt::format("there is no column \"{}\"; use period, tenant, project, user, "
-                              "job_type, pool, item or plan",
+                              "job_type, pool, item, plan or label:KEY",
                               by[i]));
     if (std::find(by.begin(), by.begin() + static_cast<std::ptrdiff_t>(i), by[i]) !=
         by.begin() + static_cast<std::ptrdiff_t>(i))
@@ -295,8 +369,9 @@ Result<int> run_report(const Invocation& in) {
   const auto operands = in.parse(&query, 0, 2);
   if (!operands) return tl::unexpected(operands.error());
   if (!*operands) return 0;
-  if (query.csv + query.json + query.metrics + !query.invoice.empty() > 1)
-    return fail(ErrorCode::usage, "use one of --csv, --invoice, --json and --metrics");
+  if (query.csv + query.focus + query.json + query.metrics + !query.invoice.empty() > 1)
+    return fail(ErrorCode::usage, "use one of --csv, --focus, --invoice, --json and --metrics");
+  if (query.focus) return run_focus(in, query, **operands);
   if (!query.invoice.empty()) return run_invoice(in, query, **operands);
   if (query.metrics) {
     if (!(*operands)->empty() || !query.by.empty() || !query.projects.empty() ||
@@ -330,6 +405,8 @@ constexpr Example kReportExamples[] = {
     {"greport 2026-W44 2026-W47 -t fraud -b period,project,user",
      "Four weeks of a tenant, by project and user"},
     {"greport -b item", "What it was spent on"},
+    {"greport last-month -b label:cost-center", "By the tenants' label, for finance"},
+    {"greport last-month --focus > focus.csv", "For a tool that reads clouds' bills"},
     {"greport last-month -t fraud --invoice fraud.pdf", "The bill, to be filed"},
     {"greport --metrics > /var/lib/prometheus/node-exporter/gantry.prom",
      "For Prometheus, from a timer"},
@@ -349,9 +426,12 @@ const Command kGreport{
         "this-month, last-month, this-week, last-week; this month unless given. Months and weeks "
         "end at midnight in the tenant's time zone. Jobs that run are counted up to now.\n\n"
         "What counts is what was held, from the start of a job until its nodes let go: hours of "
-        "GPUs by model (a slice counts as its part of one), of cores, and of GiB of memory. CREDIT "
-        "is what is given back of COST for preempted work and faults; NET is what is left. "
-        "docs/money.md explains it.\n\n"
+        "GPUs by model (a slice counts as its part of one), of cores, and of GiB of memory. WAIT "
+        "is how long a job waited in the queue, on average. WASTE is the part of COST that "
+        "attempts paid for cores and memory that they did not use, known when they end. CREDIT "
+        "is what is given back of COST for preempted work and faults; NET is what is left. COST "
+        "has what was metered and the OVERHEAD that all tenants share in it. docs/money.md "
+        "explains it.\n\n"
         "One sees what is one's own, all of tenants in which one has a role, and as an operator "
         "or administrator everything.",
     .options = kReportOptions,

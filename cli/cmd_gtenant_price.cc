@@ -131,6 +131,9 @@ std::vector<PriceLine> lines_of(const PriceBook& book, const std::string& curren
         std::tuple("scratch", book.scratch, "GiB")})
     if (price.micros != 0)
       add(what, format_money(price), fmt::format("{}, {}-hour", currency, unit));
+  for (const auto& [name, price] : book.meters) add("meter " + name, format_money(price), currency);
+  for (const auto& [name, cost] : book.overhead)
+    add("overhead " + name, format_money(cost), currency + ", month, shared by all");
   for (const tenancy::PricePlan& plan : book.plans)
     add("plan " + plan.name, "x " + tenancy::show_thousandths(plan.factor), words_of(plan));
   for (const tenancy::PriceHours& hours : book.hours) {

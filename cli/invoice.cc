@@ -18,7 +18,8 @@ struct Group {
 std::string_view unit_word(const std::string& item) {
   if (item == "cpu") return "core-hours";
   if (item == "memory" || item == "scratch") return "GiB-hours";
-  return "GPU-hours";
+  if (item.starts_with("meter:")) return "units";
+  return item.starts_with("overhead:") ? "" : "GPU-hours";
 }
 
 std::int64_t unit_of(const std::string& item) {
@@ -28,6 +29,7 @@ std::int64_t unit_of(const std::string& item) {
 const Held& held_of(const proto::LedgerRow& row) {
   if (row.item == "cpu") return row.cpu;
   if (row.item == "memory") return row.memory;
+  if (row.item.starts_with("meter:")) return row.metered;
   return row.item == "scratch" ? row.scratch : row.gpu;
 }
 
@@ -59,7 +61,7 @@ class Digest {
   std::uint64_t value_ = 0xcbf29ce484222325;
 };
 
-// The UTC day on which a month or week is over everywhere.
+// The UTC day on which a month or week is over everywhere, and shared costs have been posted.
 std::int64_t day_after(const std::string& period) {
   const auto number = [&](std::size_t at, std::size_t length) {
     return static_cast<std::int32_t>(std::stol(period.substr(at, length)));
@@ -68,15 +70,16 @@ std::int64_t day_after(const std::string& period) {
   if (period.size() == 8) {  // 4 January is in the first week
     std::int64_t monday = days_of({year, 1, 4});
     monday -= (weekday_of(monday) + 6) % 7;
-    return monday + 7 * number(6, 2) + 1;
+    return monday + 7 * number(6, 2) + 2;
   }
   const std::int32_t month = number(5, 2);
-  return days_of({month == 12 ? year + 1 : year, month == 12 ? 1 : month + 1, 1}) + 1;
+  return days_of({month == 12 ? year + 1 : year, month == 12 ? 1 : month + 1, 1}) + 2;
 }
 
 std::vector<InvoiceLine> lines_of(const std::map<std::string, Group>& groups) {
   std::vector<InvoiceLine> out;
-  for (const auto& [name, group] : groups) out.push_back({name, "", "", group.cost, group.credit});
+  for (const auto& [name, group] : groups)
+    out.push_back({name.empty() ? "-" : name, "", "", group.cost, group.credit});
   return out;
 }
 
@@ -107,7 +110,9 @@ Invoice make_invoice(const std::string& tenant, const std::string& period,
   for (const auto& [item, group] : items)
     out.items.push_back(
         {item_name(item),
-         fmt::format("{} {}", format_hours(group.held, unit_of(item)), unit_word(item)),
+         unit_word(item).empty()
+             ? ""
+             : fmt::format("{} {}", format_hours(group.held, unit_of(item)), unit_word(item)),
          average(group, unit_of(item)), group.cost, group.credit});
   out.projects = lines_of(projects);
   out.users = lines_of(users);

@@ -74,6 +74,12 @@ struct PriceBook {
   // By GPU model, "a100:1g.10gb" for a slice, "a100:shared" for a share of its time, "default".
   std::map<std::string, Money> gpu;
   Money cpu, memory, scratch;  // of a core, a GiB, a GiB
+  // Of one of what is metered elsewhere: "storage-gib-month", "egress-gib".
+  std::map<std::string, Money> meters;
+  // For a month: costs that all tenants share, by name; and what the whole platform costs, which
+  // is only compared with what it earns.
+  std::map<std::string, Money> overhead;
+  Money platform_cost;
   std::vector<PricePlan> plans;
   std::vector<PriceHours> hours;
   CreditPart preempted = CreditPart::none;
@@ -97,6 +103,9 @@ struct PriceBook {
     v(13, "preempted", s.preempted);
     v(14, "node_failure", s.node_failure);
     v(15, "launch_failure", s.launch_failure);
+    v(16, "meters", s.meters);
+    v(17, "overhead", s.overhead);
+    v(18, "platform_cost", s.platform_cost);
   }
 };
 

@@ -14,9 +14,11 @@ namespace gantry::proto {
 // A person without a role in a tenant sees what is theirs, a role in it shows the tenant's, and
 // administrators see all. Jobs that run are counted up to now.
 struct QueryLedger {
-  std::string first;                 // period: a month "2026-11" or an ISO week "2026-W47"
-  std::string last;                  // of the same kind, not before `first`
-  std::vector<std::string> by;       // columns of LedgerRow by name, to keep apart; none = a total
+  std::string first;  // period: a month "2026-11" or an ISO week "2026-W47"
+  std::string last;   // of the same kind, not before `first`
+  // Columns of LedgerRow by name, to keep apart, and "label:KEY" for the tenants' labels of one
+  // key; none = a total.
+  std::vector<std::string> by;
   std::vector<std::string> tenants;  // none = all
   std::vector<std::string> projects, users;
   template <class Self, class V>
@@ -44,6 +46,14 @@ struct LedgerRow {     // a column that was not asked for is ""
   Money cost;                      // of all that was held
   Money credit;                    // of that
   std::uint64_t runs = 0;          // attempts that ended in the period
+  Money list;                      // what it would cost but for plans and hours of the day
+  Money waste;                     // of cost, of attempts that ended: for what they did not use
+  Held idle_cpu, idle_memory;      // that: of `cpu`, of `memory`
+  std::uint64_t starts = 0;        // in the period
+  Duration waited{};               // of all these together: in the queue
+  Held metered;                    // hours: how many of what `item` ("meter:...") counts
+  Money overhead;                  // of cost: shares of what all tenants share
+  std::string label;               // the tenant's, of the key that was asked for
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "period", s.period);
@@ -62,6 +72,28 @@ struct LedgerRow {     // a column that was not asked for is ""
     v(14, "cost", s.cost);
     v(15, "credit", s.credit);
     v(16, "runs", s.runs);
+    v(17, "list", s.list);
+    v(18, "waste", s.waste);
+    v(19, "idle_cpu", s.idle_cpu);
+    v(20, "idle_memory", s.idle_memory);
+    v(21, "starts", s.starts);
+    v(22, "waited", s.waited);
+    v(23, "metered", s.metered);
+    v(24, "overhead", s.overhead);
+    v(25, "label", s.label);
+  }
+};
+
+// What a platform that costs so much has earned: what all tenants are charged, less credits.
+struct Recovery {
+  std::string period;
+  Money cost;
+  Money earned;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "period", s.period);
+    v(2, "cost", s.cost);
+    v(3, "earned", s.earned);
   }
 };
 
@@ -70,12 +102,110 @@ struct LedgerReply {
   std::string currency;         // "" = there are no prices
   std::string zone;             // where months end, but for tenants with a zone of their own
   Instant now{};
+  std::vector<Recovery> recovery;  // by month; for operators, where the platform's cost is known
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "rows", s.rows);
     v(2, "currency", s.currency);
     v(3, "zone", s.zone);
     v(4, "now", s.now);
+    v(5, "recovery", s.recovery);
+  }
+};
+
+// ---- what is charged besides jobs
+
+struct PostedCharge {
+  std::string period, week;  // "2026-11", "2026-W47", in the tenant's time zone
+  std::string tenant;
+  std::string project;      // "" = the tenant's own
+  std::string user;         // "" = nobody in particular
+  std::string item;         // "meter:NAME", "overhead:NAME"
+  std::int64_t amount = 0;  // thousandths of what the meter counts; negative: a correction
+  Money cost;
+  friend bool operator==(const PostedCharge&, const PostedCharge&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "period", s.period);
+    v(2, "week", s.week);
+    v(3, "tenant", s.tenant);
+    v(4, "project", s.project);
+    v(5, "user", s.user);
+    v(6, "item", s.item);
+    v(7, "amount", s.amount);
+    v(8, "cost", s.cost);
+  }
+};
+
+struct PostedBatch {
+  std::string name;    // of the import; "month:2026-11" for shared costs
+  std::string digest;  // of what was imported, hexadecimal
+  std::string by;      // who imported it; "" = the controller
+  Instant at{};
+  std::uint64_t lines = 0;
+  Money cost;
+  friend bool operator==(const PostedBatch&, const PostedBatch&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "name", s.name);
+    v(2, "digest", s.digest);
+    v(3, "by", s.by);
+    v(4, "at", s.at);
+    v(5, "lines", s.lines);
+    v(6, "cost", s.cost);
+  }
+};
+
+struct MeterLine {
+  std::uint32_t line = 0;  // of the file, for refusals
+  std::string date;        // local: "2026-11-30"; at the prices of its first moment
+  std::string tenant;
+  std::string project;  // "" = the tenant's own
+  std::string user;     // "" = nobody in particular
+  std::string meter;
+  std::int64_t amount = 0;  // thousandths
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "line", s.line);
+    v(2, "date", s.date);
+    v(3, "tenant", s.tenant);
+    v(4, "project", s.project);
+    v(5, "user", s.user);
+    v(6, "meter", s.meter);
+    v(7, "amount", s.amount);
+  }
+};
+
+// For platform admins. All lines are charged, or none. A batch that is there already is not charged
+// again: the same digest is answered as it was, another one is refused.
+struct ImportMeter {
+  std::string name;  // of the batch, 1..128 bytes
+  std::string digest;
+  bool check = false;  // say what it would come to, charge nothing
+  std::vector<MeterLine> lines;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "name", s.name);
+    v(2, "digest", s.digest);
+    v(3, "check", s.check);
+    v(4, "lines", s.lines);
+  }
+};
+
+struct ListMeters {  // the batches, newest first; for operators
+  template <class Self, class V>
+  static void fields(Self&, V&&) {}
+};
+
+struct MeterReply {
+  std::vector<PostedBatch> batches;
+  std::string currency;
+  bool again = false;  // it had been imported before
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "batches", s.batches);
+    v(2, "currency", s.currency);
+    v(3, "again", s.again);
   }
 };
 

@@ -250,6 +250,7 @@ class Checker {
          {std::pair("cpu", b.cpu), std::pair("memory", b.memory), std::pair("scratch", b.scratch)})
       if (price.micros < 0 || price.micros > kMostPrice)
         return problem(key, "is outside of 0 to 10000");
+    if (Found found = check_sums(b)) return found;
     if (const auto date = parse_local_time(b.from); !b.from.empty() && !date)
       return problem("from", date.error().message);
     if (Found found = check_plans(b)) return found;
@@ -263,6 +264,22 @@ class Checker {
         return problem(path, rule.error().message);
     }
     return check_other_books(b);
+  }
+
+  [[nodiscard]] Found check_sums(const PriceBook& b) const {
+    for (const auto& [key, price] : b.meters)
+      if (!config::is_word(key) || price.micros < 0 || price.micros > kMostPrice)
+        return problem("meters." + key, "is no name, or its price is outside of 0 to 10000");
+    Money sum = b.platform_cost;
+    for (const auto& [key, cost] : b.overhead) {
+      if (!config::is_word(key) || cost <= Money{} || cost > kMostBudget)
+        return problem("overhead." + key, "is no name, or no sum above 0");
+      sum += cost;
+    }
+    if (sum < Money{} || sum > kMostBudget)
+      return problem("platform_cost", fmt::format("with all overhead it is outside of 0 to {}",
+                                                  format_money(kMostBudget)));
+    return std::nullopt;
   }
 
   [[nodiscard]] Found check(const Budget& b) const {

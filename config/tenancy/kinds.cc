@@ -143,6 +143,13 @@ std::vector<Field> fields_of(PriceBook& b) {
           {"cpu", &b.cpu, Form::plain, "Per core and hour; 0."},
           {"memory", &b.memory, Form::plain, "Per GiB and hour; 0."},
           {"scratch", &b.scratch, Form::plain, "Per GiB and hour; 0."},
+          {"meters", &b.meters, Form::meters,
+           "By name, per one of what `gtenant meter` brings in: `storage-gib-month`."},
+          {"overhead", &b.overhead, Form::sum,
+           "By name, what is charged to all tenants together for a month, each in proportion to "
+           "what its jobs cost."},
+          {"platform_cost", &b.platform_cost, Form::sum,
+           "What the cluster costs in a month; `greport` shows how much of it is recovered."},
           {"plans", &b.plans, Form::plain,
            "By name, a `factor` for jobs of `classes`, `projects` (TENANT/PROJECT), `tenants` or "
            "`tiers`; of several the lowest counts."},

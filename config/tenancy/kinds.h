@@ -26,6 +26,7 @@ enum class Form : std::uint8_t {
   charge,     // of Resources: thousandths per core, GiB, GPU
   date,       // local: 2026-12-01 or 2026-12-01T06:00
   sum,        // of money: not a price
+  meters,     // prices by name of what is metered
 };
 
 using Slot = std::variant<

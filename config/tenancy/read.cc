@@ -121,7 +121,11 @@ struct Read {
   Result<void> operator()(BudgetPeriod* out) const { return read_choice(value, *out); }
   Result<void> operator()(BudgetAction* out) const { return read_choice(value, *out); }
   Result<void> operator()(std::map<std::string, Money>* out) const {
-    return read_gpu_prices(value, *out);
+    switch (field.form) {
+      case Form::meters: return read_named_prices(value, *out, read_price);
+      case Form::sum: return read_named_prices(value, *out, read_sum);
+      default: return read_gpu_prices(value, *out);
+    }
   }
   Result<void> operator()(ZoneName* out) const { return read_zone(value, *out); }
   Result<void> operator()(std::map<std::string, ZoneName>* out) const {

@@ -214,6 +214,20 @@ Result<void> read_gpu_prices(const Value& value, std::map<std::string, Money>& o
   return {};
 }
 
+Result<void> read_named_prices(const Value& value, std::map<std::string, Money>& out,
+                               Result<void> (*read)(const Value&, Money&)) {
+  const auto entries = value.entries();
+  if (!entries) return tl::unexpected(entries.error());
+  for (const Value::Entry& entry : *entries) {
+    if (!config::is_word(entry.key)) return entry.wrong(value.path(), not_a_name(entry.key));
+    Money price;
+    if (auto done = read(entry.value, price); !done) return done;
+    if (!out.emplace(entry.key, price).second)
+      return entry.wrong(value.path(), fmt::format("`{}` is given twice", entry.key));
+  }
+  return {};
+}
+
 Result<void> read_zone(const Value& value, ZoneName& out) {
   auto text = value.text();
   if (!text) return tl::unexpected(text.error());

@@ -15,6 +15,9 @@ Result<void> read_sum(const Value& value, Money& out);  // of a budget
 Result<void> read_percents(const Value& value, std::vector<std::uint32_t>& out);
 // {a100: 2.50, "a100:1g.10gb": 0.40, default: 1.00}
 Result<void> read_gpu_prices(const Value& value, std::map<std::string, Money>& out);
+// {storage-gib-month: 0.02}, each read by read_price or read_sum
+Result<void> read_named_prices(const Value& value, std::map<std::string, Money>& out,
+                               Result<void> (*read)(const Value&, Money&));
 // A rule as it is, or a name whose rule is looked up in this machine's database of time zones.
 Result<void> read_zone(const Value& value, ZoneName& out);
 Result<void> read_zones(const Value& value, std::map<std::string, ZoneName>& out);

@@ -54,5 +54,6 @@ void apply_event(State&, Instant, const event::BudgetsRolled&);
 void apply_event(State&, Instant, const event::JobLowered&);
 void apply_event(State&, Instant, const event::OvertimeSet&);
 void apply_event(State&, Instant, const event::IncreaseSet&);
+void apply_event(State&, Instant, const event::ChargesPosted&);
 
 }  // namespace gantry::core

@@ -76,7 +76,7 @@ void apply_event(State& state, Instant at, const event::JobPlaced& e) {
     job->active->nodes.emplace_back().grant = grant;
     take_grant(state, *job, grant, e.exclusive);
   }
-  open_bill(e, *job, at);
+  open_bill(state, e, *job, at);
   set_aside(state, *job);
   start_charge(state, *job, at);
 }

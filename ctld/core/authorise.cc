@@ -89,6 +89,10 @@ constexpr Who kWho<proto::UpdateNodes> = Who::operators;
 template <>
 constexpr Who kWho<proto::UpdatePartition> = Who::operators;
 template <>
+constexpr Who kWho<proto::ListMeters> = Who::operators;
+template <>
+constexpr Who kWho<proto::ImportMeter> = Who::admin;
+template <>
 constexpr Who kWho<proto::EnrollNode> = Who::admin;
 template <>
 constexpr Who kWho<proto::RegisterKey> = Who::everybody;  // for themselves; see its handler

@@ -44,6 +44,7 @@ struct BillLine {
   std::int64_t amount = 0;  // held now, on all nodes
   Held held;                // so far, in units of held_unit(item)
   Exact cost;               // so far
+  Exact list;               // of that at list price: but for plans and hours of the day
   Held held_saved;          // as of the newest checkpoint
   Money cost_saved;
   [[nodiscard]] Money booked() const { return cost.booked(what.unit); }
@@ -55,6 +56,7 @@ struct BillLine {
     v(4, "cost", s.cost);
     v(5, "held_saved", s.held_saved);
     v(6, "cost_saved", s.cost_saved);
+    v(7, "list", s.list);
   }
 };
 
@@ -89,8 +91,13 @@ struct LedgerSum {
   Held credited;           // of that
   Money cost;              // of all that was held
   Money credit;            // of that
-  std::uint64_t runs = 0;  // attempts that ended; of item cpu only, which every job has
-  bool fold_due = false;   // not durable
+  Money list;              // of all that was held, at list prices
+  Held wasted;             // of what attempts held that have ended: what they did not use
+  Money waste;             // of cost: that part of what each of them paid for it
+  std::uint64_t runs = 0;  // attempts that ended; this and the next two of item cpu only
+  std::uint64_t starts = 0;
+  Duration waited{};      // of these together: in the queue, for what is not of their own making
+  bool fold_due = false;  // not durable
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "held", s.held);
@@ -98,7 +105,14 @@ struct LedgerSum {
     v(3, "cost", s.cost);
     v(4, "credit", s.credit);
     v(5, "runs", s.runs);
+    v(6, "list", s.list);
+    v(7, "wasted", s.wasted);
+    v(8, "waste", s.waste);
+    v(9, "starts", s.starts);
+    v(10, "waited", s.waited);
   }
 };
+// `unit` is held_unit(item).
+void add_sum(LedgerSum& sum, const LedgerSum& more, std::int64_t unit);
 
 }  // namespace gantry::core

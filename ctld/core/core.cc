@@ -16,6 +16,7 @@
 #include "ctld/core/handlers.h"
 #include "ctld/core/load.h"
 #include "ctld/core/multifactor.h"
+#include "ctld/core/posted.h"
 #include "ctld/core/record.h"
 #include "ctld/core/reservations.h"
 #include "ctld/core/select.h"
@@ -163,6 +164,7 @@ Result<void> Core::start(Instant now) {
   p_->rt.started = ctx.now;
   p_->rt.window_due = next_window(ctx);
   reckon(ctx);
+  close_months(ctx);
   look_at_budgets(ctx);
   for (const Node& node : state_->nodes) state_->touched_nodes.push_back(node.id);
   state_->jobs.walk(JobId{}, [&](const Job& job) {

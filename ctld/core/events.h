@@ -12,6 +12,7 @@
 #include "ctld/core/events_budget.h"
 #include "ctld/core/events_cluster.h"
 #include "ctld/core/events_job.h"
+#include "ctld/core/events_ledger.h"
 #include "ctld/core/events_tenancy.h"
 
 namespace gantry::core {
@@ -26,7 +27,7 @@ using Event = std::variant<
     event::JobsForgotten, event::StepCreated, event::StepEnded, event::TenancyApplied,
     event::ReservationSet, event::ReservationRemoved, event::JobCheckpointed, event::HalfLifeSet,
     event::QuotaFilled, event::BudgetReached, event::BudgetsRolled, event::JobLowered,
-    event::OvertimeSet, event::IncreaseSet>;
+    event::OvertimeSet, event::IncreaseSet, event::ChargesPosted>;
 
 // As it stands in the journal.
 struct JournalEvent {

@@ -140,6 +140,13 @@ void fold_tenancy(TenancyState& tenancy, std::vector<store::RecordChange>& out) 
   }
 }
 
+void fold_posted(LedgerState& ledger, std::vector<store::RecordChange>& out) {
+  for (std::string& name : take(ledger.fold_posted)) {
+    Bytes value = codec::encode(ledger.posted.at(name));
+    out.push_back({store::Table::posted, std::move(name), std::move(value)});
+  }
+}
+
 void fold_ledger(LedgerState& ledger, std::vector<store::RecordChange>& out) {
   for (std::string& key : take(ledger.fold_sums)) {
     LedgerSum& sum = ledger.sums.at(key);
@@ -241,6 +248,7 @@ store::FoldBatch fold(State& state, EventSeq applied) {
   fold_tenancy(state.tenancy, out.records);
   fold_ledger(state.ledger, out.records);
   fold_increases(state.budgets, out.records);
+  fold_posted(state.ledger, out.records);
   out.history.swap(state.history);
   out.spec_deletes = take(state.forgotten_specs);
   out.blob_deletes = state.blobs.take_unused();

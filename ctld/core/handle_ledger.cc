@@ -14,6 +14,7 @@
 namespace gantry::core {
 namespace {
 
+constexpr std::string_view kLabel = "label:";
 constexpr std::size_t kMaxLedgerRows = 50'000;  // in a reply
 
 struct LedgerColumn {
@@ -53,12 +54,16 @@ class Report {
 
   Result<void> choose_columns() {
     for (const std::string& name : query_.by) {
+      if (name.starts_with(kLabel) && name.size() > kLabel.size() && label_.empty()) {
+        label_ = name.substr(kLabel.size());
+        continue;
+      }
       const auto it = std::find_if(kLedgerColumns.begin(), kLedgerColumns.end(),
                                    [&](const LedgerColumn& c) { return c.name == name; });
       if (it == kLedgerColumns.end())
         return fail(ErrorCode::invalid_argument,
                     fmt::format("the ledger has no column \"{}\"; use period, tenant, project, "
-                                "user, job_type, pool, item or plan",
+                                "user, job_type, pool, item, plan or one label:KEY",
                                 name));
       columns_.push_back(it->part);
     }
@@ -82,14 +87,11 @@ class Report {
   }
 
   void add_running(Instant now) {
-    accrue(state_, now, [&](const LedgerParts& parts, const Held& held, Money cost) {
+    accrue(state_, now, [&](const LedgerParts& parts, const LedgerSum& more) {
       if (parts.period.size() != query_.first.size() || parts.period < query_.first ||
           parts.period > query_.last || !among(query_.tenants, parts.tenant))
         return;
-      LedgerSum sum;
-      sum.held = held;
-      sum.cost = cost;
-      add(parts, sum);
+      add(parts, more);
     });
   }
 
@@ -101,7 +103,9 @@ class Report {
                               rows_.size(), kMaxLedgerRows));
     std::vector<proto::LedgerRow> out;
     out.reserve(rows_.size());
-    for (auto& [parts, row] : rows_) {
+    for (auto& [key, row] : rows_) {
+      const LedgerParts& parts = key.first;
+      row.label = key.second;
       row.period = parts.period;
       row.tenant = parts.tenant;
       row.project = parts.project;
@@ -138,17 +142,37 @@ class Report {
     if (!visible(parts)) return;
     LedgerParts key;
     for (std::string LedgerParts::*part : columns_) key.*part = parts.*part;
-    proto::LedgerRow& row = rows_[std::move(key)];
+    proto::LedgerRow& row = rows_[{std::move(key), label_of(parts.tenant)}];
     const std::int64_t unit = held_unit(parts.item);
-    Held* held = parts.item == "cpu"       ? &row.cpu
-                 : parts.item == "memory"  ? &row.memory
-                 : parts.item == "scratch" ? &row.scratch
-                                           : &row.gpu;
-    add_held(*held, sum.held, unit);
-    if (held == &row.gpu) add_held(row.credited_gpu, sum.credited, unit);
+    if (parts.item.starts_with("overhead:")) row.overhead += sum.cost;
+    if (Held* held = held_in(row, parts.item)) add_held(*held, sum.held, unit);
+    if (parts.item.starts_with("gpu:")) add_held(row.credited_gpu, sum.credited, unit);
+    if (parts.item == "cpu") add_held(row.idle_cpu, sum.wasted, unit);
+    if (parts.item == "memory") add_held(row.idle_memory, sum.wasted, unit);
     row.cost += sum.cost;
     row.credit += sum.credit;
+    row.list += sum.list;
+    row.waste += sum.waste;
     row.runs += sum.runs;
+    row.starts += sum.starts;
+    row.waited = row.waited + sum.waited;
+  }
+
+  // As the tenant has it now.
+  [[nodiscard]] std::string label_of(const std::string& tenant) const {
+    const CompiledTenant* compiled = label_.empty() ? nullptr : state_.tenancy.tenant(tenant);
+    if (compiled == nullptr) return "";
+    const auto& labels = compiled->effective.labels;
+    const auto it = labels.find(label_);
+    return it == labels.end() ? "" : it->second;
+  }
+
+  static Held* held_in(proto::LedgerRow& row, std::string_view item) {
+    if (item == "cpu") return &row.cpu;
+    if (item == "memory") return &row.memory;
+    if (item == "scratch") return &row.scratch;
+    if (item.starts_with("gpu:")) return &row.gpu;
+    return item.starts_with("meter:") ? &row.metered : nullptr;
   }
 
   const State& state_;
@@ -156,9 +180,46 @@ class Report {
   const proto::QueryLedger& query_;
   const bool everything_;
   std::vector<std::string LedgerParts::*> columns_;
-  std::map<LedgerParts, proto::LedgerRow> rows_;
+  std::string label_;  // its key; "" = none is asked for
+  std::map<std::pair<LedgerParts, std::string>, proto::LedgerRow> rows_;
   std::map<std::string, bool> seen_;  // tenants in which the asker has a role
 };
+
+// Months of which it is known what the platform costs, for those who see all tenants.
+std::vector<proto::Recovery> recovery_of(const State& state, const proto::QueryLedger& query,
+                                         Instant now) {
+  const PriceTable& prices = state.ledger.prices;
+  std::map<std::string, proto::Recovery> months;
+  const auto earn = [&](const std::string& period, Money earned) {
+    const auto [it, fresh] = months.try_emplace(period);
+    if (fresh) {
+      const std::int32_t year = std::stoi(period.substr(0, 4)), month = std::stoi(period.substr(5));
+      const CivilDay next{month == 12 ? year + 1 : year, month == 12 ? 1 : month + 1, 1};
+      const Instant end = prices.zone.instant_of(days_of(next) * 86'400) - microseconds(1);
+      const tenancy::PriceBook* book = prices.at(std::min(end, now));
+      it->second.period = period;
+      if (book != nullptr) it->second.cost = book->platform_cost;
+    }
+    it->second.earned += earned;
+  };
+  LedgerParts at;
+  at.period = query.first;
+  const auto& sums = state.ledger.sums;
+  for (auto it = sums.lower_bound(ledger_key(at)); it != sums.end(); ++it) {
+    const LedgerParts parts = ledger_parts(it->first);
+    if (parts.period.size() != query.first.size() || parts.period > query.last) break;
+    earn(parts.period, it->second.cost - it->second.credit);
+  }
+  accrue(state, now, [&](const LedgerParts& parts, const LedgerSum& more) {
+    if (parts.period.size() == query.first.size() && parts.period >= query.first &&
+        parts.period <= query.last)
+      earn(parts.period, more.cost);
+  });
+  std::vector<proto::Recovery> out;
+  for (auto& [period, recovery] : months)
+    if (recovery.cost > Money{}) out.push_back(std::move(recovery));
+  return out;
+}
 
 // "last-month" and the like to the period's name, by the cluster's time zone.
 std::string resolved(const std::string& period, const TimeZone& zone, Instant now) {
@@ -195,7 +256,13 @@ void handle(Context& ctx, const ClientRequest& from, proto::QueryLedger&& m) {
   report.add_running(ctx.now);
   auto rows = report.take();
   if (!rows) return refuse(ctx, from, rows.error());
-  ctx.reply(from, proto::LedgerReply{std::move(*rows), prices.currency, prices.zone_name, ctx.now});
+  proto::LedgerReply reply{std::move(*rows), prices.currency, prices.zone_name, ctx.now, {}};
+  const bool costs = std::any_of(prices.books.begin(), prices.books.end(),
+                                 [](const auto& b) { return b.book.platform_cost > Money{}; });
+  const bool months = m.first.find('W') == std::string::npos;
+  if (costs && months && is_operator(ctx.state, from.who))
+    reply.recovery = recovery_of(ctx.state, m, ctx.now);
+  ctx.reply(from, std::move(reply));
 }
 
 }  // namespace gantry::core

@@ -12,6 +12,7 @@
 #include "ctld/core/authorise.h"
 #include "ctld/core/budget_gate.h"
 #include "ctld/core/handlers.h"
+#include "ctld/core/posted.h"
 #include "ctld/core/tenant_submit.h"
 #include "ctld/core/tenants.h"
 
@@ -205,6 +206,7 @@ void commit(Context& ctx, const ClientRequest& from, std::string comment,
   e.new_classes = new_class_names(next, ctx.state.tenancy.class_names);
   ctx.record(std::move(e));
   compile_tenancy(ctx);
+  close_months(ctx);
   look_at_budgets(ctx);
 }
 

@@ -53,6 +53,9 @@ void handle(Context&, const ClientRequest&, proto::PriorityTuples&&);
 void handle(Context&, const ClientRequest&, proto::TenantEvents&&);
 // handle_ledger.cc
 void handle(Context&, const ClientRequest&, proto::QueryLedger&&);
+// posted.cc
+void handle(Context&, const ClientRequest&, proto::ImportMeter&&);
+void handle(Context&, const ClientRequest&, proto::ListMeters&&);
 // handle_budget.cc
 void handle(Context&, const ClientRequest&, proto::ListBudgets&&);
 void handle(Context&, const ClientRequest&, proto::AskIncrease&&);

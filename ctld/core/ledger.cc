@@ -1,6 +1,7 @@
 #include "ctld/core/ledger.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include <fmt/core.h>
@@ -103,7 +104,8 @@ LedgerParts parts_of(const State& state, const Job& job) {
   return out;
 }
 
-// Brings a bill up to `to`, and says of each piece of time what each line grew by.
+// Brings a bill up to `to`, and says of each piece of time what each line grew by: held, cost,
+// list.
 template <class Post>
 void advance(const PriceTable& prices, const TimeZone& zone, Bill& bill, Instant to, Post&& post) {
   while (bill.since < to) {
@@ -118,7 +120,12 @@ void advance(const PriceTable& prices, const TimeZone& zone, Bill& bill, Instant
       const Money price = price_of(piece.book, line.what.item, line.what.unit);
       const Money cost = add_charge(line.cost, line.amount, line.what.unit, price, length, factor,
                                     piece.hour_factor);
-      post(piece, line, held, cost);
+      LedgerSum more;
+      more.held = held;
+      more.cost = cost;
+      more.list = add_charge(line.list, line.amount, line.what.unit, price, length, kFactorUnit,
+                             kFactorUnit);
+      post(piece, line, more);
     }
     bill.since = piece.until;
   }
@@ -134,6 +141,17 @@ LedgerSum& sum_at(State& state, const LedgerParts& parts) {
 
 LedgerSum& total_at(State& state, const LedgerParts& parts) {
   return state.ledger.totals[{parts.tenant, parts.job_type, parts.item}];
+}
+
+// To the month's, the week's and the total.
+void post_sums(State& state, LedgerParts& parts, const std::array<std::string, 2>& periods,
+               const LedgerSum& more) {
+  const std::int64_t unit = held_unit(parts.item);
+  for (const std::string& period : periods) {
+    parts.period = period;
+    add_sum(sum_at(state, parts), more, unit);
+  }
+  add_sum(total_at(state, parts), more, unit);
 }
 
 const TimeZone& zone_of(const State& state, const Job& job) {
@@ -172,12 +190,20 @@ LedgerParts ledger_parts(const std::string& key) {
 void add_total(LedgerState& ledger, const std::string& key, const LedgerSum& sum) {
   const LedgerParts parts = ledger_parts(key);
   if (parts.period.find('W') != std::string::npos) return;  // the same, by weeks
-  LedgerSum& total = ledger.totals[{parts.tenant, parts.job_type, parts.item}];
-  add_held(total.held, sum.held, held_unit(parts.item));
-  add_held(total.credited, sum.credited, held_unit(parts.item));
-  total.cost += sum.cost;
-  total.credit += sum.credit;
-  total.runs += sum.runs;
+  add_sum(ledger.totals[{parts.tenant, parts.job_type, parts.item}], sum, held_unit(parts.item));
+}
+
+void add_sum(LedgerSum& sum, const LedgerSum& more, std::int64_t unit) {
+  add_held(sum.held, more.held, unit);
+  add_held(sum.credited, more.credited, unit);
+  add_held(sum.wasted, more.wasted, unit);
+  sum.cost += more.cost;
+  sum.credit += more.credit;
+  sum.list += more.list;
+  sum.waste += more.waste;
+  sum.runs += more.runs;
+  sum.starts += more.starts;
+  sum.waited = sum.waited + more.waited;
 }
 
 Holding holding_of(const State& state, const std::vector<sched::NodeGrant>& grants,
@@ -213,7 +239,35 @@ std::string plan_of(const State& state, const Job& job, Instant now) {
                   compiled == nullptr ? std::string() : compiled->effective.tier);
 }
 
-void open_bill(const event::JobPlaced& e, Job& job, Instant at) {
+namespace {
+
+// A user's own dependency, date or hold, and the pause after a failed start, are no queue.
+bool is_queue(Reason reason) {
+  return reason != Reason::dependency && reason != Reason::begin_time &&
+         reason != Reason::held_user && reason != Reason::requeued;
+}
+
+bool counts_runs(const Bill& bill, const BillLine& line) {
+  return line.what.item == "cpu" && &line.what == &bill.lines.front().what;
+}
+
+void post_start(State& state, const Job& job, Instant at, const std::vector<WaitPart>& waits) {
+  const Bill& bill = job.active->bill;
+  if (bill.lines.empty() || !counts_runs(bill, bill.lines.front())) return;
+  LedgerSum more;
+  more.starts = 1;
+  for (const WaitPart& part : waits)
+    if (is_queue(part.reason)) more.waited = more.waited + part.length;
+  LedgerParts parts = parts_of(state, job);
+  parts.pool = bill.lines.front().what.pool;
+  parts.item = "cpu";
+  const TimeZone& zone = zone_of(state, job);
+  post_sums(state, parts, {month_at(zone, at), week_at(zone, at)}, more);
+}
+
+}  // namespace
+
+void open_bill(State& state, const event::JobPlaced& e, Job& job, Instant at) {
   Active& active = *job.active;
   GANTRY_ASSERT(e.held.empty() || e.held.size() == active.nodes.size(), "what each node gives");
   active.bill.plan = e.plan;
@@ -223,6 +277,7 @@ void open_bill(const event::JobPlaced& e, Job& job, Instant at) {
     active.nodes[i].held = e.held[i];
     for (const HeldPart& part : e.held[i]) active.bill.lines.at(part.line).amount += part.amount;
   }
+  post_start(state, job, at, e.waits);
 }
 
 void charge(State& state, Job& job, Instant to) {
@@ -231,19 +286,11 @@ void charge(State& state, Job& job, Instant to) {
   const BudgetList budgets = budgets_of(state, job);
   const Money set_aside = budgets.empty() ? Money{} : job.active->bill.reserved();
   advance(state.ledger.prices, zone_of(state, job), job.active->bill, to,
-          [&](const Piece& piece, const BillLine& line, const Held& held, Money cost) {
-            post_spent(state, budgets, piece, cost);
+          [&](const Piece& piece, const BillLine& line, const LedgerSum& more) {
+            post_spent(state, budgets, piece, more.cost);
             parts.pool = line.what.pool;
             parts.item = line.what.item;
-            const auto post = [&](LedgerSum& sum) {
-              add_held(sum.held, held, held_unit(parts.item));
-              sum.cost += cost;
-            };
-            for (const std::string* period : {&piece.month, &piece.week}) {
-              parts.period = *period;
-              post(sum_at(state, parts));
-            }
-            post(total_at(state, parts));
+            post_sums(state, parts, {piece.month, piece.week}, more);
           });
   if (!budgets.empty()) shift_reserved(state, budgets, job.active->bill.reserved() - set_aside);
 }
@@ -278,6 +325,45 @@ tenancy::CreditPart credit_of(const tenancy::PriceBook* book, EndedBy why) {
   return tenancy::CreditPart::none;
 }
 
+constexpr std::int64_t kMillionths = 1'000'000;
+
+// What a job did not use of one thing on all its nodes, in millionths of what it held, going by
+// what the kernel counted. Nothing is known of GPUs and scratch here.
+std::int64_t idle_millionths(const Active& active, std::string_view item) {
+  if (item != "cpu" && item != "memory") return 0;
+  const std::int64_t unit = held_unit(item);
+  __int128 held = 0;        // amount x microseconds
+  std::int64_t widest = 0;  // amount on one node
+  const std::vector<BillLine>& lines = active.bill.lines;
+  for (const BillLine& line : lines)
+    if (line.what.item == item)
+      held += static_cast<__int128>(line.held.hours) * unit * kMicrosecondsPerHour + line.held.rest;
+  for (const NodeRun& run : active.nodes)
+    for (const HeldPart& part : run.held)
+      if (lines.at(part.line).what.item == item) widest = std::max(widest, part.amount);
+  if (held <= 0 || widest <= 0) return 0;
+  const Usage& usage = active.usage;
+  // The peak is that of the node with the largest one: of the others it may be less.
+  const __int128 used = item == "cpu"
+                            ? static_cast<__int128>(usage.cpu_user_us + usage.cpu_system_us) * unit
+                            : held * mebibytes(usage.memory_peak_bytes) / widest;
+  return kMillionths - static_cast<std::int64_t>(std::min(used, held) * kMillionths / held);
+}
+
+void note_waste(const BillLine& line, std::int64_t idle, LedgerSum& more) {
+  if (idle == 0) return;
+  const std::int64_t unit = held_unit(line.what.item);
+  const auto part = [&](__int128 whole) {
+    return static_cast<std::int64_t>(whole * idle / kMillionths);
+  };
+  const __int128 held =
+      static_cast<__int128>(line.held.hours) * unit * kMicrosecondsPerHour + line.held.rest;
+  const __int128 wasted = held * idle / kMillionths;
+  more.wasted.hours = static_cast<std::int64_t>(wasted / (unit * kMicrosecondsPerHour));
+  more.wasted.rest = static_cast<std::int64_t>(wasted % (unit * kMicrosecondsPerHour));
+  more.waste = Money{part(line.booked().micros)};
+}
+
 }  // namespace
 
 void settle_bill(State& state, Job& job, Instant at, EndedBy why) {
@@ -289,35 +375,49 @@ void settle_bill(State& state, Job& job, Instant at, EndedBy why) {
   bill.settled = true;
   const tenancy::CreditPart part = credit_of(state.ledger.prices.at(at), why);
   const TimeZone& zone = zone_of(state, job);
+  const std::array<std::string, 2> periods{month_at(zone, at), week_at(zone, at)};
   LedgerParts parts = parts_of(state, job);
   for (const BillLine& line : bill.lines) {
     GANTRY_ASSERT(line.amount == 0, "an attempt that is over holds nothing");
     job.billed += line.booked();
-    Held held;
-    Money credit;
+    LedgerSum more;
     if (part != tenancy::CreditPart::none) {
       const bool all = part == tenancy::CreditPart::all;
-      held = line.held;
-      if (!all) take_held(held, line.held_saved, held_unit(line.what.item));
-      credit = all ? line.booked() : line.booked() - line.cost_saved;
-      job.credited += credit;
-      post_credit(state, budgets, at, credit);
+      more.credited = line.held;
+      if (!all) take_held(more.credited, line.held_saved, held_unit(line.what.item));
+      more.credit = all ? line.booked() : line.booked() - line.cost_saved;
+      job.credited += more.credit;
+      post_credit(state, budgets, at, more.credit);
+    } else if (why == EndedBy::itself || why == EndedBy::preemption) {
+      note_waste(line, idle_millionths(*job.active, line.what.item), more);
     }
-    const bool counts = line.what.item == "cpu" && &line.what == &bill.lines.front().what;
-    if (!counts && held == Held{} && credit == Money{}) continue;
+    more.runs = counts_runs(bill, line) ? 1 : 0;
+    if (more.runs == 0 && more.credited == Held{} && more.credit == Money{} &&
+        more.wasted == Held{})
+      continue;
     parts.pool = line.what.pool;
     parts.item = line.what.item;
-    const auto post = [&](LedgerSum& sum) {
-      add_held(sum.credited, held, held_unit(parts.item));
-      sum.credit += credit;
-      sum.runs += counts ? 1 : 0;
-    };
-    for (const std::string& period : {month_at(zone, at), week_at(zone, at)}) {
-      parts.period = period;
-      post(sum_at(state, parts));
-    }
-    post(total_at(state, parts));
+    post_sums(state, parts, periods, more);
   }
+}
+
+void post_charge(State& state, const proto::PostedCharge& charge) {
+  LedgerParts parts;
+  parts.tenant = charge.tenant;
+  parts.project = charge.project.empty() ? charge.tenant : charge.project;
+  parts.user = charge.user;
+  parts.job_type = charge.item.substr(0, charge.item.find(':'));
+  parts.item = charge.item;
+  LedgerSum more;
+  const bool correction = charge.amount < 0;
+  Held held;
+  add_held(held, correction ? -charge.amount : charge.amount, hours(1), kThousandthsUnit);
+  if (correction)
+    take_held(more.held, held, kThousandthsUnit);
+  else
+    more.held = held;
+  more.cost = more.list = charge.cost;
+  post_sums(state, parts, {charge.period, charge.week}, more);
 }
 
 void charge_all(State& state, Instant at) {
@@ -335,8 +435,9 @@ Money cost_until(const PriceTable& prices, const TimeZone& zone, Bill bill, Inst
 void accrue(const State& state, const Job& job, Instant now, const PieceCost& take) {
   if (!job.active || job.active->bill.settled || job.active->bill.lines.empty()) return;
   Bill bill = job.active->bill;
-  advance(state.ledger.prices, zone_of(state, job), bill, now,
-          [&](const Piece& piece, const BillLine&, const Held&, Money cost) { take(piece, cost); });
+  advance(
+      state.ledger.prices, zone_of(state, job), bill, now,
+      [&](const Piece& piece, const BillLine&, const LedgerSum& more) { take(piece, more.cost); });
 }
 
 std::optional<JobCost> cost_of(const State& state, const Job& job, Instant now) {
@@ -376,12 +477,12 @@ void accrue(const State& state, Instant now, const Accrual& take) {
     LedgerParts parts = parts_of(state, job);
     Bill bill = job.active->bill;
     advance(state.ledger.prices, zone_of(state, job), bill, now,
-            [&](const Piece& piece, const BillLine& line, const Held& held, Money cost) {
+            [&](const Piece& piece, const BillLine& line, const LedgerSum& more) {
               parts.pool = line.what.pool;
               parts.item = line.what.item;
               for (const std::string* period : {&piece.month, &piece.week}) {
                 parts.period = *period;
-                take(parts, held, cost);
+                take(parts, more);
               }
             });
   }

@@ -8,6 +8,9 @@
 //   is posted to the sums of its month and of its week, in the tenant's time zone.
 // - A bill is brought up to date when what it holds changes, when its account does, when prices do,
 //   and when it ends. Between, whoever asks reckons the rest (accrue, cost_of).
+// - What an attempt held and did not use is waste, known when it has ended, and of that period. Of
+//   cores: the time that they did not run for it. Of memory: what its peak left, for as long as it
+//   was held.
 // - A credit belongs to the period in which it is given, and is not taken off the cost there: both
 //   are kept. What is credited follows the price book in force then.
 #pragma once
@@ -36,7 +39,7 @@ std::int64_t held_unit(std::string_view item);
 
 // ---- apply() only
 
-void open_bill(const event::JobPlaced& e, Job& job, Instant at);
+void open_bill(State& state, const event::JobPlaced& e, Job& job, Instant at);
 void charge(State& state, Job& job, Instant to);  // nothing without a bill, or to the past
 void release_held(State& state, Job& job, const NodeRun& run, Instant at);
 void save_bill(State& state, Job& job, Instant saved);  // a checkpoint
@@ -44,6 +47,7 @@ void save_bill(State& state, Job& job, Instant saved);  // a checkpoint
 enum class EndedBy : std::uint8_t { itself, preemption, node_failure, launch_failure };
 void settle_bill(State& state, Job& job, Instant at, EndedBy why);
 void charge_all(State& state, Instant at);  // before prices change
+void post_charge(State& state, const proto::PostedCharge& charge);
 
 // ---- reading
 
@@ -61,7 +65,7 @@ Money cost_until(const PriceTable& prices, const TimeZone& zone, Bill bill, Inst
 Money rate_at(const PriceTable& prices, const TimeZone& zone, const Bill& bill, Instant at);
 
 // What jobs that hold something now will add to the sums, up to `now`.
-using Accrual = std::function<void(const LedgerParts& parts, const Held& held, Money cost)>;
+using Accrual = std::function<void(const LedgerParts& parts, const LedgerSum& more)>;
 void accrue(const State& state, Instant now, const Accrual& take);
 // The same of one job, by pieces of time.
 using PieceCost = std::function<void(const Piece& piece, Money cost)>;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/proto/ledger.h"
 #include "ctld/core/bill.h"
 #include "ctld/core/prices.h"
 
@@ -34,6 +35,8 @@ struct LedgerState {
   PriceTable prices;                      // derived
   std::map<std::string, LedgerSum> sums;  // by ledger_key()
   std::vector<std::string> fold_sums;     // for the fold
+  std::map<std::string, proto::PostedBatch> posted;  // by name
+  std::vector<std::string> fold_posted;              // for the fold
   // Of all months: by tenant, type of job and item, for counters. Derived from the sums.
   std::map<std::array<std::string, 3>, LedgerSum> totals;
 };

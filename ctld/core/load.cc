@@ -183,6 +183,12 @@ Result<void> Loader::record(store::Table table, std::string_view key, std::strin
       state_.budgets.increases.insert_or_assign(number, std::move(*r));
       return {};
     }
+    case store::Table::posted: {
+      auto r = codec::decode<proto::PostedBatch>(value);
+      if (!r) return broken("batch of charges", r.error());
+      state_.ledger.posted.insert_or_assign(std::string(key), std::move(*r));
+      return {};
+    }
     case store::Table::request: return {};  // not used by this release
   }
   return fail(ErrorCode::malformed, "the store has a table that this release does not know");

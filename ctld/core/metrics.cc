@@ -32,13 +32,10 @@ proto::LedgerReply counters(const State& state, Instant now,
   auto it = tenant ? totals.lower_bound({*tenant, "", ""}) : totals.begin();
   for (; it != totals.end() && (!tenant || it->first[0] == *tenant); ++it)
     add_to(series, it->first[0], it->first[1], it->first[2], it->second);
-  accrue(state, now, [&](const LedgerParts& parts, const Held& held, Money cost) {
+  accrue(state, now, [&](const LedgerParts& parts, const LedgerSum& more) {
     if (parts.period.find('W') != std::string::npos) return;
     if (tenant && parts.tenant != *tenant) return;
-    LedgerSum sum;
-    sum.held = held;
-    sum.cost = cost;
-    add_to(series, parts.tenant, parts.job_type, parts.item, sum);
+    add_to(series, parts.tenant, parts.job_type, parts.item, more);
   });
   proto::LedgerReply out;
   out.currency = state.ledger.prices.currency;

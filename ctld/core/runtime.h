@@ -144,6 +144,7 @@ struct Runtime {
   std::unordered_map<JobId, BudgetGate> budget_gates;
   std::map<std::string, std::set<std::pair<Money, JobId>>> gated;  // by budget, by need
   std::unordered_map<ClassId, BudgetNeed> budget_needs;
+  std::optional<Instant> month_due;    // shared costs of a month are posted (posted.h)
   std::optional<Instant> budgets_due;  // a period ends, or a threshold may be reached
   Instant budgets_seen{};
   Weights weights;

@@ -6,6 +6,7 @@
 #include "ctld/core/budget_gate.h"
 #include "ctld/core/eligible.h"
 #include "ctld/core/multifactor.h"
+#include "ctld/core/posted.h"
 #include "ctld/core/reservations.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/tenants.h"
@@ -257,6 +258,7 @@ void run_timers(Context& ctx) {
   }
   if (passed(ctx.rt.window_due, ctx.now)) run_windows(ctx);
   if (passed(next_reckoning(ctx), ctx.now)) reckon(ctx);
+  if (passed(ctx.rt.month_due, ctx.now)) close_months(ctx);
   if (passed(ctx.rt.budgets_due, ctx.now)) look_at_budgets(ctx);
   if (passed(plan_due(ctx), ctx.now)) {
     ctx.rt.planned = ctx.now;
@@ -272,6 +274,7 @@ std::optional<Instant> next_wake(const Context& ctx) {
   earliest(next, plan_due(ctx));
   earliest(next, ctx.rt.window_due);
   earliest(next, next_reckoning(ctx));
+  earliest(next, ctx.rt.month_due);
   earliest(next, ctx.rt.budgets_due);
   if (!ctx.state.ended.empty())
     earliest(next, ctx.state.ended.front().first + ctx.config.controller.min_job_age);

@@ -34,7 +34,7 @@ namespace gantry::store {
 using Digest = std::array<std::uint8_t, 32>;  // content hash of a blob; chosen by the caller
 
 // Version of the tables below. A store written by a newer one is refused at open.
-inline constexpr std::uint64_t kFormatVersion = 5;
+inline constexpr std::uint64_t kFormatVersion = 6;
 // Keys of record tables: 1..kMaxKeyBytes octets (LMDB's limit is 511).
 inline constexpr std::size_t kMaxKeyBytes = 500;
 // Journal entries removed in one transaction.
@@ -61,7 +61,8 @@ inline constexpr std::size_t kMaxHistoryPageBytes = 4 * 1024 * 1024;  // octets
   X(revision, 12, "one apply of tenancy documents, by ordered_key(number)")   \
   X(alert, 13, "quota that reached a threshold, by ordered_key(number)")      \
   X(ledger, 14, "a sum of the ledger, by period, tenant, project, user, ...") \
-  X(increase, 15, "a request for more, by ordered_key(number)")
+  X(increase, 15, "a request for more, by ordered_key(number)")               \
+  X(posted, 16, "a batch of charges besides jobs, by its name")
 
 enum class Table : std::uint8_t {
 #define X(name, number, what) name = number,

@@ -134,8 +134,8 @@ TEST_CASE("at any moment, what is kept and what runs add up to what it will be")
     Money all;
     for (const auto& [key, sum] : state.ledger.sums)
       if (key.starts_with('M')) all += sum.cost;
-    accrue(state, at, [&](const LedgerParts& parts, const Held&, Money cost) {
-      if (parts.period.find('W') == std::string::npos) all += cost;
+    accrue(state, at, [&](const LedgerParts& parts, const LedgerSum& more) {
+      if (parts.period.find('W') == std::string::npos) all += more.cost;
     });
     CHECK(all >= before);
     before = all;

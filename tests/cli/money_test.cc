@@ -2,6 +2,7 @@
 // what to say.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -42,7 +43,13 @@ proto::LedgerReply ledger() {
     (item == "cpu" ? r.cpu : r.gpu) = held;
     r.cost = cost;
     r.credit = credit;
-    r.runs = item == "cpu" ? 3 : 0;
+    r.list = cost;
+    if (item == "cpu") {
+      r.runs = r.starts = 3;
+      r.waited = minutes(9);
+      r.waste = {500'000};
+      r.idle_cpu = gpu_hours(1'000);
+    }
     reply.rows.push_back(r);
   };
   row("fraud", "cpu", gpu_hours(100'000), {2'000'000}, {});
@@ -108,14 +115,107 @@ TEST_CASE("greport is a bill by tenant, with GPUs by model and a total") {
   CHECK(fake.last<proto::QueryLedger>().first == "this-month");
   CHECK(fake.last<proto::QueryLedger>().by == std::vector<std::string>{"period", "tenant", "item"});
   CHECK(run.out ==
-        "PERIOD   TENANT  A100-HOURS  T4-HOURS  CORE-HOURS  GIB-HOURS  RUNS     COST  CREDIT  NET "
-        "EUR\n"
-        "2026-11  fraud       12.642         -     100.000      0.000     3  33.6500  1.0000  "
-        "32.6500\n"
-        "2026-11  search           -     2.000       1.333      0.000     3   1.2267  0.0000   "
-        "1.2267\n"
-        "total    -           12.642     2.000     101.333      0.000     6  34.8767  1.0000  "
-        "33.8767\n");
+        "PERIOD   TENANT  A100-HOURS  T4-HOURS  CORE-HOURS  GIB-HOURS  RUNS  WAIT   WASTE     COST "
+        " CREDIT  NET EUR\n"
+        "2026-11  fraud       12.642         -     100.000      0.000     3  3:00  0.5000  33.6500 "
+        " 1.0000  32.6500\n"
+        "2026-11  search           -     2.000       1.333      0.000     3  3:00  0.5000   1.2267 "
+        " 0.0000   1.2267\n"
+        "total    -           12.642     2.000     101.333      0.000     6  3:00  1.0000  34.8767 "
+        " 1.0000  33.8767\n");
+}
+
+TEST_CASE("greport shows what was metered and shared, and what of the platform is recovered") {
+  FakeController fake;
+  proto::LedgerReply reply = ledger();
+  proto::LedgerRow metered;
+  metered.period = "2026-11";
+  metered.tenant = "fraud";
+  metered.item = "meter:storage-gib-month";
+  metered.metered = gpu_hours(12'345);
+  metered.cost = metered.list = {246'900};
+  reply.rows.push_back(metered);
+  proto::LedgerRow shared = metered;
+  shared.item = "overhead:network";
+  shared.metered = {};
+  shared.cost = shared.list = shared.overhead = {5'000'000};
+  reply.rows.push_back(shared);
+  reply.recovery.push_back({"2026-11", {100'000'000}, {39'123'543}});
+  fake.answer<proto::QueryLedger>(reply);
+  const Run run = fake.run({"greport", "-t", "fraud"});
+  CHECK(run.out.find("  STORAGE-GIB-MONTH  ") != std::string::npos);
+  CHECK(run.out.find("  12.345  ") != std::string::npos);
+  CHECK(run.out.find("  OVERHEAD  ") != std::string::npos);
+  CHECK(run.out.ends_with(
+      "2026-11: 39.12 of 100.00 EUR that the platform costs recovered (39.1 %)\n"));
+  const Run csv = fake.run({"greport", "--csv"});
+  CHECK(csv.out.find(",scratch_gib_hours,storage-gib-month,cost,overhead,") != std::string::npos);
+  CHECK(csv.out.find(",12.345,38.896900,5.000000,") != std::string::npos);
+}
+
+TEST_CASE("greport --focus has the columns of FOCUS, a line for costs and one for credits") {
+  FakeController fake;
+  proto::LedgerReply reply = ledger();
+  for (proto::LedgerRow& row : reply.rows) row.project = "train";
+  reply.rows[1].plan = "committed";
+  reply.rows[1].list = {50'000'000};
+  reply.rows[1].user = "ann,\"a\"";
+  fake.answer<proto::QueryLedger>(reply);
+  const Run run = fake.run({"greport", "--focus"});
+  CHECK(fake.last<proto::QueryLedger>().by.size() == 8);
+  const std::string& out = run.out;
+  CHECK(out.starts_with("BilledCost,BillingAccountId,BillingAccountName,BillingCurrency,"));
+  CHECK(std::count(out.begin(), out.end(), '\n') == 7);  // a head, five rows, one with a credit
+  CHECK(out.find("31.250000,fraud,fraud,EUR,2026-12-01T00:00:00Z,2026-11-01T00:00:00Z,Usage,,"
+                 "gpu:a100,Usage-Based,2026-12-01T00:00:00Z,2026-11-01T00:00:00Z,12.500,GPU-Hours,"
+                 "31.250000,2.500000,31.250000,Gantry,50.000000,4.000000,Committed,12.500,"
+                 "GPU-Hours,Gantry,Gantry,,,gpu:a100,gpu:a100,GPU,Compute,GPU,gpu:a100,"
+                 "gpu:a100@committed,fraud/train,fraud/train,\"{\"\"user\"\":") !=
+        std::string::npos);
+  CHECK(
+      out.find("\n-1.000001,fraud,fraud,EUR,2026-12-01T00:00:00Z,2026-11-01T00:00:00Z,Credit,,") !=
+      std::string::npos);
+  CHECK(fake.run({"greport", "--focus", "--csv"}).status == 2);
+  CHECK(fake.run({"greport", "--focus", "-b", "user"}).status == 2);
+}
+
+TEST_CASE("gtenant meter reads CSV, and says where it is wrong") {
+  FakeController fake;
+  proto::MeterReply charged;
+  charged.currency = "EUR";
+  charged.batches.push_back({"storage.csv", "", "root", kNow, 2, {246'900}});
+  fake.answer<proto::ImportMeter>(charged);
+  ScratchDir files;
+  const std::string good = files.file("storage.csv",
+                                      "# of the file servers\n"
+                                      "tenant, meter, date, amount, user\r\n"
+                                      "\n"
+                                      "fraud,storage,2026-11-30,12.5,\"bob\"\r\n"
+                                      "search,storage,2026-11-30,-0.155,\n");
+  const Run run = fake.run({"gtenant", "meter", "import", good});
+  CHECK(run.out == "storage.csv: 2 lines, 0.2469 EUR, charged\n");
+  const auto& sent = fake.last<proto::ImportMeter>();
+  CHECK(sent.name == "storage.csv");
+  CHECK(sent.digest.size() == 32);
+  REQUIRE(sent.lines.size() == 2);
+  CHECK(sent.lines[0].line == 4);
+  CHECK(sent.lines[0].user == "bob");
+  CHECK(sent.lines[0].amount == 12'500);
+  CHECK(sent.lines[1].amount == -155);
+  for (const auto& [text, wrong] :
+       {std::pair("tenant,meter,date\n", ":1: column amount is missing"),
+        std::pair("tenant,meter,date,amount,colour\n", ":1: there is no column \"colour\""),
+        std::pair("tenant,meter,date,amount,tenant\n", ":1: column tenant is there twice"),
+        std::pair("tenant,meter,date,amount\na,b,2026-11-30\n", ":2: has 3 cells, and there are 4"),
+        std::pair("tenant,meter,date,amount\na,b,2026-11-30,1.2345\n", ":2: amount: "),
+        std::pair("tenant,meter,date,amount\na,,2026-11-30,1\n", ":2: meter is missing"),
+        std::pair("", ": has no lines")}) {
+    const Run bad = fake.run({"gtenant", "meter", "import", files.file("bad.csv", text)});
+    CHECK(bad.status == 1);
+    CHECK_MESSAGE(bad.err.find(std::string("bad.csv") + wrong) != std::string::npos, bad.err);
+  }
+  CHECK(fake.run({"gtenant", "meter", "import", "/nowhere.csv"}).status == 1);
+  CHECK(fake.run({"gtenant", "meter", "import", "-"}).status == 2);
 }
 
 TEST_CASE("greport writes CSV with exact amounts, and refuses what it does not know") {
@@ -124,9 +224,12 @@ TEST_CASE("greport writes CSV with exact amounts, and refuses what it does not k
   const Run csv = fake.run({"greport", "2026-10", "2026-11", "--csv", "-t", "fraud,search"});
   CHECK(csv.out ==
         "period,tenant,gpu_hours,gpu_hours_a100,gpu_hours_t4,cpu_hours,memory_gib_hours,"
-        "scratch_gib_hours,cost,credit,net,currency,runs\n"
-        "2026-11,fraud,12.642,12.642,0.000,100.000,0.000,0.000,33.650000,1.000001,32.649999,EUR,3\n"
-        "2026-11,search,2.000,0.000,2.000,1.333,0.000,0.000,1.226667,0.000000,1.226667,EUR,3\n");
+        "scratch_gib_hours,cost,overhead,credit,net,list_cost,waste,idle_cpu_hours,"
+        "idle_memory_gib_hours,currency,runs,starts,waited_seconds\n"
+        "2026-11,fraud,12.642,12.642,0.000,100.000,0.000,0.000,33.650000,0.000000,1.000001,"
+        "32.649999,33.650000,0.500000,1.000,0.000,EUR,3,3,540\n"
+        "2026-11,search,2.000,0.000,2.000,1.333,0.000,0.000,1.226667,0.000000,0.000000,1.226667,"
+        "1.226667,0.500000,1.000,0.000,EUR,3,3,540\n");
   CHECK(fake.last<proto::QueryLedger>().first == "2026-10");
   CHECK(fake.last<proto::QueryLedger>().last == "2026-11");
   CHECK(fake.last<proto::QueryLedger>().tenants == std::vector<std::string>{"fraud", "search"});

@@ -84,6 +84,7 @@ class World {
   // world_money.cc
   bool money_command(const std::string& verb, const Words& w);  // false: it is none
   void print(const proto::LedgerReply& m);
+  void print(const proto::MeterReply& m);
   void print(const proto::BudgetList& m);
   void print(const proto::IncreaseReply& m);
 

@@ -1,6 +1,9 @@
 // Prices and the ledger of a scenario; see world.h.
 //
 //   > prices base cpu=0.10 mem=0.01 gpu=a100:2.50,default:1 spot=500 [from=...] [preempted=all]
+//            [meters=storage:0.02] [overhead=network:100,control:7] [platform=5000]
+//   > meter admin storage-01 sum=1a2b fraud/train/bob:storage:2026-01-31:12500 ... [check=yes]
+//   > meters admin
 //   > report alice this-month [last=...] by=tenant,item         > costs alice
 //
 //   > budget month tenant=fraud amount=100 [project=p] [user=u] [period=week] [from=.. until=..]
@@ -41,11 +44,14 @@ tenancy::PriceBook book_of(const Words& w) {
   if (w.find("from")) b.from = *w.find("from");
   if (w.find("cpu")) b.cpu = money_of(*w.find("cpu"));
   if (w.find("mem")) b.memory = money_of(*w.find("mem"));
-  if (w.find("gpu"))
-    for (const std::string& part : words_at(*w.find("gpu"), ',')) {
-      const std::size_t colon = part.rfind(':');
-      b.gpu[part.substr(0, colon)] = money_of(part.substr(colon + 1));
-    }
+  for (const auto& [key, prices] : {std::pair("gpu", &b.gpu), std::pair("meters", &b.meters),
+                                    std::pair("overhead", &b.overhead)})
+    if (w.find(key))
+      for (const std::string& part : words_at(*w.find(key), ',')) {
+        const std::size_t colon = part.rfind(':');
+        (*prices)[part.substr(0, colon)] = money_of(part.substr(colon + 1));
+      }
+  if (w.find("platform")) b.platform_cost = money_of(*w.find("platform"));
   if (w.find("spot"))
     b.plans.push_back({"spot", std::stoi(*w.find("spot")), {"best-effort"}, {}, {}, {}});
   for (const auto& [key, part] :
@@ -75,6 +81,21 @@ tenancy::Budget budget_of(const Words& w) {
   return b;
 }
 
+// TENANT/PROJECT/USER:METER:DATE:THOUSANDTHS
+proto::MeterLine meter_line_of(const std::string& text, std::size_t number) {
+  proto::MeterLine line;
+  line.line = static_cast<std::uint32_t>(number);
+  const std::vector<std::string> parts = words_at(text, ':');
+  const std::vector<std::string> whose = words_at(parts.at(0), '/');
+  line.tenant = whose.at(0);
+  if (whose.size() > 1) line.project = whose[1];
+  if (whose.size() > 2) line.user = whose[2];
+  line.meter = parts.at(1);
+  line.date = parts.at(2);
+  line.amount = std::stoll(parts.at(3));
+  return line;
+}
+
 proto::ListJobs list_all() {
   proto::ListJobs m;
   m.filter.states = {"all"};
@@ -102,6 +123,16 @@ bool World::money_command(const std::string& verb, const Words& w) {
     proto::DecideIncrease m{std::stoull(w.plain.at(2)), {}, {}};
     for (const auto& [value, name] : enum_names(proto::IncreaseState{}))
       if (name == w.plain.at(3)) m.state = value;
+    return ask(w.plain.at(1), std::move(m)), true;
+  }
+  if (verb == "meters") return ask(w.plain.at(1), proto::ListMeters{}), true;
+  if (verb == "meter") {
+    proto::ImportMeter m;
+    m.name = w.plain.at(2);
+    m.digest = *w.find("sum");
+    m.check = w.find("check") != nullptr;
+    for (std::size_t i = 3; i < w.plain.size(); ++i)
+      m.lines.push_back(meter_line_of(w.plain[i], i - 1));
     return ask(w.plain.at(1), std::move(m)), true;
   }
   if (verb == "prices") return pending_.documents.emplace_back(book_of(w)), true;
@@ -157,15 +188,36 @@ void World::print(const proto::LedgerReply& m) {
   if (m.rows.empty()) line("nothing");
   for (const proto::LedgerRow& r : m.rows) {
     std::string text;
-    for (const std::string* key :
-         {&r.period, &r.tenant, &r.project, &r.user, &r.job_type, &r.pool, &r.item, &r.plan})
+    for (const std::string* key : {&r.period, &r.tenant, &r.label, &r.project, &r.user, &r.job_type,
+                                   &r.pool, &r.item, &r.plan})
       if (!key->empty()) text += *key + " ";
     text += fmt::format(
         "cpu {} mem {} gpu {} cost {} credit {} runs {}", format_hours(r.cpu, kThousandthsUnit),
         format_hours(r.memory, kMebibyteUnit), format_hours(r.gpu, kThousandthsUnit),
         format_money(r.cost), format_money(r.credit), r.runs);
+    if (r.list != r.cost) text += fmt::format(" list {}", format_money(r.list));
+    if (r.waste != Money{})
+      text += fmt::format(" waste {} (cpu {}, mem {})", format_money(r.waste),
+                          format_hours(r.idle_cpu, kThousandthsUnit),
+                          format_hours(r.idle_memory, kMebibyteUnit));
+    if (r.waited > Duration{})
+      text += fmt::format(" {} starts waited {}", r.starts, format_duration(r.waited));
+    if (r.metered != Held{})
+      text += fmt::format(" metered {}", format_hours(r.metered, kThousandthsUnit));
+    if (r.overhead != Money{}) text += fmt::format(" overhead {}", format_money(r.overhead));
     line(text);
   }
+  for (const proto::Recovery& r : m.recovery)
+    line(
+        fmt::format("{}: {} of {} earned", r.period, format_money(r.earned), format_money(r.cost)));
+}
+
+void World::print(const proto::MeterReply& m) {
+  if (m.batches.empty()) line("no batch");
+  for (const proto::PostedBatch& b : m.batches)
+    line(fmt::format("{} {} by {}: {} lines, {} {}{}", b.name, time_text(b.at),
+                     b.by.empty() ? "itself" : b.by, b.lines, format_money(b.cost), m.currency,
+                     m.again ? ", again" : ""));
 }
 
 }  // namespace gantry::core::test

@@ -121,6 +121,7 @@ void World::print(const Reply& reply) {
           [&](const proto::ListReservationsReply& m) { print(m); },
           [&](const proto::TenantEventsReply& m) { print(m); },
           [&](const proto::LedgerReply& m) { print(m); },
+          [&](const proto::MeterReply& m) { print(m); },
           [&](const proto::BudgetList& m) { print(m); },
           [&](const proto::IncreaseReply& m) { print(m); },
           [&](const auto&) { line("answered"); },

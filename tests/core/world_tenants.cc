@@ -52,6 +52,8 @@ tenancy::Tenant tenant_of(const Words& w) {
   const auto number = [&](const char* key, std::optional<std::uint32_t>& to) {
     if (const std::string* text = w.find(key)) to = std::stoul(*text);
   };
+  if (w.find("label"))
+    t.labels.emplace(parts_of(*w.find("label"), ':').at(0), parts_of(*w.find("label"), ':').at(1));
   if (w.find("cohort")) t.cohort = *w.find("cohort");
   number("weight", t.weight);
   number("running", t.counts.running_jobs);

@@ -191,12 +191,11 @@ void Takings::compare(const core::State& state) const {
     cost += sum.cost;
     credit += sum.credit;
   }
-  core::accrue(state, now_,
-               [&](const core::LedgerParts& parts, const gantry::Held& held, Money more) {
-                 if (parts.period.find('W') != std::string::npos) return;
-                 charged[kind_of(parts.item)] += exact(held, core::held_unit(parts.item));
-                 cost += more;
-               });
+  core::accrue(state, now_, [&](const core::LedgerParts& parts, const core::LedgerSum& more) {
+    if (parts.period.find('W') != std::string::npos) return;
+    charged[kind_of(parts.item)] += exact(more.held, core::held_unit(parts.item));
+    cost += more.cost;
+  });
   for (std::size_t k = 0; k < kKinds; ++k)
     if (charged[k] + credited[k] + idle_[k] != whole_[k])
       broken(fmt::format("{}: charged, credited and idle are not capacity x time", kNames[k]));
