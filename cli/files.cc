@@ -11,8 +11,6 @@
 namespace gantry::cli {
 namespace {
 
-constexpr std::size_t kMaxFileBytes = 64 << 10;
-
 tl::unexpected<Error> io_error(std::string_view what, const std::string& path, int error) {
   return fail(ErrorCode::io_error,
               fmt::format("cannot {} {}: {}", what, path, std::strerror(error)));
@@ -20,21 +18,20 @@ tl::unexpected<Error> io_error(std::string_view what, const std::string& path, i
 
 }  // namespace
 
-Result<std::optional<std::string>> read_small_file(const std::string& path) {
+Result<std::optional<std::string>> read_small_file(const std::string& path, std::size_t most) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) return std::nullopt;
   if (fd < 0) return io_error("read", path, errno);
   std::string text;
   std::array<char, 4096> buffer;
   ssize_t n = 0;
-  while (text.size() <= kMaxFileBytes && (n = ::read(fd, buffer.data(), buffer.size())) > 0)
+  while (text.size() <= most && (n = ::read(fd, buffer.data(), buffer.size())) > 0)
     text.append(buffer.data(), static_cast<std::size_t>(n));
   const int error = errno;
   ::close(fd);
   if (n < 0) return io_error("read", path, error);
-  if (text.size() > kMaxFileBytes)
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("{} has more than {} bytes", path, kMaxFileBytes));
+  if (text.size() > most)
+    return fail(ErrorCode::invalid_argument, fmt::format("{} has more than {} bytes", path, most));
   return std::optional(std::move(text));
 }
 

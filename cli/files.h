@@ -11,8 +11,12 @@
 
 namespace gantry::cli {
 
-// nullopt when it does not exist. Files above 64 KiB are refused.
-Result<std::optional<std::string>> read_small_file(const std::string& path);
+inline constexpr std::size_t kSmallFile = 64u << 10;
+inline constexpr std::size_t kLargeFile = 64u << 20;  // of another system's, with all its users
+
+// nullopt when it does not exist. Files above `most` bytes are refused.
+Result<std::optional<std::string>> read_small_file(const std::string& path,
+                                                   std::size_t most = kSmallFile);
 
 // Whole or not at all: written beside, synced and renamed.
 Result<void> write_file(const std::string& path, std::string_view text, mode_t mode);

@@ -9,7 +9,6 @@ namespace gantry::cli {
 inline constexpr std::string_view kAllGpus = "a job's tasks see all GPUs that it has on a node";
 inline constexpr std::string_view kNoTopology =
     "cores are given as whole cores per task; use -n, -c and --ntasks-per-node";
-inline constexpr std::string_view kNoMail = "Gantry sends no mail; use --wait, or gqueue --watch";
 
 // What Slurm has and Gantry has not: refused with the reason, never ignored.
 inline constexpr Option kRefusedJobOptions[] = {
@@ -35,8 +34,6 @@ inline constexpr Option kRefusedJobOptions[] = {
     {.name = "gres-flags", .refused = "GPUs are always chosen by NVLinks, then by NUMA node"},
     {.name = "hint", .refused = kNoTopology},
     {.name = "licenses", .letter = 'L', .refused = "licences are not managed"},
-    {.name = "mail-type", .refused = kNoMail},
-    {.name = "mail-user", .refused = kNoMail},
     {.name = "mem-bind", .refused = "memory binding is left to the kernel"},
     {.name = "mincpus", .refused = "use -c and --ntasks-per-node"},
     {.name = "no-kill", .letter = 'k', .refused = "a job that loses a node ends, or is requeued"},

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <set>
 
+#include "common/mail.h"
+
 extern char** environ;  // POSIX
 
 namespace gantry::cli {
@@ -71,6 +73,8 @@ Result<void> finish_request(JobRequest& r, std::span<const Given> given) {
     if (last_given(given, name) != nullptr) spec.given.emplace_back(name);
   if (shape.memory_per_node) spec.given.emplace_back("mem");
   if (shape.memory_per_cpu) spec.given.emplace_back("mem-per-cpu");
+  if (r.mail_type) spec.given.push_back(std::string(kMailTypeGiven) + *r.mail_type);
+  if (r.mail_user) spec.given.push_back(std::string(kMailUserGiven) + *r.mail_user);
 
   if (r.chdir && r.chdir->starts_with('/')) {
     spec.work_dir = *r.chdir;
@@ -79,6 +83,9 @@ Result<void> finish_request(JobRequest& r, std::span<const Given> given) {
     if (!here) return tl::unexpected(here.error());
     spec.work_dir = absolute_path(r.chdir.value_or(""), *here);
   }
+  if (r.chdir)
+    if (const auto here = present_directory(); here && *here != spec.work_dir)
+      spec.given.push_back("submit-dir=" + *here);
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) == 0) spec.submit_host = host.data();
   return {};

@@ -29,6 +29,7 @@ struct JobRequest {
   std::optional<std::uint32_t> tasks;  // -n
   std::optional<std::pair<std::uint32_t, std::uint32_t>> nodes;  // -N min-max
   GpuWish gpus;
+  std::optional<std::string> mail_type, mail_user;  // --mail-type, --mail-user; checked
   std::optional<std::string> wrap;
   bool test_only = false;
   bool parsable = false;

@@ -8,6 +8,7 @@
 #include "cli/dependency.h"
 #include "cli/random_id.h"
 #include "common/hostlist.h"
+#include "common/mail.h"
 #include "common/text.h"
 
 namespace gantry::cli::job {
@@ -294,6 +295,20 @@ Result<void> set_open_mode(R& r, std::string_view text) {
     return invalid(fmt::format("\"{}\" is not append or truncate", text));
   return {};
 }
+Result<void> set_mail_type(R& r, std::string_view text) {
+  const auto events = parse_mail_events(text);
+  if (!events) return tl::unexpected(events.error());
+  r.mail_type = format_mail_events(*events);
+  return {};
+}
+
+Result<void> set_mail_user(R& r, std::string_view text) {
+  const auto to = parse_mail_addresses(text);
+  if (!to) return tl::unexpected(to.error());
+  r.mail_user = text;
+  return {};
+}
+
 Result<void> set_network(R& r, std::string_view text) {
   if (text == "none")
     r.spec.network = NetworkMode::loopback;

@@ -99,6 +99,10 @@ std::vector<Option> options_of(ControllerConfig& c) {
       {"metrics_tokens", &c.metrics_tokens, form(Form::path),
        "File, mode 0600, with a line `TENANT TOKEN` for each who may ask there: a token shows its "
        "tenant's, that of `*` everything."},
+      {"mail_program", &c.mail_program, form(Form::path_or_none),
+       "Program that takes mail as sendmail does (`-i -- ADDRESS...`, the letter on its input), "
+       "for "
+       "--mail-type; left out = no mail is sent, and that option is refused."},
       {"usage_events", &c.usage_events, form(Form::path_or_none),
        "File that a line of JSON is appended to for each start and end of a job; left out = none."},
       {"usage_webhook",

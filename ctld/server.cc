@@ -9,6 +9,7 @@
 #include "ctld/http/http_server.h"
 #include "ctld/http/tokens.h"
 #include "ctld/http/webhook.h"
+#include "ctld/mailer.h"
 #include "ctld/rpc/dispatch.h"
 #include "ctld/sched/controller_policy.h"
 #include "ctld/store/lmdb_store.h"
@@ -83,6 +84,7 @@ Server::~Server() {
   history_.reset();
   http_.reset();
   webhook_.reset();
+  mailer_.reset();
 }
 
 Result<void> Server::run() {
@@ -156,6 +158,7 @@ void Server::end_of_turn() {
     }
     if (webhook_) webhook_->wake();
   }
+  if (mailer_ && !turn.letters.empty()) mailer_->send(std::move(turn.letters));
   send_greetings();
   for (core::Reply& reply : turn.replies) send_reply(reply);
   for (core::Order& order : turn.orders) send_order(order);

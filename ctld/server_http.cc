@@ -11,6 +11,7 @@
 #include "ctld/http/http_server.h"
 #include "ctld/http/tokens.h"
 #include "ctld/http/webhook.h"
+#include "ctld/mailer.h"
 #include "ctld/server.h"
 
 namespace gantry::ctld {
@@ -51,6 +52,10 @@ Result<void> Server::open_exports() {
           loop_.post([this, note = std::move(note)] { log_.write(LogLevel::warning, note); });
         });
   }
+  if (!c.mail_program.empty())
+    mailer_ = std::make_unique<Mailer>(c.mail_program, [this](std::string note) {
+      loop_.post([this, note = std::move(note)] { log_.write(LogLevel::warning, note); });
+    });
   if (c.metrics_port == 0) return {};
   auto listening = http::listen_on(c.metrics_host, c.metrics_port);
   if (!listening) return tl::unexpected(listening.error());

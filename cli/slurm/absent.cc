@@ -15,8 +15,6 @@ Result<int> run_absent(const Invocation& call) {
 
 constexpr const char* kWhyAttach =
     "not supported: the output of a step goes to its srun; gctl logs -f JOB follows a job's file";
-constexpr const char* kWhyBcast =
-    "not supported: nodes see the directories that they share; copy with cp, or within a step";
 constexpr const char* kWhyTrigger =
     "not supported: nothing is run on events; gtenant events and gqueue --watch tell them";
 
@@ -32,14 +30,6 @@ const Command kSattach{.name = "sattach",
                        .exits = kAbsentExits,
                        .run = run_absent<kWhyAttach>,
                        .stop_at_operand = true};
-extern const Command kSbcast;
-const Command kSbcast{.name = "sbcast",
-                      .summary = "Refused: copy a file to the nodes of a job",
-                      .operands = "SOURCE DESTINATION",
-                      .description = kWhyBcast,
-                      .exits = kAbsentExits,
-                      .run = run_absent<kWhyBcast>,
-                      .stop_at_operand = true};
 extern const Command kStrigger;
 const Command kStrigger{.name = "strigger",
                         .summary = "Refused: run a program on events",

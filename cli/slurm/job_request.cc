@@ -192,11 +192,32 @@ Result<void> off(SlurmRequest&, std::string_view text) {
   return wrong("a job that loses a node ends, or is requeued: it can only be off");
 }
 
+// 1[@TIME]: how long a job would wait for it is not ours to choose; without an end it is required.
+Result<void> switches(SlurmRequest& r, std::string_view text) {
+  const std::size_t at = std::min(text.find('@'), text.size());
+  if (text.substr(0, at) != "1")
+    return wrong(
+        fmt::format("\"{}\": only 1 can be kept, all nodes on one switch; gbatch has "
+                    "--topology",
+                    text));
+  bool always = false;
+  if (at < text.size()) {
+    const auto wait = parse_duration(text.substr(at + 1));
+    if (!wait) return tl::unexpected(wait.error());
+    always = !wait->has_value();
+  }
+  return job::set_topology(r, always ? "required:switch" : "preferred:switch");
+}
+
 }  // namespace set
 
 Result<void> before_finish(SlurmRequest& r, std::span<const Given> given) {
   for (const std::string_view name : {"gres", "gpus-per-node", "gpus", "gpus-per-task"})
     if (was_given(given, name)) r.spec.given.emplace_back(name);
+  const bool by_tres = std::any_of(given.begin(), given.end(), [](const Given& g) {
+    return g.option->name == "tres-per-task" && g.value.find("gres/gpu") != std::string::npos;
+  });
+  if (by_tres) r.spec.given.emplace_back("gpus-per-task");
   if (!r.wckey.empty()) r.spec.given.push_back("wckey=" + r.wckey);
   return {};
 }

@@ -47,6 +47,7 @@ Result<void> hint(SlurmRequest& r, std::string_view text);
 Result<void> one(SlurmRequest& r, std::string_view text);   // only 1, which is what we do
 Result<void> none(SlurmRequest& r, std::string_view text);  // only "none"
 Result<void> off(SlurmRequest& r, std::string_view text);   // only "off" or "no"
+Result<void> switches(SlurmRequest& r, std::string_view text);
 }  // namespace set
 
 }  // namespace gantry::cli::slurm

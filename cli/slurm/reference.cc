@@ -3,8 +3,13 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 namespace gantry::cli::slurm {
 namespace {
+
+// Whose table tests/slurm/options_test.cc goes through, by a test of this name.
+constexpr std::string_view kTested[] = {"sbatch", "squeue", "scancel", "sacct", "sinfo", "srun"};
 
 std::string table_cell(std::string_view text) {
   std::string out;
@@ -27,19 +32,26 @@ std::string options_page() {
       "# Options under Slurm's names\n\n"
       "Made by `gantry slurm options` from the tables of options in `cli/slurm`; a test compares.\n"
       "An option is honoured, or refused by name with the reason; none is accepted and ignored.\n"
+      "Of the six that clients use most each honoured option has a test, which is named: a line "
+      "in\n"
+      "`tests/slurm/options_test.cc`, which fails when one has none.\n"
       "[slurm.md](slurm.md) says how the commands map and what differs.\n";
   for (const Command* command : slurm_commands()) {
     std::size_t honoured = 0;
     for (const Option& option : command->options) honoured += option.refused.empty() ? 1 : 0;
     page += fmt::format("\n## {}\n\n{} options, {} honoured.\n\n", command->name,
                         command->options.size(), honoured);
+    const bool tested =
+        std::find(std::begin(kTested), std::end(kTested), command->name) != std::end(kTested);
+    const std::string kept =
+        tested ? fmt::format("honoured: `options of {}`", command->name) : std::string("honoured");
     page += "| option | | what it does, or why not |\n|---|---|---|\n";
     for (const Option& option : command->options) {
       std::string what(option.refused.empty() ? option.help : option.refused);
       if (!option.env.empty() && !command->env_prefixes.empty())
         what += fmt::format(" ({}{})", command->env_prefixes.back(), option.env);
       page += fmt::format("| {} | {} | {} |\n", spelled_option(option),
-                          option.refused.empty() ? "honoured" : "refused", table_cell(what));
+                          option.refused.empty() ? kept : "refused", table_cell(what));
     }
   }
   return page;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <set>
 
+#include "cli/slurm/account_limits.h"
 #include "cli/slurm/format.h"
 #include "cli/slurm/frame.h"
 #include "cli/slurm/sacctmgr_verbs.h"
@@ -67,6 +68,7 @@ constexpr Option kSacctmgrOptions[] = {
 struct Entry {
   std::string cluster, account, parent, user, name, description, qos, default_account, admin;
   std::string type, host, port;
+  std::string grp_tres, grp_jobs, grp_submit, max_submit, max_wall;  // of an account below root
   std::uint32_t shares = 1;
   std::int64_t priority = 0;
   Duration grace{};
@@ -104,12 +106,14 @@ constexpr Field<Entry> kEntryFields[] = {
     {.name = "GraceTime",
      .put = [](Out o, E v) { o += format_duration_long(v.grace); },
      .width = 10},
-    {.name = "GrpTRES", .put = [](Out, E) {}, .width = 13},
+    {.name = "GrpJobs", .put = [](Out o, E v) { o += v.grp_jobs; }, .width = 7},
+    {.name = "GrpSubmit", .put = [](Out o, E v) { o += v.grp_submit; }, .width = 9},
+    {.name = "GrpTRES", .put = [](Out o, E v) { o += v.grp_tres; }, .width = 13},
     {.name = "ID", .put = [](Out, E) {}, .width = 6},
     {.name = "MaxJobs", .put = [](Out, E) {}, .width = 7},
-    {.name = "MaxSubmit", .put = [](Out, E) {}, .width = 9},
+    {.name = "MaxSubmit", .put = [](Out o, E v) { o += v.max_submit; }, .width = 9},
     {.name = "MaxTRES", .put = [](Out, E) {}, .width = 13},
-    {.name = "MaxWall", .put = [](Out, E) {}, .width = 11},
+    {.name = "MaxWall", .put = [](Out o, E v) { o += v.max_wall; }, .width = 11},
     {.name = "Name", .put = [](Out o, E v) { o += v.name; }, .width = 16},
     {.name = "Organization",
      .header = "Org",
@@ -173,6 +177,41 @@ std::string qos_of(const tenancy::Tenant& tenant) {
   return fmt::format("{}", fmt::join(names, ","));
 }
 
+bool names_user(const tenancy::Project& project, const std::string& user) {
+  return std::any_of(project.users.begin(), project.users.end(),
+                     [&](const tenancy::UserShare& share) { return share.user == user; });
+}
+
+// Whether an admin of the tenant, by name: these belong to every project.
+bool administers(const tenancy::Tenant& tenant, const std::string& user) {
+  return std::any_of(tenant.grants.begin(), tenant.grants.end(), [&](const tenancy::Grant& g) {
+    return g.user == user && g.role >= tenancy::Role::tenant_admin;
+  });
+}
+
+// The project that a job of the user is charged to when it names none: the first that names the
+// user, else the first that is open.
+std::string default_project(const std::vector<tenancy::Project>& projects,
+                            const std::string& user) {
+  for (const tenancy::Project& project : projects)
+    if (names_user(project, user)) return project.name;
+  for (const tenancy::Project& project : projects)
+    if (project.users.empty()) return project.name;
+  return projects.front().name;
+}
+
+Entry with_limits(Entry entry, const tenancy::Tenant& tenant) {
+  const auto number = [](const std::optional<std::uint32_t>& n) {
+    return n ? std::to_string(*n) : std::string();
+  };
+  entry.grp_tres = group_tres(tenant);
+  entry.grp_jobs = number(tenant.counts.running_jobs);
+  entry.grp_submit = number(tenant.counts.queued_jobs);
+  entry.max_submit = number(tenant.counts.queued_jobs_per_user);
+  if (tenant.jobs.max_time) entry.max_wall = format_duration_long(*tenant.jobs.max_time);
+  return entry;
+}
+
 struct Tenants {
   std::vector<Entry> accounts, associations, qos;
 };
@@ -197,7 +236,7 @@ Tenants read_tenants(const proto::TenancyDocuments& documents, const Conditions&
     entry.parent = "root";
     entry.description = tenant->description.empty() ? tenant->name : tenant->description;
     entry.qos = qos_of(*tenant);
-    out.accounts.push_back(entry);
+    out.accounts.push_back(with_limits(entry, *tenant));
     std::vector<tenancy::Project> projects = tenant->projects;
     if (projects.empty()) projects.push_back({tenant->name, 1, {}});
     for (const tenancy::Project& project : projects) {
@@ -207,9 +246,11 @@ Tenants read_tenants(const proto::TenancyDocuments& documents, const Conditions&
       account.shares = project.shares;
       if (project.name != tenant->name) out.accounts.push_back(account);
       for (const std::string& user : users_of(*tenant, c)) {
+        if (!project.users.empty() && !names_user(project, user) && !administers(*tenant, user))
+          continue;
         Entry one = account;
         one.user = user;
-        one.default_account = projects.front().name;
+        one.default_account = default_project(projects, user);
         one.admin = "None";
         one.shares = 1;
         for (const tenancy::UserShare& share : project.users)

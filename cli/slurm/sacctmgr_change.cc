@@ -5,11 +5,15 @@
 #include <algorithm>
 #include <set>
 
+#include "cli/slurm/account_limits.h"
 #include "cli/slurm/format.h"
 #include "common/text.h"
 
 namespace gantry::cli::slurm {
 namespace {
+
+// Alone in a project that belongs to none: one that names nobody at all is open to its tenant.
+constexpr const char* kNoUser = "nobody";
 
 Error no_account(const std::string& name) {
   return {ErrorCode::not_found, fmt::format("account {} doesn't exist", name)};
@@ -19,6 +23,23 @@ bool may_submit(const tenancy::Tenant& tenant, const std::string& user) {
   return std::any_of(tenant.grants.begin(), tenant.grants.end(), [&](const tenancy::Grant& g) {
     return g.user == user && g.role >= tenancy::Role::user;
   });
+}
+
+bool has_share(const tenancy::Project& project, const std::string& user) {
+  return std::any_of(project.users.begin(), project.users.end(),
+                     [&](const tenancy::UserShare& share) { return share.user == user; });
+}
+
+Result<void> put_limits(tenancy::Tenant& tenant, const Accounts::Settings& settings) {
+  for (const auto& [key, value] : settings.limits)
+    if (const auto set = set_limit(tenant, key, value); !set) return tl::unexpected(set.error());
+  return {};
+}
+
+tl::unexpected<Error> no_limits(const std::string& name, const Accounts::Settings& settings) {
+  return fail(ErrorCode::unsupported,
+              fmt::format("{}: {}: a limit is a tenant's, the account below root", name,
+                          settings.limits.front().first));
 }
 
 void set_share(tenancy::Project& project, const std::string& user, std::uint32_t shares) {
@@ -46,6 +67,11 @@ Result<Accounts::Place> Accounts::find(const std::string& account) {
   return tl::unexpected(no_account(account));
 }
 
+std::string Accounts::tenant_above(const std::string& account) {
+  const auto place = find(account);
+  return place && place->project != nullptr ? place->tenant->name : std::string();
+}
+
 Result<bool> Accounts::add_account(const std::string& name, const Settings& settings) {
   if (find(name)) return false;
   if (settings.parent.empty() || settings.parent == "root") {
@@ -53,6 +79,7 @@ Result<bool> Accounts::add_account(const std::string& name, const Settings& sett
     tenant.name = name;
     tenant.description = settings.description.value_or("");
     if (settings.fairshare) tenant.weight = *settings.fairshare * 1000;
+    if (auto put = put_limits(tenant, settings); !put) return tl::unexpected(put.error());
     now_[name] = std::move(tenant);
     return true;
   }
@@ -66,7 +93,9 @@ Result<bool> Accounts::add_account(const std::string& name, const Settings& sett
   if (settings.description)
     return fail(ErrorCode::unsupported,
                 fmt::format("account {}: a project has no description of its own", name));
-  parent->tenant->projects.push_back({name, settings.fairshare.value_or(1), {}});
+  if (!settings.limits.empty()) return no_limits("account " + name, settings);
+  parent->tenant->projects.push_back(
+      {name, settings.fairshare.value_or(1), {{kNoUser, 0}}});  // until users are added
   return true;
 }
 
@@ -74,6 +103,7 @@ Result<bool> Accounts::add_user(const std::string& name, const std::string& acco
                                 const Settings& settings) {
   const auto place = find(account);
   if (!place) return tl::unexpected(place.error());
+  if (!settings.limits.empty()) return no_limits("user " + name, settings);
   bool changed = false;
   if (!may_submit(*place->tenant, name)) {
     place->tenant->grants.push_back({tenancy::Role::user, name, ""});
@@ -85,10 +115,10 @@ Result<bool> Accounts::add_user(const std::string& name, const std::string& acco
                             "tenant",
                             name, account));
   if (place->project == nullptr) return changed;
-  const auto known = [&](const tenancy::UserShare& share) { return share.user == name; };
-  const auto& users = place->project->users;
-  if (std::any_of(users.begin(), users.end(), known)) return changed;
-  place->project->users.push_back({name, settings.fairshare.value_or(1)});
+  if (has_share(*place->project, name)) return changed;
+  auto& users = place->project->users;
+  std::erase_if(users, [](const tenancy::UserShare& share) { return share.user == kNoUser; });
+  users.push_back({name, settings.fairshare.value_or(1)});
   return true;
 }
 
@@ -103,8 +133,9 @@ Result<void> Accounts::modify_account(const std::string& name, const Settings& s
   if (place->project == nullptr) {
     if (settings.description) place->tenant->description = *settings.description;
     if (settings.fairshare) place->tenant->weight = *settings.fairshare * 1000;
-    return {};
+    return put_limits(*place->tenant, settings);
   }
+  if (!settings.limits.empty()) return no_limits("account " + name, settings);
   if (settings.description)
     return fail(ErrorCode::unsupported,
                 fmt::format("account {}: a project has no description of its own", name));
@@ -118,17 +149,21 @@ std::vector<Accounts::Place> Accounts::places_of(const std::string& user,
   for (auto& [name, tenant] : now_) {
     if (!may_submit(tenant, user)) continue;
     if (account.empty() || account == name) out.push_back({&tenant, nullptr});
-    for (tenancy::Project& project : tenant.projects)
-      if (account.empty() || account == project.name) out.push_back({&tenant, &project});
+    for (tenancy::Project& project : tenant.projects) {
+      const bool theirs = project.users.empty() || has_share(project, user);
+      if (theirs && (account.empty() || account == project.name))
+        out.push_back({&tenant, &project});
+    }
   }
   return out;
 }
 
 Result<void> Accounts::modify_user(const std::string& name, const std::string& account,
                                    const Settings& settings) {
+  if (!settings.limits.empty()) return no_limits("user " + name, settings);
   bool changed = false;
   for (const Place& place : places_of(name, account))
-    if (place.project != nullptr && settings.fairshare) {
+    if (place.project != nullptr && has_share(*place.project, name) && settings.fairshare) {
       set_share(*place.project, name, *settings.fairshare);
       changed = true;
     }
@@ -149,19 +184,29 @@ Result<void> Accounts::remove_account(const std::string& name) {
   return {};
 }
 
-// Of a project only the share goes: the tenant's role is what lets a user submit at all.
+// With the tenant's role everything goes; of a project only that the user belongs to it. One that
+// names nobody is the whole tenant's, so when the last one goes it is left to nobody, by name.
 Result<void> Accounts::remove_user(const std::string& name, const std::string& account) {
   const auto places = places_of(name, account);
   if (places.empty())
     return fail(ErrorCode::not_found, fmt::format("user {} has no association{}", name,
                                                   account.empty() ? "" : " with " + account));
   for (const Place& place : places) {
-    if (place.project != nullptr)
-      std::erase_if(place.project->users,
-                    [&](const tenancy::UserShare& share) { return share.user == name; });
-    else
+    if (place.project == nullptr) {
       std::erase_if(place.tenant->grants,
                     [&](const tenancy::Grant& grant) { return grant.user == name; });
+      continue;
+    }
+    auto& users = place.project->users;
+    if (users.empty()) {
+      if (account.empty()) continue;
+      return fail(ErrorCode::unsupported,
+                  fmt::format("account {} is open to all users of its tenant; add those that it "
+                              "belongs to",
+                              account));
+    }
+    std::erase_if(users, [&](const tenancy::UserShare& share) { return share.user == name; });
+    if (users.empty()) users.push_back({kNoUser, 0});
   }
   return {};
 }
@@ -198,6 +243,7 @@ std::string Accounts::dump(const std::string& cluster) const {
                            project.name, project.name, name, project.shares);
     for (const tenancy::Project& project : tenant.projects) {
       if (project.name == name || project.users.empty()) continue;
+      if (project.users.front().user == kNoUser) continue;
       out += fmt::format("Parent - '{}'\n", project.name);
       for (const tenancy::UserShare& share : project.users)
         out += fmt::format("User - '{}':DefaultAccount='{}':Fairshare={}\n", share.user,
@@ -222,10 +268,15 @@ Result<void> read_setting(const std::string& key, const std::string& value,
     if (!shares) return tl::unexpected(shares.error());
     settings.fairshare = static_cast<std::uint32_t>(*shares);
   } else if (!is("organization", 1) && !is("cluster", 1) && !is("defaultaccount", 8)) {
-    return fail(ErrorCode::unsupported,
-                fmt::format("{} has no counterpart here: limits are a tenant's quota, see gtenant "
-                            "apply",
-                            key));
+    tenancy::Tenant scratch;
+    const auto limit = set_limit(scratch, word, value);
+    if (!limit) return tl::unexpected(limit.error());
+    if (!*limit)
+      return fail(ErrorCode::unsupported,
+                  fmt::format("{} has no counterpart here: limits are a tenant's quota, see "
+                              "gtenant apply",
+                              key));
+    settings.limits.emplace_back(word, value);
   }
   return {};
 }
@@ -273,6 +324,14 @@ std::optional<DumpLine> read_dump_line(std::string_view line) {
   return out;
 }
 
+// Limits of what is below a tenant are named, not kept.
+void drop_limits(const DumpLine& line, Accounts::Settings& settings,
+                 std::vector<std::string>& ignored) {
+  for (const auto& [key, value] : settings.limits)
+    ignored.push_back(fmt::format("{} {}: {}={}", line.kind, line.name, key, value));
+  settings.limits.clear();
+}
+
 Result<void> take_dump_line(const DumpLine& line, const std::string& parent, Accounts& accounts,
                             std::vector<std::string>& ignored) {
   Accounts::Settings settings;
@@ -283,6 +342,14 @@ Result<void> take_dump_line(const DumpLine& line, const std::string& parent, Acc
   const bool below_root = parent.empty() || parent == "root";
   if (line.kind == "account") {
     if (!below_root) settings.description.reset();
+    if (const std::string tenant = below_root ? "" : accounts.tenant_above(parent);
+        !tenant.empty()) {
+      ignored.push_back(
+          fmt::format("account {}: its parent {} is a project of {}, and so is it now", line.name,
+                      parent, tenant));
+      settings.parent = tenant;
+    }
+    if (!below_root) drop_limits(line, settings, ignored);
     auto added = accounts.add_account(line.name, settings);
     return added ? Result<void>() : tl::unexpected(added.error());
   }
@@ -290,6 +357,7 @@ Result<void> take_dump_line(const DumpLine& line, const std::string& parent, Acc
     ignored.push_back(fmt::format("user {} of the root account", line.name));
     return {};
   }
+  drop_limits(line, settings, ignored);
   Accounts::Settings of_user;
   of_user.fairshare = settings.fairshare;
   auto added = accounts.add_user(line.name, parent, of_user);

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/proto/tenancy.h"
@@ -21,7 +22,10 @@ class Accounts {
     std::string parent;  // "" or "root": a tenant
     std::optional<std::string> description;
     std::optional<std::uint32_t> fairshare;
+    std::vector<std::pair<std::string, std::string>> limits = {};  // a tenant's; checked
   };
+  // The tenant that an account is a project of; "" = it is none.
+  std::string tenant_above(const std::string& account);
   // True if there is something new.
   Result<bool> add_account(const std::string& name, const Settings& settings);
   Result<bool> add_user(const std::string& name, const std::string& account,

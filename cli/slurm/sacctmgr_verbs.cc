@@ -130,8 +130,8 @@ Result<AccountChange> remove_entities(ChangedEntity entity, const ChangeWords& w
 Result<std::string> dump_text(const std::vector<std::string>& words) {
   std::string path = words.empty() ? "" : words.front();
   if (path.starts_with("file=")) path = path.substr(5);
-  const auto text =
-      path.empty() ? Result<std::optional<std::string>>(std::nullopt) : read_small_file(path);
+  const auto text = path.empty() ? Result<std::optional<std::string>>(std::nullopt)
+                                 : read_small_file(path, kLargeFile);
   if (!text || !*text)
     return fail(ErrorCode::not_found, fmt::format(" Unable to open file \"{}\"", path));
   return **text;

@@ -148,6 +148,11 @@ void job_files(RecordWriter& out, const proto::JobDetail& job) {
     out.line();
     out.field("TresPerNode", gres);
   }
+  if (const std::string when = given_value(spec, "mail-type"); !when.empty()) {
+    const std::string to = given_value(spec, "mail-user");
+    out.line();
+    out.field("MailUser", to.empty() ? job.row.user : to).field("MailType", when);
+  }
 }
 
 }  // namespace

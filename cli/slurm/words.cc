@@ -32,6 +32,7 @@ constexpr Row kRows[] = {
      "No partition specified or system default partition"},
     {ErrorCode::not_found, "has no project", kAccount},
     {ErrorCode::permission_denied, "may not submit to tenant", kAccount},
+    {ErrorCode::permission_denied, "does not belong to", kAccount},
     {ErrorCode::not_found, "is not in this cluster", "Invalid node name specified"},
     {ErrorCode::invalid_argument, "is not in partition",
      "Requested node configuration is not available"},

@@ -29,7 +29,7 @@ std::vector<Field> shared_fields(Tenant& t) {
       {"node_pools", &t.node_pools, Form::words,
        "Pools its jobs may use, besides its own; all shared nodes unless given."},
       {"projects", &t.projects, Form::plain,
-       "Accounts, with their `shares` of the tenant and of their `users`."},
+       "Accounts: `shares` of the tenant, and `users` with their shares, if it is theirs only."},
       {"roles", &t.grants, Form::plain,
        "By role (`viewer`, `user`, `tenant-admin`, `operator`, `admin`), the `users` and `groups` "
        "of the operating system that have it."},

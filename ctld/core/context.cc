@@ -5,6 +5,7 @@
 
 #include "common/codec/codec.h"
 #include "ctld/core/apply.h"
+#include "ctld/core/letters.h"
 #include "ctld/core/usage_events.h"
 
 namespace gantry::core {
@@ -17,6 +18,7 @@ void Context::record(Event event) {
     apply(state, now, entry.event);
   else
     apply_and_tell(state, last_seq, now, entry.event, config.cluster, turn.usage);
+  if (!config.controller.mail_program.empty()) write_letters(state, now, entry.event, turn.letters);
   ++rt.stats.events;
 }
 

@@ -23,6 +23,7 @@
 #include "common/result.h"
 #include "common/types.h"
 #include "config/config.h"
+#include "ctld/core/letter.h"
 #include "ctld/core/usage_event.h"
 #include "ctld/sched/change.h"
 #include "ctld/sched/plan.h"
@@ -124,6 +125,7 @@ struct Turn {
   std::vector<std::string> notes;      // lines for the log: ignored reports, dropped plan entries
   std::vector<UsageEvent> usage;       // with controller.usage_events; after a start those of the
                                        // journal's tail again
+  std::vector<Letter> letters;         // with controller.mail_program
 };
 
 struct State;

@@ -72,8 +72,9 @@ Result<const Partition*> queue_for(const Context& ctx, const Identity& who, cons
 }
 
 // The account that is asked for; or, in another queue, the one there that it stays in or gets.
-Result<std::optional<std::string>> account_for(const State& state, const Job& job,
-                                               const Partition& queue, const proto::UpdateJob& m) {
+Result<std::optional<std::string>> account_for(const State& state, const Identity& who,
+                                               const Job& job, const Partition& queue,
+                                               const proto::UpdateJob& m) {
   if (!m.account && !m.partition) return std::optional<std::string>();
   const std::string now(state.names.text(job.account));
   if (m.account)
@@ -82,9 +83,10 @@ Result<std::optional<std::string>> account_for(const State& state, const Job& jo
   const CompiledTenant* tenant =
       state.tenancy.queues.contains(queue.name) ? state.tenancy.tenant(queue.name) : nullptr;
   if (tenant == nullptr) return m.account;
-  const std::string user(state.names.text(job.user));
-  auto project = project_of(user, tenant->effective, m.account.value_or(now));
-  if (!project && !m.account) project = project_of(user, tenant->effective, "");
+  const Payer payer =
+      payer_of(state, who, std::string(state.names.text(job.user)), tenant->effective.name);
+  auto project = project_of(payer, tenant->effective, m.account.value_or(now));
+  if (!project && !m.account) project = project_of(payer, tenant->effective, "");
   if (!project) return tl::unexpected(project.error());
   return *project == now ? std::optional<std::string>() : std::optional(std::move(*project));
 }
@@ -139,7 +141,7 @@ Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& 
   if (m.begin && !queued) return not_queued(ctx.state, job, "begin time");
   if ((m.account || m.reservation) && !queued)
     return not_queued(ctx.state, job, m.account ? "account" : "reservation");
-  auto account = account_for(ctx.state, job, *partition, m);
+  auto account = account_for(ctx.state, who, job, *partition, m);
   if (!account) return tl::unexpected(account.error());
   if (auto r = check_window(ctx, who, job, *partition, m); !r) return tl::unexpected(r.error());
   e.account = std::move(*account);

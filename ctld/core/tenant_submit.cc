@@ -244,7 +244,21 @@ Result<const Partition*> choose_queue(const Context& ctx, const Identity& who,
   return partition;
 }
 
-Result<std::string> project_of(const std::string& user, const tenancy::Tenant& tenant,
+namespace {
+
+bool names_user(const tenancy::Project& project, const std::string& user) {
+  return std::any_of(project.users.begin(), project.users.end(),
+                     [&](const auto& one) { return one.user == user; });
+}
+
+}  // namespace
+
+Payer payer_of(const State& state, const Identity& who, const std::string& user,
+               const std::string& tenant) {
+  return {user, role_in(state, who, tenant).value_or(Role::viewer) >= Role::tenant_admin};
+}
+
+Result<std::string> project_of(const Payer& payer, const tenancy::Tenant& tenant,
                                const std::string& account) {
   if (tenant.projects.empty()) {
     if (account.empty() || account == tenant.name) return tenant.name;
@@ -253,18 +267,26 @@ Result<std::string> project_of(const std::string& user, const tenancy::Tenant& t
                             account, tenant.name));
   }
   std::vector<std::string> names;
-  const tenancy::Project* mine = nullptr;
+  const tenancy::Project* mine = nullptr;  // the first that names the user, else the first open one
   for (const tenancy::Project& p : tenant.projects) {
     names.push_back(p.name);
-    if (p.name == account) return account;
-    const bool listed = std::any_of(p.users.begin(), p.users.end(),
-                                    [&](const auto& one) { return one.user == user; });
-    if (mine == nullptr && listed) mine = &p;
+    const bool named = names_user(p, payer.user);
+    const bool may = named || p.users.empty() || payer.all_projects;
+    if (p.name == account && may) return account;
+    if (p.name == account)
+      return fail(ErrorCode::permission_denied,
+                  fmt::format("{} does not belong to project {} of tenant {}", payer.user, p.name,
+                              tenant.name));
+    if (may && (mine == nullptr || (named && !names_user(*mine, payer.user)))) mine = &p;
   }
   if (!account.empty())
     return fail(ErrorCode::not_found, fmt::format("tenant {} has no project \"{}\"; it has {}",
                                                   tenant.name, account, fmt::join(names, ", ")));
-  return mine != nullptr ? mine->name : names.front();
+  if (mine == nullptr)
+    return fail(
+        ErrorCode::permission_denied,
+        fmt::format("{} does not belong to a project of tenant {}", payer.user, tenant.name));
+  return mine->name;
 }
 
 Result<void> check_tenant(Context& ctx, const Identity& who, const Partition& partition,
@@ -284,7 +306,7 @@ Result<void> check_tenant(Context& ctx, const Identity& who, const Partition& pa
   };
   if (t.jobs.default_cpus && !given("cpus-per-task"))
     spec.shape.cpus_per_task = *t.jobs.default_cpus;
-  auto project = project_of(who.owner.user, t, spec.account);
+  auto project = project_of(payer_of(ctx.state, who, who.owner.user, t.name), t, spec.account);
   if (!project) return tl::unexpected(project.error());
   spec.account = std::move(*project);
   if (auto r = resolve_tenant_class(t, spec); !r) return r;

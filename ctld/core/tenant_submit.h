@@ -19,9 +19,19 @@ std::vector<std::string> tenants_of(const State& state, const Identity& who);
 Result<const Partition*> choose_queue(const Context& ctx, const Identity& who,
                                       const std::string& named);
 
-// The project that `account` names in the tenant; with none named, the one that lists the user, or
-// the first.
-Result<std::string> project_of(const std::string& user, const tenancy::Tenant& tenant,
+// Whom a job is charged to: a user belongs to the projects that name the user and to those that
+// name nobody; to the tenant's admins and the cluster's all are open.
+struct Payer {
+  std::string user;
+  bool all_projects = false;
+};
+// What `who` may charge in the tenant for a job of `user`.
+Payer payer_of(const State& state, const Identity& who, const std::string& user,
+               const std::string& tenant);
+
+// The project that `account` names in the tenant; with none named, the first that names the user,
+// or the first that is open. not_found: there is none such; permission_denied: it is others'.
+Result<std::string> project_of(const Payer& payer, const tenancy::Tenant& tenant,
                                const std::string& account);
 
 // In a tenant's queue: resolves account and priority class, fills in defaults, checks limits,

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "common/limits.h"
+#include "common/mail.h"
 #include "common/text.h"
 #include "ctld/core/authorise.h"
 #include "ctld/core/reservations.h"
@@ -86,6 +87,14 @@ Result<void> check_words(JobSpec& spec) {
   return {};
 }
 
+Result<void> check_mail(const Context& ctx, const JobSpec& spec) {
+  const auto wish = mail_wish(spec.given);
+  if (!wish) return tl::unexpected(wish.error());
+  if (!*wish || (*wish)->events == 0 || !ctx.config.controller.mail_program.empty()) return {};
+  return fail(ErrorCode::unsupported,
+              "--mail-type: no mail is sent here, as controller.mail_program is not set");
+}
+
 Result<void> check_paths(const JobSpec& spec) {
   if (auto r = check_path("the working directory", spec.work_dir, true); !r) return r;
   if (auto r = check_path("standard input", spec.std_in, false); !r) return r;
@@ -113,6 +122,21 @@ Result<void> check_parts(const JobShape& s) {
   if (s.gpu_share > 0 && s.gpu_shards > 0)
     return bad("a part of a GPU is given in shards or as a fraction, not both");
   return {};
+}
+
+// "switch", as --switches of sbatch says it, is the narrowest level of the site's topology, unless
+// it has one of that name. Where no topology is declared all nodes are on one switch.
+void name_switch(const Context& ctx, JobShape& shape) {
+  if (shape.topology == TopologyWish::none || shape.topology_level != "switch") return;
+  const sched::TenancyPtr& view = ctx.state.tenancy.compiled.view;
+  if (!view || view->levels.empty()) {
+    shape.topology = TopologyWish::none;
+    shape.topology_level.clear();
+    return;
+  }
+  const bool named = std::any_of(view->levels.begin(), view->levels.end(),
+                                 [](const sched::TopologyLevel& l) { return l.name == "switch"; });
+  if (!named) shape.topology_level = view->levels.back().name;
 }
 
 // Shards as thousandths, by what the partition's nodes declare; all of a GPU's are a whole one.
@@ -334,6 +358,7 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   if (auto r = check_environment(submit); !r) return tl::unexpected(r.error());
   if (auto r = check_words(spec); !r) return tl::unexpected(r.error());
   if (auto r = check_paths(spec); !r) return tl::unexpected(r.error());
+  if (auto r = check_mail(ctx, spec); !r) return tl::unexpected(r.error());
   if (auto r = check_shape(spec.shape); !r) return tl::unexpected(r.error());
   if (spec.array && spec.kind == JobKind::allocation)
     return bad("an allocation cannot be an array");
@@ -344,6 +369,7 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   if (!queue) return tl::unexpected(queue.error());
   const Partition* partition = *queue;
   spec.partition = partition->name;
+  name_switch(ctx, spec.shape);
   if (auto r = count_shards(ctx, *partition, spec.shape); !r) return tl::unexpected(r.error());
   if (auto r = check_tenant(ctx, who, *partition, spec, submit.test_only); !r)
     return tl::unexpected(r.error());

@@ -1,5 +1,7 @@
 #include "noded/core/job_environment.h"
 
+#include <fmt/core.h>
+
 #include "common/hostlist.h"
 #include "common/output_pattern.h"
 
@@ -10,11 +12,12 @@ namespace {
 constexpr std::string_view kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 
 // Prefixes of what describes a job or a step, behind SLURM_ or GANTRY_.
-constexpr std::array<std::string_view, 23> kJobWords{
-    "JOB_",     "JOBID",        "ARRAY_",       "STEP",        "NTASKS",   "NPROCS",
-    "NNODES",   "NODELIST",     "NODEID",       "NODENAME",    "PROCID",   "LOCALID",
-    "GTIDS",    "TASK",         "CPUS_",        "MEM_PER_",    "RESTART_", "SUBMIT_",
-    "TOPOLOGY", "CLUSTER_NAME", "DISTRIBUTION", "CHECKPOINT_", "SHARDS_"};
+constexpr std::array<std::string_view, 25> kJobWords{
+    "JOB_",         "JOBID",       "ARRAY_",   "STEP",     "NTASKS",
+    "NPROCS",       "NNODES",      "NODELIST", "NODEID",   "NODENAME",
+    "PROCID",       "LOCALID",     "GTIDS",    "TASK",     "CPUS_",
+    "MEM_PER_",     "RESTART_",    "SUBMIT_",  "TOPOLOGY", "CLUSTER_NAME",
+    "DISTRIBUTION", "CHECKPOINT_", "SHARDS_",  "GPUS",     "TRES_PER_TASK"};
 
 bool describes_a_job(std::string_view name) {
   if (name.starts_with("SLURMD_")) return true;
@@ -79,6 +82,10 @@ void add_geometry(Variables& v, const proto::Launch& launch, const NodePlacement
     v.set("GPUS_PER_NODE", shape.gpus_per_node);
     v.set("GPUS", std::uint64_t{shape.gpus_per_node} * names.size());
   }
+  if (given(launch.spec, "gpus-per-task") && here.tasks > 0) {
+    v.set("GPUS_PER_TASK", shape.gpus_per_node / here.tasks);
+    v.set("TRES_PER_TASK", fmt::format("gres/gpu={}", shape.gpus_per_node / here.tasks));
+  }
   if (shape.gpu_shards > 0) v.set("SHARDS_ON_NODE", shape.gpu_shards);
   if (given(launch.spec, "ntasks") || given(launch.spec, "ntasks-per-node")) {
     v.set("NTASKS", all_tasks);
@@ -109,6 +116,14 @@ std::string checkpoint_file(const proto::Launch& launch, const EnvironmentFacts&
   return path.starts_with('/') ? path : spec.work_dir + "/" + path;
 }
 
+// Where the job was submitted: its working directory, unless --chdir named another.
+std::string submit_directory(const JobSpec& spec) {
+  constexpr std::string_view kGiven = "submit-dir=";
+  for (const std::string& one : spec.given)
+    if (one.starts_with(kGiven)) return one.substr(kGiven.size());
+  return spec.work_dir;
+}
+
 void add_job(Variables& v, const proto::Launch& launch, const EnvironmentFacts& facts) {
   const JobSpec& spec = launch.spec;
   v.set("JOB_ID", launch.key.job.value());
@@ -116,10 +131,11 @@ void add_job(Variables& v, const proto::Launch& launch, const EnvironmentFacts& 
   v.set("JOB_NAME", spec.name);
   v.set("JOB_PARTITION", launch.partition);
   if (!spec.account.empty()) v.set("JOB_ACCOUNT", spec.account);
+  v.set("JOB_QOS", spec.priority_class.empty() ? std::string("normal") : spec.priority_class);
   v.set("JOB_USER", launch.owner.user);
   v.set("JOB_UID", launch.owner.uid.value());
   v.set("JOB_GID", launch.owner.gid.value());
-  v.set("SUBMIT_DIR", spec.work_dir);
+  v.set("SUBMIT_DIR", submit_directory(spec));
   v.set("SUBMIT_HOST", spec.submit_host);
   v.set("CLUSTER_NAME", facts.cluster);
   v.set("TOPOLOGY_ADDR", facts.node);

@@ -2,6 +2,7 @@
 #include "world.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include "common/assert.h"
 #include "common/hostlist.h"
@@ -109,6 +110,7 @@ void World::configure(const Words& w) {
     weight("weight_partition", c.priority_weight_partition);
     weight("weight_class", c.priority_weight_class);
     if (w.find("max_age")) c.priority_max_age = parse_length(*w.find("max_age"));
+    if (w.find("mail")) c.mail_program = *w.find("mail");
     if (w.find("max_jobs")) c.max_jobs = std::stoul(*w.find("max_jobs"));
   }
 }
@@ -212,6 +214,8 @@ void World::finish_turn() {
     print(reply);
   }
   for (Order& order : turn.orders) print(order);
+  for (const Letter& letter : turn.letters)
+    line(fmt::format("mail to {}: {}", fmt::join(letter.to, ", "), letter.subject));
   wake_ = turn.wake;
 }
 
@@ -297,6 +301,8 @@ void World::submit(const Words& w) {
   text("script", [&](const std::string& v) { m.script = v; });
   text("work_dir", [&](const std::string& v) { s.work_dir = v; });
   text("out", [&](const std::string& v) { s.std_out = v; });
+  text("mail", [&](const std::string& v) { s.given.push_back("mail-type=" + v); });
+  text("mail_to", [&](const std::string& v) { s.given.push_back("mail-user=" + v); });
   text("image", [&](const std::string& v) { s.container.image = v; });
   text("test_only", [&](const std::string&) { m.test_only = true; });
   text("kind", [&](const std::string&) {

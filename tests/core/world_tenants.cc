@@ -1,6 +1,7 @@
 // Tenants of a scenario: documents, what is asked of them, what tenants use; see world.h.
 //
 //   > tenant fraud cohort=org cpu=4:2:1 user=alice,bob tenant-admin=carol projects=train:3,serve
+//   > tenant fraud projects=train:3:alice+bob           shares, then those that it belongs to
 //   > cohort org parent=all cpu=2
 //   > class best-effort value=100 grace=10s min_run=1m most=2 age=30s preempts=yes
 //   > drop Tenant fraud
@@ -75,6 +76,8 @@ tenancy::Tenant tenant_of(const Words& w) {
       const auto parts = parts_of(text, ':');
       tenancy::Project project{parts[0], 1, {}};
       if (parts.size() > 1) project.shares = std::stoul(parts[1]);
+      if (parts.size() > 2)
+        for (const std::string& user : parts_of(parts[2], '+')) project.users.push_back({user, 1});
       t.projects.push_back(std::move(project));
     }
   if (w.find("classes")) t.allowed_classes = parts_of(*w.find("classes"), ',');

@@ -215,6 +215,13 @@ def case_sacctmgr_changes(c):
     job = c.submit("-p", "physics", "-A", "optics", "--wrap=true")
     c.ended(job, "completed")
     sacctmgr(c, "-i", "modify", "account", "where", "name=optics", "set", "fairshare=5")
+    sacctmgr(c, "-i", "modify", "account", "where", "name=physics", "set", "GrpTRES=cpu=1",
+             "MaxWall=1:00:00")
+    equal(sacctmgr(c, "-nP", "list", "account", "physics", "format=account,GrpTRES,MaxWall"),
+          "physics|cpu=1|01:00:00\n")
+    contains(c.as_user(["gbatch", "-p", "physics", "-A", "optics", "-c2", "--wrap=true"]).stderr,
+             "can never have more than cpu=1")
+    sacctmgr(c, "-i", "modify", "account", "physics", "set", "GrpTRES=cpu=-1", "MaxWall=-1")
     path = f"{c.out}/dump.cfg"
     sacctmgr(c, "dump", f"file={path}")
     with open(path, encoding="utf-8") as f:

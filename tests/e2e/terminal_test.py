@@ -5,6 +5,7 @@ usage: terminal_test.py BIN_DIR [-k CASE] [--keep]
 GANTRY_LONG=1: a gigabyte of output instead of 64 MB.
 """
 import contextlib
+import itertools
 import hashlib
 import os
 import re
@@ -23,9 +24,11 @@ LARGEST = 50_000_000  # bytes resident in any daemon
 
 class Terminal:
     """A shell of a user in a window of tmux, 100 by 30; ended by `with`."""
+    numbers = itertools.count()
 
     def __init__(self, c):
-        self.c, self.socket = c, f"{c.out}/tmux.sock"
+        # A socket of its own: the server before may still be on its way out.
+        self.c, self.socket = c, f"{c.out}/tmux.{next(self.numbers)}.sock"
         self.tmux("-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "30",
                   "exec bash --norc --noprofile")
         self.tmux("set-option", "-g", "history-limit", "5000")

@@ -43,6 +43,7 @@ TEST_CASE("geometry of a job on two nodes") {
   CHECK(e["SLURM_CLUSTER_NAME"] == "lab");
   CHECK(e["SLURM_JOB_START_TIME"] == "1700000000");
   CHECK(e["SLURM_SUBMIT_DIR"] == "/work/x");
+  CHECK(e["SLURM_JOB_QOS"] == "normal");
   CHECK(e["SLURM_SUBMIT_HOST"] == "login1");
   CHECK(e["SLURM_JOB_PARTITION"] == "gpu");
   CHECK(e["SLURM_JOB_UID"] == "1000");
@@ -54,9 +55,9 @@ TEST_CASE("variables that exist only with their option") {
   auto l = two_nodes();
   auto e = job_environment(l, kFacts);
   for (const auto* name :
-       {"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_NTASKS_PER_NODE", "SLURM_CPUS_PER_TASK",
-        "SLURM_MEM_PER_CPU", "SLURM_RESTART_COUNT", "SLURM_JOB_END_TIME", "SLURM_JOB_ACCOUNT",
-        "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_JOB_ID"}) {
+       {"SLURM_GPUS_PER_TASK", "SLURM_TRES_PER_TASK", "SLURM_NTASKS", "SLURM_NPROCS",
+        "SLURM_NTASKS_PER_NODE", "SLURM_CPUS_PER_TASK", "SLURM_MEM_PER_CPU", "SLURM_RESTART_COUNT",
+        "SLURM_JOB_END_TIME", "SLURM_JOB_ACCOUNT", "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_JOB_ID"}) {
     CAPTURE(name);
     CHECK(!e.contains(name));
   }
@@ -78,6 +79,15 @@ TEST_CASE("variables that exist only with their option") {
   CHECK(e["SLURM_RESTART_COUNT"] == "2");
   CHECK(e["SLURM_JOB_END_TIME"] == "1700000600");
   CHECK(e["SLURM_JOB_ACCOUNT"] == "physics");
+
+  l.spec.given = {"gpus-per-task", "submit-dir=/home/ann/jobs"};
+  l.spec.shape.gpus_per_node = 4;
+  l.spec.priority_class = "urgent";
+  e = job_environment(l, kFacts);
+  CHECK(e["SLURM_GPUS_PER_TASK"] == "2");
+  CHECK(e["SLURM_TRES_PER_TASK"] == "gres/gpu=2");
+  CHECK(e["SLURM_SUBMIT_DIR"] == "/home/ann/jobs");
+  CHECK(e["SLURM_JOB_QOS"] == "urgent");
 }
 
 TEST_CASE("an array element") {

@@ -32,7 +32,7 @@ TEST_CASE("accounts below root are tenants, below a tenant projects") {
   CHECK(only_tenant(accounts.changes()).weight == 2000);
   CHECK(*accounts.add_account("scoring", {"risk", {}, 5}));
   CHECK(only_tenant(accounts.changes()).projects ==
-        std::vector<tenancy::Project>{{"scoring", 5, {}}});
+        std::vector<tenancy::Project>{{"scoring", 5, {{"nobody", 0}}}});
   CHECK_FALSE(accounts.add_account("x", {"scoring", {}, {}}).has_value());
   CHECK_FALSE(accounts.add_account("x", {"nobody", {}, {}}).has_value());
 }
@@ -48,8 +48,13 @@ TEST_CASE("users have a role in the tenant and a share in the project") {
   CHECK(fraud.projects[0].users == std::vector<tenancy::UserShare>{{"alice", 9}});
   CHECK(fraud.projects[1].users == std::vector<tenancy::UserShare>{{"bob", 4}});
   CHECK(fraud.grants.size() == 4);
+  // A project that names none is everybody's: it is not made so in passing.
   REQUIRE(accounts.remove_user("alice", "retraining"));
-  CHECK(only_tenant(accounts.changes()).projects[0].users.empty());
+  CHECK(only_tenant(accounts.changes()).projects[0].users ==
+        std::vector<tenancy::UserShare>{{"nobody", 0}});
+  CHECK(*accounts.add_user("bob", "retraining", {}));
+  CHECK(only_tenant(accounts.changes()).projects[0].users ==
+        std::vector<tenancy::UserShare>{{"bob", 1}});
   REQUIRE(accounts.remove_user("alice", ""));
   CHECK(only_tenant(accounts.changes()).grants.size() == 3);
   CHECK_FALSE(accounts.remove_user("alice", "").has_value());
@@ -95,13 +100,17 @@ TEST_CASE("a dump of Slurm's: what has no counterpart is named") {
       "User - 'bob':DefaultAccount='optics':Fairshare=4:MaxJobs=2\n",
       accounts, ignored);
   REQUIRE_MESSAGE(done, done.error().message);
-  CHECK(ignored == std::vector<std::string>{
-                       "cluster old: MaxJobs=50", "user root: AdminLevel=Administrator",
-                       "user root of the root account", "account physics: GrpTRES=gres/gpu=8",
-                       "user ann: Fairshare=3 of physics", "user bob: MaxJobs=2"});
+  CHECK(ignored ==
+        std::vector<std::string>{"cluster old: MaxJobs=50", "user root: AdminLevel=Administrator",
+                                 "user root of the root account",
+                                 "user ann: Fairshare=3 of physics", "user bob: MaxJobs=2"});
   const tenancy::Tenant physics = only_tenant(accounts.changes());
   CHECK(physics.description == "physics: all of it");
   CHECK(physics.weight == 10'000);
+  REQUIRE(physics.quota.size() == 1);
+  CHECK(physics.quota[0].resource == Resource::gpu);
+  CHECK(physics.quota[0].nominal == 8 * kGpuUnit);
+  CHECK(physics.quota[0].borrow == 0);
   CHECK(physics.projects == std::vector<tenancy::Project>{{"optics", 2, {{"bob", 4}}}});
   CHECK(physics.grants.size() == 2);
   const auto bad = load_dump("Nonsense\n", accounts, ignored);

@@ -64,10 +64,13 @@ const std::vector<Mistake>& submit_mistakes() {
       {{sbatch, "-d", "bogus"}, 1, failed + "Job dependency problem"},
       {{sbatch, "-w", "n[1"}, 1, failed + "Invalid node name specified"},
       {{sbatch, "-C", "a*2"}, 1, failed + "Invalid feature specification"},
-      {{sbatch, "--mail-type=END"}, 1, "sbatch: error: --mail-type is not supported: "},
+      {{sbatch, "--mail-type=SOON"}, 255, "sbatch: error: Invalid --mail-type specification"},
+      {{sbatch, "--mail-user=a b"}, 255, "sbatch: error: Invalid --mail-user specification"},
       {{sbatch, "--licenses=x"}, 1, "sbatch: error: --licenses is not supported: "},
       {{sbatch, "-s"}, 1, "sbatch: error: --oversubscribe is not supported: "},
-      {{sbatch, "--switches=1"}, 1, "sbatch: error: --switches is not supported: "},
+      {{sbatch, "--switches=2"}, 255, "sbatch: error: Invalid --switches specification"},
+      {{sbatch, "--switches=1@x"}, 255, "sbatch: error: Invalid --switches specification"},
+      {{sbatch, "--ntasks-per-core=2"}, 255, "sbatch: error: Invalid --ntasks-per-core"},
       {{sbatch, "-M", "nope"},
        1,
        "sbatch: error: 'nope' can't be reached now, or it is an invalid"},
@@ -257,6 +260,31 @@ TEST_CASE("mistakes of srun and salloc") {
   });
 }
 
+TEST_CASE("mistakes of sbcast") {
+  const std::map<std::string, std::string> in_job{{"SLURM_JOB_ID", "7"},
+                                                  {"SLURM_JOB_NODELIST", "n1"}};
+  check_mistakes({
+      {{"slurm/sbcast"}, 1, "sbcast: error: Need two file names, have 0 names"},
+      {{"slurm/sbcast", "a"}, 1, "sbcast: error: Need two file names, have 1 names"},
+      {{"slurm/sbcast", "/etc/passwd", "b"},
+       1,
+       "sbcast: error: Command only valid from within SLURM job"},
+      {{"slurm/sbcast", "/nonexistent", "b"},
+       1,
+       "sbcast: error: Can't open `/nonexistent`: No such file or directory",
+       "",
+       in_job},
+      {{"slurm/sbcast", "/etc", "b"}, 1, "sbcast: error: `/etc`: Not a regular file", "", in_job},
+      {{"slurm/sbcast", "-j", "x", "a", "b"},
+       1,
+       "sbcast: error: the job must be a whole number from 1"},
+      {{"slurm/sbcast", "-F", "0", "a", "b"},
+       1,
+       "sbcast: error: the fan-out must be a whole number from 1 to 64"},
+      {{"slurm/sbcast", "--compress", "a", "b"}, 1, "sbcast: error: --compress is not supported: "},
+  });
+}
+
 TEST_CASE("mistakes of the accounting commands") {
   check_mistakes({
       {{"slurm/sacctmgr"}, 1, "sacctmgr: error: a command is missing"},
@@ -267,9 +295,15 @@ TEST_CASE("mistakes of the accounting commands") {
       {{"slurm/sacctmgr", "add", "user", "x"}, 1, " Need an account to add a user to"},
       {{"slurm/sacctmgr", "add", "qos", "x"}, 1, " No valid entity in add command"},
       {{"slurm/sacctmgr", "add", "account"}, 1, " Need name of account to act on."},
-      {{"slurm/sacctmgr", "add", "account", "x", "GrpTRES=cpu=1"},
+      {{"slurm/sacctmgr", "add", "account", "x", "GrpTRESMins=cpu=1"},
        1,
-       " grptres has no counterpart here"},
+       " grptresmins has no counterpart here"},
+      {{"slurm/sacctmgr", "modify", "account", "x", "set", "GrpTRES=license/a=1"},
+       1,
+       " license/a=1: quota is of cpu, mem, gres/gpu and gres/gpu:MODEL"},
+      {{"slurm/sacctmgr", "modify", "account", "x", "set", "GrpTRES=cpu=many"},
+       1,
+       " cpu must be a whole number from 0 to 1000000000, not \"many\""},
       {{"slurm/sacctmgr", "modify", "user", "alice"}, 1, " You didn't give me anything to set"},
       {{"slurm/sacctmgr", "delete", "account", "where"}, 1, " Need name of account to act on."},
       {{"slurm/sacctmgr", "load", "/nonexistent"}, 1, " Unable to open file \"/nonexistent\""},

@@ -1,0 +1,29 @@
+// A cluster of Slurm's as ours: slurm.conf and gres.conf become gantry.yaml; what has no
+// counterpart is named with its place. (Accounts and users come from a dump: sacctmgr_change.h.)
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/result.h"
+
+namespace gantry::cli::slurm {
+
+// One "KEY=VALUE ..." line of a file of Slurm's, joined with those that it is continued on.
+struct ConfLine {
+  std::string place;                                       // "slurm.conf:12"
+  std::vector<std::pair<std::string, std::string>> words;  // keys in lower case
+};
+
+// Comments, continued lines, quotes; `Include FILE` is read in its place, relative to the file that
+// names it.
+Result<std::vector<ConfLine>> read_conf(const std::string& path);
+
+struct Imported {
+  std::string gantry_yaml;            // checked: the daemons would take it
+  std::vector<std::string> left_out;  // "slurm.conf:12: Licenses=matlab:10: there are none"
+};
+Result<Imported> import_cluster(const std::vector<ConfLine>& slurm,
+                                const std::vector<ConfLine>& gres);
+
+}  // namespace gantry::cli::slurm

@@ -1,0 +1,15 @@
+// A letter about a job, as it is handed to controller.mail_program.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace gantry::core {
+
+struct Letter {
+  std::vector<std::string> to;  // checked: none but harmless characters
+  std::string subject;          // printable ASCII, as Slurm words it
+  std::string body;             // UTF-8, lines
+};
+
+}  // namespace gantry::core

@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""Real clients of Slurm's commands, unchanged, against real daemons and containers; one that is not
+installed is skipped by its name. And what needs a cluster of its own: mail, sbcast, projects.
+
+usage: slurm_clients_test.py BIN_DIR [-k CASE] [--keep]
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import cluster
+from cluster import contains, equal, text, wait_for
+from slurm_calls import MEM, in_state, ok, script, slurm
+
+
+def client(c, command, **options):
+    """A program that is no part of Gantry, as the user, with Slurm's names on its PATH."""
+    env = dict(c.env, HOME=c.out, USER=c.user, PATH=f"{c.bin}/slurm:{c.env['PATH']}",
+               **options.pop("env", {}))
+    return subprocess.run(command, env=env, cwd=c.out, capture_output=True, text=True, check=False,
+                          user=c.user, group=c.user, extra_groups=[], timeout=120,
+                          stdin=subprocess.DEVNULL, **options)
+
+
+def installed(name):
+    if shutil.which(name):
+        return True
+    print(f"  (no {name}: skipped)")
+    return False
+
+
+def partition_of(c):
+    return ok(c, "sinfo", "-h", "-o", "%R").split()[0]
+
+
+def restart_with(c, key, value):
+    """The controller, with one more option."""
+    path = f"{c.state}/gantry.yaml"
+    config = text(path)
+    assert f"\n  {key}:" not in config, key
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(config.replace("\ncontroller:\n", f"\ncontroller:\n  {key}: {value}\n", 1))
+    c.kill_and_restart(c.daemon("ctld"))
+    wait_for("the controller", lambda: slurm(c, "scontrol", "ping").returncode == 0)
+
+
+def make_team(c):
+    """A tenant of the user's with three projects, one of which is another's."""
+    with open(f"{c.top}/team.yaml", "w", encoding="utf-8") as f:
+        f.write(f"""apiVersion: gantry/v1
+kind: Tenant
+name: team
+quota:
+  cpu: {{nominal: 2}}
+projects:
+  theirs: {{users: {{somebody: 1}}}}
+  mine: {{users: {{{c.user}: 2, somebody: 1}}}}
+  open: {{shares: 1}}
+roles:
+  user: {{users: [{c.user}, somebody]}}
+""")
+    c.root(["gtenant", "apply", "--yes", "-f", f"{c.top}/team.yaml"], check=True)
+
+
+# ---- clients ------------------------------------------------------------------------------------
+
+def case_clustershell(c):
+    """Its groups of Slurm, from the example that it brings."""
+    example = "/etc/clustershell/groups.conf.d/slurm.conf.example"
+    if not installed("nodeset") or not os.path.exists(example):
+        return
+    folder = f"{c.out}/clustershell"
+    os.makedirs(f"{folder}/groups.conf.d", exist_ok=True)
+    shutil.copy(example, f"{folder}/groups.conf.d/slurm.conf")
+    with open(f"{folder}/groups.conf", "w", encoding="utf-8") as f:
+        f.write("[Main]\ndefault: slurmpart\nconfdir: $CFGDIR/groups.conf.d\n")
+    def nodeset(*arguments):
+        done = client(c, ["nodeset", *arguments], env={"CLUSTERSHELL_CFGDIR": folder})
+        equal(done.returncode, 0, done.stderr)
+        return done.stdout.strip()
+    part = partition_of(c)
+    all_nodes = ok(c, "sinfo", "-h", "-o", "%N", "-p", part).strip()
+    equal(nodeset("-f", f"@slurmpart:{part}"), all_nodes)
+    job = ok(c, "sbatch", "--parsable", MEM, "-N2", "-o", "/dev/null", "--wrap=sleep 60").strip()
+    in_state(c, job, "RUNNING")
+    equal(nodeset("-f", f"@slurmjob:{job}"), all_nodes)
+    equal(nodeset("-f", f"@slurmuser:{c.user}"), all_nodes)
+    contains(nodeset("-f", "-s", "slurmstate", "-a"), all_nodes.split("[")[0])
+    ok(c, "scancel", job)
+
+
+def case_snakemake(c):
+    """`snakemake --slurm`: --wrap, sacct, sacctmgr, sinfo, srun inside of the job."""
+    if not os.environ.get("GANTRY_LONG"):
+        print("  (GANTRY_LONG=1: a minute, as it looks at its jobs so rarely)")
+        return
+    if not installed("snakemake"):
+        return
+    make_team(c)
+    folder = f"{c.out}/snakemake"
+    os.makedirs(folder)
+    with open(f"{folder}/Snakefile", "w", encoding="utf-8") as f:
+        f.write("""
+rule a:
+    output: "a.txt"
+    resources: mem_mb=700, runtime=5
+    shell: "echo made by a > {output}"
+""")
+    shutil.chown(folder, c.user, c.user)
+    done = client(c, ["snakemake", "--slurm", "--jobs", "1", "--latency-wait", "20", "-d", folder,
+                      "-s", f"{folder}/Snakefile", "--default-resources", "slurm_account='mine'",
+                      "slurm_partition='team'", "disk_mb=1"],
+                  env={"XDG_CACHE_HOME": folder})
+    equal(done.returncode, 0, done.stdout[-2000:] + done.stderr[-4000:])
+    equal(text(f"{folder}/a.txt"), "made by a\n")
+
+
+# ---- mail ---------------------------------------------------------------------------------------
+
+def case_mail(c):
+    done = slurm(c, "sbatch", MEM, "--mail-type=END", "--wrap=true")
+    equal((done.returncode, done.stdout), (1, ""))
+    contains(done.stderr, "no mail is sent here")
+    ok(c, "sbatch", MEM, "--mail-type=NONE", "-o", "/dev/null", "--wrap=true")
+    box, program = f"{c.top}/letters", f"{c.top}/sendmail"
+    with open(program, "w", encoding="utf-8") as f:
+        f.write(f"#!/bin/sh\n{{ echo \"$@\"; cat; echo; }} >> {box}\n")
+    os.chmod(program, 0o755)
+    restart_with(c, "mail_program", program)
+    job = ok(c, "sbatch", "--parsable", MEM, "-J", "posted", "--mail-type=BEGIN,END,FAIL",
+             "--mail-user=alice@example.org,bob", "-o", "/dev/null", "--wrap=exit 3").strip()
+    show = ok(c, "scontrol", "show", "job", job)
+    contains(show, "MailUser=alice@example.org,bob MailType=BEGIN,END,FAIL")
+    wait_for("two letters", lambda: text(box).count("Subject: ") == 2)
+    letters = text(box)
+    contains(letters, "-i -- alice@example.org bob\nTo: alice@example.org, bob\n")
+    assert re.search(rf"^Subject: Slurm Job_id={job} Name=posted Began, Queued time 00:00:\d\d$",
+                     letters, re.M), letters
+    assert re.search(rf"^Subject: Slurm Job_id={job} Name=posted Failed, Run time 00:00:\d\d, "
+                     r"FAILED, ExitCode 3$", letters, re.M), letters
+
+
+# ---- sbcast, switches ---------------------------------------------------------------------------
+
+def case_sbcast(c):
+    with open(f"{c.out}/model.bin", "wb") as f:
+        f.write(bytes(range(256)) * 4096)
+    os.chmod(f"{c.out}/model.bin", 0o640)
+    shutil.chown(f"{c.out}/model.bin", c.user, c.user)
+    path = script(c, "sbcast.sh", """
+sbcast -v model.bin /tmp/copy.bin; echo first $?
+sbcast model.bin /tmp/copy.bin 2>/dev/null; echo again $?
+sbcast -f model.bin /tmp/; echo forced $?
+srun -N2 --ntasks-per-node=1 sh -c 'cmp model.bin /tmp/copy.bin && cmp model.bin /tmp/model.bin &&
+  stat -c "%a %s" /tmp/copy.bin; ls /tmp | grep -c sbcast || true'
+""")
+    out = ok(c, "sbatch", "--wait", "-N2", "--ntasks-per-node=1", "--switches=1", MEM, "-o",
+             f"{c.out}/sbcast.out", path)
+    said = text(f"{c.out}/sbcast.out")
+    for line in ("first 0", "again 1", "forced 0"):
+        contains(said, line + "\n")
+    equal(said.count("640 1048576\n"), 2, said)
+    equal(re.findall(r"^sbcast: \S+: done$", said, re.M).__len__(), 2, said)
+    assert re.match(r"Submitted batch job \d+\n$", out), out
+
+
+def case_srun_words(c):
+    """--quiet, --relative, --unbuffered and --label, as scripts write them."""
+    path = script(c, "words.sh", """
+echo first $(srun -r 0 -N1 -n1 hostname -s) second $(srun --relative=1 -N1 -n1 sh -c 'echo $SLURMD_NODENAME')
+srun --quiet -N1 -n1 --overlap --unbuffered --label echo said 2>&1
+""")
+    ok(c, "sbatch", "--wait", "-N2", "--ntasks-per-node=1", MEM, "-o", f"{c.out}/words.out", path)
+    said = text(f"{c.out}/words.out")
+    assert re.search(r"^first \S+ second node2$", said, re.M), said
+    contains(said, "0: said\n")
+
+
+def case_iterate(c):
+    """`squeue -i` and `sinfo -i` go on until they are killed, as watchers use them."""
+    for command in (["squeue", "-i", "1"], ["sinfo", "--iterate=1"]):
+        watch = client(c, ["timeout", "2.5", *command])
+        equal(watch.returncode, 124, watch.stderr)
+        assert len(re.findall(r"^\S+ \S+ .*:.*$", watch.stdout, re.M)) >= 2, watch.stdout
+
+
+# ---- accounts -----------------------------------------------------------------------------------
+
+def case_projects(c):
+    """A user belongs to accounts: only those may be charged."""
+    make_team(c)
+    held = ["-H", MEM, "-o", "/dev/null", "-p", "team", "--wrap=true"]
+    job = ok(c, "sbatch", "--parsable", *held).strip()
+    equal(ok(c, "squeue", "-h", "-j", f"{job},999999", "-o", "%a"), "mine\n")
+    ok(c, "sbatch", "-A", "open", *held)
+    bad = slurm(c, "sbatch", "-A", "theirs", *held)
+    equal((bad.returncode, bad.stdout, bad.stderr.splitlines()[-1]),
+          (1, "", "sbatch: error: Batch job submission failed: Invalid account or "
+           "account/partition combination specified"))
+    bad = slurm(c, "scontrol", "update", f"JobId={job}", "Account=theirs")
+    equal(bad.returncode, 1, bad.stdout)
+    equal(ok(c, "sacctmgr", "-nP", "show", "users", "withassoc", "format=account", "where",
+             f"user={c.user}"), "mine\nopen\n")
+    ok(c, "scancel", "-u", c.user)
+
+
+if __name__ == "__main__":
+    sys.exit(cluster.main(__doc__, globals(), "slurm_clients", nodes=2))
