@@ -148,7 +148,8 @@ void Eligible::fill(std::uint32_t index, const SetKey& key, const Grid& grid) {
     if (key.choice && choice != *key.choice) continue;
     choices.insert(choice);
     count(set, n, grid);
-    if (!grid.available(n) && unavailable.size() < kMaxNamedNodes) unavailable.push_back(node.name);
+    const bool lacks = !grid.available(n) || grid.room(n) != grid.well_room(n);  // GPUs, as well
+    if (lacks && unavailable.size() < kMaxNamedNodes) unavailable.push_back(node.name);
   }
   set.unavailable = compress_hostlist(unavailable);
   set.taints = fmt::format("{}", fmt::join(taints, ","));

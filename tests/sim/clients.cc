@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "tests/sim/gpus.h"
 #include "tests/sim/tenants.h"
 #include "tests/sim/text.h"
 
@@ -172,6 +173,7 @@ core::ClientMessage Clients::draw(Client& client) {
     proto::SubmitJob m = draw_submit(random_, settings_, admin ? all_jobs_ : client.jobs,
                                      queue_.now(), fmt::format("{}-{}", client.name, submits_));
     if (settings_.tenants) draw_tenancy_of(random_, documents(), client.name, m.spec);
+    if (settings_.gpus && m.spec.shape.gpus_per_node == 0) draw_gpus_of(random_, m.spec.shape);
     return m;
   }
   return draw_change(client);

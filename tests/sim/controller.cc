@@ -266,7 +266,7 @@ void Controller::plan() {
     return;
   }
   ++plans_;
-  const std::vector<sched::Promise> promises = replica_->promises();
+  const Kept kept{replica_->promises(), replica_->kept_slices()};
   const sched::Policy policy = this->policy();
   sched::Plan plan = sched::schedule(*replica_, clock(), policy);
   if (policy.estimates > 0) estimated_ = clock();
@@ -276,7 +276,7 @@ void Controller::plan() {
       if (core_ && life == life_ && plans == plans_) plan_soon();
     });
   ledger_.book().check_plan(plan);
-  if (!stepped_ && random_.chance(50)) check_plan(plan, promises, policy);
+  if (!stepped_ && random_.chance(50)) check_plan(plan, kept, policy);
   const Duration takes = faults_ && random_.chance(settings_.late_plan)
                              ? random_.spread(seconds(10))
                              : random_.between(microseconds(50), milliseconds(3));
@@ -289,11 +289,11 @@ void Controller::plan() {
 }
 
 // A replica from scratch, with the same promises, plans the same.
-void Controller::check_plan(const sched::Plan& plan, const std::vector<sched::Promise>& promises,
-                            sched::Policy policy) {
+void Controller::check_plan(const sched::Plan& plan, const Kept& kept, sched::Policy policy) {
   sched::Replica fresh;
   for (const sched::Change& change : core_->full_view()) fresh.apply(change);
-  fresh.promise(promises);
+  fresh.promise(kept.promises);
+  fresh.keep_slices(kept.slices);
   if (!plan.stats.everything) {  // only starts
     policy.reservations = policy.ahead = policy.replans = 0;
     policy.preemption = false;

@@ -70,8 +70,11 @@ class Controller {
   void set_wake(std::optional<Instant> at);
   void plan_soon();
   void plan();
-  void check_plan(const sched::Plan& plan, const std::vector<sched::Promise>& promises,
-                  sched::Policy policy);
+  struct Kept {  // by earlier plans, for those that wait
+    std::vector<sched::Promise> promises;
+    std::vector<sched::MigKept> slices;
+  };
+  void check_plan(const sched::Plan& plan, const Kept& kept, sched::Policy policy);
   void fold();
   void fold_later();
   [[noreturn]] void broken(const std::string& promise) { trace_.broken(queue_.now(), promise); }

@@ -27,6 +27,7 @@ void Faults::start() {
   every(f.fold, &Faults::fold_fails);
   every(f.disk_full, &Faults::disk_fills);
   every(f.declared_dead, &Faults::node_is_declared_dead);
+  every(f.gpu, &Faults::gpu_breaks);
 }
 
 void Faults::stop() {
@@ -36,6 +37,7 @@ void Faults::stop() {
   for (auto& node : nodes_) {
     node->locked_off = false;
     node->calm();
+    (void)node->machine().repair_gpus();
     node->power_on();
     node->start_daemon();
     node->reconnect();
@@ -70,6 +72,16 @@ void Faults::shim_dies() {
   Node& node = some_node();
   if (node.powered() && node.machine().kill_a_shim())
     trace_.line(queue_.now(), node.name() + ": a shim is killed");
+}
+
+void Faults::gpu_breaks() {
+  Node& node = some_node();
+  if (!node.machine().break_gpu()) return;
+  trace_.line(queue_.now(), node.name() + ": a GPU breaks");
+  queue_.after(random_.spread(minutes(10)), [this, &node] {
+    if (node.machine().repair_gpus())
+      trace_.line(queue_.now(), node.name() + ": GPUs are repaired");
+  });
 }
 
 void Faults::link_is_cut() {

@@ -45,6 +45,7 @@ class Faults {
   void disk_fills();
   void node_is_declared_dead();
   void declare_dead(Node& node);
+  void gpu_breaks();
 
   Queue& queue_;
   Random& random_;

@@ -5,6 +5,8 @@
 
 #include <fmt/core.h>
 
+#include "tests/sim/gpus.h"
+
 namespace gantry::sim {
 
 using proto::ExitCause;
@@ -16,7 +18,9 @@ Machine::Machine(Queue& queue, Random& random, Truth& truth, const Settings& set
       truth_(truth),
       settings_(settings),
       config_(config),
-      clock_offset_(clock_offset) {}
+      clock_offset_(clock_offset) {
+  if (settings.gpus) gpus_ = draw_inventory(random, config);
+}
 
 void Machine::later(const Attempt& attempt, Duration delay, std::function<void(Attempt&)> call) {
   queue_.after(delay,
@@ -29,6 +33,19 @@ void Machine::later(const Attempt& attempt, Duration delay, std::function<void(A
 void Machine::enter(Attempt& attempt, Stage stage) {
   attempt.stage = stage;
   attempt.serial = next_serial_++;
+}
+
+// The driver tells the daemon, or the next one finds it.
+bool Machine::break_gpu() {
+  if (!sim::break_gpu(random_, gpus_, clock())) return false;
+  tell(node::GpusChanged{gpus_});
+  return true;
+}
+
+bool Machine::repair_gpus() {
+  if (!sim::repair_gpus(gpus_)) return false;
+  tell(node::GpusChanged{gpus_});
+  return true;
 }
 
 void Machine::tell(node::Input event) {
@@ -66,7 +83,7 @@ void Machine::spawn_soon(const AttemptKey& key) {
 }
 
 void Machine::spawn(Attempt& attempt) {
-  truth_.begins(config_, attempt.launch);
+  truth_.begins(config_, gpus_, attempt.launch);
   enter(attempt, Stage::preparing);
   const Duration takes = random_.chance(settings_.slow_start)
                              ? random_.between(seconds(20), seconds(200))

@@ -43,10 +43,13 @@ class Machine final : public node::AttemptRuntime {
   void daemon_died();
   void power_off();
   bool kill_a_shim();  // false: there was none
+  bool break_gpu();    // false: it has none, or one that is broken already
+  bool repair_gpus();  // false: none is broken
 
   [[nodiscard]] Instant clock() const { return queue_.now() + clock_offset_; }
   [[nodiscard]] std::size_t records() const { return attempts_.size(); }
   [[nodiscard]] const NodeConfig& config() const { return config_; }
+  [[nodiscard]] const GpuInventory& gpus() const { return gpus_; }  // as its driver says
 
  private:
   enum class Stage : std::uint8_t {
@@ -94,6 +97,7 @@ class Machine final : public node::AttemptRuntime {
   std::uint64_t boots_ = 0;
   std::map<AttemptKey, Attempt> attempts_;
   std::vector<node::Input> told_;
+  GpuInventory gpus_;
 };
 
 }  // namespace gantry::sim

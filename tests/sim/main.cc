@@ -5,6 +5,7 @@
 //   gantry_sim --seeds 60 [--from 1]   runs so many, each in a process of its own, two at a time;
 //                                      with GANTRY_LONG set, 1,000; one without end has failed
 //   ... --tenants yes|no               else every second seed has tenants
+//   ... --gpus yes|no                  else none has GPUs
 //
 // A history in which a promise is broken prints the promise, its last 50 lines and how to repeat
 // it.
@@ -25,6 +26,7 @@ namespace {
 
 using gantry::sim::Simulation;
 using gantry::sim::Summary;
+using gantry::sim::With;
 
 constexpr std::uint64_t kLongSeeds = 1000;
 constexpr std::size_t kAtATime = 2;
@@ -35,8 +37,9 @@ struct Arguments {
   std::uint64_t from = 1;
   bool trace = false;
   std::optional<bool> tenants;
-  [[nodiscard]] bool with_tenants(std::uint64_t number) const {
-    return tenants.value_or(number % 2 == 0);
+  bool gpus = false;
+  [[nodiscard]] With with(std::uint64_t number) const {
+    return {tenants.value_or(number % 2 == 0), gpus};
   }
 };
 
@@ -49,10 +52,13 @@ std::optional<Arguments> parse(int argc, char** argv) {
       continue;
     }
     if (i + 1 == argc) return std::nullopt;
-    if (word == "--tenants") {
+    if (word == "--tenants" || word == "--gpus") {
       const std::string_view which = argv[++i];
       if (which != "yes" && which != "no") return std::nullopt;
-      a.tenants = which == "yes";
+      if (word == "--gpus")
+        a.gpus = which == "yes";
+      else
+        a.tenants = which == "yes";
       continue;
     }
     const std::uint64_t value = std::strtoull(argv[++i], nullptr, 10);
@@ -71,8 +77,8 @@ std::optional<Arguments> parse(int argc, char** argv) {
   return a;
 }
 
-void run_one(std::uint64_t seed, bool tenants, bool trace) {
-  Simulation simulation(seed, tenants, trace);
+void run_one(std::uint64_t seed, With with, bool trace) {
+  Simulation simulation(seed, with, trace);
   const Summary s = simulation.run();
   fmt::print(
       "seed {}: {} jobs, {} runs, {} events, {} turns, {} controllers, {} s; {}hash {:016x}\n",
@@ -80,12 +86,12 @@ void run_one(std::uint64_t seed, bool tenants, bool trace) {
 }
 
 // The hash of one history, run in a process of its own; nothing if it failed.
-std::optional<std::uint64_t> hash_apart(std::uint64_t seed, bool tenants) {
+std::optional<std::uint64_t> hash_apart(std::uint64_t seed, With with) {
   int ends[2];
   if (pipe(ends) != 0) return std::nullopt;
   const pid_t child = fork();
   if (child == 0) {
-    const std::uint64_t hash = Simulation(seed, tenants, false).run().hash;
+    const std::uint64_t hash = Simulation(seed, with, false).run().hash;
     std::_Exit(write(ends[1], &hash, sizeof hash) == sizeof hash ? 0 : 1);
   }
   close(ends[1]);
@@ -97,8 +103,8 @@ std::optional<std::uint64_t> hash_apart(std::uint64_t seed, bool tenants) {
   return got && status == 0 ? std::optional(hash) : std::nullopt;
 }
 
-int run_twice(std::uint64_t seed, bool tenants) {
-  const auto first = hash_apart(seed, tenants), second = hash_apart(seed, tenants);
+int run_twice(std::uint64_t seed, With with) {
+  const auto first = hash_apart(seed, with), second = hash_apart(seed, with);
   if (!first || !second) return 1;
   fmt::print("seed {}: {:016x} and {:016x}\n", seed, *first, *second);
   return *first == *second ? 0 : 1;
@@ -114,7 +120,7 @@ int run_many(std::uint64_t from, std::uint64_t count, const Arguments& a) {
       const pid_t child = fork();
       if (child == 0) {
         alarm(kPatience);
-        run_one(next, a.with_tenants(next), false);
+        run_one(next, a.with(next), false);
         std::fflush(stdout);
         std::_Exit(0);
       }
@@ -141,12 +147,12 @@ int main(int argc, char** argv) {
   if (!arguments) {
     fmt::print(stderr,
                "usage: gantry_sim (--seed N [--trace] | --twice N | --seeds COUNT [--from N]) "
-               "[--tenants yes|no]\n");
+               "[--tenants yes|no] [--gpus yes|no]\n");
     return 2;
   }
   const Arguments& a = *arguments;
-  if (a.twice) return run_twice(*a.twice, a.with_tenants(*a.twice));
+  if (a.twice) return run_twice(*a.twice, a.with(*a.twice));
   if (a.seeds) return run_many(a.from, std::getenv("GANTRY_LONG") ? kLongSeeds : *a.seeds, a);
-  run_one(*a.seed, a.with_tenants(*a.seed), a.trace);
+  run_one(*a.seed, a.with(*a.seed), a.trace);
   return 0;
 }

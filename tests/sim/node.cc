@@ -75,6 +75,7 @@ void Node::start_daemon() {
   for (std::uint32_t cpu = 0; cpu < machine_.config().cpus; ++cpu)
     facts.cpus.push_back(static_cast<std::uint16_t>(cpu));
   facts.memory = machine_.config().memory;
+  facts.gpus = machine_.gpus();
   trace_.line(queue_.now(), fmt::format("{}: daemon starts, boot {}", name(), boot_));
   auto recovered = machine_.recover();
   core_ = std::make_unique<node::Core>(facts, memory_, std::move(recovered), machine_.clock());

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "common/hostlist.h"
+#include "tests/sched/mig_world.h"
 
 namespace gantry::sim {
 namespace {
@@ -38,11 +39,11 @@ std::string text_of(const Verdict& v) {
 std::string shape_text(const JobShape& s) {
   return fmt::format(
       "{} nodes, {} tasks of {} cores, {} bytes, {} GPUs of \"{}\", features \"{}\", "
-      "topology {} {}, nodes \"{}\"{}",
+      "slice \"{}\", part {}, topology {} {}, nodes \"{}\"{}",
       s.min_nodes, s.tasks, s.cpus_per_task,
       s.memory_per_node.value_or(s.memory_per_cpu.value_or(0)), s.gpus_per_node,
-      fmt::join(s.gpu_models, "|"), s.constraint, enum_name(s.topology), s.topology_level,
-      fmt::join(s.required_nodes, ","), s.exclusive ? ", exclusive" : "");
+      fmt::join(s.gpu_models, "|"), s.constraint, s.gpu_slice, s.gpu_share, enum_name(s.topology),
+      s.topology_level, fmt::join(s.required_nodes, ","), s.exclusive ? ", exclusive" : "");
 }
 
 bool started(const sched::Plan& plan, JobId job) {
@@ -72,6 +73,18 @@ bool kept_by_core(Reason reason) {
   }
 }
 
+// As if none had a fault.
+void mend_gpus(const GpuInventory& found, sched::NodeChanged& node) {
+  if (found.gpus.empty()) return;
+  node.devices.clear();
+  node.gpus = 0;
+  for (const GpuDevice& gpu : found.gpus) {
+    node.devices.push_back(
+        {static_cast<std::uint16_t>(gpu.index), gpu.numa, gpu.mig, gpu.model, gpu.nvlinks});
+    node.gpus += gpu.mig ? 0 : 1;
+  }
+}
+
 void enlarge(sched::NodeChanged& node, const JobShape& shape) {
   constexpr std::uint16_t kCores = 256;
   node.memory =
@@ -80,6 +93,13 @@ void enlarge(sched::NodeChanged& node, const JobShape& shape) {
   for (std::uint16_t cpu = 0; cpu < kCores; ++cpu) node.cpus.push_back(cpu);
   if (node.gpus > 0 || shape.gpus_per_node > 0) node.gpus = node.gpus_when_well = 64;
   node.devices.clear();  // so many, all alike
+  if (!shape.gpu_slice.empty() || shape.gpu_share > 0) {
+    const bool slices = !shape.gpu_slice.empty();
+    for (std::uint16_t i = 0; i < 64; ++i) node.devices.push_back({i, -1, slices, "h100", {}});
+    if (slices) node.gpus = 0;
+    if (slices) node.geometries = {sched::h100_geometry()};
+    node.gpu_sharing = true;
+  }
   node.scratch += shape.scratch_per_node * 64;
 }
 
@@ -246,7 +266,9 @@ bool Reasons::remove_cause(const proto::JobRow& row, const core::Job& job, Chang
       const auto names = expand_hostlist(v.subject);
       if (!names || names->empty()) wrong(row, "it does not say which nodes");
       return all_of_kind<sched::NodeChanged>(view, [&](sched::NodeChanged& n) {
-        if (std::find(names->begin(), names->end(), n.name) != names->end()) n.available = true;
+        if (std::find(names->begin(), names->end(), n.name) == names->end()) return;
+        n.available = true;
+        mend_gpus(state.node(n.node).facts.gpus, n);
       });
     }
     case Reason::tainted:

@@ -5,6 +5,8 @@
 
 #include <fmt/core.h>
 
+#include "tests/sim/gpus.h"
+
 namespace gantry::sim {
 namespace {
 
@@ -102,9 +104,9 @@ void draw_for_tenants(Random& random, Settings& s) {
 
 }  // namespace
 
-Settings settings_of(Random& random, bool tenants) {
+Settings settings_of(Random& random, With with) {
   Settings s;
-  s.tenants = tenants;
+  s.tenants = with.tenants;
   draw_cluster(random, s.config);
   draw_controller(random, s.config.controller);
   s.nodes = draw_link(random);
@@ -119,7 +121,8 @@ Settings settings_of(Random& random, bool tenants) {
   s.jobs = static_cast<std::size_t>(random.between(10, 90));
   s.trouble = minutes(random.between(5, 40));
   if (random.chance(300)) s.dies_at_start = random.below(100);
-  if (tenants) draw_for_tenants(random, s);
+  if (with.tenants) draw_for_tenants(random, s);
+  if (with.gpus) draw_for_gpus(random, s);
   return s;
 }
 

@@ -23,6 +23,7 @@ struct LinkQuality {
 struct FaultRates {
   Duration node_daemon{}, node_stop{}, machine{}, shim{}, cut{}, client_cut{};
   Duration controller{}, commit{}, fold{}, disk_full{}, declared_dead{};
+  Duration gpu{};
 };
 
 struct Settings {
@@ -40,6 +41,7 @@ struct Settings {
   Duration trouble = minutes(30);  // how long faults and submits go on
 
   bool tenants = false;             // documents, quota, classes; see tenants.h
+  bool gpus = false;                // devices, slices, parts, their faults; see gpus.h
   std::uint64_t refused_start = 0;  // per mille of starts that fail by the owner's fault
   // Of the scheduler's policy: that of the controller; histories with tenants vary it.
   bool keep_promises = true;
@@ -47,6 +49,10 @@ struct Settings {
   Duration everything = sched::kLookAtEverything;
 };
 
-Settings settings_of(Random& random, bool tenants);
+// What a history has besides jobs.
+struct With {
+  bool tenants = false, gpus = false;
+};
+Settings settings_of(Random& random, With with);
 
 }  // namespace gantry::sim

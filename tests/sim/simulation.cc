@@ -9,12 +9,13 @@
 
 namespace gantry::sim {
 
-Simulation::Simulation(std::uint64_t seed, bool tenants, bool print)
+Simulation::Simulation(std::uint64_t seed, With with, bool print)
     : trace_(seed,
-             fmt::format("gantry_sim --seed {} --tenants {} --trace", seed, tenants ? "yes" : "no"),
+             fmt::format("gantry_sim --seed {} --tenants {} --gpus {} --trace", seed,
+                         with.tenants ? "yes" : "no", with.gpus ? "yes" : "no"),
              print),
       random_(seed),
-      settings_(settings_of(random_, tenants)),
+      settings_(settings_of(random_, with)),
       queue_(kBegin),
       network_(queue_, random_, settings_.nodes, settings_.clients),
       truth_(queue_, trace_),
@@ -111,7 +112,7 @@ void Simulation::operate() {
     operate_on(job);
     return true;
   });
-  if (settings_.tenants && controller_.settled())
+  if ((settings_.tenants || settings_.gpus) && controller_.settled())
     for (const proto::JobRow& row : controller_.list_jobs())
       if (row.phase == Phase::queued) give_up_on(row);
 }
@@ -229,7 +230,7 @@ void Simulation::check_nothing_held() {
                          node->name(), node->machine().records(), node->attempts()));
   for (const core::Node& node : controller_.core().state().nodes)
     if (node.cpus_taken != 0 || node.memory_taken != 0 || !node.jobs.empty() ||
-        node.exclusive_jobs != 0)
+        node.exclusive_jobs != 0 || node.gpus_taken != 0 || !node.gpu_grants.empty())
       broken(fmt::format("every job has ended, but {} is not free", node.name));
 }
 

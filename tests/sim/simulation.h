@@ -27,7 +27,7 @@ class Simulation {
   static constexpr Duration kStandstill = hours(4);  // without any event
 
   // Broken promises end the process.
-  Simulation(std::uint64_t seed, bool tenants, bool print);
+  Simulation(std::uint64_t seed, With with, bool print);
   Summary run();
 
  private:

@@ -50,6 +50,7 @@ std::int64_t factor_of_hour(const tenancy::PriceBook* book, std::int64_t local) 
 void Takings::take(Instant at, const core::Event& event) {
   advance_time(at);
   if (const auto* e = std::get_if<event::NodeDeclared>(&event)) declared(*e);
+  if (const auto* e = std::get_if<event::NodeRegistered>(&event)) found_[e->node] = e->facts.gpus;
   if (const auto* e = std::get_if<event::PartitionDeclared>(&event))
     partitions_[e->partition] = e->name;
   if (const auto* e = std::get_if<event::JobSubmitted>(&event))
@@ -94,6 +95,21 @@ void Takings::advance_time(Instant to) {
   now_ = to;
 }
 
+// Of an exclusive node's GPUs those that have no fault are charged; one that breaks under a job
+// ends it.
+std::int64_t Takings::sound_gpus(NodeId node) const {
+  const auto found = found_.find(node);
+  const std::int64_t declared = nodes_.at(node.value())->gpus;
+  if (found == found_.end() || found->second.gpus.empty()) return declared;
+  const auto sound =
+      std::count_if(found->second.gpus.begin(), found->second.gpus.end(), [](const GpuDevice& gpu) {
+        return std::none_of(gpu.faults.begin(), gpu.faults.end(), [](const GpuFault& fault) {
+          return fault.domain != FaultDomain::none;
+        });
+      });
+  return std::min<std::int64_t>(declared, sound);
+}
+
 // What the event says of a node's part is what the grant takes; of an exclusive node, all of it.
 void Takings::check_amounts(const event::JobPlaced& e, std::size_t grant) const {
   const sched::NodeGrant& g = e.grants[grant];
@@ -102,7 +118,10 @@ void Takings::check_amounts(const event::JobPlaced& e, std::size_t grant) const 
   std::array<std::int64_t, kKinds> should{
       amount[Resource::cpu], whole_mebibytes(amount[Resource::memory]),
       whole_mebibytes(amount[Resource::scratch]), amount[Resource::gpu]};
-  if (e.exclusive) should = capacity_of(*node);
+  if (e.exclusive) {
+    should = capacity_of(*node);
+    should[3] = sound_gpus(g.node) * 1000;
+  }
   std::array<std::int64_t, kKinds> is{};
   for (const core::HeldPart& part : e.held.at(grant))
     is[kind_of(e.items.at(part.line).item)] += part.amount;

@@ -47,6 +47,7 @@ class Takings {
 
   void declared(const core::event::NodeDeclared& e);
   void placed(Instant at, const core::event::JobPlaced& e);
+  [[nodiscard]] std::int64_t sound_gpus(NodeId node) const;
   void check_amounts(const core::event::JobPlaced& e, std::size_t grant) const;
   void exited(Instant at, const core::event::NodeExited& e);
   void advance_time(Instant to);
@@ -61,6 +62,7 @@ class Takings {
   const Config& config_;
   Instant now_{};
   std::vector<const NodeConfig*> nodes_;  // by id; nullptr: not in the configuration
+  std::map<NodeId, GpuInventory> found_;  // as the node last told
   std::array<std::int64_t, kKinds> capacity_{}, taken_{};
   std::array<Wide, kKinds> whole_{}, held_{}, idle_{};  // amount x microseconds
   std::map<JobId, std::string> tenants_;                // of a job or array, by its queue

@@ -5,6 +5,8 @@
 
 #include <fmt/core.h>
 
+#include "tests/sim/gpus.h"
+
 namespace gantry::sim {
 namespace {
 
@@ -14,24 +16,47 @@ std::string shown(const AttemptKey& key) {
 
 }  // namespace
 
-void Truth::begins(const NodeConfig& node, const proto::Launch& launch) {
+void Truth::check_gpus(const std::string& node, const GpuInventory& gpus,
+                       const proto::Launch& launch) {
+  for (const GpuGrant& mine : launch.placement.at(launch.node_index).gpus) {
+    if (const std::string why = impossible(gpus, mine); !why.empty())
+      broken(fmt::format("{} begins on {}, where {}", shown(launch.key), node, why));
+    std::uint32_t sum = mine.thousandths;
+    for (const auto& [where, live] : live_) {
+      if (where.first != node) continue;
+      for (const GpuGrant& theirs : live.has.gpus) {
+        const std::string why = conflict(gpus, mine, theirs, live.tenant == launch.partition);
+        if (!why.empty())
+          broken(fmt::format("{} and {} on {}: {}", shown(where.second), shown(launch.key), node,
+                             why));
+        if (theirs.gpu == mine.gpu && !mine.profile) sum += theirs.thousandths;
+      }
+    }
+    if (!mine.profile && sum > 1000)
+      broken(fmt::format("{} thousandths of GPU {} of {} are given", sum, mine.gpu, node));
+  }
+}
+
+void Truth::begins(const NodeConfig& node, const GpuInventory& gpus, const proto::Launch& launch) {
   const NodePlacement& mine = launch.placement.at(launch.node_index);
   std::int64_t memory = mine.memory;
-  for (const auto& [where, theirs] : live_) {
+  for (const auto& [where, live] : live_) {
     if (where.first != node.name) continue;
+    const NodePlacement& theirs = live.has;
     memory += theirs.memory;
     for (const std::uint16_t cpu : mine.cpus)
       if (std::find(theirs.cpus.begin(), theirs.cpus.end(), cpu) != theirs.cpus.end())
         broken(fmt::format("core {} of {} is used by {} and by {}", cpu, node.name,
                            shown(where.second), shown(launch.key)));
   }
+  if (!gpus.gpus.empty()) check_gpus(node.name, gpus, launch);
   if (memory > node.memory)
     broken(fmt::format("{} has promised more memory than it has", node.name));
   auto& attempts = live_attempts_[launch.key.job];
   if (!attempts.empty() && !attempts.contains(launch.key.attempt))
     broken(fmt::format("{} begins on {} while attempt {} lives", shown(launch.key), node.name,
                        attempts.begin()->first.value()));
-  if (!live_.emplace(Where{node.name, launch.key}, mine).second)
+  if (!live_.emplace(Where{node.name, launch.key}, Live{mine, launch.partition}).second)
     broken(fmt::format("{} begins twice on {}", shown(launch.key), node.name));
   ++attempts[launch.key.attempt];
 }

@@ -1,6 +1,7 @@
 // Ground truth: what is really on the simulated machines, whatever controller and daemons believe.
 //
 // Checked as it happens: no core of a machine is used by two attempts, no memory is promised twice,
+// no GPU or slice has two users (parts of one GPU: of two tenants, or more than there is of it),
 // of one job there is at most one attempt anywhere, no attempt's user code starts twice on a
 // machine, and a job that must not be requeued starts once at most.
 #pragma once
@@ -25,7 +26,7 @@ class Truth {
   Truth(const Queue& queue, Trace& trace) : queue_(queue), trace_(trace) {}
 
   // Something of it is on the machine from now on, until gone().
-  void begins(const NodeConfig& node, const proto::Launch& launch);
+  void begins(const NodeConfig& node, const GpuInventory& gpus, const proto::Launch& launch);
   void user_code_starts(const std::string& node, const proto::Launch& launch);
   void kills(const std::string& node, const AttemptKey& key);  // running code, SIGKILL
   void gone(const std::string& node, const AttemptKey& key);
@@ -47,7 +48,12 @@ class Truth {
 
   const Queue& queue_;
   Trace& trace_;
-  std::map<Where, NodePlacement> live_;
+  struct Live {
+    NodePlacement has;
+    std::string tenant;  // its partition
+  };
+  void check_gpus(const std::string& node, const GpuInventory& gpus, const proto::Launch& launch);
+  std::map<Where, Live> live_;
   std::map<JobId, std::map<Attempt, int>> live_attempts_;  // on how many nodes
   std::map<Where, node::Exit> exits_;
   std::set<Where> starts_;

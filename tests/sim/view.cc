@@ -67,10 +67,12 @@ std::string View::text() const {
                        r.from.us, r.until.us);
   for (const auto& [id, n] : nodes_)
     out += fmt::format(
-        "node {} {} {} cpus {} mem {} sockets {} gpus {} {} flavor {} domains {} taints {}{}{}\n",
+        "node {} {} {} cpus {} mem {} sockets {} gpus {} {} of {} {} flavor {} domains {} taints "
+        "{}{}{}\n",
         id.value(), n.name, n.available ? "available" : "not available", n.cpus.size(), n.memory,
-        n.sockets, n.gpus, n.gpu_model, n.flavor, fmt::join(n.domains, ","),
-        fmt::join(n.taints, ","), n.gpu_jobs_only ? " gpu jobs" : "", n.spread ? " spread" : "");
+        n.sockets, n.gpus, n.gpu_model, n.devices.size(), n.gpu_sharing ? "shared" : "alone",
+        n.flavor, fmt::join(n.domains, ","), fmt::join(n.taints, ","),
+        n.gpu_jobs_only ? " gpu jobs" : "", n.spread ? " spread" : "");
   for (const auto& [id, p] : partitions_)
     out += fmt::format("partition {} {} {} {} quota {}\n", id.value(), p.name, p.up ? "up" : "down",
                        p.nodes.size(), p.quota_node);
@@ -90,6 +92,9 @@ std::string View::text() const {
     for (const sched::NodeGrant& g : p.grants) {
       out += fmt::format(" {}:", g.node.value());
       for (const auto cpu : g.cpus) out += fmt::format("{},", cpu);
+      for (const GpuGrant& d : g.devices)
+        out += fmt::format(" gpu {}:{}@{}:{}", d.gpu, d.profile ? std::int64_t{*d.profile} : -1,
+                           d.start, d.thousandths);
     }
     out += "\n";
   }
