@@ -105,6 +105,66 @@ void of_job(O o, V v, const std::string& text) {
   if (v.step == nullptr) o += text;
 }
 
+// ---- of GPUs, when the attempt is over: what its node has seen of them
+
+const std::vector<GpuUsage>& gpus(V v) {
+  return v.job->usage.gpus;
+}
+
+bool tells_gpus(V v) {
+  return v.step == nullptr && !gpus(v).empty();
+}
+
+void percent(O o, double part, double whole) {
+  if (whole > 0) o += fmt::format("{:.1f}%", 100 * part / whole);
+}
+
+// The mean over all looks that told.
+void gpu_efficiency(O o, V v) {
+  double busy = 0, looks = 0;
+  if (!tells_gpus(v)) return;
+  for (const GpuUsage& gpu : gpus(v)) {
+    busy += static_cast<double>(gpu.busy_permille) * static_cast<double>(gpu.busy_samples) / 1000;
+    looks += static_cast<double>(gpu.busy_samples);
+  }
+  percent(o, busy, looks);
+}
+
+// Of the device that was used the most.
+const GpuUsage* fullest(V v) {
+  const GpuUsage* out = nullptr;
+  if (!tells_gpus(v)) return out;
+  for (const GpuUsage& gpu : gpus(v))
+    if (out == nullptr || gpu.memory_peak_mib > out->memory_peak_mib) out = &gpu;
+  return out;
+}
+
+double joules(V v) {
+  double out = 0;
+  for (const GpuUsage& gpu : gpus(v)) out += static_cast<double>(gpu.energy_j);
+  return out;
+}
+
+// How long the device that has been idle the longest was so at the end.
+void gpu_idle(O o, V v) {
+  std::optional<Duration> most;
+  if (!tells_gpus(v) || !ended(v)) return;
+  for (const GpuUsage& gpu : gpus(v)) {
+    const auto& last = gpu.busy_samples > 0 ? gpu.last_busy : gpu.last_process;
+    const Duration idle = std::max(Duration{}, *ended(v) - last.value_or(gpu.start));
+    if (gpu.samples > 0 && (!most || idle > *most)) most = idle;
+  }
+  if (most) o += format_duration_long(*most);
+}
+
+void gpu_scrubs(O o, V v) {
+  if (!tells_gpus(v)) return;
+  std::string words;
+  for (const GpuUsage& gpu : gpus(v))
+    words += fmt::format("{}{}", words.empty() ? "" : ",", enum_name(gpu.scrub));
+  o += words;
+}
+
 constexpr Column<AccountView> kColumns[] = {
     {.name = "JobID", .header = "JobID", .width = -12, .put = [](O o, V v) { o += id_of(v); }},
     {.name = "JobIDRaw",
@@ -332,6 +392,54 @@ constexpr Column<AccountView> kColumns[] = {
      .header = "Credit",
      .width = 12,
      .put = [](O o, V v) { of_job(o, v, row(v).cost ? format_money(row(v).credit, 4) : ""); }},
+    {.name = "CPUEff",
+     .header = "CPUEff",
+     .width = 7,
+     .put =
+         [](O o, V v) {
+           percent(o, static_cast<double>(usage(v).cpu_user_us + usage(v).cpu_system_us),
+                   static_cast<double>(elapsed(v).us) * cpus(v));
+         }},
+    {.name = "MemEff",
+     .header = "MemEff",
+     .width = 7,
+     .put =
+         [](O o, V v) {
+           percent(o, static_cast<double>(usage(v).memory_peak_bytes),
+                   static_cast<double>(row(v).memory_per_node));
+         }},
+    {.name = "GPUEff", .header = "GPUEff", .width = 7, .put = gpu_efficiency},
+    {.name = "GPUMem",
+     .header = "GPUMem",
+     .width = 8,
+     .put =
+         [](O o, V v) {
+           if (const GpuUsage* gpu = fullest(v)) o += fmt::format("{}M", gpu->memory_peak_mib);
+         }},
+    {.name = "GPUMemEff",
+     .header = "GPUMemEff",
+     .width = 9,
+     .put =
+         [](O o, V v) {
+           if (const GpuUsage* gpu = fullest(v)) percent(o, gpu->memory_peak_mib, gpu->memory_mib);
+         }},
+    {.name = "GPUPower",
+     .header = "GPUPower",
+     .width = 8,
+     .put =
+         [](O o, V v) {
+           if (tells_gpus(v) && elapsed(v).seconds() > 0)
+             o += fmt::format("{:.0f}W", joules(v) / static_cast<double>(elapsed(v).seconds()));
+         }},
+    {.name = "GPUEnergy",
+     .header = "GPUEnergy",
+     .width = 10,
+     .put =
+         [](O o, V v) {
+           if (tells_gpus(v)) o += fmt::format("{:.2f}Wh", joules(v) / 3600);
+         }},
+    {.name = "GPUIdle", .header = "GPUIdle", .width = 11, .put = gpu_idle},
+    {.name = "GPUScrub", .header = "GPUScrub", .width = 12, .put = gpu_scrubs},
     {.name = "SubmitLine",
      .header = "SubmitLine",
      .width = 20,

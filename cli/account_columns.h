@@ -23,6 +23,10 @@ inline constexpr std::string_view kAccountBriefFields = "JobID,State,ExitCode";
 inline constexpr std::string_view kAccountLongFields =
     "JobID,JobName,User,Partition,NNodes,AllocCPUS,ReqMem,State,ExitCode,Submit,Start,End,"
     "Elapsed,Timelimit,TotalCPU,MaxRSS,MaxDiskRead,MaxDiskWrite,NodeList%-20";
+inline constexpr std::string_view kAccountEfficiencyFields =
+    "JobID,JobName,State,Elapsed,CPUEff,MemEff,AllocGPUS,GPUEff,GPUMem,GPUMemEff,GPUPower,"
+    "GPUEnergy,"
+    "GPUIdle";
 
 // "00:00.123", "01:02:03", "2-01:00:00": processor time as sacct writes it.
 std::string cpu_time(std::int64_t us);

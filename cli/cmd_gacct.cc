@@ -76,6 +76,11 @@ Result<void> set_long(Query& q, std::string_view) {
   q.fields = kAccountLongFields;
   return {};
 }
+Result<void> set_efficiency(Query& q, std::string_view) {
+  q.fields = kAccountEfficiencyFields;
+  q.history.series = q.jobs_only = true;
+  return {};
+}
 Result<void> set_delimiter(Query& q, std::string_view text) {
   if (text.empty()) return fail(ErrorCode::invalid_argument, "must not be empty");
   q.delimiter = text;
@@ -112,6 +117,10 @@ constexpr Option kOptions[] = {
      .letter = 'D',
      .help = "Every run of a requeued job, not only the last",
      .set = call<set_duplicates>},
+    {.name = "efficiency",
+     .help = "What jobs used of the cores, memory and GPUs that they had; with --json also the "
+             "series of each GPU",
+     .set = call<set_efficiency>},
     {.name = "endtime",
      .letter = 'E',
      .arg = Arg::required,
@@ -200,6 +209,7 @@ constexpr Example kExamples[] = {
     {"gacct -j 12 -o JobID,State,Elapsed,TotalCPU,MaxRSS,NodeList", "What job 12 used"},
     {"gacct -S now-7days -s F,TO,OOM -X -o JobID,JobName%-20,State,Cause",
      "What went wrong in the last week, and why"},
+    {"gacct --efficiency -S now-1day -a", "Who used how much of what they had, GPUs too"},
     {"gacct -nP -X -o jobid,state -j 12,13", "For scripts"},
 };
 constexpr ExitDoc kExits[] = {{"0", "fine, also when there is no such job"},

@@ -5,8 +5,10 @@
 #include <ctime>
 
 #include "cli/command.h"
+#include "cli/gctl_maintain.h"
 #include "cli/gctl_reserve.h"
 #include "cli/gctl_show.h"
+#include "cli/gctl_top.h"
 #include "cli/gctl_update.h"
 #include "cli/gctl_why.h"
 #include "cli/job_refs.h"
@@ -225,7 +227,8 @@ const Command kKey{
 constexpr const Command* kSub[] = {
     &kGctlShow,    &kGctlWhy,          &kLogs,          &kHold,       &kRelease,   &kRequeue,
     &kGctlUpdate,  &kCheckpointed,     &kGctlDrain,     &kGctlResume, &kGctlClose, &kGctlDead,
-    &kGctlReserve, &kGctlReservations, &kGctlUnreserve, &kEnroll,     &kKey,       &kPing};
+    &kGctlReserve, &kGctlReservations, &kGctlUnreserve, &kEnroll,     &kKey,       &kPing,
+    &kGctlTop,     &kGctlMaintain};
 
 constexpr Example kExamples[] = {
     {"gctl show job 12", "Everything about a job"},

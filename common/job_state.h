@@ -7,8 +7,10 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "common/codec/fields.h"
+#include "common/gpu_usage.h"
 #include "common/time.h"
 
 namespace gantry {
@@ -155,13 +157,14 @@ struct ExitStatus {
   }
 };
 
-// Read from the job's cgroup; whole job on one node, all its processes.
+// Read from the job's cgroup, and of its GPUs; whole job on one node, all its processes.
 struct Usage {
   std::int64_t cpu_user_us = 0;
   std::int64_t cpu_system_us = 0;
   std::int64_t memory_peak_bytes = 0;
   std::int64_t io_read_bytes = 0;
   std::int64_t io_write_bytes = 0;
+  std::vector<GpuUsage> gpus;  // whole attempts only
   friend bool operator==(const Usage&, const Usage&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -170,6 +173,7 @@ struct Usage {
     v(3, "memory_peak_bytes", s.memory_peak_bytes);
     v(4, "io_read_bytes", s.io_read_bytes);
     v(5, "io_write_bytes", s.io_write_bytes);
+    v(6, "gpus", s.gpus);
   }
 };
 

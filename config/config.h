@@ -19,6 +19,9 @@ namespace gantry {
 // Whether jobs of one tenant may share a GPU of a node, and how: through a daemon of NVIDIA's for
 // each tenant and GPU, or by the driver's time slices alone.
 enum class GpuSharing : std::uint8_t { none, mps, time_slicing };
+// Whether a GPU's memory is overwritten before another tenant gets it. when_possible: a node
+// without libcuda says so and starts the job; required: it does not start it.
+enum class GpuScrubbing : std::uint8_t { when_possible, required, off };
 
 // A node as the operator declares it. What noded reports is checked against it: fewer resources
 // than declared drain the node with a reason.
@@ -113,6 +116,10 @@ struct NodedConfig {
   std::string gpu_root = "/";                     // where dev, proc and sys of the driver are
   std::string gres_command;                       // prints the node's other resources; "" = none
   std::string mps_control = "nvidia-cuda-mps-control";  // by name on PATH, or a path
+  GpuScrubbing gpu_scrub = GpuScrubbing::when_possible;
+  std::string cuda_library = "libcuda.so.1";  // the driver's, for scrubbing; %n as gpu_library
+  std::string gpu_probe;                      // asked before and after each job; "" = none
+  std::vector<std::string> cdi_dirs{"/etc/cdi", "/var/run/cdi"};  // of rising weight
 };
 
 struct Config {

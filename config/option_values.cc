@@ -171,6 +171,10 @@ constexpr std::array<std::pair<GpuSharing, std::string_view>, 3> kSharingNames{
     {{GpuSharing::none, "none"},
      {GpuSharing::mps, "mps"},
      {GpuSharing::time_slicing, "time-slicing"}}};
+constexpr std::array<std::pair<GpuScrubbing, std::string_view>, 3> kScrubbingNames{
+    {{GpuScrubbing::when_possible, "when-possible"},
+     {GpuScrubbing::required, "required"},
+     {GpuScrubbing::off, "off"}}};
 
 struct SetText {
   const Option& option;
@@ -253,6 +257,14 @@ struct SetText {
       }
     return wrong(fmt::format("\"{}\" is not none, mps or time-slicing", text));
   }
+  Result<void> operator()(GpuScrubbing* out) const {
+    for (const auto& [value, name] : kScrubbingNames)
+      if (text == name) {
+        *out = value;
+        return {};
+      }
+    return wrong(fmt::format("\"{}\" is not when-possible, required or off", text));
+  }
 };
 
 struct Show {
@@ -292,6 +304,11 @@ struct Show {
   }
   std::string operator()(const GpuSharing* v) const {
     for (const auto& [value, name] : kSharingNames)
+      if (*v == value) return std::string(name);
+    return {};
+  }
+  std::string operator()(const GpuScrubbing* v) const {
+    for (const auto& [value, name] : kScrubbingNames)
       if (*v == value) return std::string(name);
     return {};
   }
@@ -342,6 +359,7 @@ struct TypeName {
   }
   std::string operator()(const LostNodePolicy*) const { return "wait or fence"; }
   std::string operator()(const GpuSharing*) const { return "none, mps or time-slicing"; }
+  std::string operator()(const GpuScrubbing*) const { return "when-possible, required or off"; }
 };
 
 }  // namespace

@@ -160,6 +160,23 @@ std::vector<Option> options_of(NodedConfig& c) {
        {},
        "NVIDIA's program that controls MPS daemons, by name on PATH or by path; for nodes with "
        "gpu_sharing mps."},
+      {"gpu_scrub",
+       &c.gpu_scrub,
+       {},
+       "Whether a GPU's memory is overwritten before another tenant gets it. when-possible: a node "
+       "that cannot says so with the job. required: the GPU is closed until it can. off: it is "
+       "not."},
+      {"cuda_library",
+       &c.cuda_library,
+       {},
+       "NVIDIA's library of the driver, by name or path, that overwrites memory; %n is the node's "
+       "name."},
+      {"gpu_probe", &c.gpu_probe, form(Form::path_or_none),
+       "Program that runs as root before and after each job, once for each of its GPUs and slices, "
+       "and says whether that is well; docs/gpus.md."},
+      {"cdi_dirs", &c.cdi_dirs, form(Form::path),
+       "Directories with CDI specifications, of rising weight: what a container needs of the "
+       "driver besides device files."},
   };
 }
 

@@ -36,11 +36,11 @@ struct Rule {
   std::int64_t high = 0;  // low == high: no limits beyond the type's
 };
 
-using Member =
-    std::variant<std::string*, bool*, std::uint16_t*, std::uint32_t*, std::int64_t*, Duration*,
-                 std::optional<Duration>*, std::optional<std::uint32_t>*,
-                 std::optional<std::int64_t>*, std::vector<std::string>*,
-                 std::optional<std::vector<std::uint16_t>>*, LostNodePolicy*, GpuSharing*>;
+using Member = std::variant<std::string*, bool*, std::uint16_t*, std::uint32_t*, std::int64_t*,
+                            Duration*, std::optional<Duration>*, std::optional<std::uint32_t>*,
+                            std::optional<std::int64_t>*, std::vector<std::string>*,
+                            std::optional<std::vector<std::uint16_t>>*, LostNodePolicy*,
+                            GpuSharing*, GpuScrubbing*>;
 
 struct Option {
   std::string_view name;

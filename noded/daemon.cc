@@ -123,6 +123,7 @@ void Daemon::send(Report&& report) {
     beat->load = runtime::load_average();
     beat->free_memory = runtime::available_memory();
     beat->checkpoints = parts_.runtime->checkpoints(beat->sent);
+    beat->gpus = parts_.runtime->gpu_activity();
   }
   const ToWire wire = encode_report(report);
   if (const auto sent = parts_.link.send(wire.header.view(), wire.body); !sent)

@@ -48,6 +48,11 @@ Result<void> GpuHolders::take(const AttemptKey& key, const GpuDevice& gpu,
   return {};
 }
 
+bool GpuHolders::alone(const AttemptKey& key, const std::string& uuid) const {
+  return std::none_of(holders_.begin(), holders_.end(),
+                      [&](const Holder& h) { return h.uuid == uuid && h.key != key; });
+}
+
 void GpuHolders::recovered(const AttemptKey& key, const std::string& uuid,
                            const runtime::LaunchSharing& sharing) {
   holders_.push_back(

@@ -33,6 +33,8 @@ class GpuHolders {
   // wrong_state: somebody has it who may not be beside this job.
   Result<void> take(const AttemptKey& key, const GpuDevice& gpu, std::uint32_t thousandths,
                     runtime::LaunchRequest& request);
+  // Has nobody else a part of it?
+  [[nodiscard]] bool alone(const AttemptKey& key, const std::string& uuid) const;
   void recovered(const AttemptKey& key, const std::string& uuid,
                  const runtime::LaunchSharing& sharing);
   // The last part of a GPU ends its daemon.

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "noded/gpu/cdi.h"
 #include "noded/runtime/job_dir.h"
 
 namespace gantry::node {
@@ -30,6 +31,7 @@ void GpuWork::open() {
     partitioner_ = std::make_unique<gpu::MigPartitioner>(*nvml_, std::move(*journal));
   else
     log_.error("slices cannot be made", {{"why", journal.error().message}});
+  sampler_ = std::make_unique<gpu::GpuSampler>(*nvml_, found_, options_.sample);
   check();
 }
 
@@ -191,7 +193,7 @@ Result<MigSlice> GpuWork::slice_for(const GpuDevice& gpu, const GpuGrant& grant)
 }
 
 Result<void> GpuWork::add(const AttemptKey& key, const GpuGrant& grant,
-                          runtime::LaunchRequest& request, std::vector<std::string>& uuids) {
+                          runtime::LaunchRequest& request, std::vector<HandedDevice>& devices) {
   const GpuDevice* gpu = find(grant.gpu);
   if (gpu == nullptr)
     return fail(ErrorCode::unavailable, fmt::format("GPU {} is not there", grant.gpu));
@@ -201,7 +203,7 @@ Result<void> GpuWork::add(const AttemptKey& key, const GpuGrant& grant,
     if (auto r = holders_.take(key, *gpu, grant.thousandths, request); !r) return r;
     if (auto r = add_files(*files, request); !r) return r;
     held_[key].push_back(gpu->uuid);
-    uuids.push_back(gpu->uuid);
+    devices.push_back(handed(*gpu, nullptr));
     return {};
   }
   const auto slice = slice_for(*gpu, grant);
@@ -213,24 +215,61 @@ Result<void> GpuWork::add(const AttemptKey& key, const GpuGrant& grant,
   const auto files = gpu::device_files(numbers_, *gpu, *slice);
   if (!files) return tl::unexpected(files.error());
   if (auto r = add_files(*files, request); !r) return r;
-  uuids.push_back(slice->uuid);
+  devices.push_back(handed(*gpu, &*slice));
   return {};
 }
 
-Result<runtime::LaunchRequest> GpuWork::prepare(const AttemptKey& key,
-                                                const std::vector<GpuGrant>& grants,
-                                                runtime::LaunchRequest request) {
+// The driver's libraries and hooks, for a job that brings a root of its own.
+Result<void> GpuWork::add_cdi(const std::vector<HandedDevice>& devices,
+                              runtime::LaunchRequest& request) {
+  constexpr std::string_view kKind = "nvidia.com/gpu=";
+  const gpu::CdiRegistry registry = gpu::read_cdi(options_.cdi_dirs);
+  for (const std::string& problem : registry.problems) log_.warning("CDI", {{"why", problem}});
+  std::vector<std::string> names;
+  for (const HandedDevice& device : devices) {
+    const std::string index = std::to_string(device.gpu);
+    for (const std::string& name : {device.uuid, std::string("all"), index})
+      if (registry.devices.contains(std::string(kKind) + name)) {
+        names.push_back(std::string(kKind) + name);
+        break;
+      }
+  }
+  if (names.empty()) return {};
+  auto merged = gpu::merge_cdi(registry, names);
+  if (!merged) return tl::unexpected(merged.error());
+  gpu::CdiEdits edits = gpu::fit_for_job(std::move(*merged), gpu::CdiNodes::dropped);
+  for (const std::string& one : edits.env) {
+    const auto at = one.find('=');
+    request.env[one.substr(0, at)] = at == std::string::npos ? "" : one.substr(at + 1);
+  }
+  for (gpu::CdiMount& m : edits.mounts)
+    request.mounts.push_back(
+        {std::move(m.container), std::move(m.host), std::move(m.type), std::move(m.options)});
+  for (gpu::CdiHook& h : edits.hooks)
+    request.hooks.push_back(
+        {std::move(h.stage), std::move(h.path), std::move(h.args), std::move(h.env), h.timeout_s});
+  request.device_gids = std::move(edits.gids);
+  return {};
+}
+
+Result<GpuPrepared> GpuWork::prepare(const AttemptKey& key, const std::vector<GpuGrant>& grants,
+                                     runtime::LaunchRequest request) {
   if (found_.inventory.gpus.empty())
     return fail(ErrorCode::unavailable, "no GPUs: " + found_.inventory.why_none);
-  std::vector<std::string> uuids;
-  std::vector<std::uint16_t> indices;
-  for (const GpuGrant& grant : grants) {
-    if (auto r = add(key, grant, request, uuids); !r) return tl::unexpected(r.error());
-    if (indices.empty() || indices.back() != grant.gpu) indices.push_back(grant.gpu);
-  }
+  std::vector<HandedDevice> devices;
+  for (const GpuGrant& grant : grants)
+    if (auto r = add(key, grant, request, devices); !r) return tl::unexpected(r.error());
   const auto common = gpu::common_device_files(numbers_);
   if (!common) return tl::unexpected(common.error());
   if (auto r = add_files(*common, request); !r) return tl::unexpected(r.error());
+  if (!request.container.image.empty())
+    if (auto r = add_cdi(devices, request); !r) return tl::unexpected(r.error());
+  std::vector<std::string> uuids;
+  std::vector<std::uint32_t> indices;
+  for (const HandedDevice& device : devices) {
+    uuids.push_back(device.uuid);
+    if (indices.empty() || indices.back() != device.gpu) indices.push_back(device.gpu);
+  }
   const std::string list = fmt::format("{}", fmt::join(uuids, ","));
   request.env["CUDA_VISIBLE_DEVICES"] = list;
   request.env["NVIDIA_VISIBLE_DEVICES"] = list;
@@ -240,7 +279,8 @@ Result<runtime::LaunchRequest> GpuWork::prepare(const AttemptKey& key,
   request.env["GPU_DEVICE_ORDINAL"] = numbers;
   request.env["SLURM_GPUS_ON_NODE"] = request.env["GANTRY_GPUS_ON_NODE"] =
       std::to_string(uuids.size());
-  return request;
+  std::erase_if(devices, [&](const HandedDevice& d) { return !holders_.alone(key, d.uuid); });
+  return GpuPrepared{std::move(request), std::move(devices)};
 }
 
 }  // namespace gantry::node

@@ -11,11 +11,15 @@
 #include <string>
 #include <vector>
 
+#include "common/gpu_usage.h"
 #include "common/log.h"
+#include "common/proto/node_report.h"
 #include "noded/gpu/devices.h"
 #include "noded/gpu/health.h"
 #include "noded/gpu/known.h"
 #include "noded/gpu/mig.h"
+#include "noded/gpu/sample.h"
+#include "noded/gpu_handover.h"
 #include "noded/gpu_holders.h"
 #include "noded/runtime/launch.h"
 
@@ -31,6 +35,11 @@ struct GpuSight {
   std::vector<std::uint32_t> links;  // by index, KnownGpus::links
 };
 
+struct GpuPrepared {
+  runtime::LaunchRequest request;
+  std::vector<HandedDevice> fresh;  // that nobody else has a part of
+};
+
 class GpuWork {
  public:
   struct Options {
@@ -39,6 +48,8 @@ class GpuWork {
     gpu::Roots roots;
     bool by_hand = false;  // slices are used as they are found
     GpuHolders::Options holders{};
+    std::vector<std::string> cdi_dirs{};
+    Duration sample = seconds(5);  // between two looks at what jobs do
   };
   using Publish = std::function<void(GpuSight&&)>;
   GpuWork(Options options, gpu::KnownGpus known, const Logger& log, Publish publish);
@@ -53,17 +64,24 @@ class GpuWork {
 
   // With device files and variables for these grants. A slice that is not there is made; idle ones
   // in its way are destroyed. An error is the node's fault; then release() what it holds.
-  Result<runtime::LaunchRequest> prepare(const AttemptKey& key, const std::vector<GpuGrant>& grants,
-                                         runtime::LaunchRequest request);
+  Result<GpuPrepared> prepare(const AttemptKey& key, const std::vector<GpuGrant>& grants,
+                              runtime::LaunchRequest request);
   void hold(const AttemptKey& key, std::vector<std::string> uuids,
-            const runtime::LaunchSharing& sharing = {}) {
-    for (const std::string& uuid : uuids) holders_.recovered(key, uuid, sharing);
-    held_[key] = std::move(uuids);
-  }
-  void release(const AttemptKey& key) {
-    held_.erase(key);
-    holders_.released(key);
-  }
+            const runtime::LaunchSharing& sharing = {});
+  // May come twice.
+  void release(const AttemptKey& key);
+
+  // Is somebody there still?
+  [[nodiscard]] std::vector<GpuHandover::Seen> look_at(
+      const std::vector<HandedDevice>& devices) const;
+  // It runs from now on; hold() says so itself.
+  void begin_use(const AttemptKey& key);
+  // Those that it has alone.
+  [[nodiscard]] std::vector<HandedDevice> devices_of(const AttemptKey& key) const;
+  // What jobs do, now.
+  std::vector<proto::GpuActivity> sample();
+  // What it did on each of its devices; it is released.
+  std::vector<GpuUsage> finish(const AttemptKey& key);
 
  private:
   void see();
@@ -71,7 +89,9 @@ class GpuWork {
   void finish_halves();
   [[nodiscard]] const GpuDevice* find(std::uint32_t index) const;
   Result<void> add(const AttemptKey& key, const GpuGrant& grant, runtime::LaunchRequest& request,
-                   std::vector<std::string>& uuids);
+                   std::vector<HandedDevice>& devices);
+  Result<void> add_cdi(const std::vector<HandedDevice>& devices, runtime::LaunchRequest& request);
+  [[nodiscard]] HandedDevice handed(const GpuDevice& gpu, const MigSlice* slice) const;
   [[nodiscard]] Result<std::string> file_of(const gpu::DeviceFile& file) const;
   Result<void> add_files(const std::vector<gpu::DeviceFile>& files,
                          runtime::LaunchRequest& request) const;
@@ -90,6 +110,13 @@ class GpuWork {
   std::map<AttemptKey, std::vector<std::string>> held_;  // UUIDs of GPUs and slices
   GpuHolders holders_;                                   // of GPUs that are not in MIG mode
   std::unique_ptr<gpu::MigPartitioner> partitioner_;
+  std::unique_ptr<gpu::GpuSampler> sampler_;
+  struct Tracked {
+    gpu::GpuSampler::Track track;
+    std::uint32_t gpu;
+    std::uint32_t memory_mib;
+  };
+  std::map<AttemptKey, std::vector<Tracked>> tracks_;
   std::unique_ptr<gpu::EventThread> events_;
 };
 

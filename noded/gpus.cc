@@ -16,12 +16,6 @@ namespace {
 
 constexpr std::string_view kVisible = "CUDA_VISIBLE_DEVICES";
 
-// %n in the text is the node's name: several nodes may live on one machine.
-std::string for_node(std::string text, const std::string& node) {
-  if (const auto at = text.find("%n"); at != std::string::npos) text.replace(at, 2, node);
-  return text;
-}
-
 std::string silence_cause(Duration silence) {
   return fmt::format("gpu-no-answer: the driver has not answered for {} s",
                      std::max<std::int64_t>(1, silence.seconds()));
@@ -35,9 +29,14 @@ void since_as_before(GpuFault& fault, const Known& before) {
 
 }  // namespace
 
+std::string for_node(std::string text, const std::string& node) {
+  if (const auto at = text.find("%n"); at != std::string::npos) text.replace(at, 2, node);
+  return text;
+}
+
 Gpus::Gpus(const NodedConfig& config, const NodeConfig& declared, const std::string& boot_id,
-           loop::Loop& loop, const Logger& log, GpuTimes times)
-    : loop_(loop), log_(log), times_(times), state_dir_(config.state_dir) {
+           const std::string& bin_dir, loop::Loop& loop, const Logger& log, GpuTimes times)
+    : loop_(loop), log_(log), times_(times), node_(declared.name), state_dir_(config.state_dir) {
   const std::string& node = declared.name;
   const std::string root = for_node(config.gpu_root, node);
   if (root != "/") roots_ = {root + "/dev", root + "/proc", root + "/sys"};
@@ -57,13 +56,16 @@ Gpus::Gpus(const NodedConfig& config, const NodeConfig& declared, const std::str
                        roots_,
                        declared.mig_by_hand,
                        {declared.gpu_sharing, config.mps_control, config.run_dir + "/mps-" + node,
-                        config.runtimes.empty() || config.runtimes.front() != "process"}},
+                        config.runtimes.empty() || config.runtimes.front() != "process"},
+                       config.cdi_dirs,
+                       times.sample},
       known_, log, [this, first, is_first, outlet = outlet_](GpuSight&& sight) {
         if (std::exchange(*is_first, false)) first->set_value(sight);
         auto kept = std::make_shared<GpuSight>(std::move(sight));
         outlet->post([this, kept] { saw(std::move(*kept)); });
       });
   thread_ = std::make_unique<gpu::DriverThread>();
+  open_handover(config, bin_dir);
   auto sight = first->get_future();
   post([](GpuWork& work) { work.open(); });
   if (sight.wait_for(std::chrono::microseconds(times_.silence.us)) == std::future_status::ready) {
@@ -93,8 +95,8 @@ void Gpus::load(const std::string& boot_id) {
   known_.boot_id = boot_id;
   for (const GpuDevice& gpu : known_.gpus)
     for (const GpuFault& fault : gpu.faults) {
-      if (fault.cause.starts_with("gpu-xid-"))
-        sticky_[gpu.uuid].push_back({fault, std::nullopt});
+      if (fault.cause.starts_with("gpu-xid-") || mended_by_handover(fault))
+        sticky_[gpu.uuid].push_back({fault, std::nullopt, std::nullopt});
       else
         checks_[gpu.uuid].push_back(fault);
     }
@@ -154,20 +156,8 @@ void Gpus::prepare(const AttemptKey& key, const std::vector<GpuGrant>& grants,
   if (silent_since_) return done(fail(ErrorCode::unavailable, silence_cause(times_.silence)));
   for (const GpuGrant& grant : grants) given_[key].push_back(grant.gpu);
   preparing_[key] = std::move(done);
-  auto asked = std::make_shared<runtime::LaunchRequest>(std::move(request));
-  post([this, key, grants, asked, outlet = outlet_](GpuWork& work) {
-    auto made = std::make_shared<Result<runtime::LaunchRequest>>(
-        work.prepare(key, grants, std::move(*asked)));
-    if (!*made) work.release(key);
-    outlet->post([this, key, made] {
-      const auto at = preparing_.find(key);
-      if (at == preparing_.end()) return;  // given up meanwhile
-      const Prepared then = std::move(at->second);
-      preparing_.erase(at);
-      if (!*made) given_.erase(key);
-      then(std::move(*made));
-    });
-  });
+  waiting_.push_back({key, grants, std::move(request)});
+  admit();
 }
 
 void Gpus::recovered(const AttemptKey& key, const runtime::LaunchRequest& request) {
@@ -178,12 +168,15 @@ void Gpus::recovered(const AttemptKey& key, const runtime::LaunchRequest& reques
     if (!uuid.empty()) uuids.push_back(uuid);
   if (uuids.empty()) return;
   held_[key] = uuids;
+  handed_[key] = request.gpus;
   post([key, uuids, sharing = request.sharing](GpuWork& work) { work.hold(key, uuids, sharing); });
   tell();  // what can wait for the end of its job waits
 }
 
 void Gpus::released(const AttemptKey& key) {
   preparing_.erase(key);
+  finishing_.erase(key);
+  handed_.erase(key);
   if (given_.erase(key) + held_.erase(key) == 0) return;
   post([key](GpuWork& work) { work.release(key); });
   if (!changed_) return;
@@ -263,7 +256,9 @@ void Gpus::take_checks(std::vector<Faults>&& checks, Instant now) {
     const GpuDevice& gpu = seen_.gpus[i];
     Faults& faults = checks[i];
     std::erase_if(faults, [](const GpuFault& f) { return f.domain == FaultDomain::none; });
-    prove(gpu, faults.empty() && gpu.faults.empty(), now);
+    const bool well = faults.empty() && gpu.faults.empty();
+    prove(gpu, well, now);
+    repair(gpu, well, now);
     for (GpuFault& fault : faults) since_as_before(fault, checks_[gpu.uuid]);
     checks_[gpu.uuid] = std::move(faults);
   }
@@ -276,7 +271,8 @@ void Gpus::prove(const GpuDevice& gpu, bool well, Instant now) {
   for (Sticky& s : at->second)
     s.well_since = well ? std::optional(s.well_since.value_or(now)) : std::nullopt;
   std::erase_if(at->second, [&](const Sticky& s) {
-    if (!s.well_since || now - *s.well_since < times_.proof) return false;
+    if (mended_by_handover(s.fault) || !s.well_since || now - *s.well_since < times_.proof)
+      return false;
     log_.info("GPU is in service again", {{"gpu", gpu.index}, {"had", s.fault.cause}});
     return true;
   });
@@ -294,6 +290,7 @@ void Gpus::watch(std::function<void(const GpuInventory&)> changed) {
     post([](GpuWork& work) { work.check(); });
   });
   silence_timer_ = loop_.every(std::min(times_.silence, seconds(1)), [this] { look_out(); });
+  watch_use();
 }
 
 void Gpus::listen() {
@@ -329,6 +326,7 @@ void Gpus::look_out() {
     post([key = key](GpuWork& work) { work.release(key); });
     done(fail(ErrorCode::unavailable, silence_cause(times_.silence)));
   }
+  for (auto& [key, done] : std::exchange(finishing_, {})) done({});
 }
 
 void Gpus::take_event(const gpu::GpuEvent& event) {
@@ -354,7 +352,7 @@ void Gpus::take_event(const gpu::GpuEvent& event) {
   passing.domain = event.xid.gpu_instance ? FaultDomain::slice : FaultDomain::gpu;
   passing.gpu_instance = event.xid.gpu_instance.value_or(0);
   auto& sticky = sticky_[gpu->uuid];
-  sticky.push_back({passing, std::nullopt});
+  sticky.push_back({passing, std::nullopt, std::nullopt});
   tell();
   sticky.pop_back();
   tell();
@@ -368,7 +366,7 @@ void Gpus::add_sticky(const std::string& uuid, const GpuFault& fault) {
       s.well_since.reset();
       return;
     }
-  all.push_back({fault, std::nullopt});
+  all.push_back({fault, std::nullopt, std::nullopt});
 }
 
 }  // namespace gantry::node

@@ -17,17 +17,23 @@
 
 namespace gantry::node {
 
+// %n in the text is the node's name: several nodes may live on one machine.
+std::string for_node(std::string text, const std::string& node);
+
 struct GpuTimes {
   Duration check = seconds(10);    // between looks
   Duration proof = seconds(60);    // without a fault, and the GPU is in service again
   Duration silence = seconds(20);  // of the driver, and it counts as dead
+  Duration sample = seconds(5);    // between looks at what jobs do
+  Duration patience = seconds(5);  // with who should have left a GPU
 };
 
 class Gpus {
  public:
   // A node without GPUs, or whose driver does not answer within `silence`, has none and says why.
+  // `bin_dir`: where gantry-gpu-scrub is.
   Gpus(const NodedConfig& config, const NodeConfig& node, const std::string& boot_id,
-       loop::Loop& loop, const Logger& log, GpuTimes times = {});
+       const std::string& bin_dir, loop::Loop& loop, const Logger& log, GpuTimes times = {});
   ~Gpus();
   Gpus(const Gpus&) = delete;
   Gpus& operator=(const Gpus&) = delete;
@@ -45,7 +51,13 @@ class Gpus {
                runtime::LaunchRequest request, Prepared done);
   // An attempt that runs on from an earlier daemon has the devices that its variables name.
   void recovered(const AttemptKey& key, const runtime::LaunchRequest& request);
+  // Nothing of it runs any more: what it did on its devices, at once without any. These are looked
+  // at before anybody else gets them.
+  using Finished = std::function<void(std::vector<GpuUsage>&&)>;
+  void finish(const AttemptKey& key, Finished done);
   void released(const AttemptKey& key);
+  // At the last look.
+  [[nodiscard]] const std::vector<proto::GpuActivity>& activity() const { return activity_; }
 
   // From here on `changed` hears of every other inventory. A fault that ends jobs and leaves the
   // GPU in service is told once with the fault and once without.
@@ -55,8 +67,31 @@ class Gpus {
   struct Sticky {  // a fault told by an event: it stays until the GPU has proved that it is well
     GpuFault fault;
     std::optional<Instant> well_since;
+    std::optional<Instant> tried;  // to hand it over, if that is what mends it
   };
   using Faults = std::vector<GpuFault>;
+
+  // gpus_handover.cc
+  struct Waiting {  // for devices that are looked at
+    AttemptKey key;
+    std::vector<GpuGrant> grants;
+    runtime::LaunchRequest request;
+  };
+  void open_handover(const NodedConfig& config, const std::string& bin_dir);
+  void admit();
+  void start_preparing(Waiting&& one);
+  void prepared(const AttemptKey& key, Result<GpuPrepared>&& made);
+  void handed(const AttemptKey& key, runtime::LaunchRequest&& request,
+              const std::vector<HandedDevice>& devices, GpuHandover::Outcome&& outcome);
+  void fail_preparing(const AttemptKey& key, const Error& why);
+  void finished(const AttemptKey& key, std::vector<GpuUsage>&& usage,
+                std::vector<HandedDevice>&& devices);
+  void take_faults(std::vector<GpuHandover::Fault>&& faults);
+  void repair(const GpuDevice& gpu, bool well, Instant now);
+  void repaired(const HandedDevice& device, const GpuFault& fault, GpuHandover::Outcome&& outcome);
+  [[nodiscard]] bool is_memory_of(const HandedDevice& device, const std::string& owner) const;
+  void set_memory_of(const HandedDevice& device, const std::string& owner);
+  void watch_use();
 
   void load(const std::string& boot_id);
   void read_log();
@@ -76,7 +111,7 @@ class Gpus {
   loop::Loop& loop_;
   const Logger& log_;
   const GpuTimes times_;
-  std::string state_dir_;
+  std::string node_, state_dir_;
   gpu::Roots roots_;
   std::shared_ptr<gpu::Outlet> outlet_;
   std::shared_ptr<GpuWork> work_;  // null: no GPUs are wanted
@@ -90,10 +125,16 @@ class Gpus {
   std::map<AttemptKey, std::vector<std::string>> held_;     // UUIDs of GPUs and slices
   std::map<AttemptKey, std::vector<std::uint16_t>> given_;  // indexes of GPUs
   std::map<AttemptKey, Prepared> preparing_;
+  std::vector<Waiting> waiting_;
+  std::map<AttemptKey, Finished> finishing_;
+  std::map<AttemptKey, std::vector<runtime::LaunchGpu>> handed_;  // before it began
+  std::vector<proto::GpuActivity> activity_;
+  bool sample_posted_ = false;
   std::optional<Instant> silent_since_;
   bool check_posted_ = false;
   std::function<void(const GpuInventory&)> changed_;
-  loop::Watch checks_timer_, silence_timer_;
+  loop::Watch checks_timer_, silence_timer_, samples_timer_;
+  std::unique_ptr<GpuHandover> handover_;
 };
 
 }  // namespace gantry::node

@@ -190,6 +190,16 @@ bool RealRuntime::give_up(const AttemptKey& key, std::vector<Input>& events) {
   return true;
 }
 
+// With what it did on its GPUs, which is asked for first.
+void RealRuntime::end(const AttemptKey& key, Exit exit, std::vector<Input>& events) {
+  if (options_.gpus == nullptr) return void(events.emplace_back(Ended{key, std::move(exit)}));
+  auto ended = std::make_shared<Ended>(Ended{key, std::move(exit)});
+  options_.gpus->finish(key, [this, ended](std::vector<GpuUsage>&& usage) {
+    ended->exit.usage.gpus = std::move(usage);
+    options_.on_event(std::move(*ended));
+  });
+}
+
 // The file that the first node's part of the job was told of.
 void RealRuntime::watch_checkpoints(const runtime::LaunchRequest& request) {
   const auto file = request.env.find(kCheckpointVariable);
@@ -232,7 +242,7 @@ void RealRuntime::poll(Instant, std::vector<Input>& events) {
                                 {"code", event.record.exit.code},
                                 {"signal", event.record.exit.signal},
                                 {"message", event.record.message}});
-        events.emplace_back(Ended{event.key, exit_of(event.record)});
+        end(event.key, exit_of(event.record), events);
         break;
       case runtime::EventKind::step_ended:
         if (on_step_ended) on_step_ended(event);

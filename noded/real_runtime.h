@@ -48,6 +48,10 @@ class RealRuntime final : public AttemptRuntime {
   [[nodiscard]] std::vector<proto::AttemptCheckpoint> checkpoints(Instant now) const override {
     return checkpoints_.newest(now);
   }
+  [[nodiscard]] std::vector<proto::GpuActivity> gpu_activity() const override {
+    if (options_.gpus == nullptr) return {};
+    return options_.gpus->activity();
+  }
 
   // Ends of steps are not the core's business.
   std::function<void(const runtime::RuntimeEvent&)> on_step_ended;
@@ -58,6 +62,7 @@ class RealRuntime final : public AttemptRuntime {
   Result<void> prepare_gres(const NodePlacement& here, runtime::LaunchRequest& request) const;
   void begin_prepared(const AttemptKey& key, const Result<runtime::LaunchRequest>& request);
   bool give_up(const AttemptKey& key, std::vector<Input>& events);
+  void end(const AttemptKey& key, Exit exit, std::vector<Input>& events);
   void resume(const AttemptKey& key, std::vector<Input>& events);
   void signal(const Signal& action, std::vector<Input>& events);
   void watch_checkpoints(const runtime::LaunchRequest& request);

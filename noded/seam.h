@@ -30,6 +30,8 @@ class AttemptRuntime {
     (void)now;
     return {};
   }
+  // And what they do on their GPUs.
+  [[nodiscard]] virtual std::vector<proto::GpuActivity> gpu_activity() const { return {}; }
 };
 
 }  // namespace gantry::node

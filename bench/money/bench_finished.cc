@@ -72,7 +72,7 @@ proto::HistoryRow row_of(std::uint64_t i, std::uint32_t tenants) {
   row.row.cost = Money{1'234'567};
   row.work_dir = "/home/user/project";
   row.submit_line = "gbatch --gpus=1 train.sh";
-  row.usage = {1'000'000'000, 10'000'000, std::int64_t{20} << 30, 1'000'000, 1'000'000};
+  row.usage = {1'000'000'000, 10'000'000, std::int64_t{20} << 30, 1'000'000, 1'000'000, {}};
   return row;
 }
 

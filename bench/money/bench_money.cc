@@ -163,7 +163,7 @@ class Month {
     event::NodeExited exited;
     exited.job = id;
     exited.node = NodeId(0);
-    exited.usage = {1'000'000'000, 10'000'000, 20 * kGib, 1'000'000, 1'000'000};
+    exited.usage = {1'000'000'000, 10'000'000, 20 * kGib, 1'000'000, 1'000'000, {}};
     exited.ran = end - at;
     tell(end, exited);
     tell(end, event::JobEnded{id, Outcome::completed, ExitStatus{}, ""});

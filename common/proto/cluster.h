@@ -8,22 +8,11 @@
 
 #include "common/gpu.h"
 #include "common/job_state.h"
+#include "common/proto/gpu_rows.h"
 #include "common/proto/session.h"
 #include "common/resources.h"
 
 namespace gantry::proto {
-
-struct GpuHolder {  // a device or slice that a job has
-  GpuGrant grant;
-  JobId job{};            // 0: of somebody whose jobs the asker may not see
-  std::string partition;  // with the job
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "grant", s.grant);
-    v(2, "job", s.job);
-    v(3, "partition", s.partition);
-  }
-};
 
 struct NodeRow {
   std::string name;
@@ -53,6 +42,7 @@ struct NodeRow {
   std::vector<GpuHolder> holders;  // the same
   std::string reservation;         // that has it now; "" = none
   bool maintenance = false;        // and is a maintenance window
+  std::vector<GpuTopRow> top;      // with ListNodes::gpus
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "name", s.name);
@@ -82,6 +72,7 @@ struct NodeRow {
     v(25, "holders", s.holders);
     v(26, "reservation", s.reservation);
     v(27, "maintenance", s.maintenance);
+    v(28, "top", s.top);
   }
 };
 

@@ -21,6 +21,7 @@ struct QueryHistory {
   std::uint32_t limit = 0;  // rows in one reply; 0 = server's maximum
   bool duplicates = false;  // each run of a requeued job, not only the last
   Bytes position;           // of the previous page's reply; empty for the first
+  bool series = false;      // what GPUs did over time as well, up to a kilobyte for each
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "filter", s.filter);
@@ -29,6 +30,7 @@ struct QueryHistory {
     v(4, "limit", s.limit);
     v(6, "duplicates", s.duplicates);  // 5 was a cursor
     v(7, "position", s.position);
+    v(8, "series", s.series);
   }
 };
 

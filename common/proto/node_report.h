@@ -113,12 +113,38 @@ struct AttemptCheckpoint {
   }
 };
 
+// What a job did on a GPU or slice at the last look, for `gctl top`.
+struct GpuActivity {
+  AttemptKey key;
+  std::uint32_t gpu = 0;              // GpuDevice::index
+  std::string name;                   // "h100", "h100 1g.10gb"
+  std::optional<std::uint32_t> busy;  // percent; unset: the driver does not tell
+  std::uint32_t memory_mib = 0, of_memory_mib = 0;
+  std::optional<std::uint32_t> power_w;
+  std::optional<Duration> idle;  // since it was last seen busy, or since the job has it
+  bool has_process = false;
+  friend bool operator==(const GpuActivity&, const GpuActivity&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "key", s.key);
+    v(2, "gpu", s.gpu);
+    v(3, "name", s.name);
+    v(4, "busy", s.busy);
+    v(5, "memory_mib", s.memory_mib);
+    v(6, "of_memory_mib", s.of_memory_mib);
+    v(7, "power_w", s.power_w);
+    v(8, "idle", s.idle);
+    v(9, "has_process", s.has_process);
+  }
+};
+
 struct Heartbeat {
   std::uint64_t session = 0;
   double load = 0;
   std::int64_t free_memory = 0;
   Instant sent{};                                // by the node's clock; comes back in HeartbeatAck
   std::vector<AttemptCheckpoint> checkpoints{};  // of running attempts that have touched their file
+  std::vector<GpuActivity> gpus{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "session", s.session);
@@ -126,6 +152,7 @@ struct Heartbeat {
     v(3, "free_memory", s.free_memory);
     v(4, "sent", s.sent);
     v(5, "checkpoints", s.checkpoints);
+    v(6, "gpus", s.gpus);
   }
 };
 

@@ -148,6 +148,7 @@ Result<HistoryQuery> HistoryQuery::make(const proto::QueryHistory& message, std:
   query.also_ = as_set(also);
   if (message.limit > 0) query.limit_ = std::min(message.limit, kMaxPageRows);
   query.duplicates_ = message.duplicates;
+  query.series_ = message.series;
   query.position_ = *position;
   return query;
 }

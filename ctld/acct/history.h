@@ -61,6 +61,7 @@ class HistoryQuery {
   [[nodiscard]] const std::vector<proto::JobRef>& jobs() const { return jobs_; }
   [[nodiscard]] const std::optional<Instant>& start() const { return start_; }
   [[nodiscard]] std::size_t limit() const { return limit_; }  // 1..kMaxPageRows
+  [[nodiscard]] bool series() const { return series_; }       // of GPUs
   [[nodiscard]] bool duplicates() const { return duplicates_; }
   [[nodiscard]] const PagePosition& position() const { return position_; }
 
@@ -77,6 +78,7 @@ class HistoryQuery {
   std::set<std::string, std::less<>> also_;
   std::size_t limit_ = kMaxPageRows;
   bool duplicates_ = false;
+  bool series_ = false;
   PagePosition position_;
 };
 

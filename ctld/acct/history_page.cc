@@ -22,6 +22,9 @@ class PageBuilder {
       if (!left) return tl::unexpected(left.error());
       more = *left;
     }
+    if (!query_.series())
+      for (proto::HistoryRow& row : rows_)
+        for (GpuUsage& gpu : row.usage.gpus) gpu.data.clear();
     proto::HistoryReply reply;
     reply.rows = std::move(rows_);
     reply.more = more;

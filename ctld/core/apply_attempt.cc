@@ -26,6 +26,7 @@ void add_usage(Usage& sum, const Usage& part) {
   sum.memory_peak_bytes = std::max(sum.memory_peak_bytes, part.memory_peak_bytes);
   sum.io_read_bytes += part.io_read_bytes;
   sum.io_write_bytes += part.io_write_bytes;
+  sum.gpus.insert(sum.gpus.end(), part.gpus.begin(), part.gpus.end());
 }
 
 void set_started(State& state, Job& job, Instant at) {

@@ -20,9 +20,10 @@ const MigProfile* profile_of(const GpuInventory& found, const std::string& model
   return nullptr;
 }
 
+// For new jobs: beside a slice that has failed the others run on, and nobody comes.
 bool sound(const GpuDevice& gpu) {
   return std::none_of(gpu.faults.begin(), gpu.faults.end(),
-                      [](const GpuFault& f) { return f.domain >= FaultDomain::gpu; });
+                      [](const GpuFault& f) { return f.domain >= FaultDomain::slice; });
 }
 
 const GpuDevice* device(const Node& node, std::uint32_t index) {
@@ -270,6 +271,8 @@ void end_jobs_on_faults(Context& ctx, NodeId id) {
     if (!ends) continue;
     ctx.note(fmt::format("job {}: {}", display_id(ctx.state, job), ends->cause));
     ctx.record(std::move(*ends));
+    // It leaves now, not at its limit.
+    ctx.turn.changes.emplace_back(placed_view(ctx.state, ctx.state.jobs.at(job_id)));
   }
 }
 

@@ -59,6 +59,20 @@ proto::NodeRow node_row(const Context& ctx, const Node& node) {
   return row;
 }
 
+void add_activity(const State& state, const Reach& reach, const NodeLink& link,
+                  proto::NodeRow& row) {
+  for (const proto::GpuActivity& gpu : link.gpus) {
+    const Job* found = state.jobs.find(gpu.key.job);
+    if (found == nullptr || found->attempt != gpu.key.attempt || !found->placed()) continue;
+    const Job& job = *found;
+    if (!reach.may(May::see, state, job)) continue;
+    row.top.push_back({job.id, display_id(state, job), state.names.text(job.user),
+                       state.partition(class_of(state, job).partition).name, gpu.gpu, gpu.name,
+                       gpu.busy, gpu.memory_mib, gpu.of_memory_mib, gpu.power_w, gpu.idle,
+                       gpu.has_process});
+  }
+}
+
 void add_gpus(const State& state, const Reach& reach, const Node& node, proto::NodeRow& row) {
   row.gpus = node.facts.gpus;
   for (const JobId id : node.jobs) {
@@ -142,6 +156,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::ListNodes&& m) {
                                             [&](const auto& p) { return among(m.partitions, p); });
     if (!in_partition) continue;
     if (m.gpus) add_gpus(ctx.state, reach, node, row);
+    if (m.gpus) add_activity(ctx.state, reach, ctx.link(id), row);
     reply.nodes.push_back(std::move(row));
   }
   ctx.reply(from, std::move(reply));

@@ -15,6 +15,8 @@
 namespace gantry::core {
 namespace {
 
+constexpr std::size_t kMostGpusOfNode = 512;               // whole, or 64 GPUs in slices
+constexpr std::size_t kMostSeriesBytes = 8 << 10;          // of one
 constexpr std::int64_t kMostUsed = std::int64_t{1} << 56;  // microseconds, or bytes, of one node
 
 // The job, if this very attempt is placed on the node and the trigger is legal.
@@ -38,6 +40,8 @@ Usage sane(const Usage& usage) {
   for (std::int64_t* n : {&out.cpu_user_us, &out.cpu_system_us, &out.memory_peak_bytes,
                           &out.io_read_bytes, &out.io_write_bytes})
     *n = std::clamp(*n, std::int64_t{0}, kMostUsed);
+  if (out.gpus.size() > kMostGpusOfNode) out.gpus.resize(kMostGpusOfNode);
+  std::erase_if(out.gpus, [](const GpuUsage& gpu) { return gpu.data.size() > kMostSeriesBytes; });
   return out;
 }
 
@@ -66,6 +70,7 @@ void handle(Context& ctx, NodeId node, proto::Heartbeat&& beat) {
   if (!link.missing.empty()) judge_missing(ctx, node);
   link.load = beat.load;
   link.free_memory = beat.free_memory;
+  link.gpus = std::move(beat.gpus);
   note_checkpoints(ctx, node, beat.checkpoints, beat.sent);
   proto::HeartbeatAck ack;
   ack.stamp = {ctx.state.epoch, link.session, 0};

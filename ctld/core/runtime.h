@@ -23,7 +23,8 @@ struct NodeLink {
   Instant last_seen{};  // or when this controller started
   double load = 0;
   std::int64_t free_memory = 0;
-  Instant timer{};  // when it wants to be looked at; 0 = never
+  std::vector<proto::GpuActivity> gpus;  // of its last heartbeat
+  Instant timer{};                       // when it wants to be looked at; 0 = never
   // Placed there, but not in the list it registered with. Judged when a heartbeat of the session
   // proves that this was its newest registration; until then nothing is ordered about them, and
   // `facts` (with a new boot id, maybe) are not taken over.

@@ -1,12 +1,12 @@
 // Stored and printed forms of the types of noded/gpu.
 #include "common/codec/define.h"
+#include "common/gpu_usage.h"
 #include "noded/gpu/generic.h"
 #include "noded/gpu/known.h"
 #include "noded/gpu/mig_journal.h"
-#include "noded/gpu/series.h"
 
 GANTRY_CODEC_INSTANTIATE_BINARY(gantry::gpu::MigIntent)
 GANTRY_CODEC_INSTANTIATE_BINARY(gantry::gpu::KnownGpus)
 GANTRY_CODEC_INSTANTIATE(gantry::gpu::GenericResources)
 GANTRY_CODEC_INSTANTIATE_FROM_JSON(gantry::gpu::GenericResources)
-GANTRY_CODEC_INSTANTIATE(gantry::gpu::GpuUsage)
+GANTRY_CODEC_INSTANTIATE(gantry::GpuUsage)

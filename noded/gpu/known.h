@@ -3,6 +3,7 @@
 // other numbers, and other people's jobs other GPUs.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,12 +17,16 @@ struct KnownGpus {
   // Of each, the NVLinks that have been up at once.
   std::vector<std::uint32_t> links{};
   std::int64_t log_seen_us = 0;  // of the kernel's log: Xids up to then are dealt with
+  // By UUID of the GPU, of each of its memory slices: whose it was last. "" = not known, "-" =
+  // nobody's since it was overwritten, "=NAME" = of that tenant.
+  std::map<std::string, std::vector<std::string>> memory{};
   template <class S, class V>
   static void fields(S& s, V&& v) {
     v(1, "boot_id", s.boot_id);
     v(2, "gpus", s.gpus);
     v(3, "links", s.links);
     v(4, "log_seen_us", s.log_seen_us);
+    v(5, "memory", s.memory);
   }
 };
 

@@ -134,6 +134,10 @@ void GpuSampler::step(Instant now) {
   const bool at_processes = steps_++ % kStepsPerProcesses == 0;
   std::map<std::uint32_t, std::optional<std::uint32_t>> power;
   for (auto& [uuid, source] : sources_) {
+    if (found_.devices[source.gpu] == nullptr) {  // fallen off the bus
+      source.reading.reset();
+      continue;
+    }
     const auto [at, fresh] = power.try_emplace(source.gpu);
     if (fresh)
       if (const auto mw = nvml_.power_mw(found_.devices[source.gpu])) at->second = *mw;
@@ -148,9 +152,11 @@ void GpuSampler::step(Instant now) {
 
 std::vector<GpuSampler::Activity> GpuSampler::activity() const {
   std::vector<Activity> out;
-  for (const auto& [id, track] : tracks_)
-    out.push_back({id, track.since, sources_.at(track.source).reading, track.series.last_busy(),
-                   track.series.last_process()});
+  for (const auto& [id, track] : tracks_) {
+    const Source& source = sources_.at(track.source);
+    out.push_back({id, track.since, source.reading, track.series.last_busy(),
+                   track.series.last_process(), source.name, source.has_process});
+  }
   return out;
 }
 

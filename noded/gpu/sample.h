@@ -39,6 +39,8 @@ class GpuSampler {
     std::optional<Reading> reading;       // unset: it did not answer
     std::optional<Instant> last_busy;     // never
     std::optional<Instant> last_process;  // never
+    std::string name;                     // as GpuUsage::name
+    bool has_process = false;             // at the last look
   };
   [[nodiscard]] std::vector<Activity> activity() const;
   [[nodiscard]] std::optional<GpuUsage> so_far(Track track) const;

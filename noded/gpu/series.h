@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "common/codec/fields.h"
+#include "common/gpu_usage.h"
 #include "common/result.h"
 #include "common/time.h"
 #include "common/types.h"
@@ -27,40 +27,6 @@ struct SeriesPoint {                     // over one interval
   std::uint32_t memory_mib = 0;          // most
   std::optional<std::uint32_t> power_w;  // mean
   friend bool operator==(const SeriesPoint&, const SeriesPoint&) = default;
-};
-
-// The stored form, and the sums that need no decoding.
-struct GpuUsage {
-  std::string uuid;  // of the GPU or slice
-  std::string name;  // "h100", "h100 1g.10gb"
-  Instant start{};
-  Duration interval{};
-  std::uint32_t points = 0;
-  Bytes data;  // see encode_points
-  std::uint64_t samples = 0;
-  std::uint32_t busy_permille = 0;  // mean over those samples that tell
-  std::uint64_t busy_samples = 0;   // that told
-  std::uint32_t memory_peak_mib = 0;
-  std::uint64_t energy_j = 0;           // power times time between samples
-  std::optional<Instant> last_busy;     // unset: never seen busy
-  std::optional<Instant> last_process;  // unset: never seen with a process
-
-  template <class S, class V>
-  static void fields(S& s, V&& v) {
-    v(1, "uuid", s.uuid);
-    v(2, "name", s.name);
-    v(3, "start", s.start);
-    v(4, "interval", s.interval);
-    v(5, "points", s.points);
-    v(6, "data", s.data);
-    v(7, "samples", s.samples);
-    v(8, "busy_permille", s.busy_permille);
-    v(9, "busy_samples", s.busy_samples);
-    v(10, "memory_peak_mib", s.memory_peak_mib);
-    v(11, "energy_j", s.energy_j);
-    v(12, "last_busy", s.last_busy);
-    v(13, "last_process", s.last_process);
-  }
 };
 
 class UsageSeries {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/codec/fields.h"
+#include "common/gpu_usage.h"
 
 namespace gantry::runtime {
 
@@ -39,6 +41,49 @@ struct LaunchBind {    // a directory of the node that a job may write
   static void fields(Self& s, V&& v) {
     v(1, "path", s.path);
     v(2, "source", s.source);
+  }
+};
+
+struct LaunchMount {  // a file or directory of the driver, for a job with an image
+  std::string path;   // in the container
+  std::string source;
+  std::string type;  // "" = bind
+  std::vector<std::string> options;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "path", s.path);
+    v(2, "source", s.source);
+    v(3, "type", s.type);
+    v(4, "options", s.options);
+  }
+};
+
+struct LaunchHook {   // as in the OCI runtime specification
+  std::string stage;  // "createContainer"
+  std::string path;
+  std::vector<std::string> args, env;
+  std::optional<std::uint32_t> timeout_s;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "stage", s.stage);
+    v(2, "path", s.path);
+    v(3, "args", s.args);
+    v(4, "env", s.env);
+    v(5, "timeout_s", s.timeout_s);
+  }
+};
+
+struct LaunchGpu {  // what was done to a GPU or slice before the job got it
+  std::string uuid;
+  std::uint32_t gpu = 0;  // GpuDevice::index
+  GpuScrub scrub = GpuScrub::not_needed;
+  std::string note;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "uuid", s.uuid);
+    v(2, "gpu", s.gpu);
+    v(3, "scrub", s.scrub);
+    v(4, "note", s.note);
   }
 };
 

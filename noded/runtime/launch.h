@@ -56,6 +56,10 @@ struct LaunchRequest {
   std::string epilog;
   std::vector<LaunchDevice> devices;  // of GPUs; all others are closed
   LaunchSharing sharing;
+  std::vector<LaunchMount> mounts;  // of CDI; these three only for jobs with an image
+  std::vector<LaunchHook> hooks;
+  std::vector<std::uint32_t> device_gids;  // groups that may open them
+  std::vector<LaunchGpu> gpus;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "key", s.key);
@@ -86,6 +90,10 @@ struct LaunchRequest {
     v(26, "epilog", s.epilog);
     v(27, "devices", s.devices);
     v(28, "sharing", s.sharing);
+    v(29, "mounts", s.mounts);
+    v(30, "hooks", s.hooks);
+    v(31, "device_gids", s.device_gids);
+    v(32, "gpus", s.gpus);
   }
 };
 

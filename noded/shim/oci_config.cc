@@ -82,10 +82,11 @@ void process(Writer& w, const NodeSetup& setup, const LaunchRequest& request,
   w.Uint(request.owner.uid.value());
   key(w, "gid");
   w.Uint(request.owner.gid.value());
-  if (!setup.rootless && !request.owner.groups.empty()) {
+  if (!setup.rootless && !(request.owner.groups.empty() && request.device_gids.empty())) {
     key(w, "additionalGids");
     w.StartArray();
     for (const auto g : request.owner.groups) w.Uint(g.value());
+    for (const auto g : request.device_gids) w.Uint(g);
     w.EndArray();
   }
   w.EndObject();
@@ -119,6 +120,50 @@ void mount(Writer& w, std::string_view target, std::string_view type, std::strin
   w.EndObject();
 }
 
+// Never more than it says, and without devices or programs of other owners.
+void driver_mount(Writer& w, const LaunchMount& m) {
+  const auto has = [&](std::string_view word) {
+    return std::find(m.options.begin(), m.options.end(), word) != m.options.end();
+  };
+  const bool bind = m.type.empty() || m.type == "none" || m.type == "bind";
+  std::vector<std::string_view> options(m.options.begin(), m.options.end());
+  if (bind && !has("bind") && !has("rbind")) options.emplace_back("rbind");
+  for (const std::string_view word : {"nosuid", "nodev"})
+    if (!has(word)) options.push_back(word);
+  w.StartObject();
+  pair(w, "destination", m.path);
+  pair(w, "type", bind ? "bind" : std::string_view(m.type));
+  pair(w, "source", m.source);
+  texts(w, "options", options);
+  w.EndObject();
+}
+
+void hooks(Writer& w, const LaunchRequest& request) {
+  if (request.hooks.empty()) return;
+  constexpr std::array<std::string_view, 6> kStages{
+      "prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop"};
+  key(w, "hooks");
+  w.StartObject();
+  for (const std::string_view stage : kStages) {
+    key(w, stage);
+    w.StartArray();
+    for (const LaunchHook& hook : request.hooks) {
+      if (hook.stage != stage) continue;
+      w.StartObject();
+      pair(w, "path", hook.path);
+      texts(w, "args", hook.args);
+      texts(w, "env", hook.env);
+      if (hook.timeout_s) {
+        key(w, "timeout");
+        w.Uint(*hook.timeout_s);
+      }
+      w.EndObject();
+    }
+    w.EndArray();
+  }
+  w.EndObject();
+}
+
 void mounts(Writer& w, const NodeSetup& setup, const LaunchRequest& request) {
   key(w, "mounts");
   w.StartArray();
@@ -138,6 +183,7 @@ void mounts(Writer& w, const NodeSetup& setup, const LaunchRequest& request) {
     mount(w, d.path, "bind", d.source, {"bind", "nosuid", "noexec"});
   for (const LaunchBind& b : request.sharing.binds)
     mount(w, b.path, "bind", b.source, {"bind", "nosuid", "nodev", "noexec", "rw"});
+  for (const LaunchMount& m : request.mounts) driver_mount(w, m);
   mount(w, kInitInside, "bind", setup.init_path, {"bind", "ro", "nosuid", "nodev"});
   w.EndArray();
 }
@@ -178,6 +224,7 @@ void namespaces(Writer& w, const NodeSetup& setup, const LaunchRequest& request)
   }
   std::vector<std::uint32_t> gids{request.owner.gid.value()};
   for (const auto g : request.owner.groups) gids.push_back(g.value());
+  gids.insert(gids.end(), request.device_gids.begin(), request.device_gids.end());
   mappings(w, "uidMappings", keep_mapping({request.owner.uid.value()}, setup.subid_base));
   mappings(w, "gidMappings", keep_mapping(std::move(gids), setup.subid_base));
 }
@@ -272,6 +319,7 @@ std::string write_oci_config(const NodeSetup& setup, const LaunchRequest& reques
   w.EndObject();
   pair(w, "hostname", setup.node);
   mounts(w, setup, request);
+  hooks(w, request);
   linux_part(w, setup, request, input);
   if (setup.runtime == RuntimeKind::crun && !input.seccomp_bpf.empty()) {
     key(w, "annotations");

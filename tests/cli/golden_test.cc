@@ -115,6 +115,8 @@ TEST_CASE("outputs of the commands") {
         "CPUTimeRAW,Elapsed,ElapsedRaw,Timelimit,TimelimitRaw,Submit,Eligible,Start,End,NodeList,"
         "Partition,Priority,Restarts,Reason,Reservation,Waited,WaitedFor,Cause,User,UID,Group,"
         "Comment,SubmitLine,WorkDir"}},
+      {"gacct_efficiency", {"gacct", "--efficiency"}},
+      {"gacct_scrub", {"gacct", "-nPX", "-o", "JobID,GPUScrub"}},
       {"gacct_helpformat", {"gacct", "--helpformat"}},
       {"gacct_json", {"gacct", "--json"}},
       {"gctl_show_job", {"gctl", "show", "job", "12"}},
@@ -123,6 +125,8 @@ TEST_CASE("outputs of the commands") {
       {"gctl_show_partition", {"gctl", "show", "partition"}},
       {"gctl_show_config", {"gctl", "show", "config"}},
       {"gctl_why", {"gctl", "why", "12"}},
+      {"gctl_top", {"gctl", "top"}},
+      {"gctl_top_idle", {"gctl", "top", "-h", "--idle", "30", "-o", "%j|%N|%g|%i"}},
       {"gctl_hostnames", {"gctl", "show", "hostnames", "n[01-03],x"}},
       {"gctl_hostlist", {"gctl", "show", "hostlist", "n01,n02,n03,x"}},
       {"gtenant_list", {"gtenant", "list"}},

@@ -102,6 +102,9 @@ std::vector<proto::NodeRow> sample_nodes() {
   rows[0].allocated[Resource::cpu] = 64'000;
   rows[1].jobs = 1;
   rows[1].allocated[Resource::cpu] = 16'000;
+  rows[0].top = {
+      {JobId{12}, "12", "alice", "batch", 0, "h100", 93u, 61'000, 81'559, 410u, seconds(0), true},
+      {JobId{9}, "9_3", "bob", "debug", 1, "h100 1g.10gb", {}, 3, 9'728, {}, minutes(41), false}};
   rows[3].reason = "new memory";
   rows[3].reason_by = "root";
   rows[3].since = kNow - hours(3);
@@ -129,7 +132,7 @@ std::vector<proto::PartitionRow> sample_partitions() {
 std::vector<proto::HistoryRow> sample_history() {
   std::vector<proto::HistoryRow> rows(3);
   rows[0].row = sample_jobs()[0];
-  rows[0].usage = {3'600'000'000, 61'500'000, 5 * kGiB, 0, 4096};
+  rows[0].usage = {3'600'000'000, 61'500'000, 5 * kGiB, 0, 4096, {}};
   rows[0].alloc_memory = 32 * kGiB;
   rows[0].work_dir = "/home/alice";
   rows[0].waits = {{Reason::tenant_quota, minutes(42)}, {Reason::priority, seconds(95)}};
@@ -141,10 +144,23 @@ std::vector<proto::HistoryRow> sample_history() {
   step.tasks = 1;
   step.cpus = 64;
   step.node_list = "n01";
-  step.usage = {3'600'000'000, 61'500'000, 5 * kGiB, 0, 4096};
+  step.usage = {3'600'000'000, 61'500'000, 5 * kGiB, 0, 4096, {}};
   rows[0].steps.push_back(step);
   rows[1].row = sample_jobs()[4];
-  rows[1].usage = {1'250'000, 250'000, 64 << 20, 1 << 20, 0};
+  rows[1].usage = {1'250'000, 250'000, 64 << 20, 1 << 20, 0, {}};
+  GpuUsage gpu;
+  gpu.uuid = "GPU-1";
+  gpu.name = "h100";
+  gpu.node = "n01";
+  gpu.start = *rows[0].row.started;
+  gpu.samples = gpu.busy_samples = 20;
+  gpu.busy_permille = 734;
+  gpu.memory_mib = 81'559;
+  gpu.memory_peak_mib = 61'000;
+  gpu.energy_j = 48'000;
+  gpu.last_busy = gpu.last_process = kNow - seconds(90);
+  gpu.scrub = GpuScrub::done;
+  rows[1].usage.gpus = {gpu};
   rows[1].cause = "killed on n01: used 64M of its 64M";
   rows[2].row = sample_jobs()[3];
   rows[2].row.phase = Phase::ended;
@@ -168,7 +184,7 @@ proto::JobDetail sample_detail() {
   detail.owner.gid = Gid{100};
   detail.placement = {{"n01", {0, 1, 2, 3}, 8 * kGiB, 0, 1, {}, {}},
                       {"n02", {0, 1, 8}, 8 * kGiB, 0, 1, {}, {}}};
-  detail.usage = {3'600'000'000, 61'500'000, 5 * kGiB, 0, 4096};
+  detail.usage = {3'600'000'000, 61'500'000, 5 * kGiB, 0, 4096, {}};
   detail.attempt = 1;
   return detail;
 }

@@ -105,7 +105,11 @@ def probe(c, *options):
 
 
 def case_a_job_opens_its_own_devices_and_no_others(c):
-    declare(c)
+    def add_cuda(c):
+        for node in ("node1", "node2"):
+            shutil.copy(f"{c.fleet.build}/nvml/libcuda.so.1", f"{c.fleet.dir}/{node}")
+    declare(c, noded=f"  cuda_library: {c.top}/gpus/%n/libcuda.so.1\n",
+            partitions="  - {name: blue, nodes: all}\n", prepare=add_cuda)
     own = probe(c, "--gpus-per-node=2", "-w", "node1")
     held = own["SLURM_JOB_GPUS"].split(",")
     equal(len(held), 2)
@@ -260,6 +264,46 @@ def case_slices_are_cut_out_as_the_queue_wants(c):
     wait_for("a reason to wait", lambda: "PENDING|Resources" in c.queue_line(wait))
     c.root(["gcancel", str(big), str(small)], check=True)
     c.ended(wait, "completed")
+
+
+def case_memory_is_overwritten_between_tenants_and_what_a_job_did_is_told(c):
+    def took_all(partition):
+        job = c.submit("-n1", "-w", "node2", "-p", partition, f"--gpus-per-node={GPUS}", "--wrap",
+                       "while [ ! -e stop ]; do sleep 0.1; done")
+        c.running(job)
+        return job
+
+    def end(job, column):
+        c.root(["gcancel", str(job)], check=True)
+        c.ended(job)
+        return c.root(["gacct", "-nPX", "-j", str(job), "-o", column]).stdout.strip()
+    equal(end(took_all("blue"), "GPUScrub"), ",".join(["done"] * GPUS))
+    job = took_all("blue")
+    for gpu in range(GPUS):
+        c.fleet.control("node2", "set", gpu, "utilization=70", "power=500")
+    wait_for("a look at it", lambda: c.root(["gctl", "top", "-h", "-o", "%j %g %b %w"]).stdout
+             .split("\n")[:1] == [f"{job} 0 70% 500W"])
+    equal(end(job, "GPUScrub"), ",".join(["not_needed"] * GPUS))
+    shown = c.root(["gacct", "-nPX", "-j", str(job), "-o", "GPUEff,GPUEnergy"]).stdout.strip()
+    equal([word[-1] for word in shown.split("|")], ["%", "h"], shown)
+    with_series = json.loads(c.root(["gacct", "--efficiency", "--json", "-j", str(job)]).stdout)
+    equal(find(with_series, "points") > 0, True)
+    for gpu in range(GPUS):
+        c.fleet.control("node2", "set", gpu, "utilization=0", "power=100")
+    equal(end(took_all("batch"), "GPUScrub"), ",".join(["done"] * GPUS))
+
+
+def case_who_stays_on_a_gpu_closes_it(c):
+    job = c.submit("-n1", "-w", "node2", "--gpus-per-node=1", "--wrap", "sleep 120")
+    c.running(job)
+    node, gpu = place(c, job)
+    c.fleet.control(node, "process", gpu, 4711, 300)
+    c.root(["gcancel", str(job)], check=True)
+    c.ended(job)
+    said = f"GPU {gpu}: gpu-not-idle: process 4711 is left on it"
+    wait_for("it to be closed", lambda: said in c.root(["ginfo", "-R"]).stdout)
+    contains(c.root(["ginfo", "-h", "-n", node, "-o", "%T"]).stdout, "idle")
+    c.fleet.control(node, "end", gpu, 4711)
 
 
 def place(c, job):

@@ -8,74 +8,13 @@
 #include <fstream>
 
 #include "noded/runtime/contact.h"
-#include "tests/gpu/fake_node.h"
+#include "tests/gpu/node_gpus.h"
 
 namespace gantry::node {
 namespace {
 
-constexpr GpuTimes kQuick{milliseconds(50), milliseconds(200), milliseconds(1500)};
-const AttemptKey kJob{JobId(7), Attempt(1)}, kOther{JobId(8), Attempt(1)};
-
-class Node {
- public:
-  explicit Node(const std::string& gpus)
-      : fake(gpus), log(*Logger::open({"test", fake.dir() + "/log", LogLevel::error})) {
-    static_cast<void>(fake.roots());
-    declared.name = "n1";
-    config.gpu_library = gpu::FakeNode::library();
-    config.gpu_root = fake.dir();
-    config.state_dir = fake.dir() + "/state";
-    config.run_dir = fake.dir() + "/run";
-  }
-  ~Node() { stop(); }
-
-  void start(GpuTimes times = kQuick) {
-    gpus = std::make_unique<Gpus>(config, declared, "boot-1", loop, log, times);
-  }
-  void watch() {
-    gpus->watch([this](const GpuInventory& now) { told.push_back(now); });
-  }
-  void stop() { gpus.reset(); }
-
-  bool until(const std::function<bool()>& done) {
-    bool came = false;
-    const auto look = loop.every(milliseconds(10), [&] {
-      ++turns;
-      if (done()) came = true, loop.stop();
-    });
-    const auto end = loop.after(seconds(60), [&] { loop.stop(); });
-    loop.run();
-    return came;
-  }
-
-  void prepare(const AttemptKey& key, std::vector<GpuGrant> grants) {
-    runtime::LaunchRequest request;
-    request.key = key;
-    gpus->prepare(key, grants, request, [this, key](auto&& r) { prepared.emplace(key, r); });
-  }
-  bool has(std::uint32_t gpu, std::string_view cause, FaultDomain domain = FaultDomain::gpu) const {
-    for (const GpuFault& f : gpus->inventory().gpus.at(gpu).faults)
-      if (f.cause.starts_with(cause) && f.domain == domain) return true;
-    return false;
-  }
-
-  gpu::FakeNode fake;
-  NodedConfig config;
-  NodeConfig declared;
-  Logger log;
-  loop::Loop loop;
-  std::unique_ptr<Gpus> gpus;
-  std::vector<GpuInventory> told;
-  std::map<AttemptKey, Result<runtime::LaunchRequest>> prepared;
-  int turns = 0;
-};
-
-GpuGrant whole(std::uint16_t gpu) {
-  return {gpu, std::nullopt, 0, 1000};
-}
-
 TEST_CASE("a driver that does not answer closes idle GPUs and holds up nobody") {
-  Node n(R"([{"model": "h100", "count": 3}])");
+  GpuNode n(R"([{"model": "h100", "count": 3}])");
   n.start();
   n.watch();
   n.prepare(kJob, {whole(0)});
@@ -98,7 +37,7 @@ TEST_CASE("a driver that does not answer closes idle GPUs and holds up nobody") 
 }
 
 TEST_CASE("a driver that does not answer when the daemon starts") {
-  Node n(R"([{"model": "h100", "count": 2}])");
+  GpuNode n(R"([{"model": "h100", "count": 2}])");
   n.fake.control("slow nvmlInit_v2 5000 1");
   n.start();
   CHECK(n.gpus->inventory().gpus.empty());
@@ -110,7 +49,7 @@ TEST_CASE("a driver that does not answer when the daemon starts") {
 }
 
 TEST_CASE("what came to an end while its GPUs were prepared is forgotten") {
-  Node n(R"([{"model": "h100", "count": 1, "mig": true}])");
+  GpuNode n(R"([{"model": "h100", "count": 1, "mig": true}])");
   n.start();
   n.watch();
   n.fake.control("slow nvmlDeviceCreateGpuInstanceWithPlacement 300 1");
@@ -124,7 +63,7 @@ TEST_CASE("what came to an end while its GPUs were prepared is forgotten") {
 }
 
 TEST_CASE("slices that were made by hand are used as they are, and no others are made") {
-  Node n(R"([{"model": "h100", "count": 1, "mig": true}])");
+  GpuNode n(R"([{"model": "h100", "count": 1, "mig": true}])");
   n.declared.mig_by_hand = true;
   n.fake.control("make 0 9@0");
   n.start();
@@ -138,7 +77,7 @@ TEST_CASE("slices that were made by hand are used as they are, and no others are
 }
 
 TEST_CASE("faults of the time when no daemon ran are found, once") {
-  Node n(R"([{"model": "h100", "count": 2, "links": "mesh"}])");
+  GpuNode n(R"([{"model": "h100", "count": 2, "links": "mesh"}])");
   const auto log = [&](Duration at, std::uint32_t gpu, std::uint32_t xid) {
     std::ofstream(n.fake.dir() + "/dev/kmsg", std::ios::app)
         << "6,1," << at.us
@@ -163,7 +102,7 @@ TEST_CASE("faults of the time when no daemon ran are found, once") {
 }
 
 TEST_CASE("faults are kept when a slice is made, and over a restart") {
-  Node n(R"([{"model": "h100", "count": 2, "mig": true}])");
+  GpuNode n(R"([{"model": "h100", "count": 2, "mig": true}])");
   n.fake.control("set 0 remap_failed=1");
   n.start({seconds(3600), seconds(3600), seconds(60)});
   CHECK(n.has(0, "gpu-row-remap: "));  // before the first registration
@@ -179,7 +118,7 @@ TEST_CASE("faults are kept when a slice is made, and over a restart") {
 }
 
 TEST_CASE("an Xid that only damages jobs is told with the fault and without") {
-  Node n(R"([{"model": "h100", "count": 1}])");
+  GpuNode n(R"([{"model": "h100", "count": 1}])");
   n.start();
   n.watch();
   n.prepare(kJob, {whole(0)});  // behind it, events are listened to

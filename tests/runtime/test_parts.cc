@@ -132,3 +132,22 @@ TEST_CASE("config.json holds what the order says and nothing more") {
   request.network = NetworkMode::host;
   CHECK(write_oci_config(setup, request, input).find("network") == std::string::npos);
 }
+
+TEST_CASE("what CDI says of a driver is in config.json, and no more") {
+  NodeSetup setup;
+  LaunchRequest request;
+  request.owner.uid = Uid{1000};
+  request.owner.gid = Gid{1000};
+  request.mounts = {{"/usr/lib/libcuda.so.1", "/opt/driver/libcuda.so.1", "", {"ro"}}};
+  request.hooks = {{"createContainer", "/usr/bin/nvidia-ctk", {"nvidia-ctk", "hook"}, {}, 5u}};
+  request.device_gids = {44};
+  const auto text = write_oci_config(setup, request, {});
+  const auto has = [&](std::string_view part) { return text.find(part) != std::string::npos; };
+  CHECK(has(R"({"destination":"/usr/lib/libcuda.so.1","type":"bind",)"
+            R"("source":"/opt/driver/libcuda.so.1","options":["ro","rbind","nosuid","nodev"]})"));
+  CHECK(has(R"("createContainer":[{"path":"/usr/bin/nvidia-ctk","args":["nvidia-ctk","hook"],)"
+            R"("env":[],"timeout":5}])"));
+  CHECK(has(R"("additionalGids":[44])"));
+  CHECK(has(R"({"containerID":44,"hostID":44,"size":1})"));
+  CHECK(write_oci_config(setup, {}, {}).find("hooks") == std::string::npos);
+}

@@ -1,0 +1,10 @@
+// gctl top: what jobs do on their GPUs now.
+#pragma once
+
+#include "cli/command.h"
+
+namespace gantry::cli {
+
+extern const Command kGctlTop;
+
+}  // namespace gantry::cli

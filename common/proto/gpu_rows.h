@@ -1,0 +1,54 @@
+// Who has which GPU of a node, and what they do there: parts of NodeRow.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "common/codec/fields.h"
+#include "common/gpu.h"
+#include "common/time.h"
+#include "common/types.h"
+
+namespace gantry::proto {
+
+struct GpuHolder {  // a device or slice that a job has
+  GpuGrant grant;
+  JobId job{};            // 0: of somebody whose jobs the asker may not see
+  std::string partition;  // with the job
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "grant", s.grant);
+    v(2, "job", s.job);
+    v(3, "partition", s.partition);
+  }
+};
+
+// One GPU or slice of a job at the node's last look, as proto::GpuActivity tells it.
+struct GpuTopRow {
+  JobId job{};  // that the asker may see
+  std::string display_id, user, partition;
+  std::uint32_t gpu = 0;
+  std::string name;                   // "h100", "h100 1g.10gb"
+  std::optional<std::uint32_t> busy;  // percent; unset: the driver does not tell
+  std::uint32_t memory_mib = 0, of_memory_mib = 0;
+  std::optional<std::uint32_t> power_w;
+  std::optional<Duration> idle;
+  bool has_process = false;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "job", s.job);
+    v(2, "display_id", s.display_id);
+    v(3, "user", s.user);
+    v(4, "partition", s.partition);
+    v(5, "gpu", s.gpu);
+    v(6, "name", s.name);
+    v(7, "busy", s.busy);
+    v(8, "memory_mib", s.memory_mib);
+    v(9, "of_memory_mib", s.of_memory_mib);
+    v(10, "power_w", s.power_w);
+    v(11, "idle", s.idle);
+    v(12, "has_process", s.has_process);
+  }
+};
+
+}  // namespace gantry::proto
