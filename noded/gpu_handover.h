@@ -47,7 +47,7 @@ class GpuHandover {
     std::string scrub_program, cuda_library, probe_program;
     Duration patience = seconds(5);  // processes that were killed take a moment to let go
     Duration pause = milliseconds(200);
-    Duration scrub_limit = seconds(20), probe_limit = seconds(30);
+    Duration scrub_limit = seconds(15), probe_limit = seconds(15);
   };
   struct Seen {
     std::string left;               // what is still there of somebody; "" = nothing

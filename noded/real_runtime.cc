@@ -1,5 +1,7 @@
 #include "noded/real_runtime.h"
 
+#include <fmt/core.h>
+
 #include <csignal>
 
 #include "common/overloaded.h"
