@@ -80,15 +80,15 @@ endfunction()
 # gantry_batches(VARIABLE target a.cc ... [APART b.cc ...]): sets VARIABLE to what is compiled for
 # these sources. In the debug and release builds, which are made from clean most often, up to six of
 # them are compiled as one, so that headers are read and templates made once for all: 2.2 to 2.5
-# times less CPU. The builds with sanitizers compile each file by itself, and so find one that leans
+# times less CPU. The presets asan and tsan compile each file by itself, and so find one that leans
 # on its neighbours' includes. APART: files by themselves here too, because they give a name of
 # their own another meaning than their neighbours do, as the commands do.
 # (Not CMake's UNITY_BUILD: it writes absolute paths, and so two clones share nothing in ccache.)
-option(GANTRY_BATCHES "Compile several files as one where no sanitizer is on" ON)
+option(GANTRY_BATCHES "Compile several files as one, but for asan and tsan" ON)
 function(gantry_batches variable target)
   cmake_parse_arguments(arg "" "" "APART" ${ARGN})
   set(files ${arg_UNPARSED_ARGUMENTS})
-  if(NOT GANTRY_BATCHES OR GANTRY_SANITIZE)
+  if(NOT GANTRY_BATCHES OR GANTRY_SANITIZE MATCHES "address|thread")
     set(${variable} ${files} PARENT_SCOPE)
     return()
   endif()
