@@ -66,6 +66,7 @@ void Cycle::explain() {
   };
   constexpr std::uint32_t kNoRow = ~std::uint32_t{0};
   std::vector<Row> rows;
+  rows.reserve(closed_.size());
   std::vector<std::uint32_t> row_of(r_.queue_.classes(), kNoRow);
   for (const Turn& turn : closed_) {
     std::uint32_t& at = row_of[turn.class_index];

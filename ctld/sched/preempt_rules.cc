@@ -53,14 +53,7 @@ QuotaNeed PreemptRules::use_of(const Placement& p) const {
   QuotaNeed use;
   if (!p.uses.empty()) use.flavor = r_.grid.node(p.uses.front().node).flavor;
   if (use.flavor >= tree_.flavors.size()) use.flavor = 0;
-  for (const Use& u : p.uses) {
-    use.amount[Resource::cpu] += static_cast<std::int64_t>(u.cpus.size()) * 1000;
-    use.amount[Resource::memory] += u.room.memory;
-    use.amount[Resource::gpu] += std::int64_t{u.room.gpus} * kGpuUnit;
-    for (const GpuGrant& d : u.devices)
-      if (!d.whole()) use.amount[Resource::gpu] += d.thousandths;
-    use.amount[Resource::scratch] += u.room.scratch;
-  }
+  use.amount = p.held;
   return use;
 }
 

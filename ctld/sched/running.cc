@@ -26,6 +26,25 @@ void Running::measure(Use& use, const Placement& p, const Grid& grid) const {
   use.room.cpus = grid.count_known(use.node, use.cpus);
 }
 
+void Running::note_held(std::uint32_t slot) {
+  Placement& p = pool_[slot];
+  p.held = {};
+  for (const Use& use : p.uses) {
+    p.held[Resource::cpu] += static_cast<std::int64_t>(use.cpus.size()) * 1000;
+    p.held[Resource::memory] += use.room.memory;
+    p.held[Resource::gpu] += std::int64_t{use.room.gpus} * kGpuUnit;
+    for (const GpuGrant& d : use.devices)
+      if (!d.whole()) p.held[Resource::gpu] += d.thousandths;
+    p.held[Resource::scratch] += use.room.scratch;
+  }
+  if (end_of_.size() < pool_.size()) end_of_.resize(pool_.size());
+  End& end = end_of_[slot];
+  end = {p.ends_by.value_or(Instant{}), 0, static_cast<std::uint32_t>(p.uses.size()), {}};
+  if (p.uses.size() != 1) return;
+  end.node = p.uses.front().node;
+  end.room = p.uses.front().room;
+}
+
 void Running::place(const JobPlaced& change, Grid& grid) {
   if (const auto it = by_job_.find(change.job); it != by_job_.end()) {
     const Placement old = pool_[it->second];
@@ -69,6 +88,7 @@ void Running::place(const JobPlaced& change, Grid& grid) {
     grid.take(use.node, use.room, things_of(use, p));
     on_node_[use.node].push_back(slot);
   }
+  note_held(slot);
   by_job_.emplace(change.job, slot);
   join_group(slot);
   if (!p.anti_affinity.empty()) by_key_[p.anti_affinity].push_back(slot);
@@ -88,6 +108,7 @@ void Running::release(JobId job, NodeId node, Grid& grid) {
   *std::find(here.begin(), here.end(), slot) = here.back();
   here.pop_back();
   p.uses.erase(use);
+  note_held(slot);
   if (p.uses.empty()) remove(slot);
 }
 
@@ -112,6 +133,7 @@ void Running::set_end(JobId job, std::optional<Instant> ends_by) {
   Placement& p = pool_[it->second];
   if (p.ends_by) ends_.erase(it->second, earlier());
   p.ends_by = ends_by;
+  note_held(it->second);
   if (p.ends_by) ends_.insert(it->second, earlier());
 }
 
@@ -148,6 +170,7 @@ void Running::node_changed(const NodeChanged& change, Grid& grid) {
     Use& use = *std::lower_bound(p.uses.begin(), p.uses.end(), n, by_node);
     measure(use, p, grid);
     grid.take(n, use.room, things_of(use, p));
+    note_held(slot);
   }
 }
 
@@ -179,6 +202,10 @@ std::string Running::audit(const Grid& grid) const {
     if (group == groups_.end() || group->second[p.group_at] != slot)
       return fmt::format("group of job {}", job.value());
     for (const Use& use : p.uses) held[use.node] += use.room;
+    const End& end = end_of_[slot];
+    if (end.nodes != p.uses.size() || (p.ends_by && end.at != *p.ends_by) ||
+        (end.nodes == 1 && (end.node != p.uses[0].node || end.room != p.uses[0].room)))
+      return fmt::format("end of job {}", job.value());
   }
   if (with_end != ends_.size()) return "number of ends";
   for (const auto& [group, slots] : groups_) in_groups += slots.size();

@@ -36,8 +36,18 @@ struct Placement {
   std::uint32_t preemptions = 0;
   std::string anti_affinity;
   std::uint32_t group_at = 0;                                 // in its group
+  Resources held;                                             // as quota counts it
   std::vector<Use> uses;                                      // by node
   [[nodiscard]] const Use& use_of(std::uint32_t node) const;  // must be one of them
+};
+
+// What a placement gives back at its end, in one line of the processor's cache: walks along the
+// ends (walk.cc) read thousands of these, and little else.
+struct End {
+  Instant at{};
+  std::uint32_t node = 0;   // if it is one
+  std::uint32_t nodes = 0;  // several: see Placement::uses
+  Room room;
 };
 
 // Placements that preemption sees alike. Their order is not fixed.
@@ -79,6 +89,8 @@ class Running {
     return n < on_node_.size() ? std::span<const std::uint32_t>(on_node_[n])
                                : std::span<const std::uint32_t>();
   }
+  // Of a placement with an end.
+  [[nodiscard]] const End& end_of(std::uint32_t slot) const { return end_of_[slot]; }
   // Placements with an end, earliest first (then by job id).
   [[nodiscard]] const OrderedSlots& ends() const { return ends_; }
   [[nodiscard]] OrderedSlots::Cursor first_ending_after(Instant t) const {
@@ -110,6 +122,7 @@ class Running {
   }
   void measure(Use& use, const Placement& p, const Grid& grid) const;
   void remove(std::uint32_t slot);
+  void note_held(std::uint32_t slot);  // its uses or its end have changed
   void join_group(std::uint32_t slot);
   void leave_group(std::uint32_t slot);
   static PlacementGroup group_of(const Placement& p) {
@@ -117,6 +130,7 @@ class Running {
   }
 
   std::vector<Placement> pool_;
+  std::vector<End> end_of_;  // by slot
   std::vector<std::uint32_t> free_;
   std::unordered_map<JobId, std::uint32_t> by_job_;
   std::vector<std::vector<std::uint32_t>> on_node_;  // slots

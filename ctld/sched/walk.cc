@@ -74,7 +74,7 @@ class Walk {
     const auto offer = [&](Instant at) { next = next ? std::min(*next, at) : at; };
     const OrderedSlots& ends = t_.running_.ends();
     if (!overdue_done_) offer(t_.now_ + Timeline::kOverdue);
-    if (!ends.at_end(running_)) offer(*t_.running_[ends[running_]].ends_by);
+    if (!ends.at_end(running_)) offer(t_.running_.end_of(ends[running_]).at);
     if (freed_ < t_.freed_.size()) offer(t_.freed_[freed_].at);
     if (window_ < t_.windows_.size()) offer(t_.windows_[window_].until);
     return next;
@@ -102,13 +102,13 @@ class Walk {
     const auto enough = [this] { return single_ && !skipping_ && !dirty_.empty(); };
     if (!overdue_done_ && at >= t_.now_ + Timeline::kOverdue) {
       for (; overdue_ != first_running_ && !enough(); overdue_ = ends.next(overdue_))
-        give_back(t_.running_[ends[overdue_]]);
+        release(ends[overdue_]);
       overdue_done_ = overdue_ == first_running_;
     }
     for (; !ends.at_end(running_) && !enough(); running_ = ends.next(running_)) {
-      const Placement& p = t_.running_[ends[running_]];
-      if (*p.ends_by > at) break;
-      give_back(p);
+      const std::uint32_t slot = ends[running_];
+      if (t_.running_.end_of(slot).at > at) break;
+      release(slot);
     }
     for (; freed_ < t_.freed_.size() && t_.freed_[freed_].at <= at && !enough(); ++freed_)
       give_back(t_.freed_[freed_].node, t_.freed_[freed_].room);
@@ -117,8 +117,10 @@ class Walk {
     for (; !expiring_.empty() && expiring_.top().first < at; expiring_.pop())
       give_back(expiring_.top().second, {});
   }
-  void give_back(const Placement& p) {
-    for (const Use& use : p.uses) give_back(use.node, use.room);
+  void release(std::uint32_t slot) {
+    const End& end = t_.running_.end_of(slot);
+    if (end.nodes == 1) return give_back(end.node, end.room);
+    for (const Use& use : t_.running_[slot].uses) give_back(use.node, use.room);
   }
   void give_back(std::uint32_t n, const Room& room) {
     if (!usable(n)) return;
