@@ -330,8 +330,8 @@ class Assembly {
         line.nominal = 0;
         line.borrow = most;
       }
-      std::erase_if(tenant.quota, [&](const QuotaLine& other) {
-        return other.resource == resource && other.flavor.empty();
+      std::erase_if(tenant.quota, [of = resource](const QuotaLine& other) {
+        return other.resource == of && other.flavor.empty();
       });
       read.places[fmt::format(
           "quota.{}", resource == Resource::memory ? "memory" : enum_name(resource))] = hard.place;
