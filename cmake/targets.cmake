@@ -73,6 +73,11 @@ function(gantry_use_shared_pch target)
     target_precompile_headers(${target} REUSE_FROM ${GANTRY_SHARED_PCH})
   else()
     target_precompile_headers(${target} PRIVATE <cmake/pch.h> ${GANTRY_SHARED_PCH_HEADER})
+    # Made without -fpch-preprocess: else ccache would see the old precompiled header in place of
+    # the changed headers, and answer with the old one.
+    set_source_files_properties(
+      ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${target}.dir/cmake_pch.hxx.cxx
+      PROPERTIES COMPILE_OPTIONS -fno-pch-preprocess)
   endif()
   target_compile_options(${target} PRIVATE -fpch-preprocess)  # for ccache
 endfunction()

@@ -24,10 +24,10 @@
 namespace gantry::core {
 namespace {
 
-// 1 October 2026, 0:00 in Prague, and a day and a half after the month's end.
+// 1 October 2026, 0:00 in Prague, and until the month's bills are final.
 constexpr Instant kBegin{1'790'805'600'000'000};
 constexpr Duration kMonth = hours(24 * 31 + 1);  // clocks go back on the 25th
-constexpr Instant kEnd = kBegin + kMonth + hours(36);
+constexpr Instant kEnd = kBegin + kMonth + hours(60);
 
 [[noreturn]] void give_up(const std::string& why) {
   fmt::print(stderr, "money_demo: {}\n", why);
@@ -77,6 +77,7 @@ class Demo {
     draw_jobs();
     at(kBegin + hours(24 * 14), [this] { cheaper(); });
     at(kBegin + hours(24 * 19 + 9), [this] { enrol("a2", "boot2"); });
+    at(kBegin + kMonth, [this] { meter(); });
     while (!story_.empty() && story_.top().at <= kEnd) {
       Entry next = story_.top();
       story_.pop();
@@ -150,6 +151,18 @@ class Demo {
     apply.documents = documents_;
     ask("admin", std::move(apply));
     turn();
+  }
+
+  // What the file server counted.
+  void meter() {
+    proto::ImportMeter m;
+    m.name = "storage-2026-10.csv";
+    for (const auto& [tenant, project, amount] :
+         {std::tuple("fraud", "retraining", 20'480'500), std::tuple("search", "ranking", 8'192'000),
+          std::tuple("lab", "theses", 1'024'250)})
+      m.lines.push_back({static_cast<std::uint32_t>(m.lines.size() + 2), "2026-10-31", tenant,
+                         project, "", "storage-gib-month", amount});
+    ask("admin", std::move(m));
   }
 
   void cheaper() {
