@@ -42,6 +42,8 @@ std::string average(const Group& group, std::int64_t unit) {
 }
 
 std::string item_name(std::string item) {
+  for (const std::string_view kind : {"meter:", "overhead:"})
+    if (item.starts_with(kind)) return item.substr(kind.size());
   std::replace(item.begin(), item.end(), ':', ' ');
   return item;
 }
@@ -111,7 +113,7 @@ Invoice make_invoice(const std::string& tenant, const std::string& period,
     out.items.push_back(
         {item_name(item),
          unit_word(item).empty()
-             ? ""
+             ? "shared"
              : fmt::format("{} {}", format_hours(group.held, unit_of(item)), unit_word(item)),
          average(group, unit_of(item)), group.cost, group.credit});
   out.projects = lines_of(projects);
