@@ -40,6 +40,13 @@ std::string all(Store& store, HistoryScan scan) {
   }
 }
 
+// Without the page breaks: LMDB's pages may also end early, by the clock (kReadBudget).
+std::string rows(Store& store, const HistoryScan& scan) {
+  std::string text = all(store, scan);
+  for (std::size_t at; (at = text.find(" | ")) != std::string::npos;) text.erase(at, 2);
+  return text;
+}
+
 HistoryScan oldest() {
   HistoryScan scan;
   scan.order = HistoryOrder::oldest_first;
@@ -150,7 +157,7 @@ TEST_CASE("both implementations page random histories alike") {
     if (random() % 2) scan.order = HistoryOrder::oldest_first;
     if (random() % 2) scan.id = JobId{random() % 4 == 0 ? 1000 + random() % 12 : random() % 310};
     scan.limit = 1 + random() % 700;
-    CHECK(all(memory.store(), scan) == all(lmdb.store(), scan));
+    CHECK(rows(memory.store(), scan) == rows(lmdb.store(), scan));
   }
 }
 
