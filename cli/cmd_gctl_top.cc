@@ -1,13 +1,17 @@
-// gctl top: what jobs do on their GPUs and slices, as their nodes last saw it.
+// gctl top: what jobs do on their GPUs and slices, as their nodes last saw it; and what they cost.
 #include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "cli/gctl_top.h"
+#include "cli/job_words.h"
 #include "cli/session.h"
 #include "cli/table.h"
+#include "common/money.h"
 #include "common/proto/cluster.h"
+#include "common/proto/job_query.h"
 #include "common/text.h"
 
 namespace gantry::cli {
@@ -18,6 +22,7 @@ struct Top {
   std::string format;
   bool no_header = false;
   bool json = false;
+  bool cost = false;
 };
 
 struct TopRow {
@@ -34,6 +39,11 @@ Result<void> set_idle(Top& top, std::string_view text) {
 }
 
 constexpr Option kOptions[] = {
+    {.name = "cost",
+     .help =
+         "All jobs that run, by what they cost an hour, the dearest first; -o: j job, n name, u "
+         "user, q partition, g GPUs, c cores, e elapsed, s cost so far, r cost per hour",
+     .set = put<&Top::cost>},
     {.name = "format",
      .letter = 'o',
      .arg = Arg::required,
@@ -104,11 +114,78 @@ constexpr Column<TopRow> kColumns[] = {
 
 constexpr std::string_view kFormat = "%j %u %q %N %g %m %b %y %w %i";
 
+// ---- by cost
+
+struct CostRow {
+  proto::JobRow job;
+  Instant now{};
+};
+using C = const CostRow&;
+
+constexpr Column<CostRow> kCostColumns[] = {
+    {'j', "Job", "JOB", 0, true, [](O o, C r) { o += shown_id(r.job); }},
+    {'n', "Name", "NAME", 0, false, [](O o, C r) { o += r.job.name; }},
+    {'u', "User", "USER", 0, false, [](O o, C r) { o += r.job.user; }},
+    {'q', "Partition", "PARTITION", 0, false, [](O o, C r) { o += r.job.partition; }},
+    {'g', "Gpus", "GPUS", 0, true, [](O o, C r) { o += gpus_text(r.job); }},
+    {'c', "Cores", "CORES", 0, true, [](O o, C r) { o += std::to_string(r.job.cpus); }},
+    {'e', "Elapsed", "ELAPSED", 0, true,
+     [](O o, C r) { o += r.job.started ? format_duration(r.now - *r.job.started) : "-"; }},
+    {'s', "Cost", "COST", 0, true,
+     [](O o, C r) { o += r.job.cost ? format_money(*r.job.cost, 4) : "-"; }},
+    {'r', "Rate", "PER HOUR", 0, true,
+     [](O o, C r) { o += r.job.cost_rate ? format_money(*r.job.cost_rate, 4) : "-"; }},
+};
+constexpr std::string_view kCostFormat = "%.3j %n %u %q %.4g %.5c %.7e %.8s %.8r";
+
+Result<int> run_cost(const Invocation& in, const Top& top) {
+  const auto columns = infos(std::span<const Column<CostRow>>(kCostColumns));
+  const auto layout = parse_format(top.format.empty() ? kCostFormat : std::string_view(top.format),
+                                   columns, top.format.empty());
+  if (!layout) return tl::unexpected(layout.error());
+  auto session = Session::open(in.program());
+  if (!session) return tl::unexpected(session.error());
+  proto::ListJobs query;
+  query.filter.states = {"running", "starting"};
+  proto::ListJobsReply all;
+  for (bool more = true; more;) {
+    auto page = session->call<proto::ListJobsReply>(query);
+    if (!page) return tl::unexpected(page.error());
+    query.after = page->next;
+    more = page->more;
+    page->rows.insert(page->rows.begin(), std::make_move_iterator(all.rows.begin()),
+                      std::make_move_iterator(all.rows.end()));
+    all = std::move(*page);
+  }
+  if (all.currency.empty())
+    return fail(ErrorCode::not_found, "there are no prices: gtenant price apply -f FILE");
+  std::stable_sort(all.rows.begin(), all.rows.end(),
+                   [](const proto::JobRow& a, const proto::JobRow& b) {
+                     return a.cost_rate.value_or(Money{}) > b.cost_rate.value_or(Money{});
+                   });
+  if (top.json) {
+    fmt::print("{}\n", codec::to_json(all, codec::JsonStyle::pretty));
+    return 0;
+  }
+  TableStyle style;
+  style.header = !top.no_header;
+  TableWriter table(*layout, style, stdout);
+  for (proto::JobRow& job : all.rows)
+    add_row(table, std::span<const Column<CostRow>>(kCostColumns),
+            CostRow{std::move(job), all.now});
+  return 0;
+}
+
 Result<int> run(const Invocation& in) {
   Top top;
   const auto operands = in.parse(&top, 0, kAnyOperands);
   if (!operands) return tl::unexpected(operands.error());
   if (!*operands) return 0;
+  if (top.cost) {
+    if (!(*operands)->empty() || top.idle > Duration{})
+      return fail(ErrorCode::usage, "--cost is of all jobs: leave out --idle and nodes");
+    return run_cost(in, top);
+  }
   const auto columns = infos(std::span<const Column<TopRow>>(kColumns));
   const auto layout = parse_format(top.format.empty() ? kFormat : std::string_view(top.format),
                                    columns, top.format.empty());
@@ -139,6 +216,7 @@ Result<int> run(const Invocation& in) {
 constexpr Example kExamples[] = {
     {"gctl top", "Every GPU that a job has"},
     {"gctl top --idle 30", "Those that have done nothing for half an hour"},
+    {"gctl top --cost", "Who burns how much money an hour"},
 };
 
 }  // namespace

@@ -81,7 +81,7 @@ struct Line {
   std::map<std::string, Held> models;  // "a100"; slices count as their part
   std::map<std::string, Held> meters;  // "storage-gib-month": how many
   Money cost, credit, list, waste, overhead;
-  Held idle_cpu, idle_memory;
+  Held idle_cpu, idle_memory, idle_gpu;
   std::uint64_t runs = 0, starts = 0;
   Duration waited{};
   [[nodiscard]] Duration mean_wait() const {
@@ -119,6 +119,7 @@ void add(Line& line, const proto::LedgerRow& row) {
   line.overhead += row.overhead;
   add_held(line.idle_cpu, row.idle_cpu, kThousandthsUnit);
   add_held(line.idle_memory, row.idle_memory, kMebibyteUnit);
+  add_held(line.idle_gpu, row.idle_gpu, kThousandthsUnit);
   line.runs += row.runs;
   line.starts += row.starts;
   line.waited = line.waited + row.waited;
@@ -176,7 +177,8 @@ void print_csv(const std::vector<std::string>& by, const std::vector<Line>& line
     out += "cpu_hours,memory_gib_hours,scratch_gib_hours,";
     for (const std::string& meter : columns.meters) out += csv_cell(meter) + ",";
     out +=
-        "cost,overhead,credit,net,list_cost,waste,idle_cpu_hours,idle_memory_gib_hours,"
+        "cost,overhead,credit,net,list_cost,waste,idle_gpu_hours,idle_cpu_hours,"
+        "idle_memory_gib_hours,"
         "currency,runs,starts,waited_seconds\n";
   }
   for (const Line& line : lines) {
@@ -187,10 +189,11 @@ void print_csv(const std::vector<std::string>& by, const std::vector<Line>& line
                        format_hours(line.memory, kMebibyteUnit),
                        format_hours(line.scratch, kMebibyteUnit));
     for (const std::string& meter : columns.meters) out += hours_of(line.meters, meter) + ",";
-    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}\n", format_money(line.cost, 6),
+    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}\n", format_money(line.cost, 6),
                        format_money(line.overhead, 6), format_money(line.credit, 6),
                        format_money(line.cost - line.credit, 6), format_money(line.list, 6),
-                       format_money(line.waste, 6), format_hours(line.idle_cpu, kThousandthsUnit),
+                       format_money(line.waste, 6), format_hours(line.idle_gpu, kThousandthsUnit),
+                       format_hours(line.idle_cpu, kThousandthsUnit),
                        format_hours(line.idle_memory, kMebibyteUnit), currency, line.runs,
                        line.starts, line.waited.us / 1'000'000);
   }
@@ -428,7 +431,8 @@ const Command kGreport{
         "What counts is what was held, from the start of a job until its nodes let go: hours of "
         "GPUs by model (a slice counts as its part of one), of cores, and of GiB of memory. WAIT "
         "is how long a job waited in the queue, on average. WASTE is the part of COST that "
-        "attempts paid for cores and memory that they did not use, known when they end. CREDIT "
+        "attempts paid for GPUs, cores and memory that they did not use, known when they end. "
+        "CREDIT "
         "is what is given back of COST for preempted work and faults; NET is what is left. COST "
         "has what was metered and the OVERHEAD that all tenants share in it. docs/money.md "
         "explains it.\n\n"

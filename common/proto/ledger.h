@@ -49,6 +49,7 @@ struct LedgerRow {     // a column that was not asked for is ""
   Money list;                      // what it would cost but for plans and hours of the day
   Money waste;                     // of cost, of attempts that ended: for what they did not use
   Held idle_cpu, idle_memory;      // that: of `cpu`, of `memory`
+  Held idle_gpu;                   // of `gpu`, as far as the driver tells
   std::uint64_t starts = 0;        // in the period
   Duration waited{};               // of all these together: in the queue
   Held metered;                    // hours: how many of what `item` ("meter:...") counts
@@ -81,6 +82,7 @@ struct LedgerRow {     // a column that was not asked for is ""
     v(23, "metered", s.metered);
     v(24, "overhead", s.overhead);
     v(25, "label", s.label);
+    v(26, "idle_gpu", s.idle_gpu);
   }
 };
 

@@ -149,6 +149,7 @@ class Report {
     if (parts.item.starts_with("gpu:")) add_held(row.credited_gpu, sum.credited, unit);
     if (parts.item == "cpu") add_held(row.idle_cpu, sum.wasted, unit);
     if (parts.item == "memory") add_held(row.idle_memory, sum.wasted, unit);
+    if (parts.item.starts_with("gpu:")) add_held(row.idle_gpu, sum.wasted, unit);
     row.cost += sum.cost;
     row.credit += sum.credit;
     row.list += sum.list;

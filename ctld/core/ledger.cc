@@ -8,7 +8,6 @@
 
 #include "common/assert.h"
 #include "ctld/core/budgets.h"
-#include "ctld/core/gpus.h"
 #include "ctld/core/index.h"
 
 namespace gantry::core {
@@ -18,75 +17,6 @@ constexpr char kPart = '\x1f';         // between the parts of a key; no name ha
 constexpr std::size_t kMostPart = 64;  // of a key, in bytes; longer names are cut there
 constexpr std::size_t kLongPart = 80;
 static_assert(9 + 5 * (kMostPart + 1) + 2 * (kLongPart + 1) <= store::kMaxKeyBytes);
-constexpr std::int64_t kMebibyte = std::int64_t{1} << 20;
-
-std::int64_t mebibytes(std::int64_t bytes) {
-  return (bytes + kMebibyte - 1) / kMebibyte;
-}
-
-// Of one attempt's lines, in the order in which they come up.
-class HoldingBuilder {
- public:
-  void begin_node() { out_.held.emplace_back(); }
-  void add(const std::string& pool, std::string item, std::uint32_t unit, std::int64_t amount) {
-    if (amount <= 0) return;
-    const BillItem what{pool, std::move(item), unit};
-    const auto it = std::find(out_.items.begin(), out_.items.end(), what);
-    const auto line = static_cast<std::uint32_t>(it - out_.items.begin());
-    if (it == out_.items.end()) out_.items.push_back(what);
-    auto& node = out_.held.back();
-    const auto part =
-        std::find_if(node.begin(), node.end(), [&](const HeldPart& p) { return p.line == line; });
-    if (part != node.end())
-      part->amount += amount;
-    else
-      node.push_back({line, amount});
-  }
-  Holding take() { return std::move(out_); }
-
- private:
-  Holding out_;
-};
-
-std::string gpu_item(const std::string& model) {
-  return "gpu:" + (model.empty() ? std::string("unknown") : model);
-}
-
-void add_gpus(HoldingBuilder& out, const Node& node, const std::string& pool,
-              const sched::NodeGrant& grant, bool exclusive) {
-  if (!exclusive && grant.gpus == 0 && grant.devices.empty()) return;
-  constexpr auto kWhole = static_cast<std::uint32_t>(kThousandthsUnit);
-  const std::vector<sched::GpuView> views = gpus_for_jobs(node);
-  const auto model_of = [&](std::uint16_t index) {
-    for (const sched::GpuView& view : views)
-      if (view.index == index) return view.model;
-    return node.declared == nullptr ? std::string() : node.declared->gpu_model;
-  };
-  if (exclusive) {
-    for (const sched::GpuView& view : views) out.add(pool, gpu_item(view.model), kWhole, kWhole);
-    return;
-  }
-  std::uint32_t whole = grant.gpus;
-  for (const GpuGrant& gpu : grant.devices) {
-    const std::string model = model_of(gpu.gpu);
-    if (gpu.whole()) {
-      out.add(pool, gpu_item(model), kWhole, kWhole);
-      whole -= whole > 0 ? 1 : 0;
-      continue;
-    }
-    std::string item = gpu_item(model) + ":shared";
-    if (gpu.profile)
-      for (const MigGeometry& geometry : node.facts.gpus.geometries)
-        for (const MigProfile& profile : geometry.profiles)
-          if (geometry.model == model && profile.id == *gpu.profile)
-            item = gpu_item(model) + ":" + profile.name;
-    out.add(pool, std::move(item), gpu.thousandths, gpu.thousandths);
-  }
-  // Without devices that are known one by one, all of a node are alike.
-  const std::string alike = views.empty() ? model_of(0) : views.front().model;
-  out.add(pool, gpu_item(alike), kWhole, std::int64_t{whole} * kWhole);
-}
-
 std::string_view job_type_of(const Job& job) {
   if (job.kind == JobKind::allocation) return "interactive";
   return job.is_element() ? "array" : "batch";
@@ -206,26 +136,6 @@ void add_sum(LedgerSum& sum, const LedgerSum& more, std::int64_t unit) {
   sum.waited = sum.waited + more.waited;
 }
 
-Holding holding_of(const State& state, const std::vector<sched::NodeGrant>& grants,
-                   bool exclusive) {
-  const auto& compiled = state.tenancy.compiled.nodes;
-  HoldingBuilder out;
-  for (const sched::NodeGrant& grant : grants) {
-    const Node& node = state.node(grant.node);
-    const std::size_t n = grant.node.value();
-    const std::string pool = n < compiled.size() ? compiled[n].pool : std::string();
-    const bool all = exclusive && node.declared != nullptr;
-    const auto cores = static_cast<std::int64_t>(all ? node.cpus.size() : grant.cpus.size());
-    out.begin_node();
-    out.add(pool, "cpu", kThousandthsUnit, cores * kCoreUnit);
-    out.add(pool, "memory", kMebibyteUnit, mebibytes(all ? node.declared->memory : grant.memory));
-    out.add(pool, "scratch", kMebibyteUnit,
-            mebibytes(all ? node.declared->scratch : grant.scratch));
-    add_gpus(out, node, pool, grant, all);
-  }
-  return out.take();
-}
-
 std::string plan_of(const State& state, const Job& job, Instant now) {
   const sched::ClassKey& key = class_of(state, job);
   const std::string& tenant = state.partition(key.partition).name;
@@ -327,9 +237,23 @@ tenancy::CreditPart credit_of(const tenancy::PriceBook* book, EndedBy why) {
 
 constexpr std::int64_t kMillionths = 1'000'000;
 
-// What a job did not use of one thing on all its nodes, in millionths of what it held, going by
-// what the kernel counted. Nothing is known of GPUs and scratch here.
+// Going by what the driver said; a GPU or slice that did not tell counts as used.
+std::int64_t idle_gpu_millionths(const Usage& usage, std::string_view item) {
+  std::string name(item.substr(item.find(':') + 1));  // "h100 1g.10gb", as GpuUsage has it
+  std::replace(name.begin(), name.end(), ':', ' ');
+  std::int64_t devices = 0, idle = 0;
+  for (const GpuUsage& gpu : usage.gpus) {
+    if (gpu.name != name) continue;
+    ++devices;
+    if (gpu.busy_samples > 0) idle += 1000 - std::min<std::int64_t>(gpu.busy_permille, 1000);
+  }
+  return devices == 0 ? 0 : idle * (kMillionths / 1000) / devices;
+}
+
+// What a job did not use of one thing on all its nodes, in millionths of what it held: of cores and
+// memory going by what the kernel counted. Nothing is known of scratch.
 std::int64_t idle_millionths(const Active& active, std::string_view item) {
+  if (item.starts_with("gpu:")) return idle_gpu_millionths(active.usage, item);
   if (item != "cpu" && item != "memory") return 0;
   const std::int64_t unit = held_unit(item);
   __int128 held = 0;        // amount x microseconds

@@ -10,7 +10,7 @@
 //   and when it ends. Between, whoever asks reckons the rest (accrue, cost_of).
 // - What an attempt held and did not use is waste, known when it has ended, and of that period. Of
 //   cores: the time that they did not run for it. Of memory: what its peak left, for as long as it
-//   was held.
+//   was held. Of GPUs: the time that they were not busy, if the driver tells.
 // - A credit belongs to the period in which it is given, and is not taken off the cost there: both
 //   are kept. What is credited follows the price book in force then.
 #pragma once

@@ -126,6 +126,7 @@ TEST_CASE("outputs of the commands") {
       {"gctl_show_config", {"gctl", "show", "config"}},
       {"gctl_why", {"gctl", "why", "12"}},
       {"gctl_top", {"gctl", "top"}},
+      {"gctl_top_cost", {"gctl", "top", "--cost"}},
       {"gctl_top_idle", {"gctl", "top", "-h", "--idle", "30", "-o", "%j|%N|%g|%i"}},
       {"gctl_hostnames", {"gctl", "show", "hostnames", "n[01-03],x"}},
       {"gctl_hostlist", {"gctl", "show", "hostlist", "n01,n02,n03,x"}},

@@ -50,6 +50,7 @@ proto::LedgerReply ledger() {
       r.waste = {500'000};
       r.idle_cpu = gpu_hours(1'000);
     }
+    if (item == "gpu:a100") r.idle_gpu = gpu_hours(250);
     reply.rows.push_back(r);
   };
   row("fraud", "cpu", gpu_hours(100'000), {2'000'000}, {});
@@ -179,6 +180,38 @@ TEST_CASE("greport --focus has the columns of FOCUS, a line for costs and one fo
   CHECK(fake.run({"greport", "--focus", "-b", "user"}).status == 2);
 }
 
+TEST_CASE("gctl top --cost shows what runs, the dearest first") {
+  FakeController fake;
+  proto::ListJobsReply jobs;
+  jobs.currency = "EUR";
+  jobs.now = kNow;
+  for (const std::int64_t rate : {2'000'000, 80'000'000, 500'000}) {
+    proto::JobRow job;
+    job.job = JobId(jobs.rows.size() + 1);
+    job.name = "train";
+    job.user = "alice";
+    job.partition = "fraud";
+    job.phase = Phase::running;
+    job.started = kNow - minutes(90);
+    job.cpus = 4;
+    job.gpus = 8;
+    job.cost = Money{rate + rate / 2};
+    job.cost_rate = Money{rate};
+    jobs.rows.push_back(std::move(job));
+  }
+  fake.answer<proto::ListJobs>(jobs);
+  const Run run = fake.run({"gctl", "top", "--cost"});
+  CHECK(run.out ==
+        "JOB NAME  USER  PARTITION GPUS CORES ELAPSED     COST PER HOUR\n"
+        "  2 train alice fraud        8     4 1:30:00 120.0000  80.0000\n"
+        "  1 train alice fraud        8     4 1:30:00   3.0000   2.0000\n"
+        "  3 train alice fraud        8     4 1:30:00   0.7500   0.5000\n");
+  CHECK(fake.run({"gctl", "top", "--cost", "n01"}).status == 2);
+  jobs.currency.clear();
+  fake.answer<proto::ListJobs>(jobs);
+  CHECK(fake.run({"gctl", "top", "--cost"}).status == 1);
+}
+
 TEST_CASE("gtenant meter reads CSV, and says where it is wrong") {
   FakeController fake;
   proto::MeterReply charged;
@@ -224,12 +257,12 @@ TEST_CASE("greport writes CSV with exact amounts, and refuses what it does not k
   const Run csv = fake.run({"greport", "2026-10", "2026-11", "--csv", "-t", "fraud,search"});
   CHECK(csv.out ==
         "period,tenant,gpu_hours,gpu_hours_a100,gpu_hours_t4,cpu_hours,memory_gib_hours,"
-        "scratch_gib_hours,cost,overhead,credit,net,list_cost,waste,idle_cpu_hours,"
+        "scratch_gib_hours,cost,overhead,credit,net,list_cost,waste,idle_gpu_hours,idle_cpu_hours,"
         "idle_memory_gib_hours,currency,runs,starts,waited_seconds\n"
         "2026-11,fraud,12.642,12.642,0.000,100.000,0.000,0.000,33.650000,0.000000,1.000001,"
-        "32.649999,33.650000,0.500000,1.000,0.000,EUR,3,3,540\n"
+        "32.649999,33.650000,0.500000,0.250,1.000,0.000,EUR,3,3,540\n"
         "2026-11,search,2.000,0.000,2.000,1.333,0.000,0.000,1.226667,0.000000,0.000000,1.226667,"
-        "1.226667,0.500000,1.000,0.000,EUR,3,3,540\n");
+        "1.226667,0.500000,0.000,1.000,0.000,EUR,3,3,540\n");
   CHECK(fake.last<proto::QueryLedger>().first == "2026-10");
   CHECK(fake.last<proto::QueryLedger>().last == "2026-11");
   CHECK(fake.last<proto::QueryLedger>().tenants == std::vector<std::string>{"fraud", "search"});

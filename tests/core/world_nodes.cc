@@ -64,6 +64,18 @@ void World::exit_report(FakeNode& node, const Words& w) {
       if (name == *w.find("cause")) m.cause = value;
   if (w.find("message")) m.message = *w.find("message");
   if (w.find("cpu")) m.usage.cpu_user_us = parse_length(*w.find("cpu")).us;
+  if (const std::string* busy = w.find("busy")) {  // busy=h100:700,h100 slice:50 in thousandths
+    std::size_t at = 0;
+    while (at < busy->size()) {
+      const std::size_t end = std::min(busy->find(',', at), busy->size());
+      const std::size_t colon = busy->rfind(':', end);
+      GpuUsage& gpu = m.usage.gpus.emplace_back();
+      gpu.name = busy->substr(at, colon - at);
+      gpu.busy_permille = std::stoul(busy->substr(colon + 1, end - colon - 1));
+      gpu.busy_samples = 10;
+      at = end + 1;
+    }
+  }
   if (w.find("peak")) m.usage.memory_peak_bytes = *parse_memory(*w.find("peak"));
   if (w.find("ran")) m.started = now_ - parse_length(*w.find("ran"));
   m.ended = now_;
