@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 
@@ -60,6 +61,19 @@ struct Child {
   std::string input;  // on its standard input
 };
 
+// So that nothing mounted here is seen outside. In a chroot "/" is no mount and cannot be changed
+// so: setns() to our own namespace leads to its real root, and a descriptor back. After fork:
+// system calls only.
+bool mounts_stay_here() {
+  if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0) return true;
+  if (errno != EINVAL) return false;
+  const int chroot = ::open("/", O_PATH | O_DIRECTORY);
+  const int own = ::open("/proc/self/ns/mnt", O_RDONLY);
+  return chroot >= 0 && own >= 0 && ::setns(own, CLONE_NEWNS) == 0 &&
+         ::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0 && ::fchdir(chroot) == 0 &&
+         ::chroot(".") == 0;
+}
+
 // After fork: system calls only.
 [[noreturn]] void become(const Child& child, char* const* argv, char* const* env, int input) {
   const int null = ::open("/dev/null", O_RDWR);
@@ -71,8 +85,7 @@ struct Child {
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::signal(SIGPIPE, SIG_DFL);
-  if (::unshare(CLONE_NEWNS) != 0 ||
-      ::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0 ||
+  if (::unshare(CLONE_NEWNS) != 0 || !mounts_stay_here() ||
       ::mount(child.shm.c_str(), "/dev/shm", nullptr, MS_BIND, nullptr) != 0)
     ::_exit(126);
   for (int fd = 3; fd < 1024; ++fd) ::close(fd);
