@@ -66,6 +66,12 @@ std::optional<Cycle::Taking> Cycle::victims_for(const Turn& turn) {
   const bool by_class =
       c.key.priority_class < classes.size() && classes[c.key.priority_class].preempts;
   const bool by_share = policy_.share_preemption && tenant_of(c) != kNoIndex;
+  // It starts when its victims have gone, at the latest, and what runs shortly does not see
+  // promises between now and then.
+  Duration grace{};
+  for (const ClassView& v : classes)
+    if (v.preemptible) grace = std::max(grace, v.grace);
+  const Instant until = Timeline::end_of(now_ + grace + kKillTime, c.key.time_limit);
   std::optional<std::vector<HeldQuota>> claimed;  // most have nobody to ask, and need none
   std::optional<Taking> best;
   for (const NodeChoice& choice : r_.eligible_.flavors_of(c)) {
@@ -78,8 +84,7 @@ std::optional<Cycle::Taking> Cycle::victims_for(const Turn& turn) {
     plan_.stats.attempts += kSearchAttempts;
     in_vain_.insert(turn.class_index);
     if (!claimed) claimed = claimed_quota();
-    const auto promised =
-        promised_room(turn.first.job, guaranteed, now_, Timeline::end_of(now_, c.key.time_limit));
+    const auto promised = promised_room(turn.first.job, guaranteed, now_, until);
     auto set = find_victims({.grid = r_.grid_,
                              .running = r_.running_,
                              .eligible = r_.eligible_,
