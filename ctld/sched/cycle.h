@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ctld/sched/in_vain.h"
 #include "ctld/sched/mig_plan.h"
 #include "ctld/sched/neighbours.h"
 #include "ctld/sched/order.h"
@@ -35,9 +36,7 @@ class Cycle {
   bool make_room(Turn& turn);
   bool reserve_ahead(Turn& turn);
 
-  // ---- slices.cc: which GPUs are kept for jobs that wait for slices
-  void plan_slices();
-
+  void plan_slices();  // slices.cc: which GPUs are kept for jobs that wait for slices
   // ---- verdicts
   void estimate();  // expected starts of the first blocked jobs
   void explain();   // a verdict for every class that was looked at
@@ -108,7 +107,7 @@ class Cycle {
   [[nodiscard]] QuotaFit fit(std::uint32_t tenant, const std::vector<QuotaNeed>& needs) const;
   void charge(const Waiting& w, const JobClass& c, const std::vector<QuotaNeed>& needs);
   void uncharge(JobId job);
-  // When going by the limits the quota will do; nullopt: not known.
+  // When the quota will do, going by the limits.
   std::optional<Instant> quota_ready(std::uint32_t tenant, const QuotaNeed& need);
   std::optional<Instant> quota_ready(std::uint32_t tenant, const QuotaNeed& need, QuotaFit fit,
                                      std::uint32_t top);
@@ -146,8 +145,7 @@ class Cycle {
   [[nodiscard]] bool could_start(std::uint32_t partition, std::uint32_t wish, std::int32_t rank);
   [[nodiscard]] bool could_start(std::uint32_t partition);  // any of its lines
   bool pass_over(std::uint32_t partition);
-  // Promises of lower places are out of the way from now on, until it is their turn.
-  void look_from(Place place);
+  void look_from(Place place);  // promises of lower ones are out of the way until their turn
   void loosened(const Promise& promise);  // it is not in force any more, or somewhere else
   void hold_over(const JobClass& c, const Promise& promise, const std::vector<Share>& place);
   void wake_behind(const Promise& promise, const std::vector<Share>& place);
@@ -172,7 +170,8 @@ class Cycle {
   void tell(Turn& turn, Promise& promise);
 
   // ---- room.cc: preemption
-  struct Taking;  // what a search for victims has found
+  struct Taking;                                 // what a search for victims has found
+  std::optional<Asker> asker(const Turn& turn);  // nullopt: it is alone of its kind
   [[nodiscard]] bool may_ask(const Turn& turn);
   // Within what is guaranteed to its tenant, or to a cohort that contains it.
   [[nodiscard]] bool is_guaranteed(const JobClass& c, std::uint32_t flavor,
@@ -230,7 +229,8 @@ class Cycle {
   Promises& promises_;         // in force
   std::map<JobId, std::uint32_t> started_ahead_;  // elements
   std::vector<Asked> asked_;
-  std::set<std::uint32_t> in_vain_;          // classes: searched for victims, none were found
+  std::set<std::uint32_t> in_vain_;  // classes: searched for victims, none were found
+  InVain alike_in_vain_;
   bool searches_cut_ = false;                // there were more to make
   std::map<std::uint32_t, Resources> owed_;  // by tenant: promised of what is guaranteed to it
   std::unordered_map<std::uint32_t, std::vector<Ending>> endings_;  // by quota node

@@ -34,6 +34,13 @@ struct Cycle::Taking {
   bool guaranteed = false;
 };
 
+std::optional<Asker> Cycle::asker(const Turn& turn) {
+  JobClass& c = cls(turn);
+  if (notes(c) == nullptr || neighbours_of(c, r_.queue_.line(turn.line).share)) return std::nullopt;
+  const std::uint32_t own = wish(c, r_.eligible_.flavors_of(c)[0]);
+  return Asker{tenant_of(c), r_.kinds_.wish(own).kind, c.key.priority_class};
+}
+
 bool Cycle::may_ask(const Turn& turn) {
   if (!policy_.preemption || !turn.head || turn.blocked == 0) return false;
   JobClass& c = cls(turn);
@@ -166,10 +173,17 @@ void Cycle::take_back_asking() {
 bool Cycle::make_room(Turn& turn) {
   if (!everything_ || !may_ask(turn)) return false;
   const std::uint32_t class_index = turn.class_index;
-  const auto found = victims_for(turn);
-  if (found && take_from(turn, *found)) {
-    in_vain_.erase(class_index);  // the next one of its line may ask as well
-    return true;
+  const auto limit = cls(turn).key.time_limit;
+  const auto alike = asker(turn);
+  if (alike && alike_in_vain_.knows(*alike, limit)) {
+    in_vain_.insert(class_index);
+  } else {
+    const auto found = victims_for(turn);
+    if (found && take_from(turn, *found)) {
+      in_vain_.erase(class_index);  // the next one of its line may ask as well
+      return true;
+    }
+    if (alike && !found && in_vain_.contains(class_index)) alike_in_vain_.note(*alike, limit);
   }
   if (in_vain_.contains(class_index)) r_.in_vain_[class_index] = now_;
   return false;
