@@ -108,7 +108,7 @@ Result<int> update_job(const Invocation& in, const std::string& id, std::span<co
 // ---- nodes
 
 Result<int> change_nodes(const Invocation& in, const std::string& list, proto::NodeAction action,
-                         const std::string& reason) {
+                         const std::string& reason, std::vector<std::string> gpus = {}) {
   proto::UpdateNodes update;
   auto names = expand_hostlist(list);
   if (!names) return tl::unexpected(names.error());
@@ -118,6 +118,7 @@ Result<int> change_nodes(const Invocation& in, const std::string& list, proto::N
   update.nodes = std::move(*names);
   update.action = action;
   update.reason = reason;
+  update.gpus = std::move(gpus);
   const auto ok = ask<proto::Ok>(in.program(), update);
   if (!ok) return tl::unexpected(ok.error());
   return 0;
@@ -225,6 +226,41 @@ Result<int> run_action(const Invocation& in) {
   return change_nodes(in, (*operands)->front(), Action, reason.reason);
 }
 
+struct Gpus {
+  std::vector<std::string> gpus;
+};
+Result<void> add_gpus(Gpus& o, std::string_view text) {
+  while (true) {
+    const auto comma = text.find(',');
+    if (text.substr(0, comma).empty()) return wrong("--gpu: a number or UUID is missing");
+    o.gpus.emplace_back(text.substr(0, comma));
+    if (comma == std::string_view::npos) return {};
+    text.remove_prefix(comma + 1);
+  }
+}
+constexpr Option kGpuOptions[] = {
+    {.name = "gpu",
+     .letter = 'g',
+     .arg = Arg::required,
+     .value = "GPU[,GPU...]",
+     .help = "These GPUs alone, by number (ginfo --gpus) or UUID",
+     .set = call<add_gpus>},
+};
+
+Result<int> run_resume(const Invocation& in) {
+  Gpus options;
+  const auto operands = in.parse(&options, 1, 1);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  return change_nodes(in, (*operands)->front(), proto::NodeAction::resume, {},
+                      std::move(options.gpus));
+}
+
+constexpr Example kResumeExamples[] = {
+    {"gctl resume gpu[01-04]", "Jobs may start there again"},
+    {"gctl resume gpu01 --gpu 3", "GPU 3 was mended: do not wait until it has proved it"},
+};
+
 constexpr Example kExamples[] = {
     {"gctl update job 12 time=2:00:00 nice=50", "A longer time limit, a lower priority"},
     {"gctl update partition batch state=down", "Start no more jobs in a partition"},
@@ -249,9 +285,16 @@ const Command kGctlDrain{.name = "drain",
                          .options = kReasonOptions,
                          .run = run_action<proto::NodeAction::drain>};
 const Command kGctlResume{.name = "resume",
-                          .summary = "Put nodes back into service",
+                          .summary = "Put nodes back into service, or single GPUs of theirs",
                           .operands = "NODES",
-                          .run = run_action<proto::NodeAction::resume>};
+                          .description =
+                              "With --gpu the faults of these GPUs are forgotten and they are "
+                              "looked at again at once; what is still wrong with one keeps it out "
+                              "of service (ginfo --gpus). Without it the node's own state "
+                              "changes and GPUs stay as they are.",
+                          .options = kGpuOptions,
+                          .examples = kResumeExamples,
+                          .run = run_resume};
 const Command kGctlClose{.name = "close",
                          .summary = "Take nodes out of service and end what runs there",
                          .operands = "NODES",

@@ -1,4 +1,4 @@
-// gtenant events: quota and budgets that filled up.
+// gtenant events: quota and budgets that filled up, GPUs that jobs do not use.
 #include <fmt/core.h>
 
 #include <ctime>
@@ -48,6 +48,16 @@ void print_event(const EventOptions& options, const proto::QuotaAlert& a) {
                a.percent, a.ended > 0 ? fmt::format(", {} jobs are ended", a.ended) : "");
     return;
   }
+  if (!a.job.empty()) {
+    const std::string_view then = a.step == proto::IdleGpuStep::warn      ? "; its owner is told"
+                                  : a.step == proto::IdleGpuStep::requeue ? "; it is requeued"
+                                  : a.step == proto::IdleGpuStep::cancel  ? "; it is cancelled"
+                                                                          : "";
+    fmt::print("{} {} job {} of {} has done nothing for {} on {}{}{}\n", format_time(a.at),
+               a.tenant, a.job, a.user, format_duration(a.idle), a.gpus,
+               a.no_process ? ", with no process there" : "", then);
+    return;
+  }
   fmt::print("{} {} uses {} of its {}{}: {} % reached\n", format_time(a.at), a.tenant,
              amount_words(a.resource, a.used), amount_words(a.resource, a.nominal),
              a.flavor.empty() ? "" : " of " + a.flavor, a.percent);
@@ -84,13 +94,17 @@ constexpr Example kExamples[] = {
 
 const Command kTenantEvents{
     .name = "events",
-    .summary = "List when quota filled up (70, 85 and 100 %), and budgets (their thresholds)",
+    .summary =
+        "List when quota filled up (70, 85 and 100 %), budgets (their thresholds), and idle "
+        "GPUs of jobs",
     .operands = "[TENANT...]",
     .description =
         "An event comes when a tenant's use of a resource reaches a threshold; of the same one "
         "again after it was 5 points below, and not within ten minutes. The controller keeps the "
         "last 1000, and writes each to its log as `quota_filled tenant=... percent=...`, those of "
-        "budgets as `budget_reached tenant=... budget=... percent=...`.",
+        "budgets as `budget_reached tenant=... budget=... percent=...`. GPUs that a job has and "
+        "does not use come as the tenant's `idle_gpus` wants it, in the log as `gpus_idle "
+        "tenant=... job=... step=...`.",
     .options = kOptions,
     .examples = kExamples,
     .run = run_events};

@@ -151,6 +151,20 @@ struct CountLimits {  // unset = no limit
   }
 };
 
+// How long GPUs may do nothing in a running job, until which is done about it; unset = never.
+struct IdleGpuLimits {
+  std::optional<Duration> note, warn, requeue, cancel;
+  friend bool operator==(const IdleGpuLimits&, const IdleGpuLimits&) = default;
+  [[nodiscard]] bool any() const { return note || warn || requeue || cancel; }
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "note", s.note);
+    v(2, "warn", s.warn);
+    v(3, "requeue", s.requeue);
+    v(4, "cancel", s.cancel);
+  }
+};
+
 struct TenantClass {  // orders only inside the tenant: added to the job priority
   std::string name;
   std::int32_t value = 0;
@@ -183,6 +197,7 @@ struct Tenant {
   std::optional<Reclaim> reclaim;             // of its nominal quota from borrowers; unset = any
   std::map<std::string, std::string> labels;  // "cost-center", "team", ...
   std::string description;
+  IdleGpuLimits idle_gpus;
   friend bool operator==(const Tenant&, const Tenant&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -202,6 +217,7 @@ struct Tenant {
     v(14, "reclaim", s.reclaim);
     v(15, "labels", s.labels);
     v(16, "description", s.description);
+    v(17, "idle_gpus", s.idle_gpus);
   }
 };
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "noded/gpu/cdi.h"
+#include "noded/gpu/driver_files.h"
 #include "noded/runtime/job_dir.h"
 
 namespace gantry::node {
@@ -219,6 +220,13 @@ Result<void> GpuWork::add(const AttemptKey& key, const GpuGrant& grant,
   return {};
 }
 
+// As found on the node, where no specification speaks of the job's devices.
+void GpuWork::add_driver(runtime::LaunchRequest& request) {
+  for (gpu::DriverFile& file : gpu::driver_files(nvml_->file(), gpu::kProgramFolders))
+    request.mounts.push_back(
+        {std::move(file.path), std::move(file.source), "", {"ro", "nosuid", "nodev", "bind"}});
+}
+
 // The driver's libraries and hooks, for a job that brings a root of its own.
 Result<void> GpuWork::add_cdi(const std::vector<HandedDevice>& devices,
                               runtime::LaunchRequest& request) {
@@ -234,7 +242,10 @@ Result<void> GpuWork::add_cdi(const std::vector<HandedDevice>& devices,
         break;
       }
   }
-  if (names.empty()) return {};
+  if (names.empty()) {
+    add_driver(request);
+    return {};
+  }
   auto merged = gpu::merge_cdi(registry, names);
   if (!merged) return tl::unexpected(merged.error());
   gpu::CdiEdits edits = gpu::fit_for_job(std::move(*merged), gpu::CdiNodes::dropped);

@@ -90,6 +90,7 @@ class GpuWork {
   [[nodiscard]] const GpuDevice* find(std::uint32_t index) const;
   Result<void> add(const AttemptKey& key, const GpuGrant& grant, runtime::LaunchRequest& request,
                    std::vector<HandedDevice>& devices);
+  void add_driver(runtime::LaunchRequest& request);
   Result<void> add_cdi(const std::vector<HandedDevice>& devices, runtime::LaunchRequest& request);
   [[nodiscard]] HandedDevice handed(const GpuDevice& gpu, const MigSlice* slice) const;
   [[nodiscard]] Result<std::string> file_of(const gpu::DeviceFile& file) const;

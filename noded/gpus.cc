@@ -199,6 +199,14 @@ bool Gpus::is_held(const GpuDevice& gpu) const {
   return false;
 }
 
+void Gpus::declared_well(const std::string& uuid) {
+  if (work_ == nullptr) return;
+  sticky_.erase(uuid);
+  log_.info("GPU is said to be well", {{"gpu", uuid}});
+  // Told when it has been looked at: what is broken still is not given to a job in between.
+  post([](GpuWork& work) { work.check(); });
+}
+
 // ---- what is found
 
 GpuInventory Gpus::with_faults() const {

@@ -129,6 +129,9 @@ void RealRuntime::act(Instant, Action&& action, std::vector<Input>& events) {
                    if (!give_up(a.key, events)) check("kill", a.key, runtime_->kill(a.key));
                  },
                  [&](Notice& a) { check("notice", a.key, runtime_->notice(a.key, a.text)); },
+                 [&](RepairGpu& a) {
+                   if (options_.gpus != nullptr) options_.gpus->declared_well(a.uuid);
+                 },
                  [&](Forget& a) {
                    sockets_.close(a.key);
                    checkpoints_.drop(a.key);

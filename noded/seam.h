@@ -1,4 +1,5 @@
-// The seam between the node core and the machine: what carries out the core's actions on attempts.
+// The seam between the node core and the machine: what carries out the core's actions on attempts,
+// and on GPUs.
 // Implementations: real_runtime.h (containers), null_runtime.h (runs nothing, for benches), and the
 // simulator's twin.
 //

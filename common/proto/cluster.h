@@ -111,11 +111,14 @@ struct UpdateNodes {  // admin; answered by Ok; all or nothing
   std::vector<std::string> nodes;
   NodeAction action = NodeAction::drain;
   std::string reason;  // required for drain, close and dead
+  // With resume: not the nodes, but these GPUs of each, by number or UUID (also of a slice).
+  std::vector<std::string> gpus{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "nodes", s.nodes);
     v(2, "action", s.action);
     v(3, "reason", s.reason);
+    v(4, "gpus", s.gpus);
   }
 };
 

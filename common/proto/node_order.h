@@ -154,6 +154,30 @@ struct SignalAttempt {
   }
 };
 
+struct TellAttempt {  // a line for the job's standard error, wherever it runs
+  OrderStamp stamp;
+  AttemptKey key;
+  std::string text;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "stamp", s.stamp);
+    v(2, "key", s.key);
+    v(3, "text", s.text);
+  }
+};
+
+// An administrator says that the GPU is well: faults that were waiting to be proved gone are
+// forgotten, and it is looked at again at once. Lost with the link, as one that is no attempt's.
+struct ResumeGpu {
+  OrderStamp stamp;
+  std::string uuid;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "stamp", s.stamp);
+    v(2, "uuid", s.uuid);
+  }
+};
+
 struct AckExit {
   OrderStamp stamp;
   AttemptKey key;

@@ -12,7 +12,7 @@
 namespace gantry::proto {
 
 // Quota and budgets that filled up, as it happened: what passed 70, 85 or 100 % of what a tenant
-// owns, or a threshold of a budget.
+// owns, or a threshold of a budget. And GPUs that jobs have and do not use.
 struct TenantEvents {              // of tenants that the asker may see
   std::vector<std::string> names;  // none = all
   std::uint64_t after = 0;         // those with a greater number
@@ -24,6 +24,14 @@ struct TenantEvents {              // of tenants that the asker may see
     v(3, "limit", s.limit);
   }
 };
+
+// About GPUs that do nothing, the mildest first; each after the time that the tenant sets for it.
+enum class IdleGpuStep : std::uint8_t { none = 0, note = 1, warn = 2, requeue = 3, cancel = 4 };
+constexpr auto enum_names(IdleGpuStep) {
+  using enum IdleGpuStep;
+  return std::array<std::pair<IdleGpuStep, std::string_view>, 5>{
+      {{none, "none"}, {note, "note"}, {warn, "warn"}, {requeue, "requeue"}, {cancel, "cancel"}}};
+}
 
 struct QuotaAlert {
   std::uint64_t number = 0;  // 1..
@@ -39,6 +47,13 @@ struct QuotaAlert {
   std::string period;       // "2026-11"
   Money spent, amount;      // up to then, of it
   std::uint32_t ended = 0;  // jobs that were told to end for it
+  // Of GPUs that a job does not use; then nothing above but the tenant is set.
+  std::string job{};   // "12", "12_3"; "" = of quota or a budget
+  std::string user{};  // whose it is
+  std::string gpus{};  // "gpu01:0,gpu01:3"
+  Duration idle{};     // the shortest of them
+  IdleGpuStep step = IdleGpuStep::none;
+  bool no_process = false;  // on none of them is one
   friend bool operator==(const QuotaAlert&, const QuotaAlert&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -55,6 +70,12 @@ struct QuotaAlert {
     v(11, "spent", s.spent);
     v(12, "amount", s.amount);
     v(13, "ended", s.ended);
+    v(14, "job", s.job);
+    v(15, "user", s.user);
+    v(16, "gpus", s.gpus);
+    v(17, "idle", s.idle);
+    v(18, "step", s.step);
+    v(19, "no_process", s.no_process);
   }
 };
 

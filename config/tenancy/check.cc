@@ -17,6 +17,8 @@ namespace {
 
 using Names = std::vector<std::string_view>;
 
+constexpr Duration kLeastIdle = seconds(10);
+
 // The first problem ends the walk.
 using Found = std::optional<Problem>;
 
@@ -131,6 +133,7 @@ class Checker {
       if (!is_account_name(name))
         return problem(path, fmt::format("\"{}\" is not the name of a user or group", name));
     }
+    if (Found found = check_idle(t.idle_gpus)) return found;
     std::set<std::string> projects;
     for (const Project& p : t.projects) {
       const std::string path = "projects." + p.name;
@@ -144,6 +147,26 @@ class Checker {
                          fmt::format("\"{}\" is not the name of a user, is there twice, or has "
                                      "more than 1000000 shares",
                                      u.user));
+    }
+    return std::nullopt;
+  }
+
+  // Each later than what is milder: else it would never be its turn.
+  [[nodiscard]] Found check_idle(const IdleGpuLimits& idle) const {
+    struct Step {
+      std::string_view name;
+      const std::optional<Duration>& after;
+    };
+    std::optional<Step> milder;
+    for (const Step& step : {Step{"note", idle.note}, Step{"warn", idle.warn},
+                             Step{"requeue", idle.requeue}, Step{"cancel", idle.cancel}}) {
+      if (!step.after) continue;
+      const std::string path = fmt::format("idle_gpus.{}", step.name);
+      if (*step.after < kLeastIdle)
+        return problem(path, "is below 10s; nodes look at their GPUs every five seconds");
+      if (milder && *step.after <= *milder->after)
+        return problem(path, fmt::format("is not after `{}`", milder->name));
+      milder.emplace(step);
     }
     return std::nullopt;
   }

@@ -9,6 +9,7 @@ namespace {
 std::vector<Field> shared_fields(Tenant& t) {
   JobLimits& jobs = t.jobs;
   CountLimits& counts = t.counts;
+  IdleGpuLimits& idle = t.idle_gpus;
   return {
       {"description", &t.description, Form::plain, "For people."},
       {"labels", &t.labels, Form::plain, "`cost-center: cc-1042` and the like, for reports."},
@@ -51,6 +52,12 @@ std::vector<Field> shared_fields(Tenant& t) {
        "Reservations that name it, at one time."},
       {"limits.submits_per_minute", &counts.submits_per_minute, Form::plain,
        "Submissions of all its users together."},
+      {"idle_gpus.note", &idle.note, Form::plain,
+       "A GPU that a job has and does not use for so long makes an event (`gtenant events`)."},
+      {"idle_gpus.warn", &idle.warn, Form::plain, "And its owner is told, by mail and in the job."},
+      {"idle_gpus.requeue", &idle.requeue, Form::plain,
+       "A job that uses none of its GPUs for so long goes back to the queue, if it may."},
+      {"idle_gpus.cancel", &idle.cancel, Form::plain, "And is cancelled."},
   };
 }
 

@@ -93,6 +93,8 @@ std::string notice_of(const State& state, const Job& job, const NodeRun& run) {
     why = " DUE TO JOB REQUEUE";
   else if (finish.requeue == RequeueWhy::preempted)
     why = " DUE TO PREEMPTION";
+  else if (finish.requeue == RequeueWhy::idle_gpus)
+    why = " DUE TO IDLE GPUS";
   else if (finish.requeue)
     why = " DUE TO NODE FAILURE";
   else if (finish.outcome == Outcome::timeout)

@@ -49,6 +49,7 @@ void apply_event(State&, Instant, const event::ReservationRemoved&);
 void apply_event(State&, Instant, const event::QuotaFilled&);
 void apply_event(State&, Instant, const event::JobCheckpointed&);
 void apply_event(State&, Instant, const event::HalfLifeSet&);
+void apply_event(State&, Instant, const event::GpusIdle&);
 void apply_event(State&, Instant, const event::BudgetReached&);
 void apply_event(State&, Instant, const event::BudgetsRolled&);
 void apply_event(State&, Instant, const event::JobLowered&);

@@ -54,6 +54,7 @@ EndedBy ended_by(RequeueWhy why) {
     case RequeueWhy::node_failure: return EndedBy::node_failure;
     case RequeueWhy::launch_failure:
     case RequeueWhy::start_timeout: return EndedBy::launch_failure;
+    case RequeueWhy::idle_gpus:
     case RequeueWhy::asked: return EndedBy::itself;
   }
   return EndedBy::itself;
@@ -169,7 +170,7 @@ void apply_event(State& state, Instant at, const event::JobRequeued& e) {
   else
     job->launch_failures = 0;
   if (e.why == RequeueWhy::preempted) ++job->preemptions;  // and keeps its place
-  if (e.why == RequeueWhy::asked) job->eligible = at;
+  if (e.why == RequeueWhy::asked || e.why == RequeueWhy::idle_gpus) job->eligible = at;
   job->not_before = e.not_before;
   job->backing_off = e.not_before.has_value();
   job->hold = e.hold;

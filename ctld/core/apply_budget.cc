@@ -1,4 +1,4 @@
-// apply() of events about budgets and increases.
+// apply() of events that tenants are told of: quota, budgets and increases, idle GPUs.
 #include <algorithm>
 #include <utility>
 
@@ -30,6 +30,13 @@ void touch_book(BudgetState& budgets, const std::string& name, BudgetBook& book)
 
 void apply_event(State& state, Instant, const event::QuotaFilled& e) {
   keep_alert(state.tenancy, e.alert);
+}
+
+void apply_event(State& state, Instant, const event::GpusIdle& e) {
+  JobEdit job(state, e.job);
+  GANTRY_ASSERT(job->active != nullptr, "a job that runs");
+  job->active->idle_told = e.alert.step;
+  if (e.alert.step != proto::IdleGpuStep::none) keep_alert(state.tenancy, e.alert);
 }
 
 void apply_event(State& state, Instant, const event::BudgetReached& e) {

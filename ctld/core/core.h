@@ -103,9 +103,10 @@ struct Reply {
   std::vector<BlobRefs> blobs{};  // ShowJobReply: one per job, where scripts were asked for
 };
 
-using OrderMessage = std::variant<proto::NodeAccept, proto::RegisterAgain, proto::HeartbeatAck,
-                                  proto::Launch, proto::Go, proto::Terminate, proto::SignalAttempt,
-                                  proto::AckExit, proto::FetchLog>;
+using OrderMessage =
+    std::variant<proto::NodeAccept, proto::RegisterAgain, proto::HeartbeatAck, proto::Launch,
+                 proto::Go, proto::Terminate, proto::SignalAttempt, proto::AckExit, proto::FetchLog,
+                 proto::TellAttempt, proto::ResumeGpu>;
 
 struct Order {
   std::string node;

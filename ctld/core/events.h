@@ -27,7 +27,7 @@ using Event = std::variant<
     event::JobsForgotten, event::StepCreated, event::StepEnded, event::TenancyApplied,
     event::ReservationSet, event::ReservationRemoved, event::JobCheckpointed, event::HalfLifeSet,
     event::QuotaFilled, event::BudgetReached, event::BudgetsRolled, event::JobLowered,
-    event::OvertimeSet, event::IncreaseSet, event::ChargesPosted>;
+    event::OvertimeSet, event::IncreaseSet, event::ChargesPosted, event::GpusIdle>;
 
 // As it stands in the journal.
 struct JournalEvent {

@@ -58,4 +58,15 @@ struct QuotaFilled {  // a tenant's use has reached a threshold of what it owns
   GANTRY_EVENT(55, "quota_filled") { v(1, "alert", s.alert); }
 };
 
+// GPUs of a running job do nothing, and what is done about it is the alert's step; or (step none)
+// all of them do something again.
+struct GpusIdle {
+  JobId job{};
+  proto::QuotaAlert alert;  // step none: of no tenant, and not kept
+  GANTRY_EVENT(56, "gpus_idle") {
+    v(1, "job", s.job);
+    v(2, "alert", s.alert);
+  }
+};
+
 }  // namespace gantry::core::event

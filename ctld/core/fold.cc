@@ -52,6 +52,7 @@ ActiveRecord record_of(const Active& active) {
   r.checkpoint = active.checkpoint;
   r.waits = active.waits;
   r.bill = active.bill;
+  r.idle_told = active.idle_told;
   return r;
 }
 

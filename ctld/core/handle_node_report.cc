@@ -8,6 +8,7 @@
 #include "ctld/core/checkpoint.h"
 #include "ctld/core/gpus.h"
 #include "ctld/core/handlers.h"
+#include "ctld/core/idle_gpus.h"
 #include "ctld/core/moves.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/tenants.h"
@@ -72,6 +73,7 @@ void handle(Context& ctx, NodeId node, proto::Heartbeat&& beat) {
   link.free_memory = beat.free_memory;
   link.gpus = std::move(beat.gpus);
   note_checkpoints(ctx, node, beat.checkpoints, beat.sent);
+  look_at_idle_gpus(ctx, node);
   proto::HeartbeatAck ack;
   ack.stamp = {ctx.state.epoch, link.session, 0};
   ack.heard = beat.sent;

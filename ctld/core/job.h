@@ -17,8 +17,10 @@
 #include "common/job_spec.h"
 #include "common/job_state.h"
 #include "common/proto/node_report.h"
+#include "common/proto/tenant_events.h"
 #include "ctld/core/bill.h"
 #include "ctld/core/dependency_state.h"
+#include "ctld/core/finish.h"
 #include "ctld/core/names.h"
 #include "ctld/core/ordinal_set.h"
 #include "ctld/sched/change.h"
@@ -26,13 +28,6 @@
 namespace gantry::core {
 
 using ClassId = Id<struct ClassTag, std::uint32_t>;  // index into ClassTable
-
-enum class Hold : std::uint8_t { none = 0, user = 1, admin = 2, launch_failed = 3 };
-constexpr auto enum_names(Hold) {
-  using enum Hold;
-  return std::array<std::pair<Hold, std::string_view>, 4>{
-      {{none, "none"}, {user, "user"}, {admin, "admin"}, {launch_failed, "launch_failed"}}};
-}
 
 // An array's tasks. A task is pending (here), or an element of its own, or done; or it was
 // cancelled while pending, and then it is in done_bad.
@@ -99,41 +94,6 @@ struct NodeRun {
   }
 };
 
-enum class RequeueWhy : std::uint8_t {
-  asked = 1,
-  node_failure = 2,
-  launch_failure = 3,
-  start_timeout = 4,
-  preempted = 5
-};
-constexpr auto enum_names(RequeueWhy) {
-  using enum RequeueWhy;
-  return std::array<std::pair<RequeueWhy, std::string_view>, 5>{{{asked, "asked"},
-                                                                 {node_failure, "node_failure"},
-                                                                 {launch_failure, "launch_failure"},
-                                                                 {start_timeout, "start_timeout"},
-                                                                 {preempted, "preempted"}}};
-}
-
-// What becomes of a finishing job when its last node has let go.
-struct Finish {
-  Instant since{};
-  Outcome outcome = Outcome::completed;
-  std::optional<ExitStatus> exit;     // unset: the batch node's
-  std::optional<RequeueWhy> requeue;  // set: back to the queue instead of ended
-  std::optional<Hold> hold;           // with requeue
-  std::optional<Duration> grace;      // signal to kill; unset: the controller's kill_wait
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "since", s.since);
-    v(2, "outcome", s.outcome);
-    v(3, "exit", s.exit);
-    v(4, "requeue", s.requeue);
-    v(5, "hold", s.hold);
-    v(6, "grace", s.grace);
-  }
-};
-
 struct StepState {
   StepId id{};
   std::string name;
@@ -165,6 +125,7 @@ struct Active {
   Instant placed{};
   bool exclusive = false;
   bool warned = false;                // the warning signal went out
+  proto::IdleGpuStep idle_told{};     // about its GPUs that do nothing
   double charge = 0;                  // of the fair share, per second
   std::optional<Instant> checkpoint;  // newest one of this attempt
   std::vector<NodeRun> nodes;         // rank order; the first is the batch node

@@ -122,6 +122,16 @@ struct Teller {
     if (has(wish.events, MailEvent::invalid_depend)) tell(job, wish, "Invalid dependency");
   }
 
+  // What its tenant wants its owner told, whatever mail the job asks for.
+  void operator()(const event::GpusIdle& e) {
+    if (e.alert.step != proto::IdleGpuStep::warn) return;
+    const Job& job = state.jobs.at(e.job);
+    const MailWish wish = wish_of(state, job);
+    tell(job, wish, fmt::format("GPUs idle for {}", format_duration_long(e.alert.idle)));
+    out.back().body += fmt::format("GPUs that do nothing: {}{}\n", e.alert.gpus,
+                                   e.alert.no_process ? " (no process is on any)" : "");
+  }
+
   template <class Other>
   void operator()(const Other&) {}
 };

@@ -46,6 +46,7 @@ void restore_active(Job& job, const ActiveRecord& r) {
   job.active->checkpoint = r.checkpoint;
   job.active->waits = r.waits;
   job.active->bill = r.bill;
+  job.active->idle_told = r.idle_told;
 }
 
 // The mutable part; the hot part from the spec (or the array) is in already.

@@ -50,6 +50,7 @@ struct ActiveRecord {
   std::optional<Instant> checkpoint;
   std::vector<WaitPart> waits;
   Bill bill;
+  proto::IdleGpuStep idle_told{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "placed", s.placed);
@@ -64,6 +65,7 @@ struct ActiveRecord {
     v(10, "checkpoint", s.checkpoint);
     v(11, "waits", s.waits);
     v(12, "bill", s.bill);
+    v(13, "idle_told", s.idle_told);
   }
 };
 

@@ -331,6 +331,10 @@ Tenant with_defaults(Tenant t, const Tenant& tier) {
   unset(t.jobs.max_per_job, tier.jobs.max_per_job);
   unset(t.jobs.max_per_node, tier.jobs.max_per_node);
   unset(t.jobs.max_nodes, tier.jobs.max_nodes);
+  unset(t.idle_gpus.note, tier.idle_gpus.note);
+  unset(t.idle_gpus.warn, tier.idle_gpus.warn);
+  unset(t.idle_gpus.requeue, tier.idle_gpus.requeue);
+  unset(t.idle_gpus.cancel, tier.idle_gpus.cancel);
   unset(t.counts.queued_jobs, tier.counts.queued_jobs);
   unset(t.counts.running_jobs, tier.counts.running_jobs);
   unset(t.counts.array_tasks, tier.counts.array_tasks);

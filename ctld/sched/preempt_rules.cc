@@ -52,7 +52,11 @@ std::uint32_t PreemptRules::tenant_of(PartitionId partition) const {
 QuotaNeed PreemptRules::use_of(const Placement& p) const {
   QuotaNeed use;
   if (!p.uses.empty()) use.flavor = r_.grid.node(p.uses.front().node).flavor;
-  if (use.flavor >= tree_.flavors.size()) use.flavor = 0;
+  // Its nodes were of one flavor when it started; by now they may be of several.
+  const bool of_one = std::all_of(p.uses.begin(), p.uses.end(), [&](const Use& u) {
+    return r_.grid.node(u.node).flavor == use.flavor;
+  });
+  if (!of_one || use.flavor >= tree_.flavors.size()) use.flavor = 0;
   use.amount = p.held;
   return use;
 }

@@ -30,7 +30,7 @@ void Running::note_held(std::uint32_t slot) {
   Placement& p = pool_[slot];
   p.held = {};
   for (const Use& use : p.uses) {
-    p.held[Resource::cpu] += static_cast<std::int64_t>(use.cpus.size()) * 1000;
+    p.held[Resource::cpu] += static_cast<std::int64_t>(use.granted_cpus) * 1000;
     p.held[Resource::memory] += use.room.memory;
     p.held[Resource::gpu] += std::int64_t{use.room.gpus} * kGpuUnit;
     for (const GpuGrant& d : use.devices)
@@ -78,7 +78,8 @@ void Running::place(const JobPlaced& change, Grid& grid) {
                       {g.memory, g.scratch, 0, static_cast<std::int32_t>(g.gpus)},
                       g.cpus,
                       g.devices,
-                      g.gres});
+                      g.gres,
+                      g.cpus.size()});
   std::sort(p.uses.begin(), p.uses.end(),
             [](const Use& a, const Use& b) { return a.node < b.node; });
   for (Use& use : p.uses) {

@@ -19,6 +19,7 @@ struct Use {  // one node of one job
   std::vector<std::uint16_t> cpus;
   std::vector<GpuGrant> devices;
   std::vector<GresGrant> gres;
+  std::size_t granted_cpus = 0;  // what quota counts, however many the node has now
 };
 
 struct Placement {

@@ -37,7 +37,7 @@ using proto::AttemptKey;
 
 using Order = std::variant<proto::NodeAccept, proto::RegisterAgain, proto::HeartbeatAck,
                            proto::Launch, proto::Go, proto::Terminate, proto::SignalAttempt,
-                           proto::AckExit, proto::FetchLog>;
+                           proto::AckExit, proto::FetchLog, proto::TellAttempt, proto::ResumeGpu>;
 
 struct FromController {
   Order order;
@@ -118,6 +118,9 @@ struct Notice {  // one line for the job's standard error
   AttemptKey key;
   std::string text;
 };
+struct RepairGpu {  // an administrator says that it is well
+  std::string uuid;
+};
 struct Forget {  // acknowledged: remove its directory
   AttemptKey key;
 };
@@ -126,7 +129,7 @@ struct ReadFile {  // answered by FileRead
 };
 
 using Action = std::variant<RememberEpoch, RememberContact, Begin, Resume, Release, Signal, Kill,
-                            Notice, Forget, ReadFile>;
+                            Notice, RepairGpu, Forget, ReadFile>;
 
 // Heartbeat leaves the core without load and free memory; the shell fills them in.
 using Report =

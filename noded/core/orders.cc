@@ -8,8 +8,6 @@
 
 namespace gantry::node {
 
-namespace {}  // namespace
-
 void Core::State::order(Instant now, Order&& order) {
   std::visit(Overloaded{
                  [&](proto::NodeAccept& o) { accept(now, std::move(o)); },
@@ -31,6 +29,13 @@ void Core::State::order(Instant now, Order&& order) {
                  },
                  [&](proto::SignalAttempt& o) {
                    if (in_order(now, o.stamp)) signal(o);
+                 },
+                 [&](proto::TellAttempt& o) {
+                   if (in_order(now, o.stamp)) tell(std::move(o));
+                 },
+                 [&](proto::ResumeGpu& o) {
+                   if (in_order(now, o.stamp))
+                     turn.actions.emplace_back(RepairGpu{std::move(o.uuid)});
                  },
                  [&](proto::AckExit& o) {
                    if (in_order(now, o.stamp)) acknowledged(o.key);
@@ -97,6 +102,15 @@ void Core::State::signal(const proto::SignalAttempt& order) {
     return;
   }
   turn.actions.emplace_back(Signal{order.key, order.signal, order.scope});
+}
+
+void Core::State::tell(proto::TellAttempt&& order) {
+  const auto it = attempts.find(order.key);
+  if (it == attempts.end() || it->second.stage != Stage::running) {
+    ++counters.no_effect;
+    return;
+  }
+  turn.actions.emplace_back(Notice{order.key, std::move(order.text)});
 }
 
 void Core::State::acknowledged(const AttemptKey& key) {

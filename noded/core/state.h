@@ -92,6 +92,7 @@ struct Core::State {
   void go(Instant now, const AttemptKey& key);
   void terminate(Instant now, const proto::Terminate& order);
   void signal(const proto::SignalAttempt& order);
+  void tell(proto::TellAttempt&& order);
   void acknowledged(const AttemptKey& key);
 
   // attempts.cc

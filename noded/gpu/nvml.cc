@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <fmt/core.h>
+#include <link.h>
 
 #include "noded/gpu/nvml_load.h"
 
@@ -77,6 +78,13 @@ Result<std::unique_ptr<Nvml>> Nvml::open(const std::string& library) {
     return tl::unexpected(opened.error());
   out->initialised_ = true;
   return out;
+}
+
+std::string Nvml::file() const {
+  const ::link_map* map = nullptr;
+  if (::dlinfo(library_, RTLD_DI_LINKMAP, static_cast<void*>(&map)) != 0 || map == nullptr)
+    return {};
+  return map->l_name != nullptr ? map->l_name : "";
 }
 
 Answer<std::string> Nvml::driver_version() const {

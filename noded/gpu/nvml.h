@@ -52,6 +52,8 @@ class Nvml {
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
+  // The path that the library was loaded from; "" when the loader does not say.
+  [[nodiscard]] std::string file() const;
   [[nodiscard]] Answer<std::string> driver_version() const;
   [[nodiscard]] Answer<std::string> cuda_version() const;  // "12.4"
 

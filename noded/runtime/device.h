@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/codec/fields.h"
@@ -43,6 +44,10 @@ struct LaunchBind {    // a directory of the node that a job may write
     v(2, "source", s.source);
   }
 };
+
+// Where a job with an image finds the driver's libraries, if no CDI specification says otherwise:
+// images of NVIDIA's look there by themselves, others by LD_LIBRARY_PATH.
+inline constexpr std::string_view kDriverLibraries = "/usr/local/nvidia/lib64";
 
 struct LaunchMount {  // a file or directory of the driver, for a job with an image
   std::string path;   // in the container

@@ -1,5 +1,8 @@
 #include "noded/shim/environment.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <array>
 
 namespace gantry::runtime {
@@ -40,6 +43,16 @@ bool is_text(std::string_view s) {
   return true;
 }
 
+// Behind what the job or the image names: they may have good reasons.
+void add_driver_libraries(const LaunchRequest& request, std::map<std::string, std::string>& env) {
+  if (std::none_of(request.mounts.begin(), request.mounts.end(),
+                   [](const LaunchMount& m) { return m.path.starts_with(kDriverLibraries); }))
+    return;
+  std::string& path = env["LD_LIBRARY_PATH"];
+  if ((":" + path + ":").find(fmt::format(":{}:", kDriverLibraries)) != std::string::npos) return;
+  path += (path.empty() ? "" : ":") + std::string(kDriverLibraries);
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> container_environment(const LaunchRequest& request,
@@ -56,6 +69,7 @@ Result<std::vector<std::string>> container_environment(const LaunchRequest& requ
     const auto name = entry.substr(0, equals);
     if (equals != std::string::npos && !about_the_job(name)) all[name] = entry.substr(equals + 1);
   }
+  add_driver_libraries(request, all);
   all["TMPDIR"] = "/tmp";
   std::vector<std::string> env;
   env.reserve(all.size());

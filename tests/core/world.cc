@@ -365,6 +365,7 @@ void World::nodes_command(const Words& w) {  // node drain n1 reason="..." | par
   for (const auto& [value, name] : enum_names(m.action))
     if (name == what) m.action = value;
   if (w.find("reason")) m.reason = *w.find("reason");
+  if (w.find("gpu")) m.gpus = {*w.find("gpu")};
   ask(w.find("by") ? *w.find("by") : "admin", std::move(m));
 }
 

@@ -100,6 +100,7 @@ class World {
   void register_node(FakeNode& node);
   void exit_report(FakeNode& node, const Words& w);
   void gpu_report(FakeNode& node, const Words& w);
+  void idle_gpus(const std::string& text, proto::Heartbeat& beat) const;
   void advance(Duration length);
 
   // world_print.cc

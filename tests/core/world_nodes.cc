@@ -1,6 +1,8 @@
 // Nodes of a scenario: what they say, and the passing of time; see world.h.
 #include <fmt/core.h>
 
+#include <sstream>
+
 #include "common/text.h"
 #include "config/gres.h"
 #include "world.h"
@@ -84,6 +86,24 @@ void World::exit_report(FakeNode& node, const Words& w) {
   step(FromNode{node.name, std::move(m)});
 }
 
+void World::idle_gpus(const std::string& text, proto::Heartbeat& beat) const {
+  std::istringstream list(text);
+  for (std::string one; std::getline(list, one, ',');) {
+    std::istringstream parts(one);
+    std::string job, gpu, length, process;
+    std::getline(parts, job, ':');
+    std::getline(parts, gpu, ':');
+    std::getline(parts, length, ':');
+    std::getline(parts, process, ':');
+    proto::GpuActivity& a = beat.gpus.emplace_back();
+    a.key = key_of(job);
+    a.gpu = static_cast<std::uint32_t>(std::stoul(gpu));
+    a.name = "h100";
+    a.idle = parse_length(length);
+    a.has_process = !process.empty();
+  }
+}
+
 void World::node_says(FakeNode& node, const Words& w) {  // n1 started 1
   const std::string& what = w.plain.at(1);
   if (what == "exit") return exit_report(node, w);
@@ -110,8 +130,9 @@ void World::node_says(FakeNode& node, const Words& w) {  // n1 started 1
     return step(
         FromNode{node.name, proto::FetchLogReply{ticket_, w.find("data") ? *w.find("data") : "",
                                                  w.find("error") ? *w.find("error") : ""}});
-  if (what == "beat") {  // beat [touched=1 ago=30s]
+  if (what == "beat") {  // beat [touched=1 ago=30s] [idle=JOB:GPU:LENGTH[:process],...]
     proto::Heartbeat beat{node.session, 0.5, 1 << 30, now_};
+    if (const std::string* idle = w.find("idle")) idle_gpus(*idle, beat);
     if (w.find("touched"))
       beat.checkpoints.push_back({key_of(*w.find("touched")), now_ - parse_length(*w.find("ago"))});
     return step(FromNode{node.name, std::move(beat)});

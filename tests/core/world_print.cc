@@ -135,54 +135,56 @@ void World::print(Order& order) {
     return fmt::format("{}.{}", shown(k.job), k.attempt.value());
   };
   std::string text;
-  std::visit(Overloaded{
-                 [&](proto::NodeAccept& m) {
-                   node.session = m.stamp.session;
-                   for (const auto& k : m.forget) node.attempts.erase(k);
-                   text = "accept";
-                   if (!m.kill.empty()) text += " kill" + keys_text(m.kill);
-                   if (!m.forget.empty()) text += " forget" + keys_text(m.forget);
-                 },
-                 [&](proto::HeartbeatAck&) {},
-                 [&](proto::RegisterAgain& m) {
-                   text = fmt::format("register again, epoch {}", m.epoch.value());
-                 },
-                 [&](proto::Launch& m) {
-                   if (!fill(order, store_)) line("the store has lost a script");
-                   if (m.script.empty() && m.runs_batch) line("launch without its script");
-                   node.attempts.emplace(m.key, proto::AttemptPhase::preparing);
-                   text = fmt::format("launch {} cpus {} mem {}{}{}", key(m.key),
-                                      cpus_text(m.placement.at(m.node_index).cpus),
-                                      format_memory(m.placement.at(m.node_index).memory),
-                                      m.hold ? " hold" : "",
-                                      m.restarts ? fmt::format(" restarts {}", m.restarts) : "");
-                   for (const GpuGrant& gpu : m.placement.at(m.node_index).gpus)
-                     text += gpu.thousandths == 1000
-                                 ? fmt::format(" gpu {}", gpu.gpu)
-                                 : fmt::format(" gpu {} by {}", gpu.gpu, gpu.thousandths);
-                   for (const GresGrant& g : m.placement.at(m.node_index).gres)
-                     for (const std::uint16_t d : g.devices)
-                       text += fmt::format(" {} {}", g.name, d);
-                 },
-                 [&](proto::Go& m) { text = "go " + key(m.key); },
-                 [&](proto::Terminate& m) {
-                   text = fmt::format("terminate {} grace {}s", key(m.key), m.grace.seconds());
-                   if (!m.notice.empty()) text += fmt::format(" \"{}\"", m.notice);
-                 },
-                 [&](proto::SignalAttempt& m) {
-                   text = fmt::format("signal {} {} to {}", key(m.key), signal_name(m.signal),
-                                      enum_name(m.scope));
-                 },
-                 [&](proto::AckExit& m) {
-                   node.attempts.erase(m.key);
-                   text = "ack " + key(m.key);
-                 },
-                 [&](proto::FetchLog& m) {
-                   ticket_ = m.ticket;
-                   text = fmt::format("fetch {} from {}", m.path, m.offset);
-                 },
-             },
-             order.message);
+  std::visit(
+      Overloaded{
+          [&](proto::NodeAccept& m) {
+            node.session = m.stamp.session;
+            for (const auto& k : m.forget) node.attempts.erase(k);
+            text = "accept";
+            if (!m.kill.empty()) text += " kill" + keys_text(m.kill);
+            if (!m.forget.empty()) text += " forget" + keys_text(m.forget);
+          },
+          [&](proto::HeartbeatAck&) {},
+          [&](proto::RegisterAgain& m) {
+            text = fmt::format("register again, epoch {}", m.epoch.value());
+          },
+          [&](proto::Launch& m) {
+            if (!fill(order, store_)) line("the store has lost a script");
+            if (m.script.empty() && m.runs_batch) line("launch without its script");
+            node.attempts.emplace(m.key, proto::AttemptPhase::preparing);
+            text = fmt::format("launch {} cpus {} mem {}{}{}", key(m.key),
+                               cpus_text(m.placement.at(m.node_index).cpus),
+                               format_memory(m.placement.at(m.node_index).memory),
+                               m.hold ? " hold" : "",
+                               m.restarts ? fmt::format(" restarts {}", m.restarts) : "");
+            for (const GpuGrant& gpu : m.placement.at(m.node_index).gpus)
+              text += gpu.thousandths == 1000
+                          ? fmt::format(" gpu {}", gpu.gpu)
+                          : fmt::format(" gpu {} by {}", gpu.gpu, gpu.thousandths);
+            for (const GresGrant& g : m.placement.at(m.node_index).gres)
+              for (const std::uint16_t d : g.devices) text += fmt::format(" {} {}", g.name, d);
+          },
+          [&](proto::Go& m) { text = "go " + key(m.key); },
+          [&](proto::Terminate& m) {
+            text = fmt::format("terminate {} grace {}s", key(m.key), m.grace.seconds());
+            if (!m.notice.empty()) text += fmt::format(" \"{}\"", m.notice);
+          },
+          [&](proto::SignalAttempt& m) {
+            text = fmt::format("signal {} {} to {}", key(m.key), signal_name(m.signal),
+                               enum_name(m.scope));
+          },
+          [&](proto::TellAttempt& m) { text = fmt::format("tell {} \"{}\"", key(m.key), m.text); },
+          [&](proto::ResumeGpu& m) { text = "resume GPU " + m.uuid; },
+          [&](proto::AckExit& m) {
+            node.attempts.erase(m.key);
+            text = "ack " + key(m.key);
+          },
+          [&](proto::FetchLog& m) {
+            ticket_ = m.ticket;
+            text = fmt::format("fetch {} from {}", m.path, m.offset);
+          },
+      },
+      order.message);
   if (!text.empty() && !quiet_) line(fmt::format("{} <- {}", order.node, text));
 }
 

@@ -94,6 +94,10 @@ void World::print(const proto::TenantEventsReply& m) {
       line(fmt::format("{} {} {}: budget {} of {}: {} of {} ({} %), {} ended", a.number,
                        time_text(a.at), a.tenant, a.budget, a.period, format_money(a.spent),
                        format_money(a.amount), a.percent, a.ended));
+    else if (!a.job.empty())
+      line(fmt::format("{} {} {}: job {} of {}: {} idle for {}{}, {}", a.number, time_text(a.at),
+                       a.tenant, a.job, a.user, a.gpus, format_duration(a.idle),
+                       a.no_process ? " without a process" : "", enum_name(a.step)));
     else
       line(fmt::format("{} {} {}: {} of {} ({} %)", a.number, time_text(a.at), a.tenant,
                        amount_words(a.resource, a.used), amount_words(a.resource, a.nominal),

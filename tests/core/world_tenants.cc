@@ -67,6 +67,13 @@ tenancy::Tenant tenant_of(const Words& w) {
     t.jobs.max_per_job.emplace();
     (*t.jobs.max_per_job)[Resource::cpu] = std::stoll(*w.find("max_cpus")) * 1000;
   }
+  const auto length = [&](const char* key, std::optional<Duration>& to) {
+    if (const std::string* text = w.find(key)) to = parse_length(*text);
+  };
+  length("idle_note", t.idle_gpus.note);
+  length("idle_warn", t.idle_gpus.warn);
+  length("idle_requeue", t.idle_gpus.requeue);
+  length("idle_cancel", t.idle_gpus.cancel);
   if (w.find("time")) t.jobs.default_time = parse_length(*w.find("time"));
   for (const auto& [role, name] : enum_names(tenancy::Role{}))
     if (const std::string* users = w.find(std::string(name)))

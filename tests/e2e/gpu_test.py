@@ -303,7 +303,12 @@ def case_who_stays_on_a_gpu_closes_it(c):
     said = f"GPU {gpu}: gpu-not-idle: process 4711 is left on it"
     wait_for("it to be closed", lambda: said in c.root(["ginfo", "-R"]).stdout)
     contains(c.root(["ginfo", "-h", "-n", node, "-o", "%T"]).stdout, "idle")
+    # Nobody waits for the minute in which it would prove that it is well.
     c.fleet.control(node, "end", gpu, 4711)
+    c.root(["gctl", "resume", node, "--gpu", str(gpu)], check=True)
+    wait_for("it to be open", lambda: said not in c.root(["ginfo", "-R"]).stdout, 10)
+    again = c.root(["gctl", "resume", node, "--gpu", str(gpu)])
+    equal([again.returncode != 0, f"GPU {gpu} of {node} is in service" in again.stderr], [True, True])
 
 
 def place(c, job):

@@ -267,5 +267,33 @@ TEST_CASE("what CDI says of the driver goes to jobs with an image, without its d
   for (const auto& device : request->devices) CHECK(device.path != "/dev/nvidia7");
 }
 
+TEST_CASE("without CDI a job with an image gets the driver's libraries as they are found") {
+  HandoverNode n(R"([{"model": "h100", "count": 1}])");
+  const std::string dir = n.fake.dir();
+  std::filesystem::rename(dir + "/libcuda.so.1", dir + "/libcuda.so.550.54.15");
+  std::filesystem::create_symlink("libcuda.so.550.54.15", dir + "/libcuda.so.1");
+  std::ofstream(dir + "/libcuda.so.1.old") << "x";
+  std::ofstream(dir + "/libcudart.so.12") << "x";
+  std::filesystem::create_symlink("nowhere", dir + "/libnvidia-cfg.so.1");
+  std::filesystem::copy(n.config.gpu_library, dir + "/libnvidia-ml.so.1");
+  n.config.gpu_library = dir + "/libnvidia-ml.so.1";
+  n.begin();
+  const auto* bare = n.give(kJob, {whole(0)});
+  REQUIRE(bare != nullptr);
+  CHECK(bare->mounts.empty());  // the node's own directories have it all
+  n.end(kJob);
+  n.image = "/srv/image";
+  const auto* request = n.give(kOther, {whole(0)});
+  REQUIRE(request != nullptr);
+  std::map<std::string, std::string> found;
+  for (const runtime::LaunchMount& m : request->mounts)
+    if (m.path.starts_with("/usr/local/nvidia/lib64/")) found[m.path.substr(24)] = m.source;
+  const std::string real = std::filesystem::canonical(dir);
+  CHECK(found ==
+        std::map<std::string, std::string>{{"libcuda.so.1", real + "/libcuda.so.550.54.15"},
+                                           {"libcuda.so.550.54.15", real + "/libcuda.so.550.54.15"},
+                                           {"libnvidia-ml.so.1", real + "/libnvidia-ml.so.1"}});
+}
+
 }  // namespace
 }  // namespace gantry::node

@@ -182,8 +182,10 @@ class Player {
       o.path = line.words.at(1);
       return o;
     }
+    if (verb == "resume-gpu") return proto::ResumeGpu{stamp(line), line.words.at(1)};
     const AttemptKey key = parse_key(line.words.at(1));
     const auto s = stamp(line);
+    if (verb == "tell") return proto::TellAttempt{s, key, line.words.at(2)};
     if (verb == "launch") {
       proto::Launch o;
       o.stamp = s;

@@ -62,6 +62,7 @@ std::string show(const node::Action& action) {
           },
           [](const Kill& a) { return "Kill " + show(a.key); },
           [](const Notice& a) { return fmt::format("Notice {} \"{}\"", show(a.key), a.text); },
+          [](const RepairGpu& a) { return "RepairGpu " + a.uuid; },
           [](const Forget& a) { return "Forget " + show(a.key); },
           [](const ReadFile& a) { return "ReadFile " + a.fetch.path; },
       },

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 
 #include "tests/runtime/node_fixture.h"
 
@@ -115,6 +116,27 @@ TEST_CASE("a root directory as image") {
   request.container.work_dir = "/etc";
   node.run(request);
   CHECK(node.read(node.dir() + "/rootfs/etc/marker") == "from-image\n");
+  for (const auto& left : remains(node)) FAIL_CHECK(left);
+}
+
+TEST_CASE("a GPU's driver in an image that knows nothing of it") {
+  if (!can_run()) return;
+  Node node;
+  auto request = node.job(
+      "cat /usr/local/nvidia/lib64/libcuda.so.1; echo $LD_LIBRARY_PATH; echo x > "
+      "/usr/local/nvidia/lib64/libcuda.so.1 || echo kept");
+  request.container.image = busybox_root(node);
+  const std::string library = node.dir() + "/libcuda.so.550.54.15";
+  std::ofstream(library) << "the driver\n";
+  request.mounts = {
+      {"/usr/local/nvidia/lib64/libcuda.so.1", library, "", {"ro", "nosuid", "nodev", "bind"}}};
+  request.env["LD_LIBRARY_PATH"] = "/opt/own";
+  const auto record = node.run(request);
+  CHECK_MESSAGE(record.exit == ExitStatus{}, record.message);
+  const auto out = node.output();
+  CHECK_MESSAGE(out.starts_with("the driver\n/opt/own:/usr/local/nvidia/lib64\n"), out);
+  CHECK_MESSAGE(out.ends_with("kept\n"), out);
+  CHECK(node.read(library) == "the driver\n");
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 

@@ -81,7 +81,8 @@ void Ledger::take(Instant at, const core::Event& any) {
     Account& job = account(e->job);
     job.ending = !e->requeue && e->outcome != Outcome::cancelled;
     job.spared_until.reset();
-    if (e->outcome == Outcome::preempted && e->grace) job.spared_until = queue_.now() + *e->grace;
+    job.chosen = queue_.now();
+    if (e->outcome == Outcome::preempted && e->grace) job.spared_until = job.chosen + *e->grace;
   }
   if (const auto* e = std::get_if<event::NodeExited>(&any)) exited(*e);
   if (const auto* e = std::get_if<event::JobEnded>(&any)) ended(*e);
@@ -240,7 +241,9 @@ void Ledger::check_exit(const event::NodeExited& e, const Account& job) {
   constexpr Duration kTurn = milliseconds(100);
   const auto killed = truth_.killed(name, key);
   const bool by_node = e.cause == ExitCause::fenced || e.cause == ExitCause::node_rebooted;
-  if (job.spared_until && !by_node && killed && *killed + kTurn < *job.spared_until)
+  // Its node may have gone before it was chosen, and tell of it only now.
+  const bool since = killed && *killed >= job.chosen;
+  if (job.spared_until && !by_node && since && *killed + kTurn < *job.spared_until)
     wrong(fmt::format("it was killed {} us before its grace was over",
                       (*job.spared_until - *killed).us));
   const bool blank = e.exit == ExitStatus{} && e.usage == Usage{};

@@ -48,11 +48,13 @@ struct Account {  // of one job, element or array
   std::optional<Outcome> outcome;
   ExitStatus exit;
   std::uint32_t restarts = 0;
-  std::optional<Instant> spared_until;  // a victim: no node kills it before (the world's clock)
-  bool final = false;                   // a cancel of it was acknowledged
-  bool ending = false;                  // by itself: a cancel changes nothing any more
-  core::StoredSpec spec;                // an element has its array's
-  std::vector<std::uint32_t> indexes;   // of an array, by ordinal
+  // A victim: from its choice on no node kills it before then (the world's clock).
+  Instant chosen{};
+  std::optional<Instant> spared_until;
+  bool final = false;                        // a cancel of it was acknowledged
+  bool ending = false;                       // by itself: a cancel changes nothing any more
+  core::StoredSpec spec;                     // an element has its array's
+  std::vector<std::uint32_t> indexes;        // of an array, by ordinal
   std::set<std::uint32_t> split, cancelled;  // of an array: ordinals
   std::set<std::uint32_t> final_tasks;       // of an array: indexes whose cancel was acknowledged
 };

@@ -91,7 +91,8 @@ void enlarge(sched::NodeChanged& node, const JobShape& shape) {
       node.memory / std::max<std::int64_t>(1, static_cast<std::int64_t>(node.cpus.size())) * kCores;
   node.cpus.clear();
   for (std::uint16_t cpu = 0; cpu < kCores; ++cpu) node.cpus.push_back(cpu);
-  if (node.gpus > 0 || shape.gpus_per_node > 0) node.gpus = node.gpus_when_well = 64;
+  if (node.gpus > 0 || shape.gpus_per_node > 0 || shape.gpu_share > 0)
+    node.gpus = node.gpus_when_well = 64;
   node.devices.clear();  // so many, all alike
   if (!shape.gpu_slice.empty() || shape.gpu_share > 0) {
     const bool slices = !shape.gpu_slice.empty();

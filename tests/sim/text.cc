@@ -55,6 +55,12 @@ std::string one(const Terminate& m) {
 std::string one(const SignalAttempt& m) {
   return fmt::format("signal {} {} {}", key_text(m.key), stamp_text(m.stamp), m.signal);
 }
+std::string one(const TellAttempt& m) {
+  return fmt::format("tell {} {} \"{}\"", key_text(m.key), stamp_text(m.stamp), m.text);
+}
+std::string one(const ResumeGpu& m) {
+  return fmt::format("resume GPU {} {}", m.uuid, stamp_text(m.stamp));
+}
 std::string one(const AckExit& m) {
   return fmt::format("ack exit {} {}", key_text(m.key), stamp_text(m.stamp));
 }
