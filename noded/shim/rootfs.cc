@@ -183,6 +183,7 @@ Result<Root> build_root(const NodeSetup& setup, const LaunchRequest& request,
   if (auto r = private_directories(root.path, request, plan); !r) return tl::unexpected(r.error());
   if (auto r = own_directories(setup, request, root.path, plan.image != nullptr); !r)
     return tl::unexpected(r.error());
+  if (auto r = driver_mount_points(request, root.path); !r) return tl::unexpected(r.error());
   if (auto r = user_mounts(request, root.path); !r) return tl::unexpected(r.error());
   if (auto r = drop_pseudo(root.path); !r) return tl::unexpected(r.error());
   auto cwd = working_directory(root.path, request, plan);

@@ -125,6 +125,21 @@ Result<Fd> mount_point(const LaunchRequest& request, const Fd& root, const std::
   return make_in_root(root, path, directory);
 }
 
+Result<void> driver_mount_points(const LaunchRequest& request, const std::string& root) {
+  if (request.mounts.empty()) return {};
+  const Fd root_fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root_fd) return fail_errno(ErrorCode::runtime_failed, root);
+  for (const LaunchMount& m : request.mounts) {
+    const bool bind = m.type.empty() || m.type == "none" || m.type == "bind";
+    struct stat st {};
+    if (bind && ::stat(m.source.c_str(), &st) != 0)
+      return fail_errno(ErrorCode::runtime_failed, m.source);
+    if (auto made = mount_point(request, root_fd, m.path, !bind || S_ISDIR(st.st_mode)); !made)
+      return tl::unexpected(made.error());
+  }
+  return {};
+}
+
 Result<void> user_mounts(const LaunchRequest& request, const std::string& root) {
   if (request.container.mounts.empty()) return {};
   const Fd root_fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));

@@ -23,6 +23,10 @@ Result<MountSpec> parse_mount(const std::string& text);
 Result<Fd> mount_point(const LaunchRequest& request, const Fd& root, const std::string& path,
                        bool directory);
 
+// Places for what the driver brings into an image: the runtime, root only inside, may not make
+// them.
+Result<void> driver_mount_points(const LaunchRequest& request, const std::string& root);
+
 Result<void> user_mounts(const LaunchRequest& request, const std::string& root);
 
 }  // namespace gantry::runtime
