@@ -39,6 +39,13 @@ def opened(path, flags=os.O_RDWR | os.O_NONBLOCK):
     return "reached"
 
 
+def opened_unmasked(path):
+    """What the runtime masks is /dev/null in its place: that one opens, and there is nothing in it."""
+    if os.path.exists(path) and os.stat(path).st_rdev == os.stat("/dev/null").st_rdev:
+        return "masked"
+    return opened(path)
+
+
 def write(path, what="1"):
     with open(path, "w", encoding="utf-8") as f:
         f.write(what)
@@ -133,7 +140,7 @@ def take_it_from_another_process(v):
 
 @attempt
 def open_the_machines_memory(v):
-    return first(opened, ["/dev/mem", "/dev/kmem", "/dev/port", "/proc/kcore"])
+    return first(opened_unmasked, ["/dev/mem", "/dev/kmem", "/dev/port", "/proc/kcore"])
 
 
 @attempt
