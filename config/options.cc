@@ -73,6 +73,10 @@ std::vector<Option> options_of(ControllerConfig& c) {
       {"store_map_max", &c.store_map_max, bytes(kMiB, std::int64_t{1} << 46),
        "Where that growth ends: with more in the store the controller stops and says so. At least "
        "store_map."},
+      {"balance", &c.balance, between(0, 365 * kDay),
+       "Tenants that borrow: a job may have to leave for one of its own class of a tenant that "
+       "borrows less, if it has run for no longer than this since its start or its last "
+       "checkpoint; 0 = no job has to, the shares even out as jobs end."},
       {"fair_share_half_life", &c.fair_share_half_life, between(kSecond, 36'500 * kDay),
        "After this time past usage counts half in the fair share of projects and users."},
       {"priority_weight_age", &c.priority_weight_age, between(0, kMostWeight),

@@ -107,7 +107,8 @@ void Server::start() {
     fatal(done.error());
     return;
   }
-  const sched::Policy policy = sched::controller_policy(config_.controller.backfill_depth);
+  const sched::Policy policy =
+      sched::controller_policy(config_.controller.backfill_depth, config_.controller.balance);
   planner_ = std::make_unique<Planner>(policy, [this](sched::Plan plan) {
     loop_.post([this, plan = std::move(plan)]() mutable {
       passed_over_ = !plan.stats.everything;

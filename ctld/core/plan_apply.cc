@@ -127,6 +127,15 @@ void apply_start(Context& ctx, sched::Start&& start) {
   place(ctx, element, std::move(start.grants), exclusive);
 }
 
+std::string_view to_text(sched::PreemptWhy why) {
+  switch (why) {
+    case sched::PreemptWhy::by_class: return "";
+    case sched::PreemptWhy::reclaim: return ", which takes back its quota";
+    case sched::PreemptWhy::by_share: return ", which borrows less";
+  }
+  return "";
+}
+
 // Its nodes stay its own until they have let go; the scheduler keeps them for the other.
 void apply_preempt(Context& ctx, const sched::Preempt& p) {
   const Job* victim = ctx.state.jobs.find(p.victim);
@@ -145,9 +154,9 @@ void apply_preempt(Context& ctx, const sched::Preempt& p) {
   e.job = p.victim;
   e.outcome = Outcome::preempted;
   e.grace = cls.grace;
-  e.cause = fmt::format("preempted for job {} of {}{}", display_id(ctx.state, *other),
-                        ctx.state.partition(class_of(ctx.state, *other).partition).name,
-                        p.reclaim ? ", which takes back its quota" : "");
+  e.cause =
+      fmt::format("preempted for job {} of {}{}", display_id(ctx.state, *other),
+                  ctx.state.partition(class_of(ctx.state, *other).partition).name, to_text(p.why));
   if (cls.victim_mode == tenancy::VictimMode::requeue && victim->may_requeue)
     e.requeue = RequeueWhy::preempted;
   ctx.note(fmt::format("job {} is {}", display_id(ctx.state, *victim), e.cause));

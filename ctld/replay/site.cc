@@ -82,7 +82,6 @@ Result<void> set_switch(PolicyChoice& policy, std::string_view key, std::string_
   constexpr Flag kFlags[] = {{"fair_share", &sched::Policy::fair_share},
                              {"quota", &sched::Policy::quota},
                              {"preemption", &sched::Policy::preemption},
-                             {"balance", &sched::Policy::share_preemption},
                              {"promises", &sched::Policy::keep_promises}};
   for (const Flag& flag : kFlags) {
     if (flag.name != key) continue;
@@ -99,6 +98,19 @@ Result<void> set_switch(PolicyChoice& policy, std::string_view key, std::string_
     (key == "ahead" ? policy.switches.ahead : policy.switches.reservations) = *n;
     // A plan for each job is kept as early as it can be: looked at again after every end.
     if (value == "all") policy.switches.replans = *n;
+    return {};
+  }
+  if (key == "balance") {
+    if (const auto flag = config::parse_bool(value)) {
+      policy.switches.balance = *flag ? sched::kBalanceAll : Duration{};
+      return {};
+    }
+    const auto d = config::parse_length(value);
+    if (!d)
+      return fail(ErrorCode::usage, fmt::format("policy: balance: must be on, off or a duration, "
+                                                "not \"{}\"",
+                                                value));
+    policy.switches.balance = *d;
     return {};
   }
   if (key == "half_life") {

@@ -7,7 +7,8 @@
 //   ahead=N              and for so many of the first blocked jobs of all
 //   fair_share=on|off    inside tenants
 //   quota=on|off  preemption=on|off  promises=on|off
-//   balance=on|off       between borrowers of one class, by their shares, too
+//   balance=30m|on|off   between borrowers of one class, by their shares, too: who has run for no
+//                        longer (since the last checkpoint); on: for however long
 //   half_life=7d         of usage in the fair share
 //   tenants=mean         instead of documents: a tenant for each of the trace's, one cohort, and
 //   its

@@ -8,9 +8,10 @@ namespace gantry::sched {
 inline constexpr std::uint32_t kPlannedAhead = 100;        // of the first blocked jobs
 inline constexpr Duration kLookAtEverything = seconds(1);  // see Policy::everything
 
-// `depth`: backfill_depth of gantry.yaml.
-inline Policy controller_policy(std::uint32_t depth) {
+// `depth`, `balance`: backfill_depth and balance of gantry.yaml.
+inline Policy controller_policy(std::uint32_t depth, Duration balance = {}) {
   Policy policy;
+  policy.balance = balance;
   policy.depth = depth;
   policy.keep_promises = true;
   policy.ahead = kPlannedAhead;

@@ -16,12 +16,18 @@ struct Start {
   std::vector<NodeGrant> grants;  // in rank order
 };
 
+enum class PreemptWhy : std::uint8_t {
+  by_class,  // it is of a lower class
+  reclaim,   // the other's tenant takes back what is guaranteed to it
+  by_share,  // the other's tenant borrows less
+};
+
 // Take this job away, so that another one can start there. The core sends its class's signal, and
 // after the grace ends it; its nodes are kept for the other until then.
 struct Preempt {
   JobId victim;
   JobId for_job;
-  bool reclaim = false;        // of the owner's nominal quota; otherwise by class
+  PreemptWhy why = PreemptWhy::by_class;
   std::int64_t lost_work = 0;  // GPU-microseconds (of cores where it has none) since its checkpoint
 };
 

@@ -7,6 +7,8 @@
 
 namespace gantry::sched {
 
+inline constexpr Duration kBalanceAll{std::int64_t{1} << 62};
+
 struct Policy {
   std::uint64_t attempts = 100'000;     // placement attempts a plan may take
   std::uint32_t starts = 4'096;         // a plan proposes at most
@@ -23,8 +25,11 @@ struct Policy {
   bool quota = true;
   bool fair_share = true;  // Tenancy::fair_share as well
   bool preemption = true;
-  bool share_preemption = false;  // between borrowers of one class, by their shares
-  bool keep_promises = false;     // from plan to plan; otherwise all are made anew
+  bool keep_promises = false;  // from plan to plan; otherwise all are made anew
+
+  // Between borrowers of one class, by their shares: the most that a job may lose of what it has
+  // run (since its last checkpoint). 0: nobody leaves for that; kBalanceAll: no matter how much.
+  Duration balance{};
 
   // With promises kept, only so often everything is looked at; plans in between look at what the
   // changes since the last one can have made possible. 0: always everything.

@@ -304,13 +304,15 @@ class Search {
     Set gone;  // charged already
     for (int round = 0; round <= kReprices; ++round) {
       std::vector<NodePrice> offers;
+      std::size_t required = 0;
       prices.set_gone(gone);
       for (const std::uint32_t n : nodes)
         if (auto offer = prices.offer(n)) {
           offer->required = is_required(n);
+          required += offer->required ? 1 : 0;
           offers.push_back(std::move(*offer));
         }
-      if (offers.size() < d_.min_nodes) break;
+      if (offers.size() < d_.min_nodes || required < r_.cls.required.size()) break;
       const auto end = offers.begin() + static_cast<std::ptrdiff_t>(d_.min_nodes);
       std::partial_sort(offers.begin(), end, offers.end(),
                         [](const NodePrice& a, const NodePrice& b) {
@@ -337,8 +339,7 @@ class Search {
     std::sort(set.begin(), set.end(),
               [](const Suspect* a, const Suspect* b) { return a->job < b->job; });
     for (const Suspect* s : set) {
-      const bool of_owner = s->rule == VictimRule::reclaim;
-      out.victims.push_back({s->job, of_owner, s->lost_work});
+      out.victims.push_back({s->job, rules_.why(*s), s->lost_work});
       out.highest_class = std::max(out.highest_class, s->class_value);
       out.cost += s->cost;
       out.grace = std::max(out.grace, rules_.grace_of(r_.running[s->slot].priority_class));

@@ -7,7 +7,8 @@
 // - of another tenant that exceeds its own quota in what x lacks, as do all cohorts above it up to
 //   below the one that it shares with c. If x fits the quota of c, or of a cohort below that shared
 //   one, without borrowing: by c's reclaim policy (any, lower class, never; in a cohort's quota any
-//   but never). If x's side borrows too: only a lower class, if x's class preempts, and by share:
+//   but never). If x's side borrows too: only a lower class, if x's class preempts, or its own
+//   class if that is wanted (`balance`), which loses no more than that; and by share:
 //     rule a: value(x's side with x) <= value(its side without it)
 //     rule b, where a makes no room: value(x's side with x) < value(its side with it), once a
 //     tenant
@@ -28,6 +29,7 @@
 #include <vector>
 
 #include "ctld/sched/eligible.h"
+#include "ctld/sched/plan.h"
 #include "ctld/sched/quota.h"
 #include "ctld/sched/running.h"
 
@@ -63,12 +65,14 @@ struct PreemptRequest {
   bool reclaim = true;            // of guaranteed quota
   bool by_class = true;           // of lower classes; only if its class preempts
   bool rule_b = true;
-  bool equal_class_by_share = false;  // rules a and b against jobs of x's own class as well
+  // Rules a and b against jobs of x's own class as well, which lose at most so much of what they
+  // have run; 0: no.
+  Duration balance{};
 };
 
 struct Victim {
   JobId job;
-  bool reclaim = false;        // of guaranteed quota; otherwise by class
+  PreemptWhy why = PreemptWhy::by_class;
   std::int64_t lost_work = 0;  // GPU-microseconds (of cores where it has none)
 };
 

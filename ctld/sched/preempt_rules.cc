@@ -146,7 +146,7 @@ VictimRule PreemptRules::rule_for_tenant(std::uint32_t other, std::int32_t value
     return of_class;
   }
   if (other == kNoIndex) return of_class;
-  const bool equal = value == class_.value && r_.equal_class_by_share;
+  const bool equal = value == class_.value && r_.balance.us > 0;
   if (!by_class && !equal) return VictimRule::none;
   // Neither rule can hold for any of its jobs if x's side has more even with all of them there.
   const std::int64_t theirs = quota_.share_value(side_of(other, meeting.top), {});
@@ -181,6 +181,8 @@ std::optional<Suspect> PreemptRules::judge(std::uint32_t slot, VictimRule rule) 
   std::int64_t lost = ran;
   if (p.requeue && p.checkpoint)
     lost = std::clamp<std::int64_t>((r_.now - *p.checkpoint + kRestartTime).us, 0, ran);
+  if (rule == VictimRule::by_share && cls.value == class_.value && lost > r_.balance.us)
+    return std::nullopt;
   const std::int64_t gpus = s.use.amount[Resource::gpu];
   const std::int64_t thousandths = gpus > 0 ? gpus : s.use.amount[Resource::cpu];
   const auto capped = [](__int128 v) {
@@ -190,6 +192,11 @@ std::optional<Suspect> PreemptRules::judge(std::uint32_t slot, VictimRule rule) 
   s.cost = std::max<std::int64_t>(
       1, capped(static_cast<__int128>(s.lost_work) * (2 + std::int64_t{p.preemptions}) / 2));
   return s;
+}
+
+PreemptWhy PreemptRules::why(const Suspect& s) const {
+  if (s.rule == VictimRule::reclaim) return PreemptWhy::reclaim;
+  return s.class_value < class_.value ? PreemptWhy::by_class : PreemptWhy::by_share;
 }
 
 // The value of x's side, below the node that is `steps` up its path, with x.

@@ -57,6 +57,7 @@ class PreemptRules {
   [[nodiscard]] VictimRule rule_for(const PlacementGroup& group);
   // nullopt: this one may not go.
   [[nodiscard]] std::optional<Suspect> judge(std::uint32_t slot, VictimRule rule) const;
+  [[nodiscard]] PreemptWhy why(const Suspect& s) const;
   [[nodiscard]] std::int32_t value_of(std::uint32_t priority_class) const {
     return class_view(priority_class).value;
   }

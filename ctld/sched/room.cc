@@ -72,7 +72,7 @@ std::optional<Cycle::Taking> Cycle::victims_for(const Turn& turn) {
   const auto& classes = r_.tenancy_->classes;
   const bool by_class =
       c.key.priority_class < classes.size() && classes[c.key.priority_class].preempts;
-  const bool by_share = policy_.share_preemption && tenant_of(c) != kNoIndex;
+  const bool by_share = policy_.balance.us > 0 && tenant_of(c) != kNoIndex;
   // It starts when its victims have gone, at the latest, and what runs shortly does not see
   // promises between now and then.
   Duration grace{};
@@ -105,7 +105,7 @@ std::optional<Cycle::Taking> Cycle::victims_for(const Turn& turn) {
                              .user = r_.queue_.line(turn.line).share,
                              .reclaim = guaranteed,
                              .by_class = by_class,
-                             .equal_class_by_share = by_share});
+                             .balance = by_share ? policy_.balance : Duration{}});
     if (!set) continue;
     const auto loss = [](const VictimSet& s) { return std::pair{s.highest_class, s.cost}; };
     if (!best || loss(*set) < loss(best->set)) best = Taking{std::move(*set), choice, guaranteed};
@@ -251,7 +251,7 @@ bool Cycle::promise_room(Turn& turn, const Taking& taking, Instant free_by) {
     return false;
   }
   for (const Victim& v : set.victims)
-    plan_.preemptions.push_back({v.job, id, v.reclaim, v.lost_work});
+    plan_.preemptions.push_back({v.job, id, v.why, v.lost_work});
   charge(job(turn, turn.at), c, needs_of(c, promise.shares));
   order_->usage_grew();
   if (kept != nullptr) {

@@ -56,11 +56,12 @@ std::string why_not(const Tenants& t, const Tenants::Asking& x, const Victim& v)
   if (t.now - job.started < cls.min_run_time) return "minimum run time";
   if (cls.max_preemptions && job.preemptions >= *cls.max_preemptions) return "preempted too often";
   const bool lower = cls.value < own.value;
-  if (!v.reclaim && !(lower && own.preempts)) return "not of a lower class";
+  const bool reclaim = v.why == PreemptWhy::reclaim;
+  if (!reclaim && !(lower && own.preempts)) return "not of a lower class";
   const std::uint32_t tenant = t.partitions[x.cls.key.partition.value()].quota_node;
-  if (t.tenant_of(job) == tenant) return v.reclaim ? "reclaimed from itself" : "";
+  if (t.tenant_of(job) == tenant) return reclaim ? "reclaimed from itself" : "";
   if (!exceeds_own(t, job)) return "its tenant exceeds nothing";
-  if (tenant == kNoIndex) return v.reclaim ? "reclaimed without a guarantee" : "";
+  if (tenant == kNoIndex) return reclaim ? "reclaimed without a guarantee" : "";
   const QuotaNode& node = t.quota->tenancy().nodes[tenant];
   if (node.reclaim == tenancy::Reclaim::never) return "policy is never";
   return "";
@@ -106,7 +107,7 @@ TEST_CASE("victims are allowed, make room, and none of them is in vain") {
       REQUIRE(why_not(t, x, v) == "");
       gone.push_back(v.job);
       cost += cost_of(t, t.jobs.at(v.job));
-      reclaimed += v.reclaim ? 1 : 0;
+      reclaimed += v.why == PreemptWhy::reclaim ? 1 : 0;
     }
     REQUIRE(set->cost == cost);
     REQUIRE(t.has_room(x, gone));
@@ -242,7 +243,7 @@ Rounds play(Tenants& t, bool equal_class_by_share, bool rule_b) {
       const Tenants::Asking asking = t.ask(job);
       PreemptRequest request = t.request(asking);
       request.rule_b = rule_b;
-      request.equal_class_by_share = equal_class_by_share;
+      if (equal_class_by_share) request.balance = kBalanceAll;
       const auto set = find_victims(request);
       if (!set || set->victims.empty()) continue;
       std::set<JobId> state;

@@ -229,7 +229,7 @@ void Scenario::policy(Words& w) {
   policy_.quota = w.on("quota", policy_.quota);
   policy_.fair_share = w.on("fair_share", policy_.fair_share);
   policy_.preemption = w.on("preemption", policy_.preemption);
-  policy_.share_preemption = w.on("balance", policy_.share_preemption);
+  policy_.balance = minutes(w.number_or("balance", policy_.balance.us / 60'000'000));
   policy_.keep_promises = w.on("promises", policy_.keep_promises);
   policy_.attempts = static_cast<std::uint64_t>(
       w.number_or("attempts", static_cast<std::int64_t>(policy_.attempts)));
@@ -301,7 +301,10 @@ std::string Scenario::print(const Plan& plan) {
   }
   for (const Preempt& p : plan.preemptions)
     text += fmt::format("preempt {} for {}{}, lost {}\n", p.victim.value(), p.for_job.value(),
-                        p.reclaim ? ", reclaimed" : "", Duration{p.lost_work}.seconds());
+                        p.why == PreemptWhy::reclaim    ? ", reclaimed"
+                        : p.why == PreemptWhy::by_share ? ", by share"
+                                                        : "",
+                        Duration{p.lost_work}.seconds());
   for (const Expected& e : plan.expected)
     text += fmt::format("expect {} at {}{}\n", e.job.value(), (e.start - Instant{}).seconds(),
                         e.nodes.empty() ? "" : " on " + names(e.nodes));

@@ -248,11 +248,18 @@ void Book::check_plan(const sched::Plan& plan) const {
     if (other == jobs_.end() || !other->second.held.empty()) wrong("that one does not wait");
     const PriorityClass &low = class_of(v->second), &high = class_of(other->second);
     const auto from = tenant_of(v->second), to = tenant_of(other->second);
-    if (!p.reclaim && !high.preempts) wrong("that one's class does not preempt");
-    if (!p.reclaim && low.value >= high.value) wrong("it is of no lower class");
-    if (p.reclaim && !to) wrong("that one has no quota to take back");
-    if (p.reclaim && from == to) wrong("both are one tenant's");
-    if (p.reclaim && compiled_->view->nodes[*to].reclaim == tenancy::Reclaim::never)
+    const bool reclaim = p.why == sched::PreemptWhy::reclaim;
+    if (p.why == sched::PreemptWhy::by_class) {
+      if (!high.preempts) wrong("that one's class does not preempt");
+      if (low.value >= high.value) wrong("it is of no lower class");
+    }
+    if (p.why == sched::PreemptWhy::by_share) {
+      if (low.value != high.value) wrong("they are not of one class");
+      if (!from || !to || from == to) wrong("no two tenants share");
+    }
+    if (reclaim && !to) wrong("that one has no quota to take back");
+    if (reclaim && from == to) wrong("both are one tenant's");
+    if (reclaim && compiled_->view->nodes[*to].reclaim == tenancy::Reclaim::never)
       wrong("that one's tenant does not reclaim");
     if (from && from != to) reclaimed[*from].push_back(p.victim);
   }

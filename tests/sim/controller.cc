@@ -246,6 +246,7 @@ sched::Policy Controller::policy() const {
   policy.attempts = settings_.plan_attempts;
   policy.starts = settings_.plan_starts;
   policy.depth = settings_.config.controller.backfill_depth;
+  policy.balance = settings_.config.controller.balance;
   policy.keep_promises = settings_.keep_promises;
   policy.reservations = settings_.reservations;
   policy.ahead = settings_.ahead;

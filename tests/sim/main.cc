@@ -6,6 +6,7 @@
 //                                      with GANTRY_LONG set, 1,000; one without end has failed
 //   ... --tenants yes|no               else every second seed has tenants
 //   ... --gpus yes|no                  else none has GPUs
+//   ... --balance yes|no               else no borrower leaves for one that borrows less
 //
 // A history in which a promise is broken prints the promise, its last 50 lines and how to repeat
 // it.
@@ -37,9 +38,9 @@ struct Arguments {
   std::uint64_t from = 1;
   bool trace = false;
   std::optional<bool> tenants;
-  bool gpus = false;
+  bool gpus = false, balance = false;
   [[nodiscard]] With with(std::uint64_t number) const {
-    return {tenants.value_or(number % 2 == 0), gpus};
+    return {tenants.value_or(number % 2 == 0), gpus, balance};
   }
 };
 
@@ -52,11 +53,13 @@ std::optional<Arguments> parse(int argc, char** argv) {
       continue;
     }
     if (i + 1 == argc) return std::nullopt;
-    if (word == "--tenants" || word == "--gpus") {
+    if (word == "--tenants" || word == "--gpus" || word == "--balance") {
       const std::string_view which = argv[++i];
       if (which != "yes" && which != "no") return std::nullopt;
       if (word == "--gpus")
         a.gpus = which == "yes";
+      else if (word == "--balance")
+        a.balance = which == "yes";
       else
         a.tenants = which == "yes";
       continue;
@@ -147,7 +150,7 @@ int main(int argc, char** argv) {
   if (!arguments) {
     fmt::print(stderr,
                "usage: gantry_sim (--seed N [--trace] | --twice N | --seeds COUNT [--from N]) "
-               "[--tenants yes|no] [--gpus yes|no]\n");
+               "[--tenants yes|no] [--gpus yes|no] [--balance yes|no]\n");
     return 2;
   }
   const Arguments& a = *arguments;

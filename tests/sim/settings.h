@@ -51,7 +51,7 @@ struct Settings {
 
 // What a history has besides jobs.
 struct With {
-  bool tenants = false, gpus = false;
+  bool tenants = false, gpus = false, balance = false;
 };
 Settings settings_of(Random& random, With with);
 
