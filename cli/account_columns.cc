@@ -37,7 +37,8 @@ std::optional<Instant> ended(V v) {
 Duration elapsed(V v) {
   const auto begin = started(v);
   if (!begin) return {};
-  return std::max(ended(v).value_or(v.now) - *begin, Duration{});
+  const Duration stopped = v.step == nullptr ? row(v).suspended : Duration{};
+  return std::max(ended(v).value_or(v.now) - *begin - stopped, Duration{});
 }
 
 // From submit to the (newest) start; of one that has not started, until now or its end.

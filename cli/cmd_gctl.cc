@@ -198,6 +198,18 @@ const Command kRelease{.name = "release",
                        .summary = "Let held jobs go",
                        .operands = "JOB...",
                        .run = run_change<proto::ReleaseJobs>};
+const Command kSuspend{
+    .name = "suspend",
+    .summary = "Stop running jobs where they are (operators)",
+    .operands = "JOB...",
+    .description =
+        "They keep all that they hold. Time limit, cost and fair share stand still until "
+        "they are let go on with `gctl unsuspend`.",
+    .run = run_change<proto::SuspendJobs>};
+const Command kUnsuspend{.name = "unsuspend",
+                         .summary = "Let suspended jobs go on (operators)",
+                         .operands = "JOB...",
+                         .run = run_change<proto::ResumeJobs>};
 const Command kRequeue{.name = "requeue",
                        .summary = "End running jobs and put them back into the queue",
                        .operands = "JOB...",
@@ -225,10 +237,11 @@ const Command kKey{
     .name = "key", .summary = "Add and remove keys of users", .run = nullptr, .sub = kKeySub};
 
 constexpr const Command* kSub[] = {
-    &kGctlShow,    &kGctlWhy,          &kLogs,          &kHold,       &kRelease,   &kRequeue,
-    &kGctlUpdate,  &kCheckpointed,     &kGctlDrain,     &kGctlResume, &kGctlClose, &kGctlDead,
-    &kGctlReserve, &kGctlReservations, &kGctlUnreserve, &kEnroll,     &kKey,       &kPing,
-    &kGctlTop,     &kGctlMaintain};
+    &kGctlShow,         &kGctlWhy,       &kLogs,      &kHold,       &kRelease,
+    &kRequeue,          &kSuspend,       &kUnsuspend, &kGctlUpdate, &kCheckpointed,
+    &kGctlDrain,        &kGctlResume,    &kGctlClose, &kGctlDead,   &kGctlReserve,
+    &kGctlReservations, &kGctlUnreserve, &kEnroll,    &kKey,        &kPing,
+    &kGctlTop,          &kGctlMaintain};
 
 constexpr Example kExamples[] = {
     {"gctl show job 12", "Everything about a job"},

@@ -186,7 +186,8 @@ class Rounds {
       const auto jobs = session_.call<proto::ListJobsReply>(list);
       if (!jobs) return tl::unexpected(jobs.error());
       for (const proto::JobRow& row : jobs->rows)
-        if (row.phase == Phase::running || row.phase == Phase::starting)
+        if (row.phase == Phase::running || row.phase == Phase::starting ||
+            row.phase == Phase::suspended)
           again.jobs.push_back({row.job, {}});
       if (!jobs->more) break;
       list.after = jobs->next;

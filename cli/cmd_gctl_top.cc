@@ -130,7 +130,7 @@ constexpr Column<CostRow> kCostColumns[] = {
     {'g', "Gpus", "GPUS", 0, true, [](O o, C r) { o += gpus_text(r.job); }},
     {'c', "Cores", "CORES", 0, true, [](O o, C r) { o += std::to_string(r.job.cpus); }},
     {'e', "Elapsed", "ELAPSED", 0, true,
-     [](O o, C r) { o += r.job.started ? format_duration(r.now - *r.job.started) : "-"; }},
+     [](O o, C r) { o += r.job.started ? format_duration(run_time(r.job, r.now)) : "-"; }},
     {'s', "Cost", "COST", 0, true,
      [](O o, C r) { o += r.job.cost ? format_money(*r.job.cost, 4) : "-"; }},
     {'r', "Rate", "PER HOUR", 0, true,

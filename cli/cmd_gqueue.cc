@@ -158,7 +158,7 @@ constexpr Option kOptions[] = {
     {.name = "clusters", .letter = 'M', .refused = "there is one cluster"},
     {.name = "iterate", .letter = 'i', .refused = "use --watch=SECONDS"},
     {.name = "qos", .letter = 'q', .refused = "there are no QOS"},
-    {.name = "licenses", .letter = 'L', .refused = "licences are not managed"},
+    {.name = "licenses", .letter = 'L', .refused = "use squeue -L"},
     {.name = "sort", .letter = 'S', .refused = "jobs are listed by id; use sort(1)"},
     {.name = "steps", .letter = 's', .refused = "use gacct"},
 };
@@ -181,9 +181,9 @@ proto::ListJobs request_of(const Query& q) {
   proto::ListJobs list = q.list;
   if (q.me) list.filter.users.push_back(login_name());
   if (list.filter.states.empty())
-    list.filter.states =
-        q.start ? std::vector<std::string>{"PENDING"}
-                : std::vector<std::string>{"PENDING", "CONFIGURING", "RUNNING", "COMPLETING"};
+    list.filter.states = q.start ? std::vector<std::string>{"PENDING"}
+                                 : std::vector<std::string>{"PENDING", "CONFIGURING", "RUNNING",
+                                                            "SUSPENDED", "COMPLETING"};
   return list;
 }
 

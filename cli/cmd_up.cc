@@ -349,7 +349,7 @@ Result<void> settle_jobs(const LocalCluster& cluster, const Down& down) {
                     "with --leave",
                     *jobs));
   proto::CancelJobs cancel;
-  cancel.filter.states = {"PENDING", "CONFIGURING", "RUNNING", "COMPLETING"};
+  cancel.filter.states = {"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "COMPLETING"};
   const auto done = session->call<proto::JobsDone>(cancel);
   if (!done) return tl::unexpected(done.error());
   Progress progress;

@@ -20,8 +20,7 @@ void time_or_none(std::string& out, const std::optional<Instant>& t) {
 }
 
 Duration used(const JobView& v) {
-  if (!v.row->started) return {};
-  return v.row->ended.value_or(std::max(v.now, *v.row->started)) - *v.row->started;
+  return run_time(*v.row, v.now);
 }
 
 std::string first_node(const std::string& list) {
@@ -33,6 +32,7 @@ Colour state_colour(const JobView& v) {
   switch (v.row->phase) {
     case Phase::queued: return Colour::yellow;
     case Phase::starting:
+    case Phase::suspended:
     case Phase::finishing: return Colour::cyan;
     case Phase::running: return Colour::green;
     case Phase::ended: return v.row->outcome == Outcome::completed ? Colour::grey : Colour::red;
@@ -173,14 +173,7 @@ constexpr Column<JobView> kColumns[] = {
     {.letter = 'e',
      .name = "EndTime",
      .header = "END_TIME",
-     .put =
-         [](O o, V v) {
-           const auto& row = *v.row;
-           if (row.ended || !row.started || !row.time_limit)
-             time_or_none(o, row.ended);
-           else
-             o += format_time(*row.started + *row.time_limit);
-         }},
+     .put = [](O o, V v) { time_or_none(o, expected_end_of(*v.row)); }},
     {.letter = 'Q',
      .name = "PriorityLong",
      .header = "PRIORITY",

@@ -33,7 +33,6 @@ inline constexpr Option kRefusedJobOptions[] = {
     {.name = "gpus-per-socket", .refused = "use --gpus-per-node"},
     {.name = "gres-flags", .refused = "GPUs are always chosen by NVLinks, then by NUMA node"},
     {.name = "hint", .refused = kNoTopology},
-    {.name = "licenses", .letter = 'L', .refused = "licences are not managed"},
     {.name = "mem-bind", .refused = "memory binding is left to the kernel"},
     {.name = "mincpus", .refused = "use -c and --ntasks-per-node"},
     {.name = "no-kill", .letter = 'k', .refused = "a job that loses a node ends, or is requeued"},

@@ -98,6 +98,30 @@ Result<void> set_gpus_per_task(R& r, std::string_view text) {
 Result<void> set_gres(R& r, std::string_view text) {
   return parse_gres(text, r.gpus);
 }
+// NAME, NAME:N or NAME*N, parted by commas or semicolons.
+Result<void> set_licenses(R& r, std::string_view text) {
+  std::vector<GresCount> licenses;
+  std::string list(text);
+  std::replace(list.begin(), list.end(), ';', ',');
+  for (const std::string& one : split_list(list)) {
+    const std::size_t end = std::min(one.find_first_of(":*"), one.size());
+    GresCount& added = licenses.emplace_back(GresCount{one.substr(0, end), 1});
+    if (end < one.size()) {
+      const auto n = parse_integer("licences", one.substr(end + 1), 1, kMostLicenses);
+      if (!n) return tl::unexpected(n.error());
+      added.count = static_cast<std::uint32_t>(*n);
+    }
+    if (added.name.empty() || added.name.find_first_of("|@ ") != std::string::npos)
+      return invalid(fmt::format("\"{}\" is no licence: NAME or NAME:N", one));
+  }
+  std::sort(licenses.begin(), licenses.end());
+  for (std::size_t i = 1; i < licenses.size(); ++i)
+    if (licenses[i].name == licenses[i - 1].name)
+      return invalid(fmt::format("{} is given twice", licenses[i].name));
+  if (licenses.empty()) return invalid("must not be empty");
+  r.spec.shape.licenses = std::move(licenses);
+  return {};
+}
 Result<void> set_mem_per_gpu(R& r, std::string_view text) {
   const auto bytes = parse_memory(text);
   if (!bytes) return tl::unexpected(bytes.error());

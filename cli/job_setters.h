@@ -14,6 +14,7 @@ Result<void> set_gpus_per_node(JobRequest& r, std::string_view text);
 Result<void> set_gpus_in_all(JobRequest& r, std::string_view text);
 Result<void> set_gpus_per_task(JobRequest& r, std::string_view text);
 Result<void> set_gres(JobRequest& r, std::string_view text);
+Result<void> set_licenses(JobRequest& r, std::string_view text);
 Result<void> set_mem_per_gpu(JobRequest& r, std::string_view text);
 Result<void> set_mem(JobRequest& r, std::string_view text);
 Result<void> set_mem_per_cpu(JobRequest& r, std::string_view text);

@@ -46,6 +46,7 @@ JobWords words_of(Phase phase, const std::optional<Outcome>& outcome) {
     case Phase::queued: return {"PENDING", "PD"};
     case Phase::starting: return {"CONFIGURING", "CF"};
     case Phase::running: return {"RUNNING", "R"};
+    case Phase::suspended: return {"SUSPENDED", "S"};
     case Phase::finishing: return {"COMPLETING", "CG"};
     case Phase::ended: return words_of(outcome.value_or(Outcome::completed));
   }
@@ -72,6 +73,18 @@ std::string shown_id(const proto::JobRow& row) {
   return fmt::format("{}_[{}]", row.array_job.value(), row.array_tasks);
 }
 
+Duration run_time(const proto::JobRow& row, Instant now) {
+  if (!row.started) return {};
+  const Duration whole = row.ended.value_or(std::max(now, *row.started)) - *row.started;
+  return std::max(whole - row.suspended, Duration{});
+}
+
+std::optional<Instant> expected_end_of(const proto::JobRow& row) {
+  if (row.ended) return row.ended;
+  if (!row.started || !row.time_limit) return std::nullopt;
+  return *row.started + *row.time_limit + row.suspended;
+}
+
 std::string reason_of(const proto::JobRow& row) {
   if (row.phase == Phase::queued) {
     std::string text(enum_name(row.verdict.reason));
@@ -96,8 +109,8 @@ std::string reason_of(const proto::JobRow& row) {
 }
 
 std::string where_or_why(const proto::JobRow& row) {
-  const bool placed =
-      row.phase == Phase::starting || row.phase == Phase::running || row.phase == Phase::finishing;
+  const bool placed = row.phase == Phase::starting || row.phase == Phase::running ||
+                      row.phase == Phase::suspended || row.phase == Phase::finishing;
   if (placed || (row.phase == Phase::ended && row.outcome == Outcome::completed))
     return row.node_list;
   return "(" + reason_of(row) + ")";
@@ -120,6 +133,9 @@ std::string explained(const Verdict& v, Instant now) {
     case Reason::held_admin: return "an administrator holds it: " + v.subject;
     case Reason::array_task_limit:
       return fmt::format("{} tasks of its array run, and its limit is {}", v.a, v.b);
+    case Reason::licenses:
+      return fmt::format("it asks for {} licences of {}, of which {} are free", v.b, v.subject,
+                         v.a);
     case Reason::partition_down: return fmt::format("partition {} is down", v.subject);
     case Reason::partition_node_limit:
       return fmt::format("it asks for {} nodes; its partition allows {}", v.a, v.b);

@@ -25,7 +25,11 @@ inline JobWords words_of(const proto::JobRow& row) {
 // states that Gantry does not have (SUSPENDED, RESIZING, ...) are allowed and match nothing.
 Result<void> check_states(const std::vector<std::string>& states);
 
-std::string shown_id(const proto::JobRow& row);      // "12", "12_3", "12_[4-9%2]"
+std::string shown_id(const proto::JobRow& row);  // "12", "12_3", "12_[4-9%2]"
+// How long it has run, or ran; what it was suspended for is not in it.
+Duration run_time(const proto::JobRow& row, Instant now);
+// Unset: it has not started, or has no time limit.
+std::optional<Instant> expected_end_of(const proto::JobRow& row);
 std::string reason_of(const proto::JobRow& row);     // "Resources", "None"; numbers left out
 std::string where_or_why(const proto::JobRow& row);  // nodes, or "(Reason)"
 // In words, with the numbers: "2 of 4 nodes are free".

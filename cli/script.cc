@@ -57,6 +57,13 @@ Result<void> parse_line(std::string_view text, const std::string& place,
   if (!words) return tl::unexpected(words.error());
   auto parsed = parse_options(options, *words, false, spelling);
   if (!parsed) return tl::unexpected(parsed.error());
+  if (!parsed->operands.empty() &&
+      (parsed->operands[0] == "hetjob" || parsed->operands[0] == "packjob"))
+    return fail(
+        ErrorCode::unsupported,
+        fmt::format("{} is not supported: there are no heterogeneous jobs; submit a job for "
+                    "each part",
+                    parsed->operands[0]));
   if (!parsed->operands.empty() && spelling == Spelling::getopt)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("Invalid directive found in batch script: {}", parsed->operands[0]));

@@ -74,6 +74,7 @@ void write_sizes(RecordWriter& out, const proto::JobDetail& job) {
   out.field("MinTmpDiskNode",
             shape.scratch_per_node == 0 ? "0" : format_memory(shape.scratch_per_node));
   if (!shape.gres.empty()) out.field("Gres", to_string(shape.gres));
+  if (!shape.licenses.empty()) out.field("Licenses", to_string(shape.licenses));
   out.field("Features", shape.constraint);
   out.field("OverSubscribe", shape.exclusive ? "NO" : "OK");
   for (const NodePlacement& place : job.placement) {
@@ -144,18 +145,14 @@ void write_job(RecordWriter& out, const proto::JobDetail& job, Instant now) {
   out.field("Requeue", spec.requeue ? "1" : "0").field("Restarts", row.restarts);
   out.field("BatchFlag", spec.kind == JobKind::batch ? "1" : "0");
   out.field("ExitCode", exit_text(row.exit)).line();
-  const Duration run =
-      row.started ? row.ended.value_or(std::max(now, *row.started)) - *row.started : Duration{};
-  out.field("RunTime", format_duration_long(run));
+  out.field("RunTime", format_duration_long(run_time(row, now)));
   out.field("TimeLimit", row.time_limit ? format_duration_long(*row.time_limit) : "UNLIMITED")
       .line();
   out.field("SubmitTime", format_time(row.submitted))
       .field("EligibleTime", format_time(row.eligible))
       .line();
   out.field("StartTime", time_or(row.started ? row.started : row.expected_start, "Unknown"));
-  std::optional<Instant> end = row.ended;
-  if (!end && row.started && row.time_limit) end = *row.started + *row.time_limit;
-  out.field("EndTime", time_or(end, "Unknown"))
+  out.field("EndTime", time_or(expected_end_of(row), "Unknown"))
       .field("Deadline", time_or(spec.deadline, "N/A"))
       .line();
   out.field("Partition", row.partition).line();

@@ -38,6 +38,8 @@ proto::StepShape step_shape(const StepOptions& options) {
   proto::StepShape shape;
   shape.overlap = options.overlap;
   shape.exclusive = options.exact && !options.overlap;
+  const auto& words = r.spec.given;
+  shape.cyclic = std::find(words.begin(), words.end(), "distribution=cyclic") != words.end();
   shape.nodelist = r.spec.shape.required_nodes;
   shape.tasks_per_node = r.spec.shape.tasks_per_node;
   if (r.nodes) shape.nodes = r.nodes->first;

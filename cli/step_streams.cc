@@ -207,8 +207,10 @@ void StepStreams::lost(Stream& stream, const std::string& why) {
   ::close(stream.fd);
   stream.fd = -1;
   if (stream.node.empty() || stream.done) return;
-  say(fmt::format("{}: error: {}: lost the step's tasks {}-{}: {}", program_, stream.node,
-                  stream.first_rank, stream.first_rank + stream.tasks - 1, why));
+  const proto::StepNode& node = permission_.nodes[stream.index];
+  say(fmt::format("{}: error: {}: lost the step's tasks {}{}{}: {}", program_, stream.node,
+                  node.rank(0), node.ranks.empty() ? "-" : " to ", node.rank(stream.tasks - 1),
+                  why));
   ++nodes_done_;
   worst({0, SIGKILL});
 }

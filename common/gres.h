@@ -9,10 +9,11 @@
 
 namespace gantry {
 
-inline constexpr std::size_t kMostGresNames = 8;       // different names in one cluster
-inline constexpr std::uint32_t kMostGresCount = 1024;  // of one name on one node
+inline constexpr std::size_t kMostGresNames = 8;           // different names in one cluster
+inline constexpr std::uint32_t kMostGresCount = 1024;      // of one name on one node
+inline constexpr std::uint32_t kMostLicenses = 1'000'000;  // of one name in the cluster
 
-struct GresCount {  // asked on each node; how many a node has
+struct GresCount {  // asked on each node; how many a node has. Of licences: of the cluster
   std::string name;
   std::uint32_t count = 0;  // 1..kMostGresCount
   friend auto operator<=>(const GresCount&, const GresCount&) = default;

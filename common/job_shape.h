@@ -53,8 +53,9 @@ struct JobShape {
   std::string gpu_slice;                 // MIG profile, "1g.10gb"; "" = whole GPUs
   // A part of one GPU of each node: thousandths, 1..999; 0 = whole ones. Excludes gpus_per_node.
   std::uint32_t gpu_share = 0;
-  std::uint32_t gpu_shards = 0;  // as asked; the controller makes a gpu_share of them
-  std::vector<GresCount> gres;   // other resources, on each node; sorted by name, each once
+  std::uint32_t gpu_shards = 0;     // as asked; the controller makes a gpu_share of them
+  std::vector<GresCount> gres;      // other resources, on each node; sorted by name, each once
+  std::vector<GresCount> licenses;  // of the cluster, for the whole job; the same order
   friend bool operator==(const JobShape&, const JobShape&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -83,6 +84,7 @@ struct JobShape {
     v(23, "gpu_share", s.gpu_share);
     v(24, "gpu_shards", s.gpu_shards);
     v(25, "gres", s.gres);
+    v(26, "licenses", s.licenses);
   }
 };
 

@@ -15,14 +15,22 @@
 
 namespace gantry {
 
-enum class Phase : std::uint8_t { queued = 1, starting = 2, running = 3, finishing = 4, ended = 5 };
+enum class Phase : std::uint8_t {
+  queued = 1,
+  starting = 2,
+  running = 3,
+  finishing = 4,
+  ended = 5,
+  suspended = 6,  // of rows only: running, and frozen on its nodes
+};
 constexpr auto enum_names(Phase) {
   using enum Phase;
-  return std::array<std::pair<Phase, std::string_view>, 5>{{{queued, "queued"},
+  return std::array<std::pair<Phase, std::string_view>, 6>{{{queued, "queued"},
                                                             {starting, "starting"},
                                                             {running, "running"},
                                                             {finishing, "finishing"},
-                                                            {ended, "ended"}}};
+                                                            {ended, "ended"},
+                                                            {suspended, "suspended"}}};
 }
 
 // How a job ended (phase ended), or is going to end (phase finishing).
@@ -82,11 +90,12 @@ enum class Reason : std::uint8_t {
   tainted = 26,        // subject = taints that it does not tolerate
   // A GPU is emptied for its slices; subject = node, b = GPU, a = free from (us; 0 = unknown).
   mig_repartition = 27,
-  budget = 28,  // a = it may cost, b = what is left, both millionths; subject = the budget
+  budget = 28,    // a = it may cost, b = what is left, both millionths; subject = the budget
+  licenses = 29,  // a = free, b = asked; subject = which
 };
 constexpr auto enum_names(Reason) {
   using enum Reason;
-  return std::array<std::pair<Reason, std::string_view>, 29>{
+  return std::array<std::pair<Reason, std::string_view>, 30>{
       {{none, "None"},
        {priority, "Priority"},
        {resources, "Resources"},
@@ -115,7 +124,8 @@ constexpr auto enum_names(Reason) {
        {maintenance, "ReqNodeNotAvail"},
        {tainted, "Taints"},
        {mig_repartition, "MigRepartition"},
-       {budget, "Budget"}}};
+       {budget, "Budget"},
+       {licenses, "Licenses"}}};
 }
 
 struct Verdict {

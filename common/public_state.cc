@@ -18,10 +18,11 @@ struct Row {
   PublicState shown;
 };
 
-constexpr std::array<Row, 13> kRows{{
+constexpr std::array<Row, 14> kRows{{
     {Phase::queued, std::nullopt, {"PENDING", "PD"}},
     {Phase::starting, std::nullopt, {"CONFIGURING", "CF"}},
     {Phase::running, std::nullopt, {"RUNNING", "R"}},
+    {Phase::suspended, std::nullopt, {"SUSPENDED", "S"}},
     {Phase::finishing, std::nullopt, {"COMPLETING", "CG"}},
     {Phase::ended, Outcome::completed, {"COMPLETED", "CD"}},
     {Phase::ended, Outcome::failed, {"FAILED", "F"}},
@@ -36,8 +37,7 @@ constexpr std::array<Row, 13> kRows{{
 constexpr std::uint32_t kAllBits = (1U << kRows.size()) - 1;
 
 // States of Slurm's that no job of ours is in; scripts name them in filters.
-constexpr std::array<PublicState, 11> kNeverSeen{{{"SUSPENDED", "S"},
-                                                  {"REQUEUED", "RQ"},
+constexpr std::array<PublicState, 10> kNeverSeen{{{"REQUEUED", "RQ"},
                                                   {"REQUEUE_HOLD", "RH"},
                                                   {"REQUEUE_FED", "RF"},
                                                   {"RESIZING", "RS"},
@@ -79,11 +79,13 @@ Result<StateSet> StateSet::parse(std::span<const std::string> words) {
     bool known = bits != 0 || std::any_of(kNeverSeen.begin(), kNeverSeen.end(),
                                           [&](const PublicState& s) { return names(s, upper); });
     if (!known)
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("no job state is called \"{}\": use PENDING, CONFIGURING, RUNNING, "
-                              "COMPLETING, COMPLETED, FAILED, CANCELLED, TIMEOUT, OUT_OF_MEMORY, "
-                              "NODE_FAIL, BOOT_FAIL, DEADLINE, their short forms, or all",
-                              word));
+      return fail(
+          ErrorCode::invalid_argument,
+          fmt::format(
+              "no job state is called \"{}\": use PENDING, CONFIGURING, RUNNING, "
+              "SUSPENDED, COMPLETING, COMPLETED, FAILED, CANCELLED, TIMEOUT, OUT_OF_MEMORY, "
+              "NODE_FAIL, BOOT_FAIL, DEADLINE, their short forms, or all",
+              word));
     set.bits_ |= bits;
   }
   return set;

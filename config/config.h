@@ -129,6 +129,7 @@ struct Config {
   NodedConfig noded;
   std::vector<NodeConfig> nodes;            // in file order
   std::vector<PartitionConfig> partitions;  // at least one; exactly one default
+  std::vector<std::string> licenses;        // "NAME:N" for the whole cluster; see gres.h
   std::string path;                         // of the file
 };
 

@@ -75,6 +75,38 @@ std::vector<DeclaredGres> declared_gres(const NodeConfig& node) {
   return out;
 }
 
+Result<GresCount> parse_declared_license(std::string_view text) {
+  const auto colon = text.find(':');
+  GresCount out;
+  out.name = text.substr(0, colon);
+  const auto fits = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+  };
+  const std::string_view rest =
+      colon == std::string_view::npos ? std::string_view() : text.substr(colon + 1);
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), out.count);
+  if (error != std::errc{} || end != rest.data() + rest.size()) out.count = 0;
+  if (out.name.empty() || out.name.size() > 64 ||
+      !std::all_of(out.name.begin(), out.name.end(), fits) || out.count < 1 ||
+      out.count > kMostLicenses)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("\"{}\": a licence is NAME:COUNT with 1 to {}, the name of letters, "
+                            "digits, -, _ and .",
+                            text, kMostLicenses));
+  return out;
+}
+
+std::vector<GresCount> declared_licenses(const Config& config) {
+  std::vector<GresCount> out;
+  for (const std::string& text : config.licenses) {
+    auto one = parse_declared_license(text);
+    GANTRY_ASSERT(one.has_value(), "a licence that was checked when it was read");
+    out.push_back(std::move(*one));
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
 std::vector<std::string> gres_names(const Config& config) {
   std::set<std::string> names;
   for (const NodeConfig& node : config.nodes)

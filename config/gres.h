@@ -21,6 +21,9 @@ struct DeclaredGres {
 Result<DeclaredGres> parse_declared_gres(std::string_view text);
 // Of a node that load() has checked; sorted by name.
 std::vector<DeclaredGres> declared_gres(const NodeConfig& node);
+// `licenses: [matlab:10]` of a checked configuration, sorted by name.
+Result<GresCount> parse_declared_license(std::string_view text);
+std::vector<GresCount> declared_licenses(const Config& config);
 // Names of all nodes of a checked configuration, sorted; at most kMostGresNames.
 std::vector<std::string> gres_names(const Config& config);
 

@@ -34,6 +34,7 @@ class Loader {
           root.line, root.column,
           fmt::format("the file must have keys such as `nodes:`, not {}", name_of(root.kind)));
     auto done = read_root(root, config);
+    if (done) done = check_licenses(config);
     if (done) done = check_nodes(config);
     if (done) done = check_partitions(config);
     if (done) done = check_controller(config.controller);
@@ -62,13 +63,16 @@ class Loader {
   }
 
   Result<void> read_root(const Yaml& root, Config& config) {
-    static constexpr std::array<std::string_view, 5> kKeys{"cluster", "controller", "noded",
-                                                           "nodes", "partitions"};
+    static constexpr std::array<std::string_view, 6> kKeys{"cluster", "licenses", "controller",
+                                                           "noded",   "nodes",    "partitions"};
     for (const Yaml::Entry& entry : root.entries) {
       remember(entry.key, entry.value);
       Result<void> done;
-      if (entry.key == "cluster") {
-        done = read_value(entry.key, options_of(config)[0], entry.value);
+      const auto own = options_of(config);
+      const auto option = std::find_if(own.begin(), own.end(),
+                                       [&](const Option& o) { return o.name == entry.key; });
+      if (option != own.end()) {
+        done = read_value(entry.key, *option, entry.value);
       } else if (entry.key == "controller") {
         done = read_section(entry.key, entry.value, options_of(config.controller));
       } else if (entry.key == "noded") {
@@ -210,6 +214,17 @@ class Loader {
     if (gres_.size() > kMostGresNames)
       return error_about(path, fmt::format("more than {} different names in the cluster: {}",
                                            kMostGresNames, fmt::join(gres_, ", ")));
+    return {};
+  }
+
+  Result<void> check_licenses(const Config& config) const {
+    std::set<std::string> seen;
+    for (const std::string& text : config.licenses) {
+      const auto one = parse_declared_license(text);
+      if (!one) return error_about("licenses", one.error().message);
+      if (!seen.insert(one->name).second)
+        return error_about("licenses", fmt::format("{} is given twice", one->name));
+    }
     return {};
   }
 

@@ -22,7 +22,12 @@ constexpr Rule form(Form f) {
 }  // namespace
 
 std::vector<Option> options_of(Config& c) {
-  return {{"cluster", &c.cluster, form(Form::word), "Name of the cluster, shown to users."}};
+  return {{"cluster", &c.cluster, form(Form::word), "Name of the cluster, shown to users."},
+          {"licenses",
+           &c.licenses,
+           {},
+           "Licences of the whole cluster that jobs ask for with --licenses, each as NAME:COUNT. "
+           "A job starts when all that it asks for are free."}};
 }
 
 std::vector<Option> options_of(ControllerConfig& c) {

@@ -22,7 +22,7 @@ Result<void> NullSteps::begin_step(const runtime::StepRequest& request) {
       request.nodes.empty() ? request.env.at("SLURMD_NODENAME") : request.nodes[request.node_index],
       request.first_rank, tasks}});
   for (std::uint32_t task = 0; task < tasks; ++task)
-    say({proto::TaskExit{request.first_rank + task, {}, ""}});
+    say({proto::TaskExit{request.rank(task), {}, ""}});
   say({proto::StepNodeDone{}});
   crypt->finish();
   const std::uint64_t id = next_id_++;

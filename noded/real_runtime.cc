@@ -101,6 +101,7 @@ std::vector<Recovered> RealRuntime::recover() {
     r.key = found.key;
     r.stage = stage_of(found.stage);
     r.started = found.started;
+    r.frozen = found.frozen;
     r.exit = exit_of(found.record);
     const bool lives =
         r.stage != Recovered::Stage::ended && r.stage != Recovered::Stage::never_started;
@@ -128,6 +129,7 @@ void RealRuntime::act(Instant, Action&& action, std::vector<Input>& events) {
                  [&](Kill& a) {
                    if (!give_up(a.key, events)) check("kill", a.key, runtime_->kill(a.key));
                  },
+                 [&](SetFrozen& a) { check("freeze", a.key, runtime_->freeze(a.key, a.frozen)); },
                  [&](Notice& a) { check("notice", a.key, runtime_->notice(a.key, a.text)); },
                  [&](RepairGpu& a) {
                    if (options_.gpus != nullptr) options_.gpus->declared_well(a.uuid);
@@ -145,6 +147,13 @@ void RealRuntime::act(Instant, Action&& action, std::vector<Input>& events) {
 
 // One that is told to end before anything of the user's runs need not be prepared any further.
 void RealRuntime::signal(const Signal& action, std::vector<Input>& events) {
+  if (action.step) {
+    check("signal", action.key,
+          action.signal == SIGKILL
+              ? runtime_->kill_step(action.key, *action.step)
+              : runtime_->signal_step(action.key, *action.step, action.signal));
+    return;
+  }
   if (action.signal == SIGTERM && give_up(action.key, events)) return;
   auto sent = runtime_->signal(action.key, action.signal, action.scope);
   const bool not_yet = !sent && sent.error().code == ErrorCode::wrong_state;

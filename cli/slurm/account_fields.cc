@@ -16,7 +16,10 @@ Duration elapsed_of(const AccountRow& v) {
   const auto begin = v.step != nullptr ? std::optional(v.step->started) : v.job->row.started;
   const auto end = v.step != nullptr ? v.step->ended : v.job->row.ended;
   if (!begin) return {};
-  return std::max(end.value_or(v.now) - *begin, Duration{});
+  // The batch step is as long as the job; of the others nobody knows how often they were stopped.
+  const bool whole = v.step == nullptr || v.step->step == "batch" || v.step->step == "extern";
+  const Duration stopped = whole ? v.job->row.suspended : Duration{};
+  return std::max(end.value_or(v.now) - *begin - stopped, Duration{});
 }
 
 std::uint32_t cpus_of(const AccountRow& v) {
@@ -240,7 +243,9 @@ constexpr Field<AccountRow> kAccountFields[] = {
              o += v.step->step == "batch" || v.step->step == "extern" ? "Unknown" : "Block";
          },
      .width = 9},
-    {.name = "Licenses", .put = [](Out, A) {}, .width = 10},
+    {.name = "Licenses",
+     .put = [](Out o, A v) { o += v.step == nullptr ? v.job->licenses : ""; },
+     .width = 10},
     {.name = "MaxDiskRead",
      .put = [](Out o, A v) { put_step_bytes(o, v, usage_of(v).io_read_bytes); },
      .width = 12},
@@ -421,7 +426,9 @@ constexpr Field<AccountRow> kAccountFields[] = {
            if (v.step == nullptr) o += v.job->submit_line;
          },
      .width = 20},
-    {.name = "Suspended", .put = [](Out o, A) { o += "00:00:00"; }, .width = 10},
+    {.name = "Suspended",
+     .put = [](Out o, A v) { o += format_duration_long(v.job->row.suspended); },
+     .width = 10},
     {.name = "SystemComment", .put = [](Out, A) {}, .width = 14},
     {.name = "SystemCPU",
      .put = [](Out o, A v) { o += cpu_time(usage_of(v).cpu_system_us); },

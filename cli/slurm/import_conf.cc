@@ -8,10 +8,12 @@
 #include <optional>
 
 #include "cli/files.h"
+#include "cli/option.h"
 #include "cli/slurm/format.h"
 #include "cli/slurm/import_nodes.h"
 #include "common/text.h"
 #include "config/config.h"
+#include "config/gres.h"
 
 namespace gantry::cli::slurm {
 namespace {
@@ -101,52 +103,61 @@ struct Always {
 };
 constexpr Always kAlways[] = {
     {"authtype", "auth/munge"},
-    {"credtype", ""},
-    {"cryptotype", ""},
+    {"credtype", "cred/munge"},
+    {"cryptotype", "crypto/munge"},
     {"accountingstoragetype", "accounting_storage/slurmdbd"},
-    {"accountingstoragehost", ""},
-    {"accountingstorageport", ""},
-    {"accountingstorageuser", ""},
-    {"accountingstoragetres", ""},
-    {"accountingstorageenforce", ""},
-    {"accountingstoreflags", ""},
-    {"jobacctgathertype", ""},
-    {"jobacctgatherfrequency", ""},
-    {"grestypes", ""},
-    {"inactivelimit", ""},
+    {"accountingstoragetres", ""},  // all that a job holds is in the accounts
+    {"accountingstorageenforce", "associations"},
+    {"accountingstorageenforce", "limits"},
+    {"accountingstorageenforce", "qos"},
+    {"accountingstorageenforce", "safe"},
+    {"jobacctgathertype", "jobacct_gather/cgroup"},
+    {"grestypes", ""},  // those of the nodes
+    {"inactivelimit", "0"},
     {"jobcomptype", "jobcomp/none"},
     {"mpidefault", "none"},
-    {"mpidefault", "pmix"},
     {"preempttype", "preempt/none"},
     {"prioritytype", "priority/multifactor"},
     {"proctracktype", "proctrack/cgroup"},
     {"propagateresourcelimits", "none"},
-    {"returntoservice", ""},
+    {"returntoservice", "1"},
+    {"returntoservice", "2"},
     {"schedulertype", "sched/backfill"},
     {"selecttype", "select/cons_tres"},
     {"selecttype", "select/cons_res"},
     {"selecttypeparameters", "cr_core"},
     {"selecttypeparameters", "cr_cpu"},
-    {"slurmctlddebug", ""},
-    {"slurmctldlogfile", ""},
-    {"slurmctldpidfile", ""},
-    {"slurmctldport", ""},
-    {"slurmctldtimeout", ""},
-    {"slurmddebug", ""},
-    {"slurmdlogfile", ""},
-    {"slurmdpidfile", ""},
-    {"slurmdport", ""},
-    {"slurmdspooldir", ""},
-    {"slurmduser", ""},
-    {"slurmuser", ""},
-    {"statesavelocation", ""},
-    {"switchtype", ""},
+    {"switchtype", "switch/none"},
     {"taskplugin", "task/affinity"},
     {"taskplugin", "task/cgroup"},
-    {"waittime", ""},
+    {"waittime", "0"},
 };
 
+// Of Slurm's own daemons: how they run and find each other.
+constexpr std::string_view kOfDaemons[] = {"accountingstoragehost",
+                                           "accountingstorageport",
+                                           "accountingstorageuser",
+                                           "jobacctgatherfrequency",
+                                           "slurmctlddebug",
+                                           "slurmctldlogfile",
+                                           "slurmctldpidfile",
+                                           "slurmctldport",
+                                           "slurmctldtimeout",
+                                           "slurmddebug",
+                                           "slurmdlogfile",
+                                           "slurmdpidfile",
+                                           "slurmdport",
+                                           "slurmdspooldir",
+                                           "slurmduser",
+                                           "slurmuser",
+                                           "statesavelocation"};
+
+// Of a list ("associations,limits") every word.
 bool is_always(const std::string& key, const std::string& value) {
+  const std::vector<std::string> words = split_list(value);
+  if (words.size() > 1)
+    return std::all_of(words.begin(), words.end(),
+                       [&](const std::string& word) { return is_always(key, word); });
   return std::any_of(std::begin(kAlways), std::end(kAlways), [&](const Always& one) {
     return one.key == key && lower_case(value).starts_with(one.value);
   });
@@ -204,8 +215,24 @@ std::string controller_host(const std::string& value) {
   return value.substr(open + 1, value.size() - open - 2);
 }
 
+// "matlab:10,fluent" as the list of ours; a name without a number is one.
+std::string conf_licenses(const ConfLine& line, const std::string& value,
+                          std::vector<std::string>& left_out) {
+  std::string out;
+  for (std::string one : split_list(value)) {
+    const std::string given = one;
+    if (one.find(':') == std::string::npos) one += ":1";
+    if (const auto good = parse_declared_license(one); good)
+      out += fmt::format("{}{}:{}", out.empty() ? "" : ", ", good->name, good->count);
+    else
+      left_out.push_back(
+          fmt::format("{}: licenses={}: {}", line.place, given, good.error().message));
+  }
+  return out;
+}
+
 struct ConfCluster {
-  std::string name = "cluster", host;
+  std::string name = "cluster", host, licenses;
   std::map<std::string, std::map<std::string, std::string>> sections;
 };
 
@@ -224,7 +251,9 @@ void take_conf_words(const ConfLine& line, ConfCluster& cluster, NodesAndPartiti
         leave("there is one controller; its state is on disk");
       else
         cluster.host = controller_host(value);
-    } else if (key == "defmempercpu") {
+    } else if (key == "licenses") {
+      cluster.licenses = conf_licenses(line, value, left_out);
+    } else if (key == "defmempercpu" && parse_integer("", value, 1, INT64_MAX)) {
       places.default_memory_per_cpu = value;
     } else if (setting != std::end(kConfSettings)) {
       const auto ours = setting->value(value);
@@ -233,6 +262,9 @@ void take_conf_words(const ConfLine& line, ConfCluster& cluster, NodesAndPartiti
       else
         leave(
             fmt::format("this value has no counterpart in {}.{}", setting->section, setting->ours));
+    } else if (std::find(std::begin(kOfDaemons), std::end(kOfDaemons), key) !=
+               std::end(kOfDaemons)) {
+      leave("of Slurm's daemons; docs/config.md has what ours take");
     } else if (!is_always(key, value)) {
       leave("has no counterpart");
     }
@@ -264,6 +296,7 @@ Result<Imported> import_cluster(const std::vector<ConfLine>& slurm,
   for (const ConfLine& line : gres) places.take_gres(line, out.left_out);
   std::string& text = out.gantry_yaml;
   text = fmt::format("cluster: {}\n", cluster.name);
+  if (!cluster.licenses.empty()) text += fmt::format("licenses: [{}]\n", cluster.licenses);
   if (!cluster.host.empty()) cluster.sections["controller"]["host"] = cluster.host;
   for (const auto& [section, keys] : cluster.sections) {
     text += fmt::format("\n{}:\n", section);

@@ -91,10 +91,15 @@ void put_conf_gres(const std::string& place, const std::string& text, WordMap& o
       shards = gres.count;
     } else if (gres.name == "mps") {
       ours["gpu_sharing"] = "mps";
+      left_out.push_back(fmt::format(
+          "{}: gres={}: the number of parts: a job asks for a part of a GPU (--gpus=0.5)", place,
+          one));
     } else if (!gres.type.empty()) {
       left_out.push_back(
           fmt::format("{}: gres={}: other resources than GPUs have no types", place, one));
     } else {
+      if (one.find("no_consume") != std::string::npos)
+        left_out.push_back(fmt::format("{}: gres={}: what is given is always taken", place, one));
       others.push_back(fmt::format("\"{}:{}\"", gres.name, gres.count));
     }
   }
@@ -149,6 +154,10 @@ void NodesAndPartitions::take_node(const ConfLine& line, LeftOut& left_out) {
   if (!state.empty() && state != "unknown" && state != "idle")
     left_out.push_back(fmt::format("{}: {}: state={}: nodes are drained with gctl drain",
                                    line.place, node.names, state));
+  for (const char* key : {"nodeaddr", "nodehostname"})
+    if (const std::string value = conf_word(node.words, key); value != node.names && !value.empty())
+      left_out.push_back(fmt::format("{}: {}={}: a node calls the controller, under its own name",
+                                     line.place, key, value));
   put_conf_gres(line.place, conf_word(node.words, "gres"), node.ours, left_out);
   nodes_.push_back(std::move(node));
 }
@@ -160,6 +169,19 @@ void NodesAndPartitions::take_partition(const ConfLine& line, LeftOut& left_out)
   if (partition.words.empty()) return;
   partition.name = conf_word(partition.words, "partitionname");
   leave_others(line.place, partition.words, kPartitionKeys, left_out);
+  const auto leave = [&](const char* key, const std::string& value, std::string_view why) {
+    left_out.push_back(fmt::format("{}: {}={}: {}", line.place, key, value, why));
+  };
+  if (const std::string state = lower_case(conf_word(partition.words, "state"));
+      !state.empty() && state != "up" && state != "down")
+    leave("state", state, "a partition is up or down");
+  for (const char* key : {"maxnodes", "defmempercpu", "prioritytier"}) {
+    const std::string value = conf_word(partition.words, key, "1");
+    const bool none = std::string_view(key) == "maxnodes" && lower_case(value) == "unlimited";
+    if (!none &&
+        !parse_integer(key, value, std::string_view(key) == "prioritytier" ? 0 : 1, INT64_MAX))
+      leave(key, value, "is no number of ours");
+  }
   partitions_.push_back(std::move(partition));
 }
 
@@ -178,6 +200,8 @@ void NodesAndPartitions::take_gres(const ConfLine& line, LeftOut& left_out) {
   if (name == "mps" || name == "shard") return;  // as slurm.conf's Gres says
   const auto wanted = expand_hostlist(conf_word(words, "nodename"));
   bool used = false;
+  if (name != "gpu")  // NVIDIA's library tells all of GPUs
+    leave_others(line.place, words, {"name", "nodename", "type", "count", "file"}, left_out);
   for (Node& node : nodes_) {
     const auto names = expand_hostlist(node.names);
     const bool here = !words.contains("nodename") ||

@@ -170,10 +170,22 @@ Result<void> qos(SlurmRequest& r, std::string_view text) {
 Result<void> comment(SlurmRequest& r, std::string_view text) {
   return job::spec_text<&JobSpec::comment>(r, text);
 }
-Result<void> distribution(SlurmRequest&, std::string_view text) {
-  const std::string_view first = text.substr(0, text.find_first_of(",:"));
-  if (first == "block" || first == "*") return {};
-  return wrong(fmt::format("\"{}\": tasks are laid out block by block", text));
+// Over the nodes; of a node's cores a task has some that lie beside each other.
+Result<void> distribution(SlurmRequest& r, std::string_view text) {
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  const std::string_view nodes = text.substr(0, colon);
+  for (std::string_view rest = text.substr(colon); !rest.empty();) {
+    rest.remove_prefix(1);
+    const std::string_view level = rest.substr(0, rest.find(':'));
+    if (level != "block" && level != "*")
+      return wrong(fmt::format("\"{}\": within a node tasks are laid out block by block", text));
+    rest.remove_prefix(level.size());
+  }
+  if (nodes != "block" && nodes != "*" && nodes != "cyclic")
+    return wrong(fmt::format("\"{}\": over the nodes there are block and cyclic", text));
+  std::erase_if(r.spec.given, [](const std::string& s) { return s.starts_with("distribution="); });
+  if (nodes != "*") r.spec.given.push_back(fmt::format("distribution={}", nodes));
+  return {};
 }
 Result<void> hint(SlurmRequest&, std::string_view text) {
   if (text == "nomultithread" || text == "compute_bound") return {};

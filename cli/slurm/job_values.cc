@@ -54,15 +54,14 @@ std::string first_node_of(const std::string& hostlist) {
 }
 
 Duration time_used(const proto::JobRow& row, Instant now) {
-  if (!row.started) return {};
-  return row.ended.value_or(std::max(now, *row.started)) - *row.started;
+  return run_time(row, now);
 }
 
 std::optional<Instant> expected_end(const proto::JobRow& row) {
   if (row.ended) return row.ended;
   const auto start = row.started ? row.started : row.expected_start;
   if (!start || !row.time_limit) return std::nullopt;
-  return *start + *row.time_limit;
+  return *start + *row.time_limit + row.suspended;
 }
 
 std::string group_name(Gid gid) {

@@ -158,6 +158,16 @@ Result<std::vector<QueueRow>> ask_queue(Session& session, const QueueQuestion& q
       const std::string qos = row.detail ? row.detail->spec.priority_class : "";
       return std::find(question.qos.begin(), question.qos.end(), qos) == question.qos.end();
     });
+  const auto wanted = [&](const GresCount& g) {
+    return std::find(question.licenses.begin(), question.licenses.end(), g.name) !=
+           question.licenses.end();
+  };
+  if (!question.licenses.empty())
+    std::erase_if(rows, [&](const QueueRow& row) {
+      if (!row.detail) return true;
+      const auto& held = row.detail->spec.shape.licenses;
+      return std::none_of(held.begin(), held.end(), wanted);
+    });
   return rows;
 }
 

@@ -11,10 +11,11 @@ namespace gantry::cli::slurm {
 
 struct QueueQuestion {
   proto::ListJobs list;
-  std::vector<std::string> qos;  // none = any; needs details
-  bool each_task = false;        // the pending rest of an array as a row for each task
-  bool details = false;          // with what only the job itself knows
-  bool one_job = false;          // and it must exist
+  std::vector<std::string> qos;         // none = any; needs details
+  std::vector<std::string> licenses{};  // none = any; needs details
+  bool each_task = false;               // the pending rest of an array as a row for each task
+  bool details = false;                 // with what only the job itself knows
+  bool one_job = false;                 // and it must exist
 };
 
 // Every row, over all pages. With one_job, not_found "there is no job" if it does not exist.

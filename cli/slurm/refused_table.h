@@ -29,7 +29,6 @@ inline constexpr Option kSlurmRefused[] = {
     {.name = "gpu-freq", .refused = "the clock of GPUs is left to the driver"},
     {.name = "gpus-per-socket", .refused = "use --gpus-per-node"},
     {.name = "gres-flags", .refused = "GPUs are always given near the cores where there are some"},
-    {.name = "licenses", .letter = 'L', .refused = "licences are not managed"},
     {.name = "mcs-label", .refused = "tenants keep jobs apart"},
     {.name = "mem-bind", .refused = "memory binding is left to the kernel"},
     {.name = "mincpus", .refused = "use -c and --ntasks-per-node"},

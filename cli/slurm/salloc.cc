@@ -68,6 +68,11 @@ Result<int> run_salloc(const Invocation& call) {
   if (!parsed) return status;
   SallocRequest r;
   if (!read_salloc_options(call, *parsed, r, status)) return status;
+  if (!parsed->operands.empty() && parsed->operands[0] == ":") {
+    complain(call,
+             "`:` is not supported: there are no heterogeneous jobs; ask for each part by itself");
+    return 1;
+  }
   if (r.no_shell && !parsed->operands.empty()) {
     complain(call, "--no-shell runs no command; leave it, or the command");
     return 1;

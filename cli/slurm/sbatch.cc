@@ -152,6 +152,10 @@ Result<Script> find_batch_script(const std::string* wrap,
         "--wrap", "wrap", ""};
   }
   const std::string path = operands.empty() ? "" : operands[0];
+  if (path == ":")
+    return fail(
+        ErrorCode::unsupported,
+        "`:` is not supported: there are no heterogeneous jobs; submit a job for each part");
   const bool is_stdin = path.empty() || path == "-" || path == "/dev/stdin";
   auto text = read_script(is_stdin ? "" : path);
   if (!text && text.error().code == ErrorCode::not_found)

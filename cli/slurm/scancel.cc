@@ -20,6 +20,7 @@ struct ScancelRequest {
   bool verbose = false;
   bool batch = false;
   bool full = false;
+  std::vector<proto::SignalStep> steps;  // JOB.STEP
 
   proto::JobFilter& filter() { return cancel.filter; }
 };
@@ -162,17 +163,24 @@ constexpr std::string_view kScancelPrefixes[] = {"SCANCEL_"};
 
 bool names_no_job(const ScancelRequest& r) {
   const proto::JobFilter& f = r.cancel.filter;
-  return !r.me && f.jobs.empty() && f.users.empty() && f.names.empty() && f.partitions.empty() &&
-         f.accounts.empty() && f.nodes.empty() && f.states.empty() && f.reservations.empty();
+  return !r.me && r.steps.empty() && f.jobs.empty() && f.users.empty() && f.names.empty() &&
+         f.partitions.empty() && f.accounts.empty() && f.nodes.empty() && f.states.empty() &&
+         f.reservations.empty();
 }
 
 // Ids of jobs; commas part them here as well as blanks.
 bool add_scancel_jobs(const Invocation& call, const std::vector<std::string>& operands,
                       ScancelRequest& r) {
   for (const std::string& operand : operands) {
-    if (operand.find('.') != std::string::npos) {
-      complain(call, fmt::format("{}: a step is ended by its srun, or with its job", operand));
-      return false;
+    if (const std::size_t dot = operand.find('.'); dot != std::string::npos) {
+      const auto job = parse_job_ref(operand.substr(0, dot));
+      const auto step = parse_integer("step", operand.substr(dot + 1), 0, UINT32_MAX);
+      if (!job || !step) {
+        complain(call, "Invalid job id " + operand);
+        return false;
+      }
+      r.steps.push_back({*job, StepId(static_cast<std::uint32_t>(*step)), SIGKILL});
+      continue;
     }
     if (!add_job_refs(r.filter().jobs, operand)) {
       complain(call, "Invalid job id " + operand);
@@ -194,6 +202,33 @@ void settle_signal(ScancelRequest& r) {
   cancel.all_mine = r.me;
 }
 
+// One after the other; a step that has ended is no error.
+int signal_steps(const Invocation& call, const ScancelRequest& r) {
+  int status = 0;
+  for (proto::SignalStep step : r.steps) {
+    const std::string name = fmt::format("{}.{}", format_job_ref(step.job), step.step.value());
+    if (r.cancel.signal) step.signal = *r.cancel.signal;
+    if (r.verbose)
+      fmt::print(stderr, "scancel: {} step {}\n", r.cancel.signal ? "Signaling" : "Terminating",
+                 name);
+    const auto done = ask<proto::Ok>("scancel", step);
+    if (done) continue;
+    const bool over = done.error().message.starts_with("there is no step");
+    if (!over || r.verbose)
+      complain(call, fmt::format("Kill job error on job step id {}: {}", name,
+                                 words_for(done.error()).text));
+    if (!over) status = 1;
+  }
+  return status;
+}
+
+// Steps alone: the filter must not mean all jobs.
+bool only_steps(const ScancelRequest& r) {
+  ScancelRequest rest = r;
+  rest.steps.clear();
+  return !r.steps.empty() && names_no_job(rest);
+}
+
 Result<int> run_scancel(const Invocation& call) {
   ScancelRequest r;
   int status = 0;
@@ -206,6 +241,8 @@ Result<int> run_scancel(const Invocation& call) {
   }
   std::string named;
   if (!check_clusters(call, r.clusters, named, status)) return status;
+  const int steps = signal_steps(call, r);
+  if (only_steps(r)) return steps;
   settle_signal(r);
   const auto reply = ask<proto::JobsDone>("scancel", r.cancel);
   if (!reply) {
@@ -224,11 +261,12 @@ Result<int> run_scancel(const Invocation& call) {
     if (!r.quiet)
       complain(call, fmt::format("Kill job error on job id {}: {}", format_job_ref(refused.job),
                                  words_for(to_error(refused.error)).text));
-  return reply->refused.empty() ? 0 : 1;
+  return reply->refused.empty() ? steps : 1;
 }
 
 constexpr Example kScancelExamples[] = {
     {"scancel 12 15_3 16_[4-9]", "A job, an array task, some tasks of an array"},
+    {"scancel 12.3", "End step 3 of job 12, and nothing else"},
     {"scancel --me -t PENDING", "All my jobs that have not started"},
     {"scancel -s USR1 -b 12", "Send SIGUSR1 to the batch shell of job 12"},
 };
@@ -242,7 +280,7 @@ extern const Command kScancel;
 const Command kScancel{
     .name = "scancel",
     .summary = "Cancel jobs, or send them a signal",
-    .operands = "[JOB...]",
+    .operands = "[JOB[.STEP]...]",
     .description =
         "Slurm's scancel, over gcancel. Ends the jobs that are named or that meet all the "
         "conditions given: SIGTERM and SIGCONT to every process, and SIGKILL when the time that "

@@ -23,6 +23,8 @@ int control_show(const Control& c, const Arguments& args);
 int control_ping(const Control& c, const Arguments& args);
 int control_hold(const Control& c, const Arguments& args);
 int control_release(const Control& c, const Arguments& args);
+int control_suspend(const Control& c, const Arguments& args);
+int control_resume(const Control& c, const Arguments& args);
 int control_requeue(const Control& c, const Arguments& args);
 int control_requeuehold(const Control& c, const Arguments& args);
 int control_update(const Control& c, const Arguments& args);

@@ -257,6 +257,12 @@ int control_hold(const Control& c, const Arguments& args) {
 int control_release(const Control& c, const Arguments& args) {
   return change_jobs(c, args, "release", "slurm_suspend error", proto::ReleaseJobs{});
 }
+int control_suspend(const Control& c, const Arguments& args) {
+  return change_jobs(c, args, "suspend", "slurm_suspend error", proto::SuspendJobs{});
+}
+int control_resume(const Control& c, const Arguments& args) {
+  return change_jobs(c, args, "resume", "slurm_resume error", proto::ResumeJobs{});
+}
 int control_requeue(const Control& c, const Arguments& args) {
   return change_jobs(c, args, "requeue", {}, proto::RequeueJobs{});
 }

@@ -121,7 +121,7 @@ int show_step(const Control& c, const std::string& word) {
   proto::QueryHistory query;
   const std::size_t dot = word.find('.');
   if (word.empty())
-    query.filter.states = {"RUNNING", "COMPLETING"};
+    query.filter.states = {"RUNNING", "SUSPENDED", "COMPLETING"};
   else if (!add_job_refs(query.filter.jobs, word.substr(0, dot)))
     return jobs_error({ErrorCode::not_found, "there is no job " + word});
   auto session = Session::open(c.program);
@@ -261,9 +261,23 @@ int show_hostlistsorted(const Control&, const std::string& word) {
   fmt::print("{}\n", compress_hostlist(*names));
   return 0;
 }
-int show_licenses(const Control&, const std::string&) {
-  fmt::print("No licenses configured in Slurm.\n");
-  return 0;
+int show_licenses(const Control& c, const std::string& word) {
+  const auto reply = ask<proto::ListPartitionsReply>(c.program, proto::ListPartitions{});
+  if (!reply) return control_error("slurm_load_licenses error", reply.error());
+  bool any = false;
+  for (const proto::LicenseRow& one : reply->licenses) {
+    if (!word.empty() && one.name != word) continue;
+    any = true;
+    fmt::print("LicenseName={}{}Total={} Used={} Free={} Reserved=0 Remote=no\n", one.name,
+               c.oneline ? " " : "\n    ", one.total, one.used,
+               one.total - std::min(one.total, one.used));
+  }
+  if (any) return 0;
+  if (word.empty())
+    fmt::print("No licenses configured in Slurm.\n");
+  else
+    fmt::print("License {} not found\n", word);
+  return word.empty() ? 0 : 1;
 }
 int show_topology(const Control&, const std::string&) {
   fmt::print("No topology information available; see ginfo and gtenant\n");

@@ -69,7 +69,10 @@ void job_times(RecordWriter& out, const proto::JobDetail& job, Instant now) {
   out.field("StartTime", shown_time(row.started ? row.started : row.expected_start, "Unknown"));
   out.field("EndTime", shown_time(expected_end(row), "Unknown"));
   out.field("Deadline", shown_time(job.spec.deadline, "N/A")).line();
-  out.field("SuspendTime", "None").field("SecsPreSuspend", "0");
+  out.field("SuspendTime", shown_time(job.suspended_since, "None"));
+  // How long it had run when it was stopped.
+  out.field("SecsPreSuspend",
+            std::to_string(job.suspended_since ? run_time(row, now).seconds() : 0));
   out.field("LastSchedEval", shown_time(row.started.value_or(now)));
   out.field("Scheduler", "Main").line();
 }
@@ -120,7 +123,7 @@ void job_place(RecordWriter& out, const proto::JobDetail& job, int details) {
   out.line();
   out.field("Features", shape.constraint).field("DelayBoot", "00:00:00").line();
   out.field("OverSubscribe", shape.exclusive ? "NO" : "OK").field("Contiguous", "0");
-  out.field("Licenses", "").field("Network", "").line();
+  out.field("Licenses", to_string(shape.licenses)).field("Network", "").line();
 }
 
 void job_files(RecordWriter& out, const proto::JobDetail& job) {

@@ -68,6 +68,10 @@ Result<void> set_squeue_me(SqueueQuery& q, std::string_view) {
   q.filter().users.push_back(login_name());
   return {};
 }
+Result<void> add_squeue_licenses(SqueueQuery& q, std::string_view text) {
+  for (std::string& name : split_list(text)) q.question.licenses.push_back(std::move(name));
+  return {};
+}
 Result<void> set_squeue_letters(SqueueQuery& q, std::string_view text) {
   q.letters = text;
   q.names.clear();
@@ -211,6 +215,12 @@ constexpr Option kSqueueOptions[] = {
      .help = "Jobs of these partitions",
      .set = call<add_words<SqueueQuery, &proto::JobFilter::partitions>>,
      .env = "PARTITION"},
+    {.name = "licenses",
+     .letter = 'L',
+     .arg = Arg::required,
+     .value = "NAME,...",
+     .help = "Jobs that ask for one of these licences, or hold it",
+     .set = call<add_squeue_licenses>},
     {.name = "priority",
      .letter = 'P',
      .help = "A line for each partition that a job names, which "
@@ -270,7 +280,6 @@ constexpr Option kSqueueOptions[] = {
      .help = "All fields as YAML",
      .set = call<set_squeue_shape<&SqueueQuery::yaml>>},
     {.name = "federation", .refused = "there is one cluster"},
-    {.name = "licenses", .letter = 'L', .refused = "licences are not managed"},
     {.name = "sibling", .refused = "there is one cluster"},
 };
 constexpr std::string_view kSqueuePrefixes[] = {"SQUEUE_"};
@@ -304,7 +313,8 @@ int show_queue(SqueueQuery& q, const Layout& layout, const std::string& named) {
   auto session = Session::open("squeue");
   if (!session) return load_error(session.error());
   q.question.details = q.json || q.yaml || !q.question.qos.empty() ||
-                       needs_more(layout, queue_fields()) || sort_needs_detail(q.sort);
+                       !q.question.licenses.empty() || needs_more(layout, queue_fields()) ||
+                       sort_needs_detail(q.sort);
   auto rows = ask_queue(*session, q.question, cluster_name());
   if (!rows) return load_error(rows.error());
   sort_queue(*rows, q.sort.empty() ? (q.start ? "S,t,-p" : "P,t,-p") : q.sort);

@@ -82,7 +82,7 @@ Result<int> show_steps(const Invocation& call, const StepsQuestion& question) {
   if (!session) return tl::unexpected(session.error());
   proto::QueryHistory query;
   query.filter = question.filter;
-  query.filter.states = {"RUNNING"};
+  query.filter.states = {"RUNNING", "SUSPENDED"};
   if (query.filter.jobs.empty()) query.start = system_now();
   const auto history = ask_history(*session, query);
   if (!history) return tl::unexpected(history.error());

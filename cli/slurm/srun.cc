@@ -201,7 +201,9 @@ bool read_srun_options(const Invocation& call, const Parsed& parsed, SrunRequest
   auto given = options_from_environment(kSrunAll, kSrunPrefixes);
   // Of a job's variables most describe it; only those about srun itself are options here.
   if (inside)
-    std::erase_if(given, [](const Given& one) { return !is_one_of(kSrunOptions, one.option); });
+    std::erase_if(given, [](const Given& one) {
+      return !is_one_of(kSrunOptions, one.option) && one.option->name != "distribution";
+    });
   given.insert(given.end(), typed.begin(), typed.end());
   if (!apply(call, given, static_cast<JobRequest*>(&r), status)) return false;
   if (!options_agree(call, r, exclusive)) return false;

@@ -42,6 +42,8 @@ constexpr Row kRows[] = {
     {ErrorCode::not_found, "priority class", "Invalid qos specification"},
     {ErrorCode::invalid_argument, "priority class", "Invalid qos specification"},
     {ErrorCode::permission_denied, "priority class", "Invalid qos specification"},
+    {ErrorCode::invalid_argument, "there is no licence", "Invalid license specification"},
+    {ErrorCode::never_fits, "licences of", "Invalid license specification"},
     {ErrorCode::never_fits, "has the features", "Invalid feature specification"},
     {ErrorCode::never_fits, "", kConfiguration},
     {ErrorCode::limit_exceeded, "time limit", kTime},
@@ -58,6 +60,9 @@ constexpr Row kRows[] = {
     {ErrorCode::timed_out, "", "Socket timed out on send/recv operation"},
     {ErrorCode::version_mismatch, "", "Incompatible versions of client and server code"},
     {ErrorCode::not_found, "there is no job", "Invalid job id specified"},
+    {ErrorCode::not_found, "there is no step", "Invalid job id specified"},
+    {ErrorCode::wrong_state, "is not suspended",
+     "Requested operation not supported on this job state"},
 };
 
 // The name that stands in quotes behind `part`.

@@ -153,11 +153,25 @@ struct ListPartitions {
   static void fields(Self&, V&&) {}
 };
 
+struct LicenseRow {
+  std::string name;
+  std::uint32_t total = 0;
+  std::uint32_t used = 0;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "name", s.name);
+    v(2, "total", s.total);
+    v(3, "used", s.used);
+  }
+};
+
 struct ListPartitionsReply {
   std::vector<PartitionRow> partitions;
+  std::vector<LicenseRow> licenses{};  // of the cluster, by name
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "partitions", s.partitions);
+    v(2, "licenses", s.licenses);
   }
 };
 

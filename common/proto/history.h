@@ -75,6 +75,7 @@ struct HistoryRow {
   std::vector<WaitPart> waits;  // from submit to this start, by cause; longest first
   std::string priority_class;   // "" = the tenant's default one
   std::string wckey;            // as sbatch was given it
+  std::string licenses;         // "NAME:N,..."
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "row", s.row);
@@ -89,6 +90,7 @@ struct HistoryRow {
     v(10, "waits", s.waits);
     v(11, "priority_class", s.priority_class);
     v(12, "wckey", s.wckey);
+    v(13, "licenses", s.licenses);
   }
 };
 

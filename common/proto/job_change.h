@@ -89,6 +89,37 @@ struct ReleaseJobs {
   }
 };
 
+// Stops running jobs where they are, and lets them go on. They keep what they hold; their time
+// limit, cost and fair share stand still meanwhile. Operators.
+struct SuspendJobs {
+  std::vector<JobRef> jobs;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "jobs", s.jobs);
+  }
+};
+
+struct ResumeJobs {
+  std::vector<JobRef> jobs;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "jobs", s.jobs);
+  }
+};
+
+// A signal to the processes of one step that runs, on all its nodes. Answered by Ok.
+struct SignalStep {
+  JobRef job;  // a job, or one element of an array
+  StepId step{};
+  std::int32_t signal = 0;  // 1..64
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "job", s.job);
+    v(2, "step", s.step);
+    v(3, "signal", s.signal);
+  }
+};
+
 struct RequeueJobs {
   std::vector<JobRef> jobs;
   bool hold = false;

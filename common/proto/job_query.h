@@ -47,6 +47,7 @@ struct JobRow {
   Money credit;                    // of that
   std::optional<Money> cost_rate;  // per hour, while it holds something
   std::uint32_t gpu_parts = 0;     // over all nodes: thousandths of GPUs in parts
+  Duration suspended{};            // of this attempt, so far
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "job", s.job);
@@ -81,6 +82,7 @@ struct JobRow {
     v(30, "credit", s.credit);
     v(31, "cost_rate", s.cost_rate);
     v(32, "gpu_parts", s.gpu_parts);
+    v(33, "suspended", s.suspended);
   }
 };
 
@@ -136,6 +138,7 @@ struct JobDetail {
   std::vector<std::string> why;       // ordered causes, in words, of a queued job
   std::optional<Instant> checkpoint;  // newest one of this attempt
   std::uint32_t preemptions = 0;
+  std::optional<Instant> suspended_since;  // phase suspended
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "row", s.row);
@@ -149,6 +152,7 @@ struct JobDetail {
     v(9, "why", s.why);
     v(10, "checkpoint", s.checkpoint);
     v(11, "preemptions", s.preemptions);
+    v(12, "suspended_since", s.suspended_since);
   }
 };
 
@@ -214,35 +218,6 @@ struct WaitReply {
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "rows", s.rows);
-  }
-};
-
-// Part of a job's output file, read on the node as the job's user.
-struct ReadLog {
-  JobRef job;
-  bool std_err = false;
-  std::uint64_t offset = 0;
-  std::uint32_t max_bytes = 65536;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "job", s.job);
-    v(2, "std_err", s.std_err);
-    v(3, "offset", s.offset);
-    v(4, "max_bytes", s.max_bytes);
-  }
-};
-
-struct LogChunk {
-  Bytes data;
-  std::uint64_t offset = 0;  // of data
-  bool job_ended = false;    // and nothing will be added
-  std::string path;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "data", s.data);
-    v(2, "offset", s.offset);
-    v(3, "job_ended", s.job_ended);
-    v(4, "path", s.path);
   }
 };
 

@@ -5,6 +5,7 @@
 #include "common/proto/cluster.h"
 #include "common/proto/history.h"
 #include "common/proto/job_change.h"
+#include "common/proto/job_log.h"
 #include "common/proto/job_query.h"
 #include "common/proto/job_submit.h"
 #include "common/proto/ledger.h"

@@ -145,12 +145,27 @@ struct SignalAttempt {
   AttemptKey key;
   std::int32_t signal = 0;
   SignalScope scope = SignalScope::steps;
+  std::optional<StepId> step{};  // set: the processes of this step only
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "stamp", s.stamp);
     v(2, "key", s.key);
     v(3, "signal", s.signal);
     v(4, "scope", s.scope);
+    v(5, "step", s.step);
+  }
+};
+
+// Stops a running attempt where it is, or lets it go on. Repeated until Frozen says that it is so.
+struct Freeze {
+  OrderStamp stamp;
+  AttemptKey key;
+  bool frozen = false;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "stamp", s.stamp);
+    v(2, "key", s.key);
+    v(3, "frozen", s.frozen);
   }
 };
 

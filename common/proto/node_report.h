@@ -174,6 +174,16 @@ struct Started {  // the batch shell (or the allocation's holder) runs
   }
 };
 
+struct Frozen {  // answers Freeze: what the attempt is now
+  AttemptKey key;
+  bool frozen = false;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "key", s.key);
+    v(2, "frozen", s.frozen);
+  }
+};
+
 enum class ExitCause : std::uint8_t {
   exited = 1,   // by itself (exit status counts)
   ordered = 2,  // after Terminate

@@ -31,6 +31,7 @@ struct StepShape {
   std::vector<std::string> nodelist;  // -w
   bool overlap = false;               // may share cores with other steps
   bool exclusive = false;             // only cores that no other step has; busy until there are
+  bool cyclic = false;                // tasks are numbered round the nodes, not node by node
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "nodes", s.nodes);
@@ -40,6 +41,7 @@ struct StepShape {
     v(5, "nodelist", s.nodelist);
     v(6, "overlap", s.overlap);
     v(7, "exclusive", s.exclusive);
+    v(8, "cyclic", s.cyclic);
   }
 };
 
@@ -60,8 +62,12 @@ struct StepNode {
   std::string address;     // host:port
   std::string public_key;  // Z85, CURVE key of the node
   std::vector<std::uint16_t> cpus;
-  std::uint32_t first_rank = 0;  // ranks first_rank .. first_rank + tasks - 1, block order
+  std::uint32_t first_rank = 0;
   std::uint32_t tasks = 0;
+  std::vector<std::uint32_t> ranks{};  // rising; none: first_rank .. first_rank + tasks - 1
+  [[nodiscard]] std::uint32_t rank(std::uint32_t task) const {
+    return task < ranks.size() ? ranks[task] : first_rank + task;
+  }
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "node", s.node);
@@ -70,6 +76,7 @@ struct StepNode {
     v(4, "cpus", s.cpus);
     v(5, "first_rank", s.first_rank);
     v(6, "tasks", s.tasks);
+    v(7, "ranks", s.ranks);
   }
 };
 

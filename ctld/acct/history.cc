@@ -195,7 +195,8 @@ bool HistoryQuery::was_in_wanted_state(const proto::JobRow& row) const {
   auto met = [&](Instant from, std::optional<Instant> to) {
     return (!end_ || from < *end_) && (!start_ || !to || *to > *start_);
   };
-  bool between = row.phase == Phase::starting || row.phase == Phase::finishing;
+  bool between = row.phase == Phase::starting || row.phase == Phase::finishing ||
+                 row.phase == Phase::suspended;
   if (between && states_->has(row.phase) && met(row.started.value_or(row.submitted), std::nullopt))
     return true;
   std::optional<Instant> left_queue = row.started ? row.started : row.ended;

@@ -2,6 +2,7 @@
 //
 //   launched                    -> Launch (several nodes: held)
 //   ready, and so are all       -> Go
+//   running, and it is other    -> Freeze
 //   finishing, not released     -> Terminate
 //
 // An order that has no effect on State is sent again, with growing pauses; nodes take each once.
@@ -29,6 +30,9 @@ SentKind wanted(const Job& job, const NodeRun& run) {
   if (run.state == RunState::released) return SentKind::none;
   if (job.phase == Phase::finishing) return SentKind::terminate;
   if (run.state == RunState::launched) return SentKind::launch;
+  const bool freeze = job.active->suspended.has_value();
+  if (run.state == RunState::running && run.frozen != freeze)
+    return freeze ? SentKind::freeze : SentKind::thaw;
   if (run.state != RunState::ready) return SentKind::none;
   for (const NodeRun& other : job.active->nodes)
     if (other.state == RunState::launched) return SentKind::none;
@@ -145,6 +149,10 @@ void act(Context& ctx, const Job& job) {
     last.at = ctx.now;
     if (want == SentKind::launch) send_launch(ctx, job, i);
     if (want == SentKind::terminate) send_terminate(ctx, job, nodes[i]);
+    if (want == SentKind::freeze || want == SentKind::thaw)
+      ctx.send(nodes[i].grant.node, proto::Freeze{ctx.stamp(nodes[i].grant.node),
+                                                  {job.id, job.attempt},
+                                                  want == SentKind::freeze});
     if (want == SentKind::go)
       ctx.send(nodes[i].grant.node,
                proto::Go{ctx.stamp(nodes[i].grant.node), {job.id, job.attempt}});

@@ -56,5 +56,8 @@ void apply_event(State&, Instant, const event::JobLowered&);
 void apply_event(State&, Instant, const event::OvertimeSet&);
 void apply_event(State&, Instant, const event::IncreaseSet&);
 void apply_event(State&, Instant, const event::ChargesPosted&);
+void apply_event(State&, Instant, const event::JobSuspended&);
+void apply_event(State&, Instant, const event::JobResumed&);
+void apply_event(State&, Instant, const event::NodeFrozen&);
 
 }  // namespace gantry::core

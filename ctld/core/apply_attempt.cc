@@ -7,6 +7,7 @@
 #include "ctld/core/history_row.h"
 #include "ctld/core/index.h"
 #include "ctld/core/ledger.h"
+#include "ctld/core/licenses.h"
 #include "ctld/core/moves.h"
 #include "ctld/core/shares.h"
 
@@ -37,6 +38,16 @@ void set_started(State& state, Job& job, Instant at) {
   Job& array = state.jobs.at(job.array);
   --array.tasks->never_started;
   touch(state, array);
+}
+
+void end_suspension(State& state, Job& job, Instant at) {
+  Active& active = *job.active;
+  if (!active.suspended) return;
+  active.suspended_before = active.suspended_until(at);
+  active.suspended.reset();
+  go_on_charging(state, job, at);
+  set_aside(state, job);
+  start_charge(state, job, at);
 }
 
 EndedBy ended_by(Outcome outcome) {
@@ -81,6 +92,7 @@ void apply_event(State& state, Instant at, const event::JobPlaced& e) {
   open_bill(state, e, *job, at);
   set_aside(state, *job);
   start_charge(state, *job, at);
+  take_licenses(state, *job);
 }
 
 void apply_event(State& state, Instant, const event::NodeReady& e) {
@@ -101,9 +113,30 @@ void apply_event(State& state, Instant, const event::JobWarned& e) {
   job->active->warned = true;
 }
 
+void apply_event(State& state, Instant at, const event::JobSuspended& e) {
+  JobEdit job(state, e.job);
+  must_move(Trigger::suspend, job->phase);
+  GANTRY_ASSERT(!job->active->suspended, "a job is suspended once");
+  job->active->suspended = at;
+  stop_charging(state, *job, at);
+  end_charge(state, *job, at);
+}
+
+void apply_event(State& state, Instant at, const event::JobResumed& e) {
+  JobEdit job(state, e.job);
+  must_move(Trigger::resume, job->phase);
+  end_suspension(state, *job, at);
+}
+
+void apply_event(State& state, Instant, const event::NodeFrozen& e) {
+  JobEdit job(state, e.job);
+  run_on(*job, e.node).frozen = e.frozen;
+}
+
 void apply_event(State& state, Instant at, const event::JobFinishing& e) {
   JobEdit job(state, e.job);
   job->phase = must_move(Trigger::finish, job->phase);
+  end_suspension(state, *job, at);
   Finish finish;
   finish.since = job->active->finish ? job->active->finish->since : at;
   finish.outcome = e.outcome;
@@ -119,6 +152,7 @@ void apply_event(State& state, Instant at, const event::JobFinishing& e) {
 void apply_event(State& state, Instant at, const event::NodeExited& e) {
   JobEdit job(state, e.job);
   job->phase = must_move(Trigger::exited, job->phase);
+  end_suspension(state, *job, at);
   NodeRun& run = run_on(*job, e.node);
   GANTRY_ASSERT(run.state != RunState::released, "a node lets go once");
   run.state = RunState::released;
@@ -132,7 +166,9 @@ void apply_event(State& state, Instant at, const event::NodeExited& e) {
     set_started(state, *job, std::max(job->active->placed, at - *e.ran));
   give_grant(state, *job, run.grant, job->active->exclusive);
   release_held(state, *job, run, at);
-  if (job->active->all_released()) end_charge(state, *job, at);
+  if (!job->active->all_released()) return;
+  end_charge(state, *job, at);
+  give_licenses(state, *job);
 }
 
 void apply_event(State& state, Instant at, const event::JobEnded& e) {

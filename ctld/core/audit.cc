@@ -11,6 +11,7 @@
 #include "ctld/core/budgets.h"
 #include "ctld/core/gpus.h"
 #include "ctld/core/gres.h"
+#include "ctld/core/licenses.h"
 #include "ctld/core/load.h"
 #include "ctld/core/record.h"
 
@@ -34,7 +35,7 @@ bool bill_fits(const Active& active) {
   std::vector<std::int64_t> held(active.bill.lines.size(), 0);
   for (const NodeRun& run : active.nodes)
     for (const HeldPart& part : run.held)
-      if (run.state != RunState::released) held.at(part.line) += part.amount;
+      if (run.state != RunState::released && !active.suspended) held.at(part.line) += part.amount;
   for (std::size_t i = 0; i < held.size(); ++i)
     if (active.bill.lines[i].amount != held[i]) return false;
   return true;
@@ -55,6 +56,8 @@ std::string check_job(const Job& job) {
   if (job.placed() && job.active->all_released()) return bad("placed although every node let go");
   if (job.is_array() && job.active) return bad("an array with a placement");
   if (job.active && !bill_fits(*job.active)) return bad("its bill is not what it holds");
+  if (job.active && job.active->suspended && job.phase != Phase::running)
+    return bad("suspended, but not running");
   return {};
 }
 
@@ -186,6 +189,7 @@ std::string audit(const State& state) {
   if (counters.active != state.counters.active) return "the count of active jobs is wrong";
   if (counters.unended != state.counters.unended) return "the count of jobs is wrong";
   if (ended != state.ended.size()) return "the list of ended jobs is wrong";
+  if (auto wrong = audit_licenses(state); !wrong.empty()) return wrong;
   return check_budgets(state);
 }
 

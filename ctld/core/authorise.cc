@@ -41,6 +41,12 @@ constexpr Who kWho<proto::StepCreate> = Who::everybody;
 template <>
 constexpr Who kWho<proto::StepDone> = Who::everybody;
 template <>
+constexpr Who kWho<proto::SignalStep> = Who::everybody;
+template <>
+constexpr Who kWho<proto::SuspendJobs> = Who::operators;
+template <>
+constexpr Who kWho<proto::ResumeJobs> = Who::operators;
+template <>
 constexpr Who kWho<proto::EndAllocation> = Who::everybody;
 template <>
 constexpr Who kWho<proto::ListNodes> = Who::everybody;

@@ -302,8 +302,8 @@ void set_aside(State& state, Job& job) {
   const BudgetState& b = state.budgets;
   const Duration to_start =
       job.started ? Duration{} : b.start_timeout * (job.has_image ? kImageStarts : 1);
-  bill.most =
-      most_of(state, job, bill, job.started.value_or(job.active->placed), to_start + b.kill_wait);
+  const Instant from = job.started.value_or(job.active->placed) + job.active->suspended_before;
+  bill.most = most_of(state, job, bill, from, to_start + b.kill_wait);
   shift_reserved(state, budgets, bill.reserved() - before);
 }
 

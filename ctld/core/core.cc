@@ -55,6 +55,8 @@ void declare(Context& ctx) {
 // What is not durable of nodes and partitions comes from the configuration at every start.
 void configure(State& state, const Config& config) {
   state.gres_names = gres_names(config);
+  for (const GresCount& g : declared_licenses(config)) state.licenses[g.name].total = g.count;
+  for (auto& [name, license] : state.licenses) license.most = std::max(license.total, license.used);
   for (const NodeConfig& c : config.nodes) {
     Node& node = state.node(state.node_ids.at(c.name));
     node.declared = &c;

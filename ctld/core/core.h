@@ -40,22 +40,21 @@ struct Identity {  // established by the shell's authentication
   std::vector<std::string> groups;          // names of the operating system's groups
 };
 
-using ClientMessage =
-    std::variant<proto::SubmitJob, proto::ListJobs, proto::ShowJob, proto::CancelJobs,
-                 proto::HoldJobs, proto::ReleaseJobs, proto::RequeueJobs, proto::UpdateJob,
-                 proto::WaitJobs, proto::ReadLog, proto::ListNodes, proto::UpdateNodes,
-                 proto::ListPartitions, proto::UpdatePartition, proto::ShowConfig,
-                 proto::EnrollNode, proto::RegisterKey, proto::ShowStats, proto::Ping,
-                 proto::StepCreate, proto::StepDone, proto::EndAllocation, proto::ApplyTenancy,
-                 proto::GetTenancy, proto::TenancyHistory, proto::TenantUsage, proto::ShareTree,
-                 proto::PriorityTuples, proto::CheckpointJobs, proto::MakeReservation,
-                 proto::RemoveReservation, proto::ListReservations, proto::TenantEvents,
-                 proto::QueryLedger, proto::ListBudgets, proto::AskIncrease, proto::DecideIncrease,
-                 proto::ListIncreases, proto::ImportMeter, proto::ListMeters>;
+using ClientMessage = std::variant<
+    proto::SubmitJob, proto::ListJobs, proto::ShowJob, proto::CancelJobs, proto::HoldJobs,
+    proto::ReleaseJobs, proto::RequeueJobs, proto::UpdateJob, proto::WaitJobs, proto::ReadLog,
+    proto::ListNodes, proto::UpdateNodes, proto::ListPartitions, proto::UpdatePartition,
+    proto::ShowConfig, proto::EnrollNode, proto::RegisterKey, proto::ShowStats, proto::Ping,
+    proto::StepCreate, proto::StepDone, proto::EndAllocation, proto::ApplyTenancy,
+    proto::GetTenancy, proto::TenancyHistory, proto::TenantUsage, proto::ShareTree,
+    proto::PriorityTuples, proto::CheckpointJobs, proto::MakeReservation, proto::RemoveReservation,
+    proto::ListReservations, proto::TenantEvents, proto::QueryLedger, proto::ListBudgets,
+    proto::AskIncrease, proto::DecideIncrease, proto::ListIncreases, proto::ImportMeter,
+    proto::ListMeters, proto::SuspendJobs, proto::ResumeJobs, proto::SignalStep>;
 
-using NodeMessage =
-    std::variant<proto::NodeRegister, proto::Heartbeat, proto::LaunchReady, proto::Started,
-                 proto::ExitReport, proto::Goodbye, proto::FetchLogReply, proto::GpuReport>;
+using NodeMessage = std::variant<proto::NodeRegister, proto::Heartbeat, proto::LaunchReady,
+                                 proto::Started, proto::ExitReport, proto::Goodbye,
+                                 proto::FetchLogReply, proto::GpuReport, proto::Frozen>;
 
 struct ClientRequest {
   ConnectionId connection;
@@ -106,7 +105,7 @@ struct Reply {
 using OrderMessage =
     std::variant<proto::NodeAccept, proto::RegisterAgain, proto::HeartbeatAck, proto::Launch,
                  proto::Go, proto::Terminate, proto::SignalAttempt, proto::AckExit, proto::FetchLog,
-                 proto::TellAttempt, proto::ResumeGpu>;
+                 proto::TellAttempt, proto::ResumeGpu, proto::Freeze>;
 
 struct Order {
   std::string node;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "ctld/core/licenses.h"
+
 namespace gantry::core {
 namespace {
 
@@ -61,10 +63,12 @@ std::uint32_t startable(const State& state, const Job& job, Instant now) {
   if (const auto latest = latest_start(state, job); latest && *latest < now) return 0;
   const std::optional<std::uint32_t> room = array_room(state, job);
   if (room == 0u) return 0;
+  const std::uint32_t licensed = licensed_starts(state, job);
+  if (licensed == 0) return 0;
   if (!job.is_array()) return dependency_gate(job) == Gate::open ? 1 : 0;
   const ArrayState& tasks = *job.tasks;
   const std::uint32_t ready = job.dependencies ? ready_tasks(job).count() : tasks.pending.count();
-  return std::min(ready, room.value_or(ready));
+  return std::min({ready, room.value_or(ready), licensed});
 }
 
 }  // namespace gantry::core

@@ -27,7 +27,8 @@ using Event = std::variant<
     event::JobsForgotten, event::StepCreated, event::StepEnded, event::TenancyApplied,
     event::ReservationSet, event::ReservationRemoved, event::JobCheckpointed, event::HalfLifeSet,
     event::QuotaFilled, event::BudgetReached, event::BudgetsRolled, event::JobLowered,
-    event::OvertimeSet, event::IncreaseSet, event::ChargesPosted, event::GpusIdle>;
+    event::OvertimeSet, event::IncreaseSet, event::ChargesPosted, event::GpusIdle,
+    event::JobSuspended, event::JobResumed, event::NodeFrozen>;
 
 // As it stands in the journal.
 struct JournalEvent {

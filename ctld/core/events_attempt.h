@@ -127,6 +127,27 @@ struct JobsForgotten {  // min_job_age after their end
   GANTRY_EVENT(38, "jobs_forgotten") { v(1, "jobs", s.jobs); }
 };
 
+struct JobSuspended {
+  JobId job{};
+  GANTRY_EVENT(41, "job_suspended") { v(1, "job", s.job); }
+};
+
+struct JobResumed {
+  JobId job{};
+  GANTRY_EVENT(42, "job_resumed") { v(1, "job", s.job); }
+};
+
+struct NodeFrozen {  // a node has stopped its part of the job, or lets it go on
+  JobId job{};
+  NodeId node{};
+  bool frozen = false;
+  GANTRY_EVENT(43, "node_frozen") {
+    v(1, "job", s.job);
+    v(2, "node", s.node);
+    v(3, "frozen", s.frozen);
+  }
+};
+
 struct StepCreated {
   JobId job{};
   StepId step{};

@@ -8,6 +8,7 @@
 #include "ctld/core/budget_gate.h"
 #include "ctld/core/budgets.h"
 #include "ctld/core/eligible.h"
+#include "ctld/core/licenses.h"
 #include "ctld/core/multifactor.h"
 #include "ctld/core/reservations.h"
 #include "ctld/core/rows.h"
@@ -74,6 +75,9 @@ std::string words_of(const Context& ctx, const Job& job, const Verdict& v) {
                                : fmt::format("an administrator holds it: {}", v.subject);
     case Reason::array_task_limit:
       return fmt::format("{} tasks of the array run, its limit is {}", v.a, v.b);
+    case Reason::licenses:
+      return fmt::format("it asks for {} licences of {}, of which {} are free", v.b, v.subject,
+                         v.a);
     case Reason::partition_down: return fmt::format("partition {} is down", partition.name);
     case Reason::partition_node_limit:
       return fmt::format("it asks for {} nodes, partition {} allows {}", v.a, partition.name, v.b);
@@ -124,6 +128,7 @@ Verdict verdict_of(const Context& ctx, const Job& job) {
     const Job& array = job.is_element() ? ctx.state.jobs.at(job.array) : job;
     return {Reason::array_task_limit, array.tasks->active, *array.tasks->max_running, {}};
   }
+  if (auto v = verdict_of_licenses(ctx.state, job)) return *v;
   if (auto v = verdict_of_budget(ctx, job)) return *v;
   const JobClass& cls = ctx.state.classes.at(job.cls);
   const Partition& partition = ctx.state.partition(cls.key.partition);
@@ -144,6 +149,7 @@ std::vector<std::string> why(const Context& ctx, const Job& job) {
     const Job& array = job.is_element() ? ctx.state.jobs.at(job.array) : job;
     say({Reason::array_task_limit, array.tasks->active, *array.tasks->max_running, {}});
   }
+  if (auto v = verdict_of_licenses(ctx.state, job)) say(*v);
   if (auto v = verdict_of_budget(ctx, job)) {
     say(*v);
     say_budget(ctx, v->subject, out);

@@ -53,6 +53,8 @@ ActiveRecord record_of(const Active& active) {
   r.waits = active.waits;
   r.bill = active.bill;
   r.idle_told = active.idle_told;
+  r.suspended = active.suspended;
+  r.suspended_before = active.suspended_before;
   return r;
 }
 

@@ -25,11 +25,11 @@ std::vector<Ending> endings(const Context& ctx, const Partition& partition) {
     for (const JobId running : ctx.state.node(id).jobs) {
       if (!known.insert(running).second) continue;
       const Job& job = ctx.state.jobs.at(running);
-      const auto limit = time_limit_of(ctx.state, job);
+      const auto end = limit_end(ctx.state, job);
       if (job.phase == Phase::finishing)
         out.push_back({ctx.now, &job});
-      else if (limit)
-        out.push_back({std::max(ctx.now, job.started.value_or(ctx.now) + *limit), &job});
+      else if (end)
+        out.push_back({std::max(ctx.now, *end), &job});
     }
   std::sort(out.begin(), out.end(), [](const Ending& a, const Ending& b) {
     return std::pair(a.at, a.job->id) < std::pair(b.at, b.job->id);

@@ -75,6 +75,11 @@ void signal(Context& ctx, const Selected& s, const proto::CancelJobs& message,
         {ref_of(job), {static_cast<std::uint16_t>(legal.error().code), legal.error().message}});
     return;
   }
+  if (job.active->suspended)
+    return done.refused.push_back(
+        {ref_of(job),
+         {static_cast<std::uint16_t>(ErrorCode::wrong_state),
+          fmt::format("job {} is suspended: resume it first", display_id(ctx.state, job))}});
   ++done.changed;
   for (const NodeRun& run : job.active->nodes) {
     const NodeId node = run.grant.node;
@@ -82,7 +87,7 @@ void signal(Context& ctx, const Selected& s, const proto::CancelJobs& message,
     if (message.scope == proto::SignalScope::batch_shell && &run != &job.active->nodes.front())
       continue;
     ctx.send(node, proto::SignalAttempt{
-                       ctx.stamp(node), {job.id, job.attempt}, *message.signal, message.scope});
+                       ctx.stamp(node), {job.id, job.attempt}, *message.signal, message.scope, {}});
   }
 }
 

@@ -239,6 +239,9 @@ void handle(Context& ctx, const ClientRequest& from, proto::ListPartitions&&) {
   proto::ListPartitionsReply reply;
   for (const PartitionId id : ctx.state.partition_order)
     reply.partitions.push_back(partition_row(ctx.state, ctx.state.partition(id)));
+  for (const auto& [name, license] : ctx.state.licenses)
+    if (license.total > 0 || license.used > 0)
+      reply.licenses.push_back({name, license.total, license.used});
   ctx.reply(from, std::move(reply));
 }
 

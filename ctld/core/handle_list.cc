@@ -53,6 +53,7 @@ proto::JobDetail detail_of(const Context& ctx, const Job& job, BlobRefs& blobs, 
   if (job.active) {
     detail.usage = job.active->usage;
     detail.checkpoint = job.active->checkpoint;
+    detail.suspended_since = job.active->suspended;
     for (const NodeRun& run : job.active->nodes)
       detail.placement.push_back({ctx.state.node(run.grant.node).name, run.grant.cpus,
                                   run.grant.memory, run.grant.scratch, run.grant.tasks,

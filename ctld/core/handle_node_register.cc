@@ -100,8 +100,12 @@ void take_phases(Context& ctx, NodeId node, const std::vector<proto::AttemptStat
   for (const proto::AttemptStatus& status : listed) {
     if (status.phase == proto::AttemptPhase::held)
       handle(ctx, node, proto::LaunchReady{status.key});
-    if (status.phase == proto::AttemptPhase::running)
-      handle(ctx, node, proto::Started{status.key, ctx.now});
+    if (status.phase != proto::AttemptPhase::running) continue;
+    handle(ctx, node, proto::Started{status.key, ctx.now});
+    // An answer about it may be lost. What is frozen it says itself, after this.
+    const Job* job = ctx.state.jobs.find(status.key.job);
+    const NodeRun* run = job && job->attempt == status.key.attempt ? run_of(*job, node) : nullptr;
+    if (run != nullptr && run->frozen) handle(ctx, node, proto::Frozen{status.key, false});
   }
 }
 

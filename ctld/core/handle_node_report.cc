@@ -115,6 +115,14 @@ void handle(Context& ctx, NodeId node, proto::Started&& report) {
       sched::JobLimitChanged{id, limit ? std::optional(ctx.now + *limit) : std::nullopt});
 }
 
+void handle(Context& ctx, NodeId node, proto::Frozen&& report) {
+  if (!in_session(ctx, node)) return;
+  const NodeRun* run = nullptr;
+  const Job* job = expecting(ctx, node, report.key, Trigger::suspend, &run);
+  if (job == nullptr || run->frozen == report.frozen) return;
+  ctx.record(event::NodeFrozen{job->id, node, report.frozen});
+}
+
 void handle(Context& ctx, NodeId node, proto::ExitReport&& report) {
   const bool registered = in_session(ctx, node);
   const proto::AttemptKey key = report.key;

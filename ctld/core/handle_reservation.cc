@@ -114,9 +114,8 @@ std::vector<JobId> jobs_beyond(const State& state, NodeId node, Instant from) {
   std::vector<JobId> out;
   for (const JobId id : state.node(node).jobs) {
     const Job& job = state.jobs.at(id);
-    const auto limit = time_limit_of(state, job);
-    const Instant since = job.started.value_or(job.active->placed);
-    if (job.phase != Phase::finishing && (!limit || since + *limit > from)) out.push_back(id);
+    const auto end = limit_end(state, job);
+    if (job.phase != Phase::finishing && (!end || *end > from)) out.push_back(id);
   }
   return out;
 }

@@ -8,10 +8,12 @@
 
 #include "common/assert.h"
 #include "common/codec/codec.h"
+#include "common/text.h"
 #include "ctld/core/authorise.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/moves.h"
 #include "ctld/core/record.h"
+#include "ctld/core/select.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/validate.h"
 
@@ -166,6 +168,20 @@ proto::StepNode step_node(const Node& node, std::vector<std::uint16_t> cores, st
   return out;
 }
 
+// Round the nodes, as long as they have tasks left.
+void number_cyclic(std::vector<proto::StepNode>& nodes) {
+  std::uint32_t rank = 0;
+  for (bool more = true; more;) {
+    more = false;
+    for (proto::StepNode& node : nodes) {
+      if (node.ranks.size() == node.tasks) continue;
+      node.ranks.push_back(rank++);
+      more = true;
+    }
+  }
+  for (proto::StepNode& node : nodes) node.first_rank = node.ranks.front();
+}
+
 struct StepPlan {
   std::vector<const NodeRun*> nodes;  // none: it has to wait for other steps
   std::vector<std::uint32_t> tasks;   // per node, each above 0
@@ -208,6 +224,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& message
   const Job& job = **found;
   if (auto r = check_text("the step's name", message.name, kMaxNameBytes); !r)
     return refuse(ctx, from, r.error());
+  // As Slurm: it asks again until the job goes on.
+  if (job.active->suspended) return ctx.reply(from, proto::StepGranted{{}, {}, true});
   const auto plan = plan_step(ctx, job, message.shape);
   if (!plan) return refuse(ctx, from, plan.error());
   if (plan->nodes.empty()) return ctx.reply(from, proto::StepGranted{{}, {}, true});
@@ -240,6 +258,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& message
     made.nodes.push_back(run.grant.node);
     rank += plan->tasks[i];
   }
+  if (message.shape.cyclic && permission.nodes.size() > 1) number_cyclic(permission.nodes);
   ctx.record(std::move(made));
   ctx.reply(from, proto::StepGranted{codec::encode(permission), {}, false});
 }
@@ -256,6 +275,38 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepDone&& message) 
   if (open && std::any_of(job->active->steps.begin(), job->active->steps.end(), known))
     ctx.record(event::StepEnded{message.key.job, message.step, message.exit, message.started,
                                 message.ended, message.usage});
+  ctx.reply(from, proto::Ok{});
+}
+
+void handle(Context& ctx, const ClientRequest& from, proto::SignalStep&& message) {
+  if (message.signal < 1 || message.signal > 64)
+    return refuse(
+        ctx, from,
+        {ErrorCode::invalid_argument, fmt::format("a signal is 1 to 64, not {}", message.signal)});
+  std::vector<proto::JobRef> unknown;
+  const auto found = resolve(ctx.state, from.who, {message.job}, unknown, May::change);
+  const Job* job = found.size() == 1 ? &ctx.state.jobs.at(found[0].job) : nullptr;
+  const StepState* step = nullptr;
+  if (job != nullptr && job->placed())
+    for (const StepState& s : job->active->steps)
+      if (s.id == message.step && !s.ended) step = &s;
+  if (step == nullptr)
+    return refuse(
+        ctx, from,
+        {ErrorCode::not_found, fmt::format("there is no step {}.{} that runs",
+                                           format_job_ref(message.job), message.step.value())});
+  if (job->active->suspended)
+    return refuse(ctx, from,
+                  {ErrorCode::wrong_state, fmt::format("job {} is suspended: resume it first",
+                                                       display_id(ctx.state, *job))});
+  for (const NodeId node : step->nodes) {
+    if (ctx.link(node).session == 0) continue;
+    ctx.send(node, proto::SignalAttempt{ctx.stamp(node),
+                                        {job->id, job->attempt},
+                                        message.signal,
+                                        proto::SignalScope::steps,
+                                        message.step});
+  }
   ctx.reply(from, proto::Ok{});
 }
 

@@ -12,6 +12,7 @@
 #include "ctld/core/estimate.h"
 #include "ctld/core/forecast.h"
 #include "ctld/core/handlers.h"
+#include "ctld/core/licenses.h"
 #include "ctld/core/record.h"
 #include "ctld/core/validate.h"
 
@@ -68,7 +69,8 @@ void test_only(Context& ctx, const ClientRequest& from, const Partition& partiti
                const JobSpec& spec, std::optional<Duration> limit, proto::SubmitReply reply) {
   reply.cpus = cores_of(spec);
   std::optional<Forecast> found;
-  if (partition.up() && spec.dependencies.empty()) found = forecast(ctx, partition, spec.shape);
+  if (partition.up() && spec.dependencies.empty() && licenses_free(ctx.state, spec.shape))
+    found = forecast(ctx, partition, spec.shape);
   put_cost(ctx, from.who, partition, spec, limit, found ? &*found : nullptr, reply);
   if (!found) {
     reply.warnings.push_back(

@@ -18,6 +18,9 @@ void handle(Context&, const ClientRequest&, proto::HoldJobs&&);
 void handle(Context&, const ClientRequest&, proto::ReleaseJobs&&);
 // handle_requeue.cc
 void handle(Context&, const ClientRequest&, proto::RequeueJobs&&);
+// handle_suspend.cc
+void handle(Context&, const ClientRequest&, proto::SuspendJobs&&);
+void handle(Context&, const ClientRequest&, proto::ResumeJobs&&);
 // handle_update.cc
 void handle(Context&, const ClientRequest&, proto::UpdateJob&&);
 // handle_wait.cc
@@ -39,6 +42,7 @@ void handle(Context&, const ClientRequest&, proto::Ping&&);
 void handle(Context&, const ClientRequest&, proto::StepCreate&&);
 void handle(Context&, const ClientRequest&, proto::StepDone&&);
 void handle(Context&, const ClientRequest&, proto::EndAllocation&&);
+void handle(Context&, const ClientRequest&, proto::SignalStep&&);
 // checkpoint.cc
 void handle(Context&, const ClientRequest&, proto::CheckpointJobs&&);
 
@@ -72,6 +76,7 @@ void handle(Context&, NodeId, proto::Heartbeat&&);
 void handle(Context&, NodeId, proto::GpuReport&&);
 void handle(Context&, NodeId, proto::LaunchReady&&);
 void handle(Context&, NodeId, proto::Started&&);
+void handle(Context&, NodeId, proto::Frozen&&);
 void handle(Context&, NodeId, proto::ExitReport&&);
 void handle(Context&, NodeId, proto::Goodbye&&);
 void handle(Context&, NodeId, proto::FetchLogReply&&);

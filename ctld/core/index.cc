@@ -7,6 +7,7 @@
 #include "common/codec/codec.h"
 #include "ctld/core/gpus.h"
 #include "ctld/core/gres.h"
+#include "ctld/core/licenses.h"
 
 namespace gantry::core {
 namespace {
@@ -24,6 +25,7 @@ void count_in_queue(State& state, const Job& job, std::uint64_t sign) {
   QueueCounts& queue = state.queues[id.value()];
   if (job.placed()) queue.active += sign;
   if (job.phase != Phase::queued) return;
+  wait_for_licenses(state, job, sign == 1);
   const std::uint64_t tasks = job.is_array() ? job.tasks->pending.count() : 1;
   queue.queued += sign * tasks;
   const auto own = state.user_queued.try_emplace({id, job.uid}, 0).first;
@@ -180,6 +182,7 @@ void index_job(State& state, Job& job, const SpecHead* head) {
   if (job.phase == Phase::queued && job.dependencies)
     for (const DependencyState& d : job.dependencies->list)
       if (d.status == DependencyStatus::open) add_dependent(state, job, d.what);
+  if (job.placed()) take_licenses(state, job);
   if (job.placed() && job.active)
     for (const NodeRun& run : job.active->nodes)
       if (run.state != RunState::released) take_grant(state, job, run.grant, job.active->exclusive);

@@ -7,6 +7,7 @@
 // marked members. Only apply() changes it.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,6 +24,7 @@
 #include "ctld/core/finish.h"
 #include "ctld/core/names.h"
 #include "ctld/core/ordinal_set.h"
+#include "ctld/core/step_state.h"
 #include "ctld/sched/change.h"
 
 namespace gantry::core {
@@ -83,6 +85,7 @@ struct NodeRun {
   ExitStatus exit;
   std::string message;
   std::vector<HeldPart> held;  // what it adds to the bill
+  bool frozen = false;         // as the node said last
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "grant", s.grant);
@@ -91,32 +94,7 @@ struct NodeRun {
     v(4, "exit", s.exit);
     v(5, "message", s.message);
     v(6, "held", s.held);
-  }
-};
-
-struct StepState {
-  StepId id{};
-  std::string name;
-  std::uint32_t tasks = 0;
-  std::uint32_t cpus = 0;
-  std::vector<NodeId> nodes;
-  Instant started{};
-  std::optional<Instant> ended;
-  ExitStatus exit;
-  Usage usage;
-  std::vector<std::vector<std::uint16_t>> cores;  // of each node, its own while it runs
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "id", s.id);
-    v(2, "name", s.name);
-    v(3, "tasks", s.tasks);
-    v(4, "cpus", s.cpus);
-    v(5, "nodes", s.nodes);
-    v(6, "started", s.started);
-    v(7, "ended", s.ended);
-    v(8, "exit", s.exit);
-    v(9, "usage", s.usage);
-    v(10, "cores", s.cores);
+    v(7, "frozen", s.frozen);
   }
 };
 
@@ -135,6 +113,11 @@ struct Active {
   StepId next_step{};
   std::vector<WaitPart> waits;  // before this attempt, by cause
   Bill bill;
+  std::optional<Instant> suspended;  // since then; only while the job is running
+  Duration suspended_before{};       // ended suspensions together
+  [[nodiscard]] Duration suspended_until(Instant now) const {
+    return suspended_before + (suspended ? std::max(Duration{}, now - *suspended) : Duration{});
+  }
   [[nodiscard]] bool all_released() const {
     for (const NodeRun& run : nodes)
       if (run.state != RunState::released) return false;
@@ -203,6 +186,11 @@ struct Job {
     return phase == Phase::starting || phase == Phase::running || phase == Phase::finishing;
   }
 };
+
+// As listings have it.
+inline Phase shown_phase(const Job& job) {
+  return job.active && job.active->suspended ? Phase::suspended : job.phase;
+}
 
 // An image may have to be fetched first: as often start_timeout.
 inline constexpr std::int64_t kImageStarts = 10;

@@ -214,6 +214,27 @@ void release_held(State& state, Job& job, const NodeRun& run, Instant at) {
   }
 }
 
+namespace {
+
+void each_held(Job& job, int sign) {
+  for (const NodeRun& run : job.active->nodes)
+    if (run.state != RunState::released)
+      for (const HeldPart& part : run.held)
+        job.active->bill.lines.at(part.line).amount += sign * part.amount;
+}
+
+}  // namespace
+
+void stop_charging(State& state, Job& job, Instant at) {
+  charge(state, job, at);
+  each_held(job, -1);
+}
+
+void go_on_charging(State& state, Job& job, Instant at) {
+  charge(state, job, at);  // nothing: it brings the bill up to now
+  each_held(job, 1);
+}
+
 void save_bill(State& state, Job& job, Instant saved) {
   charge(state, job, saved);
   for (BillLine& line : job.active->bill.lines) {

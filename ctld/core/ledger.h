@@ -41,6 +41,9 @@ std::int64_t held_unit(std::string_view item);
 
 void open_bill(State& state, const event::JobPlaced& e, Job& job, Instant at);
 void charge(State& state, Job& job, Instant to);  // nothing without a bill, or to the past
+// From a suspension to its end nothing is charged, although all is held.
+void stop_charging(State& state, Job& job, Instant at);
+void go_on_charging(State& state, Job& job, Instant at);
 void release_held(State& state, Job& job, const NodeRun& run, Instant at);
 void save_bill(State& state, Job& job, Instant saved);  // a checkpoint
 // After the last node has let go, before the attempt is forgotten.

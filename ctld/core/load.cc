@@ -47,6 +47,8 @@ void restore_active(Job& job, const ActiveRecord& r) {
   job.active->waits = r.waits;
   job.active->bill = r.bill;
   job.active->idle_told = r.idle_told;
+  job.active->suspended = r.suspended;
+  job.active->suspended_before = r.suspended_before;
 }
 
 // The mutable part; the hot part from the spec (or the array) is in already.

@@ -30,7 +30,9 @@ enum class Trigger : std::uint8_t {
   update,
   step,
   checkpoint,
-  end_allocation,  // a client's: error
+  end_allocation,
+  suspend,
+  resume,  // a client's: error
 };
 enum class Source : std::uint8_t { us, node, client };
 
@@ -45,10 +47,10 @@ struct TriggerRow {
 
 inline constexpr std::optional<Phase> kIllegal = std::nullopt;
 
-inline constexpr std::array<TriggerRow, 17> kMoves = [] {
+inline constexpr std::array<TriggerRow, 19> kMoves = [] {
   using enum Phase;
   constexpr auto no = kIllegal;
-  return std::array<TriggerRow, 17>{{
+  return std::array<TriggerRow, 19>{{
       {Trigger::place,
        "place",
        Source::us,
@@ -114,6 +116,8 @@ inline constexpr std::array<TriggerRow, 17> kMoves = [] {
        Source::client,
        "the owner is done with it",
        {ended, finishing, finishing, finishing, no}},
+      {Trigger::suspend, "suspend", Source::client, "scontrol suspend", {no, no, running, no, no}},
+      {Trigger::resume, "resume", Source::client, "scontrol resume", {no, no, running, no, no}},
   }};
 }();
 

@@ -124,8 +124,7 @@ sched::JobPlaced placed_view(const State& state, const Job& job) {
   view.requeue = job.may_requeue;
   view.sharing = class_of(state, job).shape.sharing;
   view.anti_affinity = class_of(state, job).shape.anti_affinity;
-  if (const auto limit = time_limit_of(state, job))
-    view.ends_by = job.started.value_or(job.active->placed) + *limit;
+  view.ends_by = limit_end(state, job);
   // A victim is on its way out; what else finishes was told with other words, or ends by itself.
   if (job.phase != Phase::finishing || !job.active->finish->grace) return view;
   view.leaving = true;

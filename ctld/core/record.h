@@ -51,6 +51,8 @@ struct ActiveRecord {
   std::vector<WaitPart> waits;
   Bill bill;
   proto::IdleGpuStep idle_told{};
+  std::optional<Instant> suspended;
+  Duration suspended_before{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "placed", s.placed);
@@ -66,6 +68,8 @@ struct ActiveRecord {
     v(11, "waits", s.waits);
     v(12, "bill", s.bill);
     v(13, "idle_told", s.idle_told);
+    v(14, "suspended", s.suspended);
+    v(15, "suspended_before", s.suspended_before);
   }
 };
 

@@ -97,7 +97,7 @@ proto::JobRow plain_row(const State& state, const Job& job) {
   row.uid = job.uid;
   row.account = state.names.text(job.account);
   row.partition = state.partition(class_of(state, job).partition).name;
-  row.phase = job.phase;
+  row.phase = shown_phase(job);
   row.outcome = job.outcome;
   if (!row.outcome && job.active && job.active->finish) row.outcome = job.active->finish->outcome;
   row.submitted = job.submitted;
@@ -129,6 +129,7 @@ proto::JobRow live_row(const Context& ctx, const Job& job) {
   proto::JobRow row = plain_row(ctx.state, job);
   row.priority = priority_now(ctx, job);
   put_cost(ctx.state, job, ctx.now, row);
+  if (job.active) row.suspended = job.active->suspended_until(ctx.now);
   if (job.phase != Phase::queued) return row;
   row.verdict = verdict_of(ctx, job);
   if (const auto it = ctx.rt.expected.find(job.id); it != ctx.rt.expected.end())
@@ -143,6 +144,8 @@ proto::HistoryRow history_row(const State& state, const Job& job, Instant now) {
   out.row = plain_row(state, job);
   out.row.priority = priority_of(state, job);
   put_cost(state, job, now, out.row);
+  if (job.active) out.row.suspended = job.active->suspended_until(now);
+  out.licenses = to_string(class_of(state, job).shape.licenses);
   out.cause = job.cause;
   out.work_dir = tail->spec.work_dir;
   out.comment = job.comment ? *job.comment : tail->spec.comment;

@@ -35,7 +35,7 @@ struct NodeLink {
 };
 
 // The last order about one node's part of an attempt.
-enum class SentKind : std::uint8_t { none, launch, go, terminate };
+enum class SentKind : std::uint8_t { none, launch, go, freeze, thaw, terminate };
 struct Sent {
   SentKind kind = SentKind::none;
   std::uint64_t session = 0;
@@ -150,6 +150,7 @@ struct Runtime {
   Instant budgets_seen{};
   Weights weights;
   std::optional<Instant> window_due;  // a reservation begins or ends
+  std::set<JobId> suspended;          // whose end the scheduler does not know
   Stats stats;
   Instant planned{};  // when a plan came last, or was asked for by time
   Instant started{};

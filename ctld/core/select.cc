@@ -62,7 +62,7 @@ Result<JobMatch> JobMatch::make(const State& state, const proto::JobFilter& filt
 }
 
 bool JobMatch::operator()(const State& state, const Job& job) const {
-  if (states_ && !states_->has(job.phase, job.outcome)) return false;
+  if (states_ && !states_->has(shown_phase(job), job.outcome)) return false;
   if (!among(users_, state.names.text(job.user)) || !among(names_, state.names.text(job.name)) ||
       !among(accounts_, state.names.text(job.account)))
     return false;

@@ -29,6 +29,7 @@ void settle_touched(Context& ctx) {
       Job* job = state.jobs.find(id);
       if (job == nullptr) continue;
       sync_queue(ctx, *job);
+      sync_suspension(ctx, *job);
       if (job->is_array() && job->tasks->max_running)  // decides for waiting elements, too
         for (const JobId element : job->tasks->queued) sync_queue(ctx, state.jobs.at(element));
       act(ctx, *job);

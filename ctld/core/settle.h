@@ -28,6 +28,9 @@ bool available(const Context& ctx, const Node& node);
 void act(Context& ctx, const Job& job);
 std::optional<Instant> next_act(const Context& ctx, const Job& job);
 
+// handle_suspend.cc: nobody can tell when a suspended job ends; the scheduler hears it here.
+void sync_suspension(Context& ctx, const Job& job);
+
 // timers.cc: what is due, and when to look again.
 void set_timer(Context& ctx, Job& job);
 void set_timer(Context& ctx, NodeId node);

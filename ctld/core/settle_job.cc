@@ -176,7 +176,8 @@ bool draw_consequences(Context& ctx, JobId id) {
     case Phase::starting:
     case Phase::running: return decide_end(ctx, job);
     case Phase::finishing: return close_attempt(ctx, job);
-    case Phase::ended: return false;
+    case Phase::ended:
+    case Phase::suspended: return false;
   }
   return false;
 }
@@ -204,7 +205,8 @@ void end_job(Context& ctx, JobId id, Outcome outcome, std::string cause) {
       if (job.active->finish->requeue)
         ctx.record(event::JobFinishing{id, outcome, {}, std::move(cause), {}, {}});
       return;
-    case Phase::ended: return;
+    case Phase::ended:
+    case Phase::suspended: return;
   }
 }
 

@@ -9,10 +9,12 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include <tsl/robin_map.h>
@@ -95,6 +97,13 @@ struct QueueCounts {  // of a partition; derived; array tasks one by one
   std::uint64_t active = 0;
 };
 
+struct License {            // of the whole cluster, by name; see licenses.h
+  std::uint32_t total = 0;  // from the configuration
+  std::uint32_t most = 0;   // in use at the most since the start
+  std::uint32_t used = 0;   // derived, as is the next
+  std::set<std::pair<std::uint32_t, JobId>> waiting;  // who waits, by how many they ask
+};
+
 struct Counters {             // derived
   std::uint64_t queued = 0;   // array tasks one by one
   std::uint64_t active = 0;   // starting, running, finishing
@@ -128,7 +137,8 @@ struct State {
   std::map<DependencyKey, std::vector<JobId>> dependents;            // with that one open
   std::deque<std::pair<Instant, JobId>> ended;                       // in order of their end
   Counters counters;
-  std::vector<QueueCounts> queues;                                   // by PartitionId
+  std::vector<QueueCounts> queues;  // by PartitionId
+  std::map<std::string, License> licenses;
   std::map<std::pair<PartitionId, Uid>, std::uint64_t> user_queued;  // none with 0
 
   std::unordered_map<JobId, Bytes> new_specs;  // of submits that are about to be applied
@@ -177,6 +187,12 @@ inline const Bytes& spec_bytes(const State& state, const Job& job) {
 }
 inline std::uint64_t name_key(Uid uid, NameId name) {
   return (static_cast<std::uint64_t>(uid.value()) << 32) | name.value();
+}
+// When its time limit ends it, as things are: unset without one, and while it is suspended.
+inline std::optional<Instant> limit_end(const State& state, const Job& job) {
+  const auto limit = time_limit_of(state, job);
+  if (!limit || job.active->suspended) return std::nullopt;
+  return job.started.value_or(job.active->placed) + *limit + job.active->suspended_before;
 }
 std::uint64_t request_key(Uid uid, std::string_view request_id);
 

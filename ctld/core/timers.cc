@@ -27,9 +27,7 @@ void earliest(std::optional<Instant>& a, std::optional<Instant> b) {
 }
 
 std::optional<Instant> limit_of(const State& state, const Job& job) {
-  const auto limit = time_limit_of(state, job);
-  if (!limit || !job.started) return std::nullopt;
-  return *job.started + *limit;
+  return job.started ? limit_end(state, job) : std::nullopt;
 }
 
 bool passed(std::optional<Instant> t, Instant now) {
@@ -83,7 +81,8 @@ std::optional<Instant> due_of(const Context& ctx, const Job& job) {
     case Phase::finishing:
       if (const auto stuck = stuck_due(ctx, job); stuck && *stuck > ctx.now) earliest(next, stuck);
       break;
-    case Phase::ended: break;
+    case Phase::ended:
+    case Phase::suspended: break;
   }
   return next;
 }
@@ -98,8 +97,8 @@ void send_warning(Context& ctx, const Job& job) {
     const NodeId node = run.grant.node;
     if (run.state == RunState::released || ctx.link(node).session == 0) continue;
     if (job.warn->batch_shell_only && &run != &job.active->nodes.front()) continue;
-    ctx.send(node,
-             proto::SignalAttempt{ctx.stamp(node), {job.id, job.attempt}, job.warn->signal, scope});
+    ctx.send(node, proto::SignalAttempt{
+                       ctx.stamp(node), {job.id, job.attempt}, job.warn->signal, scope, {}});
   }
 }
 
@@ -151,7 +150,8 @@ void job_due(Context& ctx, JobId id) {
     }
     case Phase::running: running_due(ctx, job); break;
     case Phase::finishing: finishing_due(ctx, job); break;
-    case Phase::ended: break;
+    case Phase::ended:
+    case Phase::suspended: break;
   }
 }
 

@@ -179,6 +179,17 @@ Result<void> check_gres(const JobShape& s) {
   return {};
 }
 
+Result<void> check_license_counts(const JobShape& s) {
+  for (std::size_t i = 0; i < s.licenses.size(); ++i) {
+    const GresCount& g = s.licenses[i];
+    if (auto r = check_text("the name of a licence", g.name, kMaxNameBytes); !r) return r;
+    if (auto r = check_number("the number of " + g.name, g.count, 1, kMostLicenses); !r) return r;
+    if (i > 0 && s.licenses[i - 1].name >= g.name)
+      return bad("licences are sorted by name, each once");
+  }
+  return {};
+}
+
 Result<void> check_shape(const JobShape& s) {
   if (auto r = check_number("the number of nodes", s.min_nodes, 1, kMaxJobNodes); !r) return r;
   if (auto r = check_number("the greatest number of nodes", s.max_nodes, s.min_nodes, kMaxJobNodes);
@@ -209,6 +220,7 @@ Result<void> check_shape(const JobShape& s) {
                             s.gpu_slice.substr(0, 32)));
   if (auto r = check_parts(s); !r) return r;
   if (auto r = check_gres(s); !r) return r;
+  if (auto r = check_license_counts(s); !r) return r;
   if (s.required_nodes.size() > kMaxJobNodes || s.excluded_nodes.size() > kMaxJobNodes)
     return fail(ErrorCode::limit_exceeded,
                 fmt::format("at most {} nodes may be named", kMaxJobNodes));
@@ -382,6 +394,7 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
     list->erase(std::unique(list->begin(), list->end()), list->end());
   }
   if (auto r = check_policy(who, spec, *partition); !r) return tl::unexpected(r.error());
+  if (auto r = check_licenses(ctx.state, spec.shape); !r) return tl::unexpected(r.error());
   if (auto r = check_nodes(ctx, *partition, spec.shape); !r) return tl::unexpected(r.error());
   auto limit = check_time_limit(*partition, spec.time_limit, spec.unlimited_time);
   if (!limit) return tl::unexpected(limit.error());

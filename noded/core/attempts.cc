@@ -49,14 +49,15 @@ void Core::State::end_now(Instant now, Entry& entry, Ending ending, Duration gra
     if (ending.kill_at >= attempt.ending->kill_at) return;
     attempt.ending->kill_at = ending.kill_at;
   }
+  if (std::exchange(attempt.frozen, false)) turn.actions.emplace_back(SetFrozen{key, false});
   if (grace <= Duration{}) {
     turn.actions.emplace_back(Kill{key});
     arm(entry, now + kKillAgain);
     return;
   }
   if (first) {
-    turn.actions.emplace_back(Signal{key, SIGCONT, proto::SignalScope::full});
-    turn.actions.emplace_back(Signal{key, SIGTERM, proto::SignalScope::full});
+    turn.actions.emplace_back(Signal{key, SIGCONT, proto::SignalScope::full, {}});
+    turn.actions.emplace_back(Signal{key, SIGTERM, proto::SignalScope::full, {}});
   }
   arm(entry, attempt.ending->kill_at);
 }
@@ -78,9 +79,10 @@ void Core::State::running(Instant now, const Running& event) {
   if (!move(attempt, Trigger::running)) return;
   attempt.started = std::min(event.at, now);
   if (attempt.stage == Stage::ending) {  // the signal may have come before there was a process
-    turn.actions.emplace_back(now >= attempt.ending->kill_at
-                                  ? Action{Kill{event.key}}
-                                  : Action{Signal{event.key, SIGTERM, proto::SignalScope::full}});
+    turn.actions.emplace_back(
+        now >= attempt.ending->kill_at
+            ? Action{Kill{event.key}}
+            : Action{Signal{event.key, SIGTERM, proto::SignalScope::full, {}}});
     return;
   }
   report_status(now, *it);
@@ -125,6 +127,7 @@ void Core::State::report_status(Instant now, Entry& entry) {
   if (attempt.stage == Stage::held) turn.messages.emplace_back(proto::LaunchReady{key});
   if (attempt.stage == Stage::running)
     turn.messages.emplace_back(proto::Started{key, attempt.started.value_or(now)});
+  if (attempt.frozen) turn.messages.emplace_back(proto::Frozen{key, true});
 }
 
 void Core::State::report_exit(Instant now, Entry& entry) {

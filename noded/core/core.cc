@@ -30,6 +30,7 @@ Core::Core(proto::NodeRegister facts, Memory memory, std::vector<Recovered> reco
     OneAttempt attempt;
     attempt.stage = stage_of(r);
     attempt.started = r.started;
+    attempt.frozen = r.frozen;
     auto [it, fresh] = state_->attempts.emplace(r.key, std::move(attempt));
     GANTRY_ASSERT(fresh, "an attempt has one directory");
     if (it->second.stage == Stage::ended) state_->settle(now, *it, std::move(r.exit));

@@ -35,9 +35,10 @@ using proto::AttemptKey;
 
 // ---- inputs
 
-using Order = std::variant<proto::NodeAccept, proto::RegisterAgain, proto::HeartbeatAck,
-                           proto::Launch, proto::Go, proto::Terminate, proto::SignalAttempt,
-                           proto::AckExit, proto::FetchLog, proto::TellAttempt, proto::ResumeGpu>;
+using Order =
+    std::variant<proto::NodeAccept, proto::RegisterAgain, proto::HeartbeatAck, proto::Launch,
+                 proto::Go, proto::Terminate, proto::SignalAttempt, proto::AckExit, proto::FetchLog,
+                 proto::TellAttempt, proto::ResumeGpu, proto::Freeze>;
 
 struct FromController {
   Order order;
@@ -110,6 +111,11 @@ struct Signal {
   AttemptKey key;
   std::int32_t signal = 0;
   proto::SignalScope scope = proto::SignalScope::full;
+  std::optional<StepId> step{};  // set: its processes only
+};
+struct SetFrozen {  // stop all of it where it is, or let it go on; may be repeated
+  AttemptKey key;
+  bool frozen = false;
 };
 struct Kill {  // SIGKILL to all of it, or give up preparing it; Ended follows. May be repeated
   AttemptKey key;
@@ -129,12 +135,12 @@ struct ReadFile {  // answered by FileRead
 };
 
 using Action = std::variant<RememberEpoch, RememberContact, Begin, Resume, Release, Signal, Kill,
-                            Notice, RepairGpu, Forget, ReadFile>;
+                            Notice, RepairGpu, Forget, ReadFile, SetFrozen>;
 
 // Heartbeat leaves the core without load and free memory; the shell fills them in.
-using Report =
-    std::variant<proto::NodeRegister, proto::Heartbeat, proto::LaunchReady, proto::Started,
-                 proto::ExitReport, proto::Goodbye, proto::FetchLogReply, proto::GpuReport>;
+using Report = std::variant<proto::NodeRegister, proto::Heartbeat, proto::LaunchReady,
+                            proto::Started, proto::ExitReport, proto::Goodbye, proto::FetchLogReply,
+                            proto::GpuReport, proto::Frozen>;
 
 struct Turn {
   std::vector<Action> actions;
@@ -156,7 +162,8 @@ struct Recovered {
   AttemptKey key;
   Stage stage = Stage::never_started;
   std::optional<Instant> started;
-  Exit exit;  // stage ended
+  Exit exit;            // stage ended
+  bool frozen = false;  // stage running
 };
 
 // From the state directory; all unset on the first start.

@@ -87,6 +87,10 @@ void add_geometry(Variables& v, const proto::Launch& launch, const NodePlacement
     v.set("TRES_PER_TASK", fmt::format("gres/gpu={}", shape.gpus_per_node / here.tasks));
   }
   if (shape.gpu_shards > 0) v.set("SHARDS_ON_NODE", shape.gpu_shards);
+  if (!shape.licenses.empty()) v.set("JOB_LICENSES", to_string(shape.licenses));
+  constexpr std::string_view kDistribution = "distribution=";
+  for (const std::string& one : launch.spec.given)
+    if (one.starts_with(kDistribution)) v.set("DISTRIBUTION", one.substr(kDistribution.size()));
   if (given(launch.spec, "ntasks") || given(launch.spec, "ntasks-per-node")) {
     v.set("NTASKS", all_tasks);
     v.set("NPROCS", all_tasks);

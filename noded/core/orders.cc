@@ -40,6 +40,9 @@ void Core::State::order(Instant now, Order&& order) {
                  [&](proto::AckExit& o) {
                    if (in_order(now, o.stamp)) acknowledged(o.key);
                  },
+                 [&](proto::Freeze& o) {
+                   if (in_order(now, o.stamp)) freeze(o);
+                 },
                  [&](proto::FetchLog& o) { turn.actions.emplace_back(ReadFile{std::move(o)}); },
              },
              order);
@@ -101,7 +104,19 @@ void Core::State::signal(const proto::SignalAttempt& order) {
     ++counters.no_effect;
     return;
   }
-  turn.actions.emplace_back(Signal{order.key, order.signal, order.scope});
+  turn.actions.emplace_back(Signal{order.key, order.signal, order.scope, order.step});
+}
+
+// One that is ending is let go on, so that it can.
+void Core::State::freeze(const proto::Freeze& order) {
+  const auto it = attempts.find(order.key);
+  if (it == attempts.end() || it->second.stage != Stage::running) {
+    ++counters.no_effect;
+    return;
+  }
+  it->second.frozen = order.frozen;
+  turn.actions.emplace_back(SetFrozen{order.key, order.frozen});
+  turn.messages.emplace_back(proto::Frozen{order.key, order.frozen});
 }
 
 void Core::State::tell(proto::TellAttempt&& order) {

@@ -37,6 +37,7 @@ struct OneAttempt {
   std::optional<Instant> started;
   std::optional<Ending> ending;
   Exit exit;                   // stage ended
+  bool frozen = false;         // by order; nothing of it runs until it is let go on
   std::optional<Instant> due;  // its timer: SIGKILL, or the next report
   Duration backoff = kResendFirst;
 };
@@ -93,6 +94,7 @@ struct Core::State {
   void terminate(Instant now, const proto::Terminate& order);
   void signal(const proto::SignalAttempt& order);
   void tell(proto::TellAttempt&& order);
+  void freeze(const proto::Freeze& order);
   void acknowledged(const AttemptKey& key);
 
   // attempts.cc

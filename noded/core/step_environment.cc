@@ -62,7 +62,7 @@ Result<StepEnvironment> step_environment(const proto::StepPermission& permission
   set(shared, "CPUS_PER_TASK", permission.cpus_per_task);
   std::string ranks;
   for (std::uint32_t i = 0; i < here->tasks; ++i) {
-    const std::uint32_t rank = here->first_rank + i;
+    const std::uint32_t rank = here->rank(i);
     if (i > 0) ranks += ',';
     ranks += std::to_string(rank);
     Map& task = out.tasks.emplace_back();

@@ -248,6 +248,25 @@ std::vector<int> cgroup_processes(const CgroupLayout& layout, const std::string&
   return {pids.begin(), pids.end()};
 }
 
+Result<void> freeze_cgroup(const CgroupLayout& layout, const std::string& name, bool frozen) {
+  if (layout.version == 2)
+    return write_existing(layout.mounts.front().path + "/" + name + "/cgroup.freeze",
+                          frozen ? "1" : "0");
+  const auto* freezer = layout.with("freezer");
+  if (freezer == nullptr)
+    return fail(ErrorCode::wrong_state, "there is no cgroup that could be frozen");
+  return write_existing(freezer->path + "/" + name + "/freezer.state",
+                        frozen ? "FROZEN" : "THAWED");
+}
+
+bool is_frozen(const CgroupLayout& layout, const std::string& name) {
+  if (layout.version == 2)
+    return read_number(layout.mounts.front().path + "/" + name + "/cgroup.freeze") == 1;
+  const auto* freezer = layout.with("freezer");
+  return freezer != nullptr &&
+         read_number(freezer->path + "/" + name + "/freezer.self_freezing") == 1;
+}
+
 bool kill_cgroup(const CgroupLayout& layout, const std::string& name, Duration patience) {
   if (layout.version == 0) return true;
   if (layout.version == 2) try_write(layout.mounts.front().path + "/" + name + "/cgroup.kill", "1");

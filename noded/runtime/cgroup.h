@@ -46,6 +46,11 @@ std::vector<Fd> open_cgroup_entries(const CgroupLayout& layout, const std::strin
 // the whole system. Empty on v1.
 Fd open_cgroup_directory(const CgroupLayout& layout, const std::string& name);
 
+// Stops every process in and below `name` where it is, or lets them go on. Processes may run on for
+// some milliseconds. wrong_state without cgroups that can do so.
+Result<void> freeze_cgroup(const CgroupLayout& layout, const std::string& name, bool frozen);
+bool is_frozen(const CgroupLayout& layout, const std::string& name);  // or about to be
+
 Usage read_usage(const CgroupLayout& layout, const std::string& name);
 std::uint32_t read_oom_kills(const CgroupLayout& layout, const std::string& name);
 

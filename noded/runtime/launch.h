@@ -107,6 +107,7 @@ struct StepRequest {
   std::vector<std::map<std::string, std::string>> task_env;  // one per task, added to env
   std::string work_dir;
   std::uint32_t first_rank = 0;
+  std::vector<std::uint32_t> ranks;  // of the tasks here, rising; none: from first_rank on
   std::uint32_t node_index = 0;
   std::vector<std::uint16_t> cpus;
   bool bind_tasks = false;  // divide cpus evenly among the tasks
@@ -142,6 +143,10 @@ struct StepRequest {
     v(18, "mpi", s.mpi);
     v(19, "nodes", s.nodes);
     v(20, "node_tasks", s.node_tasks);
+    v(21, "ranks", s.ranks);
+  }
+  [[nodiscard]] std::uint32_t rank(std::uint32_t task) const {
+    return task < ranks.size() ? ranks[task] : first_rank + task;
   }
 };
 

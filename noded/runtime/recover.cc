@@ -107,6 +107,7 @@ RecoveredAttempt Runtime::State::recover_job(const AttemptKey& key, LaunchReques
     one.record = bury_now(key, job);
   }
   job.ended = one.stage == Stage::ended;
+  one.frozen = one.stage == Stage::running && is_frozen(setup.cgroups, job_cgroup(key));
   if (state == ShimState::alive) watch(key, std::nullopt, job.shim);
   recover_steps(key, job);
   jobs.insert_or_assign(key, std::move(job));

@@ -144,6 +144,8 @@ Result<void> Runtime::begin_step(const StepRequest& request) {
   if (job == s.jobs.end() || job->second.ended || job->second.burying)
     return fail(ErrorCode::not_found,
                 "job " + job_name(request.key) + " does not run on node " + s.setup.node);
+  if (job->second.cancelled.contains(request.step))
+    return fail(ErrorCode::wrong_state, "the step was cancelled before it began");
   const std::string dir = step_dir(s.setup.state_dir, request.key, request.step);
   ::mkdir((s.dir(request.key) + "/steps").c_str(), 0700);
   if (::mkdir(dir.c_str(), 0700) != 0)

@@ -51,7 +51,8 @@ struct RecoveredAttempt {
   Stage stage = Stage::never_started;
   LaunchRequest request;
   std::optional<Instant> started;
-  ExitRecord record;  // ended
+  ExitRecord record;    // ended
+  bool frozen = false;  // running
 };
 
 class Runtime {
@@ -74,7 +75,8 @@ class Runtime {
   Result<void> resume(const AttemptKey& key);   // Stage::never_started only
   Result<void> release(const AttemptKey& key);  // a held attempt runs now
   Result<void> signal(const AttemptKey& key, int number, proto::SignalScope scope);
-  Result<void> kill(const AttemptKey& key);  // SIGKILL to all, or stop preparing
+  Result<void> freeze(const AttemptKey& key, bool frozen);  // where it is; or it goes on
+  Result<void> kill(const AttemptKey& key);                 // SIGKILL to all, or stop preparing
   Result<void> notice(const AttemptKey& key, const std::string& text);  // to the job's stderr
   void forget(const AttemptKey& key);                                   // removes its directory
 

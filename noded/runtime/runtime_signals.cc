@@ -105,6 +105,16 @@ Result<void> Runtime::signal(const AttemptKey& key, int number, proto::SignalSco
   return {};
 }
 
+// Without a freezer by signals, which a process may notice.
+Result<void> Runtime::freeze(const AttemptKey& key, bool frozen) {
+  auto& s = *state_;
+  const auto it = s.jobs.find(key);
+  if (it == s.jobs.end() || it->second.ended) return not_here(key, s.setup);
+  const auto done = freeze_cgroup(s.setup.cgroups, job_cgroup(key), frozen);
+  if (done || done.error().code != ErrorCode::wrong_state) return done;
+  return signal(key, frozen ? SIGSTOP : SIGCONT, proto::SignalScope::full);
+}
+
 Result<void> Runtime::kill(const AttemptKey& key) {
   auto& s = *state_;
   const auto it = s.jobs.find(key);
@@ -130,7 +140,10 @@ Result<void> Runtime::kill_step(const AttemptKey& key, StepId step) {
   const auto it = s.jobs.find(key);
   if (it == s.jobs.end()) return not_here(key, s.setup);
   const auto found = it->second.steps.find(step);
-  if (found == it->second.steps.end()) return not_here(key, s.setup);
+  if (found == it->second.steps.end()) {  // srun may be on its way here with it
+    it->second.cancelled.insert(step);
+    return {};
+  }
   kill_cgroup(s.setup.cgroups, step_cgroup(key, step), Duration{});
   signal_shim(found->second.shim, SIGTERM);
   return {};

@@ -40,6 +40,7 @@ struct OneJob {
   bool epilog_begun = false;
   ShimProcess epilog;  // in the shim's place
   std::map<StepId, OneStep> steps;
+  std::set<StepId> cancelled;  // by kill_step() before they were here; not to begin
 };
 
 struct Runtime::State {

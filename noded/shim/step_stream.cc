@@ -74,22 +74,22 @@ class StreamIo final : public StepIo {
       : fd_(std::move(fd)),
         stream_(std::move(stream)),
         node_(std::move(node)),
-        first_rank_(request.first_rank),
+        request_(request),
         tasks_(static_cast<std::uint32_t>(request.task_env.size())) {
-    send({proto::StepHello{node_, first_rank_, tasks_}});
+    send({proto::StepHello{node_, request.first_rank, tasks_}});
   }
 
   void started(std::uint32_t) override {}
   void output(std::uint32_t task, int stream, std::string_view bytes) override {
     while (!bytes.empty()) {
       const std::string_view part = bytes.substr(0, proto::kMaxTaskData);
-      send({proto::TaskOutput{first_rank_ + task, stream == STDERR_FILENO, Bytes(part)}});
+      send({proto::TaskOutput{request_.rank(task), stream == STDERR_FILENO, Bytes(part)}});
       bytes.remove_prefix(part.size());
     }
   }
   void closed(std::uint32_t, int) override {}  // the task's exit says it all
   void exited(std::uint32_t task, ExitStatus status, std::string_view message) override {
-    send({proto::TaskExit{first_rank_ + task, status, std::string(message)}});
+    send({proto::TaskExit{request_.rank(task), status, std::string(message)}});
   }
   void peer(std::uint32_t node, std::string_view bytes) override {
     send({proto::StepPeer{node, Bytes(bytes)}});
@@ -190,7 +190,7 @@ class StreamIo final : public StepIo {
   Fd fd_;
   net::SecureStream stream_;
   std::string node_;
-  std::uint32_t first_rank_;
+  const StepRequest& request_;
   std::uint32_t tasks_;
   bool lost_ = false;
   bool input_full_ = false;  // nothing is read, so that grun has to wait

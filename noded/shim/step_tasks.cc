@@ -61,6 +61,23 @@ Result<Fd> container_when_running(const Shim& shim) {
   return container_of(shim);
 }
 
+// The devices are this node's, whatever the environment of srun says: that may be another node's,
+// or one outside of the job.
+void put_gpus(const LaunchRequest& job, std::map<std::string, std::string>& env) {
+  constexpr std::array<std::string_view, 8> kNames{"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES",
+                                                   "CUDA_DEVICE_ORDER",    "GPU_DEVICE_ORDINAL",
+                                                   "SLURM_JOB_GPUS",       "GANTRY_JOB_GPUS",
+                                                   "SLURM_GPUS_ON_NODE",   "GANTRY_GPUS_ON_NODE"};
+  const auto is_ours = [&](std::string_view name) {
+    return name.starts_with("CUDA_MPS_") ||
+           std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+  };
+  for (const auto& [name, value] : job.env)
+    if (is_ours(name)) env[name] = value;
+  const auto held = job.env.find("SLURM_JOB_GPUS");
+  if (held != job.env.end()) env["SLURM_STEP_GPUS"] = env["GANTRY_STEP_GPUS"] = held->second;
+}
+
 std::vector<std::string> environment_of(const LaunchRequest& job, const StepRequest& step,
                                         std::uint32_t index) {
   std::map<std::string, std::string> all{{"PATH", "/usr/local/bin:/usr/bin:/bin"},
@@ -70,6 +87,7 @@ std::vector<std::string> environment_of(const LaunchRequest& job, const StepRequ
                                          {"SHELL", job.owner.shell}};
   for (const auto& [name, value] : step.env) all[name] = value;
   for (const auto& [name, value] : step.task_env[index]) all[name] = value;
+  put_gpus(job, all);
   all["TMPDIR"] = "/tmp";
   std::vector<std::string> out;
   for (const auto& [name, value] : all) out.push_back(name + "=" + value);
@@ -98,7 +116,7 @@ Result<int> StepTasks::output_of(std::uint32_t index, const std::string& pattern
   }
   auto values = pattern_values(shim_.setup, shim_.request);
   values.step = request_.step;
-  values.task = request_.first_rank + index;
+  values.task = request_.rank(index);
   values.node_index = request_.node_index;
   const auto name = expand_pattern(pattern, values);
   if (!name) return tl::unexpected(name.error());
@@ -113,7 +131,7 @@ Result<int> StepTasks::output_of(std::uint32_t index, const std::string& pattern
 Result<void> StepTasks::give_terminal(std::uint32_t index, TaskSpec& spec, std::vector<Fd>& given) {
   given.emplace_back(::open("/dev/null", O_RDWR | O_CLOEXEC));
   spec.in = spec.out = spec.err = given.back().get();
-  if (request_.first_rank + index != 0) return {};
+  if (request_.rank(index) != 0) return {};
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     return fail_errno(ErrorCode::runtime_failed, "socketpair");
@@ -147,7 +165,7 @@ Result<TaskSpec> StepTasks::prepare(std::uint32_t index, std::vector<Fd>& given)
     if (auto done = give_terminal(index, spec, given); !done) return tl::unexpected(done.error());
     return spec;
   }
-  if (request_.first_rank + index == 0 && !request_.io_address.empty()) {
+  if (request_.rank(index) == 0 && !request_.io_address.empty()) {
     auto pipe = make_pipe();
     if (!pipe) return tl::unexpected(pipe.error());
     ::fcntl(pipe->writer.get(), F_SETFL, O_NONBLOCK);
@@ -213,6 +231,17 @@ Result<void> StepTasks::start_in(const TaskPlace& place) {
   for (std::size_t i = 0; i < tasks_.size(); ++i) {
     tasks_[i].pid = (*started)[i].pid;
     tasks_[i].error = std::move((*started)[i].error);
+  }
+  // The step was killed while it began: of these tasks nobody has told, and one may be about to
+  // run.
+  const bool cut_short =
+      std::any_of(tasks_.begin(), tasks_.end(), [](const Task& t) { return t.pid <= 0; });
+  if (cut_short)
+    kill_cgroup(shim_.setup.cgroups, step_cgroup(request_.key, request_.step), seconds(1));
+  for (std::uint32_t i = 0; cut_short && i < tasks_.size(); ++i) {
+    if (tasks_[i].pid > 0) continue;
+    tasks_[i].status = ExitStatus{0, SIGKILL};
+    io_.exited(i, *tasks_[i].status, "");
   }
   take_terminal();
   return {};

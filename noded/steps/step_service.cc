@@ -122,6 +122,9 @@ Result<void> StepService::launch(const proto::LaunchStep& launch) {
   if (launch.node != options_.node)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("this is node {}, not {}", options_.node, launch.node));
+  if (launch.mpi != proto::StepMpi::none &&
+      !permission->nodes[environment->node_index].ranks.empty())
+    return fail(ErrorCode::unsupported, "with --mpi=pmix tasks are numbered node by node");
   if (launch.argv.empty()) return fail(ErrorCode::invalid_argument, "a step needs a command");
   std::erase_if(launched_, [&](const auto& entry) { return !runtime_->owner_of(entry.first); });
   if (!launched_.insert({permission->key, permission->step}).second)
@@ -137,6 +140,7 @@ Result<void> StepService::launch(const proto::LaunchStep& launch) {
   request.task_env = std::move(environment->tasks);
   request.work_dir = launch.work_dir;
   request.first_rank = here.first_rank;
+  request.ranks = here.ranks;
   request.node_index = environment->node_index;
   request.cpus = runtime::cpus_here(here.cpus, options_.shared_cpus);
   request.bind_tasks = !here.cpus.empty();

@@ -157,7 +157,7 @@ TEST_CASE("outputs of the commands") {
   }();
   CHECK(filter.users == std::vector<std::string>{"alice", "bob"});
   CHECK(filter.nodes == std::vector<std::string>{"n01", "n02"});
-  CHECK(filter.states.size() == 4);
+  CHECK(filter.states.size() == 5);
 }
 
 TEST_CASE("every command has help with examples, a manual page and completion") {

@@ -48,6 +48,15 @@ Duration parse_length(const std::string& text) {
 }
 
 namespace {
+std::vector<std::string> listed(const std::string& text) {
+  std::vector<std::string> out;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    out.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
 std::vector<std::string> hosts(const std::string& text) {
   return expand_hostlist(text).value();
 }
@@ -110,6 +119,7 @@ void World::configure(const Words& w) {
     weight("weight_partition", c.priority_weight_partition);
     weight("weight_class", c.priority_weight_class);
     if (w.find("max_age")) c.priority_max_age = parse_length(*w.find("max_age"));
+    if (w.find("licenses")) config_.licenses = listed(*w.find("licenses"));
     if (w.find("mail")) c.mail_program = *w.find("mail");
     if (w.find("max_jobs")) c.max_jobs = std::stoul(*w.find("max_jobs"));
   }
@@ -150,7 +160,8 @@ std::string World::run(std::string_view text) {
 void World::command(const std::string& verb, const Words& w) {
   if (verb == "submit") return submit(w);
   if (verb == "cancel") return cancel(w);
-  if (verb == "hold" || verb == "release" || verb == "requeue" || verb == "end")
+  if (verb == "hold" || verb == "release" || verb == "requeue" || verb == "end" ||
+      verb == "suspend" || verb == "resume")
     return change(verb, w);
   if (verb == "update") return update(w);
   if (verb == "plan") return plan();
@@ -161,7 +172,7 @@ void World::command(const std::string& verb, const Words& w) {
   if (verb == "history") return history();
   if (verb == "nodes") return list_nodes();
   if (verb == "node" || verb == "part") return nodes_command(w);
-  if (verb == "step" || verb == "stepdone") return step_command(w);
+  if (verb == "step" || verb == "stepdone" || verb == "stepsignal") return step_command(w);
   if (verb == "wait") return wait(w);
   if (verb == "log") {  // log alice 1 | log alice 1 err=yes
     proto::ReadLog m;
@@ -283,6 +294,13 @@ void World::submit(const Words& w) {
     s.shape.gres.push_back(
         {v.substr(0, colon), static_cast<std::uint32_t>(std::stoul(v.substr(colon + 1)))});
   });
+  text("licenses", [&](const std::string& v) {  // NAME:N,...
+    for (const std::string& one : listed(v)) {
+      const auto colon = one.find(':');
+      s.shape.licenses.push_back(
+          {one.substr(0, colon), static_cast<std::uint32_t>(std::stoul(one.substr(colon + 1)))});
+    }
+  });
   text("constraint", [&](const std::string& v) { s.shape.constraint = v; });
   text("exclusive", [&](const std::string&) { s.shape.exclusive = true; });
   text("on", [&](const std::string& v) { s.shape.required_nodes = hosts(v); });
@@ -317,6 +335,8 @@ void World::change(const std::string& verb, const Words& w) {
   for (std::size_t i = 2; i < w.plain.size(); ++i) refs.push_back(*parse_job_ref(w.plain[i]));
   const std::string& user = w.plain.at(1);
   if (verb == "hold") ask(user, proto::HoldJobs{refs});
+  if (verb == "suspend") ask(user, proto::SuspendJobs{refs});
+  if (verb == "resume") ask(user, proto::ResumeJobs{refs});
   if (verb == "release") ask(user, proto::ReleaseJobs{refs});
   if (verb == "requeue") ask(user, proto::RequeueJobs{refs, w.find("hold") != nullptr});
   if (verb == "end")
@@ -406,6 +426,10 @@ void World::place(const Words& w) {  // place 1 n1:0-1 n2:0 mem=1G
 
 void World::step_command(const Words& w) {  // step alice 1 tasks=4 | stepdone alice 1 step=0 code=3
   const proto::AttemptKey key = key_of(w.plain.at(2));
+  if (w.plain[0] == "stepsignal")
+    return ask(w.plain.at(1),
+               proto::SignalStep{*parse_job_ref(w.plain.at(2)), StepId(std::stoul(*w.find("step"))),
+                                 *parse_signal(*w.find("signal"))});
   if (w.plain[0] == "stepdone") {
     proto::StepDone m;
     m.key = key;
@@ -420,6 +444,7 @@ void World::step_command(const Words& w) {  // step alice 1 tasks=4 | stepdone a
   if (w.find("tasks")) m.shape.tasks = std::stoul(*w.find("tasks"));
   if (w.find("nodes")) m.shape.nodes = std::stoul(*w.find("nodes"));
   if (w.find("overlap")) m.shape.overlap = true;
+  if (w.find("cyclic")) m.shape.cyclic = true;
   if (w.find("exclusive")) m.shape.exclusive = true;
   if (w.find("cpus")) m.shape.cpus_per_task = std::stoul(*w.find("cpus"));
   if (w.find("on")) m.shape.nodelist = hosts(*w.find("on"));

@@ -143,6 +143,8 @@ void World::node_says(FakeNode& node, const Words& w) {  // n1 started 1
     if (at != node.attempts.end()) at->second = proto::AttemptPhase::held;
     return step(FromNode{node.name, proto::LaunchReady{key}});
   }
+  if (what == "froze" || what == "thawed")
+    return step(FromNode{node.name, proto::Frozen{key, what == "froze"}});
   if (what == "started") {
     if (at != node.attempts.end()) at->second = proto::AttemptPhase::running;
     return step(FromNode{node.name, proto::Started{key, now_}});

@@ -110,8 +110,11 @@ void World::print(const Reply& reply) {
             line(fmt::format("step {} of {}: {} tasks", p->step.value(), shown(p->key.job),
                              p->tasks));
             for (const auto& n : p->nodes)
-              line(fmt::format("  {} ranks {}-{} cpus {}", n.node, n.first_rank,
-                               n.first_rank + n.tasks - 1, cpus_text(n.cpus)));
+              line(fmt::format("  {} ranks {} cpus {}", n.node,
+                               n.ranks.empty()
+                                   ? fmt::format("{}-{}", n.first_rank, n.first_rank + n.tasks - 1)
+                                   : fmt::format("{}", fmt::join(n.ranks, ",")),
+                               cpus_text(n.cpus)));
           },
           [&](const proto::TenancyPlanned& m) { print(m); },
           [&](const proto::TenancyDocuments& m) { print(m); },
@@ -170,8 +173,12 @@ void World::print(Order& order) {
             if (!m.notice.empty()) text += fmt::format(" \"{}\"", m.notice);
           },
           [&](proto::SignalAttempt& m) {
-            text = fmt::format("signal {} {} to {}", key(m.key), signal_name(m.signal),
-                               enum_name(m.scope));
+            text = fmt::format(
+                "signal {} {} to {}", key(m.key), signal_name(m.signal),
+                m.step ? fmt::format("step {}", m.step->value()) : std::string(enum_name(m.scope)));
+          },
+          [&](proto::Freeze& m) {
+            text = fmt::format("{} {}", m.frozen ? "freeze" : "thaw", key(m.key));
           },
           [&](proto::TellAttempt& m) { text = fmt::format("tell {} \"{}\"", key(m.key), m.text); },
           [&](proto::ResumeGpu& m) { text = "resume GPU " + m.uuid; },
@@ -205,7 +212,8 @@ void World::queue(const Words& w) {
       if (!row.verdict.subject.empty()) where += " " + row.verdict.subject;
       if (row.expected_start) where += " expected " + time_text(*row.expected_start);
     }
-    const Duration time = row.started ? row.ended.value_or(now_) - *row.started : Duration{};
+    const Duration time =
+        row.started ? row.ended.value_or(now_) - *row.started - row.suspended : Duration{};
     std::string text = fmt::format("{:<14} {:<8} {:<6} {:<3} {:>8} {:>5} {}", row_id(row), row.name,
                                    row.user, public_state(row.phase, row.outcome).code,
                                    format_duration(time), row.cpus, where);

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 
 import cluster
 from cluster import contains, equal, text, wait_for
@@ -35,6 +36,10 @@ def partition_of(c):
     return ok(c, "sinfo", "-h", "-o", "%R").split()[0]
 
 
+def answers(c):
+    wait_for("the controller", lambda: slurm(c, "scontrol", "ping").returncode == 0)
+
+
 def restart_with(c, key, value):
     """The controller, with one more option."""
     path = f"{c.state}/gantry.yaml"
@@ -43,7 +48,7 @@ def restart_with(c, key, value):
     with open(path, "w", encoding="utf-8") as f:
         f.write(config.replace("\ncontroller:\n", f"\ncontroller:\n  {key}: {value}\n", 1))
     c.kill_and_restart(c.daemon("ctld"))
-    wait_for("the controller", lambda: slurm(c, "scontrol", "ping").returncode == 0)
+    answers(c)
 
 
 def make_team(c):
@@ -184,6 +189,85 @@ def case_iterate(c):
         watch = client(c, ["timeout", "2.5", *command])
         equal(watch.returncode, 124, watch.stderr)
         assert len(re.findall(r"^\S+ \S+ .*:.*$", watch.stdout, re.M)) >= 2, watch.stdout
+
+
+# ---- what operators do --------------------------------------------------------------------------
+
+def case_suspend(c):
+    """A suspended job makes no progress until it is resumed, whatever is restarted meanwhile."""
+    ticks = f"{c.out}/ticks"
+    path = script(c, "ticks.sh", f"while :; do echo x >> {ticks}; sleep 0.05; done\n")
+    job = ok(c, "sbatch", "--parsable", "-N2", "--ntasks-per-node=1", MEM, "-t", "5", "-o",
+             "/dev/null", path).strip()
+    def still():
+        before = len(text(ticks))
+        time.sleep(0.3)
+        return len(text(ticks)) == before
+    wait_for("some ticks", lambda: len(text(ticks)) > 4)
+    bad = slurm(c, "scontrol", "suspend", job)
+    equal((bad.returncode, bad.stderr.splitlines()[0]),
+          (1, "slurm_suspend error: Access/permission denied"))
+    def operator(*words):
+        done = c.root(["slurm/scontrol", *words])
+        equal((done.returncode, done.stderr), (0, ""), " ".join(words))
+    operator("suspend", job)
+    in_state(c, job, "SUSPENDED")
+    wait_for("no more ticks", still)
+    equal(ok(c, "squeue", "-h", "-t", "S", "-o", "%i %t"), f"{job} S\n")
+    contains(ok(c, "scontrol", "show", "job", job), "JobState=SUSPENDED")
+    equal(ok(c, "sacct", "-X", "-n", "-P", "-j", job, "-o", "State"), "SUSPENDED\n")
+    c.kill_and_restart(c.daemon("ctld"))
+    c.kill_and_restart(c.daemon("node1"))
+    answers(c)
+    in_state(c, job, "SUSPENDED")
+    assert still(), "it goes on although it is suspended"
+    operator("resume", job)
+    in_state(c, job, "RUNNING")
+    wait_for("more ticks", lambda: not still())
+    operator("suspend", job)
+    wait_for("no more ticks", still)
+    equal(ok(c, "scancel", job), "")
+    in_state(c, job, "CANCELLED")
+
+
+def case_licenses(c):
+    """Two of three jobs have a licence each; the third one waits for the first end."""
+    path = f"{c.state}/gantry.yaml"
+    before = text(path)
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("licenses: [matlab:2, fluent:5]\n" + before)
+    c.kill_and_restart(c.daemon("ctld"))
+    answers(c)
+    try:
+        held = ["-n", "1", "-L", "matlab:1", MEM, "-o", f"{c.out}/%j.lic"]
+        one = ok(c, "sbatch", "--parsable", *held, "--wrap",
+                 "echo $SLURM_JOB_LICENSES; sleep 300").strip()
+        two = ok(c, "sbatch", "--parsable", *held, "--wrap", "sleep 300").strip()
+        in_state(c, one, "RUNNING")
+        in_state(c, two, "RUNNING")
+        three = ok(c, "sbatch", "--parsable", *held, "--wrap", "true").strip()
+        wait_for("its reason", lambda: ok(c, "squeue", "-h", "-j", f"{three},999999", "-o",
+                                          "%t %r %W") == "PD Licenses matlab:1\n")
+        equal(ok(c, "scontrol", "show", "lic", "matlab"),
+              "LicenseName=matlab\n    Total=2 Used=2 Free=0 Reserved=0 Remote=no\n")
+        equal(sorted(ok(c, "squeue", "-h", "-L", "matlab", "-o", "%i").split()), [one, two, three])
+        equal(ok(c, "squeue", "-h", "-L", "fluent", "-o", "%i"), "")
+        contains(ok(c, "scontrol", "show", "job", three), " Licenses=matlab:1 ")
+        for wrong in ("maple", "matlab:3"):
+            bad = slurm(c, "sbatch", "-L", wrong, MEM, "--wrap=true")
+            equal((bad.returncode, bad.stderr.splitlines()[-1]), (1, "sbatch: error: Batch job "
+                  "submission failed: Invalid license specification"))
+        equal(text(f"{c.out}/{one}.lic"), "matlab:1\n")
+        ok(c, "scancel", one)
+        in_state(c, three, "COMPLETED")
+        equal(ok(c, "sacct", "-X", "-n", "-P", "-j", three, "-o", "Licenses"), "matlab:1\n")
+        ok(c, "scancel", two)
+        in_state(c, two, "CANCELLED")
+    finally:
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(before)
+        c.kill_and_restart(c.daemon("ctld"))
+        answers(c)
 
 
 # ---- accounts -----------------------------------------------------------------------------------

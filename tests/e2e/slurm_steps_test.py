@@ -237,6 +237,50 @@ def case_srun_outside(c):
           "error: Unable to allocate resources: Invalid partition name specified\n"))
 
 
+def case_step_is_cancelled(c):
+    """scancel JOB.STEP ends one step, or signals it; the other one and the job go on."""
+    out = f"{c.out}/two.out"
+    path = script(c, "two.sh", """
+srun -n1 --exact sh -c 'sleep 300' & one=$!
+srun -n1 --exact sh -c 'trap "echo heard; exit 6" USR1; echo there; while :; do sleep 0.1; done' & two=$!
+wait $one; echo one $?
+wait $two; echo two $?
+""")
+    job = ok(c, "sbatch", "--parsable", "-n", "2", "-N", "1", MEM, "-o", out, path).strip()
+    def steps():
+        rows = ok(c, "sacct", "-n", "-P", "-j", job, "-o", "JobID,State").split()
+        return sorted(r for r in rows if re.match(r"\d+\.\d+\|RUNNING$", r))
+    wait_for("two steps", lambda: len(steps()) == 2 and "there" in text(out))
+    equal(ok(c, "scancel", f"{job}.7"), "", "a step that is not there")
+    # Which of the two was the first is chance.
+    ok(c, "scancel", "-s", "USR1", f"{job}.0", f"{job}.1")
+    wait_for("the answer", lambda: "heard" in text(out))
+    wait_for("the ends", lambda: re.search(r"^one 138$", text(out), re.M))
+    in_state(c, job, "COMPLETED")
+    contains(text(out), "two 6\n")
+
+    out = f"{c.out}/one.out"
+    job = ok(c, "sbatch", "--parsable", "-n", "1", MEM, "-o", out, "--wrap",
+             "srun sh -c 'echo begun; exec sleep 300'; echo killed $?").strip()
+    wait_for("the step", lambda: "begun" in text(out))
+    equal(ok(c, "scancel", f"{job}.0"), "")
+    in_state(c, job, "COMPLETED")
+    contains(text(out), "Killed")
+    contains(text(out), "killed 137\n")
+
+
+def case_cyclic(c):
+    """Tasks are numbered round the nodes, by srun's option and by the job's."""
+    ask = "srun -l %s sh -c 'echo $SLURMD_NODENAME $SLURM_LOCALID $SLURM_GTIDS' | sort\n"
+    wanted = "0: node1 0 0,2\n1: node2 0 1,3\n2: node1 1 0,2\n3: node2 1 1,3\n"
+    size = ("-n", "4", "-N", "2")
+    equal(batch_output(c, "cyclic", ask % "-m cyclic", *size), wanted)
+    equal(batch_output(c, "cyclic2", ask % "", *size, "-m", "cyclic"), wanted)
+    equal(batch_output(c, "block", ask % "-m block", *size, "-m", "cyclic"),
+          "0: node1 0 0,1\n1: node1 1 0,1\n2: node2 0 2,3\n3: node2 1 2,3\n")
+    equal(batch_output(c, "first", "echo in | srun -m cyclic cat\n", *size), "in\n")
+
+
 def case_salloc(c):
     done = slurm(c, "salloc", MEM, "-n", "2", "-t", "5", "bash", "-c",
                  "echo job $SLURM_JOB_ID; srun -l hostname; exit 4")

@@ -195,6 +195,7 @@ class Player {
       return o;
     }
     if (verb == "go") return proto::Go{s, key};
+    if (verb == "freeze" || verb == "thaw") return proto::Freeze{s, key, verb == "freeze"};
     if (verb == "ack") return proto::AckExit{s, key};
     if (verb == "terminate") {
       const auto notice = line.options.find("notice");
@@ -202,7 +203,9 @@ class Player {
                               notice == line.options.end() ? "" : notice->second};
     }
     if (verb == "signal") {
-      proto::SignalAttempt o{s, key, *parse_signal(line.words.at(2)), proto::SignalScope::steps};
+      proto::SignalAttempt o{
+          s, key, *parse_signal(line.words.at(2)), proto::SignalScope::steps, {}};
+      if (line.number("step", 99) != 99) o.step = StepId(line.number("step", 0));
       for (const auto& [value, name] : enum_names(proto::SignalScope{}))
         if (line.has(std::string(name))) o.scope = value;
       return o;

@@ -57,13 +57,17 @@ std::string show(const node::Action& action) {
           [](const Resume& a) { return "Resume " + show(a.key); },
           [](const Release& a) { return "Release " + show(a.key); },
           [](const Signal& a) {
-            return fmt::format("Signal {} {} {}", show(a.key), signal_name(a.signal),
-                               enum_name(a.scope));
+            return fmt::format("Signal {} {} {}{}", show(a.key), signal_name(a.signal),
+                               enum_name(a.scope),
+                               a.step ? fmt::format(" of step {}", a.step->value()) : "");
           },
           [](const Kill& a) { return "Kill " + show(a.key); },
           [](const Notice& a) { return fmt::format("Notice {} \"{}\"", show(a.key), a.text); },
           [](const RepairGpu& a) { return "RepairGpu " + a.uuid; },
           [](const Forget& a) { return "Forget " + show(a.key); },
+          [](const SetFrozen& a) {
+            return fmt::format("{} {}", a.frozen ? "Freeze" : "Thaw", show(a.key));
+          },
           [](const ReadFile& a) { return "ReadFile " + a.fetch.path; },
       },
       action);
@@ -83,6 +87,9 @@ std::string show(const node::Report& message) {
             return fmt::format("Heartbeat session={} sent={}", m.session, format_at(m.sent));
           },
           [](const proto::LaunchReady& m) { return "LaunchReady " + show(m.key); },
+          [](const proto::Frozen& m) {
+            return fmt::format("Frozen {} {}", show(m.key), m.frozen ? "yes" : "no");
+          },
           [](const proto::Started& m) {
             return fmt::format("Started {} at={}", show(m.key), format_at(m.at));
           },

@@ -61,6 +61,9 @@ std::string one(const TellAttempt& m) {
 std::string one(const ResumeGpu& m) {
   return fmt::format("resume GPU {} {}", m.uuid, stamp_text(m.stamp));
 }
+std::string one(const Freeze& m) {
+  return fmt::format("{} {}", m.frozen ? "freeze" : "thaw", key_text(m.key));
+}
 std::string one(const AckExit& m) {
   return fmt::format("ack exit {} {}", key_text(m.key), stamp_text(m.stamp));
 }
@@ -82,6 +85,9 @@ std::string one(const LaunchReady& m) {
 }
 std::string one(const Started& m) {
   return "started " + key_text(m.key);
+}
+std::string one(const Frozen& m) {
+  return fmt::format("{} {}", m.frozen ? "frozen" : "thawed", key_text(m.key));
 }
 std::string one(const ExitReport& m) {
   return fmt::format("exit {} {} {}:{} \"{}\"", key_text(m.key), enum_name(m.cause), m.exit.code,

@@ -19,8 +19,9 @@ TEST_CASE("every state has a public name, long and short") {
     listing += std::string(shown.name) + "=" + std::string(shown.code) + " ";
   }
   CHECK(listing ==
-        "PENDING=PD CONFIGURING=CF RUNNING=R COMPLETING=CG COMPLETED=CD FAILED=F CANCELLED=CA "
-        "TIMEOUT=TO OUT_OF_MEMORY=OOM NODE_FAIL=NF BOOT_FAIL=BF DEADLINE=DL PREEMPTED=PR ");
+        "PENDING=PD CONFIGURING=CF RUNNING=R COMPLETING=CG SUSPENDED=S COMPLETED=CD FAILED=F "
+        "CANCELLED=CA TIMEOUT=TO OUT_OF_MEMORY=OOM NODE_FAIL=NF BOOT_FAIL=BF DEADLINE=DL "
+        "PREEMPTED=PR ");
   CHECK(public_state(Phase::finishing, Outcome::timeout).code == "CG");  // not over yet
 }
 
@@ -33,6 +34,9 @@ TEST_CASE("a filter names states in any form") {
   CHECK_FALSE(set.has(Phase::ended, Outcome::completed));
   CHECK_FALSE(set.has_all());
 
+  words = {"s"};
+  CHECK(StateSet::parse(words)->has(Phase::suspended));
+  CHECK_FALSE(StateSet::parse(words)->has(Phase::running));
   words = {"all"};
   CHECK(StateSet::parse(words)->has_all());
   words = {"PREEMPTED", "se"};  // known, but no job of ours is ever in them
