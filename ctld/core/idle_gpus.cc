@@ -49,8 +49,9 @@ Seen look_at(const Context& ctx, const Job& job) {
     for (const proto::GpuActivity& gpu : link.gpus) {
       if (gpu.key.job != job.id || gpu.key.attempt != job.attempt || !gpu.idle) continue;
       ++told;
-      out.gpus.push_back(
-          {node, name_of(ctx.state.node(node).name, gpu), *gpu.idle, gpu.has_process});
+      // What it was suspended for is not its doing; the node counts on.
+      const Duration idle = std::max(Duration{}, *gpu.idle - job.active->suspended_until(ctx.now));
+      out.gpus.push_back({node, name_of(ctx.state.node(node).name, gpu), idle, gpu.has_process});
     }
     out.all = out.all && link.session != 0 && told >= run.grant.devices.size();
   }
