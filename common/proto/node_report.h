@@ -49,6 +49,9 @@ struct AttemptStatus {
   }
 };
 
+// How the line of layers_off begins on a node that cannot stop a running job.
+inline constexpr std::string_view kNoSuspension = "suspension of jobs: ";
+
 // First message after a connect, and whenever ctld asks. Answered by NodeAccept.
 struct NodeRegister {
   std::string node;  // must be the name this key was enrolled for

@@ -8,6 +8,7 @@
 #include "ctld/core/split.h"
 
 namespace gantry::core {
+
 void sync_suspension(Context& ctx, const Job& job) {
   const bool is = job.active && job.active->suspended;
   const bool told = ctx.rt.suspended.contains(job.id);
@@ -27,6 +28,14 @@ void handle(Context& ctx, const ClientRequest& from, proto::SuspendJobs&& messag
     if (job.active->suspended)
       return fail(ErrorCode::wrong_state,
                   fmt::format("job {} is suspended already", display_id(ctx.state, job)));
+    for (const NodeRun& run : job.active->nodes) {
+      const Node& node = ctx.state.node(run.grant.node);
+      for (const std::string& layer : node.facts.layers_off)
+        if (layer.starts_with(proto::kNoSuspension))
+          return fail(ErrorCode::unsupported,
+                      fmt::format("node {} cannot stop a job: {}", node.name,
+                                  layer.substr(proto::kNoSuspension.size())));
+    }
     ctx.record(event::JobSuspended{job.id});
     return {};
   });

@@ -259,6 +259,10 @@ Result<void> freeze_cgroup(const CgroupLayout& layout, const std::string& name, 
                         frozen ? "FROZEN" : "THAWED");
 }
 
+bool can_freeze(const CgroupLayout& layout) {
+  return layout.version == 2 || layout.with("freezer") != nullptr;
+}
+
 bool is_frozen(const CgroupLayout& layout, const std::string& name) {
   if (layout.version == 2)
     return read_number(layout.mounts.front().path + "/" + name + "/cgroup.freeze") == 1;

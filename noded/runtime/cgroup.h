@@ -49,6 +49,7 @@ Fd open_cgroup_directory(const CgroupLayout& layout, const std::string& name);
 // Stops every process in and below `name` where it is, or lets them go on. Processes may run on for
 // some milliseconds. wrong_state without cgroups that can do so.
 Result<void> freeze_cgroup(const CgroupLayout& layout, const std::string& name, bool frozen);
+bool can_freeze(const CgroupLayout& layout);  // a node daemon without root on v1 cannot
 bool is_frozen(const CgroupLayout& layout, const std::string& name);  // or about to be
 
 Usage read_usage(const CgroupLayout& layout, const std::string& name);

@@ -10,6 +10,7 @@
 #include <array>
 
 #include "common/codec/codec.h"
+#include "common/proto/node_report.h"
 #include "noded/runtime/cgroup.h"
 #include "noded/runtime/job_dir.h"
 #include "noded/runtime/shim_process.h"
@@ -172,6 +173,10 @@ void describe_layers(const NodeSetup& setup, bool seccomp, ProbeReport& report) 
     else
       off.push_back(std::string(layer) + ": no " + controller + " cgroup may be written");
   }
+  if (can_freeze(setup.cgroups))
+    on.emplace_back("suspension of jobs");
+  else
+    off.push_back(std::string(proto::kNoSuspension) + "no freezer cgroup may be written");
   if (setup.rootless) off.emplace_back("other users' jobs: the node daemon is not root");
   if (setup.cgroups.version == 1) off.emplace_back("write-back I/O accounting: cgroup v1");
 }

@@ -87,7 +87,8 @@ void World::configure(const Words& w) {
       if (w.find("shards")) node.gpu_shards = std::stoul(*w.find("shards"));
       if (w.find("gres")) node.gres = {*w.find("gres")};
       config_.nodes.push_back(node);
-      nodes_[name] = FakeNode{name, false, 0, "boot1", node.cpus, node.memory, {}, node.gres, {}};
+      nodes_[name] =
+          FakeNode{name, false, 0, "boot1", node.cpus, node.memory, {}, {}, node.gres, {}};
     }
   } else if (verb == "partition") {
     PartitionConfig p;
@@ -456,61 +457,6 @@ void World::wait(const Words& w) {
   for (std::size_t i = 2; i < w.plain.size(); ++i) m.jobs.push_back(*parse_job_ref(w.plain[i]));
   m.until_started = w.find("until") != nullptr;
   ask(w.plain.at(1), std::move(m));
-}
-
-void World::fold() {
-  const store::FoldBatch batch = core_->take_fold();
-  const auto done = store_.fold(batch);
-  GANTRY_ASSERT(done.has_value(), "the memory store takes a fold");
-}
-
-namespace {
-
-std::unique_ptr<Core> loaded(const Config& config, const store::MemoryStore& store) {
-  auto core = std::make_unique<Core>(config);
-  store::LoadVisitor visitor;
-  visitor.record = [&](store::Table t, std::string_view k, std::string_view v) {
-    return core->load_record(t, k, v);
-  };
-  visitor.spec = [&](JobId id, std::string_view data) { return core->load_spec(id, data); };
-  visitor.blob = [](const store::Digest&, std::size_t) { return Result<void>{}; };
-  visitor.event = [&](EventSeq seq, std::string_view data) {
-    return core->replay({seq, Bytes(data)});
-  };
-  const auto done = store.load(visitor);
-  if (!done) assertion_failed("load", __FILE__, __LINE__, done.error().message);
-  return core;
-}
-
-}  // namespace
-
-// The crash of a controller: memory is gone, nodes notice a new epoch.
-void World::restart() {
-  store_.restart();
-  core_ = loaded(config_, store_);
-  const auto started = core_->start(now_);
-  GANTRY_ASSERT(started.has_value(), "a recovered core starts");
-  finish_turn();
-  replica_ = std::make_unique<sched::Replica>();
-  for (const sched::Change& change : core_->full_view()) replica_->apply(change);
-}
-
-std::string World::check_recovery() {
-  if (!core_) return {};
-  const std::string live = records_text(core_->state());
-  auto empty = std::make_unique<Core>(config_);
-  for (const auto& [id, data] : store_.every_spec())
-    if (auto done = empty->load_spec(id, data); !done) return done.error().message;
-  for (const store::JournalEntry& entry : store_.every_event())
-    if (auto done = empty->replay(entry); !done) return done.error().message;
-  if (const std::string text = records_text(empty->state()); text != live)
-    return "the journal from empty gives\n" + text + "instead of\n" + live;
-  const auto from_store = loaded(config_, store_);
-  if (store_.stats().last == store_.stats().applied) return {};  // no event: not finished loading
-  if (const std::string text = records_text(from_store->state()); text != live)
-    return "records and journal give\n" + text + "instead of\n" + live;
-  const std::string wrong = audit(from_store->state());
-  return wrong.empty() ? std::string() : "after recovery: " + wrong;
 }
 
 }  // namespace gantry::core::test

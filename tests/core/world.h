@@ -39,6 +39,7 @@ struct FakeNode {
   std::uint32_t cpus = 0;
   std::int64_t memory = 0;
   GpuInventory gpus;
+  std::vector<std::string> layers_off;
   std::vector<std::string> gres;                              // as declared
   std::map<proto::AttemptKey, proto::AttemptPhase> attempts;  // by the orders it got
 };

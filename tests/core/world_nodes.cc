@@ -20,6 +20,7 @@ void World::register_node(FakeNode& node) {
   m.memory = node.memory;
   for (const auto& [key, phase] : node.attempts) m.attempts.push_back({key, phase});
   m.gpus = node.gpus;
+  m.layers_off = node.layers_off;
   for (const std::string& text : node.gres) {
     const auto one = parse_declared_gres(text);
     m.gres.push_back({one->name, one->count});
@@ -114,6 +115,7 @@ void World::node_says(FakeNode& node, const Words& w) {  // n1 started 1
       node.attempts.clear();
     }
     if (w.find("forgot")) node.attempts.clear();
+    if (w.find("off")) node.layers_off = {*w.find("off")};
     if (w.find("cpus")) node.cpus = std::stoul(*w.find("cpus"));
     if (w.find("mem")) node.memory = *parse_memory(*w.find("mem"));
     return register_node(node);
