@@ -9,30 +9,6 @@
 
 namespace gantry::sched {
 
-Room& Room::operator+=(const Room& o) {
-  memory += o.memory;
-  scratch += o.scratch;
-  cpus += o.cpus;
-  gpus += o.gpus;
-  slices += o.slices;
-  gpu_parts += o.gpu_parts;
-  for (std::size_t i = 0; i < gres.size(); ++i)
-    gres[i] = static_cast<std::int16_t>(gres[i] + o.gres[i]);
-  return *this;
-}
-
-Room& Room::operator-=(const Room& o) {
-  memory -= o.memory;
-  scratch -= o.scratch;
-  cpus -= o.cpus;
-  gpus -= o.gpus;
-  slices -= o.slices;
-  gpu_parts -= o.gpu_parts;
-  for (std::size_t i = 0; i < gres.size(); ++i)
-    gres[i] = static_cast<std::int16_t>(gres[i] - o.gres[i]);
-  return *this;
-}
-
 Room room_of(const NodeChanged& node) {
   std::int32_t slices = 0;
   for (const GpuView& gpu : node.devices)

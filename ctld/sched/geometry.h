@@ -39,8 +39,28 @@ struct Room {
     return std::int64_t{gpus} * kGpuUnit + gpu_parts;
   }
   friend bool operator==(const Room&, const Room&) = default;
-  Room& operator+=(const Room& o);
-  Room& operator-=(const Room& o);
+  Room& operator+=(const Room& o) {
+    memory += o.memory;
+    scratch += o.scratch;
+    cpus += o.cpus;
+    gpus += o.gpus;
+    slices += o.slices;
+    gpu_parts += o.gpu_parts;
+    for (std::size_t i = 0; i < gres.size(); ++i)
+      gres[i] = static_cast<std::int16_t>(gres[i] + o.gres[i]);
+    return *this;
+  }
+  Room& operator-=(const Room& o) {
+    memory -= o.memory;
+    scratch -= o.scratch;
+    cpus -= o.cpus;
+    gpus -= o.gpus;
+    slices -= o.slices;
+    gpu_parts -= o.gpu_parts;
+    for (std::size_t i = 0; i < gres.size(); ++i)
+      gres[i] = static_cast<std::int16_t>(gres[i] - o.gres[i]);
+    return *this;
+  }
 };
 Room room_of(const NodeChanged& node);
 

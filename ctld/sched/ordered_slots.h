@@ -35,6 +35,11 @@ class OrderedSlots {
   [[nodiscard]] std::uint32_t operator[](Cursor c) const {
     return groups_[c.group].leaves[c.leaf][c.at];
   }
+  // `n` places further, or less where a leaf ends: whose record a walk will want soon.
+  [[nodiscard]] std::uint32_t soon(Cursor c, std::size_t n) const {
+    const Leaf& leaf = groups_[c.group].leaves[c.leaf];
+    return leaf[std::min(c.at + n, leaf.size() - 1)];
+  }
   [[nodiscard]] Cursor next(Cursor c) const { return settle({c.group, c.leaf, c.at + 1}); }
 
   template <class Less>

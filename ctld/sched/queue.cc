@@ -187,7 +187,9 @@ void Queue::link(std::uint32_t slot) {
   if (first) place(index);
   PartitionQueue& queue = queue_of(line);
   queue.jobs.insert(slot, less);
-  if (queue.jobs.size() == 1) busy_.insert(classes_[line.class_index]->key.partition.value());
+  if (queue.jobs.size() > 1) return;
+  const std::uint32_t id = classes_[line.class_index]->key.partition.value();
+  busy_.insert(std::lower_bound(busy_.begin(), busy_.end(), id), id);
 }
 
 void Queue::unlink(std::uint32_t slot) {
@@ -201,7 +203,7 @@ void Queue::unlink(std::uint32_t slot) {
   if (first) place(index);
   PartitionQueue& queue = queue_of(line);
   queue.jobs.erase(slot, less);
-  if (queue.jobs.empty()) busy_.erase(classes_[c]->key.partition.value());
+  if (queue.jobs.empty()) std::erase(busy_, classes_[c]->key.partition.value());
   if (!line.jobs.empty()) return;
   line_of_.erase((std::uint64_t{c} << 32) | line.share);
   free_lines_.push_back(index);
@@ -257,7 +259,7 @@ std::string Queue::audit() const {
   std::size_t jobs = 0, in_partitions = 0, placed = 0, lines = 0;
   for (std::uint32_t p = 0; p < partitions_.size(); ++p) {
     in_partitions += partitions_[p].jobs.size();
-    if (partitions_[p].jobs.empty() == busy_.contains(p))
+    if (partitions_[p].jobs.empty() == std::binary_search(busy_.begin(), busy_.end(), p))
       return fmt::format("partition {} is busy or not", p);
     for (const auto& [share, list] : partitions_[p].users) {
       if (list.empty()) return fmt::format("user {} has no lines", share);

@@ -148,8 +148,8 @@ class Queue {
     return index_.find(job, pool_);
   }
   [[nodiscard]] const Line& line(std::uint32_t index) const { return lines_[index]; }
-  // Partitions with waiting jobs.
-  [[nodiscard]] const std::set<std::uint32_t>& busy() const { return busy_; }
+  // Partitions with waiting jobs, by number.
+  [[nodiscard]] const std::vector<std::uint32_t>& busy() const { return busy_; }
   [[nodiscard]] const PartitionQueue& partition(std::uint32_t id) const { return partitions_[id]; }
   // Waiting jobs of the partition in front of this one (an array counts as one).
   [[nodiscard]] std::size_t in_front_of(const Waiting& job, PartitionId partition) const;
@@ -185,7 +185,7 @@ class Queue {
   std::vector<std::uint32_t> free_lines_;
   std::unordered_map<std::uint64_t, std::uint32_t> line_of_;  // class and user
   std::vector<PartitionQueue> partitions_;                    // by id
-  std::set<std::uint32_t> busy_;
+  std::vector<std::uint32_t> busy_;
 };
 
 }  // namespace gantry::sched

@@ -76,8 +76,7 @@ void Cycle::begin_anew() {
   promises_.clear();
   if (!lines.empty()) deal_out(kept_, lines);
   sort_kept();
-  const auto& busy = r_.queue_.busy();
-  order({busy.begin(), busy.end()}, std::nullopt);
+  order(r_.queue_.busy(), std::nullopt);
 }
 
 void Cycle::begin_after_changes() {

@@ -87,8 +87,9 @@ void Timeline::resume(Instant now) {
   now_ = now;
   std::size_t kept = 0, sorted = 0;
   for (std::size_t i = 0; i < freed_.size(); ++i) {
-    if (freed_[i].room != Room{} || freed_[i].at <= now) continue;
-    freed_[kept++] = freed_[i];
+    if (!freed_[i].reserved || freed_[i].at <= now) continue;
+    if (kept != i) freed_[kept] = freed_[i];
+    ++kept;
     sorted += i < sorted_freed_ ? 1 : 0;
   }
   freed_.resize(kept);
@@ -193,7 +194,7 @@ void Timeline::started(const Demand& demand, const std::vector<Share>& shares,
   for (const Share& share : shares) {
     const Room need = need_for(demand, grid_.room(share.node), share.tasks);
     if (until) {
-      freed_.push_back({*until, share.node, need});
+      freed_.push_back({*until, share.node, false, need});
       started_.push_back(freed_.back());
     }
     if (!reserved_.test(share.node)) continue;
@@ -215,7 +216,7 @@ void Timeline::reserve(const JobClass& cls, const Slot& slot, JobId job) {
       at = points.insert(at, {slot.start, spare_at(ahead, slot.start, slot.room[i])});
     for (; at != points.end() && at->at < until; ++at) promise(*at, need);
     ahead.reservations.push_back({job, slot.start, until, need, tasks});
-    if (cls.key.time_limit) freed_.push_back({until, node, {}});
+    if (cls.key.time_limit) freed_.push_back({until, node, true, {}});
   }
 }
 

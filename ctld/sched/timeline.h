@@ -135,7 +135,8 @@ class Timeline {
   struct Freed {  // room given back in the future by something of this plan
     Instant at;
     std::uint32_t node;
-    Room room;  // nothing for a reservation: fits() knows about it
+    bool reserved;  // of a reservation, which fits() knows about: no room
+    Room room;
   };
   [[nodiscard]] bool closed(std::uint32_t node) const {
     return own_ != kNoWindow || closed_.test(node);

@@ -32,15 +32,15 @@ class Walk {
     while (window_ < t_.windows_.size() && t_.windows_[window_].until <= t_.now_) ++window_;
     if (cls.key.shape.topology == TopologyWish::required)
       level_ = t_.grid_.level(cls.key.shape.topology_level).value_or(0);
-    if (!single_) note_all();
   }
 
   std::optional<Slot> run(Instant from, Instant before, std::uint64_t& steps) {
-    if (from >= before) return std::nullopt;
     if (from > t_.now_) {
       skip_to(from);
       steps += dirty_.size();
       if (auto found = single_ ? try_one_node(from) : try_nodes(from)) return found;
+    } else if (!single_) {
+      note_all();
     }
     while (const auto at = next_time()) {
       if (*at >= before) break;
@@ -108,6 +108,7 @@ class Walk {
     for (; !ends.at_end(running_) && !enough(); running_ = ends.next(running_)) {
       const std::uint32_t slot = ends[running_];
       if (t_.running_.end_of(slot).at > at) break;
+      fetch_soon(ends);
       release(slot);
     }
     for (; freed_ < t_.freed_.size() && t_.freed_[freed_].at <= at && !enough(); ++freed_)
@@ -116,6 +117,12 @@ class Walk {
       for (const std::uint32_t n : t_.windows_[window_].nodes) give_back(n, {});
     for (; !expiring_.empty() && expiring_.top().first < at; expiring_.pop())
       give_back(expiring_.top().second, {});
+  }
+  // A walk of thousands of ends mostly waits for memory.
+  void fetch_soon(const OrderedSlots& ends) {
+    __builtin_prefetch(&t_.running_.end_of(ends.soon(running_, 16)));
+    const End& end = t_.running_.end_of(ends.soon(running_, 8));
+    __builtin_prefetch(&t_.notes_[end.node]);
   }
   void release(std::uint32_t slot) {
     const End& end = t_.running_.end_of(slot);
@@ -271,6 +278,7 @@ class Walk {
 std::optional<Slot> Timeline::earliest(const JobClass& cls, const Bits& allowed, Instant from,
                                        std::uint64_t& steps, Instant before) {
   if (const Window* own = own_window()) from = std::max(from, own->from);
+  if (from >= before) return std::nullopt;
   return Walk(*this, cls, allowed).run(from, before, steps);
 }
 
