@@ -9,7 +9,8 @@
 //   bench_load spawn PARALLEL COUNT COMMAND...         processes; "{}" is the number of the run
 //   bench_load answer                                  connects and asks until it is answered
 //
-// The cluster and the identity come from $GANTRY_CONF, as for any command.
+// With a last argument tenants=N, jobs go to the queues t1 to tN in turn. The cluster and the identity
+// come from $GANTRY_CONF, as for any command.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -24,6 +25,7 @@ namespace {
 
 using cli::Session;
 constexpr Duration kPatience = seconds(120);
+std::size_t g_tenants = 0;  // tenants=N
 
 [[noreturn]] void die(const std::string& why) {
   fmt::print(stderr, "bench_load: {}\n", why);
@@ -78,6 +80,7 @@ Rate submit_many(Session& session, std::size_t outstanding, std::size_t count,
   const double begin = now_ms();
   for (std::size_t sent = 0; sent < count || !open.empty();) {
     while (sent < count && open.size() < outstanding) {
+      if (g_tenants > 0) job.spec.partition = fmt::format("t{}", sent % g_tenants + 1);
       job.request_id = prefix + std::to_string(sent++);
       const double at = now_ms();
       open.emplace_back(must(session.send(job)), at);
@@ -195,7 +198,11 @@ int spawn(std::size_t parallel, std::size_t count, const std::vector<std::string
   return 0;
 }
 
-int run(const std::vector<std::string>& args) {
+int run(std::vector<std::string> args) {
+  if (!args.empty() && args.back().starts_with("tenants=")) {
+    g_tenants = std::stoul(args.back().substr(8));
+    args.pop_back();
+  }
   const auto number = [&](std::size_t i) -> std::size_t {
     if (i >= args.size()) die("a number is missing; see the head of bench_load.cc");
     return std::stoul(args[i]);

@@ -148,6 +148,40 @@ def bench_listing(build, table, scale):
         c.close()
 
 
+def bench_tenants(build, table, scale):
+    """The pipe with quota, borrowing, fair share and preemption at work: a hundred tenants of ten
+    cores each share what four nodes have; what waits is theirs too."""
+    note("a controller with a hundred tenants")
+    tenants = 100
+    documents = ["apiVersion: gantry/v1\nkind: Cohort\nname: all\n"]
+    documents += [f"apiVersion: gantry/v1\nkind: PriorityClass\nname: {name}\nvalue: {value}\n{more}"
+                  for name, value, more in (("production", 1000, "preempts: true\n"),
+                                            ("normal", 500, "default: true\n"))]
+    documents += [f"apiVersion: gantry/v1\nkind: Tenant\nname: t{i}\ncohort: all\n"
+                  "quota:\n  cpu: 10\nprojects:\n  a: {shares: 2}\n  b: {shares: 1}\n"
+                  "roles:\n  user: {users: [root]}\n" for i in range(1, tenants + 1)]
+    c = idle_cluster(build)
+    try:
+        path = f"{c.top}/tenants.yaml"
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("---\n".join(documents))
+        done = subprocess.run([f"{c.bin}/gtenant", "apply", "--yes", "-f", path], env=c.env,
+                              capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(done.stderr)
+        pending = 0
+        for want in (1000, 100000):
+            want //= scale
+            c.load("submit", 512, want - pending, f"tenants={tenants}")
+            pending = want
+            time.sleep(2)
+            runs = [c.load("pipe", 20000 // scale, f"tenants={tenants}") for _ in range(ROUNDS)]
+            table.add(f"jobs of {tenants} tenants through the pipe, {want:,} pending",
+                      f"{median_of('per_second', runs):,.0f}/s", "5,000/s")
+    finally:
+        c.close()
+
+
 def bench_controller(build, table, scale):
     note("a controller and nodes that run nothing")
     c = idle_cluster(build)
@@ -292,7 +326,7 @@ def main():
     parser.add_argument("build")
     parser.add_argument("--out", help="write the table to FILE too, and FILE.json")
     parser.add_argument("--quick", action="store_true", help="a tenth of everything")
-    parser.add_argument("--only", choices=["controller", "containers"])
+    parser.add_argument("--only", choices=["controller", "tenants", "containers"])
     args = parser.parse_args()
     if os.getuid() != 0:
         sys.exit("the system bench starts containers with limits: run it as root")
@@ -300,10 +334,12 @@ def main():
     scale = 10 if args.quick else 1
     build = os.path.realpath(args.build)
     try:
-        if args.only != "containers":
+        if args.only in (None, "controller"):
             bench_listing(build, table, scale)
             bench_controller(build, table, scale)
-        if args.only != "controller":
+        if args.only in (None, "tenants"):
+            bench_tenants(build, table, scale)
+        if args.only in (None, "containers"):
             bench_containers(build, table, scale)
     finally:
         print(table.text())
