@@ -9,8 +9,8 @@
 //   bench_load spawn PARALLEL COUNT COMMAND...         processes; "{}" is the number of the run
 //   bench_load answer                                  connects and asks until it is answered
 //
-// With a last argument tenants=N, jobs go to the queues t1 to tN in turn. The cluster and the identity
-// come from $GANTRY_CONF, as for any command.
+// With a last argument tenants=N, jobs go to the queues t1 to tN in turn. The cluster and the
+// identity come from $GANTRY_CONF, as for any command.
 #include <fmt/core.h>
 
 #include <algorithm>
