@@ -205,31 +205,11 @@ Result<int> run_update(const Invocation& in) {
 
 // ---- drain, resume, close, dead
 
-struct Reason {
+struct Change {
   std::string reason;
-};
-constexpr Option kReasonOptions[] = {
-    {.name = "reason",
-     .letter = 'r',
-     .arg = Arg::required,
-     .value = "TEXT",
-     .help = "Why; shown by ginfo -R",
-     .set = put<&Reason::reason>},
-};
-
-template <proto::NodeAction Action>
-Result<int> run_action(const Invocation& in) {
-  Reason reason;
-  const auto operands = in.parse(&reason, 1, 1);
-  if (!operands) return tl::unexpected(operands.error());
-  if (!*operands) return 0;
-  return change_nodes(in, (*operands)->front(), Action, reason.reason);
-}
-
-struct Gpus {
   std::vector<std::string> gpus;
 };
-Result<void> add_gpus(Gpus& o, std::string_view text) {
+Result<void> add_gpus(Change& o, std::string_view text) {
   while (true) {
     const auto comma = text.find(',');
     if (text.substr(0, comma).empty()) return wrong("--gpu: a number or UUID is missing");
@@ -238,27 +218,39 @@ Result<void> add_gpus(Gpus& o, std::string_view text) {
     text.remove_prefix(comma + 1);
   }
 }
-constexpr Option kGpuOptions[] = {
-    {.name = "gpu",
-     .letter = 'g',
-     .arg = Arg::required,
-     .value = "GPU[,GPU...]",
-     .help = "These GPUs alone, by number (ginfo --gpus) or UUID",
-     .set = call<add_gpus>},
-};
 
-Result<int> run_resume(const Invocation& in) {
-  Gpus options;
-  const auto operands = in.parse(&options, 1, 1);
+constexpr Option kReason{.name = "reason",
+                         .letter = 'r',
+                         .arg = Arg::required,
+                         .value = "TEXT",
+                         .help = "Why; shown by ginfo -R",
+                         .set = put<&Change::reason>};
+constexpr Option kGpu{.name = "gpu",
+                      .letter = 'g',
+                      .arg = Arg::required,
+                      .value = "GPU[,GPU...]",
+                      .help = "These GPUs alone, by number (ginfo --gpus) or UUID",
+                      .set = call<add_gpus>};
+constexpr Option kReasonOptions[] = {kReason};
+constexpr Option kDrainOptions[] = {kReason, kGpu};
+constexpr Option kResumeOptions[] = {kGpu};
+
+template <proto::NodeAction Action>
+Result<int> run_action(const Invocation& in) {
+  Change change;
+  const auto operands = in.parse(&change, 1, 1);
   if (!operands) return tl::unexpected(operands.error());
   if (!*operands) return 0;
-  return change_nodes(in, (*operands)->front(), proto::NodeAction::resume, {},
-                      std::move(options.gpus));
+  return change_nodes(in, (*operands)->front(), Action, change.reason, std::move(change.gpus));
 }
 
+constexpr Example kDrainExamples[] = {
+    {"gctl drain gpu[01-04] -r 'new firmware'", "Their jobs go on, and no more start"},
+    {"gctl drain gpu01 --gpu 3 -r 'a noisy fan'", "The same for one GPU of the node"},
+};
 constexpr Example kResumeExamples[] = {
     {"gctl resume gpu[01-04]", "Jobs may start there again"},
-    {"gctl resume gpu01 --gpu 3", "GPU 3 was mended: do not wait until it has proved it"},
+    {"gctl resume gpu01 --gpu 3", "GPU 3 was mended, or is no longer drained"},
 };
 
 constexpr Example kExamples[] = {
@@ -280,21 +272,27 @@ const Command kGctlUpdate{
     .examples = kExamples,
     .run = run_update};
 const Command kGctlDrain{.name = "drain",
-                         .summary = "Start no more jobs on nodes; those that run there go on",
+                         .summary = "Start no more jobs on nodes, or on single GPUs of theirs",
                          .operands = "NODES",
-                         .options = kReasonOptions,
+                         .description =
+                             "Those that run there go on. With --gpu the rest of the node takes "
+                             "jobs as before; a slice stands for all of its GPU. It stays so "
+                             "until gctl resume, whatever is started again in between.",
+                         .options = kDrainOptions,
+                         .examples = kDrainExamples,
                          .run = run_action<proto::NodeAction::drain>};
-const Command kGctlResume{.name = "resume",
-                          .summary = "Put nodes back into service, or single GPUs of theirs",
-                          .operands = "NODES",
-                          .description =
-                              "With --gpu the faults of these GPUs are forgotten and they are "
-                              "looked at again at once; what is still wrong with one keeps it out "
-                              "of service (ginfo --gpus). Without it the node's own state "
-                              "changes and GPUs stay as they are.",
-                          .options = kGpuOptions,
-                          .examples = kResumeExamples,
-                          .run = run_resume};
+const Command kGctlResume{
+    .name = "resume",
+    .summary = "Put nodes back into service, or single GPUs of theirs",
+    .operands = "NODES",
+    .description =
+        "With --gpu these GPUs are no longer drained, their faults are "
+        "forgotten and they are looked at again at once; what is still "
+        "wrong with one keeps it out of service (ginfo --gpus). Without it the node's own state "
+        "changes and GPUs stay as they are.",
+    .options = kResumeOptions,
+    .examples = kResumeExamples,
+    .run = run_action<proto::NodeAction::resume>};
 const Command kGctlClose{.name = "close",
                          .summary = "Take nodes out of service and end what runs there",
                          .operands = "NODES",

@@ -35,6 +35,29 @@ const GpuFault* fault_of(R row) {
   return found;
 }
 
+const proto::DrainedGpu* drained(R row) {
+  for (const proto::DrainedGpu& d : row.node->drained_gpus)
+    if (d.uuid == row.gpu->uuid) return &d;
+  return nullptr;
+}
+
+// As of nodes: who is there when it is drained stays until he is done.
+std::string_view state_of(R row) {
+  if (fault_of(row) != nullptr) return "failed";
+  if (drained(row) != nullptr) return row.holder != nullptr ? "draining" : "drained";
+  return row.holder != nullptr ? "used" : "free";
+}
+
+void put_cause(O o, R row) {
+  const GpuFault* fault = fault_of(row);
+  const proto::DrainedGpu* by_hand = drained(row);
+  if (fault != nullptr) o += fmt::format("{} since {}", fault->cause, format_time(fault->since));
+  if (by_hand != nullptr)
+    o += fmt::format("{}drained by {}: {} since {}", fault != nullptr ? "; " : "", by_hand->by,
+                     by_hand->reason, format_time(by_hand->since));
+  if (fault == nullptr && by_hand == nullptr) o += "-";
+}
+
 void slices(const proto::NodeRow& node, const GpuDevice& gpu, std::vector<GpuRow>& out) {
   std::vector<GpuRow> rows;
   for (const MigSlice& s : gpu.slices)
@@ -61,6 +84,7 @@ void parts(const proto::NodeRow& node, const GpuDevice& gpu, std::vector<GpuRow>
 
 Colour row_colour(R row) {
   if (fault_of(row) != nullptr) return Colour::red;
+  if (drained(row) != nullptr) return Colour::yellow;
   return row.holder != nullptr ? Colour::cyan : Colour::green;
 }
 
@@ -102,10 +126,7 @@ constexpr Column<GpuRow> kColumns[] = {
     {.letter = 't',
      .name = "State",
      .header = "STATE",
-     .put =
-         [](O o, R r) {
-           o += fault_of(r) != nullptr ? "failed" : r.holder != nullptr ? "used" : "free";
-         },
+     .put = [](O o, R r) { o += state_of(r); },
      .colour = row_colour},
     {.letter = 'j',
      .name = "Job",
@@ -121,14 +142,7 @@ constexpr Column<GpuRow> kColumns[] = {
      .put = [](O o, R r) { o += r.holder != nullptr ? r.holder->partition : ""; }},
     {.letter = 'U', .name = "Uuid", .header = "UUID", .put = [](O o, R r) { o += r.gpu->uuid; }},
     {.letter = 'P', .name = "Pci", .header = "PCI", .put = [](O o, R r) { o += r.gpu->pci; }},
-    {.letter = 'e',
-     .name = "Cause",
-     .header = "CAUSE",
-     .put =
-         [](O o, R r) {
-           const GpuFault* f = fault_of(r);
-           o += f == nullptr ? "-" : fmt::format("{} since {}", f->cause, format_time(f->since));
-         }},
+    {.letter = 'e', .name = "Cause", .header = "CAUSE", .put = put_cause},
 };
 
 }  // namespace

@@ -38,6 +38,10 @@ std::string whose(const GpuHolder& holder) {
   return holder.job == JobId{} ? "in use" : fmt::format("job {}", holder.job.value());
 }
 
+std::string with_tenant(const GpuHolder& holder) {
+  return holder.partition.empty() ? whose(holder) : whose(holder) + " " + holder.partition;
+}
+
 std::string slice_label(const MigProfile& profile, const std::string& who) {
   return who.empty() ? profile.name : profile.name + " " + who;
 }
@@ -58,15 +62,24 @@ DrawnGpu drawn(const NodeRow& node, const GpuDevice& gpu, const MigGeometry& geo
   };
   for (const GpuHolder& h : node.holders)
     if (h.grant.gpu == gpu.index && h.grant.profile)
-      add(*h.grant.profile, h.grant.start, whose(h), ' ');
+      add(*h.grant.profile, h.grant.start, with_tenant(h), ' ');
   for (const MigSlice& s : gpu.slices) add(s.profile, s.start, "idle", '-');
   return out;
+}
+
+// "drained by root: a noisy fan" as soon as nobody is there, until then "".
+std::string drained_and_empty(const NodeRow& node, const GpuDevice& gpu) {
+  for (const GpuHolder& h : node.holders)
+    if (h.grant.gpu == gpu.index) return {};
+  for (const proto::DrainedGpu& d : node.drained_gpus)
+    if (d.uuid == gpu.uuid) return fmt::format("drained by {}: {}", d.by, d.reason);
+  return {};
 }
 
 std::string whole_bar(const NodeRow& node, const GpuDevice& gpu, std::size_t width) {
   std::string label;
   for (const GpuHolder& h : node.holders)
-    if (h.grant.gpu == gpu.index) label += (label.empty() ? "" : ", ") + whose(h);
+    if (h.grant.gpu == gpu.index) label += (label.empty() ? "" : ", ") + with_tenant(h);
   std::string bar(width, label.empty() ? '.' : ' ');
   if (label.empty()) return bar;
   bar.replace(1, std::min(label.size(), width - 2), label, 0, std::min(label.size(), width - 2));
@@ -135,6 +148,8 @@ std::vector<std::string> layout_lines(const std::vector<NodeRow>& nodes, std::ui
       if (const GpuFault* fault = worst_fault(gpu);
           fault != nullptr && fault->domain >= FaultDomain::gpu)
         line += "out of service: " + fault->cause;
+      else if (const std::string by_hand = drained_and_empty(node, gpu); !by_hand.empty())
+        line += by_hand;
       else if (geometry != nullptr)
         line += draw_gpu(drawn(node, gpu, *geometry), columns);
       else

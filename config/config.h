@@ -79,7 +79,7 @@ struct ControllerConfig {
   std::uint32_t backfill_depth = 1000;  // classes looked at behind the first blocked job
   std::int64_t store_map = 64LL << 30;  // bytes of address space for the job store; grows
   std::int64_t store_map_max = 1LL << 40;
-  Duration balance{};                           // see options.cc
+  Duration balance{};                             // see options.cc
   Duration fair_share_half_life = hours(7 * 24);  // of usage in the fair share
   // Weighted multifactor priority, as Slurm has it; with all weights 0 it is off.
   std::uint32_t priority_weight_age = 0;
@@ -117,6 +117,7 @@ struct NodedConfig {
   std::string gpu_root = "/";                     // where dev, proc and sys of the driver are
   std::string gres_command;                       // prints the node's other resources; "" = none
   std::string mps_control = "nvidia-cuda-mps-control";  // by name on PATH, or a path
+  Duration gpu_sample = seconds(5);  // between two looks at what jobs do on their GPUs
   GpuScrubbing gpu_scrub = GpuScrubbing::when_possible;
   std::string cuda_library = "libcuda.so.1";  // the driver's, for scrubbing; %n as gpu_library
   std::string gpu_probe;                      // asked before and after each job; "" = none

@@ -169,6 +169,8 @@ std::vector<Option> options_of(NodedConfig& c) {
        {},
        "NVIDIA's program that controls MPS daemons, by name on PATH or by path; for nodes with "
        "gpu_sharing mps."},
+      {"gpu_sample", &c.gpu_sample, between(kSecond / 10, 600 * kSecond),
+       "How often the node looks at what jobs do on their GPUs."},
       {"gpu_scrub",
        &c.gpu_scrub,
        {},

@@ -95,8 +95,10 @@ Result<std::unique_ptr<AttemptRuntime>> open_runtime(const Start& start, JobSock
 std::unique_ptr<Gpus> open_gpus(const Start& start, loop::Loop& loop, const Logger& log) {
   const NodeSettings& s = start.settings;
   if (s.node.gpus == 0 || s.runs_nothing) return nullptr;
+  GpuTimes times;
+  times.sample = s.config.noded.gpu_sample;
   auto gpus = std::make_unique<Gpus>(s.config.noded, s.node, start.machine.boot_id,
-                                     directory_of_this_program(), loop, log);
+                                     directory_of_this_program(), loop, log, times);
   const GpuInventory& found = gpus->inventory();
   if (found.gpus.size() < s.node.gpus)
     log.warning("fewer GPUs than declared",

@@ -37,12 +37,13 @@ struct NodeRow {
   std::uint32_t sockets = 1;
   std::uint32_t cores_per_socket = 1;
   std::uint32_t threads_per_core = 1;
-  std::string gpu_trouble;         // "GPU 3: gpu-xid-79: ..."; "" = nothing is wrong
-  GpuInventory gpus;               // with ListNodes::gpus
-  std::vector<GpuHolder> holders;  // the same
-  std::string reservation;         // that has it now; "" = none
-  bool maintenance = false;        // and is a maintenance window
-  std::vector<GpuTopRow> top;      // with ListNodes::gpus
+  std::string gpu_trouble;               // "GPU 3: gpu-xid-79: ..."; "" = nothing is wrong
+  GpuInventory gpus;                     // with ListNodes::gpus
+  std::vector<GpuHolder> holders;        // the same
+  std::string reservation;               // that has it now; "" = none
+  bool maintenance = false;              // and is a maintenance window
+  std::vector<GpuTopRow> top;            // with ListNodes::gpus
+  std::vector<DrainedGpu> drained_gpus;  // with ListNodes::gpus
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "name", s.name);
@@ -73,6 +74,7 @@ struct NodeRow {
     v(26, "reservation", s.reservation);
     v(27, "maintenance", s.maintenance);
     v(28, "top", s.top);
+    v(29, "drained_gpus", s.drained_gpus);
   }
 };
 
@@ -111,7 +113,8 @@ struct UpdateNodes {  // admin; answered by Ok; all or nothing
   std::vector<std::string> nodes;
   NodeAction action = NodeAction::drain;
   std::string reason;  // required for drain, close and dead
-  // With resume: not the nodes, but these GPUs of each, by number or UUID (also of a slice).
+  // With drain and resume: not the nodes, but these GPUs of each, by number or UUID (also of a
+  // slice: all of its GPU).
   std::vector<std::string> gpus{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {

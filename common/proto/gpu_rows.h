@@ -23,6 +23,22 @@ struct GpuHolder {  // a device or slice that a job has
   }
 };
 
+// A GPU that an operator has taken out of service: its jobs run on, nothing new starts there.
+struct DrainedGpu {
+  std::string uuid;
+  std::string reason;
+  std::string by;
+  Instant since{};
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "uuid", s.uuid);
+    v(2, "reason", s.reason);
+    v(3, "by", s.by);
+    v(4, "since", s.since);
+  }
+  friend bool operator==(const DrainedGpu&, const DrainedGpu&) = default;
+};
+
 // One GPU or slice of a job at the node's last look, as proto::GpuActivity tells it.
 struct GpuTopRow {
   JobId job{};  // that the asker may see

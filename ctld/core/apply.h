@@ -21,6 +21,8 @@ void apply_event(State&, Instant, const event::PartitionDeclared&);
 void apply_event(State&, Instant, const event::NodeRegistered&);
 void apply_event(State&, Instant, const event::NodeHealthChanged&);
 void apply_event(State&, Instant, const event::NodeIntentChanged&);
+void apply_event(State&, Instant, const event::GpuDrained&);
+void apply_event(State&, Instant, const event::GpuResumed&);
 void apply_event(State&, Instant, const event::NodeEnrolled&);
 void apply_event(State&, Instant, const event::PartitionUpChanged&);
 void apply_event(State&, Instant, const event::KeyRegistered&);

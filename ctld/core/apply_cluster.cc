@@ -60,6 +60,33 @@ void apply_event(State& state, Instant at, const event::NodeIntentChanged& e) {
   touch(state, node);
 }
 
+namespace {
+
+auto drained_at(Node& node, const std::string& uuid) {
+  return std::lower_bound(node.drained_gpus.begin(), node.drained_gpus.end(), uuid,
+                          [](const proto::DrainedGpu& d, const auto& u) { return d.uuid < u; });
+}
+
+}  // namespace
+
+void apply_event(State& state, Instant at, const event::GpuDrained& e) {
+  Node& node = state.node(e.node);
+  auto d = drained_at(node, e.uuid);
+  if (d == node.drained_gpus.end() || d->uuid != e.uuid)
+    d = node.drained_gpus.insert(d, {e.uuid, {}, {}, at});  // another reason: since as before
+  d->reason = e.reason;
+  d->by = e.by;
+  touch(state, node);
+}
+
+void apply_event(State& state, Instant, const event::GpuResumed& e) {
+  Node& node = state.node(e.node);
+  const auto d = drained_at(node, e.uuid);
+  GANTRY_ASSERT(d != node.drained_gpus.end() && d->uuid == e.uuid, "a GPU that was drained");
+  node.drained_gpus.erase(d);
+  touch(state, node);
+}
+
 void apply_event(State& state, Instant, const event::NodeEnrolled& e) {
   Node& node = state.node(e.node);
   state.node_keys.erase(node.public_key);

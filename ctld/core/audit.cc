@@ -200,6 +200,10 @@ std::string records_text(const State& state) {
     out += fmt::format("node {} {} {} {} \"{}\" by \"{}\" boot {} key {}\n", n.id.value(), n.name,
                        enum_name(n.health), enum_name(n.intent), n.reason, n.reason_by,
                        n.facts.boot_id, n.public_key);
+  for (const Node& n : state.nodes)
+    for (const proto::DrainedGpu& d : n.drained_gpus)
+      out += fmt::format("drained {} {} \"{}\" by \"{}\" since {}\n", n.name, d.uuid, d.reason,
+                         d.by, d.since.us);
   for (const Partition& p : state.partitions)
     out += fmt::format("partition {} {} {}\n", p.id.value(), p.name,
                        p.up_set ? (*p.up_set ? "up" : "down") : "");

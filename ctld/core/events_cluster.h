@@ -65,6 +65,28 @@ struct NodeIntentChanged {
   }
 };
 
+struct GpuDrained {
+  NodeId node{};
+  std::string uuid;
+  std::string reason;
+  std::string by;
+  GANTRY_EVENT(10, "gpu_drained") {
+    v(1, "node", s.node);
+    v(2, "uuid", s.uuid);
+    v(3, "reason", s.reason);
+    v(4, "by", s.by);
+  }
+};
+
+struct GpuResumed {  // was drained
+  NodeId node{};
+  std::string uuid;
+  GANTRY_EVENT(11, "gpu_resumed") {
+    v(1, "node", s.node);
+    v(2, "uuid", s.uuid);
+  }
+};
+
 struct NodeEnrolled {
   NodeId node{};
   std::string public_key;

@@ -71,6 +71,7 @@ void fold_nodes(State& state, std::vector<store::RecordChange>& out) {
     r.reason_by = node.reason_by;
     r.since = node.since;
     r.facts = node.facts;
+    r.drained_gpus = node.drained_gpus;
     changes.push_back({store::Table::node, node.name, codec::encode(r)});
   }
   std::sort(changes.begin(), changes.end(),

@@ -86,7 +86,7 @@ std::vector<sched::GpuView> gpus_for_jobs(const Node& node) {
   }
   for (const GpuDevice& gpu : found.gpus) {
     if (out.size() == node.declared->gpus) break;
-    if (!sound(gpu)) continue;
+    if (!sound(gpu) || drained_gpu(node, gpu.uuid) != nullptr) continue;
     out.push_back(
         {static_cast<std::uint16_t>(gpu.index), gpu.numa, gpu.mig, gpu.model, gpu.nvlinks});
     if (!gpu.mig || !node.declared->mig_by_hand) continue;
@@ -96,9 +96,20 @@ std::vector<sched::GpuView> gpus_for_jobs(const Node& node) {
   return out;
 }
 
-std::uint32_t whole_gpus(const std::vector<sched::GpuView>& devices) {
-  return static_cast<std::uint32_t>(std::count_if(
-      devices.begin(), devices.end(), [](const sched::GpuView& gpu) { return !gpu.mig; }));
+const proto::DrainedGpu* drained_gpu(const Node& node, const std::string& uuid) {
+  for (const proto::DrainedGpu& d : node.drained_gpus)
+    if (d.uuid == uuid) return &d;
+  return nullptr;
+}
+
+std::uint32_t whole_gpus(const Node& node, const std::vector<sched::GpuView>& devices) {
+  auto count = std::count_if(devices.begin(), devices.end(),
+                             [](const sched::GpuView& gpu) { return !gpu.mig; });
+  for (const GpuDevice& gpu : node.facts.gpus.gpus)
+    if (!gpu.mig && sound(gpu) && drained_gpu(node, gpu.uuid) != nullptr)
+      count += std::any_of(node.gpu_grants.begin(), node.gpu_grants.end(),
+                           [&](const Node::HeldGpu& held) { return held.grant.gpu == gpu.index; });
+  return static_cast<std::uint32_t>(count);
 }
 
 std::uint32_t gpus_when_well(const Node& node) {
@@ -296,6 +307,10 @@ std::string gpu_trouble(const Node& node) {
   for (const GpuDevice& gpu : found.gpus)
     for (const GpuFault& f : gpu.faults)
       out += fmt::format("{}GPU {}: {}", out.empty() ? "" : "; ", gpu.index, f.cause);
+  for (const GpuDevice& gpu : found.gpus)
+    if (const proto::DrainedGpu* d = drained_gpu(node, gpu.uuid))
+      out += fmt::format("{}GPU {}: drained by {}: {}", out.empty() ? "" : "; ", gpu.index, d->by,
+                         d->reason);
   return out;
 }
 

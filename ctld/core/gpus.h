@@ -9,10 +9,18 @@
 
 namespace gantry::core {
 
-// Sound ones that the node's daemon found, at most as many as the configuration declares. A node
-// whose runtime knows nothing of devices (runtime none) has those that are declared.
+// Sound ones that the node's daemon found and nobody has drained, at most as many as the
+// configuration declares. A node whose runtime knows nothing of devices (runtime none) has those
+// that are declared.
 std::vector<sched::GpuView> gpus_for_jobs(const Node& node);
-std::uint32_t whole_gpus(const std::vector<sched::GpuView>& devices);  // without MIG mode
+// Without MIG mode: those of gpus_for_jobs(), and drained ones for as long as somebody has them.
+std::uint32_t whole_gpus(const Node& node, const std::vector<sched::GpuView>& devices);
+
+// An operator's word about the GPU with this UUID, or null.
+const proto::DrainedGpu* drained_gpu(const Node& node, const std::string& uuid);
+
+// Of an UpdateNodes that names GPUs: drains or resumes them, all or nothing, and answers.
+void update_gpus(Context& ctx, const ClientRequest& from, const proto::UpdateNodes& m);
 
 // Whole ones, were all in order: what a job may ask for, though it may have to wait.
 std::uint32_t gpus_when_well(const Node& node);

@@ -75,6 +75,7 @@ void add_activity(const State& state, const Reach& reach, const NodeLink& link,
 
 void add_gpus(const State& state, const Reach& reach, const Node& node, proto::NodeRow& row) {
   row.gpus = node.facts.gpus;
+  row.drained_gpus = node.drained_gpus;
   for (const JobId id : node.jobs) {
     const Job& job = state.jobs.at(id);
     const bool seen = reach.may(May::see, state, job);
@@ -162,59 +163,10 @@ void handle(Context& ctx, const ClientRequest& from, proto::ListNodes&& m) {
   ctx.reply(from, std::move(reply));
 }
 
-namespace {
-
-// By number, by its UUID, or by that of one of its slices.
-const GpuDevice* gpu_called(const Node& node, const std::string& name) {
-  for (const GpuDevice& gpu : node.facts.gpus.gpus) {
-    if (name == gpu.uuid || name == std::to_string(gpu.index)) return &gpu;
-    for (const MigSlice& slice : gpu.slices)
-      if (name == slice.uuid) return &gpu;
-  }
-  return nullptr;
-}
-
-// The nodes forget these GPUs' faults and look at them again. All or nothing.
-void resume_gpus(Context& ctx, const ClientRequest& from, const proto::UpdateNodes& m) {
-  if (m.action != proto::NodeAction::resume)
-    return refuse(ctx, from,
-                  {ErrorCode::invalid_argument, "single GPUs can be resumed, and nothing else"});
-  std::vector<std::pair<NodeId, std::string>> wanted;
-  for (const std::string& name : m.nodes) {
-    const Node* node = ctx.state.node_named(name);
-    if (node == nullptr) return refuse(ctx, from, no_node(name));
-    if (ctx.link(node->id).session == 0)
-      return refuse(ctx, from,
-                    {ErrorCode::wrong_state, fmt::format("node {} does not answer", name)});
-    for (const std::string& gpu : m.gpus) {
-      const GpuDevice* found = gpu_called(*node, gpu);
-      if (found == nullptr)
-        return refuse(ctx, from,
-                      {ErrorCode::not_found, fmt::format("node {} has no GPU {}", name, gpu)});
-      const bool closed =
-          std::any_of(found->faults.begin(), found->faults.end(),
-                      [](const GpuFault& f) { return f.domain != FaultDomain::none; });
-      if (!closed)
-        return refuse(ctx, from,
-                      {ErrorCode::wrong_state,
-                       fmt::format("GPU {} of {} is in service", found->index, name)});
-      wanted.emplace_back(node->id, found->uuid);
-    }
-  }
-  for (const auto& [node, uuid] : wanted) {
-    ctx.note(fmt::format("GPU {} of node {} is said to be well by {}", uuid,
-                         ctx.state.node(node).name, from.who.owner.user));
-    ctx.send(node, proto::ResumeGpu{ctx.stamp(node), uuid});
-  }
-  ctx.reply(from, proto::Ok{});
-}
-
-}  // namespace
-
 void handle(Context& ctx, const ClientRequest& from, proto::UpdateNodes&& m) {
   if (m.nodes.empty())
     return refuse(ctx, from, {ErrorCode::invalid_argument, "name at least one node"});
-  if (!m.gpus.empty()) return resume_gpus(ctx, from, m);
+  if (!m.gpus.empty()) return update_gpus(ctx, from, m);
   if (m.action != proto::NodeAction::resume && m.reason.empty())
     return refuse(
         ctx, from,

@@ -41,8 +41,8 @@ void add_gpus(HoldingBuilder& out, const Node& node, const std::string& pool,
   constexpr auto kWhole = static_cast<std::uint32_t>(kThousandthsUnit);
   const std::vector<sched::GpuView> views = gpus_for_jobs(node);
   const auto model_of = [&](std::uint16_t index) {
-    for (const sched::GpuView& view : views)
-      if (view.index == index) return view.model;
+    for (const GpuDevice& gpu : node.facts.gpus.gpus)  // also of one that is out of service
+      if (gpu.index == index) return gpu.model;
     return node.declared == nullptr ? std::string() : node.declared->gpu_model;
   };
   if (exclusive) {

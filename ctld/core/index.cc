@@ -258,6 +258,7 @@ void give_grant(State& state, const Job& job, const sched::NodeGrant& grant, boo
   node.memory_taken -= grant.memory;
   node.scratch_taken -= grant.scratch;
   give_gpus(node, grant, class_of(state, job).partition);
+  if (!node.drained_gpus.empty()) state.touched_nodes.push_back(node.id);  // is gone with its job
   give_gres(node, grant);
   node.exclusive_jobs -= exclusive ? 1 : 0;
   const auto at = std::lower_bound(node.jobs.begin(), node.jobs.end(), job.id);

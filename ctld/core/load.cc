@@ -116,6 +116,7 @@ Result<void> Loader::node(std::string_view name, std::string_view value) {
   node.reason_by = r->reason_by;
   node.since = r->since;
   node.facts = r->facts;
+  node.drained_gpus = r->drained_gpus;
   state_.node_ids[node.name] = node.id;
   return {};
 }

@@ -9,6 +9,7 @@
 
 #include "common/gpu.h"
 #include "common/job_state.h"
+#include "common/proto/gpu_rows.h"
 #include "common/time.h"
 #include "common/types.h"
 #include "config/config.h"
@@ -59,7 +60,8 @@ struct Node {
   std::string reason_by;
   std::optional<Instant> since;
   NodeFacts facts;
-  std::string public_key;  // Z85; "" = not enrolled
+  std::vector<proto::DrainedGpu> drained_gpus;  // by UUID, ascending
+  std::string public_key;                       // Z85; "" = not enrolled
 
   // Derived by apply() from the placements.
   std::vector<JobId> jobs;      // holding something here, ascending

@@ -58,7 +58,7 @@ sched::NodeChanged node_view(const Context& ctx, const Node& node) {
   view.memory = node.declared->memory;
   view.scratch = node.declared->scratch;
   view.devices = gpus_for_jobs(node);
-  view.gpus = whole_gpus(view.devices);
+  view.gpus = whole_gpus(node, view.devices);
   view.gpus_when_well = gpus_when_well(node);
   view.geometries = node.facts.gpus.geometries;
   view.gpu_sharing = shares_gpus(node);
@@ -85,7 +85,7 @@ void sync_node(Context& ctx, NodeId id) {
   sched::NodeChanged view = node_view(ctx, ctx.state.node(id));
   sched::NodeChanged& told = ctx.rt.node_views.at(id.value());
   const bool same_gpus = told.devices == view.devices && told.geometries == view.geometries &&
-                         told.gpu_sharing == view.gpu_sharing;
+                         told.gpu_sharing == view.gpu_sharing && told.gpus == view.gpus;
   if (told.available == view.available && told.sockets == view.sockets && same_gpus) return;
   if (told.sockets != view.sockets || !same_gpus) ctx.rt.fits.clear();
   if (view.available) ctx.turn.schedule = true;

@@ -158,6 +158,7 @@ struct NodeRecord {
   std::string reason_by;
   std::optional<Instant> since;
   NodeFacts facts;
+  std::vector<proto::DrainedGpu> drained_gpus{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "id", s.id);
@@ -167,6 +168,7 @@ struct NodeRecord {
     v(5, "reason_by", s.reason_by);
     v(6, "since", s.since);
     v(7, "facts", s.facts);
+    v(8, "drained_gpus", s.drained_gpus);
   }
 };
 

@@ -1,6 +1,7 @@
 // What ginfo draws of GPUs, and where it finds that something is not as it should be.
 #include "cli/gpu_layout.h"
 #include "cli/cluster_check.h"
+#include "cli/gpu_columns.h"
 
 #include <doctest/doctest.h>
 
@@ -41,10 +42,41 @@ TEST_CASE("layouts of GPUs are drawn below each other") {
   two.holders = {{{1, 19, 6, 133}, JobId{}, ""}};
   const auto lines = layout_lines({one, two}, 60);
   REQUIRE(lines.size() == 4);
-  CHECK(lines[0] == "n1      0 h100  [job 5                                 ]");
-  CHECK(lines[1] == "n1      1 h100  [3g.40gb job 17    ][1g.]...............");
+  CHECK(lines[0] == "n1      0 h100  [job 5 main                            ]");
+  CHECK(lines[1] == "n1      1 h100  [3g.40gb job 17 mai][1g.]...............");
   CHECK(lines[2] == "node2   0 h100  out of service: gpu-xid-79: fallen off the bus");
   CHECK(lines[3] == "node2   1 h100  ..............................[1g.].....");
+}
+
+TEST_CASE("a drained GPU is drawn for as long as somebody is there, and said to be drained") {
+  auto one = node("n1");
+  one.gpus.gpus[0].uuid = "GPU-0";
+  one.gpus.gpus[1].uuid = "GPU-1";
+  one.holders = {{{0, std::nullopt, 0, 1000}, JobId{5}, "main"}};
+  one.drained_gpus = {{"GPU-0", "a noisy fan", "root", Instant{}},
+                      {"GPU-1", "new thermal paste", "bob", Instant{}}};
+  const auto lines = layout_lines({one}, 60);
+  CHECK(lines == std::vector<std::string>{"n1     0 h100  [job 5 main                            ]",
+                                          "n1     1 h100  drained by bob: new thermal paste"});
+  const auto column = [](const GpuRow& row, std::string_view name) {
+    std::string out;
+    for (const Column<GpuRow>& c : gpu_columns())
+      if (c.name == name) c.put(out, row);
+    return out;
+  };
+  const std::vector<proto::NodeRow> nodes{one};
+  const auto rows = gpu_rows(nodes);
+  REQUIRE(rows.size() == 2);
+  CHECK(column(rows[0], "State") == "draining");
+  CHECK(column(rows[1], "State") == "drained");
+  CHECK(column(rows[1], "Cause") == "drained by bob: new thermal paste since 1970-01-01T00:00:00");
+  one.gpus.gpus[1].faults = {{FaultDomain::gpu, "gpu-lost: x", 0, Instant{}}};
+  const std::vector<proto::NodeRow> failed{one};
+  const auto both = gpu_rows(failed);
+  CHECK(column(both[1], "State") == "failed");
+  CHECK(column(both[1], "Cause") ==
+        "gpu-lost: x since 1970-01-01T00:00:00; drained by bob: new "
+        "thermal paste since 1970-01-01T00:00:00");
 }
 
 TEST_CASE("drift: what is found and not wanted, what is wanted and not found") {

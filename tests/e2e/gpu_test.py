@@ -311,6 +311,44 @@ def case_who_stays_on_a_gpu_closes_it(c):
     equal([again.returncode != 0, f"GPU {gpu} of {node} is in service" in again.stderr], [True, True])
 
 
+def case_a_gpu_is_taken_out_of_service_by_hand(c):
+    job = c.submit("-n1", "-w", "node2", "--gpus-per-node=1", "--wrap", "sleep 120")
+    c.running(job)
+    node, gpu = place(c, job)
+    free = (gpu + 1) % GPUS
+    c.root(["gctl", "drain", node, "--gpu", f"{gpu},{free}", "-r", "a noisy fan"], check=True)
+
+    def shown():
+        lines = c.root(["ginfo", "-g", "-h", "-n", node, "-o", "%g|%t|%e"], check=True).stdout
+        return {int(g): (state, cause) for g, state, cause in
+                (line.strip().split("|") for line in lines.splitlines())}
+    said = shown()
+    equal([said[gpu][0], said[free][0]], ["draining", "drained"])
+    contains(said[free][1], "drained by root: a noisy fan since 20")
+    contains(c.root(["ginfo", "-R"]).stdout, f"GPU {free}: drained by root: a noisy fan")
+    contains(c.root(["ginfo", "--layout", "-n", node]).stdout, "drained by root: a noisy fan")
+    # Both daemons are killed: it stays so, and the job runs on.
+    c.find_daemons()
+    c.kill_and_restart(c.daemon("ctld"))
+    c.kill_and_restart(c.daemon(node))
+    wait_for("the node", lambda: c.root(["ginfo", "-h", "-n", node, "-o", "%T"]).stdout.strip()
+             in ("mixed", "allocated"))
+    equal([shown()[gpu][0], shown()[free][0]], ["draining", "drained"])
+    rest = c.submit("-n1", "-w", node, f"--gpus-per-node={GPUS - 2}", "--wrap",
+                    "echo $SLURM_JOB_GPUS")
+    c.ended(rest, "completed")
+    equal({gpu, free} & set(map(int, c.output(rest).strip().split(","))), set(), "GPUs of the rest")
+    more = c.submit("-n1", "-w", node, f"--gpus-per-node={GPUS}", "--wrap", "true")
+    wait_for("a reason to wait", lambda: "ReqNodeNotAvail" in c.queue_line(more))
+    equal(restarts(c, job), 0)
+    c.root(["gcancel", str(job)], check=True)
+    c.ended(job)
+    equal(shown()[gpu][0], "drained")
+    c.root(["gctl", "resume", node, "--gpu", f"{gpu},{free}"], check=True)
+    c.ended(more, "completed")
+    equal(shown()[gpu], ("free", "-"))
+
+
 def place(c, job):
     shown = json.loads(c.root(["gctl", "show", "job", str(job), "--json"], check=True).stdout)
     where = find(shown, "placement")[0]

@@ -19,7 +19,6 @@ MigTable compiled(const MigGeometry& geometry);  // asserts that it can be
 
 // Random GPUs, queues and times, and what must hold of a plan for them.
 struct MigWorld {
-  MigTable h100 = compiled(h100_geometry()), a30 = compiled(a30_geometry());
   MigView view;
   MigPolicy policy;
   std::mt19937_64 random;

@@ -238,11 +238,16 @@ core::ClientMessage Clients::draw_cluster_change() {
     return m;
   }
   proto::UpdateNodes m;
-  m.nodes = {random_.pick(settings_.config.nodes).name};
+  const NodeConfig& node = random_.pick(settings_.config.nodes);
+  m.nodes = {node.name};
   m.action = random_.chance(600)   ? proto::NodeAction::resume
              : random_.chance(800) ? proto::NodeAction::drain
                                    : proto::NodeAction::close;
   m.reason = "maintenance";
+  if (settings_.gpus && node.gpus > 0 && random_.chance(500)) {  // one of its GPUs instead
+    m.gpus = {std::to_string(random_.below(node.gpus))};
+    if (m.action == proto::NodeAction::close) m.action = proto::NodeAction::drain;
+  }
   return m;
 }
 

@@ -109,6 +109,9 @@ void Simulation::operate() {
   for (const core::Node& n : state.nodes)
     if (n.intent != NodeIntent::open)
       clients_.say(proto::UpdateNodes{{n.name}, proto::NodeAction::resume, {}});
+  for (const core::Node& n : state.nodes)
+    for (const proto::DrainedGpu& gpu : n.drained_gpus)
+      clients_.say(proto::UpdateNodes{{n.name}, proto::NodeAction::resume, {}, {gpu.uuid}});
   state.jobs.walk(JobId{}, [this](const core::Job& job) {
     operate_on(job);
     return true;

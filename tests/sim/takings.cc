@@ -51,6 +51,8 @@ void Takings::take(Instant at, const core::Event& event) {
   advance_time(at);
   if (const auto* e = std::get_if<event::NodeDeclared>(&event)) declared(*e);
   if (const auto* e = std::get_if<event::NodeRegistered>(&event)) found_[e->node] = e->facts.gpus;
+  if (const auto* e = std::get_if<event::GpuDrained>(&event)) drained_.emplace(e->node, e->uuid);
+  if (const auto* e = std::get_if<event::GpuResumed>(&event)) drained_.erase({e->node, e->uuid});
   if (const auto* e = std::get_if<event::PartitionDeclared>(&event))
     partitions_[e->partition] = e->name;
   if (const auto* e = std::get_if<event::JobSubmitted>(&event))
@@ -95,17 +97,18 @@ void Takings::advance_time(Instant to) {
   now_ = to;
 }
 
-// Of an exclusive node's GPUs those that have no fault are charged; one that breaks under a job
-// ends it.
+// Of an exclusive node's GPUs those that are in service when the job begins are charged; one that
+// breaks under it ends it.
 std::int64_t Takings::sound_gpus(NodeId node) const {
   const auto found = found_.find(node);
   const std::int64_t declared = nodes_.at(node.value())->gpus;
   if (found == found_.end() || found->second.gpus.empty()) return declared;
-  const auto sound =
-      std::count_if(found->second.gpus.begin(), found->second.gpus.end(), [](const GpuDevice& gpu) {
-        return std::none_of(gpu.faults.begin(), gpu.faults.end(), [](const GpuFault& fault) {
-          return fault.domain != FaultDomain::none;
-        });
+  const auto sound = std::count_if(
+      found->second.gpus.begin(), found->second.gpus.end(), [&](const GpuDevice& gpu) {
+        return !drained_.contains({node, gpu.uuid}) &&
+               std::none_of(gpu.faults.begin(), gpu.faults.end(), [](const GpuFault& fault) {
+                 return fault.domain != FaultDomain::none;
+               });
       });
   return std::min<std::int64_t>(declared, sound);
 }

@@ -9,7 +9,9 @@
 
 #include <array>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/config.h"
@@ -61,8 +63,9 @@ class Takings {
   Trace& trace_;
   const Config& config_;
   Instant now_{};
-  std::vector<const NodeConfig*> nodes_;  // by id; nullptr: not in the configuration
-  std::map<NodeId, GpuInventory> found_;  // as the node last told
+  std::vector<const NodeConfig*> nodes_;              // by id; nullptr: not in the configuration
+  std::map<NodeId, GpuInventory> found_;              // as the node last told
+  std::set<std::pair<NodeId, std::string>> drained_;  // GPUs, by UUID
   std::array<std::int64_t, kKinds> capacity_{}, taken_{};
   std::array<Wide, kKinds> whole_{}, held_{}, idle_{};  // amount x microseconds
   std::map<JobId, std::string> tenants_;                // of a job or array, by its queue

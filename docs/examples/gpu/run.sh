@@ -23,7 +23,11 @@ made_users=()
 copied=
 
 if [ -t 1 ]; then bold=$'\e[1m' dim=$'\e[2m' off=$'\e[0m'; else bold='' dim='' off=''; fi
-say() { printf '\n%s== %s%s\n' "$bold" "$*" "$off"; }
+told=
+say() {
+  told=$*
+  printf '\n%s== %s%s\n' "$bold" "$told" "$off"
+}
 shown() { printf '%s# %s%s\n' "$dim" "$*" "$off"; "$@"; }
 # job USER TENANT NAME SECONDS OPTIONS...: prints the number of the job
 job() {
@@ -33,6 +37,32 @@ job() {
     --wrap "sleep $seconds")
 }
 fake() { gantry-fake-gpu "$top/gpus/$1/fleet.json" "${@:2}"; }
+pause() { [ ! -t 1 ] || sleep "$1"; }  # for who reads along
+some() { [ -n "$(gqueue -h -o %i "$@")" ]; }
+# How many jobs of each tenant run and wait.
+tenants() {
+  gqueue -h -t R,PD,CF -o '%P %t' | awk '
+    {n[$1 " " ($2 == "PD" ? "waiting" : "running")]++}
+    END {for (t = split("vision speech robots", name, " "); t > 0; t--)
+           printf "%s %d running, %d waiting%s", name[t], n[name[t] " running"],
+                  n[name[t] " waiting"], (t > 1 ? "; " : "\n")}'
+}
+# while_so SECONDS COMMAND...: waits while the command is true, for so long at most. On a terminal
+# the GPUs are drawn meanwhile: all of them where there is room, else those in MIG mode.
+while_so() {
+  local deadline=$((SECONDS + $1)); shift
+  while "$@" && [ $SECONDS -lt $deadline ]; do
+    if [ -t 1 ]; then frame; fi
+    sleep 0.5
+  done
+  if [ -t 1 ]; then frame; else shown ginfo --layout; tenants; fi
+}
+frame() {
+  local from=0 text
+  [ "$(tput lines 2>/dev/null || echo 24)" -ge 37 ] || from=4
+  text=$(ginfo --layout | awk -v from=$from '$2 >= from'; echo; tenants)
+  printf '\e[H\e[J%s== %s%s\n%s\n' "$bold" "$told" "$off" "$text"
+}
 
 finish() {
   local status=$?
@@ -78,14 +108,14 @@ END
   fake "node$i" tree "$top/gpus/node$i"
 done
 
-say "A cluster of four nodes with eight H100 each, four of them in MIG mode; three tenants"
-gantry up --nodes 4 --cpus 24 --memory 1G --oversubscribe --user "${people// /,}" \
-  --state "$state" >/dev/null
+say "Four nodes with eight H100 each, four of them in MIG mode; three tenants"
+up() { gantry up --state "$state" "$@" >"$top/up" 2>&1 || { cat "$top/up" >&2; return 1; }; }
+up --nodes 4 --cpus 24 --memory 1G --oversubscribe --user "${people// /,}"
 gantry down --state "$state" >/dev/null
 sed -i -e 's/memory: 1G/gpus: 8, gpu_model: h100, gpu_sharing: time-slicing, memory: 1G/' \
   -e "s|^noded:\$|noded:\n  gpu_library: $top/gpus/%n/libnvidia-ml.so.1\n  gpu_root: $top/gpus/%n|" \
   "$state/gantry.yaml"
-gantry up --state "$state" >/dev/null
+up
 export GANTRY_CONF=$state/client.conf
 gtenant apply -f "$here/tenants.yaml" --yes >/dev/null
 deadline=$((SECONDS + 60))
@@ -94,33 +124,27 @@ until [ "$(ginfo --gpus -h -o %g 2>/dev/null | wc -l)" -eq 32 ] || [ $SECONDS -g
 done
 shown ginfo --layout -n node1
 
-say "Whole GPUs and halves of them for vision, slices for speech, slices of all sizes for robots"
+say "Jobs: whole GPUs and halves for vision, slices for speech and robots"
 {
-  for i in 1 2 3 4 5 6; do job gdemo-vision vision train$i $((30 + 5 * i)) --gpus-per-node=2; done
-  for i in 1 2 3; do job gdemo-vision vision try$i $((30 + 5 * i)) --gpus=0.5; done
-  for i in $(seq 14); do job gdemo-robots robots sim$i $((30 + 2 * i)) --gres=mig:3g.40gb:1; done
-  for i in $(seq 16); do job gdemo-robots robots map$i $((25 + 2 * i)) --gres=mig:2g.20gb:1; done
-  for i in $(seq 28); do job gdemo-speech speech infer$i $((20 + i)) --gres=mig:1g.10gb:1; done
-} | tr '\n' ' '
-echo
-deadline=$((SECONDS + 60))
-while [ -n "$(gqueue -h -t PD,CF -o %i)" ] && [ $SECONDS -lt $deadline ]; do sleep 0.5; done
-shown ginfo --layout
+  for i in 1 2 3 4 5 6; do job gdemo-vision vision train"$i" $((30 + 5 * i)) --gpus-per-node=2; done
+  for i in 1 2 3; do job gdemo-vision vision try"$i" $((30 + 5 * i)) --gpus=0.5; done
+  for i in $(seq 14); do job gdemo-robots robots sim"$i" $((30 + 2 * i)) --gres=mig:3g.40gb:1; done
+  for i in $(seq 16); do job gdemo-robots robots map"$i" $((25 + 2 * i)) --gres=mig:2g.20gb:1; done
+  for i in $(seq 28); do job gdemo-speech speech infer"$i" $((20 + i)) --gres=mig:1g.10gb:1; done
+} | wc -l | sed 's/$/ jobs/'
+while_so 60 some -t PD,CF
 
-say "The layout follows the queue: large slices are wanted, and GPUs are emptied for them"
-large=$(for i in 1 2 3; do job gdemo-robots robots large$i 15 --gres=mig:7g.80gb:1; done)
+say "The layout follows the queue: GPUs are emptied for large slices"
+large=$(for i in 1 2 3; do job gdemo-robots robots large"$i" 15 --gres=mig:7g.80gb:1; done)
 sleep 2
 shown gqueue -o '%.5i %.10P %.8j %.2t %R' -j "${large//$'\n'/,}"
 gctl why "${large%%$'\n'*}"
-deadline=$((SECONDS + 120))
-until [ -n "$(gqueue -h -t R -j "${large//$'\n'/,}" -o %i)" ] || [ $SECONDS -ge $deadline ]; do
-  sleep 0.5
-done
-shown ginfo --layout
+pause 8
+while_so 120 some -t PD -j "${large//$'\n'/,}"
 
 say "A GPU falls off the bus under way: its jobs move, and no others"
 victim=$(job gdemo-vision vision victim 20 --gpus-per-node=1)
-beside=$(job gdemo-vision vision beside 20 --gpus-per-node=1)
+beside=$(job gdemo-vision vision beside 45 --gpus-per-node=1)
 deadline=$((SECONDS + 60))
 until [ "$(gqueue -h -t R -j "$victim,$beside" -o %i | wc -l)" -eq 2 ] || [ $SECONDS -ge $deadline ]; do
   sleep 0.2
@@ -133,13 +157,19 @@ until [ "$(gqueue -h -t R -j "$victim" -o %i)" ] || [ $SECONDS -ge $deadline ]; 
 gctl show job "$victim" | grep -Eo '(^| )(Restarts|NodeList)=[^ ]*' | tr '\n' ' '
 echo
 gctl show job "$beside" | grep -q 'Restarts=0' && echo "job $beside runs on where it was"
-shown ginfo --drift | grep -E 'FOUND|xid'
-gantry check || true
+shown gantry check || true
 shown ginfo --layout -n "$node"
 
+pause 8
+say "An operator takes a GPU out of service: its job ends in peace"
+read -r node gpu < <(ginfo --gpus -h -o '%N %g %j' | awk -v j="$beside" '$3 == j {print $1, $2}')
+shown gctl drain "$node" --gpu "$gpu" -r "a noisy fan"
+shown ginfo --gpus -n "$node" -o '%4g %10t %5j %e' | awk 'NR == 1 || /drain|fail/'
+shown gctl resume "$node" --gpu "$gpu"
+
+pause 8
 say "All of them end"
-deadline=$((SECONDS + 240))
-while [ -n "$(gqueue -h)" ] && [ $SECONDS -lt $deadline ]; do sleep 0.5; done
+while_so 240 some
 gacct -X -n -a -o State%12 | sort | uniq -c
-[ -z "$(gacct -X -n -a -P -o State | grep -v COMPLETED)" ]
+if gacct -X -n -a -P -o State | grep -qv COMPLETED; then exit 1; fi
 say "Done"
