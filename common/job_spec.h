@@ -128,6 +128,24 @@ constexpr auto enum_names(NetworkMode) {
       {{NetworkMode::loopback, "none"}, {NetworkMode::host, "host"}}};
 }
 
+inline constexpr std::uint32_t kMaxHetParts = 128;  // as in Slurm
+
+// One component of a heterogeneous job: a job of its own that starts together with the others. Their
+// ids follow each other; the first one, the leader, runs the script.
+struct HetPart {
+  JobId leader{};
+  std::uint32_t offset = 0;  // from the leader: 0 is the leader itself
+  std::uint32_t size = 0;    // components in all, 2..kMaxHetParts
+  friend bool operator==(const HetPart&, const HetPart&) = default;
+  [[nodiscard]] JobId member(std::uint32_t at) const { return JobId(leader.value() + at); }
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "leader", s.leader);
+    v(2, "offset", s.offset);
+    v(3, "size", s.size);
+  }
+};
+
 struct JobSpec {
   JobKind kind = JobKind::batch;
   std::string name;
@@ -165,6 +183,7 @@ struct JobSpec {
   std::string tenant_class;     // a class of the tenant's own; "" = none
   std::string reservation;      // "" = none
   std::string checkpoint_file;  // pattern; touched when the job has saved its work; "" = none
+  std::optional<HetPart> het;   // the controller's word, never a client's
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "kind", s.kind);
@@ -201,6 +220,7 @@ struct JobSpec {
     v(32, "tenant_class", s.tenant_class);
     v(33, "reservation", s.reservation);
     v(34, "checkpoint_file", s.checkpoint_file);
+    v(35, "het", s.het);
   }
 };
 

@@ -164,13 +164,19 @@ bool contains_index(std::span<const IndexRange> ranges, std::uint32_t index) {
 Result<proto::JobRef> parse_job_ref(std::string_view text) {
   const auto wrong = [text] {
     return fail(ErrorCode::invalid_argument,
-                fmt::format("\"{}\" is not a job id: write 123, 123_7 or 123_[1-10,12]", text));
+                fmt::format("\"{}\" is not a job id: write 123, 123_7, 123_[1-10,12] or 123+1", text));
   };
   std::string_view rest = text;
   const auto id = take_number(rest, UINT64_MAX);
   if (!id || *id == 0) return wrong();
   proto::JobRef ref{.job = JobId(*id), .tasks = {}};
   if (rest.empty()) return ref;
+  if (take_char(rest, '+')) {
+    const auto component = take_number(rest, kMaxHetParts - 1);
+    if (!component || !rest.empty()) return wrong();
+    ref.component = static_cast<std::uint32_t>(*component);
+    return ref;
+  }
   if (!take_char(rest, '_')) return wrong();
   const bool bracket = take_char(rest, '[');
   Result<std::vector<IndexRange>> ranges = take_ranges(text, rest);
@@ -185,6 +191,7 @@ Result<proto::JobRef> parse_job_ref(std::string_view text) {
 }
 
 std::string format_job_ref(const proto::JobRef& ref) {
+  if (ref.component) return fmt::format("{}+{}", ref.job.value(), *ref.component);
   if (ref.tasks.empty()) return std::to_string(ref.job.value());
   const bool single = ref.tasks.size() == 1 && ref.tasks[0].first == ref.tasks[0].last;
   return fmt::format("{}_{}{}{}", ref.job.value(), single ? "" : "[",

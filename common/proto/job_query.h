@@ -48,6 +48,7 @@ struct JobRow {
   std::optional<Money> cost_rate;  // per hour, while it holds something
   std::uint32_t gpu_parts = 0;     // over all nodes: thousandths of GPUs in parts
   Duration suspended{};            // of this attempt, so far
+  std::optional<HetPart> het;      // it is a component of a heterogeneous job
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "job", s.job);
@@ -83,6 +84,7 @@ struct JobRow {
     v(31, "cost_rate", s.cost_rate);
     v(32, "gpu_parts", s.gpu_parts);
     v(33, "suspended", s.suspended);
+    v(34, "het", s.het);
   }
 };
 

@@ -15,11 +15,15 @@ namespace gantry::proto {
 struct JobRef {
   JobId job{};
   std::vector<IndexRange> tasks;
+  std::optional<std::uint32_t> component{};  // 12+1: of the heterogeneous job 12; 12 is all of it
+  // The job itself, of a component as of any other.
+  [[nodiscard]] JobId id() const { return JobId(job.value() + component.value_or(0)); }
   friend bool operator==(const JobRef&, const JobRef&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "job", s.job);
     v(2, "tasks", s.tasks);
+    v(3, "component", s.component);
   }
 };
 

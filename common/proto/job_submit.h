@@ -28,8 +28,18 @@ struct SubmitJob {
   }
 };
 
+// A heterogeneous job: one job for each component, which start together. All are queued, with ids
+// that follow each other, or none is. The first one runs the script; the others are allocations.
+struct SubmitTogether {
+  std::vector<SubmitJob> parts;  // 2..kMaxHetParts; a retry is known by the first one's request_id
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "parts", s.parts);
+  }
+};
+
 struct SubmitReply {
-  JobId job{};                            // 0 for test_only
+  JobId job{};                            // 0 for test_only; of a heterogeneous job the leader
   std::string partition;                  // as resolved
   std::optional<Instant> expected_start;  // test_only, and when known
   std::string expected_nodes;             // hostlist, test_only

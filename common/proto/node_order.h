@@ -71,6 +71,23 @@ struct HeartbeatAck {
   }
 };
 
+// Of a heterogeneous job: what the leader's script is told of each component.
+struct HetGroup {
+  JobId job{};
+  std::string partition;
+  JobShape shape;
+  std::vector<std::string> given;  // as JobSpec's
+  std::vector<NodePlacement> placement;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "job", s.job);
+    v(2, "partition", s.partition);
+    v(3, "shape", s.shape);
+    v(4, "given", s.given);
+    v(5, "placement", s.placement);
+  }
+};
+
 struct Launch {
   OrderStamp stamp;
   AttemptKey key;
@@ -89,6 +106,7 @@ struct Launch {
   std::string partition;
   std::optional<Duration> time_limit;  // resolved; the controller enforces it
   Instant placed_at{};
+  std::vector<HetGroup> het{};  // to where the script runs: all components, by offset
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "stamp", s.stamp);
@@ -111,6 +129,7 @@ struct Launch {
     v(18, "partition", s.partition);
     v(19, "time_limit", s.time_limit);
     v(20, "placed_at", s.placed_at);
+    v(21, "het", s.het);
   }
 };
 

@@ -134,6 +134,19 @@ constexpr auto enum_names(StepMpi) {
       {{StepMpi::none, "none"}, {StepMpi::pmix, "pmix"}}};
 }
 
+// A step that is one of several, in components of a heterogeneous job, which its tasks see as one.
+struct HetStep {
+  std::uint32_t first_rank = 0, first_node = 0;  // of this step in all of them
+  std::uint32_t tasks = 0, nodes = 0;            // of all of them
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "first_rank", s.first_rank);
+    v(2, "first_node", s.first_node);
+    v(3, "tasks", s.tasks);
+    v(4, "nodes", s.nodes);
+  }
+};
+
 struct LaunchStep {  // client to node
   Bytes permission;
   Bytes signature;
@@ -149,6 +162,7 @@ struct LaunchStep {  // client to node
   std::string job_name;
   std::optional<TerminalSize> terminal;  // for task 0; the others then have no standard files
   StepMpi mpi = StepMpi::none;
+  std::optional<HetStep> het{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "permission", s.permission);
@@ -165,6 +179,7 @@ struct LaunchStep {  // client to node
     v(12, "job_name", s.job_name);
     v(13, "terminal", s.terminal);
     v(14, "mpi", s.mpi);
+    v(15, "het", s.het);
   }
 };
 

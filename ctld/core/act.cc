@@ -1,6 +1,6 @@
 // Orders to nodes, derived from what a job is and what was sent last; see settle.h.
 //
-//   launched                    -> Launch (several nodes: held)
+//   launched                    -> Launch (several nodes, or components: held)
 //   ready, and so are all       -> Go
 //   running, and it is other    -> Freeze
 //   finishing, not released     -> Terminate
@@ -11,6 +11,7 @@
 #include "common/assert.h"
 #include "common/codec/codec.h"
 #include "common/text.h"
+#include "ctld/core/het.h"
 #include "ctld/core/record.h"
 #include "ctld/core/settle.h"
 
@@ -26,7 +27,7 @@ store::Digest digest_of_bytes(const Bytes& bytes) {
   return out;
 }
 
-SentKind wanted(const Job& job, const NodeRun& run) {
+SentKind wanted(const State& state, const Job& job, const NodeRun& run) {
   if (run.state == RunState::released) return SentKind::none;
   if (job.phase == Phase::finishing) return SentKind::terminate;
   if (run.state == RunState::launched) return SentKind::launch;
@@ -36,7 +37,7 @@ SentKind wanted(const Job& job, const NodeRun& run) {
   if (run.state != RunState::ready) return SentKind::none;
   for (const NodeRun& other : job.active->nodes)
     if (other.state == RunState::launched) return SentKind::none;
-  return SentKind::go;
+  return siblings_ready(state, job) ? SentKind::go : SentKind::none;
 }
 
 NodePlacement placement_of(const State& state, const sched::NodeGrant& grant) {
@@ -60,6 +61,24 @@ void fill_array(const State& state, const Job& job, proto::Launch& launch) {
   launch.array_step = indexes.ranges().front().step;
 }
 
+// Components are placed together, so all of them are known when the first one is launched.
+void fill_components(const State& state, const Job& job, proto::Launch& launch) {
+  const auto& het = class_of(state, job).het;
+  for (std::uint32_t i = 0; het && launch.runs_batch && i < het->size; ++i) {
+    proto::HetGroup& group = launch.het.emplace_back();
+    group.job = het->member(i);
+    const Job* part = state.jobs.find(group.job);
+    if (part == nullptr || !part->placed()) continue;  // cancelled by itself
+    const auto stored = codec::decode<StoredSpec>(spec_bytes(state, *part));
+    GANTRY_ASSERT(stored.has_value(), "a spec that was read once");
+    group.partition = state.partition(class_of(state, *part).partition).name;
+    group.shape = class_of(state, *part).shape;
+    group.given = stored->spec.given;
+    for (const NodeRun& run : part->active->nodes)
+      group.placement.push_back(placement_of(state, run.grant));
+  }
+}
+
 void send_launch(Context& ctx, const Job& job, std::uint32_t index) {
   auto stored = codec::decode<StoredSpec>(spec_bytes(ctx.state, job));
   GANTRY_ASSERT(stored.has_value(), "a spec that was read once");
@@ -67,9 +86,10 @@ void send_launch(Context& ctx, const Job& job, std::uint32_t index) {
   proto::Launch launch;
   launch.stamp = ctx.stamp(active.nodes[index].grant.node);
   launch.key = {job.id, job.attempt};
-  launch.hold = active.nodes.size() > 1;
+  launch.hold = active.nodes.size() > 1 || class_of(ctx.state, job).het;
   launch.runs_batch = index == 0 && job.kind == JobKind::batch;
   fill_array(ctx.state, job, launch);
+  fill_components(ctx.state, job, launch);
   launch.restarts = job.restarts;
   launch.owner = std::move(stored->owner);
   launch.spec = std::move(stored->spec);
@@ -136,7 +156,7 @@ void act(Context& ctx, const Job& job) {
   std::vector<Sent>& sent = ctx.rt.sent[job.id];
   if (sent.size() != nodes.size()) sent.assign(nodes.size(), Sent{});
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {
-    const SentKind want = wanted(job, nodes[i]);
+    const SentKind want = wanted(ctx.state, job, nodes[i]);
     const NodeLink& link = ctx.link(nodes[i].grant.node);
     if (want == SentKind::none || !ctx.hears(nodes[i].grant.node, job)) continue;
     Sent& last = sent[i];
@@ -166,7 +186,7 @@ std::optional<Instant> next_act(const Context& ctx, const Job& job) {
   if (it == ctx.rt.sent.end()) return next;
   for (std::size_t i = 0; i < it->second.size(); ++i) {
     const NodeRun& run = job.active->nodes[i];
-    if (wanted(job, run) == SentKind::none || !ctx.hears(run.grant.node, job)) continue;
+    if (wanted(ctx.state, job, run) == SentKind::none || !ctx.hears(run.grant.node, job)) continue;
     const Instant again = it->second[i].at + it->second[i].again;
     if (!next || again < *next) next = again;
   }

@@ -19,6 +19,8 @@ constexpr Who kWho = Who::nobody;
 template <>
 constexpr Who kWho<proto::SubmitJob> = Who::everybody;
 template <>
+constexpr Who kWho<proto::SubmitTogether> = Who::everybody;
+template <>
 constexpr Who kWho<proto::ListJobs> = Who::everybody;
 template <>
 constexpr Who kWho<proto::ShowJob> = Who::everybody;

@@ -84,7 +84,7 @@ std::string money(const Context& ctx, Money amount) {
 }  // namespace
 
 bool refused_by_budget(Context& ctx, JobId id, const std::vector<sched::NodeGrant>& grants,
-                       bool exclusive) {
+                       bool exclusive, BudgetSums* beside) {
   const Job& job = ctx.state.jobs.at(id);
   const auto budgets = budgets_of(std::as_const(ctx.state), job);
   if (budgets.empty()) return false;
@@ -93,16 +93,22 @@ bool refused_by_budget(Context& ctx, JobId id, const std::vector<sched::NodeGran
   for (const BudgetAccount* account : budgets) {
     if (account->budget.at_limit == BudgetAction::warn) continue;
     if (!need) need = need_of(ctx, job, grants, exclusive);
-    if (*need <= left_of(*account, ctx.now)) continue;
+    Money all = *need;
+    if (beside != nullptr) {
+      Money& sum = (*beside)[account->budget.name];
+      all = sum > kNoLimit - all ? kNoLimit : all + sum;
+      sum = all;
+    }
+    if (all <= left_of(*account, ctx.now)) continue;
     if (!holds(*account)) {
       lowering = account;
       continue;
     }
     const bool fresh = !ctx.rt.budget_needs.contains(job.cls);
-    remember(ctx, job, *need);
-    close_gate(ctx, job, *account, *need);
+    remember(ctx, job, all);
+    close_gate(ctx, job, *account, all);
     sync_queue(ctx, ctx.state.jobs.at(id));
-    if (fresh) close_others(ctx, job, *account, *need);
+    if (fresh) close_others(ctx, job, *account, all);
     ctx.turn.schedule = true;
     return true;
   }

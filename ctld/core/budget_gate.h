@@ -6,7 +6,9 @@
 // at.
 #pragma once
 
+#include <map>
 #include <string>
+#include <vector>
 
 #include "ctld/core/context.h"
 #include "ctld/core/estimate.h"
@@ -14,8 +16,10 @@
 namespace gantry::core {
 
 // plan_apply.cc: true if the job may not start so; then the scheduler has been told why not.
+// `beside`: what components that start with it may cost each budget; this one's is added.
+using BudgetSums = std::map<std::string, Money>;  // by budget
 bool refused_by_budget(Context& ctx, JobId job, const std::vector<sched::NodeGrant>& grants,
-                       bool exclusive);
+                       bool exclusive, BudgetSums* beside = nullptr);
 // A job has been placed: thresholds may be reached sooner.
 void budget_taken(Context& ctx, const Job& job);
 

@@ -57,7 +57,10 @@ std::optional<Instant> latest_start(const State& state, const Job& job) {
   return *job.deadline - time_limit_of(state, job).value_or(Duration{});
 }
 
-std::uint32_t startable(const State& state, const Job& job, Instant now) {
+namespace {
+
+// But for the other components of a heterogeneous job.
+std::uint32_t startable_alone(const State& state, const Job& job, Instant now) {
   if (job.phase != Phase::queued || job.hold != Hold::none) return 0;
   if (job.not_before && *job.not_before > now) return 0;
   if (const auto latest = latest_start(state, job); latest && *latest < now) return 0;
@@ -69,6 +72,18 @@ std::uint32_t startable(const State& state, const Job& job, Instant now) {
   const ArrayState& tasks = *job.tasks;
   const std::uint32_t ready = job.dependencies ? ready_tasks(job).count() : tasks.pending.count();
   return std::min({ready, room.value_or(ready), licensed});
+}
+
+}  // namespace
+
+std::uint32_t startable(const State& state, const Job& job, Instant now) {
+  const std::uint32_t alone = startable_alone(state, job, now);
+  const auto& het = class_of(state, job).het;
+  for (std::uint32_t i = 0; alone > 0 && het && i < het->size; ++i) {
+    const Job* part = state.jobs.find(het->member(i));
+    if (part == nullptr || startable_alone(state, *part, now) == 0) return 0;
+  }
+  return alone;
 }
 
 }  // namespace gantry::core

@@ -22,7 +22,7 @@ OrdinalSet ready_tasks(const Job& array);
 std::optional<Instant> latest_start(const State& state, const Job& job);
 
 // How many starts the queue may offer now: 0 or 1 for a job or element, of an array the tasks that
-// are ready and within its limit.
+// are ready and within its limit. A component of a heterogeneous job may when all components may.
 std::uint32_t startable(const State& state, const Job& job, Instant now);
 
 // Tasks of the job's array that count against its %N limit; unset if there is no limit.

@@ -8,6 +8,7 @@
 #include "ctld/core/budget_gate.h"
 #include "ctld/core/budgets.h"
 #include "ctld/core/eligible.h"
+#include "ctld/core/het.h"
 #include "ctld/core/licenses.h"
 #include "ctld/core/multifactor.h"
 #include "ctld/core/reservations.h"
@@ -63,6 +64,9 @@ std::string words_of(const Context& ctx, const Job& job, const Verdict& v) {
     case Reason::none: return "it waits for the next scheduling cycle";
     case Reason::priority: return fmt::format("{} jobs stand in front of it", v.a);
     case Reason::resources:
+      if (!v.subject.empty())
+        return fmt::format("its component {} asks for {} nodes; {} have room, beside the others",
+                           v.subject, v.b, v.a);
       return fmt::format(
           "it is the head of its queue and waits for resources: {} of {} nodes fit now", v.a, v.b);
     case Reason::dependency: return fmt::format("it waits for {}", v.subject);
@@ -118,21 +122,48 @@ void say_budget(const Context& ctx, const std::string& name, std::vector<std::st
 
 }  // namespace
 
-Verdict verdict_of(const Context& ctx, const Job& job) {
-  if (auto held = verdict_of_hold(job)) return *held;
-  if (auto blocked = verdict_of_dependencies(job)) return *blocked;
+namespace {
+
+// What keeps it from the scheduler, but for other components.
+std::optional<Verdict> verdict_alone(const Context& ctx, const Job& job) {
+  if (auto held = verdict_of_hold(job)) return held;
+  if (auto blocked = verdict_of_dependencies(job)) return blocked;
   if (job.not_before && *job.not_before > ctx.now)
-    return {job.backing_off ? Reason::requeued : Reason::begin_time, job.not_before->us, 0,
-            job.backing_off ? job.cause : std::string()};
+    return Verdict{job.backing_off ? Reason::requeued : Reason::begin_time, job.not_before->us, 0,
+                   job.backing_off ? job.cause : std::string()};
   if (array_room(ctx.state, job) == 0u) {
     const Job& array = job.is_element() ? ctx.state.jobs.at(job.array) : job;
-    return {Reason::array_task_limit, array.tasks->active, *array.tasks->max_running, {}};
+    return Verdict{Reason::array_task_limit, array.tasks->active, *array.tasks->max_running, {}};
   }
-  if (auto v = verdict_of_licenses(ctx.state, job)) return *v;
-  if (auto v = verdict_of_budget(ctx, job)) return *v;
-  const JobClass& cls = ctx.state.classes.at(job.cls);
-  const Partition& partition = ctx.state.partition(cls.key.partition);
-  if (!partition.up()) return {Reason::partition_down, 0, 0, partition.name};
+  if (auto v = verdict_of_licenses(ctx.state, job)) return v;
+  if (auto v = verdict_of_budget(ctx, job)) return v;
+  const Partition& partition = ctx.state.partition(class_of(ctx.state, job).partition);
+  if (!partition.up()) return Verdict{Reason::partition_down, 0, 0, partition.name};
+  return std::nullopt;
+}
+
+// The first other component that something keeps from the scheduler, and what.
+std::optional<std::pair<const Job*, Verdict>> verdict_of_sibling(const Context& ctx,
+                                                                 const Job& job) {
+  std::optional<std::pair<const Job*, Verdict>> found;
+  each_sibling(ctx.state, job, [&](const Job& other) {
+    if (found || other.phase != Phase::queued) return;
+    if (auto v = verdict_alone(ctx, other)) found.emplace(&other, std::move(*v));
+  });
+  return found;
+}
+
+}  // namespace
+
+// Components wait for the same thing: one that could start by itself has the verdict of the one
+// that cannot, or of the leader, for whom the scheduler speaks.
+Verdict verdict_of(const Context& ctx, const Job& job) {
+  if (auto alone = verdict_alone(ctx, job)) return *alone;
+  if (auto sibling = verdict_of_sibling(ctx, job)) return std::move(sibling->second);
+  const auto& het = class_of(ctx.state, job).het;
+  const Job* leader = het ? ctx.state.jobs.find(het->leader) : &job;
+  const JobClass& cls = ctx.state.classes.at((leader != nullptr ? leader : &job)->cls);
+  if (het) return cls.of_head;
   return cls.head == job.id ? cls.of_head : cls.of_rest;
 }
 
@@ -156,6 +187,9 @@ std::vector<std::string> why(const Context& ctx, const Job& job) {
   }
   const Partition& partition = ctx.state.partition(class_of(ctx.state, job).partition);
   if (!partition.up()) say({Reason::partition_down, 0, 0, {}});
+  if (const auto sibling = verdict_of_sibling(ctx, job); out.empty() && sibling)
+    out.push_back(fmt::format("its component {}: {}", display_id(ctx.state, *sibling->first),
+                              words_of(ctx, *sibling->first, sibling->second)));
   if (out.empty()) say(verdict_of(ctx, job));
   if (const auto it = ctx.rt.expected.find(job.id); it != ctx.rt.expected.end())
     out.push_back(

@@ -53,12 +53,12 @@ void cancel_tasks(Context& ctx, JobId array, const OrdinalSet& tasks, const std:
 void cancel(Context& ctx, const Selected& s, const std::string& cause, proto::JobsDone& done) {
   const Job& job = ctx.state.jobs.at(s.job);
   if (job.is_array()) {
-    if (job.phase == Phase::ended) return done.not_active.push_back(ref_of(job));
+    if (job.phase == Phase::ended) return done.not_active.push_back(ref_of(ctx.state, job));
     const OrdinalSet tasks = s.tasks ? s.tasks->intersect(job.tasks->pending) : job.tasks->pending;
     return cancel_tasks(ctx, s.job, tasks, cause, done);
   }
   if (!next_phase(Trigger::cancel, job.phase)) {
-    if (!s.implied) done.not_active.push_back(ref_of(job));
+    if (!s.implied) done.not_active.push_back(ref_of(ctx.state, job));
     return;
   }
   ++done.changed;
@@ -69,15 +69,15 @@ void signal(Context& ctx, const Selected& s, const proto::CancelJobs& message,
             proto::JobsDone& done) {
   const Job& job = ctx.state.jobs.at(s.job);
   if (s.implied && !job.placed()) return;
-  if (job.phase == Phase::ended) return done.not_active.push_back(ref_of(job));
+  if (job.phase == Phase::ended) return done.not_active.push_back(ref_of(ctx.state, job));
   if (const auto legal = may_move(Trigger::signal, job.phase, display_id(ctx.state, job)); !legal) {
     done.refused.push_back(
-        {ref_of(job), {static_cast<std::uint16_t>(legal.error().code), legal.error().message}});
+        {ref_of(ctx.state, job), {static_cast<std::uint16_t>(legal.error().code), legal.error().message}});
     return;
   }
   if (job.active->suspended)
     return done.refused.push_back(
-        {ref_of(job),
+        {ref_of(ctx.state, job),
          {static_cast<std::uint16_t>(ErrorCode::wrong_state),
           fmt::format("job {} is suspended: resume it first", display_id(ctx.state, job))}});
   ++done.changed;

@@ -41,7 +41,8 @@ Result<const Job*> named(const State& state, const Identity& who, const proto::J
   if (found.empty())
     return fail(ErrorCode::not_found, fmt::format("there is no job {}", ref.job.value()));
   const Job& job = state.jobs.at(found.front().job);
-  if (found.size() > 1 || (job.is_array() && job.tasks->pending.count() > 1))
+  const bool leads = class_of(state, job).het.has_value();  // the others have no output
+  if ((found.size() > 1 && !leads) || (job.is_array() && job.tasks->pending.count() > 1))
     return fail(ErrorCode::invalid_argument,
                 fmt::format("job {} is an array: name one task, as {}_0", ref.job.value(),
                             ref.job.value()));

@@ -10,7 +10,8 @@ namespace gantry::core {
 
 void handle(Context& ctx, const ClientRequest& from, proto::RequeueJobs&& message) {
   change_jobs(ctx, from, message.jobs, Trigger::requeue, [&](const Job& job) -> Result<void> {
-    if (job.kind != JobKind::batch)
+    const auto& het = class_of(ctx.state, job).het;
+    if (job.kind != JobKind::batch && !(het && job.may_requeue))
       return fail(ErrorCode::wrong_state,
                   fmt::format("job {} is an allocation: only batch jobs can be requeued",
                               display_id(ctx.state, job)));

@@ -1,8 +1,11 @@
 // SubmitJob: a job, or an array as one record. The answer leaves after the commit of its event, its
 // spec and what is new of its script and environment. A retry with the same request id gets the
-// first one's answer.
+// first one's answer. SubmitTogether: the components of a heterogeneous job, all of them or none.
+#include <set>
+
 #include <fmt/core.h>
 
+#include "common/assert.h"
 #include "common/codec/codec.h"
 #include "common/hostlist.h"
 #include "ctld/core/authorise.h"
@@ -88,6 +91,89 @@ void test_only(Context& ctx, const ClientRequest& from, const Partition& partiti
   ctx.reply(from, std::move(reply));
 }
 
+// What has been checked becomes a job; its id.
+JobId make_job(Context& ctx, const Identity& who, proto::SubmitJob&& submit,
+               const Resolved& resolved, DependencyStart&& dependencies) {
+  const Partition& partition = ctx.state.partition(resolved.partition);
+  StoredSpec stored{std::move(submit.spec), who.owner, {}, {}, std::move(submit.request_id)};
+  if (!submit.script.empty()) stored.script_digest = store_blob(ctx, std::move(submit.script));
+  if (!submit.environment.empty())
+    stored.environment_digest =
+        store_blob(ctx, codec::encode(EnvironmentBlob{std::move(submit.environment)}));
+
+  event::JobSubmitted made;
+  made.job = JobId(ctx.state.last_job.value() + 1);
+  made.partition = resolved.partition;
+  made.time_limit = resolved.time_limit;
+  made.hold = hold_at_submit(who, stored.spec);
+  made.dependencies = std::move(dependencies.statuses);
+  made.not_before = dependencies.not_before;
+  if (stored.spec.begin && *stored.spec.begin > ctx.now)
+    made.not_before = std::max(*stored.spec.begin, made.not_before.value_or(*stored.spec.begin));
+  if (const CompiledTenant* tenant = ctx.state.tenancy.tenant(partition.name))
+    for (const tenancy::TenantClass& c : tenant->effective.classes)
+      if (c.name == stored.spec.tenant_class) made.class_priority = c.value;
+  made.corr_met = dependencies.corr_met.spans();
+  made.corr_never = dependencies.corr_never.spans();
+  const JobId id = made.job;
+
+  Bytes spec = codec::encode(stored);
+  ctx.turn.append.specs.emplace_back(id, spec);
+  ctx.state.new_specs.emplace(id, std::move(spec));
+  ctx.record(std::move(made));
+  ++ctx.rt.stats.submits;
+  return id;
+}
+
+Result<void> queue_has_room(const Context& ctx, std::size_t more) {
+  const std::uint64_t most = ctx.config.controller.max_jobs;
+  if (ctx.state.counters.unended + more <= most) return {};
+  return fail(ErrorCode::limit_exceeded,
+              fmt::format("the queue holds {} jobs, {}the most that controller.max_jobs allows",
+                          ctx.state.counters.unended,
+                          more == 1 ? "" : fmt::format("{} more are over {}, ", more, most)));
+}
+
+// What no component may ask, whatever the partition.
+Result<void> check_parts(const std::vector<proto::SubmitJob>& parts) {
+  const auto unsupported = [](std::string what) {
+    return fail(ErrorCode::unsupported, fmt::format("{} of a heterogeneous job", what));
+  };
+  if (parts.size() < 2 || parts.size() > kMaxHetParts)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("a heterogeneous job has 2 to {} components, not {}", kMaxHetParts,
+                            parts.size()));
+  for (const proto::SubmitJob& part : parts) {
+    const bool first = &part == &parts[0];
+    if (part.test_only) return unsupported("a test of the start (--test-only)");
+    if (part.spec.array) return unsupported("an array");
+    if (!part.spec.shape.gpu_slice.empty()) return unsupported("a slice of a GPU in a component");
+    if (!first && part.spec.kind != JobKind::allocation)
+      return unsupported("a script for other than the first component");
+    if (!first && !part.spec.shape.licenses.empty())
+      return unsupported("licences for other than the first component");
+    if (!first && !part.spec.dependencies.empty())
+      return unsupported("a dependency of other than the first component");
+  }
+  return {};
+}
+
+// Components never share a node. What else may keep them apart only a plan can tell.
+Result<void> enough_nodes(const Context& ctx, const std::vector<proto::SubmitJob>& parts,
+                          const std::vector<Resolved>& resolved) {
+  std::set<NodeId> nodes;
+  std::size_t wanted = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto& all = ctx.state.partition(resolved[i].partition).nodes;
+    nodes.insert(all.begin(), all.end());
+    wanted += std::max(1u, parts[i].spec.shape.min_nodes);
+  }
+  if (wanted <= nodes.size()) return {};
+  return fail(ErrorCode::never_fits,
+              fmt::format("the components ask for {} nodes together, their partitions have {}",
+                          wanted, nodes.size()));
+}
+
 }  // namespace
 
 void handle(Context& ctx, const ClientRequest& from, proto::SubmitJob&& submit) {
@@ -99,11 +185,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::SubmitJob&& submit) 
       return ctx.reply(from, std::move(reply));
     }
   }
-  if (ctx.state.counters.unended >= ctx.config.controller.max_jobs)
-    return refuse(ctx, from,
-                  {ErrorCode::limit_exceeded,
-                   fmt::format("the queue holds {} jobs, the most that controller.max_jobs allows",
-                               ctx.state.counters.unended)});
+  if (auto r = queue_has_room(ctx, 1); !r) return refuse(ctx, from, r.error());
   const auto resolved = validate(ctx, from.who, submit);
   if (!resolved) return refuse(ctx, from, resolved.error());
   auto dependencies = resolve_dependencies(ctx, from.who, submit.spec);
@@ -123,33 +205,52 @@ void handle(Context& ctx, const ClientRequest& from, proto::SubmitJob&& submit) 
   }
   put_cost(ctx, from.who, partition, submit.spec, resolved->time_limit, nullptr, reply);
 
-  StoredSpec stored{std::move(submit.spec), from.who.owner, {}, {}, std::move(submit.request_id)};
-  if (!submit.script.empty()) stored.script_digest = store_blob(ctx, std::move(submit.script));
-  if (!submit.environment.empty())
-    stored.environment_digest =
-        store_blob(ctx, codec::encode(EnvironmentBlob{std::move(submit.environment)}));
+  reply.job = make_job(ctx, from.who, std::move(submit), *resolved, std::move(*dependencies));
+  ctx.reply(from, std::move(reply));
+}
 
-  event::JobSubmitted made;
-  made.job = JobId(ctx.state.last_job.value() + 1);
-  made.partition = resolved->partition;
-  made.time_limit = resolved->time_limit;
-  made.hold = hold_at_submit(from.who, stored.spec);
-  made.dependencies = std::move(dependencies->statuses);
-  made.not_before = dependencies->not_before;
-  if (stored.spec.begin && *stored.spec.begin > ctx.now)
-    made.not_before = std::max(*stored.spec.begin, made.not_before.value_or(*stored.spec.begin));
-  if (const CompiledTenant* tenant = ctx.state.tenancy.tenant(partition.name))
-    for (const tenancy::TenantClass& c : tenant->effective.classes)
-      if (c.name == stored.spec.tenant_class) made.class_priority = c.value;
-  made.corr_met = dependencies->corr_met.spans();
-  made.corr_never = dependencies->corr_never.spans();
-  reply.job = made.job;
-
-  Bytes spec = codec::encode(stored);
-  ctx.turn.append.specs.emplace_back(made.job, spec);
-  ctx.state.new_specs.emplace(made.job, std::move(spec));
-  ctx.record(std::move(made));
-  ++ctx.rt.stats.submits;
+void handle(Context& ctx, const ClientRequest& from, proto::SubmitTogether&& message) {
+  std::vector<proto::SubmitJob>& parts = message.parts;
+  if (auto r = check_parts(parts); !r) return refuse(ctx, from, r.error());
+  proto::SubmitReply reply;
+  if (const Job* first = made_before(ctx, from.who, parts[0].request_id)) {
+    reply.job = first->id;
+    reply.partition = ctx.state.partition(class_of(ctx.state, *first).partition).name;
+    return ctx.reply(from, std::move(reply));
+  }
+  if (auto r = queue_has_room(ctx, parts.size()); !r) return refuse(ctx, from, r.error());
+  const auto refuse_part = [&](std::size_t at, Error error) {
+    error.message = fmt::format("component {}: {}", at, error.message);
+    refuse(ctx, from, error);
+  };
+  std::vector<Resolved> resolved;
+  std::vector<DependencyStart> dependencies;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    JobSpec& spec = parts[i].spec;
+    const auto one = validate(ctx, from.who, parts[i]);
+    if (!one) return refuse_part(i, one.error());
+    auto waits = resolve_dependencies(ctx, from.who, spec);
+    if (!waits) return refuse_part(i, waits.error());
+    const Partition& partition = ctx.state.partition(one->partition);
+    if (auto r = check_budgets(ctx, partition, spec, from.who.owner.user, one->time_limit); !r)
+      return refuse_part(i, r.error());
+    if (!partition.up())
+      reply.warnings.push_back(fmt::format("partition {} is down: the job waits", partition.name));
+    resolved.push_back(*one);
+    dependencies.push_back(std::move(*waits));
+  }
+  if (auto r = enough_nodes(ctx, parts, resolved); !r) return refuse(ctx, from, r.error());
+  reply.partition = parts[0].spec.partition;
+  reply.job = JobId(ctx.state.last_job.value() + 1);
+  const bool requeue = parts[0].spec.requeue && parts[0].spec.kind == JobKind::batch;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    parts[i].spec.het = HetPart{reply.job, static_cast<std::uint32_t>(i),
+                                static_cast<std::uint32_t>(parts.size())};
+    parts[i].spec.requeue = requeue;
+    const JobId id = make_job(ctx, from.who, std::move(parts[i]), resolved[i],
+                              std::move(dependencies[i]));
+    GANTRY_ASSERT(id.value() == reply.job.value() + i, "ids follow each other");
+  }
   ctx.reply(from, std::move(reply));
 }
 

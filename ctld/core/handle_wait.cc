@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "common/text.h"
 #include "ctld/core/authorise.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/rows.h"
@@ -64,12 +65,12 @@ void handle(Context& ctx, const ClientRequest& from, proto::WaitJobs&& message) 
         {ErrorCode::invalid_argument, fmt::format("name 1 to {} jobs to wait for", kMaxWaitJobs)});
   Wait wait{from.connection, from.request, {}, message.until_started};
   for (const proto::JobRef& ref : message.jobs) {
-    const Job* job = ctx.state.jobs.find(ref.job);
+    const Job* job = ctx.state.jobs.find(ref.id());
     if (job == nullptr || !may(May::see, ctx.state, from.who, *job))
       return refuse(ctx, from,
-                    {ErrorCode::not_found, fmt::format("there is no job {}", ref.job.value())});
+                    {ErrorCode::not_found, fmt::format("there is no job {}", format_job_ref(ref))});
     if (ref.tasks.empty()) {
-      wait.jobs.push_back(ref.job);
+      wait.jobs.push_back(ref.id());
       continue;
     }
     // A task can be waited for once it is an element; before, the whole array has to be named.

@@ -8,6 +8,7 @@ namespace gantry::core {
 
 // handle_submit.cc
 void handle(Context&, const ClientRequest&, proto::SubmitJob&&);
+void handle(Context&, const ClientRequest&, proto::SubmitTogether&&);
 // handle_list.cc
 void handle(Context&, const ClientRequest&, proto::ListJobs&&);
 void handle(Context&, const ClientRequest&, proto::ShowJob&&);

@@ -93,13 +93,14 @@ void fill_job(State& state, Job& job, const SpecHead& head, PartitionId partitio
   job.account = state.names.add(spec.account);
   job.user = state.names.add(head.owner.user);
   job.uid = head.owner.uid;
-  job.may_requeue = spec.requeue && spec.kind == JobKind::batch;
+  // A component goes with its leader, whatever it is itself.
+  job.may_requeue = spec.requeue && (spec.kind == JobKind::batch || (spec.het && spec.het->offset > 0));
   job.nice = spec.nice;
   job.priority = spec.priority;
   job.deadline = spec.deadline;
   job.warn = spec.warn_signal;
   job.has_image = !spec.container.image.empty();
-  sched::ClassKey key{partition, spec.shape, time_limit, 0, spec.reservation};
+  sched::ClassKey key{partition, spec.shape, time_limit, 0, spec.reservation, spec.het};
   const auto& classes = state.tenancy.class_names;
   if (const auto it = std::find(classes.begin(), classes.end(), spec.priority_class);
       it != classes.end())

@@ -2,6 +2,8 @@
 // order, and becomes fact (JobPlaced) or is dropped and counted; the job stays queued, and a later
 // plan sees what changed. Verdicts and estimates are taken as they are.
 #include <algorithm>
+#include <set>
+#include <span>
 
 #include <fmt/core.h>
 
@@ -127,6 +129,87 @@ void apply_start(Context& ctx, sched::Start&& start) {
   place(ctx, element, std::move(start.grants), exclusive);
 }
 
+// What quota earlier components of the same job take, while the later ones are asked about.
+class QuotaTrial {
+ public:
+  explicit QuotaTrial(Context& ctx) : ctx_(ctx) {}
+  ~QuotaTrial() {
+    for (const auto& [node, need] : taken_) ctx_.rt.quota->remove(node, need);
+  }
+  QuotaTrial(const QuotaTrial&) = delete;
+  QuotaTrial& operator=(const QuotaTrial&) = delete;
+  void take(const Partition& partition, const std::vector<sched::NodeGrant>& grants) {
+    const auto node = quota_node_of(ctx_.state, partition.id);
+    if (!node) return;
+    taken_.emplace_back(*node, quota_need(ctx_.state, grants));
+    ctx_.rt.quota->add(*node, taken_.back().second);
+  }
+
+ private:
+  Context& ctx_;
+  std::vector<std::pair<std::uint32_t, sched::QuotaNeed>> taken_;
+};
+
+// Why a component cannot start beside those before it, or nothing.
+std::optional<std::string> objection_beside(Context& ctx, const sched::Start& start,
+                                            std::set<NodeId>& nodes, QuotaTrial& quota) {
+  const Job& job = ctx.state.jobs.at(start.job);
+  if (startable(ctx.state, job, ctx.now) == 0) return "it may not start now";
+  const sched::ClassKey& key = class_of(ctx.state, job);
+  const Partition& partition = ctx.state.partition(key.partition);
+  if (!partition.up()) return fmt::format("partition {} is down", partition.name);
+  const bool exclusive = key.shape.exclusive || partition.declared->exclusive_nodes;
+  if (auto why = objection(ctx, partition, key.shape, exclusive, start.grants)) return why;
+  for (const sched::NodeGrant& g : start.grants)
+    if (!nodes.insert(g.node).second)
+      return fmt::format("{} is another component's", ctx.state.node(g.node).name);
+  if (auto why = quota_objection(ctx, partition, start.grants)) return why;
+  quota.take(partition, start.grants);
+  return std::nullopt;
+}
+
+// The components of a heterogeneous job: all become fact, or none does.
+void apply_together(Context& ctx, std::span<sched::Start> starts) {
+  const HetPart het = *class_of(ctx.state, ctx.state.jobs.at(starts[0].job)).het;
+  if (het.offset != 0 || starts.size() != het.size)
+    return drop(ctx, starts[0].job, "a component by itself");
+  {
+    std::set<NodeId> nodes;
+    QuotaTrial quota(ctx);
+    for (const sched::Start& start : starts)
+      if (const auto why = objection_beside(ctx, start, nodes, quota))
+        return drop(ctx, start.job, *why);
+  }
+  const auto alone = [&](const sched::Start& start) {
+    const sched::ClassKey& key = class_of(ctx.state, ctx.state.jobs.at(start.job));
+    return key.shape.exclusive || ctx.state.partition(key.partition).declared->exclusive_nodes;
+  };
+  BudgetSums beside;
+  for (const sched::Start& start : starts)
+    if (refused_by_budget(ctx, start.job, start.grants, alone(start), &beside)) {
+      ++ctx.rt.stats.plan_drops;
+      return;
+    }
+  for (sched::Start& start : starts) place(ctx, start.job, std::move(start.grants), alone(start));
+}
+
+// How many starts from here on belong together: components stand side by side.
+std::size_t together(const State& state, std::span<const sched::Start> starts) {
+  const auto het_of = [&](const sched::Start& start) {
+    const Job* job = state.jobs.find(start.job);
+    return job == nullptr ? std::nullopt : class_of(state, *job).het;
+  };
+  const auto first = het_of(starts[0]);
+  if (!first) return 0;
+  std::size_t n = 1;
+  while (n < starts.size() && starts[n].job == first->member(first->offset + n)) {
+    const auto next = het_of(starts[n]);
+    if (!next || next->leader != first->leader) break;
+    ++n;
+  }
+  return n;
+}
+
 std::string_view to_text(sched::PreemptWhy why) {
   switch (why) {
     case sched::PreemptWhy::by_class: return "";
@@ -177,7 +260,14 @@ void apply_plan(Context& ctx, sched::Plan&& plan) {
   ctx.rt.stats.backfilled += plan.stats.backfilled;
   ctx.rt.planned = ctx.now;
   const std::uint64_t starts = ctx.rt.stats.starts;
-  for (sched::Start& start : plan.starts) apply_start(ctx, std::move(start));
+  for (std::span<sched::Start> rest(plan.starts); !rest.empty();) {
+    const std::size_t parts = together(ctx.state, rest);
+    if (parts == 0)
+      apply_start(ctx, std::move(rest[0]));
+    else
+      apply_together(ctx, rest.first(parts));
+    rest = rest.subspan(std::max<std::size_t>(parts, 1));
+  }
   for (const sched::Preempt& preempt : plan.preemptions) apply_preempt(ctx, preempt);
   for (sched::ClassVerdict& v : plan.verdicts) {
     const auto id = ctx.state.classes.find(v.key);

@@ -122,6 +122,7 @@ proto::JobRow plain_row(const State& state, const Job& job) {
   row.exit = job.exit;
   row.restarts = job.restarts;
   row.reservation = class_of(state, job).reservation;
+  row.het = class_of(state, job).het;
   return row;
 }
 

@@ -33,6 +33,18 @@ void add_array(const State& state, const Job& array, const std::vector<IndexRang
       if (state.jobs.find(it->second) != nullptr) out.push_back({it->second, std::nullopt, false});
 }
 
+// 12+1 is one component, 12 (the leader's id) all of them; another's own id is that one.
+void add_components(const State& state, const Job& job, const proto::JobRef& ref,
+                    std::vector<Selected>& out) {
+  const HetPart& het = *class_of(state, job).het;
+  if (ref.component && (het.offset != 0 || *ref.component >= het.size)) return;
+  const bool all = het.offset == 0 && !ref.component;
+  const JobId named = ref.component ? het.member(*ref.component) : job.id;
+  for (std::uint32_t i = 0; i < het.size; ++i)
+    if (const JobId id = het.member(i); all || id == named)
+      if (state.jobs.find(id) != nullptr) out.push_back({id, std::nullopt, all && id != named});
+}
+
 }  // namespace
 
 Result<JobMatch> JobMatch::make(const State& state, const proto::JobFilter& filter) {
@@ -86,9 +98,12 @@ std::vector<Selected> resolve(const State& state, const Identity& who,
     const std::size_t before = out.size();
     const Job* job = state.jobs.find(ref.job);
     if (job != nullptr && reach.may(what, state, *job)) {
+      const auto& het = class_of(state, *job).het;
       if (job->is_array())
         add_array(state, *job, ref.tasks, out);
-      else if (ref.tasks.empty())
+      else if (het && ref.tasks.empty())
+        add_components(state, *job, ref, out);
+      else if (ref.tasks.empty() && !ref.component)
         out.push_back({job->id, std::nullopt, false});
     }
     if (out.size() == before) unknown.push_back(ref);
@@ -193,7 +208,8 @@ bool has_row(const Job& job) {
   return job.phase == Phase::ended && job.tasks->elements.empty();
 }
 
-proto::JobRef ref_of(const Job& job) {
+proto::JobRef ref_of(const State& state, const Job& job) {
+  if (const auto& het = class_of(state, job).het) return {het->leader, {}, het->offset};
   if (!job.is_element()) return {job.id, {}};
   return {job.array, {{job.task, job.task, 1}}};
 }

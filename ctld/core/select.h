@@ -39,7 +39,8 @@ inline constexpr std::size_t kMaxFilterWords = 1000;      // users, names, ... o
 // Are a request's references well formed, and not too many? Asked of every message.
 Result<void> check_refs(const ClientMessage& message);
 
-// The jobs that these references name, in id order, each once; an array brings its elements. What
+// The jobs that these references name, in id order, each once; an array brings its elements,
+// the leader of a heterogeneous job its other components (implied). What
 // is unknown, or nothing that the asker may do this with, goes to `unknown`.
 std::vector<Selected> resolve(const State& state, const Identity& who,
                               const std::vector<proto::JobRef>& refs,
@@ -58,7 +59,7 @@ void walk_jobs(const State& state, const Identity& who, const JobMatch& match, J
 // An array whose tasks are all elements of their own has no row.
 bool has_row(const Job& job);
 
-// The reference that names the job: 12, or 12_3.
-proto::JobRef ref_of(const Job& job);
+// The reference that names the job: 12, 12_3, or 12+1.
+proto::JobRef ref_of(const State& state, const Job& job);
 
 }  // namespace gantry::core

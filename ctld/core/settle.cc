@@ -3,6 +3,7 @@
 
 #include "ctld/core/budget_gate.h"
 #include "ctld/core/dependency.h"
+#include "ctld/core/het.h"
 #include "ctld/core/tenants.h"
 
 namespace gantry::core {
@@ -35,6 +36,7 @@ void settle_touched(Context& ctx) {
       act(ctx, *job);
       set_timer(ctx, *job);
       answer_waits(ctx, id);
+      settle_siblings(ctx, id);
     }
   }
 }

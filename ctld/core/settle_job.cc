@@ -6,6 +6,7 @@
 
 #include "ctld/core/dependency.h"
 #include "ctld/core/eligible.h"
+#include "ctld/core/het.h"
 #include "ctld/core/moves.h"
 #include "ctld/core/settle.h"
 
@@ -172,9 +173,9 @@ bool draw_consequences(Context& ctx, JobId id) {
         ctx.record(event::JobEnded{id, job.tasks->worst, job.tasks->worst_exit, job.cause});
         return true;
       }
-      return false;
+      return follow_siblings(ctx, id);
     case Phase::starting:
-    case Phase::running: return decide_end(ctx, job);
+    case Phase::running: return decide_end(ctx, job) || follow_siblings(ctx, id);
     case Phase::finishing: return close_attempt(ctx, job);
     case Phase::ended:
     case Phase::suspended: return false;

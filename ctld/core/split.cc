@@ -67,22 +67,22 @@ void change_jobs(Context& ctx, const ClientRequest& from, const std::vector<prot
     if (!has_row(job)) continue;
     if (s.implied && !next_phase(trigger, job.phase)) continue;
     if (job.phase == Phase::ended) {
-      done.not_active.push_back(ref_of(job));
+      done.not_active.push_back(ref_of(ctx.state, job));
       continue;
     }
     if (const auto legal = may_move(trigger, job.phase, display_id(ctx.state, job)); !legal) {
-      done.refused.push_back({ref_of(job), wire(legal.error())});
+      done.refused.push_back({ref_of(ctx.state, job), wire(legal.error())});
       continue;
     }
     const auto jobs = jobs_of(ctx, s);
     if (!jobs) {
-      done.refused.push_back({ref_of(ctx.state.jobs.at(s.job)), wire(jobs.error())});
+      done.refused.push_back({ref_of(ctx.state, ctx.state.jobs.at(s.job)), wire(jobs.error())});
       continue;
     }
     for (const JobId id : *jobs) {
       const Job& one = ctx.state.jobs.at(id);
       const std::uint64_t counts = one.is_array() ? one.tasks->pending.count() : 1;
-      const proto::JobRef name = ref_of(one);
+      const proto::JobRef name = ref_of(ctx.state, one);
       if (const auto changed = change(one); !changed) {
         done.refused.push_back({name, wire(changed.error())});
         continue;

@@ -71,7 +71,9 @@ std::uint64_t request_key(Uid uid, std::string_view request_id) {
   return hash ^ (static_cast<std::uint64_t>(uid.value()) * 0x9E3779B97F4A7C15ull);
 }
 
-std::string display_id(const State&, const Job& job) {
+std::string display_id(const State& state, const Job& job) {
+  if (const auto& het = class_of(state, job).het)
+    return fmt::format("{}+{}", het->leader.value(), het->offset);
   if (job.is_element()) return fmt::format("{}_{}", job.array.value(), job.task);
   return fmt::format("{}", job.id.value());
 }

@@ -52,6 +52,7 @@ struct SpecHead {
     Container container;
     std::string priority_class;
     std::string reservation;
+    std::optional<HetPart> het;
     template <class Self, class V>
     static void fields(Self& s, V&& v) {
       v(1, "kind", s.kind);
@@ -70,6 +71,7 @@ struct SpecHead {
       v(25, "container", s.container);
       v(31, "priority_class", s.priority_class);
       v(33, "reservation", s.reservation);
+      v(35, "het", s.het);
     }
   };
   struct Who {

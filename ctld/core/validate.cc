@@ -366,6 +366,7 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
                 "jobs do not run as root here (noded.allow_root_jobs is off)");
   if (submit.request_id.size() > kMaxRequestIdBytes)
     return bad(fmt::format("a request id has at most {} bytes", kMaxRequestIdBytes));
+  if (spec.het) return bad("whose component a job is, the controller says");
   if (auto r = check_script(ctx, submit); !r) return tl::unexpected(r.error());
   if (auto r = check_environment(submit); !r) return tl::unexpected(r.error());
   if (auto r = check_words(spec); !r) return tl::unexpected(r.error());

@@ -3,6 +3,7 @@
 
 #include "common/assert.h"
 #include "ctld/sched/cycle.h"
+#include "ctld/sched/het.h"
 #include "ctld/sched/place.h"
 
 namespace gantry::sched {
@@ -35,7 +36,10 @@ void Cycle::keep(Promise promise) {
                                    [&](const Share& s) { return r_.grid_.available(s.node); });
   if (!may_run) return;
   promise.told = false;
-  if (promise.start <= now_) {
+  // A component that is due starts with the others, at the leader's turn; it may have done so.
+  if (c.key.het && started_ahead_.contains(w.job)) return;
+  if (promise.start <= now_ && c.key.het) promise.start = now_;
+  if (promise.start <= now_ && !c.key.het) {
     promise.start = now_;
     if (start_promised(promise, c, *slot)) return;
     if (!may_start_later(promise, c)) return;
@@ -46,7 +50,7 @@ void Cycle::keep(Promise promise) {
     order_->usage_grew();
   }
   note_owed(promise, c);
-  ++partition(c.key.partition.value()).reservations;
+  ++partition(promise.partition.value()).reservations;
   ++reservations_;
   cut_ = was_cut;
   rekept_.push_back(promise.job);
@@ -137,8 +141,13 @@ void Cycle::refresh(Promise& promise) {
     const auto slot = r_.running_.find(job);
     return !slot || !r_.running_[*slot].leaving;
   });
-  const auto slot = r_.queue_.find(promise.job);
+  auto slot = r_.queue_.find(promise.job);
   if (!slot) return;
+  const auto class_at = [this](std::uint32_t of) -> const JobClass& {
+    return r_.queue_.job_class(r_.queue_.line(r_.queue_[of].line).class_index);
+  };
+  if (const auto& het = class_at(*slot).key.het)  // a component has its leader's place
+    if (const auto leader = r_.queue_.find(het->leader)) slot = leader;
   const Waiting& w = r_.queue_[*slot];
   promise.partition = r_.queue_.job_class(r_.queue_.line(w.line).class_index).key.partition;
   promise.priority = r_.queue_.partition(promise.partition.value()).priority;
@@ -210,6 +219,7 @@ void Cycle::tell(Turn& turn, Promise& promise) {
 
 bool Cycle::reserve_ahead(Turn& turn) {
   JobClass& c = cls(turn);
+  if (c.key.het) return HetGroup(*this, turn).reserve_ahead(turn);
   if (c.standing.verdict.reason != Reason::none) return false;
   Promise* kept = promise_of(turn);
   if (kept == nullptr && (!everything_ || !may_reserve(turn) || waits_for_slices(c))) return false;

@@ -84,6 +84,7 @@ struct ClassKey {
   std::optional<Duration> time_limit;  // resolved; unset = unlimited
   std::uint32_t priority_class = 0;    // index into Tenancy::classes
   std::string reservation;             // its name; "" = none
+  std::optional<HetPart> het{};        // such a job is alone of its class
   friend bool operator==(const ClassKey&, const ClassKey&) = default;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/assert.h"
+#include "ctld/sched/het.h"
 #include "ctld/sched/place.h"
 
 namespace gantry::sched {
@@ -124,6 +125,7 @@ bool Cycle::settle(Turn& turn) {
 
 bool Cycle::place_now(Turn& turn) {
   JobClass& c = cls(turn);
+  if (c.key.het) return HetGroup(*this, turn).place_now(turn);
   if (c.standing.verdict.reason == Reason::none) {
     ++plan_.stats.attempts;
     // What has been claimed is charged already.
@@ -291,7 +293,7 @@ std::uint32_t Cycle::wish(JobClass& c, const NodeChoice& choice) {
     c.wishes.clear();
     const JobShape& shape = c.key.shape;
     const bool alike = c.required.empty() && !c.demand.particular && c.key.reservation.empty() &&
-                       shape.anti_affinity.empty() && shape.sharing == NodeSharing::any;
+                       !c.key.het && shape.anti_affinity.empty() && shape.sharing == NodeSharing::any;
     for (std::size_t i = 0; alike && i < choices.size(); ++i) {
       const NodeChoice& at = choices[i];
       const std::uint32_t nodes = r_.kinds_.nodes_of(at.node_set, r_.eligible_.nodes_of(at));

@@ -17,7 +17,6 @@ namespace gantry::sched {
 struct HeldQuota;  // preempt.h
 struct HeldRoom;   // preempt.h
 struct VictimSet;  // preempt.h
-
 class Cycle {
  public:
   Cycle(Replica& replica, Instant now, const Policy& policy);
@@ -44,6 +43,7 @@ class Cycle {
   Plan take_plan();  // and keeps its promises
 
  private:
+  friend class HetGroup;  // het.h
   struct PartitionState {
     std::uint32_t reservations = 0;  // made or kept
     std::uint32_t starts = 0;

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "ctld/sched/cycle.h"
+#include "ctld/sched/het.h"
 #include "ctld/sched/place.h"
 
 namespace gantry::sched {
@@ -32,7 +33,8 @@ void Cycle::estimate() {
   };
   std::priority_queue<Turn, std::vector<Turn>, decltype(later)> turns(later);
   for (const Turn& t : closed_)
-    if (cls(t).standing.verdict.reason == Reason::none && !jobs(t).at_end(t.at)) turns.push(t);
+    if (cls(t).standing.verdict.reason == Reason::none && !cls(t).key.het && !jobs(t).at_end(t.at))
+      turns.push(t);
   std::vector<std::pair<JobId, Slot>> guesses;
   for (std::uint32_t n = 0; n < policy_.estimates && !turns.empty(); ++n) {
     Turn turn = turns.top();
@@ -103,6 +105,7 @@ void Cycle::explain() {
 
 Verdict Cycle::explain_head(const Turn& turn) {
   JobClass& c = cls(turn);
+  if (c.key.het) return HetGroup(*this, turn).explain(turn);
   if (c.standing.verdict.reason != Reason::none) return c.standing.verdict;
   if (const auto of_job = promises_.find(turn.head_job.job);
       of_job != promises_.end() && !of_job->second.empty() && !of_job->second[0].leaving.empty())

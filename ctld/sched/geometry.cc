@@ -237,6 +237,7 @@ std::size_t hash_of(const ClassKey& key) {
   for (const std::string& n : s.excluded_nodes) text(n);
   mix(key.priority_class);
   text(key.reservation);
+  if (key.het) mix(key.het->member(key.het->offset).value());
   mix((static_cast<std::uint64_t>(s.topology) << 8) | static_cast<std::uint64_t>(s.sharing));
   text(s.topology_level);
   for (const std::string& t : s.tolerations) text(t);

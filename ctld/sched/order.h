@@ -73,6 +73,7 @@ struct Blocked {
   enum class By : std::uint8_t { room, quota, tenant_jobs, reservation };
   By by = By::room;
   QuotaFit fit;  // by quota
+  std::uint32_t component{};  // of a heterogeneous job: whose place is not to be had
 };
 
 // One line in a plan: how far its jobs have been dealt with.

@@ -59,6 +59,7 @@ class Replica {
 
  private:
   friend class Cycle;  // a plan tries things here and puts them back
+  friend class HetGroup;
 
   void touch_queue(JobId job);  // if it waits
   void touch_nodes(JobId job);  // if it runs

@@ -171,7 +171,7 @@ void Cycle::take_back_asking() {
 }
 
 bool Cycle::make_room(Turn& turn) {
-  if (!everything_ || !may_ask(turn)) return false;
+  if (!everything_ || cls(turn).key.het || !may_ask(turn)) return false;
   const std::uint32_t class_index = turn.class_index;
   const auto limit = cls(turn).key.time_limit;
   const auto alike = asker(turn);

@@ -12,12 +12,13 @@ namespace {
 constexpr std::string_view kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 
 // Prefixes of what describes a job or a step, behind SLURM_ or GANTRY_.
-constexpr std::array<std::string_view, 25> kJobWords{
+constexpr std::array<std::string_view, 26> kJobWords{
     "JOB_",         "JOBID",       "ARRAY_",   "STEP",     "NTASKS",
     "NPROCS",       "NNODES",      "NODELIST", "NODEID",   "NODENAME",
     "PROCID",       "LOCALID",     "GTIDS",    "TASK",     "CPUS_",
     "MEM_PER_",     "RESTART_",    "SUBMIT_",  "TOPOLOGY", "CLUSTER_NAME",
-    "DISTRIBUTION", "CHECKPOINT_", "SHARDS_",  "GPUS",     "TRES_PER_TASK"};
+    "DISTRIBUTION", "CHECKPOINT_", "SHARDS_",  "GPUS",     "TRES_PER_TASK",
+    "HET_"};
 
 bool describes_a_job(std::string_view name) {
   if (name.starts_with("SLURMD_")) return true;
@@ -162,6 +163,37 @@ void add_job(Variables& v, const proto::Launch& launch, const EnvironmentFacts& 
   }
 }
 
+// HET_SIZE, and of each component what describes its nodes, with _HET_GROUP_n behind the name.
+void add_components(std::map<std::string, std::string>& out, const proto::Launch& launch) {
+  if (launch.het.empty()) return;
+  Variables(out).set("HET_SIZE", launch.het.size());
+  constexpr std::array<std::string_view, 12> kWords{
+      "JOB_NODELIST",      "NODELIST",       "JOB_NUM_NODES", "NNODES",      "TASKS_PER_NODE",
+      "JOB_CPUS_PER_NODE", "NTASKS",         "NPROCS",        "MEM_PER_CPU", "MEM_PER_NODE",
+      "CPUS_PER_TASK",     "NTASKS_PER_NODE"};
+  for (std::size_t i = 0; i < launch.het.size(); ++i) {
+    const proto::HetGroup& group = launch.het[i];
+    if (group.placement.empty()) continue;
+    proto::Launch alone;
+    alone.spec.shape = group.shape;
+    alone.spec.given = group.given;
+    alone.placement = group.placement;
+    std::map<std::string, std::string> own;
+    Variables of_group(own);
+    add_geometry(of_group, alone, group.placement.front());
+    of_group.set("JOB_ID", group.job.value());
+    of_group.set("JOB_PARTITION", group.partition);
+    const auto pass_on = [&](std::string_view word) {
+      for (const std::string_view prefix : {"SLURM_", "GANTRY_"})
+        if (const auto at = own.find(fmt::format("{}{}", prefix, word)); at != own.end())
+          out[fmt::format("{}_HET_GROUP_{}", at->first, i)] = at->second;
+    };
+    for (const std::string_view word : kWords) pass_on(word);
+    pass_on("JOB_ID");
+    pass_on("JOB_PARTITION");
+  }
+}
+
 }  // namespace
 
 std::map<std::string, std::string> job_environment(const proto::Launch& launch,
@@ -175,6 +207,7 @@ std::map<std::string, std::string> job_environment(const proto::Launch& launch,
   const bool placed = launch.node_index < launch.placement.size();
   add_geometry(v, launch, placed ? launch.placement[launch.node_index] : none);
   add_job(v, launch, facts);
+  add_components(out, launch);
 
   const Owner& owner = launch.owner;
   v.fallback("HOME", owner.home);

@@ -64,12 +64,18 @@ Result<StepEnvironment> step_environment(const proto::StepPermission& permission
   for (std::uint32_t i = 0; i < here->tasks; ++i) {
     const std::uint32_t rank = here->rank(i);
     if (i > 0) ranks += ',';
-    ranks += std::to_string(rank);
+    ranks += std::to_string(rank + (launch.het ? launch.het->first_rank : 0));
     Map& task = out.tasks.emplace_back();
-    set(task, "PROCID", rank);
+    set(task, "PROCID", rank + (launch.het ? launch.het->first_rank : 0));
     set(task, "LOCALID", i);
   }
   set(shared, "GTIDS", ranks);
+  if (launch.het) {  // numbers of tasks and nodes go through all components
+    set(shared, "NTASKS", launch.het->tasks);
+    set(shared, "NPROCS", launch.het->tasks);
+    set(shared, "NNODES", launch.het->nodes);
+    set(shared, "NODEID", launch.het->first_node + out.node_index);
+  }
   if (launch.terminal) {
     set(shared, "PTY_WIN_COL", launch.terminal->columns);
     set(shared, "PTY_WIN_ROW", launch.terminal->rows);

@@ -4,6 +4,8 @@
 // Shared: STEP_ID STEPID STEP_NODELIST STEP_NUM_NODES STEP_NUM_TASKS STEP_TASKS_PER_NODE NTASKS
 // NPROCS NNODES TASKS_PER_NODE NODEID GTIDS CPUS_PER_TASK, and MASTER_ADDR, MASTER_PORT, where
 // PyTorch's launchers meet: the first node, and a port made from the job and the step.
+// In several components of a heterogeneous job NTASKS NPROCS NNODES, and the numbers PROCID NODEID
+// GTIDS, are those of all of them.
 // With a terminal PTY_WIN_COL and PTY_WIN_ROW. Of a task: PROCID LOCALID. What describes the job
 // stays as the job has it.
 #pragma once

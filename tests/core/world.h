@@ -44,6 +44,9 @@ struct FakeNode {
   std::map<proto::AttemptKey, proto::AttemptPhase> attempts;  // by the orders it got
 };
 
+std::vector<std::string> listed(const std::string& text);  // "a,b"
+std::vector<std::string> hosts(const std::string& text);   // "n[1-3]"
+
 class World {
  public:
   World();
@@ -60,7 +63,8 @@ class World {
   void configure(const Words& w);  // cluster, partition, set
   void start();
   void command(const std::string& verb, const Words& w);
-  void submit(const Words& w);
+  [[nodiscard]] proto::SubmitJob submit_message(const std::string& user, const Words& w) const;
+  void submit_together(const std::string& user, std::string_view text);
   void change(const std::string& verb, const Words& w);
   void cancel(const Words& w);
   void update(const Words& w);

@@ -1,0 +1,125 @@
+// Submits of scenarios; see world.h.
+#include <fmt/core.h>
+
+#include "common/hostlist.h"
+#include "common/text.h"
+#include "world.h"
+
+namespace gantry::core::test {
+
+namespace {
+
+void dependencies(JobSpec& spec, const std::string& text) {
+  std::string item;
+  for (const char c : text + ",") {
+    if (c != ',' && c != '?') {
+      item += c;
+      continue;
+    }
+    if (c == '?') spec.any_dependency = true;
+    Dependency d;
+    const auto colon = item.find(':');
+    const std::string kind = item.substr(0, colon);
+    for (const auto& [value, name] : enum_names(d.kind))
+      if (name == kind) d.kind = value;
+    if (colon != std::string::npos) {
+      std::string rest = item.substr(colon + 1);
+      if (const auto plus = rest.find('+'); plus != std::string::npos) {
+        d.delay = minutes(std::stoll(rest.substr(plus + 1)));
+        rest.resize(plus);
+      }
+      if (const auto under = rest.find('_'); under != std::string::npos)
+        d.array_task = std::stoul(rest.substr(under + 1));
+      d.job = JobId(std::stoull(rest));
+    }
+    spec.dependencies.push_back(d);
+    item.clear();
+  }
+}
+
+}  // namespace
+
+proto::SubmitJob World::submit_message(const std::string& user, const Words& w) const {
+  proto::SubmitJob m;
+  JobSpec& s = m.spec;
+  s.work_dir = "/home/" + user;
+  m.script = "#!/bin/sh\ntrue\n";
+  const auto text = [&](const char* key, auto&& use) {
+    if (const std::string* value = w.find(key)) use(*value);
+  };
+  text("name", [&](const std::string& v) { s.name = v; });
+  text("nodes",
+       [&](const std::string& v) { s.shape.min_nodes = s.shape.max_nodes = std::stoul(v); });
+  text("tasks", [&](const std::string& v) { s.shape.tasks = std::stoul(v); });
+  text("cpus", [&](const std::string& v) { s.shape.cpus_per_task = std::stoul(v); });
+  text("mem", [&](const std::string& v) { s.shape.memory_per_node = *parse_memory(v); });
+  text("time", [&](const std::string& v) {
+    if (v == "unlimited")
+      s.unlimited_time = true;
+    else
+      s.time_limit = parse_length(v);
+  });
+  text("partition", [&](const std::string& v) { s.partition = v; });
+  text("account", [&](const std::string& v) { s.account = v; });
+  text("reservation", [&](const std::string& v) { s.reservation = v; });
+  text("class", [&](const std::string& v) { s.priority_class = v; });
+  text("gpus", [&](const std::string& v) { s.shape.gpus_per_node = std::stoul(v); });
+  text("part", [&](const std::string& v) { s.shape.gpu_share = std::stoul(v); });
+  text("shards", [&](const std::string& v) { s.shape.gpu_shards = std::stoul(v); });
+  text("gres", [&](const std::string& v) {  // NAME:N
+    const auto colon = v.find(':');
+    s.shape.gres.push_back(
+        {v.substr(0, colon), static_cast<std::uint32_t>(std::stoul(v.substr(colon + 1)))});
+  });
+  text("licenses", [&](const std::string& v) {  // NAME:N,...
+    for (const std::string& one : listed(v)) {
+      const auto colon = one.find(':');
+      s.shape.licenses.push_back(
+          {one.substr(0, colon), static_cast<std::uint32_t>(std::stoul(one.substr(colon + 1)))});
+    }
+  });
+  text("constraint", [&](const std::string& v) { s.shape.constraint = v; });
+  text("exclusive", [&](const std::string&) { s.shape.exclusive = true; });
+  text("on", [&](const std::string& v) { s.shape.required_nodes = hosts(v); });
+  text("array", [&](const std::string& v) { s.array = *parse_index_ranges(v); });
+  text("begin", [&](const std::string& v) { s.begin = time_of(v); });
+  text("deadline", [&](const std::string& v) { s.deadline = time_of(v); });
+  text("hold", [&](const std::string&) { s.hold = true; });
+  text("nice", [&](const std::string& v) { s.nice = std::stoi(v); });
+  text("priority", [&](const std::string& v) { s.priority = std::stoul(v); });
+  text("requeue", [&](const std::string& v) { s.requeue = v == "yes"; });
+  text("signal", [&](const std::string& v) { s.warn_signal = *parse_warn_signal(v); });
+  text("dep", [&](const std::string& v) { dependencies(s, v); });
+  text("cancel_invalid",
+       [&](const std::string& v) { s.cancel_on_invalid_dependency = v == "yes"; });
+  text("request", [&](const std::string& v) { m.request_id = v; });
+  text("script", [&](const std::string& v) { m.script = v; });
+  text("work_dir", [&](const std::string& v) { s.work_dir = v; });
+  text("out", [&](const std::string& v) { s.std_out = v; });
+  text("mail", [&](const std::string& v) { s.given.push_back("mail-type=" + v); });
+  text("mail_to", [&](const std::string& v) { s.given.push_back("mail-user=" + v); });
+  text("image", [&](const std::string& v) { s.container.image = v; });
+  text("test_only", [&](const std::string&) { m.test_only = true; });
+  text("kind", [&](const std::string&) {
+    s.kind = JobKind::allocation;
+    m.script.clear();
+  });
+  return m;
+}
+
+// together alice name=a nodes=1 : name=b nodes=2: a heterogeneous job.
+void World::submit_together(const std::string& user, std::string_view text) {
+  proto::SubmitTogether m;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(" : ", at), text.size());
+    m.parts.push_back(submit_message(user, split_words(text.substr(at, end - at))));
+    at = end + 3;
+  }
+  for (std::size_t i = 1; i < m.parts.size(); ++i) {
+    m.parts[i].spec.kind = JobKind::allocation;
+    m.parts[i].script.clear();
+  }
+  ask(user, std::move(m));
+}
+
+}  // namespace gantry::core::test
