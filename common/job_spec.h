@@ -130,8 +130,8 @@ constexpr auto enum_names(NetworkMode) {
 
 inline constexpr std::uint32_t kMaxHetParts = 128;  // as in Slurm
 
-// One component of a heterogeneous job: a job of its own that starts together with the others. Their
-// ids follow each other; the first one, the leader, runs the script.
+// One component of a heterogeneous job: a job of its own that starts together with the others.
+// Their ids follow each other; the first one, the leader, runs the script.
 struct HetPart {
   JobId leader{};
   std::uint32_t offset = 0;  // from the leader: 0 is the leader itself

@@ -163,8 +163,9 @@ bool contains_index(std::span<const IndexRange> ranges, std::uint32_t index) {
 
 Result<proto::JobRef> parse_job_ref(std::string_view text) {
   const auto wrong = [text] {
-    return fail(ErrorCode::invalid_argument,
-                fmt::format("\"{}\" is not a job id: write 123, 123_7, 123_[1-10,12] or 123+1", text));
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("\"{}\" is not a job id: write 123, 123_7, 123_[1-10,12] or 123+1", text));
   };
   std::string_view rest = text;
   const auto id = take_number(rest, UINT64_MAX);

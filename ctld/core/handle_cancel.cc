@@ -72,7 +72,8 @@ void signal(Context& ctx, const Selected& s, const proto::CancelJobs& message,
   if (job.phase == Phase::ended) return done.not_active.push_back(ref_of(ctx.state, job));
   if (const auto legal = may_move(Trigger::signal, job.phase, display_id(ctx.state, job)); !legal) {
     done.refused.push_back(
-        {ref_of(ctx.state, job), {static_cast<std::uint16_t>(legal.error().code), legal.error().message}});
+        {ref_of(ctx.state, job),
+         {static_cast<std::uint16_t>(legal.error().code), legal.error().message}});
     return;
   }
   if (job.active->suspended)

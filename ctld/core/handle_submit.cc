@@ -244,11 +244,11 @@ void handle(Context& ctx, const ClientRequest& from, proto::SubmitTogether&& mes
   reply.job = JobId(ctx.state.last_job.value() + 1);
   const bool requeue = parts[0].spec.requeue && parts[0].spec.kind == JobKind::batch;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    parts[i].spec.het = HetPart{reply.job, static_cast<std::uint32_t>(i),
-                                static_cast<std::uint32_t>(parts.size())};
+    parts[i].spec.het =
+        HetPart{reply.job, static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(parts.size())};
     parts[i].spec.requeue = requeue;
-    const JobId id = make_job(ctx, from.who, std::move(parts[i]), resolved[i],
-                              std::move(dependencies[i]));
+    const JobId id =
+        make_job(ctx, from.who, std::move(parts[i]), resolved[i], std::move(dependencies[i]));
     GANTRY_ASSERT(id.value() == reply.job.value() + i, "ids follow each other");
   }
   ctx.reply(from, std::move(reply));

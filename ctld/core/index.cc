@@ -94,7 +94,8 @@ void fill_job(State& state, Job& job, const SpecHead& head, PartitionId partitio
   job.user = state.names.add(head.owner.user);
   job.uid = head.owner.uid;
   // A component goes with its leader, whatever it is itself.
-  job.may_requeue = spec.requeue && (spec.kind == JobKind::batch || (spec.het && spec.het->offset > 0));
+  job.may_requeue =
+      spec.requeue && (spec.kind == JobKind::batch || (spec.het && spec.het->offset > 0));
   job.nice = spec.nice;
   job.priority = spec.priority;
   job.deadline = spec.deadline;

@@ -213,7 +213,8 @@ void give_up_start(Context& ctx, const Job& job) {
   const std::string reason =
       fmt::format("job {} did not start within {}", display_id(ctx.state, job), limit);
   std::optional<RequeueWhy> again;
-  if (job.kind == JobKind::batch || (class_of(ctx.state, job).het && job.may_requeue)) again = RequeueWhy::start_timeout;  // nothing of it ran
+  if (job.kind == JobKind::batch || (class_of(ctx.state, job).het && job.may_requeue))
+    again = RequeueWhy::start_timeout;  // nothing of it ran
   ctx.record(event::JobFinishing{job.id, Outcome::launch_failed, {}, cause, again, {}});
   for (const NodeId node : late) drain(ctx, node, reason);
 }

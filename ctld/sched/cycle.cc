@@ -293,7 +293,8 @@ std::uint32_t Cycle::wish(JobClass& c, const NodeChoice& choice) {
     c.wishes.clear();
     const JobShape& shape = c.key.shape;
     const bool alike = c.required.empty() && !c.demand.particular && c.key.reservation.empty() &&
-                       !c.key.het && shape.anti_affinity.empty() && shape.sharing == NodeSharing::any;
+                       !c.key.het && shape.anti_affinity.empty() &&
+                       shape.sharing == NodeSharing::any;
     for (std::size_t i = 0; alike && i < choices.size(); ++i) {
       const NodeChoice& at = choices[i];
       const std::uint32_t nodes = r_.kinds_.nodes_of(at.node_set, r_.eligible_.nodes_of(at));

@@ -12,7 +12,7 @@
 namespace gantry::sched {
 namespace {
 
-constexpr std::size_t kMostOrders = 8;   // in which members are tried
+constexpr std::size_t kMostOrders = 8;     // in which members are tried
 constexpr std::uint32_t kMostRounds = 64;  // of a search for one start for all
 
 }  // namespace

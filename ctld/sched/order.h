@@ -72,7 +72,7 @@ class FairWalk {
 struct Blocked {
   enum class By : std::uint8_t { room, quota, tenant_jobs, reservation };
   By by = By::room;
-  QuotaFit fit;  // by quota
+  QuotaFit fit;               // by quota
   std::uint32_t component{};  // of a heterogeneous job: whose place is not to be had
 };
 

@@ -250,8 +250,7 @@ bool Cycle::promise_room(Turn& turn, const Taking& taking, Instant free_by) {
     if (kept != nullptr) (void)put_back(*promise_of(turn), c);
     return false;
   }
-  for (const Victim& v : set.victims)
-    plan_.preemptions.push_back({v.job, id, v.why, v.lost_work});
+  for (const Victim& v : set.victims) plan_.preemptions.push_back({v.job, id, v.why, v.lost_work});
   charge(job(turn, turn.at), c, needs_of(c, promise.shares));
   order_->usage_grew();
   if (kept != nullptr) {

@@ -13,12 +13,11 @@ constexpr std::string_view kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 
 // Prefixes of what describes a job or a step, behind SLURM_ or GANTRY_.
 constexpr std::array<std::string_view, 26> kJobWords{
-    "JOB_",         "JOBID",       "ARRAY_",   "STEP",     "NTASKS",
-    "NPROCS",       "NNODES",      "NODELIST", "NODEID",   "NODENAME",
-    "PROCID",       "LOCALID",     "GTIDS",    "TASK",     "CPUS_",
-    "MEM_PER_",     "RESTART_",    "SUBMIT_",  "TOPOLOGY", "CLUSTER_NAME",
-    "DISTRIBUTION", "CHECKPOINT_", "SHARDS_",  "GPUS",     "TRES_PER_TASK",
-    "HET_"};
+    "JOB_",          "JOBID",        "ARRAY_",       "STEP",        "NTASKS",   "NPROCS",
+    "NNODES",        "NODELIST",     "NODEID",       "NODENAME",    "PROCID",   "LOCALID",
+    "GTIDS",         "TASK",         "CPUS_",        "MEM_PER_",    "RESTART_", "SUBMIT_",
+    "TOPOLOGY",      "CLUSTER_NAME", "DISTRIBUTION", "CHECKPOINT_", "SHARDS_",  "GPUS",
+    "TRES_PER_TASK", "HET_"};
 
 bool describes_a_job(std::string_view name) {
   if (name.starts_with("SLURMD_")) return true;
@@ -168,9 +167,9 @@ void add_components(std::map<std::string, std::string>& out, const proto::Launch
   if (launch.het.empty()) return;
   Variables(out).set("HET_SIZE", launch.het.size());
   constexpr std::array<std::string_view, 12> kWords{
-      "JOB_NODELIST",      "NODELIST",       "JOB_NUM_NODES", "NNODES",      "TASKS_PER_NODE",
-      "JOB_CPUS_PER_NODE", "NTASKS",         "NPROCS",        "MEM_PER_CPU", "MEM_PER_NODE",
-      "CPUS_PER_TASK",     "NTASKS_PER_NODE"};
+      "JOB_NODELIST",   "NODELIST",          "JOB_NUM_NODES", "NNODES",
+      "TASKS_PER_NODE", "JOB_CPUS_PER_NODE", "NTASKS",        "NPROCS",
+      "MEM_PER_CPU",    "MEM_PER_NODE",      "CPUS_PER_TASK", "NTASKS_PER_NODE"};
   for (std::size_t i = 0; i < launch.het.size(); ++i) {
     const proto::HetGroup& group = launch.het[i];
     if (group.placement.empty()) continue;

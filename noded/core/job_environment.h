@@ -25,9 +25,9 @@ struct EnvironmentFacts {
 // LOGNAME SHELL PATH TMPDIR PWD HOSTNAME ENVIRONMENT.
 // Set when they mean something: NTASKS NPROCS NTASKS_PER_NODE CPUS_PER_TASK GPUS_PER_TASK
 // TRES_PER_TASK (options given), MEM_PER_NODE or MEM_PER_CPU, ARRAY_*, RESTART_COUNT, JOB_ACCOUNT,
-// JOB_END_TIME; in a heterogeneous job's script HET_SIZE, and for component n X_HET_GROUP_n with X of
-// JOB_ID JOB_PARTITION JOB_NODELIST NODELIST JOB_NUM_NODES NNODES TASKS_PER_NODE JOB_CPUS_PER_NODE
-// NTASKS NPROCS NTASKS_PER_NODE CPUS_PER_TASK MEM_PER_CPU MEM_PER_NODE.
+// JOB_END_TIME; in a heterogeneous job's script HET_SIZE, and for component n X_HET_GROUP_n with X
+// of JOB_ID JOB_PARTITION JOB_NODELIST NODELIST JOB_NUM_NODES NNODES TASKS_PER_NODE
+// JOB_CPUS_PER_NODE NTASKS NPROCS NTASKS_PER_NODE CPUS_PER_TASK MEM_PER_CPU MEM_PER_NODE.
 // SLURM_TASK_PID comes as ten zeros: whoever starts the process overwrites them with its id.
 std::map<std::string, std::string> job_environment(const proto::Launch& launch,
                                                    const EnvironmentFacts& facts);
