@@ -68,9 +68,15 @@ Result<void> check_states(const std::vector<std::string>& states) {
 }
 
 std::string shown_id(const proto::JobRow& row) {
+  if (row.het) return fmt::format("{}+{}", row.het->leader.value(), row.het->offset);
   if (row.array_job.value() == 0) return std::to_string(row.job.value());
   if (row.array_task) return fmt::format("{}_{}", row.array_job.value(), *row.array_task);
   return fmt::format("{}_[{}]", row.array_job.value(), row.array_tasks);
+}
+
+std::string het_id_set(const proto::JobRow& row) {
+  if (!row.het) return {};
+  return fmt::format("{}-{}", row.het->leader.value(), row.het->member(row.het->size - 1).value());
 }
 
 Duration run_time(const proto::JobRow& row, Instant now) {

@@ -25,7 +25,9 @@ inline JobWords words_of(const proto::JobRow& row) {
 // states that Gantry does not have (SUSPENDED, RESIZING, ...) are allowed and match nothing.
 Result<void> check_states(const std::vector<std::string>& states);
 
-std::string shown_id(const proto::JobRow& row);  // "12", "12_3", "12_[4-9%2]"
+std::string shown_id(const proto::JobRow& row);  // "12", "12_3", "12_[4-9%2]", "12+1"
+// Ids of all components of the heterogeneous job: "12-14"; "" of any other.
+std::string het_id_set(const proto::JobRow& row);
 // How long it has run, or ran; what it was suspended for is not in it.
 Duration run_time(const proto::JobRow& row, Instant now);
 // Unset: it has not started, or has no time limit.

@@ -52,18 +52,15 @@ std::optional<std::string_view> directive_of(std::string_view line) {
 
 Result<void> parse_line(std::string_view text, const std::string& place,
                         std::span<const Option> options, Spelling spelling,
-                        std::vector<Given>& out) {
+                        std::vector<std::vector<Given>>& out) {
   const auto words = split_words(text);
   if (!words) return tl::unexpected(words.error());
   auto parsed = parse_options(options, *words, false, spelling);
   if (!parsed) return tl::unexpected(parsed.error());
-  if (!parsed->operands.empty() &&
-      (parsed->operands[0] == "hetjob" || parsed->operands[0] == "packjob"))
-    return fail(
-        ErrorCode::unsupported,
-        fmt::format("{} is not supported: there are no heterogeneous jobs; submit a job for "
-                    "each part",
-                    parsed->operands[0]));
+  if (words->size() == 1 && (words->front() == "hetjob" || words->front() == "packjob")) {
+    out.emplace_back();
+    return {};
+  }
   if (!parsed->operands.empty() && spelling == Spelling::getopt)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("Invalid directive found in batch script: {}", parsed->operands[0]));
@@ -74,7 +71,7 @@ Result<void> parse_line(std::string_view text, const std::string& place,
       return fail(ErrorCode::usage,
                   fmt::format("{} cannot stand in a script", shown_name(*given.option)));
     given.place = place;
-    out.push_back(std::move(given));
+    out.back().push_back(std::move(given));
   }
   return {};
 }
@@ -127,7 +124,20 @@ Result<void> check_script(std::string_view script) {
 
 Result<std::vector<Given>> script_options(std::string_view script, std::string_view name,
                                           std::span<const Option> options, Spelling spelling) {
-  std::vector<Given> given;
+  auto parts = script_components(script, name, options, spelling);
+  if (!parts) return tl::unexpected(parts.error());
+  if (parts->size() > 1)
+    return fail(
+        ErrorCode::unsupported,
+        fmt::format("{}: hetjob is not supported here: sbatch submits heterogeneous jobs", name));
+  return std::move(parts->front());
+}
+
+Result<std::vector<std::vector<Given>>> script_components(std::string_view script,
+                                                          std::string_view name,
+                                                          std::span<const Option> options,
+                                                          Spelling spelling) {
+  std::vector<std::vector<Given>> given(1);
   int number = 0;
   while (!script.empty()) {
     const std::size_t end = std::min(script.find('\n'), script.size());
@@ -140,7 +150,10 @@ Result<std::vector<Given>> script_options(std::string_view script, std::string_v
     const auto directive = directive_of(line);
     if (!directive) continue;
     const std::string place = fmt::format("{}:{}", name, number);
-    const auto done = parse_line(*directive, place, options, spelling, given);
+    auto done = parse_line(*directive, place, options, spelling, given);
+    if (!done && given.size() > 1)
+      done = fail(done.error().code,
+                  fmt::format("component {}: {}", given.size() - 1, done.error().message));
     if (!done && spelling == Spelling::getopt) return tl::unexpected(done.error());
     if (!done) return fail(done.error().code, fmt::format("{}: {}", place, done.error().message));
   }

@@ -3,9 +3,11 @@
 #include <ctime>
 
 namespace gantry::cli {
+namespace {
 
-Result<proto::SubmitReply> submit_job(const std::string& program, const proto::SubmitJob& message,
-                                      std::optional<Session>& session) {
+template <class Message>
+Result<proto::SubmitReply> submit(const std::string& program, const Message& message,
+                                  std::optional<Session>& session) {
   constexpr long kPauses[] = {100, 300, 900};  // milliseconds between attempts
   for (const long& pause : kPauses) {
     auto opened = Session::open(program);
@@ -22,6 +24,19 @@ Result<proto::SubmitReply> submit_job(const std::string& program, const proto::S
   if (!opened) return tl::unexpected(opened.error());
   session.emplace(std::move(*opened));
   return session->call<proto::SubmitReply>(message);
+}
+
+}  // namespace
+
+Result<proto::SubmitReply> submit_job(const std::string& program, const proto::SubmitJob& message,
+                                      std::optional<Session>& session) {
+  return submit(program, message, session);
+}
+
+Result<proto::SubmitReply> submit_job(const std::string& program,
+                                      const proto::SubmitTogether& message,
+                                      std::optional<Session>& session) {
+  return submit(program, message, session);
 }
 
 }  // namespace gantry::cli

@@ -12,5 +12,8 @@ namespace gantry::cli {
 // lost: the request id makes that safe.
 Result<proto::SubmitReply> submit_job(const std::string& program, const proto::SubmitJob& message,
                                       std::optional<Session>& session);
+Result<proto::SubmitReply> submit_job(const std::string& program,
+                                      const proto::SubmitTogether& message,
+                                      std::optional<Session>& session);
 
 }  // namespace gantry::cli

@@ -52,6 +52,10 @@ Tree sacct_job_tree(const AccountRow& v) {
   Tree comment = Tree::object();
   comment.add("administrator", "").add("job", v.job->comment).add("system", "");
   tree.add("comment", std::move(comment)).add("exit_code", exit_code_tree(row.exit));
+  Tree het = Tree::object();
+  het.add("job_id", row.het ? static_cast<std::int64_t>(row.het->leader.value()) : 0);
+  row.het ? het.add_set("job_offset", row.het->offset) : het.add_unset("job_offset");
+  tree.add("het", std::move(het));
   tree.add("group", v.job->group).add("job_id", static_cast<std::int64_t>(row.job.value()));
   tree.add("name", row.name).add("nodes", row.node_list.empty() ? "None assigned" : row.node_list);
   tree.add("partition", row.partition)

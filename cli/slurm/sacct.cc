@@ -91,6 +91,11 @@ Result<Instant> sacct_time(const SacctQuery& q, std::string_view text) {
                 fmt::format("Invalid time specification: {}\n{}", text, t.error().message));
   return t;
 }
+Result<void> set_whole_hetjob(SacctQuery&, std::string_view text) {
+  if (text.empty() || text == "yes") return {};
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("\"{}\": name a component as JOB+N to see it alone", text));
+}
 Result<void> set_sacct_start(SacctQuery& q, std::string_view text) {
   const auto t = sacct_time(q, text);
   if (!t) return tl::unexpected(t.error());
@@ -313,9 +318,9 @@ constexpr Option kSacctOptions[] = {
      .set = always},
     {.name = "whole-hetjob",
      .arg = Arg::optional,
-     .value = "yes|no",
-     .help = "All of a heterogeneous job, of which there are none",
-     .set = always},
+     .value = "yes",
+     .help = "All components of a heterogeneous job that is named, which is always so",
+     .set = call<set_whole_hetjob>},
     {.name = "yaml",
      .arg = Arg::optional,
      .value = "data_parser",

@@ -4,6 +4,8 @@
 // setters run in that order, so the later wins.
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "cli/job_request.h"
 #include "cli/random_id.h"
 #include "cli/script.h"
@@ -152,10 +154,6 @@ Result<Script> find_batch_script(const std::string* wrap,
         "--wrap", "wrap", ""};
   }
   const std::string path = operands.empty() ? "" : operands[0];
-  if (path == ":")
-    return fail(
-        ErrorCode::unsupported,
-        "`:` is not supported: there are no heterogeneous jobs; submit a job for each part");
   const bool is_stdin = path.empty() || path == "-" || path == "/dev/stdin";
   auto text = read_script(is_stdin ? "" : path);
   if (!text && text.error().code == ErrorCode::not_found)
@@ -173,35 +171,51 @@ const std::string* value_of(const std::vector<Given>& given, std::string_view na
   return value;
 }
 
-// Everything that was said about the job, into `request`; false: `status` says how sbatch ends.
-bool build_batch_request(const Invocation& call, const Parsed& parsed, Script& script,
-                         SlurmRequest& request, int& status) {
-  const std::string* wrap = value_of(parsed.given, "wrap");
-  const auto refuse = [&](const Error& error, int with) {
-    complain(call, error.message);
-    status = with;
+// What only the component that runs the script may be told.
+constexpr std::string_view kOfTheScript[] = {
+    "array",   "clusters",  "dependency", "error",     "export", "export-file", "get-user-env",
+    "input",   "licenses",  "no-requeue", "open-mode", "output", "parsable",    "quiet",
+    "requeue", "test-only", "verbose",    "wait",      "wrap"};
+
+bool is_of_the_script(const Given& given) {
+  return std::find(std::begin(kOfTheScript), std::end(kOfTheScript), given.option->name) !=
+         std::end(kOfTheScript);
+}
+
+// The command line, of each component of a heterogeneous job: A : B : C SCRIPT. The last one has
+// the operands.
+std::optional<std::vector<Parsed>> parse_components(const Invocation& call, int& status) {
+  std::vector<Parsed> parts;
+  std::vector<std::string> args = call.args();
+  while (true) {
+    auto parsed = parse(Invocation(call.program(), call.command(), args), status);
+    if (!parsed) return std::nullopt;
+    std::vector<std::string>& operands = parsed->operands;
+    const bool more = !operands.empty() && operands[0] == ":";
+    if (more) args.assign(operands.begin() + 1, operands.end());
+    if (more) operands.clear();
+    parts.push_back(std::move(*parsed));
+    if (!more) return parts;
+  }
+}
+
+// One component, or the whole job: what the script says, the environment and the command line.
+bool build_part(const Invocation& call, std::vector<Given> given, const Parsed& parsed, bool first,
+                SlurmRequest& request, int& status) {
+  const auto refuse = [&](const std::string& text) {
+    complain(call, text);
+    status = 1;
     return false;
   };
-  auto found = find_batch_script(wrap, parsed.operands);
-  if (!found) return refuse(found.error(), 1);
-  script = std::move(*found);
-  std::vector<Given> given;
-  if (wrap == nullptr) {
-    auto directives = script_options(script.text, script.shown, kSbatchOptions, Spelling::getopt);
-    if (!directives && directives.error().code == ErrorCode::usage) {
-      fmt::print(stderr, "{}: {}\nTry \"{} --help\" for more information\n", call.program(),
-                 directives.error().message, call.program());
-      status = 255;
-      return false;
-    }
-    if (!directives) return refuse(directives.error(), 255);
-    given = std::move(*directives);
-    for (Given& one : given) one.place.clear();  // Slurm's texts have no place
-  }
   const std::size_t from_script = given.size();
-  const auto variables = options_from_environment(kSbatchOptions, kSbatchPrefixes);
-  given.insert(given.end(), variables.begin(), variables.end());
-  given.insert(given.end(), parsed.given.begin(), parsed.given.end());
+  const auto typed = given.insert(given.end(), parsed.given.begin(), parsed.given.end());
+  if (const auto odd = std::find_if(given.begin(), given.end(), is_of_the_script);
+      !first && odd != given.end())
+    return refuse(fmt::format("{} is for the first component, which runs the script",
+                              shown_name(*odd->option)));
+  auto variables = options_from_environment(kSbatchOptions, kSbatchPrefixes);
+  if (!first) std::erase_if(variables, is_of_the_script);
+  given.insert(typed, variables.begin(), variables.end());
   request.now = system_now();
   if (!apply(call, given, static_cast<JobRequest*>(&request), status)) return false;
   // For --mem and --mem-per-cpu, of which the later source wins.
@@ -209,42 +223,106 @@ bool build_batch_request(const Invocation& call, const Parsed& parsed, Script& s
   auto done = before_finish(request, given);
   if (done) done = finish_request(request, given);
   if (done) done = after_finish(request);
-  if (!done) return refuse(done.error(), 1);
-  JobSpec& spec = request.spec;
-  if (spec.name.empty()) spec.name = script.name;
-  spec.submit_line = call.line();
+  return done ? true : refuse(done.error().message);
+}
+
+// What the script's lines say of each component.
+std::optional<std::vector<std::vector<Given>>> read_directives(const Invocation& call,
+                                                               const Script& script, int& status) {
+  auto parts = script_components(script.text, script.shown, kSbatchOptions, Spelling::getopt);
+  if (!parts) {
+    status = 255;
+    if (parts.error().code == ErrorCode::usage)
+      fmt::print(stderr, "{}: {}\nTry \"{} --help\" for more information\n", call.program(),
+                 parts.error().message, call.program());
+    else
+      complain(call, parts.error().message);
+    return std::nullopt;
+  }
+  for (auto& part : *parts)
+    for (Given& one : part) one.place.clear();  // Slurm's texts have no place
+  return std::move(*parts);
+}
+
+// Everything that was said about the job, one request for each component; empty: `status` says how
+// sbatch ends.
+std::vector<SlurmRequest> build_batch_requests(const Invocation& call, std::vector<Parsed> parsed,
+                                               Script& script, int& status) {
+  const std::string* wrap = value_of(parsed.front().given, "wrap");
+  const std::vector<std::string> operands = std::move(parsed.back().operands);
+  auto found = find_batch_script(wrap, operands);
+  if (!found) {
+    complain(call, found.error().message);
+    status = 1;
+    return {};
+  }
+  script = std::move(*found);
+  std::vector<std::vector<Given>> directives(1);
+  if (wrap == nullptr) {
+    auto read = read_directives(call, script, status);
+    if (!read) return {};
+    directives = std::move(*read);
+  }
+  const std::size_t count = std::max(directives.size(), parsed.size());
+  directives.resize(count);
+  parsed.resize(count);
+  std::vector<SlurmRequest> requests(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!build_part(call, std::move(directives[i]), parsed[i], i == 0, requests[i], status)) {
+      if (count > 1) complain(call, fmt::format("in component {} of the heterogeneous job", i));
+      return {};
+    }
+    JobSpec& spec = requests[i].spec;
+    if (spec.name.empty()) spec.name = script.name;
+    spec.submit_line = call.line();
+    if (i == 0) continue;
+    spec.kind = JobKind::allocation;
+    spec.std_out.clear();
+  }
+  JobSpec& spec = requests.front().spec;
   if (!script.path.empty())
     spec.given.push_back("command=" + (script.path[0] == '/'
                                            ? script.path
                                            : fmt::format("{}/{}", spec.work_dir, script.path)));
-  if (parsed.operands.size() > 1)
-    spec.script_args.assign(parsed.operands.begin() + 1, parsed.operands.end());
-  return true;
+  if (operands.size() > 1) spec.script_args.assign(operands.begin() + 1, operands.end());
+  return requests;
+}
+
+Result<proto::SubmitReply> submit_requests(const Invocation& call,
+                                           std::vector<SlurmRequest>& requests, Script&& script,
+                                           std::map<std::string, std::string>&& environment,
+                                           std::optional<Session>& session) {
+  proto::SubmitTogether together;
+  for (SlurmRequest& request : requests) {
+    proto::SubmitJob& part = together.parts.emplace_back();
+    part.request_id = random_id();
+    part.spec = std::move(request.spec);
+    part.test_only = request.test_only;
+    if (requests.front().verbose)
+      fmt::print(stderr, "{}\n", codec::to_json(part.spec, codec::JsonStyle::pretty));
+  }
+  together.parts.front().script = std::move(script.text);
+  together.parts.front().environment = std::move(environment);
+  if (requests.size() == 1) return submit_job(call.program(), together.parts.front(), session);
+  return submit_job(call.program(), together, session);
 }
 
 Result<int> run_sbatch(const Invocation& call) {
   int status = 0;
-  const auto parsed = parse(call, status);
+  auto parsed = parse_components(call, status);
   if (!parsed) return status;
   Script script;
-  SlurmRequest request;
-  if (!build_batch_request(call, *parsed, script, request, status)) return status;
+  auto requests = build_batch_requests(call, std::move(*parsed), script, status);
+  if (requests.empty()) return status;
+  const SlurmRequest& request = requests.front();
   std::string named;
   if (!check_clusters(call, request.clusters, named, status)) return status;
-
-  proto::SubmitJob message;
-  message.request_id = random_id();
-  message.spec = std::move(request.spec);
-  message.script = std::move(script.text);
   auto environment = slurm_environment(request);
   if (!environment) return tl::unexpected(environment.error());
-  message.environment = std::move(*environment);
-  message.test_only = request.test_only;
-  if (request.verbose)
-    fmt::print(stderr, "{}\n", codec::to_json(message.spec, codec::JsonStyle::pretty));
 
   std::optional<Session> session;
-  const auto reply = submit_job(call.program(), message, session);
+  const auto reply =
+      submit_requests(call, requests, std::move(script), std::move(*environment), session);
   if (!reply) {
     const Words words = words_for(reply.error());
     if (!words.detail.empty() && reply.error().code != ErrorCode::unavailable)
@@ -290,12 +368,15 @@ extern const Command kSbatch;
 const Command kSbatch{
     .name = "sbatch",
     .summary = "Submit a batch script",
-    .operands = "[SCRIPT [ARGUMENT...]]",
+    .operands = "[: OPTION...]... [SCRIPT [ARGUMENT...]]",
     .description =
         "Slurm's sbatch, over gbatch: the same options, texts and exit statuses. Options may stand "
         "in the script, in lines that begin with #SBATCH, before the first command. The command "
         "line wins over SBATCH_* variables, and these over the script. Options that Gantry does "
-        "not have are refused by name.",
+        "not have are refused by name.\n\n"
+        "A heterogeneous job has several components, which start together on nodes of their own: "
+        "sbatch OPTIONS : OPTIONS SCRIPT, or a line #SBATCH hetjob between the directives of two. "
+        "The first one runs the script; none inherits the options of another.",
     .options = kSbatchOptions,
     .examples = kSbatchExamples,
     .exits = kSbatchExits,

@@ -37,11 +37,15 @@ void job_names(RecordWriter& out, const proto::JobDetail& job) {
   const proto::JobRow& row = job.row;
   const JobSpec& spec = job.spec;
   out.field("JobId", row.job.value());
+  if (row.het) {
+    out.field("HetJobId", row.het->leader.value()).field("HetJobOffset", row.het->offset);
+  }
   if (row.array_job.value() != 0) {
     out.field("ArrayJobId", row.array_job.value());
     out.field("ArrayTaskId", row.array_task ? std::to_string(*row.array_task) : row.array_tasks);
   }
   out.field("JobName", row.name).line();
+  if (row.het) out.field("HetJobIdSet", het_id_set(row)).line();
   out.field("UserId", fmt::format("{}({})", row.user, row.uid.value()));
   out.field("GroupId", fmt::format("{}({})", group_name(job.owner.gid), job.owner.gid.value()));
   out.field("MCS_label", "N/A").line();

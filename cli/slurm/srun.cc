@@ -36,7 +36,7 @@ Result<void> wrong_value(std::string message) {
 Result<void> set_jobid(SrunRequest& r, std::string_view text) {
   const auto job = parse_job_ref(text);
   if (!job || !job->tasks.empty()) return wrong_value(fmt::format("\"{}\" is not one job", text));
-  r.job_id = job->job;
+  r.job_id = job->id();
   return {};
 }
 Result<void> set_input(SrunRequest& r, std::string_view text) {

@@ -64,6 +64,7 @@ store::HistoryEntry to_entry(const proto::HistoryRow& row) {
                 "only an ended job goes to the history");
   store::HistoryEntry entry{*job.ended, job.job, std::nullopt, codec::encode(row)};
   if (job.array_job != JobId{}) entry.array = job.array_job;
+  if (job.het && job.het->offset != 0) entry.array = job.het->leader;  // found with it, as a task
   return entry;
 }
 
@@ -162,7 +163,11 @@ std::optional<std::size_t> HistoryQuery::named_by(const proto::JobRow& row) cons
   bool in_array = row.array_job != JobId{};
   // By its own id: a job, or an element. By its array's: all of it, or some indexes.
   if (!in_array || row.job != row.array_job)
-    look(row.job, [](const proto::JobRef& ref) { return ref.tasks.empty(); });
+    look(row.job, [](const proto::JobRef& ref) { return ref.tasks.empty() && !ref.component; });
+  if (row.het)
+    look(row.het->leader, [&](const proto::JobRef& ref) {
+      return ref.tasks.empty() && ref.component.value_or(row.het->offset) == row.het->offset;
+    });
   if (in_array)
     look(row.array_job, [&](const proto::JobRef& ref) {
       if (ref.tasks.empty()) return true;

@@ -361,7 +361,7 @@ TEST_CASE("options of sacct") {
                            {"user", {"-u", "root"}, "\"users\":[\"root\"]"},
                            {"uid", {"--uid=root"}, "\"users\":[\"root\"]"},
                            {"verbose", {"-v"}, "="},
-                           {"whole-hetjob", {"--whole-hetjob"}, "="},
+                           {"whole-hetjob", {"--whole-hetjob=yes"}, "="},
                            {"yaml", {"--yaml"}, "\"jobs\":\n"},
                            {"wckeys", {"-W", "nope"}, "!12.batch"},
                        });

@@ -53,6 +53,50 @@ TEST_CASE("sbatch says one line, and only that") {
   CHECK(out({"/dev/stdin"}) == "Submitted batch job 42\n");
 }
 
+TEST_CASE("components of a heterogeneous job, from the script and the command line") {
+  FakeController fake;
+  proto::SubmitReply reply;
+  reply.job = JobId{42};
+  fake.answer<proto::SubmitTogether>(reply);
+  const auto parts = [&](const std::string& script, std::vector<std::string> options) {
+    options.insert(options.begin(), "slurm/sbatch");
+    const Run run = fake.run(options, script, {{"SBATCH_OUTPUT", "log"}});
+    CHECK(run.err.empty());
+    CHECK(run.out == "Submitted batch job 42\n");
+    return fake.last<proto::SubmitTogether>().parts;
+  };
+  const auto scripted = parts(
+      "#!/bin/sh\n#SBATCH -n2 -c3 -J front\n#SBATCH hetjob\n#SBATCH -N2\n"
+      "#SBATCH packjob\ntrue\n",
+      {});
+  REQUIRE(scripted.size() == 3);
+  CHECK(scripted[0].spec.kind == JobKind::batch);
+  CHECK(scripted[0].spec.std_out == "log");
+  CHECK_FALSE(scripted[0].script.empty());
+  CHECK(scripted[1].spec.kind == JobKind::allocation);
+  CHECK(scripted[1].spec.shape.min_nodes == 2);
+  CHECK(scripted[1].spec.shape.cpus_per_task == 1);  // nothing is inherited
+  CHECK(scripted[1].spec.name == "sbatch");
+  CHECK(scripted[1].spec.std_out.empty());
+  CHECK(scripted[1].script.empty());
+
+  const auto typed = parts("", {"-c2", "--wrap=true", ":", "-N2", ":", "-n4"});
+  REQUIRE(typed.size() == 3);
+  CHECK(typed[0].script.find("true") != std::string::npos);
+  CHECK(typed[0].spec.shape.cpus_per_task == 2);
+  CHECK(typed[2].spec.shape.tasks == 4);
+  const auto both = parts("#!/bin/sh\n#SBATCH -c2\n#SBATCH hetjob\n#SBATCH -c3\ntrue\n",
+                          {"-n2", ":", "-n4", "-"});
+  REQUIRE(both.size() == 2);
+  CHECK(both[0].spec.shape.tasks == 2);
+  CHECK(both[1].spec.shape.tasks == 4);
+  CHECK(both[1].spec.shape.cpus_per_task == 3);
+
+  const Run wrong = fake.run({"slurm/sbatch", "-n1", ":", "-t", "soon"}, kBatch);
+  CHECK(wrong.status == 255);
+  CHECK(wrong.err.ends_with("sbatch: error: in component 1 of the heterogeneous job\n"));
+}
+
 TEST_CASE("directives in every spelling") {
   FakeController fake;
   accept_job(fake);
