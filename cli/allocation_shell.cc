@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "cli/step_run.h"
+
 namespace gantry::cli {
 
 void set_allocation_environment(const proto::JobRow& row, const JobRequest& request) {
@@ -31,6 +33,8 @@ void set_allocation_environment(const proto::JobRow& row, const JobRequest& requ
     if (given == "cpus-per-task") set("CPUS_PER_TASK", std::to_string(shape.cpus_per_task));
     if (given == "ntasks-per-node") set("NTASKS_PER_NODE", std::to_string(*shape.tasks_per_node));
   }
+  for (const auto& [name, value] : task_gpu_variables(request.gpus, ""))
+    ::setenv(name.c_str(), value.c_str(), 1);
 }
 
 Result<int> run_in_allocation(const std::string& program, std::vector<std::string> command) {

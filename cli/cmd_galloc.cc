@@ -25,8 +25,8 @@ constexpr Option kOwnOptions[] = {
      .set = put<&JobRequest::quiet>},
     {.name = "x11", .refused = "X11 is not forwarded"},
 };
-constexpr auto kOptions =
-    join(kOwnOptions, kJobOptions, kPlaceOptions, kGpuOptions, kRefusedJobOptions);
+constexpr auto kOptions = join(kOwnOptions, kJobOptions, kPlaceOptions, kGpuOptions,
+                               kRefusedJobOptions, kRefusedStepOptions);
 
 constexpr std::string_view kPrefixes[] = {"SALLOC_", "GALLOC_"};
 

@@ -12,6 +12,7 @@
 #include "cli/session.h"
 #include "cli/step_options.h"
 #include "cli/step_run.h"
+#include "common/gpu_bind.h"
 #include "common/text.h"
 
 namespace gantry::cli {
@@ -41,6 +42,12 @@ Result<void> set_mpi(StepOptions& options, std::string_view value) {
   return {};
 }
 
+Result<void> set_gpu_bind(StepOptions& o, std::string_view text) {
+  if (auto bind = parse_gpu_bind(text); !bind) return tl::unexpected(bind.error());
+  o.gpu_bind = text;
+  return {};
+}
+
 constexpr Option kOwnOptions[] = {
     {.name = "error",
      .letter = 'e',
@@ -60,6 +67,12 @@ constexpr Option kOwnOptions[] = {
      .value = "JOB",
      .help = "Run in this job of yours instead of the one we are in",
      .set = call<set_job_id>},
+    {.name = "gpu-bind",
+     .arg = Arg::required,
+     .value = "HOW",
+     .help = "GPUs that each task sees: none (all), per_task:N, single:N, map_gpu:LIST, "
+             "mask_gpu:LIST",
+     .set = call<set_gpu_bind>},
     {.name = "kill-on-bad-exit",
      .letter = 'K',
      .arg = Arg::optional,
