@@ -54,8 +54,18 @@ Result<int> run_in_allocation(const std::string& program, std::vector<std::strin
     std::signal(SIGINT, SIG_DFL);
     std::signal(SIGQUIT, SIG_DFL);
     ::execvp(argv[0], argv.data());
-    fmt::print(stderr, "{}: error: {}: {}\n", program, command[0], std::strerror(errno));
-    ::_exit(errno == ENOENT ? 127 : 126);
+    const int error = errno;
+    if (program == "salloc") {  // in Slurm's words
+      if (error == ENOENT)
+        fmt::print(stderr, "salloc: error: _fork_command: Unable to find command \"{}\"\n",
+                   command[0]);
+      else
+        fmt::print(stderr, "salloc: error: Unable to exec command \"{}\": {}\n", command[0],
+                   std::strerror(error));
+      ::_exit(1);
+    }
+    fmt::print(stderr, "{}: error: {}: {}\n", program, command[0], std::strerror(error));
+    ::_exit(error == ENOENT ? 127 : 126);
   }
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {

@@ -276,7 +276,7 @@ std::optional<std::vector<std::string>> program_of(const Invocation& call, const
   if (!r.multi_prog) return operands;
   const auto text = read_small_file(operands[0]);
   if (!text || !*text) {
-    complain(call, fmt::format("Unable to open configuration file {}", operands[0]));
+    complain(call, fmt::format("Could not open multi_prog config file {}", operands[0]));
     return std::nullopt;
   }
   auto command = multi_prog_command(**text);

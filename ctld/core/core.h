@@ -50,7 +50,8 @@ using ClientMessage = std::variant<
     proto::PriorityTuples, proto::CheckpointJobs, proto::MakeReservation, proto::RemoveReservation,
     proto::ListReservations, proto::TenantEvents, proto::QueryLedger, proto::ListBudgets,
     proto::AskIncrease, proto::DecideIncrease, proto::ListIncreases, proto::ImportMeter,
-    proto::ListMeters, proto::SuspendJobs, proto::ResumeJobs, proto::SignalStep>;
+    proto::ListMeters, proto::SuspendJobs, proto::ResumeJobs, proto::SignalStep,
+    proto::NotifyJobs>;
 
 using NodeMessage = std::variant<proto::NodeRegister, proto::Heartbeat, proto::LaunchReady,
                                  proto::Started, proto::ExitReport, proto::Goodbye,

@@ -320,7 +320,7 @@ TEST_CASE("options of scancel") {
                            {"reservation", {"-R", "r"}, "\"reservations\":[\"r\"]"},
                            {"signal", {"-s", "USR1"}, "\"signal\":10"},
                            {"state", {"-t", "PENDING"}, "\"states\":[\"PENDING\"]"},
-                           {"user", {"-u", "alice"}, "\"users\":[\"alice\"]"},
+                           {"user", {"-u", "daemon"}, "\"users\":[\"daemon\"]"},
                            {"verbose", {"-v"}, "Terminating job 12"},
                        });
 }
