@@ -10,14 +10,34 @@
 #include <cstring>
 
 #include "cli/step_run.h"
+#include "common/hostlist.h"
 
 namespace gantry::cli {
 
+namespace {
+
+void set(const std::string& name, const std::string& value) {
+  ::setenv(("SLURM_" + name).c_str(), value.c_str(), 1);
+  ::setenv(("GANTRY_" + name).c_str(), value.c_str(), 1);
+}
+
+}  // namespace
+
+Result<void> set_allocation_geometry(Session& session, JobId job) {
+  const auto shown = session.call<proto::ShowJobReply>(proto::ShowJob{{job, {}}, false});
+  if (!shown) return tl::unexpected(shown.error());
+  if (shown->jobs.empty()) return fail(ErrorCode::not_found, "the allocation is gone");
+  std::vector<std::uint32_t> tasks, cpus;
+  for (const NodePlacement& place : shown->jobs[0].placement) {
+    tasks.push_back(place.tasks);
+    cpus.push_back(static_cast<std::uint32_t>(place.cpus.size()));
+  }
+  set("TASKS_PER_NODE", compress_counts(tasks));
+  set("JOB_CPUS_PER_NODE", compress_counts(cpus));
+  return {};
+}
+
 void set_allocation_environment(const proto::JobRow& row, const JobRequest& request) {
-  const auto set = [](const std::string& name, const std::string& value) {
-    ::setenv(("SLURM_" + name).c_str(), value.c_str(), 1);
-    ::setenv(("GANTRY_" + name).c_str(), value.c_str(), 1);
-  };
   set("JOB_ID", std::to_string(row.job.value()));
   ::setenv("SLURM_JOBID", std::to_string(row.job.value()).c_str(), 1);
   set("JOB_NAME", row.name);

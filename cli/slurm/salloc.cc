@@ -98,6 +98,8 @@ Result<int> run_salloc(const Invocation& call) {
                id, allocation->row().node_list);
   if (r.no_shell) return 0;
   set_allocation_environment(allocation->row(), r);
+  if (const auto known = set_allocation_geometry(*session, allocation->job()); !known)
+    complain(call, known.error().message);
   for (const auto& [name, value] : task_gpu_variables(r.gpus, r.gpu_bind))
     ::setenv(name.c_str(), value.c_str(), 1);
   const auto done = run_in_allocation(call.program(), parsed->operands);

@@ -315,6 +315,22 @@ def case_salloc(c):
     equal(len(re.findall(r"^[01]: ", done.stdout, re.M)), 2)
 
 
+def case_tasks_without_nodes(c):
+    """-n alone: as few nodes as hold the tasks."""
+    done = slurm(c, "salloc", MEM, "-n", "3", "-t", "5", "bash", "-c",
+                 "echo $SLURM_JOB_NUM_NODES $SLURM_TASKS_PER_NODE $SLURM_JOB_CPUS_PER_NODE; "
+                 "srun -l hostname")
+    equal(done.returncode, 0, done.stderr)
+    contains(done.stdout, "2 2,1 2,1\n")
+    ranks = dict(re.findall(r"^(\d): (\S+)$", done.stdout, re.M))
+    equal([ranks[r] == ranks["0"] for r in "012"], [True, True, False])
+    one = slurm(c, "salloc", MEM, "-n", "2", "-t", "5", "bash", "-c", "echo on $SLURM_JOB_NUM_NODES")
+    contains(one.stdout, "on 1\n")
+    never = slurm(c, "sbatch", MEM, "-N", "1", "-n", "3", "--wrap", "true")
+    equal(never.returncode, 1)
+    contains(never.stderr, "do not fit on 1 node")
+
+
 def case_salloc_without_shell(c):
     done = slurm(c, "salloc", MEM, "-n", "1", "-t", "5", "--no-shell")
     equal((done.returncode, done.stdout), (0, ""), done.stderr)
