@@ -240,6 +240,7 @@ bool is_wanted(const SinfoQuery& q, const proto::NodeRow& node) {
     const auto known = std::find_if(std::begin(kSinfoStates), std::end(kSinfoStates),
                                     [&](const StateWord& s) { return s.word == word; });
     if (word == "all" || known->shown == state) return true;
+    if (known->shown == "alloc" && state == "mix") return true;  // a part of it is
     if (word == "drain" && node.intent == NodeIntent::drain) return true;
     if (known->shown == "*" && mark != state) return true;
   }
