@@ -9,13 +9,35 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "cli/step_run.h"
+#include "common/hostlist.h"
+
 namespace gantry::cli {
 
+namespace {
+
+void set(const std::string& name, const std::string& value) {
+  ::setenv(("SLURM_" + name).c_str(), value.c_str(), 1);
+  ::setenv(("GANTRY_" + name).c_str(), value.c_str(), 1);
+}
+
+}  // namespace
+
+Result<void> set_allocation_geometry(Session& session, JobId job) {
+  const auto shown = session.call<proto::ShowJobReply>(proto::ShowJob{{job, {}}, false});
+  if (!shown) return tl::unexpected(shown.error());
+  if (shown->jobs.empty()) return fail(ErrorCode::not_found, "the allocation is gone");
+  std::vector<std::uint32_t> tasks, cpus;
+  for (const NodePlacement& place : shown->jobs[0].placement) {
+    tasks.push_back(place.tasks);
+    cpus.push_back(static_cast<std::uint32_t>(place.cpus.size()));
+  }
+  set("TASKS_PER_NODE", compress_counts(tasks));
+  set("JOB_CPUS_PER_NODE", compress_counts(cpus));
+  return {};
+}
+
 void set_allocation_environment(const proto::JobRow& row, const JobRequest& request) {
-  const auto set = [](const std::string& name, const std::string& value) {
-    ::setenv(("SLURM_" + name).c_str(), value.c_str(), 1);
-    ::setenv(("GANTRY_" + name).c_str(), value.c_str(), 1);
-  };
   set("JOB_ID", std::to_string(row.job.value()));
   ::setenv("SLURM_JOBID", std::to_string(row.job.value()).c_str(), 1);
   set("JOB_NAME", row.name);
@@ -31,6 +53,8 @@ void set_allocation_environment(const proto::JobRow& row, const JobRequest& requ
     if (given == "cpus-per-task") set("CPUS_PER_TASK", std::to_string(shape.cpus_per_task));
     if (given == "ntasks-per-node") set("NTASKS_PER_NODE", std::to_string(*shape.tasks_per_node));
   }
+  for (const auto& [name, value] : task_gpu_variables(request.gpus, ""))
+    ::setenv(name.c_str(), value.c_str(), 1);
 }
 
 Result<int> run_in_allocation(const std::string& program, std::vector<std::string> command) {
@@ -50,8 +74,18 @@ Result<int> run_in_allocation(const std::string& program, std::vector<std::strin
     std::signal(SIGINT, SIG_DFL);
     std::signal(SIGQUIT, SIG_DFL);
     ::execvp(argv[0], argv.data());
-    fmt::print(stderr, "{}: error: {}: {}\n", program, command[0], std::strerror(errno));
-    ::_exit(errno == ENOENT ? 127 : 126);
+    const int error = errno;
+    if (program == "salloc") {  // in Slurm's words
+      if (error == ENOENT)
+        fmt::print(stderr, "salloc: error: _fork_command: Unable to find command \"{}\"\n",
+                   command[0]);
+      else
+        fmt::print(stderr, "salloc: error: Unable to exec command \"{}\": {}\n", command[0],
+                   std::strerror(error));
+      ::_exit(1);
+    }
+    fmt::print(stderr, "{}: error: {}: {}\n", program, command[0], std::strerror(error));
+    ::_exit(error == ENOENT ? 127 : 126);
   }
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/job_request.h"
+#include "cli/session.h"
 #include "common/proto/job_query.h"
 #include "common/result.h"
 
@@ -12,6 +13,10 @@ namespace gantry::cli {
 
 // Puts into our environment what scripts and grun expect in an allocation (Slurm's names and ours).
 void set_allocation_environment(const proto::JobRow& row, const JobRequest& request);
+
+// And what each of its nodes has of it, which launchers of MPI read: SLURM_TASKS_PER_NODE,
+// SLURM_JOB_CPUS_PER_NODE.
+Result<void> set_allocation_geometry(Session& session, JobId job);
 
 // Runs the command, or $SHELL if it is empty; its exit status, or 128 + the signal that ended it.
 Result<int> run_in_allocation(const std::string& program, std::vector<std::string> command);

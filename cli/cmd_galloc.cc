@@ -25,8 +25,8 @@ constexpr Option kOwnOptions[] = {
      .set = put<&JobRequest::quiet>},
     {.name = "x11", .refused = "X11 is not forwarded"},
 };
-constexpr auto kOptions =
-    join(kOwnOptions, kJobOptions, kPlaceOptions, kGpuOptions, kRefusedJobOptions);
+constexpr auto kOptions = join(kOwnOptions, kJobOptions, kPlaceOptions, kGpuOptions,
+                               kRefusedJobOptions, kRefusedStepOptions);
 
 constexpr std::string_view kPrefixes[] = {"SALLOC_", "GALLOC_"};
 
@@ -63,6 +63,8 @@ Result<int> run(const Invocation& invocation) {
                allocation->job().value(), allocation->row().node_list);
   if (request.no_shell) return 0;
   set_allocation_environment(allocation->row(), request);
+  if (const auto known = set_allocation_geometry(*session, allocation->job()); !known)
+    fmt::print(stderr, "galloc: {}\n", known.error().message);
   auto status = run_in_allocation(invocation.program(), (*parsed)->operands);
   // The session has been idle for as long as the shell lived: a fresh one is safer.
   auto again = Session::open(invocation.program());

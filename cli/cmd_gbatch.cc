@@ -11,6 +11,7 @@
 #include "cli/random_id.h"
 #include "cli/script.h"
 #include "cli/session.h"
+#include "cli/step_run.h"
 #include "cli/submit.h"
 #include "cli/wait_job.h"
 #include "common/text.h"
@@ -78,8 +79,8 @@ constexpr Option kOwnOptions[] = {
      .set = put<&JobRequest::wrap>,
      .directive = false},
 };
-constexpr auto kOptions =
-    join(kOwnOptions, kJobOptions, kPlaceOptions, kGpuOptions, kRefusedJobOptions);
+constexpr auto kOptions = join(kOwnOptions, kJobOptions, kPlaceOptions, kGpuOptions,
+                               kRefusedJobOptions, kRefusedStepOptions);
 
 constexpr std::string_view kPrefixes[] = {"SBATCH_", "GBATCH_"};
 
@@ -235,6 +236,8 @@ Result<int> run(const Invocation& invocation) {
   message.spec = std::move(request->spec);
   message.script = std::move(source.script);
   message.environment = job_environment(request->exported);
+  for (auto& [name, value] : task_gpu_variables(request->gpus, ""))
+    message.environment[name] = value;
   message.test_only = request->test_only;
   if (request->verbose)
     fmt::print(stderr, "{}\n", codec::to_json(message.spec, codec::JsonStyle::pretty));

@@ -12,6 +12,7 @@
 #include "cli/session.h"
 #include "cli/step_options.h"
 #include "cli/step_run.h"
+#include "common/gpu_bind.h"
 #include "common/text.h"
 
 namespace gantry::cli {
@@ -21,7 +22,7 @@ Result<void> set_job_id(StepOptions& options, std::string_view value) {
   const auto job = parse_job_ref(value);
   if (!job || !job->tasks.empty())
     return fail(ErrorCode::usage, fmt::format("'{}' is not the id of one job", value));
-  options.job_id = job->job;
+  options.job_id = job->id();
   return {};
 }
 
@@ -38,6 +39,12 @@ Result<void> set_mpi(StepOptions& options, std::string_view value) {
   if (value != "none" && value != "pmix")
     return fail(ErrorCode::usage, fmt::format("'{}': there are pmix and none", value));
   options.mpi = value == "pmix" ? proto::StepMpi::pmix : proto::StepMpi::none;
+  return {};
+}
+
+Result<void> set_gpu_bind(StepOptions& o, std::string_view text) {
+  if (auto bind = parse_gpu_bind(text); !bind) return tl::unexpected(bind.error());
+  o.gpu_bind = text;
   return {};
 }
 
@@ -60,6 +67,12 @@ constexpr Option kOwnOptions[] = {
      .value = "JOB",
      .help = "Run in this job of yours instead of the one we are in",
      .set = call<set_job_id>},
+    {.name = "gpu-bind",
+     .arg = Arg::required,
+     .value = "HOW",
+     .help = "GPUs that each task sees: none (all), per_task:N, single:N, map_gpu:LIST, "
+             "mask_gpu:LIST",
+     .set = call<set_gpu_bind>},
     {.name = "kill-on-bad-exit",
      .letter = 'K',
      .arg = Arg::optional,
@@ -91,7 +104,7 @@ constexpr Option kOwnOptions[] = {
     {.name = "pty",
      .help = "Give task 0 a terminal, which is ours; the other tasks have no standard files",
      .set = put<&StepOptions::terminal>},
-    {.name = "het-group", .refused = "there are no heterogeneous jobs"},
+    {.name = "het-group", .refused = "steps run in the first component of a heterogeneous job"},
     {.name = "x11", .refused = "X11 is not forwarded"},
 };
 constexpr auto kOptions =

@@ -6,9 +6,13 @@
 
 namespace gantry::cli {
 
-inline constexpr std::string_view kAllGpus = "a job's tasks see all GPUs that it has on a node";
+inline constexpr std::string_view kAllGpus =
+    "tasks of steps see GPUs of their own: give it to grun";
 inline constexpr std::string_view kNoTopology =
     "cores are given as whole cores per task; use -n, -c and --ntasks-per-node";
+
+// Of who starts no tasks.
+inline constexpr Option kRefusedStepOptions[] = {{.name = "gpu-bind", .refused = kAllGpus}};
 
 // What Slurm has and Gantry has not: refused with the reason, never ignored.
 inline constexpr Option kRefusedJobOptions[] = {
@@ -28,7 +32,6 @@ inline constexpr Option kRefusedJobOptions[] = {
     {.name = "extra-node-info", .letter = 'B', .refused = kNoTopology},
     {.name = "get-user-env", .refused = "jobs get a login-like environment with --export=NONE"},
     {.name = "gid", .refused = "a job runs as who submits it"},
-    {.name = "gpu-bind", .refused = kAllGpus},
     {.name = "gpu-freq", .refused = "the clock of GPUs is left to the driver"},
     {.name = "gpus-per-socket", .refused = "use --gpus-per-node"},
     {.name = "gres-flags", .refused = "GPUs are always chosen by NVLinks, then by NUMA node"},

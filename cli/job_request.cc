@@ -37,6 +37,8 @@ Result<std::string> present_directory() {
   return std::string(path.get());
 }
 
+constexpr std::uint32_t kMostSpread = 65'536;  // nodes of one job, as the controller has it
+
 }  // namespace
 
 Result<void> finish_request(JobRequest& r, std::span<const Given> given) {
@@ -55,6 +57,9 @@ Result<void> finish_request(JobRequest& r, std::span<const Given> given) {
   } else if (!shape.required_nodes.empty()) {
     shape.min_nodes = static_cast<std::uint32_t>(shape.required_nodes.size());
     shape.max_nodes = shape.min_nodes;
+  } else if (r.tasks && !r.gpus.in_all && !r.gpus.per_task && r.gpus.shards == 0) {
+    // As few nodes as hold them. How many GPUs a node needs is then only known if that was said.
+    shape.max_nodes = std::clamp(*r.tasks, 1u, kMostSpread);
   }
   if (r.tasks)
     shape.tasks = *r.tasks;

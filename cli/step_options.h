@@ -25,6 +25,7 @@ struct StepOptions : JobRequest {
   std::optional<JobId> job_id;   // --jobid
   std::string std_out, std_err;  // pattern of a file on the nodes; "" = here
   StepInput input = StepInput::first_task;
+  std::string gpu_bind;          // as parse_gpu_bind() takes it; "" = not said
   bool unbuffered = false;       // output of several tasks as it comes, not in whole lines
   std::uint32_t patience_s = 0;  // end the others so long after the first task's end; 0 = never
 };

@@ -117,6 +117,15 @@ void set_terminal(proto::LaunchStep& launch, const StepCommand& command, StepOpt
 
 }  // namespace
 
+std::map<std::string, std::string> task_gpu_variables(const GpuWish& gpus,
+                                                      const std::string& bind) {
+  std::map<std::string, std::string> out;
+  if (!bind.empty()) out["SLURM_GPU_BIND"] = bind;
+  if (gpus.per_task && *gpus.per_task >= 1000)  // a part of one is the same for all
+    out.try_emplace("SLURM_GPU_BIND", fmt::format("per_task:{}", *gpus.per_task / 1000));
+  return out;
+}
+
 Result<int> run_step(StepCommand command, StepOptions options, Session& session, JobId job) {
   proto::StepCreate create;
   create.job = job;
@@ -137,6 +146,8 @@ Result<int> run_step(StepCommand command, StepOptions options, Session& session,
   launch.signature = granted->signature;
   launch.argv = std::move(command.argv);
   launch.environment = std::move(command.environment);
+  for (auto& [name, value] : task_gpu_variables(options.gpus, options.gpu_bind))
+    launch.environment[name] = value;
   launch.work_dir = options.spec.work_dir;
   launch.io_address = (*source)->address();
   launch.io_ticket = (*source)->ticket();

@@ -251,6 +251,8 @@ void StepStreams::greet(Stream& stream, const proto::StepHello& hello) {
   stream.index = static_cast<std::uint32_t>(it - nodes.begin());
   if (killing_) send(stream, {proto::StepSignal{SIGKILL}});
   for (const auto& frame : std::exchange(early_[stream.index], {})) send(stream, frame);
+  if (options_.input == StepInput::none && hello.first_rank == 0)
+    send(stream, {proto::TaskInput{{}, true}});
   if (!options_.terminal || hello.first_rank != 0) return;
   raw_.emplace();  // not before: until then Ctrl-C ends us
   send_window();
@@ -376,6 +378,12 @@ void StepStreams::read_input() {
 
 void StepStreams::on_signal(int signal) {
   if (signal == SIGWINCH) return send_window();
+  if (signal == SIGTERM && !aborting_ && program_ == "srun") {
+    // As Slurm says it; two seconds are for the word to come back.
+    aborting_ = true;
+    say(fmt::format("srun: Job step aborted: Waiting up to {} seconds for job step to finish.",
+                    permission_.kill_wait.us / 1'000'000 + 2));
+  }
   if (signal != SIGINT) return signal_tasks(signal);
   const std::int64_t now = monotonic_us();
   if (interrupted_us_ != 0 && now - interrupted_us_ < kSecondInterrupt) {

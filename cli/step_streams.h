@@ -101,6 +101,7 @@ class StepStreams {
   std::size_t nodes_done_ = 0;
   bool input_open_ = true;
   bool killing_ = false;
+  bool aborting_ = false;  // SIGTERM has come
   std::int64_t interrupted_us_ = 0;
   std::int64_t first_end_us_ = 0;  // of a task; 0 = none yet
   StepResult result_;

@@ -30,7 +30,7 @@ constexpr auto enum_names(NodeSharing) {
 // The part that decides where and how a job fits: equal shapes form one scheduling class.
 struct JobShape {
   std::uint32_t min_nodes = 1;
-  std::uint32_t max_nodes = 1;  // >= min_nodes; the scheduler takes min_nodes
+  std::uint32_t max_nodes = 1;  // >= min_nodes; as few as hold the tasks
   std::uint32_t tasks = 1;
   std::optional<std::uint32_t> tasks_per_node;
   std::uint32_t cpus_per_task = 1;              // whole cores

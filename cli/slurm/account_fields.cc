@@ -11,37 +11,6 @@
 #include "common/text.h"
 
 namespace gantry::cli::slurm {
-
-Duration elapsed_of(const AccountRow& v) {
-  const auto begin = v.step != nullptr ? std::optional(v.step->started) : v.job->row.started;
-  const auto end = v.step != nullptr ? v.step->ended : v.job->row.ended;
-  if (!begin) return {};
-  // The batch step is as long as the job; of the others nobody knows how often they were stopped.
-  const bool whole = v.step == nullptr || v.step->step == "batch" || v.step->step == "extern";
-  const Duration stopped = whole ? v.job->row.suspended : Duration{};
-  return std::max(end.value_or(v.now) - *begin - stopped, Duration{});
-}
-
-std::uint32_t cpus_of(const AccountRow& v) {
-  if (v.step != nullptr) return v.step->cpus;
-  return v.job->row.started || !v.job->row.node_list.empty() ? v.job->row.cpus : 0;
-}
-
-std::string state_with_canceller(const AccountRow& v) {
-  if (v.step != nullptr)
-    return std::string(v.step->running ? words_of(Phase::running, std::nullopt).state
-                                       : words_of(Phase::ended, v.step->outcome).state);
-  std::string text(words_of(v.job->row).state);
-  // Who cancelled it is in the cause: "cancelled by alice (uid 1000)".
-  const std::string& cause = v.job->cause;
-  const std::size_t at = cause.find("(uid ");
-  if (v.job->row.phase != Phase::ended || v.job->row.outcome != Outcome::cancelled ||
-      !cause.starts_with("cancelled by ") || at == std::string::npos)
-    return text;
-  const std::size_t digits = at + 5;
-  return text + " by " + cause.substr(digits, cause.find(')', digits) - digits);
-}
-
 namespace {
 
 using A = const AccountRow&;
@@ -49,12 +18,6 @@ using Out = std::string&;
 
 const Usage& usage_of(A v) {
   return v.step != nullptr ? v.step->usage : v.job->usage;
-}
-
-std::uint32_t nodes_of(A v) {
-  if (v.step == nullptr) return v.job->row.nodes;
-  const auto names = expand_hostlist(v.step->node_list);
-  return names && !names->empty() ? static_cast<std::uint32_t>(names->size()) : 1;
 }
 
 // From submit until the start; of one that has not started, until now or its end.
@@ -109,21 +72,6 @@ void put_step_bytes(Out o, A v, std::int64_t bytes) {
 
 void put_step_node(Out o, A v) {
   if (v.step != nullptr) o += first_node_of(v.step->node_list);
-}
-
-// Sorted by name, as Slurm's database has them.
-std::string sorted_tres(A v, std::uint32_t cpus, std::int64_t memory) {
-  std::string text = v.step == nullptr ? fmt::format("billing={},", cpus) : "";
-  text += fmt::format("cpu={}", cpus);
-  if (v.step == nullptr && v.job->row.gpus > 0)
-    text += fmt::format(",gres/gpu={}", v.job->row.gpus);
-  if (memory > 0) text += ",mem=" + format_memory(memory);
-  return text + fmt::format(",node={}", nodes_of(v));
-}
-
-void put_alloc_tres(Out o, A v) {
-  if (cpus_of(v) == 0) return;
-  o += sorted_tres(v, cpus_of(v), v.step == nullptr ? v.job->alloc_memory : 0);
 }
 
 void put_req_tres(Out o, A v) {
@@ -214,19 +162,12 @@ constexpr Field<AccountRow> kAccountFields[] = {
            o += shown_time(v.step != nullptr ? v.step->ended : v.job->row.ended, "Unknown");
          },
      .width = 19},
-    {.name = "ExitCode",
-     .put = [](Out o, A v) { o += exit_text(v.step != nullptr ? v.step->exit : v.job->row.exit); },
-     .width = 8},
+    {.name = "ExitCode", .put = [](Out o, A v) { o += exit_text(shown_exit(v)); }, .width = 8},
     {.name = "Extra", .put = [](Out, A) {}, .width = 14},
     {.name = "FailedNode", .put = [](Out, A) {}, .width = 20},
     {.name = "Flags", .put = [](Out, A) {}, .width = 20},
     {.name = "GID", .put = [](Out, A) {}, .width = 6},
-    {.name = "Group",
-     .put =
-         [](Out o, A v) {
-           if (v.step == nullptr) o += v.job->group;
-         },
-     .width = 9},
+    {.name = "Group", .put = put_group, .width = 9},
     {.name = "JobID",
      .put = [](Out o, A v) { o += shown_id(v.job->row) + step_suffix(v); },
      .width = -12},
@@ -288,13 +229,7 @@ constexpr Field<AccountRow> kAccountFields[] = {
     {.name = "MinCPUTask", .put = [](Out, A) {}, .width = 10},
     {.name = "NCPUS", .put = [](Out o, A v) { put_number(o, cpus_of(v)); }, .width = 10},
     {.name = "NNodes", .put = [](Out o, A v) { put_number(o, nodes_of(v)); }, .width = 8},
-    {.name = "NodeList",
-     .put =
-         [](Out o, A v) {
-           const std::string& list = v.step != nullptr ? v.step->node_list : v.job->row.node_list;
-           o += list.empty() ? "None assigned" : list;
-         },
-     .width = 15},
+    {.name = "NodeList", .put = put_node_list, .width = 15},
     {.name = "NTasks",
      .put =
          [](Out o, A v) {

@@ -22,8 +22,18 @@ struct AccountRow {
 
 std::span<const Field<AccountRow>> account_fields();
 
+// Values of a line: account_values.cc.
 std::string state_with_canceller(const AccountRow& v);
+// A step that was killed with its job was cancelled.
+std::string_view step_state(const proto::HistoryRow& job, const proto::StepRow& step);
+ExitStatus shown_exit(const AccountRow& v);
 Duration elapsed_of(const AccountRow& v);
 std::uint32_t cpus_of(const AccountRow& v);
+std::uint32_t nodes_of(const AccountRow& v);
+// "billing=4,cpu=4,mem=1G,node=2", sorted by name as Slurm's database has them.
+std::string sorted_tres(const AccountRow& v, std::uint32_t cpus, std::int64_t memory);
+void put_alloc_tres(std::string& out, const AccountRow& v);
+void put_node_list(std::string& out, const AccountRow& v);  // "None assigned": it has none
+void put_group(std::string& out, const AccountRow& v);
 
 }  // namespace gantry::cli::slurm

@@ -86,6 +86,7 @@ Layout letters_layout(std::string_view format, std::span<const FieldName> fields
       add_all(layout, fields, before);
       continue;
     }
+    const std::string_view spec = format;
     const bool right = format.starts_with('.');
     if (right) format.remove_prefix(1);
     const std::size_t width = take_number(format);
@@ -96,6 +97,8 @@ Layout letters_layout(std::string_view format, std::span<const FieldName> fields
                                     [&](const FieldName& f) { return f.letter == letter; });
     if (found == fields.end()) {
       unknown.emplace_back(1, letter);
+      before += '%';  // it stays text
+      before += spec.substr(0, spec.size() - format.size());
       continue;
     }
     Cell& cell = add_cell(layout, fields, static_cast<std::size_t>(found - fields.begin()));

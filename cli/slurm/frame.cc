@@ -123,7 +123,9 @@ void complain(const Invocation& call, std::string_view text) {
   std::string lines;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    lines += fmt::format("{}: error: {}\n", call.program(), text.substr(0, end));
+    const std::string_view line = text.substr(0, end);
+    const bool fatal = line.starts_with("fatal: ");  // as Slurm has it, where it does not go on
+    lines += fmt::format("{}: {}{}\n", call.program(), fatal ? "" : "error: ", line);
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   write_error(lines);

@@ -14,6 +14,8 @@
 
 #include "cli/files.h"
 #include "cli/job_setters.h"
+#include "cli/step_run.h"
+#include "common/gpu_bind.h"
 #include "common/hostlist.h"
 #include "common/text.h"
 
@@ -195,6 +197,11 @@ Result<void> one(SlurmRequest&, std::string_view text) {
   if (text == "1") return {};
   return wrong(fmt::format("\"{}\": cores are given whole, so it can only be 1", text));
 }
+Result<void> gpu_bind(SlurmRequest& r, std::string_view text) {
+  if (auto bind = parse_gpu_bind(text); !bind) return tl::unexpected(bind.error());
+  r.gpu_bind = text;
+  return {};
+}
 Result<void> none(SlurmRequest&, std::string_view text) {
   if (text == "none" || text == "NONE" || text == "no") return {};
   return wrong(fmt::format("\"{}\": it can only be none", text));
@@ -268,6 +275,7 @@ Result<std::map<std::string, std::string>> slurm_environment(const SlurmRequest&
     if (!text) return tl::unexpected(text.error());
     add_entries(*text, out);
   }
+  for (auto& [name, value] : task_gpu_variables(r.gpus, r.gpu_bind)) out[name] = value;
   return out;
 }
 

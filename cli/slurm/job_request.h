@@ -25,7 +25,7 @@ Result<void> before_finish(SlurmRequest& request, std::span<const Given> given);
 // After it: cores for each GPU, Slurm's default names of output files.
 Result<void> after_finish(SlurmRequest& request);
 
-// The job's environment: --export, --export-file, --get-user-env.
+// The job's environment: --export, --export-file, --get-user-env, and task_gpu_variables().
 Result<std::map<std::string, std::string>> slurm_environment(const SlurmRequest& request);
 
 // --test-only's line. Slurm has the id that the job would have got; ours has none.
@@ -44,7 +44,8 @@ Result<void> qos(SlurmRequest& r, std::string_view text);
 Result<void> comment(SlurmRequest& r, std::string_view text);
 Result<void> distribution(SlurmRequest& r, std::string_view text);
 Result<void> hint(SlurmRequest& r, std::string_view text);
-Result<void> one(SlurmRequest& r, std::string_view text);   // only 1, which is what we do
+Result<void> one(SlurmRequest& r, std::string_view text);  // only 1, which is what we do
+Result<void> gpu_bind(SlurmRequest& r, std::string_view text);
 Result<void> none(SlurmRequest& r, std::string_view text);  // only "none"
 Result<void> off(SlurmRequest& r, std::string_view text);   // only "off" or "no"
 Result<void> switches(SlurmRequest& r, std::string_view text);

@@ -77,7 +77,10 @@ void put_task(std::string& out, const proto::JobRow& row) {
 }
 
 std::string command_of(const JobSpec& spec) {
-  return given_value(spec, "command");
+  std::string text = given_value(spec, "command");
+  for (const std::string& arg : spec.script_args)
+    if (!text.empty()) text += " " + arg;
+  return text;
 }
 
 void put_command(std::string& out, const QueueRow& v) {
@@ -98,7 +101,8 @@ void put_time_left(std::string& out, const QueueRow& v) {
   if (!v.row.time_limit)
     out += "UNLIMITED";
   else
-    out += format_duration(std::max(*v.row.time_limit - time_used(v.row, v.now), Duration{}));
+    out += format_duration(
+        std::max(*v.row.time_limit - seconds(time_used(v.row, v.now).us / 1'000'000), Duration{}));
 }
 
 std::string tres_text(const proto::JobRow& row, std::int64_t memory) {

@@ -431,7 +431,7 @@ std::string gres_used_text(const proto::NodeRow& node) {
 std::string tres_of(const Resources& r, bool billing) {
   if (r.is_zero()) return {};
   std::string text = fmt::format("cpu={}", cores_of(r));
-  if (r[Resource::memory] > 0) text += fmt::format(",mem={}M", r[Resource::memory] >> 20);
+  if (r[Resource::memory] > 0) text += ",mem=" + format_memory(r[Resource::memory]);
   if (billing) text += fmt::format(",billing={}", cores_of(r));
   if (r[Resource::gpu] > 0) text += fmt::format(",gres/gpu={}", r[Resource::gpu] / kGpuUnit);
   return text;

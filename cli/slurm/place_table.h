@@ -64,9 +64,10 @@ inline constexpr Option kSlurmPlaceOptions[] = {
      .env = "EXCLUSIVE"},
     {.name = "gpu-bind",
      .arg = Arg::required,
-     .value = "none",
-     .help = "none: a job's tasks see all GPUs that it has on a node",
-     .set = call<set::none>,
+     .value = "HOW",
+     .help = "GPUs that each task of a step sees: none (all), per_task:N, single:N, map_gpu:LIST, "
+             "mask_gpu:LIST",
+     .set = call<set::gpu_bind>,
      .env = "GPU_BIND"},
     {.name = "gpus",
      .letter = 'G',

@@ -74,7 +74,8 @@ Result<void> add_sacct_jobs(SacctQuery& q, std::string_view text) {
     }
     const std::size_t dot = id.find('.');
     if (!id.empty() && !add_job_refs(q.filter().jobs, id.substr(0, dot)))
-      return fail(ErrorCode::invalid_argument, fmt::format("Invalid job id specified: {}", id));
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("fatal: Bad job/step specified: {}", id));
     if (dot != std::string::npos) q.steps.push_back({q.filter().jobs.back(), id.substr(dot + 1)});
     id.clear();
   }
@@ -88,7 +89,7 @@ Result<Instant> sacct_time(const SacctQuery& q, std::string_view text) {
   auto t = parse_time(tidy, q.now, TimeSense::latest);
   if (!t)
     return fail(ErrorCode::invalid_argument,
-                fmt::format("Invalid time specification: {}\n{}", text, t.error().message));
+                fmt::format("Invalid time specification (pos=0): {}\n{}", text, t.error().message));
   return t;
 }
 Result<void> set_whole_hetjob(SacctQuery&, std::string_view text) {
@@ -388,13 +389,13 @@ Choice choose_lines(const SacctQuery& q, const proto::HistoryRow& job) {
 }
 
 void print_help_format() {
-  fmt::print("Fields available:\n\n");
   std::size_t column = 0;
   for (const Field<AccountRow>& field : account_fields()) {
-    fmt::print("{:<20}", field.name);
-    if (++column % 4 == 0) fmt::print("\n");
+    if (column > 0) fmt::print("{}", column % 4 == 0 ? "\n" : " ");
+    fmt::print("{:<19}", field.name);
+    ++column;
   }
-  if (column % 4 != 0) fmt::print("\n");
+  fmt::print("\n");
 }
 
 void print_accounts(const SacctQuery& q, const History& history, Layout layout) {

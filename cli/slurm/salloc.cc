@@ -1,12 +1,15 @@
 // salloc: asks for an allocation and runs a command, or a shell, here while it lasts.
 #include <fmt/core.h>
 
+#include <cstdlib>
+
 #include "cli/allocation.h"
 #include "cli/allocation_shell.h"
 #include "cli/slurm/frame.h"
 #include "cli/slurm/job_table.h"
 #include "cli/slurm/place_table.h"
 #include "cli/slurm/refused_table.h"
+#include "cli/step_run.h"
 
 namespace gantry::cli::slurm {
 namespace {
@@ -69,8 +72,7 @@ Result<int> run_salloc(const Invocation& call) {
   SallocRequest r;
   if (!read_salloc_options(call, *parsed, r, status)) return status;
   if (!parsed->operands.empty() && parsed->operands[0] == ":") {
-    complain(call,
-             "`:` is not supported: there are no heterogeneous jobs; ask for each part by itself");
+    complain(call, "`:` is not supported: sbatch submits heterogeneous jobs");
     return 1;
   }
   if (r.no_shell && !parsed->operands.empty()) {
@@ -95,6 +97,10 @@ Result<int> run_salloc(const Invocation& call) {
                id, allocation->row().node_list);
   if (r.no_shell) return 0;
   set_allocation_environment(allocation->row(), r);
+  if (const auto known = set_allocation_geometry(*session, allocation->job()); !known)
+    complain(call, known.error().message);
+  for (const auto& [name, value] : task_gpu_variables(r.gpus, r.gpu_bind))
+    ::setenv(name.c_str(), value.c_str(), 1);
   const auto done = run_in_allocation(call.program(), parsed->operands);
   // The session has been idle for as long as the shell lived: a fresh one is safer.
   auto again = Session::open(call.program());

@@ -166,7 +166,9 @@ Result<int> run_sbcast(const Invocation& call) {
   if (operands->size() != 2)
     return refuse(fmt::format("Need two file names, have {} names", operands->size()));
   if (!r.job && std::getenv("SLURM_JOB_ID") == nullptr)
-    return refuse("Command only valid from within SLURM job");
+    return refuse(
+        "Need a job id to run this command.  Run from within a Slurm job or use the "
+        "--jobid option.");
   SbcastSource source{(*operands)[0], (*operands)[0].substr((*operands)[0].rfind('/') + 1)};
   if (::stat(source.path.c_str(), &source.status) != 0)
     return refuse(fmt::format("Can't open `{}`: {}", source.path, std::strerror(errno)));

@@ -1,5 +1,6 @@
 // scancel: ends jobs, or sends them a signal, in Slurm's manner.
 #include <fmt/core.h>
+#include <pwd.h>
 
 #include <csignal>
 
@@ -239,6 +240,12 @@ Result<int> run_scancel(const Invocation& call) {
     complain(call, "No job identification provided");
     return 1;
   }
+  for (const std::string& user : r.filter().users)
+    if (::getpwnam(user.c_str()) == nullptr &&
+        user.find_first_not_of("0123456789") != std::string::npos) {
+      complain(call, "Invalid user name: " + user);
+      return 1;
+    }
   std::string named;
   if (!check_clusters(call, r.clusters, named, status)) return status;
   const int steps = signal_steps(call, r);

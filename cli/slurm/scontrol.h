@@ -26,6 +26,7 @@ int control_release(const Control& c, const Arguments& args);
 int control_suspend(const Control& c, const Arguments& args);
 int control_resume(const Control& c, const Arguments& args);
 int control_requeue(const Control& c, const Arguments& args);
+int control_notify(const Control& c, const Arguments& args);
 int control_requeuehold(const Control& c, const Arguments& args);
 int control_update(const Control& c, const Arguments& args);
 int control_create(const Control& c, const Arguments& args);

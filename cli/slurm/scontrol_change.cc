@@ -1,5 +1,6 @@
 // scontrol's verbs that change things: hold, release, requeue, update, create, delete; and waiting.
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include "cli/files.h"
 #include "cli/job_refs.h"
@@ -145,7 +146,7 @@ int update_jobs(const Control& c, const Arguments& args) {
       if (!known) return bad_value(args[i], known.error());
       if (!*known) return not_supported(args[i]);
     }
-    const int one = report_done(ask<proto::JobsDone>(c.program, update), "slurm_update error");
+    const int one = report_done(ask<proto::JobsDone>(c.program, update), {});
     status = std::max(status, one);
   }
   return status;
@@ -262,6 +263,16 @@ int control_suspend(const Control& c, const Arguments& args) {
 }
 int control_resume(const Control& c, const Arguments& args) {
   return change_jobs(c, args, "resume", "slurm_resume error", proto::ResumeJobs{});
+}
+int control_notify(const Control& c, const Arguments& args) {
+  if (!has_arguments(args, "notify")) return 1;
+  proto::NotifyJobs message;
+  auto refs = control_jobs(c, {args[0]});
+  if (!refs) return 1;
+  message.jobs = std::move(*refs);
+  message.text =
+      "slurmstepd: error: " + fmt::format("{}", fmt::join(args.begin() + 1, args.end(), " "));
+  return report_done(ask<proto::JobsDone>(c.program, message), {});
 }
 int control_requeue(const Control& c, const Arguments& args) {
   return change_jobs(c, args, "requeue", {}, proto::RequeueJobs{});

@@ -62,6 +62,10 @@ int show_node(const Control& c, const std::string& word) {
   }
   list.nodes = *names;
   const auto reply = ask<proto::ListNodesReply>(c.program, list);
+  if (!reply && reply.error().code == ErrorCode::not_found) {
+    fmt::print("Node {} not found\n", word);
+    return 1;
+  }
   if (!reply) return control_error("slurm_load_node error", reply.error());
   int status = 0;
   for (const std::string& name : *names) {
@@ -143,7 +147,7 @@ int show_step(const Control& c, const std::string& word) {
     fmt::print("No job steps in the system\n");
     return 0;
   }
-  fmt::print("Job step {} not found\n", word);
+  fmt::print(stderr, "slurm_get_job_steps error: Invalid job id specified\n");
   return 1;
 }
 

@@ -221,9 +221,9 @@ constexpr std::string_view kSinfoPrefixes[] = {"SINFO_"};
 std::string usual_format(const SinfoQuery& q, std::size_t partition, std::size_t node) {
   if (q.reasons) return q.long_form ? "%20E %12U %19H %6t %N" : "%20E %9u %19H %N";
   if (q.by_node && q.long_form)
-    return fmt::format("%{}N %.6D %.{}P %.11T %.4c %.8z %.6m %.8d %.6w %.8f %20E", node, partition);
+    return fmt::format("%{}N %.6D %.{}P %.11T %4c %.8z %.6m %.8d %.6w %.8f %20E", node, partition);
   if (q.by_node) return fmt::format("%{}N %.6D %.{}P %6t", node, partition);
-  if (q.summary) return fmt::format("%{}P %.5a %.10l %.16F  %N", partition);
+  if (q.summary) return fmt::format("%{}P %.5a %.10l %.16F %N", partition);
   if (q.long_form)
     return fmt::format("%{}P %.5a %.10l %.10s %.4r %.8h %.10g %.6D %.11T %.11i %N", partition);
   return fmt::format("%{}P %.5a %.10l %.6D %.6t %N", partition);
@@ -240,6 +240,7 @@ bool is_wanted(const SinfoQuery& q, const proto::NodeRow& node) {
     const auto known = std::find_if(std::begin(kSinfoStates), std::end(kSinfoStates),
                                     [&](const StateWord& s) { return s.word == word; });
     if (word == "all" || known->shown == state) return true;
+    if (known->shown == "alloc" && state == "mix") return true;  // a part of it is
     if (word == "drain" && node.intent == NodeIntent::drain) return true;
     if (known->shown == "*" && mark != state) return true;
   }
@@ -353,7 +354,7 @@ int show_nodes(const SinfoQuery& q, const std::string& named) {
     return 0;
   }
   std::size_t partition = 9;
-  std::size_t node = 8;
+  std::size_t node = 9;
   for (const auto& p : all->partitions)
     partition = std::max(partition, p.name.size() + p.is_default);
   for (const auto& n : all->nodes) node = std::max(node, n.name.size());
@@ -365,7 +366,7 @@ int show_nodes(const SinfoQuery& q, const std::string& named) {
           : letters_layout(q.letters.empty() ? usual_format(q, partition, node) : q.letters, names,
                            unknown);
   for (const std::string& name : unknown)
-    fmt::print(stderr, "sinfo: error: Invalid node format specification: {}\n", name);
+    fmt::print(stderr, "sinfo: error: Invalid job format specification: {}\n", name);
   if (!named.empty() && !q.no_header) fmt::print("CLUSTER: {}\n", named);
   if (q.long_form || q.iterate > 0) {
     const std::time_t now = static_cast<std::time_t>(system_now().us / 1'000'000);

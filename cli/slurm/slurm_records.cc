@@ -7,6 +7,7 @@
 
 #include "cli/job_words.h"
 #include "cli/show_records.h"
+#include "cli/slurm/account_fields.h"
 #include "cli/slurm/frame.h"
 #include "cli/slurm/job_values.h"
 #include "cli/slurm/node_fields.h"
@@ -230,20 +231,22 @@ void slurm_partition(RecordWriter& out, const proto::PartitionRow& p,
   out.field("Hidden", "NO").line();
   out.field("MaxNodes", p.max_nodes ? std::to_string(*p.max_nodes) : "UNLIMITED");
   out.field("MaxTime", p.max_time ? format_duration_long(*p.max_time) : "UNLIMITED");
-  out.field("MinNodes", "1").field("LLN", "NO").field("MaxCPUsPerNode", "UNLIMITED").line();
+  out.field("MinNodes", "0").field("LLN", "NO").field("MaxCPUsPerNode", "UNLIMITED").line();
   out.field("Nodes", compress_hostlist(p.nodes)).line();
-  out.field("PriorityJobFactor", p.priority).field("PriorityTier", p.priority);
+  out.field("PriorityJobFactor", std::max(p.priority, 1u));
+  out.field("PriorityTier", std::max(p.priority, 1u));
   out.field("RootOnly", "NO").field("ReqResv", "NO").field("OverSubscribe", "NO").line();
   out.field("OverTimeLimit", "NONE").field("PreemptMode", "REQUEUE").line();
   out.field("State", p.up ? "UP" : "DOWN").field("TotalCPUs", std::to_string(cpus));
   out.field("TotalNodes", p.nodes.size()).field("SelectTypeParameters", "NONE").line();
-  out.field("JobDefaults", "");
-  out.field("DefMemPerCPU", p.default_memory_per_cpu == 0
-                                ? "UNLIMITED"
-                                : std::to_string(p.default_memory_per_cpu >> 20));
+  out.field("JobDefaults", "").line();
+  if (p.default_memory_per_cpu == 0)
+    out.field("DefMemPerNode", "UNLIMITED");
+  else
+    out.field("DefMemPerCPU", std::to_string(p.default_memory_per_cpu >> 20));
   out.field("MaxMemPerNode", "UNLIMITED").line();
-  std::string tres = fmt::format("cpu={},mem={}M,node={},billing={}", cpus,
-                                 total[Resource::memory] >> 20, p.nodes.size(), cpus);
+  std::string tres = fmt::format("cpu={},mem={},node={},billing={}", cpus,
+                                 format_memory(total[Resource::memory]), p.nodes.size(), cpus);
   if (total[Resource::gpu] > 0)
     tres += fmt::format(",gres/gpu={}", total[Resource::gpu] / kGpuUnit);
   out.field("TRES", tres);
@@ -273,11 +276,20 @@ void slurm_step(RecordWriter& out, const proto::HistoryRow& job, const proto::St
   out.field("StepId", fmt::format("{}.{}", shown_id(job.row), step.step));
   out.field("UserId", job.row.uid.value()).field("StartTime", shown_time(step.started));
   out.field("TimeLimit", "UNLIMITED").line();
-  out.field("State", step.running ? "RUNNING" : words_of(Phase::ended, step.outcome).state);
-  out.field("Partition", job.row.partition).field("NodeList", step.node_list).line();
-  out.field("CPUs", step.cpus).field("Tasks", step.tasks).field("Name", step.name);
-  out.field("Network", "").line();
-  out.field("ResvPorts", "").field("SrunHost:Pid", "");
+  out.field("State", step_state(job, step));
+  AccountRow row;
+  row.job = &job;
+  row.step = &step;
+  std::string nodes, tres;
+  put_node_list(nodes, row);
+  put_alloc_tres(tres, row);
+  out.field("Partition", job.row.partition).field("NodeList", nodes).line();
+  out.field("Nodes", nodes_of(row)).field("CPUs", step.cpus).field("Tasks", step.tasks);
+  out.field("Name", step.name).field("Network", "").line();
+  out.field("TRES", tres).line();
+  out.field("ResvPorts", "").line();
+  out.field("CPUFreqReq", "Default").line();
+  out.field("SrunHost:Pid", "");
   out.record();
 }
 

@@ -270,13 +270,13 @@ int test_srun(const Invocation& call, const SrunRequest& r, Session& session) {
 std::optional<std::vector<std::string>> program_of(const Invocation& call, const SrunRequest& r,
                                                    const std::vector<std::string>& operands) {
   if (std::find(operands.begin(), operands.end(), ":") != operands.end() && !r.multi_prog) {
-    complain(call, "a command with `:` would start a heterogeneous job; there are none");
+    complain(call, "a command with `:` would start a heterogeneous step, which is not supported");
     return std::nullopt;
   }
   if (!r.multi_prog) return operands;
   const auto text = read_small_file(operands[0]);
   if (!text || !*text) {
-    complain(call, fmt::format("Unable to open configuration file {}", operands[0]));
+    complain(call, fmt::format("Could not open multi_prog config file {}", operands[0]));
     return std::nullopt;
   }
   auto command = multi_prog_command(**text);

@@ -131,7 +131,7 @@ inline constexpr Option kSrunOptions[] = {
     {.name = "compress", .refused = "there is no --bcast"},
     {.name = "epilog", .refused = "run it behind srun"},
     {.name = "external-launcher", .refused = "use --overlap with --ntasks-per-node=1"},
-    {.name = "het-group", .refused = "there are no heterogeneous jobs"},
+    {.name = "het-group", .refused = "steps run in the first component of a heterogeneous job"},
     {.name = "immediate", .letter = 'I', .refused = "a job waits until it has its nodes"},
     {.name = "interactive", .refused = "use salloc"},
     {.name = "no-allocate", .letter = 'Z', .refused = "tasks run within a job"},

@@ -45,6 +45,7 @@ constexpr Row kRows[] = {
     {ErrorCode::invalid_argument, "there is no licence", "Invalid license specification"},
     {ErrorCode::never_fits, "licences of", "Invalid license specification"},
     {ErrorCode::never_fits, "has the features", "Invalid feature specification"},
+    {ErrorCode::never_fits, "has the resource", "Invalid generic resource (gres) specification"},
     {ErrorCode::never_fits, "", kConfiguration},
     {ErrorCode::limit_exceeded, "time limit", kTime},
     {ErrorCode::limit_exceeded, "unlimited time", kTime},

@@ -107,6 +107,18 @@ struct ResumeJobs {
   }
 };
 
+// A line for the standard error of running jobs. Their owners, and who may cancel them.
+struct NotifyJobs {
+  static constexpr std::size_t kMaxText = 1024;  // bytes, printable
+  std::vector<JobRef> jobs;
+  std::string text;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "jobs", s.jobs);
+    v(2, "text", s.text);
+  }
+};
+
 // A signal to the processes of one step that runs, on all its nodes. Answered by Ok.
 struct SignalStep {
   JobRef job;  // a job, or one element of an array

@@ -90,6 +90,7 @@ struct StepPermission {
   std::string name;
   Instant expires{};  // for launching; a running step may go on
   Epoch epoch{};
+  Duration kill_wait{};  // from SIGTERM to SIGKILL, when its job is ended
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "key", s.key);
@@ -101,6 +102,7 @@ struct StepPermission {
     v(7, "name", s.name);
     v(8, "expires", s.expires);
     v(9, "epoch", s.epoch);
+    v(10, "kill_wait", s.kill_wait);
   }
 };
 

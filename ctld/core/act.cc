@@ -129,7 +129,7 @@ std::string notice_of(const State& state, const Job& job, const NodeRun& run) {
     why = " DUE TO NODE FAILURE";
   else if (finish.outcome != Outcome::cancelled)
     return {};
-  return fmt::format("gantry: error: *** JOB {} ON {} CANCELLED AT {}{} ***", job.id.value(),
+  return fmt::format("slurmstepd: error: *** JOB {} ON {} CANCELLED AT {}{} ***", job.id.value(),
                      state.node(run.grant.node).name, format_time(finish.since), why);
 }
 

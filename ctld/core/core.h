@@ -52,7 +52,7 @@ using ClientMessage =
                  proto::RemoveReservation, proto::ListReservations, proto::TenantEvents,
                  proto::QueryLedger, proto::ListBudgets, proto::AskIncrease, proto::DecideIncrease,
                  proto::ListIncreases, proto::ImportMeter, proto::ListMeters, proto::SuspendJobs,
-                 proto::ResumeJobs, proto::SignalStep, proto::SubmitTogether>;
+                 proto::ResumeJobs, proto::SignalStep, proto::NotifyJobs, proto::SubmitTogether>;
 
 using NodeMessage = std::variant<proto::NodeRegister, proto::Heartbeat, proto::LaunchReady,
                                  proto::Started, proto::ExitReport, proto::Goodbye,

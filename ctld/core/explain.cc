@@ -142,13 +142,19 @@ std::optional<Verdict> verdict_alone(const Context& ctx, const Job& job) {
   return std::nullopt;
 }
 
-// The first other component that something keeps from the scheduler, and what.
+// The first other component that something keeps from the scheduler, and what. After a requeue
+// those that have let go of their nodes wait for those that have not.
 std::optional<std::pair<const Job*, Verdict>> verdict_of_sibling(const Context& ctx,
                                                                  const Job& job) {
   std::optional<std::pair<const Job*, Verdict>> found;
   each_sibling(ctx.state, job, [&](const Job& other) {
-    if (found || other.phase != Phase::queued) return;
-    if (auto v = verdict_alone(ctx, other)) found.emplace(&other, std::move(*v));
+    if (found || other.phase == Phase::ended) return;
+    if (other.phase != Phase::queued)
+      found.emplace(&other, Verdict{Reason::dependency, 0, 0,
+                                    fmt::format("component {}, which has not let go of its nodes",
+                                                display_id(ctx.state, other))});
+    else if (auto v = verdict_alone(ctx, other))
+      found.emplace(&other, std::move(*v));
   });
   return found;
 }

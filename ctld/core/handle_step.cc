@@ -246,6 +246,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& message
   permission.name = message.name;
   permission.expires = ctx.now + kPermissionLife;
   permission.epoch = ctx.state.epoch;
+  permission.kill_wait = ctx.config.controller.kill_wait;
   event::StepCreated made;
   made.job = job.id;
   made.step = permission.step;

@@ -63,7 +63,9 @@ bool follow_placed(Context& ctx, const Job& job) {
     e->cause = "its heterogeneous job has ended";
   }
   if (!e) return false;
+  const bool victim = e->grace.has_value();
   ctx.record(std::move(*e));
+  if (victim) ctx.turn.changes.emplace_back(placed_view(ctx.state, ctx.state.jobs.at(job.id)));
   return true;
 }
 

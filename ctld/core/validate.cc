@@ -400,6 +400,9 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   auto limit = check_time_limit(*partition, spec.time_limit, spec.unlimited_time);
   if (!limit) return tl::unexpected(limit.error());
   if (auto r = check_times(ctx, spec, *limit); !r) return tl::unexpected(r.error());
+  // Of a range what the partition allows.
+  if (const auto& most = partition->declared->max_nodes; most && spec.shape.min_nodes <= *most)
+    spec.shape.max_nodes = std::min(spec.shape.max_nodes, *most);
   if (auto r = check_partition_fit(ctx, *partition, spec.shape); !r)
     return tl::unexpected(r.error());
   if (!spec.reservation.empty())

@@ -200,7 +200,6 @@ class Cycle {
   void add_wants(const JobClass& c, MigView& view) const;
   void ask_slices(MigView& view);
   [[nodiscard]] std::optional<Verdict> explain_slices(JobId job) const;
-
   Verdict explain_head(const Turn& turn);
   Verdict explain_waiting(const Turn& turn, const Waiting& w);
   Verdict explain_quota(const QuotaFit& fit);
@@ -208,6 +207,7 @@ class Cycle {
   const std::string& borrowers(const QuotaCell& cell);
   std::optional<Verdict> explain_plans(const Turn& turn);
   std::uint32_t fitting(JobClass& c);
+  bool has_room(JobClass& c);
 
   Replica& r_;
   const Policy& policy_;

@@ -192,14 +192,33 @@ std::uint32_t Cycle::fitting(JobClass& c) {
 }
 
 // Does it fit on what is free, and is kept off by a window or by a plan?
+// Would the job fit now, if nothing were promised?
+bool Cycle::has_room(JobClass& c) {
+  if (c.demand.min_nodes == c.demand.max_nodes) return fitting(c) >= c.demand.min_nodes;
+  std::vector<Candidate> all;
+  const Bits& nodes = r_.eligible_.nodes_of(c);
+  for (std::size_t w = 0; w < nodes.words(); ++w)
+    any_in_word(nodes.word(w), w, [&](std::uint32_t n) {
+      const std::uint32_t fits =
+          r_.grid_.available(n) ? tasks_fitting(c.demand, r_.grid_.room(n), r_.grid_.free(n)) : 0;
+      if (fits > 0)
+        all.push_back({n, fits, std::binary_search(c.required.begin(), c.required.end(), n)});
+      return false;
+    });
+  return choose_nodes(c.demand, all, static_cast<std::uint32_t>(c.required.size())).has_value();
+}
+
 std::optional<Verdict> Cycle::explain_plans(const Turn& turn) {
   JobClass& c = cls(turn);
+  const JobId id = turn.head_job.job;
   KindNotes* own = notes(c);
-  if (own != nullptr && own->plans)
-    return own->plans->reason == Reason::none ? std::nullopt : own->plans;
+  // What is noted of another job of the kind may be the plan of this one.
+  const bool noted =
+      own != nullptr && own->plans &&
+      (own->plans->reason != Reason::planned || own->plans->subject != std::to_string(id.value()));
+  if (noted) return own->plans->reason == Reason::none ? std::nullopt : own->plans;
   std::optional<Verdict> found;
-  if (fitting(c) >= c.demand.min_nodes && r_.timeline_.speak_for(c.key.reservation)) {
-    const JobId id = turn.head_job.job;
+  if (has_room(c) && r_.timeline_.speak_for(c.key.reservation)) {
     const Bits& nodes = r_.eligible_.nodes_of(c);
     for (std::size_t w = 0; w < nodes.words() && !found; ++w)
       any_in_word(nodes.word(w), w, [&](std::uint32_t n) {

@@ -125,6 +125,9 @@ bool reap(int child, int& status) {
   }
 }
 
+constexpr long kSoon = 50'000'000;  // nanoseconds
+constexpr int kMostRounds = 20;     // a second
+
 struct Init {
   char** program;  // nullptr = pause
   char** env;
@@ -133,6 +136,9 @@ struct Init {
   int signals;  // signalfd
   int child = 0;
   bool ending = false;  // pause or hold: was asked to end
+  bool ended = false;   // the child has, with `status`
+  int status = 0;
+  int rounds = 0;  // of kSoon, since then
 
   void hear() {
     InitNote note{};
@@ -152,20 +158,28 @@ struct Init {
     }
   }
 
+  // Nothing but us left in the namespace.
+  static bool alone() { return call(SYS_kill, -1, 0) == -ESRCH; }
+
+  // All of a job hears that it is to end, and a shell is gone at once: what it has started has a
+  // moment too, so that grun says how its step ended.
+  [[nodiscard]] bool may_leave() {
+    return (status & 0x7f) != SIGTERM || alone() || rounds++ >= kMostRounds;
+  }
+
   [[noreturn]] void loop() {
     for (;;) {
       pollfd watched[2] = {{signals, POLLIN, 0}, {kInitSocket, POLLIN, 0}};
-      const __kernel_timespec soon{0, 50'000'000};
-      call(SYS_ppoll, address(watched), 2, ending ? address(&soon) : 0, 0, kMaskBytes);
+      const __kernel_timespec soon{0, kSoon};
+      call(SYS_ppoll, address(watched), 2, ending || ended ? address(&soon) : 0, 0, kMaskBytes);
       if (watched[1].revents != 0) hear();
       forward();
-      int status = 0;
-      if (reap(child, status) && child > 0) {
+      if (reap(child, status) && child > 0) ended = true;
+      if (ended && may_leave()) {
         tell(InitWord::exited, status);
         leave(exit_code(status));
       }
-      // Nothing but us left in the namespace: a container that was told to end does.
-      if (ending && child == 0 && call(SYS_kill, -1, 0) == -ESRCH) leave(143);
+      if (ending && child == 0 && alone()) leave(143);  // a container that was told to end does
     }
   }
 };

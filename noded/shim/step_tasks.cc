@@ -14,7 +14,9 @@
 #include <cerrno>
 
 #include "common/codec/codec.h"
+#include "common/gpu_bind.h"
 #include "noded/runtime/cgroup.h"
+#include "noded/runtime/files.h"
 #include "noded/runtime/passing.h"
 #include "noded/shim/outputs.h"
 
@@ -78,8 +80,25 @@ void put_gpus(const LaunchRequest& job, std::map<std::string, std::string>& env)
   if (held != job.env.end()) env["SLURM_STEP_GPUS"] = env["GANTRY_STEP_GPUS"] = held->second;
 }
 
-std::vector<std::string> environment_of(const LaunchRequest& job, const StepRequest& step,
-                                        std::uint32_t index) {
+// What --gpu-bind says of this task.
+Result<void> bind_gpus(const StepRequest& step, std::uint32_t index,
+                       std::map<std::string, std::string>& env) {
+  const auto how = step.env.find("SLURM_GPU_BIND");
+  const auto visible = env.find("CUDA_VISIBLE_DEVICES");
+  if (how == step.env.end() || visible == env.end() || visible->second.empty()) return {};
+  const auto bind = parse_gpu_bind(how->second);
+  if (!bind) return tl::unexpected(bind.error());
+  const std::vector<std::string> all = split(visible->second, ',');
+  const auto own = gpus_of_task(*bind, index, all.size());
+  if (!own) return tl::unexpected(own.error());
+  visible->second.clear();
+  for (const std::size_t gpu : *own)
+    visible->second += (visible->second.empty() ? "" : ",") + all.at(gpu);
+  return {};
+}
+
+Result<std::vector<std::string>> environment_of(const LaunchRequest& job, const StepRequest& step,
+                                                std::uint32_t index) {
   std::map<std::string, std::string> all{{"PATH", "/usr/local/bin:/usr/bin:/bin"},
                                          {"HOME", job.owner.home},
                                          {"USER", job.owner.user},
@@ -88,6 +107,7 @@ std::vector<std::string> environment_of(const LaunchRequest& job, const StepRequ
   for (const auto& [name, value] : step.env) all[name] = value;
   for (const auto& [name, value] : step.task_env[index]) all[name] = value;
   put_gpus(job, all);
+  if (auto bound = bind_gpus(step, index, all); !bound) return tl::unexpected(bound.error());
   all["TMPDIR"] = "/tmp";
   std::vector<std::string> out;
   for (const auto& [name, value] : all) out.push_back(name + "=" + value);
@@ -156,7 +176,9 @@ void StepTasks::take_terminal() {
 Result<TaskSpec> StepTasks::prepare(std::uint32_t index, std::vector<Fd>& given) {
   TaskSpec spec;
   spec.argv = request_.argv;
-  spec.env = environment_of(shim_.request, request_, index);
+  auto env = environment_of(shim_.request, request_, index);
+  if (!env) return tl::unexpected(env.error());
+  spec.env = std::move(*env);
   if (mpi_)  // in front: the first of a name counts
     spec.env.insert(spec.env.begin(), mpi_->environment(index).begin(),
                     mpi_->environment(index).end());

@@ -130,7 +130,7 @@ const std::vector<Bad>& command_lines() {
        "gbatch: error: --qos is not supported: there are no QOS; use --partition"},
       {{"gbatch", "--gpu-bind=closest"},
        kGood,
-       "gbatch: error: --gpu-bind is not supported: a job's tasks see all GPUs"},
+       "gbatch: error: --gpu-bind is not supported: tasks of steps see GPUs"},
       {{"gbatch", "--mail-type=TIME_LIMIT_90"},
        kGood,
        "gbatch: error: --mail-type: \"TIME_LIMIT_90\": mail is sent at BEGIN, END, FAIL, REQUEUE"},

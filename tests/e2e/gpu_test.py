@@ -121,6 +121,30 @@ def case_a_job_opens_its_own_devices_and_no_others(c):
     contains(own["CUDA_VISIBLE_DEVICES"], "GPU-")
 
 
+def case_tasks_of_a_step_see_gpus_of_their_own(c):
+    show = "sh -c 'echo $SLURM_LOCALID $CUDA_VISIBLE_DEVICES'"
+
+    def run(options, line):
+        return c.submit("-n2", "-N1", "-w", "node1", *options, script="#!/bin/sh\n"
+                        f"echo all $CUDA_VISIBLE_DEVICES\ngrun {line} {show}\n")
+    two = ("--gpus-per-node=2",)
+    for options, line, which in [
+            (two, "", [[0, 1], [0, 1]]), (two, "--gpu-bind=per_task:1", [[0], [1]]),
+            (two, "--gpu-bind=single:2", [[0], [0]]), (two, "--gpu-bind=map_gpu:1,0", [[1], [0]]),
+            (two, "--gpu-bind=mask_gpu:0x3,0x2", [[0, 1], [1]]),
+            (("--gpus-per-task=1",), "", [[0], [1]]),
+            (("--gpus-per-task=1",), "--gpu-bind=none", [[0, 1], [0, 1]])]:
+        job = run(options, line)
+        c.ended(job, "completed")
+        got = dict(words.split() for words in c.output(job).splitlines())
+        held = got["all"].split(",")
+        equal(len(held), 2)
+        equal([got["0"], got["1"]], [",".join(held[g] for g in gpus) for gpus in which], line)
+    job = run(two, "--gpu-bind=map_gpu:2")
+    c.ended(job, "failed")
+    contains(c.output(job), "a task is bound to GPU 2, and the job has 2 on the node")
+
+
 def case_a_job_without_gpus_has_none(c):
     none = probe(c, "-w", "node1")
     equal(none["files"], [])

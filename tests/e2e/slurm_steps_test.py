@@ -96,6 +96,29 @@ def case_final_states(c):
           "FAILED|0:9")
 
 
+def case_cancelled_with_its_step(c):
+    """What a cancelled job leaves in its output and in sacct; and a word from outside before."""
+    out = f"{c.out}/cancelled.out"
+    job = ok(c, "sbatch", "--parsable", "-n", "1", MEM, "-o", out, "--wrap",
+             "srun -n1 sh -c 'echo begun; exec sleep 300'").strip()
+    wait_for("the step", lambda: "begun" in text(out))
+    ok(c, "scontrol", "notify", job, "save", "your", "work")
+    wait_for("the word", lambda: "slurmstepd: error: save your work\n" in text(out))
+    ok(c, "scancel", job)
+    def rows():
+        return dict(line.split("|", 1) for line in
+                    ok(c, "sacct", "-n", "-P", "-j", job, "-o", "JobID,State,ExitCode").split("\n")
+                    if line)
+    wait_for("the end", lambda: "RUNNING" not in str(rows()) and "COMPLETING" not in str(rows()))
+    found = rows()
+    assert re.match(r"CANCELLED by \d+\|0:0$", found[job]), found
+    equal(found[f"{job}.batch"], "CANCELLED|0:15", str(found))
+    equal(found[f"{job}.0"], "CANCELLED|0:15", str(found))
+    contains(text(out), "srun: Job step aborted: Waiting up to ")
+    assert re.search(rf"^slurmstepd: error: \*\*\* JOB {job} ON \S+ CANCELLED AT \S+ \*\*\*$",
+                     text(out), re.M), text(out)
+
+
 # ---- steps --------------------------------------------------------------------------------------
 
 def batch_output(c, name, body, *options):
@@ -229,6 +252,7 @@ def case_srun_outside(c):
     assert all(re.fullmatch(rf"{i}: \d+ (\S+) \1 1", line) for i, line in enumerate(lines)), lines
     equal(len(lines), 2)
     equal(slurm(c, "srun", MEM, "bash", "-c", "exit 5").returncode, 5)
+    equal(slurm(c, "srun", MEM, "-n", "2", "-i", "none", "cat").returncode, 0, "end of file at once")
     when = slurm(c, "srun", MEM, "-n", "1", "--test-only", "true")
     assert re.match(r"srun: Job \d+ to start at \d{4}-\S+ using \d+ processors on nodes \S+ in "
                     r"partition \S+", when.stderr), when.stderr
@@ -289,6 +313,22 @@ def case_salloc(c):
     contains(done.stdout, f"job {job}\n")
     contains(done.stderr, f"salloc: Relinquishing job allocation {job}\n")
     equal(len(re.findall(r"^[01]: ", done.stdout, re.M)), 2)
+
+
+def case_tasks_without_nodes(c):
+    """-n alone: as few nodes as hold the tasks."""
+    done = slurm(c, "salloc", MEM, "-n", "3", "-t", "5", "bash", "-c",
+                 "echo $SLURM_JOB_NUM_NODES $SLURM_TASKS_PER_NODE $SLURM_JOB_CPUS_PER_NODE; "
+                 "srun -l hostname")
+    equal(done.returncode, 0, done.stderr)
+    contains(done.stdout, "2 2,1 2,1\n")
+    ranks = dict(re.findall(r"^(\d): (\S+)$", done.stdout, re.M))
+    equal([ranks[r] == ranks["0"] for r in "012"], [True, True, False])
+    one = slurm(c, "salloc", MEM, "-n", "2", "-t", "5", "bash", "-c", "echo on $SLURM_JOB_NUM_NODES")
+    contains(one.stdout, "on 1\n")
+    never = slurm(c, "sbatch", MEM, "-N", "1", "-n", "3", "--wrap", "true")
+    equal(never.returncode, 1)
+    contains(never.stderr, "do not fit on 1 node")
 
 
 def case_salloc_without_shell(c):

@@ -193,7 +193,10 @@ class Site {
     JobShape& s = job.key.shape;
     s.cpus_per_task = static_cast<std::uint32_t>(1 + pick(4));
     if (chance(50)) s.gpus_per_node = static_cast<std::uint32_t>(1 + pick(4));
-    if (chance(25)) s.min_nodes = s.max_nodes = s.tasks = static_cast<std::uint32_t>(2 + pick(2));
+    if (chance(25))
+      s.min_nodes = s.max_nodes = s.tasks = static_cast<std::uint32_t>(2 + pick(2));
+    else if (chance(25))
+      s.max_nodes = s.tasks = static_cast<std::uint32_t>(2 + pick(3));
     if (chance(30)) s.memory_per_node = static_cast<std::int64_t>(1 + pick(16)) * kGiB;
     if (chance(8)) s.gpu_models = {"a100", "t4"};
     if (chance(5)) s.exclusive = true;

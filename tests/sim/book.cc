@@ -150,7 +150,8 @@ void Book::submitted(const event::JobSubmitted& e, const Account& account) {
   job.cls = account.spec.spec.priority_class;
   job.account = account.spec.spec.account;
   job.user = account.spec.owner.user;
-  job.may_requeue = account.spec.spec.requeue && account.spec.spec.kind == JobKind::batch;
+  const JobSpec& spec = account.spec.spec;
+  job.may_requeue = spec.requeue && (spec.kind == JobKind::batch || (spec.het && spec.het->offset));
 }
 
 Resources Book::taken(const Job& job) const {
@@ -218,6 +219,7 @@ void Book::exited(Instant at, const event::NodeExited& e) {
 
 void Book::preempted(Instant at, const event::JobFinishing& e) {
   ++counts_.preempted;
+  if (e.cause.starts_with("component ")) return;  // it goes with another one, which was chosen
   const Job& job = jobs_.at(e.job);
   const PriorityClass& cls = class_of(job);
   const auto wrong = [&](const std::string& what) {

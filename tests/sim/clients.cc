@@ -14,10 +14,14 @@ namespace {
 
 constexpr std::string_view kBeginning = "the beginning";
 
+bool is_submit(const core::ClientMessage& message) {
+  return std::holds_alternative<proto::SubmitJob>(message) ||
+         std::holds_alternative<proto::SubmitTogether>(message);
+}
+
 bool asked_until_answered(const core::ClientMessage& message) {
   const auto* apply = std::get_if<proto::ApplyTenancy>(&message);
-  return std::holds_alternative<proto::SubmitJob>(message) ||
-         (apply != nullptr && apply->comment == kBeginning);
+  return is_submit(message) || (apply != nullptr && apply->comment == kBeginning);
 }
 
 }  // namespace
@@ -62,7 +66,7 @@ core::Documents Clients::documents() const {
 
 bool Clients::idle() const {
   for (const auto& client : clients_)
-    if (client->open && std::holds_alternative<proto::SubmitJob>(*client->open)) return false;
+    if (client->open && is_submit(*client->open)) return false;
   return true;
 }
 
@@ -110,6 +114,11 @@ void Clients::reply(core::ConnectionId connection, std::uint64_t request,
       if (const auto* asked = std::get_if<proto::SubmitJob>(&*client->open);
           asked != nullptr && asked->spec.array)
         arrays_.insert(made->job);
+      if (const auto* together = std::get_if<proto::SubmitTogether>(&*client->open)) {
+        het_sizes_[made->job] = together->parts.size();
+        for (std::size_t i = 1; i < together->parts.size(); ++i)
+          client->jobs.emplace_back(made->job.value() + i);
+      }
       all_jobs_.push_back(made->job);
     }
     if (const auto* waited = std::get_if<proto::WaitReply>(&reply))
@@ -154,7 +163,9 @@ proto::JobRef Clients::draw_ref(Client& client) {
   proto::JobRef ref;
   const std::size_t recent = std::min<std::size_t>(from.size(), 12);
   ref.job = from[from.size() - 1 - random_.below(recent)];
-  if (random_.chance(150)) {
+  if (const auto het = het_sizes_.find(ref.job); het != het_sizes_.end() && random_.chance(300)) {
+    ref.component = static_cast<std::uint32_t>(random_.below(het->second));
+  } else if (random_.chance(150)) {
     const auto first = static_cast<std::uint32_t>(random_.below(6));
     ref.tasks.push_back({first, first + static_cast<std::uint32_t>(random_.below(5)), 1});
   }
@@ -169,14 +180,43 @@ core::ClientMessage Clients::draw(Client& client) {
   if (admin && random_.chance(400)) return draw_cluster_change();
   const bool known = admin ? !all_jobs_.empty() : !client.jobs.empty();
   if (!known || (submits_ < settings_.jobs && random_.chance(550))) {
-    ++submits_;
-    proto::SubmitJob m = draw_submit(random_, settings_, admin ? all_jobs_ : client.jobs,
-                                     queue_.now(), fmt::format("{}-{}", client.name, submits_));
-    if (settings_.tenants) draw_tenancy_of(random_, documents(), client.name, m.spec);
-    if (settings_.gpus && m.spec.shape.gpus_per_node == 0) draw_gpus_of(random_, m.spec.shape);
+    proto::SubmitJob m = draw_job(client);
+    if (!m.spec.array && random_.chance(120)) return draw_together(client, std::move(m));
     return m;
   }
   return draw_change(client);
+}
+
+proto::SubmitJob Clients::draw_job(Client& client) {
+  const bool admin = &client == clients_.front().get();
+  ++submits_;
+  proto::SubmitJob m = draw_submit(random_, settings_, admin ? all_jobs_ : client.jobs,
+                                   queue_.now(), fmt::format("{}-{}", client.name, submits_));
+  if (settings_.tenants) draw_tenancy_of(random_, documents(), client.name, m.spec);
+  if (settings_.gpus && m.spec.shape.gpus_per_node == 0) draw_gpus_of(random_, m.spec.shape);
+  return m;
+}
+
+// A heterogeneous job of two or three components, the first of which is `first`.
+core::ClientMessage Clients::draw_together(Client& client, proto::SubmitJob first) {
+  proto::SubmitTogether m;
+  m.parts.push_back(std::move(first));
+  const auto more = random_.between(1, 2);
+  for (std::int64_t i = 0; i < more; ++i) {
+    proto::SubmitJob part = draw_job(client);
+    part.script.clear();
+    part.environment.clear();
+    part.spec.kind = JobKind::allocation;
+    part.spec.dependencies.clear();
+    m.parts.push_back(std::move(part));
+  }
+  for (proto::SubmitJob& part : m.parts) {
+    part.test_only = false;
+    part.spec.array.reset();
+    part.spec.shape.gpu_slice.clear();
+    if (random_.chance(800)) part.spec.shape.required_nodes.clear();
+  }
+  return m;
 }
 
 core::ClientMessage Clients::draw_cancel(Client& client) {

@@ -2,6 +2,7 @@
 // the cluster, and ask again (a submit with the same request id) until they have an answer.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -45,6 +46,8 @@ class Clients {
   void ask(Client& client);
   void ask_again_later(Client& client);
   core::ClientMessage draw(Client& client);
+  proto::SubmitJob draw_job(Client& client);
+  core::ClientMessage draw_together(Client& client, proto::SubmitJob first);
   core::ClientMessage draw_change(Client& client);
   core::ClientMessage draw_update(Client& client);
   core::ClientMessage draw_cancel(Client& client);
@@ -64,6 +67,7 @@ class Clients {
   std::vector<std::string> names_;
   std::vector<JobId> all_jobs_;
   std::set<JobId> arrays_;
+  std::map<JobId, std::size_t> het_sizes_;  // by leader
 };
 
 }  // namespace gantry::sim

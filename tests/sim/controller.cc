@@ -214,6 +214,11 @@ void Controller::answered(const core::Reply& reply) {
     if (const auto* made = std::get_if<proto::SubmitReply>(&reply.message);
         made && !submit->test_only)
       ledger_.submitted(asked.who.owner.user, submit->request_id, made->job);
+  if (const auto* together = std::get_if<proto::SubmitTogether>(&asked.message))
+    if (const auto* made = std::get_if<proto::SubmitReply>(&reply.message))
+      for (std::size_t i = 0; i < together->parts.size(); ++i)
+        ledger_.submitted(asked.who.owner.user, together->parts[i].request_id,
+                          JobId(made->job.value() + i));
   if (const auto* cancel = std::get_if<proto::CancelJobs>(&asked.message))
     if (const auto* done = std::get_if<proto::JobsDone>(&reply.message))
       ledger_.cancelled(*cancel, *done);

@@ -41,6 +41,24 @@ void Ledger::read(const store::MemoryStore& store) {
     trace_.line(queue_.now(), "event " + codec::to_json(*entry));
     take(entry->at, entry->event);
   }
+  check_together();
+}
+
+// A commit holds as many placements of a heterogeneous job as it has components.
+void Ledger::check_together() {
+  for (const auto& [leader, parts] : placed_parts_) {
+    const HetPart& het = *account(leader).spec.spec.het;
+    if (parts != het.size)
+      broken(
+          fmt::format("{} of {} components of job {} are placed", parts, het.size, leader.value()));
+    std::set<std::uint32_t> nodes;
+    for (std::uint32_t i = 0; i < het.size; ++i)
+      for (const Held& held : account(het.member(i)).nodes)
+        if (!nodes.insert(held.grant.node.value()).second)
+          broken(fmt::format("two components of job {} are on {}", leader.value(),
+                             node_name(held.grant.node)));
+  }
+  placed_parts_.clear();
 }
 
 Account& Ledger::account(JobId id) {
@@ -208,6 +226,7 @@ void Ledger::placed(Instant at, const event::JobPlaced& e) {
     node.jobs.emplace(e.job, e.exclusive);
     job.nodes.emplace_back().grant = grant;
   }
+  if (const auto& het = job.spec.spec.het) ++placed_parts_[het->leader];
 }
 
 void Ledger::exited(const event::NodeExited& e) {
@@ -326,7 +345,12 @@ void Ledger::cancelled(const proto::CancelJobs& asked, const proto::JobsDone& do
   for (const proto::JobRef& ref : asked.filter.jobs) {
     if (named(done.not_active, ref.job) || !jobs_.contains(ref.job)) continue;
     Account& job = account(ref.job);
-    if (ref.tasks.empty() && !job.ending) job.final = true;
+    if (ref.tasks.empty() && !ref.component && !job.ending) job.final = true;
+    if (const auto& het = job.spec.spec.het; het && het->offset == 0)
+      for (std::uint32_t i = 0; i < het->size; ++i)
+        if (Account& part = account(het->member(i));
+            ref.component.value_or(i) == i && part.phase != Phase::ended && !part.ending)
+          part.final = true;
     for (const IndexRange& r : ref.tasks)
       for (std::uint32_t i = r.first; i <= r.last; i += r.step) job.final_tasks.insert(i);
     for (auto& [id, element] : jobs_)

@@ -2,7 +2,8 @@
 // and by rules of its own, so that the core's state can be held against it.
 //
 // Checked with each committed event: only legal moves; no core, memory or exclusive node given
-// twice; what was cancelled and acknowledged is never placed again; a request makes one job; no job
+// twice; the components of a heterogeneous job placed in one commit and on nodes of their own;
+// what was cancelled and acknowledged is never placed again; a request makes one job; no job
 // starts before its begin time or its dependencies (singleton, after and after_corr are left to
 // other tests); a node is released only when nothing of the attempt lives there, and with the exit
 // and usage that its machine recorded.
@@ -100,6 +101,7 @@ class Ledger {
   void tasks_cancelled(const core::event::TasksCancelled& e);
   void placed(Instant at, const core::event::JobPlaced& e);
   void may_start(Instant at, const Account& job);
+  void check_together();
   void exited(const core::event::NodeExited& e);
   void check_exit(const core::event::NodeExited& e, const Account& job);
   void ended(const core::event::JobEnded& e);
@@ -125,6 +127,7 @@ class Ledger {
   std::size_t known_ = 0;                                             // not forgotten
   std::map<std::pair<std::string, std::string>, JobId> made_, told_;  // by user and request id
   std::vector<JobId> acknowledged_;
+  std::map<JobId, std::uint32_t> placed_parts_;  // in the present commit, by leader
 };
 
 }  // namespace gantry::sim

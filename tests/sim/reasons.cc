@@ -155,6 +155,7 @@ void Reasons::check(const proto::JobRow& row, const Changes& view) {
     if (verdict_in(now, row.job, key).reason != reason) return;  // guarantee.h looks at these
   }
   if (reason == Reason::none) wrong(row, "that is none");
+  if (key.het) return;  // the reason may be that of another component
   check_truth(row, job);
   Changes changed = view;
   if (!remove_cause(row, job, changed)) wrong(row, "nobody knows how to help it");

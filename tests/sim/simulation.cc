@@ -116,9 +116,10 @@ void Simulation::operate() {
     operate_on(job);
     return true;
   });
-  if ((settings_.tenants || settings_.gpus) && controller_.settled())
-    for (const proto::JobRow& row : controller_.list_jobs())
-      if (row.phase == Phase::queued) give_up_on(row);
+  if (!controller_.settled()) return;
+  for (const proto::JobRow& row : controller_.list_jobs())
+    if (row.phase == Phase::queued && (settings_.tenants || settings_.gpus || row.het))
+      give_up_on(row);
 }
 
 // What nobody can help: nodes that it asks for are not there (any more), or a quota that was cut
@@ -166,6 +167,9 @@ void Simulation::give_up_on(const proto::JobRow& row) {
       // their memory). guarantee.h has looked whether it could start.
       give_up = never_fits(job) || (truth_.live_count() == 0 && queue_.now() - mended_ > hours(2));
       break;
+    case Reason::tenant_jobs:  // the components together may be more than may ever run
+      give_up = row.het && truth_.live_count() == 0 && queue_.now() - mended_ > hours(2);
+      break;
     default: break;
   }
   if (!give_up) return;
@@ -179,7 +183,9 @@ void Simulation::operate_on(const core::Job& job) {
   const proto::JobRef ref{job.id, {}};
   if (job.phase == Phase::queued && job.hold != core::Hold::none)
     clients_.say(proto::ReleaseJobs{{ref}});
-  if (job.phase == Phase::running && job.kind == JobKind::allocation)
+  const auto& het = core::class_of(controller_.core().state(), job).het;
+  const bool follows = het && het->offset > 0;  // it ends with its leader
+  if (job.phase == Phase::running && job.kind == JobKind::allocation && !follows)
     clients_.say(proto::EndAllocation{job.id, {}});
   if (job.phase != Phase::queued || !job.dependencies) return;
   bool never = job.is_array() && !job.tasks->corr_never.empty();

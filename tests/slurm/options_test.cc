@@ -149,7 +149,6 @@ std::vector<Shown> job_options(const std::string& nodes) {
       {"distribution", {"-m", "cyclic:block"}, "\"distribution=cyclic\""},
       {"exclude", {"-x", "n9"}, "\"excluded_nodes\":[\"n9\"]"},
       {"exclusive", {"--exclusive"}, "\"exclusive\":true"},
-      {"gpu-bind", {"--gpu-bind=none"}, "="},
       {"gpus", {"-G", "2"}, "\"gpus_per_node\":2"},
       {"gpus-per-node", {"--gpus-per-node=a100:3"}, "\"gpu_models\":[\"a100\"]"},
       {"gpus-per-task", {"-n2", "-N1", "--gpus-per-task=2"}, "\"gpus_per_node\":4"},
@@ -192,31 +191,33 @@ TEST_CASE("options of sbatch") {
   bench.fake.answer<proto::SubmitJob>(reply);
   const ScratchDir files;
   const std::string file = files.file("env", std::string("FROM=file\0", 10));
-  check_options(bench, joined<std::vector<Shown>>(
-                           job_options(files.file("nodes", "n7\n")),
-                           {
-                               {"array", {"-a", "2-8:3"}, "\"step\":3"},
-                               {"error", {"-e", "err.txt"}, "\"std_err\":\"err.txt\""},
-                               {"export-file", {"--export-file", file}, "\"FROM\":\"file\""},
-                               {"get-user-env",
-                                {"--export=NONE", "--get-user-env"},
-                                "\"PWD\":",
-                                {{"SHELL", "/bin/sh"}}},
-                               {"help", {"-h"}, "\nExamples:\n"},
-                               {"ignore-pbs", {"--ignore-pbs"}, "="},
-                               {"input", {"-i", "in.txt"}, "\"std_in\":\"in.txt\""},
-                               {"no-requeue", {"--no-requeue"}, "\"requeue\":false"},
-                               {"open-mode", {"--open-mode=append"}, "\"open_mode\":\"append\""},
-                               {"output", {"-o", "out.txt"}, "\"std_out\":\"out.txt\""},
-                               {"parsable", {"--parsable"}, "!Submitted batch job"},
-                               {"quiet", {"-Q"}, "!Submitted batch job"},
-                               {"requeue", {"--requeue"}, "="},
-                               {"test-only", {"--test-only"}, "\"test_only\":true"},
-                               {"verbose", {"-v"}, "\n  \"shape\": "},
-                               {"wait", {}, "@slurm_test.py case_wait_and_exit_codes"},
-                               {"wait-all-nodes", {"--wait-all-nodes=1"}, "="},
-                               {"wrap", {"--wrap=echo wrapped"}, "echo wrapped"},
-                           }));
+  check_options(bench,
+                joined<std::vector<Shown>>(
+                    job_options(files.file("nodes", "n7\n")),
+                    {
+                        {"array", {"-a", "2-8:3"}, "\"step\":3"},
+                        {"error", {"-e", "err.txt"}, "\"std_err\":\"err.txt\""},
+                        {"export-file", {"--export-file", file}, "\"FROM\":\"file\""},
+                        {"get-user-env",
+                         {"--export=NONE", "--get-user-env"},
+                         "\"PWD\":",
+                         {{"SHELL", "/bin/sh"}}},
+                        {"gpu-bind", {"--gpu-bind=single:2"}, "\"SLURM_GPU_BIND\":\"single:2\""},
+                        {"help", {"-h"}, "\nExamples:\n"},
+                        {"ignore-pbs", {"--ignore-pbs"}, "="},
+                        {"input", {"-i", "in.txt"}, "\"std_in\":\"in.txt\""},
+                        {"no-requeue", {"--no-requeue"}, "\"requeue\":false"},
+                        {"open-mode", {"--open-mode=append"}, "\"open_mode\":\"append\""},
+                        {"output", {"-o", "out.txt"}, "\"std_out\":\"out.txt\""},
+                        {"parsable", {"--parsable"}, "!Submitted batch job"},
+                        {"quiet", {"-Q"}, "!Submitted batch job"},
+                        {"requeue", {"--requeue"}, "="},
+                        {"test-only", {"--test-only"}, "\"test_only\":true"},
+                        {"verbose", {"-v"}, "\n  \"shape\": "},
+                        {"wait", {}, "@slurm_test.py case_wait_and_exit_codes"},
+                        {"wait-all-nodes", {"--wait-all-nodes=1"}, "="},
+                        {"wrap", {"--wrap=echo wrapped"}, "echo wrapped"},
+                    }));
 }
 
 TEST_CASE("options of srun") {
@@ -227,29 +228,31 @@ TEST_CASE("options of srun") {
   bench.fake.answer<proto::SubmitJob>(proto::ErrorReply{
       static_cast<std::uint16_t>(ErrorCode::limit_exceeded), "enough for a test"});
   const std::string launchers = "@slurm_steps_test.py case_srun_of_launchers";
-  check_options(bench, joined<std::vector<Shown>>(
-                           job_options(files.file("nodes", "n7\n")),
-                           {
-                               {"cpu-bind", {}, launchers},
-                               {"disable-status", {"-X"}, "="},
-                               {"error", {}, launchers},
-                               {"exact", {}, "@slurm_steps_test.py case_exclusive_steps"},
-                               {"help", {"-h"}, "\nExamples:\n"},
-                               {"input", {}, launchers},
-                               {"jobid", {}, "@slurm_steps_test.py case_salloc_without_shell"},
-                               {"kill-on-bad-exit", {}, launchers},
-                               {"label", {}, "@slurm_steps_test.py case_srun_outside"},
-                               {"mpi", {"--mpi=list"}, "pmix_v4"},
-                               {"multi-prog", {}, "@slurm_steps_test.py case_multi_prog"},
-                               {"output", {}, launchers},
-                               {"overlap", {}, launchers},
-                               {"pty", {}, "@terminal_test.py case_without_terminal"},
-                               {"quiet", {}, "@slurm_clients_test.py case_srun_words"},
-                               {"relative", {}, "@slurm_clients_test.py case_srun_words"},
-                               {"test-only", {"--test-only"}, "\"test_only\":true"},
-                               {"unbuffered", {}, launchers},
-                               {"wait", {}, launchers},
-                           }));
+  check_options(bench,
+                joined<std::vector<Shown>>(
+                    job_options(files.file("nodes", "n7\n")),
+                    {
+                        {"cpu-bind", {}, launchers},
+                        {"disable-status", {"-X"}, "="},
+                        {"error", {}, launchers},
+                        {"exact", {}, "@slurm_steps_test.py case_exclusive_steps"},
+                        {"gpu-bind", {}, "@gpu_test.py case_tasks_of_a_step_see_gpus_of_their_own"},
+                        {"help", {"-h"}, "\nExamples:\n"},
+                        {"input", {}, launchers},
+                        {"jobid", {}, "@slurm_steps_test.py case_salloc_without_shell"},
+                        {"kill-on-bad-exit", {}, launchers},
+                        {"label", {}, "@slurm_steps_test.py case_srun_outside"},
+                        {"mpi", {"--mpi=list"}, "pmix_v4"},
+                        {"multi-prog", {}, "@slurm_steps_test.py case_multi_prog"},
+                        {"output", {}, launchers},
+                        {"overlap", {}, launchers},
+                        {"pty", {}, "@terminal_test.py case_without_terminal"},
+                        {"quiet", {}, "@slurm_clients_test.py case_srun_words"},
+                        {"relative", {}, "@slurm_clients_test.py case_srun_words"},
+                        {"test-only", {"--test-only"}, "\"test_only\":true"},
+                        {"unbuffered", {}, launchers},
+                        {"wait", {}, launchers},
+                    }));
 }
 
 TEST_CASE("options of squeue") {
@@ -317,7 +320,7 @@ TEST_CASE("options of scancel") {
                            {"reservation", {"-R", "r"}, "\"reservations\":[\"r\"]"},
                            {"signal", {"-s", "USR1"}, "\"signal\":10"},
                            {"state", {"-t", "PENDING"}, "\"states\":[\"PENDING\"]"},
-                           {"user", {"-u", "alice"}, "\"users\":[\"alice\"]"},
+                           {"user", {"-u", "daemon"}, "\"users\":[\"daemon\"]"},
                            {"verbose", {"-v"}, "Terminating job 12"},
                        });
 }

@@ -43,9 +43,10 @@ some() { [ -n "$(gqueue -h -o %i "$@")" ]; }
 tenants() {
   gqueue -h -t R,PD,CF -o '%P %t' | awk '
     {n[$1 " " ($2 == "PD" ? "waiting" : "running")]++}
-    END {for (t = split("vision speech robots", name, " "); t > 0; t--)
-           printf "%s %d running, %d waiting%s", name[t], n[name[t] " running"],
-                  n[name[t] " waiting"], (t > 1 ? "; " : "\n")}'
+    END {printf "jobs running and waiting:"
+         for (t = split("vision speech robots", name, " "); t > 0; t--)
+           printf " %s %d+%d", name[t], n[name[t] " running"], n[name[t] " waiting"]
+         print ""}'
 }
 # while_so SECONDS COMMAND...: waits while the command is true, for so long at most. On a terminal
 # the GPUs are drawn meanwhile: all of them where there is room, else those in MIG mode.

@@ -1,0 +1,52 @@
+// Which GPUs each task of a step sees.
+#include <doctest/doctest.h>
+
+#include "common/gpu_bind.h"
+
+using namespace gantry;
+
+namespace {
+
+// "0,1 2,3": of each task in turn, or what is wrong.
+std::string seen(const std::string& how, std::size_t tasks, std::size_t gpus) {
+  const auto bind = parse_gpu_bind(how);
+  if (!bind) return bind.error().message;
+  std::string out;
+  for (std::size_t task = 0; task < tasks; ++task) {
+    const auto own = gpus_of_task(*bind, task, gpus);
+    if (!own) return own.error().message;
+    out += task > 0 ? " " : "";
+    for (std::size_t i = 0; i < own->size(); ++i)
+      out += (i > 0 ? "," : "") + std::to_string((*own)[i]);
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("tasks see the GPUs that --gpu-bind gives them") {
+  CHECK(seen("none", 2, 3) == "0,1,2 0,1,2");
+  CHECK(seen("per_task:1", 4, 4) == "0 1 2 3");
+  CHECK(seen("per_task:2", 2, 4) == "0,1 2,3");
+  CHECK(seen("per_task:2", 2, 3) == "0,1 2,0");  // too few: they share
+  CHECK(seen("single:1", 3, 2) == "0 1 0");
+  CHECK(seen("single:2", 5, 2) == "0 0 1 1 0");
+  CHECK(seen("map_gpu:3,1*2,0", 5, 4) == "3 1 1 0 3");
+  CHECK(seen("mask_gpu:0x3,C", 3, 4) == "0,1 2,3 0,1");
+  CHECK(seen("per_task:1", 2, 0) == " ");  // on a node without any
+}
+
+TEST_CASE("what is not there, or not understood, is said") {
+  CHECK(seen("map_gpu:2", 1, 2) == "a task is bound to GPU 2, and the job has 2 on the node");
+  CHECK(seen("mask_gpu:0x8000000000000000", 1, 2) ==
+        "a task is bound to GPU 63, and the job has 2 on the node");
+  CHECK(seen("per_task:3", 1, 2) == "a task is to have 3 GPUs, and the job has 2 on the node");
+  for (const char* how :
+       {"", "single", "single:0", "per_task:", "per_task:x", "map_gpu:", "map_gpu:1,,2",
+        "map_gpu:64", "map_gpu:1*0", "map_gpu:1*99999999", "mask_gpu:0", "mask_gpu:0xg",
+        "mask_gpu:11112222333344445", "verbose,single:1", "closest"}) {
+    CAPTURE(how);
+    CHECK_FALSE(parse_gpu_bind(how));
+  }
+  CHECK(seen("closest", 1, 1).find("near each other already") != std::string::npos);
+}
