@@ -34,7 +34,8 @@ HetGroup::HetGroup(Cycle& cycle, const Turn& turn) : cycle_(cycle) {
   order_.resize(members_.size());
   std::iota(order_.begin(), order_.end(), std::size_t{0});
   std::vector<std::uint32_t> choice;
-  for (const Member& m : members_) choice.push_back(r.eligible_.nodes_of(*m.cls).count());
+  for (const Member& m : members_)
+    choice.push_back(m.cls->required.empty() ? r.eligible_.nodes_of(*m.cls).count() : 0);
   std::stable_sort(order_.begin(), order_.end(),
                    [&](std::size_t a, std::size_t b) { return choice[a] < choice[b]; });
 }
@@ -82,6 +83,12 @@ bool HetGroup::has_job_left(const Member& m) const {
                       *most;
 }
 
+// A node that it needs by name is another's: those a search takes as given.
+bool HetGroup::is_shut_out(const Member& m) const {
+  return std::any_of(m.cls->required.begin(), m.cls->required.end(),
+                     [this](std::uint32_t n) { return used_.test(n); });
+}
+
 Bits HetGroup::nodes_for(const Member& m, const NodeChoice& choice) const {
   Bits nodes = cycle_.nodes_for(*m.cls, choice);
   for (std::size_t w = 0; w < nodes.words(); ++w) nodes.word_at(w) &= ~used_.word(w);
@@ -99,6 +106,7 @@ std::optional<Blocked> HetGroup::fit_now(Member& m) {
   const std::uint32_t tenant = cycle_.tenant_of(c);
   if (!r.timeline_.speak_for(c.key.reservation)) return Blocked{Blocked::By::reservation, {}};
   if (!has_job_left(m)) return Blocked{Blocked::By::tenant_jobs, {}};
+  if (is_shut_out(m)) return Blocked{};
   std::optional<Blocked> first;
   // Flavors in which it borrows nothing come first.
   for (const bool borrowing : {false, true})
@@ -200,7 +208,7 @@ void HetGroup::start(Turn& turn) {
 bool HetGroup::fit_ahead(Member& m, Instant from, Instant before) {
   JobClass& c = *m.cls;
   Replica& r = cycle_.r_;
-  if (!r.timeline_.speak_for(c.key.reservation)) return false;
+  if (is_shut_out(m) || !r.timeline_.speak_for(c.key.reservation)) return false;
   const std::uint32_t tenant = cycle_.tenant_of(c);
   std::optional<std::pair<Slot, std::uint32_t>> best;
   for (const NodeChoice& choice : r.eligible_.flavors_of(c)) {

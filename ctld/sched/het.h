@@ -43,6 +43,7 @@ class HetGroup {
   [[nodiscard]] bool may_run() const;  // some day
   [[nodiscard]] JobId job(const Member& m) const;
   [[nodiscard]] bool has_job_left(const Member& m) const;
+  [[nodiscard]] bool is_shut_out(const Member& m) const;
   Bits nodes_for(const Member& m, const NodeChoice& choice) const;
   [[nodiscard]] std::optional<Neighbours> neighbours_of(const Member& m) const;
   void take(Member& m, Slot found, std::uint32_t flavor);  // for the rest of the trial
