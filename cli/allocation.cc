@@ -46,16 +46,25 @@ class Interruptible {
 
 Result<Allocation> Allocation::ask(const Invocation& invocation, const JobRequest& request,
                                    Session& session) {
-  proto::SubmitJob message;
-  message.request_id = random_id();
-  message.spec = request.spec;
-  message.spec.kind = JobKind::allocation;
-  message.spec.requeue = false;  // its owner waits: a second start would find nobody
-  if (message.spec.name.empty()) message.spec.name = "interactive";
-  message.spec.submit_line = invocation.line();
-  message.environment = job_environment(request.exported);
+  return ask(invocation, std::vector{&request}, session);
+}
+
+Result<Allocation> Allocation::ask(const Invocation& invocation,
+                                   const std::vector<const JobRequest*>& parts, Session& session) {
+  proto::SubmitTogether all;
+  for (const JobRequest* request : parts) {
+    proto::SubmitJob& message = all.parts.emplace_back();
+    message.request_id = random_id();
+    message.spec = request->spec;
+    message.spec.kind = JobKind::allocation;
+    message.spec.requeue = false;  // its owner waits: a second start would find nobody
+    if (message.spec.name.empty()) message.spec.name = "interactive";
+    message.spec.submit_line = invocation.line();
+  }
+  all.parts.front().environment = job_environment(parts.front()->exported);
   const Interruptible interruptible;
-  const auto submitted = session.call<proto::SubmitReply>(message);
+  const auto submitted = parts.size() == 1 ? session.call<proto::SubmitReply>(all.parts.front())
+                                           : session.call<proto::SubmitReply>(all);
   if (!submitted) return tl::unexpected(submitted.error());
   Allocation allocation(invocation.program(), submitted->job);
 

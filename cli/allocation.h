@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/job_request.h"
@@ -15,6 +16,9 @@ class Allocation {
   // signal that ends the wait gives the request up.
   static Result<Allocation> ask(const Invocation& invocation, const JobRequest& request,
                                 Session& session);
+  // A heterogeneous job, if there are several; job() and row() are then its first component's.
+  static Result<Allocation> ask(const Invocation& invocation,
+                                const std::vector<const JobRequest*>& parts, Session& session);
   [[nodiscard]] JobId job() const { return job_; }
   [[nodiscard]] const proto::JobRow& row() const { return row_; }
   // Gives the nodes back; `exit` is what the job is recorded with.

@@ -21,19 +21,46 @@ void set(const std::string& name, const std::string& value) {
   ::setenv(("GANTRY_" + name).c_str(), value.c_str(), 1);
 }
 
-}  // namespace
-
-Result<void> set_allocation_geometry(Session& session, JobId job) {
-  const auto shown = session.call<proto::ShowJobReply>(proto::ShowJob{{job, {}}, false});
+Result<std::vector<proto::JobDetail>> details_of(Session& session, JobId job) {
+  auto shown = session.call<proto::ShowJobReply>(proto::ShowJob{{job, {}}, false});
   if (!shown) return tl::unexpected(shown.error());
   if (shown->jobs.empty()) return fail(ErrorCode::not_found, "the allocation is gone");
+  return std::move(shown->jobs);
+}
+
+// `behind` the names.
+void set_geometry(const proto::JobDetail& job, const std::string& behind) {
   std::vector<std::uint32_t> tasks, cpus;
-  for (const NodePlacement& place : shown->jobs[0].placement) {
+  for (const NodePlacement& place : job.placement) {
     tasks.push_back(place.tasks);
     cpus.push_back(static_cast<std::uint32_t>(place.cpus.size()));
   }
-  set("TASKS_PER_NODE", compress_counts(tasks));
-  set("JOB_CPUS_PER_NODE", compress_counts(cpus));
+  set("TASKS_PER_NODE" + behind, compress_counts(tasks));
+  set("JOB_CPUS_PER_NODE" + behind, compress_counts(cpus));
+}
+
+}  // namespace
+
+Result<void> set_allocation_geometry(Session& session, JobId job) {
+  const auto jobs = details_of(session, job);
+  if (!jobs) return tl::unexpected(jobs.error());
+  set_geometry(jobs->front(), "");
+  return {};
+}
+
+Result<void> set_component_geometry(Session& session, JobId leader) {
+  const auto jobs = details_of(session, leader);
+  if (!jobs) return tl::unexpected(jobs.error());
+  for (const proto::JobDetail& job : *jobs) {
+    if (!job.row.het) continue;
+    const std::string behind = fmt::format("_HET_GROUP_{}", job.row.het->offset);
+    set("HET_SIZE", std::to_string(job.row.het->size));
+    set("JOB_ID" + behind, std::to_string(job.row.job.value()));
+    set("JOB_NODELIST" + behind, job.row.node_list);
+    set("JOB_NUM_NODES" + behind, std::to_string(job.row.nodes));
+    set("JOB_PARTITION" + behind, job.row.partition);
+    set_geometry(job, behind);
+  }
   return {};
 }
 

@@ -18,6 +18,10 @@ void set_allocation_environment(const proto::JobRow& row, const JobRequest& requ
 // SLURM_JOB_CPUS_PER_NODE.
 Result<void> set_allocation_geometry(Session& session, JobId job);
 
+// Of a heterogeneous job: SLURM_HET_SIZE, and of component n SLURM_X_HET_GROUP_n with X of JOB_ID,
+// JOB_NODELIST, JOB_NUM_NODES, JOB_PARTITION, TASKS_PER_NODE, JOB_CPUS_PER_NODE.
+Result<void> set_component_geometry(Session& session, JobId leader);
+
 // Runs the command, or $SHELL if it is empty; its exit status, or 128 + the signal that ended it.
 Result<int> run_in_allocation(const std::string& program, std::vector<std::string> command);
 

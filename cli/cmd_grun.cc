@@ -104,7 +104,7 @@ constexpr Option kOwnOptions[] = {
     {.name = "pty",
      .help = "Give task 0 a terminal, which is ours; the other tasks have no standard files",
      .set = put<&StepOptions::terminal>},
-    {.name = "het-group", .refused = "steps run in the first component of a heterogeneous job"},
+    {.name = "het-group", .refused = "srun has it"},
     {.name = "x11", .refused = "X11 is not forwarded"},
 };
 constexpr auto kOptions =

@@ -8,9 +8,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <numeric>
 
 #include "cli/raw_terminal.h"
 #include "cli/step_launch.h"
+#include "common/meeting_point.h"
 #include "common/net/job_socket_client.h"
 
 namespace gantry::cli {
@@ -33,7 +35,8 @@ std::optional<JobId> surrounding_job(const StepOptions& options) {
 namespace {
 
 // Sizes: as given, else the job's from its environment (Slurm's rule).
-proto::StepShape step_shape(const StepOptions& options) {
+proto::StepShape step_shape(const StepOptions& options, const std::string& group) {
+  const auto said = [&](const char* name) { return number_of_env((name + group).c_str()); };
   const JobRequest& r = options;
   proto::StepShape shape;
   shape.overlap = options.overlap;
@@ -46,15 +49,15 @@ proto::StepShape step_shape(const StepOptions& options) {
   if (r.tasks) shape.tasks = *r.tasks;
   const bool sized = r.tasks || r.nodes || shape.tasks_per_node;
   if (!sized) {
-    shape.nodes = number_of_env("SLURM_JOB_NUM_NODES").value_or(0);
-    shape.tasks = number_of_env("SLURM_NTASKS").value_or(0);
-    shape.tasks_per_node = number_of_env("SLURM_NTASKS_PER_NODE");
+    shape.nodes = said("SLURM_JOB_NUM_NODES").value_or(0);
+    shape.tasks = said("SLURM_NTASKS").value_or(0);
+    shape.tasks_per_node = said("SLURM_NTASKS_PER_NODE");
   }
   const auto& given = r.spec.given;
   if (std::find(given.begin(), given.end(), "cpus-per-task") != given.end())
     shape.cpus_per_task = r.spec.shape.cpus_per_task;
   else
-    shape.cpus_per_task = number_of_env("SLURM_CPUS_PER_TASK").value_or(0);
+    shape.cpus_per_task = said("SLURM_CPUS_PER_TASK").value_or(0);
   return shape;
 }
 
@@ -126,58 +129,167 @@ std::map<std::string, std::string> task_gpu_variables(const GpuWish& gpus,
   return out;
 }
 
-Result<int> run_step(StepCommand command, StepOptions options, Session& session, JobId job) {
-  proto::StepCreate create;
-  create.job = job;
-  create.shape = step_shape(options);
-  const std::string& first = command.argv[0];
-  create.name = options.spec.name.empty() ? first.substr(first.rfind('/') + 1) : options.spec.name;
-  const auto granted = create_step(create, command.program, options.quiet, session);
-  if (!granted) return tl::unexpected(granted.error());
-  const auto permission = codec::decode<proto::StepPermission>(granted->permission);
-  if (!permission) return tl::unexpected(permission.error());
+namespace {
 
+// What the controller has made of a part.
+struct Made {
+  proto::StepGranted granted;
+  proto::StepPermission permission;
+};
+
+Result<Made> make_step(const StepPart& part, Session& session) {
+  proto::StepCreate create;
+  create.job = part.job;
+  create.shape = step_shape(part.options, part.group);
+  const std::string& first = part.command.argv[0];
+  const std::string& name = part.options.spec.name;
+  create.name = name.empty() ? first.substr(first.rfind('/') + 1) : name;
+  auto granted = create_step(create, part.command.program, part.options.quiet, session);
+  if (!granted) return tl::unexpected(granted.error());
+  auto permission = codec::decode<proto::StepPermission>(granted->permission);
+  if (!permission) return tl::unexpected(permission.error());
+  return Made{std::move(*granted), std::move(*permission)};
+}
+
+Result<void> tell_end(const proto::StepPermission& permission, Instant started, const StepEnd& end,
+                      Session& session) {
+  proto::StepDone done;
+  done.key = permission.key;
+  done.step = permission.step;
+  done.started = started;
+  done.ended = system_now();
+  done.exit = end.largest;
+  done.usage = end.usage;
+  const auto told = session.call<proto::Ok>(done);
+  if (!told && told.error().code != ErrorCode::not_found) return tl::unexpected(told.error());
+  return {};
+}
+
+constexpr StepEnd kNotStarted{{1, 0}, {}};
+
+// In the order of their jobs, so that two that want cores of their own never wait for each other.
+Result<std::vector<Made>> make_steps(const std::vector<StepPart>& parts, Session& session) {
+  std::vector<std::size_t> order(parts.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return parts[a].job < parts[b].job; });
+  std::vector<Made> out(parts.size());
+  for (std::size_t n = 0; n < order.size(); ++n) {
+    auto made = make_step(parts[order[n]], session);
+    if (!made) {
+      for (std::size_t i = 0; i < n; ++i)
+        (void)tell_end(out[order[i]].permission, system_now(), kNotStarted, session);
+      return tl::unexpected(made.error());
+    }
+    out[order[n]] = std::move(*made);
+  }
+  return out;
+}
+
+// One permission for all, as the streams see it.
+proto::StepPermission joined(const std::vector<Made>& steps) {
+  proto::StepPermission all = steps.front().permission;
+  for (std::size_t i = 1; i < steps.size(); ++i) {
+    for (proto::StepNode node : steps[i].permission.nodes) {
+      node.first_rank += all.tasks;
+      for (std::uint32_t& rank : node.ranks) rank += all.tasks;
+      all.nodes.push_back(std::move(node));
+    }
+    all.tasks += steps[i].permission.tasks;
+  }
+  return all;
+}
+
+proto::LaunchStep launch_of(StepPart& part, const Made& made) {
+  proto::LaunchStep launch;
+  launch.permission = made.granted.permission;
+  launch.signature = made.granted.signature;
+  launch.argv = std::move(part.command.argv);
+  launch.environment = std::move(part.command.environment);
+  for (auto& [name, value] : task_gpu_variables(part.options.gpus, part.options.gpu_bind))
+    launch.environment[name] = value;
+  launch.work_dir = part.options.spec.work_dir;
+  launch.std_out = part.options.std_out;
+  launch.std_err = part.options.std_err;
+  launch.job_name = part.options.spec.name;
+  launch.mpi = part.options.mpi;
+  return launch;
+}
+
+// What the tasks of each part are told of all of them. The first task's node is where they meet.
+void number_through(std::vector<proto::LaunchStep>& launches, const std::vector<Made>& steps,
+                    const proto::StepPermission& all) {
+  proto::HetStep het;
+  het.tasks = all.tasks;
+  het.nodes = static_cast<std::uint32_t>(all.nodes.size());
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    launches[i].het = het;
+    het.first_rank += steps[i].permission.tasks;
+    het.first_node += static_cast<std::uint32_t>(steps[i].permission.nodes.size());
+    launches[i].environment.merge(meeting_point(steps.front().permission));
+  }
+}
+
+Result<StepResult> run_made(std::vector<StepPart>& parts, const std::vector<Made>& steps,
+                            const proto::StepPermission& all, Session& session) {
   const char* job_socket = std::getenv(net::kJobSocketVariable);
   auto source = job_socket != nullptr ? listen_through_node(job_socket)
                                       : listen_for_streams(session.config().address);
   if (!source) return tl::unexpected(source.error());
-  proto::LaunchStep launch;
-  launch.permission = granted->permission;
-  launch.signature = granted->signature;
-  launch.argv = std::move(command.argv);
-  launch.environment = std::move(command.environment);
-  for (auto& [name, value] : task_gpu_variables(options.gpus, options.gpu_bind))
-    launch.environment[name] = value;
-  launch.work_dir = options.spec.work_dir;
-  launch.io_address = (*source)->address();
-  launch.io_ticket = (*source)->ticket();
-  launch.io_key.resize(net::kStreamKeyBytes);
-  ::randombytes_buf(launch.io_key.data(), launch.io_key.size());
-  launch.std_out = options.std_out;
-  launch.std_err = options.std_err;
-  launch.job_name = options.spec.name;
-  launch.mpi = options.mpi;
-  set_terminal(launch, command, options);
+  Bytes key;
+  key.resize(net::kStreamKeyBytes);
+  ::randombytes_buf(key.data(), key.size());
+  std::vector<proto::LaunchStep> launches;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    proto::LaunchStep& launch = launches.emplace_back(launch_of(parts[i], steps[i]));
+    launch.io_address = (*source)->address();
+    launch.io_ticket = (*source)->ticket();
+    launch.io_key = key;
+  }
+  const StepCommand& command = parts.front().command;
+  StepOptions& options = parts.front().options;
+  if (parts.size() > 1)
+    number_through(launches, steps, all);
+  else
+    set_terminal(launches.front(), command, options);
+  StepStreams streams(command.program, all, key, options);
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    const auto launched =
+        job_socket != nullptr
+            ? launch_through_node(job_socket, steps[i].permission, std::move(launches[i]))
+            : launch_on_nodes(steps[i].permission, std::move(launches[i]));
+    if (!launched) return tl::unexpected(launched.error());
+  }
+  return streams.run(**source);
+}
 
-  proto::StepDone done;
-  done.key = permission->key;
-  done.step = permission->step;
-  done.started = system_now();
-  StepStreams streams(command.program, *permission, launch.io_key, options);
-  const auto launched = job_socket != nullptr
-                            ? launch_through_node(job_socket, *permission, std::move(launch))
-                            : launch_on_nodes(*permission, std::move(launch));
-  Result<StepResult> result =
-      launched ? streams.run(**source) : Result<StepResult>(tl::unexpected(launched.error()));
-  done.ended = system_now();
-  done.exit = result ? result->largest : ExitStatus{1, 0};
-  if (result) done.usage = result->usage;
-  const auto told = session.call<proto::Ok>(done);
+}  // namespace
+
+Result<int> run_step(std::vector<StepPart> parts, Session& session) {
+  const std::string program = parts.front().command.program;
+  const auto steps = make_steps(parts, session);
+  if (!steps) return tl::unexpected(steps.error());
+  const proto::StepPermission all = joined(*steps);
+  const Instant started = system_now();
+  const auto result = run_made(parts, *steps, all, session);
+  std::size_t node = 0;
+  for (const Made& made : *steps) {
+    StepEnd end = result ? StepEnd{} : kNotStarted;
+    for (std::size_t i = 0; i < made.permission.nodes.size(); ++i, ++node)
+      if (result) end.add(result->nodes[node]);
+    const auto told = tell_end(made.permission, started, end, session);
+    if (result && !told)
+      fmt::print(stderr, "{}: the step's end could not be recorded: {}\n", program,
+                 told.error().message);
+  }
   if (!result) return tl::unexpected(result.error());
-  if (!told && told.error().code != ErrorCode::not_found)
-    fmt::print(stderr, "{}: the step's end could not be recorded: {}\n", command.program,
-               told.error().message);
   return result->exit_status;
+}
+
+Result<int> run_step(StepCommand command, StepOptions options, Session& session, JobId job) {
+  std::vector<StepPart> parts;
+  parts.push_back({std::move(command), std::move(options), job, ""});
+  return run_step(std::move(parts), session);
 }
 
 }  // namespace gantry::cli

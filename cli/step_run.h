@@ -28,7 +28,20 @@ std::optional<JobId> surrounding_job(const StepOptions& options);
 // too. `bind`: as parse_gpu_bind() takes it, or "".
 std::map<std::string, std::string> task_gpu_variables(const GpuWish& gpus, const std::string& bind);
 
-// The exit status of the step: largest of the tasks', 128 + signal.
+// A step of one job, or of one component of a heterogeneous job.
+struct StepPart {
+  StepCommand command;
+  StepOptions options;
+  JobId job{};
+  std::string
+      group;  // "_HET_GROUP_1": behind the names of variables that say the job's sizes; or ""
+};
+
+// The exit status of the step: largest of the tasks', 128 + signal. Several parts, of several
+// components, are one to their tasks, whose numbers go through all parts in their order; what
+// concerns our end of it (labels, input, --kill-on-bad-exit, ...) is as the first part's options
+// say. They have neither a terminal nor --mpi=pmix.
+Result<int> run_step(std::vector<StepPart> parts, Session& session);
 Result<int> run_step(StepCommand command, StepOptions options, Session& session, JobId job);
 
 }  // namespace gantry::cli

@@ -82,13 +82,24 @@ int shell_status(ExitStatus status) {
 
 }  // namespace
 
+void StepEnd::add(const StepEnd& other) {
+  if (shell_status(other.largest) > shell_status(largest)) largest = other.largest;
+  usage.cpu_user_us += other.usage.cpu_user_us;
+  usage.cpu_system_us += other.usage.cpu_system_us;
+  usage.io_read_bytes += other.usage.io_read_bytes;
+  usage.io_write_bytes += other.usage.io_write_bytes;
+  usage.memory_peak_bytes = std::max(usage.memory_peak_bytes, other.usage.memory_peak_bytes);
+}
+
 StepStreams::StepStreams(std::string program, const proto::StepPermission& permission, Bytes key,
                          const StepOptions& options)
     : program_(std::move(program)),
       permission_(permission),
       key_(std::move(key)),
       options_(options),
-      input_open_(options.input == StepInput::first_task) {}
+      input_open_(options.input == StepInput::first_task) {
+  result_.nodes.resize(permission.nodes.size());
+}
 
 StepStreams::~StepStreams() {
   for (const auto& stream : streams_)
@@ -145,7 +156,9 @@ Result<StepResult> StepStreams::run(StreamSource& source) {
   }
   raw_.reset();
   flush_lines();
-  result_.exit_status = shell_status(result_.largest);
+  StepEnd all;
+  for (const StepEnd& node : result_.nodes) all.add(node);
+  result_.exit_status = shell_status(all.largest);
   return result_;
 }
 
@@ -212,7 +225,7 @@ void StepStreams::lost(Stream& stream, const std::string& why) {
                   node.rank(0), node.ranks.empty() ? "-" : " to ", node.rank(stream.tasks - 1),
                   why));
   ++nodes_done_;
-  worst({0, SIGKILL});
+  worst(stream, {0, SIGKILL});
 }
 
 void StepStreams::handle(Stream& stream, const proto::StepFrame& frame) {
@@ -229,12 +242,7 @@ void StepStreams::handle(Stream& stream, const proto::StepFrame& frame) {
   } else if (const auto* done = std::get_if<proto::StepNodeDone>(&frame.body)) {
     if (done->out_of_memory)
       say(fmt::format("{}: error: {}: the step ran out of its memory", program_, stream.node));
-    result_.usage.cpu_user_us += done->usage.cpu_user_us;
-    result_.usage.cpu_system_us += done->usage.cpu_system_us;
-    result_.usage.io_read_bytes += done->usage.io_read_bytes;
-    result_.usage.io_write_bytes += done->usage.io_write_bytes;
-    result_.usage.memory_peak_bytes =
-        std::max(result_.usage.memory_peak_bytes, done->usage.memory_peak_bytes);
+    result_.nodes[stream.index].add({{}, done->usage});
     if (!stream.done) ++nodes_done_;
     stream.done = true;
   }
@@ -279,7 +287,7 @@ void StepStreams::aborted(const Stream& stream, const proto::StepAbort& abort) {
   if (killing_) return;
   say(fmt::format("{}: error: {}: task {} called abort with status {}{}{}", program_, stream.node,
                   abort.rank, abort.status, abort.message.empty() ? "" : ": ", abort.message));
-  worst({std::clamp(abort.status, 1, 255), 0});
+  worst(stream, {std::clamp(abort.status, 1, 255), 0});
   end_all();
 }
 
@@ -349,7 +357,7 @@ void StepStreams::end_for_lateness() {
 
 void StepStreams::task_exit(const Stream& stream, const proto::TaskExit& exit) {
   if (first_end_us_ == 0) first_end_us_ = monotonic_us();
-  worst(exit.status);
+  worst(stream, exit.status);
   if (exit.status == ExitStatus{} && exit.message.empty()) return;
   std::string what = exit.message;
   if (what.empty() && exit.status.signal != 0) what = ::strsignal(exit.status.signal);
@@ -359,8 +367,8 @@ void StepStreams::task_exit(const Stream& stream, const proto::TaskExit& exit) {
   if ((options_.kill_on_bad_exit || options_.mpi == proto::StepMpi::pmix) && !killing_) end_all();
 }
 
-void StepStreams::worst(ExitStatus status) {
-  if (shell_status(status) > shell_status(result_.largest)) result_.largest = status;
+void StepStreams::worst(const Stream& stream, ExitStatus status) {
+  result_.nodes[stream.index].add({status, {}});
 }
 
 void StepStreams::read_input() {

@@ -32,12 +32,20 @@ class StreamSource {
   virtual Result<std::optional<int>> take() = 0;  // a new connection, for the caller to close
 };
 
-struct StepResult {
-  int exit_status = 0;  // as a command's: largest of the tasks; 128 + signal
-  ExitStatus largest;   // the same, for accounting
+// Of a node's tasks, or of several nodes'.
+struct StepEnd {
+  ExitStatus largest;  // as shells count: 128 + signal
   Usage usage;
+  void add(const StepEnd& other);
 };
 
+struct StepResult {
+  int exit_status = 0;         // as a command's: largest of the tasks; 128 + signal
+  std::vector<StepEnd> nodes;  // in the permission's order
+};
+
+// `permission` may stand for several steps, of components of a heterogeneous job: all of their
+// nodes, with ranks that go through all of them.
 class StepStreams {
  public:
   StepStreams(std::string program, const proto::StepPermission& permission, Bytes key,
@@ -86,7 +94,7 @@ class StepStreams {
   void flush_lines();
   [[nodiscard]] std::string labelled(std::uint32_t rank, std::string_view line) const;
   void send(Stream& stream, const proto::StepFrame& frame);
-  void worst(ExitStatus status);
+  void worst(const Stream& stream, ExitStatus status);
   [[nodiscard]] bool finished() const;
   [[nodiscard]] bool all_here() const;  // a stream from each node has come
 

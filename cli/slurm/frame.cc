@@ -177,6 +177,21 @@ std::optional<Parsed> parse(const Invocation& call, int& status) {
   return std::move(*parsed);
 }
 
+std::optional<std::vector<Parsed>> parse_components(const Invocation& call, int& status) {
+  std::vector<Parsed> parts;
+  std::vector<std::string> args = call.args();
+  while (true) {
+    auto parsed = parse(Invocation(call.program(), call.command(), args), status);
+    if (!parsed) return std::nullopt;
+    std::vector<std::string>& operands = parsed->operands;
+    const bool more = !operands.empty() && operands[0] == ":";
+    if (more) args.assign(operands.begin() + 1, operands.end());
+    if (more) operands.clear();
+    parts.push_back(std::move(*parsed));
+    if (!more) return parts;
+  }
+}
+
 bool apply(const Invocation& call, std::span<const Given> given, void* target, int& status) {
   for (const Given& one : given) {
     const std::string place = one.place.empty() ? "" : one.place + ": ";

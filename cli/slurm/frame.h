@@ -27,6 +27,10 @@ int run(const Command& command, std::vector<std::string> args);
 // line is wrong; that has been printed, and `status` is what the command ends with.
 std::optional<Parsed> parse(const Invocation& call, int& status);
 
+// The same for each component of a heterogeneous job: A : B : C OPERAND... The last one has the
+// operands.
+std::optional<std::vector<Parsed>> parse_components(const Invocation& call, int& status);
+
 // Calls the setters in order. False: a value is wrong, which has been said in Slurm's words;
 // `status` is what the command ends with.
 bool apply(const Invocation& call, std::span<const Given> given, void* target, int& status);

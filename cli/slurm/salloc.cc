@@ -65,17 +65,42 @@ bool read_salloc_options(const Invocation& call, const Parsed& parsed, SallocReq
   return false;
 }
 
+// One request for each component; empty: `status` is how salloc ends.
+std::vector<SallocRequest> read_components(const Invocation& call, const std::vector<Parsed>& parts,
+                                           int& status) {
+  std::vector<SallocRequest> requests(parts.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (!read_salloc_options(call, parts[i], requests[i], status)) return {};
+    for (const Given& given : parts[i].given)
+      if (i > 0 && (given.option->name == "no-shell" || given.option->name == "clusters")) {
+        complain(call, fmt::format("{} is for the first component", shown_name(*given.option)));
+        status = 1;
+        return {};
+      }
+  }
+  return requests;
+}
+
+void set_environment(const Invocation& call, const Allocation& allocation,
+                     const std::vector<SallocRequest>& requests, Session& session) {
+  const SallocRequest& r = requests.front();
+  set_allocation_environment(allocation.row(), r);
+  auto known = set_allocation_geometry(session, allocation.job());
+  if (known && requests.size() > 1) known = set_component_geometry(session, allocation.job());
+  if (!known) complain(call, known.error().message);
+  for (const auto& [name, value] : task_gpu_variables(r.gpus, r.gpu_bind))
+    ::setenv(name.c_str(), value.c_str(), 1);
+}
+
 Result<int> run_salloc(const Invocation& call) {
   int status = 0;
-  const auto parsed = parse(call, status);
-  if (!parsed) return status;
-  SallocRequest r;
-  if (!read_salloc_options(call, *parsed, r, status)) return status;
-  if (!parsed->operands.empty() && parsed->operands[0] == ":") {
-    complain(call, "`:` is not supported: sbatch submits heterogeneous jobs");
-    return 1;
-  }
-  if (r.no_shell && !parsed->operands.empty()) {
+  const auto parts = parse_components(call, status);
+  if (!parts) return status;
+  const auto requests = read_components(call, *parts, status);
+  if (requests.empty()) return status;
+  const SallocRequest& r = requests.front();
+  const std::vector<std::string>& command = parts->back().operands;
+  if (r.no_shell && !command.empty()) {
     complain(call, "--no-shell runs no command; leave it, or the command");
     return 1;
   }
@@ -89,19 +114,17 @@ Result<int> run_salloc(const Invocation& call) {
   };
   auto session = Session::open(call.program());
   if (!session) return refuse(session.error());
-  auto allocation = Allocation::ask(call, r, *session);
+  std::vector<const JobRequest*> asked;
+  for (const SallocRequest& request : requests) asked.push_back(&request);
+  auto allocation = Allocation::ask(call, asked, *session);
   if (!allocation) return refuse(allocation.error());
   const std::uint64_t id = allocation->job().value();
   if (!r.quiet)
     fmt::print(stderr, "salloc: Granted job allocation {}\nsalloc: Nodes {} are ready for job\n",
                id, allocation->row().node_list);
   if (r.no_shell) return 0;
-  set_allocation_environment(allocation->row(), r);
-  if (const auto known = set_allocation_geometry(*session, allocation->job()); !known)
-    complain(call, known.error().message);
-  for (const auto& [name, value] : task_gpu_variables(r.gpus, r.gpu_bind))
-    ::setenv(name.c_str(), value.c_str(), 1);
-  const auto done = run_in_allocation(call.program(), parsed->operands);
+  set_environment(call, *allocation, requests, *session);
+  const auto done = run_in_allocation(call.program(), command);
   // The session has been idle for as long as the shell lived: a fresh one is safer.
   auto again = Session::open(call.program());
   allocation->end(again ? *again : *session, done ? ExitStatus{*done & 0xff, 0} : ExitStatus{1, 0});
@@ -125,11 +148,13 @@ extern const Command kSalloc;
 const Command kSalloc{
     .name = "salloc",
     .summary = "Get an allocation and run a command or a shell in it",
-    .operands = "[COMMAND [ARGUMENT...]]",
+    .operands = "[: OPTION...]... [COMMAND [ARGUMENT...]]",
     .description =
         "Slurm's salloc, over galloc. Waits for nodes, then runs COMMAND, or your shell, here, "
         "with the allocation in its environment: srun in it starts tasks on the allocated nodes. "
-        "The nodes are given back when it ends.",
+        "The nodes are given back when it ends.\n\n"
+        "salloc OPTIONS : OPTIONS asks for a heterogeneous job: components with options of their "
+        "own, which start together on nodes of their own.",
     .options = kSallocOptions,
     .examples = kSallocExamples,
     .exits = kSallocExits,

@@ -182,23 +182,6 @@ bool is_of_the_script(const Given& given) {
          std::end(kOfTheScript);
 }
 
-// The command line, of each component of a heterogeneous job: A : B : C SCRIPT. The last one has
-// the operands.
-std::optional<std::vector<Parsed>> parse_components(const Invocation& call, int& status) {
-  std::vector<Parsed> parts;
-  std::vector<std::string> args = call.args();
-  while (true) {
-    auto parsed = parse(Invocation(call.program(), call.command(), args), status);
-    if (!parsed) return std::nullopt;
-    std::vector<std::string>& operands = parsed->operands;
-    const bool more = !operands.empty() && operands[0] == ":";
-    if (more) args.assign(operands.begin() + 1, operands.end());
-    if (more) operands.clear();
-    parts.push_back(std::move(*parsed));
-    if (!more) return parts;
-  }
-}
-
 // One component, or the whole job: what the script says, the environment and the command line.
 bool build_part(const Invocation& call, std::vector<Given> given, const Parsed& parsed, bool first,
                 SlurmRequest& request, int& status) {

@@ -17,6 +17,7 @@
 #include "cli/slurm/multi_prog.h"
 #include "cli/slurm/place_table.h"
 #include "cli/slurm/refused_table.h"
+#include "cli/slurm/srun_parts.h"
 #include "cli/slurm/srun_table.h"
 #include "cli/step_run.h"
 #include "common/hostlist.h"
@@ -149,9 +150,9 @@ bool options_agree(const Invocation& call, const SrunRequest& r, bool exclusive)
 }
 
 // -r: the job's nodes from the Nth on.
-bool set_relative_nodes(const Invocation& call, SrunRequest& r) {
+bool set_relative_nodes(const Invocation& call, SrunRequest& r, const std::string& group) {
   if (!r.relative) return true;
-  const char* list = std::getenv("SLURM_JOB_NODELIST");
+  const char* list = std::getenv(("SLURM_JOB_NODELIST" + group).c_str());
   auto names = expand_hostlist(list == nullptr ? "" : list);
   const std::size_t wanted = r.nodes ? r.nodes->first : 1;
   if (!names || *r.relative + wanted > names->size()) {
@@ -165,6 +166,7 @@ bool set_relative_nodes(const Invocation& call, SrunRequest& r) {
 }
 
 // A launcher's daemon has all cores of its node, as Slurm gives them to a step that asks for none.
+// A component's launchers have to say how many.
 void widen_launchers(SrunRequest& r) {
   JobShape& shape = r.spec.shape;
   auto& given = r.spec.given;
@@ -188,14 +190,12 @@ std::map<std::string, std::string> step_environment_of(const SrunRequest& r) {
   return out;
 }
 
-bool read_srun_options(const Invocation& call, const Parsed& parsed, SrunRequest& r, bool& inside,
-                       int& status) {
+// `group`: behind the names of variables that describe the job, or its component.
+bool read_srun_options(const Invocation& call, const Parsed& parsed, SrunRequest& r, bool inside,
+                       const std::string& group, int& status) {
   r.now = system_now();
   status = 1;
   std::vector<Given> typed = parsed.given;
-  for (const Given& one : typed)
-    if (one.option->name == "jobid") inside = true;
-  inside = inside || number_of_env("SLURM_JOB_ID");
   bool exclusive = false;
   if (inside && !keep_step_options(call, typed, exclusive)) return false;
   auto given = options_from_environment(kSrunAll, kSrunPrefixes);
@@ -215,7 +215,7 @@ bool read_srun_options(const Invocation& call, const Parsed& parsed, SrunRequest
       complain(call, "SLURM_EXPORT_ENV: " + done.error().message);
       return false;
     }
-  if (inside && !set_relative_nodes(call, r)) return false;
+  if (inside && !set_relative_nodes(call, r, group)) return false;
   auto done = before_finish(r, given);
   if (done) done = finish_request(r, given);
   if (done && !inside) done = after_finish(r);
@@ -229,7 +229,7 @@ bool read_srun_options(const Invocation& call, const Parsed& parsed, SrunRequest
              "job's on a node only with --ntasks-per-node=1");
     return false;
   }
-  if (inside) widen_launchers(r);
+  if (inside && group.empty()) widen_launchers(r);
   return true;
 }
 
@@ -269,10 +269,6 @@ int test_srun(const Invocation& call, const SrunRequest& r, Session& session) {
 // What is to be run: the operands, or what the file of --multi-prog says.
 std::optional<std::vector<std::string>> program_of(const Invocation& call, const SrunRequest& r,
                                                    const std::vector<std::string>& operands) {
-  if (std::find(operands.begin(), operands.end(), ":") != operands.end() && !r.multi_prog) {
-    complain(call, "a command with `:` would start a heterogeneous step, which is not supported");
-    return std::nullopt;
-  }
   if (!r.multi_prog) return operands;
   const auto text = read_small_file(operands[0]);
   if (!text || !*text) {
@@ -285,50 +281,127 @@ std::optional<std::vector<std::string>> program_of(const Invocation& call, const
   return std::nullopt;
 }
 
+// One part of the command line in one component of the job.
+struct SrunPart {
+  SrunRequest request;
+  std::vector<std::string> argv;
+  std::optional<std::uint32_t> group;
+};
+
+bool parts_agree(const Invocation& call, const std::vector<SrunPart>& parts) {
+  if (parts.size() < 2) return true;
+  const SrunRequest& first = parts.front().request;
+  const char* wrong = nullptr;
+  if (first.terminal) wrong = "--pty is not supported over several components";
+  if (first.mpi == proto::StepMpi::pmix)
+    wrong = "--mpi=pmix is not supported over several components";
+  if (first.test_only) wrong = "--test-only is not supported for several components";
+  if (wrong != nullptr) complain(call, wrong);
+  return wrong == nullptr;
+}
+
+// Nothing: `status` is how srun ends.
+std::optional<std::vector<SrunPart>> read_parts(const Invocation& call,
+                                                const std::vector<Parsed>& typed, bool inside,
+                                                int& status) {
+  status = 1;
+  const auto groups = groups_of(call, typed, inside);
+  if (!groups) return std::nullopt;
+  std::vector<SrunPart> parts;
+  for (std::size_t i = 0; i < typed.size(); ++i)
+    for (const auto& group : (*groups)[i]) {
+      SrunPart part{{}, {}, group};
+      if (!read_srun_options(call, typed[i], part.request, inside, behind_names(group), status))
+        return std::nullopt;
+      parts.push_back(std::move(part));
+      if (parts.front().request.list_mpi) return parts;
+      if (typed[i].operands.empty()) {
+        fmt::print(stderr, "srun: fatal: No command given to execute.\n");
+        status = 1;
+        return std::nullopt;
+      }
+      auto argv = program_of(call, parts.back().request, typed[i].operands);
+      status = 1;
+      if (!argv) return std::nullopt;
+      parts.back().argv = std::move(*argv);
+    }
+  return parts_agree(call, parts) ? std::optional(std::move(parts)) : std::nullopt;
+}
+
+Result<int> run_parts(const Invocation& call, const std::vector<SrunPart>& parts, JobId job,
+                      Session& session) {
+  std::vector<std::optional<std::uint32_t>> groups;
+  for (const SrunPart& part : parts) groups.push_back(part.group);
+  const auto jobs = jobs_of(groups, job, session);
+  if (!jobs && jobs.error().code == ErrorCode::usage) {
+    complain(call, jobs.error().message);
+    return 1;
+  }
+  if (!jobs) return tl::unexpected(jobs.error());
+  std::vector<StepPart> steps;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const SrunRequest& r = parts[i].request;
+    steps.push_back({{call.program(), parts[i].argv, step_environment_of(r)},
+                     r,
+                     (*jobs)[i],
+                     behind_names(parts[i].group)});
+  }
+  return run_step(std::move(steps), session);
+}
+
+Result<int> run_with_allocation(const Invocation& call, std::vector<SrunPart>& parts,
+                                Session& session) {
+  std::vector<const JobRequest*> requests;
+  for (SrunPart& part : parts) {
+    std::string& name = part.request.spec.name;
+    if (name.empty()) name = part.argv[0].substr(part.argv[0].rfind('/') + 1);
+    requests.push_back(&part.request);
+  }
+  const SrunRequest& r = parts.front().request;
+  if (r.test_only) return test_srun(call, r, session);
+  auto allocation = Allocation::ask(call, requests, session);
+  if (!allocation) return allocation_error(call, allocation.error());
+  set_allocation_environment(allocation->row(), r);
+  if (parts.size() > 1)
+    if (const auto known = set_component_geometry(session, allocation->job()); !known)
+      complain(call, known.error().message);
+  const auto done = run_parts(call, parts, allocation->job(), session);
+  allocation->end(session, done ? ExitStatus{*done & 0xff, 0} : ExitStatus{1, 0});
+  return done ? *done : step_error(call, done.error());
+}
+
 Result<int> run_srun(const Invocation& call) {
   int status = 0;
-  const auto parsed = parse(call, status);
-  if (!parsed) return status;
-  SrunRequest r;
-  bool inside = false;
-  if (!read_srun_options(call, *parsed, r, inside, status)) return status;
+  const auto typed = parse_parts(call, status);
+  if (!typed) return status;
+  const auto& options = typed->front().given;
+  const bool inside = number_of_env("SLURM_JOB_ID") ||
+                      std::any_of(options.begin(), options.end(),
+                                  [](const auto& o) { return o.option->name == "jobid"; });
+  auto parts = read_parts(call, *typed, inside, status);
+  if (!parts) return status;
+  const SrunRequest& r = parts->front().request;
   if (r.list_mpi) {
     fmt::print(
         "MPI plugin types are...\n\tnone\n\tpmix\nspecific pmix plugin versions available: "
         "pmix_v4\n");
     return 0;
   }
-  if (parsed->operands.empty()) {
-    fmt::print(stderr, "srun: fatal: No command given to execute.\n");
-    return 1;
-  }
   std::string named;
   if (!check_clusters(call, r.clusters, named, status)) return status;
-  const auto argv = program_of(call, r, parsed->operands);
-  if (!argv) return 1;
   if (!r.input_file.empty() && !reads_stdin_from(call, r.input_file)) return 1;
   auto session = Session::open(call.program());
   if (!session) return allocation_error(call, session.error());
-  const auto step = [&](JobId job) {
-    return run_step({call.program(), *argv, step_environment_of(r)}, r, *session, job);
-  };
-  if (inside) {
-    const auto done = step(*surrounding_job(r));
-    return done ? *done : step_error(call, done.error());
-  }
-  if (r.spec.name.empty()) r.spec.name = (*argv)[0].substr((*argv)[0].rfind('/') + 1);
-  if (r.test_only) return test_srun(call, r, *session);
-  auto allocation = Allocation::ask(call, r, *session);
-  if (!allocation) return allocation_error(call, allocation.error());
-  set_allocation_environment(allocation->row(), r);
-  const auto done = step(allocation->job());
-  allocation->end(*session, done ? ExitStatus{*done & 0xff, 0} : ExitStatus{1, 0});
+  if (!inside) return run_with_allocation(call, *parts, *session);
+  const auto done = run_parts(call, *parts, *surrounding_job(r), *session);
   return done ? *done : step_error(call, done.error());
 }
 
 constexpr Example kSrunExamples[] = {
     {"srun -n 8 -l hostname", "In a job: eight tasks over its nodes, lines with the task's number"},
     {"srun --ntasks-per-node=1 -c 4 python3 train.py", "One task with four cores on each node"},
+    {"srun --het-group=0 ./front : --het-group=1 -n 8 ./back",
+     "In a heterogeneous job: another program in each component, as one step"},
     {"srun -n 1 -c 2 --mem=2G -t 10:00 ./test",
      "Outside of a job: ask for an allocation, run, give it back"},
 };
@@ -345,12 +418,15 @@ extern const Command kSrun;
 const Command kSrun{
     .name = "srun",
     .summary = "Run tasks over the nodes of a job",
-    .operands = "COMMAND [ARGUMENT...]",
+    .operands = "COMMAND [ARGUMENT...] [: [OPTION...] COMMAND [ARGUMENT...]]...",
     .description =
         "Slurm's srun, over grun. Inside a job, or with --jobid, COMMAND is started as a step: as "
         "many tasks as asked for, else as the job has, in block order over its nodes. Outside of a "
         "job an allocation is asked for first and given back at the end. Output of all tasks "
-        "appears here as it comes; standard input goes to task 0; signals go to all tasks.",
+        "appears here as it comes; standard input goes to task 0; signals go to all tasks.\n\n"
+        "In a heterogeneous job tasks are started in its first component, or in those that "
+        "--het-group names, as one step with ranks that go through all of them. Commands with a : "
+        "between them are for one component each; outside of a job they ask for such a job.",
     .options = kSrunAll,
     .examples = kSrunExamples,
     .exits = kSrunExits,

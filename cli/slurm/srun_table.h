@@ -11,7 +11,8 @@ struct SrunRequest : SlurmRequest {
   std::string input_file;                 // -i FILE
   bool list_mpi = false;                  // --mpi=list
   bool multi_prog = false;
-  bool unbound = false;  // --cpu-bind=none
+  bool unbound = false;               // --cpu-bind=none
+  std::vector<std::uint32_t> groups;  // --het-group; empty: not said
 };
 
 namespace srun {
@@ -22,6 +23,7 @@ Result<void> set_wait(SrunRequest& r, std::string_view text);
 Result<void> set_relative(SrunRequest& r, std::string_view text);
 Result<void> set_cpu_bind(SrunRequest& r, std::string_view text);
 Result<void> set_mpi(SrunRequest& r, std::string_view text);
+Result<void> set_het_group(SrunRequest& r, std::string_view text);  // in srun_parts.cc
 }  // namespace srun
 
 inline constexpr Option kSrunOptions[] = {
@@ -50,6 +52,12 @@ inline constexpr Option kSrunOptions[] = {
      .set = put<&StepOptions::exact>,
      .env = "EXACT"},
     {.name = "help", .letter = 'h', .help = "Show this help", .set = always},
+    {.name = "het-group",
+     .arg = Arg::required,
+     .value = "N[,N...|-N]",
+     .help = "In these components of the heterogeneous job: their tasks are numbered through "
+             "(default: the first, or of A : B one each)",
+     .set = call<srun::set_het_group>},
     {.name = "input",
      .letter = 'i',
      .arg = Arg::required,
@@ -131,7 +139,6 @@ inline constexpr Option kSrunOptions[] = {
     {.name = "compress", .refused = "there is no --bcast"},
     {.name = "epilog", .refused = "run it behind srun"},
     {.name = "external-launcher", .refused = "use --overlap with --ntasks-per-node=1"},
-    {.name = "het-group", .refused = "steps run in the first component of a heterogeneous job"},
     {.name = "immediate", .letter = 'I', .refused = "a job waits until it has its nodes"},
     {.name = "interactive", .refused = "use salloc"},
     {.name = "no-allocate", .letter = 'Z', .refused = "tasks run within a job"},

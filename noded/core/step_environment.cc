@@ -3,12 +3,10 @@
 #include <algorithm>
 
 #include "common/hostlist.h"
+#include "common/meeting_point.h"
 
 namespace gantry::node {
 namespace {
-
-constexpr std::uint64_t kFirstPort = 20'000;  // MASTER_PORT: below Linux's ephemeral ports
-constexpr std::uint64_t kPorts = 10'000;
 
 using Map = std::map<std::string, std::string>;
 
@@ -18,13 +16,6 @@ void set(Map& out, const std::string& name, const std::string& value) {
 }
 void set(Map& out, const std::string& name, std::uint64_t value) {
   set(out, name, std::to_string(value));
-}
-
-// "10.0.0.1" of "10.0.0.1:6871", "::1" of "[::1]:6871".
-std::string host_of(const std::string& address) {
-  std::string host = address.substr(0, address.rfind(':'));
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  return host;
 }
 
 }  // namespace
@@ -83,10 +74,7 @@ Result<StepEnvironment> step_environment(const proto::StepPermission& permission
   shared["SLURMD_NODENAME"] = node;
   shared["GANTRY_NODENAME"] = node;
   shared["HOSTNAME"] = node;
-  shared.try_emplace("MASTER_ADDR", host_of(permission.nodes.front().address));
-  shared.try_emplace("MASTER_PORT", std::to_string(kFirstPort + (permission.key.job.value() * 16 +
-                                                                 permission.step.value()) %
-                                                                    kPorts));
+  shared.merge(meeting_point(permission));  // unless the user has said another
   return out;
 }
 

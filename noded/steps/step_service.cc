@@ -93,10 +93,16 @@ bool StepService::receive_one() {
   return true;
 }
 
-Result<proto::StepPermission> StepService::check(const proto::LaunchStep& launch) const {
-  const auto denied = [](std::string why) {
-    return fail(ErrorCode::permission_denied, std::move(why));
-  };
+namespace {
+
+tl::unexpected<Error> denied(std::string why) {
+  return fail(ErrorCode::permission_denied, std::move(why));
+}
+
+}  // namespace
+
+Result<proto::StepPermission> StepService::signed_permission(
+    const proto::LaunchStep& launch) const {
   if (!permission_key_) return denied("this node is not registered with its controller yet");
   if (!auth::verify(*permission_key_, proto::kStepPermissionContext, launch.permission,
                     launch.signature))
@@ -105,12 +111,28 @@ Result<proto::StepPermission> StepService::check(const proto::LaunchStep& launch
   if (!permission) return permission;
   if (runtime::wall_clock() > permission->expires + kPermissionSkew)
     return denied("the permission has expired");
+  return permission;
+}
+
+Result<proto::StepPermission> StepService::check(const proto::LaunchStep& launch) const {
+  auto permission = signed_permission(launch);
+  if (!permission) return permission;
   const auto owner = runtime_->owner_of(permission->key);
   if (!owner)
     return fail(ErrorCode::not_found, fmt::format("attempt {} of job {} does not run on node {}",
                                                   permission->key.attempt.value(),
                                                   permission->key.job.value(), options_.node));
   if (owner->uid != permission->owner.uid) return denied("the permission is for another user");
+  return permission;
+}
+
+Result<proto::StepPermission> StepService::check_passed_on(const JobConnection& connection,
+                                                           const proto::LaunchStep& launch) const {
+  auto permission = signed_permission(launch);
+  if (!permission) return permission;
+  const auto asker = runtime_->owner_of(connection.key());
+  if (!asker || asker->uid != permission->owner.uid)
+    return denied("the permission is for another user");
   return permission;
 }
 
@@ -125,6 +147,9 @@ Result<void> StepService::launch(const proto::LaunchStep& launch) {
   if (launch.mpi != proto::StepMpi::none &&
       !permission->nodes[environment->node_index].ranks.empty())
     return fail(ErrorCode::unsupported, "with --mpi=pmix tasks are numbered node by node");
+  if (launch.het && (launch.mpi != proto::StepMpi::none || launch.terminal))
+    return fail(ErrorCode::unsupported,
+                "a step in several components has no --mpi=pmix and no terminal");
   if (launch.argv.empty()) return fail(ErrorCode::invalid_argument, "a step needs a command");
   std::erase_if(launched_, [&](const auto& entry) { return !runtime_->owner_of(entry.first); });
   if (!launched_.insert({permission->key, permission->step}).second)
@@ -139,8 +164,10 @@ Result<void> StepService::launch(const proto::LaunchStep& launch) {
   request.env = std::move(environment->shared);
   request.task_env = std::move(environment->tasks);
   request.work_dir = launch.work_dir;
-  request.first_rank = here.first_rank;
+  const std::uint32_t before = launch.het ? launch.het->first_rank : 0;
+  request.first_rank = here.first_rank + before;
   request.ranks = here.ranks;
+  for (std::uint32_t& rank : request.ranks) rank += before;
   request.node_index = environment->node_index;
   request.cpus = runtime::cpus_here(here.cpus, options_.shared_cpus);
   request.bind_tasks = !here.cpus.empty();
@@ -178,7 +205,7 @@ bool StepService::local(JobConnection& connection, net::StreamMessage& message) 
   } else if (launch_step->node == options_.node) {
     result = launch(*launch_step);
   } else {
-    const auto permission = check(*launch_step);
+    const auto permission = check_passed_on(connection, *launch_step);
     const auto* node = permission ? find_node(*permission, launch_step->node) : nullptr;
     if (node != nullptr) {
       pass_on(connection, request, *node, message.body);

@@ -71,7 +71,12 @@ class StepService {
               net::Socket listener, std::string stream_address);
 
   bool receive_one();
+  Result<proto::StepPermission> signed_permission(const proto::LaunchStep& launch) const;
+  // Of a step here.
   Result<proto::StepPermission> check(const proto::LaunchStep& launch) const;
+  // Of one elsewhere: of the asker's own job, or another component of it, which is not here.
+  Result<proto::StepPermission> check_passed_on(const JobConnection& connection,
+                                                const proto::LaunchStep& launch) const;
   Result<void> launch(const proto::LaunchStep& launch);
   void pass_on(JobConnection& connection, std::uint64_t request, const proto::StepNode& node,
                std::string_view body);

@@ -238,6 +238,7 @@ TEST_CASE("options of srun") {
                         {"exact", {}, "@slurm_steps_test.py case_exclusive_steps"},
                         {"gpu-bind", {}, "@gpu_test.py case_tasks_of_a_step_see_gpus_of_their_own"},
                         {"help", {"-h"}, "\nExamples:\n"},
+                        {"het-group", {}, "@het_steps_test.py case_groups"},
                         {"input", {}, launchers},
                         {"jobid", {}, "@slurm_steps_test.py case_salloc_without_shell"},
                         {"kill-on-bad-exit", {}, launchers},

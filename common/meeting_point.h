@@ -1,0 +1,15 @@
+// Where the tasks of a step meet that PyTorch's launchers start.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "common/proto/steps.h"
+
+namespace gantry {
+
+// MASTER_ADDR, the step's first node, and MASTER_PORT, made from the job and the step, below
+// Linux's ephemeral ports.
+std::map<std::string, std::string> meeting_point(const proto::StepPermission& permission);
+
+}  // namespace gantry
