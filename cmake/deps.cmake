@@ -43,3 +43,12 @@ add_library(deps_sodium INTERFACE)
 target_link_libraries(deps_sodium INTERFACE ${GANTRY_SODIUM_A} Threads::Threads)
 add_library(deps::sodium ALIAS deps_sodium)
 
+# The allocator of programs that live on what lies in memory: the controller, and those that run its
+# scheduler (decision 98). Sanitizers bring their own.
+add_library(deps_jemalloc INTERFACE)
+add_library(deps::jemalloc ALIAS deps_jemalloc)
+if(NOT GANTRY_SANITIZE)
+  pkg_check_modules(jemalloc REQUIRED IMPORTED_TARGET GLOBAL jemalloc)
+  target_sources(deps_jemalloc INTERFACE ${CMAKE_SOURCE_DIR}/cmake/malloc_conf.cc)
+  target_link_libraries(deps_jemalloc INTERFACE PkgConfig::jemalloc)
+endif()

@@ -50,7 +50,7 @@ void Charges::charge(JobId job, Held& held) {
     tree_->add(held.tenant, {part.flavor, part.amount});
   }
   held.at = jobs_of_[held.tenant].size();
-  jobs_of_[held.tenant].push_back(job);
+  jobs_of_[held.tenant].push_back({job, held.ends_by});
   busy_.insert(held.tenant);
 }
 
@@ -69,13 +69,17 @@ void Charges::release(JobId job, NodeId node) {
 }
 
 void Charges::set_end(JobId job, std::optional<Instant> ends_by) {
-  if (const auto it = held_.find(job); it != held_.end()) it->second.ends_by = ends_by;
+  const auto it = held_.find(job);
+  if (it == held_.end()) return;
+  Held& held = it->second;
+  held.ends_by = ends_by;
+  if (!stale_ && held.tenant != kNoIndex) jobs_of_[held.tenant][held.at].ends_by = ends_by;
 }
 
 void Charges::leave_list(Held& held) {
   auto& list = jobs_of_[held.tenant];
   list[held.at] = list.back();
-  held_.at(list[held.at]).at = held.at;
+  held_.at(list[held.at].job).at = held.at;
   list.pop_back();
   if (list.empty()) busy_.erase(held.tenant);
 }
@@ -135,7 +139,9 @@ std::string Charges::audit() const {
   for (const auto& [job, held] : held_) {
     if (held.tenant == kNoIndex) continue;
     ++charged;
-    if (jobs_of_[held.tenant][held.at] != job) return "a job is lost in its tenant's list";
+    const RunningJob& listed_as = jobs_of_[held.tenant][held.at];
+    if (listed_as.job != job || listed_as.ends_by != held.ends_by)
+      return "a job is lost in its tenant's list";
     for (const Part& part : held.parts)
       uses.emplace_back(held.tenant, QuotaNeed{part.flavor, part.amount});
   }

@@ -43,7 +43,11 @@ class Charges {
   [[nodiscard]] std::uint32_t running(std::uint32_t tenant) const {
     return static_cast<std::uint32_t>(jobs_of_[tenant].size());
   }
-  [[nodiscard]] const std::vector<JobId>& jobs_of(std::uint32_t tenant) const {
+  struct RunningJob {
+    JobId job{};
+    std::optional<Instant> ends_by;  // by its limit
+  };
+  [[nodiscard]] const std::vector<RunningJob>& jobs_of(std::uint32_t tenant) const {
     return jobs_of_[tenant];
   }
   // Tenants with running jobs at the node or below it, by number: idle ones cost nothing.
@@ -77,8 +81,8 @@ class Charges {
   std::vector<std::uint32_t> tenants_;  // quota node by partition
   std::vector<std::uint32_t> flavors_;  // by node
   std::unordered_map<JobId, Held> held_;
-  std::vector<std::vector<JobId>> jobs_of_;  // by quota node
-  std::set<std::uint32_t> busy_;             // tenants with running jobs
+  std::vector<std::vector<RunningJob>> jobs_of_;  // by quota node
+  std::set<std::uint32_t> busy_;                  // tenants with running jobs
   bool stale_ = false;
 };
 

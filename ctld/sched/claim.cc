@@ -4,16 +4,22 @@
 #include "ctld/sched/cycle.h"
 
 namespace gantry::sched {
+namespace {
+
+constexpr std::size_t kMostEnds = 4096;  // that are looked at for when a quota is free
+
+}  // namespace
 
 std::uint32_t Cycle::tenant_of(const JobClass& c) const {
   return quota_on_ ? r_.charges_.quota_node(c.key.partition) : kNoIndex;
 }
 
 // For the order: with the flavor in which it borrows least.
-Claim Cycle::claim(const Turn& turn) {
-  JobClass& c = cls(turn);
+Claim Cycle::claim(std::uint32_t partition, std::uint32_t class_index) {
+  JobClass& c = r_.queue_.job_class(class_index);
   Claim claim;
-  const std::uint32_t tenant = tenant_of(c);
+  const std::uint32_t tenant =
+      quota_on_ ? r_.charges_.quota_node(PartitionId{partition}) : kNoIndex;
   if (tenant == kNoIndex) return claim;
   r_.eligible_.refresh(c, r_.grid_);
   claim.quota_node = tenant;
@@ -91,18 +97,23 @@ void Cycle::uncharge(JobId job) {
   });
 }
 
-// Everything that is charged at or below the node and ends, in the order of the ends.
+// The first of what is charged at or below the node and ends, in the order of the ends.
 const std::vector<Cycle::Ending>& Cycle::ends_below(std::uint32_t node) {
   const auto [at, made] = endings_.try_emplace(node);
   std::vector<Ending>& ends = at->second;
   if (!made) return ends;
+  const Instant soonest = now_ + Timeline::kOverdue;
   for (const std::uint32_t tenant : r_.charges_.busy_below(node))
-    for (const JobId job : r_.charges_.jobs_of(tenant))
-      if (const auto end = r_.charges_.ends_by(job))
-        ends.push_back({std::max(*end, now_ + Timeline::kOverdue), job, tenant});
-  std::sort(ends.begin(), ends.end(), [](const Ending& a, const Ending& b) {
+    for (const auto& [job, end] : r_.charges_.jobs_of(tenant))
+      if (end) ends.push_back({std::max(*end, soonest), job, tenant});
+  const auto before = [](const Ending& a, const Ending& b) {
     return std::pair{a.at, a.job} < std::pair{b.at, b.job};
-  });
+  };
+  if (ends.size() > kMostEnds) {
+    std::nth_element(ends.begin(), ends.begin() + kMostEnds, ends.end(), before);
+    ends.resize(kMostEnds);
+  }
+  std::sort(ends.begin(), ends.end(), before);
   return ends;
 }
 
@@ -123,14 +134,13 @@ std::optional<Instant> Cycle::quota_ready(std::uint32_t tenant, const QuotaNeed&
 // Asks only when enough of what is missing has been given back.
 std::optional<Instant> Cycle::quota_ready(std::uint32_t tenant, const QuotaNeed& need, QuotaFit fit,
                                           std::uint32_t top) {
-  constexpr std::size_t kMaxSteps = 4096;
   QuotaTree& tree = r_.charges_.tree();
   std::optional<Instant> ready;
   std::vector<std::pair<std::uint32_t, QuotaNeed>> removed;
   std::int64_t missing = fit.would_use - fit.limit;
   std::size_t steps = 0;
   for (const Ending& ending : ends_below(top)) {
-    if (++steps > kMaxSteps) break;
+    ++steps;
     for (const QuotaNeed& n : r_.charges_.needs_of(ending.job)) {
       tree.remove(ending.tenant, n);
       removed.emplace_back(ending.tenant, n);

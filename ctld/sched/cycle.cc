@@ -275,6 +275,7 @@ Bits* Cycle::hopeful(Turn& turn, const NodeChoice& choice) {
 }
 
 void Cycle::note_step(const Turn& turn) {
+  if (!order_->wants_note(turn)) return;
   JobClass& c = cls(turn);
   const auto choices = r_.eligible_.flavors_of(c);
   if (choices.size() != 1 || c.standing.verdict.reason != Reason::none)

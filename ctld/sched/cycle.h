@@ -99,7 +99,7 @@ class Cycle {
   }
 
   // ---- claim.cc: quota
-  [[nodiscard]] Claim claim(const Turn& turn);
+  [[nodiscard]] Claim claim(std::uint32_t partition, std::uint32_t class_index);
   [[nodiscard]] std::uint32_t tenant_of(const JobClass& c) const;
   [[nodiscard]] bool has_job_left(std::uint32_t tenant, std::uint32_t partition);
   [[nodiscard]] std::vector<QuotaNeed> needs_of(const JobClass& c,

@@ -65,10 +65,17 @@ void Cycle::explain() {
     bool reserved = false;  // its head has a plan
     JobId head;
     Verdict of_head, of_rest;
+    std::uint64_t changes = 0;  // JobClass::Told
+  };
+  // 0: what the others of the line wait for follows from more than the queue of the partition.
+  const auto changes_of = [this](const Turn& turn) -> std::uint64_t {
+    const JobClass& c = cls(turn);
+    const bool alone = c.lines == 1 && c.standing.verdict.reason == Reason::none;
+    if (!alone || !partition(turn.partition).started.empty()) return 0;
+    return r_.queue_.partition(turn.partition).changes;
   };
   constexpr std::uint32_t kNoRow = ~std::uint32_t{0};
   std::vector<Row> rows;
-  rows.reserve(closed_.size());
   std::vector<std::uint32_t> row_of(r_.queue_.classes(), kNoRow);
   for (const Turn& turn : closed_) {
     std::uint32_t& at = row_of[turn.class_index];
@@ -84,21 +91,31 @@ void Cycle::explain() {
       }
       continue;
     }
+    const JobClass& c = cls(turn);
+    Verdict of_head = explain_head(turn);
+    // What the other jobs of its only line wait for was told, and their queue is what it was.
+    const std::uint64_t changes = changes_of(turn);
+    const bool known = changes != 0 && changes == c.told.changes && policy_.everything.us > 0 &&
+                       c.told.head == turn.head_job.job;
+    if (known && c.told.of_head == of_head) continue;
     at = static_cast<std::uint32_t>(rows.size());
-    rows.push_back({turn.class_index, turn.reserved, turn.head_job.job, explain_head(turn), {}});
+    rows.push_back(
+        {turn.class_index, turn.reserved, turn.head_job.job, std::move(of_head), {}, changes});
     Row& row = rows.back();
-    const Standing& standing = cls(turn).standing;
-    if (standing.verdict.reason != Reason::none)
-      row.of_rest = standing.verdict;
+    if (known)
+      row.of_rest = c.told.of_rest;
+    else if (c.standing.verdict.reason != Reason::none)
+      row.of_rest = c.standing.verdict;
     else if (const auto second = jobs(turn).next(*turn.head); !jobs(turn).at_end(second))
       row.of_rest = explain_waiting(turn, job(turn, second));
   }
   for (Row& row : rows) {
     JobClass& c = r_.queue_.job_class(row.class_index);
+    c.told.changes = row.changes;
     if (policy_.everything.us > 0 && c.told.head == row.head && c.told.of_head == row.of_head &&
         c.told.of_rest == row.of_rest)
       continue;
-    c.told = {row.head, row.of_head, row.of_rest};
+    c.told = {row.head, row.of_head, row.of_rest, row.changes};
     plan_.verdicts.push_back({c.key, row.head, std::move(row.of_head), std::move(row.of_rest)});
   }
 }

@@ -33,15 +33,22 @@ std::uint32_t FairWalk::node_of(std::uint32_t share) {
   return index;
 }
 
+// Where it is, or would be, among its parent's children.
+std::vector<std::uint32_t>::iterator FairWalk::place_of(std::uint32_t n) {
+  auto& children = nodes_[nodes_[n].parent].children;
+  return std::lower_bound(
+      children.begin(), children.end(), n,
+      [this](std::uint32_t a, std::uint32_t b) { return nodes_[a].key < nodes_[b].key; });
+}
+
 void FairWalk::enter(std::uint32_t n) {
-  Node& node = nodes_[n];
-  nodes_[node.parent].children.insert(node.key);
-  node.entered = true;
+  nodes_[nodes_[n].parent].children.insert(place_of(n), n);
+  nodes_[n].entered = true;
 }
 
 void FairWalk::leave(std::uint32_t n) {
-  Node& node = nodes_[n];
-  if (std::exchange(node.entered, false)) nodes_[node.parent].children.erase(node.key);
+  if (!std::exchange(nodes_[n].entered, false)) return;
+  nodes_[nodes_[n].parent].children.erase(place_of(n));
 }
 
 // An account has the best rank of what is below it.
@@ -49,11 +56,10 @@ void FairWalk::update_accounts(std::uint32_t n) {
   for (n = nodes_[n].parent; n != kTop; n = nodes_[n].parent) {
     Node& account = nodes_[n];
     const bool some = !account.children.empty();
-    if (account.entered == some && (!some || account.key.rank == account.children.begin()->rank))
-      return;
+    if (account.entered == some && (!some || account.key.rank == first_of(n).rank)) return;
     leave(n);
     if (!some) continue;
-    account.key.rank = account.children.begin()->rank;
+    account.key.rank = first_of(n).rank;
     enter(n);
   }
 }
@@ -87,28 +93,37 @@ double FairWalk::level(const Key& key) const {
   return tree_ == nullptr ? 0 : tree_->level(ShareId{nodes_[key.node].share}, now_);
 }
 
+// Accounts that another child equals are looked at together with it.
 std::uint32_t FairWalk::best() const {
-  return nodes_[best_below({kTop})].share;
+  std::uint32_t n = kTop;
+  do {
+    const auto& children = nodes_[n].children;
+    const Key& first = nodes_[children[0]].key;
+    if (first.account && children.size() > 1 && first.ties(nodes_[children[1]].key))
+      return nodes_[best_below({n})].share;
+    n = children[0];  // users that tie stand in the order of their jobs
+  } while (nodes_[n].key.account);
+  return nodes_[n].share;
 }
 
 // The children of equal accounts are looked at together.
 std::uint32_t FairWalk::best_below(const std::vector<std::uint32_t>& parents) const {
-  std::vector<const std::set<Key>*> first;  // whose first child is the best
+  std::vector<std::uint32_t> first;  // whose first child is the best
   for (const std::uint32_t p : parents) {
-    const auto& children = nodes_[p].children;
     if (!first.empty()) {
-      const Key &a = *children.begin(), &b = *first[0]->begin();
+      const Key &a = first_of(p), &b = first_of(first[0]);
       const auto better = std::pair{a.rank, level(a)} <=> std::pair{b.rank, level(b)};
       if (better < 0) continue;
       if (better > 0) first.clear();
     }
-    first.push_back(&children);
+    first.push_back(p);
   }
   std::vector<std::uint32_t> accounts;
   const Key* user = nullptr;
-  for (const auto* children : first) {
-    for (const Key& key : *children) {
-      if (!key.ties(*children->begin())) break;
+  for (const std::uint32_t p : first) {
+    for (const std::uint32_t n : nodes_[p].children) {
+      const Key& key = nodes_[n].key;
+      if (!key.ties(first_of(p))) break;
       if (key.account) {
         accounts.push_back(key.node);
         continue;
@@ -231,7 +246,9 @@ OrderKey Order::first_key(std::uint32_t t) {
   if (!same_order || !same_quota) {
     known.key = key_of(t);
     if (quota_ != nullptr && known.quota_node == kNoIndex)
-      known.quota_node = claims_(peek(tenant, best_user(tenant))).quota_node;
+      known.quota_node =
+          claims_(tenant.partition, queue_.line(best_user(tenant).first().line).class_index)
+              .quota_node;
     if (known.quota_node != kNoIndex) known.quota = quota_->stamp(known.quota_node);
   }
   known.key.tenant = t;
@@ -272,9 +289,9 @@ OrderKey Order::key_of(std::uint32_t t) {
     if (claim.quota_node != kNoIndex && quota_ != nullptr)
       claim.levels = quota_->fit(claim.quota_node, claim.need).levels;
   } else {
-    const Turn turn = peek(tenant, best_user(tenant));
-    key.first = turn.first;
-    if (quota_ != nullptr) claim = claims_(turn);
+    key.first = best_user(tenant).first();
+    if (quota_ != nullptr)
+      claim = claims_(tenant.partition, queue_.line(key.first.line).class_index);
   }
   key.priority = tenant.priority;
   key.rank = key.first.rank;

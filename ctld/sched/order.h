@@ -14,7 +14,6 @@
 #include <array>
 #include <functional>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "ctld/sched/fairshare.h"
@@ -51,13 +50,17 @@ class FairWalk {
     std::uint32_t share = kNoShare;
     std::uint32_t parent = kTop;
     Key key;
-    bool entered = false;    // key is among the parent's children
-    std::set<Key> children;  // of an account
+    bool entered = false;                 // it is among the parent's children
+    std::vector<std::uint32_t> children;  // of an account; nodes in the order of their keys
   };
   std::uint32_t node_of(std::uint32_t share);
   void enter(std::uint32_t node);  // with its key as it is now
   void leave(std::uint32_t node);
   void update_accounts(std::uint32_t node);
+  [[nodiscard]] std::vector<std::uint32_t>::iterator place_of(std::uint32_t node);
+  [[nodiscard]] const Key& first_of(std::uint32_t account) const {
+    return nodes_[nodes_[account].children.front()].key;
+  }
   [[nodiscard]] double level(const Key& key) const;
   [[nodiscard]] std::uint32_t best_below(const std::vector<std::uint32_t>& parents) const;
   [[nodiscard]] std::uint32_t best_by_ranking() const;
@@ -148,7 +151,7 @@ class KnownKeys {
 
 class Order {
  public:
-  using Claims = std::function<Claim(const Turn&)>;
+  using Claims = std::function<Claim(std::uint32_t partition, std::uint32_t class_index)>;
   // Which partitions and lines a plan passes over; nothing of theirs can start.
   struct Passing {
     // Of it, or all the rest; may only become true when failures() or the usage has grown.
@@ -176,7 +179,9 @@ class Order {
   // The turn's line has started a job: its user's and its tenant's usage have grown.
   void started(const Turn& turn);
   void usage_grew() { ++version_; }  // of some tenant's quota
-  // Of a line's first turn, for the next plan; nothing: it cannot be told in short.
+  // Of a line's first turn, for the next plan, if that wants it; nothing: it cannot be told in
+  // short.
+  [[nodiscard]] bool wants_note(const Turn& turn) const { return tenants_[turn.tenant].noting; }
   void note(const Turn& turn, std::optional<Step> step);
 
   // The rest of the lines that had been looked at already, but of partitions that were passed over;

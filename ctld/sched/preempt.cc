@@ -152,22 +152,25 @@ class Search {
       std::int32_t class_value;
       JobId job;
       std::uint32_t slot;
-      VictimRule rule;
+      std::uint32_t group;
     };
+    std::vector<PreemptRules::OfGroup> groups;
     std::vector<Found> found;
     for (const auto& [group, slots] : r_.running.groups()) {
-      const VictimRule rule = rules_.rule_for(group);
-      if (rule == VictimRule::none) continue;
+      const PreemptRules::OfGroup of_group = rules_.rule_for(group);
+      if (of_group.rule == VictimRule::none) continue;
       const std::int32_t value = rules_.value_of(group.priority_class);
       for (const std::uint32_t slot : slots)
-        found.push_back({value, r_.running[slot].job, slot, rule});
+        found.push_back(
+            {value, r_.running[slot].job, slot, static_cast<std::uint32_t>(groups.size())});
+      groups.push_back(of_group);
     }
     std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
       return std::pair{a.class_value, a.job} < std::pair{b.class_value, b.job};
     });
     suspects_.reserve(found.size());
     for (const Found& f : found)
-      if (auto suspect = rules_.judge(f.slot, f.rule)) {
+      if (auto suspect = rules_.judge(f.slot, groups[f.group])) {
         suspect->index = static_cast<std::uint32_t>(suspects_.size());
         suspects_.push_back(*suspect);
       }

@@ -50,15 +50,7 @@ std::uint32_t PreemptRules::tenant_of(PartitionId partition) const {
 }
 
 QuotaNeed PreemptRules::use_of(const Placement& p) const {
-  QuotaNeed use;
-  if (!p.uses.empty()) use.flavor = r_.grid.node(p.uses.front().node).flavor;
-  // Its nodes were of one flavor when it started; by now they may be of several.
-  const bool of_one = std::all_of(p.uses.begin(), p.uses.end(), [&](const Use& u) {
-    return r_.grid.node(u.node).flavor == use.flavor;
-  });
-  if (!of_one || use.flavor >= tree_.flavors.size()) use.flavor = 0;
-  use.amount = p.held;
-  return use;
+  return {p.flavor < tree_.flavors.size() ? p.flavor : 0, p.held};
 }
 
 bool PreemptRules::contest(const ByResource& on_nodes) {
@@ -106,16 +98,21 @@ std::int64_t PreemptRules::claimed_by(std::uint32_t tenant, std::uint32_t f, Res
   return sum;
 }
 
+bool PreemptRules::exceeds_cell(std::uint32_t tenant, std::uint32_t top, std::uint32_t f,
+                                Resource r) const {
+  if (quota_.usage(tenant, f, r) - claimed_by(tenant, f, r) <= quota_.subtree(tenant, f, r))
+    return false;
+  for (std::uint32_t n = tenant; n != top && n != kNoIndex; n = tree_.nodes[n].parent)
+    if (quota_.usage(n, f, r) <= quota_.subtree(n, f, r)) return false;
+  return true;
+}
+
 // In one of the contested cells the tenant, by what it runs, and all above it, up to below `top`,
 // exceed their own quota. With `use`, one of the cells that it is charged to.
 bool PreemptRules::exceeds(std::uint32_t tenant, std::uint32_t top, const QuotaNeed* use) const {
   return any_cell(r_.need, contested_, [&](std::uint32_t f, Resource r) {
     if (use != nullptr && (use->amount[r] == 0 || (f != 0 && f != use->flavor))) return false;
-    if (quota_.usage(tenant, f, r) - claimed_by(tenant, f, r) <= quota_.subtree(tenant, f, r))
-      return false;
-    for (std::uint32_t n = tenant; n != top && n != kNoIndex; n = tree_.nodes[n].parent)
-      if (quota_.usage(n, f, r) <= quota_.subtree(n, f, r)) return false;
-    return true;
+    return exceeds_cell(tenant, top, f, r);
   });
 }
 
@@ -159,14 +156,24 @@ std::uint32_t PreemptRules::side_of(std::uint32_t other, std::uint32_t top) cons
   return other;
 }
 
-VictimRule PreemptRules::rule_for(const PlacementGroup& group) {
+PreemptRules::OfGroup PreemptRules::rule_for(const PlacementGroup& group) {
   const ClassView& cls = class_view(group.priority_class);
-  if (group.leaving || !cls.preemptible) return VictimRule::none;
+  OfGroup of_group;
+  if (group.leaving || !cls.preemptible) return of_group;
   const std::uint32_t tenant = tenant_of(group.partition);
-  return rule_for_tenant(tenant, cls.value);
+  of_group.rule = rule_for_tenant(tenant, cls.value);
+  if (of_group.rule == VictimRule::none || tenant == kNoIndex || tenant == tenant_) return of_group;
+  const std::uint32_t top = meet(tenant).top;
+  (void)any_cell(r_.need, contested_, [&](std::uint32_t f, Resource r) {
+    ByResource& by_resource = f == 0 ? of_group.exceeds : of_group.exceeds_flavor;
+    by_resource[static_cast<std::size_t>(r)] = exceeds_cell(tenant, top, f, r);
+    return false;
+  });
+  return of_group;
 }
 
-std::optional<Suspect> PreemptRules::judge(std::uint32_t slot, VictimRule rule) const {
+std::optional<Suspect> PreemptRules::judge(std::uint32_t slot, const OfGroup& group) const {
+  const VictimRule rule = group.rule;
   const Placement& p = r_.running[slot];
   const ClassView& cls = class_view(p.priority_class);
   const std::int64_t ran = std::max<std::int64_t>(0, (r_.now - p.started).us);
@@ -175,9 +182,13 @@ std::optional<Suspect> PreemptRules::judge(std::uint32_t slot, VictimRule rule) 
   if (cls.max_preemptions && p.preemptions >= *cls.max_preemptions) return std::nullopt;
   Suspect s{slot, 0, p.job, rule, cls.value, 0, 0, tenant_of(p.partition), use_of(p)};
   if (rule == VictimRule::none) return std::nullopt;
-  if (s.quota_node != kNoIndex && s.quota_node != tenant_ &&
-      !exceeds(s.quota_node, meet(s.quota_node).top, &s.use))
-    return std::nullopt;
+  if (s.quota_node != kNoIndex && s.quota_node != tenant_) {
+    bool exceeds = false;
+    for (std::size_t r = 0; r < kResourceCount; ++r)
+      exceeds |= s.use.amount.raw()[r] != 0 &&
+                 (group.exceeds[r] || (group.exceeds_flavor[r] && s.use.flavor == r_.need.flavor));
+    if (!exceeds) return std::nullopt;
+  }
   std::int64_t lost = ran;
   if (p.requeue && p.checkpoint)
     lost = std::clamp<std::int64_t>((r_.now - *p.checkpoint + kRestartTime).us, 0, ran);

@@ -54,9 +54,13 @@ class PreemptRules {
   bool contest(const ByResource& on_nodes);
 
   // What holds for each placement of a group.
-  [[nodiscard]] VictimRule rule_for(const PlacementGroup& group);
+  struct OfGroup {
+    VictimRule rule = VictimRule::none;
+    ByResource exceeds{}, exceeds_flavor{};  // exceeds() of its tenant, by cell: the whole, x's own
+  };
+  [[nodiscard]] OfGroup rule_for(const PlacementGroup& group);
   // nullopt: this one may not go.
-  [[nodiscard]] std::optional<Suspect> judge(std::uint32_t slot, VictimRule rule) const;
+  [[nodiscard]] std::optional<Suspect> judge(std::uint32_t slot, const OfGroup& group) const;
   [[nodiscard]] PreemptWhy why(const Suspect& s) const;
   [[nodiscard]] std::int32_t value_of(std::uint32_t priority_class) const {
     return class_view(priority_class).value;
@@ -81,6 +85,8 @@ class PreemptRules {
   [[nodiscard]] std::uint32_t tenant_of(PartitionId partition) const;
   [[nodiscard]] bool guaranteed_at(std::size_t step) const;
   [[nodiscard]] std::int64_t claimed_by(std::uint32_t tenant, std::uint32_t f, Resource r) const;
+  [[nodiscard]] bool exceeds_cell(std::uint32_t tenant, std::uint32_t top, std::uint32_t f,
+                                  Resource r) const;
   [[nodiscard]] bool exceeds(std::uint32_t tenant, std::uint32_t top, const QuotaNeed* use) const;
   // The lowest node above both, and how far up x's path it is; kNoIndex and the whole path's length
   // if there is none.

@@ -187,6 +187,7 @@ void Queue::link(std::uint32_t slot) {
   if (first) place(index);
   PartitionQueue& queue = queue_of(line);
   queue.jobs.insert(slot, less);
+  ++queue.changes;
   if (queue.jobs.size() > 1) return;
   const std::uint32_t id = classes_[line.class_index]->key.partition.value();
   busy_.insert(std::lower_bound(busy_.begin(), busy_.end(), id), id);
@@ -203,6 +204,7 @@ void Queue::unlink(std::uint32_t slot) {
   if (first) place(index);
   PartitionQueue& queue = queue_of(line);
   queue.jobs.erase(slot, less);
+  ++queue.changes;
   if (queue.jobs.empty()) std::erase(busy_, classes_[c]->key.partition.value());
   if (!line.jobs.empty()) return;
   line_of_.erase((std::uint64_t{c} << 32) | line.share);

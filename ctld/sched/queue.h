@@ -86,23 +86,25 @@ struct NodeChoice {
   std::uint32_t node_set = 0;  // equal to the class's if that has no other choice
 };
 
+// What a plan asks of every line stands first, and so together in memory.
 struct JobClass {
   std::uint32_t index = 0;  // Queue::job_class()
-  ClassKey key;
-  Demand demand;
+  std::uint32_t lines = 0;  // with jobs
+  Standing standing;
   Resources least;                      // a job of it takes at least this
-  std::uint32_t lines = 0;              // with jobs
+  std::vector<NodeChoice> choices;      // with all required nodes, where any are
   std::uint32_t node_set = 0;           // see eligible.h; valid with standing.generation
   std::vector<std::uint32_t> required;  // node numbers, sorted; valid with standing.generation
-  std::vector<NodeChoice> choices;      // with all required nodes, where any are
-  Standing standing;
   // Of Kinds, by choice of nodes; none: its failure says nothing of others, nor of later.
   std::vector<std::uint32_t> wishes;
   std::uint64_t wishes_generation = 0;  // 0 = never made
+  ClassKey key;
+  Demand demand;
   // The last verdict that a plan has given, if plans give only news (Policy::everything).
   struct Told {
     JobId head{};
     Verdict of_head, of_rest;
+    std::uint64_t changes = 0;  // PartitionQueue::changes, where of_rest follows from the queue
   };
   Told told;
   bool listed_idle = false;  // in Queue's list of classes that have run empty
@@ -126,6 +128,7 @@ using Lines = std::set<LinePlace>;
 // A partition's waiting jobs.
 struct PartitionQueue {
   std::uint32_t priority = 0;
+  std::uint64_t changes = 0;             // jobs that have come or gone
   OrderedSlots jobs;                     // of all users
   std::map<std::uint32_t, Lines> users;  // by ShareId; kNoShare: of no tenant. None empty
 };

@@ -59,8 +59,10 @@ void Cycle::order(const std::vector<std::uint32_t>& partitions,
   const bool fair = policy_.fair_share && r_.tenancy_->fair_share;
   order_.emplace(
       r_.queue_, fair ? &r_.shares_ : nullptr, quota_on_ ? &r_.charges_.tree() : nullptr, now_,
-      [this](const Turn& turn) { return claim(turn); }, r_.memory_.keys, partitions,
-      std::move(passing));
+      [this](std::uint32_t partition, std::uint32_t class_index) {
+        return claim(partition, class_index);
+      },
+      r_.memory_.keys, partitions, std::move(passing));
 }
 
 void Cycle::begin_anew() {
@@ -307,7 +309,9 @@ void Cycle::remember_waits() {
     Memory::Lane& lane = r_.memory_.lane(id);
     if (p.starts > 0) lane.asleep = false;
     if (p.passed_over || !p.begun) continue;
-    lane = {p.starts == 0, false, {}};
+    lane.asleep = p.starts == 0;
+    lane.restless = false;
+    lane.waits.clear();
   }
   for (const Turn& turn : closed_) note_wait(turn);
   // Those too deep behind the first blocked job wait until everything is looked at.

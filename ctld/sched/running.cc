@@ -26,6 +26,13 @@ void Running::measure(Use& use, const Placement& p, const Grid& grid) const {
   use.room.cpus = grid.count_known(use.node, use.cpus);
 }
 
+// Its nodes were of one flavor when it started; by now they may be of several.
+void Running::note_flavor(Placement& p, const Grid& grid) {
+  p.flavor = p.uses.empty() ? 0 : grid.node(p.uses.front().node).flavor;
+  for (const Use& use : p.uses)
+    if (grid.node(use.node).flavor != p.flavor) p.flavor = 0;
+}
+
 void Running::note_held(std::uint32_t slot) {
   Placement& p = pool_[slot];
   p.held = {};
@@ -90,6 +97,7 @@ void Running::place(const JobPlaced& change, Grid& grid) {
     on_node_[use.node].push_back(slot);
   }
   note_held(slot);
+  note_flavor(p, grid);
   by_job_.emplace(change.job, slot);
   join_group(slot);
   if (!p.anti_affinity.empty()) by_key_[p.anti_affinity].push_back(slot);
@@ -110,6 +118,7 @@ void Running::release(JobId job, NodeId node, Grid& grid) {
   here.pop_back();
   p.uses.erase(use);
   note_held(slot);
+  note_flavor(p, grid);
   if (p.uses.empty()) remove(slot);
 }
 
@@ -172,6 +181,7 @@ void Running::node_changed(const NodeChanged& change, Grid& grid) {
     measure(use, p, grid);
     grid.take(n, use.room, things_of(use, p));
     note_held(slot);
+    note_flavor(p, grid);
   }
 }
 
@@ -202,6 +212,9 @@ std::string Running::audit(const Grid& grid) const {
     const auto group = groups_.find(group_of(p));
     if (group == groups_.end() || group->second[p.group_at] != slot)
       return fmt::format("group of job {}", job.value());
+    Placement same = p;
+    note_flavor(same, grid);
+    if (same.flavor != p.flavor) return fmt::format("flavor of job {}", job.value());
     for (const Use& use : p.uses) held[use.node] += use.room;
     const End& end = end_of_[slot];
     if (end.nodes != p.uses.size() || (p.ends_by && end.at != *p.ends_by) ||

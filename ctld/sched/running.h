@@ -37,6 +37,7 @@ struct Placement {
   std::uint32_t preemptions = 0;
   std::string anti_affinity;
   std::uint32_t group_at = 0;                                 // in its group
+  std::uint32_t flavor = 0;                                   // of all its nodes; 0: of several
   Resources held;                                             // as quota counts it
   std::vector<Use> uses;                                      // by node
   [[nodiscard]] const Use& use_of(std::uint32_t node) const;  // must be one of them
@@ -123,6 +124,7 @@ class Running {
   }
   void measure(Use& use, const Placement& p, const Grid& grid) const;
   void remove(std::uint32_t slot);
+  static void note_flavor(Placement& p, const Grid& grid);
   void note_held(std::uint32_t slot);  // its uses or its end have changed
   void join_group(std::uint32_t slot);
   void leave_group(std::uint32_t slot);
