@@ -261,12 +261,12 @@ constexpr Field<QueueRow> kQueueFields[] = {
      .header = "PRIORITY",
      .put =
          [](Text o, Q v) {
-           o += fmt::format("{:.14f}", static_cast<double>(v.row.priority) / 4294967296.0);
+           o += fmt::format("{:.14f}", static_cast<double>(shown_priority(v.row)) / 4294967296.0);
          }},
     {.letter = 'Q',
      .name = "PriorityLong",
      .header = "PRIORITY",
-     .put = [](Text o, Q v) { o += std::to_string(v.row.priority); }},
+     .put = [](Text o, Q v) { o += std::to_string(shown_priority(v.row)); }},
     {.name = "Profile", .header = "PROFILE", .put = [](Text o, Q) { o += "Not set"; }},
     {.letter = 'q',
      .name = "QOS",

@@ -123,11 +123,10 @@ Tree job_tree(const QueueRow& v) {
   add_time(tree, "deadline", spec(v).deadline);
   row.time_limit ? tree.add_set("time_limit", row.time_limit->seconds() / 60)
                  : tree.add_infinite("time_limit");
-  tree.add_set("priority", row.priority).add("nice", std::int64_t{spec(v).nice});
+  tree.add_set("priority", shown_priority(row)).add("nice", std::int64_t{spec(v).nice});
   tree.add("requeue", Tree::boolean(spec(v).requeue));
   tree.add("restart_cnt", std::int64_t{row.restarts});
-  tree.add("hold", Tree::boolean(row.verdict.reason == Reason::held_user ||
-                                 row.verdict.reason == Reason::held_admin));
+  tree.add("hold", Tree::boolean(is_held(row)));
   tree.add("shared", Tree::words(spec(v).shape.exclusive ? std::vector<std::string>{"none"}
                                                          : std::vector<std::string>{}));
   return tree;

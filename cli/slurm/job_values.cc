@@ -76,6 +76,14 @@ void put_task(std::string& out, const proto::JobRow& row) {
     text_or(out, row.array_tasks, "N/A");
 }
 
+bool is_held(const proto::JobRow& row) {
+  return row.verdict.reason == Reason::held_user || row.verdict.reason == Reason::held_admin;
+}
+
+std::int64_t shown_priority(const proto::JobRow& row) {
+  return is_held(row) ? 0 : row.priority;
+}
+
 std::string command_of(const JobSpec& spec) {
   std::string text = given_value(spec, "command");
   for (const std::string& arg : spec.script_args)

@@ -21,6 +21,10 @@ void put_time_left(std::string& out, const QueueRow& v);
 void put_tres(std::string& out, const QueueRow& v);
 void put_gpus_per_task(std::string& out, const QueueRow& v);
 
+[[nodiscard]] bool is_held(const proto::JobRow& row);
+// 0 while it is held, which is how clients of Slurm know.
+[[nodiscard]] std::int64_t shown_priority(const proto::JobRow& row);
+
 // What was submitted: a path, or "" when there is none (--wrap, standard input).
 std::string command_of(const JobSpec& spec);
 

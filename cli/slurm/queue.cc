@@ -6,6 +6,7 @@
 
 #include "cli/job_words.h"
 #include "cli/option.h"
+#include "cli/slurm/job_values.h"
 #include "common/text.h"
 
 namespace gantry::cli::slurm {
@@ -78,7 +79,7 @@ std::string sort_text(const QueueRow& row, char letter) {
       return padded(at - std::begin(kStateWords));
     }
     case 'p':
-    case 'Q': return padded(row.row.priority);
+    case 'Q': return padded(shown_priority(row.row));
     case 'i':
     case 'F': {
       const JobId array = row.row.array_job;

@@ -224,9 +224,10 @@ constexpr ExitDoc kScontrolExits[] = {{"0", "done"}, {"1", "refused, not found, 
 
 }  // namespace
 
-bool has_arguments(const Arguments& args, std::string_view keyword) {
-  if (args.empty()) fmt::print(stderr, "too few arguments for keyword:{}\n", keyword);
-  return !args.empty();
+bool has_arguments(const Arguments& args, std::string_view keyword, std::size_t least) {
+  const bool enough = args.size() >= least;
+  if (!enough) fmt::print(stderr, "too few arguments for keyword:{}\n", keyword);
+  return enough;
 }
 
 int control_error(std::string_view prefix, const Error& error) {

@@ -35,8 +35,8 @@ int control_wait_job(const Control& c, const Arguments& args);
 int control_write(const Control& c, const Arguments& args);
 int control_completing(const Control& c, const Arguments& args);
 
-// "too few arguments for keyword:hold" when there are none.
-bool has_arguments(const Arguments& args, std::string_view keyword);
+// "too few arguments for keyword:hold" when there are fewer.
+bool has_arguments(const Arguments& args, std::string_view keyword, std::size_t least = 1);
 
 // Says "PREFIX: Slurm's words" on standard error; returns 1.
 int control_error(std::string_view prefix, const Error& error);

@@ -265,7 +265,7 @@ int control_resume(const Control& c, const Arguments& args) {
   return change_jobs(c, args, "resume", "slurm_resume error", proto::ResumeJobs{});
 }
 int control_notify(const Control& c, const Arguments& args) {
-  if (!has_arguments(args, "notify")) return 1;
+  if (!has_arguments(args, "notify", 2)) return 1;
   proto::NotifyJobs message;
   auto refs = control_jobs(c, {args[0]});
   if (!refs) return 1;

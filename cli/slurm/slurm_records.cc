@@ -50,7 +50,8 @@ void job_names(RecordWriter& out, const proto::JobDetail& job) {
   out.field("UserId", fmt::format("{}({})", row.user, row.uid.value()));
   out.field("GroupId", fmt::format("{}({})", group_name(job.owner.gid), job.owner.gid.value()));
   out.field("MCS_label", "N/A").line();
-  out.field("Priority", std::to_string(row.priority)).field("Nice", std::to_string(spec.nice));
+  out.field("Priority", std::to_string(shown_priority(row)))
+      .field("Nice", std::to_string(spec.nice));
   out.field("Account", row.account);
   out.field("QOS", spec.priority_class.empty() ? "normal" : spec.priority_class);
   const std::string wckey = given_value(spec, "wckey");

@@ -335,6 +335,7 @@ def case_scontrol_show_job(c):
                 "StdOut Priority Account QOS").split():
         assert key in found, key
     equal((found["JobState"], found["Reason"]), ("PENDING", "JobHeldUser"))
+    equal((found["Priority"], ok(c, "squeue", "-h", "-j", job, "-o", "%Q").strip()), ("0", "0"))
     equal(found["StdOut"], f"{c.out}/slurm-{job}.out")
     equal(found["Command"], f"{c.out}/shown.sh")
     equal(re.search(r"JobState=(\w+)", ok(c, "scontrol", "show", "jobid", "-dd", job)).group(1),

@@ -171,6 +171,7 @@ const std::vector<Mistake>& other_mistakes() {
       {{scontrol, "show", "job", "1", "2"}, 1, "too many arguments for keyword:show"},
       {{scontrol, "show", "hostnames"}, 1, "SLURM_JOB_NODELIST environment variable is not set"},
       {{scontrol, "show", "hostnames", "n[1"}, 1, "Invalid hostlist: n[1"},
+      {{scontrol, "notify", "5"}, 1, "too few arguments for keyword:notify"},
       {{scontrol, "hold"}, 1, "too few arguments for keyword:hold"},
       {{scontrol, "requeue"}, 1, "too few arguments for keyword:requeue"},
       {{scontrol, "requeue", "x"}, 1, "Invalid job id specified for job x"},
