@@ -21,8 +21,11 @@ Key key_of(const proto::JobRow& row, bool each_run) {
   return {array != 0 ? array : row.job.value(), task, row.job.value(), each_run ? row.restarts : 0};
 }
 
+// An allocation, which has no batch step, is told of with one.
 void add_extern(proto::HistoryRow& job) {
   if (!job.row.started || job.row.node_list.empty()) return;
+  const auto is_extern = [](const proto::StepRow& s) { return s.step == "extern"; };
+  if (std::any_of(job.steps.begin(), job.steps.end(), is_extern)) return;
   proto::StepRow step;
   step.step = "extern";
   step.name = "extern";

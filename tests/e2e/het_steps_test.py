@@ -61,6 +61,7 @@ echo == files; srun --het-group=0,1 -o groups_%t.txt sh -c 'echo task $SLURM_PRO
     steps = ok(c, "sacct", "-n", "-P", "-j", job, "-o", "JobID,State").splitlines()
     contains(steps, f"{job}+0.0|COMPLETED")
     contains(steps, f"{job}+1.0|COMPLETED")
+    equal([steps.count(f"{job}+{i}.extern|COMPLETED") for i in range(2)], [1, 1])
 
 
 def case_ends(c):
