@@ -107,18 +107,15 @@ Result<int> update_job(const Invocation& in, const std::string& id, std::span<co
 
 // ---- nodes
 
-Result<int> change_nodes(const Invocation& in, const std::string& list, proto::NodeAction action,
-                         const std::string& reason, std::vector<std::string> gpus = {}) {
-  proto::UpdateNodes update;
+Result<std::vector<std::string>> names_of(const std::string& list) {
   auto names = expand_hostlist(list);
-  if (!names) return tl::unexpected(names.error());
-  if (names->empty()) return wrong("no node is named");
-  if (action != proto::NodeAction::resume && reason.empty())
+  if (names && names->empty()) return wrong("no node is named");
+  return names;
+}
+
+Result<int> change_nodes(const Invocation& in, const proto::UpdateNodes& update) {
+  if (update.action != proto::NodeAction::resume && update.reason.empty())
     return fail(ErrorCode::usage, "a reason is needed, for those who come later");
-  update.nodes = std::move(*names);
-  update.action = action;
-  update.reason = reason;
-  update.gpus = std::move(gpus);
   const auto ok = ask<proto::Ok>(in.program(), update);
   if (!ok) return tl::unexpected(ok.error());
   return 0;
@@ -152,7 +149,9 @@ Result<int> update_node(const Invocation& in, const std::string& list,
     }
   }
   if (!action) return fail(ErrorCode::usage, "state=... is missing");
-  return change_nodes(in, list, *action, reason);
+  auto names = names_of(list);
+  if (!names) return tl::unexpected(names.error());
+  return change_nodes(in, {std::move(*names), *action, reason});
 }
 
 // ---- partitions
@@ -208,15 +207,24 @@ Result<int> run_update(const Invocation& in) {
 struct Change {
   std::string reason;
   std::vector<std::string> gpus;
+  std::vector<std::string> racks;
 };
-Result<void> add_gpus(Change& o, std::string_view text) {
+bool add_words(std::vector<std::string>& words, std::string_view text) {
   while (true) {
     const auto comma = text.find(',');
-    if (text.substr(0, comma).empty()) return wrong("--gpu: a number or UUID is missing");
-    o.gpus.emplace_back(text.substr(0, comma));
-    if (comma == std::string_view::npos) return {};
+    if (text.substr(0, comma).empty()) return false;
+    words.emplace_back(text.substr(0, comma));
+    if (comma == std::string_view::npos) return true;
     text.remove_prefix(comma + 1);
   }
+}
+Result<void> add_gpus(Change& o, std::string_view text) {
+  if (!add_words(o.gpus, text)) return wrong("a number or UUID is missing");
+  return {};
+}
+Result<void> add_racks(Change& o, std::string_view text) {
+  if (!add_words(o.racks, text)) return wrong("a name is missing");
+  return {};
 }
 
 constexpr Option kReason{.name = "reason",
@@ -231,22 +239,45 @@ constexpr Option kGpu{.name = "gpu",
                       .value = "GPU[,GPU...]",
                       .help = "These GPUs alone, by number (ginfo --gpus) or UUID",
                       .set = call<add_gpus>};
-constexpr Option kReasonOptions[] = {kReason};
-constexpr Option kDrainOptions[] = {kReason, kGpu};
-constexpr Option kResumeOptions[] = {kGpu};
+constexpr Option kRack{.name = "rack",
+                       .arg = Arg::required,
+                       .value = "RACK[,RACK...]",
+                       .help =
+                           "In place of NODES: all of these parts of the topology, as NAME or "
+                           "LEVEL:NAME",
+                       .set = call<add_racks>};
+constexpr Option kReasonOptions[] = {kReason, kRack};
+constexpr Option kDrainOptions[] = {kReason, kGpu, kRack};
+constexpr Option kResumeOptions[] = {kGpu, kRack};
 
 template <proto::NodeAction Action>
 Result<int> run_action(const Invocation& in) {
   Change change;
-  const auto operands = in.parse(&change, 1, 1);
+  const auto operands = in.parse(&change, 0, 1);
   if (!operands) return tl::unexpected(operands.error());
   if (!*operands) return 0;
-  return change_nodes(in, (*operands)->front(), Action, change.reason, std::move(change.gpus));
+  if ((*operands)->empty() == change.racks.empty())
+    return fail(ErrorCode::usage, change.racks.empty() ? "name nodes, or racks with --rack"
+                                                       : "name nodes or racks, not both at once");
+  if (!change.gpus.empty() && !change.racks.empty())
+    return fail(ErrorCode::usage, "--gpu is for GPUs of nodes that are named");
+  proto::UpdateNodes update;
+  update.action = Action;
+  update.reason = std::move(change.reason);
+  update.gpus = std::move(change.gpus);
+  update.domains = std::move(change.racks);
+  if (update.domains.empty()) {
+    auto names = names_of((*operands)->front());
+    if (!names) return tl::unexpected(names.error());
+    update.nodes = std::move(*names);
+  }
+  return change_nodes(in, update);
 }
 
 constexpr Example kDrainExamples[] = {
     {"gctl drain gpu[01-04] -r 'new firmware'", "Their jobs go on, and no more start"},
     {"gctl drain gpu01 --gpu 3 -r 'a noisy fan'", "The same for one GPU of the node"},
+    {"gctl drain --rack r7 -r 'its switch is replaced'", "The same for all nodes of a rack"},
 };
 constexpr Example kResumeExamples[] = {
     {"gctl resume gpu[01-04]", "Jobs may start there again"},
@@ -273,7 +304,7 @@ const Command kGctlUpdate{
     .run = run_update};
 const Command kGctlDrain{.name = "drain",
                          .summary = "Start no more jobs on nodes, or on single GPUs of theirs",
-                         .operands = "NODES",
+                         .operands = "[NODES]",
                          .description =
                              "Those that run there go on. With --gpu the rest of the node takes "
                              "jobs as before; a slice stands for all of its GPU. It stays so "
@@ -284,7 +315,7 @@ const Command kGctlDrain{.name = "drain",
 const Command kGctlResume{
     .name = "resume",
     .summary = "Put nodes back into service, or single GPUs of theirs",
-    .operands = "NODES",
+    .operands = "[NODES]",
     .description =
         "With --gpu these GPUs are no longer drained, their faults are "
         "forgotten and they are looked at again at once; what is still "
@@ -295,14 +326,14 @@ const Command kGctlResume{
     .run = run_action<proto::NodeAction::resume>};
 const Command kGctlClose{.name = "close",
                          .summary = "Take nodes out of service and end what runs there",
-                         .operands = "NODES",
+                         .operands = "[NODES]",
                          .options = kReasonOptions,
                          .run = run_action<proto::NodeAction::close>};
 const Command kGctlDead{.name = "dead",
                         .summary =
                             "Declare that lost nodes run nothing any more, so that their jobs may "
                             "end or be requeued; never say it of a node that may be alive",
-                        .operands = "NODES",
+                        .operands = "[NODES]",
                         .options = kReasonOptions,
                         .run = run_action<proto::NodeAction::dead>};
 

@@ -116,12 +116,16 @@ struct UpdateNodes {  // admin; answered by Ok; all or nothing
   // With drain and resume: not the nodes, but these GPUs of each, by number or UUID (also of a
   // slice: all of its GPU).
   std::vector<std::string> gpus{};
+  // In place of nodes: all that are in these domains of the topology, by NAME or LEVEL:NAME; the
+  // domain stands before the reason.
+  std::vector<std::string> domains{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "nodes", s.nodes);
     v(2, "action", s.action);
     v(3, "reason", s.reason);
     v(4, "gpus", s.gpus);
+    v(5, "domains", s.domains);
   }
 };
 

@@ -20,6 +20,7 @@ void apply_event(State&, Instant, const event::NodeDeclared&);
 void apply_event(State&, Instant, const event::PartitionDeclared&);
 void apply_event(State&, Instant, const event::NodeRegistered&);
 void apply_event(State&, Instant, const event::NodeHealthChanged&);
+void apply_event(State&, Instant, const event::NodesLost&);
 void apply_event(State&, Instant, const event::NodeIntentChanged&);
 void apply_event(State&, Instant, const event::GpuDrained&);
 void apply_event(State&, Instant, const event::GpuResumed&);

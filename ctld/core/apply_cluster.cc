@@ -51,6 +51,17 @@ void apply_event(State& state, Instant at, const event::NodeHealthChanged& e) {
   touch(state, node);
 }
 
+void apply_event(State& state, Instant, const event::NodesLost& e) {
+  for (const NodeId id : e.nodes) {
+    Node& node = state.node(id);
+    GANTRY_ASSERT(node.health == NodeHealth::lost && node.intent == NodeIntent::open,
+                  "lost, and no operator's");
+    node.reason = e.reason;
+    node.since = e.since;
+    touch(state, node);
+  }
+}
+
 void apply_event(State& state, Instant at, const event::NodeIntentChanged& e) {
   Node& node = state.node(e.node);
   node.intent = e.intent;

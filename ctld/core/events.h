@@ -17,20 +17,19 @@
 
 namespace gantry::core {
 
-using Event =
-    std::variant<event::ControllerStarted, event::NodeDeclared, event::PartitionDeclared,
-                 event::NodeRegistered, event::NodeHealthChanged, event::NodeIntentChanged,
-                 event::NodeEnrolled, event::PartitionUpChanged, event::KeyRegistered,
-                 event::JobSubmitted, event::JobHeld, event::JobReleased, event::JobUpdated,
-                 event::DependencySettled, event::TaskDependencySettled, event::TasksCancelled,
-                 event::TaskSplit, event::JobPlaced, event::NodeReady, event::JobStarted,
-                 event::JobWarned, event::JobFinishing, event::NodeExited, event::JobEnded,
-                 event::JobRequeued, event::JobsForgotten, event::StepCreated, event::StepEnded,
-                 event::TenancyApplied, event::ReservationSet, event::ReservationRemoved,
-                 event::JobCheckpointed, event::HalfLifeSet, event::QuotaFilled,
-                 event::BudgetReached, event::BudgetsRolled, event::JobLowered, event::OvertimeSet,
-                 event::IncreaseSet, event::ChargesPosted, event::GpusIdle, event::JobSuspended,
-                 event::JobResumed, event::NodeFrozen, event::GpuDrained, event::GpuResumed>;
+using Event = std::variant<
+    event::ControllerStarted, event::NodeDeclared, event::PartitionDeclared, event::NodeRegistered,
+    event::NodeHealthChanged, event::NodeIntentChanged, event::NodeEnrolled,
+    event::PartitionUpChanged, event::KeyRegistered, event::JobSubmitted, event::JobHeld,
+    event::JobReleased, event::JobUpdated, event::DependencySettled, event::TaskDependencySettled,
+    event::TasksCancelled, event::TaskSplit, event::JobPlaced, event::NodeReady, event::JobStarted,
+    event::JobWarned, event::JobFinishing, event::NodeExited, event::JobEnded, event::JobRequeued,
+    event::JobsForgotten, event::StepCreated, event::StepEnded, event::TenancyApplied,
+    event::ReservationSet, event::ReservationRemoved, event::JobCheckpointed, event::HalfLifeSet,
+    event::QuotaFilled, event::BudgetReached, event::BudgetsRolled, event::JobLowered,
+    event::OvertimeSet, event::IncreaseSet, event::ChargesPosted, event::GpusIdle,
+    event::JobSuspended, event::JobResumed, event::NodeFrozen, event::GpuDrained, event::GpuResumed,
+    event::NodesLost>;
 
 // As it stands in the journal.
 struct JournalEvent {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "common/proto/node_report.h"
 #include "ctld/core/event_fields.h"
@@ -49,6 +50,19 @@ struct NodeHealthChanged {
     v(1, "node", s.node);
     v(2, "health", s.health);
     v(3, "reason", s.reason);
+  }
+};
+
+// Nodes that were lost one after the other are one fault, of the part of the topology that they
+// are.
+struct NodesLost {
+  std::vector<NodeId> nodes;  // lost and open, ascending
+  std::string reason;         // "rack r1: not responding"
+  Instant since{};            // of the first of them
+  GANTRY_EVENT(12, "nodes_lost") {
+    v(1, "nodes", s.nodes);
+    v(2, "reason", s.reason);
+    v(3, "since", s.since);
   }
 };
 

@@ -42,10 +42,19 @@ struct Freed {
   std::uint32_t exclusive = 0;
 };
 
-sched::Room room_of(const State& state, const sched::NodeGrant& grant) {
-  sched::Room room{grant.memory, grant.scratch, static_cast<std::int32_t>(grant.cpus.size()),
-                   static_cast<std::int32_t>(grant.gpus)};
-  room.gpu_parts = sched::parts_of(grant.devices);
+// One that was drained or has failed since is not in the view, and comes back to nobody.
+void add_gpu(sched::Room& room, const sched::NodeChanged& view, const GpuGrant& gpu) {
+  if (std::none_of(view.devices.begin(), view.devices.end(),
+                   [&](const sched::GpuView& v) { return v.index == gpu.gpu; }))
+    return;
+  if (gpu.whole()) ++room.gpus;
+  if (sched::is_part(gpu)) room.gpu_parts += gpu.thousandths;
+}
+
+sched::Room room_of(const State& state, const sched::NodeChanged& view,
+                    const sched::NodeGrant& grant) {
+  sched::Room room{grant.memory, grant.scratch, static_cast<std::int32_t>(grant.cpus.size())};
+  for (const GpuGrant& gpu : grant.devices) add_gpu(room, view, gpu);
   room.gres = gres_amounts(state, grant.gres);
   return room;
 }
@@ -82,7 +91,7 @@ class Search {
       for (const NodeRun& run : endings_[i].job->active->nodes) {
         if (run.state == RunState::released) continue;
         Freed& more = freed[run.grant.node];
-        more.room += room_of(ctx_.state, run.grant);
+        more.room += room_of(ctx_.state, ctx_.rt.node_views.at(run.grant.node.value()), run.grant);
         more.exclusive += endings_[i].job->active->exclusive ? 1 : 0;
       }
     std::vector<sched::Candidate> candidates;
@@ -113,11 +122,9 @@ class Search {
     const sched::Room size = sched::room_of(view);
     sched::Room free = size;
     free -= sched::Room{node.memory_taken, node.scratch_taken,
-                        static_cast<std::int32_t>(node.cpus_taken),
-                        static_cast<std::int32_t>(node.gpus_taken)};
-    for (const Node::HeldGpu& held : node.gpu_grants)
-      if (sched::is_part(held.grant)) free.gpu_parts -= held.grant.thousandths;
+                        static_cast<std::int32_t>(node.cpus_taken)};
     sched::Room held;
+    for (const Node::HeldGpu& gpu : node.gpu_grants) add_gpu(held, view, gpu.grant);
     held.gres = gres_amounts_taken(ctx_.state, node);
     free -= held;
     free += freed.room;

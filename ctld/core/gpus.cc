@@ -102,14 +102,9 @@ const proto::DrainedGpu* drained_gpu(const Node& node, const std::string& uuid) 
   return nullptr;
 }
 
-std::uint32_t whole_gpus(const Node& node, const std::vector<sched::GpuView>& devices) {
-  auto count = std::count_if(devices.begin(), devices.end(),
-                             [](const sched::GpuView& gpu) { return !gpu.mig; });
-  for (const GpuDevice& gpu : node.facts.gpus.gpus)
-    if (!gpu.mig && sound(gpu) && drained_gpu(node, gpu.uuid) != nullptr)
-      count += std::any_of(node.gpu_grants.begin(), node.gpu_grants.end(),
-                           [&](const Node::HeldGpu& held) { return held.grant.gpu == gpu.index; });
-  return static_cast<std::uint32_t>(count);
+std::uint32_t whole_gpus(const std::vector<sched::GpuView>& devices) {
+  return static_cast<std::uint32_t>(std::count_if(
+      devices.begin(), devices.end(), [](const sched::GpuView& gpu) { return !gpu.mig; }));
 }
 
 std::uint32_t gpus_when_well(const Node& node) {

@@ -13,8 +13,8 @@ namespace gantry::core {
 // configuration declares. A node whose runtime knows nothing of devices (runtime none) has those
 // that are declared.
 std::vector<sched::GpuView> gpus_for_jobs(const Node& node);
-// Without MIG mode: those of gpus_for_jobs(), and drained ones for as long as somebody has them.
-std::uint32_t whole_gpus(const Node& node, const std::vector<sched::GpuView>& devices);
+// Those of gpus_for_jobs() without MIG mode.
+std::uint32_t whole_gpus(const std::vector<sched::GpuView>& devices);
 
 // An operator's word about the GPU with this UUID, or null.
 const proto::DrainedGpu* drained_gpu(const Node& node, const std::string& uuid);

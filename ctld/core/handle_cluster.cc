@@ -7,6 +7,7 @@
 #include "ctld/core/authorise.h"
 #include "ctld/core/gpus.h"
 #include "ctld/core/handlers.h"
+#include "ctld/core/racks.h"
 #include "ctld/core/reservations.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/validate.h"
@@ -113,27 +114,49 @@ Error no_node(const std::string& name) {
   return {ErrorCode::not_found, fmt::format("node \"{}\" is not in this cluster", name)};
 }
 
-void update_node(Context& ctx, const Node& node, const proto::UpdateNodes& m,
-                 const std::string& by) {
+// What an UpdateNodes is about, and the reason there: one for the nodes that it names, or one for
+// each domain of the topology.
+struct Target {
+  std::vector<NodeId> nodes;
+  std::string reason;
+};
+Result<std::vector<Target>> targets_of(const State& state, const proto::UpdateNodes& m) {
+  std::vector<Target> out;
+  if (!m.nodes.empty()) out.push_back({{}, m.reason});
+  for (const std::string& name : m.nodes) {
+    const Node* node = state.node_named(name);
+    if (node == nullptr) return tl::unexpected(no_node(name));
+    out.back().nodes.push_back(node->id);
+  }
+  for (const std::string& name : m.domains) {
+    auto domain = domain_nodes(state, name);
+    if (!domain) return tl::unexpected(domain.error());
+    out.push_back({std::move(domain->nodes), fmt::format("{}: {}", domain->title, m.reason)});
+  }
+  return out;
+}
+
+void update_node(Context& ctx, const Node& node, proto::NodeAction action,
+                 const std::string& reason, const std::string& by) {
   const NodeId id = node.id;
-  switch (m.action) {
+  switch (action) {
     case proto::NodeAction::resume:
       ctx.record(event::NodeIntentChanged{id, NodeIntent::open, {}, {}});
       return;
     case proto::NodeAction::drain:
-      ctx.record(event::NodeIntentChanged{id, NodeIntent::drain, m.reason, by});
+      ctx.record(event::NodeIntentChanged{id, NodeIntent::drain, reason, by});
       return;
     case proto::NodeAction::close:
-      ctx.record(event::NodeIntentChanged{id, NodeIntent::closed, m.reason, by});
+      ctx.record(event::NodeIntentChanged{id, NodeIntent::closed, reason, by});
       return;
     case proto::NodeAction::dead:
       ctx.rt.links.at(id.value()).session = 0;
       if (node.health != NodeHealth::down)
         ctx.record(event::NodeHealthChanged{id, NodeHealth::down,
-                                            fmt::format("declared dead by {}: {}", by, m.reason)});
+                                            fmt::format("declared dead by {}: {}", by, reason)});
       release_all(
           ctx, id, proto::ExitCause::fenced,
-          fmt::format("{} was declared dead by {}: {}", ctx.state.node(id).name, by, m.reason));
+          fmt::format("{} was declared dead by {}: {}", ctx.state.node(id).name, by, reason));
       return;
   }
 }
@@ -164,8 +187,13 @@ void handle(Context& ctx, const ClientRequest& from, proto::ListNodes&& m) {
 }
 
 void handle(Context& ctx, const ClientRequest& from, proto::UpdateNodes&& m) {
-  if (m.nodes.empty())
-    return refuse(ctx, from, {ErrorCode::invalid_argument, "name at least one node"});
+  if (m.nodes.empty() == m.domains.empty())
+    return refuse(
+        ctx, from,
+        {ErrorCode::invalid_argument,
+         m.nodes.empty() ? "name at least one node" : "name nodes or racks, not both at once"});
+  if (!m.gpus.empty() && !m.domains.empty())
+    return refuse(ctx, from, {ErrorCode::invalid_argument, "name the nodes of the GPUs"});
   if (!m.gpus.empty()) return update_gpus(ctx, from, m);
   if (m.action != proto::NodeAction::resume && m.reason.empty())
     return refuse(
@@ -173,17 +201,21 @@ void handle(Context& ctx, const ClientRequest& from, proto::UpdateNodes&& m) {
         {ErrorCode::invalid_argument, fmt::format("give a reason for {}", enum_name(m.action))});
   if (auto r = check_text("the reason", m.reason, kMaxCommentBytes); !r)
     return refuse(ctx, from, r.error());
-  for (const std::string& name : m.nodes) {
-    const Node* node = ctx.state.node_named(name);
-    if (node == nullptr) return refuse(ctx, from, no_node(name));
-    // While it answers, its jobs are ended by cancelling them.
-    if (m.action == proto::NodeAction::dead && node->health == NodeHealth::up &&
-        ctx.link(node->id).session != 0)
-      return refuse(ctx, from,
-                    {ErrorCode::wrong_state, fmt::format("node {} answers: it is not dead", name)});
-  }
-  for (const std::string& name : m.nodes)
-    update_node(ctx, *ctx.state.node_named(name), m, from.who.owner.user);
+  const auto all = targets_of(ctx.state, m);
+  if (!all) return refuse(ctx, from, all.error());
+  for (const Target& some : *all)
+    for (const NodeId id : some.nodes) {
+      const Node& node = ctx.state.node(id);
+      // While it answers, its jobs are ended by cancelling them.
+      if (m.action == proto::NodeAction::dead && node.health == NodeHealth::up &&
+          ctx.link(id).session != 0)
+        return refuse(
+            ctx, from,
+            {ErrorCode::wrong_state, fmt::format("node {} answers: it is not dead", node.name)});
+    }
+  for (const Target& some : *all)
+    for (const NodeId id : some.nodes)
+      update_node(ctx, ctx.state.node(id), m.action, some.reason, from.who.owner.user);
   ctx.reply(from, proto::Ok{});
 }
 

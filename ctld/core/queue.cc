@@ -58,7 +58,7 @@ sched::NodeChanged node_view(const Context& ctx, const Node& node) {
   view.memory = node.declared->memory;
   view.scratch = node.declared->scratch;
   view.devices = gpus_for_jobs(node);
-  view.gpus = whole_gpus(node, view.devices);
+  view.gpus = whole_gpus(view.devices);
   view.gpus_when_well = gpus_when_well(node);
   view.geometries = node.facts.gpus.geometries;
   view.gpu_sharing = shares_gpus(node);

@@ -7,6 +7,7 @@
 #include "ctld/core/eligible.h"
 #include "ctld/core/multifactor.h"
 #include "ctld/core/posted.h"
+#include "ctld/core/racks.h"
 #include "ctld/core/reservations.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/tenants.h"
@@ -17,6 +18,7 @@ namespace {
 constexpr Duration kStuckMargin = seconds(60);  // after kill_wait: then the node is drained
 constexpr Duration kFenceMargin = seconds(30);  // after fence_after and kill_wait
 constexpr std::size_t kForgetPerTurn = 4096;
+constexpr const char* kNotResponding = "not responding";
 // Some things become possible by time alone: a job overruns its limit and what was reserved behind
 // it moves, a victim has run long enough, a promise is due. So while jobs wait, a plan is asked for
 // this often.
@@ -163,19 +165,26 @@ std::optional<Instant> fence_due(const Context& ctx, const Node& node) {
   return ctx.link(node.id).last_seen + c.fence_after + c.kill_wait + kFenceMargin;
 }
 
-void node_due(Context& ctx, NodeId id) {
+// True: it is lost since now.
+bool node_due(Context& ctx, NodeId id) {
   const Node& node = ctx.state.node(id);
   const Instant last_seen = ctx.link(id).last_seen;
-  if (node.health == NodeHealth::up && last_seen + ctx.config.controller.node_timeout <= ctx.now) {
+  const bool lost =
+      node.health == NodeHealth::up && last_seen + ctx.config.controller.node_timeout <= ctx.now;
+  if (lost) {
     ctx.rt.links.at(id.value()).session = 0;
     drop_logs(ctx, id);
     ctx.note(fmt::format("node {} is lost: silent for {}", node.name,
                          format_duration(ctx.now - last_seen)));
-    ctx.record(event::NodeHealthChanged{id, NodeHealth::lost, "not responding"});
+    ctx.record(event::NodeHealthChanged{id, NodeHealth::lost, kNotResponding});
   }
-  if (passed(fence_due(ctx, node), ctx.now))
+  if (passed(fence_due(ctx, node), ctx.now)) {
+    const bool alone = node.intent != NodeIntent::open || node.reason == kNotResponding;
     release_all(ctx, id, proto::ExitCause::fenced,
-                fmt::format("{} was lost for so long that it has ended its jobs", node.name));
+                fmt::format("{} was lost for so long that it has ended its jobs{}", node.name,
+                            alone ? "" : fmt::format(" ({})", node.reason)));
+  }
+  return lost;
 }
 
 std::optional<Instant> plan_due(const Context& ctx) {
@@ -242,13 +251,15 @@ void set_timer(Context& ctx, NodeId id) {
 }
 
 void run_timers(Context& ctx) {
+  std::vector<NodeId> lost;
   while (!ctx.rt.node_timers.empty() && ctx.rt.node_timers.begin()->first <= ctx.now) {
     const NodeId id = ctx.rt.node_timers.begin()->second;
     ctx.rt.node_timers.erase(ctx.rt.node_timers.begin());
     ctx.rt.links[id.value()].timer = {};
-    node_due(ctx, id);
+    if (node_due(ctx, id)) lost.push_back(id);
     set_timer(ctx, id);
   }
+  if (!lost.empty()) look_at_racks(ctx, lost);
   while (!ctx.rt.job_timers.empty() && ctx.rt.job_timers.begin()->first <= ctx.now) {
     const JobId id = ctx.rt.job_timers.begin()->second;
     ctx.rt.job_timers.erase(ctx.rt.job_timers.begin());

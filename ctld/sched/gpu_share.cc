@@ -41,10 +41,4 @@ std::optional<std::uint16_t> GpuShares::room_beside(std::span<const GpuView> dev
   return best;
 }
 
-std::int32_t parts_of(std::span<const GpuGrant> devices) {
-  std::int32_t sum = 0;
-  for (const GpuGrant& d : devices) sum += is_part(d) ? d.thousandths : 0;
-  return sum;
-}
-
 }  // namespace gantry::sched

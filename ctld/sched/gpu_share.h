@@ -41,7 +41,4 @@ inline bool is_part(const GpuGrant& grant) {
   return !grant.profile && !grant.whole();
 }
 
-// Thousandths of parts of GPUs in a grant.
-std::int32_t parts_of(std::span<const GpuGrant> devices);
-
 }  // namespace gantry::sched

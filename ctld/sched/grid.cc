@@ -128,6 +128,11 @@ std::int32_t Grid::count_known(std::uint32_t n, std::span<const std::uint16_t> c
       cpus.begin(), cpus.end(), [&](std::uint16_t c) { return position(n, c).has_value(); }));
 }
 
+bool Grid::has_gpu(std::uint32_t n, std::uint16_t gpu) const {
+  const std::vector<GpuView>& all = nodes_[n].devices;
+  return std::any_of(all.begin(), all.end(), [&](const GpuView& g) { return g.index == gpu; });
+}
+
 std::vector<std::uint16_t> Grid::choose_cpus(std::uint32_t n, std::int32_t count) const {
   const GridNode& node = nodes_[n];
   const std::size_t all = node.cpus.size();
@@ -221,10 +226,10 @@ void Grid::mark_devices(std::uint32_t n, const Things& things, bool taken) {
   for (const GpuGrant& d : things.devices)
     if (const auto at = fleet_old_ ? std::nullopt : node.slices.find(d))
       fleet_.put(node.slices.gpus()[at->first].fleet, node.slices.gpus()[at->first].state);
-  node.shares.mark(things.devices, things.tenant, taken);
   std::vector<bool>& marks = node.gpu_taken;
   for (const GpuGrant& d : things.devices) {
-    if (d.profile) continue;
+    if (d.profile || !has_gpu(n, d.gpu)) continue;
+    node.shares.mark({&d, 1}, things.tenant, taken);
     if (marks.size() <= d.gpu) marks.resize(d.gpu + 1u);
     if (is_part(d)) {
       marks[d.gpu] = node.shares.is_shared(d.gpu);

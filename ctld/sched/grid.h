@@ -141,6 +141,8 @@ class Grid {
   [[nodiscard]] std::int32_t count_known(std::uint32_t n,
                                          std::span<const std::uint16_t> cpus) const;
 
+  [[nodiscard]] bool has_gpu(std::uint32_t n, std::uint16_t gpu) const;  // by its index
+
   [[nodiscard]] std::string audit() const;  // "" or the first thing that is wrong
 
  private:

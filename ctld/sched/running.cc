@@ -20,7 +20,14 @@ const Use& Placement::use_of(std::uint32_t node) const {
 // An exclusive job holds every core of its nodes, also those that a node gained since.
 void Running::measure(Use& use, const Placement& p, const Grid& grid) const {
   use.room.slices = static_cast<std::int32_t>(grid.node(use.node).slices.compute_of(use.devices));
-  use.room.gpu_parts = parts_of(use.devices);
+  // A GPU that was drained or has failed meanwhile is not the node's.
+  use.room.gpus = static_cast<std::int32_t>(use.granted_gpus);
+  use.room.gpu_parts = 0;
+  for (const GpuGrant& d : use.devices) {
+    const bool here = grid.has_gpu(use.node, d.gpu);
+    if (d.whole() && !here) --use.room.gpus;
+    if (is_part(d) && here) use.room.gpu_parts += d.thousandths;
+  }
   use.room.gres = grid.amounts_of(use.gres);
   if (p.exclusive) use.cpus = grid.node(use.node).cpus;
   use.room.cpus = grid.count_known(use.node, use.cpus);
@@ -39,7 +46,7 @@ void Running::note_held(std::uint32_t slot) {
   for (const Use& use : p.uses) {
     p.held[Resource::cpu] += static_cast<std::int64_t>(use.granted_cpus) * 1000;
     p.held[Resource::memory] += use.room.memory;
-    p.held[Resource::gpu] += std::int64_t{use.room.gpus} * kGpuUnit;
+    p.held[Resource::gpu] += std::int64_t{use.granted_gpus} * kGpuUnit;
     for (const GpuGrant& d : use.devices)
       if (!d.whole()) p.held[Resource::gpu] += d.thousandths;
     p.held[Resource::scratch] += use.room.scratch;
@@ -81,12 +88,8 @@ void Running::place(const JobPlaced& change, Grid& grid) {
   p.anti_affinity = change.anti_affinity;
   p.uses.reserve(change.grants.size());
   for (const NodeGrant& g : change.grants)
-    p.uses.push_back({g.node.value(),
-                      {g.memory, g.scratch, 0, static_cast<std::int32_t>(g.gpus)},
-                      g.cpus,
-                      g.devices,
-                      g.gres,
-                      g.cpus.size()});
+    p.uses.push_back(
+        {g.node.value(), {g.memory, g.scratch}, g.cpus, g.devices, g.gres, g.cpus.size(), g.gpus});
   std::sort(p.uses.begin(), p.uses.end(),
             [](const Use& a, const Use& b) { return a.node < b.node; });
   for (Use& use : p.uses) {

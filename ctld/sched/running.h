@@ -15,11 +15,12 @@ namespace gantry::sched {
 
 struct Use {  // one node of one job
   std::uint32_t node = 0;
-  Room room;  // cpus: those of `cpus` that the node has
+  Room room;  // of cpus and GPUs those that the node has: others come back to nobody
   std::vector<std::uint16_t> cpus;
   std::vector<GpuGrant> devices;
   std::vector<GresGrant> gres;
   std::size_t granted_cpus = 0;  // what quota counts, however many the node has now
+  std::uint32_t granted_gpus = 0;
 };
 
 struct Placement {

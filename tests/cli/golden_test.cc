@@ -223,6 +223,10 @@ TEST_CASE("gctl changes") {
   CHECK(fake.last<proto::UpdateNodes>().reason == "dust");
   CHECK(fake.run({"gctl", "resume", "n01"}).status == 0);
   CHECK(fake.last<proto::UpdateNodes>().action == proto::NodeAction::resume);
+  CHECK(fake.run({"gctl", "close", "--rack", "r1,block:b", "-r", "water"}).status == 0);
+  CHECK(fake.last<proto::UpdateNodes>().action == proto::NodeAction::close);
+  CHECK(fake.last<proto::UpdateNodes>().nodes.empty());
+  CHECK(fake.last<proto::UpdateNodes>().domains == std::vector<std::string>{"r1", "block:b"});
   CHECK(fake.run({"gctl", "update", "partition", "batch", "state=DOWN"}).status == 0);
   CHECK_FALSE(fake.last<proto::UpdatePartition>().up);
   CHECK(fake.run({"gctl", "requeue", "--hold", "5_[1-2]"}).status == 0);

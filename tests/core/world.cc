@@ -279,12 +279,13 @@ void World::update(const Words& w) {
   ask(w.plain.at(1), std::move(m));
 }
 
-void World::nodes_command(const Words& w) {  // node drain n1 reason="..." | part down main
+void World::nodes_command(const Words& w) {  // node drain n1|rack=r1 reason="..." | part down main
   const std::string& what = w.plain.at(1);
   if (w.plain[0] == "part")
     return ask("admin", proto::UpdatePartition{w.plain.at(2), what == "up"});
   proto::UpdateNodes m;
-  m.nodes = hosts(w.plain.at(2));
+  if (w.plain.size() > 2) m.nodes = hosts(w.plain.at(2));
+  if (w.find("rack")) m.domains = {*w.find("rack")};
   for (const auto& [value, name] : enum_names(m.action))
     if (name == what) m.action = value;
   if (w.find("reason")) m.reason = *w.find("reason");

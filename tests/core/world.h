@@ -79,6 +79,7 @@ class World {
   // world_tenants.cc
   bool tenants_command(const std::string& verb, const Words& w);  // false: it is none
   void rollback(const Words& w);
+  void add_domain(const Words& w);
   void print_changes(const std::vector<proto::DocumentChange>& changes);
   void print(const proto::TenancyPlanned& m);
   void print(const proto::TenancyDocuments& m);

@@ -4,6 +4,7 @@
 //   > tenant fraud projects=train:3:alice+bob           shares, then those that it belongs to
 //   > cohort org parent=all cpu=2
 //   > class best-effort value=100 grace=10s min_run=1m most=2 age=30s preempts=yes
+//   > domain rack r1 n[1-2]                            part of the topology; wider levels first
 //   > drop Tenant fraud
 //   > apply admin [dry=yes] [base=1] [comment="..."]      all that was said since the last apply
 //   > rollback admin 1
@@ -11,6 +12,8 @@
 //   > order alice                                          as gprio shows it
 //
 // Quota is nominal:borrow:lend, in cores, GiB (mem) or GPUs; "-" is unset.
+#include <algorithm>
+
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -128,6 +131,7 @@ bool World::tenants_command(const std::string& verb, const Words& w) {
     quota_of(w, c.quota);
     return pending_.documents.emplace_back(std::move(c)), true;
   }
+  if (verb == "domain") return add_domain(w), true;
   if (verb == "drop") return pending_.removals.push_back({w.plain.at(1), w.plain.at(2)}), true;
   if (verb == "apply") {
     proto::ApplyTenancy m = std::exchange(pending_, {});
@@ -146,6 +150,18 @@ bool World::tenants_command(const std::string& verb, const Words& w) {
   if (verb == "order") return ask(w.plain.at(1), proto::PriorityTuples{}), true;
   if (verb == "usage") return ask(w.plain.at(1), proto::TenantUsage{}), true;
   return false;
+}
+
+// domain rack r1 n[1-2]: into the one topology; levels from the widest, as they are first named
+void World::add_domain(const Words& w) {
+  if (pending_.documents.empty() ||
+      !std::holds_alternative<tenancy::Topology>(pending_.documents.back()))
+    pending_.documents.emplace_back(tenancy::Topology{"site", {}, {}});
+  auto& topology = std::get<tenancy::Topology>(pending_.documents.back());
+  const std::string& level = w.plain.at(1);
+  if (std::find(topology.levels.begin(), topology.levels.end(), level) == topology.levels.end())
+    topology.levels.push_back(level);
+  topology.domains.push_back({level, w.plain.at(2), w.plain.at(3)});
 }
 
 // As gtenant does it: the documents as they were replace those that are.

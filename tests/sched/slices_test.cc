@@ -38,8 +38,19 @@ class Cluster {
   JobId submit(const std::string& profile, std::uint32_t count, std::optional<Duration> limit,
                std::uint32_t nodes = 1) {
     JobQueued q;
-    q.job = JobId{++last_};
     q.key.shape.min_nodes = q.key.shape.max_nodes = q.key.shape.tasks = nodes;
+    return submit(std::move(q), profile, count, limit);
+  }
+  // Without a number of nodes: as few as hold the tasks, `count` slices on each.
+  JobId submit_tasks(const std::string& profile, std::uint32_t count, Duration limit,
+                     std::uint32_t tasks) {
+    JobQueued q;
+    q.key.shape.max_nodes = q.key.shape.tasks = tasks;
+    return submit(std::move(q), profile, count, limit);
+  }
+  JobId submit(JobQueued q, const std::string& profile, std::uint32_t count,
+               std::optional<Duration> limit) {
+    q.job = JobId{++last_};
     q.key.shape.memory_per_node = 1 << 20;
     q.key.shape.gpus_per_node = count;
     q.key.shape.gpu_slice = profile;
@@ -157,6 +168,30 @@ TEST_CASE("gangs of slices on several nodes") {
   c.end(gang);
   c.plan();
   CHECK(c.running.contains(second));
+}
+
+// Nodes of 64 cores here.
+TEST_CASE("tasks without a number of nodes: as few nodes as hold them, with slices on each") {
+  Cluster c(3, 1);
+  const JobId few = c.submit_tasks("1g.10gb", 2, hours(1), 10);
+  const JobId many = c.submit_tasks("3g.40gb", 1, hours(2), 100);
+  c.plan();
+  REQUIRE(c.running.contains(few));
+  CHECK(c.running.at(few).grants.size() == 1);
+  CHECK(c.running.at(few).grants[0].devices.size() == 2);
+  REQUIRE(c.running.contains(many));
+  CHECK(c.running.at(many).grants.size() == 2);
+  for (const NodeGrant& g : c.running.at(many).grants) CHECK(g.devices.size() == 1);
+  // a slice on each of two nodes, and one node alone has room for it: it waits, and says for what
+  const JobId blocked = c.submit_tasks("7g.80gb", 1, hours(1), 65);
+  const Plan plan = c.plan();
+  REQUIRE(c.waiting.contains(blocked));
+  CHECK(verdict_of(plan, blocked) != nullptr);
+  c.end(many);
+  c.now = c.now + minutes(1);
+  c.plan();
+  REQUIRE(c.running.contains(blocked));
+  CHECK(c.running.at(blocked).grants.size() == 2);
 }
 
 TEST_CASE("GPUs cut by hand: what is found is what is scheduled") {
