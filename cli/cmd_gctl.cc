@@ -5,7 +5,8 @@
 #include <ctime>
 
 #include "cli/command.h"
-#include "cli/gctl_maintain.h"
+#include "cli/gctl_maintenance.h"
+#include "cli/gctl_mig.h"
 #include "cli/gctl_reserve.h"
 #include "cli/gctl_show.h"
 #include "cli/gctl_top.h"
@@ -237,11 +238,11 @@ const Command kKey{
     .name = "key", .summary = "Add and remove keys of users", .run = nullptr, .sub = kKeySub};
 
 constexpr const Command* kSub[] = {
-    &kGctlShow,         &kGctlWhy,       &kLogs,      &kHold,       &kRelease,
-    &kRequeue,          &kSuspend,       &kUnsuspend, &kGctlUpdate, &kCheckpointed,
-    &kGctlDrain,        &kGctlResume,    &kGctlClose, &kGctlDead,   &kGctlReserve,
-    &kGctlReservations, &kGctlUnreserve, &kEnroll,    &kKey,        &kPing,
-    &kGctlTop,          &kGctlMaintain};
+    &kGctlShow,         &kGctlWhy,         &kLogs,      &kHold,       &kRelease,
+    &kRequeue,          &kSuspend,         &kUnsuspend, &kGctlUpdate, &kCheckpointed,
+    &kGctlDrain,        &kGctlResume,      &kGctlClose, &kGctlDead,   &kGctlReserve,
+    &kGctlReservations, &kGctlUnreserve,   &kEnroll,    &kKey,        &kPing,
+    &kGctlTop,          &kGctlMaintenance, &kGctlMig};
 
 constexpr Example kExamples[] = {
     {"gctl show job 12", "Everything about a job"},

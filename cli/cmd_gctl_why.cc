@@ -46,6 +46,13 @@ void print_sooner(const proto::WhatIfReply& reply) {
                                                        : "at " + format_time(*row.start);
     fmt::print("    {}: {} ({})\n", row.options, when, row.change);
   }
+  if (!reply.modes.empty()) {
+    const proto::MigModeRow& first = reply.modes.front();
+    fmt::print("  {} with MIG mode {}: an operator can switch GPU {} of {}{} (gctl mig)\n",
+               first.only_way ? "it can start only" : "a GPU would be free",
+               first.on ? "on" : "off", first.gpu, first.node,
+               reply.modes.size() > 1 ? fmt::format(" and {} more", reply.modes.size() - 1) : "");
+  }
   if (!reply.complete) fmt::print("  (there was no time to try everything)\n");
 }
 

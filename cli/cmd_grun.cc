@@ -70,8 +70,8 @@ constexpr Option kOwnOptions[] = {
     {.name = "gpu-bind",
      .arg = Arg::required,
      .value = "HOW",
-     .help = "GPUs that each task sees: none (all), per_task:N, single:N, map_gpu:LIST, "
-             "mask_gpu:LIST",
+     .help = "GPUs that each task sees: none (all), closest, per_task:N, single:N, "
+             "map_gpu:LIST, mask_gpu:LIST",
      .set = call<set_gpu_bind>},
     {.name = "kill-on-bad-exit",
      .letter = 'K',

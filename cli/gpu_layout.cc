@@ -51,19 +51,19 @@ DrawnGpu drawn(const NodeRow& node, const GpuDevice& gpu, const MigGeometry& geo
   DrawnGpu out;
   out.memory_slices = std::clamp<std::uint32_t>(geometry.memory_slices, 1, 64);
   std::uint64_t busy = 0;
-  const auto add = [&](std::uint32_t id, std::uint32_t start, const std::string& who, char fill) {
+  const auto add = [&](std::uint32_t id, std::uint32_t start, const std::string& who, bool idle) {
     const MigProfile* p = profile_in(&geometry, id);
     if (p == nullptr || p->memory_slices == 0 || start + p->memory_slices > out.memory_slices)
       return;
     const std::uint64_t mask = ((std::uint64_t{1} << p->memory_slices) - 1) << start;
     if ((busy & mask) != 0) return;
     busy |= mask;
-    out.slices.push_back({start, p->memory_slices, slice_label(*p, who), fill});
+    out.slices.push_back({start, p->memory_slices, slice_label(*p, who), idle});
   };
   for (const GpuHolder& h : node.holders)
     if (h.grant.gpu == gpu.index && h.grant.profile)
-      add(*h.grant.profile, h.grant.start, with_tenant(h), ' ');
-  for (const MigSlice& s : gpu.slices) add(s.profile, s.start, "idle", '-');
+      add(*h.grant.profile, h.grant.start, with_tenant(h), false);
+  for (const MigSlice& s : gpu.slices) add(s.profile, s.start, "idle", true);
   return out;
 }
 

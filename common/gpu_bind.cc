@@ -81,13 +81,14 @@ Result<GpuBind> parse_gpu_bind(std::string_view text) {
   }
   if (word == "map_gpu") return parse_sets(rest, false);
   if (word == "mask_gpu") return parse_sets(rest, true);
-  if (word == "closest")
-    return wrong(text, "a job's GPUs are near each other already; use per_task or map_gpu");
-  return wrong(text, "there are none, per_task:N, single:N, map_gpu:LIST and mask_gpu:LIST");
+  if (text == "closest") return GpuBind{GpuBind::Kind::closest, 1, {}};
+  return wrong(text,
+               "there are none, closest, per_task:N, single:N, map_gpu:LIST and mask_gpu:LIST");
 }
 
 Result<std::vector<std::size_t>> gpus_of_task(const GpuBind& bind, std::size_t task,
-                                              std::size_t gpus) {
+                                              std::size_t gpus,
+                                              std::span<const std::uint32_t> distances) {
   std::vector<std::size_t> out;
   if (gpus == 0) return out;
   switch (bind.kind) {
@@ -101,6 +102,13 @@ Result<std::vector<std::size_t>> gpus_of_task(const GpuBind& bind, std::size_t t
                                 bind.count, gpus));
       for (std::size_t i = 0; i < bind.count; ++i) out.push_back((task * bind.count + i) % gpus);
       break;
+    case GpuBind::Kind::closest: {
+      const bool known = distances.size() == gpus;
+      const std::uint32_t least = known ? *std::min_element(distances.begin(), distances.end()) : 0;
+      for (std::size_t g = 0; g < gpus; ++g)
+        if (!known || distances[g] == least) out.push_back(g);
+      break;
+    }
     case GpuBind::Kind::single: out.push_back(task / bind.count % gpus); break;
     case GpuBind::Kind::map: {
       const std::uint64_t set = bind.sets[task % bind.sets.size()];

@@ -15,11 +15,11 @@ std::string draw_gpu(const DrawnGpu& gpu, std::uint32_t columns) {
   for (const DrawnSlice& s : gpu.slices) {
     GANTRY_ASSERT(s.size >= 1 && s.start + s.size <= gpu.memory_slices, "a slice is in its GPU");
     const std::size_t width = std::size_t{s.size} * columns;
-    std::string box(width, s.fill);
+    std::string box(width, ' ');
     const std::size_t label = std::min(s.label.size(), width - 2);
     box.replace(1, label, s.label, 0, label);
-    box.front() = '[';
-    box.back() = ']';
+    box.front() = s.idle ? '(' : '[';
+    box.back() = s.idle ? ')' : ']';
     line.replace(std::size_t{s.start} * columns, width, box);
   }
   return line;

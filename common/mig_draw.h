@@ -4,6 +4,7 @@
 //   [4g.40gb job 17                        ][1g.10gb ][1g.10gb ]..........----------
 //
 //   [label    ]  a slice; its label is cut where there is no room for it
+//   (label    )  a slice that nobody has
 //   .......      free memory slices from which something can be made
 //   -------      free, but nothing can be made of them beside what there is
 #pragma once
@@ -17,7 +18,7 @@ namespace gantry {
 struct DrawnSlice {
   std::uint32_t start = 0, size = 1;  // memory slices
   std::string label;                  // ASCII; "3g.40gb job 17"
-  char fill = ' ';                    // behind the label
+  bool idle = false;
 };
 
 struct DrawnGpu {

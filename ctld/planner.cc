@@ -5,12 +5,20 @@
 #include <iterator>
 #include <utility>
 
+#include "ctld/sched/mig_modes.h"
 #include "ctld/sched/what_if.h"
 
 namespace gantry::ctld {
 namespace {
 
 constexpr std::size_t kMany = 4096;  // changes that are worth a wake-up without a plan
+
+std::vector<proto::MigModeRow> rows_of(const std::vector<sched::ModeSwitch>& switches) {
+  std::vector<proto::MigModeRow> rows;
+  for (const sched::ModeSwitch& s : switches)
+    rows.push_back({s.name, s.gpu, s.model, s.on, s.profile, s.first, s.jobs, s.only_way});
+  return rows;
+}
 
 }  // namespace
 
@@ -49,34 +57,47 @@ void Planner::request(Instant now) {
 }
 
 bool Planner::ask(JobId job, Instant now, std::function<void(proto::WhatIfReply)> answer) {
+  return ask([this, job, now, answer = std::move(answer)](sched::Replica& replica) {
+    answer(what_if(replica, job, now));
+  });
+}
+
+bool Planner::ask_modes(Instant now, std::function<void(proto::MigModePlan)> answer) {
+  return ask([now, answer = std::move(answer)](sched::Replica& replica) {
+    answer({rows_of(sched::plan_modes(replica, now)), now});
+  });
+}
+
+bool Planner::ask(Question question) {
   {
     const std::lock_guard lock(mutex_);
     if (questions_.size() >= kMaxQuestions) return false;
-    questions_.push_back({job, now, std::move(answer)});
+    questions_.push_back(std::move(question));
   }
   wake_.notify_one();
   return true;
 }
 
-proto::WhatIfReply Planner::what_if(sched::Replica& replica, const Question& question) const {
+proto::WhatIfReply Planner::what_if(sched::Replica& replica, JobId job, Instant now) const {
   constexpr Duration kWorthIt = seconds(1);
   const auto end = std::chrono::steady_clock::now() + kAnswerTime;
   proto::WhatIfReply reply;
-  reply.now = question.now;
-  const auto key = sched::key_of(replica, question.job);
+  reply.now = now;
+  const auto key = sched::key_of(replica, job);
   if (!key) return reply;
-  reply.start = sched::start_if(replica, question.now, policy_, question.job, *key);
+  reply.start = sched::start_if(replica, now, policy_, job, *key);
   for (sched::Variant& v : sched::variants_of(*key)) {
     if (std::chrono::steady_clock::now() >= end) {
       reply.complete = false;
       break;
     }
-    const auto start = sched::start_if(replica, question.now, policy_, question.job, v.key);
+    const auto start = sched::start_if(replica, now, policy_, job, v.key);
     if (!start || (reply.start && *start + kWorthIt > *reply.start)) continue;
     reply.rows.push_back({std::move(v.change), std::move(v.options), start});
   }
   std::stable_sort(reply.rows.begin(), reply.rows.end(),
                    [](const auto& a, const auto& b) { return a.start < b.start; });
+  if (key->shape.gpus_per_node > 0) reply.modes = rows_of(sched::plan_modes(replica, now, job));
   return reply;
 }
 
@@ -110,7 +131,7 @@ void Planner::work() {
       }
     }
     for (const sched::Change& change : changes) replica.apply(change);
-    if (question) question->answer(what_if(replica, *question));
+    if (question) (*question)(replica);
     if (!now) continue;
     sched::Policy policy = policy_;
     if (*now - estimated >= kEstimatePeriod) {

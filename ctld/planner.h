@@ -41,20 +41,19 @@ class Planner {
   static constexpr std::size_t kMaxQuestions = 16;
   static constexpr std::chrono::milliseconds kAnswerTime{100};
   bool ask(JobId job, Instant now, std::function<void(proto::WhatIfReply)> answer);
+  // Where MIG mode would have to change; in the same way.
+  bool ask_modes(Instant now, std::function<void(proto::MigModePlan)> answer);
 
   // The plan that was handed over last is fact, or dropped, and advance() has its changes.
   void plan_applied();
 
  private:
-  struct Question {
-    JobId job;
-    Instant now;
-    std::function<void(proto::WhatIfReply)> answer;
-  };
+  using Question = std::function<void(sched::Replica&)>;
+  bool ask(Question question);
   void work();
   [[nodiscard]] bool may_plan() const { return wanted_.has_value() && !handed_over_; }
   [[nodiscard]] bool may_answer() const { return !questions_.empty() && !handed_over_; }
-  [[nodiscard]] proto::WhatIfReply what_if(sched::Replica& replica, const Question& question) const;
+  [[nodiscard]] proto::WhatIfReply what_if(sched::Replica& replica, JobId job, Instant now) const;
 
   sched::Policy policy_;
   std::function<void(sched::Plan)> done_;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -79,6 +80,10 @@ class Server {
   void hello(const rpc::Session& session, std::uint64_t request, std::string_view body);
   void authenticate(rpc::Session& session, std::uint64_t request, std::string_view body);
   void what_if(const rpc::Session& session, std::uint64_t request, std::string_view body);
+  void plan_modes(const rpc::Session& session, std::uint64_t request);
+  // To who is still there when the planner's thread has answered.
+  template <class Reply>
+  std::function<void(Reply)> later(const rpc::Session& session, std::uint64_t request);
   void query_history(const rpc::Session& session, std::uint64_t request, std::string_view body);
   void refuse(const rpc::Session& session, std::uint64_t request, const Error& error);
   void send_to(const rpc::Session& session, std::uint16_t type, std::uint64_t request,

@@ -106,6 +106,10 @@ void Server::from_client(rpc::Session& session, const net::MessageHeader& header
     what_if(session, header.request, body);
     return;
   }
+  if (header.type == number<proto::PlanMigModes>) {
+    plan_modes(session, header.request);
+    return;
+  }
   auto message = rpc::decode_client(header.type, body);
   if (!message) {
     refuse(session, header.request, message.error());

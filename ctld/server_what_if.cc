@@ -1,4 +1,7 @@
-// "What if": the core says who may ask about which job, the planner's thread answers from its view.
+// "What if", and where MIG mode would have to change: the core says who may ask about what, the
+// planner's thread answers from its view.
+#include <fmt/core.h>
+
 #include "common/codec/codec.h"
 #include "ctld/core/authorise.h"
 #include "ctld/core/select.h"
@@ -7,6 +10,30 @@
 #include "ctld/server.h"
 
 namespace gantry::ctld {
+
+template <class Reply>
+std::function<void(Reply)> Server::later(const rpc::Session& session, std::uint64_t request) {
+  return [this, id = session.id, request](Reply reply) {
+    loop_.post([this, id, request, reply = std::move(reply)] {
+      if (const rpc::Session* asker = sessions_.find(id))
+        send_to(*asker, static_cast<std::uint16_t>(proto::number_of<Reply>), request,
+                codec::encode(reply));
+    });
+  };
+}
+
+void Server::plan_modes(const rpc::Session& session, std::uint64_t request) {
+  if (!core::is_operator(core_->state(), *session.identity)) {
+    refuse(session, request,
+           {ErrorCode::permission_denied,
+            fmt::format("{} is neither operator nor administrator of this cluster",
+                        session.identity->owner.user)});
+    return;
+  }
+  if (!planner_->ask_modes(clock_.now(), later<proto::MigModePlan>(session, request)))
+    refuse(session, request,
+           {ErrorCode::limit_exceeded, "too many ask the planner at this moment: try again"});
+}
 
 void Server::what_if(const rpc::Session& session, std::uint64_t request, std::string_view body) {
   const auto message = codec::decode<proto::WhatIf>(body);
@@ -28,22 +55,13 @@ void Server::what_if(const rpc::Session& session, std::uint64_t request, std::st
            {ErrorCode::not_found, fmt::format("there is no job {}", message->job.job.value())});
     return;
   }
-  const core::ConnectionId id = session.id;
-  const auto done = [this, id, request](const proto::WhatIfReply& reply) {
-    const rpc::Session* asker = sessions_.find(id);
-    if (asker == nullptr) return;
-    send_to(*asker, static_cast<std::uint16_t>(proto::number_of<proto::WhatIfReply>), request,
-            codec::encode(reply));
-  };
   if (!job) {  // it may not start yet, whatever it asked for: its causes say why
     proto::WhatIfReply reply;
     reply.now = clock_.now();
-    return done(reply);
+    return send_to(session, static_cast<std::uint16_t>(proto::number_of<proto::WhatIfReply>),
+                   request, codec::encode(reply));
   }
-  const auto post = [this, done](proto::WhatIfReply reply) {
-    loop_.post([done, reply = std::move(reply)] { done(reply); });
-  };
-  if (!planner_->ask(*job, clock_.now(), post))
+  if (!planner_->ask(*job, clock_.now(), later<proto::WhatIfReply>(session, request)))
     refuse(session, request,
            {ErrorCode::limit_exceeded, "too many ask the planner at this moment: try again"});
 }

@@ -277,14 +277,17 @@ Result<GpuPrepared> GpuWork::prepare(const AttemptKey& key, const std::vector<Gp
     if (auto r = add_cdi(devices, request); !r) return tl::unexpected(r.error());
   std::vector<std::string> uuids;
   std::vector<std::uint32_t> indices;
+  std::vector<std::int32_t> numa;  // of each device's GPU
   for (const HandedDevice& device : devices) {
     uuids.push_back(device.uuid);
+    numa.push_back(found_.inventory.gpus.at(device.gpu).numa);
     if (indices.empty() || indices.back() != device.gpu) indices.push_back(device.gpu);
   }
   const std::string list = fmt::format("{}", fmt::join(uuids, ","));
   request.env["CUDA_VISIBLE_DEVICES"] = list;
   request.env["NVIDIA_VISIBLE_DEVICES"] = list;
   request.env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+  request.env["GANTRY_GPU_NUMA"] = fmt::format("{}", fmt::join(numa, ","));
   const std::string numbers = fmt::format("{}", fmt::join(indices, ","));
   request.env["SLURM_JOB_GPUS"] = request.env["GANTRY_JOB_GPUS"] = numbers;
   request.env["GPU_DEVICE_ORDINAL"] = numbers;

@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "common/text.h"
-#include "noded/runtime/discover.h"
+#include "noded/runtime/numa.h"
 
 namespace gantry::node {
 

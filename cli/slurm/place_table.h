@@ -65,8 +65,8 @@ inline constexpr Option kSlurmPlaceOptions[] = {
     {.name = "gpu-bind",
      .arg = Arg::required,
      .value = "HOW",
-     .help = "GPUs that each task of a step sees: none (all), per_task:N, single:N, map_gpu:LIST, "
-             "mask_gpu:LIST",
+     .help = "GPUs that each task of a step sees: none (all), closest, per_task:N, single:N, "
+             "map_gpu:LIST, mask_gpu:LIST",
      .set = call<set::gpu_bind>,
      .env = "GPU_BIND"},
     {.name = "gpus",

@@ -1,8 +1,10 @@
-// Who has which GPU of a node, and what they do there: parts of NodeRow.
+// Who has which GPU of a node, and what they do there: parts of NodeRow. Whose MIG mode would have
+// to change.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/codec/fields.h"
 #include "common/gpu.h"
@@ -64,6 +66,45 @@ struct GpuTopRow {
     v(10, "power_w", s.power_w);
     v(11, "idle", s.idle);
     v(12, "has_process", s.has_process);
+  }
+};
+
+// A GPU whose MIG mode would have to change for jobs that wait: an operator's action, never done by
+// Gantry. Nobody has the GPU or a slice of it.
+struct MigModeRow {
+  std::string node;
+  std::uint32_t gpu = 0;  // GpuDevice::index
+  std::string model;
+  bool on = false;         // what the mode would have to be
+  std::string profile;     // what the jobs wait for; "" = whole GPUs
+  JobId first;             // of the jobs
+  std::uint32_t jobs = 0;  // at least
+  bool only_way = false;   // no GPU in that mode could ever give it; else those are in use
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "node", s.node);
+    v(2, "gpu", s.gpu);
+    v(3, "model", s.model);
+    v(4, "on", s.on);
+    v(5, "profile", s.profile);
+    v(6, "first", s.first);
+    v(7, "jobs", s.jobs);
+    v(8, "only_way", s.only_way);
+  }
+};
+
+struct PlanMigModes {  // operators
+  template <class Self, class V>
+  static void fields(Self&, V&&) {}
+};
+
+struct MigModePlan {
+  std::vector<MigModeRow> rows;  // in the order of who waits
+  Instant now{};
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "rows", s.rows);
+    v(2, "now", s.now);
   }
 };
 

@@ -9,6 +9,7 @@
 #include "common/job_spec.h"
 #include "common/job_state.h"
 #include "common/money.h"
+#include "common/proto/gpu_rows.h"
 #include "common/proto/job_ref.h"
 
 namespace gantry::proto {
@@ -195,12 +196,14 @@ struct WhatIfReply {
   std::vector<WhatIfRow> rows;   // what would start it sooner, the soonest first
   bool complete = true;          // false: there was no time for more questions
   Instant now{};
+  std::vector<MigModeRow> modes{};  // what operators could switch for jobs like it
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "start", s.start);
     v(2, "rows", s.rows);
     v(3, "complete", s.complete);
     v(4, "now", s.now);
+    v(5, "modes", s.modes);
   }
 };
 

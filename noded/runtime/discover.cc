@@ -11,6 +11,7 @@
 #include <set>
 
 #include "noded/runtime/files.h"
+#include "noded/runtime/numa.h"
 
 namespace gantry::runtime {
 namespace {
@@ -85,23 +86,6 @@ std::vector<std::uint16_t> cpus_here(std::vector<std::uint16_t> cpus,
   std::sort(cpus.begin(), cpus.end());
   cpus.erase(std::unique(cpus.begin(), cpus.end()), cpus.end());
   return cpus;
-}
-
-std::vector<std::uint16_t> parse_cpu_list(std::string_view text) {
-  std::vector<std::uint16_t> ids;
-  for (const auto& part : split(trim(text), ',')) {
-    const auto dash = part.find('-');
-    unsigned first = 0, last = 0;
-    const char* end = part.data() + part.size();
-    if (std::from_chars(part.data(), end, first).ec != std::errc{}) continue;
-    last = first;
-    if (dash != std::string::npos &&
-        std::from_chars(part.data() + dash + 1, end, last).ec != std::errc{})
-      continue;
-    for (unsigned i = first; i <= last && i < 65536; ++i)
-      ids.push_back(static_cast<std::uint16_t>(i));
-  }
-  return ids;
 }
 
 NodeFacts discover_node(const std::string& scratch_dir) {

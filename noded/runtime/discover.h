@@ -34,8 +34,6 @@ struct NodeFacts {
 
 NodeFacts discover_node(const std::string& scratch_dir);
 
-// "0-3,8" to numbers; what is malformed is skipped.
-std::vector<std::uint16_t> parse_cpu_list(std::string_view text);
 // Of a node that has more CPUs than its machine: what CPU n of the node is had of, each once.
 // `shared`: the machine's; empty: each is what it says.
 std::vector<std::uint16_t> cpus_here(std::vector<std::uint16_t> cpus,

@@ -12,11 +12,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 
 #include "common/codec/codec.h"
 #include "common/gpu_bind.h"
 #include "noded/runtime/cgroup.h"
 #include "noded/runtime/files.h"
+#include "noded/runtime/numa.h"
 #include "noded/runtime/passing.h"
 #include "noded/shim/outputs.h"
 
@@ -66,10 +68,10 @@ Result<Fd> container_when_running(const Shim& shim) {
 // The devices are this node's, whatever the environment of srun says: that may be another node's,
 // or one outside of the job.
 void put_gpus(const LaunchRequest& job, std::map<std::string, std::string>& env) {
-  constexpr std::array<std::string_view, 8> kNames{"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES",
-                                                   "CUDA_DEVICE_ORDER",    "GPU_DEVICE_ORDINAL",
-                                                   "SLURM_JOB_GPUS",       "GANTRY_JOB_GPUS",
-                                                   "SLURM_GPUS_ON_NODE",   "GANTRY_GPUS_ON_NODE"};
+  constexpr std::array<std::string_view, 9> kNames{
+      "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
+      "GPU_DEVICE_ORDINAL",   "SLURM_JOB_GPUS",         "GANTRY_JOB_GPUS",
+      "SLURM_GPUS_ON_NODE",   "GANTRY_GPUS_ON_NODE",    "GANTRY_GPU_NUMA"};
   const auto is_ours = [&](std::string_view name) {
     return name.starts_with("CUDA_MPS_") ||
            std::find(kNames.begin(), kNames.end(), name) != kNames.end();
@@ -80,8 +82,21 @@ void put_gpus(const LaunchRequest& job, std::map<std::string, std::string>& env)
   if (held != job.env.end()) env["SLURM_STEP_GPUS"] = env["GANTRY_STEP_GPUS"] = held->second;
 }
 
-// What --gpu-bind says of this task.
-Result<void> bind_gpus(const StepRequest& step, std::uint32_t index,
+// Of each GPU from these cores; none: not known.
+std::vector<std::uint32_t> distances(const LaunchRequest& job,
+                                     const std::vector<std::uint16_t>& cpus) {
+  std::vector<std::uint32_t> out;
+  const auto nodes = job.env.find("GANTRY_GPU_NUMA");
+  if (nodes == job.env.end() || cpus.empty()) return out;
+  const NumaMap numa = NumaMap::read();
+  for (const std::string& node : split(nodes->second, ','))
+    out.push_back(numa.distance(cpus, std::atoi(node.c_str())));
+  return out;
+}
+
+// What --gpu-bind says of this task, which has these cores.
+Result<void> bind_gpus(const LaunchRequest& job, const StepRequest& step, std::uint32_t index,
+                       const std::vector<std::uint16_t>& cpus,
                        std::map<std::string, std::string>& env) {
   const auto how = step.env.find("SLURM_GPU_BIND");
   const auto visible = env.find("CUDA_VISIBLE_DEVICES");
@@ -89,7 +104,9 @@ Result<void> bind_gpus(const StepRequest& step, std::uint32_t index,
   const auto bind = parse_gpu_bind(how->second);
   if (!bind) return tl::unexpected(bind.error());
   const std::vector<std::string> all = split(visible->second, ',');
-  const auto own = gpus_of_task(*bind, index, all.size());
+  const auto own = gpus_of_task(
+      *bind, index, all.size(),
+      bind->kind == GpuBind::Kind::closest ? distances(job, cpus) : std::vector<std::uint32_t>());
   if (!own) return tl::unexpected(own.error());
   visible->second.clear();
   for (const std::size_t gpu : *own)
@@ -98,7 +115,8 @@ Result<void> bind_gpus(const StepRequest& step, std::uint32_t index,
 }
 
 Result<std::vector<std::string>> environment_of(const LaunchRequest& job, const StepRequest& step,
-                                                std::uint32_t index) {
+                                                std::uint32_t index,
+                                                const std::vector<std::uint16_t>& cpus) {
   std::map<std::string, std::string> all{{"PATH", "/usr/local/bin:/usr/bin:/bin"},
                                          {"HOME", job.owner.home},
                                          {"USER", job.owner.user},
@@ -107,7 +125,8 @@ Result<std::vector<std::string>> environment_of(const LaunchRequest& job, const 
   for (const auto& [name, value] : step.env) all[name] = value;
   for (const auto& [name, value] : step.task_env[index]) all[name] = value;
   put_gpus(job, all);
-  if (auto bound = bind_gpus(step, index, all); !bound) return tl::unexpected(bound.error());
+  if (auto bound = bind_gpus(job, step, index, cpus, all); !bound)
+    return tl::unexpected(bound.error());
   all["TMPDIR"] = "/tmp";
   std::vector<std::string> out;
   for (const auto& [name, value] : all) out.push_back(name + "=" + value);
@@ -176,13 +195,13 @@ void StepTasks::take_terminal() {
 Result<TaskSpec> StepTasks::prepare(std::uint32_t index, std::vector<Fd>& given) {
   TaskSpec spec;
   spec.argv = request_.argv;
-  auto env = environment_of(shim_.request, request_, index);
+  spec.cpus = cpus_of(index);
+  auto env = environment_of(shim_.request, request_, index, spec.cpus);
   if (!env) return tl::unexpected(env.error());
   spec.env = std::move(*env);
   if (mpi_)  // in front: the first of a name counts
     spec.env.insert(spec.env.begin(), mpi_->environment(index).begin(),
                     mpi_->environment(index).end());
-  spec.cpus = cpus_of(index);
   if (request_.terminal) {
     if (auto done = give_terminal(index, spec, given); !done) return tl::unexpected(done.error());
     return spec;

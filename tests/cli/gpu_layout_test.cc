@@ -43,7 +43,7 @@ TEST_CASE("layouts of GPUs are drawn below each other") {
   const auto lines = layout_lines({one, two}, 60);
   REQUIRE(lines.size() == 4);
   CHECK(lines[0] == "n1      0 h100  [job 5 main                            ]");
-  CHECK(lines[1] == "n1      1 h100  [3g.40gb job 17 mai][1g.]...............");
+  CHECK(lines[1] == "n1      1 h100  [3g.40gb job 17 mai](1g.)...............");
   CHECK(lines[2] == "node2   0 h100  out of service: gpu-xid-79: fallen off the bus");
   CHECK(lines[3] == "node2   1 h100  ..............................[1g.].....");
 }

@@ -1,9 +1,13 @@
-// gctl reserve and its kin, why with its what-ifs, checkpointed, events of quota, and gbatch's word
-// about a deadline, against a controller of canned replies.
+// gctl reserve and its kin, maintenance, mig, why with its what-ifs, checkpointed, events of quota,
+// and gbatch's word about a deadline, against a controller of canned replies.
+#include <algorithm>
+
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 
 #include "tests/cli/fake_controller.h"
 #include "tests/cli/samples.h"
+#include "tests/cli/tenancy_store.h"
 
 using namespace gantry;
 using namespace gantry::test;
@@ -105,6 +109,59 @@ TEST_CASE("gctl reservations, unreserve") {
   CHECK(fake.last<proto::RemoveReservation>().name == "course");
 }
 
+TEST_CASE("gctl maintenance start goes round the nodes of a pool") {
+  FakeController fake;
+  TenancyStore store(fake);
+  store.revision = 1;
+  tenancy::NodePool pool, none;
+  pool.name = "a";
+  pool.nodes = "n[1-4]";
+  pool.features = {"ib"};
+  none.name = "none";
+  none.features = {"tape"};
+  store.earlier.push_back({pool, none});
+  std::vector<std::string> changed;
+  fake.on<proto::ListNodes>([](const proto::ListNodes& list) {
+    proto::ListNodesReply reply;
+    for (const char* name : {"n1", "n2", "n3", "n4", "n5"}) {
+      if (!list.nodes.empty() &&
+          std::find(list.nodes.begin(), list.nodes.end(), name) == list.nodes.end())
+        continue;
+      proto::NodeRow& row = reply.nodes.emplace_back();
+      row.name = name;
+      row.health = NodeHealth::up;
+      if (row.name != "n2") row.features = {"ib"};
+      if (row.name == "n3") row.intent = NodeIntent::drain;
+    }
+    return reply;
+  });
+  fake.on<proto::UpdateNodes>([&](const proto::UpdateNodes& m) {
+    for (const std::string& name : m.nodes)
+      changed.push_back(fmt::format("{} {} {}", name, static_cast<int>(m.action), m.reason));
+    return proto::Ok{};
+  });
+  const Run run = fake.run({"gctl", "maintenance", "start", "--pool", "a", "--batch", "10%",
+                            "--reason", "firmware", "--check", "test $GANTRY_NODE = n1"});
+  CHECK(run.err.empty());
+  CHECK(run.out ==
+        "n3: left out: it is out of service already\n"
+        "n1: drained\nn1: back in service\n"
+        "n4: drained\nn4: failed: stopped; these stay out of service\n");
+  CHECK(run.status == 1);
+  CHECK(changed == std::vector<std::string>{"n1 1 firmware", "n1 2 ", "n4 1 firmware",
+                                            "n4 1 firmware: failed"});
+  const auto refused = [&](std::vector<std::string> more) {
+    std::vector<std::string> argv{"gctl", "maintenance", "start", "--check", "true"};
+    argv.insert(argv.end(), more.begin(), more.end());
+    return fake.run(argv).err;
+  };
+  CHECK(refused({"--pool", "b"}).find("there is no node pool \"b\"") != std::string::npos);
+  CHECK(refused({"--pool", "a,none"}).find("node pool none has no nodes") != std::string::npos);
+  CHECK(refused({"--pool", "a", "n1"}).find("one of the three") != std::string::npos);
+  CHECK(refused({}).find("one of the three") != std::string::npos);
+  CHECK(changed.size() == 4);
+}
+
 TEST_CASE("gctl why says what would start a job sooner") {
   FakeController fake;
   fake.answer<proto::ShowJob>(proto::ShowJobReply{{waiting(JobId{12})}, kNow});
@@ -120,8 +177,45 @@ TEST_CASE("gctl why says what would start a job sooner") {
   CHECK(fake.last<proto::WhatIf>().job.job == JobId{12});
   CHECK(fake.run({"gctl", "why", "-b", "12"}).out.find("sooner") == std::string::npos);
   CHECK(fake.count(proto::MessageType::WhatIf) == 1);
+  proto::WhatIfReply modes;
+  modes.modes = {{"n1", 3, "h100", true, "3g.40gb", JobId{12}, 2, true},
+                 {"n2", 0, "h100", true, "3g.40gb", JobId{12}, 2, true}};
+  fake.answer<proto::WhatIf>(modes);
+  CHECK(fake.run({"gctl", "why", "12"})
+            .out.ends_with("  it can start only with MIG mode on: an operator can switch GPU 3 of "
+                           "n1 and 1 more (gctl mig)\n"));
+  fake.answer<proto::WhatIf>(sooner());
   CHECK(fake.run({"gctl", "why", "--json", "12"}).out.find("\"options\": \"--gpus-per-node=2\"") !=
         std::string::npos);
+}
+
+TEST_CASE("gctl mig lists the GPUs whose mode an operator could switch") {
+  FakeController fake;
+  proto::MigModePlan plan;
+  fake.answer<proto::PlanMigModes>(plan);
+  CHECK(fake.run({"gctl", "mig"}).err ==
+        "no job waits for a GPU whose MIG mode could be switched\n");
+  plan.rows = {{"n1", 3, "h100", true, "3g.40gb", JobId{12}, 2, true},
+               {"n2", 0, "h100", false, "", JobId{14}, 1, false}};
+  fake.answer<proto::PlanMigModes>(plan);
+  fake.on<proto::ListNodes>([](const proto::ListNodes& list) {
+    CHECK(list.nodes == std::vector<std::string>{"n1", "n2"});
+    proto::ListNodesReply reply;
+    reply.nodes.resize(1);
+    reply.nodes[0].name = "n1";
+    reply.nodes[0].gpus.gpus.resize(1);
+    reply.nodes[0].gpus.gpus[0].index = 3;
+    reply.nodes[0].gpus.gpus[0].pci = "0000:3b:00.0";
+    return reply;
+  });
+  CHECK(
+      fake.run({"gctl", "mig"}).out ==
+      "NODE GPU MODEL MIG FOR        JOBS FIRST WHY               COMMAND\n"
+      "n1     3 h100  on  3g.40gb       2    12 the only way      nvidia-smi -i 0000:3b:00.0 -mig "
+      "1\n"
+      "n2     0 h100  off whole GPUs    1    14 others are in use nvidia-smi -i 0 -mig 0\n");
+  CHECK(fake.run({"gctl", "mig", "-ho", "%N:%g %w"}).out == "n1:3 on\nn2:0 off\n");
+  CHECK(fake.run({"gctl", "mig", "--json"}).out.find("\"only_way\": true") != std::string::npos);
 }
 
 TEST_CASE("gctl checkpointed, of a job and inside of one") {

@@ -125,6 +125,7 @@ def case_tasks_of_a_step_see_gpus_of_their_own(c):
     show = "sh -c 'echo $SLURM_LOCALID $CUDA_VISIBLE_DEVICES'"
 
     def run(options, line):
+        # Of four GPUs the first two are on NUMA node 0, the others on 1.
         return c.submit("-n2", "-N1", "-w", "node1", *options, script="#!/bin/sh\n"
                         f"echo all $CUDA_VISIBLE_DEVICES\ngrun {line} {show}\n")
     two = ("--gpus-per-node=2",)
@@ -140,6 +141,15 @@ def case_tasks_of_a_step_see_gpus_of_their_own(c):
         held = got["all"].split(",")
         equal(len(held), 2)
         equal([got["0"], got["1"]], [",".join(held[g] for g in gpus) for gpus in which], line)
+    job = run(("--gpus-per-node=4",), "--gpu-bind=closest")
+    c.ended(job, "completed")
+    got = dict(words.split() for words in c.output(job).splitlines())
+    held = got["all"].split(",")
+    halves = [",".join(held[:2]), ",".join(held[2:])]
+    if os.path.exists("/sys/devices/system/node/node1"):
+        equal({got["0"], got["1"]} <= {*halves, got["all"]}, True, str(got))
+    else:
+        equal([got["0"], got["1"]], [halves[0]] * 2, "all cores are of node 0")
     job = run(two, "--gpu-bind=map_gpu:2")
     c.ended(job, "failed")
     contains(c.output(job), "a task is bound to GPU 2, and the job has 2 on the node")
@@ -286,6 +296,11 @@ def case_slices_are_cut_out_as_the_queue_wants(c):
     equal(caps[big] & caps[small], set(), "capabilities of both")
     wait = c.submit("-n1", "-w", "node1", "--gres=mig:4g.40gb:1", "--wrap", "true")
     wait_for("a reason to wait", lambda: "PENDING|Resources" in c.queue_line(wait))
+    # Another GPU of the node could be cut, if an operator switched its mode.
+    node, gpu, *row = c.root(["gctl", "mig", "-h", "-o", "%N %g %w %s %j"]).stdout.split()
+    equal([node, *row], ["node1", "on", "4g.40gb", str(wait)])
+    contains(c.as_user(["gctl", "why", str(wait)]).stdout, f"MIG mode on: an operator can switch GPU {gpu} of")
+    equal(c.as_user(["gctl", "mig"]).returncode, 1, "operators only")
     c.root(["gcancel", str(big), str(small)], check=True)
     c.ended(wait, "completed")
 

@@ -76,7 +76,7 @@ def case_maintenance_goes_round_in_batches_and_stops_when_something_fails(c):
     log = f"{c.top}/maintained"
     job = c.submit("-w", names[0], "-t", "5", "--requeue", "--wrap=sleep 60")
     c.running(job)
-    done = c.root(["gctl", "maintain", ",".join(names), "--batch", "1", "--requeue",
+    done = c.root(["gctl", "maintenance", "start", ",".join(names), "--batch", "1", "--requeue",
                    "--run", f"echo $GANTRY_NODE $(ginfo -hn $GANTRY_NODE -o %T) >> {log}"])
     equal(done.returncode, 0, done.stdout + done.stderr)
     with open(log, encoding="utf-8") as f:
@@ -86,13 +86,13 @@ def case_maintenance_goes_round_in_batches_and_stops_when_something_fails(c):
     equal(c.root(["ginfo", "-R", "-h"]).stdout.strip(), "", "all are in service")
     c.root(["gcancel", str(job)], check=True)
     c.ended(job)
-    done = c.root(["gctl", "maintain", ",".join(names), "--batch", "1", "--reason", "disks",
+    done = c.root(["gctl", "maintenance", "start", ",".join(names), "--batch", "1", "--reason", "disks",
                    "--check", f"test $GANTRY_NODE != {names[0]}"])
     equal(done.returncode, 1, done.stdout)
     contains(done.stdout, f"{names[0]}: failed: stopped")
     contains(c.root(["ginfo", "-R", "-h"]).stdout, "disks: failed")
     equal(c.root(["gctl", "resume", names[0]]).returncode, 0)
-    equal(c.root(["gctl", "maintain", ",".join(names)]).returncode, 2, "nothing to do")
+    equal(c.root(["gctl", "maintenance", "start", ",".join(names)]).returncode, 2, "nothing to do")
 
 
 def case_checkpoints_by_file_and_by_command(c):

@@ -1,10 +1,15 @@
 // Parts of the runtime that need no container: mappings, lists, mount texts, the call filter.
 #include <doctest/doctest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
 #include "common/output_pattern.h"
 #include "noded/runtime/cgroup.h"
 #include "noded/runtime/discover.h"
 #include "noded/runtime/job_dir.h"
+#include "noded/runtime/numa.h"
 #include "noded/runtime/seccomp.h"
 #include "noded/shim/oci_config.h"
 #include "noded/shim/user_mounts.h"
@@ -68,6 +73,35 @@ TEST_CASE("lists of cpus") {
   CHECK(cpus_here({0, 3, 5, 6}, {2, 7}) == std::vector<std::uint16_t>{2, 7});
   CHECK(cpus_here({4}, {2, 7}) == std::vector<std::uint16_t>{2});
   CHECK(parse_cpu_list("x,3-y,4") == std::vector<std::uint16_t>{4});
+}
+
+TEST_CASE("distances of NUMA nodes from cpus") {
+  char path[] = "/tmp/gantry-numa-XXXXXX";
+  REQUIRE(::mkdtemp(path) != nullptr);
+  const std::string top = path;
+  const auto node = [&](const std::string& name, const std::string& cpus,
+                        const std::string& distances) {
+    std::filesystem::create_directory(top + "/" + name);
+    std::ofstream(top + "/" + name + "/cpulist") << cpus << "\n";
+    std::ofstream(top + "/" + name + "/distance") << distances << "\n";
+  };
+  node("node0", "0-3", "10 21 32");
+  node("node2", "4-7", "21 10 25");
+  node("node10", "", "32 25 10");  // memory only
+  std::filesystem::create_directory(top + "/nodes");
+  const NumaMap map = NumaMap::read(top);
+  std::filesystem::remove_all(top);
+  const std::vector<std::uint16_t> low{0, 1}, high{5}, both{3, 4}, none{99};
+  CHECK(map.distance(low, 0) == kNumaOwn);
+  CHECK(map.distance(low, 2) == 21);
+  CHECK(map.distance(low, 10) == 32);
+  CHECK(map.distance(high, 10) == 25);
+  CHECK(map.distance(both, 0) == kNumaOwn);
+  CHECK(map.distance(both, 2) == kNumaOwn);
+  CHECK(map.distance(low, 1) == kNumaUnknown);
+  CHECK(map.distance(none, 0) == kNumaUnknown);
+  CHECK(map.distance({}, 0) == kNumaUnknown);
+  CHECK(map.distance(low, -1) == kNumaOwn);
 }
 
 TEST_CASE("names of job directories") {

@@ -243,11 +243,11 @@ TEST_CASE(
 }
 
 TEST_CASE("a GPU is drawn as wide as any other") {
-  DrawnGpu gpu{8, {{0, 4, "4g.40gb job 17"}, {4, 1, "1g.10gb idle"}, {6, 2, "", '~'}}, 0};
+  DrawnGpu gpu{8, {{0, 4, "4g.40gb job 17"}, {4, 1, "1g.10gb idle", true}, {6, 2, ""}}, 0};
   CHECK(draw_gpu(gpu, 10) ==
-        "[4g.40gb job 17                        ][1g.10gb ]..........[~~~~~~~~~~~~~~~~~~]");
+        "[4g.40gb job 17                        ](1g.10gb )..........[                  ]");
   gpu.unusable = 0b100000;
-  CHECK(draw_gpu(gpu, 2) == "[4g.40g][]--[~~]");
+  CHECK(draw_gpu(gpu, 2) == "[4g.40g]()--[  ]");
   CHECK(draw_gpu({4, {}, 0b1000}, 3) == ".........---");
 }
 

@@ -44,9 +44,22 @@ TEST_CASE("what is not there, or not understood, is said") {
   for (const char* how :
        {"", "single", "single:0", "per_task:", "per_task:x", "map_gpu:", "map_gpu:1,,2",
         "map_gpu:64", "map_gpu:1*0", "map_gpu:1*99999999", "mask_gpu:0", "mask_gpu:0xg",
-        "mask_gpu:11112222333344445", "verbose,single:1", "closest"}) {
+        "mask_gpu:11112222333344445", "verbose,single:1", "closest:1"}) {
     CAPTURE(how);
     CHECK_FALSE(parse_gpu_bind(how));
   }
-  CHECK(seen("closest", 1, 1).find("near each other already") != std::string::npos);
+}
+
+TEST_CASE("the closest GPUs are those of the least distance, all of them where nothing is known") {
+  const GpuBind bind = parse_gpu_bind("closest").value();
+  using List = std::vector<std::size_t>;
+  const auto near = [&](std::vector<std::uint32_t> distances) {
+    return gpus_of_task(bind, 0, 4, distances).value();
+  };
+  CHECK(near({10, 10, 21, 21}) == List{0, 1});
+  CHECK(near({21, 10, 21, 10}) == List{1, 3});
+  CHECK(near({21, 31, 31, 31}) == List{0});  // none of its own NUMA node: the nearest other one
+  CHECK(near({255, 255, 255, 255}) == List{0, 1, 2, 3});
+  CHECK(near({}) == List{0, 1, 2, 3});
+  CHECK(gpus_of_task(bind, 3, 0, {}).value().empty());
 }

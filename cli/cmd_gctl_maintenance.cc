@@ -1,4 +1,4 @@
-// gctl maintain: nodes are taken out of service a batch at a time, worked on, checked, and put
+// gctl maintenance: nodes are taken out of service a batch at a time, worked on, checked, and put
 // back.
 //
 // The controller knows nothing of it but drained nodes with a reason, so it may be stopped at any
@@ -12,12 +12,13 @@
 #include <ctime>
 #include <utility>
 
-#include "cli/gctl_maintain.h"
+#include "cli/gctl_maintenance.h"
 #include "cli/session.h"
 #include "common/hostlist.h"
 #include "common/proto/cluster.h"
 #include "common/proto/job_change.h"
 #include "common/proto/job_query.h"
+#include "common/proto/tenancy.h"
 #include "common/text.h"
 
 namespace gantry::cli {
@@ -26,7 +27,7 @@ namespace {
 constexpr timespec kPause{2, 0};  // between two looks at nodes that are to become idle
 
 struct Maintain {
-  std::vector<std::string> partitions;
+  std::vector<std::string> partitions, pools;
   std::string run, check, reason = "maintenance";
   std::size_t batch = 0;  // nodes; 0 = by `percent`
   std::size_t percent = 10;
@@ -73,6 +74,12 @@ constexpr Option kOptions[] = {
      .value = "NAME,...",
      .help = "Nodes of these partitions",
      .set = call<set_partitions>},
+    {.name = "pool",
+     .letter = 'P',
+     .arg = Arg::required,
+     .value = "NAME,...",
+     .help = "Nodes of these pools (documents of the kind NodePool)",
+     .set = put<&Maintain::pools>},
     {.name = "reason",
      .letter = 'r',
      .arg = Arg::required,
@@ -95,6 +102,46 @@ constexpr Option kOptions[] = {
      .help = "Give up on a batch whose jobs take longer: minutes, or H:M:S",
      .set = call<set_wait>},
 };
+
+bool listed(const std::vector<std::string>& list, const std::string& what) {
+  return std::find(list.begin(), list.end(), what) != list.end();
+}
+
+// The names of the pools' nodes, in the order in which the pools are named.
+Result<std::vector<std::string>> nodes_of_pools(Session& session,
+                                                const std::vector<std::string>& pools) {
+  proto::GetTenancy get;
+  get.kinds = {std::string(tenancy::NodePool::kName)};
+  const auto present = session.call<proto::TenancyDocuments>(get);
+  if (!present) return tl::unexpected(present.error());
+  const auto nodes = session.call<proto::ListNodesReply>(proto::ListNodes{});
+  if (!nodes) return tl::unexpected(nodes.error());
+  std::vector<std::string> names;
+  for (const std::string& name : pools) {
+    const tenancy::NodePool* pool = nullptr;
+    for (const tenancy::Document& document : present->documents)
+      if (const auto* one = std::get_if<tenancy::NodePool>(&document); one && one->name == name)
+        pool = one;
+    if (pool == nullptr)
+      return fail(ErrorCode::not_found, fmt::format("there is no node pool \"{}\"", name));
+    std::vector<std::string> hosts;
+    if (!pool->nodes.empty()) {
+      auto expanded = expand_hostlist(pool->nodes);
+      if (!expanded) return tl::unexpected(expanded.error());
+      hosts = std::move(*expanded);
+    }
+    bool any = false;
+    for (const proto::NodeRow& node : nodes->nodes) {
+      const bool of_it = (hosts.empty() || listed(hosts, node.name)) &&
+                         std::all_of(pool->features.begin(), pool->features.end(),
+                                     [&](const auto& f) { return listed(node.features, f); });
+      any |= of_it;
+      if (of_it && !listed(names, node.name)) names.push_back(node.name);
+    }
+    if (!any) return fail(ErrorCode::not_found, fmt::format("node pool {} has no nodes", name));
+  }
+  return names;
+}
 
 class Rounds {
  public:
@@ -231,7 +278,7 @@ class Rounds {
   Session& session_;
 };
 
-Result<int> run_maintain(const Invocation& in) {
+Result<int> run_start(const Invocation& in) {
   Maintain m;
   const auto operands = in.parse(&m, 0, 1);
   if (!operands) return tl::unexpected(operands.error());
@@ -244,30 +291,36 @@ Result<int> run_maintain(const Invocation& in) {
     if (!expanded) return tl::unexpected(expanded.error());
     names = std::move(*expanded);
   }
-  if (names.empty() && m.partitions.empty())
-    return fail(ErrorCode::usage, "name nodes, or a partition with -p");
+  const int said =
+      (names.empty() ? 0 : 1) + (m.partitions.empty() ? 0 : 1) + (m.pools.empty() ? 0 : 1);
+  if (said != 1)
+    return fail(ErrorCode::usage,
+                "name nodes, or pools with --pool, or partitions with -p: one of the three");
   auto session = Session::open(in.program());
   if (!session) return tl::unexpected(session.error());
+  if (!m.pools.empty()) {
+    auto of_pools = nodes_of_pools(*session, m.pools);
+    if (!of_pools) return tl::unexpected(of_pools.error());
+    names = std::move(*of_pools);
+  }
   const auto good = Rounds(m, *session).all(std::move(names));
   if (!good) return tl::unexpected(good.error());
   return *good ? 0 : 1;
 }
 
 constexpr Example kExamples[] = {
-    {"gctl maintain -p batch --batch 10% --run 'ssh $GANTRY_NODE apt-get -y upgrade' "
-     "--check 'ssh $GANTRY_NODE nvidia-smi'",
-     "All nodes, a tenth of them at a time"},
-    {"gctl maintain 'n[01-08]' --batch 1 --requeue --check 'test-fabric $GANTRY_NODE'",
+    {"gctl maintenance start --pool a --batch 10% --check 'ssh $GANTRY_NODE nvidia-smi' "
+     "--run 'ssh $GANTRY_NODE apt-get -y upgrade'",
+     "All nodes of a pool, a tenth of them at a time"},
+    {"gctl maintenance start 'n[01-08]' --batch 1 --requeue --check 'test-fabric $GANTRY_NODE'",
      "One after the other, without waiting for jobs"},
 };
 constexpr ExitDoc kExits[] = {{"0", "all nodes are done"},
                               {"1", "it has stopped: a command failed, or a batch stayed in use"},
                               {"2", "the command line is wrong"}};
 
-}  // namespace
-
-const Command kGctlMaintain{
-    .name = "maintain",
+const Command kStart{
+    .name = "start",
     .summary = "Work on nodes a batch at a time, while the others run jobs",
     .operands = "[NODES]",
     .description =
@@ -275,10 +328,21 @@ const Command kGctlMaintain{
         "on this machine, for all its nodes at once, with the node's name in "
         "GANTRY_NODE. What went well is put back into service before the next batch; "
         "what did not stays drained, and it stops. Nodes that are out of service "
-        "already are left alone.",
+        "already are left alone.\n\n"
+        "It runs until all is done: ended before that it leaves its batch drained, with the "
+        "reason (`ginfo -R`), and begins with the others when it is started again.",
     .options = kOptions,
     .examples = kExamples,
     .exits = kExits,
-    .run = run_maintain};
+    .run = run_start};
+constexpr const Command* kSub[] = {&kStart};
+
+}  // namespace
+
+const Command kGctlMaintenance{.name = "maintenance",
+                               .summary = "Work on nodes a batch at a time",
+                               .examples = kExamples,
+                               .run = nullptr,
+                               .sub = kSub};
 
 }  // namespace gantry::cli

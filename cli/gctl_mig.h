@@ -1,10 +1,10 @@
-// gctl maintain: rolling maintenance of nodes.
+// gctl mig: where an operator would have to switch MIG mode.
 #pragma once
 
 #include "cli/command.h"
 
 namespace gantry::cli {
 
-extern const Command kGctlMaintain;
+extern const Command kGctlMig;
 
 }  // namespace gantry::cli

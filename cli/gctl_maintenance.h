@@ -1,0 +1,10 @@
+// gctl maintenance: rolling maintenance of nodes.
+#pragma once
+
+#include "cli/command.h"
+
+namespace gantry::cli {
+
+extern const Command kGctlMaintenance;
+
+}  // namespace gantry::cli
