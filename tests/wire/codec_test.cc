@@ -314,7 +314,8 @@ TEST_CASE("JSON: names, kinds and nulls") {
   proto::UpdateNodes update;
   update.nodes = {"n1"};
   update.reason = "fan";
-  CHECK(codec::to_json(update) == R"({"nodes":["n1"],"action":"drain","reason":"fan","gpus":[]})");
+  CHECK(codec::to_json(update) ==
+        R"({"nodes":["n1"],"action":"drain","reason":"fan","gpus":[],"domains":[]})");
   Everything e;
   e.shape = Square{4};
   const std::string text = codec::to_json(e);
