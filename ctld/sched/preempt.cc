@@ -17,6 +17,7 @@ namespace {
 
 constexpr int kMaxRepairs = 32;  // victims that a set may lose to the rules before it is given up
 constexpr std::size_t kMaxGrown = 256;  // victims of a set that only the rules put together
+constexpr std::size_t kAhead = 8;       // placements that are asked of memory before their turn
 constexpr int kReprices = 2;            // rounds in which victims that span nodes are charged once
 
 class Search {
@@ -160,20 +161,24 @@ class Search {
       const PreemptRules::OfGroup of_group = rules_.rule_for(group);
       if (of_group.rule == VictimRule::none) continue;
       const std::int32_t value = rules_.value_of(group.priority_class);
-      for (const std::uint32_t slot : slots)
+      for (std::size_t i = 0; i < slots.size(); ++i) {
+        r_.running.fetch(slots[std::min(i + kAhead, slots.size() - 1)]);
         found.push_back(
-            {value, r_.running[slot].job, slot, static_cast<std::uint32_t>(groups.size())});
+            {value, r_.running[slots[i]].job, slots[i], static_cast<std::uint32_t>(groups.size())});
+      }
       groups.push_back(of_group);
     }
     std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
       return std::pair{a.class_value, a.job} < std::pair{b.class_value, b.job};
     });
     suspects_.reserve(found.size());
-    for (const Found& f : found)
-      if (auto suspect = rules_.judge(f.slot, groups[f.group])) {
-        suspect->index = static_cast<std::uint32_t>(suspects_.size());
-        suspects_.push_back(*suspect);
-      }
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      r_.running.fetch(found[std::min(i + kAhead, found.size() - 1)].slot);
+      auto suspect = rules_.judge(found[i].slot, groups[found[i].group]);
+      if (!suspect) continue;
+      suspect->index = static_cast<std::uint32_t>(suspects_.size());
+      suspects_.push_back(*suspect);
+    }
   }
 
   // A set of these that is allowed and enough, nothing in it superfluous.
