@@ -84,8 +84,8 @@ void Cycle::begin_anew() {
 void Cycle::begin_after_changes() {
   r_.timeline_.resume(now_);
   std::set<std::uint32_t> nodes(r_.memory_.nodes().begin(), r_.memory_.nodes().end());
-  const bool touched = !nodes.empty();
   std::vector<Promise> changed = take_changed_promises(nodes);
+  const bool touched = !nodes.empty();  // also by what was promised there to one who is gone
   for (const auto& [job, of_job] : promises_)
     for (const Promise& p : of_job) {
       if (promised_.size() <= p.partition.value()) promised_.resize(p.partition.value() + 1);
