@@ -270,10 +270,10 @@ void apply_plan(Context& ctx, sched::Plan&& plan) {
   }
   for (const sched::Preempt& preempt : plan.preemptions) apply_preempt(ctx, preempt);
   for (sched::ClassVerdict& v : plan.verdicts) {
-    const auto id = ctx.state.classes.find(v.key);
-    if (!id) continue;
-    verdict_changes(ctx, *id, v);
-    JobClass& cls = ctx.state.classes.at(*id);
+    const Job* head = ctx.state.jobs.find(v.head);
+    if (head == nullptr || head->told_startable == 0) continue;  // the next plan has another one
+    verdict_changes(ctx, head->cls, v);
+    JobClass& cls = ctx.state.classes.at(head->cls);
     cls.head = v.head;
     cls.of_head = std::move(v.of_head);
     cls.of_rest = std::move(v.of_rest);

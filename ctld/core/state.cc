@@ -34,11 +34,6 @@ void ClassTable::drop(ClassId id) {
   free_.push_back(id);
 }
 
-std::optional<ClassId> ClassTable::find(const sched::ClassKey& key) const {
-  const auto it = ids_.find(key);
-  return it == ids_.end() ? std::nullopt : std::optional(it->second);
-}
-
 void BlobUses::drop(const store::Digest& digest) {
   const auto it = uses_.find(digest);
   GANTRY_ASSERT(it != uses_.end(), "a blob dropped more often than added");

@@ -47,7 +47,6 @@ class ClassTable {
   void drop(ClassId id);
   [[nodiscard]] const JobClass& at(ClassId id) const { return classes_[id.value()]; }
   [[nodiscard]] JobClass& at(ClassId id) { return classes_[id.value()]; }
-  [[nodiscard]] std::optional<ClassId> find(const sched::ClassKey& key) const;
 
  private:
   struct Hash {

@@ -109,6 +109,7 @@ void Cycle::explain() {
     else if (const auto second = jobs(turn).next(*turn.head); !jobs(turn).at_end(second))
       row.of_rest = explain_waiting(turn, job(turn, second));
   }
+  plan_.verdicts.reserve(rows.size());
   for (Row& row : rows) {
     JobClass& c = r_.queue_.job_class(row.class_index);
     c.told.changes = row.changes;
@@ -116,7 +117,7 @@ void Cycle::explain() {
         c.told.of_rest == row.of_rest)
       continue;
     c.told = {row.head, row.of_head, row.of_rest, row.changes};
-    plan_.verdicts.push_back({c.key, row.head, std::move(row.of_head), std::move(row.of_rest)});
+    plan_.verdicts.push_back({row.head, std::move(row.of_head), std::move(row.of_rest)});
   }
 }
 

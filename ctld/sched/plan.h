@@ -33,8 +33,7 @@ struct Preempt {
 
 // Verdict of a whole class; its jobs differ only in their place in the queue.
 struct ClassVerdict {
-  ClassKey key;
-  JobId head;       // first waiting job of the class
+  JobId head;       // first waiting job of the class, which it names
   Verdict of_head;  // resources, nodes_unavailable, bad_constraints, partition_down...
   Verdict of_rest;  // usually priority
 };

@@ -2,6 +2,7 @@
 #include "tests/sim/reasons.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include <fmt/core.h>
@@ -52,9 +53,14 @@ bool started(const sched::Plan& plan, JobId job) {
 }
 
 // What the plan says of the job; none: nothing.
-Verdict verdict_in(const sched::Plan& plan, JobId job, const sched::ClassKey& key) {
-  for (const sched::ClassVerdict& v : plan.verdicts)
-    if (v.key == key) return v.head == job ? v.of_head : v.of_rest;
+Verdict verdict_in(const sched::Plan& plan, const std::vector<sched::Change>& view, JobId job,
+                   const sched::ClassKey& key) {
+  std::map<JobId, const sched::ClassVerdict*> by_head;
+  for (const sched::ClassVerdict& v : plan.verdicts) by_head[v.head] = &v;
+  for (const sched::Change& change : view)
+    if (const auto* queued = std::get_if<sched::JobQueued>(&change); queued && queued->key == key)
+      if (const auto at = by_head.find(queued->job); at != by_head.end())
+        return at->second->head == job ? at->second->of_head : at->second->of_rest;
   return {};
 }
 
@@ -152,7 +158,7 @@ void Reasons::check(const proto::JobRow& row, const Changes& view) {
     const bool for_it = std::any_of(now.preemptions.begin(), now.preemptions.end(),
                                     [&](const sched::Preempt& p) { return p.for_job == row.job; });
     if (started(now, row.job) || for_it) return;
-    if (verdict_in(now, row.job, key).reason != reason) return;  // guarantee.h looks at these
+    if (verdict_in(now, view, row.job, key).reason != reason) return;  // guarantee.h looks at these
   }
   if (reason == Reason::none) wrong(row, "that is none");
   if (key.het) return;  // the reason may be that of another component
@@ -164,7 +170,7 @@ void Reasons::check(const proto::JobRow& row, const Changes& view) {
     ++counts_.started;
     return;
   }
-  const Verdict next = verdict_in(plan, row.job, key);
+  const Verdict next = verdict_in(plan, changed, row.job, key);
   if (next.reason == Reason::none && !plan.verdicts.empty() && kept_by_core(reason))
     wrong(row, "without that cause it does not start, and says nothing");
   // Those who left were in the way of another as well: others are asked for this one.
