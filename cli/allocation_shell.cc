@@ -84,7 +84,8 @@ void set_allocation_environment(const proto::JobRow& row, const JobRequest& requ
     ::setenv(name.c_str(), value.c_str(), 1);
 }
 
-Result<int> run_in_allocation(const std::string& program, std::vector<std::string> command) {
+Result<int> run_in_allocation(const std::string& program, Manner manner,
+                              std::vector<std::string> command) {
   if (command.empty()) {
     const char* shell = std::getenv("SHELL");
     command.emplace_back(shell != nullptr && *shell != 0 ? shell : "/bin/sh");
@@ -102,12 +103,12 @@ Result<int> run_in_allocation(const std::string& program, std::vector<std::strin
     std::signal(SIGQUIT, SIG_DFL);
     ::execvp(argv[0], argv.data());
     const int error = errno;
-    if (program == "salloc") {  // in Slurm's words
+    if (manner == Manner::slurm) {
       if (error == ENOENT)
-        fmt::print(stderr, "salloc: error: _fork_command: Unable to find command \"{}\"\n",
+        fmt::print(stderr, "{}: error: _fork_command: Unable to find command \"{}\"\n", program,
                    command[0]);
       else
-        fmt::print(stderr, "salloc: error: Unable to exec command \"{}\": {}\n", command[0],
+        fmt::print(stderr, "{}: error: Unable to exec command \"{}\": {}\n", program, command[0],
                    std::strerror(error));
       ::_exit(1);
     }

@@ -23,6 +23,7 @@ Result<void> set_allocation_geometry(Session& session, JobId job);
 Result<void> set_component_geometry(Session& session, JobId leader);
 
 // Runs the command, or $SHELL if it is empty; its exit status, or 128 + the signal that ended it.
-Result<int> run_in_allocation(const std::string& program, std::vector<std::string> command);
+Result<int> run_in_allocation(const std::string& program, Manner manner,
+                              std::vector<std::string> command);
 
 }  // namespace gantry::cli

@@ -65,7 +65,7 @@ Result<int> run(const Invocation& invocation) {
   set_allocation_environment(allocation->row(), request);
   if (const auto known = set_allocation_geometry(*session, allocation->job()); !known)
     fmt::print(stderr, "galloc: {}\n", known.error().message);
-  auto status = run_in_allocation(invocation.program(), (*parsed)->operands);
+  auto status = run_in_allocation(invocation.program(), Manner::gantry, (*parsed)->operands);
   // The session has been idle for as long as the shell lived: a fresh one is safer.
   auto again = Session::open(invocation.program());
   allocation->end(again ? *again : *session,

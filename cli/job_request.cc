@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "common/limits.h"
 #include "common/mail.h"
 
 extern char** environ;  // POSIX
@@ -37,8 +38,6 @@ Result<std::string> present_directory() {
   return std::string(path.get());
 }
 
-constexpr std::uint32_t kMostSpread = 65'536;  // nodes of one job, as the controller has it
-
 }  // namespace
 
 Result<void> finish_request(JobRequest& r, std::span<const Given> given) {
@@ -59,7 +58,7 @@ Result<void> finish_request(JobRequest& r, std::span<const Given> given) {
     shape.max_nodes = shape.min_nodes;
   } else if (r.tasks && !r.gpus.in_all && !r.gpus.per_task && r.gpus.shards == 0) {
     // As few nodes as hold them. How many GPUs a node needs is then only known if that was said.
-    shape.max_nodes = std::clamp(*r.tasks, 1u, kMostSpread);
+    shape.max_nodes = std::clamp(*r.tasks, 1u, kMaxJobNodes);
   }
   if (r.tasks)
     shape.tasks = *r.tasks;

@@ -2,6 +2,7 @@
 // it in the order of precedence (script, environment, command line; the later wins).
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <span>
 #include <string>
@@ -13,6 +14,9 @@
 #include "common/time.h"
 
 namespace gantry::cli {
+
+// In whose words a command speaks.
+enum class Manner : std::uint8_t { gantry, slurm };
 
 // What --export says about the environment of the job.
 struct ExportRule {

@@ -156,11 +156,17 @@ Result<std::unique_ptr<StreamSource>> listen_through_node(const std::string& pat
   return std::make_unique<PassedSource>(std::move(*client), std::move(*listening));
 }
 
-Result<void> launch_on_nodes(const proto::StepPermission& permission, proto::LaunchStep launch) {
+namespace {
+
+// What the nodes answer, by their place in the permission; nothing: Ok.
+using Answers = std::vector<std::optional<Error>>;
+
+template <class Message>
+Result<Answers> tell_nodes(const proto::StepPermission& permission, Message message) {
   allow_descriptors();
   // All nodes are asked before any is waited for: a step starts in one round trip.
   std::vector<net::Client> clients;
-  const net::HeaderBytes header({proto::kProtocolVersion, number<proto::LaunchStep>, 1});
+  const net::HeaderBytes header({proto::kProtocolVersion, number<Message>, 1});
   for (const proto::StepNode& node : permission.nodes) {
     const auto key = net::parse_public_key(node.public_key);
     if (!key) return tl::unexpected(at_node(key.error(), node.node));
@@ -172,42 +178,85 @@ Result<void> launch_on_nodes(const proto::StepPermission& permission, proto::Lau
     clients.push_back(std::move(*client));
   }
   for (std::size_t i = 0; i < clients.size(); ++i) {
-    launch.node = permission.nodes[i].node;
+    message.node = permission.nodes[i].node;
     auto sent = clients[i].finish();
-    if (sent) sent = clients[i].send(header.view(), codec::encode(launch), kLaunchTimeout);
-    if (!sent) return tl::unexpected(at_node(sent.error(), launch.node));
+    if (sent) sent = clients[i].send(header.view(), codec::encode(message), kLaunchTimeout);
+    if (!sent) return tl::unexpected(at_node(sent.error(), message.node));
   }
+  Answers answers(clients.size());
   for (std::size_t i = 0; i < clients.size(); ++i) {
     const std::string& node = permission.nodes[i].node;
     const auto frames = clients[i].receive(kLaunchTimeout);
     if (!frames) return tl::unexpected(at_node(frames.error(), node));
     const auto reply = net::decode_header(frames->front());
     if (!reply) return tl::unexpected(at_node(reply.error(), node));
-    if (reply->type != number<proto::Ok>) return tl::unexpected(refused(frames->back(), node));
+    if (reply->type != number<proto::Ok>) answers[i] = refused(frames->back(), node);
   }
-  return {};
+  return answers;
 }
 
-Result<void> launch_through_node(const std::string& path, const proto::StepPermission& permission,
-                                 proto::LaunchStep launch) {
+template <class Message>
+Result<Answers> tell_through_node(const std::string& path, const proto::StepPermission& permission,
+                                  Message message) {
   auto client = net::JobSocketClient::connect(path, kLaunchTimeout);
   if (!client) return tl::unexpected(client.error());
   std::uint64_t request = 0;
   for (const proto::StepNode& node : permission.nodes) {
-    launch.node = node.node;
-    const net::MessageHeader header{proto::kProtocolVersion, number<proto::LaunchStep>, ++request};
-    if (auto sent = client->send(header, codec::encode(launch), kLaunchTimeout); !sent)
+    message.node = node.node;
+    const net::MessageHeader header{proto::kProtocolVersion, number<Message>, ++request};
+    if (auto sent = client->send(header, codec::encode(message), kLaunchTimeout); !sent)
       return tl::unexpected(sent.error());
   }
+  Answers answers(permission.nodes.size());
   for (std::size_t i = 0; i < permission.nodes.size(); ++i) {
     const auto reply = client->receive(kLaunchTimeout);
     if (!reply) return tl::unexpected(reply.error());
     if (reply->header.type == number<proto::Ok>) continue;
     const std::size_t asked = reply->header.request - 1;
-    const bool known = asked < permission.nodes.size();
-    return tl::unexpected(refused(reply->body, known ? permission.nodes[asked].node : "?"));
+    if (asked >= permission.nodes.size()) return tl::unexpected(refused(reply->body, "?"));
+    answers[asked] = refused(reply->body, permission.nodes[asked].node);
   }
+  return answers;
+}
+
+Result<void> all_well(const Result<Answers>& answers) {
+  if (!answers) return tl::unexpected(answers.error());
+  for (const auto& answer : *answers)
+    if (answer) return tl::unexpected(*answer);
   return {};
+}
+
+Result<std::vector<std::size_t>> where_none_runs(const Result<Answers>& answers) {
+  if (!answers) return tl::unexpected(answers.error());
+  std::vector<std::size_t> none;
+  for (std::size_t i = 0; i < answers->size(); ++i) {
+    const auto& answer = (*answers)[i];
+    if (answer && answer->code != ErrorCode::not_found) return tl::unexpected(*answer);
+    if (answer) none.push_back(i);
+  }
+  return none;
+}
+
+}  // namespace
+
+Result<void> launch_on_nodes(const proto::StepPermission& permission, proto::LaunchStep launch) {
+  return all_well(tell_nodes(permission, std::move(launch)));
+}
+
+Result<void> launch_through_node(const std::string& path, const proto::StepPermission& permission,
+                                 proto::LaunchStep launch) {
+  return all_well(tell_through_node(path, permission, std::move(launch)));
+}
+
+Result<std::vector<std::size_t>> attach_on_nodes(const proto::StepPermission& permission,
+                                                 proto::AttachStep attach) {
+  return where_none_runs(tell_nodes(permission, std::move(attach)));
+}
+
+Result<std::vector<std::size_t>> attach_through_node(const std::string& path,
+                                                     const proto::StepPermission& permission,
+                                                     proto::AttachStep attach) {
+  return where_none_runs(tell_through_node(path, permission, std::move(attach)));
 }
 
 }  // namespace gantry::cli

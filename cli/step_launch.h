@@ -6,8 +6,10 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cli/step_streams.h"
+#include "common/proto/step_attach.h"
 #include "common/proto/steps.h"
 #include "common/result.h"
 
@@ -24,5 +26,13 @@ Result<std::unique_ptr<StreamSource>> listen_through_node(const std::string& pat
 Result<void> launch_on_nodes(const proto::StepPermission& permission, proto::LaunchStep launch);
 Result<void> launch_through_node(const std::string& path, const proto::StepPermission& permission,
                                  proto::LaunchStep launch);
+
+// The same with `attach`. The nodes (by place in the permission) where nothing of the step runs any
+// more, or not yet, are no error: they are given back.
+Result<std::vector<std::size_t>> attach_on_nodes(const proto::StepPermission& permission,
+                                                 proto::AttachStep attach);
+Result<std::vector<std::size_t>> attach_through_node(const std::string& path,
+                                                     const proto::StepPermission& permission,
+                                                     proto::AttachStep attach);
 
 }  // namespace gantry::cli

@@ -13,6 +13,9 @@ namespace gantry::cli {
 
 enum class StepInput : std::uint8_t { first_task, none };
 
+// launcher: the step is ours, and ends with us. attached: we look on.
+enum class StepRole : std::uint8_t { launcher, attached };
+
 // Begins with the request, so that the setters of job options work on it as they are: sizes of the
 // step, and outside of a job the whole of what is asked for.
 struct StepOptions : JobRequest {
@@ -25,8 +28,11 @@ struct StepOptions : JobRequest {
   std::optional<JobId> job_id;   // --jobid
   std::string std_out, std_err;  // pattern of a file on the nodes; "" = here
   StepInput input = StepInput::first_task;
-  std::string gpu_bind;          // as parse_gpu_bind() takes it; "" = not said
-  bool unbuffered = false;       // output of several tasks as it comes, not in whole lines
+  std::string gpu_bind;     // as parse_gpu_bind() takes it; "" = not said
+  bool unbuffered = false;  // output of several tasks as it comes, not in whole lines
+  StepRole role = StepRole::launcher;
+  Manner manner = Manner::gantry;
+  std::optional<std::uint32_t> only_output, only_error;  // of this task; unset: of all
   std::uint32_t patience_s = 0;  // end the others so long after the first task's end; 0 = never
 };
 

@@ -34,6 +34,24 @@ std::optional<JobId> surrounding_job(const StepOptions& options) {
 
 namespace {
 
+// What -m says of the nodes, and of each node's cores.
+struct Distribution {
+  bool cyclic_nodes = false;
+  proto::CoreOrder cores = proto::CoreOrder::block;
+};
+
+Distribution distribution_of(const StepOptions& options) {
+  Distribution out;
+  constexpr std::string_view kName = "distribution=";
+  for (const std::string_view word : options.spec.given) {
+    if (!word.starts_with(kName)) continue;
+    out.cyclic_nodes = word.substr(kName.size()).starts_with("cyclic");
+    if (word.ends_with(":cyclic")) out.cores = proto::CoreOrder::cyclic;
+    if (word.ends_with(":fcyclic")) out.cores = proto::CoreOrder::fcyclic;
+  }
+  return out;
+}
+
 // Sizes: as given, else the job's from its environment (Slurm's rule).
 proto::StepShape step_shape(const StepOptions& options, const std::string& group) {
   const auto said = [&](const char* name) { return number_of_env((name + group).c_str()); };
@@ -41,8 +59,7 @@ proto::StepShape step_shape(const StepOptions& options, const std::string& group
   proto::StepShape shape;
   shape.overlap = options.overlap;
   shape.exclusive = options.exact && !options.overlap;
-  const auto& words = r.spec.given;
-  shape.cyclic = std::find(words.begin(), words.end(), "distribution=cyclic") != words.end();
+  shape.cyclic = distribution_of(options).cyclic_nodes;
   shape.nodelist = r.spec.shape.required_nodes;
   shape.tasks_per_node = r.spec.shape.tasks_per_node;
   if (r.nodes) shape.nodes = r.nodes->first;
@@ -213,6 +230,7 @@ proto::LaunchStep launch_of(StepPart& part, const Made& made) {
   launch.std_err = part.options.std_err;
   launch.job_name = part.options.spec.name;
   launch.mpi = part.options.mpi;
+  launch.core_order = distribution_of(part.options).cores;
   return launch;
 }
 

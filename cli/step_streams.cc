@@ -24,6 +24,7 @@ namespace {
 constexpr std::int64_t kSecondInterrupt = 1'000'000;  // microseconds
 constexpr std::size_t kMaxPendingInput = 1 << 20;     // bytes queued for the first task
 constexpr std::size_t kMaxOutputLine = 64 << 10;      // bytes; a longer one is written in parts
+constexpr std::int64_t kStreamPatience = 15'000'000;  // microseconds, for a node's shim to dial
 constexpr std::size_t kMaxPeerBacklog = 256u << 20;   // bytes queued for one node's PMIx server
 
 std::int64_t monotonic_us() {
@@ -99,6 +100,7 @@ StepStreams::StepStreams(std::string program, const proto::StepPermission& permi
       options_(options),
       input_open_(options.input == StepInput::first_task) {
   result_.nodes.resize(permission.nodes.size());
+  heard_.resize(permission.nodes.size());
 }
 
 StepStreams::~StepStreams() {
@@ -116,10 +118,16 @@ bool StepStreams::all_here() const {
          permission_.nodes.size();
 }
 
+void StepStreams::leave_out(std::size_t node) {
+  heard_[node] = true;
+  ++nodes_done_;
+}
+
 Result<StepResult> StepStreams::run(StreamSource& source) {
   const SignalFd signals;
   bool source_open = true;
-  while (!finished()) {
+  begun_us_ = monotonic_us();
+  while (!finished() && !detached_) {
     std::vector<pollfd> fds;
     fds.push_back({signals.fd(), POLLIN, 0});
     fds.push_back({source_open ? source.descriptor() : -1, POLLIN, 0});
@@ -137,7 +145,7 @@ Result<StepResult> StepStreams::run(StreamSource& source) {
     if (::poll(fds.data(), fds.size(), milliseconds_left()) < 0 && errno != EINTR)
       return fail(ErrorCode::io_error, fmt::format("poll: {}", std::strerror(errno)));
 
-    if (milliseconds_left() == 0) end_for_lateness();
+    if (milliseconds_left() == 0) attached() ? give_up_absent() : end_for_lateness();
     if (fds[0].revents != 0)
       while (const auto signal = signals.next()) on_signal(*signal);
     const std::size_t known = streams_.size();
@@ -158,7 +166,7 @@ Result<StepResult> StepStreams::run(StreamSource& source) {
   flush_lines();
   StepEnd all;
   for (const StepEnd& node : result_.nodes) all.add(node);
-  result_.exit_status = shell_status(all.largest);
+  result_.exit_status = detached_ ? 128 + *detached_ : shell_status(all.largest);
   return result_;
 }
 
@@ -220,6 +228,11 @@ void StepStreams::lost(Stream& stream, const std::string& why) {
   ::close(stream.fd);
   stream.fd = -1;
   if (stream.node.empty() || stream.done) return;
+  if (attached()) {
+    say(fmt::format("{}: error: {}: {}", program_, stream.node, why));
+    ++nodes_done_;
+    return;
+  }
   const proto::StepNode& node = permission_.nodes[stream.index];
   say(fmt::format("{}: error: {}: lost the step's tasks {}{}{}: {}", program_, stream.node,
                   node.rank(0), node.ranks.empty() ? "-" : " to ", node.rank(stream.tasks - 1),
@@ -239,6 +252,9 @@ void StepStreams::handle(Stream& stream, const proto::StepFrame& frame) {
     pass_on(stream, *peer);
   } else if (const auto* abort = std::get_if<proto::StepAbort>(&frame.body)) {
     aborted(stream, *abort);
+  } else if (const auto* skipped = std::get_if<proto::StepSkipped>(&frame.body)) {
+    say(fmt::format("{}: error: {}: {} bytes of output were not read in time and are lost here",
+                    program_, stream.node, skipped->bytes));
   } else if (const auto* done = std::get_if<proto::StepNodeDone>(&frame.body)) {
     if (done->out_of_memory)
       say(fmt::format("{}: error: {}: the step ran out of its memory", program_, stream.node));
@@ -257,6 +273,11 @@ void StepStreams::greet(Stream& stream, const proto::StepHello& hello) {
   stream.first_rank = hello.first_rank;
   stream.tasks = hello.tasks;
   stream.index = static_cast<std::uint32_t>(it - nodes.begin());
+  heard_[stream.index] = true;
+  if (attached()) {
+    if (options_.terminal && !raw_) raw_.emplace();
+    return;
+  }
   if (killing_) send(stream, {proto::StepSignal{SIGKILL}});
   for (const auto& frame : std::exchange(early_[stream.index], {})) send(stream, frame);
   if (options_.input == StepInput::none && hello.first_rank == 0)
@@ -299,7 +320,7 @@ void StepStreams::end_all() {
 
 void StepStreams::send_window() {
   const auto size = terminal_size();
-  if (!options_.terminal || !size) return;
+  if (!options_.terminal || attached() || !size) return;
   for (const auto& stream : streams_)
     if (!stream->node.empty() && stream->first_rank == 0 && !stream->done)
       send(*stream, {proto::StepWindow{size->rows, size->columns}});
@@ -308,6 +329,8 @@ void StepStreams::send_window() {
 // Whole lines only, so that those of several tasks do not run into each other; the bytes of a
 // single task are passed on as they come, so that a prompt is seen.
 void StepStreams::output(const proto::TaskOutput& output) {
+  const auto& only = output.std_err ? options_.only_error : options_.only_output;
+  if (only && *only != output.rank) return;
   const int fd = output.std_err ? STDERR_FILENO : STDOUT_FILENO;
   if (!options_.label && (permission_.tasks == 1 || options_.unbuffered || options_.terminal)) {
     write_fully(fd, output.data);
@@ -340,12 +363,30 @@ void StepStreams::flush_lines() {
       write_fully(key.second ? STDERR_FILENO : STDOUT_FILENO, labelled(key.first, line.text));
 }
 
-// Until the tasks that are left are ended; -1: never.
+// When the tasks that are left are ended; attached, when nodes without a stream are given up.
+std::optional<std::int64_t> StepStreams::deadline_us() const {
+  if (attached())
+    return std::find(heard_.begin(), heard_.end(), false) == heard_.end()
+               ? std::nullopt
+               : std::optional(begun_us_ + kStreamPatience);
+  if (first_end_us_ == 0 || killing_ || options_.patience_s == 0) return std::nullopt;
+  return first_end_us_ + std::int64_t{options_.patience_s} * 1'000'000;
+}
+
 int StepStreams::milliseconds_left() const {
-  if (first_end_us_ == 0 || killing_ || options_.patience_s == 0) return -1;
-  const std::int64_t end = first_end_us_ + std::int64_t{options_.patience_s} * 1'000'000;
+  const auto end = deadline_us();
+  if (!end) return -1;
   return static_cast<int>(
-      std::clamp<std::int64_t>((end - monotonic_us() + 999) / 1'000, 0, 60'000));
+      std::clamp<std::int64_t>((*end - monotonic_us() + 999) / 1'000, 0, 60'000));
+}
+
+void StepStreams::give_up_absent() {
+  for (std::size_t i = 0; i < heard_.size(); ++i) {
+    if (heard_[i]) continue;
+    say(fmt::format("{}: error: {}: no stream has come from the step's tasks there", program_,
+                    permission_.nodes[i].node));
+    leave_out(i);
+  }
 }
 
 void StepStreams::end_for_lateness() {
@@ -356,6 +397,12 @@ void StepStreams::end_for_lateness() {
 }
 
 void StepStreams::task_exit(const Stream& stream, const proto::TaskExit& exit) {
+  if (attached()) {  // Slurm's sattach does not count a signal
+    if (exit.status.code == 0) return;
+    say(fmt::format("{}: error: task {} exited with exit code {}", program_, exit.rank,
+                    exit.status.code));
+    return worst(stream, {exit.status.code, 0});
+  }
   if (first_end_us_ == 0) first_end_us_ = monotonic_us();
   worst(stream, exit.status);
   if (exit.status == ExitStatus{} && exit.message.empty()) return;
@@ -379,6 +426,7 @@ void StepStreams::read_input() {
   if (n > 0) input.data.assign(buffer, static_cast<std::size_t>(n));
   input.end = n <= 0;
   if (input.end) input_open_ = false;
+  if (input.end && attached()) return;
   for (const auto& stream : streams_)
     if (!stream->node.empty() && stream->first_rank == 0 && !stream->closed)
       send(*stream, {std::move(input)});
@@ -386,11 +434,15 @@ void StepStreams::read_input() {
 
 void StepStreams::on_signal(int signal) {
   if (signal == SIGWINCH) return send_window();
-  if (signal == SIGTERM && !aborting_ && program_ == "srun") {
+  if (attached()) {
+    detached_ = signal;
+    return;
+  }
+  if (signal == SIGTERM && !aborting_ && options_.manner == Manner::slurm) {
     // As Slurm says it; two seconds are for the word to come back.
     aborting_ = true;
-    say(fmt::format("srun: Job step aborted: Waiting up to {} seconds for job step to finish.",
-                    permission_.kill_wait.us / 1'000'000 + 2));
+    say(fmt::format("{}: Job step aborted: Waiting up to {} seconds for job step to finish.",
+                    program_, permission_.kill_wait.us / 1'000'000 + 2));
   }
   if (signal != SIGINT) return signal_tasks(signal);
   const std::int64_t now = monotonic_us();

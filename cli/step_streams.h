@@ -3,7 +3,9 @@
 //
 // Output keeps its order within a task. Whole lines are written, with labels "RANK: line"; a single
 // task's bytes are passed on as they come. A node whose stream is cut counts as a failure of its
-// tasks. What the PMIx servers of the nodes say to each other is passed on among the streams.
+// tasks. One who is attached sends input only, and whether it stays or goes means nothing to the
+// step; an end of input, signals and a size of the terminal are the launcher's to send.
+// What the PMIx servers of the nodes say to each other is passed on among the streams.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +56,11 @@ class StepStreams {
   StepStreams(const StepStreams&) = delete;
   StepStreams& operator=(const StepStreams&) = delete;
 
-  // Until all nodes are done. Blocks SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 for good
+  // Attached, before run(): nothing of the step runs on this node any more.
+  void leave_out(std::size_t node);
+
+  // Until all nodes are done; attached, also until a signal comes: exit_status is 128 + it then.
+  // Blocks SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 for good
   // and forwards them; a second SIGINT within a second ends the step.
   Result<StepResult> run(StreamSource& source);
 
@@ -87,8 +93,11 @@ class StepStreams {
   void output(const proto::TaskOutput& output);
   void task_exit(const Stream& stream, const proto::TaskExit& exit);
   void read_input();
+  [[nodiscard]] bool attached() const { return options_.role == StepRole::attached; }
+  [[nodiscard]] std::optional<std::int64_t> deadline_us() const;
   [[nodiscard]] int milliseconds_left() const;
   void end_for_lateness();
+  void give_up_absent();
   void signal_tasks(int signal);
   void on_signal(int signal);
   void flush_lines();
@@ -112,6 +121,9 @@ class StepStreams {
   bool aborting_ = false;  // SIGTERM has come
   std::int64_t interrupted_us_ = 0;
   std::int64_t first_end_us_ = 0;  // of a task; 0 = none yet
+  std::int64_t begun_us_ = 0;      // run()
+  std::vector<bool> heard_;        // by node: its stream came, or none will
+  std::optional<int> detached_;    // by this signal
   StepResult result_;
 };
 

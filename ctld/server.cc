@@ -191,7 +191,9 @@ void Server::send_reply(core::Reply& reply) {
   }
   if (auto* granted = std::get_if<proto::StepGranted>(&reply.message)) {
     granted->signature =
-        auth::sign(permission_key_, proto::kStepPermissionContext, granted->permission);
+        auth::sign(permission_key_,
+                   granted->attach ? proto::kStepAttachContext : proto::kStepPermissionContext,
+                   granted->permission);
   }
   const rpc::Encoded encoded = rpc::encode_reply(reply.message);
   send_to(*session, encoded.type, reply.request, encoded.body);

@@ -114,6 +114,12 @@ std::vector<std::uint16_t> shared_cpus(const Start& start) {
   return cpus;
 }
 
+std::map<std::uint16_t, std::uint32_t> sockets_of_cpus(const Start& start) {
+  std::map<std::uint16_t, std::uint32_t> of;
+  for (const runtime::CpuFact& cpu : start.machine.cpus) of[cpu.id] = cpu.socket;
+  return of;
+}
+
 Result<std::unique_ptr<StepService>> open_steps(const Start& start, AttemptRuntime& attempts,
                                                 loop::Loop& loop, const Logger& log,
                                                 JobSockets& sockets) {
@@ -123,9 +129,9 @@ Result<std::unique_ptr<StepService>> open_steps(const Start& start, AttemptRunti
   else
     runtime = std::make_unique<NullSteps>(dynamic_cast<NullRuntime&>(attempts), loop);
   const NodedConfig& c = start.settings.config.noded;
-  return StepService::open(
-      {start.settings.node.name, c.listen_host, c.listen_port, start.link.keys, shared_cpus(start)},
-      loop, log, std::move(runtime), sockets);
+  return StepService::open({start.settings.node.name, c.listen_host, c.listen_port, start.link.keys,
+                            shared_cpus(start), sockets_of_cpus(start)},
+                           loop, log, std::move(runtime), sockets);
 }
 
 Result<void> run(const Start& start, Logger& log) {

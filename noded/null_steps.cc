@@ -32,6 +32,10 @@ Result<void> NullSteps::begin_step(const runtime::StepRequest& request) {
   return net::write_all(streams_[id]->socket.fd(), streams_[id]->crypt, kPatience);
 }
 
+Result<void> NullSteps::attach_step(const runtime::StepAttachment&) {
+  return fail(ErrorCode::not_found, "the step has ended: its tasks end when they begin");
+}
+
 // The other end's hello lets our frames out; its end, or an error, is ours.
 void NullSteps::on_readable(std::uint64_t id) {
   const auto it = streams_.find(id);

@@ -21,6 +21,7 @@ class NullSteps final : public StepRuntime {
     return attempts_.owner_of(key);
   }
   Result<void> begin_step(const runtime::StepRequest& request) override;
+  Result<void> attach_step(const runtime::StepAttachment& attachment) override;
 
  private:
   struct Stream {

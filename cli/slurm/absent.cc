@@ -13,8 +13,6 @@ Result<int> run_absent(const Invocation& call) {
   return 1;
 }
 
-constexpr const char* kWhyAttach =
-    "not supported: the output of a step goes to its srun; gctl logs -f JOB follows a job's file";
 constexpr const char* kWhyTrigger =
     "not supported: nothing is run on events; gtenant events and gqueue --watch tell them";
 
@@ -22,14 +20,6 @@ constexpr ExitDoc kAbsentExits[] = {{"1", "always: it is refused"}};
 
 }  // namespace
 
-extern const Command kSattach;
-const Command kSattach{.name = "sattach",
-                       .summary = "Refused: attach to a step",
-                       .operands = "JOB.STEP",
-                       .description = kWhyAttach,
-                       .exits = kAbsentExits,
-                       .run = run_absent<kWhyAttach>,
-                       .stop_at_operand = true};
 extern const Command kStrigger;
 const Command kStrigger{.name = "strigger",
                         .summary = "Refused: run a program on events",

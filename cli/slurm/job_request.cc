@@ -172,21 +172,31 @@ Result<void> qos(SlurmRequest& r, std::string_view text) {
 Result<void> comment(SlurmRequest& r, std::string_view text) {
   return job::spec_text<&JobSpec::comment>(r, text);
 }
-// Over the nodes; of a node's cores a task has some that lie beside each other.
+// Over the nodes, and of a node's cores over its sockets; within a socket a task has some that lie
+// beside each other.
 Result<void> distribution(SlurmRequest& r, std::string_view text) {
-  const std::size_t colon = std::min(text.find(':'), text.size());
-  const std::string_view nodes = text.substr(0, colon);
-  for (std::string_view rest = text.substr(colon); !rest.empty();) {
-    rest.remove_prefix(1);
-    const std::string_view level = rest.substr(0, rest.find(':'));
-    if (level != "block" && level != "*")
-      return wrong(fmt::format("\"{}\": within a node tasks are laid out block by block", text));
-    rest.remove_prefix(level.size());
+  std::vector<std::string_view> levels;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(':', at), text.size());
+    levels.push_back(text.substr(at, end - at));
+    at = end + 1;
   }
+  if (levels.size() > 3)
+    return wrong(fmt::format("\"{}\": nodes, sockets and cores are three levels", text));
+  levels.resize(3, "*");
+  const std::string_view nodes = levels[0], sockets = levels[1], cores = levels[2];
   if (nodes != "block" && nodes != "*" && nodes != "cyclic")
     return wrong(fmt::format("\"{}\": over the nodes there are block and cyclic", text));
+  if (sockets != "block" && sockets != "*" && sockets != "cyclic" && sockets != "fcyclic")
+    return wrong(fmt::format("\"{}\": over the sockets there are block, cyclic and fcyclic", text));
+  if (cores != "block" && cores != "*")
+    return wrong(fmt::format("\"{}\": within a socket tasks are laid out block by block", text));
   std::erase_if(r.spec.given, [](const std::string& s) { return s.starts_with("distribution="); });
-  if (nodes != "*") r.spec.given.push_back(fmt::format("distribution={}", nodes));
+  const std::string_view first = nodes == "*" ? "block" : nodes;
+  if (sockets != "*" && sockets != "block")
+    r.spec.given.push_back(fmt::format("distribution={}:{}", first, sockets));
+  else if (nodes != "*")
+    r.spec.given.push_back(fmt::format("distribution={}", nodes));
   return {};
 }
 Result<void> hint(SlurmRequest&, std::string_view text) {

@@ -45,9 +45,11 @@ inline constexpr Option kSlurmPlaceOptions[] = {
     {.name = "distribution",
      .letter = 'm',
      .arg = Arg::required,
-     .value = "block|cyclic",
+     .value = "block|cyclic[:block|cyclic|fcyclic]",
      .help =
-         "block (node by node, the default) or cyclic (round the nodes) is how tasks are numbered",
+         "block (node by node, the default) or cyclic (round the nodes) is how tasks are numbered; "
+         "then how a node's tasks get its cores: block (as they are numbered, the default), cyclic "
+         "(the next task on the next socket), fcyclic (the next core on the next socket)",
      .set = call<set::distribution>,
      .env = "DISTRIBUTION"},
     {.name = "exclude",

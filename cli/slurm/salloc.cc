@@ -124,7 +124,7 @@ Result<int> run_salloc(const Invocation& call) {
                id, allocation->row().node_list);
   if (r.no_shell) return 0;
   set_environment(call, *allocation, requests, *session);
-  const auto done = run_in_allocation(call.program(), command);
+  const auto done = run_in_allocation(call.program(), Manner::slurm, command);
   // The session has been idle for as long as the shell lived: a fresh one is safer.
   auto again = Session::open(call.program());
   allocation->end(again ? *again : *session, done ? ExitStatus{*done & 0xff, 0} : ExitStatus{1, 0});

@@ -194,6 +194,7 @@ std::map<std::string, std::string> step_environment_of(const SrunRequest& r) {
 bool read_srun_options(const Invocation& call, const Parsed& parsed, SrunRequest& r, bool inside,
                        const std::string& group, int& status) {
   r.now = system_now();
+  r.manner = Manner::slurm;
   status = 1;
   std::vector<Given> typed = parsed.given;
   bool exclusive = false;

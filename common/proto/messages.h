@@ -14,6 +14,7 @@
 #include "common/proto/node_report.h"
 #include "common/proto/reservation.h"
 #include "common/proto/session.h"
+#include "common/proto/step_attach.h"
 #include "common/proto/steps.h"
 #include "common/proto/tenancy.h"
 #include "common/proto/tenancy_view.h"

@@ -6,6 +6,10 @@
 // after the last of its output; StepNodeDone is its last frame. grun sends input to the task of
 // rank 0 and signals to all. A stream that is cut ends the node's tasks: nobody listens any more.
 //
+// Others may be attached (AttachStep): the shim dials each of them, says StepHello, the TaskExit of
+// tasks that have ended, and then the same as to grun. They send input only, and may go at any
+// time.
+//
 // grun also passes on what the PMIx servers of the step's nodes say to each other (StepPeer), which
 // may have no network of their own.
 #pragma once
@@ -138,9 +142,19 @@ struct StepAbort {  // a task has called MPI_Abort: the whole step ends
   }
 };
 
+struct StepSkipped {  // to one who is attached and reads too slowly: output that it will not get
+  static constexpr int kKind = 10;
+  static constexpr std::string_view kName = "skipped";
+  std::uint64_t bytes = 0;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "bytes", s.bytes);
+  }
+};
+
 struct StepFrame {
   std::variant<StepHello, TaskOutput, TaskExit, StepNodeDone, TaskInput, StepSignal, StepWindow,
-               StepPeer, StepAbort>
+               StepPeer, StepAbort, StepSkipped>
       body;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {

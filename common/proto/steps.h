@@ -3,10 +3,9 @@
 // grun asks ctld for a step and gets a StepPermission, signed; it hands LaunchStep to each node
 // itself (by CURVE to the node's address, or through the job's socket from inside a container).
 // Each node's step shim then dials io_address back and speaks step_io.h's frames over an encrypted
-// stream (common/net/secure_stream.h). ctld is not on the data path.
-//
-// A grun inside a container without a network cannot listen: it asks its node (StepListen, on the
-// job's socket), which accepts the shims' connections and passes the descriptors in.
+// stream (common/net/secure_stream.h). ctld is not on the data path. A grun inside a container
+// without a network cannot listen: it asks its node (StepListen, on the job's socket), which takes
+// the shims' connections and passes the descriptors in.
 #pragma once
 
 #include <map>
@@ -90,7 +89,8 @@ struct StepPermission {
   std::string name;
   Instant expires{};  // for launching; a running step may go on
   Epoch epoch{};
-  Duration kill_wait{};  // from SIGTERM to SIGKILL, when its job is ended
+  Duration kill_wait{};   // from SIGTERM to SIGKILL, when its job is ended
+  bool may_type = false;  // of an attachment: what it says is input of the step
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "key", s.key);
@@ -103,18 +103,21 @@ struct StepPermission {
     v(8, "expires", s.expires);
     v(9, "epoch", s.epoch);
     v(10, "kill_wait", s.kill_wait);
+    v(11, "may_type", s.may_type);
   }
 };
 
-struct StepGranted {  // ctld to client
-  Bytes permission;   // encoded StepPermission
-  Bytes signature;    // ed25519 over it
-  bool busy = false;  // nothing is granted: other steps have the cores; to be asked for again
+struct StepGranted {    // ctld to client
+  Bytes permission;     // encoded StepPermission
+  Bytes signature;      // ed25519 over it
+  bool busy = false;    // nothing is granted: other steps have the cores; to be asked for again
+  bool attach = false;  // it is for AttachStep, not for LaunchStep
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "permission", s.permission);
     v(2, "signature", s.signature);
     v(3, "busy", s.busy);
+    v(4, "attach", s.attach);
   }
 };
 
@@ -134,6 +137,18 @@ enum class StepMpi : std::uint8_t { none = 0, pmix = 1 };
 constexpr auto enum_names(StepMpi) {
   return std::array<std::pair<StepMpi, std::string_view>, 2>{
       {{StepMpi::none, "none"}, {StepMpi::pmix, "pmix"}}};
+}
+
+// In which order a node's tasks get the step's cores there.
+enum class CoreOrder : std::uint8_t {
+  block = 0,    // as they are numbered
+  cyclic = 1,   // a task's on one socket, the next task's on the next
+  fcyclic = 2,  // each core on the next socket, also of one task
+};
+constexpr auto enum_names(CoreOrder) {
+  return std::array<std::pair<CoreOrder, std::string_view>, 3>{{{CoreOrder::block, "block"},
+                                                                {CoreOrder::cyclic, "cyclic"},
+                                                                {CoreOrder::fcyclic, "fcyclic"}}};
 }
 
 // A step that is one of several, in components of a heterogeneous job, which its tasks see as one.
@@ -165,6 +180,7 @@ struct LaunchStep {  // client to node
   std::optional<TerminalSize> terminal;  // for task 0; the others then have no standard files
   StepMpi mpi = StepMpi::none;
   std::optional<HetStep> het{};
+  CoreOrder core_order = CoreOrder::block;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "permission", s.permission);
@@ -182,6 +198,7 @@ struct LaunchStep {  // client to node
     v(13, "terminal", s.terminal);
     v(14, "mpi", s.mpi);
     v(15, "het", s.het);
+    v(16, "core_order", s.core_order);
   }
 };
 

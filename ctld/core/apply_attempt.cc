@@ -225,6 +225,8 @@ void apply_event(State& state, Instant at, const event::StepCreated& e) {
   step.cpus = e.cpus;
   step.nodes = e.nodes;
   step.cores = e.cores;
+  step.node_tasks = e.node_tasks;
+  step.cyclic = e.cyclic;
   step.started = at;
   if (active.steps.size() >= kMaxStepsKept) active.steps.erase(active.steps.begin());
   active.steps.push_back(std::move(step));

@@ -41,6 +41,8 @@ constexpr Who kWho<proto::ReadLog> = Who::everybody;
 template <>
 constexpr Who kWho<proto::StepCreate> = Who::everybody;
 template <>
+constexpr Who kWho<proto::StepAttach> = Who::everybody;
+template <>
 constexpr Who kWho<proto::StepDone> = Who::everybody;
 template <>
 constexpr Who kWho<proto::SignalStep> = Who::everybody;

@@ -40,19 +40,18 @@ struct Identity {  // established by the shell's authentication
   std::vector<std::string> groups;          // names of the operating system's groups
 };
 
-using ClientMessage =
-    std::variant<proto::SubmitJob, proto::ListJobs, proto::ShowJob, proto::CancelJobs,
-                 proto::HoldJobs, proto::ReleaseJobs, proto::RequeueJobs, proto::UpdateJob,
-                 proto::WaitJobs, proto::ReadLog, proto::ListNodes, proto::UpdateNodes,
-                 proto::ListPartitions, proto::UpdatePartition, proto::ShowConfig,
-                 proto::EnrollNode, proto::RegisterKey, proto::ShowStats, proto::Ping,
-                 proto::StepCreate, proto::StepDone, proto::EndAllocation, proto::ApplyTenancy,
-                 proto::GetTenancy, proto::TenancyHistory, proto::TenantUsage, proto::ShareTree,
-                 proto::PriorityTuples, proto::CheckpointJobs, proto::MakeReservation,
-                 proto::RemoveReservation, proto::ListReservations, proto::TenantEvents,
-                 proto::QueryLedger, proto::ListBudgets, proto::AskIncrease, proto::DecideIncrease,
-                 proto::ListIncreases, proto::ImportMeter, proto::ListMeters, proto::SuspendJobs,
-                 proto::ResumeJobs, proto::SignalStep, proto::NotifyJobs, proto::SubmitTogether>;
+using ClientMessage = std::variant<
+    proto::SubmitJob, proto::ListJobs, proto::ShowJob, proto::CancelJobs, proto::HoldJobs,
+    proto::ReleaseJobs, proto::RequeueJobs, proto::UpdateJob, proto::WaitJobs, proto::ReadLog,
+    proto::ListNodes, proto::UpdateNodes, proto::ListPartitions, proto::UpdatePartition,
+    proto::ShowConfig, proto::EnrollNode, proto::RegisterKey, proto::ShowStats, proto::Ping,
+    proto::StepCreate, proto::StepDone, proto::EndAllocation, proto::ApplyTenancy,
+    proto::GetTenancy, proto::TenancyHistory, proto::TenantUsage, proto::ShareTree,
+    proto::PriorityTuples, proto::CheckpointJobs, proto::MakeReservation, proto::RemoveReservation,
+    proto::ListReservations, proto::TenantEvents, proto::QueryLedger, proto::ListBudgets,
+    proto::AskIncrease, proto::DecideIncrease, proto::ListIncreases, proto::ImportMeter,
+    proto::ListMeters, proto::SuspendJobs, proto::ResumeJobs, proto::SignalStep, proto::NotifyJobs,
+    proto::SubmitTogether, proto::StepAttach>;
 
 using NodeMessage = std::variant<proto::NodeRegister, proto::Heartbeat, proto::LaunchReady,
                                  proto::Started, proto::ExitReport, proto::Goodbye,

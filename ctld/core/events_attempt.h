@@ -156,6 +156,8 @@ struct StepCreated {
   std::uint32_t cpus = 0;
   std::vector<NodeId> nodes;
   std::vector<std::vector<std::uint16_t>> cores;  // of each node; none with --overlap
+  std::vector<std::uint32_t> node_tasks;          // of each node
+  bool cyclic = false;                            // tasks are numbered round the nodes
   GANTRY_EVENT(39, "step_created") {
     v(1, "job", s.job);
     v(2, "step", s.step);
@@ -164,6 +166,8 @@ struct StepCreated {
     v(5, "cpus", s.cpus);
     v(6, "nodes", s.nodes);
     v(7, "cores", s.cores);
+    v(8, "node_tasks", s.node_tasks);
+    v(9, "cyclic", s.cyclic);
   }
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -264,7 +265,9 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& message
     made.nodes.push_back(run.grant.node);
     rank += plan->tasks[i];
   }
-  if (message.shape.cyclic && permission.nodes.size() > 1) number_cyclic(permission.nodes);
+  made.node_tasks = plan->tasks;
+  made.cyclic = message.shape.cyclic && permission.nodes.size() > 1;
+  if (made.cyclic) number_cyclic(permission.nodes);
   ctx.record(std::move(made));
   ctx.reply(from, proto::StepGranted{codec::encode(permission), {}, false});
 }
@@ -284,23 +287,33 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepDone&& message) 
   ctx.reply(from, proto::Ok{});
 }
 
+namespace {
+
+std::pair<const Job*, const StepState*> running_step(const Context& ctx, const Identity& who,
+                                                     const proto::JobRef& ref, StepId id) {
+  std::vector<proto::JobRef> unknown;
+  const auto found = resolve(ctx.state, who, {ref}, unknown, May::change);
+  const Job* job = found.size() == 1 ? &ctx.state.jobs.at(found[0].job) : nullptr;
+  if (job == nullptr || !job->placed()) return {};
+  for (const StepState& step : job->active->steps)
+    if (step.id == id && !step.ended) return {job, &step};
+  return {};
+}
+
+Error no_such_step(const proto::JobRef& job, StepId step) {
+  return {ErrorCode::not_found,
+          fmt::format("there is no step {}.{} that runs", format_job_ref(job), step.value())};
+}
+
+}  // namespace
+
 void handle(Context& ctx, const ClientRequest& from, proto::SignalStep&& message) {
   if (message.signal < 1 || message.signal > 64)
     return refuse(
         ctx, from,
         {ErrorCode::invalid_argument, fmt::format("a signal is 1 to 64, not {}", message.signal)});
-  std::vector<proto::JobRef> unknown;
-  const auto found = resolve(ctx.state, from.who, {message.job}, unknown, May::change);
-  const Job* job = found.size() == 1 ? &ctx.state.jobs.at(found[0].job) : nullptr;
-  const StepState* step = nullptr;
-  if (job != nullptr && job->placed())
-    for (const StepState& s : job->active->steps)
-      if (s.id == message.step && !s.ended) step = &s;
-  if (step == nullptr)
-    return refuse(
-        ctx, from,
-        {ErrorCode::not_found, fmt::format("there is no step {}.{} that runs",
-                                           format_job_ref(message.job), message.step.value())});
+  const auto [job, step] = running_step(ctx, from.who, message.job, message.step);
+  if (step == nullptr) return refuse(ctx, from, no_such_step(message.job, message.step));
   if (job->active->suspended)
     return refuse(ctx, from,
                   {ErrorCode::wrong_state, fmt::format("job {} is suspended: resume it first",
@@ -314,6 +327,36 @@ void handle(Context& ctx, const ClientRequest& from, proto::SignalStep&& message
                                         message.step});
   }
   ctx.reply(from, proto::Ok{});
+}
+
+// What a job writes, those may see who may read its files; only its owner may type into it.
+void handle(Context& ctx, const ClientRequest& from, proto::StepAttach&& message) {
+  const auto [job, step] = running_step(ctx, from.who, message.job, message.step);
+  if (step == nullptr) return refuse(ctx, from, no_such_step(message.job, message.step));
+  if (step->node_tasks.size() != step->nodes.size())
+    return refuse(ctx, from,
+                  {ErrorCode::unsupported,
+                   "the step began under an older controller, which did "
+                   "not note where its tasks are"});
+  auto stored = codec::decode<StoredSpec>(spec_bytes(ctx.state, *job));
+  GANTRY_ASSERT(stored.has_value(), "a spec that was read once");
+  proto::StepPermission permission;
+  permission.key = {job->id, job->attempt};
+  permission.step = step->id;
+  permission.owner = std::move(stored->owner);
+  permission.tasks = step->tasks;
+  permission.name = step->name;
+  permission.expires = ctx.now + kPermissionLife;
+  permission.epoch = ctx.state.epoch;
+  permission.may_type = from.who.owner.uid == permission.owner.uid;
+  std::uint32_t rank = 0;
+  for (std::size_t i = 0; i < step->nodes.size(); ++i) {
+    permission.nodes.push_back(
+        step_node(ctx.state.node(step->nodes[i]), {}, rank, step->node_tasks[i]));
+    rank += step->node_tasks[i];
+  }
+  if (step->cyclic) number_cyclic(permission.nodes);
+  ctx.reply(from, proto::StepGranted{codec::encode(permission), {}, false, true});
 }
 
 void handle(Context& ctx, const ClientRequest& from, proto::EndAllocation&& message) {

@@ -45,6 +45,7 @@ void handle(Context&, const ClientRequest&, proto::StepCreate&&);
 void handle(Context&, const ClientRequest&, proto::StepDone&&);
 void handle(Context&, const ClientRequest&, proto::EndAllocation&&);
 void handle(Context&, const ClientRequest&, proto::SignalStep&&);
+void handle(Context&, const ClientRequest&, proto::StepAttach&&);
 // checkpoint.cc
 void handle(Context&, const ClientRequest&, proto::CheckpointJobs&&);
 

@@ -23,6 +23,8 @@ struct StepState {
   ExitStatus exit;
   Usage usage;
   std::vector<std::vector<std::uint16_t>> cores;  // of each node, its own while it runs
+  std::vector<std::uint32_t> node_tasks;          // of each node
+  bool cyclic = false;                            // tasks are numbered round the nodes
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "id", s.id);
@@ -35,6 +37,8 @@ struct StepState {
     v(8, "exit", s.exit);
     v(9, "usage", s.usage);
     v(10, "cores", s.cores);
+    v(11, "node_tasks", s.node_tasks);
+    v(12, "cyclic", s.cyclic);
   }
 };
 

@@ -23,7 +23,6 @@ inline constexpr std::size_t kMaxRequestIdBytes = 64;
 inline constexpr std::size_t kMaxConstraintBytes = 1024;
 inline constexpr std::size_t kMaxMounts = 128;
 inline constexpr std::size_t kMaxDependencies = 1024;
-inline constexpr std::uint32_t kMaxJobNodes = 65'536;
 inline constexpr std::uint32_t kMaxJobTasks = 4'194'304;
 inline constexpr std::uint32_t kMaxCpusPerTask = 65'536;
 inline constexpr std::int32_t kMaxNice = 10'000;

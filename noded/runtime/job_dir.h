@@ -4,9 +4,11 @@
 //   run/             bound at /run/gantry: script                   holds "PID START_TIME"
 //   running.msgpack  RunningRecord                 exit.msgpack     ExitRecord, durable
 //   notice           text for the job's stderr     runtime.log      what crun or runc complained
-//   steps/<n>/       launch.msgpack (StepRequest), shim.lock, exit.msgpack
+//   steps/<n>/       launch.msgpack (StepRequest), shim.lock, exit.msgpack;
+//                    attach.<m>: StepAttachment, until the shim has taken it
 #pragma once
 
+#include <csignal>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,11 +23,16 @@ inline constexpr const char* kRunningFile = "running.msgpack";
 inline constexpr const char* kExitFile = "exit.msgpack";
 inline constexpr const char* kLockFile = "shim.lock";
 inline constexpr const char* kNoticeFile = "notice";
+inline constexpr const char* kAttachPrefix = "attach.";
 inline constexpr const char* kRuntimeLog = "runtime.log";
 inline constexpr const char* kSetupFile = "setup.msgpack";
 inline constexpr const char* kSeccompBpf = "seccomp.bpf";        // raw filter
 inline constexpr const char* kSeccompBase64 = "seccomp.base64";  // the same for crun
 inline constexpr const char* kSeccompJson = "seccomp.json";      // OCI form for runc
+
+// To a step's shim: look for attachments. One that has not got ready for signals yet ignores it,
+// and looks when it has.
+inline constexpr int kAttachSignal = SIGURG;
 
 inline std::string job_name(const AttemptKey& key) {
   return std::to_string(key.job.value()) + "." + std::to_string(key.attempt.value());

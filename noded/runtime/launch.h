@@ -150,6 +150,26 @@ struct StepRequest {
   }
 };
 
+// One who wants to see a step that runs here. It lies in the step's directory until its shim, which
+// is sent kAttachSignal, has taken it.
+struct StepAttachment {
+  AttemptKey key;
+  StepId step{};
+  std::string io_address;  // as in StepRequest
+  Bytes io_key;
+  Bytes io_ticket;
+  bool may_type = false;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "key", s.key);
+    v(2, "step", s.step);
+    v(3, "io_address", s.io_address);
+    v(4, "io_key", s.io_key);
+    v(5, "io_ticket", s.io_ticket);
+    v(6, "may_type", s.may_type);
+  }
+};
+
 enum class RuntimeKind : std::uint8_t { crun = 1, runc = 2, process = 3 };
 constexpr auto enum_names(RuntimeKind) {
   return std::array<std::pair<RuntimeKind, std::string_view>, 3>{

@@ -4,6 +4,7 @@
 
 GANTRY_CODEC_INSTANTIATE_BINARY(gantry::runtime::LaunchRequest)
 GANTRY_CODEC_INSTANTIATE_BINARY(gantry::runtime::StepRequest)
+GANTRY_CODEC_INSTANTIATE_BINARY(gantry::runtime::StepAttachment)
 GANTRY_CODEC_INSTANTIATE_BINARY(gantry::runtime::NodeSetup)
 GANTRY_CODEC_INSTANTIATE_BINARY(gantry::runtime::ExitRecord)
 GANTRY_CODEC_INSTANTIATE_BINARY(gantry::runtime::RunningRecord)

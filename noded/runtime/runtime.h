@@ -84,6 +84,7 @@ class Runtime {
   Result<void> begin_step(const StepRequest& request);
   Result<void> signal_step(const AttemptKey& key, StepId step, int number);
   Result<void> kill_step(const AttemptKey& key, StepId step);
+  Result<void> attach_step(const StepAttachment& attachment);  // not_found: no task of it runs here
 
   [[nodiscard]] Result<Usage> usage(const AttemptKey& key) const;
   [[nodiscard]] std::optional<Owner> owner_of(const AttemptKey& key) const;

@@ -9,6 +9,7 @@
 #include <array>
 #include <set>
 
+#include "common/codec/codec.h"
 #include "noded/runtime/cgroup.h"
 #include "noded/runtime/job_dir.h"
 #include "noded/runtime/runtime_state.h"
@@ -133,6 +134,23 @@ Result<void> Runtime::signal_step(const AttemptKey& key, StepId step, int number
   for (const int pid : cgroup_processes(s.setup.cgroups, step_cgroup(key, step)))
     ::kill(pid, number);
   return {};
+}
+
+Result<void> Runtime::attach_step(const StepAttachment& attachment) {
+  auto& s = *state_;
+  const auto job = s.jobs.find(attachment.key);
+  if (job == s.jobs.end()) return not_here(attachment.key, s.setup);
+  const auto step = job->second.steps.find(attachment.step);
+  if (step == job->second.steps.end())
+    return fail(ErrorCode::not_found, "no task of the step runs on node " + s.setup.node);
+  const std::string dir = step_dir(s.setup.state_dir, attachment.key, attachment.step);
+  const Fd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return fail_errno(ErrorCode::io_error, dir);
+  const std::string name =  // none of an earlier noded's, which its shim may not have taken yet
+      kAttachPrefix + std::to_string(::getpid()) + "." + std::to_string(++s.attachments);
+  auto written = write_whole(fd.get(), name.c_str(), codec::encode(attachment), Durability::none);
+  if (written) signal_shim(step->second.shim, kAttachSignal);
+  return written;
 }
 
 Result<void> Runtime::kill_step(const AttemptKey& key, StepId step) {

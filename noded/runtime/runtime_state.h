@@ -56,8 +56,9 @@ struct Runtime::State {
   ShimTemplate shims;
   std::map<AttemptKey, OneJob> jobs;
   std::map<std::uint64_t, std::pair<AttemptKey, std::optional<StepId>>> watched;  // by epoll tag
-  std::vector<Leaving> leaving;  // what is left to do when a shim has ended
-  std::uint64_t next_tag = 16;   // below: the sources of our own
+  std::vector<Leaving> leaving;   // what is left to do when a shim has ended
+  std::uint64_t next_tag = 16;    // below: the sources of our own
+  std::uint64_t attachments = 0;  // their files' names
 
   Result<void> prepare();  // directories, cgroups, filters
   Result<void> choose_runtime();

@@ -141,7 +141,7 @@ Result<int> spawn(const ChildSpec& spec) {
 Signals::Signals() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int s : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD, SIGPIPE})
+  for (const int s : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD, SIGPIPE, SIGURG})
     sigaddset(&set, s);
   ::sigprocmask(SIG_SETMASK, &set, nullptr);
   fd_.reset(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));

@@ -7,10 +7,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "common/codec/codec.h"
 #include "noded/runtime/cgroup.h"
 #include "noded/shim/shim.h"
+#include "noded/shim/step_audience.h"
 #include "noded/shim/step_tasks.h"
 
 namespace gantry::runtime {
@@ -32,20 +34,23 @@ class Control : public StepControl {
   StepTasks& tasks_;
 };
 
-void run_tasks(StepTasks& tasks, StepIo& io, Signals& signals) {
-  Control control(tasks);
+void run_tasks(StepTasks& tasks, StepAudience& io, Signals& signals, Control& control) {
   bool killed = false;
   while (tasks.running()) {
     io.look_at_input(control);
     std::vector<pollfd> watched{{signals.fd(), POLLIN, 0}, {io.fd(), io.events(), 0}};
+    io.add_watched(watched);
     for (const auto& w : tasks.wanted()) watched.push_back({w.fd, w.events, 0});
     ::poll(watched.data(), watched.size(), -1);
-    bool reap = false;
+    bool reap = false, attach = false;
     for (int s = signals.next(); s != 0; s = signals.next()) {
       reap = reap || s == SIGCHLD;
+      attach = attach || s == kAttachSignal;
       if (s == SIGTERM) tasks.signal(SIGKILL);
     }
     if (watched[1].revents != 0) io.ready(watched[1].revents, control);
+    io.serve(watched.data() + 2, control);
+    if (attach) io.look_for_attachments();
     if (io.lost() && !killed) {
       killed = true;
       tasks.signal(SIGKILL);
@@ -81,22 +86,29 @@ int run_step(Shim& shim, StepId step, Signals& signals) {
   ExitRecord record;
   record.key = shim.request.key;
   const auto request = read_request(dir);
-  auto io = request ? make_step_io(shim, *request)
-                    : Result<std::unique_ptr<StepIo>>(tl::unexpected(request.error()));
+  auto grun = request ? make_step_io(shim, *request)
+                      : Result<std::unique_ptr<StepIo>>(tl::unexpected(request.error()));
   Result<void> outcome;
-  if (!io) outcome = tl::unexpected(io.error());
-  if (io) {
-    StepTasks tasks(shim, *request, **io);
-    outcome = tasks.start(signals);
+  if (!grun) outcome = tl::unexpected(grun.error());
+  std::optional<StepAudience> io;
+  std::optional<StepTasks> tasks;
+  std::optional<Control> control;
+  if (grun) {
+    io.emplace(shim, *request, dir, std::move(*grun));
+    tasks.emplace(shim, *request, *io);
+    control.emplace(*tasks);
+    outcome = tasks->start(signals);
     if (outcome) {
       record.started = wall_clock();
       notify(shim, NoteKind::running);
-      (*io)->started(static_cast<std::uint32_t>(request->task_env.size()));
-      run_tasks(tasks, **io, signals);
-      tasks.end_mpi();
-      record.tasks = tasks.statuses();
+      io->started(static_cast<std::uint32_t>(request->task_env.size()));
+      io->look_for_attachments();  // they may have come before the signal could be heard
+      run_tasks(*tasks, *io, signals, *control);
+      io->look_for_attachments();  // who comes this late hears at least how it ended
+      tasks->end_mpi();
+      record.tasks = tasks->statuses();
       record.exit = worst(record.tasks);
-      record.unheard = (*io)->lost();
+      record.unheard = io->lost();
     }
   }
   if (!outcome) {
@@ -105,15 +117,16 @@ int run_step(Shim& shim, StepId step, Signals& signals) {
     record.exit = {1, 0};
     if (io && request)  // grun must hear that its tasks will never say anything
       for (std::uint32_t task = 0; task < request->task_env.size(); ++task)
-        (*io)->exited(task, record.exit, outcome.error().message);
+        io->exited(task, record.exit, outcome.error().message);
   }
   const auto cgroup = step_cgroup(shim.request.key, step);
   kill_cgroup(shim.setup.cgroups, cgroup, kKillPatience);
   record.usage = read_usage(shim.setup.cgroups, cgroup);
   remove_cgroup(shim.setup.cgroups, cgroup, kKillPatience);
   record.ended = wall_clock();
-  if (io) (*io)->finish(record);
+  if (io) io->finish(record);
   write_exit_record(shim, dir_fd.get(), record);
+  if (io) io->let_go(*control);
   return 0;
 }
 

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "common/codec/codec.h"
 #include "common/net/secure_stream.h"
@@ -24,9 +25,15 @@ namespace {
 constexpr int kDialPatienceMs = 10'000;
 constexpr int kFlushPatienceMs = 5'000;  // for each piece of the last output
 
+tl::unexpected<Error> unreachable(const std::string& address, int error) {
+  return fail(ErrorCode::unavailable,
+              "grun cannot be reached at " + address + ": " + std::strerror(error));
+}
+
 // "tcp://127.0.0.1:7000" or "tcp://[::1]:7000". Names are not resolved: grun sends numbers, and a
 // resolver would need shared libraries.
-Result<Fd> dial(const std::string& address) {
+// It may not be there yet: what is written until then waits.
+Result<Fd> begin_dial(const std::string& address) {
   const auto bad = [&] {
     return fail(ErrorCode::invalid_argument,
                 "'" + address + "' is not the address of a step's stream; tcp://NUMBER:PORT is");
@@ -50,25 +57,28 @@ Result<Fd> dial(const std::string& address) {
   const sockaddr* to = v4 ? reinterpret_cast<sockaddr*>(&in) : reinterpret_cast<sockaddr*>(&in6);
   const socklen_t size = v4 ? sizeof in : sizeof in6;
   Fd fd(::socket(v4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const auto unreachable = [&](int error) {
-    return fail(ErrorCode::unavailable,
-                "grun cannot be reached at " + address + ": " + std::strerror(error));
-  };
-  if (fd.get() < 0) return unreachable(errno);
-  if (::connect(fd.get(), to, size) != 0 && errno != EINPROGRESS) return unreachable(errno);
-  pollfd ready{fd.get(), POLLOUT, 0};
-  if (::poll(&ready, 1, kDialPatienceMs) <= 0) return unreachable(ETIMEDOUT);
-  int error = 0;
-  socklen_t error_size = sizeof error;
-  ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &error_size);
-  if (error != 0) return unreachable(error);
+  if (fd.get() < 0) return unreachable(address, errno);
   const int on = 1;
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   ::setsockopt(fd.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  if (::connect(fd.get(), to, size) != 0 && errno != EINPROGRESS)
+    return unreachable(address, errno);
   return fd;
 }
 
-class StreamIo final : public StepIo {
+Result<Fd> dial(const std::string& address) {
+  auto fd = begin_dial(address);
+  if (!fd) return fd;
+  pollfd ready{fd->get(), POLLOUT, 0};
+  if (::poll(&ready, 1, kDialPatienceMs) <= 0) return unreachable(address, ETIMEDOUT);
+  int error = 0;
+  socklen_t error_size = sizeof error;
+  ::getsockopt(fd->get(), SOL_SOCKET, SO_ERROR, &error, &error_size);
+  if (error != 0) return unreachable(address, error);
+  return fd;
+}
+
+class StreamIo : public StepIo {
  public:
   StreamIo(Fd fd, net::SecureStream stream, std::string node, const StepRequest& request)
       : fd_(std::move(fd)),
@@ -128,7 +138,21 @@ class StreamIo final : public StepIo {
     drain_until_closed();
   }
 
- private:
+ protected:
+  // What the other side says.
+  virtual void take(const proto::StepFrame& frame, StepControl& control) {
+    if (const auto* input = std::get_if<proto::TaskInput>(&frame.body)) {
+      if (!input->data.empty()) control.input(input->data);
+      if (input->end) control.close_input();
+    } else if (const auto* signal = std::get_if<proto::StepSignal>(&frame.body)) {
+      control.signal(signal->signal);
+    } else if (const auto* window = std::get_if<proto::StepWindow>(&frame.body)) {
+      control.window({window->rows, window->columns});
+    } else if (const auto* peer = std::get_if<proto::StepPeer>(&frame.body)) {
+      control.peer(peer->node, peer->data);
+    }
+  }
+
   void send(const proto::StepFrame& frame) {
     if (lost_) return;
     if (!stream_.send(codec::encode(frame))) lost_ = true;
@@ -162,16 +186,7 @@ class StreamIo final : public StepIo {
         lost_ = true;
         return;
       }
-      if (const auto* input = std::get_if<proto::TaskInput>(&frame->body)) {
-        if (!input->data.empty()) control.input(input->data);
-        if (input->end) control.close_input();
-      } else if (const auto* signal = std::get_if<proto::StepSignal>(&frame->body)) {
-        control.signal(signal->signal);
-      } else if (const auto* window = std::get_if<proto::StepWindow>(&frame->body)) {
-        control.window({window->rows, window->columns});
-      } else if (const auto* peer = std::get_if<proto::StepPeer>(&frame->body)) {
-        control.peer(peer->node, peer->data);
-      }
+      take(*frame, control);
     }
   }
 
@@ -196,6 +211,53 @@ class StreamIo final : public StepIo {
   bool input_full_ = false;  // nothing is read, so that grun has to wait
 };
 
+// Of one who is attached: nothing waits for it. What it does not read in time it does not get, and
+// is told how much that was.
+class AttachedIo final : public StreamIo {
+ public:
+  AttachedIo(Fd fd, net::SecureStream stream, std::string node, const StepRequest& request,
+             bool may_type)
+      : StreamIo(std::move(fd), std::move(stream), std::move(node), request), may_type_(may_type) {}
+
+  void output(std::uint32_t task, int stream, std::string_view bytes) override {
+    if (!stream_.ready()) return;  // it sees what is written from now on
+    if (stream_.output().size() + bytes.size() > kMaxAttachedBacklog || skipped_ > 0) {
+      skipped_ += bytes.size();
+      tell_skipped();
+      return;
+    }
+    StreamIo::output(task, stream, bytes);
+  }
+  void peer(std::uint32_t, std::string_view) override {}
+  [[nodiscard]] bool full() const override { return false; }
+  void ready(short events, StepControl& control) override {
+    StreamIo::ready(events, control);
+    tell_skipped();
+  }
+  void finish(const ExitRecord& record) override {
+    if (lost_) return;
+    if (skipped_ > 0) send({proto::StepSkipped{std::exchange(skipped_, 0)}});
+    send({proto::StepNodeDone{record.usage, record.cause == ExitCause::out_of_memory}});
+    stream_.finish();
+    write();
+  }
+
+ private:
+  // When half of what waited has gone, so that it does not get every other line.
+  void tell_skipped() {
+    if (skipped_ > 0 && stream_.output().size() < kMaxAttachedBacklog / 2)
+      send({proto::StepSkipped{std::exchange(skipped_, 0)}});
+  }
+  // The end of its input is not the step's: that is for grun to say.
+  void take(const proto::StepFrame& frame, StepControl& control) override {
+    const auto* input = std::get_if<proto::TaskInput>(&frame.body);
+    if (may_type_ && input != nullptr && !input->data.empty()) control.input(input->data);
+  }
+
+  bool may_type_;
+  std::uint64_t skipped_ = 0;  // bytes
+};
+
 }  // namespace
 
 Result<std::unique_ptr<StepIo>> dial_step_stream(const std::string& node,
@@ -206,6 +268,17 @@ Result<std::unique_ptr<StepIo>> dial_step_stream(const std::string& node,
       net::SecureStream::create(net::StreamRole::dialler, request.io_key, request.io_ticket);
   if (!stream) return tl::unexpected(stream.error());
   return std::make_unique<StreamIo>(std::move(*fd), std::move(*stream), node, request);
+}
+
+Result<std::unique_ptr<StepIo>> dial_attached(const std::string& node, const StepRequest& request,
+                                              const StepAttachment& attachment) {
+  auto fd = begin_dial(attachment.io_address);
+  if (!fd) return tl::unexpected(fd.error());
+  auto stream =
+      net::SecureStream::create(net::StreamRole::dialler, attachment.io_key, attachment.io_ticket);
+  if (!stream) return tl::unexpected(stream.error());
+  return std::make_unique<AttachedIo>(std::move(*fd), std::move(*stream), node, request,
+                                      attachment.may_type);
 }
 
 }  // namespace gantry::runtime

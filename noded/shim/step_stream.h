@@ -11,8 +11,15 @@ namespace gantry::runtime {
 inline constexpr std::size_t kMaxStreamBacklog = 1u
                                                  << 20;  // bytes queued before tasks have to wait
 
+// The same of one who is attached, and loses what goes beyond.
+inline constexpr std::size_t kMaxAttachedBacklog = 4u << 20;
+
 // Dials request.io_address, at most for 10 s. unavailable: nobody is there.
 Result<std::unique_ptr<StepIo>> dial_step_stream(const std::string& node,
                                                  const StepRequest& request);
+// Does not wait for whom it dials; one who is not there is lost() later. finish() does not wait
+// either: what is queued goes out with ready().
+Result<std::unique_ptr<StepIo>> dial_attached(const std::string& node, const StepRequest& request,
+                                              const StepAttachment& attachment);
 
 }  // namespace gantry::runtime

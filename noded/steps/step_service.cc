@@ -5,6 +5,7 @@
 
 #include "common/codec/codec.h"
 #include "common/proto/messages.h"
+#include "noded/core/core_order.h"
 #include "noded/core/step_environment.h"
 #include "noded/runtime/discover.h"
 #include "noded/runtime/job_dir.h"
@@ -36,6 +37,9 @@ class ContainerSteps final : public StepRuntime {
   }
   Result<void> begin_step(const runtime::StepRequest& request) override {
     return runtime_.begin_step(request);
+  }
+  Result<void> attach_step(const runtime::StepAttachment& attachment) override {
+    return runtime_.attach_step(attachment);
   }
 
  private:
@@ -80,12 +84,14 @@ bool StepService::receive_one() {
     result =
         fail(ErrorCode::version_mismatch, fmt::format("this node speaks protocol {}, not {}",
                                                       proto::kProtocolVersion, header->protocol));
-  } else if (header->type != number<proto::LaunchStep>) {
-    result = fail(ErrorCode::unsupported, "a node takes only LaunchStep from clients");
-  } else if (const auto message = codec::decode<proto::LaunchStep>(incoming->body); !message) {
-    result = tl::unexpected(message.error());
+  } else if (header->type == number<proto::LaunchStep>) {
+    const auto message = codec::decode<proto::LaunchStep>(incoming->body);
+    result = message ? act(*message) : tl::unexpected(message.error());
+  } else if (header->type == number<proto::AttachStep>) {
+    const auto message = codec::decode<proto::AttachStep>(incoming->body);
+    result = message ? act(*message) : tl::unexpected(message.error());
   } else {
-    result = launch(*message);
+    result = fail(ErrorCode::unsupported, "a node takes LaunchStep and AttachStep from clients");
   }
   const Answer answer = answer_of(result);
   const net::HeaderBytes out({proto::kProtocolVersion, answer.type, header ? header->request : 0});
@@ -99,23 +105,30 @@ tl::unexpected<Error> denied(std::string why) {
   return fail(ErrorCode::permission_denied, std::move(why));
 }
 
+std::string_view context_of(const proto::LaunchStep&) {
+  return proto::kStepPermissionContext;
+}
+std::string_view context_of(const proto::AttachStep&) {
+  return proto::kStepAttachContext;
+}
+
 }  // namespace
 
-Result<proto::StepPermission> StepService::signed_permission(
-    const proto::LaunchStep& launch) const {
+template <class Message>
+Result<proto::StepPermission> StepService::signed_permission(const Message& message) const {
   if (!permission_key_) return denied("this node is not registered with its controller yet");
-  if (!auth::verify(*permission_key_, proto::kStepPermissionContext, launch.permission,
-                    launch.signature))
+  if (!auth::verify(*permission_key_, context_of(message), message.permission, message.signature))
     return denied("the permission is not signed by this cluster's controller");
-  auto permission = codec::decode<proto::StepPermission>(launch.permission);
+  auto permission = codec::decode<proto::StepPermission>(message.permission);
   if (!permission) return permission;
   if (runtime::wall_clock() > permission->expires + kPermissionSkew)
     return denied("the permission has expired");
   return permission;
 }
 
-Result<proto::StepPermission> StepService::check(const proto::LaunchStep& launch) const {
-  auto permission = signed_permission(launch);
+template <class Message>
+Result<proto::StepPermission> StepService::check(const Message& message) const {
+  auto permission = signed_permission(message);
   if (!permission) return permission;
   const auto owner = runtime_->owner_of(permission->key);
   if (!owner)
@@ -126,9 +139,10 @@ Result<proto::StepPermission> StepService::check(const proto::LaunchStep& launch
   return permission;
 }
 
+template <class Message>
 Result<proto::StepPermission> StepService::check_passed_on(const JobConnection& connection,
-                                                           const proto::LaunchStep& launch) const {
-  auto permission = signed_permission(launch);
+                                                           const Message& message) const {
+  auto permission = signed_permission(message);
   if (!permission) return permission;
   const auto asker = runtime_->owner_of(connection.key());
   if (!asker || asker->uid != permission->owner.uid)
@@ -136,7 +150,20 @@ Result<proto::StepPermission> StepService::check_passed_on(const JobConnection& 
   return permission;
 }
 
-Result<void> StepService::launch(const proto::LaunchStep& launch) {
+Result<void> StepService::act(const proto::AttachStep& attach) {
+  const auto permission = check(attach);
+  if (!permission) return tl::unexpected(permission.error());
+  runtime::StepAttachment attachment;
+  attachment.key = permission->key;
+  attachment.step = permission->step;
+  attachment.io_address = attach.io_address;
+  attachment.io_key = attach.io_key;
+  attachment.io_ticket = attach.io_ticket;
+  attachment.may_type = permission->may_type;
+  return runtime_->attach_step(attachment);
+}
+
+Result<void> StepService::act(const proto::LaunchStep& launch) {
   const auto permission = check(launch);
   if (!permission) return tl::unexpected(permission.error());
   auto environment = step_environment(*permission, launch, options_.node);
@@ -169,7 +196,8 @@ Result<void> StepService::launch(const proto::LaunchStep& launch) {
   request.ranks = here.ranks;
   for (std::uint32_t& rank : request.ranks) rank += before;
   request.node_index = environment->node_index;
-  request.cpus = runtime::cpus_here(here.cpus, options_.shared_cpus);
+  request.cpus = order_cores(launch.core_order, runtime::cpus_here(here.cpus, options_.shared_cpus),
+                             options_.socket_of, request.task_env.size());
   request.bind_tasks = !here.cpus.empty();
   request.std_out = launch.std_out;
   request.std_err = launch.std_err;
@@ -197,26 +225,32 @@ bool StepService::local(JobConnection& connection, net::StreamMessage& message) 
                     codec::encode(reply));
     return true;
   }
-  if (message.header.type != number<proto::LaunchStep>) return false;
-  const auto launch_step = codec::decode<proto::LaunchStep>(message.body);
+  if (message.header.type == number<proto::LaunchStep>)
+    act_or_pass_on<proto::LaunchStep>(connection, message);
+  else if (message.header.type == number<proto::AttachStep>)
+    act_or_pass_on<proto::AttachStep>(connection, message);
+  else
+    return false;
+  return true;
+}
+
+template <class Message>
+void StepService::act_or_pass_on(JobConnection& connection, net::StreamMessage& message) {
+  const auto decoded = codec::decode<Message>(message.body);
   Result<void> result;
-  if (!launch_step) {
-    result = tl::unexpected(launch_step.error());
-  } else if (launch_step->node == options_.node) {
-    result = launch(*launch_step);
+  if (!decoded) {
+    result = tl::unexpected(decoded.error());
+  } else if (decoded->node == options_.node) {
+    result = act(*decoded);
   } else {
-    const auto permission = check_passed_on(connection, *launch_step);
-    const auto* node = permission ? find_node(*permission, launch_step->node) : nullptr;
-    if (node != nullptr) {
-      pass_on(connection, request, *node, message.body);
-      return true;
-    }
+    const auto permission = check_passed_on(connection, *decoded);
+    const auto* node = permission ? find_node(*permission, decoded->node) : nullptr;
+    if (node != nullptr) return pass_on(connection, message.header, *node, message.body);
     result = permission ? Result<void>(fail(ErrorCode::not_found, "the step has no such node"))
                         : Result<void>(tl::unexpected(permission.error()));
   }
   const Answer answer = answer_of(result);
-  connection.send({proto::kProtocolVersion, answer.type, request}, answer.body);
-  return true;
+  connection.send({proto::kProtocolVersion, answer.type, message.header.request}, answer.body);
 }
 
 }  // namespace gantry::node

@@ -23,6 +23,7 @@
 #include "common/net/dealer.h"
 #include "common/net/router.h"
 #include "common/net/socket.h"
+#include "common/proto/step_attach.h"
 #include "common/proto/steps.h"
 #include "noded/net/job_sockets.h"
 #include "noded/runtime/runtime.h"
@@ -40,15 +41,17 @@ class StepRuntime {
   // Of an attempt that runs here.
   [[nodiscard]] virtual std::optional<Owner> owner_of(const proto::AttemptKey& key) const = 0;
   virtual Result<void> begin_step(const runtime::StepRequest& request) = 0;
+  virtual Result<void> attach_step(const runtime::StepAttachment& attachment) = 0;
 };
 std::unique_ptr<StepRuntime> of_containers(runtime::Runtime& runtime);
 
 struct StepServiceOptions {
   std::string node;
-  std::string listen_host;                   // of the ROUTER and the stream port
-  std::uint16_t port = 0;                    // of the ROUTER
-  net::KeyPair keys;                         // the node's
-  std::vector<std::uint16_t> shared_cpus{};  // see RealRuntimeOptions
+  std::string listen_host;                             // of the ROUTER and the stream port
+  std::uint16_t port = 0;                              // of the ROUTER
+  net::KeyPair keys;                                   // the node's
+  std::vector<std::uint16_t> shared_cpus{};            // see RealRuntimeOptions
+  std::map<std::uint16_t, std::uint32_t> socket_of{};  // of the machine's CPUs
 };
 
 class StepService {
@@ -71,14 +74,21 @@ class StepService {
               net::Socket listener, std::string stream_address);
 
   bool receive_one();
-  Result<proto::StepPermission> signed_permission(const proto::LaunchStep& launch) const;
+  // Message is LaunchStep or AttachStep; each has permissions of its own.
+  template <class Message>
+  Result<proto::StepPermission> signed_permission(const Message& message) const;
   // Of a step here.
-  Result<proto::StepPermission> check(const proto::LaunchStep& launch) const;
+  template <class Message>
+  Result<proto::StepPermission> check(const Message& message) const;
   // Of one elsewhere: of the asker's own job, or another component of it, which is not here.
+  template <class Message>
   Result<proto::StepPermission> check_passed_on(const JobConnection& connection,
-                                                const proto::LaunchStep& launch) const;
-  Result<void> launch(const proto::LaunchStep& launch);
-  void pass_on(JobConnection& connection, std::uint64_t request, const proto::StepNode& node,
+                                                const Message& message) const;
+  Result<void> act(const proto::LaunchStep& launch);
+  Result<void> act(const proto::AttachStep& attach);
+  template <class Message>
+  void act_or_pass_on(JobConnection& connection, net::StreamMessage& message);
+  void pass_on(JobConnection& connection, net::MessageHeader header, const proto::StepNode& node,
                std::string_view body);
   void peer_answered(std::uint64_t id);
   void accept_streams();

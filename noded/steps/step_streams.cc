@@ -46,18 +46,17 @@ StepService::StepService(StepServiceOptions options, loop::Loop& loop, const Log
 
 StepService::~StepService() = default;
 
-void StepService::pass_on(JobConnection& connection, std::uint64_t request,
+void StepService::pass_on(JobConnection& connection, net::MessageHeader header,
                           const proto::StepNode& node, std::string_view body) {
+  const std::uint64_t request = header.request;
   const auto key = net::parse_public_key(node.public_key);
   auto link =
       key ? net::Dealer::open(
                 {.endpoint = "tcp://" + node.address, .server_key = *key, .keys = options_.keys})
           : Result<net::Dealer>(tl::unexpected(key.error()));
-  const net::HeaderBytes header({proto::kProtocolVersion,
-                                 static_cast<std::uint16_t>(proto::MessageType::LaunchStep),
-                                 request});
+  const net::HeaderBytes out({proto::kProtocolVersion, header.type, request});
   if (link) {
-    if (auto sent = link->send(header.view(), body); !sent) link = tl::unexpected(sent.error());
+    if (auto sent = link->send(out.view(), body); !sent) link = tl::unexpected(sent.error());
   }
   if (!link) {
     connection.refuse(request, link.error().code, link.error().message);

@@ -174,7 +174,8 @@ void World::command(const std::string& verb, const Words& w) {
   if (verb == "history") return history();
   if (verb == "nodes") return list_nodes();
   if (verb == "node" || verb == "part") return nodes_command(w);
-  if (verb == "step" || verb == "stepdone" || verb == "stepsignal") return step_command(w);
+  if (verb == "step" || verb == "stepdone" || verb == "stepsignal" || verb == "stepattach")
+    return step_command(w);
   if (verb == "wait") return wait(w);
   if (verb == "log") {  // log alice 1 | log alice 1 err=yes
     proto::ReadLog m;
@@ -334,6 +335,9 @@ void World::step_command(const Words& w) {  // step alice 1 tasks=4 | stepdone a
     return ask(w.plain.at(1),
                proto::SignalStep{*parse_job_ref(w.plain.at(2)), StepId(std::stoul(*w.find("step"))),
                                  *parse_signal(*w.find("signal"))});
+  if (w.plain[0] == "stepattach")
+    return ask(w.plain.at(1),
+               proto::StepAttach{{key.job, {}}, StepId(std::stoul(*w.find("step")))});
   if (w.plain[0] == "stepdone") {
     proto::StepDone m;
     m.key = key;

@@ -107,8 +107,9 @@ void World::print(const Reply& reply) {
           [&](const proto::StepGranted& m) {
             if (m.busy) return line("busy");
             const auto p = codec::decode<proto::StepPermission>(m.permission);
-            line(fmt::format("step {} of {}: {} tasks", p->step.value(), shown(p->key.job),
-                             p->tasks));
+            line(fmt::format("{}step {} of {}: {} tasks{}", m.attach ? "attached to " : "",
+                             p->step.value(), shown(p->key.job), p->tasks,
+                             m.attach && !p->may_type ? ", to read only" : ""));
             for (const auto& n : p->nodes)
               line(fmt::format("  {} ranks {} cpus {}", n.node,
                                n.ranks.empty()

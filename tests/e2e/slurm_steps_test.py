@@ -4,8 +4,12 @@ containers: sacct, srun and salloc with the clients' own lists of options. See s
 
 usage: slurm_steps_test.py BIN_DIR [-k CASE] [--keep]
 """
+import contextlib
 import json
+import os
 import re
+import signal
+import subprocess
 import sys
 
 import cluster
@@ -293,6 +297,90 @@ wait $two; echo two $?
     contains(text(out), "killed 137\n")
 
 
+def first_lines(process, tasks):
+    """What it prints until it has printed a line of each of the tasks."""
+    said = ""
+    while not all(re.search(rf"^{task}: line", said, re.M) for task in tasks):
+        line = process.stdout.readline()
+        assert line, said
+        said += line
+    return said
+
+
+def case_sattach(c):
+    """A second and a third reader of a step; what they do means nothing to it."""
+    out = f"{c.out}/attached.out"
+    path = script(c, "attached.sh", """mkfifo /tmp/silent; exec 3<>/tmp/silent  # no end of input
+srun -n 2 -N 2 -l <&3 bash -c '
+n=0; while [ ! -e go ]; do echo line $n of $SLURM_PROCID; n=$((n+1)); sleep 0.05; done
+if [ $SLURM_PROCID = 0 ]; then read word; echo heard $word; fi
+echo wrong of $SLURM_PROCID >&2; exit $((SLURM_PROCID * 3))'
+echo ended $?
+""")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(f"{c.out}/go")
+    job = ok(c, "sbatch", "--parsable", MEM, "-N", "2", "-n", "2", "-o", out, path).strip()
+    wait_for("the step", lambda: "1: line 0" in text(out) and "0: line 0" in text(out))
+    step = f"{job}.0"
+    layout = ok(c, "sattach", "--layout", step)
+    equal(layout, "Job step layout:\n\t2 tasks, 2 nodes (node[1-2])\n\n"
+          "\tNode 0 (node1), 1 task(s): 0 \n\tNode 1 (node2), 1 task(s): 1 \n")
+    denied = slurm(c, "sattach", step, user=c.users[1])
+    equal((denied.returncode, denied.stderr),
+          (1, "sattach: error: Could not get job step info: Invalid job id specified\n"))
+    both = c.popen(["slurm/sattach", "-l", step], stdin=subprocess.PIPE)
+    second = c.popen(["slurm/sattach", "-l", "--output-filter=1", step])
+    leaves = c.popen(["slurm/sattach", step])
+    deaf = c.popen(["slurm/sattach", step])  # nobody reads what it prints
+    heard = [first_lines(both, "01"), first_lines(second, "1")]
+    leaves.stdout.readline()
+    leaves.send_signal(signal.SIGINT)
+    equal(leaves.wait(timeout=30), 128 + signal.SIGINT, "Ctrl-C leaves, and nothing else")
+    leaves.stdout.close()
+    both.stdin.write("this\n")
+    both.stdin.flush()
+    script(c, "go", "")
+    said = [before + p.communicate(timeout=60)[0] for before, p in zip(heard, (both, second))]
+    deaf.communicate(timeout=60)
+    equal([p.returncode for p in (both, second, deaf)], [3, 3, 3])
+    in_state(c, job, "COMPLETED")
+    for line in ("0: heard this\n", "0: wrong of 0\n", "1: wrong of 1\n",
+                 "sattach: error: task 1 exited with exit code 3\n"):
+        contains(said[0], line)
+    assert "0: " not in said[1], said[1]
+    whole = text(out)
+    contains(whole, "ended 3\n")
+    for task in "01":
+        counts = [int(n) for n in re.findall(rf"^{task}: line (\d+) of {task}$", whole, re.M)]
+        equal(counts, list(range(len(counts))), "srun misses nothing")
+        seen = [int(n) for n in re.findall(rf"^{task}: line (\d+) of {task}$", said[0], re.M)]
+        assert seen and seen == list(range(seen[0], counts[-1] + 1)), (task, seen, counts)
+    gone = slurm(c, "sattach", step)
+    equal((gone.returncode, gone.stderr),
+          (1, "sattach: error: Could not get job step info: Invalid job id specified\n"))
+
+
+def case_sattach_too_slow(c):
+    """One that does not read neither stops the step nor takes anything from its srun."""
+    size = 64 << 20
+    path = script(c, "much.sh", f"""srun -n 1 bash -c '
+echo begun; while [ ! -e much ]; do sleep 0.05; done; head -c {size} /dev/zero | tr "\\0" x' > much.out
+""")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(f"{c.out}/much")
+    job = ok(c, "sbatch", "--parsable", MEM, "-n", "1", "-o", "/dev/null", path).strip()
+    wait_for("the step", lambda: "begun" in text(f"{c.out}/much.out"))
+    deaf = c.popen(["slurm/sattach", "-v", f"{job}.0"])
+    equal(deaf.stdout.readline(), "sattach: Node node1, 1 tasks\n")
+    script(c, "much", "")
+    in_state(c, job, "COMPLETED")
+    equal(os.path.getsize(f"{c.out}/much.out"), size + len("begun\n"))
+    said = deaf.communicate(timeout=60)[0]
+    missed = re.findall(r"node1: (\d+) bytes of output were not read in time", said)
+    equal(said.count("x") + sum(map(int, missed)), size, "told how much it has not had")
+    assert missed, len(said)
+
+
 def case_cyclic(c):
     """Tasks are numbered round the nodes, by srun's option and by the job's."""
     ask = "srun -l %s sh -c 'echo $SLURMD_NODENAME $SLURM_LOCALID $SLURM_GTIDS' | sort\n"
@@ -345,4 +433,4 @@ def case_salloc_without_shell(c):
 
 
 if __name__ == "__main__":
-    sys.exit(cluster.main(__doc__, globals(), "slurmsteps", nodes=2))
+    sys.exit(cluster.main(__doc__, globals(), "slurmsteps", nodes=2, users=2))

@@ -56,7 +56,8 @@ const std::vector<Mistake>& submit_mistakes() {
        "sbatch: error: Invalid --kill-on-invalid-dep specification"},
       {{sbatch, "--get-user-env=x"}, 255, "sbatch: error: Invalid --get-user-env specification"},
       {{sbatch, "-m", "plane=2"}, 255, "sbatch: error: Invalid --distribution specification"},
-      {{sbatch, "-m", "block:cyclic"}, 255, "sbatch: error: Invalid --distribution specification"},
+      {{sbatch, "-m", "block:plane"}, 255, "sbatch: error: Invalid --distribution specification"},
+      {{sbatch, "-m", "*:*:cyclic"}, 255, "sbatch: error: Invalid --distribution specification"},
       {{sbatch, "--hint=multithread"}, 255, "sbatch: error: Invalid --hint specification"},
       {{sbatch, "-n1", ":", "-N2", "/nonexistent"}, 1, "sbatch: error: Unable to open file /no"},
       {{sbatch, "-n1", ":", "-o", "x"}, 1, "sbatch: error: --output is for the first component"},
@@ -279,6 +280,37 @@ TEST_CASE("mistakes of srun and salloc") {
       {{salloc, "--no-shell", "true"}, 1, "salloc: error: --no-shell runs no command"},
       {{salloc, "--x11"}, 1, "salloc: error: --x11 is not supported: "},
       {{salloc, "-M", "nope"}, 1, "salloc: error: 'nope' can't be reached now, or it is an"},
+  });
+}
+
+TEST_CASE("mistakes of sattach") {
+  const std::string sattach = "slurm/sattach";
+  check_mistakes({
+      {{sattach}, 1, "sattach: error: no job step ID given"},
+      {{sattach, "12.0", "13.0"}, 1, "sattach: error: too many parameters"},
+      {{sattach, "12"}, 1, "sattach: error: Did not find a period in the step ID string"},
+      {{sattach, "x.0"}, 1, "sattach: error: \"x\" does not look like a jobid"},
+      {{sattach, "12.x"}, 1, "sattach: error: \"x\" does not look like a stepid"},
+      {{sattach, "12.batch"},
+       1,
+       "sattach: error: a batch script writes to a file, not to an srun: gctl logs -f 12 follows "
+       "it"},
+      {{sattach, "--output-filter=x", "12.0"},
+       1,
+       "sattach: error: Invalid numeric value \"x\" for output-filter."},
+      {{sattach, "--pty", "--error-filter=0", "12.0"},
+       1,
+       "sattach: error: don't specify both --pty and I/O filtering"},
+      {{sattach, "-Qv", "12.0"},
+       1,
+       "sattach: error: don't specify both --verbose (-v) and --quiet (-Q)"},
+      {{sattach, "--input-filter=2", "12.0"},
+       1,
+       "sattach: error: --input-filter: only task 0 of a step has an input"},
+      {{sattach, "--debugger-test", "12.0"},
+       1,
+       "sattach: error: --debugger-test is not supported: no table of processes is kept for "
+       "debuggers"},
   });
 }
 

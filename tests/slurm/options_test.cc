@@ -147,6 +147,7 @@ std::vector<Shown> job_options(const std::string& nodes) {
       {"container-writable", {"--container-writable"}, "\"writable\":true"},
       {"cpus-per-gpu", {"--gpus-per-node=1", "--cpus-per-gpu=4"}, "\"cpus_per_task\":4"},
       {"distribution", {"-m", "cyclic:block"}, "\"distribution=cyclic\""},
+      {"distribution", {"-m", "*:fcyclic"}, "\"distribution=block:fcyclic\""},
       {"exclude", {"-x", "n9"}, "\"excluded_nodes\":[\"n9\"]"},
       {"exclusive", {"--exclusive"}, "\"exclusive\":true"},
       {"gpus", {"-G", "2"}, "\"gpus_per_node\":2"},

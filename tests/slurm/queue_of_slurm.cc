@@ -48,6 +48,11 @@ void fill_queue(FakeController& fake) {
   reservation.end = kNow + hours(2);
   reservation.users = {"alice"};
   fake.answer<proto::ListReservations>(proto::ListReservationsReply{{reservation}, {}, kNow});
+  proto::StepPermission seen;
+  seen.key = {JobId{12}, Attempt{1}};
+  seen.tasks = 3;
+  seen.nodes = {{"n01", "", "", {}, 0, 2, {0, 2}}, {"n02", "", "", {}, 1, 1, {1}}};
+  fake.answer<proto::StepAttach>(proto::StepGranted{codec::encode(seen), {}, false, true});
   fake.answer<proto::ShareTree>(sample_shares());
   fake.answer<proto::PriorityTuples>(sample_priorities());
   fake.answer<proto::ShowStats>(proto::ShowStatsReply{{{"submits_total", 12},

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""GPUs of steps over two nodes, with the stand-in driver: srun within sbatch, and which of its
+node's GPUs each task sees.
+
+usage: gpu_steps_test.py BIN_DIR [-k CASE] [--keep]
+"""
+import sys
+
+import cluster
+from cluster import contains, equal, text, wait_for
+from gpu_test import GPUS, declare
+from slurm_calls import MEM, ok, script, state
+
+SHOW = "sh -c 'echo $SLURM_PROCID $SLURMD_NODENAME $SLURM_LOCALID $CUDA_VISIBLE_DEVICES'"
+
+
+def start(c):
+    if hasattr(c, "fleet"):
+        return
+    declare(c)
+    c.of_node = {f"node{i + 1}": {c.fleet.uuid(f"node{i + 1}", gpu): gpu for gpu in range(GPUS)}
+                 for i in range(c.nodes)}
+
+
+def steps(c, name, options, lines, wanted="COMPLETED"):
+    """Of one batch job with a step for each line: its output, and by step the words of each rank."""
+    body = "".join(f"echo 'step:{line}'\nsrun {line} {SHOW} | sort\n" for line in lines)
+    job = ok(c, "sbatch", "--parsable", MEM, "-o", f"{c.out}/{name}.out", *options,
+             script(c, f"{name}.sh", "set -o pipefail -e\n" + body)).strip()
+    wait_for(f"the end of job {job}", lambda: state(c, job) not in
+             ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING"))
+    out = text(f"{c.out}/{name}.out")
+    equal(state(c, job), wanted, out)
+    return out, [[row.split() for row in part.splitlines()[1:]] for part in out.split("step:")[1:]]
+
+
+def held(c, rows):
+    """By node: what its tasks see when all see everything, which are GPUs of that node."""
+    of = {row[1]: row[3].split(",") for row in rows}
+    equal(sorted(of), sorted(c.of_node))
+    for node, gpus in of.items():
+        equal([g for g in gpus if g not in c.of_node[node]], [], node)
+        equal({row[3] for row in rows if row[1] == node}, {",".join(gpus)})
+    return of
+
+
+def case_over_two_nodes(c):
+    start(c)
+    lines = {"--gpu-bind=none": None,
+             "": [[0, 1], [0, 1]],
+             "--gpu-bind=per_task:1": [[0], [1]],
+             "--gpu-bind=single:1": [[0], [1]],
+             "--gpu-bind=single:2": [[0], [0]],
+             "--gpu-bind=map_gpu:1,0": [[1], [0]],
+             "--gpu-bind=mask_gpu:0x3,0x2": [[0, 1], [1]],
+             "-m cyclic --gpu-bind=per_task:1": [[0], [1]]}
+    _, seen = steps(c, "per_node", ("-N", "2", "-n", "4", "--ntasks-per-node=2",
+                                    "--gpus-per-node=2"), lines)
+    all_of = held(c, seen[0])
+    for (line, which), rows in zip(lines.items(), seen):
+        cyclic = "cyclic" in line
+        equal([(row[0], row[1], row[2]) for row in rows],
+              [(str(r), f"node{1 + (r % 2 if cyclic else r // 2)}",
+                str(r // 2 if cyclic else r % 2)) for r in range(4)], line)
+        for _, node, task, gpus in rows if which else []:
+            equal(gpus, ",".join(all_of[node][g] for g in which[int(task)]), f"{line} on {node}")
+
+
+def case_gpus_per_task(c):
+    start(c)
+    lines = ["--gpu-bind=none", "", "-n 2 -N 2", "--gpu-bind=map_gpu:1,0"]
+    _, seen = steps(c, "per_task", ("-N", "2", "-n", "4", "--gpus-per-task=1"), lines)
+    all_of = held(c, seen[0])
+    equal([len(gpus) for gpus in all_of.values()], [2, 2])
+    equal([row[3] for row in seen[1]], [g for node in ("node1", "node2") for g in all_of[node]])
+    equal([row[3] for row in seen[2]], [all_of[node][0] for node in ("node1", "node2")])
+    equal([row[3] for row in seen[3]],
+          [all_of[node][g] for node in ("node1", "node2") for g in (1, 0)])
+
+
+def case_a_gpu_that_is_not_there(c):
+    """On each node it is said, and the step fails."""
+    start(c)
+    out, _ = steps(c, "absent", ("-N", "2", "-n", "2", "--gpus-per-node=1"),
+                   ["--gpu-bind=map_gpu:3"], wanted="FAILED")
+    for node in ("node1", "node2"):
+        contains(out, f"{node}: task {node[-1] == '2':d}: a task is bound to GPU 3, and the job has "
+                 "1 on the node")
+
+
+if __name__ == "__main__":
+    sys.exit(cluster.main(__doc__, globals(), "gpusteps", nodes=2))
