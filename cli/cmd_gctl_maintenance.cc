@@ -211,12 +211,19 @@ class Rounds {
   Result<bool> wait_for_idle(const std::vector<std::string>& batch) {
     const Instant since = system_now();
     bool asked = false;
+    std::vector<std::string> told;
     for (;;) {
       const auto nodes = session_.call<proto::ListNodesReply>(proto::ListNodes{batch, {}, false});
       if (!nodes) return tl::unexpected(nodes.error());
-      const bool idle = std::all_of(nodes->nodes.begin(), nodes->nodes.end(),
-                                    [](const proto::NodeRow& node) { return node.jobs == 0; });
-      if (idle) return true;
+      std::vector<std::string> busy;
+      for (const proto::NodeRow& node : nodes->nodes)
+        if (node.jobs > 0) busy.push_back(node.name);
+      if (busy.empty()) return true;
+      if (busy != told) {
+        fmt::print("{}: waits for the jobs there\n", compress_hostlist(busy));
+        std::fflush(stdout);
+        told = std::move(busy);
+      }
       if (m_.wait && system_now() - since > *m_.wait) return false;
       if (m_.requeue && !std::exchange(asked, true))
         if (auto r = requeue(batch); !r) return tl::unexpected(r.error());

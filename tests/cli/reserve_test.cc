@@ -121,7 +121,8 @@ TEST_CASE("gctl maintenance start goes round the nodes of a pool") {
   none.features = {"tape"};
   store.earlier.push_back({pool, none});
   std::vector<std::string> changed;
-  fake.on<proto::ListNodes>([](const proto::ListNodes& list) {
+  bool busy = true;  // n4, when it is looked at for the first time
+  fake.on<proto::ListNodes>([&busy](const proto::ListNodes& list) {
     proto::ListNodesReply reply;
     for (const char* name : {"n1", "n2", "n3", "n4", "n5"}) {
       if (!list.nodes.empty() &&
@@ -132,6 +133,7 @@ TEST_CASE("gctl maintenance start goes round the nodes of a pool") {
       row.health = NodeHealth::up;
       if (row.name != "n2") row.features = {"ib"};
       if (row.name == "n3") row.intent = NodeIntent::drain;
+      if (list.nodes == std::vector<std::string>{"n4"}) row.jobs = std::exchange(busy, false);
     }
     return reply;
   });
@@ -146,7 +148,7 @@ TEST_CASE("gctl maintenance start goes round the nodes of a pool") {
   CHECK(run.out ==
         "n3: left out: it is out of service already\n"
         "n1: drained\nn1: back in service\n"
-        "n4: drained\nn4: failed: stopped; these stay out of service\n");
+        "n4: drained\nn4: waits for the jobs there\nn4: failed: stopped; these stay out of service\n");
   CHECK(run.status == 1);
   CHECK(changed == std::vector<std::string>{"n1 1 firmware", "n1 2 ", "n4 1 firmware",
                                             "n4 1 firmware: failed"});
