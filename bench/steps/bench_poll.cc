@@ -59,13 +59,14 @@ void ask(Client& client) {
   client.asked = *sent;
 }
 
-// True if its answer was there.
-bool answered(Client& client, Tally& tally) {
+// True if its answer was there, or came within the time.
+bool answered(Client& client, Tally& tally, Duration wait) {
   Result<void> got;
   if (client.squeue) {
-    if (auto reply = client.session.receive<proto::ListJobsReply>(*client.asked, {}); !reply)
+    if (auto reply = client.session.receive<proto::ListJobsReply>(*client.asked, wait); !reply)
       got = tl::unexpected(reply.error());
-  } else if (auto reply = client.session.receive<proto::HistoryReply>(*client.asked, {}); !reply) {
+  } else if (auto reply = client.session.receive<proto::HistoryReply>(*client.asked, wait);
+             !reply) {
     got = tl::unexpected(reply.error());
   }
   if (!got && got.error().code == ErrorCode::timed_out) return false;
@@ -114,11 +115,16 @@ Tally poll_for(std::vector<Client>& clients, double milliseconds) {
       waiting.push_back(&clients[next]);
       next = (next + 1) % clients.size();
     }
-    const auto open = waiting.size();
-    std::erase_if(waiting, [&](Client* client) { return answered(*client, tally); });
-    if (waiting.size() < open) continue;
-    const timespec nap{0, 300'000};
-    ::nanosleep(&nap, nullptr);
+    // Not by looking again and again: that would take from the controller, which is measured.
+    const Duration pause = microseconds(
+        static_cast<std::int64_t>(std::clamp((clients[next].due - now) * 1e3, 50.0, 1e3)));
+    if (waiting.empty()) {
+      const timespec nap{0, pause.us * 1000};
+      ::nanosleep(&nap, nullptr);
+    } else {
+      if (answered(*waiting.front(), tally, pause)) waiting.pop_front();
+      std::erase_if(waiting, [&](Client* client) { return answered(*client, tally, {}); });
+    }
   }
   return tally;
 }
