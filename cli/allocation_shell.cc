@@ -55,9 +55,13 @@ Result<void> set_component_geometry(Session& session, JobId leader) {
     if (!job.row.het) continue;
     const std::string behind = fmt::format("_HET_GROUP_{}", job.row.het->offset);
     set("HET_SIZE", std::to_string(job.row.het->size));
-    set("JOB_ID" + behind, std::to_string(job.row.job.value()));
-    set("JOB_NODELIST" + behind, job.row.node_list);
-    set("JOB_NUM_NODES" + behind, std::to_string(job.row.nodes));
+    for (const char* name : {"JOB_ID", "JOBID"})
+      set(name + behind, std::to_string(job.row.job.value()));
+    for (const char* name : {"JOB_NODELIST", "NODELIST"}) set(name + behind, job.row.node_list);
+    for (const char* name : {"JOB_NUM_NODES", "NNODES"})
+      set(name + behind, std::to_string(job.row.nodes));
+    for (const char* name : {"NTASKS", "NPROCS"}) set(name + behind, std::to_string(job.row.tasks));
+    set("JOB_NAME" + behind, job.row.name);
     set("JOB_PARTITION" + behind, job.row.partition);
     set_geometry(job, behind);
   }

@@ -238,8 +238,10 @@ proto::LaunchStep launch_of(StepPart& part, const Made& made) {
 void number_through(std::vector<proto::LaunchStep>& launches, const std::vector<Made>& steps,
                     const proto::StepPermission& all) {
   proto::HetStep het;
-  het.tasks = all.tasks;
-  het.nodes = static_cast<std::uint32_t>(all.nodes.size());
+  for (const proto::StepNode& node : all.nodes) {
+    het.nodes.push_back(node.node);
+    het.tasks.push_back(node.tasks);
+  }
   for (std::size_t i = 0; i < launches.size(); ++i) {
     launches[i].het = het;
     het.first_rank += steps[i].permission.tasks;

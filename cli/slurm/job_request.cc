@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -240,7 +241,13 @@ Result<void> switches(SlurmRequest& r, std::string_view text) {
 
 }  // namespace set
 
-Result<void> before_finish(SlurmRequest& r, std::span<const Given> given) {
+Result<void> before_finish(const Invocation& call, SlurmRequest& r, std::span<const Given> given) {
+  if (r.tasks && r.nodes && *r.tasks < r.nodes->first) {
+    fmt::print(stderr, "{}: Warning: can't run {} processes on {} nodes, setting nnodes to {}\n",
+               call.program(), *r.tasks, r.nodes->first, *r.tasks);
+    r.nodes->first = *r.tasks;
+  }
+  if (r.tasks && r.nodes) r.nodes->second = std::min(r.nodes->second, *r.tasks);
   for (const std::string_view name : {"gres", "gpus-per-node", "gpus", "gpus-per-task"})
     if (was_given(given, name)) r.spec.given.emplace_back(name);
   const bool by_tres = std::any_of(given.begin(), given.end(), [](const Given& g) {

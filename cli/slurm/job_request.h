@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/command.h"
 #include "cli/option.h"
 #include "cli/step_options.h"
 #include "common/proto/job_submit.h"
@@ -21,7 +22,9 @@ struct SlurmRequest : StepOptions {
 
 // What SlurmRequest says beyond its base, before finish_request(): nodes from a file, GPUs of
 // --tres-per-task; remembers options that clients look for again ("gres", "gpus", "wckey=NAME").
-Result<void> before_finish(SlurmRequest& request, std::span<const Given> given);
+// More nodes than tasks is a warning in Slurm: each node has at least one.
+Result<void> before_finish(const Invocation& call, SlurmRequest& request,
+                           std::span<const Given> given);
 // After it: cores for each GPU, Slurm's default names of output files.
 Result<void> after_finish(SlurmRequest& request);
 

@@ -56,7 +56,7 @@ bool read_salloc_options(const Invocation& call, const Parsed& parsed, SallocReq
   auto given = options_from_environment(kSallocOptions, kSallocPrefixes);
   given.insert(given.end(), parsed.given.begin(), parsed.given.end());
   if (!apply(call, given, static_cast<JobRequest*>(&r), status)) return false;
-  auto done = before_finish(r, given);
+  auto done = before_finish(call, r, given);
   if (done) done = finish_request(r, given);
   if (done) done = after_finish(r);
   if (done) return true;
@@ -71,6 +71,7 @@ std::vector<SallocRequest> read_components(const Invocation& call, const std::ve
   std::vector<SallocRequest> requests(parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (!read_salloc_options(call, parts[i], requests[i], status)) return {};
+    if (requests[i].spec.name.empty()) requests[i].spec.name = requests.front().spec.name;
     for (const Given& given : parts[i].given)
       if (i > 0 && (given.option->name == "no-shell" || given.option->name == "clusters")) {
         complain(call, fmt::format("{} is for the first component", shown_name(*given.option)));

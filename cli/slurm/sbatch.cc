@@ -203,7 +203,7 @@ bool build_part(const Invocation& call, std::vector<Given> given, const Parsed& 
   if (!apply(call, given, static_cast<JobRequest*>(&request), status)) return false;
   // For --mem and --mem-per-cpu, of which the later source wins.
   for (std::size_t i = 0; i < from_script; ++i) given[i].place = "the script";
-  auto done = before_finish(request, given);
+  auto done = before_finish(call, request, given);
   if (done) done = finish_request(request, given);
   if (done) done = after_finish(request);
   return done ? true : refuse(done.error().message);
@@ -256,7 +256,7 @@ std::vector<SlurmRequest> build_batch_requests(const Invocation& call, std::vect
       return {};
     }
     JobSpec& spec = requests[i].spec;
-    if (spec.name.empty()) spec.name = script.name;
+    if (spec.name.empty()) spec.name = i == 0 ? script.name : requests.front().spec.name;
     spec.submit_line = call.line();
     if (i == 0) continue;
     spec.kind = JobKind::allocation;

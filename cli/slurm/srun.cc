@@ -217,7 +217,7 @@ bool read_srun_options(const Invocation& call, const Parsed& parsed, SrunRequest
       return false;
     }
   if (inside && !set_relative_nodes(call, r, group)) return false;
-  auto done = before_finish(r, given);
+  auto done = before_finish(call, r, given);
   if (done) done = finish_request(r, given);
   if (done && !inside) done = after_finish(r);
   if (!done) {
@@ -316,12 +316,14 @@ std::optional<std::vector<SrunPart>> read_parts(const Invocation& call,
         return std::nullopt;
       parts.push_back(std::move(part));
       if (parts.front().request.list_mpi) return parts;
-      if (typed[i].operands.empty()) {
+      const auto said = std::find_if(typed.begin() + static_cast<std::ptrdiff_t>(i), typed.end(),
+                                     [](const Parsed& p) { return !p.operands.empty(); });
+      if (said == typed.end()) {
         fmt::print(stderr, "srun: fatal: No command given to execute.\n");
         status = 1;
         return std::nullopt;
       }
-      auto argv = program_of(call, parts.back().request, typed[i].operands);
+      auto argv = program_of(call, parts.back().request, said->operands);
       status = 1;
       if (!argv) return std::nullopt;
       parts.back().argv = std::move(*argv);
@@ -340,9 +342,12 @@ Result<int> run_parts(const Invocation& call, const std::vector<SrunPart>& parts
   }
   if (!jobs) return tl::unexpected(jobs.error());
   std::vector<StepPart> steps;
+  const auto nodes = nodes_of_components(groups);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const SrunRequest& r = parts[i].request;
-    steps.push_back({{call.program(), parts[i].argv, step_environment_of(r)},
+    auto environment = step_environment_of(r);
+    for (const auto& [name, value] : nodes) environment[name] = value;
+    steps.push_back({{call.program(), parts[i].argv, std::move(environment)},
                      r,
                      (*jobs)[i],
                      behind_names(parts[i].group)});

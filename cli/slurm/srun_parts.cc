@@ -1,12 +1,15 @@
 #include "cli/slurm/srun_parts.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 
 #include "cli/slurm/frame.h"
 #include "cli/step_run.h"
+#include "common/hostlist.h"
 #include "common/text.h"
 
 namespace gantry::cli::slurm {
@@ -96,6 +99,28 @@ std::optional<Groups> groups_of(const Invocation& call, const std::vector<Parsed
 std::string behind_names(std::optional<std::uint32_t> group) {
   if (!group || (*group == 0 && !number_of_env("SLURM_HET_SIZE"))) return {};
   return fmt::format("_HET_GROUP_{}", *group);
+}
+
+std::map<std::string, std::string> nodes_of_components(
+    const std::vector<std::optional<std::uint32_t>>& groups) {
+  std::vector<std::string> names, cpus;
+  for (const auto& group : groups) {
+    const std::string behind = behind_names(group);
+    if (behind.empty()) return {};
+    const char* list = std::getenv(("SLURM_JOB_NODELIST" + behind).c_str());
+    const char* counts = std::getenv(("SLURM_JOB_CPUS_PER_NODE" + behind).c_str());
+    const auto nodes = expand_hostlist(list == nullptr ? "" : list);
+    if (!nodes || counts == nullptr) return {};
+    names.insert(names.end(), nodes->begin(), nodes->end());
+    cpus.emplace_back(counts);
+  }
+  std::map<std::string, std::string> out;
+  for (const std::string prefix : {"SLURM_", "GANTRY_"}) {
+    out[prefix + "JOB_NODELIST"] = out[prefix + "NODELIST"] = compress_hostlist(names);
+    out[prefix + "JOB_NUM_NODES"] = std::to_string(names.size());
+    out[prefix + "JOB_CPUS_PER_NODE"] = fmt::format("{}", fmt::join(cpus, ","));
+  }
+  return out;
 }
 
 Result<std::vector<JobId>> jobs_of(const std::vector<std::optional<std::uint32_t>>& groups,

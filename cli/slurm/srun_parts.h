@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -23,6 +24,11 @@ std::optional<Groups> groups_of(const Invocation& call, const std::vector<Parsed
 
 // What stands behind the names of variables that describe this component.
 std::string behind_names(std::optional<std::uint32_t> group);
+
+// What the tasks of a step over these components are told of the job's nodes: those of the
+// components. Empty where the job has none.
+std::map<std::string, std::string> nodes_of_components(
+    const std::vector<std::optional<std::uint32_t>>& groups);
 
 // The jobs of these groups of the job that srun is in. An error is in Slurm's words.
 Result<std::vector<JobId>> jobs_of(const std::vector<std::optional<std::uint32_t>>& groups,

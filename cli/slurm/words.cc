@@ -62,6 +62,8 @@ constexpr Row kRows[] = {
     {ErrorCode::version_mismatch, "", "Incompatible versions of client and server code"},
     {ErrorCode::not_found, "there is no job", "Invalid job id specified"},
     {ErrorCode::not_found, "there is no step", "Invalid job id specified"},
+    {ErrorCode::wrong_state, "cannot be cancelled alone",
+     "Operation not permitted on individual component of heterogeneous job"},
     {ErrorCode::wrong_state, "is not suspended",
      "Requested operation not supported on this job state"},
 };

@@ -78,6 +78,7 @@ struct HetGroup {
   JobShape shape;
   std::vector<std::string> given;  // as JobSpec's
   std::vector<NodePlacement> placement;
+  std::string name, priority_class;  // as JobSpec's
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "job", s.job);
@@ -85,6 +86,8 @@ struct HetGroup {
     v(3, "shape", s.shape);
     v(4, "given", s.given);
     v(5, "placement", s.placement);
+    v(6, "name", s.name);
+    v(7, "priority_class", s.priority_class);
   }
 };
 

@@ -154,13 +154,14 @@ constexpr auto enum_names(CoreOrder) {
 // A step that is one of several, in components of a heterogeneous job, which its tasks see as one.
 struct HetStep {
   std::uint32_t first_rank = 0, first_node = 0;  // of this step in all of them
-  std::uint32_t tasks = 0, nodes = 0;            // of all of them
+  std::vector<std::string> nodes;                // of all of them
+  std::vector<std::uint32_t> tasks;              // on each of `nodes`
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "first_rank", s.first_rank);
     v(2, "first_node", s.first_node);
-    v(3, "tasks", s.tasks);
-    v(4, "nodes", s.nodes);
+    v(3, "nodes", s.nodes);
+    v(4, "tasks", s.tasks);
   }
 };
 

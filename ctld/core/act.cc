@@ -74,6 +74,8 @@ void fill_components(const State& state, const Job& job, proto::Launch& launch) 
     group.partition = state.partition(class_of(state, *part).partition).name;
     group.shape = class_of(state, *part).shape;
     group.given = stored->spec.given;
+    group.name = stored->spec.name;
+    group.priority_class = stored->spec.priority_class;
     for (const NodeRun& run : part->active->nodes)
       group.placement.push_back(placement_of(state, run.grant));
   }

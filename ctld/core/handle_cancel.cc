@@ -2,6 +2,8 @@
 // for the others the nodes are told, and they end when every node has let go.
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "ctld/core/authorise.h"
 #include "ctld/core/dependency.h"
 #include "ctld/core/handlers.h"
@@ -48,6 +50,14 @@ void cancel_tasks(Context& ctx, JobId array, const OrdinalSet& tasks, const std:
   done.changed += tasks.count();
   ctx.record(event::TasksCancelled{array, tasks.spans(), Outcome::cancelled, cause});
   settle_tasks(ctx, array, tasks, false);
+}
+
+// A heterogeneous job starts whole or not at all: while it waits no component can be taken out.
+bool is_part_of_waiting(const State& state, const Job& job, const std::vector<Selected>& chosen) {
+  const auto& het = class_of(state, job).het;
+  if (!het || het->offset == 0 || job.phase != Phase::queued) return false;
+  return std::none_of(chosen.begin(), chosen.end(),
+                      [&](const Selected& s) { return s.job == het->leader; });
 }
 
 void cancel(Context& ctx, const Selected& s, const std::string& cause, proto::JobsDone& done) {
@@ -106,8 +116,17 @@ void handle(Context& ctx, const ClientRequest& from, proto::CancelJobs&& message
   const std::string cause =
       fmt::format("cancelled by {} (uid {})", who_text(from.who), from.who.owner.uid.value());
   for (const Selected& s : *jobs) {
+    const Job& job = ctx.state.jobs.at(s.job);
     if (message.signal)
       signal(ctx, s, message, done);
+    else if (is_part_of_waiting(ctx.state, job, *jobs))
+      done.refused.push_back(
+          {ref_of(ctx.state, job),
+           {static_cast<std::uint16_t>(ErrorCode::wrong_state),
+            fmt::format("component {} cannot be cancelled alone before its job has started; "
+                        "cancel job {}",
+                        display_id(ctx.state, job),
+                        class_of(ctx.state, job).het->leader.value())}});
     else
       cancel(ctx, s, cause, done);
   }

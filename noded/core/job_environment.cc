@@ -128,6 +128,10 @@ std::string submit_directory(const JobSpec& spec) {
   return spec.work_dir;
 }
 
+std::string shown_qos(const std::string& priority_class) {
+  return priority_class.empty() ? "normal" : priority_class;
+}
+
 void add_job(Variables& v, const proto::Launch& launch, const EnvironmentFacts& facts) {
   const JobSpec& spec = launch.spec;
   v.set("JOB_ID", launch.key.job.value());
@@ -135,7 +139,7 @@ void add_job(Variables& v, const proto::Launch& launch, const EnvironmentFacts& 
   v.set("JOB_NAME", spec.name);
   v.set("JOB_PARTITION", launch.partition);
   if (!spec.account.empty()) v.set("JOB_ACCOUNT", spec.account);
-  v.set("JOB_QOS", spec.priority_class.empty() ? std::string("normal") : spec.priority_class);
+  v.set("JOB_QOS", shown_qos(spec.priority_class));
   v.set("JOB_USER", launch.owner.user);
   v.set("JOB_UID", launch.owner.uid.value());
   v.set("JOB_GID", launch.owner.gid.value());
@@ -182,14 +186,16 @@ void add_components(std::map<std::string, std::string>& out, const proto::Launch
     add_geometry(of_group, alone, group.placement.front());
     of_group.set("JOB_ID", group.job.value());
     of_group.set("JOB_PARTITION", group.partition);
+    of_group.set("JOB_NAME", group.name);
+    of_group.set("JOB_QOS", shown_qos(group.priority_class));
     const auto pass_on = [&](std::string_view word) {
       for (const std::string_view prefix : {"SLURM_", "GANTRY_"})
         if (const auto at = own.find(fmt::format("{}{}", prefix, word)); at != own.end())
           out[fmt::format("{}_HET_GROUP_{}", at->first, i)] = at->second;
     };
     for (const std::string_view word : kWords) pass_on(word);
-    pass_on("JOB_ID");
-    pass_on("JOB_PARTITION");
+    for (const std::string_view word : {"JOB_ID", "JOB_PARTITION", "JOB_NAME", "JOB_QOS"})
+      pass_on(word);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "noded/core/step_environment.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "common/hostlist.h"
 #include "common/meeting_point.h"
@@ -30,12 +31,17 @@ Result<StepEnvironment> step_environment(const proto::StepPermission& permission
                             permission.step.value(), node));
   StepEnvironment out;
   out.node_index = static_cast<std::uint32_t>(here - permission.nodes.begin());
-  std::vector<std::string> names;
-  std::vector<std::uint32_t> counts;
+  // Several steps, of components, are one to their tasks.
+  const proto::HetStep alone;
+  const proto::HetStep& all = launch.het ? *launch.het : alone;
+  std::vector<std::string> names = all.nodes;
+  std::vector<std::uint32_t> counts = all.tasks;
   for (const proto::StepNode& n : permission.nodes) {
+    if (launch.het) break;
     names.push_back(n.node);
     counts.push_back(n.tasks);
   }
+  const std::uint64_t tasks = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
   Map& shared = out.shared;
   shared = launch.environment;
   const std::string nodelist = compress_hostlist(names);
@@ -43,30 +49,24 @@ Result<StepEnvironment> step_environment(const proto::StepPermission& permission
   set(shared, "STEPID", permission.step.value());
   set(shared, "STEP_NODELIST", nodelist);
   set(shared, "STEP_NUM_NODES", names.size());
-  set(shared, "STEP_NUM_TASKS", permission.tasks);
+  set(shared, "STEP_NUM_TASKS", tasks);
   set(shared, "STEP_TASKS_PER_NODE", compress_counts(counts));
-  set(shared, "NTASKS", permission.tasks);
-  set(shared, "NPROCS", permission.tasks);
+  set(shared, "NTASKS", tasks);
+  set(shared, "NPROCS", tasks);
   set(shared, "NNODES", names.size());
   set(shared, "TASKS_PER_NODE", compress_counts(counts));
-  set(shared, "NODEID", out.node_index);
+  set(shared, "NODEID", all.first_node + out.node_index);
   set(shared, "CPUS_PER_TASK", permission.cpus_per_task);
   std::string ranks;
   for (std::uint32_t i = 0; i < here->tasks; ++i) {
-    const std::uint32_t rank = here->rank(i);
+    const std::uint32_t rank = all.first_rank + here->rank(i);
     if (i > 0) ranks += ',';
-    ranks += std::to_string(rank + (launch.het ? launch.het->first_rank : 0));
+    ranks += std::to_string(rank);
     Map& task = out.tasks.emplace_back();
-    set(task, "PROCID", rank + (launch.het ? launch.het->first_rank : 0));
+    set(task, "PROCID", rank);
     set(task, "LOCALID", i);
   }
   set(shared, "GTIDS", ranks);
-  if (launch.het) {  // numbers of tasks and nodes go through all components
-    set(shared, "NTASKS", launch.het->tasks);
-    set(shared, "NPROCS", launch.het->tasks);
-    set(shared, "NNODES", launch.het->nodes);
-    set(shared, "NODEID", launch.het->first_node + out.node_index);
-  }
   if (launch.terminal) {
     set(shared, "PTY_WIN_COL", launch.terminal->columns);
     set(shared, "PTY_WIN_ROW", launch.terminal->rows);

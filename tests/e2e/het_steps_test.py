@@ -35,6 +35,9 @@ true
 def case_groups(c):
     """Ranks, labels, files, input and codes over all components that --het-group names."""
     tell = "echo $SLURM_PROCID/$SLURM_NTASKS $SLURM_LOCALID $SLURM_NODEID/$SLURM_NNODES"
+    nodes = "echo $SLURM_JOB_NODELIST $SLURM_JOB_NUM_NODES $SLURM_JOB_CPUS_PER_NODE " \
+            "$SLURM_STEP_NODELIST $SLURM_STEP_NUM_NODES $SLURM_STEP_NUM_TASKS " \
+            "$SLURM_STEP_TASKS_PER_NODE"
     job, said, out = sections(c, "groups", f"""
 echo == both; srun -l --het-group=0,1 sh -c '{tell}' | sort
 echo == range; srun --het-group=0-1 sh -c 'echo $SLURM_GTIDS $SLURM_JOB_ID' | sort
@@ -44,6 +47,10 @@ echo == sized; srun -l --het-group=0,1 -n1 -N1 sh -c '{tell}' | sort
 echo == two; srun -l --het-group=0 -n1 sh -c 'echo front $SLURM_PROCID' : \\
   --het-group=1 sh -c 'echo back $SLURM_PROCID' | sort
 echo == places; srun -l -n1 echo a : echo b | sort
+echo == alike; srun -l -n1 : sh -c 'echo $SLURM_PROCID' | sort
+echo == nodes; srun -n1 : sh -c '{nodes}' | sort -u
+echo == own; srun --het-group=1 sh -c '{nodes}' | sort -u
+echo == names; echo $SLURM_JOB_NAME_HET_GROUP_1 $SLURM_JOB_QOS_HET_GROUP_1
 echo == input; echo word | srun --het-group=0,1 cat
 echo == meet; srun --het-group=0,1 sh -c 'echo $MASTER_ADDR $MASTER_PORT' | sort -u | wc -l
 echo == files; srun --het-group=0,1 -o groups_%t.txt sh -c 'echo task $SLURM_PROCID'
@@ -55,6 +62,12 @@ echo == files; srun --het-group=0,1 -o groups_%t.txt sh -c 'echo task $SLURM_PRO
     equal(said["sized"], "0: 0/2 0 0/2\n1: 1/2 0 1/2\n")
     equal(said["two"], "0: front 0\n1: back 1\n2: back 2\n")
     equal(said["places"], "0: a\n1: b\n2: b\n")
+    equal(said["alike"], "0: 0\n1: 1\n2: 2\n")
+    lists = ok(c, "squeue", "-h", "-t", "all", "-j", job, "-o", "%N").split()
+    every = ok(c, "scontrol", "show", "hostlistsorted", ",".join(lists)).strip()
+    equal(said["nodes"], f"{every} 3 2,1(x2) {every} 3 3 1(x3)\n")
+    equal(said["own"], f"{lists[1]} 2 1(x2) {lists[1]} 2 2 1(x2)\n")
+    equal(said["names"], "groups.sh normal\n")
     equal(said["input"], "word\n")
     equal(said["meet"].strip(), "1")
     equal([text(f"{c.out}/groups_{i}.txt") for i in range(4)], [f"task {i}\n" for i in range(4)])
@@ -100,6 +113,10 @@ def case_outside(c):
                  "srun -l --het-group=0,1 sh -c 'echo $SLURM_NTASKS'; exit 4")
     equal((done.returncode, sorted(done.stdout.splitlines())),
           (4, ["0: 3", "1: 3", "2 2 1(x2)", "2: 3"]), done.stderr)
+    done = slurm(c, "salloc", "-J", "two", MEM, "-n1", ":", MEM, "-N2", "bash", "-c",
+                 "echo $SLURM_JOB_NAME_HET_GROUP_1 $SLURM_NTASKS_HET_GROUP_1 "
+                 "$SLURM_NNODES_HET_GROUP_1; exit 3")
+    equal((done.returncode, done.stdout), (3, "two 2 2\n"), done.stderr)
     plain = slurm(c, "salloc", MEM, "-n1", "srun", "--het-group=1", "true")
     equal(plain.returncode, 1)
     contains(plain.stderr, "allocation has maximum value of 0\n")

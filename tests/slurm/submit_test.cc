@@ -53,6 +53,18 @@ TEST_CASE("sbatch says one line, and only that") {
   CHECK(out({"/dev/stdin"}) == "Submitted batch job 42\n");
 }
 
+TEST_CASE("more nodes than tasks: a warning, as in Slurm, and as many nodes as tasks") {
+  FakeController fake;
+  accept_job(fake);
+  const Run run = fake.run({"slurm/sbatch", "-N2", "-n1"}, kBatch);
+  CHECK(run.status == 0);
+  CHECK(run.err == "sbatch: Warning: can't run 1 processes on 2 nodes, setting nnodes to 1\n");
+  const JobShape shape = fake.last<proto::SubmitJob>().spec.shape;
+  CHECK(std::tuple(shape.min_nodes, shape.max_nodes, shape.tasks) == std::tuple(1u, 1u, 1u));
+  CHECK(fake.run({"slurm/sbatch", "-N2-6", "-n4"}, kBatch).err.empty());
+  CHECK(fake.last<proto::SubmitJob>().spec.shape.max_nodes == 4);
+}
+
 TEST_CASE("components of a heterogeneous job, from the script and the command line") {
   FakeController fake;
   proto::SubmitReply reply;
@@ -75,8 +87,8 @@ TEST_CASE("components of a heterogeneous job, from the script and the command li
   CHECK_FALSE(scripted[0].script.empty());
   CHECK(scripted[1].spec.kind == JobKind::allocation);
   CHECK(scripted[1].spec.shape.min_nodes == 2);
-  CHECK(scripted[1].spec.shape.cpus_per_task == 1);  // nothing is inherited
-  CHECK(scripted[1].spec.name == "sbatch");
+  CHECK(scripted[1].spec.shape.cpus_per_task == 1);  // nothing is inherited but the name
+  CHECK(scripted[1].spec.name == "front");
   CHECK(scripted[1].spec.std_out.empty());
   CHECK(scripted[1].script.empty());
 
