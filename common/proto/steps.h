@@ -4,8 +4,7 @@
 // itself (by CURVE to the node's address, or through the job's socket from inside a container).
 // Each node's step shim then dials io_address back and speaks step_io.h's frames over an encrypted
 // stream (common/net/secure_stream.h). ctld is not on the data path. A grun inside a container
-// without a network cannot listen: it asks its node (StepListen, on the job's socket), which takes
-// the shims' connections and passes the descriptors in.
+// without a network cannot listen: its node does (StepListen), and passes the connections in.
 #pragma once
 
 #include <map>

@@ -148,7 +148,8 @@ TEST_CASE("gctl maintenance start goes round the nodes of a pool") {
   CHECK(run.out ==
         "n3: left out: it is out of service already\n"
         "n1: drained\nn1: back in service\n"
-        "n4: drained\nn4: waits for the jobs there\nn4: failed: stopped; these stay out of service\n");
+        "n4: drained\nn4: waits for the jobs there\nn4: failed: stopped; these stay out of "
+        "service\n");
   CHECK(run.status == 1);
   CHECK(changed == std::vector<std::string>{"n1 1 firmware", "n1 2 ", "n4 1 firmware",
                                             "n4 1 firmware: failed"});
