@@ -342,8 +342,16 @@ void Ledger::cancelled(const proto::CancelJobs& asked, const proto::JobsDone& do
   const auto named = [](const std::vector<proto::JobRef>& refs, JobId id) {
     return std::any_of(refs.begin(), refs.end(), [&](const auto& r) { return r.job == id; });
   };
+  // Of a heterogeneous job that waits, a component by itself.
+  const auto whose = [](const proto::JobRef& ref) {
+    return ref.job.value() + ref.component.value_or(0);
+  };
+  const auto refused = [&](const proto::JobRef& ref) {
+    return std::any_of(done.refused.begin(), done.refused.end(),
+                       [&](const auto& r) { return whose(r.job) == whose(ref); });
+  };
   for (const proto::JobRef& ref : asked.filter.jobs) {
-    if (named(done.not_active, ref.job) || !jobs_.contains(ref.job)) continue;
+    if (named(done.not_active, ref.job) || refused(ref) || !jobs_.contains(ref.job)) continue;
     Account& job = account(ref.job);
     if (ref.tasks.empty() && !ref.component && !job.ending) job.final = true;
     if (const auto& het = job.spec.spec.het; het && het->offset == 0)
