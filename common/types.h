@@ -31,8 +31,9 @@ using EventSeq = Id<struct EventSeqTag>;           // position in the journal, 1
 using Epoch = Id<struct EpochTag>;                 // controller incarnation, 1.. , grows by one
 using NodeId = Id<struct NodeTag, std::uint32_t>;  // index into State's node table
 using PartitionId = Id<struct PartitionTag, std::uint32_t>;
-using Attempt = Id<struct AttemptTag, std::uint32_t>;  // 1.. for each start of one job
-using StepId = Id<struct StepTag, std::uint32_t>;      // 0.. within one attempt
+using Attempt = Id<struct AttemptTag, std::uint32_t>;    // 1.. for each start of one job
+using StepId = Id<struct StepTag, std::uint32_t>;        // 0.. within one attempt
+using TriggerId = Id<struct TriggerTag, std::uint32_t>;  // 1..
 using Uid = Id<struct UidTag, std::uint32_t>;
 using Gid = Id<struct GidTag, std::uint32_t>;
 

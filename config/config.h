@@ -92,9 +92,10 @@ struct ControllerConfig {
   std::string metrics_host = "127.0.0.1";     // HTTP: /metrics and /usage
   std::uint16_t metrics_port = 0;             // 0 = none
   std::string metrics_tokens = "/etc/gantry/metrics.tokens";  // who may ask; 0600
-  std::string mail_program;   // sendmail, for --mail-type; "" = no mail is sent
-  std::string usage_events;   // file that usage is appended to; "" = none
-  std::string usage_webhook;  // http://HOST:PORT/PATH that it is sent to; "" = none
+  bool user_triggers = false;  // strigger's programs run on this machine
+  std::string mail_program;    // sendmail, for --mail-type; "" = no mail is sent
+  std::string usage_events;    // file that usage is appended to; "" = none
+  std::string usage_webhook;   // http://HOST:PORT/PATH that it is sent to; "" = none
 };
 
 struct NodedConfig {

@@ -108,6 +108,11 @@ std::vector<Option> options_of(ControllerConfig& c) {
       {"metrics_tokens", &c.metrics_tokens, form(Form::path),
        "File, mode 0600, with a line `TENANT TOKEN` for each who may ask there: a token shows its "
        "tenant's, that of `*` everything."},
+      {"user_triggers",
+       &c.user_triggers,
+       {},
+       "Whether users may set triggers of their own jobs (strigger). Their programs run on the "
+       "controller's machine, as the user, in no container; operators always may."},
       {"mail_program", &c.mail_program, form(Form::path_or_none),
        "Program that takes mail as sendmail does (`-i -- ADDRESS...`, the letter on its input), "
        "for "

@@ -10,6 +10,7 @@
 #include "ctld/http/tokens.h"
 #include "ctld/http/webhook.h"
 #include "ctld/mailer.h"
+#include "ctld/programs.h"
 #include "ctld/rpc/dispatch.h"
 #include "ctld/sched/controller_policy.h"
 #include "ctld/store/lmdb_store.h"
@@ -85,6 +86,7 @@ Server::~Server() {
   http_.reset();
   webhook_.reset();
   mailer_.reset();
+  programs_.reset();
 }
 
 Result<void> Server::run() {
@@ -160,6 +162,7 @@ void Server::end_of_turn() {
     if (webhook_) webhook_->wake();
   }
   if (mailer_ && !turn.letters.empty()) mailer_->send(std::move(turn.letters));
+  if (programs_ && !turn.programs.empty()) programs_->run(std::move(turn.programs));
   send_greetings();
   for (core::Reply& reply : turn.replies) send_reply(reply);
   for (core::Order& order : turn.orders) send_order(order);

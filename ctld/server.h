@@ -40,6 +40,7 @@ struct Response;
 namespace gantry::ctld {
 
 class Mailer;
+class Programs;
 
 inline constexpr Duration kFoldPeriod = seconds(1);
 // Under load the records are folded in small pieces instead: 2,000 take about 2 ms, which a waiting
@@ -116,6 +117,7 @@ class Server {
   std::unique_ptr<acct::HistoryReader> history_;
   std::unique_ptr<acct::UsageLog> usage_;
   std::unique_ptr<Mailer> mailer_;  // with controller.mail_program
+  std::unique_ptr<Programs> programs_;
   std::unique_ptr<http::Webhook> webhook_;
   std::unique_ptr<http::Tokens> tokens_;  // of the HTTP thread
   std::unique_ptr<http::Server> http_;

@@ -12,6 +12,7 @@
 #include "ctld/http/tokens.h"
 #include "ctld/http/webhook.h"
 #include "ctld/mailer.h"
+#include "ctld/programs.h"
 #include "ctld/server.h"
 
 namespace gantry::ctld {
@@ -56,6 +57,9 @@ Result<void> Server::open_exports() {
     mailer_ = std::make_unique<Mailer>(c.mail_program, [this](std::string note) {
       loop_.post([this, note = std::move(note)] { log_.write(LogLevel::warning, note); });
     });
+  programs_ = std::make_unique<Programs>([this](std::string note) {
+    loop_.post([this, note = std::move(note)] { log_.write(LogLevel::warning, note); });
+  });
   if (c.metrics_port == 0) return {};
   auto listening = http::listen_on(c.metrics_host, c.metrics_port);
   if (!listening) return tl::unexpected(listening.error());

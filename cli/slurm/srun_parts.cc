@@ -128,17 +128,17 @@ Result<std::vector<JobId>> jobs_of(const std::vector<std::optional<std::uint32_t
   if (groups.size() == 1 && !groups.front()) return std::vector<JobId>{job};
   const auto shown = session.call<proto::ShowJobReply>(proto::ShowJob{{job, {}}, false});
   if (!shown) return tl::unexpected(shown.error());
-  std::uint32_t size = 1;
+  HetPart parts{job, 0, 1};  // alone, unless it says otherwise
   for (const proto::JobDetail& detail : shown->jobs)
-    if (detail.row.het && detail.row.het->leader == job) size = detail.row.het->size;
+    if (detail.row.het && detail.row.het->leader == job) parts = *detail.row.het;
   std::vector<JobId> out;
   for (const auto& group : groups) {
-    if (*group >= size)
+    if (*group >= parts.size)
       return fail(ErrorCode::usage,
                   fmt::format("Attempt to run a job step with het group value of {}, but the job "
                               "allocation has maximum value of {}",
-                              *group, size - 1));
-    out.emplace_back(job.value() + *group);
+                              *group, parts.size - 1));
+    out.push_back(parts.member(*group));
   }
   return out;
 }

@@ -19,6 +19,7 @@
 #include "common/proto/tenancy.h"
 #include "common/proto/tenancy_view.h"
 #include "common/proto/tenant_events.h"
+#include "common/proto/triggers.h"
 
 namespace gantry::proto {
 

@@ -9,6 +9,7 @@
 #include "ctld/core/index.h"
 #include "ctld/core/ledger.h"
 #include "ctld/core/shares.h"
+#include "ctld/core/triggers.h"
 
 namespace gantry::core {
 
@@ -172,6 +173,7 @@ void apply_event(State& state, Instant, const event::JobsForgotten& e) {
     if (!job.fold_due) state.fold_jobs.push_back(id);
     unindex_job(state, job);
     state.jobs.remove(id);
+    forget_triggers(state, id);
   }
 }
 

@@ -43,6 +43,12 @@ constexpr Who kWho<proto::StepCreate> = Who::everybody;
 template <>
 constexpr Who kWho<proto::StepAttach> = Who::everybody;
 template <>
+constexpr Who kWho<proto::SetTrigger> = Who::everybody;  // see its handler
+template <>
+constexpr Who kWho<proto::ListTriggers> = Who::everybody;
+template <>
+constexpr Who kWho<proto::ClearTriggers> = Who::everybody;
+template <>
 constexpr Who kWho<proto::StepDone> = Who::everybody;
 template <>
 constexpr Who kWho<proto::SignalStep> = Who::everybody;

@@ -4,6 +4,7 @@
 #include "ctld/core/budget_state.h"
 #include "ctld/core/events.h"
 #include "ctld/core/record.h"
+#include "ctld/core/trigger_state.h"
 #include "ctld/core/usage_event.h"
 
 namespace gantry {
@@ -24,6 +25,7 @@ GANTRY_CODEC_INSTANTIATE(core::LedgerSum)
 GANTRY_CODEC_INSTANTIATE(core::BudgetBook)
 GANTRY_CODEC_INSTANTIATE(core::Reservation)
 GANTRY_CODEC_INSTANTIATE(core::TenancyRevision)
+GANTRY_CODEC_INSTANTIATE(core::TriggerState)
 GANTRY_CODEC_INSTANTIATE(core::UsageEvent)
 GANTRY_CODEC_INSTANTIATE_FROM_JSON(core::UsageEvent)
 

@@ -22,6 +22,7 @@
 #include "ctld/core/select.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/tenants.h"
+#include "ctld/core/triggers.h"
 #include "ctld/core/usage_events.h"
 
 namespace gantry::core {
@@ -139,6 +140,7 @@ Result<void> Core::replay(const store::JournalEntry& entry) {
     apply_and_tell(*state_, entry.seq, event->at, event->event, p_->config.cluster, p_->turn.usage);
   state_->touched.clear();
   state_->touched_nodes.clear();
+  state_->trigger_nodes.clear();
   state_->budgets.moved.clear();
   p_->last_seq = entry.seq;
   return {};
@@ -168,12 +170,16 @@ Result<void> Core::start(Instant now) {
   reckon(ctx);
   close_months(ctx);
   look_at_budgets(ctx);
-  for (const Node& node : state_->nodes) state_->touched_nodes.push_back(node.id);
+  for (const Node& node : state_->nodes) {
+    state_->touched_nodes.push_back(node.id);
+    state_->trigger_nodes.push_back(node.id);
+  }
   state_->jobs.walk(JobId{}, [&](const Job& job) {
     if (job.phase != Phase::ended) state_->touched.push_back(job.id);
     return true;
   });
   settle(ctx);
+  for (const auto& [id, one] : state_->triggers.all) watch_idle(ctx, one);
   p_->turn.changes.clear();  // full_view() has them
   p_->rt.running = true;
   return {};

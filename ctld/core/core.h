@@ -24,6 +24,7 @@
 #include "common/types.h"
 #include "config/config.h"
 #include "ctld/core/letter.h"
+#include "ctld/core/trigger_state.h"
 #include "ctld/core/usage_event.h"
 #include "ctld/sched/change.h"
 #include "ctld/sched/plan.h"
@@ -40,18 +41,20 @@ struct Identity {  // established by the shell's authentication
   std::vector<std::string> groups;          // names of the operating system's groups
 };
 
-using ClientMessage = std::variant<
-    proto::SubmitJob, proto::ListJobs, proto::ShowJob, proto::CancelJobs, proto::HoldJobs,
-    proto::ReleaseJobs, proto::RequeueJobs, proto::UpdateJob, proto::WaitJobs, proto::ReadLog,
-    proto::ListNodes, proto::UpdateNodes, proto::ListPartitions, proto::UpdatePartition,
-    proto::ShowConfig, proto::EnrollNode, proto::RegisterKey, proto::ShowStats, proto::Ping,
-    proto::StepCreate, proto::StepDone, proto::EndAllocation, proto::ApplyTenancy,
-    proto::GetTenancy, proto::TenancyHistory, proto::TenantUsage, proto::ShareTree,
-    proto::PriorityTuples, proto::CheckpointJobs, proto::MakeReservation, proto::RemoveReservation,
-    proto::ListReservations, proto::TenantEvents, proto::QueryLedger, proto::ListBudgets,
-    proto::AskIncrease, proto::DecideIncrease, proto::ListIncreases, proto::ImportMeter,
-    proto::ListMeters, proto::SuspendJobs, proto::ResumeJobs, proto::SignalStep, proto::NotifyJobs,
-    proto::SubmitTogether, proto::StepAttach>;
+using ClientMessage =
+    std::variant<proto::SubmitJob, proto::ListJobs, proto::ShowJob, proto::CancelJobs,
+                 proto::HoldJobs, proto::ReleaseJobs, proto::RequeueJobs, proto::UpdateJob,
+                 proto::WaitJobs, proto::ReadLog, proto::ListNodes, proto::UpdateNodes,
+                 proto::ListPartitions, proto::UpdatePartition, proto::ShowConfig,
+                 proto::EnrollNode, proto::RegisterKey, proto::ShowStats, proto::Ping,
+                 proto::StepCreate, proto::StepDone, proto::EndAllocation, proto::ApplyTenancy,
+                 proto::GetTenancy, proto::TenancyHistory, proto::TenantUsage, proto::ShareTree,
+                 proto::PriorityTuples, proto::CheckpointJobs, proto::MakeReservation,
+                 proto::RemoveReservation, proto::ListReservations, proto::TenantEvents,
+                 proto::QueryLedger, proto::ListBudgets, proto::AskIncrease, proto::DecideIncrease,
+                 proto::ListIncreases, proto::ImportMeter, proto::ListMeters, proto::SuspendJobs,
+                 proto::ResumeJobs, proto::SignalStep, proto::NotifyJobs, proto::SubmitTogether,
+                 proto::StepAttach, proto::SetTrigger, proto::ListTriggers, proto::ClearTriggers>;
 
 using NodeMessage = std::variant<proto::NodeRegister, proto::Heartbeat, proto::LaunchReady,
                                  proto::Started, proto::ExitReport, proto::Goodbye,
@@ -86,7 +89,7 @@ using ReplyMessage =
                  proto::TenancyDocuments, proto::TenancyHistoryReply, proto::TenantUsageReply,
                  proto::ShareTreeReply, proto::PriorityTuplesReply, proto::ListReservationsReply,
                  proto::TenantEventsReply, proto::LedgerReply, proto::BudgetList,
-                 proto::IncreaseReply, proto::MeterReply>;
+                 proto::IncreaseReply, proto::MeterReply, proto::TriggerList>;
 
 // What the shell puts into a message from the store before it leaves (ctld/core/blobs.h): the core
 // knows scripts and environments by their content hash only.
@@ -127,6 +130,7 @@ struct Turn {
   std::vector<UsageEvent> usage;       // with controller.usage_events; after a start those of the
                                        // journal's tail again
   std::vector<Letter> letters;         // with controller.mail_program
+  std::vector<ProgramRun> programs;    // of triggers
 };
 
 struct State;

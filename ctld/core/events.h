@@ -14,6 +14,7 @@
 #include "ctld/core/events_job.h"
 #include "ctld/core/events_ledger.h"
 #include "ctld/core/events_tenancy.h"
+#include "ctld/core/events_trigger.h"
 
 namespace gantry::core {
 
@@ -29,7 +30,8 @@ using Event = std::variant<
     event::QuotaFilled, event::BudgetReached, event::BudgetsRolled, event::JobLowered,
     event::OvertimeSet, event::IncreaseSet, event::ChargesPosted, event::GpusIdle,
     event::JobSuspended, event::JobResumed, event::NodeFrozen, event::GpuDrained, event::GpuResumed,
-    event::NodesLost>;
+    event::NodesLost, event::TriggerSet, event::TriggerCleared, event::TriggerPulled,
+    event::TriggerFired>;
 
 // As it stands in the journal.
 struct JournalEvent {

@@ -180,6 +180,15 @@ void fold_increases(BudgetState& budgets, std::vector<store::RecordChange>& out)
   }
 }
 
+void fold_triggers(TriggerTable& table, std::vector<store::RecordChange>& out) {
+  for (const TriggerId id : take(table.fold)) {
+    const auto it = table.all.find(id);
+    out.push_back(
+        {store::Table::trigger, store::ordered_key(id.value()),
+         it == table.all.end() ? std::nullopt : std::optional(codec::encode(it->second))});
+  }
+}
+
 }  // namespace
 
 JobRecord record_of(const State& state, const Job& job) {
@@ -233,7 +242,8 @@ store::FoldBatch fold(State& state, EventSeq applied) {
         {store::Table::meta, "controller",
          codec::encode(MetaRecord{state.epoch, state.last_job, state.last_time, applied,
                                   state.tenancy.class_names, state.tenancy.half_life,
-                                  state.budgets.kill_wait, state.budgets.start_timeout})});
+                                  state.budgets.kill_wait, state.budgets.start_timeout,
+                                  state.triggers.last})});
   state.fold_meta = false;
   for (const JobId id : take(state.fold_jobs)) {
     Job* job = state.jobs.find(id);
@@ -253,6 +263,7 @@ store::FoldBatch fold(State& state, EventSeq applied) {
   fold_ledger(state.ledger, out.records);
   fold_increases(state.budgets, out.records);
   fold_posted(state.ledger, out.records);
+  fold_triggers(state.triggers, out.records);
   out.history.swap(state.history);
   out.spec_deletes = take(state.forgotten_specs);
   out.blob_deletes = state.blobs.take_unused();

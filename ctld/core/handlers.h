@@ -46,6 +46,10 @@ void handle(Context&, const ClientRequest&, proto::StepDone&&);
 void handle(Context&, const ClientRequest&, proto::EndAllocation&&);
 void handle(Context&, const ClientRequest&, proto::SignalStep&&);
 void handle(Context&, const ClientRequest&, proto::StepAttach&&);
+// handle_trigger.cc
+void handle(Context&, const ClientRequest&, proto::SetTrigger&&);
+void handle(Context&, const ClientRequest&, proto::ListTriggers&&);
+void handle(Context&, const ClientRequest&, proto::ClearTriggers&&);
 // checkpoint.cc
 void handle(Context&, const ClientRequest&, proto::CheckpointJobs&&);
 

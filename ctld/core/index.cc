@@ -74,6 +74,7 @@ void touch(State& state, Job& job) {
 
 void touch(State& state, Node& node) {
   state.touched_nodes.push_back(node.id);
+  state.trigger_nodes.push_back(node.id);
   if (node.fold_due) return;
   node.fold_due = true;
   state.fold_nodes.push_back(node.id);
@@ -245,6 +246,7 @@ void take_grant(State& state, const Job& job, const sched::NodeGrant& grant, boo
   const auto at = std::lower_bound(node.jobs.begin(), node.jobs.end(), job.id);
   GANTRY_ASSERT(at == node.jobs.end() || *at != job.id, "a job holds a node once");
   node.jobs.insert(at, job.id);
+  state.trigger_nodes.push_back(node.id);
 }
 
 void give_grant(State& state, const Job& job, const sched::NodeGrant& grant, bool exclusive) {
@@ -266,6 +268,7 @@ void give_grant(State& state, const Job& job, const sched::NodeGrant& grant, boo
   const auto at = std::lower_bound(node.jobs.begin(), node.jobs.end(), job.id);
   GANTRY_ASSERT(at != node.jobs.end() && *at == job.id, "a node given back by who has it");
   node.jobs.erase(at);
+  state.trigger_nodes.push_back(node.id);
 }
 
 }  // namespace gantry::core

@@ -9,6 +9,7 @@
 #include "ctld/core/budgets.h"
 #include "ctld/core/index.h"
 #include "ctld/core/ledger.h"
+#include "ctld/core/triggers.h"
 
 namespace gantry::core {
 namespace {
@@ -134,6 +135,7 @@ Result<void> Loader::record(store::Table table, std::string_view key, std::strin
       state_.tenancy.half_life = r->half_life;
       state_.budgets.kill_wait = r->kill_wait;
       state_.budgets.start_timeout = r->start_timeout;
+      state_.triggers.last = r->last_trigger;
       return {};
     }
     case store::Table::job_state:
@@ -191,6 +193,14 @@ Result<void> Loader::record(store::Table table, std::string_view key, std::strin
       auto r = codec::decode<proto::PostedBatch>(value);
       if (!r) return broken("batch of charges", r.error());
       state_.ledger.posted.insert_or_assign(std::string(key), std::move(*r));
+      return {};
+    }
+    case store::Table::trigger: {
+      auto r = codec::decode<TriggerState>(value);
+      if (!r) return broken("trigger", r.error());
+      TriggerState& one = state_.triggers.all[r->trigger.id];
+      one = std::move(*r);
+      index_trigger(state_.triggers, one);
       return {};
     }
     case store::Table::request: return {};  // not used by this release

@@ -207,6 +207,7 @@ struct MetaRecord {
   Duration half_life = hours(7 * 24);
   Duration kill_wait = seconds(30);
   Duration start_timeout = seconds(60);
+  TriggerId last_trigger{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "epoch", s.epoch);
@@ -217,6 +218,7 @@ struct MetaRecord {
     v(6, "half_life", s.half_life);
     v(7, "kill_wait", s.kill_wait);
     v(8, "start_timeout", s.start_timeout);
+    v(9, "last_trigger", s.last_trigger);
   }
 };
 

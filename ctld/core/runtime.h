@@ -98,6 +98,11 @@ struct Weights {
   std::unordered_map<sched::ShareId, double> fair;  // factor, by user's leaf
 };
 
+struct NodeTriggerView {
+  bool down = false, drained = false;
+  std::optional<Instant> idle;  // since
+};
+
 struct Stats {
   std::uint64_t submits = 0;
   std::uint64_t events = 0;
@@ -150,7 +155,11 @@ struct Runtime {
   Instant budgets_seen{};
   Weights weights;
   std::optional<Instant> window_due;  // a reservation begins or ends
-  std::set<JobId> suspended;          // whose end the scheduler does not know
+  // What nodes were for triggers at the last look, by NodeId; unset: there was none. And idle nodes
+  // that a trigger waits for: when, for which; see triggers.h.
+  std::vector<std::optional<NodeTriggerView>> trigger_views;
+  std::set<std::tuple<Instant, TriggerId, NodeId>> idle_waits;
+  std::set<JobId> suspended;  // whose end the scheduler does not know
   Stats stats;
   Instant planned{};  // when a plan came last, or was asked for by time
   Instant started{};

@@ -5,6 +5,7 @@
 #include "ctld/core/dependency.h"
 #include "ctld/core/het.h"
 #include "ctld/core/tenants.h"
+#include "ctld/core/triggers.h"
 
 namespace gantry::core {
 
@@ -33,6 +34,7 @@ void settle_touched(Context& ctx) {
       sync_suspension(ctx, *job);
       if (job->is_array() && job->tasks->max_running)  // decides for waiting elements, too
         for (const JobId element : job->tasks->queued) sync_queue(ctx, state.jobs.at(element));
+      pull_triggers(ctx, *job);
       act(ctx, *job);
       set_timer(ctx, *job);
       answer_waits(ctx, id);
@@ -46,6 +48,8 @@ void settle_touched(Context& ctx) {
 void settle(Context& ctx) {
   do settle_touched(ctx);
   while (open_gates(ctx));
+  pull_triggers(ctx);
+  fire_triggers(ctx);
   tell_shares(ctx);
 }
 

@@ -27,6 +27,7 @@
 #include "ctld/core/names.h"
 #include "ctld/core/node.h"
 #include "ctld/core/tenancy_state.h"
+#include "ctld/core/trigger_state.h"
 #include "ctld/sched/geometry.h"
 #include "ctld/store/store.h"
 
@@ -121,6 +122,7 @@ struct State {
   TenancyState tenancy;
   LedgerState ledger;
   BudgetState budgets;
+  TriggerTable triggers;
 
   // Derived.
   Names names;
@@ -145,7 +147,8 @@ struct State {
   // What apply() leaves for others to look at; they take it.
   std::vector<JobId> touched;  // by Settle, after every input
   std::vector<NodeId> touched_nodes;
-  std::vector<JobId> fold_jobs;  // by Fold; removed jobs too
+  std::vector<NodeId> trigger_nodes;  // touched, or something began or ended to be held there
+  std::vector<JobId> fold_jobs;       // by Fold; removed jobs too
   std::vector<NodeId> fold_nodes;
   std::vector<PartitionId> fold_partitions;
   std::vector<std::string> fold_keys;  // of user_keys

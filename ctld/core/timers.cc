@@ -11,6 +11,7 @@
 #include "ctld/core/reservations.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/tenants.h"
+#include "ctld/core/triggers.h"
 
 namespace gantry::core {
 namespace {
@@ -78,6 +79,7 @@ std::optional<Instant> due_of(const Context& ctx, const Job& job) {
       earliest(next, limit);
       if (limit && job.warn && !job.active->warned) earliest(next, *limit - job.warn->before);
       earliest(next, job.deadline);
+      earliest(next, trigger_due(ctx, job));
       break;
     }
     case Phase::finishing:
@@ -284,6 +286,7 @@ std::optional<Instant> next_wake(const Context& ctx) {
   if (!ctx.rt.job_timers.empty()) next = ctx.rt.job_timers.begin()->first;
   if (!ctx.rt.node_timers.empty()) earliest(next, ctx.rt.node_timers.begin()->first);
   earliest(next, plan_due(ctx));
+  earliest(next, next_trigger(ctx));
   earliest(next, ctx.rt.window_due);
   earliest(next, next_reckoning(ctx));
   earliest(next, ctx.rt.month_due);

@@ -62,7 +62,8 @@ inline constexpr std::size_t kMaxHistoryPageBytes = 4 * 1024 * 1024;  // octets
   X(alert, 13, "quota that reached a threshold, by ordered_key(number)")      \
   X(ledger, 14, "a sum of the ledger, by period, tenant, project, user, ...") \
   X(increase, 15, "a request for more, by ordered_key(number)")               \
-  X(posted, 16, "a batch of charges besides jobs, by its name")
+  X(posted, 16, "a batch of charges besides jobs, by its name")               \
+  X(trigger, 17, "a trigger, by ordered_key(number)")
 
 enum class Table : std::uint8_t {
 #define X(name, number, what) name = number,

@@ -120,6 +120,7 @@ void World::configure(const Words& w) {
     if (w.find("max_age")) c.priority_max_age = parse_length(*w.find("max_age"));
     if (w.find("licenses")) config_.licenses = listed(*w.find("licenses"));
     if (w.find("mail")) c.mail_program = *w.find("mail");
+    if (w.find("user_triggers")) c.user_triggers = *w.find("user_triggers") == "yes";
     if (w.find("max_jobs")) c.max_jobs = std::stoul(*w.find("max_jobs"));
   }
 }
@@ -176,6 +177,7 @@ void World::command(const std::string& verb, const Words& w) {
   if (verb == "node" || verb == "part") return nodes_command(w);
   if (verb == "step" || verb == "stepdone" || verb == "stepsignal" || verb == "stepattach")
     return step_command(w);
+  if (verb == "trigger" || verb == "triggers" || verb == "untrigger") return trigger(verb, w);
   if (verb == "wait") return wait(w);
   if (verb == "log") {  // log alice 1 | log alice 1 err=yes
     proto::ReadLog m;
@@ -230,6 +232,8 @@ void World::finish_turn() {
   for (Order& order : turn.orders) print(order);
   for (const Letter& letter : turn.letters)
     line(fmt::format("mail to {}: {}", fmt::join(letter.to, ", "), letter.subject));
+  for (const ProgramRun& run : turn.programs)
+    line(fmt::format("run as {}: {} {}", run.user, run.program, run.argument));
   wake_ = turn.wake;
 }
 
@@ -357,6 +361,28 @@ void World::step_command(const Words& w) {  // step alice 1 tasks=4 | stepdone a
   if (w.find("cpus")) m.shape.cpus_per_task = std::stoul(*w.find("cpus"));
   if (w.find("on")) m.shape.nodelist = hosts(*w.find("on"));
   ask(w.plain.at(1), std::move(m));
+}
+
+// trigger alice on=fini job=1 program=/x offset=-10s stays=yes | triggers alice | untrigger alice
+// id=1
+void World::trigger(const std::string& verb, const Words& w) {
+  proto::TriggerFilter filter;
+  if (w.find("id")) filter.id = TriggerId(std::stoul(*w.find("id")));
+  if (w.find("job")) filter.job = JobId(std::stoul(*w.find("job")));
+  if (verb == "triggers") return ask(w.plain.at(1), proto::ListTriggers{filter});
+  if (verb == "untrigger") return ask(w.plain.at(1), proto::ClearTriggers{filter});
+  proto::Trigger t;
+  for (const auto& [on, name] : enum_names(proto::TriggerOn{}))
+    for (const std::string& said : hosts(*w.find("on")))
+      if (said == name) t.on.push_back(on);
+  t.job = filter.job;
+  if (w.find("nodes")) t.nodes = hosts(*w.find("nodes"));
+  if (const std::string* offset = w.find("offset"))
+    t.offset = offset->starts_with('-') ? Duration{} - parse_length(offset->substr(1))
+                                        : parse_length(*offset);
+  t.program = w.find("program") ? *w.find("program") : "/bin/tell";
+  t.permanent = w.find("stays") != nullptr;
+  ask(w.plain.at(1), proto::SetTrigger{std::move(t)});
 }
 
 void World::wait(const Words& w) {

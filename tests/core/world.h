@@ -72,6 +72,7 @@ class World {
   void place(const Words& w);
   void plan();
   void step_command(const Words& w);
+  void trigger(const std::string& verb, const Words& w);
   void wait(const Words& w);
   void restart();
   void fold();

@@ -117,6 +117,17 @@ void World::print(const Reply& reply) {
                                    : fmt::format("{}", fmt::join(n.ranks, ",")),
                                cpus_text(n.cpus)));
           },
+          [&](const proto::TriggerList& m) {
+            for (const proto::Trigger& t : m.triggers) {
+              std::string on;
+              for (const proto::TriggerOn one : t.on) on += fmt::format(" {}", enum_name(one));
+              line(fmt::format("trigger {} of {}:{}{} {} offset {} s{} {}", t.id.value(), t.user,
+                               on, t.job ? fmt::format(" job {}", shown(*t.job)) : "",
+                               t.nodes.empty() ? "*" : compress_hostlist(t.nodes),
+                               t.offset.us / 1'000'000, t.permanent ? " stays" : "", t.program));
+            }
+            if (m.triggers.empty()) line("no triggers");
+          },
           [&](const proto::TenancyPlanned& m) { print(m); },
           [&](const proto::TenancyDocuments& m) { print(m); },
           [&](const proto::TenancyHistoryReply& m) { print(m); },

@@ -4,7 +4,9 @@ installed is skipped by its name. And what needs a cluster of its own: mail, sbc
 
 usage: slurm_clients_test.py BIN_DIR [-k CASE] [--keep]
 """
+import grp
 import os
+import pwd
 import re
 import shutil
 import subprocess
@@ -120,6 +122,55 @@ rule a:
                   env={"XDG_CACHE_HOME": folder})
     equal(done.returncode, 0, done.stdout[-2000:] + done.stderr[-4000:])
     equal(text(f"{folder}/a.txt"), "made by a\n")
+
+
+# ---- triggers -----------------------------------------------------------------------------------
+
+
+def case_strigger(c):
+    """Programs run by the controller: as the user, once, with a job's id; an operator's for nodes."""
+    told, program = f"{c.out}/told", f"{c.out}/tell"
+    script(c, "tell", f"echo $(id -un) $(id -gn) $HOME $PWD $1 >> {told}\n")
+    os.chmod(program, 0o755)
+    job = ok(c, "sbatch", "--parsable", MEM, "-o", "/dev/null", "--wrap=sleep 100").strip()
+    refused = slurm(c, "strigger", "--set", "-j", job, "--fini", "-p", program)
+    equal(refused.returncode, 1)
+    contains(refused.stderr, "controller.user_triggers is off")
+    restart_with(c, "user_triggers", "true")
+    ok(c, "strigger", "--set", "-j", job, "--fini", "-p", program)
+    ok(c, "strigger", "--set", "-j", job, "--fini", "--offset=3600", "-p", program, "--flags=PERM")
+    rows = ok(c, "strigger", "--get").splitlines()
+    equal(rows[0], "TRIG_ID RES_TYPE   RES_ID TYPE                                OFFSET USER     "
+          "FLAGS PROGRAM")
+    later = rows[2].split()
+    equal(later[1:], ["job", job, "fini", "3600", c.user, "PERM", program])
+    refused = slurm(c, "strigger", "--set", "--down", "-p", program)
+    equal(refused.returncode, 1)
+    contains(refused.stderr, "slurm_set_trigger error: ")
+    c.kill_and_restart(c.daemon("ctld"))
+    wait_for("the controller", lambda: slurm(c, "scontrol", "ping").returncode == 0)
+    equal(len(ok(c, "strigger", "-N", "--get", "-j", job).splitlines()), 2)
+    ok(c, "scancel", job)
+    wait_for("the program", lambda: os.path.exists(told) and text(told).endswith("\n"))
+    home = pwd.getpwnam(c.user).pw_dir
+    equal(text(told), f"{c.user} {grp.getgrgid(pwd.getpwnam(c.user).pw_gid).gr_name} {home} / {job}\n")
+    wait_for("the one that fired to be gone",
+             lambda: len(ok(c, "strigger", "-N", "--get").splitlines()) == 1)
+    ok(c, "strigger", "--clear", f"--id={later[0]}")
+    equal(ok(c, "strigger", "--get"), "")
+    gone = slurm(c, "strigger", "--clear", f"--id={later[0]}")
+    equal(gone.returncode, 1)
+    ok(c, "strigger", "-Q", "--clear", f"--id={later[0]}")
+    # As root, who is an operator: when a node is drained.
+    nodes = f"{c.top}/drained"
+    with open(f"{c.top}/note", "w", encoding="utf-8") as f:
+        f.write(f"#!/bin/sh\necho $(id -u) $1 >> {nodes}\n")
+    os.chmod(f"{c.top}/note", 0o755)
+    c.root(["slurm/strigger", "--set", "--node=node1", "--drained", "-p", f"{c.top}/note"], check=True)
+    c.root(["gctl", "drain", "node1", "-r", "test"], check=True)
+    wait_for("the node's program", lambda: os.path.exists(nodes) and text(nodes).endswith("\n"))
+    equal(text(nodes), "0 node1\n")
+    c.root(["gctl", "resume", "node1"], check=True)
 
 
 # ---- mail ---------------------------------------------------------------------------------------

@@ -314,6 +314,49 @@ TEST_CASE("mistakes of sattach") {
   });
 }
 
+TEST_CASE("mistakes of strigger") {
+  const std::string strigger = "slurm/strigger";
+  const std::string program = "--program=/bin/true";
+  const std::string error = "strigger: error: ";
+  const auto not_there = [&](const std::string& option) {
+    return error + option + " is not supported: ";
+  };
+  check_mistakes({
+      {{strigger},
+       1,
+       error + "You must use exactly one of the following options: --set, --get or --clear"},
+      {{strigger, "--set", "--get"},
+       1,
+       error + "You must use exactly one of the following options: --set, --get or --clear"},
+      {{strigger, "--clear"}, 1, error + "You must specify a --id, --jobid, or --user to clear"},
+      {{strigger, "--set", program}, 1, error + "You must specify a trigger (--down, --drained, "},
+      {{strigger, "--set", "--down"}, 1, error + "You must specify a --program value"},
+      {{strigger, "--set", "--fini", program}, 1, error + "You must specify a --jobid value"},
+      {{strigger, "--set", "--down", "-p", "true"},
+       1,
+       error + "The --program value must start with \"/\""},
+      {{strigger, "--set", "--down", "-p", "/nonexistent"},
+       1,
+       error + "Invalid --program value, file not found"},
+      {{strigger, "--set", "--down", "-p", "/etc"},
+       1,
+       error + "Invalid --program value, not regular file"},
+      {{strigger, "--set", "--fini", "-j", "x", program}, 1, error + "Invalid jobid x"},
+      {{strigger, "--set", "--down", "--offset=40000", program},
+       1,
+       error + "The --offset parameter must be between +/-32000"},
+      {{strigger, "--set", "--down", "--flags=ONCE", program}, 1, error + "Invalid flags ONCE"},
+      {{strigger, "--get", "--user=nobody-here"}, 1, error + "Invalid user nobody-here"},
+      {{strigger, "--get", program}, 1, error + "--program, --offset and --flags are for --set"},
+      {{strigger, "--set", "--primary_slurmctld_failure", program},
+       1,
+       not_there("--primary_slurmctld_failure")},
+      {{strigger, "--set", "-B", program}, 1, not_there("--backup_slurmctld_failure")},
+      {{strigger, "--set", "-h", program}, 1, not_there("--primary_database_failure")},
+      {{strigger, "--set", "-F", program}, 1, not_there("--fail")},
+  });
+}
+
 TEST_CASE("mistakes of sbcast") {
   const std::map<std::string, std::string> in_job{{"SLURM_JOB_ID", "7"},
                                                   {"SLURM_JOB_NODELIST", "n1"}};

@@ -53,6 +53,36 @@ void fill_queue(FakeController& fake) {
   seen.tasks = 3;
   seen.nodes = {{"n01", "", "", {}, 0, 2, {0, 2}}, {"n02", "", "", {}, 1, 1, {1}}};
   fake.answer<proto::StepAttach>(proto::StepGranted{codec::encode(seen), {}, false, true});
+  proto::TriggerList triggers;
+  triggers.triggers = {{TriggerId{3},
+                        Uid{1001},
+                        "alice",
+                        {proto::TriggerOn::time},
+                        JobId{12},
+                        {},
+                        Duration{} - seconds(600),
+                        "/home/alice/warn",
+                        false},
+                       {TriggerId{4},
+                        Uid{0},
+                        "root",
+                        {proto::TriggerOn::down, proto::TriggerOn::drained},
+                        {},
+                        {"n01", "n02"},
+                        {},
+                        "/usr/sbin/down",
+                        true},
+                       {TriggerId{5},
+                        Uid{0},
+                        "root",
+                        {proto::TriggerOn::idle},
+                        {},
+                        {},
+                        seconds(300),
+                        "/usr/sbin/idle",
+                        false}};
+  fake.answer<proto::ListTriggers>(triggers);
+  fake.answer<proto::ClearTriggers>(proto::TriggerList{{triggers.triggers.front()}});
   fake.answer<proto::ShareTree>(sample_shares());
   fake.answer<proto::PriorityTuples>(sample_priorities());
   fake.answer<proto::ShowStats>(proto::ShowStatsReply{{{"submits_total", 12},

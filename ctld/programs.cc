@@ -1,0 +1,168 @@
+#include "ctld/programs.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "common/auth/users.h"
+
+namespace gantry::ctld {
+namespace {
+
+using RunClock = std::chrono::steady_clock;
+constexpr std::chrono::seconds kMostRunTime{300};  // as in Slurm
+constexpr std::chrono::milliseconds kLookForRunEnd{50};
+
+std::string name_of(const core::ProgramRun& run) {
+  return fmt::format("trigger {} of {}: {} {}", run.trigger.value(), run.user, run.program,
+                     run.argument);
+}
+
+// setpriv takes the user's id, groups and an environment of its own: a process of many threads must
+// not do that between fork and exec.
+Result<std::vector<std::string>> words_of(const core::ProgramRun& run) {
+  if (::geteuid() == run.uid.value() && run.uid.value() != 0)
+    return std::vector{run.program, run.argument};
+  const auto user = auth::find_user(run.uid);
+  if (!user) return tl::unexpected(user.error());
+  return std::vector<std::string>{"setpriv",
+                                  fmt::format("--reuid={}", user->uid.value()),
+                                  fmt::format("--regid={}", user->gid.value()),
+                                  "--init-groups",
+                                  "--reset-env",
+                                  "--",
+                                  run.program,
+                                  run.argument};
+}
+
+// In "/", with nothing as its files, in a session of its own.
+Result<pid_t> start_run(const core::ProgramRun& run) {
+  auto words = words_of(run);
+  if (!words)
+    return fail(words.error().code, fmt::format("{}: {}", name_of(run), words.error().message));
+  std::vector<char*> argv;
+  for (std::string& word : *words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t files;
+  ::posix_spawn_file_actions_init(&files);
+  ::posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
+  ::posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
+  ::posix_spawn_file_actions_addchdir_np(&files, "/");
+  posix_spawnattr_t how;
+  ::posix_spawnattr_init(&how);
+  sigset_t none, all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  ::posix_spawnattr_setsigmask(&how, &none);
+  ::posix_spawnattr_setsigdefault(&how, &all);
+  ::posix_spawnattr_setflags(&how,
+                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
+  pid_t pid = 0;
+  const int error = ::posix_spawnp(&pid, argv[0], &files, &how, argv.data(), environ);
+  ::posix_spawnattr_destroy(&how);
+  ::posix_spawn_file_actions_destroy(&files);
+  if (error != 0)
+    return fail(ErrorCode::io_error, fmt::format("{}: cannot start {}: {}", name_of(run), argv[0],
+                                                 std::strerror(error)));
+  return pid;
+}
+
+}  // namespace
+
+struct Programs::Running {
+  core::ProgramRun run;
+  pid_t pid = 0;
+  RunClock::time_point until;
+  bool killed = false;
+};
+
+Programs::Programs(Note note) : note_(std::move(note)), thread_([this] { serve(); }) {}
+
+Programs::~Programs() {
+  {
+    std::lock_guard guard(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+void Programs::run(std::vector<core::ProgramRun> programs) {
+  std::size_t dropped = 0;
+  {
+    std::lock_guard guard(mutex_);
+    for (core::ProgramRun& one : programs)
+      if (waiting_.size() < kMostWaitingPrograms)
+        waiting_.push_back(std::move(one));
+      else
+        ++dropped;
+  }
+  wake_.notify_one();
+  if (dropped > 0)
+    note_(fmt::format("triggers: {} programs dropped, as {} wait already", dropped,
+                      kMostWaitingPrograms));
+}
+
+bool Programs::take(const std::vector<Running>& running, core::ProgramRun& next) {
+  if (running.size() >= kMostPrograms) return false;
+  const auto may_run = [&](const core::ProgramRun& one) {
+    return std::count_if(running.begin(), running.end(), [&](const Running& r) {
+             return r.run.uid == one.uid;
+           }) < static_cast<std::ptrdiff_t>(kMostProgramsOfUser);
+  };
+  const auto it = std::find_if(waiting_.begin(), waiting_.end(), may_run);
+  if (it == waiting_.end()) return false;
+  next = std::move(*it);
+  waiting_.erase(it);
+  return true;
+}
+
+void Programs::serve() {
+  std::vector<Running> running;
+  while (true) {
+    core::ProgramRun next;
+    bool found = false;
+    {
+      std::unique_lock guard(mutex_);
+      if (running.empty())
+        wake_.wait(guard, [&] { return stopping_ || !waiting_.empty(); });
+      else
+        wake_.wait_for(guard, kLookForRunEnd);
+      if (stopping_) return;
+      found = take(running, next);
+    }
+    if (found) {
+      if (auto pid = start_run(next); pid)
+        running.push_back({std::move(next), *pid, RunClock::now() + kMostRunTime});
+      else
+        note_(pid.error().message);
+    }
+    std::erase_if(running, [&](Running& one) {
+      int status = 0;
+      const pid_t done = ::waitpid(one.pid, &status, WNOHANG);
+      if (done == 0 && RunClock::now() > one.until && !std::exchange(one.killed, true)) {
+        ::kill(-one.pid, SIGKILL);  // with what it has started
+        note_(fmt::format("{}: took over {} s", name_of(one.run), kMostRunTime.count()));
+      }
+      if (done == 0 || (done < 0 && errno == EINTR)) return false;
+      if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
+        note_(fmt::format("{}: ended with {}", name_of(one.run), WEXITSTATUS(status)));
+      if (WIFSIGNALED(status) && !one.killed)
+        note_(fmt::format("{}: was killed by signal {}", name_of(one.run), WTERMSIG(status)));
+      return true;
+    });
+  }
+}
+
+}  // namespace gantry::ctld

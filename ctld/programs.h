@@ -1,0 +1,48 @@
+// Runs the programs of triggers (ctld/core/triggers.h), each as the user who set it, a few at a
+// time, from a thread of its own. One that cannot be started, or does not end well, is noted.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/result.h"
+#include "ctld/core/trigger_state.h"
+
+namespace gantry::ctld {
+
+inline constexpr std::size_t kMostWaitingPrograms = 10'000;
+inline constexpr std::size_t kMostPrograms = 8;        // that run at a time
+inline constexpr std::size_t kMostProgramsOfUser = 2;  // of them
+
+class Programs {
+ public:
+  using Note = std::function<void(std::string)>;  // from its thread
+
+  explicit Programs(Note note);
+  // Those that wait are dropped, those that run go on by themselves.
+  ~Programs();
+  Programs(const Programs&) = delete;
+  Programs& operator=(const Programs&) = delete;
+
+  void run(std::vector<core::ProgramRun> programs);
+
+ private:
+  struct Running;
+  void serve();
+  // Takes the next one whose user has not enough of them running already.
+  bool take(const std::vector<Running>& running, core::ProgramRun& next);
+
+  const Note note_;
+  std::mutex mutex_;  // guards what follows
+  std::deque<core::ProgramRun> waiting_;
+  bool stopping_ = false;
+  std::condition_variable wake_;
+  std::thread thread_;
+};
+
+}  // namespace gantry::ctld
