@@ -21,13 +21,6 @@ const MigProfile* profile_of(const proto::NodeRow& node, const GpuDevice& gpu, s
   return nullptr;
 }
 
-const proto::GpuHolder* holder_of(const proto::NodeRow& node, const GpuDevice& gpu,
-                                  std::uint32_t start) {
-  for (const proto::GpuHolder& h : node.holders)
-    if (h.grant.gpu == gpu.index && h.grant.start == start) return &h;
-  return nullptr;
-}
-
 const GpuFault* fault_of(R row) {
   const GpuFault* found = nullptr;
   for (const GpuFault& f : row.gpu->faults)
@@ -60,21 +53,20 @@ void put_cause(O o, R row) {
 
 void slices(const proto::NodeRow& node, const GpuDevice& gpu, std::vector<GpuRow>& out) {
   std::vector<GpuRow> rows;
-  for (const MigSlice& s : gpu.slices)
-    rows.push_back(
-        {&node, &gpu, profile_of(node, gpu, s.profile), s.start, holder_of(node, gpu, s.start)});
-  for (const proto::GpuHolder& h : node.holders) {  // given, and not yet made
-    const bool there =
-        std::any_of(rows.begin(), rows.end(), [&](R row) { return row.holder == &h; });
-    if (h.grant.gpu == gpu.index && h.grant.profile && !there)
+  for (const proto::GpuHolder& h : node.holders)  // also of those that are given and not yet made
+    if (h.grant.gpu == gpu.index && h.grant.profile)
       rows.push_back({&node, &gpu, profile_of(node, gpu, *h.grant.profile), h.grant.start, &h});
+  for (const MigSlice& s : gpu.slices) {
+    const bool held =
+        std::any_of(rows.begin(), rows.end(), [&](R r) { return r.start == s.start; });
+    if (!held) rows.push_back({&node, &gpu, profile_of(node, gpu, s.profile), s.start, nullptr});
   }
   if (rows.empty()) rows.push_back({&node, &gpu, nullptr, {}, nullptr});
-  std::sort(rows.begin(), rows.end(), [](R a, R b) { return a.start < b.start; });
+  std::stable_sort(rows.begin(), rows.end(), [](R a, R b) { return a.start < b.start; });
   out.insert(out.end(), rows.begin(), rows.end());
 }
 
-// A row for each part that somebody has, or one.
+// A row for each part of a whole GPU that somebody has, or one.
 void parts(const proto::NodeRow& node, const GpuDevice& gpu, std::vector<GpuRow>& out) {
   const std::size_t before = out.size();
   for (const proto::GpuHolder& h : node.holders)
@@ -122,6 +114,8 @@ constexpr Column<GpuRow> kColumns[] = {
              o += "none";
            else
              o += fmt::format("{}@{}", r.profile != nullptr ? r.profile->name : "?", *r.start);
+           if (r.gpu->mig && r.holder != nullptr && r.holder->grant.part())
+             o += " part " + format_thousandths(r.holder->grant.of_slice);
          }},
     {.letter = 't',
      .name = "State",

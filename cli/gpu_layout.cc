@@ -60,9 +60,14 @@ DrawnGpu drawn(const NodeRow& node, const GpuDevice& gpu, const MigGeometry& geo
     busy |= mask;
     out.slices.push_back({start, p->memory_slices, slice_label(*p, who), idle});
   };
-  for (const GpuHolder& h : node.holders)
-    if (h.grant.gpu == gpu.index && h.grant.profile)
-      add(*h.grant.profile, h.grant.start, with_tenant(h), false);
+  std::map<std::uint32_t, std::pair<std::uint32_t, std::string>> held;  // by start
+  for (const GpuHolder& h : node.holders) {
+    if (h.grant.gpu != gpu.index || !h.grant.profile) continue;
+    auto& [profile, who] = held[h.grant.start];
+    profile = *h.grant.profile;
+    who += (who.empty() ? "" : ", ") + with_tenant(h);  // parts of a slice: several jobs
+  }
+  for (const auto& [start, slice] : held) add(slice.first, start, slice.second, false);
   for (const MigSlice& s : gpu.slices) add(s.profile, s.start, "idle", true);
   return out;
 }

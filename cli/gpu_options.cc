@@ -166,14 +166,11 @@ Result<void> parse_gres(std::string_view text, GpuWish& wish) {
 
 namespace {
 
-// Of one GPU on each node.
+// Of one GPU or slice on each node.
 Result<void> apply_part(const GpuWish& wish, std::uint32_t each, JobShape& shape) {
-  if (!wish.slice.empty())
-    return invalid(fmt::format("{} slices: a slice is a part of a GPU already and is not divided",
-                               format_thousandths(each)));
   if (each > kOne)
-    return invalid(fmt::format("{} GPUs on a node: a job gets whole ones, or a part of one",
-                               format_thousandths(each)));
+    return invalid(fmt::format("{} {} on a node: a job gets whole ones, or a part of one",
+                               format_thousandths(each), wish.slice.empty() ? "GPUs" : "slices"));
   shape.gpu_share = each;
   return {};
 }

@@ -24,8 +24,8 @@ struct GpuWish {
 
 // "2", "a100:2", "0.5": thousandths of GPUs, and their model into `wish`.
 Result<std::uint32_t> parse_gpus(std::string_view text, GpuWish& wish);
-// "gpu", "gpu:2", "gpu:a100:2", "mig:1g.10gb:2", "gpu:1g.10gb:2", "shard:2", "fpga:1", "none", or
-// several of them with commas.
+// "gpu", "gpu:2", "gpu:a100:2", "mig:1g.10gb:2", "mig:1g.10gb:0.5", "gpu:1g.10gb:2", "shard:2",
+// "fpga:1", "none", or several of them with commas.
 Result<void> parse_gres(std::string_view text, GpuWish& wish);
 
 // shape has its nodes and tasks. usage, invalid_argument: wishes that exclude each other, or cannot

@@ -132,14 +132,16 @@ struct GpuDevice {
   friend bool operator==(const GpuDevice&, const GpuDevice&) = default;
 };
 
-// What a job has of one GPU of a node: all of it, a MIG slice, or a share of its time.
+// What a job has of one GPU of a node: all of it, a part, a MIG slice, or a part of a slice.
 struct GpuGrant {
   std::uint16_t gpu = 0;                 // GpuDevice::index
   std::optional<std::uint32_t> profile;  // a MIG slice: MigProfile::id
   std::uint16_t start = 0;               // of the slice: memory slice
   std::uint16_t thousandths = 1000;      // of the GPU, as quota and charges count it
+  std::uint16_t of_slice = 1000;         // of the slice: thousandths; 1000 = all of it
 
   [[nodiscard]] bool whole() const { return !profile && thousandths == 1000; }
+  [[nodiscard]] bool part() const { return profile ? of_slice != 1000 : thousandths != 1000; }
   friend bool operator==(const GpuGrant&, const GpuGrant&) = default;
   template <class S, class V>
   static void fields(S& s, V&& v) {
@@ -147,6 +149,7 @@ struct GpuGrant {
     v(2, "profile", s.profile);
     v(3, "start", s.start);
     v(4, "thousandths", s.thousandths);
+    v(5, "of_slice", s.of_slice);
   }
 };
 

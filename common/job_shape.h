@@ -51,7 +51,8 @@ struct JobShape {
   std::uint32_t anti_affinity_most = 1;  // jobs or gang members of the key in one domain
   std::vector<std::string> gpu_models;   // allowed, the preferred first; none = any
   std::string gpu_slice;                 // MIG profile, "1g.10gb"; "" = whole GPUs
-  // A part of one GPU of each node: thousandths, 1..999; 0 = whole ones. Excludes gpus_per_node.
+  // A part of one GPU of each node, with gpu_slice of one slice: thousandths, 1..999; 0 = whole
+  // ones. Excludes gpus_per_node.
   std::uint32_t gpu_share = 0;
   std::uint32_t gpu_shards = 0;     // as asked; the controller makes a gpu_share of them
   std::vector<GresCount> gres;      // other resources, on each node; sorted by name, each once

@@ -15,17 +15,17 @@ GpuHolders::GpuHolders(const Options& options, const Logger& log)
     log_.warning("GPUs of this node are not shared", {{"why", cannot_share_}});
 }
 
-Result<void> GpuHolders::take(const AttemptKey& key, const GpuDevice& gpu,
+Result<void> GpuHolders::take(const AttemptKey& key, const Device& device,
                               std::uint32_t thousandths, runtime::LaunchRequest& request) {
   const bool part = thousandths < 1000;
   const auto refuse = [&](const std::string& why) {
-    return fail(ErrorCode::wrong_state, fmt::format("GPU {} {}", gpu.index, why));
+    return fail(ErrorCode::wrong_state, fmt::format("{} {}", device.name, why));
   };
   if (part && (sharing_ == GpuSharing::none || !cannot_share_.empty()))
     return refuse("is not shared on this node");
   std::uint32_t sum = thousandths;
   for (const Holder& h : holders_) {
-    if (h.uuid != gpu.uuid || h.key == key) continue;
+    if (h.uuid != device.uuid || h.key == key) continue;
     if (!part || h.thousandths == 1000)
       return refuse(fmt::format("is held by job {}", h.key.job.value()));
     if (h.tenant != request.sharing.tenant) return refuse("is shared by another tenant");
@@ -37,14 +37,14 @@ Result<void> GpuHolders::take(const AttemptKey& key, const GpuDevice& gpu,
     request.env["GANTRY_GPU_SHARE"] = fmt::format("{}.{:03}", 0, thousandths);
   }
   if (part && sharing_ == GpuSharing::mps) {
-    const auto paths = mps_.serve(request.sharing.tenant, gpu.uuid);
+    const auto paths = mps_.serve(request.sharing.tenant, device.uuid);
     if (!paths) return tl::unexpected(paths.error());
-    for (const auto& [name, value] : gpu::mps_variables(thousandths, gpu.memory))
+    for (const auto& [name, value] : gpu::mps_variables(thousandths, device.memory))
       request.env[name] = value;
     request.sharing.binds.push_back({gpu::kMpsInJob, paths->pipe});
     request.sharing.binds.push_back({"/dev/shm", paths->shm});
   }
-  holders_.push_back({key, gpu.uuid, request.sharing.tenant, thousandths});
+  holders_.push_back({key, device.uuid, request.sharing.tenant, thousandths});
   return {};
 }
 

@@ -1,6 +1,6 @@
-// Who has which GPU of this node, whole or in part: the node's own word on what the controller
-// says. A GPU is one job's, or jobs of one tenant have parts of it; with MPS these get the tenant's
-// daemon.
+// Who has which GPU or MIG slice of this node, whole or in part: the node's own word on what the
+// controller says. A device is one job's, or jobs of one tenant have parts of it; with MPS these
+// get the tenant's daemon.
 #pragma once
 
 #include <map>
@@ -24,20 +24,25 @@ class GpuHolders {
     std::string mps_control, mps_dir;  // see mps.h
     bool containers = true;            // false: MPS cannot be had
   };
+  struct Device {      // a GPU, or a slice
+    std::string name;  // "GPU 3", "the slice at 4 of GPU 3"
+    std::string uuid;
+    std::int64_t memory = 0;  // bytes
+  };
   GpuHolders(const Options& options, const Logger& log);
 
   // Why no parts can be had although they are declared, or "".
   [[nodiscard]] const std::string& cannot_share() const { return cannot_share_; }
 
-  // All of a GPU, or a part. What a part needs besides the device files goes into the request.
+  // All of a device, or a part. What a part needs besides the device files goes into the request.
   // wrong_state: somebody has it who may not be beside this job.
-  Result<void> take(const AttemptKey& key, const GpuDevice& gpu, std::uint32_t thousandths,
+  Result<void> take(const AttemptKey& key, const Device& device, std::uint32_t thousandths,
                     runtime::LaunchRequest& request);
   // Has nobody else a part of it?
   [[nodiscard]] bool alone(const AttemptKey& key, const std::string& uuid) const;
   void recovered(const AttemptKey& key, const std::string& uuid,
                  const runtime::LaunchSharing& sharing);
-  // The last part of a GPU ends its daemon.
+  // The last part of a device ends its daemon.
   void released(const AttemptKey& key);
   // Everyone from an earlier daemon is known: what nobody needs ends.
   void settle();

@@ -12,6 +12,16 @@
 #include "noded/runtime/job_dir.h"
 
 namespace gantry::node {
+namespace {
+
+std::int64_t slice_memory(const GpuInventory& found, const GpuDevice& gpu, const MigSlice& slice) {
+  for (const MigGeometry& g : found.geometries)
+    if (g.model == gpu.model)
+      if (const MigProfile* p = gpu::find_profile(g, slice.profile)) return p->memory;
+  return 0;
+}
+
+}  // namespace
 
 GpuWork::GpuWork(Options options, gpu::KnownGpus known, const Logger& log, Publish publish)
     : options_(std::move(options)),
@@ -172,7 +182,8 @@ Result<MigSlice> GpuWork::slice_for(const GpuDevice& gpu, const GpuGrant& grant)
   };
   const std::vector<MigSlice> present = gpu.slices;
   for (const MigSlice& s : present)
-    if (s.profile == *grant.profile && s.start == grant.start && !is_held(s)) return s;
+    if (s.profile == *grant.profile && s.start == grant.start && (grant.part() || !is_held(s)))
+      return s;  // who else has parts of it: GpuHolders
   if (options_.by_hand)
     return fail(ErrorCode::unavailable,
                 fmt::format("the slice at {} of GPU {} is not there", grant.start, grant.gpu));
@@ -201,7 +212,8 @@ Result<void> GpuWork::add(const AttemptKey& key, const GpuGrant& grant,
   if (!grant.profile) {
     const auto files = gpu::device_files(numbers_, *gpu);
     if (!files) return tl::unexpected(files.error());
-    if (auto r = holders_.take(key, *gpu, grant.thousandths, request); !r) return r;
+    const GpuHolders::Device whole{fmt::format("GPU {}", gpu->index), gpu->uuid, gpu->memory};
+    if (auto r = holders_.take(key, whole, grant.thousandths, request); !r) return r;
     if (auto r = add_files(*files, request); !r) return r;
     held_[key].push_back(gpu->uuid);
     devices.push_back(handed(*gpu, nullptr));
@@ -209,6 +221,9 @@ Result<void> GpuWork::add(const AttemptKey& key, const GpuGrant& grant,
   }
   const auto slice = slice_for(*gpu, grant);
   if (!slice) return tl::unexpected(slice.error());
+  const GpuHolders::Device device{fmt::format("the slice at {} of GPU {}", grant.start, grant.gpu),
+                                  slice->uuid, slice_memory(found_.inventory, *gpu, *slice)};
+  if (auto r = holders_.take(key, device, grant.of_slice, request); !r) return r;
   held_[key].push_back(slice->uuid);
   look();  // capability files have numbers only now
   gpu = find(grant.gpu);

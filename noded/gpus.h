@@ -82,6 +82,7 @@ class Gpus {
   };
   void open_handover(const NodedConfig& config, const std::string& bin_dir);
   void admit();
+  [[nodiscard]] bool prepares_on(std::uint32_t gpu) const;
   void start_preparing(Waiting&& one);
   void prepared(const AttemptKey& key, Result<GpuPrepared>&& made);
   void handed(const AttemptKey& key, runtime::LaunchRequest&& request,

@@ -43,12 +43,25 @@ void Gpus::open_handover(const NodedConfig& config, const std::string& bin_dir) 
 // ---- before a job
 
 // Those go on that wait for nothing any more.
+// Is a job that was admitted being prepared on the GPU?
+bool Gpus::prepares_on(std::uint32_t gpu) const {
+  return std::any_of(preparing_.begin(), preparing_.end(), [&](const auto& one) {
+    const auto given = given_.find(one.first);
+    return given != given_.end() &&
+           std::find(given->second.begin(), given->second.end(), gpu) != given->second.end() &&
+           std::none_of(waiting_.begin(), waiting_.end(),
+                        [&](const Waiting& w) { return w.key == one.first; });
+  });
+}
+
 void Gpus::admit() {
   for (std::size_t i = 0; i < waiting_.size();) {
     const bool wanted = preparing_.contains(waiting_[i].key);
-    const bool busy = std::any_of(
-        waiting_[i].grants.begin(), waiting_[i].grants.end(),
-        [&](const GpuGrant& g) { return handover_->busy(g.gpu, g.profile.has_value()); });
+    const bool busy =
+        std::any_of(waiting_[i].grants.begin(), waiting_[i].grants.end(), [&](const GpuGrant& g) {
+          // A part also waits until it is clear what its device's first job finds there.
+          return handover_->busy(g.gpu, g.profile && !g.part()) || (g.part() && prepares_on(g.gpu));
+        });
     if (wanted && busy) {
       ++i;
       continue;
@@ -71,13 +84,19 @@ void Gpus::start_preparing(Waiting&& one) {
 
 void Gpus::prepared(const AttemptKey& key, Result<GpuPrepared>&& made) {
   if (!preparing_.contains(key)) return;  // given up meanwhile
-  if (!made) return fail_preparing(key, made.error());
+  if (!made) {
+    fail_preparing(key, made.error());
+    return admit();
+  }
   std::vector<HandedDevice> devices = std::move(made->fresh);
   const std::string owner = owner_of(made->request.sharing.tenant);
   for (HandedDevice& device : devices)
     device.scrub = !is_memory_of(device, owner) && !is_memory_of(device, std::string(kNobodys));
   auto request = std::make_shared<runtime::LaunchRequest>(std::move(made->request));
-  if (devices.empty()) return handed(key, std::move(*request), {}, {});
+  if (devices.empty()) {
+    handed(key, std::move(*request), {}, {});
+    return admit();
+  }
   handover_->run(HandoverWhen::before, devices, variables_of(key),
                  [this, key, request, devices](GpuHandover::Outcome&& outcome) {
                    handed(key, std::move(*request), devices, std::move(outcome));

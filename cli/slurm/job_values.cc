@@ -8,6 +8,7 @@
 #include "cli/job_words.h"
 #include "cli/show_records.h"
 #include "common/hostlist.h"
+#include "common/resources.h"
 #include "common/text.h"
 
 namespace gantry::cli::slurm {
@@ -41,7 +42,10 @@ std::string tres_per_node(const JobSpec& spec) {
   const JobShape& shape = spec.shape;
   const bool by_node = was_given(spec, "gres") || was_given(spec, "gpus-per-node");
   const bool other = was_given(spec, "gpus") || was_given(spec, "gpus-per-task");
-  if (shape.gpus_per_node == 0 || (other && !by_node)) return {};
+  if (other && !by_node) return {};
+  if (!shape.gpu_slice.empty() && shape.gpu_share > 0)
+    return fmt::format("gres:mig:{}:{}", shape.gpu_slice, format_thousandths(shape.gpu_share));
+  if (shape.gpus_per_node == 0) return {};
   if (!shape.gpu_slice.empty())
     return fmt::format("gres:mig:{}:{}", shape.gpu_slice, shape.gpus_per_node);
   const std::string model = shape.gpu_models.size() == 1 ? shape.gpu_models[0] + ":" : "";

@@ -5,6 +5,7 @@
 #include "common/text.h"
 #include "ctld/core/ledger.h"
 #include "ctld/sched/geometry.h"
+#include "ctld/sched/gpu_share.h"
 #include "ctld/sched/mig.h"
 
 namespace gantry::core {
@@ -15,19 +16,18 @@ using tenancy::PriceBook;
 constexpr Duration kLongestWalk = hours(24 * 366);  // through prices, hour by hour
 
 bool may_have(const JobShape& shape, const sched::NodeChanged& view) {
-  if (shape.gpus_per_node == 0 || shape.gpu_models.empty()) return true;
+  if (shape.gpus_per_node + shape.gpu_share == 0 || shape.gpu_models.empty()) return true;
   return std::any_of(shape.gpu_models.begin(), shape.gpu_models.end(), [&](const std::string& m) {
     return m == view.gpu_model || std::any_of(view.devices.begin(), view.devices.end(),
                                               [&](const auto& gpu) { return gpu.model == m; });
   });
 }
 
-// The slice `profile` of the node's geometries, as grants of as many.
-std::vector<GpuGrant> slices_of(const sched::NodeChanged& view, const std::string& profile,
-                                std::uint32_t count) {
+// The slices that it asks for, or the part of one, by the node's geometries.
+std::vector<GpuGrant> slices_of(const sched::NodeChanged& view, const JobShape& shape) {
   for (const MigGeometry& g : view.geometries)
     for (const MigProfile& p : g.profiles) {
-      if (p.name != profile) continue;
+      if (p.name != shape.gpu_slice) continue;
       const sched::MigShare share{p.compute_slices, g.compute_slices, p.memory_slices,
                                   g.memory_slices};
       GpuGrant grant;
@@ -35,7 +35,10 @@ std::vector<GpuGrant> slices_of(const sched::NodeChanged& view, const std::strin
       grant.thousandths = static_cast<std::uint16_t>(share.thousandths());
       for (const sched::GpuView& gpu : view.devices)
         if (gpu.model == g.model) grant.gpu = gpu.index;
-      return std::vector<GpuGrant>(count, grant);
+      if (shape.gpu_share == 0) return std::vector<GpuGrant>(shape.gpus_per_node, grant);
+      grant.thousandths = sched::weight_of_part(grant.thousandths, shape.gpu_share);
+      grant.of_slice = static_cast<std::uint16_t>(shape.gpu_share);
+      return {grant};
     }
   return {};
 }
@@ -72,7 +75,8 @@ class Estimator {
              a.gpu_model == b.gpu_model && a.gpus_when_well == b.gpus_when_well &&
              a.geometries.size() == b.geometries.size();
     };
-    const bool same_everywhere = !exclusive_ && shape_.gpus_per_node == 0;
+    const bool same_everywhere =
+        !exclusive_ && shape_.gpus_per_node == 0 && shape_.gpu_slice.empty();
     for (const NodeId id : partition_.nodes) {
       const sched::NodeChanged& view = ctx_.rt.node_views.at(id.value());
       if (!may_have(shape_, view)) continue;
@@ -102,12 +106,12 @@ class Estimator {
       grant.cpus.resize(static_cast<std::size_t>(std::max(need.cpus, 0)));
       grant.memory = need.memory;
       grant.scratch = need.scratch;
-      if (shape_.gpu_share > 0)
+      if (shape_.gpu_share > 0 && shape_.gpu_slice.empty())
         grant.devices = {{0, std::nullopt, 0, static_cast<std::uint16_t>(shape_.gpu_share)}};
       else if (shape_.gpu_slice.empty())
         grant.gpus = shape_.gpus_per_node;
       else
-        grant.devices = slices_of(view, shape_.gpu_slice, shape_.gpus_per_node);
+        grant.devices = slices_of(view, shape_);
     }
     const Holding holding = holding_of(ctx_.state, grants, exclusive_);
     Bill bill;

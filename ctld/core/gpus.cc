@@ -50,10 +50,14 @@ bool overlap(const Node& node, const GpuGrant& a, const GpuGrant& b) {
   return a0 < b1 && b0 < a1;
 }
 
-// Do both fit side by side: parts of one GPU of one tenant? Whether the parts are more than the GPU
-// is another question.
+// Do both, which overlap, fit side by side: parts of one GPU or slice, of one tenant? Whether the
+// parts are more than there is, is another question.
 bool side_by_side(const GpuGrant& a, PartitionId of_a, const GpuGrant& b, PartitionId of_b) {
-  return sched::is_part(a) && sched::is_part(b) && of_a == of_b;
+  return a.part() && b.part() && of_a == of_b && a.profile == b.profile && a.start == b.start;
+}
+
+std::uint32_t of_device(const GpuGrant& grant) {  // thousandths of the GPU, or of the slice
+  return grant.profile ? grant.of_slice : grant.thousandths;
 }
 
 std::string name_of(const Node& node, const GpuGrant& grant) {
@@ -124,18 +128,17 @@ namespace {
 
 // Of a part of a GPU, or one that meets a part: may this tenant have it beside what is held?
 std::optional<std::string> part_objection(const Node& node, const GpuGrant& d, PartitionId tenant) {
-  if (d.thousandths == 0 || d.thousandths > 1000)
-    return fmt::format("{} thousandths of {}", d.thousandths, name_of(node, d));
-  if (sched::is_part(d) && !shares_gpus(node))
-    return fmt::format("GPUs of {} are not shared", node.name);
-  std::uint32_t sum = d.thousandths;
+  if (d.thousandths == 0 || of_device(d) == 0 || of_device(d) > 1000)
+    return fmt::format("{} thousandths of {}", of_device(d), name_of(node, d));
+  if (d.part() && !shares_gpus(node)) return fmt::format("GPUs of {} are not shared", node.name);
+  std::uint32_t sum = of_device(d);
   for (const Node::HeldGpu& held : node.gpu_grants) {
     if (!overlap(node, held.grant, d)) continue;
     if (!side_by_side(held.grant, held.tenant, d, tenant))
-      return name_of(node, d) + (sched::is_part(held.grant) && held.tenant != tenant
+      return name_of(node, d) + (held.grant.part() && held.tenant != tenant
                                      ? " is shared by another tenant"
                                      : " is taken");
-    sum += held.grant.thousandths;
+    sum += of_device(held.grant);
   }
   if (sum > 1000) return name_of(node, d) + " has less of it left";
   return std::nullopt;
@@ -178,12 +181,12 @@ std::optional<std::string> gpu_objection(const Node& node, const sched::NodeGran
 void take_gpus(Node& node, const sched::NodeGrant& grant, PartitionId tenant) {
   node.gpus_taken += grant.gpus;
   for (const GpuGrant& d : grant.devices) {
-    std::uint32_t sum = d.thousandths;
+    std::uint32_t sum = of_device(d);
     for (const Node::HeldGpu& held : node.gpu_grants) {
       if (!overlap(node, held.grant, d)) continue;
       GANTRY_ASSERT(side_by_side(held.grant, held.tenant, d, tenant),
                     "a device is given to one job, or to one tenant in parts");
-      sum += held.grant.thousandths;
+      sum += of_device(held.grant);
     }
     GANTRY_ASSERT(sum <= 1000, "no more of a device is given than there is");
     const auto at = std::find_if(
@@ -216,13 +219,13 @@ std::int64_t gpu_thousandths_taken(const Node& node) {
 std::optional<std::string> gpus_held_twice(const Node& node) {
   for (std::size_t i = 0; i < node.gpu_grants.size(); ++i) {
     const Node::HeldGpu& one = node.gpu_grants[i];
-    std::uint32_t sum = one.grant.thousandths;
+    std::uint32_t sum = of_device(one.grant);
     for (std::size_t k = 0; k < i; ++k) {
       const Node::HeldGpu& other = node.gpu_grants[k];
       if (!overlap(node, other.grant, one.grant)) continue;
       if (!side_by_side(other.grant, other.tenant, one.grant, one.tenant))
         return name_of(node, one.grant) + " is held twice";
-      sum += other.grant.thousandths;
+      sum += of_device(other.grant);
     }
     if (sum > 1000) return name_of(node, one.grant) + " is given more than once over";
   }

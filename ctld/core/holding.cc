@@ -3,6 +3,7 @@
 
 #include "ctld/core/gpus.h"
 #include "ctld/core/ledger.h"
+#include "ctld/sched/mig.h"
 
 namespace gantry::core {
 namespace {
@@ -58,12 +59,18 @@ void add_gpus(HoldingBuilder& out, const Node& node, const std::string& pool,
       continue;
     }
     std::string item = gpu_item(model) + ":shared";
+    std::uint32_t unit = gpu.thousandths;  // what a price is for
     if (gpu.profile)
       for (const MigGeometry& geometry : node.facts.gpus.geometries)
         for (const MigProfile& profile : geometry.profiles)
-          if (geometry.model == model && profile.id == *gpu.profile)
+          if (geometry.model == model && profile.id == *gpu.profile) {
             item = gpu_item(model) + ":" + profile.name;
-    out.add(pool, std::move(item), gpu.thousandths, gpu.thousandths);
+            if (gpu.part())
+              unit = sched::MigShare{profile.compute_slices, geometry.compute_slices,
+                                     profile.memory_slices, geometry.memory_slices}
+                         .thousandths();
+          }
+    out.add(pool, std::move(item), unit, gpu.thousandths);
   }
   // Without devices that are known one by one, all of a node are alike.
   const std::string alike = views.empty() ? model_of(0) : views.front().model;

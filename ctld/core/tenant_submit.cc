@@ -45,7 +45,7 @@ Wanted wanted_of(const JobShape& s, const Partition& partition) {
   }
   const std::int64_t each =  // of slices about; exactly when they are given
       s.gpu_slice.empty() ? kGpuUnit : sched::compute_slices_of(s.gpu_slice) * kGpuUnit / 8;
-  w.node[Resource::gpu] = s.gpus_per_node * each + s.gpu_share;
+  w.node[Resource::gpu] = s.gpus_per_node * each + s.gpu_share * each / kGpuUnit;
   w.job[Resource::gpu] = w.node[Resource::gpu] * nodes;
   w.node[Resource::scratch] = s.scratch_per_node;
   w.job[Resource::scratch] = s.scratch_per_node * nodes;

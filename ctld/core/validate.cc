@@ -213,7 +213,9 @@ Result<void> check_shape(const JobShape& s) {
       !r)
     return r;
   if (auto r = check_number("GPUs per node", s.gpus_per_node, 0, 1024); !r) return r;
-  if (!s.gpu_slice.empty() && (s.gpus_per_node == 0 || s.gpu_slice.size() > 32 ||
+  if (!s.gpu_slice.empty() && s.gpu_shards > 0)
+    return bad("shards are parts of whole GPUs; of a slice ask for a fraction, as mig:3g.40gb:0.5");
+  if (!s.gpu_slice.empty() && (s.gpus_per_node + s.gpu_share == 0 || s.gpu_slice.size() > 32 ||
                                sched::compute_slices_of(s.gpu_slice) == 0))
     return fail(ErrorCode::invalid_argument,
                 fmt::format("\"{}\" is not a MIG profile with a number of slices, as 1g.10gb",

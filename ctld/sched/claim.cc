@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ctld/sched/cycle.h"
+#include "ctld/sched/gpu_share.h"
 
 namespace gantry::sched {
 namespace {
@@ -51,8 +52,8 @@ std::vector<QuotaNeed> Cycle::needs_of(const JobClass& c, const std::vector<Shar
     need.amount[Resource::memory] = room.memory;
     need.amount[Resource::gpu] = room.gpu_thousandths();
     if (const JobShape& shape = c.key.shape; !shape.gpu_slice.empty())
-      need.amount[Resource::gpu] = std::int64_t{shape.gpus_per_node} *
-                                   r_.grid_.node(share.node).slices.thousandths(shape.gpu_slice);
+      need.amount[Resource::gpu] =
+          slices_weight(shape, r_.grid_.node(share.node).slices.thousandths(shape.gpu_slice));
     need.amount[Resource::scratch] = room.scratch;
     const auto same = std::find_if(needs.begin(), needs.end(),
                                    [&](const QuotaNeed& n) { return n.flavor == need.flavor; });

@@ -186,11 +186,15 @@ Result<void> keep_allowed(const JobShape& shape, const Constraint& constraint,
                                partition.name, shape.gpu_slice, fmt::join(known, ", ")));
   }
   if (shape.gpu_share > 0) {
-    std::erase_if(left, [](const NodeChanged* n) { return !n->gpu_sharing || gpus_of(*n) == 0; });
+    const bool slice = !shape.gpu_slice.empty();
+    std::erase_if(left, [&](const NodeChanged* n) {
+      return !n->gpu_sharing || (!slice && gpus_of(*n) == 0);
+    });
     if (left.empty())
       return never(
-          fmt::format("no node of partition {} has GPUs that jobs may share; ask for whole ones",
-                      partition.name));
+          fmt::format("no node of partition {} has {} that jobs may share; ask for whole "
+                      "ones",
+                      partition.name, slice ? "slices of " + shape.gpu_slice : "GPUs"));
   }
   if (auto r = keep_with_gres(shape, partition, left); !r) return r;
   if (shape.gpus_per_node == 0 && shape.gpu_share == 0)

@@ -13,7 +13,8 @@ Room room_of(const NodeChanged& node) {
   std::int32_t slices = 0;
   for (const GpuView& gpu : node.devices)
     for (const MigGeometry& g : node.geometries)
-      if (gpu.mig && g.model == gpu.model) slices += static_cast<std::int32_t>(g.compute_slices);
+      if (gpu.mig && g.model == gpu.model)
+        slices += static_cast<std::int32_t>(g.compute_slices * kGpuUnit);
   return {node.memory,
           node.scratch,
           static_cast<std::int32_t>(node.cpus.size()),
@@ -42,11 +43,14 @@ Demand demand_of(const JobShape& shape, const PartitionChanged& partition) {
     d.memory = partition.default_memory_per_cpu;
   }
   d.scratch = shape.scratch_per_node;
-  if (shape.gpu_slice.empty())
+  if (shape.gpu_slice.empty()) {
     d.gpus = shape.gpus_per_node;
-  else
-    d.slices = shape.gpus_per_node * compute_slices_of(shape.gpu_slice);
-  d.gpu_share = shape.gpu_share;
+    d.gpu_share = shape.gpu_share;
+  } else {
+    const std::uint32_t each = compute_slices_of(shape.gpu_slice);
+    d.slices =
+        (shape.gpus_per_node * static_cast<std::uint32_t>(kGpuUnit) + shape.gpu_share) * each;
+  }
   for (const GresCount& g : shape.gres) {
     const auto& names = partition.gres_names;
     const auto at = std::lower_bound(names.begin(), names.end(), g.name);

@@ -30,7 +30,7 @@ struct Room {
   std::int64_t scratch = 0;  // bytes
   std::int32_t cpus = 0;     // logical CPUs
   std::int32_t gpus = 0;     // whole devices
-  std::int32_t slices = 0;   // compute slices of devices in MIG mode
+  std::int32_t slices = 0;   // compute slices of devices in MIG mode, in thousandths
   // Thousandths of devices that parts take, beside `gpus`: what is free has less than 0 where some
   // are taken. That the sum does says that there is as much, not that it lies together: GpuShares.
   std::int32_t gpu_parts = 0;
@@ -77,7 +77,7 @@ struct Demand {
   std::int64_t memory = 0;      // bytes, per node or per core
   std::int64_t scratch = 0;     // bytes per node
   std::uint32_t gpus = 0;       // per node
-  std::uint32_t slices = 0;     // compute slices per node; whether they can be cut: MigRack
+  std::uint32_t slices = 0;     // as in Room, per node; whether they can be cut: MigRack
   std::uint32_t gpu_share = 0;  // thousandths of one device per node
   GresAmounts gres{};           // per node; of a name that is not known more than any has
   bool exclusive = false;

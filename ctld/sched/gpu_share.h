@@ -3,6 +3,7 @@
 // of it, and nobody all of it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -35,6 +36,18 @@ class GpuShares {
   };
   std::vector<Part> parts_;  // by index, grows as needed
 };
+
+// What `part` thousandths of a slice weigh that weighs `slice` thousandths of a GPU: rounded down,
+// as slices are, at least 1.
+constexpr std::uint16_t weight_of_part(std::uint32_t slice, std::uint32_t part) {
+  return static_cast<std::uint16_t>(std::max(1u, slice * part / 1000));
+}
+
+// What a job of this shape has of a node whose slices weigh `slice` each.
+inline std::int64_t slices_weight(const JobShape& shape, std::uint32_t slice) {
+  if (shape.gpu_share > 0) return weight_of_part(slice, shape.gpu_share);
+  return std::int64_t{shape.gpus_per_node} * slice;
+}
 
 // A part of a GPU, not all of it and no slice.
 inline bool is_part(const GpuGrant& grant) {

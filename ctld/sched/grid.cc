@@ -18,6 +18,7 @@ void Grid::grow(std::size_t nodes) {
   level_.resize(nodes, 0);
   available_.resize(nodes);
   idle_.resize(nodes);
+  slice_parts_.resize(nodes);
   spread_.resize(nodes);
   leaf_.resize(nodes, kNoIndex);
   for (Bits& set : at_least_) set.resize(nodes);
@@ -54,6 +55,7 @@ void Grid::change(const NodeChanged& change) {
   node.gres_taken.clear();
   const bool had_slices = !node.slices.gpus().empty();
   node.slices.set(node.devices, change.geometries, shapes_);
+  slice_parts_.clear(n);
   fleet_old_ = fleet_old_ || had_slices || !node.slices.gpus().empty();
   if (spread_.test(n)) --spread_nodes_;
   spread_.clear(n);
@@ -222,7 +224,11 @@ void Grid::mark_devices(std::uint32_t n, const Things& things, bool taken) {
     }
   }
   if (things.devices.empty()) return;
-  node.slices.mark(things.devices, taken);
+  node.slices.mark(things.devices, things.tenant, taken);
+  if (node.slices.has_parts())
+    slice_parts_.set(n);
+  else
+    slice_parts_.clear(n);
   for (const GpuGrant& d : things.devices)
     if (const auto at = fleet_old_ ? std::nullopt : node.slices.find(d))
       fleet_.put(node.slices.gpus()[at->first].fleet, node.slices.gpus()[at->first].state);

@@ -123,6 +123,13 @@ class Grid {
 
   // ---- slices of GPUs in MIG mode
   void settle_slices();  // before a plan: fleet() and the nodes agree
+  // Calls f(node) for nodes with slices that jobs share, until it returns true; says if it did.
+  template <class F>
+  bool any_with_slice_parts(F&& f) const {
+    for (std::size_t w = 0; w < slice_parts_.words(); ++w)
+      if (any_in_word(slice_parts_.word(w), w, f)) return true;
+    return false;
+  }
   [[nodiscard]] const MigFleet& fleet() const { return fleet_; }
   [[nodiscard]] const MigShapes& shapes() const { return shapes_; }
   // Places that are kept for somebody, until drop_holds(); see MigRack.
@@ -162,7 +169,8 @@ class Grid {
   std::vector<Bits> at_least_;       // by number of cores; [0] unused
   std::vector<std::uint32_t> with_;  // by number of cores
   Bits available_;
-  Bits idle_;  // available and all cores free
+  Bits idle_;         // available and all cores free
+  Bits slice_parts_;  // with slices of which jobs have parts
   std::vector<std::string> gres_names_;
   std::vector<std::string> levels_;
   std::vector<std::uint32_t> leaf_;  // by node

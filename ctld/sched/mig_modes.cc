@@ -15,7 +15,8 @@ constexpr std::uint32_t kMostParts = 8;  // of a job on several nodes
 
 // Would more GPUs, or others, help? Not those who wait for their quota, a window or a licence.
 bool waits_for_gpus(const JobClass& c) {
-  if (c.key.shape.gpus_per_node == 0 || c.key.shape.gpu_share > 0) return false;
+  const JobShape& shape = c.key.shape;
+  if (shape.gpu_slice.empty() && (shape.gpus_per_node == 0 || shape.gpu_share > 0)) return false;
   switch (c.told.of_head.reason) {
     case Reason::none:
     case Reason::resources:
@@ -127,6 +128,7 @@ class Modes {
     const auto listed = [](const std::vector<std::string>& list, const std::string& what) {
       return std::find(list.begin(), list.end(), what) != list.end();
     };
+    if (shape.gpu_share > 0 && !node.gpu_sharing) return false;
     if (!r_.grid().available(n) || !matches(constraint, node.features)) return false;
     if (listed(shape.excluded_nodes, node.name)) return false;
     if (!shape.required_nodes.empty() && !listed(shape.required_nodes, node.name)) return false;
@@ -200,8 +202,8 @@ class Modes {
         const Waiting& job = queue[asks.line->jobs[asks.at]];
         for (std::uint32_t part = 0; part < std::min(c.demand.min_nodes, kMostParts); ++part) {
           real_.push_back(job.job);
-          view_.jobs.push_back(
-              {JobId{real_.size()}, asks.want + part, c.key.shape.gpus_per_node, c.key.time_limit});
+          view_.jobs.push_back({JobId{real_.size()}, asks.want + part,
+                                std::max(1u, c.key.shape.gpus_per_node), c.key.time_limit});
         }
         if (++asks.elements < job.startable) continue;
         asks.elements = 0;

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "common/assert.h"
+#include "ctld/sched/gpu_share.h"
 
 namespace gantry::sched {
 namespace {
@@ -16,6 +17,12 @@ std::uint64_t existing_of(const MigTable& table, const GpuView& device) {
     if (at) bits |= mig_bit(*at);
   }
   return bits;
+}
+
+GpuGrant part_of(GpuGrant slice, std::uint32_t part) {
+  slice.thousandths = weight_of_part(slice.thousandths, part);
+  slice.of_slice = static_cast<std::uint16_t>(part);
+  return slice;
 }
 
 }  // namespace
@@ -82,7 +89,7 @@ std::uint32_t MigRack::compute_of(std::span<const GpuGrant> devices) const {
     for (const Gpu& g : gpus_)
       if (const auto p = d.profile && g.index == d.gpu ? g.shape->table.profile_of_id(*d.profile)
                                                        : std::nullopt)
-        sum += g.shape->table.profiles()[*p].compute_slices;
+        sum += g.shape->table.profiles()[*p].compute_slices * d.of_slice;
   return sum;
 }
 
@@ -103,8 +110,36 @@ std::uint64_t MigRack::open(const Gpu& gpu, std::uint32_t profile, const MigAsk&
   return open;
 }
 
+bool MigRack::has_parts() const {
+  return std::any_of(gpus_.begin(), gpus_.end(), [](const Gpu& g) { return !g.shared.empty(); });
+}
+
+// The fullest, of equals the first. Beside what is kept for others nothing lasts longer than
+// before.
+std::pair<const MigRack::Gpu*, const MigRack::Shared*> MigRack::beside(const MigAsk& ask) const {
+  std::pair<const Gpu*, const Shared*> best{nullptr, nullptr};
+  if (ask.part == 0) return best;
+  for (const Gpu& g : gpus_) {
+    const bool kept = std::any_of(g.holds.begin(), g.holds.end(),
+                                  [&](const Hold& h) { return h.owner != ask.owner; });
+    for (const Shared& s : g.shared) {
+      const MigTable& t = g.shape->table;
+      if (s.tenant != ask.tenant || s.thousandths + ask.part > 1000 ||
+          (g.layout & mig_bit(s.at)) == 0 ||
+          t.profiles()[t.placements()[s.at].profile].name != ask.profile)
+        continue;
+      const bool longer = std::none_of(g.used.begin(), g.used.end(), [&](const MigUsed& u) {
+        return u.at == s.at && u.until >= ask.end;
+      });
+      if (kept && longer) continue;
+      if (best.second == nullptr || s.thousandths > best.second->thousandths) best = {&g, &s};
+    }
+  }
+  return best;
+}
+
 std::uint32_t MigRack::fits(const MigAsk& ask) const {
-  std::uint32_t sum = 0;
+  std::uint32_t sum = room_beside(ask) ? 1 : 0;
   for (const Gpu& g : gpus_) {
     const MigTable& t = g.shape->table;
     const auto p = t.profile_named(ask.profile);
@@ -141,6 +176,13 @@ struct MigRack::Try {
 
 std::vector<GpuGrant> MigRack::choose(const MigAsk& ask, std::uint32_t count) const {
   std::vector<GpuGrant> chosen;
+  if (const auto [gpu, shared] = beside(ask); shared != nullptr) {
+    const MigTable& t = gpu->shape->table;
+    const MigPlacement& at = t.placements()[shared->at];
+    return {part_of({gpu->index, t.profiles()[at.profile].id, static_cast<std::uint16_t>(at.start),
+                     static_cast<std::uint16_t>(t.share(at.profile).thousandths())},
+                    ask.part)};
+  }
   std::vector<Try> tries;
   for (const Gpu& g : gpus_)
     if (const auto p = g.shape->table.profile_named(ask.profile))
@@ -168,17 +210,42 @@ std::vector<GpuGrant> MigRack::choose(const MigAsk& ask, std::uint32_t count) co
     chosen.push_back({best->gpu->index, t.profiles()[best->profile].id, t.placements()[*at].start,
                       static_cast<std::uint16_t>(t.share(best->profile).thousandths())});
   }
+  if (ask.part > 0) return {part_of(chosen.front(), ask.part)};
   std::sort(chosen.begin(), chosen.end(), [](const GpuGrant& a, const GpuGrant& b) {
     return std::pair{a.gpu, a.start} < std::pair{b.gpu, b.start};
   });
   return chosen;
 }
 
-void MigRack::mark(std::span<const GpuGrant> devices, bool taken) {
+// Of the parts of a slice: is it in use as before?
+bool MigRack::mark_part(Gpu& g, MigPlacementId at, std::uint32_t part, PartitionId tenant,
+                        bool taken) {
+  auto s = std::find_if(g.shared.begin(), g.shared.end(),
+                        [&](const Shared& one) { return one.at == at; });
+  if (s == g.shared.end()) {
+    if (!taken) return false;
+    g.shared.push_back({at, tenant, part});
+    return false;
+  }
+  GANTRY_ASSERT(s->tenant == tenant, "a slice shared by two tenants");
+  if (taken) {
+    s->thousandths += part;
+    GANTRY_ASSERT(s->thousandths <= 1000, "more of a slice given than there is");
+    return true;
+  }
+  GANTRY_ASSERT(s->thousandths >= part, "more of a slice given back than taken");
+  s->thousandths -= part;
+  if (s->thousandths > 0) return true;
+  g.shared.erase(s);
+  return false;
+}
+
+void MigRack::mark(std::span<const GpuGrant> devices, PartitionId tenant, bool taken) {
   for (const GpuGrant& d : devices) {
     const auto at = find(d);
     if (!at) continue;
     Gpu& g = gpus_[at->first];
+    if (d.part() && mark_part(g, at->second, d.of_slice, tenant, taken)) continue;
     const std::uint64_t layout =
         taken ? g.layout | mig_bit(at->second) : g.layout & ~mig_bit(at->second);
     const MigState state = g.shape->table.state_of(layout);

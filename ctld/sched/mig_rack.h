@@ -1,13 +1,16 @@
 // The GPUs of one node that are in MIG mode, as placement sees them: what is cut out of each by
 // jobs, what more fits, and where it goes. Slices that exist and nobody has are no obstacle: the
 // node makes room for what a job was given. GPUs that are partitioned by hand are as they are
-// found.
+// found. A slice of which jobs have parts is one tenant's and in use until the last part is given
+// back.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/gpu.h"
@@ -48,6 +51,8 @@ struct MigAsk {
   std::string_view profile;
   Instant end = kMigNever;           // it is gone by then
   std::uint32_t owner = 0xFFFFFFFF;  // its class: what is kept for that is not in its way
+  PartitionId tenant{};
+  std::uint32_t part = 0;  // thousandths of one slice; 0 = whole slices
 };
 
 class MigRack {
@@ -58,6 +63,11 @@ class MigRack {
     Instant from{};  // kMigNever: not known
     std::uint32_t owner = 0;
   };
+  struct Shared {  // a slice of which jobs have parts
+    MigPlacementId at = 0;
+    PartitionId tenant{};
+    std::uint32_t thousandths = 0;  // of the slice, that are taken
+  };
   struct Gpu {
     std::uint16_t index = 0;
     const MigShapes::Shape* shape = nullptr;
@@ -66,6 +76,7 @@ class MigRack {
     bool by_hand = false;
     std::uint64_t existing = 0;  // by hand: the slices that there are
     std::uint32_t fleet = 0;     // its number in MigFleet
+    std::vector<Shared> shared;  // of the layout
     std::vector<Hold> holds;     // in the plan in the making
     std::vector<MigUsed> used;   // with holds: the layout, and until when
   };
@@ -77,14 +88,20 @@ class MigRack {
 
   [[nodiscard]] bool has(std::string_view profile) const;
   [[nodiscard]] std::uint32_t compute_slices() const;  // of all, in use or not
-  [[nodiscard]] std::uint32_t compute_of(std::span<const GpuGrant> devices) const;  // of its GPUs
-  [[nodiscard]] std::uint32_t fits(const MigAsk& ask) const;
+  // Of its GPUs, in thousandths of compute slices.
+  [[nodiscard]] std::uint32_t compute_of(std::span<const GpuGrant> devices) const;
+  [[nodiscard]] std::uint32_t fits(const MigAsk& ask) const;  // of a part: 0 or more
+  // Has the tenant a slice in parts with room for this one?
+  [[nodiscard]] bool room_beside(const MigAsk& ask) const { return beside(ask).second != nullptr; }
+  [[nodiscard]] bool has_parts() const;
   [[nodiscard]] std::uint32_t thousandths(std::string_view profile) const;  // of one slice
   // `count` of them: first on what is kept for others until they come, then where the order of
-  // mig_place.h says. Fewer fit: our bug.
+  // mig_place.h says; a part in the fullest slice of its tenant that has room, else in a new one.
+  // Fewer fit: our bug.
   [[nodiscard]] std::vector<GpuGrant> choose(const MigAsk& ask, std::uint32_t count) const;
-  // Those that are not slices, or of GPUs that it has not, are passed over.
-  void mark(std::span<const GpuGrant> devices, bool taken);
+  // Those that are not slices, or of GPUs that it has not, are passed over. Two tenants in a slice,
+  // or more parts than there are: our bug.
+  void mark(std::span<const GpuGrant> devices, PartitionId tenant, bool taken);
   // Where such a grant lies.
   [[nodiscard]] std::optional<std::pair<std::size_t, MigPlacementId>> find(const GpuGrant& d) const;
 
@@ -98,6 +115,9 @@ class MigRack {
   struct Try;
   [[nodiscard]] std::uint64_t open(const Gpu& gpu, std::uint32_t profile, const MigAsk& ask,
                                    MigState state, std::uint64_t also) const;
+  static bool mark_part(Gpu& g, MigPlacementId at, std::uint32_t part, PartitionId tenant,
+                        bool taken);
+  [[nodiscard]] std::pair<const Gpu*, const Shared*> beside(const MigAsk& ask) const;
   std::vector<Gpu> gpus_;
 };
 

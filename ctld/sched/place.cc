@@ -9,13 +9,19 @@ namespace gantry::sched {
 namespace {
 
 MigAsk ask_of(const JobClass& cls, Instant end) {
-  return {cls.key.shape.gpu_slice, cls.key.time_limit ? end : kMigNever, cls.index};
+  const JobShape& shape = cls.key.shape;
+  return {shape.gpu_slice, cls.key.time_limit ? end : kMigNever, cls.index, cls.key.partition,
+          shape.gpu_share};
+}
+
+// Slices, or one to have a part of.
+std::uint32_t slices_for(const JobClass& cls) {
+  return cls.key.shape.gpu_share > 0 ? 1 : cls.key.shape.gpus_per_node;
 }
 
 std::vector<GpuGrant> choose_devices(const Grid& grid, const JobClass& cls, std::uint32_t node,
                                      const Room& need, Instant end) {
-  if (need.slices > 0)
-    return grid.node(node).slices.choose(ask_of(cls, end), cls.key.shape.gpus_per_node);
+  if (need.slices > 0) return grid.node(node).slices.choose(ask_of(cls, end), slices_for(cls));
   if (cls.demand.gpu_share == 0) return grid.choose_devices(node, need.gpus);
   return {grid.choose_part(node, cls.demand.gpu_share, cls.key.partition)};
 }
@@ -50,8 +56,8 @@ class NodeSearch {
     return timeline_.holds(n, d_, timeline_.now(), until_, grid_.free(n), d_.tasks);
   }
 
-  // Of a job on one node: the node whose GPU suits its slices best, what is kept for others until
-  // later before all.
+  // Of a job on one node: the node whose GPU suits its slices best; before all one where its tenant
+  // shares a slice, if it asks for a part, and what is kept for others until later.
   [[nodiscard]] std::optional<std::uint32_t> by_slices() const {
     Bits tried;
     tried.resize(grid_.size());
@@ -68,6 +74,11 @@ class NodeSearch {
       if (take(n)) found = n;
       return found.has_value();
     };
+    const MigAsk ask = ask_of(cls_, until_);
+    if (ask.part > 0 && grid_.any_with_slice_parts([&](std::uint32_t n) {
+          return grid_.node(n).slices.room_beside(ask) && find(n);
+        }))
+      return found;
     for (const std::uint32_t n : grid_.held_nodes())
       if (find(n)) return found;
     (void)grid_.fleet().any(cls_.key.shape.gpu_slice, find);
@@ -312,7 +323,7 @@ std::vector<Candidate> candidates(const NodeSearch& search, const JobClass& cls,
 bool has_devices(const Grid& grid, const JobClass& cls, std::uint32_t n, Instant end) {
   const JobShape& shape = cls.key.shape;
   if (!shape.gpu_slice.empty())
-    return grid.node(n).slices.fits(ask_of(cls, end)) >= shape.gpus_per_node;
+    return grid.node(n).slices.fits(ask_of(cls, end)) >= slices_for(cls);
   return grid.has_devices(n, cls.demand, cls.key.partition);
 }
 

@@ -19,6 +19,26 @@ JobId planned_id(JobId job, std::uint32_t part) {
   return JobId{job.value() * kMostParts + part};
 }
 
+// A slice of which jobs have parts is in use until the last of them ends.
+void extend(std::vector<MigUsed>& used, const MigUsed& by) {
+  for (MigUsed& u : used)
+    if (u.at == by.at) {
+      u.until = std::max(u.until, by.until);
+      return;
+    }
+  used.push_back(by);
+}
+
+void extend(std::vector<MigSliceView>& slices, MigPlacementId at, const MigUse& by) {
+  for (MigSliceView& s : slices)
+    if (s.at == at && s.use) {
+      s.use->until = s.use->until && by.until ? std::optional(std::max(*s.use->until, *by.until))
+                                              : std::nullopt;
+      return;
+    }
+  slices.push_back({at, by, false});
+}
+
 }  // namespace
 
 // The layout of a GPU, and until when its slices are in use.
@@ -29,8 +49,8 @@ std::vector<MigUsed> Cycle::used_on(std::uint32_t node, std::size_t gpu) const {
   const auto add = [&](const std::vector<GpuGrant>& devices, std::optional<Instant> until) {
     for (const GpuGrant& d : devices)
       if (const auto at = rack.find(d); at && at->first == gpu && (layout >> at->second & 1) != 0)
-        used.push_back(
-            {at->second, until ? std::max(*until, now_ + microseconds(1)) : kMigNever, false});
+        extend(used,
+               {at->second, until ? std::max(*until, now_ + microseconds(1)) : kMigNever, false});
   };
   for (const std::uint32_t slot : r_.running_.on_node(node)) {
     const Placement& p = r_.running_[slot];
@@ -67,9 +87,11 @@ bool Cycle::waits_for_slices(const JobClass& c) const {
   if (c.key.shape.gpu_slice.empty()) return false;
   if (c.demand.min_nodes > 1) return true;
   const Bits& nodes = r_.eligible_.nodes_of(c);
-  return !r_.grid_.fleet().any(c.key.shape.gpu_slice, [&](std::uint32_t n) {
+  const auto has = [&](std::uint32_t n) {
     return nodes.test(n) && r_.grid_.available(n) && has_devices(r_.grid_, c, n, end_of(c));
-  });
+  };
+  if (c.key.shape.gpu_share > 0 && r_.grid_.any_with_slice_parts(has)) return false;
+  return !r_.grid_.fleet().any(c.key.shape.gpu_slice, has);
 }
 
 // Every GPU in MIG mode that may take work; `places` says where each is.
@@ -104,7 +126,7 @@ MigView Cycle::view_slices(std::vector<std::pair<std::uint32_t, std::size_t>>& p
       for (const GpuGrant& d : devices)
         if (const auto at = rack.find(d);
             at && (rack.gpus()[at->first].layout >> at->second & 1) != 0)
-          view.gpus[first + at->first].slices.push_back({at->second, by, false});
+          extend(view.gpus[first + at->first].slices, at->second, by);
     };
     for (const std::uint32_t slot : r_.running_.on_node(n)) {
       const Placement& p = r_.running_[slot];
@@ -155,9 +177,12 @@ void Cycle::ask_slices(MigView& view) {
       const Turn& turn = slice_waiters_[i];
       if (jobs(turn).at_end(next[i])) continue;
       const JobClass& c = cls(turn);
-      for (std::uint32_t part = 0; part < c.demand.min_nodes; ++part)
+      const JobShape& shape = c.key.shape;
+      // As many as have parts of one slice want one place.
+      const bool shares = shape.gpu_share > 0 && round % (kGpuUnit / shape.gpu_share) != 0;
+      for (std::uint32_t part = 0; !shares && part < c.demand.min_nodes; ++part)
         view.jobs.push_back({planned_id(job(turn, next[i]).job, part),
-                             want_of.at(turn.class_index) + part, c.key.shape.gpus_per_node,
+                             want_of.at(turn.class_index) + part, std::max(1u, shape.gpus_per_node),
                              c.key.time_limit});
       next[i] = jobs(turn).next(next[i]);
     }

@@ -92,9 +92,9 @@ struct LaunchGpu {  // what was done to a GPU or slice before the job got it
   }
 };
 
-struct LaunchSharing {  // of a GPU with other jobs of its tenant
+struct LaunchSharing {  // of a GPU or slice with other jobs of its tenant
   std::string tenant;
-  std::uint32_t thousandths = 0;  // of its GPU; 0 = all of its GPUs
+  std::uint32_t thousandths = 0;  // of its one device; 0 = all of its devices
   std::vector<LaunchBind> binds;  // what they have in common
   template <class Self, class V>
   static void fields(Self& s, V&& v) {

@@ -76,6 +76,9 @@ TEST_CASE("parts of GPUs") {
   CHECK(spec({"--gpus=1.0"}).shape.gpus_per_node == 1);
   CHECK(spec({"--gpus-per-task=0.5", "-n4", "-N1"}).shape.gpus_per_node == 2);
   CHECK(spec({"--gres=shard:3"}).shape.gpu_shards == 3);
+  CHECK(spec({"--gres=mig:3g.40gb:0.5"}).shape.gpu_slice == "3g.40gb");
+  CHECK(spec({"--gres=mig:3g.40gb:0.5"}).shape.gpu_share == 500);
+  CHECK(spec({"--gres=mig:3g.40gb:0.5"}).shape.gpus_per_node == 0);
   CHECK(spec({"--gres=shard"}).shape.gpu_shards == 1);
   const auto wrong = [](std::vector<std::string> args) {
     const auto r = request(std::move(args));
@@ -87,9 +90,10 @@ TEST_CASE("parts of GPUs") {
   CHECK(wrong({"--gpus=0."}).find("one to three decimals") != std::string::npos);
   CHECK(wrong({"--gpus=0.-5"}).find("accepted") != 0);
   CHECK(wrong({"--gpus=0.001", "-N3"}).find("cannot be dealt evenly") != std::string::npos);
-  CHECK(wrong({"--gres=mig:1g.10gb:0.5"}).find("is not divided") != std::string::npos);
   CHECK(wrong({"--gres=shard:2,gpu:1"}).find("shards are parts of one GPU") != std::string::npos);
   CHECK(wrong({"--gres=shard:0"}).find("the number of shards") != std::string::npos);
+  CHECK(wrong({"--gres=mig:3g.40gb:1.5"}).find("1.5 slices on a node") != std::string::npos);
+  CHECK(wrong({"--gres=mig:3g.40gb:1,shard:2"}).find("shards are parts") != std::string::npos);
   CHECK(wrong({"--gpus=0.5", "--mem-per-gpu=1G"}).find("for whole GPUs") != std::string::npos);
 }
 

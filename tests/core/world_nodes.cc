@@ -5,6 +5,7 @@
 
 #include "common/text.h"
 #include "config/gres.h"
+#include "tests/sched/mig_world.h"
 #include "world.h"
 
 namespace gantry::core::test {
@@ -38,12 +39,14 @@ void World::gpu_report(FakeNode& node, const Words& w) {
   if (w.plain.size() > 2) {
     found = {};
     found.driver = "550.54";
+    if (w.find("mig")) found.geometries = {sched::h100_geometry()};
     for (std::uint32_t i = 0; i < std::stoul(w.plain.at(2)); ++i) {
       GpuDevice gpu;
       gpu.index = gpu.minor = i;
       gpu.uuid = fmt::format("GPU-{}", i);
       gpu.model = w.plain.size() > 3 ? w.plain.at(3) : "h100";
       gpu.numa = i < 4 ? 0 : 1;
+      gpu.mig = w.find("mig") != nullptr;
       found.gpus.push_back(std::move(gpu));
     }
   }

@@ -172,10 +172,12 @@ void World::print(Order& order) {
                                format_memory(m.placement.at(m.node_index).memory),
                                m.hold ? " hold" : "",
                                m.restarts ? fmt::format(" restarts {}", m.restarts) : "");
-            for (const GpuGrant& gpu : m.placement.at(m.node_index).gpus)
-              text += gpu.thousandths == 1000
-                          ? fmt::format(" gpu {}", gpu.gpu)
-                          : fmt::format(" gpu {} by {}", gpu.gpu, gpu.thousandths);
+            for (const GpuGrant& gpu : m.placement.at(m.node_index).gpus) {
+              text += fmt::format(" gpu {}", gpu.gpu);
+              if (gpu.profile) text += fmt::format(" slice {}@{}", *gpu.profile, gpu.start);
+              if (gpu.profile && gpu.part()) text += fmt::format(" part {}", gpu.of_slice);
+              if (!gpu.whole()) text += fmt::format(" by {}", gpu.thousandths);
+            }
             for (const GresGrant& g : m.placement.at(m.node_index).gres)
               for (const std::uint16_t d : g.devices) text += fmt::format(" {} {}", g.name, d);
           },

@@ -150,6 +150,47 @@ def case_a_daemon_without_jobs_is_cleaned_after_a_restart(c):
     wait_for("its daemon to end", lambda: not daemons())
 
 
+def case_jobs_of_one_tenant_share_a_slice_and_no_other_tenant_does(c):
+    start(c)
+    half = part(c, "red", "--gres=mig:3g.40gb:0.5")
+    a = seen(c, half)
+    fifth = part(c, "red", "--gres=mig:3g.40gb:0.2")
+    b = seen(c, fifth)
+    contains(a["CUDA_VISIBLE_DEVICES"], "MIG-")
+    equal(a["CUDA_VISIBLE_DEVICES"], b["CUDA_VISIBLE_DEVICES"], "side by side in one slice")
+    equal([a["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"], b["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"]],
+          ["50", "20"], "of the slice")
+    limits = [int(x["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"][2:-1]) for x in (a, b)]
+    equal([15000 < limits[0] <= 20480, abs(limits[0] * 2 - limits[1] * 5) < 10], [True, True], limits)
+    equal([a["pipe"], a["CUDA_MPS_PIPE_DIRECTORY"], b["GANTRY_GPU_SHARE"]],
+          [[a["CUDA_VISIBLE_DEVICES"]], "/dev/mps", "0.200"], "the daemon serves the slice")
+    contains(" ".join(b["shm"]), f"of-{half}")
+    equal(len(daemons()), 1, "one daemon for the tenant and slice")
+    contains(c.root(["gctl", "show", "job", str(half)]).stdout, "gres/gpu=0.5")
+    contains(c.root(["slurm/squeue", "-h", "-j", str(half), "-o", "%b"]).stdout, "gres:mig:3g.40gb:0.5")
+    table = c.root(["ginfo", "-g", "-h", "-n", "node1", "-o", "%g %s %j"]).stdout
+    contains(table, f"part 0.5 {half}")
+    contains(table, f"part 0.2 {fifth}")
+    contains(c.root(["ginfo", "--layout", "-n", "node1"]).stdout, f"3g.40gb job {half}")
+    c.kill_and_restart(c.daemon("node1"))
+    cancel(c, half)
+    equal(len(daemons()), 1, "red has another job in the slice")
+    other = part(c, "blue", "--gres=mig:3g.40gb:0.25")
+    third = seen(c, other)
+    contains(third["CUDA_VISIBLE_DEVICES"], "MIG-")
+    equal(third["CUDA_VISIBLE_DEVICES"] != a["CUDA_VISIBLE_DEVICES"], True, "another slice")
+    equal([third["shm"], len(daemons())], [["cuda.mps"], 2], "nothing of the first tenant's")
+    cancel(c, fifth)
+    wait_for("red's daemon to end", lambda: len(daemons()) == 1)
+    whole = c.submit("-n1", "-w", "node1", "-p", "red", "--gres=mig:7g.80gb:1", "--mem=20M",
+                     "--wrap", "true", defaults=())
+    wait_for("a reason to wait", lambda: "Resources" in c.queue_line(whole) or
+             "MigRepartition" in c.queue_line(whole))
+    cancel(c, other)
+    c.ended(whole, "completed")
+    wait_for("its daemon to end", lambda: not daemons())
+
+
 def case_whole_gpus_and_parts_exclude_each_other(c):
     start(c)
     parts = [part(c, "red", "--gpus=0.1"), part(c, "blue", "--gpus=0.1")]
@@ -197,7 +238,8 @@ def case_what_cannot_be_had_is_refused_by_name(c):
                         ("--gpus=0.12345", "one to three decimals"),
                         ("--gres=shard:9", "has 8 in partition"),
                         ("--gres=shard:2,gpu:1", "parts of one GPU"),
-                        ("--gres=mig:1g.10gb:0.5", "not divided"),
+                        ("--gres=mig:1g.10gb:1.5", "1.5 slices on a node: a job gets whole ones"),
+                        ("--gres=mig:1g.10gb:1,shard:2", "whole GPUs or slices"),
                         ("--gres=fpga:3", "have at most 2"),
                         ("--gres=disk:1", "no node of partition batch has the resource disk; there "
                          "are gpu, mig, shard, cards, fpga, license")):

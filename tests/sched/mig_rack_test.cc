@@ -56,11 +56,11 @@ TEST_CASE("slices given and taken back at random are always legal") {
         jobs.push_back(rack.choose({p.name}, count));
         CHECK(jobs.back().size() == count);
         CHECK(jobs.back()[0].thousandths == rack.thousandths(p.name));
-        CHECK(rack.compute_of(jobs.back()) == count * p.compute_slices);
-        rack.mark(jobs.back(), true);
+        CHECK(rack.compute_of(jobs.back()) == count * p.compute_slices * 1000);
+        rack.mark(jobs.back(), {}, true);
       } else if (!jobs.empty()) {
         std::swap(jobs[random() % jobs.size()], jobs.back());
-        rack.mark(jobs.back(), false);
+        rack.mark(jobs.back(), {}, false);
         jobs.pop_back();
       }
       std::vector<GpuGrant> held;
@@ -70,7 +70,7 @@ TEST_CASE("slices given and taken back at random are always legal") {
       check_legal(geometry, held);
       CHECK(thousandths <= 3000);
     }
-    for (const auto& job : jobs) rack.mark(job, false);
+    for (const auto& job : jobs) rack.mark(job, {}, false);
     for (const MigProfile& p : geometry.profiles) CHECK(rack.fits({p.name}) == 3 * p.max_instances);
   }
 }
@@ -83,7 +83,7 @@ TEST_CASE("the fullest GPU is filled first, and a large slice is kept possible")
   for (int i = 0; i < 3; ++i) {  // 4, 5 and 6: no small one starts at 7
     const auto given = rack.choose({"1g.10gb"}, 1);
     CHECK(given[0].gpu == 0);
-    rack.mark(given, true);
+    rack.mark(given, {}, true);
   }
   CHECK(rack.fits({"3g.40gb"}) == 3);  // one beside the small ones, two on the other GPU
   CHECK(rack.fits({"4g.40gb"}) == 2);
@@ -119,9 +119,9 @@ TEST_CASE("of GPUs cut by hand only what is there is given") {
   const auto given = rack.choose({"1g.10gb"}, 1);
   CHECK(given[0].gpu == 0);
   CHECK(given[0].start == 1);
-  rack.mark(given, true);
+  rack.mark(given, {}, true);
   CHECK(rack.fits({"1g.10gb"}) == 0);
-  rack.mark(given, false);
+  rack.mark(given, {}, false);
   CHECK(rack.fits({"1g.10gb"}) == 1);
 }
 
@@ -133,7 +133,7 @@ TEST_CASE("a place that is kept is for its class, and for those who are gone by 
   const auto seven = *rack.gpus()[0].shape->table.profile_named("7g.80gb");
   const auto at = *rack.gpus()[0].shape->table.placement(seven, 0);
   const auto small = rack.choose({"1g.10gb"}, 1);
-  rack.mark(small, true);
+  rack.mark(small, {}, true);
   const Instant from{1000};
   rack.hold(0, {JobId{7}, at, from, 3}, {{rack.find(small[0])->second, from, false}});
   CHECK(rack.fits({"1g.10gb", Instant{900}, 5}) == 6);
@@ -141,7 +141,7 @@ TEST_CASE("a place that is kept is for its class, and for those who are gone by 
   CHECK(rack.fits({"1g.10gb", Instant{1001}, 5}) == 0);
   CHECK(rack.fits({"1g.10gb", kMigNever, 5}) == 0);
   CHECK(rack.fits({"7g.80gb", kMigNever, 3}) == 0);  // not yet
-  rack.mark(small, false);
+  rack.mark(small, {}, false);
   CHECK(rack.fits({"7g.80gb", kMigNever, 3}) == 1);
   rack.drop_holds();
   CHECK(rack.fits({"1g.10gb", kMigNever, 5}) == 7);

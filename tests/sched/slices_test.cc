@@ -4,6 +4,7 @@
 
 #include <map>
 #include <random>
+#include <tuple>
 
 #include "ctld/sched/schedule.h"
 #include "tests/sched/mig_world.h"
@@ -33,6 +34,26 @@ class Cluster {
     }
     for (NodeChanged& node : nodes_) replica.apply(node);
     replica.apply(partition_);
+  }
+  // Two tenants, and nodes that share.
+  void share() {
+    for (NodeChanged& node : nodes_) {
+      node.gpu_sharing = true;
+      replica.apply(node);
+    }
+    PartitionChanged other = partition_;
+    other.partition = PartitionId{1};
+    other.name = "other";
+    replica.apply(other);
+  }
+
+  // A part of a slice, in thousandths.
+  JobId submit_part(const std::string& profile, std::uint32_t part, std::optional<Duration> limit,
+                    std::uint32_t tenant = 0) {
+    JobQueued q;
+    q.key.partition = PartitionId{tenant};
+    q.key.shape.gpu_share = part;
+    return submit(std::move(q), profile, 0, limit);
   }
 
   JobId submit(const std::string& profile, std::uint32_t count, std::optional<Duration> limit,
@@ -66,6 +87,7 @@ class Cluster {
       JobPlaced placed;
       placed.job = s.job;
       placed.grants = s.grants;
+      placed.partition = waiting.at(s.job).key.partition;
       const auto limit = waiting.at(s.job).key.time_limit;
       if (limit) placed.ends_by = now + *limit;
       waiting.erase(s.job);
@@ -91,6 +113,9 @@ class Cluster {
 
   // By the rules of the geometry alone.
   void check() const {
+    std::map<std::tuple<NodeId, std::uint16_t, std::uint16_t>,
+             std::pair<PartitionId, std::uint32_t>>
+        parts;  // of slices, by their place
     std::map<std::pair<NodeId, std::uint16_t>, std::pair<std::uint64_t, std::uint32_t>> used;
     for (const auto& [id, job] : running)
       for (const NodeGrant& g : job.grants)
@@ -100,6 +125,15 @@ class Cluster {
                                       [&](const MigProfile& m) { return m.id == *d.profile; });
           REQUIRE(p != geometry.profiles.end());
           REQUIRE(std::find(p->starts.begin(), p->starts.end(), d.start) != p->starts.end());
+          if (d.part()) {
+            REQUIRE(d.thousandths > 0);
+            auto& [tenant, sum] = parts[{g.node, d.gpu, d.start}];
+            sum += d.of_slice;
+            REQUIRE(sum <= 1000);
+            REQUIRE((sum == d.of_slice || tenant == job.partition));
+            tenant = job.partition;
+            if (sum > d.of_slice) continue;  // its place is in use already
+          }
           auto& [mask, compute] = used[{g.node, d.gpu}];
           const std::uint64_t own = ((std::uint64_t{1} << p->memory_slices) - 1) << d.start;
           REQUIRE((mask & own) == 0);
@@ -206,6 +240,104 @@ TEST_CASE("GPUs cut by hand: what is found is what is scheduled") {
   const JobId other = c.submit("1g.10gb", 1, hours(1));
   c.plan();
   CHECK(c.waiting.contains(other));
+}
+
+TEST_CASE("parts of a slice: side by side within a tenant, never of two, free with the last") {
+  Cluster c(1, 1);
+  c.share();
+  const JobId half = c.submit_part("3g.40gb", 500, hours(1));
+  const JobId third = c.submit_part("3g.40gb", 300, hours(1));
+  const JobId other = c.submit_part("3g.40gb", 100, hours(1), 1);
+  c.plan();
+  REQUIRE(c.running.contains(half));
+  REQUIRE(c.running.contains(third));
+  REQUIRE(c.running.contains(other));
+  const auto device = [&](JobId job) { return c.running.at(job).grants[0].devices.at(0); };
+  CHECK(device(half).start == device(third).start);
+  CHECK(device(half).start != device(other).start);
+  CHECK(device(half).thousandths == 464 / 2);
+  CHECK(device(third).of_slice == 300);
+  // 200 are left of one slice, 900 of the other tenant's, and there is no third.
+  const JobId more = c.submit_part("3g.40gb", 300, hours(1));
+  const JobId fits = c.submit_part("3g.40gb", 200, hours(1));
+  c.plan();
+  CHECK(c.waiting.contains(more));
+  CHECK(c.running.contains(fits));
+  // In use until the last part is given back, then anybody's.
+  const JobId whole = c.submit("3g.40gb", 1, hours(1));
+  c.end(half);
+  c.end(fits);
+  c.plan();
+  CHECK(c.running.contains(more));
+  CHECK(c.waiting.contains(whole));
+  c.end(third);
+  c.plan();
+  CHECK(c.waiting.contains(whole));
+  c.end(more);
+  c.plan();
+  CHECK(c.running.contains(whole));
+}
+
+TEST_CASE("a GPU that is emptied for a large slice gets no part that makes a slice last longer") {
+  Cluster c(1, 1);
+  c.share();
+  const JobId first = c.submit_part("3g.40gb", 100, hours(1));
+  const JobId second = c.submit("4g.40gb", 1, hours(1));
+  c.plan();
+  REQUIRE(c.running.contains(second));
+  const JobId large = c.submit("7g.80gb", 1, hours(1));
+  c.plan();
+  REQUIRE(c.waiting.contains(large));
+  c.now = c.now + minutes(10);
+  const JobId longer = c.submit_part("3g.40gb", 100, hours(1));
+  const JobId quick = c.submit_part("3g.40gb", 100, minutes(30));
+  c.plan();
+  CHECK(c.waiting.contains(longer));
+  CHECK(c.running.contains(quick));
+  for (const JobId job : {first, second, quick}) c.end(job);
+  c.plan();
+  CHECK(c.running.contains(large));
+}
+
+TEST_CASE(
+    "random parts of slices: never of two tenants or more than there is, and large ones start") {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    CAPTURE(seed);
+    std::mt19937_64 random(seed);
+    Cluster c(3, 2);
+    c.share();
+    const auto length = [&] { return minutes(1 + static_cast<std::int64_t>(random() % 120)); };
+    const char* names[] = {"1g.10gb", "2g.20gb", "3g.40gb", "1g.20gb"};
+    const auto draw = [&] {
+      if (random() % 3 == 0) return c.submit(names[random() % 4], 1 + random() % 2, length());
+      return c.submit_part(names[random() % 4], 1 + random() % 999, length(), random() % 2);
+    };
+    for (int i = 0; i < 60; ++i) draw();
+    c.plan();
+    const JobId large = c.submit("7g.80gb", 1 + seed % 2, length());
+    int turns = 0;
+    for (; turns < 600 && c.waiting.contains(large); ++turns) {
+      c.now = c.now + minutes(1);
+      draw();
+      std::vector<JobId> ends;
+      for (const auto& [id, job] : c.running)
+        if (*job.ends_by <= c.now || random() % 40 == 0) ends.push_back(id);
+      for (const JobId id : ends) c.end(id);
+      c.plan();
+    }
+    CHECK(turns < 600);
+    std::vector<JobId> all;  // and nothing is left behind
+    for (const auto& [id, job] : c.running) all.push_back(id);
+    for (const JobId id : all) c.end(id);
+    CHECK(c.replica.audit() == "");
+    for (const auto& [id, job] : std::map(c.waiting)) {
+      c.replica.apply(JobUnqueued{id});
+      c.waiting.erase(id);
+    }
+    const JobId everything = c.submit("7g.80gb", 2, hours(1), 3);
+    c.plan();
+    CHECK(c.running.contains(everything));
+  }
 }
 
 TEST_CASE("random jobs: always legal, and a large one comes to its turn among small ones") {

@@ -60,6 +60,9 @@ void draw_gpus_of(Random& random, JobShape& shape) {
     const char* names[] = {"1g.10gb", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb"};
     shape.gpu_slice = names[random.below(6)];
     shape.gpus_per_node = random.chance(200) ? 2 : 1;
+    if (!random.chance(300)) return;
+    shape.gpus_per_node = 0;
+    shape.gpu_share = static_cast<std::uint32_t>(random.between(1, 19)) * 50;
     return;
   }
   if (what < 92)
@@ -97,6 +100,9 @@ std::string conflict(const GpuInventory& gpus, const GpuGrant& mine, const GpuGr
     const bool apart = a != nullptr && b != nullptr &&
                        (mine.start + a->memory_slices <= theirs.start ||
                         theirs.start + b->memory_slices <= mine.start);
+    if (mine.part() && theirs.part() && mine.profile == theirs.profile &&
+        mine.start == theirs.start)
+      return same_tenant ? "" : fmt::format("a slice of GPU {} is shared by two tenants", mine.gpu);
     return apart ? "" : fmt::format("slices of GPU {} overlap", mine.gpu);
   }
   if (mine.whole() || theirs.whole() || mine.profile || theirs.profile)

@@ -93,8 +93,8 @@ std::string View::text() const {
       out += fmt::format(" {}:", g.node.value());
       for (const auto cpu : g.cpus) out += fmt::format("{},", cpu);
       for (const GpuGrant& d : g.devices)
-        out += fmt::format(" gpu {}:{}@{}:{}", d.gpu, d.profile ? std::int64_t{*d.profile} : -1,
-                           d.start, d.thousandths);
+        out += fmt::format(" gpu {}:{}@{}:{}:{}", d.gpu, d.profile ? std::int64_t{*d.profile} : -1,
+                           d.start, d.thousandths, d.of_slice);
     }
     out += "\n";
   }
