@@ -229,7 +229,7 @@ def case_by_what_is_asked(c):
     refused(c, "grun", f"--jobid={red}", "--overlap", "cat", "/dev/mps/devices", why="")
     refused(c, *mine, "--gpus=2.5", why="whole ones, or a part of one")
     refused(c, *mine, "--gres=shard:9", why="shards of one GPU, which has 8")
-    refused(c, *mine, "--gres=mig:1g.10gb:0.5", why="not divided")
+    refused(c, *mine, "--gres=mig:1g.10gb:1.5", why="a job gets whole ones, or a part of one")
     refused(c, *mine, f"--gres=gpu:{c.victim['uuid']}:1", why="GPUs of model")
     refused(c, *mine, "--gres=fpga:3", why="at most 2")
     refused(c, *mine, "--oversubscribe", why="")
