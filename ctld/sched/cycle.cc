@@ -216,7 +216,9 @@ std::optional<Blocked> Cycle::try_choice(Turn& turn, std::uint32_t tenant,
     lift(*promise);
   }
   const auto neighbours = neighbours_of(c, r_.queue_.line(turn.line).share);
-  auto place = find_place(r_.grid_, r_.timeline_, nodes_for(c, choice), c, hopeful(turn, choice),
+  // What is promised to an element of an array is too small for the others, and not for it.
+  Bits* const not_too_small = promise == nullptr ? hopeful(turn, choice) : nullptr;
+  auto place = find_place(r_.grid_, r_.timeline_, nodes_for(c, choice), c, not_too_small,
                           neighbours ? &*neighbours : nullptr);
   std::optional<Blocked> blocked;
   if (!place) {
