@@ -274,7 +274,9 @@ Result<int> run_strigger(const Invocation& call) {
   std::string named;
   if (!check_clusters(call, r.clusters, named, status)) return status;
   const auto failed = [&](const char* what, const Error& error) {
-    fmt::print(stderr, "{} error: {}\n", what, words_for(error).text);
+    const Words words = words_for(error);
+    fmt::print(stderr, "{} error: {}\n", what, words.text);
+    if (!words.detail.empty()) complain(call, words.detail);
     return 1;
   };
   if (r.set) {
