@@ -301,7 +301,8 @@ def case_licenses(c):
                                           "%t %r %W") == "PD Licenses matlab:1\n")
         equal(ok(c, "scontrol", "show", "lic", "matlab"),
               "LicenseName=matlab\n    Total=2 Used=2 Free=0 Reserved=0 Remote=no\n")
-        equal(sorted(ok(c, "squeue", "-h", "-L", "matlab", "-o", "%i").split()), [one, two, three])
+        shown = ok(c, "squeue", "-h", "-L", "matlab", "-o", "%i").split()
+        equal(sorted(shown, key=int), [one, two, three])
         equal(ok(c, "squeue", "-h", "-L", "fluent", "-o", "%i"), "")
         contains(ok(c, "scontrol", "show", "job", three), " Licenses=matlab:1 ")
         for wrong in ("maple", "matlab:3"):
