@@ -75,7 +75,10 @@ Result<Allocation> Allocation::ask(const Invocation& invocation,
   if (!asked) return tl::unexpected(asked.error());
   bool announced = false;
   Duration patience = kPatience;
+  const std::optional<Duration> most = parts.front()->most_wait;
+  const Instant begin = system_now();
   for (;;) {
+    if (most) patience = std::min(patience, *most);
     auto reply = session.receive<proto::WaitReply>(*asked, patience);
     if (reply) {
       if (!reply->rows.empty()) allocation.row_ = std::move(reply->rows.front());
@@ -87,10 +90,14 @@ Result<Allocation> Allocation::ask(const Invocation& invocation,
       return fail(ErrorCode::wrong_state,
                   fmt::format("Job allocation {} has been revoked", submitted->job.value()));
     }
-    if (!announced)
+    if (most && system_now() - begin >= *most) {
+      allocation.end(session, {1, 0});
+      return fail(ErrorCode::unavailable, "Requested nodes are busy");
+    }
+    if (!announced && !most)
       fmt::print(stderr, "{}: job {} queued and waiting for resources\n", allocation.program_,
                  submitted->job.value());
-    announced = true;
+    announced = !most;
     patience = kPollSignals;
   }
   if (allocation.row_.phase == Phase::ended)

@@ -13,7 +13,7 @@ namespace gantry::cli {
 class Allocation {
  public:
   // Submits and waits until it has nodes, saying so on standard error when it takes a while. A
-  // signal that ends the wait gives the request up.
+  // signal that ends the wait gives the request up, as does the first one's most_wait: unavailable.
   static Result<Allocation> ask(const Invocation& invocation, const JobRequest& request,
                                 Session& session);
   // A heterogeneous job, if there are several; job() and row() are then its first component's.

@@ -64,6 +64,15 @@ Result<void> set_value(ClientConfig& config, std::string_view key, std::string_v
   return {};
 }
 
+void take_token(ClientConfig& config) {
+  for (const char* name : kTokenVariables)
+    if (std::string token = environment(name); !token.empty()) {
+      config.token = std::move(token);
+      config.auth = Auth::token;
+      return;
+    }
+}
+
 }  // namespace
 
 std::string login_name() {
@@ -140,7 +149,10 @@ Result<ClientConfig> find_client_config() {
   for (const std::string& path : paths) {
     const auto text = read_small_file(path);
     if (!text) return tl::unexpected(text.error());
-    if (*text) return parse_client_config(**text, path);
+    if (!*text) continue;
+    auto config = parse_client_config(**text, path);
+    if (config) take_token(*config);
+    return config;
   }
   if (paths.size() == 1)
     return fail(ErrorCode::not_found, fmt::format("there is no {} (from GANTRY_CONF)", paths[0]));

@@ -18,7 +18,9 @@
 
 namespace gantry::cli {
 
-enum class Auth : std::uint8_t { any, key, munge, none };  // none: the job's node vouches for us
+// none: the job's node vouches for us. token: of the environment, whatever the file says.
+enum class Auth : std::uint8_t { any, key, munge, none, token };
+inline constexpr const char* kTokenVariables[] = {"GANTRY_TOKEN", "SLURM_JWT"};  // the first counts
 
 struct ClientConfig {
   std::string path;  // of the file, for messages
@@ -28,6 +30,7 @@ struct ClientConfig {
   Auth auth = Auth::any;
   std::string key_file;      // %u already replaced
   std::string munge_socket;  // "" = munge's default
+  std::string token;         // with Auth::token
 };
 
 // Inside a job $GANTRY_JOB_SOCKET wins (common/net/job_socket_client.h). Else the first that exists

@@ -13,6 +13,7 @@
 #include "cli/gctl_update.h"
 #include "cli/gctl_why.h"
 #include "cli/job_refs.h"
+#include "cli/reconfigure.h"
 #include "cli/session.h"
 #include "common/text.h"
 
@@ -144,6 +145,65 @@ Result<int> run_logs(const Invocation& in) {
   }
 }
 
+// ---- reconfigure, token
+
+Result<int> run_reconfigure(const Invocation& in) {
+  NoOptions none;
+  const auto operands = in.parse(&none, 0, 0);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const auto done = reconfigure(in.program());
+  if (!done) return tl::unexpected(done.error());
+  return 0;
+}
+
+struct TokenOptions {
+  proto::MakeToken message;
+  bool json = false;
+};
+Result<void> set_token_user(TokenOptions& o, std::string_view text) {
+  o.message.user = text;
+  return {};
+}
+Result<void> set_token_lifetime(TokenOptions& o, std::string_view text) {
+  const auto lifetime = parse_duration(text);
+  if (!lifetime) return tl::unexpected(lifetime.error());
+  if (!*lifetime || **lifetime <= Duration{})
+    return fail(ErrorCode::invalid_argument, "a token has an end: minutes, H:M:S or D-H");
+  o.message.lifetime = **lifetime;
+  return {};
+}
+constexpr Option kTokenOptions[] = {
+    {.name = "json", .help = "As JSON", .set = put<&TokenOptions::json>},
+    {.name = "lifetime",
+     .letter = 't',
+     .arg = Arg::required,
+     .value = "TIME",
+     .help = "How long it is valid: minutes, H:M:S or D-H (default 30 minutes)",
+     .set = call<set_token_lifetime>},
+    {.name = "user",
+     .letter = 'u',
+     .arg = Arg::required,
+     .value = "USER",
+     .help = "For this user instead of oneself (administrators)",
+     .set = call<set_token_user>},
+};
+
+Result<int> run_token(const Invocation& in) {
+  TokenOptions options;
+  const auto operands = in.parse(&options, 0, 0);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const auto made = ask<proto::TokenMade>(in.program(), options.message);
+  if (!made) return tl::unexpected(made.error());
+  if (options.json)
+    fmt::print("{{\"token\": \"{}\", \"user\": \"{}\", \"expires\": \"{}\"}}\n", made->token,
+               made->user, format_time(made->expires));
+  else
+    fmt::print("GANTRY_TOKEN={}\n", made->token);
+  return 0;
+}
+
 // ---- keys
 
 Result<int> run_enroll(const Invocation& in) {
@@ -223,6 +283,28 @@ const Command kLogs{.name = "logs",
                     .operands = "JOB",
                     .options = kLogOptions,
                     .run = run_logs};
+const Command kReconfigure{
+    .name = "reconfigure",
+    .summary = "Have the controller and the nodes read gantry.yaml again (administrators)",
+    .description =
+        "The controller starts anew in its own process, as the nodes do; jobs go on. A file that "
+        "is not sound, or that it cannot start with, changes nothing and is complained about here. "
+        "cluster, controller.host, port, state_dir and secret_key_file take a restart. SIGHUP to "
+        "gantry-ctld does the same.",
+    .run = run_reconfigure};
+constexpr Example kTokenExamples[] = {
+    {"export $(gctl token -t 8:00:00)", "Commands of this shell show the token for eight hours"},
+};
+const Command kToken{
+    .name = "token",
+    .summary = "Make a token that speaks for a user",
+    .description =
+        "For programs that have neither munge nor a key: with GANTRY_TOKEN (or SLURM_JWT) set, "
+        "commands show it instead. Whoever has it is the user until it ends; it cannot be taken "
+        "back. How long it may last is controller.max_token_lifetime's to say.",
+    .options = kTokenOptions,
+    .examples = kTokenExamples,
+    .run = run_token};
 const Command kEnroll{.name = "enroll",
                       .summary = "Accept a node by its public key",
                       .operands = "NODE KEY",
@@ -238,11 +320,11 @@ const Command kKey{
     .name = "key", .summary = "Add and remove keys of users", .run = nullptr, .sub = kKeySub};
 
 constexpr const Command* kSub[] = {
-    &kGctlShow,         &kGctlWhy,         &kLogs,      &kHold,       &kRelease,
-    &kRequeue,          &kSuspend,         &kUnsuspend, &kGctlUpdate, &kCheckpointed,
-    &kGctlDrain,        &kGctlResume,      &kGctlClose, &kGctlDead,   &kGctlReserve,
-    &kGctlReservations, &kGctlUnreserve,   &kEnroll,    &kKey,        &kPing,
-    &kGctlTop,          &kGctlMaintenance, &kGctlMig};
+    &kGctlShow,         &kGctlWhy,         &kLogs,      &kHold,        &kRelease,
+    &kRequeue,          &kSuspend,         &kUnsuspend, &kGctlUpdate,  &kCheckpointed,
+    &kGctlDrain,        &kGctlResume,      &kGctlClose, &kGctlDead,    &kGctlReserve,
+    &kGctlReservations, &kGctlUnreserve,   &kEnroll,    &kKey,         &kPing,
+    &kGctlTop,          &kGctlMaintenance, &kGctlMig,   &kReconfigure, &kToken};
 
 constexpr Example kExamples[] = {
     {"gctl show job 12", "Everything about a job"},

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "cli/client_config.h"
 #include "common/limits.h"
 #include "common/mail.h"
 
@@ -106,6 +107,8 @@ std::map<std::string, std::string> job_environment(const ExportRule& rule) {
     if (rule.all || wanted.contains(name)) out.emplace(name, text.substr(equals + 1));
   }
   for (const auto& [name, value] : rule.set) out[name] = value;
+  // Secrets of whoever submits: others could read them in the job, which speaks for itself.
+  for (const char* name : kTokenVariables) out.erase(name);
   return out;
 }
 

@@ -35,6 +35,7 @@ struct JobRequest {
   GpuWish gpus;
   std::optional<std::string> mail_type, mail_user;  // --mail-type, --mail-user; checked
   std::optional<std::string> wrap;
+  std::optional<Duration> most_wait;  // of grun and galloc for their allocation; unset: any
   bool test_only = false;
   bool parsable = false;
   bool wait = false;

@@ -66,6 +66,10 @@ Result<Session> Session::open(std::string_view program, const ClientConfig& conf
 
 Result<Bytes> Session::credential(proto::AuthMethod& method,
                                   const net::PublicKey& session_key) const {
+  if (config_.auth == Auth::token) {
+    method = proto::AuthMethod::token;
+    return Bytes(config_.token);
+  }
   const bool may_use_key = config_.auth != Auth::munge && !config_.key_file.empty();
   if (may_use_key && (config_.auth == Auth::key || ::access(config_.key_file.c_str(), R_OK) == 0)) {
     const auto key = auth::load_signing_key(config_.key_file);

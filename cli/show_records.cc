@@ -109,15 +109,28 @@ void write_files(RecordWriter& out, const JobSpec& spec, const proto::JobRow& ro
 
 }  // namespace
 
+namespace {
+void add_dependency(std::string& text, const Dependency& d, bool any) {
+  if (!text.empty()) text += any ? "?" : ",";
+  text += enum_name(d.kind);
+  if (d.kind == DependencyKind::singleton) return;
+  text += fmt::format(":{}", d.job.value());
+  if (d.array_task) text += fmt::format("_{}", *d.array_task);
+  if (d.delay.us != 0) text += fmt::format("+{}", d.delay.seconds() / 60);
+}
+}  // namespace
+
 std::string dependency_text(const JobSpec& spec) {
   std::string text;
-  for (const Dependency& d : spec.dependencies) {
-    if (!text.empty()) text += spec.any_dependency ? "?" : ",";
-    text += enum_name(d.kind);
-    if (d.kind == DependencyKind::singleton) continue;
-    text += fmt::format(":{}", d.job.value());
-    if (d.array_task) text += fmt::format("_{}", *d.array_task);
-    if (d.delay.us != 0) text += fmt::format("+{}", d.delay.seconds() / 60);
+  for (const Dependency& d : spec.dependencies) add_dependency(text, d, spec.any_dependency);
+  return text;
+}
+
+std::string dependency_left(const proto::JobDetail& job) {
+  std::string text;
+  for (const proto::OpenDependency& open : job.waits_for) {
+    add_dependency(text, open.what, job.spec.any_dependency);
+    text += open.never ? "(failed)" : "(unfulfilled)";
   }
   return text;
 }

@@ -25,8 +25,9 @@ struct StepOptions : JobRequest {
   bool exact = false;     // cores that no other step has, or wait for them
   bool terminal = false;  // --pty
   proto::StepMpi mpi = proto::StepMpi::none;
-  std::optional<JobId> job_id;   // --jobid
-  std::string std_out, std_err;  // pattern of a file on the nodes; "" = here
+  std::optional<JobId> job_id;     // --jobid
+  std::string std_out, std_err;    // pattern of a file on the nodes; "" = here
+  bool quit_on_interrupt = false;  // the first Ctrl-C ends the step
   StepInput input = StepInput::first_task;
   std::string gpu_bind;     // as parse_gpu_bind() takes it; "" = not said
   bool unbuffered = false;  // output of several tasks as it comes, not in whole lines

@@ -446,7 +446,8 @@ void StepStreams::on_signal(int signal) {
   }
   if (signal != SIGINT) return signal_tasks(signal);
   const std::int64_t now = monotonic_us();
-  if (interrupted_us_ != 0 && now - interrupted_us_ < kSecondInterrupt) {
+  const bool again = interrupted_us_ != 0 && now - interrupted_us_ < kSecondInterrupt;
+  if (again || options_.quit_on_interrupt) {
     say(fmt::format("{}: ending the step", program_));
     killing_ = true;
     signal_tasks(SIGKILL);

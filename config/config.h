@@ -92,6 +92,7 @@ struct ControllerConfig {
   std::string metrics_host = "127.0.0.1";     // HTTP: /metrics and /usage
   std::uint16_t metrics_port = 0;             // 0 = none
   std::string metrics_tokens = "/etc/gantry/metrics.tokens";  // who may ask; 0600
+  Duration max_token_lifetime = hours(30 * 24);               // of scontrol token
   bool user_triggers = false;  // strigger's programs run on this machine
   std::string mail_program;    // sendmail, for --mail-type; "" = no mail is sent
   std::string usage_events;    // file that usage is appended to; "" = none

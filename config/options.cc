@@ -108,6 +108,8 @@ std::vector<Option> options_of(ControllerConfig& c) {
       {"metrics_tokens", &c.metrics_tokens, form(Form::path),
        "File, mode 0600, with a line `TENANT TOKEN` for each who may ask there: a token shows its "
        "tenant's, that of `*` everything."},
+      {"max_token_lifetime", &c.max_token_lifetime, between(kSecond, 36'500 * kDay),
+       "How long a token (gctl token, scontrol token) may be valid at the most."},
       {"user_triggers",
        &c.user_triggers,
        {},

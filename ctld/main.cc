@@ -13,7 +13,9 @@ namespace {
 constexpr const char* kUsage =
     "usage: gantry-ctld [--config FILE] [--log FILE] [--log-level LEVEL]\n"
     "\n"
-    "The controller of a Gantry cluster. It runs in the foreground until SIGTERM or SIGINT.\n"
+    "The controller of a Gantry cluster. It runs in the foreground until SIGTERM or SIGINT; "
+    "SIGHUP,\n"
+    "as gctl reconfigure, makes it read its configuration again.\n"
     "\n"
     "  --config FILE      gantry.yaml (default: $GANTRY_CONF, or /etc/gantry/gantry.yaml)\n"
     "  --log FILE         append the log there (default: standard error)\n"
@@ -64,6 +66,43 @@ std::optional<int> parse(int argc, char** argv, Arguments& args) {
   return 2;
 }
 
+using gantry::ctld::Server;
+
+gantry::Result<std::unique_ptr<Server>> started(const gantry::Config& config,
+                                                const Arguments& args) {
+  auto logger = gantry::Logger::open(args.log);
+  if (!logger) return tl::unexpected(logger.error());
+  auto server = Server::open(config, std::move(*logger));
+  if (!server) return server;
+  if (auto done = (*server)->start(); !done) return tl::unexpected(done.error());
+  return server;
+}
+
+// A server after the other, each with what the configuration said when it was started; with what
+// it said before, should one not start.
+gantry::Result<void> serve(gantry::Config config, const Arguments& args) {
+  auto server = started(config, args);
+  while (true) {
+    if (!server) return tl::unexpected(server.error());
+    const auto again = (*server)->run();
+    if (!again) return tl::unexpected(again.error());
+    if (!*again) return {};
+    server->reset();  // lets go of the store and the port
+    auto next = gantry::load_config(config.path);
+    if (next) {
+      server = started(*next, args);
+      if (server) {
+        config = std::move(*next);
+        (*server)->reconfigured();
+        continue;
+      }
+    }
+    const std::string why = next ? server.error().message : next.error().message;
+    server = started(config, args);
+    if (server) (*server)->keeps_config(why);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -77,10 +116,6 @@ int main(int argc, char** argv) {
                 config->nodes.size(), config->partitions.size());
     return 0;
   }
-  auto logger = gantry::Logger::open(args.log);
-  if (!logger) return complain(logger.error());
-  auto server = gantry::ctld::Server::open(*config, std::move(*logger));
-  if (!server) return complain(server.error());
-  if (const auto done = (*server)->run(); !done) return complain(done.error());
-  return 0;
+  const auto done = serve(*config, args);
+  return done ? 0 : complain(done.error());
 }

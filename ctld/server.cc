@@ -31,7 +31,7 @@ Result<void> recover(core::Core& core, const store::Store& store) {
   return store.load(visitor);
 }
 
-Result<auth::SigningKey> permission_key(const std::string& path) {
+Result<auth::SigningKey> key_of_ours(const std::string& path) {
   if (auto key = auth::load_signing_key(path)) return key;
   const auth::SigningKey key = auth::generate_signing_key();
   if (auto saved = auth::save_signing_key(path, key); !saved) return tl::unexpected(saved.error());
@@ -49,8 +49,10 @@ Result<std::unique_ptr<Server>> Server::open(const Config& config, Logger logger
                               .map_bytes = static_cast<std::uint64_t>(c.store_map),
                               .max_map_bytes = static_cast<std::uint64_t>(c.store_map_max)});
   if (!store) return tl::unexpected(store.error());
-  auto signing = permission_key(c.state_dir + "/permission.key");
+  auto signing = key_of_ours(c.state_dir + "/permission.key");
   if (!signing) return tl::unexpected(signing.error());
+  auto token = key_of_ours(c.state_dir + "/token.key");
+  if (!token) return tl::unexpected(token.error());
 
   auto core = std::make_unique<core::Core>(config);
   if (auto done = recover(*core, **store); !done) return tl::unexpected(done.error());
@@ -62,23 +64,25 @@ Result<std::unique_ptr<Server>> Server::open(const Config& config, Logger logger
   if (!router) return tl::unexpected(router.error());
   const Instant floor = core->last_time();
   return std::unique_ptr<Server>(new Server(config, std::move(logger), std::move(*store),
-                                            std::move(*router), *signing, std::move(core), floor));
+                                            std::move(*router), Secrets{*signing, token->seed},
+                                            std::move(core), floor));
 }
 
 Server::Server(const Config& config, Logger logger, std::unique_ptr<store::Store> store,
-               net::Router router, auth::SigningKey permission_key,
-               std::unique_ptr<core::Core> core, Instant floor)
+               net::Router router, Secrets secrets, std::unique_ptr<core::Core> core, Instant floor)
     : config_(config),
       log_(std::move(logger)),
       store_(std::move(store)),
       router_(std::move(router)),
-      permission_key_(permission_key),
+      secrets_(secrets),
       core_(std::move(core)),
       clock_(floor),
-      identities_(config.controller.admins, config.controller.allow_munge,
-                  [this](const auth::VerifyKey& key) {
-                    return core_->user_of_key(net::to_hex(key.view()));
-                  }) {}
+      identities_(
+          config.controller.admins, config.controller.allow_munge,
+          [this](const auth::VerifyKey& key) {
+            return core_->user_of_key(net::to_hex(key.view()));
+          },
+          secrets.token) {}
 
 Server::~Server() {
   planner_.reset();  // its thread posts to the loop
@@ -89,26 +93,19 @@ Server::~Server() {
   programs_.reset();
 }
 
-Result<void> Server::run() {
-  start();
+Result<bool> Server::run() {
   if (!failed_) loop_.run();
   if (failed_) return tl::unexpected(*failed_);
   fold();
-  log_.write(LogLevel::info, "stopped");
-  return {};
+  log_.write(LogLevel::info, again_ ? "starting anew" : "stopped");
+  return again_;
 }
 
-void Server::start() {
+Result<void> Server::start() {
   started_ = clock_.now();
-  if (auto done = core_->start(started_); !done) {
-    fatal(done.error());
-    return;
-  }
+  if (auto done = core_->start(started_); !done) return done;
   stepped_ = true;
-  if (auto done = open_exports(); !done) {
-    fatal(done.error());
-    return;
-  }
+  if (auto done = open_exports(); !done) return done;
   const sched::Policy policy =
       sched::controller_policy(config_.controller.backfill_depth, config_.controller.balance);
   planner_ = std::make_unique<Planner>(policy, [this](sched::Plan plan) {
@@ -135,8 +132,16 @@ void Server::start() {
   const auto stop = [this] { loop_.stop(); };
   term_ = loop_.on_signal(SIGTERM, stop);
   intr_ = loop_.on_signal(SIGINT, stop);
+  hup_ = loop_.on_signal(SIGHUP, [this] {
+    if (auto sound = check_new_config(); !sound)
+      log_.write(LogLevel::error, "the configuration is as it was",
+                 {{"why", sound.error().message}});
+    else
+      start_anew();
+  });
   log_.write(LogLevel::info, "ready",
              {{"address", router_.endpoints().front()}, {"cluster", config_.cluster}});
+  return {};
 }
 
 void Server::step(core::Input input) {
@@ -194,10 +199,12 @@ void Server::send_reply(core::Reply& reply) {
   }
   if (auto* granted = std::get_if<proto::StepGranted>(&reply.message)) {
     granted->signature =
-        auth::sign(permission_key_,
+        auth::sign(secrets_.permission,
                    granted->attach ? proto::kStepAttachContext : proto::kStepPermissionContext,
                    granted->permission);
   }
+  if (auto* ping = std::get_if<proto::PingReply>(&reply.message))
+    ping->config_problem = config_problem_;
   const rpc::Encoded encoded = rpc::encode_reply(reply.message);
   send_to(*session, encoded.type, reply.request, encoded.body);
 }
@@ -213,7 +220,7 @@ void Server::send_order(core::Order& order) {
     }
   }
   if (auto* accept = std::get_if<proto::NodeAccept>(&order.message)) {
-    accept->permission_key = Bytes(permission_key_.verify_key.view());
+    accept->permission_key = Bytes(secrets_.permission.verify_key.view());
   }
   const rpc::Encoded encoded = rpc::encode_order(order.message);
   const net::HeaderBytes header({proto::kProtocolVersion, encoded.type, 0});

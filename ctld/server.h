@@ -53,16 +53,26 @@ class Server {
   static Result<std::unique_ptr<Server>> open(const Config& config, Logger logger);
   ~Server();
 
-  // Until SIGTERM or SIGINT (then Ok), or a fatal error of the store.
-  Result<void> run();
+  // Recovery and the first turn; an error: it cannot run with this configuration.
+  Result<void> start();
+  // Until SIGTERM or SIGINT, or a fatal error of the store; or, then true, until the configuration
+  // was to be read again and is sound.
+  Result<bool> run();
+
+  // That this is the configuration it had, and why; for who asked for another one.
+  void keeps_config(std::string why);
+  // That it was started to have another configuration.
+  void reconfigured();
 
  private:
+  struct Secrets {
+    auth::SigningKey permission;  // signs what clients show to nodes
+    auth::SigningSeed token;      // of tokens that speak for users
+  };
   Server(const Config& config, Logger logger, std::unique_ptr<store::Store> store,
-         net::Router router, auth::SigningKey permission_key, std::unique_ptr<core::Core> core,
-         Instant floor);
+         net::Router router, Secrets secrets, std::unique_ptr<core::Core> core, Instant floor);
 
   // server.cc: turns
-  void start();
   void step(core::Input input);
   void end_of_turn();
   void send_greetings();
@@ -86,10 +96,16 @@ class Server {
   template <class Reply>
   std::function<void(Reply)> later(const rpc::Session& session, std::uint64_t request);
   void query_history(const rpc::Session& session, std::uint64_t request, std::string_view body);
+  void make_token(const rpc::Session& session, std::uint64_t request, std::string_view body);
   void refuse(const rpc::Session& session, std::uint64_t request, const Error& error);
   void send_to(const rpc::Session& session, std::uint16_t type, std::uint64_t request,
                const Bytes& body);
   void forget_session(std::optional<core::ConnectionId> dropped);
+
+  // server_reconfigure.cc
+  void reconfigure(const rpc::Session& session, std::uint64_t request);
+  Result<void> check_new_config() const;
+  void start_anew();
 
   // server_http.cc: metrics, usage events
   Result<void> open_exports();
@@ -105,7 +121,7 @@ class Server {
   Logger log_;
   std::unique_ptr<store::Store> store_;
   net::Router router_;
-  auth::SigningKey permission_key_;
+  Secrets secrets_;
   std::unique_ptr<core::Core> core_;
   loop::ClusterClock clock_;
   Instant started_{};
@@ -126,6 +142,8 @@ class Server {
   bool passed_over_ = false;  // the last plan has passed over those who sleep
   std::size_t unfolded_ = 0;  // events since the last fold
   std::optional<Error> failed_;
+  bool again_ = false;          // stop, to be started with what the configuration says now
+  std::string config_problem_;  // why it was not
   // Answers to Hello leave with the turn's replies: a command, which sends its request along, is
   // then woken once and not twice.
   struct Greeting {
@@ -135,7 +153,7 @@ class Server {
   };
   std::vector<Greeting> greetings_;
   LogLimit bad_input_;
-  loop::Watch queue_, turn_, wake_, fold_, look_, term_, intr_;
+  loop::Watch queue_, turn_, wake_, fold_, look_, term_, intr_, hup_, leave_;
 };
 
 }  // namespace gantry::ctld

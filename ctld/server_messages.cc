@@ -98,6 +98,14 @@ void Server::from_client(rpc::Session& session, const net::MessageHeader& header
             session.refused.empty() ? "authenticate first" : session.refused});
     return;
   }
+  if (header.type == number<proto::Reconfigure>) {
+    reconfigure(session, header.request);
+    return;
+  }
+  if (header.type == number<proto::MakeToken>) {
+    make_token(session, header.request, body);
+    return;
+  }
   if (header.type == number<proto::QueryHistory>) {
     query_history(session, header.request, body);
     return;

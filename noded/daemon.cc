@@ -65,6 +65,9 @@ bool Daemon::receive_one() {
                    core_->step(clock_.now(), FromController{std::move(order)});
                  },
                  [&](proto::RelayReply& reply) { sockets_->reply(reply); },
+                 [&](proto::RereadConfig&) {
+                   if (on_reread) on_reread();
+                 },
                  [&](proto::ErrorReply& error) {
                    log_.write(bad_message_, LogLevel::error, "the controller refused this node",
                               {{"why", error.message}});

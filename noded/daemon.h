@@ -49,6 +49,8 @@ class Daemon {
 
   // Hears of the key that signs step permissions, at each registration.
   std::function<void(std::string_view)> on_permission_key;
+  // The controller says that the configuration is to be read again.
+  std::function<void()> on_reread;
 
  private:
   bool receive_one();

@@ -134,7 +134,10 @@ Result<std::unique_ptr<StepService>> open_steps(const Start& start, AttemptRunti
                            loop, log, std::move(runtime), sockets);
 }
 
-Result<void> run(const Start& start, Logger& log) {
+// True: the configuration was to be read again and is sound, in `next`. `before` is let go once the
+// daemon runs.
+Result<bool> run(const Start& start, const Options& options, std::optional<Start>& before,
+                 std::optional<Start>& next, Logger& log) {
   auto memory = MemoryFile::open(start.settings.config.noded.state_dir);
   if (!memory) return tl::unexpected(memory.error());
   auto link = net::Dealer::open(start.link);
@@ -190,6 +193,15 @@ Result<void> run(const Start& start, Logger& log) {
   daemon->on_permission_key = [&](std::string_view key) {
     if (steps) steps->set_permission_key(key);
   };
+  daemon->on_reread = [&] {
+    auto again = prepare(options);
+    if (!again) {
+      log.error("the configuration is as it was", {{"why", again.error().message}});
+      return;
+    }
+    next = std::move(*again);
+    daemon->stop();
+  };
   const auto end = loop.on_signal(SIGTERM, [&] { daemon->stop(); });
   const auto interrupt = loop.on_signal(SIGINT, [&] { daemon->stop(); });
   const auto rotate = loop.on_signal(SIGHUP, [&] {
@@ -201,10 +213,37 @@ Result<void> run(const Start& start, Logger& log) {
   log.info("node daemon started", {{"node", start.settings.node.name},
                                    {"version", kVersion},
                                    {"controller", start.link.endpoint}});
+  before.reset();
   loop.run();
-  log.info("node daemon stopped; its jobs run on");
+  log.info(next ? "node daemon starts anew" : "node daemon stopped; its jobs run on");
   if (const auto failure = daemon->failure()) return tl::unexpected(*failure);
-  return {};
+  return next.has_value();
+}
+
+void look_at_machine(Start& start) {
+  const NodeSettings& settings = start.settings;
+  start.machine = runtime::discover_node(settings.node.scratch > 0 ? settings.config.noded.state_dir
+                                                                   : std::string());
+}
+
+// One daemon after the other, each with what the configuration said when it was started; with what
+// it said before, should one not start.
+Result<void> serve(Start start, const Options& options, Logger& log) {
+  std::optional<Start> before;
+  while (true) {
+    look_at_machine(start);
+    std::optional<Start> next;
+    const auto again = run(start, options, before, next, log);
+    if (!again && !before) return tl::unexpected(again.error());
+    if (!again) {
+      log.error("the configuration is as it was", {{"why", again.error().message}});
+      start = std::move(*before);
+      before.reset();
+      continue;
+    }
+    if (!*again) return {};
+    before = std::exchange(start, std::move(*next));
+  }
 }
 
 int main_of(const std::vector<std::string>& args) {
@@ -224,10 +263,7 @@ int main_of(const std::vector<std::string>& args) {
   if (!log) return refuse(log.error());
   auto start = prepare(*options);
   if (!start) return refuse(start.error());
-  const auto& settings = start->settings;
-  start->machine = runtime::discover_node(
-      settings.node.scratch > 0 ? settings.config.noded.state_dir : std::string());
-  if (const auto done = run(*start, *log); !done) {
+  if (const auto done = serve(std::move(*start), *options, *log); !done) {
     log->error(done.error().message);
     return refuse(done.error());
   }

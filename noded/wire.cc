@@ -49,7 +49,8 @@ Result<FromWire> decode_order(std::string_view header, std::string_view body) {
       fail(ErrorCode::unsupported, fmt::format("message {} is no order to a node", head->type));
   take_order(head->type, body, out, static_cast<const Order*>(nullptr)) ||
       take<proto::RelayReply>(head->type, body, out) ||
-      take<proto::ErrorReply>(head->type, body, out);
+      take<proto::ErrorReply>(head->type, body, out) ||
+      take<proto::RereadConfig>(head->type, body, out);
   return out;
 }
 

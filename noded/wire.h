@@ -13,7 +13,7 @@
 
 namespace gantry::node {
 
-using FromWire = std::variant<Order, proto::RelayReply, proto::ErrorReply>;
+using FromWire = std::variant<Order, proto::RelayReply, proto::ErrorReply, proto::RereadConfig>;
 
 // malformed, unsupported, or version_mismatch.
 Result<FromWire> decode_order(std::string_view header, std::string_view body);

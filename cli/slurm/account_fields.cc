@@ -166,7 +166,7 @@ constexpr Field<AccountRow> kAccountFields[] = {
     {.name = "Extra", .put = [](Out, A) {}, .width = 14},
     {.name = "FailedNode", .put = [](Out, A) {}, .width = 20},
     {.name = "Flags", .put = [](Out, A) {}, .width = 20},
-    {.name = "GID", .put = [](Out, A) {}, .width = 6},
+    {.name = "GID", .put = put_gid, .width = 6},
     {.name = "Group", .put = put_group, .width = 9},
     {.name = "JobID",
      .put = [](Out o, A v) { o += shown_id(v.job->row) + step_suffix(v); },

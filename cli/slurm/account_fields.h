@@ -35,5 +35,6 @@ std::string sorted_tres(const AccountRow& v, std::uint32_t cpus, std::int64_t me
 void put_alloc_tres(std::string& out, const AccountRow& v);
 void put_node_list(std::string& out, const AccountRow& v);  // "None assigned": it has none
 void put_group(std::string& out, const AccountRow& v);
+void put_gid(std::string& out, const AccountRow& v);  // "" of a group that this machine lacks
 
 }  // namespace gantry::cli::slurm

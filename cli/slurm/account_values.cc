@@ -97,4 +97,10 @@ void put_group(std::string& o, const AccountRow& v) {
   o += known != nullptr ? known->gr_name : group;
 }
 
+void put_gid(std::string& o, const AccountRow& v) {
+  std::string name;
+  put_group(name, v);
+  if (const ::group* known = ::getgrnam(name.c_str())) o += std::to_string(known->gr_gid);
+}
+
 }  // namespace gantry::cli::slurm

@@ -4,6 +4,10 @@
 #include <map>
 #include <tuple>
 
+#include "cli/job_words.h"
+#include "cli/slurm/account_fields.h"
+#include "common/text.h"
+
 namespace gantry::cli::slurm {
 namespace {
 
@@ -70,13 +74,28 @@ std::string_view priority_class_of(const proto::HistoryRow& job) {
   return job.priority_class.empty() ? std::string_view("normal") : job.priority_class;
 }
 
-void keep_only(History& history, const std::vector<std::string>& qos,
-               const std::vector<std::string>& wckeys) {
+void keep_only(History& history, const HistorySieve& sieve) {
   const auto asked = [](const std::vector<std::string>& names, std::string_view name) {
-    return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
+    const std::string lower = lower_case(name);
+    return names.empty() || std::any_of(names.begin(), names.end(), [&](const std::string& n) {
+             return lower_case(n) == lower;
+           });
+  };
+  const auto within = [](const std::optional<HistorySieve::Range>& range, std::uint32_t n) {
+    return !range || (n >= range->low && n <= range->high);
   };
   std::erase_if(history.jobs, [&](const proto::HistoryRow& job) {
-    return !asked(qos, priority_class_of(job)) || !asked(wckeys, job.wckey);
+    const AccountRow line{&job, nullptr, history.now, Units::usual, ""};
+    std::string group;
+    put_group(group, line);
+    const Duration limit = job.row.time_limit.value_or(kUnlimited);
+    const Duration least = sieve.limit_min.value_or(Duration{});
+    const bool exactly = sieve.limit_min && !sieve.limit_max;
+    const Duration most = exactly ? least : sieve.limit_max.value_or(kUnlimited);
+    return !asked(sieve.qos, priority_class_of(job)) || !asked(sieve.wckeys, job.wckey) ||
+           !asked(sieve.groups, group) || !asked(sieve.reasons, reason_of(job.row)) ||
+           !within(sieve.cpus, cpus_of(line)) || !within(sieve.nodes, job.row.nodes) ||
+           limit < least || limit > most;
   });
 }
 

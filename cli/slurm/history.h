@@ -22,10 +22,21 @@ Result<History> ask_history(Session& session, proto::QueryHistory query);
 // "normal" is the tenant's default one.
 std::string_view priority_class_of(const proto::HistoryRow& job);
 
-// Only jobs of these priority classes and wckeys, by which the controller does not search; none =
-// any. And starts and ends as if nothing had been before or after a window.
-void keep_only(History& history, const std::vector<std::string>& qos,
-               const std::vector<std::string>& wckeys);
+inline constexpr Duration kUnlimited{INT64_MAX};  // a time limit that there is not
+
+// By what the controller does not search; what is empty or not said is any.
+struct HistorySieve {
+  struct Range {
+    std::uint32_t low;
+    std::uint32_t high;
+  };
+  std::vector<std::string> qos, wckeys, groups, reasons;
+  std::optional<Range> cpus, nodes;
+  std::optional<Duration> limit_min, limit_max;  // limit_min alone: exactly this
+};
+void keep_only(History& history, const HistorySieve& sieve);
+
+// Starts and ends as if nothing had been before or after a window.
 void cut_times(History& history, std::optional<Instant> start, std::optional<Instant> end);
 
 }  // namespace gantry::cli::slurm

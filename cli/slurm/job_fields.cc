@@ -97,10 +97,7 @@ constexpr Field<QueueRow> kQueueFields[] = {
     {.letter = 'E',
      .name = "Dependency",
      .header = "DEPENDENCY",
-     .put =
-         [](Text o, Q v) {
-           text_or(o, v.row.phase == Phase::queued ? dependency_text(spec(v)) : "", "(null)");
-         },
+     .put = [](Text o, Q v) { text_or(o, v.detail ? dependency_left(*v.detail) : "", "(null)"); },
      .more = true},
     {.name = "DerivedEC", .header = "DERIVED_EC", .put = [](Text o, Q) { o += "0"; }},
     {.name = "EligibleTime",

@@ -61,7 +61,7 @@ void add_names(Tree& tree, const QueueRow& v) {
   tree.add("batch_host", first_node_of(row.node_list)).add("cluster", v.cluster);
   tree.add("command", command_of(job)).add("comment", job.comment);
   tree.add("container", job.container.image).add("current_working_directory", job.work_dir);
-  tree.add("dependency", row.phase == Phase::queued ? dependency_text(job) : "");
+  tree.add("dependency", dependency_left(detail(v)));
   tree.add("excluded_nodes", compress_hostlist(job.shape.excluded_nodes));
   tree.add("required_nodes", compress_hostlist(job.shape.required_nodes));
   tree.add("features", job.shape.constraint)

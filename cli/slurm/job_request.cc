@@ -128,6 +128,14 @@ Result<void> export_file(SlurmRequest& r, std::string_view text) {
   r.export_file = text;
   return {};
 }
+// With all of a node's memory nobody else can run there: such a job has the whole node.
+Result<void> mem(SlurmRequest& r, std::string_view text) {
+  const auto bytes = parse_memory(text);
+  if (!bytes || *bytes != 0) return job::set_mem(r, text);
+  r.spec.shape.memory_per_node.reset();
+  r.spec.shape.memory_per_cpu.reset();
+  return job::set_exclusive(r, "");
+}
 Result<void> nodefile(SlurmRequest& r, std::string_view text) {
   const auto file = read_small_file(std::string(text));
   if (!file) return tl::unexpected(file.error());
@@ -142,6 +150,18 @@ Result<void> cpus_per_gpu(SlurmRequest& r, std::string_view text) {
   const auto n = parse_integer("the number of cores per GPU", text, 1, 1024);
   if (!n) return tl::unexpected(n.error());
   r.cpus_per_gpu = static_cast<std::uint32_t>(*n);
+  return {};
+}
+Result<void> tasks_per_gpu(SlurmRequest& r, std::string_view text) {
+  const auto n = parse_integer("the number of tasks per GPU", text, 1, 1024);
+  if (!n) return tl::unexpected(n.error());
+  r.tasks_per_gpu = static_cast<std::uint32_t>(*n);
+  return {};
+}
+Result<void> immediate(SlurmRequest& r, std::string_view text) {
+  const auto n = parse_integer("the seconds to wait", text.empty() ? "1" : text, 1, 31'536'000);
+  if (!n) return tl::unexpected(n.error());
+  r.most_wait = seconds(*n);
   return {};
 }
 Result<void> get_user_env(SlurmRequest& r, std::string_view text) {
@@ -241,7 +261,37 @@ Result<void> switches(SlurmRequest& r, std::string_view text) {
 
 }  // namespace set
 
+namespace {
+
+// Of the tasks the GPUs follow, or of the GPUs the tasks.
+Result<void> settle_tasks_per_gpu(SlurmRequest& r) {
+  if (!r.tasks_per_gpu) return {};
+  constexpr std::uint32_t kOne = 1000;  // GpuWish counts in thousandths
+  GpuWish& gpus = r.gpus;
+  if (gpus.per_task || r.spec.shape.tasks_per_node)
+    return fail(ErrorCode::invalid_argument,
+                "--ntasks-per-gpu excludes --gpus-per-task and --ntasks-per-node");
+  const bool sized = gpus.in_all || gpus.per_node;
+  if (r.tasks && sized)
+    return fail(ErrorCode::invalid_argument,
+                "--ntasks-per-gpu goes with --ntasks or with GPUs, not with both");
+  if (!r.tasks && !sized)
+    return fail(ErrorCode::invalid_argument,
+                "--ntasks-per-gpu needs --ntasks, or GPUs: --gpus, --gpus-per-node or --gres");
+  if (r.tasks) {
+    gpus.in_all = (*r.tasks + *r.tasks_per_gpu - 1) / *r.tasks_per_gpu * kOne;
+    return {};
+  }
+  const std::uint32_t nodes = r.nodes ? r.nodes->first : 1;
+  const std::uint32_t count = gpus.in_all ? *gpus.in_all : *gpus.per_node * nodes;
+  r.tasks = std::max(1u, count / kOne * *r.tasks_per_gpu);
+  return {};
+}
+
+}  // namespace
+
 Result<void> before_finish(const Invocation& call, SlurmRequest& r, std::span<const Given> given) {
+  if (auto done = settle_tasks_per_gpu(r); !done) return done;
   if (r.tasks && r.nodes && *r.tasks < r.nodes->first) {
     fmt::print(stderr, "{}: Warning: can't run {} processes on {} nodes, setting nnodes to {}\n",
                call.program(), *r.tasks, r.nodes->first, *r.tasks);

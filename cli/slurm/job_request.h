@@ -16,7 +16,7 @@ struct SlurmRequest : StepOptions {
   std::optional<std::string> clusters;  // -M
   std::string wckey;                    // recorded with the job
   std::string export_file;              // --export-file
-  std::optional<std::uint32_t> cpus_per_gpu;
+  std::optional<std::uint32_t> cpus_per_gpu, tasks_per_gpu;
   bool get_user_env = false;
 };
 
@@ -39,8 +39,11 @@ Result<void> time(SlurmRequest& r, std::string_view text);
 Result<void> clusters(SlurmRequest& r, std::string_view text);
 Result<void> wckey(SlurmRequest& r, std::string_view text);
 Result<void> export_file(SlurmRequest& r, std::string_view text);
+Result<void> mem(SlurmRequest& r, std::string_view text);
 Result<void> nodefile(SlurmRequest& r, std::string_view text);
 Result<void> cpus_per_gpu(SlurmRequest& r, std::string_view text);
+Result<void> tasks_per_gpu(SlurmRequest& r, std::string_view text);
+Result<void> immediate(SlurmRequest& r, std::string_view text);  // srun, salloc
 Result<void> get_user_env(SlurmRequest& r, std::string_view text);
 Result<void> tres_per_task(SlurmRequest& r, std::string_view text);
 Result<void> qos(SlurmRequest& r, std::string_view text);

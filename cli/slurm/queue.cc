@@ -156,9 +156,13 @@ Result<std::vector<QueueRow>> ask_queue(Session& session, const QueueQuestion& q
     if (auto done = add_details(session, rows); !done) return tl::unexpected(done.error());
   if (!question.qos.empty())
     std::erase_if(rows, [&](const QueueRow& row) {
-      const std::string qos = row.detail ? row.detail->spec.priority_class : "";
+      if (!row.detail) return true;
+      const std::string& named = row.detail->spec.priority_class;
+      const std::string_view qos = named.empty() ? std::string_view("normal") : named;
       return std::find(question.qos.begin(), question.qos.end(), qos) == question.qos.end();
     });
+  if (!question.not_of.empty())
+    std::erase_if(rows, [&](const QueueRow& row) { return row.row.user == question.not_of; });
   const auto wanted = [&](const GresCount& g) {
     return std::find(question.licenses.begin(), question.licenses.end(), g.name) !=
            question.licenses.end();
@@ -170,6 +174,17 @@ Result<std::vector<QueueRow>> ask_queue(Session& session, const QueueQuestion& q
       return std::none_of(held.begin(), held.end(), wanted);
     });
   return rows;
+}
+
+Result<void> check_queue_sort(std::string_view keys) {
+  // What Slurm's squeue can sort by, and what may stand between.
+  static constexpr std::string_view kKnown =
+      "BCDGHIJLMNOPQSTUVcdefghijlmnptuvz"
+      "+-,# ";
+  for (const char c : keys)
+    if (kKnown.find(c) == std::string_view::npos)
+      return fail(ErrorCode::invalid_argument, fmt::format("Invalid sort specification: {}", c));
+  return {};
 }
 
 void sort_queue(std::vector<QueueRow>& rows, std::string_view text) {

@@ -11,8 +11,9 @@ namespace gantry::cli::slurm {
 
 struct QueueQuestion {
   proto::ListJobs list;
-  std::vector<std::string> qos;         // none = any; needs details
+  std::vector<std::string> qos;         // none = any, normal = the default one; needs details
   std::vector<std::string> licenses{};  // none = any; needs details
+  std::string not_of{};                 // jobs of anyone but this user
   bool each_task = false;               // the pending rest of an array as a row for each task
   bool details = false;                 // with what only the job itself knows
   bool one_job = false;                 // and it must exist
@@ -22,8 +23,9 @@ struct QueueQuestion {
 Result<std::vector<QueueRow>> ask_queue(Session& session, const QueueQuestion& question,
                                         std::string_view cluster);
 
-// Slurm's sort keys: letters of -o, with + (default) or - in front, parted by commas. Letters that
-// no field has are left out.
+// Slurm's sort keys: letters of -o, with + (default) or - in front, parted by commas. The error of
+// check_queue_sort() is Slurm's; letters that no field has are left out by sort_queue().
+Result<void> check_queue_sort(std::string_view keys);
 void sort_queue(std::vector<QueueRow>& rows, std::string_view keys);
 bool sort_needs_detail(std::string_view keys);
 

@@ -1,5 +1,6 @@
 // salloc: asks for an allocation and runs a command, or a shell, here while it lasts.
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
@@ -16,13 +17,30 @@ namespace {
 
 struct SallocRequest : SlurmRequest {
   bool no_shell = false;
+  bool bell = false;
 };
 
+Result<void> no_bell(SallocRequest& r, std::string_view) {
+  r.bell = false;
+  return {};
+}
+
 constexpr Option kSallocOwn[] = {
+    {.name = "bell",
+     .help = "Ring the terminal's bell when the allocation is there",
+     .set = put<&SallocRequest::bell>,
+     .env = "BELL"},
     {.name = "help", .letter = 'h', .help = "Show this help", .set = always},
+    {.name = "immediate",
+     .letter = 'I',
+     .arg = Arg::optional,
+     .value = "SECONDS",
+     .help = "Give up if there is no allocation in this time (default 1)",
+     .set = call<set::immediate>,
+     .env = "IMMEDIATE"},
     {.name = "no-bell",
-     .help = "No bell when the allocation is there, which is always so",
-     .set = always,
+     .help = "No bell when the allocation is there",
+     .set = call<no_bell>,
      .env = "NO_BELL"},
     {.name = "no-shell",
      .help = "Run nothing: the job lives on without us, until its time limit or scancel",
@@ -41,9 +59,7 @@ constexpr Option kSallocOwn[] = {
      .help = "1: start when all nodes are ready, which is always so",
      .set = call<set::one>,
      .env = "WAIT_ALL_NODES"},
-    {.name = "bell", .refused = "put printf '\\a' before the command"},
     {.name = "get-user-env", .refused = "the command has this environment"},
-    {.name = "immediate", .letter = 'I', .refused = "a job waits until it has its nodes"},
     {.name = "kill-command", .letter = 'K', .refused = "the command sees the end by its own means"},
 };
 constexpr auto kSallocOptions =
@@ -123,6 +139,7 @@ Result<int> run_salloc(const Invocation& call) {
   if (!r.quiet)
     fmt::print(stderr, "salloc: Granted job allocation {}\nsalloc: Nodes {} are ready for job\n",
                id, allocation->row().node_list);
+  if (r.bell && ::isatty(STDERR_FILENO) == 1) fmt::print(stderr, "\a");
   if (r.no_shell) return 0;
   set_environment(call, *allocation, requests, *session);
   const auto done = run_in_allocation(call.program(), Manner::slurm, command);

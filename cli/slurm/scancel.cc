@@ -6,6 +6,7 @@
 
 #include "cli/job_filter.h"
 #include "cli/job_refs.h"
+#include "cli/job_words.h"
 #include "cli/slurm/frame.h"
 #include "cli/slurm/queue.h"
 #include "common/text.h"
@@ -21,6 +22,8 @@ struct ScancelRequest {
   bool verbose = false;
   bool batch = false;
   bool full = false;
+  bool interactive = false;
+  std::vector<std::string> qos, wckeys;  // by which the controller does not choose; none = any
   std::vector<proto::SignalStep> steps;  // JOB.STEP
 
   proto::JobFilter& filter() { return cancel.filter; }
@@ -31,6 +34,12 @@ template <std::vector<std::string> proto::JobFilter::*Member>
 Result<void> add_scancel_words(ScancelRequest& r, std::string_view text) {
   if (text.empty()) return fail(ErrorCode::invalid_argument, "an empty word matches no job");
   return add_words<ScancelRequest, Member>(r, text);
+}
+template <std::vector<std::string> ScancelRequest::*Member>
+Result<void> add_scancel_choice(ScancelRequest& r, std::string_view text) {
+  if (text.empty()) return fail(ErrorCode::invalid_argument, "an empty word matches no job");
+  (r.*Member).emplace_back(text);
+  return {};
 }
 Result<void> set_scancel_signal(ScancelRequest& r, std::string_view text) {
   const auto signal = parse_signal(text);
@@ -90,6 +99,11 @@ constexpr Option kScancelOptions[] = {
      .help = "Signal the batch shell and all steps",
      .set = put<&ScancelRequest::full>,
      .env = "FULL"},
+    {.name = "interactive",
+     .letter = 'i',
+     .help = "Ask about each job",
+     .set = put<&ScancelRequest::interactive>,
+     .env = "INTERACTIVE"},
     {.name = "jobname",
      .arg = Arg::required,
      .value = "NAME",
@@ -116,6 +130,13 @@ constexpr Option kScancelOptions[] = {
      .help = "Jobs of this partition",
      .set = call<add_scancel_words<&proto::JobFilter::partitions>>,
      .env = "PARTITION"},
+    {.name = "qos",
+     .letter = 'q',
+     .arg = Arg::required,
+     .value = "NAME",
+     .help = "Jobs of this priority class; normal is the tenant's default one",
+     .set = call<add_scancel_choice<&ScancelRequest::qos>>,
+     .env = "QOS"},
     {.name = "quiet",
      .letter = 'Q',
      .help = "No complaint about jobs that have ended",
@@ -152,13 +173,16 @@ constexpr Option kScancelOptions[] = {
      .help = "Say what is done",
      .set = put<&ScancelRequest::verbose>,
      .env = "VERBOSE"},
+    {.name = "wckey",
+     .arg = Arg::required,
+     .value = "KEY",
+     .help = "Jobs with this wckey",
+     .set = call<add_scancel_choice<&ScancelRequest::wckeys>>,
+     .env = "WCKEY"},
     {.name = "admin-comment", .refused = "who cancelled a job is recorded by itself"},
     {.name = "cron", .letter = 'c', .refused = "there are no scrontab jobs"},
     {.name = "hurry", .letter = 'H', .refused = "there is no staging to skip"},
-    {.name = "interactive", .letter = 'i', .refused = "it asks no questions; look with squeue"},
-    {.name = "qos", .letter = 'q', .refused = "use squeue -h -o %A -q QOS | xargs -r scancel"},
     {.name = "sibling", .refused = "there is one cluster"},
-    {.name = "wckey", .refused = "use squeue -h -o '%A %w' to find the jobs"},
 };
 constexpr std::string_view kScancelPrefixes[] = {"SCANCEL_"};
 
@@ -166,7 +190,7 @@ bool names_no_job(const ScancelRequest& r) {
   const proto::JobFilter& f = r.cancel.filter;
   return !r.me && r.steps.empty() && f.jobs.empty() && f.users.empty() && f.names.empty() &&
          f.partitions.empty() && f.accounts.empty() && f.nodes.empty() && f.states.empty() &&
-         f.reservations.empty();
+         f.reservations.empty() && r.qos.empty() && r.wckeys.empty();
 }
 
 // Ids of jobs; commas part them here as well as blanks.
@@ -230,6 +254,56 @@ bool only_steps(const ScancelRequest& r) {
   return !r.steps.empty() && names_no_job(rest);
 }
 
+bool has_wckey(const QueueRow& row, const std::vector<std::string>& wckeys) {
+  if (wckeys.empty()) return true;
+  if (!row.detail) return false;
+  const auto& given = row.detail->spec.given;
+  return std::any_of(wckeys.begin(), wckeys.end(), [&](const std::string& key) {
+    return std::find(given.begin(), given.end(), "wckey=" + key) != given.end();
+  });
+}
+
+// The answer is a line that begins with y; the end of the input is a no.
+bool may_cancel(const QueueRow& row) {
+  fmt::print("Cancel job_id={} name={} partition={} [y/n]? ", shown_id(row.row), row.row.name,
+             row.row.partition);
+  std::fflush(stdout);
+  std::string answer;
+  for (int c = 0; (c = std::getchar()) != EOF && c != '\n';) answer += static_cast<char>(c);
+  return answer.starts_with('y') || answer.starts_with('Y');
+}
+
+// What --qos, --wckey and --interactive leave of the jobs: names them all. False: none is left.
+Result<bool> choose_jobs(ScancelRequest& r) {
+  auto session = Session::open("scancel");
+  if (!session) return tl::unexpected(session.error());
+  QueueQuestion question;
+  question.list.filter = r.filter();
+  if (r.me) question.list.filter.users.push_back(login_name());
+  if (question.list.filter.states.empty())
+    question.list.filter.states = {"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED"};
+  question.qos = r.qos;
+  question.details = !r.qos.empty() || !r.wckeys.empty();
+  const auto rows = ask_queue(*session, question, cluster_name());
+  if (!rows) return tl::unexpected(rows.error());
+  std::vector<proto::JobRef> chosen;
+  for (const QueueRow& row : *rows) {
+    if (!has_wckey(row, r.wckeys) || (r.interactive && !may_cancel(row))) continue;
+    proto::JobRef ref{row.row.job, {}};
+    if (const auto rest = parse_index_ranges(row.row.array_tasks)) ref.tasks = rest->ranges;
+    chosen.push_back(std::move(ref));
+  }
+  r.filter() = {};
+  r.filter().jobs = std::move(chosen);
+  r.me = false;
+  return !r.filter().jobs.empty();
+}
+
+int scancel_error(const Error& error) {
+  fmt::print(stderr, "slurm_load_jobs error: {}\n", words_for(error).text);
+  return 1;
+}
+
 Result<int> run_scancel(const Invocation& call) {
   ScancelRequest r;
   int status = 0;
@@ -250,12 +324,14 @@ Result<int> run_scancel(const Invocation& call) {
   if (!check_clusters(call, r.clusters, named, status)) return status;
   const int steps = signal_steps(call, r);
   if (only_steps(r)) return steps;
+  if (r.interactive || !r.qos.empty() || !r.wckeys.empty()) {
+    const auto left = choose_jobs(r);
+    if (!left) return scancel_error(left.error());
+    if (!*left) return steps;
+  }
   settle_signal(r);
   const auto reply = ask<proto::JobsDone>("scancel", r.cancel);
-  if (!reply) {
-    fmt::print(stderr, "slurm_load_jobs error: {}\n", words_for(reply.error()).text);
-    return 1;
-  }
+  if (!reply) return scancel_error(reply.error());
   if (r.verbose) {
     for (const proto::JobRef& ref : r.filter().jobs)
       fmt::print(stderr, "scancel: {} job {}\n", r.cancel.signal ? "Signaling" : "Terminating",

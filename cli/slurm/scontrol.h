@@ -34,6 +34,11 @@ int control_delete(const Control& c, const Arguments& args);
 int control_wait_job(const Control& c, const Arguments& args);
 int control_write(const Control& c, const Arguments& args);
 int control_completing(const Control& c, const Arguments& args);
+int control_listpids(const Control& c, const Arguments& args);
+int control_pidinfo(const Control& c, const Arguments& args);
+int control_reconfigure(const Control& c, const Arguments& args);
+int control_token(const Control& c, const Arguments& args);
+int control_top(const Control& c, const Arguments& args);
 
 // "too few arguments for keyword:hold" when there are fewer.
 bool has_arguments(const Arguments& args, std::string_view keyword, std::size_t least = 1);

@@ -274,6 +274,9 @@ int control_notify(const Control& c, const Arguments& args) {
       "slurmstepd: error: " + fmt::format("{}", fmt::join(args.begin() + 1, args.end(), " "));
   return report_done(ask<proto::JobsDone>(c.program, message), {});
 }
+int control_top(const Control& c, const Arguments& args) {
+  return change_jobs(c, args, "top", "slurm_top_job error", proto::TopJobs{});
+}
 int control_requeue(const Control& c, const Arguments& args) {
   return change_jobs(c, args, "requeue", {}, proto::RequeueJobs{});
 }

@@ -11,6 +11,7 @@
 #include "cli/slurm/json.h"
 #include "cli/slurm/node_fields.h"
 #include "cli/slurm/node_json.h"
+#include "cli/slurm/node_sort.h"
 #include "common/hostlist.h"
 #include "common/proto/reservation.h"
 #include "common/text.h"
@@ -24,6 +25,7 @@ struct SinfoQuery {
   std::vector<std::string> states;
   std::string letters;
   std::string names;
+  std::string sort;
   std::optional<std::string> clusters;
   std::int64_t iterate = 0;  // seconds; 0 = once
   bool no_header = false;
@@ -53,6 +55,11 @@ Result<void> set_sinfo_letters(SinfoQuery& q, std::string_view text) {
 Result<void> set_sinfo_names(SinfoQuery& q, std::string_view text) {
   q.names = text;
   q.letters.clear();
+  return {};
+}
+Result<void> set_sinfo_sort(SinfoQuery& q, std::string_view text) {
+  if (auto known = check_node_sort(text); !known) return known;
+  q.sort = text;
   return {};
 }
 Result<void> set_sinfo_iterate(SinfoQuery& q, std::string_view text) {
@@ -191,6 +198,14 @@ constexpr Option kSinfoOptions[] = {
      .letter = 'R',
      .help = "Why nodes are down or drained",
      .set = put<&SinfoQuery::reasons>},
+    {.name = "sort",
+     .letter = 'S',
+     .arg = Arg::required,
+     .value = "[+-#]LETTER,...",
+     .help = "Order of the lines, by letters of -o (default #P,-t: partitions as they are "
+             "configured; with -N N)",
+     .set = call<set_sinfo_sort>,
+     .env = "SORT"},
     {.name = "states",
      .letter = 't',
      .arg = Arg::required,
@@ -212,9 +227,6 @@ constexpr Option kSinfoOptions[] = {
      .set = call<set_sinfo_shape<&SinfoQuery::yaml>>},
     {.name = "federation", .refused = "there is one cluster"},
     {.name = "future", .letter = 'F', .refused = "there are no nodes of the future"},
-    {.name = "sort",
-     .letter = 'S',
-     .refused = "partitions and nodes come in the order of the configuration; use sort(1)"},
 };
 constexpr std::string_view kSinfoPrefixes[] = {"SINFO_"};
 
@@ -368,7 +380,7 @@ int show_nodes(const SinfoQuery& q, const std::string& named) {
   for (const std::string& name : unknown)
     fmt::print(stderr, "sinfo: error: Invalid job format specification: {}\n", name);
   if (!named.empty() && !q.no_header) fmt::print("CLUSTER: {}\n", named);
-  if (q.long_form || q.iterate > 0) {
+  if ((q.long_form || q.iterate > 0) && !q.no_header) {
     const std::time_t now = static_cast<std::time_t>(system_now().us / 1'000'000);
     std::tm parts{};
     ::localtime_r(&now, &parts);
@@ -380,8 +392,9 @@ int show_nodes(const SinfoQuery& q, const std::string& named) {
   TableStyle style;
   style.header = !q.no_header;
   TableWriter table(layout, style, stdout);
-  for (const NodeLine& line : node_lines(q, layout, *all, cluster))
-    put_row(table, node_fields(), line);
+  auto lines = node_lines(q, layout, *all, cluster);
+  sort_node_lines(lines, !q.sort.empty() ? q.sort : q.by_node ? "N" : "#P,-t", all->partitions);
+  for (const NodeLine& line : lines) put_row(table, node_fields(), line);
   return 0;
 }
 

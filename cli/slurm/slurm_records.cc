@@ -58,7 +58,7 @@ void job_names(RecordWriter& out, const proto::JobDetail& job) {
   if (!wckey.empty()) out.field("WCKey", wckey);
   out.line();
   out.field("JobState", words_of(row).state).field("Reason", reason_of(row));
-  out.field("Dependency", row.phase == Phase::queued ? dependency_text(spec) : "").line();
+  out.field("Dependency", dependency_left(job)).line();
   out.field("Requeue", spec.requeue ? "1" : "0").field("Restarts", row.restarts);
   out.field("BatchFlag", spec.kind == JobKind::batch ? "1" : "0").field("Reboot", "0");
   out.field("ExitCode", exit_text(row.exit)).line();

@@ -68,6 +68,15 @@ Result<void> set_squeue_me(SqueueQuery& q, std::string_view) {
   q.filter().users.push_back(login_name());
   return {};
 }
+Result<void> set_squeue_notme(SqueueQuery& q, std::string_view) {
+  q.question.not_of = login_name();
+  return {};
+}
+Result<void> set_squeue_sort(SqueueQuery& q, std::string_view text) {
+  if (auto known = check_queue_sort(text); !known) return known;
+  q.sort = text;
+  return {};
+}
 Result<void> add_squeue_licenses(SqueueQuery& q, std::string_view text) {
   for (std::string& name : split_list(text)) q.question.licenses.push_back(std::move(name));
   return {};
@@ -204,7 +213,7 @@ constexpr Option kSqueueOptions[] = {
      .help = "Jobs on these nodes",
      .set = call<add_nodes<SqueueQuery>>},
     {.name = "noheader", .letter = 'h', .help = "No header", .set = put<&SqueueQuery::no_header>},
-    {.name = "notme", .refused = "use --user"},
+    {.name = "notme", .help = "Jobs of others", .set = call<set_squeue_notme>},
     {.name = "only-job-state",
      .help = "Ask for ids and states only; other fields stay empty",
      .set = put<&SqueueQuery::only_state>},
@@ -231,7 +240,7 @@ constexpr Option kSqueueOptions[] = {
      .letter = 'q',
      .arg = Arg::required,
      .value = "NAME,...",
-     .help = "Jobs of these priority classes",
+     .help = "Jobs of these priority classes; normal is the tenant's default one",
      .set = call<add_squeue_qos>,
      .env = "QOS"},
     {.name = "reservation",
@@ -245,7 +254,7 @@ constexpr Option kSqueueOptions[] = {
      .arg = Arg::required,
      .value = "[+-]LETTER,...",
      .help = "Order of the lines, by letters of -o (default P,t,-p)",
-     .set = put<&SqueueQuery::sort>,
+     .set = call<set_squeue_sort>,
      .env = "SORT"},
     {.name = "start",
      .help = "Pending jobs with the time at which they are expected to start",
@@ -294,7 +303,7 @@ Layout squeue_layout(const SqueueQuery& q, std::vector<std::string>& unknown) {
 
 void print_cluster_and_date(const SqueueQuery& q, const std::string& named) {
   if (!named.empty() && !q.no_header) fmt::print("CLUSTER: {}\n", named);
-  if (!q.long_form && q.iterate == 0) return;
+  if ((!q.long_form && q.iterate == 0) || q.no_header) return;
   const std::time_t now = static_cast<std::time_t>(system_now().us / 1'000'000);
   std::tm parts{};
   ::localtime_r(&now, &parts);
@@ -309,9 +318,26 @@ int load_error(const Error& error) {
   return 1;
 }
 
+// False, with Slurm's words, if a node that is asked about does not exist.
+Result<bool> knows_nodes(Session& session, const std::vector<std::string>& names) {
+  if (names.empty()) return true;
+  auto known = session.call<proto::ListNodesReply>(proto::ListNodes{{}, {}, false});
+  if (!known) return tl::unexpected(known.error());
+  for (const std::string& name : names) {
+    const auto is = [&](const proto::NodeRow& node) { return node.name == name; };
+    if (std::any_of(known->nodes.begin(), known->nodes.end(), is)) continue;
+    fmt::print(stderr, "squeue: error: Invalid node name {}\n", name);
+    return false;
+  }
+  return true;
+}
+
 int show_queue(SqueueQuery& q, const Layout& layout, const std::string& named) {
   auto session = Session::open("squeue");
   if (!session) return load_error(session.error());
+  const auto known = knows_nodes(*session, q.filter().nodes);
+  if (!known) return load_error(known.error());
+  if (!*known) return 1;
   q.question.details = q.json || q.yaml || !q.question.qos.empty() ||
                        !q.question.licenses.empty() || needs_more(layout, queue_fields()) ||
                        sort_needs_detail(q.sort);

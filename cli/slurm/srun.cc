@@ -2,6 +2,7 @@
 // outside it asks for an allocation, runs the step there, and gives the allocation back.
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -94,9 +95,9 @@ constexpr std::string_view kSrunPrefixes[] = {"SLURM_"};
 
 // Job options that mean something to a step as well.
 constexpr std::string_view kStepWords[] = {
-    "chdir",    "clusters", "cpus-per-task", "distribution",    "exclusive",       "export",
-    "gpu-bind", "hint",     "job-name",      "nodelist",        "nodefile",        "nodes",
-    "no-kill",  "ntasks",   "profile",       "ntasks-per-node", "threads-per-core"};
+    "chdir",    "clusters", "cpus-per-task", "distribution",    "exclusive",        "export",
+    "gpu-bind", "hint",     "job-name",      "nodelist",        "nodefile",         "nodes",
+    "no-kill",  "ntasks",   "oversubscribe", "ntasks-per-node", "threads-per-core", "profile"};
 
 bool is_one_of(std::span<const Option> table, const Option* option) {
   return std::any_of(table.begin(), table.end(),
@@ -331,6 +332,25 @@ std::optional<std::vector<SrunPart>> read_parts(const Invocation& call,
   return parts_agree(call, parts) ? std::optional(std::move(parts)) : std::nullopt;
 }
 
+// --prolog and --epilog: with the step's command as arguments; how it ends is its own affair.
+void run_beside(const Invocation& call, const std::string& program, const SrunPart& part) {
+  if (program.empty()) return;
+  std::vector<const char*> argv{program.c_str()};
+  for (const std::string& word : part.argv) argv.push_back(word.c_str());
+  argv.push_back(nullptr);
+  std::fflush(stdout);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::execvp(argv[0], const_cast<char**>(argv.data()));
+    ::_exit(127);
+  }
+  int status = 0;
+  while (pid > 0 && ::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (pid < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 127))
+    complain(call, fmt::format("{} could not be run", program));
+}
+
 Result<int> run_parts(const Invocation& call, const std::vector<SrunPart>& parts, JobId job,
                       Session& session) {
   std::vector<std::optional<std::uint32_t>> groups;
@@ -352,7 +372,11 @@ Result<int> run_parts(const Invocation& call, const std::vector<SrunPart>& parts
                      (*jobs)[i],
                      behind_names(parts[i].group)});
   }
-  return run_step(std::move(steps), session);
+  const SrunRequest& first = parts.front().request;
+  run_beside(call, first.prolog, parts.front());
+  auto done = run_step(std::move(steps), session);
+  run_beside(call, first.epilog, parts.front());
+  return done;
 }
 
 Result<int> run_with_allocation(const Invocation& call, std::vector<SrunPart>& parts,

@@ -12,6 +12,7 @@ struct SrunRequest : SlurmRequest {
   bool list_mpi = false;                  // --mpi=list
   bool multi_prog = false;
   bool unbound = false;               // --cpu-bind=none
+  std::string prolog, epilog;         // programs run here; "" = none
   std::vector<std::uint32_t> groups;  // --het-group; empty: not said
 };
 
@@ -23,6 +24,11 @@ Result<void> set_wait(SrunRequest& r, std::string_view text);
 Result<void> set_relative(SrunRequest& r, std::string_view text);
 Result<void> set_cpu_bind(SrunRequest& r, std::string_view text);
 Result<void> set_mpi(SrunRequest& r, std::string_view text);
+template <std::string SrunRequest::*Program>
+Result<void> set_beside(SrunRequest& r, std::string_view text) {
+  r.*Program = text == "none" ? "" : text;
+  return {};
+}
 Result<void> set_het_group(SrunRequest& r, std::string_view text);  // in srun_parts.cc
 }  // namespace srun
 
@@ -39,6 +45,12 @@ inline constexpr Option kSrunOptions[] = {
      .help = "Ctrl-C goes to the tasks at once, which is always so",
      .set = always,
      .env = "DISABLE_STATUS"},
+    {.name = "epilog",
+     .arg = Arg::required,
+     .value = "PROGRAM|none",
+     .help = "Run here behind the step, with srun's environment",
+     .set = call<srun::set_beside<&SrunRequest::epilog>>,
+     .env = "EPILOG"},
     {.name = "error",
      .letter = 'e',
      .arg = Arg::required,
@@ -58,6 +70,13 @@ inline constexpr Option kSrunOptions[] = {
      .help = "In these components of the heterogeneous job: their tasks are numbered through "
              "(default: the first, or of A : B one each)",
      .set = call<srun::set_het_group>},
+    {.name = "immediate",
+     .letter = 'I',
+     .arg = Arg::optional,
+     .value = "SECONDS",
+     .help = "Give up if there is no allocation in this time (default 1)",
+     .set = call<set::immediate>,
+     .env = "IMMEDIATE"},
     {.name = "input",
      .letter = 'i',
      .arg = Arg::required,
@@ -104,6 +123,12 @@ inline constexpr Option kSrunOptions[] = {
      .help = "Share cores with other steps of the job, even if others are free",
      .set = put<&StepOptions::overlap>,
      .env = "OVERLAP"},
+    {.name = "prolog",
+     .arg = Arg::required,
+     .value = "PROGRAM|none",
+     .help = "Run here before the step, with srun's environment",
+     .set = call<srun::set_beside<&SrunRequest::prolog>>,
+     .env = "PROLOG"},
     {.name = "pty",
      .help = "Give task 0 a terminal, which is ours; the other tasks have no standard files",
      .set = put<&StepOptions::terminal>,
@@ -112,6 +137,10 @@ inline constexpr Option kSrunOptions[] = {
      .letter = 'Q',
      .help = "Print nothing but errors",
      .set = put<&JobRequest::quiet>},
+    {.name = "quit-on-interrupt",
+     .help = "The first Ctrl-C ends the step, not only the second one",
+     .set = put<&StepOptions::quit_on_interrupt>,
+     .env = "QUIT_ON_INTERRUPT"},
     {.name = "relative",
      .letter = 'r',
      .arg = Arg::required,
@@ -137,17 +166,13 @@ inline constexpr Option kSrunOptions[] = {
     {.name = "bcast", .refused = "copy files with cp: the nodes see the same directories"},
     {.name = "bcast-exclude", .refused = "there is no --bcast"},
     {.name = "compress", .refused = "there is no --bcast"},
-    {.name = "epilog", .refused = "run it behind srun"},
     {.name = "external-launcher", .refused = "use --overlap with --ntasks-per-node=1"},
-    {.name = "immediate", .letter = 'I', .refused = "a job waits until it has its nodes"},
     {.name = "interactive", .refused = "use salloc"},
     {.name = "no-allocate", .letter = 'Z', .refused = "tasks run within a job"},
     {.name = "open-mode", .refused = "files are truncated; redirect srun's own output to append"},
     {.name = "preserve-env",
      .letter = 'E',
      .refused = "say how many nodes and tasks with -N and -n"},
-    {.name = "prolog", .refused = "run it before srun"},
-    {.name = "quit-on-interrupt", .refused = "Ctrl-C twice within a second ends the step"},
     {.name = "send-libs", .refused = "there is no --bcast"},
     {.name = "slurmd-debug", .refused = "gantry-noded has --log-level"},
     {.name = "task-epilog", .refused = "write a script around the program"},

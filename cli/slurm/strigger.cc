@@ -149,6 +149,10 @@ constexpr Option kStriggerOptions[] = {
      .letter = 'Q',
      .help = "Nothing to clear is no error",
      .set = put<&StriggerRequest::quiet>},
+    {.name = "reconfig",
+     .letter = 'r',
+     .help = "The controller has read its configuration again",
+     .set = call<set_strigger_event<TriggerOn::reconfig>>},
     {.name = "set", .help = "Set a trigger", .set = put<&StriggerRequest::set>},
     {.name = "time",
      .letter = 't',
@@ -185,7 +189,6 @@ constexpr Option kStriggerOptions[] = {
     {.name = "primary_slurmctld_resumed_operation", .letter = 'A', .refused = kNoBackup},
     {.name = "primary_slurmdbd_failure", .letter = 'g', .refused = kNoDatabase},
     {.name = "primary_slurmdbd_resumed_operation", .letter = 'G', .refused = kNoDatabase},
-    {.name = "reconfig", .letter = 'r', .refused = "the configuration is read at a start only"},
     {.name = "resume", .letter = 'R', .refused = "nodes are not powered up and down"},
 };
 
@@ -200,7 +203,8 @@ std::string wrong_with(const StriggerRequest& r) {
   if (r.clear && !r.filter.uid && !r.filter.id && !r.filter.job)
     return "You must specify a --id, --jobid, or --user to clear";
   if (r.set && r.trigger.on.empty())
-    return "You must specify a trigger (--down, --drained, --idle, --up, --time, --fini)";
+    return "You must specify a trigger (--down, --drained, --idle, --up, --time, --fini, "
+           "--reconfig)";
   if (r.set && (r.filter.id || r.filter.uid))
     return "--id and --user are for --get and --clear: a trigger is given its id, and is yours";
   if (!r.set &&
@@ -225,6 +229,11 @@ std::string types_of(const proto::Trigger& t) {
     if (std::find(t.on.begin(), t.on.end(), on) != t.on.end())
       text += (text.empty() ? "" : ",") + std::string(name);
   return text;
+}
+
+std::string_view kind_of(const proto::Trigger& t) {
+  if (t.job) return "job";
+  return t.on == std::vector{TriggerOn::reconfig} ? "slurmctld" : "node";
 }
 
 std::string resource_of(const proto::Trigger& t) {
@@ -254,8 +263,8 @@ void print_triggers(const StriggerRequest& r, const proto::TriggerList& list) {
     if (first)
       fmt::print("TRIG_ID RES_TYPE   RES_ID {:<35} OFFSET USER     FLAGS PROGRAM\n", "TYPE");
     first = false;
-    fmt::print("{:>7} {:<9} {:>7} {:<35} {:>6} {:<8} {:<5} {}\n", t.id.value(),
-               t.job ? "job" : "node", resource_of(t), types_of(t), t.offset.us / 1'000'000, t.user,
+    fmt::print("{:>7} {:<9} {:>7} {:<35} {:>6} {:<8} {:<5} {}\n", t.id.value(), kind_of(t),
+               resource_of(t), types_of(t), t.offset.us / 1'000'000, t.user,
                t.permanent ? "PERM" : "", t.program);
   }
 }
@@ -322,12 +331,14 @@ const Command kStrigger{
     .operands = "--set|--get|--clear",
     .description =
         "Slurm's strigger. The controller runs a program, on its own machine and as the user who "
-        "set the trigger, when a job is over or near its time limit, or when nodes go down, come "
-        "back, are drained or idle. Its argument is the job's id or the list of nodes; its output "
-        "is thrown away, and after 300 seconds it is killed. A trigger fires once, unless "
+        "set the trigger, when a job is over or near its time limit, when nodes go down, come "
+        "back, are drained or idle, or when the configuration has been read again. Its argument is "
+        "the job's id, the list of nodes or *; its output is thrown away, and after 300 seconds it "
+        "is killed. A trigger fires once, unless "
         "--flags=PERM; the program is run once or, should the controller die in that moment, not "
         "at all.\n\n"
-        "Users set triggers for their own jobs, operators for nodes as well.",
+        "Operators set triggers; users only where controller.user_triggers is on, and for their "
+        "own jobs.",
     .options = kStriggerOptions,
     .examples = kStriggerExamples,
     .exits = kStriggerExits,

@@ -57,6 +57,7 @@ constexpr Row kRows[] = {
     {ErrorCode::limit_exceeded, "", kLimits},
     {ErrorCode::permission_denied, "", "Access/permission denied"},
     {ErrorCode::unauthenticated, "", "Protocol authentication error"},
+    {ErrorCode::unavailable, "Requested nodes are busy", "Requested nodes are busy"},
     {ErrorCode::unavailable, "", kNobody},
     {ErrorCode::timed_out, "", "Socket timed out on send/recv operation"},
     {ErrorCode::version_mismatch, "", "Incompatible versions of client and server code"},
@@ -80,6 +81,7 @@ Words words_for(const Error& error) {
   for (const Row& row : kRows) {
     if (row.code != error.code || error.message.find(row.part) == std::string::npos) continue;
     Words words{std::string(row.text), error.message};
+    if (words.detail == words.text) words.detail.clear();
     if (row.part == kNoPartition)
       words.detail = "invalid partition specified: " + quoted_after(error.message, kNoPartition);
     if (row.text == kConfiguration && error.message.find("of memory") != std::string::npos)

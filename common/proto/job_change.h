@@ -107,6 +107,16 @@ struct ResumeJobs {
   }
 };
 
+// Puts waiting jobs in front of their user's others of the same partition, account and priority
+// class, in this order: those lose the priority that these gain (by nice). A user's own.
+struct TopJobs {
+  std::vector<JobRef> jobs;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "jobs", s.jobs);
+  }
+};
+
 // A line for the standard error of running jobs. Their owners, and who may cancel them.
 struct NotifyJobs {
   static constexpr std::size_t kMaxText = 1024;  // bytes, printable

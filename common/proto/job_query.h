@@ -129,6 +129,16 @@ struct ShowJob {
   }
 };
 
+struct OpenDependency {
+  Dependency what;
+  bool never = false;  // it can no longer be met
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "what", s.what);
+    v(2, "never", s.never);
+  }
+};
+
 struct JobDetail {
   JobRow row;
   JobSpec spec;
@@ -142,6 +152,7 @@ struct JobDetail {
   std::optional<Instant> checkpoint;  // newest one of this attempt
   std::uint32_t preemptions = 0;
   std::optional<Instant> suspended_since;  // phase suspended
+  std::vector<OpenDependency> waits_for;   // of a queued job's, those that are not met
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "row", s.row);
@@ -156,6 +167,7 @@ struct JobDetail {
     v(10, "checkpoint", s.checkpoint);
     v(11, "preemptions", s.preemptions);
     v(12, "suspended_since", s.suspended_since);
+    v(13, "waits_for", s.waits_for);
   }
 };
 

@@ -191,6 +191,13 @@ struct Freeze {
   }
 };
 
+// Read gantry.yaml again and start anew with it; jobs go on. Whoever is not connected reads it when
+// it is started next.
+struct RereadConfig {
+  template <class Self, class V>
+  static void fields(Self&, V&&) {}
+};
+
 struct TellAttempt {  // a line for the job's standard error, wherever it runs
   OrderStamp stamp;
   AttemptKey key;

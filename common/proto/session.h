@@ -44,18 +44,20 @@ struct HelloReply {
   }
 };
 
-enum class AuthMethod : std::uint8_t { munge = 1, key = 2 };
+enum class AuthMethod : std::uint8_t { munge = 1, key = 2, token = 3 };
 constexpr auto enum_names(AuthMethod) {
-  return std::array<std::pair<AuthMethod, std::string_view>, 2>{
-      {{AuthMethod::munge, "munge"}, {AuthMethod::key, "key"}}};
+  return std::array<std::pair<AuthMethod, std::string_view>, 3>{
+      {{AuthMethod::munge, "munge"}, {AuthMethod::key, "key"}, {AuthMethod::token, "token"}}};
 }
 
-// Proves who a client is; the credential covers the CURVE public key of this connection.
+// Proves who a client is; the credential covers the CURVE public key of this connection, but for a
+// token, which speaks for its user whoever has it.
 // Answered by AuthReply only if want_reply; a refusal is always answered, and every later request
 // of the connection then fails with unauthenticated.
 struct Authenticate {
   AuthMethod method = AuthMethod::munge;
-  Bytes credential;  // munge: the encoded credential; key: see common/auth/registered_key.h
+  Bytes credential;  // munge: the encoded credential; key: see common/auth/registered_key.h;
+                     // token: see common/auth/token.h
   bool want_reply = false;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -113,6 +115,7 @@ struct PingReply {
   std::uint64_t jobs_active = 0;
   std::uint32_t nodes_up = 0;
   std::uint32_t nodes = 0;
+  std::string config_problem;  // why it goes on with the configuration it had; "" = it does not
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "cluster", s.cluster);
@@ -124,6 +127,38 @@ struct PingReply {
     v(7, "jobs_active", s.jobs_active);
     v(8, "nodes_up", s.nodes_up);
     v(9, "nodes", s.nodes);
+    v(10, "config_problem", s.config_problem);
+  }
+};
+
+// Reads gantry.yaml again: the controller starts anew in its own process, the nodes in theirs; jobs
+// go on. Ok: the file is sound, and PingReply's `started` or `config_problem` tells how it went.
+// Administrators.
+struct Reconfigure {
+  template <class Self, class V>
+  static void fields(Self&, V&&) {}
+};
+
+// A token for GANTRY_TOKEN. Everybody for themselves, administrators for anyone.
+struct MakeToken {
+  std::string user;     // "" = who asks
+  Duration lifetime{};  // 1 s to controller.max_token_lifetime; 0 = 30 minutes
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "user", s.user);
+    v(2, "lifetime", s.lifetime);
+  }
+};
+
+struct TokenMade {
+  std::string token;
+  std::string user;
+  Instant expires{};
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "token", s.token);
+    v(2, "user", s.user);
+    v(3, "expires", s.expires);
   }
 };
 

@@ -16,20 +16,22 @@
 namespace gantry::proto {
 
 enum class TriggerOn : std::uint8_t {
-  fini = 1,     // the job is over
-  time = 2,     // the job's time limit
-  down = 3,     // a node that was there is down
-  up = 4,       // a node that was down is there again
-  drained = 5,  // nothing runs on a node that takes no jobs
-  idle = 6,     // nothing has run on a node for `offset`
+  fini = 1,      // the job is over
+  time = 2,      // the job's time limit
+  down = 3,      // a node that was there is down
+  up = 4,        // a node that was down is there again
+  drained = 5,   // nothing runs on a node that takes no jobs
+  idle = 6,      // nothing has run on a node for `offset`
+  reconfig = 7,  // the controller has read its configuration again
 };
 constexpr auto enum_names(TriggerOn) {
-  return std::array<std::pair<TriggerOn, std::string_view>, 6>{{{TriggerOn::fini, "fini"},
+  return std::array<std::pair<TriggerOn, std::string_view>, 7>{{{TriggerOn::fini, "fini"},
                                                                 {TriggerOn::time, "time"},
                                                                 {TriggerOn::down, "down"},
                                                                 {TriggerOn::up, "up"},
                                                                 {TriggerOn::drained, "drained"},
-                                                                {TriggerOn::idle, "idle"}}};
+                                                                {TriggerOn::idle, "idle"},
+                                                                {TriggerOn::reconfig, "reconfig"}}};
 }
 
 struct Trigger {

@@ -55,6 +55,8 @@ constexpr Who kWho<proto::SignalStep> = Who::everybody;
 template <>
 constexpr Who kWho<proto::NotifyJobs> = Who::everybody;
 template <>
+constexpr Who kWho<proto::TopJobs> = Who::everybody;
+template <>
 constexpr Who kWho<proto::SuspendJobs> = Who::operators;
 template <>
 constexpr Who kWho<proto::ResumeJobs> = Who::operators;

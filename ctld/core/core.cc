@@ -113,6 +113,11 @@ void take(Context& ctx, Tick&&) {
   run_timers(ctx);
 }
 
+void take(Context& ctx, Reconfigured&&) {
+  pull_reconfigured(ctx);
+  run_timers(ctx);
+}
+
 }  // namespace
 
 Core::Core(const Config& config)

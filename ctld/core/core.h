@@ -41,20 +41,19 @@ struct Identity {  // established by the shell's authentication
   std::vector<std::string> groups;          // names of the operating system's groups
 };
 
-using ClientMessage =
-    std::variant<proto::SubmitJob, proto::ListJobs, proto::ShowJob, proto::CancelJobs,
-                 proto::HoldJobs, proto::ReleaseJobs, proto::RequeueJobs, proto::UpdateJob,
-                 proto::WaitJobs, proto::ReadLog, proto::ListNodes, proto::UpdateNodes,
-                 proto::ListPartitions, proto::UpdatePartition, proto::ShowConfig,
-                 proto::EnrollNode, proto::RegisterKey, proto::ShowStats, proto::Ping,
-                 proto::StepCreate, proto::StepDone, proto::EndAllocation, proto::ApplyTenancy,
-                 proto::GetTenancy, proto::TenancyHistory, proto::TenantUsage, proto::ShareTree,
-                 proto::PriorityTuples, proto::CheckpointJobs, proto::MakeReservation,
-                 proto::RemoveReservation, proto::ListReservations, proto::TenantEvents,
-                 proto::QueryLedger, proto::ListBudgets, proto::AskIncrease, proto::DecideIncrease,
-                 proto::ListIncreases, proto::ImportMeter, proto::ListMeters, proto::SuspendJobs,
-                 proto::ResumeJobs, proto::SignalStep, proto::NotifyJobs, proto::SubmitTogether,
-                 proto::StepAttach, proto::SetTrigger, proto::ListTriggers, proto::ClearTriggers>;
+using ClientMessage = std::variant<
+    proto::SubmitJob, proto::ListJobs, proto::ShowJob, proto::CancelJobs, proto::HoldJobs,
+    proto::ReleaseJobs, proto::RequeueJobs, proto::UpdateJob, proto::WaitJobs, proto::ReadLog,
+    proto::ListNodes, proto::UpdateNodes, proto::ListPartitions, proto::UpdatePartition,
+    proto::ShowConfig, proto::EnrollNode, proto::RegisterKey, proto::ShowStats, proto::Ping,
+    proto::StepCreate, proto::StepDone, proto::EndAllocation, proto::ApplyTenancy,
+    proto::GetTenancy, proto::TenancyHistory, proto::TenantUsage, proto::ShareTree,
+    proto::PriorityTuples, proto::CheckpointJobs, proto::MakeReservation, proto::RemoveReservation,
+    proto::ListReservations, proto::TenantEvents, proto::QueryLedger, proto::ListBudgets,
+    proto::AskIncrease, proto::DecideIncrease, proto::ListIncreases, proto::ImportMeter,
+    proto::ListMeters, proto::SuspendJobs, proto::ResumeJobs, proto::SignalStep, proto::NotifyJobs,
+    proto::SubmitTogether, proto::StepAttach, proto::SetTrigger, proto::ListTriggers,
+    proto::ClearTriggers, proto::TopJobs>;
 
 using NodeMessage = std::variant<proto::NodeRegister, proto::Heartbeat, proto::LaunchReady,
                                  proto::Started, proto::ExitReport, proto::Goodbye,
@@ -76,9 +75,11 @@ struct FromNode {  // authenticated: this link's key is enrolled for `node`
 struct PlanReady {
   sched::Plan plan;
 };
-struct Tick {};  // a wake-up that was asked for
+struct Tick {};          // a wake-up that was asked for
+struct Reconfigured {};  // started anew because the configuration was to be read again
 
-using Input = std::variant<ClientRequest, ConnectionClosed, FromNode, PlanReady, Tick>;
+using Input =
+    std::variant<ClientRequest, ConnectionClosed, FromNode, PlanReady, Tick, Reconfigured>;
 
 // QueryHistory is answered by the history reader, filtered by the same rule as listings.
 using ReplyMessage =

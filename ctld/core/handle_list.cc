@@ -59,6 +59,10 @@ proto::JobDetail detail_of(const Context& ctx, const Job& job, BlobRefs& blobs, 
                                   run.grant.memory, run.grant.scratch, run.grant.tasks,
                                   run.grant.devices, run.grant.gres});
   }
+  if (job.dependencies && job.phase == Phase::queued)
+    for (const DependencyState& d : job.dependencies->list)
+      if (d.status != DependencyStatus::met)
+        detail.waits_for.push_back({d.what, d.status == DependencyStatus::never});
   if (with_script && stored->script_digest.size() == sizeof(store::Digest)) {
     blobs.script.emplace();
     std::copy(stored->script_digest.begin(), stored->script_digest.end(), blobs.script->begin());

@@ -1,5 +1,6 @@
-// SetTrigger, ListTriggers, ClearTriggers: owners have triggers of their own jobs, operators of
-// nodes as well; both see and clear their own, operators everybody's.
+// SetTrigger, ListTriggers, ClearTriggers: operators set triggers, and with
+// controller.user_triggers owners for their own jobs; all see and clear their own, operators
+// everybody's.
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -36,12 +37,15 @@ bool has(const proto::Trigger& t, TriggerOn on) {
 
 Result<void> check_events(const proto::Trigger& t) {
   if (t.on.empty())
-    return bad("a trigger waits for something: fini, time, down, up, drained, idle");
+    return bad("a trigger waits for something: fini, time, down, up, drained, idle, reconfig");
   const bool of_job = has(t, TriggerOn::fini) || has(t, TriggerOn::time);
-  const bool of_nodes_only = has(t, TriggerOn::drained) || has(t, TriggerOn::idle);
+  const bool of_nodes_only =
+      has(t, TriggerOn::drained) || has(t, TriggerOn::idle) || has(t, TriggerOn::reconfig);
   if (of_job && !t.job) return bad("fini and time are of a job: name one");
   if (of_job && about_nodes(t)) return bad("a trigger is of a job or of nodes, not of both");
   if (t.job && !t.nodes.empty()) return bad("name a job or nodes, not both");
+  if (has(t, TriggerOn::reconfig) && (t.on.size() > 1 || !t.nodes.empty()))
+    return bad("reconfig is of the controller: it has a trigger of its own, without nodes");
   if (t.job && of_nodes_only) return bad("of a job's nodes there are down and up");
   if (t.offset > kMostOffset || t.offset < Duration{} - kMostOffset)
     return bad(fmt::format("the offset is at most {} s", kMostOffset.us / 1'000'000));

@@ -22,6 +22,7 @@ void handle(Context&, const ClientRequest&, proto::RequeueJobs&&);
 // handle_suspend.cc
 void handle(Context&, const ClientRequest&, proto::SuspendJobs&&);
 void handle(Context&, const ClientRequest&, proto::NotifyJobs&&);
+void handle(Context&, const ClientRequest&, proto::TopJobs&&);
 void handle(Context&, const ClientRequest&, proto::ResumeJobs&&);
 // handle_update.cc
 void handle(Context&, const ClientRequest&, proto::UpdateJob&&);

@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "common/text.h"
 #include "ctld/core/eligible.h"
 #include "ctld/core/handlers.h"
@@ -21,6 +23,20 @@ Result<std::vector<JobId>> jobs_of(Context& ctx, const Selected& s) {
   if (!job.is_array() || !s.tasks || s.tasks->count() == job.tasks->pending.count())
     return std::vector<JobId>{s.job};
   return split_tasks(ctx, s.job, *s.tasks);
+}
+
+void put_last_named_first(const State& state, const std::vector<proto::JobRef>& refs,
+                          std::vector<Selected>& jobs) {
+  const auto place = [&](const Selected& s) {
+    const Job& job = state.jobs.at(s.job);
+    return std::find_if(refs.begin(), refs.end(),
+                        [&](const proto::JobRef& ref) {
+                          return ref.id() == job.id || (job.is_element() && ref.job == job.array);
+                        }) -
+           refs.begin();
+  };
+  std::stable_sort(jobs.begin(), jobs.end(),
+                   [&](const Selected& a, const Selected& b) { return place(a) > place(b); });
 }
 
 }  // namespace
@@ -58,9 +74,11 @@ Result<std::vector<JobId>> split_tasks(Context& ctx, JobId array, const OrdinalS
 }
 
 void change_jobs(Context& ctx, const ClientRequest& from, const std::vector<proto::JobRef>& refs,
-                 Trigger trigger, const std::function<Result<void>(const Job&)>& change) {
+                 Trigger trigger, const std::function<Result<void>(const Job&)>& change,
+                 Turns turns) {
   proto::JobsDone done;
-  const auto jobs_named = resolve(ctx.state, from.who, refs, done.not_active, May::change);
+  auto jobs_named = resolve(ctx.state, from.who, refs, done.not_active, May::change);
+  if (turns == Turns::last_named_first) put_last_named_first(ctx.state, refs, jobs_named);
   refuse_others(ctx.state, from.who, done.not_active, done);
   for (const Selected& s : jobs_named) {
     const Job& job = ctx.state.jobs.at(s.job);

@@ -11,9 +11,12 @@ namespace gantry::core {
 
 inline constexpr std::uint32_t kMaxSplit = 1000;  // tasks that one request may make elements
 
+enum class Turns : std::uint8_t { by_id, last_named_first };
+
 // Calls change(job) for each and answers JobsDone.
 void change_jobs(Context& ctx, const ClientRequest& from, const std::vector<proto::JobRef>& refs,
-                 Trigger trigger, const std::function<Result<void>(const Job&)>& change);
+                 Trigger trigger, const std::function<Result<void>(const Job&)>& change,
+                 Turns turns = Turns::by_id);
 
 // Makes elements of these pending tasks; their ids.
 Result<std::vector<JobId>> split_tasks(Context& ctx, JobId array, const OrdinalSet& tasks);

@@ -134,6 +134,15 @@ void pull_triggers(Context& ctx) {
   }
 }
 
+void pull_reconfigured(Context& ctx) {
+  const std::set<TriggerId> ids = ctx.state.triggers.of_nodes;  // firing takes them out
+  for (const TriggerId id : ids) {
+    const TriggerState& one = ctx.state.triggers.all.at(id);
+    if (waits_for(one, TriggerOn::reconfig) && !one.spent())
+      pull(ctx, one, TriggerOn::reconfig, one.trigger.offset, "*", {});
+  }
+}
+
 namespace {
 
 // Nodes that have been idle for as long as a trigger wants; those of one moment together.

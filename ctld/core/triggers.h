@@ -12,7 +12,7 @@
 
 namespace gantry::core {
 
-bool about_nodes(const proto::Trigger& trigger);  // down, up, drained or idle
+bool about_nodes(const proto::Trigger& trigger);  // not fini, not time
 
 // For apply() and load: the derived tables.
 void index_trigger(TriggerTable& table, const TriggerState& one);
@@ -26,6 +26,8 @@ void pull_triggers(Context& ctx, const Job& job);
 void pull_triggers(Context& ctx);
 // Nodes that are idle already begin to count for a trigger that was just set.
 void watch_idle(Context& ctx, const TriggerState& one);
+// What waits for the configuration to be read again.
+void pull_reconfigured(Context& ctx);
 // What is due now.
 void fire_triggers(Context& ctx);
 

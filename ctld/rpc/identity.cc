@@ -1,16 +1,20 @@
-// Munge gives a uid, a registered key a login name; both end in the same user database.
+// Munge gives a uid, a registered key or a token a login name; all end in the same user database.
 #include "ctld/rpc/identity.h"
 
 #include <algorithm>
 
 #include "common/auth/munge.h"
 #include "common/auth/registered_key.h"
+#include "common/auth/token.h"
 
 namespace gantry::rpc {
 
 IdentityCheck::IdentityCheck(std::vector<std::string> admins, bool allow_munge,
-                             UserOfKey user_of_key)
-    : admins_(std::move(admins)), allow_munge_(allow_munge), user_of_key_(std::move(user_of_key)) {}
+                             UserOfKey user_of_key, const auth::SigningSeed& token_key)
+    : admins_(std::move(admins)),
+      allow_munge_(allow_munge),
+      user_of_key_(std::move(user_of_key)),
+      token_key_(token_key) {}
 
 proto::Role IdentityCheck::role_of(const std::string& user) const {
   const bool admin = std::find(admins_.begin(), admins_.end(), user) != admins_.end();
@@ -28,6 +32,10 @@ Result<core::Identity> IdentityCheck::check(const proto::Authenticate& request,
     const auto who = auth::munge_decode(request.credential, session);
     if (!who) return tl::unexpected(who.error());
     owner = users_.find(who->uid, now);
+  } else if (request.method == proto::AuthMethod::token) {
+    const auto token = auth::check_token(token_key_, request.credential, now);
+    if (!token) return tl::unexpected(token.error());
+    owner = auth::find_user(token->user);
   } else {
     const auto key = auth::check_key_credential(request.credential, session, now);
     if (!key) return tl::unexpected(key.error());

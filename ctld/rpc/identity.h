@@ -20,7 +20,8 @@ class IdentityCheck {
  public:
   // `user_of_key`: login name that a registered key speaks for.
   using UserOfKey = std::function<std::optional<std::string>(const auth::VerifyKey&)>;
-  IdentityCheck(std::vector<std::string> admins, bool allow_munge, UserOfKey user_of_key);
+  IdentityCheck(std::vector<std::string> admins, bool allow_munge, UserOfKey user_of_key,
+                const auth::SigningSeed& token_key);
 
   // unauthenticated with a sentence when the credential does not hold for this session.
   Result<core::Identity> check(const proto::Authenticate& request, const net::PublicKey& session,
@@ -32,6 +33,7 @@ class IdentityCheck {
   std::vector<std::string> admins_;
   bool allow_munge_;
   UserOfKey user_of_key_;
+  auth::SigningSeed token_key_;
   auth::UserCache users_;
   auth::GroupNames groups_;
 };

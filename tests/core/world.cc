@@ -166,7 +166,7 @@ void World::command(const std::string& verb, const Words& w) {
   if (verb == "submit") return ask(w.plain.at(1), submit_message(w.plain.at(1), w));
   if (verb == "cancel") return cancel(w);
   if (verb == "hold" || verb == "release" || verb == "requeue" || verb == "end" ||
-      verb == "suspend" || verb == "resume" || verb == "notify")
+      verb == "suspend" || verb == "resume" || verb == "notify" || verb == "top")
     return change(verb, w);
   if (verb == "update") return update(w);
   if (verb == "plan") return plan();
@@ -188,6 +188,7 @@ void World::command(const std::string& verb, const Words& w) {
     return ask(w.plain.at(1), std::move(m));
   }
   if (verb == "restart") return restart();
+  if (verb == "reconfigured") return step(Reconfigured{});
   if (verb == "fold") return fold();
   if (verb == "quiet") {
     quiet_ = w.plain.size() < 2 || w.plain[1] == "on";
@@ -245,6 +246,7 @@ void World::change(const std::string& verb, const Words& w) {
   const std::string& user = w.plain.at(1);
   if (verb == "hold") ask(user, proto::HoldJobs{refs});
   if (verb == "suspend") ask(user, proto::SuspendJobs{refs});
+  if (verb == "top") ask(user, proto::TopJobs{refs});
   if (verb == "notify") ask(user, proto::NotifyJobs{refs, w.find("text") ? *w.find("text") : ""});
   if (verb == "resume") ask(user, proto::ResumeJobs{refs});
   if (verb == "release") ask(user, proto::ReleaseJobs{refs});

@@ -145,7 +145,8 @@ class Cluster:
         os.mkdir(self.out)
         os.chmod(self.out, 0o1777)
         self.nodes, self.runtime, self.up_options = nodes, runtime, list(up_options)
-        self.users = [f"gantry-{name}-{i + 1}" for i in range(users)]
+        # With our pid: two of these tests at once would take each other's users away.
+        self.users = [f"g{name}-{os.getpid()}-{i + 1}" for i in range(users)]
         self.user = self.users[0]
         self.env = {k: v for k, v in os.environ.items()
                     if not k.startswith(("SLURM_", "GANTRY_", "SBATCH_", "GBATCH_"))}

@@ -9,6 +9,7 @@ import os
 import pwd
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -122,6 +123,86 @@ rule a:
                   env={"XDG_CACHE_HOME": folder})
     equal(done.returncode, 0, done.stdout[-2000:] + done.stderr[-4000:])
     equal(text(f"{folder}/a.txt"), "made by a\n")
+
+
+# ---- choosing jobs and nodes, and what stands beside a step ------------------------------------
+
+
+def case_sort_of_sinfo(c):
+    names = ok(c, "sinfo", "-h", "-N", "-o", "%N").split()
+    equal(ok(c, "sinfo", "-h", "-N", "-S", "-N", "-o", "%N").split(), names[::-1])
+    equal(slurm(c, "sinfo", "-h", "-N", "-o", "%N", env={"SINFO_SORT": "-N"}).stdout.split(),
+          names[::-1])
+    c.root(["gctl", "drain", names[-1], "-r", "test"], check=True)
+    try:
+        states = [line.split()[0] for line in ok(c, "sinfo", "-h", "-o", "%t %N").splitlines()]
+        equal(states[0], "drain", "partitions as configured, then from the highest state down")
+        states = [line.split()[0] for line in
+                  ok(c, "sinfo", "-h", "-S", "t", "-o", "%t %N").splitlines()]
+        equal(states[-1], "drain")
+    finally:
+        c.root(["gctl", "resume", names[-1]], check=True)
+
+
+def case_notme(c):
+    job = ok(c, "sbatch", "--parsable", "--hold", MEM, "--wrap=true").strip()
+    equal(ok(c, "squeue", "-h", "--notme", "-o", "%i"), "")
+    contains(c.root(["slurm/squeue", "-h", "--notme", "-o", "%i"]).stdout, job)
+    ok(c, "scancel", job)
+
+
+def case_scancel_choices(c):
+    def held(*options):
+        return ok(c, "sbatch", "--parsable", "--hold", MEM, *options, "--wrap=true").strip()
+
+    def queue():
+        return sorted(ok(c, "squeue", "-h", "-o", "%i").split(), key=int)
+
+    before = queue()
+    keyed, array, plain = held("--wckey=blue"), held("-a", "1-3"), held()
+    ok(c, "scancel", "--wckey=green")
+    ok(c, "scancel", "--wckey=blue")
+    equal([job in ok(c, "squeue", "-h", "-o", "%F").split() for job in (keyed, array, plain)],
+          [False, True, True])
+    asked = slurm(c, "scancel", "--interactive", plain, input="n\n")
+    equal((asked.returncode, asked.stdout), (0, f"Cancel job_id={plain} name=wrap partition=batch "
+                                               "[y/n]? "))
+    in_state(c, plain, "PENDING")
+    equal(slurm(c, "scancel", "-i", plain, input="y\n").returncode, 0)
+    in_state(c, plain, "CANCELLED")
+    ok(c, "scancel", "--qos=nothing")
+    ok(c, "scancel", "-q", "normal")
+    equal(ok(c, "squeue", "-h", "-o", "%F").split(), [])
+    equal(before, [], "jobs of other cases")
+
+
+def case_srun_beside(c):
+    """Programs before and behind a step, an allocation at once or not at all, one Ctrl-C."""
+    for name in ("before", "behind"):
+        os.chmod(script(c, name, f"echo {name} $1 $2\n"), 0o755)
+    done = slurm(c, "srun", MEM, f"--prolog={c.out}/before", f"--epilog={c.out}/behind", "echo", "in")
+    equal((done.returncode, done.stdout), (0, "before echo in\nin\nbehind echo in\n"))
+    done = slurm(c, "srun", MEM, "--prolog=none", "--epilog=/nonexistent", "true")
+    equal((done.returncode, done.stderr), (0, "srun: error: /nonexistent could not be run\n"))
+    done = slurm(c, "srun", "-I", MEM, "echo", "at once")
+    equal((done.returncode, done.stdout), (0, "at once\n"))
+    nodes = ok(c, "sinfo", "-h", "-o", "%D").split()[0]
+    full = ok(c, "sbatch", "--parsable", "--mem=0", "-N", nodes, "-o", "/dev/null",
+              "--wrap=sleep 100").strip()
+    in_state(c, full, "RUNNING")
+    busy = slurm(c, "srun", "--immediate=1", MEM, "true")
+    equal((busy.returncode, busy.stderr),
+          (1, "srun: error: Unable to allocate resources: Requested nodes are busy\n"))
+    busy = slurm(c, "salloc", "-I1", MEM, "true")
+    equal(busy.returncode, 1)
+    contains(busy.stderr, "salloc: error: Job submit/allocate failed: Requested nodes are busy\n")
+    ok(c, "scancel", full)
+    run = c.popen(["slurm/srun", "--quit-on-interrupt", MEM, "bash", "-c",
+                   "trap : INT; echo up; sleep 100; sleep 100"])
+    equal(run.stdout.readline(), "up\n")
+    run.send_signal(signal.SIGINT)
+    run.wait(timeout=30)
+    contains(run.stdout.read(), "srun: ending the step")
 
 
 # ---- triggers -----------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ proto::JobDetail detail_of(const proto::JobRow& row) {
   detail.spec.shape.constraint = "ib&ssd";
   detail.spec.std_out = row.array_job.value() != 0 ? "slurm-%A_%a.out" : "slurm-%j.out";
   if (row.node_list.empty()) detail.placement.clear();
+  if (row.phase == Phase::queued) detail.waits_for = {{detail.spec.dependencies[0], false}};
   return detail;
 }
 

@@ -17,6 +17,7 @@
 #include "common/auth/munge.h"
 #include "common/auth/registered_key.h"
 #include "common/auth/signature.h"
+#include "common/auth/token.h"
 #include "common/auth/users.h"
 
 namespace gantry::auth {
@@ -181,6 +182,44 @@ TEST_CASE("signing keys: files and text") {
   std::ofstream(path) << "verify " << net::to_hex(generate_signing_key().verify_key.view())
                       << "\nseed " << net::to_hex(key.seed.view()) << "\n";
   CHECK(load_signing_key(path).error().code == ErrorCode::malformed);
+}
+
+TEST_CASE("tokens: of this key only, until their end, as RFC 7519 has them") {
+  const SigningSeed key = generate_signing_key().seed;
+  const Instant now{1'800'000'000'000'000};
+  const Token made{"alice \"x\"", now, now + minutes(30)};
+  const std::string text = make_token(key, made);
+  const auto read = check_token(key, text, now + minutes(29));
+  REQUIRE(read);
+  CHECK(read->user == made.user);
+  CHECK(read->issued == made.issued);
+  CHECK(read->expires == made.expires);
+  const auto why = [&](const std::string& token, Instant at) {
+    const auto checked = check_token(key, token, at);
+    return checked ? std::string("fine") : checked.error().message;
+  };
+  CHECK(why(text, now + minutes(30)) == "the token is no longer valid");
+  CHECK(why(text, now - minutes(6)) == "the token is from the future: check the clocks");
+  CHECK(why("", now) == "this is no token: it has not three parts");
+  CHECK(why("a.b", now) == "this is no token: it has not three parts");
+  CHECK(why("!.b.c", now) == "the token's header is not base64");
+  CHECK(why("YQ.b.c", now).starts_with("the token's header is none: "));
+  CHECK(why(std::string(5000, '.'), now) == "this is no token: it has not three parts");
+  CHECK(check_token(generate_signing_key().seed, text, now).error().message ==
+        "the token is not signed by this controller");
+  const std::size_t first = text.find('.');
+  const std::size_t last = text.rfind('.');
+  // Another body; and none of the methods that we sign with.
+  CHECK(why(text.substr(0, first) + ".e30" + text.substr(last), now) ==
+        "the token is not signed by this controller");
+  CHECK(why("eyJhbGciOiJub25lIn0" + text.substr(first), now) ==  // {"alg":"none"}
+        "the token is not signed by HS256");
+  for (std::size_t i = last + 1; i < text.size(); ++i) {
+    std::string changed = text;
+    changed[i] = changed[i] == 'A' ? 'B' : 'A';
+    CHECK_FALSE(check_token(key, changed, now));
+  }
+  CHECK(text.substr(0, first) == "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9");
 }
 
 TEST_CASE("users: by number and by name, and those that are not there") {

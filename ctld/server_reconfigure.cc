@@ -1,0 +1,76 @@
+// The configuration read again: the server ends and main() makes a new one in the same process,
+// from the store, as after a restart. Nodes are told to read theirs; jobs go on meanwhile.
+#include "common/codec/codec.h"
+#include "ctld/rpc/dispatch.h"
+#include "ctld/server.h"
+
+namespace gantry::ctld {
+namespace {
+
+constexpr Duration kFarewell = milliseconds(50);  // for the answer and the orders to leave
+
+// What belongs to this process, its store and who knows it: nothing else may change under them.
+std::string fixed_part(const Config& before, const Config& now) {
+  const ControllerConfig& a = before.controller;
+  const ControllerConfig& b = now.controller;
+  if (before.cluster != now.cluster) return "cluster";
+  if (a.state_dir != b.state_dir) return "controller.state_dir";
+  if (a.host != b.host) return "controller.host";
+  if (a.port != b.port) return "controller.port";
+  if (a.secret_key_file != b.secret_key_file) return "controller.secret_key_file";
+  return "";
+}
+
+}  // namespace
+
+void Server::keeps_config(std::string why) {
+  config_problem_ = std::move(why);
+  log_.write(LogLevel::error, "the configuration is as it was", {{"why", config_problem_}});
+}
+
+void Server::reconfigured() {
+  step(core::Reconfigured{});
+  end_of_turn();
+}
+
+Result<void> Server::check_new_config() const {
+  const auto now = load_config(config_.path);
+  if (!now) return tl::unexpected(now.error());
+  if (const std::string name = fixed_part(config_, *now); !name.empty())
+    return fail(ErrorCode::wrong_state,
+                fmt::format("{}: {} has changed, which takes a restart of gantry-ctld",
+                            config_.path, name));
+  return {};
+}
+
+void Server::start_anew() {
+  const auto type = static_cast<std::uint16_t>(proto::number_of<proto::RereadConfig>);
+  const net::HeaderBytes header({proto::kProtocolVersion, type, 0});
+  const Bytes body = codec::encode(proto::RereadConfig{});
+  for (const auto& [node, peer] : links_)
+    if (!router_.send(peer, header.view(), body))
+      log_.write(LogLevel::warning, "a node does not hear that it should read its configuration",
+                 {{"node", node}});
+  again_ = true;
+  leave_ = loop_.after(kFarewell, [this] { loop_.stop(); });
+}
+
+void Server::reconfigure(const rpc::Session& session, std::uint64_t request) {
+  if (session.relayed() || session.identity->role != proto::Role::admin) {
+    refuse(session, request,
+           {ErrorCode::permission_denied,
+            session.identity->owner.user + " is no administrator of this cluster"});
+    return;
+  }
+  if (auto sound = check_new_config(); !sound) {
+    refuse(session, request, sound.error());
+    return;
+  }
+  log_.write(LogLevel::info, "reading the configuration again",
+             {{"by", session.identity->owner.user}});
+  send_to(session, static_cast<std::uint16_t>(proto::number_of<proto::Ok>), request,
+          codec::encode(proto::Ok{}));
+  start_anew();
+}
+
+}  // namespace gantry::ctld

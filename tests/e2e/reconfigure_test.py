@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""The configuration read again while jobs run, and tokens that speak for users.
+
+usage: reconfigure_test.py BIN_DIR [-k CASE] [--keep]
+"""
+import os
+import re
+import signal
+import socket
+import sys
+import time
+
+import cluster
+from cluster import contains, equal, text, wait_for
+from slurm_calls import MEM, in_state, ok, script, slurm
+
+
+def yaml_of(c):
+    return f"{c.state}/gantry.yaml"
+
+
+def change(c, find, replace):
+    """Rewrites the configuration; what it was."""
+    before = text(yaml_of(c))
+    after = re.sub(find, replace, before, count=1, flags=re.M)
+    if after == before:
+        raise AssertionError(f"{find!r} is not in {before!r}")
+    put(c, after)
+    return before
+
+
+def put(c, content):
+    with open(yaml_of(c), "w", encoding="utf-8") as f:
+        f.write(content)
+
+
+def most_time(c):
+    return ok(c, "sinfo", "-h", "-p", "batch", "-o", "%l").split()[0]
+
+
+def reconfigure(c, *command):
+    return c.root(list(command) or ["slurm/scontrol", "reconfigure"])
+
+
+def case_a_new_value_counts_and_jobs_go_on(c):
+    go = f"{c.out}/go"
+    job = ok(c, "sbatch", "--parsable", MEM, "-N2", "-o", "%j.out", script(
+        c, "running.sh", f"srun --mem=0 bash -c 'while [ ! -e {go} ]; do sleep 0.1; done; "
+        "echo done $SLURM_PROCID'\n")).strip()
+    in_state(c, job, "RUNNING")
+    waiting = ok(c, "sbatch", "--parsable", "--hold", "--wrap=true").strip()
+    wait_for("the step", lambda: ok(c, "squeue", "-h", "-s", "-j", job).strip())
+    before = change(c, r"default: true", "default: true, max_time: 2h")
+    try:
+        equal(most_time(c), "infinite")
+        done = reconfigure(c)
+        equal((done.returncode, done.stdout, done.stderr), (0, "", ""))
+        equal(most_time(c), "2:00:00")
+        wait_for("the nodes", lambda: ok(c, "sinfo", "-h", "-r", "-o", "%D").strip() == "2")
+        in_state(c, job, "RUNNING")
+        in_state(c, waiting, "PENDING")
+        contains(slurm(c, "sbatch", "-t", "3:00:00", "--wrap=true").stderr, "Requested time limit")
+        with open(go, "w", encoding="utf-8"):
+            pass
+        c.ended(int(job), "completed", code=0)
+        equal(sorted(c.output(job).split("\n")[:2]), ["done 0", "done 1"])
+        ok(c, "scancel", waiting)
+    finally:
+        put(c, before)
+        reconfigure(c, "gctl", "reconfigure")
+    equal(most_time(c), "infinite")
+
+
+def case_an_unsound_file_changes_nothing(c):
+    since = c.root(["gctl", "ping"]).stdout.split("; answered")[0]
+    before = change(c, r"default: true", "default: true, max_tyme: 2h")
+    try:
+        refused = reconfigure(c)
+        equal(refused.returncode, 1, refused.stdout)
+        contains(refused.stderr, "slurm_reconfigure error")
+        contains(refused.stderr, "gantry.yaml:")
+        contains(refused.stderr, "max_tyme")
+    finally:
+        put(c, before)
+    change(c, r"^cluster: \S+", "cluster: other")
+    try:
+        refused = reconfigure(c, "gctl", "reconfigure")
+        equal(refused.returncode, 1, refused.stdout)
+        contains(refused.stderr, "cluster has changed, which takes a restart of gantry-ctld")
+    finally:
+        put(c, before)
+    equal(c.root(["gctl", "ping"]).stdout.split("; answered")[0], since, "no restart")
+
+
+def case_what_it_cannot_start_with_is_taken_back(c):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        tokens = f"{c.top}/metrics.tokens"
+        with open(os.open(tokens, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as f:
+            f.write("* secret-of-everything\n")
+        port = taken.getsockname()[1]
+        before = change(c, r"^controller:\n", "controller:\n  metrics_host: 127.0.0.1\n"
+                        f"  metrics_port: {port}\n  metrics_tokens: {tokens}\n")
+        try:
+            refused = reconfigure(c)
+            equal(refused.returncode, 1, refused.stdout)
+            contains(refused.stderr, "goes on with the one it had")
+            contains(refused.stderr, str(port))
+        finally:
+            put(c, before)
+    ok(c, "squeue")
+    equal(reconfigure(c).returncode, 0, "the next one is well again")
+
+
+def case_only_administrators(c):
+    refused = slurm(c, "scontrol", "reconfigure")
+    equal(refused.returncode, 1, refused.stdout)
+    contains(refused.stderr, "slurm_reconfigure error: Access/permission denied")
+
+
+def case_a_signal_does_the_same_and_triggers_fire(c):
+    fired = f"{c.top}/reconfigured"
+    program = f"{c.top}/on-reconfig"
+    with open(program, "w", encoding="utf-8") as f:
+        f.write(f"#!/bin/sh\necho \"$1\" >> {fired}\n")
+    os.chmod(program, 0o755)
+    equal(c.root(["slurm/strigger", "--set", "--reconfig", "-p", program]).returncode, 0)
+    contains(c.root(["slurm/strigger", "--get"]).stdout, "slurmctld       * reconfig")
+    before = change(c, r"default: true", "default: true, max_time: 3h")
+    try:
+        os.kill(c.daemon("ctld"), signal.SIGHUP)
+        wait_for("the new value", lambda: most_time(c) == "3:00:00")
+        wait_for("the trigger", lambda: text(fired))
+        equal(text(fired), "*\n")
+    finally:
+        put(c, before)
+        reconfigure(c)
+    equal(text(fired), "*\n", "it fires once")
+
+
+def jwt(c, *words, user=None):
+    done = slurm(c, "scontrol", "token", *words, user=user)
+    equal(done.returncode, 0, done.stderr)
+    equal(done.stdout.startswith("SLURM_JWT="), True, done.stdout)
+    return done.stdout.strip().split("=", 1)[1]
+
+
+def case_tokens(c):
+    member, other = c.users
+    token = jwt(c, "lifespan=600")
+    # Whoever shows it is its user.
+    job = slurm(c, "sbatch", "--parsable", "--hold", "--wrap=true", user=other,
+                env={"SLURM_JWT": token}).stdout.strip()
+    equal(ok(c, "squeue", "-h", "-j", job, "-o", "%u").strip(), member)
+    equal(slurm(c, "scancel", job, user=other).returncode, 1)
+    equal(slurm(c, "scancel", job, user=other, env={"GANTRY_TOKEN": token}).returncode, 0)
+    # It is not passed on to jobs, which speak for themselves.
+    job = slurm(c, "sbatch", "--parsable", MEM, "-o", "%j.out", "--wrap=env; scontrol token; true",
+                env={"SLURM_JWT": token}).stdout.strip()
+    c.ended(int(job), "completed")
+    equal(token in c.output(job), False, "the token is in the job's environment")
+    contains(c.output(job), "slurm_fetch_token")
+    # Of others only administrators make one.
+    refused = slurm(c, "scontrol", "token", f"username={member}", user=other)
+    equal(refused.returncode, 1)
+    contains(refused.stderr, "Access/permission denied")
+    made = c.root(["gctl", "token", "-u", other, "-t", "10"])
+    equal(made.returncode, 0, made.stderr)
+    # No longer than allowed; changed or too old ones are none.
+    refused = slurm(c, "scontrol", "token", "lifespan=99999999")
+    equal(refused.returncode, 1)
+    contains(refused.stderr, "controller.max_token_lifetime")
+    head, body, mac = token.split(".")
+    bad = slurm(c, "squeue", env={"SLURM_JWT": ".".join([head, body, mac[:-2] + "AA"])})
+    equal(bad.returncode, 1, bad.stdout)
+    contains(bad.stderr, "Protocol authentication error")
+    short = jwt(c, "lifespan=1")
+    time.sleep(1.1)
+    equal(slurm(c, "squeue", env={"SLURM_JWT": short}).returncode, 1)
+    # A new start of the controller knows it still.
+    reconfigure(c)
+    equal(slurm(c, "squeue", env={"SLURM_JWT": token}).returncode, 0)
+
+
+if __name__ == "__main__":
+    sys.exit(cluster.main(__doc__, globals(), name="conf", nodes=2, users=2))
