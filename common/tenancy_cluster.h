@@ -69,6 +69,10 @@ struct PriorityClass {
   }
 };
 
+// They exist without a document, the default first; a document of the same name takes the place of
+// one.
+std::vector<PriorityClass> built_in_classes();
+
 struct Flavor {  // a kind of node that quota speaks of; the first that matches a node is its flavor
   static constexpr std::string_view kName = "Flavor";
   static constexpr int kKind = 5;

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <set>
 
 #include "cli/slurm/account_limits.h"
 #include "cli/slurm/format.h"
@@ -11,9 +10,6 @@
 
 namespace gantry::cli::slurm {
 namespace {
-
-// Alone in a project that belongs to none: one that names nobody at all is open to its tenant.
-constexpr const char* kNoUser = "nobody";
 
 Error no_account(const std::string& name) {
   return {ErrorCode::not_found, fmt::format("account {} doesn't exist", name)};
@@ -36,10 +32,16 @@ Result<void> put_limits(tenancy::Tenant& tenant, const Accounts::Settings& setti
   return {};
 }
 
-tl::unexpected<Error> no_limits(const std::string& name, const Accounts::Settings& settings) {
+// What only a tenant has is refused of projects and users.
+Result<void> check_no_limits(const std::string& name, const Accounts::Settings& settings) {
+  const std::string key = !settings.limits.empty() ? settings.limits.front().first
+                          : settings.qos           ? "QOS"
+                          : settings.default_qos   ? "DefaultQOS"
+                                                   : "";
+  if (key.empty()) return {};
   return fail(ErrorCode::unsupported,
-              fmt::format("{}: {}: a limit is a tenant's, the account below root", name,
-                          settings.limits.front().first));
+              fmt::format("{}: {}: {} a tenant's, the account below root", name, key,
+                          settings.limits.empty() ? "it is" : "a limit is"));
 }
 
 void set_share(tenancy::Project& project, const std::string& user, std::uint32_t shares) {
@@ -53,7 +55,8 @@ void set_share(tenancy::Project& project, const std::string& user, std::uint32_t
 
 }  // namespace
 
-Accounts::Accounts(const proto::TenancyDocuments& documents) : revision_(documents.revision) {
+Accounts::Accounts(const proto::TenancyDocuments& documents)
+    : revision_(documents.revision), qos_(documents) {
   for (const tenancy::Document& document : documents.documents)
     if (const auto* tenant = std::get_if<tenancy::Tenant>(&document))
       before_[tenant->name] = now_[tenant->name] = *tenant;
@@ -72,6 +75,33 @@ std::string Accounts::tenant_above(const std::string& account) {
   return place && place->project != nullptr ? place->tenant->name : std::string();
 }
 
+Result<void> Accounts::put_qos(tenancy::Tenant& tenant, const Settings& settings) const {
+  if (settings.default_qos && !settings.default_qos->empty())
+    if (auto known = qos_.check_known({*settings.default_qos}); !known) return known;
+  if (settings.default_qos) tenant.default_class = *settings.default_qos;
+  if (settings.qos) {
+    for (const auto* names : {&settings.qos->added, &settings.qos->removed})
+      if (auto known = qos_.check_known(*names); !known) return known;
+    tenant.allowed_classes = settings.qos->applied_to(qos_.allowed_to(tenant));
+  }
+  // The default may always be named, so a list without it would not hold.
+  const auto& allowed = tenant.allowed_classes;
+  const std::string by_default = qos_.default_of(tenant);
+  if ((!settings.qos && !settings.default_qos) || allowed.empty() ||
+      std::find(allowed.begin(), allowed.end(), by_default) != allowed.end())
+    return {};
+  return fail(ErrorCode::wrong_state,
+              fmt::format(" Error with request:\n These associations don't have access to their "
+                          "default qos.\n Please give them access before they the default can be "
+                          "set to this.\n  DefQOS = {:<10} A = {}",
+                          by_default, tenant.name));
+}
+
+Result<void> Accounts::check_qos(const Settings& settings) const {
+  tenancy::Tenant scratch;
+  return put_qos(scratch, settings);
+}
+
 Result<bool> Accounts::add_account(const std::string& name, const Settings& settings) {
   if (find(name)) return false;
   if (settings.parent.empty() || settings.parent == "root") {
@@ -80,6 +110,7 @@ Result<bool> Accounts::add_account(const std::string& name, const Settings& sett
     tenant.description = settings.description.value_or("");
     if (settings.fairshare) tenant.weight = *settings.fairshare * 1000;
     if (auto put = put_limits(tenant, settings); !put) return tl::unexpected(put.error());
+    if (auto put = put_qos(tenant, settings); !put) return tl::unexpected(put.error());
     now_[name] = std::move(tenant);
     return true;
   }
@@ -93,7 +124,8 @@ Result<bool> Accounts::add_account(const std::string& name, const Settings& sett
   if (settings.description)
     return fail(ErrorCode::unsupported,
                 fmt::format("account {}: a project has no description of its own", name));
-  if (!settings.limits.empty()) return no_limits("account " + name, settings);
+  if (const auto none = check_no_limits("account " + name, settings); !none)
+    return tl::unexpected(none.error());
   parent->tenant->projects.push_back(
       {name, settings.fairshare.value_or(1), {{kNoUser, 0}}});  // until users are added
   return true;
@@ -103,7 +135,8 @@ Result<bool> Accounts::add_user(const std::string& name, const std::string& acco
                                 const Settings& settings) {
   const auto place = find(account);
   if (!place) return tl::unexpected(place.error());
-  if (!settings.limits.empty()) return no_limits("user " + name, settings);
+  if (const auto none = check_no_limits("user " + name, settings); !none)
+    return tl::unexpected(none.error());
   bool changed = false;
   if (!may_submit(*place->tenant, name)) {
     place->tenant->grants.push_back({tenancy::Role::user, name, ""});
@@ -133,9 +166,11 @@ Result<void> Accounts::modify_account(const std::string& name, const Settings& s
   if (place->project == nullptr) {
     if (settings.description) place->tenant->description = *settings.description;
     if (settings.fairshare) place->tenant->weight = *settings.fairshare * 1000;
-    return put_limits(*place->tenant, settings);
+    if (auto put = put_limits(*place->tenant, settings); !put) return put;
+    return put_qos(*place->tenant, settings);
   }
-  if (!settings.limits.empty()) return no_limits("account " + name, settings);
+  if (const auto none = check_no_limits("account " + name, settings); !none)
+    return tl::unexpected(none.error());
   if (settings.description)
     return fail(ErrorCode::unsupported,
                 fmt::format("account {}: a project has no description of its own", name));
@@ -160,7 +195,8 @@ std::vector<Accounts::Place> Accounts::places_of(const std::string& user,
 
 Result<void> Accounts::modify_user(const std::string& name, const std::string& account,
                                    const Settings& settings) {
-  if (!settings.limits.empty()) return no_limits("user " + name, settings);
+  if (const auto none = check_no_limits("user " + name, settings); !none)
+    return tl::unexpected(none.error());
   bool changed = false;
   for (const Place& place : places_of(name, account))
     if (place.project != nullptr && has_share(*place.project, name) && settings.fairshare) {
@@ -224,41 +260,20 @@ proto::ApplyTenancy Accounts::changes() const {
   return out;
 }
 
-std::string Accounts::dump(const std::string& cluster) const {
-  std::string out =
-      fmt::format("Cluster - '{}':Fairshare=1:QOS='normal'\nParent - 'root'\n", cluster);
-  for (const auto& [name, tenant] : now_)
-    out += fmt::format("Account - '{}':Description='{}':Organization='{}':Fairshare={}\n", name,
-                       tenant.description, name, tenant.weight.value_or(1000) / 1000);
-  for (const auto& [name, tenant] : now_) {
-    out += fmt::format("Parent - '{}'\n", name);
-    std::set<std::string> users;
-    for (const tenancy::Grant& grant : tenant.grants)
-      if (!grant.user.empty() && grant.role >= tenancy::Role::user) users.insert(grant.user);
-    for (const std::string& user : users)
-      out += fmt::format("User - '{}':DefaultAccount='{}':Fairshare=1\n", user, name);
-    for (const tenancy::Project& project : tenant.projects)
-      if (project.name != name)
-        out += fmt::format("Account - '{}':Description='{}':Organization='{}':Fairshare={}\n",
-                           project.name, project.name, name, project.shares);
-    for (const tenancy::Project& project : tenant.projects) {
-      if (project.name == name || project.users.empty()) continue;
-      if (project.users.front().user == kNoUser) continue;
-      out += fmt::format("Parent - '{}'\n", project.name);
-      for (const tenancy::UserShare& share : project.users)
-        out += fmt::format("User - '{}':DefaultAccount='{}':Fairshare={}\n", share.user,
-                           project.name, share.shares);
-    }
-  }
-  return out;
-}
-
 Result<void> read_setting(const std::string& key, const std::string& value,
                           Accounts::Settings& settings) {
-  const std::string word = lower_case(key);
+  std::string word = lower_case(key);
+  char sign = '=';
+  if (word.ends_with('+') || word.ends_with('-')) {
+    sign = word.back();
+    word.pop_back();
+  }
   const auto is = [&](std::string_view name, std::size_t least) {
     return word.size() >= least && name.starts_with(word);
   };
+  if (sign != '=' && !is("qoslevel", 1))
+    return fail(ErrorCode::usage,
+                fmt::format("{}: it is one value, which = sets; {}= is for QOS", word, sign));
   if (is("parent", 3)) {
     settings.parent = value;
   } else if (is("description", 3)) {
@@ -267,6 +282,12 @@ Result<void> read_setting(const std::string& key, const std::string& value,
     const auto shares = parse_integer("fairshare", value, 0, 1'000'000);
     if (!shares) return tl::unexpected(shares.error());
     settings.fairshare = static_cast<std::uint32_t>(*shares);
+  } else if (is("qoslevel", 1)) {
+    auto list = parse_name_list(value, sign);
+    if (!list) return tl::unexpected(list.error());
+    settings.qos = std::move(*list);
+  } else if (is("defaultqos", 8)) {
+    settings.default_qos = value == "-1" ? "" : value;
   } else if (!is("organization", 1) && !is("cluster", 1) && !is("defaultaccount", 8)) {
     tenancy::Tenant scratch;
     const auto limit = set_limit(scratch, word, value);
@@ -277,126 +298,6 @@ Result<void> read_setting(const std::string& key, const std::string& value,
                               "gtenant apply",
                               key));
     settings.limits.emplace_back(word, value);
-  }
-  return {};
-}
-
-namespace {
-
-// "Account - 'cs':Fairshare=2:Description='x'": the kind, the name, and settings.
-struct DumpLine {
-  std::string kind, name;
-  std::vector<std::pair<std::string, std::string>> settings;
-};
-
-std::string dump_unquoted(std::string_view text) {
-  if (text.size() >= 2 && text.front() == '\'' && text.back() == '\'')
-    text = text.substr(1, text.size() - 2);
-  return std::string(text);
-}
-
-std::vector<std::string> dump_parts(std::string_view text) {  // at ':' outside of quotes
-  std::vector<std::string> out(1);
-  bool quoted = false;
-  for (const char c : text) {
-    quoted = quoted != (c == '\'');
-    if (c == ':' && !quoted)
-      out.emplace_back();
-    else
-      out.back() += c;
-  }
-  return out;
-}
-
-std::optional<DumpLine> read_dump_line(std::string_view line) {
-  const std::size_t dash = line.find(" - ");
-  if (dash == std::string_view::npos) return std::nullopt;
-  DumpLine out;
-  out.kind = lower_case(line.substr(0, dash));
-  const auto parts = dump_parts(line.substr(dash + 3));
-  out.name = dump_unquoted(parts.front());
-  for (std::size_t i = 1; i < parts.size(); ++i) {
-    const std::size_t equals = parts[i].find('=');
-    out.settings.emplace_back(
-        parts[i].substr(0, equals),
-        equals == std::string::npos ? "" : dump_unquoted(parts[i].substr(equals + 1)));
-  }
-  return out;
-}
-
-// Limits of what is below a tenant are named, not kept.
-void drop_limits(const DumpLine& line, Accounts::Settings& settings,
-                 std::vector<std::string>& ignored) {
-  for (const auto& [key, value] : settings.limits)
-    ignored.push_back(fmt::format("{} {}: {}={}", line.kind, line.name, key, value));
-  settings.limits.clear();
-}
-
-Result<void> take_dump_line(const DumpLine& line, const std::string& parent, Accounts& accounts,
-                            std::vector<std::string>& ignored) {
-  Accounts::Settings settings;
-  for (const auto& [key, value] : line.settings)
-    if (const auto read = read_setting(key, value, settings); !read)
-      ignored.push_back(fmt::format("{} {}: {}={}", line.kind, line.name, key, value));
-  settings.parent = parent;
-  const bool below_root = parent.empty() || parent == "root";
-  if (line.kind == "account") {
-    if (!below_root) settings.description.reset();
-    if (const std::string tenant = below_root ? "" : accounts.tenant_above(parent);
-        !tenant.empty()) {
-      ignored.push_back(
-          fmt::format("account {}: its parent {} is a project of {}, and so is it now", line.name,
-                      parent, tenant));
-      settings.parent = tenant;
-    }
-    if (!below_root) drop_limits(line, settings, ignored);
-    auto added = accounts.add_account(line.name, settings);
-    return added ? Result<void>() : tl::unexpected(added.error());
-  }
-  if (below_root) {  // root and its like administer the cluster, which is not an account's affair
-    ignored.push_back(fmt::format("user {} of the root account", line.name));
-    return {};
-  }
-  drop_limits(line, settings, ignored);
-  Accounts::Settings of_user;
-  of_user.fairshare = settings.fairshare;
-  auto added = accounts.add_user(line.name, parent, of_user);
-  if (!added && added.error().code == ErrorCode::unsupported) {  // a share of a tenant
-    if (settings.fairshare != 1u)
-      ignored.push_back(fmt::format("user {}: Fairshare={} of {}", line.name,
-                                    settings.fairshare.value_or(1), parent));
-    added = accounts.add_user(line.name, parent, {});
-  }
-  return added ? Result<void>() : tl::unexpected(added.error());
-}
-
-}  // namespace
-
-Result<void> load_dump(const std::string& text, Accounts& accounts,
-                       std::vector<std::string>& ignored) {
-  std::string parent;
-  std::size_t number = 0;
-  for (std::string_view rest = text; !rest.empty();) {
-    ++number;
-    const std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-    if (line.empty() || line.front() == '#') continue;
-    const auto read = read_dump_line(line);
-    const auto wrong = [&](const std::string& why) {
-      return fail(ErrorCode::malformed, fmt::format("line {}: {}", number, why));
-    };
-    if (!read) return wrong("\"KIND - 'NAME':KEY=VALUE\" is expected");
-    if (read->kind == "parent") {
-      parent = read->name;
-    } else if (read->kind == "cluster") {
-      for (const auto& [key, value] : read->settings)
-        if (key != "Fairshare" && key != "QOS")
-          ignored.push_back(fmt::format("cluster {}: {}={}", read->name, key, value));
-    } else if (read->kind != "account" && read->kind != "user") {
-      return wrong(fmt::format("\"{}\" is none of Cluster, Parent, Account and User", read->kind));
-    } else if (const auto taken = take_dump_line(*read, parent, accounts, ignored); !taken) {
-      return wrong(taken.error().message);
-    }
   }
   return {};
 }

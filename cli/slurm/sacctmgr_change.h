@@ -8,10 +8,14 @@
 #include <utility>
 #include <vector>
 
+#include "cli/slurm/sacctmgr_qos.h"
 #include "common/proto/tenancy.h"
 #include "common/result.h"
 
 namespace gantry::cli::slurm {
+
+// Alone in a project that belongs to none: one that names nobody at all is open to its tenant.
+inline constexpr const char* kNoUser = "nobody";
 
 // The tenants' documents as sacctmgr sees them; each call changes them or says what is wrong.
 class Accounts {
@@ -23,7 +27,11 @@ class Accounts {
     std::optional<std::string> description;
     std::optional<std::uint32_t> fairshare;
     std::vector<std::pair<std::string, std::string>> limits = {};  // a tenant's; checked
+    std::optional<NameList> qos = {};                              // a tenant's
+    std::optional<std::string> default_qos = {};                   // "" = the cluster's again
   };
+  // Whether a new tenant could have the QOS and DefaultQOS of the settings.
+  [[nodiscard]] Result<void> check_qos(const Settings& settings) const;
   // The tenant that an account is a project of; "" = it is none.
   std::string tenant_above(const std::string& account);
   // True if there is something new.
@@ -49,13 +57,16 @@ class Accounts {
     tenancy::Project* project = nullptr;  // unset: the account is the tenant
   };
   Result<Place> find(const std::string& account);
+  Result<void> put_qos(tenancy::Tenant& tenant, const Settings& settings) const;
   std::vector<Place> places_of(const std::string& user, const std::string& account);
 
   std::uint64_t revision_ = 0;
+  QosBook qos_;
   std::map<std::string, tenancy::Tenant> before_, now_;
 };
 
-// "KEY=VALUE" of `add` and `modify ... set`; what has no counterpart is an error that says so.
+// "KEY=VALUE" of `add` and `modify ... set`, also "qos+" and "qos-" as keys of lists; what has no
+// counterpart is an error that says so.
 Result<void> read_setting(const std::string& key, const std::string& value,
                           Accounts::Settings& settings);
 

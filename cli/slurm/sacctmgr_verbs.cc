@@ -3,6 +3,9 @@
 #include "cli/slurm/sacctmgr_verbs.h"
 
 #include <fmt/core.h>
+#include <poll.h>
+#include <termios.h>
+#include <unistd.h>
 
 #include <cstdio>
 
@@ -16,13 +19,16 @@
 namespace gantry::cli::slurm {
 namespace {
 
-enum class ChangedEntity : std::uint8_t { account, user };
+constexpr int kSecondsToDecide = 30;
+
+enum class ChangedEntity : std::uint8_t { account, user, qos };
 
 std::optional<ChangedEntity> entity_of(const std::vector<std::string>& words) {
   const std::string word = words.empty() ? "" : lower_case(words.front());
   if (word.size() >= 1 && std::string_view("users").starts_with(word)) return ChangedEntity::user;
   if (word.size() >= 2 && std::string_view("accounts").starts_with(word))
     return ChangedEntity::account;
+  if (word.size() >= 1 && std::string_view("qos").starts_with(word)) return ChangedEntity::qos;
   return std::nullopt;
 }
 
@@ -165,21 +171,25 @@ Result<int> dump_entities(const std::vector<std::string>& words, const Accounts&
   return 0;
 }
 
-bool person_agrees() {
-  fmt::print("Would you like to commit changes?\n(N/y): ");
-  std::fflush(stdout);
-  const int answer = std::getchar();
-  return answer == 'y' || answer == 'Y';
-}
+// While it lives, a terminal hands over every key at once, as Slurm's question takes it.
+class KeyByKey {
+ public:
+  KeyByKey() : changed_(::tcgetattr(STDIN_FILENO, &before_) == 0) {
+    if (!changed_) return;
+    termios each_key = before_;
+    each_key.c_lflag &= ~static_cast<tcflag_t>(ICANON);
+    ::tcsetattr(STDIN_FILENO, TCSANOW, &each_key);
+  }
+  ~KeyByKey() {
+    if (changed_) ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+  }
+  KeyByKey(const KeyByKey&) = delete;
+  KeyByKey& operator=(const KeyByKey&) = delete;
 
-}  // namespace
-
-namespace {
-
-int say_refusal(const Error& error) {
-  fmt::print(stderr, "{}{}\n", error.message.starts_with(' ') ? "" : " ", error.message);
-  return 1;
-}
+ private:
+  termios before_{};
+  bool changed_;
+};
 
 // What the words ask for, before anybody is asked.
 struct ChangePlan {
@@ -199,8 +209,8 @@ Result<ChangePlan> read_plan(std::string_view verb, const std::vector<std::strin
   const auto entity = entity_of(words);
   if (!entity)
     return fail(ErrorCode::usage,
-                fmt::format(" No valid entity in {} command\n Input line must include \"account\" "
-                            "or \"user\"; QOS and limits: gtenant apply",
+                fmt::format(" No valid entity in {} command\n Input line must include "
+                            "\"account\", \"user\" or \"qos\"",
                             verb));
   auto read = read_change_words(*entity, words, verb);
   if (!read) return tl::unexpected(read.error());
@@ -219,8 +229,38 @@ Result<AccountChange> change_with(std::string_view verb, const ChangePlan& plan,
 
 }  // namespace
 
+bool person_agrees(const std::string& question) {
+  fmt::print("{} (You have 30 seconds to decide)\n", question);
+  const KeyByKey terminal;
+  pollfd input{STDIN_FILENO, POLLIN, 0};
+  while (true) {
+    fmt::print("(N/y): ");
+    std::fflush(stdout);
+    char answer = 0;
+    if (::poll(&input, 1, kSecondsToDecide * 1000) <= 0) {
+      fmt::print("timeout\n");
+      return false;
+    }
+    const bool at_end = ::read(STDIN_FILENO, &answer, 1) != 1;
+    fmt::print("\n");
+    // The end of the line is no answer to the next question.
+    if (char rest = 0; !at_end && answer != '\n' && ::poll(&input, 1, 0) > 0) [[maybe_unused]]
+      const ssize_t size = ::read(STDIN_FILENO, &rest, 1);
+    if (at_end || answer == 'n' || answer == 'N' || answer == '\n') return false;
+    if (answer == 'y' || answer == 'Y') return true;
+    fmt::print("Y or N please\n");
+  }
+}
+
+int say_refusal(const Error& error) {
+  fmt::print(stderr, "{}{}\n", error.message.starts_with(' ') ? "" : " ", error.message);
+  return 1;
+}
+
 Result<int> change_accounts(const Invocation& call, std::string_view verb,
                             const std::vector<std::string>& words, bool immediate) {
+  if (verb != "dump" && verb != "load" && entity_of(words) == ChangedEntity::qos)
+    return change_qos(call, verb, words, immediate);
   const auto plan = read_plan(verb, words);
   if (!plan) return say_refusal(plan.error());
   auto session = Session::open(call.program());

@@ -13,4 +13,14 @@ namespace gantry::cli::slurm {
 Result<int> change_accounts(const Invocation& call, std::string_view verb,
                             const std::vector<std::string>& words, bool immediate);
 
+// The same of `add qos`, `modify qos` and `delete qos`; `words` begins with the entity.
+Result<int> change_qos(const Invocation& call, std::string_view verb,
+                       const std::vector<std::string>& words, bool immediate);
+
+// Slurm's question, answered within 30 seconds; no answer is No.
+bool person_agrees(const std::string& question = "Would you like to commit changes?");
+
+// Says why on standard error; the exit status.
+int say_refusal(const Error& error);
+
 }  // namespace gantry::cli::slurm

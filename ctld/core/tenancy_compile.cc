@@ -9,6 +9,7 @@
 namespace gantry::core {
 namespace {
 
+using tenancy::built_in_classes;
 using tenancy::Cohort;
 using tenancy::Flavor;
 using tenancy::NodePool;
@@ -296,23 +297,6 @@ DocumentKey key_of(const tenancy::Document& document) {
   const int kind =
       std::visit([](const auto& d) { return std::decay_t<decltype(d)>::kKind; }, document);
   return {kind, tenancy::name_of(document)};
-}
-
-std::vector<PriorityClass> built_in_classes() {
-  PriorityClass critical, normal, best_effort;
-  critical.name = "production-critical";
-  critical.value = 1000;
-  critical.description = "Production that cannot wait: may take from lower classes";
-  critical.preempts = true;
-  critical.preemptible = false;
-  normal.name = "normal";
-  normal.value = 500;
-  normal.description = "Everything that says nothing else";
-  normal.is_default = true;
-  best_effort.name = "best-effort";
-  best_effort.value = 100;
-  best_effort.description = "Runs on what is idle, and leaves first";
-  return {normal, critical, best_effort};
 }
 
 Tenant with_defaults(Tenant t, const Tenant& tier) {

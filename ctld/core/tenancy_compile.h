@@ -70,6 +70,4 @@ std::vector<std::string> new_class_names(const Documents& documents,
 // `tenant` with what it leaves open taken from `tier`.
 tenancy::Tenant with_defaults(tenancy::Tenant tenant, const tenancy::Tenant& tier);
 
-std::vector<tenancy::PriorityClass> built_in_classes();  // the default first
-
 }  // namespace gantry::core

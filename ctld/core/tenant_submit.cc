@@ -172,6 +172,8 @@ Result<void> resolve_class(const State& state, const Identity& who, const Compil
   }
   std::vector<std::string> allowed;
   for (std::uint32_t i = 0; i < classes.size(); ++i) {
+    // One that was removed ranks the jobs that still have it, as another; nobody gets it any more.
+    if (state.tenancy.compiled.classes.at(i).name != classes[i].name) continue;
     const bool may =
         is_admin(who) || (tenant != nullptr ? std::binary_search(tenant->allowed_classes.begin(),
                                                                  tenant->allowed_classes.end(), i)

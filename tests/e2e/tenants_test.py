@@ -238,5 +238,83 @@ def case_sacctmgr_changes(c):
     contains(sacctmgr(c, "-i", "delete", "account", "physics"), "Deleting accounts")
 
 
+def qos_row(c, name, fields):
+    return sacctmgr(c, "-nP", "list", "qos", name, f"format={fields}").strip()
+
+
+def case_sacctmgr_qos(c):
+    """Priority classes by Slurm's command, given to an account, used by jobs, and taken away."""
+    equal(sacctmgr(c, "-nP", "list", "qos", "format=name,priority,preempt"),
+          "best-effort|100|\nnormal|500|\nproduction-critical|1000|best-effort,normal\n")
+    contains(sacctmgr(c, "add", "qos", "high", "Priority=800"),
+             " Adding QOS(s)\n  high\n Settings\n  Description    = high\n"
+             "  Priority       = 800\nWould you like to commit changes? (You have 30 seconds to "
+             "decide)\n(N/y): \n Changes Discarded\n")
+    equal(qos_row(c, "high", "name"), "")
+    answered = c.root(["slurm/sacctmgr", "add", "qos", "high,low", "Priority=800"], input="y\n")
+    equal(answered.returncode, 0, answered.stderr)
+    equal(sacctmgr(c, "-i", "add", "qos", "high", status=1), " Nothing new added.\n")
+    sacctmgr(c, "-i", "modify", "qos", "low", "set", "Priority=50", "GraceTime=5",
+             "Description=what is left", "PreemptMode=cancel", "PreemptExemptTime=10:00")
+    equal(qos_row(c, "low", "name,prio,gracet,preempt,preempte,preemptm,descr"),
+          "low|50|00:00:05||00:10:00|cancel|what is left")
+    contains(sacctmgr(c, "-i", "modify", "qos", "high", "set", "Preempt=low", status=1),
+             "for high that is Preempt=best-effort,low,normal")
+    equal(sacctmgr(c, "-i", "modify", "qos", "high", "set", "Preempt=low,best-effort,normal"),
+          " Modified qos...\n  high\n")
+    equal(qos_row(c, "high", "preempt"), "best-effort,low,normal")
+    contains(sacctmgr(c, "-i", "modify", "qos", "high", "set", "MaxWall=60", status=1),
+             "modify account NAME set MaxWall=...")
+    contains(gtenant(c, "get", "priorityclass", "low"), "victim_mode: cancel")
+
+    user = c.users[0]
+    sacctmgr(c, "-i", "add", "account", "physics")
+    sacctmgr(c, "-i", "add", "user", user, "account=physics")
+    account = ["-nP", "list", "account", "physics", "format=qos,defaultqos"]
+    equal(sacctmgr(c, *account), "best-effort,low,normal|normal\n")
+    refused = c.as_user(["slurm/sbatch", "-p", "physics", "-q", "high", "--wrap=true"], user=user)
+    contains(refused.stderr, "Invalid qos specification")
+    sacctmgr(c, "-i", "modify", "account", "physics", "set", "QOS+=high", "DefaultQOS=low")
+    equal(sacctmgr(c, *account), "best-effort,high,low,normal|low\n")
+    path = f"{c.out}/qos.cfg"
+    sacctmgr(c, "dump", f"file={path}")
+    with open(path, encoding="utf-8") as f:
+        contains(f.read(), ":DefaultQOS='low':QOS='best-effort,high,low,normal'\n")
+    sacctmgr(c, "-i", "modify", "account", "physics", "set", "GrpJobs=1")
+    running = c.submit("-p", "physics", "--wrap=sleep 600", user=user)
+    c.running(running)
+    first = c.submit("-p", "physics", "--wrap=true", user=user)
+    done = c.as_user(["slurm/sbatch", "--parsable", "--mem=40M", "-o", "%j.out", "-p", "physics", "-q",
+                      "high", "--wrap=true"], user=user)
+    equal(done.returncode, 0, done.stderr)
+    second = int(done.stdout)
+    rows = c.as_user(["slurm/squeue", "-ho", "%i %q", "-t", "PD", "-u", user]).stdout
+    equal(set(rows.splitlines()), {f"{first} low", f"{second} high"})
+    equal(c.as_user(["gprio", "-ho", "%i"], user=user).stdout.split(), [str(second), str(first)])
+
+    contains(sacctmgr(c, "-i", "delete", "qos", "low", status=1),
+             "  DefQOS = low        C = ")
+    sacctmgr(c, "-i", "modify", "account", "physics", "set", "QOS=normal,high", "DefaultQOS=normal")
+    contains(sacctmgr(c, "-i", "delete", "qos", "low", status=1),
+             f" Error with request: Job(s) active, cancel job(s) before remove\n  JobID = {running}")
+    contains(sacctmgr(c, "-i", "delete", "qos", "high", status=1), "set QOS-=high")
+    contains(sacctmgr(c, "-i", "delete", "qos", "normal", status=1), "A = root")
+    c.as_user(["gcancel", str(running)], user=user)
+    for job, how in ((running, "cancelled"), (first, "completed"), (second, "completed")):
+        c.ended(job, how)
+    equal(sacctmgr(c, "-i", "delete", "qos", "where", "name=low"), " Deleting QOS(s)...\n  low\n")
+    equal(sacctmgr(c, "-i", "delete", "qos", "low", status=1), " Nothing deleted\n")
+    sacctmgr(c, "-i", "modify", "account", "physics", "set", "QOS=", "DefaultQOS=")
+    equal(sacctmgr(c, *account), "best-effort,normal|normal\n")
+    gone = c.as_user(["slurm/sbatch", "-p", "physics", "-q", "low", "--wrap=true"], user=user)
+    contains(gone.stderr, "not one of those allowed here: normal, best-effort")
+    sacctmgr(c, "-i", "delete", "qos", "high")
+    contains(sacctmgr(c, "-i", "delete", "qos", "best-effort", status=1), "is always there")
+    remove(c, ("tenant", "physics"))
+    mine = c.as_user(["slurm/sacctmgr", "-i", "add", "qos", "mine"], user=user)
+    equal(mine.returncode, 1, mine.stdout)
+    contains(mine.stderr, " Problem adding QOS: ")
+
+
 if __name__ == "__main__":
     sys.exit(cluster.main(__doc__, globals(), name="tenants", nodes=2, users=2))

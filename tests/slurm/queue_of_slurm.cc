@@ -108,6 +108,7 @@ void fill_queue(FakeController& fake) {
   tenancy::PriorityClass normal;
   normal.name = "normal";
   fake.answer<proto::GetTenancy>(proto::TenancyDocuments{3, {fraud, normal}, {}});
+  fake.answer<proto::ApplyTenancy>(proto::TenancyPlanned{});
   fake.on<proto::QueryHistory>([](const proto::QueryHistory& query) {
     proto::HistoryReply reply;
     reply.now = kNow;
