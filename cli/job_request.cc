@@ -74,7 +74,7 @@ Result<void> finish_request(JobRequest& r, std::span<const Given> given) {
     if (std::binary_search(shape.excluded_nodes.begin(), shape.excluded_nodes.end(), node))
       return fail(ErrorCode::invalid_argument,
                   fmt::format("node {} is in --nodelist and in --exclude", node));
-  for (std::string_view name : {"ntasks", "cpus-per-task", "ntasks-per-node"})
+  for (std::string_view name : {"ntasks", "cpus-per-task", "ntasks-per-node", "network"})
     if (last_given(given, name) != nullptr) spec.given.emplace_back(name);
   if (shape.memory_per_node) spec.given.emplace_back("mem");
   if (shape.memory_per_cpu) spec.given.emplace_back("mem-per-cpu");

@@ -52,6 +52,7 @@ struct PartitionConfig {
   std::optional<std::uint32_t> max_nodes;
   std::optional<std::int64_t> default_memory_per_cpu;  // bytes; unset = equal part of the node
   bool allow_host_network = false;
+  bool host_network_by_default = false;  // of jobs that say nothing about it
   bool exclusive_nodes = false;  // every job gets whole nodes
 };
 

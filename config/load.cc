@@ -249,6 +249,9 @@ class Loader {
       const std::string path = fmt::format("partitions[{}]", i);
       if (!seen.insert(partition.name).second)
         return error_about(path + ".name", fmt::format("`{}` exists already", partition.name));
+      if (partition.host_network_by_default && !partition.allow_host_network)
+        return error_about(path + ".host_network_by_default",
+                           "needs `allow_host_network: true`, as jobs could not ask for it");
       if (partition.nodes == std::vector<std::string>{"all"} && !node_paths_.contains("all")) {
         partition.nodes.clear();
         for (const NodeConfig& node : config.nodes) partition.nodes.push_back(node.name);

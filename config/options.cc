@@ -253,6 +253,11 @@ std::vector<Option> options_of(PartitionConfig& c) {
        &c.allow_host_network,
        {},
        "Whether jobs may use --network=host; otherwise they have loopback only."},
+      {"host_network_by_default",
+       &c.host_network_by_default,
+       {},
+       "Jobs that say nothing of --network have the host's: for scripts that come from clusters "
+       "where every job has it. Needs allow_host_network."},
       {"exclusive_nodes", &c.exclusive_nodes, {}, "Every job gets whole nodes."},
   };
 }

@@ -1,7 +1,10 @@
 // gantry-noded: options, configuration, keys, runtime; then the loop until a signal ends it.
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 
 #include "common/version.h"
@@ -114,6 +117,20 @@ std::vector<std::uint16_t> shared_cpus(const Start& start) {
   return cpus;
 }
 
+// Names among them are for the site's resolver.
+std::map<std::string, std::string> numeric_addresses(const Config& config) {
+  std::map<std::string, std::string> out;
+  for (const NodeConfig& node : config.nodes) {
+    std::string host = node.address.substr(0, node.address.rfind(':'));
+    if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+    std::array<unsigned char, sizeof(in6_addr)> bytes{};
+    if (::inet_pton(AF_INET, host.c_str(), bytes.data()) == 1 ||
+        ::inet_pton(AF_INET6, host.c_str(), bytes.data()) == 1)
+      out[node.name] = host;
+  }
+  return out;
+}
+
 std::map<std::uint16_t, std::uint32_t> sockets_of_cpus(const Start& start) {
   std::map<std::uint16_t, std::uint32_t> of;
   for (const runtime::CpuFact& cpu : start.machine.cpus) of[cpu.id] = cpu.socket;
@@ -163,6 +180,7 @@ Result<bool> run(const Start& start, const Options& options, std::optional<Start
                           gpus.get(),
                           gres.get(),
                           shared_cpus(start),
+                          numeric_addresses(start.settings.config),
                           {}};
   real.on_event = [&](Input&& event) { daemon->take(std::move(event)); };
   auto attempt_runtime = open_runtime(start, sockets, std::move(real), loop, log);

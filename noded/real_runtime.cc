@@ -36,6 +36,21 @@ Recovered::Stage stage_of(runtime::RecoveredAttempt::Stage stage) {
   return Recovered::Stage::ended;
 }
 
+// With its own network a job reaches nothing but itself.
+std::map<std::string, std::string> hosts_of(const proto::Launch& launch,
+                                            const RealRuntimeOptions& options) {
+  if (launch.spec.network != NetworkMode::host) return {{options.node, "127.0.0.1"}};
+  std::map<std::string, std::string> out;
+  const auto add = [&](const std::vector<NodePlacement>& placement) {
+    for (const NodePlacement& place : placement)
+      if (const auto at = options.addresses.find(place.node); at != options.addresses.end())
+        out.insert(*at);
+  };
+  add(launch.placement);
+  for (const proto::HetGroup& group : launch.het) add(group.placement);
+  return out;
+}
+
 }  // namespace
 
 runtime::LaunchRequest launch_request(const proto::Launch& launch,
@@ -60,6 +75,7 @@ runtime::LaunchRequest launch_request(const proto::Launch& launch,
   r.open_mode = spec.open_mode;
   r.container = spec.container;
   r.network = spec.network;
+  r.hosts = hosts_of(launch, options);
   if (batch) {
     r.script = launch.script;
     r.argv = spec.script_args;

@@ -25,6 +25,8 @@ struct RealRuntimeOptions {
   const Gres* gres = nullptr;
   // A node with more CPUs than its machine: CPU n is had of these. Empty: it is that CPU.
   std::vector<std::uint16_t> shared_cpus;
+  // Of the cluster's nodes, by name: numeric addresses of those that the configuration says one of.
+  std::map<std::string, std::string> addresses;
   // Takes what comes of an action between two turns.
   std::function<void(Input&&)> on_event;
 };

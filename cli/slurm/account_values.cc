@@ -39,7 +39,11 @@ std::string_view step_state(const proto::HistoryRow& job, const proto::StepRow& 
 
 std::string state_with_canceller(const AccountRow& v) {
   if (v.step != nullptr) return std::string(step_state(*v.job, *v.step));
-  std::string text(words_of(v.job->row).state);
+  // Slurm's accounts have neither CONFIGURING nor COMPLETING: a job with nodes runs until it ends.
+  const Phase phase = v.job->row.phase;
+  const bool between = phase == Phase::starting || phase == Phase::finishing;
+  std::string text(between ? words_of(Phase::running, std::nullopt).state
+                           : words_of(v.job->row).state);
   // Who cancelled it is in the cause: "cancelled by alice (uid 1000)".
   const std::string& cause = v.job->cause;
   const std::size_t at = cause.find("(uid ");

@@ -389,6 +389,8 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   if (auto r = check_tenant(ctx, who, *partition, spec, submit.test_only); !r)
     return tl::unexpected(r.error());
   if (partition->declared->exclusive_nodes) spec.shape.exclusive = true;
+  const bool said = std::find(spec.given.begin(), spec.given.end(), "network") != spec.given.end();
+  if (partition->declared->host_network_by_default && !said) spec.network = NetworkMode::host;
   if (!spec.shape.anti_affinity.empty())  // nobody keeps another's jobs away
     spec.shape.anti_affinity = fmt::format("{}/{}", who.owner.user, spec.shape.anti_affinity);
 

@@ -4,6 +4,7 @@
 //   run/             bound at /run/gantry: script                   holds "PID START_TIME"
 //   running.msgpack  RunningRecord                 exit.msgpack     ExitRecord, durable
 //   notice           text for the job's stderr     runtime.log      what crun or runc complained
+//   hosts            bound at /etc/hosts
 //   steps/<n>/       launch.msgpack (StepRequest), shim.lock, exit.msgpack;
 //                    attach.<m>: StepAttachment, until the shim has taken it
 #pragma once
@@ -23,6 +24,7 @@ inline constexpr const char* kRunningFile = "running.msgpack";
 inline constexpr const char* kExitFile = "exit.msgpack";
 inline constexpr const char* kLockFile = "shim.lock";
 inline constexpr const char* kNoticeFile = "notice";
+inline constexpr const char* kHostsFile = "hosts";
 inline constexpr const char* kAttachPrefix = "attach.";
 inline constexpr const char* kRuntimeLog = "runtime.log";
 inline constexpr const char* kSetupFile = "setup.msgpack";

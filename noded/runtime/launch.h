@@ -43,16 +43,17 @@ struct LaunchRequest {
   OpenMode open_mode = OpenMode::truncate;
   ContainerSpec container;
   NetworkMode network = NetworkMode::loopback;
-  Bytes script;                            // batch: run as /run/gantry/script
-  std::vector<std::string> argv;           // batch: arguments of the script
-  std::map<std::string, std::string> env;  // complete; nothing is added but TMPDIR and defaults
-  std::vector<std::uint16_t> cpus;         // logical CPUs; empty = not pinned
-  std::vector<std::uint16_t> mems;         // NUMA nodes; empty = those of the parent
-  std::int64_t memory = 0;                 // limit; 0 = none
-  std::uint32_t pids_max = 0;              // 0 = none
-  std::int64_t tmp_bytes = 0;              // private /tmp; 0 = half of memory
-  std::int64_t scratch = 0;                // > 0: /tmp is a directory of the scratch disk
-  std::string prolog;                      // "" = none
+  std::map<std::string, std::string> hosts;  // name -> address, for the job's /etc/hosts
+  Bytes script;                              // batch: run as /run/gantry/script
+  std::vector<std::string> argv;             // batch: arguments of the script
+  std::map<std::string, std::string> env;    // complete; nothing is added but TMPDIR and defaults
+  std::vector<std::uint16_t> cpus;           // logical CPUs; empty = not pinned
+  std::vector<std::uint16_t> mems;           // NUMA nodes; empty = those of the parent
+  std::int64_t memory = 0;                   // limit; 0 = none
+  std::uint32_t pids_max = 0;                // 0 = none
+  std::int64_t tmp_bytes = 0;                // private /tmp; 0 = half of memory
+  std::int64_t scratch = 0;                  // > 0: /tmp is a directory of the scratch disk
+  std::string prolog;                        // "" = none
   std::string epilog;
   std::vector<LaunchDevice> devices;  // of GPUs; all others are closed
   LaunchSharing sharing;
@@ -94,6 +95,7 @@ struct LaunchRequest {
     v(30, "hooks", s.hooks);
     v(31, "device_gids", s.device_gids);
     v(32, "gpus", s.gpus);
+    v(33, "hosts", s.hosts);
   }
 };
 

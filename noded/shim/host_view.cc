@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 
+#include "noded/runtime/job_dir.h"
 #include "noded/shim/as_user.h"
 #include "noded/shim/mounts.h"
 #include "noded/shim/user_mounts.h"
@@ -81,19 +82,46 @@ Result<bool> show_own(const LaunchRequest& request, const std::string& root,
   return true;
 }
 
-// With the host's network, name resolution needs the host's files: in the host view the one that
-// /etc/resolv.conf points to below /run, in an image both of them.
+// A file of the host over one of the container's. One that cannot be shown keeps no job back.
+void show_file(const LaunchRequest& request, const std::string& root, const std::string& file,
+               const std::string& as) {
+  const Fd source(::open(file.c_str(), O_PATH | O_CLOEXEC));
+  const Fd root_fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  auto target = mount_point(request, root_fd, as, false);
+  if (!source || !target) return;
+  if (auto tree = clone_tree(source, Access::read_only, false)) (void)attach_tree(*tree, *target);
+}
+
+// With the host's network, name resolution needs the host's file: in the host view the one that
+// /etc/resolv.conf points to below /run, in an image itself.
 void show_resolver(const LaunchRequest& request, const std::string& root, bool image) {
-  for (const char* name : {"/etc/resolv.conf", "/etc/hosts"}) {
-    std::array<char, 4096> real{};
-    if (::realpath(name, real.data()) == nullptr) continue;
-    if (!image && !below(real.data(), "/run")) continue;
-    const Fd source(::open(real.data(), O_PATH | O_CLOEXEC));
-    const Fd root_fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    auto target = mount_point(request, root_fd, image ? name : real.data(), false);
-    if (!source || !target) continue;
-    if (auto tree = clone_tree(source, Access::read_only, false)) (void)attach_tree(*tree, *target);
-  }
+  constexpr const char* kName = "/etc/resolv.conf";
+  std::array<char, 4096> real{};
+  if (::realpath(kName, real.data()) == nullptr) return;
+  if (!image && !below(real.data(), "/run")) return;
+  show_file(request, root, real.data(), image ? kName : real.data());
+}
+
+// Scripts go to the first node of a job by its name, and programs to themselves by theirs: where
+// the host's own list has no such name, the job's has.
+void show_hosts(const NodeSetup& setup, const LaunchRequest& request, const std::string& root,
+                bool image) {
+  constexpr const char* kName = "/etc/hosts";
+  std::array<char, 4096> real{};
+  const bool there = ::realpath(kName, real.data()) != nullptr;
+  if (!there && !image) return;
+  auto text = there ? read_file(real.data()) : Result<std::string>("127.0.0.1 localhost\n");
+  if (!text) return;
+  if (!text->empty() && text->back() != '\n') *text += '\n';
+  std::string padded = *text;
+  std::replace_if(
+      padded.begin(), padded.end(), [](char c) { return c == '\t' || c == '\n'; }, ' ');
+  for (const auto& [name, address] : request.hosts)
+    if (padded.find(" " + name + " ") == std::string::npos) *text += address + " " + name + "\n";
+  const std::string dir = job_dir(setup.state_dir, request.key);
+  const Fd dir_fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!dir_fd || !write_small(dir_fd.get(), kHostsFile, *text, 0644)) return;
+  show_file(request, root, dir + "/" + kHostsFile, image ? kName : real.data());
 }
 
 }  // namespace
@@ -138,6 +166,7 @@ Result<void> own_directories(const NodeSetup& setup, const LaunchRequest& reques
       if (auto r = show_own(request, root, path, false); !r) return tl::unexpected(r.error());
   }
   if (request.network == NetworkMode::host) show_resolver(request, root, image);
+  if (!request.hosts.empty()) show_hosts(setup, request, root, image);
   if (!home_shown.empty() && below(request.work_dir, home_shown)) return {};
   auto r = show_own(request, root, request.work_dir, false);
   if (!r) return tl::unexpected(r.error());

@@ -139,6 +139,27 @@ def case_a_signal_does_the_same_and_triggers_fire(c):
     equal(text(fired), "*\n", "it fires once")
 
 
+def devices(c, *options):
+    job = ok(c, "sbatch", "--parsable", MEM, "-o", "%j.out", *options,
+             "--wrap=ls /sys/class/net").strip()
+    c.ended(int(job), "completed")
+    return c.output(job).split()
+
+
+def case_the_network_of_jobs_that_do_not_say(c):
+    host = sorted(os.listdir("/sys/class/net"))
+    equal(devices(c), ["lo"])
+    before = change(c, "allow_host_network: true",
+                    "allow_host_network: true, host_network_by_default: true")
+    try:
+        equal(reconfigure(c).returncode, 0)
+        equal(devices(c), host)
+        equal(devices(c, "--network=none"), ["lo"])
+    finally:
+        put(c, before)
+        reconfigure(c)
+
+
 def jwt(c, *words, user=None):
     done = slurm(c, "scontrol", "token", *words, user=user)
     equal(done.returncode, 0, done.stderr)

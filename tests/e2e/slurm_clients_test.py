@@ -16,7 +16,7 @@ import time
 
 import cluster
 from cluster import contains, equal, text, wait_for
-from slurm_calls import MEM, in_state, ok, script, slurm
+from slurm_calls import MEM, in_state, ok, run_to_end, script, slurm
 
 
 def client(c, command, **options):
@@ -142,6 +142,21 @@ def case_sort_of_sinfo(c):
         equal(states[-1], "drain")
     finally:
         c.root(["gctl", "resume", names[-1]], check=True)
+
+
+def case_names_of_nodes(c):
+    """What most scripts of torchrun do for MASTER_ADDR; and programs look for their own name."""
+    first = "$(scontrol show hostnames $SLURM_JOB_NODELIST | head -n1)"
+    job = run_to_end(c, "-N2", "-n2", "--network=host", "-o", "names.out",
+                     "--wrap=srun -l getent hosts " + first)
+    shown = text(f"{c.out}/names.out").splitlines()
+    equal(sorted(line.split()[0] for line in shown), ["0:", "1:"], f"tasks of job {job}: {shown}")
+    equal({line.split()[1] for line in shown}, {"127.0.0.1"})
+    run_to_end(c, "-o", "names.out", "--wrap=getent hosts $(hostname)")
+    equal(text(f"{c.out}/names.out").split()[0], "127.0.0.1")
+    run_to_end(c, "-o", "names.out", "--wrap=getent hosts localhost && head -n1 /etc/hosts")
+    with open("/etc/hosts", encoding="utf-8") as f:
+        contains(text(f"{c.out}/names.out"), f.readline())
 
 
 def case_notme(c):
