@@ -36,10 +36,12 @@ Result<void> set_input(StepOptions& options, std::string_view value) {
 }
 
 Result<void> set_mpi(StepOptions& options, std::string_view value) {
-  if (value != "none" && value != "pmix")
-    return fail(ErrorCode::usage, fmt::format("'{}': there are pmix and none", value));
-  options.mpi = value == "pmix" ? proto::StepMpi::pmix : proto::StepMpi::none;
-  return {};
+  for (const auto& [mpi, name] : enum_names(proto::StepMpi{})) {
+    if (name != value) continue;
+    options.mpi = mpi;
+    return {};
+  }
+  return fail(ErrorCode::usage, fmt::format("'{}': there are pmix, pmi2 and none", value));
 }
 
 Result<void> set_gpu_bind(StepOptions& o, std::string_view text) {
@@ -97,8 +99,9 @@ constexpr Option kOwnOptions[] = {
      .set = put<&StepOptions::exact>},
     {.name = "mpi",
      .arg = Arg::required,
-     .value = "none|pmix",
-     .help = "pmix: a PMIx server beside the tasks on each node, and one task's failure ends all",
+     .value = "none|pmix|pmi2",
+     .help = "pmix, pmi2: a PMIx or PMI-1 and PMI-2 server beside the tasks on each node, and one "
+             "task's failure ends all",
      .set = call<set_mpi>},
     {.name = "multi-prog", .refused = "one program per step; branch on SLURM_PROCID"},
     {.name = "pty",

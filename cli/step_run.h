@@ -40,7 +40,7 @@ struct StepPart {
 // The exit status of the step: largest of the tasks', 128 + signal. Several parts, of several
 // components, are one to their tasks, whose numbers go through all parts in their order; what
 // concerns our end of it (labels, input, --kill-on-bad-exit, ...) is as the first part's options
-// say. They have neither a terminal nor --mpi=pmix.
+// say. They have neither a terminal nor --mpi.
 Result<int> run_step(std::vector<StepPart> parts, Session& session);
 Result<int> run_step(StepCommand command, StepOptions options, Session& session, JobId job);
 

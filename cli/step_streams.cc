@@ -25,7 +25,7 @@ constexpr std::int64_t kSecondInterrupt = 1'000'000;  // microseconds
 constexpr std::size_t kMaxPendingInput = 1 << 20;     // bytes queued for the first task
 constexpr std::size_t kMaxOutputLine = 64 << 10;      // bytes; a longer one is written in parts
 constexpr std::int64_t kStreamPatience = 15'000'000;  // microseconds, for a node's shim to dial
-constexpr std::size_t kMaxPeerBacklog = 256u << 20;   // bytes queued for one node's PMIx server
+constexpr std::size_t kMaxPeerBacklog = 256u << 20;   // bytes queued for one node's PMI server
 
 std::int64_t monotonic_us() {
   timespec now{};
@@ -296,19 +296,33 @@ void StepStreams::pass_on(const Stream& from, const proto::StepPeer& peer) {
 void StepStreams::tell_peer(std::uint32_t node, const proto::StepFrame& frame) {
   for (const auto& stream : streams_) {
     if (stream->node.empty() || stream->index != node) continue;
+    if (stream->done && options_.mpi == proto::StepMpi::pmi2) return wait_in_vain(*stream);
     send(*stream, frame);
     if (!stream->closed && stream->crypt.output().size() > kMaxPeerBacklog)
-      lost(*stream, "it does not take what the other nodes' PMIx servers say");
+      lost(*stream, "it does not take what the other nodes' PMI servers say");
     return;
   }
   early_[node].push_back(frame);
 }
 
+// Servers of PMI-2 speak only of fences, in which all tasks are.
+void StepStreams::wait_in_vain(const Stream& gone) {
+  if (killing_) return;
+  say(fmt::format("{}: error: {}: its tasks have ended, and others wait for them in a fence",
+                  program_, gone.node));
+  worst(gone, {1, 0});
+  end_all();
+}
+
 void StepStreams::aborted(const Stream& stream, const proto::StepAbort& abort) {
   if (killing_) return;
-  say(fmt::format("{}: error: {}: task {} called abort with status {}{}{}", program_, stream.node,
-                  abort.rank, abort.status, abort.message.empty() ? "" : ": ", abort.message));
-  worst(stream, {std::clamp(abort.status, 1, 255), 0});
+  if (abort.status)
+    say(fmt::format("{}: error: {}: task {} called abort with status {}{}{}", program_, stream.node,
+                    abort.rank, *abort.status, abort.message.empty() ? "" : ": ", abort.message));
+  else
+    say(fmt::format("{}: error: {}: task {}: {}", program_, stream.node, abort.rank,
+                    abort.message));
+  worst(stream, {std::clamp(abort.status.value_or(1), 1, 255), 0});
   end_all();
 }
 
@@ -410,8 +424,8 @@ void StepStreams::task_exit(const Stream& stream, const proto::TaskExit& exit) {
   if (what.empty() && exit.status.signal != 0) what = ::strsignal(exit.status.signal);
   if (what.empty()) what = fmt::format("Exited with exit code {}", exit.status.code);
   say(fmt::format("{}: error: {}: task {}: {}", program_, stream.node, exit.rank, what));
-  // Of those that meet in a PMIx server the others would wait for it for ever.
-  if ((options_.kill_on_bad_exit || options_.mpi == proto::StepMpi::pmix) && !killing_) end_all();
+  // Of those that meet in a PMI server the others would wait for it for ever.
+  if ((options_.kill_on_bad_exit || options_.mpi != proto::StepMpi::none) && !killing_) end_all();
 }
 
 void StepStreams::worst(const Stream& stream, ExitStatus status) {

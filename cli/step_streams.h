@@ -5,7 +5,7 @@
 // task's bytes are passed on as they come. A node whose stream is cut counts as a failure of its
 // tasks. One who is attached sends input only, and whether it stays or goes means nothing to the
 // step; an end of input, signals and a size of the terminal are the launcher's to send.
-// What the PMIx servers of the nodes say to each other is passed on among the streams.
+// What the PMI servers of the nodes say to each other is passed on among the streams.
 #pragma once
 
 #include <cstdint>
@@ -87,6 +87,7 @@ class StepStreams {
   void pass_on(const Stream& from, const proto::StepPeer& peer);
   void tell_peer(std::uint32_t node, const proto::StepFrame& frame);
   void aborted(const Stream& stream, const proto::StepAbort& abort);
+  void wait_in_vain(const Stream& gone);
   void end_all();
   void send_window();
   void say(const std::string& line) const;  // on standard error

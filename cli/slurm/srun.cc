@@ -76,13 +76,15 @@ Result<void> set_cpu_bind(SrunRequest& r, std::string_view text) {
 }
 Result<void> set_mpi(SrunRequest& r, std::string_view text) {
   const bool pmix = text == "pmix" || text == "pmix_v4";
-  if (!pmix && text != "none" && text != "list")
-    return wrong_value(
-        fmt::format("\"{}\": there are pmix and none; launchers that start one daemon on each node "
-                    "work with none",
-                    text));
+  if (!pmix && text != "pmi2" && text != "none" && text != "list")
+    return wrong_value(fmt::format(
+        "\"{}\": there are pmix, pmi2 and none; launchers that start one daemon on each "
+        "node work with none",
+        text));
   r.list_mpi = text == "list";
-  r.mpi = pmix ? proto::StepMpi::pmix : proto::StepMpi::none;
+  r.mpi = pmix             ? proto::StepMpi::pmix
+          : text == "pmi2" ? proto::StepMpi::pmi2
+                           : proto::StepMpi::none;
   return {};
 }
 
@@ -297,6 +299,8 @@ bool parts_agree(const Invocation& call, const std::vector<SrunPart>& parts) {
   if (first.terminal) wrong = "--pty is not supported over several components";
   if (first.mpi == proto::StepMpi::pmix)
     wrong = "--mpi=pmix is not supported over several components";
+  if (first.mpi == proto::StepMpi::pmi2)
+    wrong = "--mpi=pmi2 is not supported over several components";
   if (first.test_only) wrong = "--test-only is not supported for several components";
   if (wrong != nullptr) complain(call, wrong);
   return wrong == nullptr;
@@ -413,7 +417,7 @@ Result<int> run_srun(const Invocation& call) {
   const SrunRequest& r = parts->front().request;
   if (r.list_mpi) {
     fmt::print(
-        "MPI plugin types are...\n\tnone\n\tpmix\nspecific pmix plugin versions available: "
+        "MPI plugin types are...\n\tnone\n\tpmi2\n\tpmix\nspecific pmix plugin versions available: "
         "pmix_v4\n");
     return 0;
   }

@@ -103,9 +103,9 @@ inline constexpr Option kSrunOptions[] = {
      .env = "LABELIO"},
     {.name = "mpi",
      .arg = Arg::required,
-     .value = "none|pmix|list",
-     .help = "pmix: a PMIx server beside the tasks on each node, and one task's failure ends all; "
-             "none: "
+     .value = "none|pmix|pmi2|list",
+     .help = "pmix, pmi2: a PMIx or PMI-1 and PMI-2 server beside the tasks on each node, and one "
+             "task's failure ends all; none: "
              "launchers start their own daemons (default); list: what there is",
      .set = call<srun::set_mpi>,
      .env = "MPI_TYPE"},

@@ -80,8 +80,8 @@ Result<T> read_part(std::string_view text, std::string_view what) {
 
 std::string make_token(const SigningSeed& key, const Token& token) {
   const Claims claims{token.expires.us / 1'000'000, token.issued.us / 1'000'000, token.user};
-  const std::string covered = base64(codec::to_json(Header{"HS256", "JWT"})) + "." +
-                              base64(codec::to_json(claims));
+  const std::string covered =
+      base64(codec::to_json(Header{"HS256", "JWT"})) + "." + base64(codec::to_json(claims));
   return covered + "." + base64(mac_of(key, covered));
 }
 
@@ -101,8 +101,7 @@ Result<Token> check_token(const SigningSeed& key, std::string_view text, Instant
     return fail(ErrorCode::unauthenticated, "the token is not signed by this controller");
   const auto claims = read_part<Claims>(text.substr(first + 1, last - first - 1), "body");
   if (!claims) return tl::unexpected(claims.error());
-  if (claims->sun.empty() || claims->iat < 0 || claims->iat > claims->exp ||
-      claims->exp > kLatest)
+  if (claims->sun.empty() || claims->iat < 0 || claims->iat > claims->exp || claims->exp > kLatest)
     return fail(ErrorCode::unauthenticated, "the token lacks one of sun, iat and exp");
   const Token token{claims->sun, {claims->iat * 1'000'000}, {claims->exp * 1'000'000}};
   if (token.expires <= now) return fail(ErrorCode::unauthenticated, "the token is no longer valid");

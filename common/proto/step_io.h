@@ -10,8 +10,8 @@
 // tasks that have ended, and then the same as to grun. They send input only, and may go at any
 // time.
 //
-// grun also passes on what the PMIx servers of the step's nodes say to each other (StepPeer), which
-// may have no network of their own.
+// grun also passes on what the PMIx or PMI servers of the step's nodes say to each other
+// (StepPeer), which may have no network of their own.
 #pragma once
 
 #include <string>
@@ -115,7 +115,7 @@ struct StepWindow {  // of the terminal of task 0
 
 inline constexpr std::uint32_t kAllOtherNodes = 0xffffffff;
 
-struct StepPeer {  // bytes of one node's PMIx server to another's, in order
+struct StepPeer {  // bytes of one node's PMIx or PMI server to another's, in order
   static constexpr int kKind = 8;
   static constexpr std::string_view kName = "peer";
   // Index in the permission's nodes: whom it is for on the way to grun, who sent it on the way on.
@@ -128,11 +128,11 @@ struct StepPeer {  // bytes of one node's PMIx server to another's, in order
   }
 };
 
-struct StepAbort {  // a task has called MPI_Abort: the whole step ends
+struct StepAbort {  // a task has called MPI_Abort, or is at fault: the whole step ends
   static constexpr int kKind = 9;
   static constexpr std::string_view kName = "abort";
   std::uint32_t rank = 0;
-  std::int32_t status = 0;
+  std::optional<std::int32_t> status;  // none: it did not call it, and `message` says what is wrong
   std::string message;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {

@@ -132,10 +132,10 @@ struct TerminalSize {
 };
 
 // What the tasks of a step find each other through, beside their environment.
-enum class StepMpi : std::uint8_t { none = 0, pmix = 1 };
+enum class StepMpi : std::uint8_t { none = 0, pmix = 1, pmi2 = 2 };
 constexpr auto enum_names(StepMpi) {
-  return std::array<std::pair<StepMpi, std::string_view>, 2>{
-      {{StepMpi::none, "none"}, {StepMpi::pmix, "pmix"}}};
+  return std::array<std::pair<StepMpi, std::string_view>, 3>{
+      {{StepMpi::none, "none"}, {StepMpi::pmix, "pmix"}, {StepMpi::pmi2, "pmi2"}}};
 }
 
 // In which order a node's tasks get the step's cores there.

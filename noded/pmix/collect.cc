@@ -91,6 +91,12 @@ void Collect::gather(const std::string& who, const std::set<std::uint32_t>& amon
   look(id);
 }
 
+bool Collect::awaited(const std::string& who) const {
+  const auto begun = rounds_.find(who);
+  const std::uint32_t next = begun == rounds_.end() ? 0 : begun->second;
+  return gatherings_.count(who + "#" + std::to_string(next)) != 0;
+}
+
 void Collect::look(const std::string& id) {
   const auto it = gatherings_.find(id);
   if (it->second.among.empty() || it->second.parts.size() < it->second.among.size()) return;

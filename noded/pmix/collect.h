@@ -1,6 +1,7 @@
-// Collectives among the PMIx servers of a step's nodes: each gives its part to all others that take
-// part, and is done when it has the parts of all. Direct questions for one rank's data go to the
-// node that has it. Pure: what to send goes out through `send`, bytes of other nodes come in.
+// Collectives among the PMIx or PMI servers of a step's nodes: each gives its part to all others
+// that take part, and is done when it has the parts of all. Direct questions for one rank's data go
+// to the node that has it. Pure: what to send goes out through `send`, bytes of other nodes come
+// in.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +29,8 @@ class Collect {
   // come back joined in the order of nodes.
   void gather(const std::string& who, const std::set<std::uint32_t>& among, std::string part,
               Done done);
+  // Another node is in a gathering of these that has not begun here.
+  [[nodiscard]] bool awaited(const std::string& who) const;
   void ask(std::uint32_t node, std::uint32_t rank, Done done);
   void answer(std::uint32_t node, std::uint32_t question, bool good, std::string_view data);
   // False: what came is none of ours.

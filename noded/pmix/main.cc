@@ -44,27 +44,6 @@ void say_abort(std::uint32_t rank, int status, const std::string& why) {
   say(Word::abort, rank, bytes + why);
 }
 
-std::vector<std::string> words_of(const std::string& list) {
-  std::vector<std::string> out(1);
-  for (const char c : list) {
-    if (c == ',')
-      out.emplace_back();
-    else
-      out.back() += c;
-  }
-  return out;
-}
-
-bool read_layout(int argc, char** argv, Layout& layout) {
-  if (argc != 5) return false;
-  layout.name = argv[1];
-  layout.self = static_cast<std::uint32_t>(std::strtoul(argv[2], nullptr, 10));
-  layout.nodes = words_of(argv[3]);
-  for (const auto& word : words_of(argv[4]))
-    layout.tasks.push_back(static_cast<std::uint32_t>(std::strtoul(word.c_str(), nullptr, 10)));
-  return layout.tasks.size() == layout.nodes.size() && layout.self < layout.nodes.size();
-}
-
 void hear(std::string& in) {
   std::size_t at = 0;
   Frame frame;
@@ -86,11 +65,12 @@ void serve() {
 }
 
 int run(int argc, char** argv) {
-  Layout layout;
-  if (!read_layout(argc, argv, layout)) {
+  const auto read = read_layout(argc, argv);
+  if (!read) {
     std::fputs("usage: gantry-pmix NAMESPACE NODE NODES TASKS, started by gantry-shim\n", stderr);
     return 2;
   }
+  const Layout& layout = *read;
   const std::string directory = "/tmp/." + layout.name + "." + argv[2];
   std::error_code ignored;
   std::filesystem::create_directory(directory, ignored);

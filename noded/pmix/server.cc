@@ -250,21 +250,6 @@ std::string refused(const char* what, pmix_status_t status) {
 
 }  // namespace
 
-std::uint32_t Layout::first_rank(std::uint32_t node) const {
-  std::uint32_t rank = 0;
-  for (std::uint32_t n = 0; n < node; ++n) rank += tasks[n];
-  return rank;
-}
-
-std::uint32_t Layout::node_of(std::uint32_t rank) const {
-  std::uint32_t node = 0;
-  for (std::uint32_t first = 0; node + 1 < nodes.size(); ++node) {
-    first += tasks[node];
-    if (rank < first) break;
-  }
-  return node;
-}
-
 std::string start_server(const Layout& layout, const std::string& directory, Out out) {
   static Server server;
   server.layout = layout;

@@ -7,19 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace gantry::pmix {
+#include "noded/pmix/layout.h"
 
-struct Layout {
-  std::string name;                  // of the namespace
-  std::uint32_t self = 0;            // our node
-  std::vector<std::string> nodes;    // in the order of ranks
-  std::vector<std::uint32_t> tasks;  // of each
-  [[nodiscard]] std::uint32_t first_rank(std::uint32_t node) const;
-  [[nodiscard]] std::uint32_t size() const {
-    return first_rank(static_cast<std::uint32_t>(nodes.size()));
-  }
-  [[nodiscard]] std::uint32_t node_of(std::uint32_t rank) const;
-};
+namespace gantry::pmix {
 
 // What goes to the shim. Called on threads of libpmix as well.
 struct Out {

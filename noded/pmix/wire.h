@@ -1,8 +1,9 @@
-// What gantry-pmix and its shim say to each other over descriptor 4, a stream socket:
+// What gantry-pmix and its shim say to each other over descriptor 4, a stream socket; gantry-pmi2
+// (noded/pmi2) and its shim do, too:
 //
 //   u32 size of the bytes, u8 word, u32 number, bytes      (little endian, as the machine)
 //
-// Both are of one build. No library but the standard one, as gantry-pmix has none of ours.
+// Both are of one build. No library but the standard one, as these programs have none of ours.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 namespace gantry::pmix {
 
 inline constexpr int kSocket = 4;
+inline constexpr int kFirstTask = 6;  // of gantry-pmi2: sockets of its tasks, from here on
 inline constexpr std::uint32_t kMaxBytes = 64u << 20;      // of one frame
 inline constexpr std::uint32_t kMaxPeerBytes = 60 * 1024;  // of one frame to or from a peer
 inline constexpr std::uint32_t kAllOthers = 0xffffffff;    // as proto::kAllOtherNodes
@@ -23,6 +25,7 @@ enum class Word : std::uint8_t {
   peer = 3,         // both ways: number = node of the step, whom it is for or who says it
   abort = 4,        // to the shim: number = rank; an int32 status, then why
   failed = 5,       // to the shim: why it cannot serve; it ends
+  fault = 6,        // to the shim: number = rank; why the step cannot go on because of it
 };
 
 struct Frame {

@@ -38,7 +38,8 @@ class StepAudience final : public StepIo {
   void closed(std::uint32_t task, int stream) override { grun_->closed(task, stream); }
   void exited(std::uint32_t task, ExitStatus status, std::string_view message) override;
   void peer(std::uint32_t node, std::string_view bytes) override { grun_->peer(node, bytes); }
-  void aborted(std::uint32_t rank, std::int32_t status, std::string_view message) override {
+  void aborted(std::uint32_t rank, std::optional<std::int32_t> status,
+               std::string_view message) override {
     grun_->aborted(rank, status, message);
   }
   [[nodiscard]] bool full() const override { return grun_->full(); }

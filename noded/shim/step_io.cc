@@ -13,7 +13,7 @@ class NoStepIo : public StepIo {
   void closed(std::uint32_t, int) override {}
   void exited(std::uint32_t, ExitStatus, std::string_view) override {}
   void peer(std::uint32_t, std::string_view) override {}
-  void aborted(std::uint32_t, std::int32_t, std::string_view) override {}
+  void aborted(std::uint32_t, std::optional<std::int32_t>, std::string_view) override {}
   [[nodiscard]] bool full() const override { return false; }
   [[nodiscard]] int fd() const override { return -1; }
   [[nodiscard]] short events() const override { return 0; }

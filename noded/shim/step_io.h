@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "common/job_state.h"
@@ -23,7 +24,7 @@ class StepControl {
   virtual void close_input() = 0;
   virtual void signal(int number) = 0;                       // to all tasks here
   virtual void window(const proto::TerminalSize& size) = 0;  // of task 0's terminal
-  // What the PMIx server of another node of the step says to ours.
+  // What the PMI server of another node of the step says to ours.
   virtual void peer(std::uint32_t node, std::string_view bytes) = 0;
   [[nodiscard]] virtual bool input_full() const = 0;  // do not read more input for now
 };
@@ -36,9 +37,11 @@ class StepIo {
   virtual void output(std::uint32_t task, int stream, std::string_view bytes) = 0;
   virtual void closed(std::uint32_t task, int stream) = 0;
   virtual void exited(std::uint32_t task, ExitStatus status, std::string_view message) = 0;
-  // Of our PMIx server, to another node's or all others'; and that a task called MPI_Abort.
+  // Of our PMI server, to another node's or all others'; and that a task called MPI_Abort, or (no
+  // status) is at fault.
   virtual void peer(std::uint32_t node, std::string_view bytes) = 0;
-  virtual void aborted(std::uint32_t rank, std::int32_t status, std::string_view message) = 0;
+  virtual void aborted(std::uint32_t rank, std::optional<std::int32_t> status,
+                       std::string_view message) = 0;
   // Too much is queued already: the shim stops reading from the tasks, so they wait.
   [[nodiscard]] virtual bool full() const = 0;
   [[nodiscard]] virtual int fd() const = 0;  // -1 = nothing to poll

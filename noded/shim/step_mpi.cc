@@ -31,11 +31,24 @@ std::vector<std::string> numbers_as_words(const std::vector<std::uint32_t>& numb
   return out;
 }
 
-TaskSpec server_spec(const Shim& shim, const StepRequest& request) {
+// What differs between the two.
+struct Kind {
+  const char* option;
+  const char* program;  // beside gantry-shim
+  const char* name_prefix;
+  const char* without;  // why the program may be missing
+  const char* needs;    // why it may end at once
+};
+constexpr Kind kPmix{"--mpi=pmix", "gantry-pmix", "gantry.",
+                     "Gantry on this node was built without PMIx",
+                     ", which must have libpmix.so.2"};
+constexpr Kind kPmi2{"--mpi=pmi2", "gantry-pmi2", "", "gantry-pmi2 is missing on this node", ""};
+
+TaskSpec server_spec(const Shim& shim, const StepRequest& request, const Kind& kind) {
   const std::string id =
       std::to_string(request.key.job.value()) + "." + std::to_string(request.step.value());
   TaskSpec spec;
-  spec.argv = {kPmixProgram, "gantry." + id, std::to_string(request.node_index),
+  spec.argv = {kind.program, kind.name_prefix + id, std::to_string(request.node_index),
                joined(request.nodes), joined(numbers_as_words(request.node_tasks))};
   // Values go through its socket: no shared memory files (gds), no binary node lists (preg).
   spec.env = {"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + shim.request.owner.home, "TMPDIR=/tmp",
@@ -46,47 +59,73 @@ TaskSpec server_spec(const Shim& shim, const StepRequest& request) {
   return spec;
 }
 
-Error cannot(const std::string& why) {
-  return {ErrorCode::unsupported, "--mpi=pmix: " + why};
+// A pair for each task: the tasks' ends, and the server's in the same order.
+Result<std::vector<Fd>> make_sockets(std::size_t tasks, std::vector<Fd>& theirs) {
+  std::vector<Fd> out;
+  for (std::size_t i = 0; i < tasks; ++i) {
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+      return fail_errno(ErrorCode::runtime_failed, "socketpair");
+    out.emplace_back(ends[0]);
+    theirs.emplace_back(ends[1]);
+  }
+  return out;
 }
 
 }  // namespace
 
 Result<std::unique_ptr<MpiServer>> MpiServer::start(const Shim& shim, const StepRequest& request,
                                                     const TaskPlace& place, Signals& signals) {
+  static_assert(pmix::kSocket == kExtraFd && pmix::kFirstTask == kMoreFd);
+  const Kind& kind = request.mpi == proto::StepMpi::pmi2 ? kPmi2 : kPmix;
+  const auto cannot = [&](const std::string& why) {
+    return tl::unexpected(Error{ErrorCode::unsupported, kind.option + (": " + why)});
+  };
   const auto& shim_path = shim.setup.shim_path;
-  const std::string path = shim_path.substr(0, shim_path.rfind('/') + 1) + kPmixProgram;
+  const std::string path = shim_path.substr(0, shim_path.rfind('/') + 1) + kind.program;
   const Fd program(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!program) return tl::unexpected(cannot("Gantry on this node was built without PMIx"));
+  if (!program) return cannot(kind.without);
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     return fail_errno(ErrorCode::runtime_failed, "socketpair");
   std::unique_ptr<MpiServer> server(new MpiServer(Fd(ends[0]), request.task_env.size()));
-  Fd theirs(ends[1]);
+  std::vector<Fd> theirs;
+  theirs.emplace_back(ends[1]);
   const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  const Fd complaints(::memfd_create("gantry-pmix", MFD_CLOEXEC));
-  TaskSpec spec = server_spec(shim, request);
+  const Fd complaints(::memfd_create(kind.program, MFD_CLOEXEC));
+  TaskSpec spec = server_spec(shim, request, kind);
   spec.in = spec.out = null.get();
   spec.err = complaints.get();
-  spec.extra = theirs.get();
+  spec.extra = theirs.front().get();
   spec.program = program.get();
+  if (request.mpi == proto::StepMpi::pmi2) {
+    auto sockets = make_sockets(request.task_env.size(), theirs);
+    if (!sockets) return tl::unexpected(sockets.error());
+    server->task_sockets_ = std::move(*sockets);
+    for (std::size_t i = 1; i < theirs.size(); ++i) spec.more.push_back(theirs[i].get());
+  }
   const auto started = start_tasks({spec}, place);
-  theirs.reset();
+  theirs.clear();
   if (!started) return tl::unexpected(started.error());
   if (const auto& error = started->front().error; !error.empty())
-    return tl::unexpected(cannot("its server cannot be started in the job's container: " + error));
-  if (auto ready = server->await_ready(signals); !ready) {
+    return cannot("its server cannot be started in the job's container: " + error);
+  if (auto ready = server->await_ready(signals, kind.needs); !ready) {
     std::array<char, kMaxComplaint> said{};
     const ssize_t n = ::pread(complaints.get(), said.data(), said.size(), 0);
     const auto text = trim({said.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0))});
     ::kill(started->front().pid, SIGKILL);
-    return tl::unexpected(cannot(ready.error().message + (text.empty() ? "" : ": " + text)));
+    return cannot(ready.error().message + (text.empty() ? "" : ": " + text));
   }
   return server;
 }
 
-Result<void> MpiServer::await_ready(Signals& signals) {
-  const Instant deadline = wall_clock() + kPmixPatience;
+std::vector<int> MpiServer::sockets(std::uint32_t task) const {
+  if (task_sockets_.empty()) return {};
+  return {task_sockets_[task].get()};
+}
+
+Result<void> MpiServer::await_ready(Signals& signals, const std::string& needs) {
+  const Instant deadline = wall_clock() + kMpiPatience;
   pmix::Frame frame;
   for (;;) {
     std::size_t at = 0;
@@ -108,8 +147,7 @@ Result<void> MpiServer::await_ready(Signals& signals) {
     for (int s = signals.next(); s != 0; s = signals.next())
       if (s == SIGTERM) return fail(ErrorCode::runtime_failed, "ended by order");
     if (watched[0].revents != 0 && !read())
-      return fail(ErrorCode::unsupported,
-                  "its server ended in the job's container, which must have libpmix.so.2");
+      return fail(ErrorCode::unsupported, "its server ended in the job's container" + needs);
     if (deadline < wall_clock()) return fail(ErrorCode::timed_out, "its server does not start");
   }
 }
@@ -146,10 +184,15 @@ void MpiServer::from_peer(std::uint32_t node, std::string_view bytes) {
 void MpiServer::serve(StepIo& io) {
   write();
   if (!socket_ || !read()) return;
+  pass_on(io);
+}
+
+void MpiServer::pass_on(StepIo& io) {
   std::size_t at = 0;
   pmix::Frame frame;
   while (pmix::take(in_, at, frame) == pmix::Taken::frame) {
     if (frame.word == pmix::Word::peer) io.peer(frame.number, frame.bytes);
+    if (frame.word == pmix::Word::fault) io.aborted(frame.number, std::nullopt, frame.bytes);
     if (frame.word != pmix::Word::abort || frame.bytes.size() < 4) continue;
     std::int32_t status = 0;
     std::memcpy(&status, frame.bytes.data(), sizeof status);
@@ -158,12 +201,11 @@ void MpiServer::serve(StepIo& io) {
   in_.erase(0, at);
 }
 
-void MpiServer::end() {
+void MpiServer::end(StepIo& io) {
   if (!socket_) return;
   ::shutdown(socket_.get(), SHUT_WR);
   pollfd closing{socket_.get(), POLLIN, 0};
-  while (::poll(&closing, 1, kEndPatienceMs) == 1 && read()) {
-  }
+  while (::poll(&closing, 1, kEndPatienceMs) == 1 && read()) pass_on(io);
   socket_.reset();
 }
 

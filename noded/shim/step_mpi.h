@@ -1,6 +1,8 @@
-// The PMIx server of a step on this node: gantry-pmix, a program of its own that runs beside the
-// tasks, in their container and cgroup and as their user. It says what its clients need in their
-// environment, and speaks with its kind on the step's other nodes by way of grun (StepPeer).
+// The PMIx or PMI server of a step on this node: gantry-pmix or gantry-pmi2, programs of their own
+// that run beside the tasks, in their container and cgroup and as their user. It says what its
+// clients need in their environment, and speaks with its kind on the step's other nodes by way of
+// grun (StepPeer). The tasks reach gantry-pmix over a socket that it makes, and gantry-pmi2 over
+// one that each is started with.
 #pragma once
 
 #include <memory>
@@ -15,12 +17,11 @@
 
 namespace gantry::runtime {
 
-inline constexpr const char* kPmixProgram = "gantry-pmix";  // beside gantry-shim
-inline constexpr Duration kPmixPatience = seconds(60);      // until it serves
+inline constexpr Duration kMpiPatience = seconds(60);  // until it serves
 
 class MpiServer {
  public:
-  // Waits until tasks may start. unsupported: this build or the container has no PMIx.
+  // Waits until tasks may start. unsupported: this build or the container has none.
   static Result<std::unique_ptr<MpiServer>> start(const Shim& shim, const StepRequest& request,
                                                   const TaskPlace& place, Signals& signals);
 
@@ -28,15 +29,19 @@ class MpiServer {
   [[nodiscard]] const std::vector<std::string>& environment(std::uint32_t task) const {
     return environments_[task];
   }
+  // Descriptors that this task is to have (TaskSpec::more), until all have theirs.
+  [[nodiscard]] std::vector<int> sockets(std::uint32_t task) const;
+  void let_go_of_sockets() { task_sockets_.clear(); }
   [[nodiscard]] int fd() const { return socket_.get(); }
   [[nodiscard]] short events() const;
   void from_peer(std::uint32_t node, std::string_view bytes);
   void serve(StepIo& io);  // without blocking
-  void end();              // the tasks have ended: it may tidy up, within seconds
+  void end(StepIo& io);    // the tasks have ended: it may tidy up, within seconds
 
  private:
   MpiServer(Fd socket, std::size_t tasks) : socket_(std::move(socket)), environments_(tasks) {}
-  Result<void> await_ready(Signals& signals);
+  Result<void> await_ready(Signals& signals, const std::string& needs);
+  void pass_on(StepIo& io);
   bool read();  // false: it has gone
   void write();
 
@@ -44,6 +49,7 @@ class MpiServer {
   std::string in_, out_;
   std::size_t out_at_ = 0;
   std::vector<std::vector<std::string>> environments_;
+  std::vector<Fd> task_sockets_;
 };
 
 }  // namespace gantry::runtime

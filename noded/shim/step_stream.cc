@@ -104,7 +104,8 @@ class StreamIo : public StepIo {
   void peer(std::uint32_t node, std::string_view bytes) override {
     send({proto::StepPeer{node, Bytes(bytes)}});
   }
-  void aborted(std::uint32_t rank, std::int32_t status, std::string_view message) override {
+  void aborted(std::uint32_t rank, std::optional<std::int32_t> status,
+               std::string_view message) override {
     send({proto::StepAbort{rank, status, std::string(message)}});
   }
   [[nodiscard]] bool full() const override {

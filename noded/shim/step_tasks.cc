@@ -199,9 +199,11 @@ Result<TaskSpec> StepTasks::prepare(std::uint32_t index, std::vector<Fd>& given)
   auto env = environment_of(shim_.request, request_, index, spec.cpus);
   if (!env) return tl::unexpected(env.error());
   spec.env = std::move(*env);
-  if (mpi_)  // in front: the first of a name counts
+  if (mpi_) {  // in front: the first of a name counts
     spec.env.insert(spec.env.begin(), mpi_->environment(index).begin(),
                     mpi_->environment(index).end());
+    spec.more = mpi_->sockets(index);
+  }
   if (request_.terminal) {
     if (auto done = give_terminal(index, spec, given); !done) return tl::unexpected(done.error());
     return spec;
@@ -250,7 +252,7 @@ Result<void> StepTasks::start(Signals& signals) {
   place.owner = &shim_.request.owner;
   place.cwd = request_.work_dir.empty() ? shim_.request.work_dir : request_.work_dir;
   place.rootless = shim_.setup.rootless;
-  if (request_.mpi == proto::StepMpi::pmix) {
+  if (request_.mpi != proto::StepMpi::none) {
     auto server = MpiServer::start(shim_, request_, place, signals);
     if (!server) return tl::unexpected(server.error());
     mpi_ = std::move(*server);
@@ -269,6 +271,7 @@ Result<void> StepTasks::start_in(const TaskPlace& place) {
   auto started = start_tasks(specs, place);
   if (!started) return tl::unexpected(started.error());
   given.clear();
+  if (mpi_) mpi_->let_go_of_sockets();
   for (std::size_t i = 0; i < tasks_.size(); ++i) {
     tasks_[i].pid = (*started)[i].pid;
     tasks_[i].error = std::move((*started)[i].error);
@@ -379,7 +382,7 @@ void StepTasks::serve_mpi() {
 }
 
 void StepTasks::end_mpi() {
-  if (mpi_) mpi_->end();
+  if (mpi_) mpi_->end(io_);
 }
 
 void StepTasks::signal(int number) {

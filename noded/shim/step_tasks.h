@@ -31,7 +31,7 @@ class StepTasks {
   void signal(int number);
   void window(const proto::TerminalSize& size);
   void peer(std::uint32_t node, std::string_view bytes);
-  void serve_mpi();  // moves what the PMIx server says; without one nothing
+  void serve_mpi();  // moves what the PMI server says; without one nothing
   void end_mpi();
 
   // Descriptors to poll: readable outputs (none while io is full), and the input when it waits.

@@ -31,6 +31,7 @@ namespace {
 
 constexpr int kReportFd = 3;   // in the tasks, until exec
 constexpr int kProgramFd = 5;  // the same
+static_assert(kMoreFd == kProgramFd + 1);
 constexpr int kMaxCapability = 63;
 
 // What a child says before it executes its program; small enough to be written whole.
@@ -90,12 +91,13 @@ void pin(const std::vector<std::uint16_t>& cpus) {
 }
 
 void place_descriptors(const TaskSpec& task, int pipe) {
-  const std::array<int, 6> sources{task.in, task.out, task.err, pipe, task.extra, task.program};
-  std::array<int, 6> high{};
-  for (std::size_t i = 0; i < sources.size(); ++i)
-    high[i] = sources[i] < 0 ? -1 : ::fcntl(sources[i], F_DUPFD, 64);
-  for (int i = 0; i < 6; ++i) {
-    const int from = high[static_cast<std::size_t>(i)];
+  std::vector<int> places{task.in, task.out, task.err, pipe, task.extra, task.program};
+  places.insert(places.end(), task.more.begin(), task.more.end());
+  const int count = static_cast<int>(places.size());
+  for (int& fd : places)  // out of the way of all places
+    fd = fd < 0 ? -1 : ::fcntl(fd, F_DUPFD, std::max(64, count));
+  for (int i = 0; i < count; ++i) {
+    const int from = places[static_cast<std::size_t>(i)];
     if (from >= 0)
       ::dup2(from, i);
     else
@@ -103,7 +105,7 @@ void place_descriptors(const TaskSpec& task, int pipe) {
   }
   ::fcntl(kReportFd, F_SETFD, FD_CLOEXEC);
   ::fcntl(kProgramFd, F_SETFD, FD_CLOEXEC);
-  ::close_range(kProgramFd + 1, ~0u, 0);
+  ::close_range(static_cast<unsigned>(count), ~0u, 0);
 }
 
 // Made by the owner, inside: it is the container's, and the owner's, and has a name there.

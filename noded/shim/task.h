@@ -2,7 +2,7 @@
 // namespaces, and the script of runtime `process`, outside of any. No OCI runtime is involved: an
 // exec through crun costs 10 ms a task, this well under one. The confinement is the container's:
 // its namespaces, its cgroup, the owner's ids, no capabilities (bounding set included), no new
-// privileges, the same system call filter, no descriptor but 0, 1 and 2 (and `extra`).
+// privileges, the same system call filter, no descriptor but 0, 1 and 2 (and `extra`, and `more`).
 #pragma once
 
 #include <string>
@@ -16,6 +16,7 @@
 namespace gantry::runtime {
 
 inline constexpr int kExtraFd = 4;  // in the program
+inline constexpr int kMoreFd = 6;   // the first of more
 
 struct TaskSpec {
   std::vector<std::string> argv;    // argv[0] is looked up in PATH of env
@@ -23,6 +24,7 @@ struct TaskSpec {
   std::vector<std::uint16_t> cpus;  // affinity; empty = as it is
   int in = -1, out = -1, err = -1;  // all given
   int extra = -1;                   // one more descriptor, as kExtraFd; -1 = none
+  std::vector<int> more;            // and these, as kMoreFd and on
   int program = -1;                 // what is executed in place of argv[0]; -1 = argv[0]
   // A new terminal of the container in place of in, out and err, of which the other side is passed
   // over `extra` (a SEQPACKET), which the program does not get.

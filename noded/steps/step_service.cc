@@ -173,10 +173,11 @@ Result<void> StepService::act(const proto::LaunchStep& launch) {
                 fmt::format("this is node {}, not {}", options_.node, launch.node));
   if (launch.mpi != proto::StepMpi::none &&
       !permission->nodes[environment->node_index].ranks.empty())
-    return fail(ErrorCode::unsupported, "with --mpi=pmix tasks are numbered node by node");
+    return fail(ErrorCode::unsupported, fmt::format("with --mpi={} tasks are numbered node by node",
+                                                    enum_name(launch.mpi)));
   if (launch.het && (launch.mpi != proto::StepMpi::none || launch.terminal))
     return fail(ErrorCode::unsupported,
-                "a step in several components has no --mpi=pmix and no terminal");
+                "a step in several components has no --mpi and no terminal");
   if (launch.argv.empty()) return fail(ErrorCode::invalid_argument, "a step needs a command");
   std::erase_if(launched_, [&](const auto& entry) { return !runtime_->owner_of(entry.first); });
   if (!launched_.insert({permission->key, permission->step}).second)

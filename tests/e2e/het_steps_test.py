@@ -88,11 +88,13 @@ kill -TERM $!; wait $!; echo == term $?
 srun --het-group=2 true; echo == beyond $?
 srun --pty --het-group=0,1 true; echo == pty $?
 srun --mpi=pmix --het-group=0,1 true; echo == pmix $?
+srun --mpi=pmi2 --het-group=0,1 true; echo == pmi2 $?
 """)
     codes = dict(re.findall(r"^== (\w+) (\d+)$", out, re.M))
     equal(said, {})
     assert codes.pop("kill") in ("9", "137", "143"), out
-    equal(codes, {"code": "3", "term": "143", "beyond": "1", "pty": "1", "pmix": "1"}, out)
+    equal(codes, {"code": "3", "term": "143", "beyond": "1", "pty": "1", "pmix": "1",
+                  "pmi2": "1"}, out)
     contains(out, "srun: error: Attempt to run a job step with het group value of 2, but the job "
                   "allocation has maximum value of 1\n")
     contains(out, "srun: error: --pty is not supported over several components\n")

@@ -194,7 +194,7 @@ srun -n2 --kill-on-bad-exit bash -c '[ $SLURM_PROCID = 1 ] && exit 9; sleep 60';
 srun -n2 --wait=1 bash -c '[ $SLURM_PROCID = 0 ] && exit 0; sleep 60'; echo late $?
 srun -n1 --no-such; echo bad $?
 srun -n1 -p x true; echo refused $?
-srun -n1 --mpi=pmi2 true; echo refused $?
+srun -n1 --mpi=openmpi true; echo refused $?
 srun --mpi=list
 true
 """, "-n", "2")
@@ -207,8 +207,8 @@ true
     contains(out, "srun: unrecognized option '--no-such'\n")
     contains(out, "bad 255\n")
     equal(re.findall(r"^refused (\d+)$", out, re.M), ["1", "255"])
-    contains(out, '"pmi2": there are pmix and none')
-    contains(out, "MPI plugin types are...\n\tnone\n\tpmix\n")
+    contains(out, '"openmpi": there are pmix, pmi2 and none')
+    contains(out, "MPI plugin types are...\n\tnone\n\tpmi2\n\tpmix\n")
 
 
 def case_exclusive_steps(c):

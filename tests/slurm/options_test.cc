@@ -249,7 +249,7 @@ TEST_CASE("options of srun") {
                         {"jobid", {}, "@slurm_steps_test.py case_salloc_without_shell"},
                         {"kill-on-bad-exit", {}, launchers},
                         {"label", {}, "@slurm_steps_test.py case_srun_outside"},
-                        {"mpi", {"--mpi=list"}, "pmix_v4"},
+                        {"mpi", {"--mpi=list"}, "\tnone\n\tpmi2\n\tpmix\n"},
                         {"multi-prog", {}, "@slurm_steps_test.py case_multi_prog"},
                         {"output", {}, launchers},
                         {"overlap", {}, launchers},
