@@ -148,8 +148,10 @@ std::optional<Parsed> parse(const Invocation& call, int& status) {
     if (!has_name(command, option.name)) options.push_back(option);
   auto parsed = parse_options(options, call.args(), command.stop_at_operand, Spelling::getopt);
   if (!parsed) {
-    write_error(fmt::format("{}: {}\nTry \"{} --help\" for more information\n", call.program(),
-                            parsed.error().message, call.program()));
+    std::string text = fmt::format("{}: {}\n", call.program(), parsed.error().message);
+    if (command.name != "sacct" && command.name != "sstat")  // Slurm's leave it at that
+      text += fmt::format("Try \"{} --help\" for more information\n", call.program());
+    write_error(text);
     status = usage_status(command);
     return std::nullopt;
   }

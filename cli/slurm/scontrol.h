@@ -20,6 +20,7 @@ using Arguments = std::vector<std::string>;
 
 // Exit statuses; what went wrong has been printed.
 int control_show(const Control& c, const Arguments& args);
+int control_show_slurmd(const Control& c, const std::string& node);  // "" = this one
 int control_ping(const Control& c, const Arguments& args);
 int control_hold(const Control& c, const Arguments& args);
 int control_release(const Control& c, const Arguments& args);

@@ -14,7 +14,8 @@ namespace gantry::cli::slurm {
 namespace {
 
 // Jobs by id, parted by commas or blanks; by name with name= or jobname=, those that are queued.
-std::optional<std::vector<proto::JobRef>> control_jobs(const Control& c, const Arguments& args) {
+std::optional<std::vector<proto::JobRef>> control_jobs(const Control& c, const Arguments& args,
+                                                       std::string_view call = {}) {
   std::vector<proto::JobRef> refs;
   for (const std::string& arg : args) {
     const KeyValue one = key_value(arg);
@@ -28,6 +29,7 @@ std::optional<std::vector<proto::JobRef>> control_jobs(const Control& c, const A
     }
     if (!add_job_refs(refs, one.value)) {
       fmt::print(stderr, "Invalid job id specified for job {}\n", one.value);
+      if (!call.empty()) fmt::print(stderr, "{}: Invalid job id specified\n", call);
       return std::nullopt;
     }
   }
@@ -54,7 +56,7 @@ template <class Message>
 int change_jobs(const Control& c, const Arguments& args, std::string_view keyword,
                 std::string_view call, Message message) {
   if (!has_arguments(args, keyword)) return 1;
-  auto refs = control_jobs(c, args);
+  auto refs = control_jobs(c, args, call);
   if (!refs) return 1;
   message.jobs = std::move(*refs);
   return report_done(ask<proto::JobsDone>(c.program, message), call);
@@ -176,7 +178,8 @@ int update_nodes(const Control& c, const Arguments& args) {
   }
   if (!action) return not_supported(args.back());
   if (*action == proto::NodeAction::drain && update.reason.empty()) {
-    fmt::print(stderr, "You must specify a reason when DRAINING a node\nRequest aborted\n");
+    fmt::print(stderr,
+               "You must specify a reason when DOWNING or DRAINING a node. Request denied\n");
     return 1;
   }
   update.action = *action;
@@ -272,7 +275,12 @@ int control_notify(const Control& c, const Arguments& args) {
   message.jobs = std::move(*refs);
   message.text =
       "slurmstepd: error: " + fmt::format("{}", fmt::join(args.begin() + 1, args.end(), " "));
-  return report_done(ask<proto::JobsDone>(c.program, message), {});
+  const auto done = ask<proto::JobsDone>(c.program, message);
+  if (done && !done->not_active.empty()) {
+    fmt::print(stderr, "job notify failure: Invalid job id specified\n");
+    return 1;
+  }
+  return report_done(done, {});
 }
 int control_top(const Control& c, const Arguments& args) {
   return change_jobs(c, args, "top", "slurm_top_job error", proto::TopJobs{});
@@ -311,12 +319,19 @@ int control_update(const Control& c, const Arguments& args) {
     }
   fmt::print(stderr,
              "No valid entity in update command\nInput line must include \"NodeName\", "
-             "\"PartitionName\", or \"JobId\"\n");
+             "\"PartitionName\", \"Reservation\", \"JobId\", or \"SlurmctldDebug\"\n");
   return 1;
 }
 
+namespace {
+int too_few_words(std::string_view keyword) {
+  fmt::print(stderr, "too few arguments for {} keyword\n", keyword);
+  return 1;
+}
+}  // namespace
+
 int control_create(const Control& c, const Arguments& args) {
-  if (!has_arguments(args, "create")) return 1;
+  if (args.empty()) return too_few_words("create");
   proto::MakeReservation make;
   bool reservation = false;
   for (const std::string& arg : args) {
@@ -344,8 +359,16 @@ int control_create(const Control& c, const Arguments& args) {
 }
 
 int control_delete(const Control& c, const Arguments& args) {
-  if (!has_arguments(args, "delete")) return 1;
-  const KeyValue pair = key_value(args[0]);
+  if (args.empty()) return too_few_words("delete");
+  // <ENTITY>=<ID>, or the two as words.
+  KeyValue pair = key_value(args[0]);
+  if (pair.key.empty() && args.size() == 2) pair = {lower_case(args[0]), args[1]};
+  if (pair.key.empty() || args.size() > (args[0].find('=') == std::string::npos ? 2 : 1)) {
+    fmt::print(stderr,
+               "scontrol: error: Proper format is 'delete <ENTITY>=<ID>' or "
+               "'delete <ENTITY> <ID>'\n");
+    return 1;
+  }
   if (pair.key != "reservationname" && pair.key != "reservation") {
     fmt::print(stderr, "scontrol: error: only reservations are deleted: ReservationName=NAME\n");
     return 1;
@@ -368,9 +391,14 @@ int control_wait_job(const Control& c, const Arguments& args) {
   auto reply = session->receive<proto::WaitReply>(*request, kCallTimeout);
   while (!reply && reply.error().code == ErrorCode::timed_out)
     reply = session->receive<proto::WaitReply>(*request, kCallTimeout);
+  const auto failed = [&] {
+    fmt::print(stderr, "scontrol: Problem running job {}\n", args[0]);
+    return 1;
+  };
+  if (!reply && reply.error().code == ErrorCode::not_found) return failed();
   if (!reply) return control_error("slurm_load_jobs error", reply.error());
   for (const proto::JobRow& row : reply->rows)
-    if (row.phase == Phase::ended) return 1;
+    if (row.phase == Phase::ended) return failed();
   return 0;
 }
 

@@ -1,7 +1,9 @@
 // scontrol listpids and pidinfo: processes of jobs on this machine, by their cgroups.
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -114,21 +116,22 @@ int control_listpids(const Control& c, const Arguments& args) {
     return (id && p.job.value() != static_cast<std::uint64_t>(*id)) ||
            (!step.empty() && p.step != step) || (!node.empty() && p.node != node);
   });
-  if (found.empty()) {
-    if (c.quiet) return 1;
+  if (found.empty() && !c.quiet) {
+    std::array<char, 256> host{};
+    (void)::gethostname(host.data(), host.size() - 1);
+    const std::string here = node.empty() ? host.data() : node;
     if (!id)
       fmt::print(stderr, "No job steps exist on this node.\n");
     else if (step.empty())
-      fmt::print(stderr, "Job {} does not exist on this node.\n", *id);
+      fmt::print(stderr, "JobId={} does not exist on node {}.\n", *id, here);
     else
-      fmt::print(stderr, "Job step {}.{} does not exist on this node.\n", *id, step);
-    return 1;
+      fmt::print(stderr, "StepId={}.{} does not exist on node {}.\n", *id, step, here);
   }
   fmt::print("{:<8} {:<8} {:<8} {:<7} {:<8}\n", "PID", "JOBID", "STEPID", "LOCALID", "GLOBALID");
   for (const JobProcess& p : found)
     fmt::print("{:<8} {:<8} {:<8} {:<7} {:<8}\n", p.pid, p.job.value(), p.step,
                variable_of(p.pid, "SLURM_LOCALID"), variable_of(p.pid, "SLURM_PROCID"));
-  return 0;
+  return found.empty() ? 1 : 0;
 }
 
 int control_pidinfo(const Control& c, const Arguments& args) {
@@ -137,7 +140,7 @@ int control_pidinfo(const Control& c, const Arguments& args) {
   const auto process =
       pid ? process_of(*pid, text_of(fmt::format("/proc/{}/cgroup", *pid))) : std::nullopt;
   if (!process) {
-    if (!c.quiet) fmt::print(stderr, "slurm_pid2jobid error: Invalid job id specified\n");
+    if (!c.quiet) fmt::print(stderr, "Failed to locate job for requested pid\n");
     return 1;
   }
   const auto shown = ask<proto::ShowJobReply>(c.program, proto::ShowJob{{process->job, {}}, false});

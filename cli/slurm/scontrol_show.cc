@@ -284,7 +284,7 @@ int show_licenses(const Control& c, const std::string& word) {
   return word.empty() ? 0 : 1;
 }
 int show_topology(const Control&, const std::string&) {
-  fmt::print("No topology information available; see ginfo and gtenant\n");
+  fmt::print(stderr, "scontrol: error: No topology information available\n");
   return 0;
 }
 
@@ -305,6 +305,7 @@ constexpr Entity kEntities[] = {
     {"hostlistsorted", 9, show_hostlistsorted},
     {"reservations", 1, show_reservation},
     {"steps", 2, show_step},
+    {"slurmd", 2, control_show_slurmd},
     {"licenses", 1, show_licenses},
     {"topology", 1, show_topology},
 };
@@ -327,6 +328,20 @@ int control_show(const Control& c, const Arguments& args) {
   const KeyValue first = key_value(args[0]);
   const std::string name = first.key.empty() ? first.value : first.key;
   const Entity* entity = find_entity(name);
+  static constexpr std::pair<std::string_view, std::string_view> kRefused[] = {
+      {"aliases", "use show nodes"},
+      {"assoc_mgr", "use sshare, sacctmgr, and gtenant show"},
+      {"burstbuffer", "there are no burst buffers"},
+      {"bbstat", "there are no burst buffers"},
+      {"daemons", "one controller, and a gantry-noded on each node"},
+      {"dwstat", "there are no burst buffers"},
+      {"federation", "there is one cluster"},
+      {"frontend", "there are no front ends"}};
+  for (const auto& [refused, why] : kRefused)
+    if (entity == nullptr && lower_case(name) == refused) {
+      fmt::print(stderr, "scontrol: error: show {} is not supported: {}\n", refused, why);
+      return 1;
+    }
   if (entity == nullptr) {
     fmt::print(stderr, "invalid entity:{} for keyword:show \n", name);
     return 1;

@@ -267,7 +267,7 @@ struct Cluster {
 Result<Cluster> ask_cluster(const SinfoQuery& q, bool gpus) {
   auto session = Session::open("sinfo");
   if (!session) return tl::unexpected(session.error());
-  const auto asked = session->send(proto::ListNodes{q.nodes, q.partitions, gpus});
+  const auto asked = session->send(proto::ListNodes{{}, q.partitions, gpus});
   if (!asked) return tl::unexpected(asked.error());
   auto partitions = session->call<proto::ListPartitionsReply>(proto::ListPartitions{});
   if (!partitions) return tl::unexpected(partitions.error());
@@ -277,7 +277,12 @@ Result<Cluster> ask_cluster(const SinfoQuery& q, bool gpus) {
     const auto& names = q.partitions;
     return !names.empty() && std::find(names.begin(), names.end(), p.name) == names.end();
   });
-  std::erase_if(nodes->nodes, [&](const proto::NodeRow& node) { return !is_wanted(q, node); });
+  // One that does not exist is no error in Slurm.
+  std::erase_if(nodes->nodes, [&](const proto::NodeRow& node) {
+    const bool named =
+        q.nodes.empty() || std::find(q.nodes.begin(), q.nodes.end(), node.name) != q.nodes.end();
+    return !named || !is_wanted(q, node);
+  });
   return Cluster{std::move(partitions->partitions), std::move(nodes->nodes)};
 }
 
@@ -322,8 +327,8 @@ std::vector<NodeLine> node_lines(const SinfoQuery& q, const Layout& layout, cons
           partition.nodes.end())
         nodes.push_back(&node);
     add_lines(lines, q, layout, &partition, nodes, cluster);
-    const bool filtered = !q.states.empty() || !q.nodes.empty() || q.reasons || q.by_node;
-    if (lines.size() == before && !filtered) lines.push_back({&partition, {}, cluster});
+    if (lines.size() == before && !q.reasons && !q.by_node)
+      lines.push_back({&partition, {}, cluster});
   }
   return lines;
 }

@@ -236,6 +236,7 @@ Result<int> run_sprio(const Invocation& call) {
   std::fflush(stdout);
   const std::string cluster = cluster_name();
   TableWriter table(layout, style, stdout);
+  bool found = false;
   while (true) {
     const auto page = session->call<proto::PriorityTuplesReply>(q.tuples);
     if (!page) return tl::unexpected(page.error());
@@ -243,8 +244,13 @@ Result<int> run_sprio(const Invocation& call) {
       put_row<PrioLine>(table, kPrioFields, {&row, q.weights, cluster});
       if (q.weights) return 0;  // they are the same for all
       q.tuples.after = row.place;
+      found = true;
     }
-    if (!page->more || page->rows.empty()) return 0;
+    if (page->more && !page->rows.empty()) continue;
+    const auto& filter = q.tuples.filter;
+    if (!found && (!filter.jobs.empty() || !filter.users.empty()))
+      fmt::print("Unable to find jobs matching user/id(s) specified\n");
+    return 0;
   }
 }
 

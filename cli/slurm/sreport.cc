@@ -192,24 +192,41 @@ Result<int> run_report(const SreportCall& c, const Report& report, const Span& s
   return 0;
 }
 
+// "" of a type that has none.
+std::string valid_reports(const std::string& type) {
+  std::string text;
+  for (const Report& report : kReports)
+    if (report.type.starts_with(type))
+      text += fmt::format("{}\"{}\"", text.empty() ? "" : ", ", report.name);
+  return text;
+}
+
 Result<int> run_sreport(const Invocation& call) {
   SreportCall c;
   int status = 0;
   const auto operands = parse_into(call, &c, status);
   if (!operands) return status;
-  if (operands->size() < 2) {
+  if (operands->empty()) {
     complain(call,
              "a report is missing: cluster AccountUtilizationByUser, cluster "
              "UserUtilizationByAccount or user TopUsage");
     return 1;
   }
   const std::string type = lower_case((*operands)[0]);
+  const std::string valid = valid_reports(type);
+  if (valid.empty() || operands->size() < 2) {
+    fmt::print(
+        stderr, "{}{}\n",
+        valid.empty() ? "invalid keyword: " : "too few arguments for keyword:", (*operands)[0]);
+    return 1;
+  }
   const std::string name = lower_case((*operands)[1]);
   const auto report = std::find_if(std::begin(kReports), std::end(kReports), [&](const Report& r) {
     return r.type.starts_with(type) && r.name.starts_with(name);
   });
   if (report == std::end(kReports)) {
-    fmt::print(stderr, "Not valid report {}; greport has more\n", (*operands)[1]);
+    fmt::print(stderr, "Not valid report {}\nValid {} reports are, {}; greport has more\n",
+               (*operands)[1], (*operands)[0], valid);
     return 1;
   }
   const Instant now = system_now();

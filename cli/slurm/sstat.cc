@@ -9,12 +9,17 @@
 namespace gantry::cli::slurm {
 namespace {
 
+// The columns of Slurm's sstat, with its widths where sacct's are others.
 constexpr std::string_view kStatList =
     "JobID,MaxVMSize,MaxVMSizeNode,MaxVMSizeTask,AveVMSize,MaxRSS,MaxRSSNode,MaxRSSTask,AveRSS,"
     "MaxPages,MaxPagesNode,MaxPagesTask,AvePages,MinCPU,MinCPUNode,MinCPUTask,AveCPU,NTasks,"
-    "AveCPUFreq,ReqCPUFreqMin,ReqCPUFreqMax,ReqCPUFreqGov,ConsumedEnergy,MaxDiskRead,"
-    "MaxDiskReadNode,MaxDiskReadTask,AveDiskRead,MaxDiskWrite,MaxDiskWriteNode,MaxDiskWriteTask,"
-    "AveDiskWrite,TRESUsageInAve,TRESUsageInMax,TRESUsageOutAve,TRESUsageOutMax";
+    "AveCPUFreq,ReqCPUFreqMin,ReqCPUFreqMax,ReqCPUFreqGov,ConsumedEnergy%14,MaxDiskRead,"
+    "MaxDiskReadNode,MaxDiskReadTask,AveDiskRead%12,MaxDiskWrite,MaxDiskWriteNode,"
+    "MaxDiskWriteTask,AveDiskWrite%12,TRESUsageInAve%14,TRESUsageInMax%14,TRESUsageInMaxNode%18,"
+    "TRESUsageInMaxTask%18,TRESUsageInMin%14,TRESUsageInMinNode%18,TRESUsageInMinTask%18,"
+    "TRESUsageInTot%14,TRESUsageOutAve,TRESUsageOutMax,TRESUsageOutMaxNode%19,"
+    "TRESUsageOutMaxTask%19,TRESUsageOutMin%15,TRESUsageOutMinNode%19,TRESUsageOutMinTask%19,"
+    "TRESUsageOutTot%15";
 
 struct SstatQuery {
   std::vector<std::pair<proto::JobRef, std::string>> steps;  // "" = one of the job's
@@ -98,6 +103,16 @@ std::vector<const proto::StepRow*> stat_steps(const SstatQuery& q, const proto::
   return {running.back()};
 }
 
+void print_stat_fields() {
+  std::vector<std::string> names;
+  for (const std::string& name : split_list(kStatList))
+    names.push_back(name.substr(0, name.find('%')));
+  std::sort(names.begin(), names.end());
+  for (std::size_t i = 0; i < names.size(); ++i)
+    fmt::print("{}{:<19}", i == 0 ? "" : i % 4 == 0 ? "\n" : " ", names[i]);
+  fmt::print("\n");
+}
+
 Result<int> run_sstat(const Invocation& call) {
   SstatQuery q;
   int status = 0;
@@ -109,10 +124,7 @@ Result<int> run_sstat(const Invocation& call) {
       return 1;
     }
   if (q.help_format) {
-    std::size_t column = 0;
-    for (const std::string& name : split_list(kStatList))
-      fmt::print("{:<20}{}", name, ++column % 4 == 0 ? "\n" : "");
-    fmt::print("\n");
+    print_stat_fields();
     return 0;
   }
   if (q.steps.empty()) {
@@ -152,16 +164,15 @@ Result<int> run_sstat(const Invocation& call) {
         ++shown;
       }
     if (shown > 0) continue;
-    complain(call, fmt::format("no steps running for job {}", ref.job.value()));
-    status = 1;
+    complain(call, fmt::format("No steps running for job {}", ref.job.value()));
   }
   return status;
 }
 
 constexpr Example kSstatExamples[] = {
     {"sstat -j 12.batch -o JobID,MaxRSS,AveCPU", "What the script of job 12 uses so far"}};
-constexpr ExitDoc kSstatExits[] = {{"0", "fine"},
-                                   {"1", "nothing runs, no answer, or the command line is wrong"}};
+constexpr ExitDoc kSstatExits[] = {{"0", "fine, also when nothing runs"},
+                                   {"1", "no answer, or the command line is wrong"}};
 
 }  // namespace
 

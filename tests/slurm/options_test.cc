@@ -409,7 +409,7 @@ TEST_CASE("options of sinfo") {
                            {"local", {"--local"}, "="},
                            {"long", {"-l"}, "JOB_SIZE"},
                            {"Node", {"-N"}, "!AVAIL"},
-                           {"nodes", {"-n", "n01"}, "\"nodes\":[\"n01\"]"},
+                           {"nodes", {"-n", "n01"}, "!n03"},
                            {"noconvert", {"--noconvert"}, "="},
                            {"noheader", {"-h"}, "!PARTITION"},
                            {"partition", {"-p", "debug"}, "!batch"},
