@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "cli/client_config.h"
 #include "cli/step_run.h"
 #include "common/hostlist.h"
 
@@ -78,9 +79,22 @@ void set_allocation_environment(const proto::JobRow& row, const JobRequest& requ
   ::setenv("SLURM_NNODES", std::to_string(row.nodes).c_str(), 1);
   set("JOB_PARTITION", row.partition);
   set("SUBMIT_DIR", request.spec.work_dir);
+  set("SUBMIT_HOST", request.spec.submit_host);
+  set("JOB_QOS", request.spec.priority_class.empty() ? "normal" : request.spec.priority_class);
+  set("JOB_USER", row.user);
+  if (!row.account.empty()) set("JOB_ACCOUNT", row.account);
+  if (const auto config = find_client_config(); config && !config->cluster.empty())
+    set("CLUSTER_NAME", config->cluster);
   const JobShape& shape = request.spec.shape;
   for (const std::string& given : request.spec.given) {
-    if (given == "ntasks") set("NTASKS", std::to_string(shape.tasks));
+    if (given == "ntasks" || given == "ntasks-per-node") {
+      set("NTASKS", std::to_string(shape.tasks));
+      set("NPROCS", std::to_string(shape.tasks));
+    }
+    if (given == "mem" && shape.memory_per_node)
+      set("MEM_PER_NODE", std::to_string(*shape.memory_per_node >> 20));
+    if (given == "mem-per-cpu" && shape.memory_per_cpu)
+      set("MEM_PER_CPU", std::to_string(*shape.memory_per_cpu >> 20));
     if (given == "cpus-per-task") set("CPUS_PER_TASK", std::to_string(shape.cpus_per_task));
     if (given == "ntasks-per-node") set("NTASKS_PER_NODE", std::to_string(*shape.tasks_per_node));
   }

@@ -142,9 +142,13 @@ Result<StepResult> StepStreams::run(StreamSource& source) {
     });
     const bool want_input = input_open_ && has_first && queued < kMaxPendingInput;
     fds.push_back({want_input ? STDIN_FILENO : -1, POLLIN, 0});
-    if (::poll(fds.data(), fds.size(), milliseconds_left()) < 0 && errno != EINTR)
+    const int patience = endings_.due_us() ? static_cast<int>(StepEndings::kMoment / 1'000) : -1;
+    const int left = milliseconds_left();
+    const int wait = left < 0 ? patience : patience < 0 ? left : std::min(left, patience);
+    if (::poll(fds.data(), fds.size(), wait) < 0 && errno != EINTR)
       return fail(ErrorCode::io_error, fmt::format("poll: {}", std::strerror(errno)));
 
+    if (const auto due = endings_.due_us(); due && monotonic_us() >= *due) say_endings();
     if (milliseconds_left() == 0) attached() ? give_up_absent() : end_for_lateness();
     if (fds[0].revents != 0)
       while (const auto signal = signals.next()) on_signal(*signal);
@@ -164,6 +168,7 @@ Result<StepResult> StepStreams::run(StreamSource& source) {
   }
   raw_.reset();
   flush_lines();
+  say_endings();
   StepEnd all;
   for (const StepEnd& node : result_.nodes) all.add(node);
   result_.exit_status = detached_ ? 128 + *detached_ : shell_status(all.largest);
@@ -326,7 +331,12 @@ void StepStreams::aborted(const Stream& stream, const proto::StepAbort& abort) {
   end_all();
 }
 
+void StepStreams::say_endings() {
+  for (const std::string& line : endings_.take()) say(fmt::format("{}: error: {}", program_, line));
+}
+
 void StepStreams::end_all() {
+  say_endings();  // what came before
   killing_ = true;
   signal_tasks(SIGTERM);
   signal_tasks(SIGKILL);
@@ -423,7 +433,7 @@ void StepStreams::task_exit(const Stream& stream, const proto::TaskExit& exit) {
   std::string what = exit.message;
   if (what.empty() && exit.status.signal != 0) what = ::strsignal(exit.status.signal);
   if (what.empty()) what = fmt::format("Exited with exit code {}", exit.status.code);
-  say(fmt::format("{}: error: {}: task {}: {}", program_, stream.node, exit.rank, what));
+  endings_.add(stream.node, exit.rank, what, monotonic_us());
   // Of those that meet in a PMI server the others would wait for it for ever.
   if ((options_.kill_on_bad_exit || options_.mpi != proto::StepMpi::none) && !killing_) end_all();
 }

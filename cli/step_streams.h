@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "cli/raw_terminal.h"
+#include "cli/step_endings.h"
 #include "cli/step_options.h"
 #include "common/net/secure_stream.h"
 #include "common/proto/step_io.h"
@@ -92,6 +93,7 @@ class StepStreams {
   void send_window();
   void say(const std::string& line) const;  // on standard error
   void output(const proto::TaskOutput& output);
+  void say_endings();
   void task_exit(const Stream& stream, const proto::TaskExit& exit);
   void read_input();
   [[nodiscard]] bool attached() const { return options_.role == StepRole::attached; }
@@ -114,6 +116,7 @@ class StepStreams {
   const StepOptions& options_;
   std::vector<std::unique_ptr<Stream>> streams_;
   std::map<std::pair<std::uint32_t, bool>, Line> lines_;
+  StepEndings endings_;
   std::map<std::uint32_t, std::vector<proto::StepFrame>> early_;  // for nodes that are not here yet
   std::optional<RawTerminal> raw_;
   std::size_t nodes_done_ = 0;

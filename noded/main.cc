@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdio>
 
+#include "common/meeting_point.h"
 #include "common/version.h"
 #include "noded/daemon.h"
 #include "noded/facts.h"
@@ -121,8 +122,7 @@ std::vector<std::uint16_t> shared_cpus(const Start& start) {
 std::map<std::string, std::string> numeric_addresses(const Config& config) {
   std::map<std::string, std::string> out;
   for (const NodeConfig& node : config.nodes) {
-    std::string host = node.address.substr(0, node.address.rfind(':'));
-    if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+    const std::string host = host_of(node.address);
     std::array<unsigned char, sizeof(in6_addr)> bytes{};
     if (::inet_pton(AF_INET, host.c_str(), bytes.data()) == 1 ||
         ::inet_pton(AF_INET6, host.c_str(), bytes.data()) == 1)

@@ -21,8 +21,10 @@ constexpr std::string_view kStateWords[] = {
     "COMPLETING",   "CONFIGURING", "RESIZING",  "RESV_DEL_HOLD", "REQUEUED",  "REQUEUE_FED",
     "REQUEUE_HOLD", "REVOKED",     "SIGNALING", "SPECIAL_EXIT",  "STAGE_OUT", "STOPPED"};
 
-void add_queue_rows(std::vector<QueueRow>& out, proto::ListJobsReply&& page, bool each_task) {
+void add_queue_rows(std::vector<QueueRow>& out, proto::ListJobsReply&& page, bool each_task,
+                    std::span<const proto::JobRef> refs) {
   for (proto::JobRow& row : page.rows) {
+    if (!narrow_array(row, refs)) continue;
     const auto tasks = parse_index_ranges(row.array_tasks);
     if (!each_task || row.array_tasks.empty() || !tasks) {
       out.push_back({std::move(row), std::nullopt, page.now, {}});
@@ -37,8 +39,11 @@ void add_queue_rows(std::vector<QueueRow>& out, proto::ListJobsReply&& page, boo
   }
 }
 
-bool same_row(const proto::JobRow& a, const proto::JobRow& b) {
-  return a.job == b.job && a.array_tasks.empty() == b.array_tasks.empty();
+// The row may be a part of what is left of an array.
+void take_detail(QueueRow& row, const proto::JobDetail& job) {
+  row.detail = job;
+  row.detail->row.array_task = row.row.array_task;
+  row.detail->row.array_tasks = row.row.array_tasks;
 }
 
 // Asks for each row's job, several at a time. A job that has gone meanwhile keeps no detail.
@@ -54,15 +59,15 @@ Result<void> add_details(Session& session, std::vector<QueueRow>& rows) {
       asked[sent] = *id;
     }
     if (asked[i] == 0) {
-      if (i > 0 && rows[i].row.job == rows[i - 1].row.job) rows[i].detail = rows[i - 1].detail;
+      if (i > 0 && rows[i].row.job == rows[i - 1].row.job && rows[i - 1].detail)
+        take_detail(rows[i], *rows[i - 1].detail);
       continue;
     }
     auto reply = session.receive<proto::ShowJobReply>(asked[i], kCallTimeout);
     if (!reply && reply.error().code != ErrorCode::not_found) return tl::unexpected(reply.error());
     if (!reply) continue;
-    for (proto::JobDetail& job : reply->jobs)
-      if (same_row(job.row, rows[i].row) || reply->jobs.size() == 1)
-        rows[i].detail = std::move(job);
+    for (const proto::JobDetail& job : reply->jobs)
+      if (job.row.job == rows[i].row.job || reply->jobs.size() == 1) take_detail(rows[i], job);
   }
   return {};
 }
@@ -134,6 +139,30 @@ std::vector<SortKey> sort_keys(std::string_view keys) {
 
 }  // namespace
 
+bool narrow_array(proto::JobRow& row, std::span<const proto::JobRef> refs) {
+  if (row.array_tasks.empty() || row.array_task) return true;
+  std::vector<const proto::JobRef*> of_tasks;
+  for (const proto::JobRef& ref : refs) {
+    if (ref.job != row.array_job) continue;
+    if (ref.tasks.empty()) return true;  // all of it
+    of_tasks.push_back(&ref);
+  }
+  const auto rest = parse_index_ranges(row.array_tasks);
+  if (of_tasks.empty() || !rest) return true;
+  std::vector<std::uint32_t> named;
+  for (const IndexRange& range : rest->ranges)
+    for (std::uint64_t i = range.first; i <= range.last; i += range.step) {
+      const auto index = static_cast<std::uint32_t>(i);
+      if (std::any_of(of_tasks.begin(), of_tasks.end(),
+                      [&](const proto::JobRef* ref) { return contains_index(ref->tasks, index); }))
+        named.push_back(index);
+    }
+  if (named.empty()) return false;
+  row.array_tasks = named.size() > 1 ? format_index_ranges(compress_indexes(named)) : "";
+  if (named.size() == 1) row.array_task = named.front();
+  return true;
+}
+
 Result<std::vector<QueueRow>> ask_queue(Session& session, const QueueQuestion& question,
                                         std::string_view cluster) {
   std::vector<QueueRow> rows;
@@ -145,7 +174,7 @@ Result<std::vector<QueueRow>> ask_queue(Session& session, const QueueQuestion& q
       return fail(ErrorCode::not_found, "there is no job " + format_job_ref(page->unknown[0]));
     const bool more = page->more;
     const JobId next = page->next;
-    add_queue_rows(rows, std::move(*page), question.each_task);
+    add_queue_rows(rows, std::move(*page), question.each_task, list.filter.jobs);
     if (!more) break;
     if (next <= list.after)
       return fail(ErrorCode::malformed, "the controller gave a page of jobs twice");

@@ -1,6 +1,7 @@
 // Asking the controller for the queue, for squeue and others that list jobs in Slurm's manner.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,10 @@ struct QueueQuestion {
 // Every row, over all pages. With one_job, not_found "there is no job" if it does not exist.
 Result<std::vector<QueueRow>> ask_queue(Session& session, const QueueQuestion& question,
                                         std::string_view cluster);
+
+// Of the waiting rest of an array only the tasks that `refs` name, if they name single ones of it.
+// False: none of them is in it.
+bool narrow_array(proto::JobRow& row, std::span<const proto::JobRef> refs);
 
 // Slurm's sort keys: letters of -o, with + (default) or - in front, parted by commas. The error of
 // check_queue_sort() is Slurm's; letters that no field has are left out by sort_queue().

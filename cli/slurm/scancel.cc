@@ -291,6 +291,9 @@ Result<bool> choose_jobs(ScancelRequest& r) {
     if (!has_wckey(row, r.wckeys) || (r.interactive && !may_cancel(row))) continue;
     proto::JobRef ref{row.row.job, {}};
     if (const auto rest = parse_index_ranges(row.row.array_tasks)) ref.tasks = rest->ranges;
+    // One task of what is left of an array, which has the array's id.
+    if (row.row.array_task && row.row.job == row.row.array_job)
+      ref.tasks = {{*row.row.array_task, *row.row.array_task, 1}};
     chosen.push_back(std::move(ref));
   }
   r.filter() = {};

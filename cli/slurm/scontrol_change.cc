@@ -96,6 +96,61 @@ Result<void> put_integer(std::optional<Number>& out, const KeyValue& pair, std::
   return {};
 }
 
+Result<void> put_memory(std::optional<std::int64_t>& out, const KeyValue& pair) {
+  const auto bytes = parse_memory(pair.value);
+  if (!bytes) return tl::unexpected(bytes.error());
+  if (*bytes == 0) return fail(ErrorCode::invalid_argument, "say how much");
+  out = *bytes;
+  return {};
+}
+
+Result<void> put_nodes(std::optional<std::vector<std::string>>& out, const KeyValue& pair) {
+  out.emplace();
+  if (pair.value.empty()) return {};
+  auto names = expand_hostlist(pair.value);
+  if (!names) return tl::unexpected(names.error());
+  *out = std::move(*names);
+  return {};
+}
+
+// N or MIN-MAX.
+Result<void> put_node_count(proto::Reshape& shape, const KeyValue& pair) {
+  const std::size_t dash = pair.value.find('-');
+  const std::string low = pair.value.substr(0, dash);
+  if (auto r = put_integer(shape.min_nodes, {pair.key, low}, 1, 65'536); !r) return r;
+  return put_integer(shape.max_nodes,
+                     {pair.key, dash == std::string::npos ? low : pair.value.substr(dash + 1)},
+                     *shape.min_nodes, 65'536);
+}
+
+// What a waiting job asks for. False: the key is none of it.
+Result<bool> set_size_key(proto::UpdateJob& update, const KeyValue& pair) {
+  proto::Reshape shape = update.reshape.value_or(proto::Reshape{});
+  const std::string& key = pair.key;
+  Result<void> done;
+  if (key == "numnodes" || key == "reqnodes")
+    done = put_node_count(shape, pair);
+  else if (key == "numtasks" || key == "reqprocs")
+    done = put_integer(shape.tasks, pair, 1, 1'000'000);
+  else if (key == "cpuspertask" || key == "reqcpuspertask")
+    done = put_integer(shape.cpus_per_task, pair, 1, 65'535);
+  else if (key == "minmemorynode")
+    done = put_memory(shape.memory_per_node, pair);
+  else if (key == "minmemorycpu")
+    done = put_memory(shape.memory_per_cpu, pair);
+  else if (key == "features")
+    shape.constraint = pair.value;
+  else if (key == "reqnodelist" || key == "nodelist")
+    done = put_nodes(shape.required_nodes, pair);
+  else if (key == "excnodelist")
+    done = put_nodes(shape.excluded_nodes, pair);
+  else
+    return false;
+  if (!done) return tl::unexpected(done.error());
+  update.reshape = std::move(shape);
+  return true;
+}
+
 // False: the key is not one that can be changed.
 Result<bool> set_job_key(const Control& c, proto::UpdateJob& update, const KeyValue& pair) {
   Result<void> done;
@@ -119,6 +174,10 @@ Result<bool> set_job_key(const Control& c, proto::UpdateJob& update, const KeyVa
     update.reservation = pair.value;
   } else if (key == "jobname" || key == "name") {
     update.name = pair.value;
+  } else if (key == "requeue") {
+    if (pair.value != "0" && pair.value != "1")
+      return fail(ErrorCode::invalid_argument, "requeue is 0 or 1");
+    update.requeue = pair.value == "1";
   } else if (key == "comment") {
     update.comment = pair.value;
   } else if (key == "starttime" || key == "eligibletime" || key == "begin") {
@@ -126,7 +185,8 @@ Result<bool> set_job_key(const Control& c, proto::UpdateJob& update, const KeyVa
     if (!t) return tl::unexpected(t.error());
     update.begin = *t;
   } else {
-    return false;
+    const auto size = set_size_key(update, pair);
+    if (!size || !*size) return size;
   }
   if (!done) return tl::unexpected(done.error());
   return true;

@@ -44,6 +44,8 @@ void job_names(RecordWriter& out, const proto::JobDetail& job) {
   if (row.array_job.value() != 0) {
     out.field("ArrayJobId", row.array_job.value());
     out.field("ArrayTaskId", row.array_task ? std::to_string(*row.array_task) : row.array_tasks);
+    if (spec.array && spec.array->max_running)
+      out.field("ArrayTaskThrottle", std::to_string(*spec.array->max_running));
   }
   out.field("JobName", row.name).line();
   if (row.het) out.field("HetJobIdSet", het_id_set(row)).line();

@@ -14,10 +14,10 @@ namespace {
 
 constexpr std::string_view kStepFormat = "%.15i %.8j %.9P %.8u %.9M %N";
 
-using S = const AccountRow&;
+using StepOf = const AccountRow&;
 using Out = std::string&;
 
-std::string step_id(S v) {
+std::string step_id(StepOf v) {
   return shown_id(v.job->row) + "." + v.step->step;
 }
 
@@ -25,40 +25,43 @@ constexpr Field<AccountRow> kStepFields[] = {
     {.letter = 'A',
      .name = "Tasks",
      .header = "TASKS",
-     .put = [](Out o, S v) { put_number(o, v.step->tasks); }},
+     .put = [](Out o, StepOf v) { put_number(o, v.step->tasks); }},
     {.letter = 'C',
      .name = "CPUs",
      .header = "CPUS",
-     .put = [](Out o, S v) { put_number(o, v.step->cpus); }},
+     .put = [](Out o, StepOf v) { put_number(o, v.step->cpus); }},
     {.letter = 'i',
      .name = "StepID",
      .header = "STEPID",
-     .put = [](Out o, S v) { o += step_id(v); }},
-    {.letter = 'j', .name = "Name", .header = "NAME", .put = [](Out o, S v) { o += v.step->name; }},
+     .put = [](Out o, StepOf v) { o += step_id(v); }},
+    {.letter = 'j',
+     .name = "Name",
+     .header = "NAME",
+     .put = [](Out o, StepOf v) { o += v.step->name; }},
     {.letter = 'M',
      .name = "TimeUsed",
      .header = "TIME",
-     .put = [](Out o, S v) { o += format_duration(elapsed_of(v)); }},
+     .put = [](Out o, StepOf v) { o += format_duration(elapsed_of(v)); }},
     {.letter = 'N',
      .name = "NodeList",
      .header = "NODELIST",
-     .put = [](Out o, S v) { o += v.step->node_list; }},
+     .put = [](Out o, StepOf v) { o += v.step->node_list; }},
     {.letter = 'P',
      .name = "Partition",
      .header = "PARTITION",
-     .put = [](Out o, S v) { o += v.job->row.partition; }},
+     .put = [](Out o, StepOf v) { o += v.job->row.partition; }},
     {.letter = 'S',
      .name = "StartTime",
      .header = "START_TIME",
-     .put = [](Out o, S v) { o += shown_time(v.step->started); }},
+     .put = [](Out o, StepOf v) { o += shown_time(v.step->started); }},
     {.letter = 'u',
      .name = "UserName",
      .header = "USER",
-     .put = [](Out o, S v) { o += v.job->row.user; }},
+     .put = [](Out o, StepOf v) { o += v.job->row.user; }},
     {.letter = 'U',
      .name = "UserID",
      .header = "USER",
-     .put = [](Out o, S v) { put_number(o, v.job->row.uid.value()); }},
+     .put = [](Out o, StepOf v) { put_number(o, v.job->row.uid.value()); }},
 };
 
 bool is_wanted(const StepsQuestion& question, const std::string& id) {

@@ -153,6 +153,27 @@ struct RequeueJobs {
 };
 
 // Changes what may change: unset stays. Time limit up needs an admin once the job runs.
+// What a queued job asks for, changed: what is set.
+struct Reshape {
+  std::optional<std::uint32_t> min_nodes, max_nodes;  // both, or neither
+  std::optional<std::uint32_t> tasks, cpus_per_task;
+  std::optional<std::int64_t> memory_per_node, memory_per_cpu;  // bytes; one replaces the other
+  std::optional<std::string> constraint;                        // "" = none any more
+  std::optional<std::vector<std::string>> required_nodes, excluded_nodes;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "min_nodes", s.min_nodes);
+    v(2, "max_nodes", s.max_nodes);
+    v(3, "tasks", s.tasks);
+    v(4, "cpus_per_task", s.cpus_per_task);
+    v(5, "memory_per_node", s.memory_per_node);
+    v(6, "memory_per_cpu", s.memory_per_cpu);
+    v(7, "constraint", s.constraint);
+    v(8, "required_nodes", s.required_nodes);
+    v(9, "excluded_nodes", s.excluded_nodes);
+  }
+};
+
 struct UpdateJob {
   JobRef job;
   std::optional<Duration> time_limit;
@@ -165,6 +186,8 @@ struct UpdateJob {
   std::optional<std::uint32_t> array_max_running;
   std::optional<std::string> account;      // queued only
   std::optional<std::string> reservation;  // queued only; "" = none any more
+  std::optional<Reshape> reshape;          // queued only
+  std::optional<bool> requeue;             // after a node's failure or a preemption
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "job", s.job);
@@ -178,6 +201,8 @@ struct UpdateJob {
     v(9, "array_max_running", s.array_max_running);
     v(10, "account", s.account);
     v(11, "reservation", s.reservation);
+    v(12, "reshape", s.reshape);
+    v(13, "requeue", s.requeue);
   }
 };
 

@@ -73,8 +73,11 @@ void apply_event(State& state, Instant at, const event::JobUpdated& e) {
   if (e.account || e.reservation) job->respecified = true;
   // A tenant's own class says nothing in another's queue.
   if (e.partition && *e.partition != class_of(state, *job).partition) job->class_priority = 0;
-  if (e.partition || e.time_limit || e.unlimited_time || e.reservation) {
+  if (e.requeue) job->may_requeue = *e.requeue;
+  job->reshaped = job->reshaped || e.shape || e.requeue;
+  if (e.partition || e.time_limit || e.unlimited_time || e.reservation || e.shape) {
     sched::ClassKey key = class_of(state, *job);
+    if (e.shape) key.shape = *e.shape;
     if (e.reservation) key.reservation = *e.reservation;
     if (e.partition) key.partition = *e.partition;
     if (e.time_limit) key.time_limit = e.time_limit;

@@ -61,6 +61,8 @@ struct JobUpdated {  // what is set, changed
   std::optional<std::uint32_t> max_running;
   std::optional<std::string> account;
   std::optional<std::string> reservation;
+  std::optional<JobShape> shape;
+  std::optional<bool> requeue;
   GANTRY_EVENT(23, "job_updated") {
     v(1, "job", s.job);
     v(2, "partition", s.partition);
@@ -74,6 +76,8 @@ struct JobUpdated {  // what is set, changed
     v(10, "max_running", s.max_running);
     v(11, "account", s.account);
     v(12, "reservation", s.reservation);
+    v(13, "shape", s.shape);
+    v(14, "requeue", s.requeue);
   }
 };
 

@@ -205,6 +205,10 @@ JobRecord record_of(const State& state, const Job& job) {
     r.account = state.names.text(job.account);
     r.reservation = class_of(state, job).reservation;
   }
+  if (job.reshaped) {
+    r.shape = class_of(state, job).shape;
+    r.may_requeue = job.may_requeue;
+  }
   r.partition = class_of(state, job).partition;
   r.time_limit = time_limit_of(state, job);
   r.nice = job.nice;

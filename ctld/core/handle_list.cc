@@ -38,6 +38,8 @@ proto::JobDetail detail_of(const Context& ctx, const Job& job, BlobRefs& blobs, 
   detail.spec.partition = detail.row.partition;
   detail.spec.account = detail.row.account;
   detail.spec.reservation = detail.row.reservation;
+  detail.spec.shape = class_of(ctx.state, job).shape;
+  detail.spec.requeue = job.may_requeue;
   detail.spec.nice = job.nice;
   detail.spec.priority = job.priority;
   detail.spec.time_limit = detail.row.time_limit;

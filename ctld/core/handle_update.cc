@@ -101,6 +101,46 @@ Result<void> check_window(const Context& ctx, const Identity& who, const Job& jo
                            name);
 }
 
+// What it asks for with what is changed, by the rules of a submit.
+Result<JobShape> reshaped(Context& ctx, const Identity& who, const Job& job,
+                          const Partition& partition, const proto::UpdateJob& m) {
+  const sched::ClassKey& key = class_of(ctx.state, job);
+  if (key.het)
+    return fail(ErrorCode::wrong_state,
+                fmt::format("job {} is a component: what it asks for cannot change",
+                            display_id(ctx.state, job)));
+  const proto::Reshape& change = *m.reshape;
+  JobShape shape = key.shape;
+  const auto set = [](const auto& from, auto& to) {
+    if (from) to = *from;
+  };
+  set(change.min_nodes, shape.min_nodes);
+  set(change.max_nodes, shape.max_nodes);
+  set(change.tasks, shape.tasks);
+  set(change.cpus_per_task, shape.cpus_per_task);
+  if (change.memory_per_node) shape.memory_per_cpu.reset();
+  if (change.memory_per_cpu) shape.memory_per_node.reset();
+  if (change.memory_per_node) shape.memory_per_node = change.memory_per_node;
+  if (change.memory_per_cpu) shape.memory_per_cpu = change.memory_per_cpu;
+  set(change.constraint, shape.constraint);
+  set(change.required_nodes, shape.required_nodes);
+  set(change.excluded_nodes, shape.excluded_nodes);
+  if (shape.tasks < shape.min_nodes) {  // each node has one at least
+    if (change.tasks) return fail(ErrorCode::invalid_argument, "there are fewer tasks than nodes");
+    shape.tasks = shape.min_nodes;
+  }
+  shape.max_nodes = std::max(shape.min_nodes, std::min(shape.max_nodes, shape.tasks));
+  if (auto r = check_new_shape(ctx, partition, shape); !r) return tl::unexpected(r.error());
+  if (auto r = check_reshaped(ctx, partition, shape); !r) return tl::unexpected(r.error());
+  const std::string& window = m.reservation ? *m.reservation : key.reservation;
+  if (!window.empty())
+    if (auto r = check_reservation(ctx, who, partition, shape,
+                                   m.time_limit ? m.time_limit : key.time_limit, window);
+        !r)
+      return tl::unexpected(r.error());
+  return shape;
+}
+
 Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& job,
                                   const proto::UpdateJob& m) {
   const bool queued = job.phase == Phase::queued;
@@ -144,6 +184,13 @@ Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& 
   auto account = account_for(ctx.state, who, job, *partition, m);
   if (!account) return tl::unexpected(account.error());
   if (auto r = check_window(ctx, who, job, *partition, m); !r) return tl::unexpected(r.error());
+  if (m.reshape) {
+    if (!queued) return not_queued(ctx.state, job, "size");
+    auto shape = reshaped(ctx, who, job, *partition, m);
+    if (!shape) return tl::unexpected(shape.error());
+    e.shape = std::move(*shape);
+  }
+  e.requeue = m.requeue;
   e.account = std::move(*account);
   e.reservation = m.reservation;
   e.time_limit = m.time_limit;

@@ -139,6 +139,7 @@ struct Job {
   bool has_image = false;          // a container image, which may have to be fetched
   bool renamed = false;            // the spec has its old name
   bool respecified = false;        // account or reservation are not the spec's any more
+  bool reshaped = false;           // shape or may_requeue are not the spec's any more
   bool lowered = false;            // its class is not the spec's: a budget's
   bool fold_due = false;           // not durable: its record changed since the last fold
   std::optional<Outcome> outcome;  // ended

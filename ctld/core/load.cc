@@ -74,6 +74,11 @@ void restore(State& state, Job& job, const JobRecord& r) {
   key.partition = r.partition;
   key.time_limit = r.time_limit;
   if (r.reservation) key.reservation = *r.reservation;
+  if (r.shape) {
+    key.shape = *r.shape;
+    job.may_requeue = r.may_requeue.value_or(job.may_requeue);
+    job.reshaped = true;
+  }
   if (r.priority_class) key.priority_class = *r.priority_class;
   job.lowered = r.lowered;
   set_class(state, job, key);
@@ -277,6 +282,15 @@ Result<void> Loader::job_without_spec(JobId id, const JobRecord& record) {
     key.reservation = head->spec.reservation;
     set_class(state_, job, key);
     job.respecified = false;
+  }
+  if (job.reshaped && !record.shape) {  // the array was reshaped after this one was split off
+    const auto head = codec::decode<SpecHead>(array->spec);
+    if (!head) return broken(fmt::format("spec of job {}", array->id.value()), head.error());
+    sched::ClassKey key = class_of(state_, job);
+    key.shape = head->spec.shape;
+    set_class(state_, job, key);
+    job.may_requeue = head->spec.requeue;
+    job.reshaped = false;
   }
   if (job.renamed && !record.name) {  // the array was renamed after this one was split off
     const auto head = codec::decode<SpecHead>(array->spec);

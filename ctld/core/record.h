@@ -110,6 +110,8 @@ struct JobRecord {
   // Of elements, and where a budget lowered it; unset: the spec's, or the array's.
   std::optional<std::uint32_t> priority_class;
   bool lowered = false;
+  std::optional<JobShape> shape;    // unset: the spec's
+  std::optional<bool> may_requeue;  // as shape
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "array", s.array);
@@ -147,6 +149,8 @@ struct JobRecord {
     v(33, "credited", s.credited);
     v(34, "priority_class", s.priority_class);
     v(35, "lowered", s.lowered);
+    v(36, "shape", s.shape);
+    v(37, "may_requeue", s.may_requeue);
   }
 };
 

@@ -321,6 +321,13 @@ Result<void> check_tenant(Context& ctx, const Identity& who, const Partition& pa
   return check_rate(ctx, partition, t);
 }
 
+Result<void> check_reshaped(const Context& ctx, const Partition& queue, const JobShape& shape) {
+  const CompiledTenant* tenant = ctx.state.tenancy.queues.contains(queue.name)
+                                     ? ctx.state.tenancy.tenant(queue.name)
+                                     : nullptr;
+  return tenant == nullptr ? Result<void>{} : check_amounts(ctx, *tenant, queue, shape);
+}
+
 Result<void> check_moved(const Context& ctx, const Job& job, const Partition& queue) {
   const CompiledTenant* tenant = ctx.state.tenancy.queues.contains(queue.name)
                                      ? ctx.state.tenancy.tenant(queue.name)

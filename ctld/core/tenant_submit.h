@@ -40,6 +40,8 @@ Result<void> check_tenant(Context& ctx, const Identity& who, const Partition& pa
                           JobSpec& spec, bool test_only);
 
 // A waiting job is to go into another queue: maxima, counts and quota of the tenant that has it.
+// What the tenant can have at all, by a queued job that asks for something else there.
+Result<void> check_reshaped(const Context& ctx, const Partition& queue, const JobShape& shape);
 Result<void> check_moved(const Context& ctx, const Job& job, const Partition& queue);
 
 }  // namespace gantry::core

@@ -361,6 +361,29 @@ Result<void> check_partition_fit(Context& ctx, const Partition& partition, const
                                 : std::span<const sched::TopologyLevel>());
 }
 
+namespace {
+void tidy_nodes(JobShape& shape) {
+  for (auto* list : {&shape.required_nodes, &shape.excluded_nodes}) {
+    std::sort(list->begin(), list->end());
+    list->erase(std::unique(list->begin(), list->end()), list->end());
+  }
+}
+
+// Of a range what the partition allows.
+void cap_nodes(const Partition& partition, JobShape& shape) {
+  const auto& most = partition.declared->max_nodes;
+  if (most && shape.min_nodes <= *most) shape.max_nodes = std::min(shape.max_nodes, *most);
+}
+}  // namespace
+
+Result<void> check_new_shape(Context& ctx, const Partition& partition, JobShape& shape) {
+  if (auto r = check_shape(shape); !r) return r;
+  tidy_nodes(shape);
+  if (auto r = check_nodes(ctx, partition, shape); !r) return r;
+  cap_nodes(partition, shape);
+  return check_partition_fit(ctx, partition, shape);
+}
+
 Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& submit) {
   JobSpec& spec = submit.spec;
   if (who.owner.uid == Uid{} && !ctx.config.noded.allow_root_jobs)
@@ -394,19 +417,14 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   if (!spec.shape.anti_affinity.empty())  // nobody keeps another's jobs away
     spec.shape.anti_affinity = fmt::format("{}/{}", who.owner.user, spec.shape.anti_affinity);
 
-  for (auto* list : {&spec.shape.required_nodes, &spec.shape.excluded_nodes}) {
-    std::sort(list->begin(), list->end());
-    list->erase(std::unique(list->begin(), list->end()), list->end());
-  }
+  tidy_nodes(spec.shape);
   if (auto r = check_policy(who, spec, *partition); !r) return tl::unexpected(r.error());
   if (auto r = check_licenses(ctx.state, spec.shape); !r) return tl::unexpected(r.error());
   if (auto r = check_nodes(ctx, *partition, spec.shape); !r) return tl::unexpected(r.error());
   auto limit = check_time_limit(*partition, spec.time_limit, spec.unlimited_time);
   if (!limit) return tl::unexpected(limit.error());
   if (auto r = check_times(ctx, spec, *limit); !r) return tl::unexpected(r.error());
-  // Of a range what the partition allows.
-  if (const auto& most = partition->declared->max_nodes; most && spec.shape.min_nodes <= *most)
-    spec.shape.max_nodes = std::min(spec.shape.max_nodes, *most);
+  cap_nodes(*partition, spec.shape);
   if (auto r = check_partition_fit(ctx, *partition, spec.shape); !r)
     return tl::unexpected(r.error());
   if (!spec.reservation.empty())

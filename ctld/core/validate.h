@@ -38,6 +38,9 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
 // The same rules for `gctl update`.
 Result<std::optional<Duration>> check_time_limit(const Partition& partition,
                                                  std::optional<Duration> asked, bool unlimited);
+// Of a queued job that asks for something else; sorts lists of nodes, keeps to the partition's
+// limit.
+Result<void> check_new_shape(Context& ctx, const Partition& partition, JobShape& shape);
 Result<void> check_partition_fit(Context& ctx, const Partition& partition, const JobShape& shape);
 // Not so far away that arithmetic on it goes wrong: kMaxDurationDays from now.
 Result<void> check_instant(const Context& ctx, std::string_view what, std::optional<Instant> t);

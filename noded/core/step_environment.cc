@@ -71,6 +71,11 @@ Result<StepEnvironment> step_environment(const proto::StepPermission& permission
     set(shared, "PTY_WIN_COL", launch.terminal->columns);
     set(shared, "PTY_WIN_ROW", launch.terminal->rows);
   }
+  if (!here->cpus.empty()) set(shared, "CPUS_ON_NODE", here->cpus.size());
+  set(shared, "TOPOLOGY_ADDR", node);
+  constexpr std::string_view kTcp = "tcp://";
+  if (launch.io_address.starts_with(kTcp))
+    set(shared, "LAUNCH_NODE_IPADDR", host_of(launch.io_address.substr(kTcp.size())));
   shared["SLURMD_NODENAME"] = node;
   shared["GANTRY_NODENAME"] = node;
   shared["HOSTNAME"] = node;

@@ -284,6 +284,21 @@ void World::update(const Words& w) {
   if (w.find("account")) m.account = *w.find("account");
   if (w.find("reservation")) m.reservation = *w.find("reservation");
   if (w.find("begin")) m.begin = time_of(*w.find("begin"));
+  const auto number = [&](const char* key) -> std::optional<std::uint32_t> {
+    if (w.find(key) == nullptr) return std::nullopt;
+    return static_cast<std::uint32_t>(std::stoul(*w.find(key)));
+  };
+  proto::Reshape shape;
+  shape.min_nodes = shape.max_nodes = number("nodes");
+  shape.tasks = number("tasks");
+  shape.cpus_per_task = number("cpus");
+  if (w.find("mem")) shape.memory_per_node = *parse_memory(*w.find("mem"));
+  if (w.find("on")) shape.required_nodes = hosts(*w.find("on"));
+  if (w.find("not_on")) shape.excluded_nodes = hosts(*w.find("not_on"));
+  if (w.find("features")) shape.constraint = *w.find("features");
+  for (const char* key : {"nodes", "tasks", "cpus", "mem", "on", "not_on", "features"})
+    if (w.find(key) != nullptr) m.reshape = shape;
+  if (w.find("requeue")) m.requeue = *w.find("requeue") == "yes";
   if (w.find("limit")) m.array_max_running = std::stoul(*w.find("limit"));
   ask(w.plain.at(1), std::move(m));
 }

@@ -16,7 +16,7 @@ import time
 
 import cluster
 from cluster import contains, equal, text, wait_for
-from slurm_calls import MEM, in_state, ok, run_to_end, script, slurm
+from slurm_calls import MEM, cluster_of, in_state, keys, ok, run_to_end, script, slurm
 
 
 def client(c, command, **options):
@@ -159,6 +159,64 @@ def case_names_of_nodes(c):
         contains(text(f"{c.out}/names.out"), f.readline())
 
 
+def variables(text_of):
+    return dict(line.split("=", 1) for line in text_of.splitlines() if line.startswith("SLURM"))
+
+
+def case_environment_of_steps(c):
+    """Of a step on another node than the script's, and of what srun and salloc ask for themselves."""
+    run_to_end(c, "-N2", "-n3", "-o", "step.out",
+               "--wrap=srun -n3 bash -c '[ $SLURM_PROCID = 2 ] && env; true'")
+    step = variables(text(f"{c.out}/step.out"))
+    here = {name: step.get("SLURM_" + name) for name in
+            ("CPUS_ON_NODE", "TOPOLOGY_ADDR", "NODEID", "LAUNCH_NODE_IPADDR")}
+    equal(here, {"CPUS_ON_NODE": "1", "TOPOLOGY_ADDR": step["SLURMD_NODENAME"], "NODEID": "1",
+                 "LAUNCH_NODE_IPADDR": "127.0.0.1"})
+    for command in (["srun", MEM, "-n2", "bash", "-c", "[ $SLURM_PROCID = 1 ] && env; true"],
+                    ["salloc", MEM, "-n2", "env"]):
+        own = variables(slurm(c, *command).stdout)
+        equal({name: own.get("SLURM_" + name) for name in
+               ("JOB_QOS", "NPROCS", "MEM_PER_NODE", "JOB_USER", "CLUSTER_NAME")},
+              {"JOB_QOS": "normal", "NPROCS": "2", "MEM_PER_NODE": "40", "JOB_USER": c.user,
+               "CLUSTER_NAME": cluster_of(c)})
+        equal(own["SLURM_SUBMIT_HOST"], os.uname().nodename)
+
+
+def case_ends_of_tasks(c):
+    done = slurm(c, "srun", MEM, "-N1", "-n2", "false")
+    equal((done.returncode, bool(re.fullmatch(
+        r"srun: error: node\d: tasks 0-1: Exited with exit code 1\n", done.stderr))), (1, True),
+        done.stderr)
+
+
+def case_tasks_of_a_waiting_array(c):
+    job = ok(c, "sbatch", "--parsable", "--hold", MEM, "-a", "1-6%2", "--wrap=true").strip()
+    equal(ok(c, "squeue", "-h", "-j", f"{job}_2", "-o", "%i"), f"{job}_2\n")
+    equal(ok(c, "squeue", "-h", "-j", f"{job}_[2-3],{job}_6", "-o", "%i"), f"{job}_[2-3,6]\n")
+    equal(ok(c, "squeue", "-h", "-r", "-j", f"{job}_4,{job}_5", "-o", "%i %C"),
+          f"{job}_4 1\n{job}_5 1\n")
+    shown = keys(ok(c, "scontrol", "-o", "show", "job", f"{job}_3"))
+    equal((shown["ArrayTaskId"], shown["ArrayTaskThrottle"]), ("3", "2"))
+    ok(c, "scancel", job)
+
+
+def case_waiting_jobs_change(c):
+    """What scontrol changes of a waiting job counts when it starts."""
+    job = ok(c, "sbatch", "--parsable", "--hold", "--mem=40M", "-o", "%j.out",
+             "--wrap=echo $SLURM_CPUS_ON_NODE $SLURM_MEM_PER_NODE $SLURMD_NODENAME").strip()
+    ok(c, "scontrol", "update", f"jobid={job}", "CPUsPerTask=2", "MinMemoryNode=60",
+       "ExcNodeList=node1", "Requeue=0")
+    shown = keys(ok(c, "scontrol", "-o", "show", "job", job))
+    equal([shown[key] for key in ("CPUs/Task", "MinMemoryNode", "ExcNodeList", "Requeue")],
+          ["2", "60M", "node1", "0"])
+    refused = slurm(c, "scontrol", "update", f"job={job}", "NumNodes=99")
+    equal(refused.returncode, 1)
+    contains(refused.stderr, f"Requested node configuration is not available for job {job}")
+    ok(c, "scontrol", "release", job)
+    c.ended(int(job), "completed")
+    equal(c.output(job), "2 60 node2\n")
+
+
 def case_notme(c):
     job = ok(c, "sbatch", "--parsable", "--hold", MEM, "--wrap=true").strip()
     equal(ok(c, "squeue", "-h", "--notme", "-o", "%i"), "")
@@ -179,6 +237,8 @@ def case_scancel_choices(c):
     ok(c, "scancel", "--wckey=blue")
     equal([job in ok(c, "squeue", "-h", "-o", "%F").split() for job in (keyed, array, plain)],
           [False, True, True])
+    equal(slurm(c, "scancel", "-i", f"{array}_2", input="y\n").returncode, 0)
+    equal(ok(c, "squeue", "-h", "-j", array, "-o", "%i"), f"{array}_[1,3]\n")
     asked = slurm(c, "scancel", "--interactive", plain, input="n\n")
     equal((asked.returncode, asked.stdout), (0, f"Cancel job_id={plain} name=wrap partition=batch "
                                                "[y/n]? "))
