@@ -24,6 +24,21 @@ bool asked_until_answered(const core::ClientMessage& message) {
   return is_submit(message) || (apply != nullptr && apply->comment == kBeginning);
 }
 
+// Some of it is refused: more than there is, of jobs that run.
+proto::Reshape draw_reshape(Random& random) {
+  proto::Reshape m;
+  const auto number = [&](std::uint32_t most) {
+    return static_cast<std::uint32_t>(random.between(1, most));
+  };
+  if (random.chance(300)) m.min_nodes = m.max_nodes = number(3);
+  if (random.chance(400)) m.tasks = number(6);
+  if (random.chance(400)) m.cpus_per_task = number(4);
+  if (random.chance(300)) m.memory_per_node = std::int64_t{number(8)} << 28;
+  if (random.chance(200)) m.memory_per_cpu = std::int64_t{number(8)} << 26;
+  if (random.chance(200)) m.excluded_nodes.emplace();
+  return m;
+}
+
 }  // namespace
 
 Clients::Clients(Queue& queue, Random& random, Network& network, Trace& trace,
@@ -255,6 +270,8 @@ core::ClientMessage Clients::draw_change(Client& client) {
 }
 
 core::ClientMessage Clients::draw_update(Client& client) {
+  if (settings_.changes && random_.chance(300))
+    return proto::TopJobs{{draw_ref(client), draw_ref(client)}};
   proto::UpdateJob m;
   m.job = draw_ref(client);
   if (random_.chance(400)) m.time_limit = seconds(random_.between(10, 1500));
@@ -267,6 +284,8 @@ core::ClientMessage Clients::draw_update(Client& client) {
   if (random_.chance(300)) m.array_max_running = static_cast<std::uint32_t>(random_.between(1, 5));
   if (&client == clients_.front().get() && random_.chance(300))
     m.priority = static_cast<std::uint32_t>(random_.below(1000));
+  if (settings_.changes && random_.chance(600)) m.reshape = draw_reshape(random_);
+  if (settings_.changes && random_.chance(200)) m.requeue = random_.chance(500);
   return m;
 }
 

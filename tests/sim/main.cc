@@ -7,6 +7,7 @@
 //   ... --tenants yes|no               else every second seed has tenants
 //   ... --gpus yes|no                  else none has GPUs
 //   ... --balance yes|no               else no borrower leaves for one that borrows less
+//   ... --changes yes|no               else what waiting jobs ask for stays, and nobody's go first
 //
 // A history in which a promise is broken prints the promise, its last 50 lines and how to repeat
 // it.
@@ -38,9 +39,9 @@ struct Arguments {
   std::uint64_t from = 1;
   bool trace = false;
   std::optional<bool> tenants;
-  bool gpus = false, balance = false;
+  bool gpus = false, balance = false, changes = false;
   [[nodiscard]] With with(std::uint64_t number) const {
-    return {tenants.value_or(number % 2 == 0), gpus, balance};
+    return {tenants.value_or(number % 2 == 0), gpus, balance, changes};
   }
 };
 
@@ -53,13 +54,15 @@ std::optional<Arguments> parse(int argc, char** argv) {
       continue;
     }
     if (i + 1 == argc) return std::nullopt;
-    if (word == "--tenants" || word == "--gpus" || word == "--balance") {
+    if (word == "--tenants" || word == "--gpus" || word == "--balance" || word == "--changes") {
       const std::string_view which = argv[++i];
       if (which != "yes" && which != "no") return std::nullopt;
       if (word == "--gpus")
         a.gpus = which == "yes";
       else if (word == "--balance")
         a.balance = which == "yes";
+      else if (word == "--changes")
+        a.changes = which == "yes";
       else
         a.tenants = which == "yes";
       continue;
@@ -150,7 +153,8 @@ int main(int argc, char** argv) {
   if (!arguments) {
     fmt::print(stderr,
                "usage: gantry_sim (--seed N [--trace] | --twice N | --seeds COUNT [--from N]) "
-               "[--tenants yes|no] [--gpus yes|no] [--balance yes|no]\n");
+               "[--tenants yes|no] [--gpus yes|no] [--balance yes|no] "
+               "[--changes yes|no]\n");
     return 2;
   }
   const Arguments& a = *arguments;

@@ -123,6 +123,7 @@ Settings settings_of(Random& random, With with) {
   if (random.chance(300)) s.dies_at_start = random.below(100);
   if (with.tenants) draw_for_tenants(random, s);
   if (with.gpus) draw_for_gpus(random, s);
+  s.changes = with.changes;
   if (with.balance)
     s.config.controller.balance = random.pick(std::vector<Duration>{minutes(2), hours(1)});
   return s;

@@ -41,6 +41,7 @@ struct Settings {
   Duration trouble = minutes(30);  // how long faults and submits go on
 
   bool tenants = false;             // documents, quota, classes; see tenants.h
+  bool changes = false;             // of what waiting jobs ask for, and who goes first
   bool gpus = false;                // devices, slices, parts, their faults; see gpus.h
   std::uint64_t refused_start = 0;  // per mille of starts that fail by the owner's fault
   // Of the scheduler's policy: that of the controller; histories with tenants vary it.
@@ -51,7 +52,7 @@ struct Settings {
 
 // What a history has besides jobs.
 struct With {
-  bool tenants = false, gpus = false, balance = false;
+  bool tenants = false, gpus = false, balance = false, changes = false;
 };
 Settings settings_of(Random& random, With with);
 

@@ -123,6 +123,9 @@ std::string one(const RequeueJobs& m) {
 std::string one(const UpdateJob& m) {
   return "update" + refs_text({m.job});
 }
+std::string one(const TopJobs& m) {
+  return "top" + refs_text(m.jobs);
+}
 std::string one(const WaitJobs& m) {
   return "wait" + refs_text(m.jobs);
 }
