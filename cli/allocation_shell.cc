@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "cli/client_config.h"
+#include "cli/job_words.h"
 #include "cli/step_run.h"
 #include "common/hostlist.h"
 
@@ -78,23 +79,27 @@ void set_allocation_environment(const proto::JobRow& row, const JobRequest& requ
   set("JOB_NUM_NODES", std::to_string(row.nodes));
   ::setenv("SLURM_NNODES", std::to_string(row.nodes).c_str(), 1);
   set("JOB_PARTITION", row.partition);
-  set("SUBMIT_DIR", request.spec.work_dir);
-  set("SUBMIT_HOST", request.spec.submit_host);
-  set("JOB_QOS", request.spec.priority_class.empty() ? "normal" : request.spec.priority_class);
   set("JOB_USER", row.user);
+  set("JOB_UID", std::to_string(row.uid.value()));
+  set("JOB_GID", std::to_string(::getgid()));
+  const std::string& qos = request.spec.priority_class;
+  set("JOB_QOS", qos.empty() ? "normal" : qos);
   if (!row.account.empty()) set("JOB_ACCOUNT", row.account);
+  if (row.started) set("JOB_START_TIME", std::to_string(row.started->us / 1'000'000));
+  if (const auto end = expected_end_of(row); end && row.started)
+    set("JOB_END_TIME", std::to_string(end->us / 1'000'000));
   if (const auto config = find_client_config(); config && !config->cluster.empty())
     set("CLUSTER_NAME", config->cluster);
+  set("SUBMIT_DIR", request.spec.work_dir);
+  set("SUBMIT_HOST", request.spec.submit_host);
   const JobShape& shape = request.spec.shape;
+  if (shape.memory_per_cpu)
+    set("MEM_PER_CPU", std::to_string(*shape.memory_per_cpu >> 20));
+  else if (row.memory_per_node > 0)
+    set("MEM_PER_NODE", std::to_string(row.memory_per_node >> 20));
   for (const std::string& given : request.spec.given) {
-    if (given == "ntasks" || given == "ntasks-per-node") {
-      set("NTASKS", std::to_string(shape.tasks));
-      set("NPROCS", std::to_string(shape.tasks));
-    }
-    if (given == "mem" && shape.memory_per_node)
-      set("MEM_PER_NODE", std::to_string(*shape.memory_per_node >> 20));
-    if (given == "mem-per-cpu" && shape.memory_per_cpu)
-      set("MEM_PER_CPU", std::to_string(*shape.memory_per_cpu >> 20));
+    if (given == "ntasks" || given == "ntasks-per-node")
+      for (const char* name : {"NTASKS", "NPROCS"}) set(name, std::to_string(shape.tasks));
     if (given == "cpus-per-task") set("CPUS_PER_TASK", std::to_string(shape.cpus_per_task));
     if (given == "ntasks-per-node") set("NTASKS_PER_NODE", std::to_string(*shape.tasks_per_node));
   }

@@ -3,6 +3,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cstring>
+
 #include "common/text.h"
 #include "common/verdict_text.h"
 
@@ -91,6 +94,18 @@ std::optional<Instant> expected_end_of(const proto::JobRow& row) {
   return *row.started + *row.time_limit + row.suspended;
 }
 
+namespace {
+
+// "RaisedSignal:9(Killed)": one word, as every reason is.
+std::string raised(int signal) {
+  const char* name = ::strsignal(signal);
+  std::string text = fmt::format("RaisedSignal:{}({})", signal, name != nullptr ? name : "");
+  std::replace(text.begin(), text.end(), ' ', '_');
+  return text;
+}
+
+}  // namespace
+
 std::string reason_of(const proto::JobRow& row) {
   if (row.phase == Phase::queued) {
     std::string text(enum_name(row.verdict.reason));
@@ -102,8 +117,7 @@ std::string reason_of(const proto::JobRow& row) {
   switch (*row.outcome) {
     case Outcome::failed:
       if (!row.started) return "JobLaunchFailure";  // refused: its owner has to mend it
-      return row.exit.signal != 0 ? "RaisedSignal:" + std::to_string(row.exit.signal)
-                                  : "NonZeroExitCode";
+      return row.exit.signal != 0 ? raised(row.exit.signal) : "NonZeroExitCode";
     case Outcome::timeout: return "TimeLimit";
     case Outcome::out_of_memory: return "OutOfMemory";
     case Outcome::node_fail: return "NodeDown";

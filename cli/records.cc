@@ -3,11 +3,14 @@
 namespace gantry::cli {
 
 RecordWriter& RecordWriter::field(std::string_view key, std::string_view value) {
+  return raw(key, value.empty() ? "(null)" : value);
+}
+
+RecordWriter& RecordWriter::raw(std::string_view key, std::string_view value) {
   if (!at_start_) text_ += ' ';
   at_start_ = false;
   text_ += key;
   text_ += '=';
-  if (value.empty()) text_ += "(null)";
   for (const char c : value)  // values come from users
     text_ += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
   return *this;

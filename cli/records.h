@@ -15,6 +15,7 @@ class RecordWriter {
   RecordWriter& field(std::string_view key, std::uint64_t value) {
     return field(key, std::to_string(value));
   }
+  RecordWriter& raw(std::string_view key, std::string_view value);  // an empty value stays empty
   void line();    // the next field begins a new line
   void record();  // ends the record and writes it
 

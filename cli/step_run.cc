@@ -14,6 +14,7 @@
 #include "cli/step_launch.h"
 #include "common/meeting_point.h"
 #include "common/net/job_socket_client.h"
+#include "common/text.h"
 
 namespace gantry::cli {
 
@@ -250,8 +251,21 @@ void number_through(std::vector<proto::LaunchStep>& launches, const std::vector<
   }
 }
 
+// "srun: launching StepId=12.0 on host n1, 2 tasks: 0-1", as Slurm's srun -v has it.
+void say_where(const std::string& program, const std::vector<Made>& steps) {
+  for (const Made& made : steps)
+    for (const proto::StepNode& node : made.permission.nodes) {
+      std::vector<std::uint32_t> ranks;
+      for (std::uint32_t i = 0; i < node.tasks; ++i) ranks.push_back(node.rank(i));
+      fmt::print(stderr, "{}: launching StepId={}.{} on host {}, {} tasks: {}\n", program,
+                 made.permission.key.job.value(), made.permission.step.value(), node.node,
+                 node.tasks, format_index_ranges(compress_indexes(ranks)));
+    }
+}
+
 Result<StepResult> run_made(std::vector<StepPart>& parts, const std::vector<Made>& steps,
                             const proto::StepPermission& all, Session& session) {
+  if (parts.front().options.verbose) say_where(parts.front().command.program, steps);
   const char* job_socket = std::getenv(net::kJobSocketVariable);
   auto source = job_socket != nullptr ? listen_through_node(job_socket)
                                       : listen_for_streams(session.config().address);

@@ -74,10 +74,6 @@ void put_step_node(Out o, A v) {
   if (v.step != nullptr) o += first_node_of(v.step->node_list);
 }
 
-void put_req_tres(Out o, A v) {
-  o += sorted_tres(v, v.job->row.cpus, v.job->row.memory_per_node * v.job->row.nodes);
-}
-
 void put_usage_in(Out o, A v) {
   if (v.step == nullptr || v.step->step == "extern") return;
   const Usage& u = usage_of(v);

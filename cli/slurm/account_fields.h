@@ -33,6 +33,7 @@ std::uint32_t nodes_of(const AccountRow& v);
 // "billing=4,cpu=4,mem=1G,node=2", sorted by name as Slurm's database has them.
 std::string sorted_tres(const AccountRow& v, std::uint32_t cpus, std::int64_t memory);
 void put_alloc_tres(std::string& out, const AccountRow& v);
+void put_req_tres(std::string& out, const AccountRow& v);
 void put_node_list(std::string& out, const AccountRow& v);  // "None assigned": it has none
 void put_group(std::string& out, const AccountRow& v);
 void put_gid(std::string& out, const AccountRow& v);  // "" of a group that this machine lacks

@@ -1,7 +1,12 @@
 #include "cli/slurm/account_json.h"
 
+#include <algorithm>
+#include <cstdlib>
+
+#include "cli/option.h"
 #include "cli/slurm/history.h"
 #include "cli/slurm/job_json.h"
+#include "common/text.h"
 
 namespace gantry::cli::slurm {
 namespace {
@@ -38,11 +43,51 @@ Tree sacct_step_tree(const AccountRow& v) {
   return tree.add("tasks", tasks.add("count", std::int64_t{v.step->tasks}));
 }
 
+// Slurm's numbers of what it counts, which are the same everywhere; devices have those from 1001
+// on.
+struct Counted {
+  std::string_view name;
+  std::int64_t id;
+};
+constexpr Counted kCounted[] = {{"cpu", 1}, {"mem", 2}, {"node", 4}, {"billing", 5}};
+
+// "billing=1,cpu=1,gres/gpu=2,mem=40M,node=1", as sacct shows it, as a list.
+Tree tres_list(const std::string& text) {
+  Tree list = Tree::list();
+  for (const std::string& item : split_list(text)) {
+    const std::size_t equals = item.find('=');
+    if (equals == std::string::npos) continue;
+    const std::string key = item.substr(0, equals);
+    const std::size_t slash = std::min(key.find('/'), key.size());
+    const auto known = std::find_if(std::begin(kCounted), std::end(kCounted),
+                                    [&](const Counted& c) { return c.name == key; });
+    const auto bytes = parse_memory(item.substr(equals + 1));
+    Tree one = Tree::object();
+    one.add("type", key.substr(0, slash));
+    one.add("name", slash < key.size() ? key.substr(slash + 1) : "");
+    one.add("id", known == std::end(kCounted) ? std::int64_t{1001} : known->id);
+    one.add("count", key == "mem" && bytes ? *bytes >> 20
+                                           : std::int64_t{std::atoll(item.c_str() + equals + 1)});
+    list.add("", std::move(one));
+  }
+  return list;
+}
+
+Tree tres_tree(const AccountRow& v) {
+  std::string allocated, requested;
+  put_alloc_tres(allocated, v);
+  put_req_tres(requested, v);
+  Tree tree = Tree::object();
+  return tree.add("allocated", tres_list(allocated)).add("requested", tres_list(requested));
+}
+
 }  // namespace
 
 Tree sacct_job_tree(const AccountRow& v) {
   const proto::JobRow& row = v.job->row;
   const std::string state = state_with_canceller(v);
+  std::string group;
+  put_group(group, v);
   Tree tree = Tree::object();
   tree.add("account", row.account).add("allocation_nodes", std::int64_t{row.nodes});
   Tree array = Tree::object();
@@ -56,7 +101,7 @@ Tree sacct_job_tree(const AccountRow& v) {
   het.add("job_id", row.het ? static_cast<std::int64_t>(row.het->leader.value()) : 0);
   row.het ? het.add_set("job_offset", row.het->offset) : het.add_unset("job_offset");
   tree.add("het", std::move(het));
-  tree.add("group", v.job->group).add("job_id", static_cast<std::int64_t>(row.job.value()));
+  tree.add("group", std::move(group)).add("job_id", static_cast<std::int64_t>(row.job.value()));
   tree.add("name", row.name).add("nodes", row.node_list.empty() ? "None assigned" : row.node_list);
   tree.add("partition", row.partition)
       .add_set("priority", row.priority)
@@ -69,7 +114,8 @@ Tree sacct_job_tree(const AccountRow& v) {
   current.add("current", Tree::words({state.substr(0, state.find(' '))}));
   tree.add("state", current.add("reason", state.find(' ') == std::string::npos ? "None" : state));
   tree.add("submit_line", v.job->submit_line).add("time", sacct_time_tree(v));
-  tree.add("user", row.user).add("working_directory", v.job->work_dir);
+  tree.add("tres", tres_tree(v)).add("user", row.user);
+  tree.add("working_directory", v.job->work_dir);
   Tree steps = Tree::list();
   for (const proto::StepRow& step : v.job->steps)
     steps.add("", sacct_step_tree({v.job, &step, v.now, v.units, v.cluster}));

@@ -92,6 +92,10 @@ void put_node_list(std::string& o, const AccountRow& v) {
   o += list.empty() ? "None assigned" : batch ? first_node_of(list) : list;
 }
 
+void put_req_tres(std::string& o, const AccountRow& v) {
+  o += sorted_tres(v, v.job->row.cpus, v.job->row.memory_per_node * v.job->row.nodes);
+}
+
 // By its name, where this machine knows it.
 void put_group(std::string& o, const AccountRow& v) {
   if (v.step != nullptr) return;

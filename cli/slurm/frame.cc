@@ -3,7 +3,9 @@
 
 #include <fmt/core.h>
 
+#include <array>
 #include <cstdlib>
+#include <ctime>
 
 namespace gantry::cli::slurm {
 
@@ -119,6 +121,15 @@ int usage_status(const Command& command) {
   return command.name == "sbatch" || command.name == "srun" || command.name == "salloc" ? 255 : 1;
 }
 
+void print_date() {
+  const std::time_t now = static_cast<std::time_t>(system_now().us / 1'000'000);
+  std::tm parts{};
+  ::localtime_r(&now, &parts);
+  std::array<char, 64> text{};
+  std::strftime(text.data(), text.size(), "%a %b %d %H:%M:%S %Y", &parts);
+  fmt::print("{}\n", text.data());
+}
+
 void complain(const Invocation& call, std::string_view text) {
   std::string lines;
   while (!text.empty()) {
@@ -211,11 +222,19 @@ bool apply(const Invocation& call, std::span<const Given> given, void* target, i
   return true;
 }
 
+bool was_typed(std::span<const Given> typed, std::initializer_list<std::string_view> names) {
+  return std::any_of(typed.begin(), typed.end(), [&](const Given& given) {
+    return std::find(names.begin(), names.end(), given.option->name) != names.end();
+  });
+}
+
 std::optional<std::vector<std::string>> parse_into(const Invocation& call, void* target,
-                                                   int& status) {
+                                                   int& status, Outdone outdone) {
   auto parsed = parse(call, status);
   if (!parsed) return std::nullopt;
   auto given = options_from_environment(call.command().options, call.command().env_prefixes);
+  if (outdone != nullptr)
+    std::erase_if(given, [&](const Given& one) { return outdone(parsed->given, one); });
   given.insert(given.end(), parsed->given.begin(), parsed->given.end());
   if (!apply(call, given, target, status)) return std::nullopt;
   return std::move(parsed->operands);

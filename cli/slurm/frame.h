@@ -5,6 +5,7 @@
 // options may be shortened, errors have Slurm's words and exit statuses, --version is Slurm's.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -35,10 +36,17 @@ std::optional<std::vector<Parsed>> parse_components(const Invocation& call, int&
 // `status` is what the command ends with.
 bool apply(const Invocation& call, std::span<const Given> given, void* target, int& status);
 
+// Whether what was typed makes an option of the environment count for nothing.
+using Outdone = bool (*)(std::span<const Given> typed, const Given& of_environment);
+bool was_typed(std::span<const Given> typed, std::initializer_list<std::string_view> names);
+
 // parse(), then apply() to what the environment and the command line say. Operands are for the
 // caller to judge.
 std::optional<std::vector<std::string>> parse_into(const Invocation& call, void* target,
-                                                   int& status);
+                                                   int& status, Outdone outdone = nullptr);
+
+// A line with the time, as squeue and sinfo have it above their long tables.
+void print_date();
 
 // "sbatch: error: TEXT" and a line end, on standard error.
 void complain(const Invocation& call, std::string_view text);

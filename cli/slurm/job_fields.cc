@@ -106,7 +106,11 @@ constexpr Field<QueueRow> kQueueFields[] = {
     {.letter = 'e',
      .name = "EndTime",
      .header = "END_TIME",
-     .put = [](Text o, Q v) { o += shown_time(expected_end(v.row), "N/A"); }},
+     .put =
+         [](Text o, Q v) {
+           const bool endless = v.row.started && !v.row.ended && !v.row.time_limit;
+           o += shown_time(expected_end(v.row), endless ? "NONE" : "N/A");
+         }},
     {.letter = 'x',
      .name = "ExcNodes",
      .header = "EXC_NODES",
@@ -277,7 +281,7 @@ constexpr Field<QueueRow> kQueueFields[] = {
     {.letter = 'R',
      .name = "ReasonList",
      .header = "NODELIST(REASON)",
-     .put = [](Text o, Q v) { o += where_or_why(v.row); }},
+     .put = [](Text o, Q v) { put_reason_or_nodes(o, v.row); }},
     {.name = "Reboot", .header = "REBOOT", .put = [](Text o, Q) { o += "0"; }},
     {.letter = 'n',
      .name = "ReqNodes",
@@ -384,6 +388,10 @@ constexpr Field<QueueRow> kQueueFields[] = {
      .more = true},
     {.letter = 'b',
      .name = "tres-per-node",
+     .header = "TRES_PER_NODE",
+     .put = [](Text o, Q v) { text_or(o, tres_per_node(spec(v)), "N/A"); },
+     .more = true},
+    {.name = "gres",  // an old name of the same
      .header = "TRES_PER_NODE",
      .put = [](Text o, Q v) { text_or(o, tres_per_node(spec(v)), "N/A"); },
      .more = true},

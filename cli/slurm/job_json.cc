@@ -2,6 +2,7 @@
 #include "cli/slurm/job_json.h"
 
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 
 #include "cli/job_words.h"
@@ -121,6 +122,14 @@ Tree job_tree(const QueueRow& v) {
   add_time(tree, "start_time", row.started ? row.started : row.expected_start);
   add_time(tree, "end_time", expected_end(row));
   add_time(tree, "deadline", spec(v).deadline);
+  add_time(tree, "accrue_time", row.eligible);
+  add_time(tree, "last_sched_evaluation", row.started.value_or(v.now));
+  add_time(tree, "suspend_time", detail(v).suspended_since);
+  const std::size_t throttle = row.array_tasks.find('%');
+  tree.add_set("array_max_tasks", throttle == std::string::npos
+                                      ? 0
+                                      : std::atoll(row.array_tasks.c_str() + throttle + 1));
+  tree.add("allocating_node", spec(v).submit_host).add("system_comment", "");
   row.time_limit ? tree.add_set("time_limit", row.time_limit->seconds() / 60)
                  : tree.add_infinite("time_limit");
   tree.add_set("priority", shown_priority(row)).add("nice", std::int64_t{spec(v).nice});

@@ -95,6 +95,16 @@ std::string command_of(const JobSpec& spec) {
   return text;
 }
 
+// Of what has ended only that which failed shows why.
+void put_reason_or_nodes(std::string& out, const proto::JobRow& row) {
+  const bool ended = row.phase == Phase::ended && row.outcome;
+  const bool failed =
+      ended && (*row.outcome == Outcome::failed || *row.outcome == Outcome::timeout ||
+                *row.outcome == Outcome::out_of_memory || *row.outcome == Outcome::deadline ||
+                *row.outcome == Outcome::launch_failed);
+  out += !ended || failed ? where_or_why(row) : row.node_list;
+}
+
 void put_command(std::string& out, const QueueRow& v) {
   text_or(out, command_of(spec(v)), "(null)");
 }

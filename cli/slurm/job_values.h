@@ -14,6 +14,7 @@ inline const JobSpec& spec(const QueueRow& v) {
 void put_number(std::string& out, std::uint64_t n);
 void text_or(std::string& out, std::string_view text, std::string_view none);
 void put_task(std::string& out, const proto::JobRow& row);
+void put_reason_or_nodes(std::string& out, const proto::JobRow& row);  // %R
 void put_command(std::string& out, const QueueRow& v);
 void put_memory(std::string& out, const QueueRow& v);
 void put_file(std::string& out, const QueueRow& v, const std::string& pattern);

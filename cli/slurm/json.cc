@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "cli/slurm/frame.h"
+
 namespace gantry::cli::slurm {
 namespace {
 
@@ -118,7 +120,8 @@ void print_document(Shape shape, std::string_view command,
   Tree version = Tree::object();
   version.add("major", "25").add("micro", "0").add("minor", "05");
   Tree slurm = Tree::object();
-  slurm.add("version", std::move(version)).add("release", "25.05.0").add("cluster", "");
+  slurm.add("version", std::move(version)).add("release", "25.05.0");
+  slurm.add("cluster", cluster_name());
   Tree plugin = Tree::object();
   plugin.add("type", "openapi/slurmctld").add("name", "Gantry " + std::string(command));
   plugin.add("data_parser", "data_parser/v0.0.43").add("accounting_storage", "");

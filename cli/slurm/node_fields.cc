@@ -83,7 +83,6 @@ using L = const NodeLine&;
 using Text = std::string&;
 
 constexpr Field<NodeLine> kNodeFields[] = {
-    {.name = "All", .header = "ALL", .put = [](Text, L) {}},
     {.name = "AllocMem",
      .header = "ALLOCMEM",
      .put =
@@ -385,16 +384,16 @@ constexpr Field<NodeLine> kNodeFields[] = {
 };
 
 // Whose value each field is, in the same order.
-constexpr Of kWhose[] = {
-    Of::node,      Of::node,      Of::partition, Of::partition, Of::partition, Of::node,
-    Of::node,      Of::node,      Of::node,      Of::all,       Of::partition, Of::node,
-    Of::node,      Of::node,      Of::node,      Of::node,      Of::node,      Of::node,
-    Of::partition, Of::partition, Of::node,      Of::node,      Of::all,       Of::all,
-    Of::node,      Of::all,       Of::all,       Of::partition, Of::partition, Of::partition,
-    Of::node,      Of::partition, Of::partition, Of::partition, Of::partition, Of::node,
-    Of::node,      Of::partition, Of::partition, Of::node,      Of::node,      Of::node,
-    Of::node,      Of::node,      Of::node,      Of::partition, Of::node,      Of::node,
-    Of::node,      Of::node,      Of::node};
+constexpr Of kWhose[] = {Of::node,      Of::partition, Of::partition, Of::partition, Of::node,
+                         Of::node,      Of::node,      Of::node,      Of::all,       Of::partition,
+                         Of::node,      Of::node,      Of::node,      Of::node,      Of::node,
+                         Of::node,      Of::node,      Of::partition, Of::partition, Of::node,
+                         Of::node,      Of::all,       Of::all,       Of::node,      Of::all,
+                         Of::all,       Of::partition, Of::partition, Of::partition, Of::node,
+                         Of::partition, Of::partition, Of::partition, Of::partition, Of::node,
+                         Of::node,      Of::partition, Of::partition, Of::node,      Of::node,
+                         Of::node,      Of::node,      Of::node,      Of::node,      Of::partition,
+                         Of::node,      Of::node,      Of::node,      Of::node,      Of::node};
 static_assert(std::size(kWhose) == std::size(kNodeFields));
 
 }  // namespace

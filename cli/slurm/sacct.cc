@@ -34,6 +34,19 @@ Choice choose_lines(const SacctQuery& q, const proto::HistoryRow& job) {
   return choice;
 }
 
+// "ALL", wherever it stands, is every field.
+std::string fields_of(std::string_view asked) {
+  std::string list;
+  for (const std::string& one : split_list(asked)) {
+    if (lower_case(one) != "all") {
+      list += one + ",";
+      continue;
+    }
+    for (const Field<AccountRow>& field : account_fields()) list += std::string(field.name) + ",";
+  }
+  return list;
+}
+
 void print_help_format() {
   std::size_t column = 0;
   for (const Field<AccountRow>& field : account_fields()) {
@@ -88,8 +101,9 @@ Result<int> run_sacct(const Invocation& call) {
   if (!check_clusters(call, q.clusters, named, status)) return status;
   finish_sacct(q);
   std::vector<std::string> unknown;
-  const Layout layout = list_layout(q.fields.empty() ? kUsualList : std::string_view(q.fields),
-                                    names_of(account_fields()), unknown);
+  const Layout layout =
+      list_layout(q.fields.empty() ? std::string(kUsualList) : fields_of(q.fields),
+                  names_of(account_fields()), unknown);
   if (!unknown.empty()) {
     complain(call, fmt::format("Invalid field requested: \"{}\"", unknown.front()));
     return 1;

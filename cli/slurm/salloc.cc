@@ -113,10 +113,13 @@ Result<int> run_salloc(const Invocation& call) {
   int status = 0;
   const auto parts = parse_components(call, status);
   if (!parts) return status;
-  const auto requests = read_components(call, *parts, status);
+  auto requests = read_components(call, *parts, status);
   if (requests.empty()) return status;
   const SallocRequest& r = requests.front();
   const std::vector<std::string>& command = parts->back().operands;
+  for (SallocRequest& request : requests)
+    if (request.spec.name.empty() && !command.empty())
+      request.spec.name = command[0].substr(command[0].rfind('/') + 1);
   if (r.no_shell && !command.empty()) {
     complain(call, "--no-shell runs no command; leave it, or the command");
     return 1;

@@ -36,14 +36,21 @@ std::optional<std::vector<proto::JobRef>> control_jobs(const Control& c, const A
   return refs;
 }
 
+// A job that is not active has ended, or is none.
+std::string_view why_not_active(const Control& c, const proto::JobRef& ref) {
+  const auto shown = ask<proto::ShowJobReply>(c.program, proto::ShowJob{ref, false});
+  return shown && !shown->jobs.empty() ? "Job/step already completing or completed"
+                                       : "Invalid job id specified";
+}
+
 // What was not done, in Slurm's lines; `call` names its function, {} = no second line.
-int report_done(const Result<proto::JobsDone>& done, std::string_view call) {
+int report_done(const Control& c, const Result<proto::JobsDone>& done, std::string_view call) {
   if (!done) return control_error(call.empty() ? "scontrol error" : call, done.error());
   const auto say = [&](const proto::JobRef& ref, std::string_view text) {
     fmt::print(stderr, "{} for job {}\n", text, format_job_ref(ref));
     if (!call.empty()) fmt::print(stderr, "{}: {}\n", call, text);
   };
-  for (const proto::JobRef& ref : done->not_active) say(ref, "Invalid job id specified");
+  for (const proto::JobRef& ref : done->not_active) say(ref, why_not_active(c, ref));
   for (const auto& refused : done->refused) {
     const Words words = words_for(to_error(refused.error));
     say(refused.job, words.text);
@@ -59,7 +66,7 @@ int change_jobs(const Control& c, const Arguments& args, std::string_view keywor
   auto refs = control_jobs(c, args, call);
   if (!refs) return 1;
   message.jobs = std::move(*refs);
-  return report_done(ask<proto::JobsDone>(c.program, message), call);
+  return report_done(c, ask<proto::JobsDone>(c.program, message), call);
 }
 
 int not_supported(const std::string& pair) {
@@ -208,7 +215,7 @@ int update_jobs(const Control& c, const Arguments& args) {
       if (!known) return bad_value(args[i], known.error());
       if (!*known) return not_supported(args[i]);
     }
-    const int one = report_done(ask<proto::JobsDone>(c.program, update), {});
+    const int one = report_done(c, ask<proto::JobsDone>(c.program, update), {});
     status = std::max(status, one);
   }
   return status;
@@ -340,7 +347,7 @@ int control_notify(const Control& c, const Arguments& args) {
     fmt::print(stderr, "job notify failure: Invalid job id specified\n");
     return 1;
   }
-  return report_done(done, {});
+  return report_done(c, done, {});
 }
 int control_top(const Control& c, const Arguments& args) {
   return change_jobs(c, args, "top", "slurm_top_job error", proto::TopJobs{});
@@ -368,7 +375,8 @@ int control_update(const Control& c, const Arguments& args) {
                                     {"job", update_jobs},
                                     {"nodename", update_nodes},
                                     {"node", update_nodes},
-                                    {"partitionname", update_partition}};
+                                    {"partitionname", update_partition},
+                                    {"partition", update_partition}};
   for (const Kind& kind : kKinds)
     for (std::size_t i = 0; i < args.size(); ++i) {
       if (key_value(args[i]).key != kind.key) continue;

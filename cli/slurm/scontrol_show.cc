@@ -53,36 +53,44 @@ int show_job(const Control& c, const std::string& word) {
 }
 
 int show_node(const Control& c, const std::string& word) {
-  proto::ListNodes list;
-  list.gpus = true;
-  auto names = expand_hostlist(word);
+  const auto names = expand_hostlist(word);
   if (!names) {
     fmt::print("Node {} not found\n", word);
     return 1;
   }
+  proto::ListNodes list;
+  list.gpus = true;
   list.nodes = *names;
-  const auto reply = ask<proto::ListNodesReply>(c.program, list);
-  if (!reply && reply.error().code == ErrorCode::not_found) {
-    fmt::print("Node {} not found\n", word);
-    return 1;
+  auto reply = ask<proto::ListNodesReply>(c.program, list);
+  if (!reply && reply.error().code == ErrorCode::not_found) {  // which of them?
+    list.nodes.clear();
+    reply = ask<proto::ListNodesReply>(c.program, list);
   }
   if (!reply) return control_error("slurm_load_node error", reply.error());
-  int status = 0;
+  // In the order asked for; what is not there is said in its place.
+  std::vector<const proto::NodeRow*> wanted;
+  for (const proto::NodeRow& node : reply->nodes)
+    if (names->empty()) wanted.push_back(&node);
   for (const std::string& name : *names) {
-    const auto& all = reply->nodes;
-    if (std::none_of(all.begin(), all.end(), [&](const auto& n) { return n.name == name; })) {
-      fmt::print("Node {} not found\n", name);
+    const auto at = std::find_if(reply->nodes.begin(), reply->nodes.end(),
+                                 [&](const proto::NodeRow& node) { return node.name == name; });
+    wanted.push_back(at == reply->nodes.end() ? nullptr : &*at);
+  }
+  int status = 0;
+  Tree nodes = Tree::list();
+  RecordWriter out(c.oneline, stdout);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (wanted[i] == nullptr) {
+      fmt::print("Node {} not found\n", (*names)[i]);
       status = 1;
+    } else if (c.json || c.yaml) {
+      nodes.add("", node_tree(*wanted[i]));
+    } else {
+      slurm_node(out, *wanted[i]);
     }
   }
-  if (c.json || c.yaml) {
-    Tree nodes = Tree::list();
-    for (const proto::NodeRow& node : reply->nodes) nodes.add("", node_tree(node));
+  if (c.json || c.yaml)
     print_document(c.json ? Shape::json : Shape::yaml, "scontrol", {{"nodes", std::move(nodes)}});
-    return status;
-  }
-  RecordWriter out(c.oneline, stdout);
-  for (const proto::NodeRow& node : reply->nodes) slurm_node(out, node);
   return status;
 }
 

@@ -2,8 +2,6 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
-#include <cstdlib>
-#include <ctime>
 #include <map>
 
 #include "cli/job_words.h"
@@ -22,7 +20,7 @@ namespace {
 struct SinfoQuery {
   std::vector<std::string> partitions;
   std::vector<std::string> nodes;
-  std::vector<std::string> states;
+  std::vector<std::vector<std::string>> states;  // one of these; of an inner list, all
   std::string letters;
   std::string names;
   std::string sort;
@@ -41,10 +39,14 @@ struct SinfoQuery {
   bool yaml = false;
 };
 
-Result<void> add_sinfo_nodes(SinfoQuery& q, std::string_view text) {
+Result<void> set_sinfo_nodes(SinfoQuery& q, std::string_view text) {
   auto names = expand_hostlist(text);
   if (!names) return tl::unexpected(names.error());
-  q.nodes.insert(q.nodes.end(), names->begin(), names->end());
+  q.nodes = std::move(*names);
+  return {};
+}
+Result<void> set_sinfo_partitions(SinfoQuery& q, std::string_view text) {
+  q.partitions = split_list(text);
   return {};
 }
 Result<void> set_sinfo_letters(SinfoQuery& q, std::string_view text) {
@@ -78,31 +80,73 @@ struct StateWord {
   std::string_view word;
   std::string_view shown;  // the compact form without marks, or "" for what never is
 };
-constexpr StateWord kSinfoStates[] = {
-    {"all", ""},          {"alloc", "alloc"},     {"allocated", "alloc"}, {"cloud", ""},
-    {"comp", "comp"},     {"completing", "comp"}, {"down", "down"},       {"drain", "drain"},
-    {"drained", "drain"}, {"drng", "drng"},       {"draining", "drng"},   {"fail", ""},
-    {"future", ""},       {"futr", ""},           {"idle", "idle"},       {"maint", "maint"},
-    {"mix", "mix"},       {"mixed", "mix"},       {"no_respond", "*"},    {"npc", ""},
-    {"perfctrs", ""},     {"planned", ""},        {"plnd", ""},           {"power_down", ""},
-    {"power_up", ""},     {"powered_down", ""},   {"powering_down", ""},  {"powering_up", ""},
-    {"reboot", ""},       {"resv", "resv"},       {"reserved", "resv"},   {"unk", ""},
-    {"unknown", ""}};
+constexpr StateWord kSinfoStates[] = {{"all", ""},
+                                      {"alloc", "alloc"},
+                                      {"allocated", "alloc"},
+                                      {"cloud", ""},
+                                      {"blocked", ""},
+                                      {"dynamic_future", ""},
+                                      {"dynamic_norm", ""},
+                                      {"invalid_reg", ""},
+                                      {"external", ""},
+                                      {"reboot_issued", ""},
+                                      {"reboot_requested", ""},
+                                      {"comp", "comp"},
+                                      {"completing", "comp"},
+                                      {"down", "down"},
+                                      {"drain", "drain"},
+                                      {"drained", "drain"},
+                                      {"drng", "drng"},
+                                      {"draining", "drng"},
+                                      {"fail", ""},
+                                      {"future", ""},
+                                      {"futr", ""},
+                                      {"idle", "idle"},
+                                      {"maint", "maint"},
+                                      {"mix", "mix"},
+                                      {"mixed", "mix"},
+                                      {"no_respond", "*"},
+                                      {"npc", ""},
+                                      {"perfctrs", ""},
+                                      {"planned", ""},
+                                      {"plnd", ""},
+                                      {"power_down", ""},
+                                      {"power_up", ""},
+                                      {"powered_down", ""},
+                                      {"powering_down", ""},
+                                      {"powering_up", ""},
+                                      {"reboot", ""},
+                                      {"resv", "resv"},
+                                      {"reserved", "resv"},
+                                      {"unk", ""},
+                                      {"unknown", ""}};
 
-Result<void> add_sinfo_states(SinfoQuery& q, std::string_view text) {
+const StateWord* sinfo_state(std::string_view word) {
+  const auto known = std::find_if(std::begin(kSinfoStates), std::end(kSinfoStates),
+                                  [&](const StateWord& s) { return s.word == word; });
+  return known == std::end(kSinfoStates) ? nullptr : known;
+}
+
+// States parted by commas, of which a node has to be in one; those joined by & it has to be in all.
+Result<void> set_sinfo_states(SinfoQuery& q, std::string_view text) {
+  q.states.clear();
   for (const std::string& item : split_list(text)) {
-    std::string word = lower_case(item);
-    while (!word.empty() && std::string_view("*~#!%$@^-").find(word.back()) != std::string::npos)
-      word.pop_back();
-    const auto known = std::find_if(std::begin(kSinfoStates), std::end(kSinfoStates),
-                                    [&](const StateWord& s) { return s.word == word; });
-    if (known == std::end(kSinfoStates))
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("Bad state string: \"{}\"\nvalid states: "
-                              "unknown,down,idle,allocated,mixed,drain,drained,draining,"
-                              "no_respond,reserved,completing,maint,planned,all",
-                              item));
-    q.states.push_back(word);
+    std::vector<std::string>& all = q.states.emplace_back();
+    for (std::size_t at = 0; at <= item.size();) {
+      const std::size_t end = std::min(item.find('&', at), item.size());
+      const std::string part = item.substr(at, end - at);
+      at = end + 1;
+      std::string word = lower_case(part);
+      while (!word.empty() && std::string_view("*~#!%$@^-").find(word.back()) != std::string::npos)
+        word.pop_back();
+      if (sinfo_state(word) == nullptr)
+        return fail(ErrorCode::invalid_argument,
+                    fmt::format("Bad state string: \"{}\"\nvalid states: "
+                                "unknown,down,idle,allocated,mixed,drain,drained,draining,"
+                                "no_respond,reserved,completing,maint,planned,all",
+                                part));
+      all.push_back(word);
+    }
   }
   return {};
 }
@@ -176,7 +220,7 @@ constexpr Option kSinfoOptions[] = {
      .arg = Arg::required,
      .value = "NODES",
      .help = "Only these nodes",
-     .set = call<add_sinfo_nodes>},
+     .set = call<set_sinfo_nodes>},
     {.name = "noconvert", .help = "Do not convert units, which is always so", .set = always},
     {.name = "noheader", .letter = 'h', .help = "No header", .set = put<&SinfoQuery::no_header>},
     {.name = "partition",
@@ -184,7 +228,7 @@ constexpr Option kSinfoOptions[] = {
      .arg = Arg::required,
      .value = "NAME,...",
      .help = "Only these partitions",
-     .set = put<&SinfoQuery::partitions>,
+     .set = call<set_sinfo_partitions>,
      .env = "PARTITION"},
     {.name = "reservation",
      .letter = 'T',
@@ -211,7 +255,7 @@ constexpr Option kSinfoOptions[] = {
      .arg = Arg::required,
      .value = "STATE,...",
      .help = "Only nodes in these states",
-     .set = call<add_sinfo_states>},
+     .set = call<set_sinfo_states>},
     {.name = "summarize",
      .letter = 's',
      .help = "A line for each partition",
@@ -231,14 +275,23 @@ constexpr Option kSinfoOptions[] = {
 constexpr std::string_view kSinfoPrefixes[] = {"SINFO_"};
 
 std::string usual_format(const SinfoQuery& q, std::size_t partition, std::size_t node) {
-  if (q.reasons) return q.long_form ? "%20E %12U %19H %6t %N" : "%20E %9u %19H %N";
+  if (q.summary) return fmt::format("%{}P %.5a %.10l %.16F %N", partition);
   if (q.by_node && q.long_form)
     return fmt::format("%{}N %.6D %.{}P %.11T %4c %.8z %.6m %.8d %.6w %.8f %20E", node, partition);
   if (q.by_node) return fmt::format("%{}N %.6D %.{}P %6t", node, partition);
-  if (q.summary) return fmt::format("%{}P %.5a %.10l %.16F %N", partition);
+  if (q.reasons) return q.long_form ? "%20E %12U %19H %6t %N" : "%20E %9u %19H %N";
   if (q.long_form)
     return fmt::format("%{}P %.5a %.10l %.10s %.4r %.8h %.10g %.6D %.11T %.11i %N", partition);
   return fmt::format("%{}P %.5a %.10l %.6D %.6t %N", partition);
+}
+
+// SINFO_FORMAT is for a sinfo that is told nothing of its form, SINFO_PARTITION for one that is not
+// told which partitions.
+bool outdone_in_sinfo(std::span<const Given> typed, const Given& of_environment) {
+  const std::string_view name = of_environment.option->name;
+  if (name == "partition") return was_typed(typed, {"all"});
+  return name == "format" &&
+         was_typed(typed, {"format", "Format", "summarize", "Node", "list-reasons"});
 }
 
 bool is_wanted(const SinfoQuery& q, const proto::NodeRow& node) {
@@ -247,16 +300,16 @@ bool is_wanted(const SinfoQuery& q, const proto::NodeRow& node) {
   const std::string mark = node_state_compact(node);
   const std::string state = mark.substr(0, mark.find('*'));
   if (q.reasons && state != "down" && state != "drain" && state != "drng") return false;
-  if (q.states.empty()) return true;
-  for (const std::string& word : q.states) {
-    const auto known = std::find_if(std::begin(kSinfoStates), std::end(kSinfoStates),
-                                    [&](const StateWord& s) { return s.word == word; });
-    if (word == "all" || known->shown == state) return true;
-    if (known->shown == "alloc" && state == "mix") return true;  // a part of it is
+  const auto is_in = [&](const std::string& word) {
+    const std::string_view shown = sinfo_state(word)->shown;
+    if (word == "all" || shown == state) return true;
+    if (shown == "alloc" && state == "mix") return true;  // a part of it is
     if (word == "drain" && node.intent == NodeIntent::drain) return true;
-    if (known->shown == "*" && mark != state) return true;
-  }
-  return false;
+    return shown == "*" && mark != state;
+  };
+  return q.states.empty() || std::any_of(q.states.begin(), q.states.end(), [&](const auto& words) {
+           return std::all_of(words.begin(), words.end(), is_in);
+         });
 }
 
 struct Cluster {
@@ -377,22 +430,16 @@ int show_nodes(const SinfoQuery& q, const std::string& named) {
   for (const auto& n : all->nodes) node = std::max(node, n.name.size());
   std::vector<std::string> unknown;
   const auto names = names_of(node_fields());
-  const Layout layout =
-      !q.names.empty()
-          ? names_layout(q.names, names, unknown)
-          : letters_layout(q.letters.empty() ? usual_format(q, partition, node) : q.letters, names,
-                           unknown);
+  const Layout layout = !q.names.empty() && lower_case(q.names) != "all"
+                            ? names_layout(q.names, names, unknown)
+                            : letters_layout(!q.names.empty()    ? "%all"
+                                             : q.letters.empty() ? usual_format(q, partition, node)
+                                                                 : q.letters,
+                                             names, unknown);
   for (const std::string& name : unknown)
     fmt::print(stderr, "sinfo: error: Invalid job format specification: {}\n", name);
+  if ((q.long_form || q.iterate > 0) && !q.no_header) print_date();
   if (!named.empty() && !q.no_header) fmt::print("CLUSTER: {}\n", named);
-  if ((q.long_form || q.iterate > 0) && !q.no_header) {
-    const std::time_t now = static_cast<std::time_t>(system_now().us / 1'000'000);
-    std::tm parts{};
-    ::localtime_r(&now, &parts);
-    std::array<char, 64> text{};
-    std::strftime(text.data(), text.size(), "%a %b %d %H:%M:%S %Y", &parts);
-    fmt::print("{}\n", text.data());
-  }
   const std::string cluster = cluster_name();
   TableStyle style;
   style.header = !q.no_header;
@@ -406,7 +453,7 @@ int show_nodes(const SinfoQuery& q, const std::string& named) {
 Result<int> run_sinfo(const Invocation& call) {
   SinfoQuery q;
   int status = 0;
-  const auto operands = parse_into(call, &q, status);
+  const auto operands = parse_into(call, &q, status, outdone_in_sinfo);
   if (!operands) return status;
   if (!operands->empty()) {
     complain(call, "Unrecognized option: " + operands->front());

@@ -204,17 +204,19 @@ void slurm_node(RecordWriter& out, const proto::NodeRow& node) {
   out.field("Partitions", fmt::format("{}", fmt::join(node.partitions, ","))).line();
   out.field("BootTime", shown_time(node.booted, "None"));
   out.field("SlurmdStartTime", shown_time(node.booted, "None")).line();
-  out.field("LastBusyTime", shown_time(node.last_seen, "Unknown")).line();
+  out.field("LastBusyTime", shown_time(node.last_seen, "Unknown"));
+  out.field("ResumeAfterTime", "None").line();
   out.field("CfgTRES", tres_of(node.total, true)).line();
-  out.field("AllocTRES", tres_of(node.allocated, false));
-  if (!node.reservation.empty()) {
-    out.line();
-    out.field("ReservationName", node.reservation);
-  }
+  out.raw("AllocTRES", tres_of(node.allocated, false)).line();
+  out.field("CurrentWatts", "n/a").field("AveWatts", "n/a");
   if (!node.reason.empty()) {
     out.line();
     out.field("Reason", fmt::format("{} [{}@{}]", node.reason, node.reason_by,
                                     shown_time(node.since, "Unknown")));
+  }
+  if (!node.reservation.empty()) {
+    out.line();
+    out.field("ReservationName", node.reservation);
   }
   out.record();
 }

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <ctime>
 
 #include "cli/job_filter.h"
 #include "cli/job_refs.h"
@@ -19,6 +18,7 @@ namespace {
 
 constexpr std::string_view kShortFormat = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R";
 constexpr std::string_view kLongFormat = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R";
+constexpr std::string_view kStateFormat = "%.18i %.2t";
 constexpr std::string_view kStartFormat = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R";
 
 struct SqueueQuery {
@@ -41,17 +41,32 @@ struct SqueueQuery {
   proto::JobFilter& filter() { return question.list.filter; }
 };
 
+// As in Slurm, a filter that is given twice is that of the second time: an alias of squeue with -u
+// in it can be overruled.
+template <auto Member>
+Result<void> only_words(SqueueQuery& q, std::string_view text) {
+  (q.filter().*Member).clear();
+  return add_words<SqueueQuery, Member>(q, text);
+}
+Result<void> only_nodes(SqueueQuery& q, std::string_view text) {
+  q.filter().nodes.clear();
+  if (add_nodes(q, text)) return {};
+  return fail(ErrorCode::invalid_argument, fmt::format("'{}' invalid entry for --nodelist", text));
+}
 Result<void> add_squeue_jobs(SqueueQuery& q, std::string_view text) {
   q.by_job = true;
   if (text.empty()) return {};
+  q.filter().jobs.clear();
   if (!add_job_refs(q.filter().jobs, text))
     return fail(ErrorCode::invalid_argument, fmt::format("Invalid job id: {}", text));
   return {};
 }
 Result<void> add_squeue_states(SqueueQuery& q, std::string_view text) {
+  q.filter().states.clear();
   return add_states(q.filter().states, text);
 }
 Result<void> add_squeue_users(SqueueQuery& q, std::string_view text) {
+  q.filter().users.clear();
   for (const std::string& word : split_list(text)) {
     std::string name = word;
     const bool is_uid = word.find_first_not_of("0123456789") == std::string::npos;
@@ -65,7 +80,7 @@ Result<void> add_squeue_users(SqueueQuery& q, std::string_view text) {
   return {};
 }
 Result<void> set_squeue_me(SqueueQuery& q, std::string_view) {
-  q.filter().users.push_back(login_name());
+  q.filter().users = {login_name()};
   return {};
 }
 Result<void> set_squeue_notme(SqueueQuery& q, std::string_view) {
@@ -78,17 +93,19 @@ Result<void> set_squeue_sort(SqueueQuery& q, std::string_view text) {
   return {};
 }
 Result<void> add_squeue_licenses(SqueueQuery& q, std::string_view text) {
-  for (std::string& name : split_list(text)) q.question.licenses.push_back(std::move(name));
+  q.question.licenses = split_list(text);
   return {};
 }
 Result<void> set_squeue_letters(SqueueQuery& q, std::string_view text) {
+  if (!q.names.empty())
+    return fail(ErrorCode::usage, "-o (--format) is incompatible with -O (--Format)");
   q.letters = text;
-  q.names.clear();
   return {};
 }
 Result<void> set_squeue_names(SqueueQuery& q, std::string_view text) {
+  if (!q.letters.empty())
+    return fail(ErrorCode::usage, "-O (--Format) is incompatible with -o (--format)");
   q.names = text;
-  q.letters.clear();
   return {};
 }
 Result<void> set_squeue_iterate(SqueueQuery& q, std::string_view text) {
@@ -110,7 +127,7 @@ Result<void> set_squeue_clusters(SqueueQuery& q, std::string_view text) {
   return {};
 }
 Result<void> add_squeue_qos(SqueueQuery& q, std::string_view text) {
-  for (std::string& word : split_list(text)) q.question.qos.push_back(std::move(word));
+  q.question.qos = split_list(text);
   return {};
 }
 Result<void> set_squeue_each(SqueueQuery& q, std::string_view) {
@@ -130,8 +147,13 @@ constexpr Option kSqueueOptions[] = {
      .arg = Arg::required,
      .value = "NAME,...",
      .help = "Jobs of these accounts",
-     .set = call<add_words<SqueueQuery, &proto::JobFilter::accounts>>,
+     .set = call<only_words<&proto::JobFilter::accounts>>,
      .env = "ACCOUNT"},
+    {.name = "accounts",
+     .arg = Arg::required,
+     .value = "NAME,...",
+     .help = "The same as --account",
+     .set = call<only_words<&proto::JobFilter::accounts>>},
     {.name = "all",
      .letter = 'a',
      .help = "Hidden partitions as well, of which there are none",
@@ -146,6 +168,11 @@ constexpr Option kSqueueOptions[] = {
      .help = "One line for each array task",
      .set = call<set_squeue_each>,
      .env = "ARRAY_UNIQUE"},
+    {.name = "cluster",
+     .arg = Arg::required,
+     .value = "NAMES",
+     .help = "The same as --clusters",
+     .set = call<set_squeue_clusters>},
     {.name = "clusters",
      .letter = 'M',
      .arg = Arg::required,
@@ -203,7 +230,7 @@ constexpr Option kSqueueOptions[] = {
      .arg = Arg::required,
      .value = "NAME,...",
      .help = "Jobs of these names",
-     .set = call<add_words<SqueueQuery, &proto::JobFilter::names>>,
+     .set = call<only_words<&proto::JobFilter::names>>,
      .env = "NAMES"},
     {.name = "noconvert", .help = "Do not convert units, which is always so", .set = always},
     {.name = "nodelist",
@@ -211,19 +238,34 @@ constexpr Option kSqueueOptions[] = {
      .arg = Arg::required,
      .value = "NODES",
      .help = "Jobs on these nodes",
-     .set = call<add_nodes<SqueueQuery>>},
+     .set = call<only_nodes>},
+    {.name = "node",
+     .arg = Arg::required,
+     .value = "NODES",
+     .help = "The same as --nodelist",
+     .set = call<only_nodes>},
+    {.name = "nodes",
+     .arg = Arg::required,
+     .value = "NODES",
+     .help = "The same as --nodelist",
+     .set = call<only_nodes>},
     {.name = "noheader", .letter = 'h', .help = "No header", .set = put<&SqueueQuery::no_header>},
     {.name = "notme", .help = "Jobs of others", .set = call<set_squeue_notme>},
     {.name = "only-job-state",
-     .help = "Ask for ids and states only; other fields stay empty",
+     .help = "Show ids and states, unless -o or -O say more",
      .set = put<&SqueueQuery::only_state>},
     {.name = "partition",
      .letter = 'p',
      .arg = Arg::required,
      .value = "NAME,...",
      .help = "Jobs of these partitions",
-     .set = call<add_words<SqueueQuery, &proto::JobFilter::partitions>>,
+     .set = call<only_words<&proto::JobFilter::partitions>>,
      .env = "PARTITION"},
+    {.name = "partitions",
+     .arg = Arg::required,
+     .value = "NAME,...",
+     .help = "The same as --partition",
+     .set = call<only_words<&proto::JobFilter::partitions>>},
     {.name = "licenses",
      .letter = 'L',
      .arg = Arg::required,
@@ -248,7 +290,7 @@ constexpr Option kSqueueOptions[] = {
      .arg = Arg::required,
      .value = "NAME",
      .help = "Jobs that name this reservation",
-     .set = call<add_words<SqueueQuery, &proto::JobFilter::reservations>>},
+     .set = call<only_words<&proto::JobFilter::reservations>>},
     {.name = "sort",
      .letter = 'S',
      .arg = Arg::required,
@@ -279,6 +321,11 @@ constexpr Option kSqueueOptions[] = {
      .help = "Jobs of these users",
      .set = call<add_squeue_users>,
      .env = "USERS"},
+    {.name = "users",
+     .arg = Arg::required,
+     .value = "USER,...",
+     .help = "The same as --user",
+     .set = call<add_squeue_users>},
     {.name = "verbose",
      .letter = 'v',
      .help = "Say more, of which there is nothing",
@@ -297,19 +344,20 @@ Layout squeue_layout(const SqueueQuery& q, std::vector<std::string>& unknown) {
   const auto names = names_of(queue_fields());
   if (!q.names.empty()) return names_layout(q.names, names, unknown);
   std::string_view format = q.letters;
-  if (format.empty()) format = q.start ? kStartFormat : q.long_form ? kLongFormat : kShortFormat;
+  if (format.empty())
+    format = q.start        ? kStartFormat
+             : q.long_form  ? kLongFormat
+             : q.only_state ? kStateFormat
+                            : kShortFormat;
   return letters_layout(format, names, unknown);
 }
 
-void print_cluster_and_date(const SqueueQuery& q, const std::string& named) {
-  if (!named.empty() && !q.no_header) fmt::print("CLUSTER: {}\n", named);
-  if ((!q.long_form && q.iterate == 0) || q.no_header) return;
-  const std::time_t now = static_cast<std::time_t>(system_now().us / 1'000'000);
-  std::tm parts{};
-  ::localtime_r(&now, &parts);
-  std::array<char, 64> text{};
-  std::strftime(text.data(), text.size(), "%a %b %d %H:%M:%S %Y", &parts);
-  fmt::print("{}\n", text.data());
+// SQUEUE_FORMAT, and without it SQUEUE_FORMAT2, is for a squeue that is told nothing of its form.
+bool outdone_in_squeue(std::span<const Given> typed, const Given& of_environment) {
+  const std::string_view name = of_environment.option->name;
+  if (name != "format" && name != "Format") return false;
+  return was_typed(typed, {"format", "Format", "long", "start", "steps"}) ||
+         (name == "Format" && std::getenv("SQUEUE_FORMAT") != nullptr);
 }
 
 // An error of the controller, or of the way to it, as libslurm says it.
@@ -348,7 +396,8 @@ int show_queue(SqueueQuery& q, const Layout& layout, const std::string& named) {
     print_document(q.json ? Shape::json : Shape::yaml, "squeue", {{"jobs", jobs_tree(*rows)}});
     return 0;
   }
-  print_cluster_and_date(q, named);
+  if ((q.long_form || q.iterate > 0) && !q.no_header) print_date();
+  if (!named.empty() && !q.no_header) fmt::print("CLUSTER: {}\n", named);
   TableStyle style;
   style.header = !q.no_header;
   TableWriter table(layout, style, stdout);
@@ -359,8 +408,14 @@ int show_queue(SqueueQuery& q, const Layout& layout, const std::string& named) {
 Result<int> run_squeue(const Invocation& call) {
   SqueueQuery q;
   int status = 0;
-  const auto operands = parse_into(call, &q, status);
+  const auto operands = parse_into(call, &q, status, outdone_in_squeue);
   if (!operands) return status;
+  if (q.long_form && !q.letters.empty()) {
+    complain(call,
+             "fatal: Options -o(--format) and -l(--long) are mutually exclusive. Please "
+             "remove one and retry.");
+    return 1;
+  }
   // -j takes its value with = or joined, and so leaves `-j 12` here, as in Slurm.
   std::size_t left = operands->size();
   if (left > 0 && q.by_job && q.filter().jobs.empty()) {
@@ -379,11 +434,11 @@ Result<int> run_squeue(const Invocation& call) {
   std::string named;
   if (!check_clusters(call, q.clusters, named, status)) return status;
   if (q.steps) {
-    if (q.json || q.yaml || !q.names.empty()) {
-      complain(call, "--steps has the fields of -o only; sacct --json has all of steps");
+    if (q.json || q.yaml) {
+      complain(call, "--steps is a table; sacct --json has all of steps");
       return 1;
     }
-    return show_steps(call, {q.filter(), q.wanted_steps, q.letters, q.no_header});
+    return show_steps(call, {q.filter(), q.wanted_steps, q.letters, q.names, q.no_header});
   }
   std::vector<std::string> unknown;
   const Layout layout = squeue_layout(q, unknown);

@@ -23,11 +23,11 @@ std::string step_id(StepOf v) {
 
 constexpr Field<AccountRow> kStepFields[] = {
     {.letter = 'A',
-     .name = "Tasks",
+     .name = "NumTasks",
      .header = "TASKS",
      .put = [](Out o, StepOf v) { put_number(o, v.step->tasks); }},
     {.letter = 'C',
-     .name = "CPUs",
+     .name = "NumCPUs",
      .header = "CPUS",
      .put = [](Out o, StepOf v) { put_number(o, v.step->cpus); }},
     {.letter = 'i',
@@ -35,7 +35,7 @@ constexpr Field<AccountRow> kStepFields[] = {
      .header = "STEPID",
      .put = [](Out o, StepOf v) { o += step_id(v); }},
     {.letter = 'j',
-     .name = "Name",
+     .name = "StepName",
      .header = "NAME",
      .put = [](Out o, StepOf v) { o += v.step->name; }},
     {.letter = 'M',
@@ -43,7 +43,7 @@ constexpr Field<AccountRow> kStepFields[] = {
      .header = "TIME",
      .put = [](Out o, StepOf v) { o += format_duration(elapsed_of(v)); }},
     {.letter = 'N',
-     .name = "NodeList",
+     .name = "Nodes",
      .header = "NODELIST",
      .put = [](Out o, StepOf v) { o += v.step->node_list; }},
     {.letter = 'P',
@@ -62,6 +62,34 @@ constexpr Field<AccountRow> kStepFields[] = {
      .name = "UserID",
      .header = "USER",
      .put = [](Out o, StepOf v) { put_number(o, v.job->row.uid.value()); }},
+    // A step has no limit of its own, and the job's devices.
+    {.letter = 'l',
+     .name = "TimeLimit",
+     .header = "TIME_LIMIT",
+     .put = [](Out o, StepOf) { o += "UNLIMITED"; }},
+    {.letter = 'b',
+     .name = "tres-per-node",
+     .header = "TRES_PER_NODE",
+     .put = [](Out o, StepOf) { o += "N/A"; }},
+    {.name = "ArrayJobID",
+     .header = "ARRAY_JOB_ID",
+     .put =
+         [](Out o, StepOf v) {
+           if (v.job->row.array_job.value() != 0)
+             put_number(o, v.job->row.array_job.value());
+           else
+             o += "N/A";
+         }},
+    {.name = "ArrayTaskID",
+     .header = "ARRAY_TASK_ID",
+     .put = [](Out o, StepOf v) { put_task(o, v.job->row); }},
+    {.name = "Cluster", .header = "CLUSTER", .put = [](Out o, StepOf v) { o += v.cluster; }},
+    {.name = "JobID",
+     .header = "JOBID",
+     .put = [](Out o, StepOf v) { put_number(o, v.job->row.job.value()); }},
+    {.name = "StepState",
+     .header = "STATE",
+     .put = [](Out o, StepOf v) { o += step_state(*v.job, *v.step); }},
 };
 
 bool is_wanted(const StepsQuestion& question, const std::string& id) {
@@ -76,9 +104,10 @@ bool is_wanted(const StepsQuestion& question, const std::string& id) {
 Result<int> show_steps(const Invocation& call, const StepsQuestion& question) {
   const std::span<const Field<AccountRow>> fields = kStepFields;
   std::vector<std::string> unknown;
-  Layout layout =
-      letters_layout(question.letters.empty() ? kStepFormat : std::string_view(question.letters),
-                     names_of(fields), unknown);
+  const std::string_view letters = question.letters.empty() ? kStepFormat : question.letters;
+  const auto names = names_of(fields);
+  Layout layout = question.names.empty() ? letters_layout(letters, names, unknown)
+                                         : names_layout(question.names, names, unknown);
   for (const std::string& name : unknown)
     complain(call, "Invalid job step format specification: " + name);
   auto session = Session::open("squeue");

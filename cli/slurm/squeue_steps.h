@@ -14,6 +14,7 @@ struct StepsQuestion {
   proto::JobFilter filter;          // which jobs
   std::vector<std::string> wanted;  // "12.0", "12.batch", or "12" for all of it; none = all
   std::string letters;              // -o
+  std::string names;                // -O
   bool no_header = false;
 };
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -159,7 +160,10 @@ bool set_relative_nodes(const Invocation& call, SrunRequest& r, const std::strin
   auto names = expand_hostlist(list == nullptr ? "" : list);
   const std::size_t wanted = r.nodes ? r.nodes->first : 1;
   if (!names || *r.relative + wanted > names->size()) {
-    complain(call, "Unable to create step for job: Invalid node count for --relative");
+    const auto job = number_of_env("SLURM_JOB_ID");
+    complain(call, fmt::format("Unable to create step for job {}: Invalid node count for "
+                               "--relative",
+                               job.value_or(0)));
     return false;
   }
   const auto first = names->begin() + *r.relative;
@@ -190,6 +194,10 @@ std::map<std::string, std::string> step_environment_of(const SrunRequest& r) {
     if (!text.starts_with("SLURM_") && !text.starts_with("GANTRY_")) continue;
     out.try_emplace(std::string(text.substr(0, equals)), text.substr(equals + 1));
   }
+  // Tasks are told of -c only if it was given, to the job or here.
+  const auto& given = r.spec.given;
+  if (std::find(given.begin(), given.end(), "cpus-per-task") != given.end())
+    out["SLURM_CPUS_PER_TASK"] = std::to_string(r.spec.shape.cpus_per_task);
   return out;
 }
 
@@ -248,9 +256,16 @@ int allocation_error(const Invocation& call, const Error& error) {
   return 1;
 }
 
-int step_error(const Invocation& call, const Error& error) {
-  complain(call, "Unable to create step for job: " + words_for(error).text);
-  if (const std::string detail = words_for(error).detail; !detail.empty()) complain(call, detail);
+int step_error(const Invocation& call, JobId job, const Error& error) {
+  unsigned asked = 0, held = 0;
+  if (std::sscanf(error.message.c_str(), "the step asks for %u nodes, job %*s has %u", &asked,
+                  &held) == 2) {
+    complain(call, fmt::format("Only allocated {} nodes asked for {}", held, asked));
+    return 1;
+  }
+  const Words words = words_for(error);
+  if (!words.detail.empty()) complain(call, words.detail);
+  complain(call, fmt::format("Unable to create step for job {}: {}", job.value(), words.text));
   return 1;
 }
 
@@ -396,12 +411,12 @@ Result<int> run_with_allocation(const Invocation& call, std::vector<SrunPart>& p
   auto allocation = Allocation::ask(call, requests, session);
   if (!allocation) return allocation_error(call, allocation.error());
   set_allocation_environment(allocation->row(), r);
-  if (parts.size() > 1)
-    if (const auto known = set_component_geometry(session, allocation->job()); !known)
-      complain(call, known.error().message);
+  auto known = set_allocation_geometry(session, allocation->job());
+  if (known && parts.size() > 1) known = set_component_geometry(session, allocation->job());
+  if (!known) complain(call, known.error().message);
   const auto done = run_parts(call, parts, allocation->job(), session);
   allocation->end(session, done ? ExitStatus{*done & 0xff, 0} : ExitStatus{1, 0});
-  return done ? *done : step_error(call, done.error());
+  return done ? *done : step_error(call, allocation->job(), done.error());
 }
 
 Result<int> run_srun(const Invocation& call) {
@@ -428,7 +443,7 @@ Result<int> run_srun(const Invocation& call) {
   if (!session) return allocation_error(call, session.error());
   if (!inside) return run_with_allocation(call, *parts, *session);
   const auto done = run_parts(call, *parts, *surrounding_job(r), *session);
-  return done ? *done : step_error(call, done.error());
+  return done ? *done : step_error(call, *surrounding_job(r), done.error());
 }
 
 constexpr Example kSrunExamples[] = {

@@ -46,7 +46,9 @@ constexpr Row kRows[] = {
     {ErrorCode::never_fits, "licences of", "Invalid license specification"},
     {ErrorCode::never_fits, "has the features", "Invalid feature specification"},
     {ErrorCode::never_fits, "has the resource", "Invalid generic resource (gres) specification"},
+    {ErrorCode::never_fits, "do not fit the step's", "More processors requested than permitted"},
     {ErrorCode::never_fits, "", kConfiguration},
+    {ErrorCode::invalid_argument, "is not one of job", kConfiguration},
     {ErrorCode::limit_exceeded, "time limit", kTime},
     {ErrorCode::limit_exceeded, "unlimited time", kTime},
     {ErrorCode::limit_exceeded, "array", "Invalid job array specification"},
@@ -65,6 +67,8 @@ constexpr Row kRows[] = {
     {ErrorCode::not_found, "there is no step", "Invalid job id specified"},
     {ErrorCode::wrong_state, "cannot be cancelled alone",
      "Operation not permitted on individual component of heterogeneous job"},
+    {ErrorCode::wrong_state, ": hold is not possible", "Job is no longer pending execution"},
+    {ErrorCode::wrong_state, ": release is not possible", "Job is no longer pending execution"},
     {ErrorCode::wrong_state, "is not suspended",
      "Requested operation not supported on this job state"},
 };

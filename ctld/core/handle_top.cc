@@ -20,12 +20,13 @@ std::vector<const Job*> rivals_of(const State& state, const Job& job) {
   if (user == state.users.end()) return out;
   const sched::ClassKey& key = class_of(state, job);
   for (const JobId id : user->second.jobs.ids()) {
-    const Job& other = state.jobs.at(id);
-    if (id == job.id || other.phase != Phase::queued || !has_row(other)) continue;
-    const sched::ClassKey& its = class_of(state, other);
+    const Job* other = state.jobs.find(id);
+    if (other == nullptr || id == job.id || other->phase != Phase::queued || !has_row(*other))
+      continue;
+    const sched::ClassKey& its = class_of(state, *other);
     if (its.partition == key.partition && its.priority_class == key.priority_class &&
-        other.account == job.account)
-      out.push_back(&other);
+        other->account == job.account)
+      out.push_back(other);
   }
   return out;
 }

@@ -56,7 +56,10 @@ Result<StepEnvironment> step_environment(const proto::StepPermission& permission
   set(shared, "NNODES", names.size());
   set(shared, "TASKS_PER_NODE", compress_counts(counts));
   set(shared, "NODEID", all.first_node + out.node_index);
-  set(shared, "CPUS_PER_TASK", permission.cpus_per_task);
+  if (shared.contains("SLURM_CPUS_PER_TASK") || permission.cpus_per_task > 1)
+    set(shared, "CPUS_PER_TASK", permission.cpus_per_task);
+  if (!here->cpus.empty()) set(shared, "CPUS_ON_NODE", here->cpus.size());
+  set(shared, "TOPOLOGY_ADDR", node);
   std::string ranks;
   for (std::uint32_t i = 0; i < here->tasks; ++i) {
     const std::uint32_t rank = all.first_rank + here->rank(i);
@@ -71,8 +74,6 @@ Result<StepEnvironment> step_environment(const proto::StepPermission& permission
     set(shared, "PTY_WIN_COL", launch.terminal->columns);
     set(shared, "PTY_WIN_ROW", launch.terminal->rows);
   }
-  if (!here->cpus.empty()) set(shared, "CPUS_ON_NODE", here->cpus.size());
-  set(shared, "TOPOLOGY_ADDR", node);
   constexpr std::string_view kTcp = "tcp://";
   if (launch.io_address.starts_with(kTcp))
     set(shared, "LAUNCH_NODE_IPADDR", host_of(launch.io_address.substr(kTcp.size())));

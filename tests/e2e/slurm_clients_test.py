@@ -498,5 +498,22 @@ def case_projects(c):
     ok(c, "scancel", "-u", c.user)
 
 
+def case_forms_of_the_environment(c):
+    """SQUEUE_FORMAT and SINFO_FORMAT are for calls that say nothing of their form."""
+    job = ok(c, "sbatch", "--parsable", MEM, "--wrap", "sleep 60").strip()
+    in_state(c, job, "RUNNING")
+    env = {"SQUEUE_FORMAT": "%i;", "SQUEUE_FORMAT2": "name", "SQUEUE_STATES": "PD",
+           "SINFO_FORMAT": "%N;"}
+    equal(ok(c, "squeue", "-t", "R", "-h", "-j", job, env=env), f"{job};\n")
+    equal(ok(c, "squeue", "-h", "-j", job, env=env), "")
+    contains(ok(c, "squeue", "-l", "-t", "R", env=env), "TIME_LIMI")
+    contains(ok(c, "squeue", "-s", "-j", job, env=env), f"{job}.batch")
+    equal(ok(c, "squeue", "-h", "-t", "R", "-j", job, "-O", "jobid:@", env=env), f"{job}@\n")
+    contains(ok(c, "sinfo", env=env), ";\n")
+    for form in ("-s", "-N", "-R"):
+        assert ";" not in ok(c, "sinfo", form, env=env), form
+    ok(c, "scancel", job)
+
+
 if __name__ == "__main__":
     sys.exit(cluster.main(__doc__, globals(), "slurm_clients", nodes=2))

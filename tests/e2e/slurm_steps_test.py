@@ -14,7 +14,7 @@ import sys
 
 import cluster
 from cluster import contains, equal, text, wait_for
-from slurm_calls import MEM, in_state, ok, run_to_end, script, slurm, state
+from slurm_calls import MEM, cluster_of, in_state, ok, run_to_end, script, slurm, state
 
 
 # ---- accounting ---------------------------------------------------------------------------------
@@ -430,6 +430,59 @@ def case_salloc_without_shell(c):
     wrong = slurm(c, "salloc", "--no-shell", "true")
     equal((wrong.returncode, wrong.stderr),
           (1, "salloc: error: --no-shell runs no command; leave it, or the command\n"))
+
+
+def environment(printed):
+    return dict(line.split("=", 1) for line in printed.splitlines() if "=" in line)
+
+
+def case_environment_outside(c):
+    """srun and salloc on their own tell what sbatch tells; -c only when it is given; srun -v."""
+    done = slurm(c, "srun", "-v", MEM, "-N2", "-n3", "-t", "5", "-J", "outside", "sh", "-c",
+                 "[ $SLURM_PROCID = 2 ] && env")
+    contains(done.stderr, "srun: launching StepId=")
+    contains(done.stderr, ".0 on host node1, 2 tasks: 0-1\n")
+    there = environment(done.stdout)
+    equal({name: there.get(f"SLURM_{name}") for name in (
+        "JOB_CPUS_PER_NODE", "CPUS_ON_NODE", "CLUSTER_NAME", "JOB_USER", "JOB_QOS", "MEM_PER_NODE",
+        "TOPOLOGY_ADDR", "CPUS_PER_TASK")},
+        {"JOB_CPUS_PER_NODE": "2,1", "CPUS_ON_NODE": "1", "CLUSTER_NAME": cluster_of(c),
+         "JOB_USER": c.user, "JOB_QOS": "normal", "MEM_PER_NODE": "40", "TOPOLOGY_ADDR": "node2",
+         "CPUS_PER_TASK": None})
+    limit = int(there["SLURM_JOB_END_TIME"]) - int(there["SLURM_JOB_START_TIME"])
+    equal(limit, 300)
+    equal(ok(c, "srun", MEM, "-c", "1", "printenv", "SLURM_CPUS_PER_TASK"), "1\n")
+    there = environment(slurm(c, "salloc", MEM, "-n2", "env").stdout)
+    equal([there.get(f"SLURM_{name}") for name in (
+        "JOB_NAME", "NTASKS", "NPROCS", "MEM_PER_NODE", "CLUSTER_NAME", "JOB_USER")],
+        ["env", "2", "2", "40", cluster_of(c), c.user])
+
+
+def case_steps_that_are_too_large(c):
+    done = slurm(c, "salloc", "-Q", MEM, "-N2", "-n2", "sh", "-c",
+                 "srun -N5 true; srun -n99 true; srun -w node9 true; echo $SLURM_JOB_ID")
+    said = [line for line in done.stderr.splitlines()
+            if line.startswith(("srun: error: Unable", "srun: error: Only"))]
+    step = f"srun: error: Unable to create step for job {done.stdout.strip()}: "
+    equal(said, ["srun: error: Only allocated 2 nodes asked for 5",
+                 step + "More processors requested than permitted",
+                 step + "Requested node configuration is not available"])
+
+
+def case_changes_that_come_too_late(c):
+    """Jobs that run are not held, jobs that have ended are not changed: in Slurm's words."""
+    job = ok(c, "sbatch", "--parsable", MEM, "--wrap", "sleep 60").strip()
+    in_state(c, job, "RUNNING")
+    done = slurm(c, "scontrol", "hold", job)
+    equal(done.returncode, 1)
+    equal(done.stderr.splitlines()[:2], [f"Job is no longer pending execution for job {job}",
+                                         "slurm_suspend error: Job is no longer pending execution"])
+    ok(c, "scancel", job)
+    in_state(c, job, "CANCELLED")
+    for command in (["update", f"jobid={job}", "timelimit=5"], ["requeue", job]):
+        done = slurm(c, "scontrol", *command)
+        equal((done.returncode, done.stderr),
+              (1, f"Job/step already completing or completed for job {job}\n"))
 
 
 if __name__ == "__main__":

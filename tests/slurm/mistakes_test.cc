@@ -120,7 +120,7 @@ const std::vector<Mistake>& queue_mistakes() {
       {{"slurm/squeue", "-t", "foo"}, 1, "squeue: error: Invalid job state specified: foo"},
       {{"slurm/squeue", "-S", "a"}, 1, "squeue: error: Invalid sort specification: a"},
       {{"slurm/squeue", "-i", "x"}, 1, "squeue: error: --iterate=x"},
-      {{"slurm/squeue", "-s", "--json"}, 1, "squeue: error: --steps has the fields of -o only"},
+      {{"slurm/squeue", "-s", "--json"}, 1, "squeue: error: --steps is a table; "},
       {{"slurm/squeue", "-M", "nope"},
        1,
        "squeue: error: 'nope' can't be reached now, or it is an"},

@@ -260,6 +260,7 @@ TEST_CASE("options of srun") {
                         {"relative", {}, "@slurm_clients_test.py case_srun_words"},
                         {"test-only", {"--test-only"}, "\"test_only\":true"},
                         {"unbuffered", {}, launchers},
+                        {"verbose", {}, "@slurm_steps_test.py case_environment_outside"},
                         {"wait", {}, launchers},
                     }));
 }
@@ -270,9 +271,11 @@ TEST_CASE("options of squeue") {
   fill_queue(bench.fake);
   check_options(bench, {
                            {"account", {"-A", "vision"}, "\"accounts\":[\"vision\"]"},
+                           {"accounts", {"--accounts=vision"}, "\"accounts\":[\"vision\"]"},
                            {"all", {"-a"}, "="},
                            {"array", {"-r"}, "              13_4 "},
                            {"array-unique", {"--array-unique"}, "              13_4 "},
+                           {"cluster", {"--cluster=fake"}, "CLUSTER: fake\n"},
                            {"clusters", {"-M", "fake"}, "CLUSTER: fake\n"},
                            {"format", {"-o", "[%i]"}, "[12]\n"},
                            {"Format", {"-O", "JobID:@"}, "\n12@"},
@@ -287,11 +290,14 @@ TEST_CASE("options of squeue") {
                            {"me", {"--me"}, "\"users\":[\""},
                            {"name", {"-n", "train"}, "\"names\":[\"train\"]"},
                            {"noconvert", {"--noconvert"}, "="},
+                           {"node", {"--node=n01"}, "\"nodes\":[\"n01\"]"},
                            {"nodelist", {"-w", "n01"}, "\"nodes\":[\"n01\"]"},
+                           {"nodes", {"--nodes=n01"}, "\"nodes\":[\"n01\"]"},
                            {"noheader", {"-h"}, "!NODELIST(REASON)"},
                            {"notme", {}, "@slurm_clients_test.py case_notme"},
                            {"only-job-state", {"--only-job-state", "-o", "%i %T"}, "12 RUNNING"},
                            {"partition", {"-p", "debug"}, "\"partitions\":[\"debug\"]"},
+                           {"partitions", {"--partitions=debug"}, "\"partitions\":[\"debug\"]"},
                            {"priority", {"-P"}, "="},
                            {"qos", {"-q", "nope"}, "!train"},
                            {"reservation", {"-R", "course"}, "\"reservations\":[\"course\"]"},
@@ -300,6 +306,7 @@ TEST_CASE("options of squeue") {
                            {"states", {"-t", "PD"}, "\"states\":[\"PD\"]"},
                            {"steps", {"-s"}, "STEPID"},
                            {"user", {"-u", "root"}, "\"users\":[\"root\"]"},
+                           {"users", {"-u", "daemon", "--users=root"}, "\"users\":[\"root\"]"},
                            {"verbose", {"-v"}, "="},
                            {"yaml", {"--yaml"}, "\"jobs\":\n"},
                        });
