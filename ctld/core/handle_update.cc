@@ -190,6 +190,7 @@ Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& 
     if (!shape) return tl::unexpected(shape.error());
     e.shape = std::move(*shape);
   }
+  if (m.requeue && !queued) return not_queued(ctx.state, job, "requeue setting");
   e.requeue = m.requeue;
   e.account = std::move(*account);
   e.reservation = m.reservation;
