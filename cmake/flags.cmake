@@ -50,10 +50,11 @@ if(GANTRY_GOLD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 
 # One cache for all build folders: no working directory in the key, and the precompiled header lies
-# outside of the build folders (targets.cmake), so a file compiled once is free everywhere.
+# outside of the build folders (targets.cmake), so a file compiled once is free everywhere. Comments
+# count: a precompiled header with other ones is not the same file to #pragma once.
 find_program(GANTRY_CCACHE ccache)
 if(GANTRY_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER
-      ${CMAKE_COMMAND} -E env CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
-      CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} ${GANTRY_CCACHE})
+      ${CMAKE_COMMAND} -E env CCACHE_NOHASHDIR=1 CCACHE_COMMENTS=1
+      CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} ${GANTRY_CCACHE})
 endif()
