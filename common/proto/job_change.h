@@ -187,7 +187,7 @@ struct UpdateJob {
   std::optional<std::string> account;      // queued only
   std::optional<std::string> reservation;  // queued only; "" = none any more
   std::optional<Reshape> reshape;          // queued only
-  std::optional<bool> requeue;             // the same; after a node's failure or a preemption
+  std::optional<bool> requeue;             // queued only; after a node failed or a preemption
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "job", s.job);
