@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/slurm/frame.h"
+#include "common/proto/job_change.h"
 
 namespace gantry::cli::slurm {
 
@@ -53,5 +54,8 @@ struct KeyValue {
   std::string value;
 };
 KeyValue key_value(const std::string& word);
+
+// One KEY=VALUE of `update JobId=`. False: the key is not one that can be changed.
+Result<bool> set_job_key(const Control& c, proto::UpdateJob& update, const KeyValue& pair);
 
 }  // namespace gantry::cli::slurm

@@ -12,6 +12,7 @@
 
 #include "cli/allocation.h"
 #include "cli/allocation_shell.h"
+#include "cli/client_config.h"
 #include "cli/files.h"
 #include "cli/random_id.h"
 #include "cli/slurm/frame.h"
@@ -121,6 +122,11 @@ bool keep_step_options(const Invocation& call, std::vector<Given>& given, bool& 
                fmt::format("--exclusive={} is for allocations; a step has --exclusive", one.value));
       return false;
     }
+    if (name == "immediate") {
+      complain(call,
+               "--immediate is for allocations; a step has --overlap, or waits for its cores");
+      return false;
+    }
     if (step || all_memory || is_one_of(kSrunOptions, one.option) || !one.option->refused.empty())
       continue;
     complain(call, fmt::format("{} asks for an allocation; a step inside a job has the job's",
@@ -194,6 +200,7 @@ std::map<std::string, std::string> step_environment_of(const SrunRequest& r) {
     if (!text.starts_with("SLURM_") && !text.starts_with("GANTRY_")) continue;
     out.try_emplace(std::string(text.substr(0, equals)), text.substr(equals + 1));
   }
+  for (const char* name : kTokenVariables) out.erase(name);  // a secret, as in job_environment()
   // Tasks are told of -c only if it was given, to the job or here.
   const auto& given = r.spec.given;
   if (std::find(given.begin(), given.end(), "cpus-per-task") != given.end())

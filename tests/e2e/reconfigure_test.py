@@ -182,6 +182,9 @@ def case_tokens(c):
     c.ended(int(job), "completed")
     equal(token in c.output(job), False, "the token is in the job's environment")
     contains(c.output(job), "slurm_fetch_token")
+    shown = slurm(c, "srun", MEM, "env", env={"SLURM_JWT": token, "GANTRY_TOKEN": token})
+    contains(shown.stdout, "SLURM_PROCID=0")
+    equal(token in shown.stdout, False, "the token is in the step's environment")
     # Of others only administrators make one.
     refused = slurm(c, "scontrol", "token", f"username={member}", user=other)
     equal(refused.returncode, 1)
