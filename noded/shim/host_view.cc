@@ -103,14 +103,17 @@ void show_resolver(const LaunchRequest& request, const std::string& root, bool i
 }
 
 // Scripts go to the first node of a job by its name, and programs to themselves by theirs: where
-// the host's own list has no such name, the job's has.
+// the host's own list has no such name, the job's has. An image without the host's network need not
+// know the host's.
 void show_hosts(const NodeSetup& setup, const LaunchRequest& request, const std::string& root,
                 bool image) {
   constexpr const char* kName = "/etc/hosts";
   std::array<char, 4096> real{};
   const bool there = ::realpath(kName, real.data()) != nullptr;
   if (!there && !image) return;
-  auto text = there ? read_file(real.data()) : Result<std::string>("127.0.0.1 localhost\n");
+  const bool of_host = there && (!image || request.network == NetworkMode::host);
+  auto text = of_host ? read_file(real.data())
+                      : Result<std::string>("127.0.0.1 localhost\n::1 localhost\n");
   if (!text) return;
   if (!text->empty() && text->back() != '\n') *text += '\n';
   std::string padded = *text;
@@ -166,7 +169,8 @@ Result<void> own_directories(const NodeSetup& setup, const LaunchRequest& reques
       if (auto r = show_own(request, root, path, false); !r) return tl::unexpected(r.error());
   }
   if (request.network == NetworkMode::host) show_resolver(request, root, image);
-  if (!request.hosts.empty()) show_hosts(setup, request, root, image);
+  const bool shares = image && request.network == NetworkMode::host;
+  if (shares || !request.hosts.empty()) show_hosts(setup, request, root, image);
   if (!home_shown.empty() && below(request.work_dir, home_shown)) return {};
   auto r = show_own(request, root, request.work_dir, false);
   if (!r) return tl::unexpected(r.error());
