@@ -7,6 +7,8 @@
 #include "common/log.h"
 #include "common/version.h"
 #include "ctld/server.h"
+#include "ctld/store/fault_guard.h"
+#include "ctld/store/scrub.h"
 
 namespace {
 
@@ -21,15 +23,28 @@ constexpr const char* kUsage =
     "  --log FILE         append the log there (default: standard error)\n"
     "  --log-level LEVEL  debug, info, warning or error (default: info)\n"
     "  --check            read the configuration, say whether it is sound, and exit\n"
+    "  --check-store      look at every page and checksum of the job store, which no controller "
+    "may\n"
+    "                     have open, say what is damaged, and exit; nothing is changed\n"
     "  --version, --help\n"
     "\n"
-    "Exit status: 0 stopped on request, 1 could not start or had to stop, 2 wrong command line.\n";
+    "Exit status: 0 stopped on request, or sound; 1 could not start or had to stop; 2 wrong "
+    "command "
+    "line;\n"
+    "65 what it has stored is damaged: starting it again does not help.\n";
 
 struct Arguments {
   std::string config;
   gantry::LogOptions log{.program = "ctld", .file = "", .level = gantry::LogLevel::info};
   bool check = false;
+  bool check_store = false;
 };
+
+// Of a server that could not start or had to stop.
+int exit_status_of(const gantry::Error& error) {
+  return error.code == gantry::ErrorCode::malformed ? gantry::store::kDamagedExit
+                                                    : gantry::exit_status_of(error.code);
+}
 
 int complain(const gantry::Error& error) {
   std::fprintf(stderr, "gantry-ctld: %s\n", error.message.c_str());
@@ -42,6 +57,7 @@ std::optional<int> parse(int argc, char** argv, Arguments& args) {
                             {"log", required_argument, nullptr, 'l'},
                             {"log-level", required_argument, nullptr, 'L'},
                             {"check", no_argument, nullptr, 'k'},
+                            {"check-store", no_argument, nullptr, 's'},
                             {"version", no_argument, nullptr, 'V'},
                             {"help", no_argument, nullptr, 'h'},
                             {nullptr, 0, nullptr, 0}};
@@ -56,6 +72,7 @@ std::optional<int> parse(int argc, char** argv, Arguments& args) {
         break;
       }
       case 'k': args.check = true; break;
+      case 's': args.check_store = true; break;
       case 'V': std::printf("gantry-ctld %s\n", std::string(gantry::kVersion).c_str()); return 0;
       case 'h': std::fputs(kUsage, stdout); return 0;
       default: std::fputs(kUsage, stderr); return 2;
@@ -64,6 +81,32 @@ std::optional<int> parse(int argc, char** argv, Arguments& args) {
   if (optind == argc) return std::nullopt;
   std::fprintf(stderr, "gantry-ctld: '%s': no arguments are taken, only options\n", argv[optind]);
   return 2;
+}
+
+int check_store(const std::string& directory) {
+  const auto report = gantry::store::check_store(directory);
+  if (!report) {
+    complain(report.error());
+    return exit_status_of(report.error());
+  }
+  for (const std::string& damaged : report->damaged)
+    std::fprintf(stderr, "gantry-ctld: %s\n", damaged.c_str());
+  if (report->more_damaged > 0)
+    std::fprintf(stderr, "gantry-ctld: and %llu entries more\n",
+                 static_cast<unsigned long long>(report->more_damaged));
+  if (!report->damaged.empty()) return gantry::store::kDamagedExit;
+  if (report->format < gantry::store::kSealedFormat)
+    std::printf(
+        "%s/data.mdb: %llu pages are sound; of format %llu, it has no checksums until a "
+        "controller of this release opens it\n",
+        directory.c_str(), static_cast<unsigned long long>(report->pages),
+        static_cast<unsigned long long>(report->format));
+  else
+    std::printf("%s/data.mdb: sound, %llu entries of %llu octets on %llu pages\n",
+                directory.c_str(), static_cast<unsigned long long>(report->entries),
+                static_cast<unsigned long long>(report->octets),
+                static_cast<unsigned long long>(report->pages));
+  return 0;
 }
 
 using gantry::ctld::Server;
@@ -116,6 +159,10 @@ int main(int argc, char** argv) {
                 config->nodes.size(), config->partitions.size());
     return 0;
   }
+  gantry::store::say_store_faults("gantry-ctld");
+  if (args.check_store) return check_store(config->controller.state_dir);
   const auto done = serve(*config, args);
-  return done ? 0 : complain(done.error());
+  if (done) return 0;
+  complain(done.error());
+  return exit_status_of(done.error());
 }

@@ -13,6 +13,11 @@
 #include <cstring>
 
 #include "common/assert.h"
+#include "ctld/store/checksum.h"
+#include "ctld/store/fault_guard.h"
+#include "ctld/store/history_key.h"
+#include "ctld/store/page_check.h"
+#include "ctld/store/sealed.h"
 
 namespace gantry::store {
 
@@ -23,6 +28,7 @@ constexpr mode_t kDirectoryMode = 0700;
 constexpr mode_t kFileMode = 0600;
 constexpr std::string_view kCreateDirectory = "/create.tmp";
 constexpr std::string_view kCompactDirectory = "/compact.tmp";
+constexpr std::string_view kUpgradeDirectory = "/upgrade.tmp";
 // LMDB reports a short write as EIO; with less than this left it was the disk being full.
 constexpr std::uint64_t kFullDiskBytes = 1 << 20;
 
@@ -31,6 +37,27 @@ constexpr std::array<std::string_view, kDbCount> kDbNames{"store", "journal", "s
 
 unsigned flags_of(Db db) {
   return MDB_CREATE | (db == Db::journal || db == Db::specs ? MDB_INTEGERKEY : 0U);
+}
+
+// The key of a record for a person: a number, a time and a job, or the name that it is.
+std::string key_text(const TableHandle& table, std::string_view key) {
+  if ((table.name == "journal" || table.name == "specs") && key.size() == 8) {
+    std::uint64_t number = 0;
+    std::memcpy(&number, key.data(), sizeof number);
+    return fmt::format("{}", number);
+  }
+  if (table.name.starts_with("history") && key.size() >= kHistoryKeyBytes) {
+    const HistoryPosition at = history_position(key.substr(key.size() - kHistoryKeyBytes));
+    return fmt::format("of job {}, ended at {} us", at.job.value(), at.end.us);
+  }
+  std::string text;
+  bool readable = !key.empty();
+  for (const char c : key) {
+    readable = readable && c >= ' ' && c <= '~';
+    text += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  }
+  if (readable) return fmt::format("\"{}\"", key);
+  return key.size() == 8 ? fmt::format("{}", ordered_key_value(key)) : text;
 }
 
 // Makes names created or renamed in a directory durable. 0 or errno.
@@ -91,9 +118,9 @@ Error LmdbEnv::error(int rc, std::string_view doing) const {
                         doing, map_bytes_ >> 20, where)};
   if (rc == MDB_CORRUPTED || rc == MDB_PAGE_NOTFOUND || rc == MDB_INVALID || rc == MDB_PANIC ||
       rc == MDB_VERSION_MISMATCH)
-    return {ErrorCode::io_error,
+    return {ErrorCode::malformed,
             fmt::format("{} failed, {} is damaged ({}): check the disk, then restore the file from "
-                        "a copy",
+                        "a copy (docs/store.md)",
                         doing, where, mdb_strerror(rc))};
   return {ErrorCode::io_error,
           fmt::format("{} failed on {} ({}): check the disk and the system log, then start the "
@@ -101,14 +128,32 @@ Error LmdbEnv::error(int rc, std::string_view doing) const {
                       doing, where, mdb_strerror(rc))};
 }
 
+Error LmdbEnv::error(const Damage& damage) const {
+  return {
+      ErrorCode::malformed,
+      fmt::format("{} is damaged: the entry {} of table {} does not have its checksum; check the "
+                  "disk, then restore the state directory from a copy (docs/store.md)",
+                  data_path(), key_text(*damage.table, damage.key), damage.table->name)};
+}
+
+LmdbEnv::LmdbEnv(EnvOptions options) : options_(std::move(options)) {
+  const auto name = [](TableHandle& table, std::string_view text) {
+    table.name = text;
+    table.seed = xxh64(text, 0);
+  };
+  for (std::size_t i = 0; i < kDbCount; ++i) name(dbs_[i], kDbNames[i]);
+  for (Table table : kTables)
+    name(tables_[static_cast<std::size_t>(table)], "t." + std::string(name_of(table)));
+}
+
 Result<std::unique_ptr<LmdbEnv>> LmdbEnv::open(const EnvOptions& options) {
   std::unique_ptr<LmdbEnv> env(new LmdbEnv(options));
   std::string& directory = env->options_.directory;
   while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
-  if (::mkdir(directory.c_str(), kDirectoryMode) == 0) {
+  if (!options.read_only && ::mkdir(directory.c_str(), kDirectoryMode) == 0) {
     if (int rc = sync_directory(parent_of(directory)); rc != 0)
       return tl::unexpected(env->error(rc, "creating the state directory"));
-  } else if (errno != EEXIST) {
+  } else if (!options.read_only && errno != EEXIST) {
     return tl::unexpected(env->error(errno, "creating the state directory"));
   }
   auto opened = env->lock_directory().and_then([&] { return env->open_env(); });
@@ -143,17 +188,25 @@ Result<void> LmdbEnv::lock_directory() {
 }
 
 Result<void> LmdbEnv::open_env() {
-  // What a creation or compaction that was cut off has left behind.
-  remove_scratch(options_.directory + std::string(kCreateDirectory));
-  remove_scratch(options_.directory + std::string(kCompactDirectory));
   struct stat st {};
   bool existed = ::stat(data_path().c_str(), &st) == 0;
+  if (options_.read_only && !existed)
+    return fail(ErrorCode::not_found, fmt::format("there is no store in {}", options_.directory));
+  // What was cut off when the last controller ended has left behind.
+  for (std::string_view scratch : {kCreateDirectory, kCompactDirectory, kUpgradeDirectory})
+    if (!options_.read_only) remove_scratch(options_.directory + std::string(scratch));
   if (!existed) {
     if (auto created = create(); !created) return created;
   }
   map_bytes_ = options_.map_bytes;
-  if (existed) map_bytes_ = std::max<std::uint64_t>(map_bytes_, st.st_size);
-  return open_at(options_.directory);
+  if (existed) {
+    map_bytes_ = std::max<std::uint64_t>(map_bytes_, st.st_size);
+    const auto pages = check_pages(data_path(), {options_.most_leaves});
+    if (!pages) return tl::unexpected(pages.error());
+    pages_ = pages->read;
+  }
+  if (auto opened = open_at(options_.directory); !opened) return opened;
+  return old_format_ != 0 && !options_.read_only ? upgrade() : Result<void>{};
 }
 
 // Elsewhere first, then renamed: data.mdb is never there without its first commit.
@@ -162,7 +215,9 @@ Result<void> LmdbEnv::create() {
   if (::mkdir(elsewhere.c_str(), kDirectoryMode) != 0)
     return tl::unexpected(error(errno, "creating the state"));
   map_bytes_ = options_.map_bytes;
+  creating_ = true;
   auto opened = open_at(elsewhere);
+  creating_ = false;
   close_env();
   if (!opened) return opened;
   if (::rename((elsewhere + "/data.mdb").c_str(), data_path().c_str()) != 0)
@@ -178,7 +233,13 @@ Result<void> LmdbEnv::open_at(const std::string& directory) {
   if (rc == 0) rc = mdb_env_set_mapsize(env_, map_bytes_);
   if (rc == 0) rc = mdb_env_set_maxdbs(env_, kDbCount + kTables.size() + 8);
   if (rc == 0) rc = mdb_env_set_maxreaders(env_, kMaxReaders);
-  if (rc == 0) rc = mdb_env_open(env_, directory.c_str(), MDB_NOTLS, kFileMode);
+  if (rc == 0) rc = mdb_env_set_userctx(env_, this);
+  if (rc == 0)
+    rc = mdb_env_set_assert(env_, [](MDB_env* env, const char* what) {
+      end_damaged(static_cast<LmdbEnv*>(mdb_env_get_userctx(env))->data_path().c_str(), what);
+    });
+  const unsigned flags = MDB_NOTLS | (options_.read_only ? MDB_RDONLY : 0U);
+  if (rc == 0) rc = mdb_env_open(env_, directory.c_str(), flags, kFileMode);
   if (rc == 0) rc = check_readers();
   Result<void> opened;
   if (rc != 0)
@@ -189,42 +250,84 @@ Result<void> LmdbEnv::open_at(const std::string& directory) {
   return opened;
 }
 
+// Fills in the handles. A table that is not there is made if `create`, else named in `missing`.
+int LmdbEnv::open_handles(MDB_txn* txn, bool create, std::string& missing) {
+  const auto open = [&](TableHandle& table, unsigned flags) {
+    const int rc =
+        mdb_dbi_open(txn, table.name.c_str(), flags | (create ? MDB_CREATE : 0U), &table.dbi);
+    if (rc == MDB_NOTFOUND) missing = table.name;
+    return rc;
+  };
+  int rc = 0;
+  for (std::size_t i = 1; rc == 0 && i < kDbCount; ++i)
+    rc = open(dbs_[i], flags_of(static_cast<Db>(i)));
+  for (Table table : kTables)
+    if (rc == 0) rc = open(tables_[static_cast<std::size_t>(table)], 0);
+  MDB_dbi names = 0;
+  MDB_stat stat{};
+  if (rc == 0) rc = mdb_dbi_open(txn, nullptr, 0, &names);
+  if (rc == 0) rc = mdb_stat(txn, names, &stat);
+  if (rc == 0 && stat.ms_entries != kDbCount + kTables.size()) {
+    missing = "of no name that this release knows";
+    rc = MDB_NOTFOUND;
+  }
+  return rc;
+}
+
+// The format is a plain number, so that every release can read it; its seal lies beside it. From
+// kSealedFormat on every table is there from the first commit on.
 Result<void> LmdbEnv::open_tables() {
-  std::uint64_t format = kFormatVersion;
+  std::uint64_t format = 0;
+  std::string missing;
+  old_format_ = 0;
   int rc = write([&](MDB_txn* txn) {
-    int e = mdb_dbi_open(txn, kDbNames[0].data(), flags_of(Db::store), &dbis_[0]);
+    TableHandle& store = dbs_[0];
+    int e = mdb_dbi_open(txn, store.name.c_str(), creating_ ? MDB_CREATE : 0U, &store.dbi);
+    if (e == MDB_NOTFOUND) missing = store.name;
+    if (e != 0) return e;
     MDB_val key = as_val("format");
     MDB_val value{};
-    if (e == 0) e = mdb_get(txn, dbis_[0], &key, &value);
-    if (e == 0 && value.mv_size == sizeof format) {
-      std::memcpy(&format, value.mv_data, sizeof format);
-      if (format > kFormatVersion) return MDB_VERSION_MISMATCH;
-      // Older ones lack tables only, which are made below; from now on older programs refuse it.
-      if (format < kFormatVersion) {
-        std::uint64_t current = kFormatVersion;
-        value = {sizeof current, &current};
-        e = mdb_put(txn, dbis_[0], &key, &value, 0);
-      }
-    } else if (e == MDB_NOTFOUND) {
+    if (creating_) {
+      format = kFormatVersion;
       value = {sizeof format, &format};
-      e = mdb_put(txn, dbis_[0], &key, &value, 0);
-    } else if (e == 0) {
-      e = MDB_CORRUPTED;
+      e = mdb_put(txn, store.dbi, &key, &value, 0);
+      std::uint64_t seal = seal_of(store, "format", as_view(value));
+      key = as_val("format-seal");
+      value = {sizeof seal, &seal};
+      if (e == 0) e = mdb_put(txn, store.dbi, &key, &value, 0);
+      return e == 0 ? open_handles(txn, true, missing) : e;
     }
-    for (std::size_t i = 1; e == 0 && i < kDbCount; ++i)
-      e = mdb_dbi_open(txn, kDbNames[i].data(), flags_of(static_cast<Db>(i)), &dbis_[i]);
-    for (Table table : kTables) {
-      std::string name = "t." + std::string(name_of(table));
-      if (e == 0)
-        e = mdb_dbi_open(txn, name.c_str(), MDB_CREATE, &tables_[static_cast<std::size_t>(table)]);
+    e = mdb_get(txn, store.dbi, &key, &value);
+    if (e == MDB_NOTFOUND || (e == 0 && value.mv_size != sizeof format)) return MDB_CORRUPTED;
+    if (e != 0) return e;
+    std::memcpy(&format, value.mv_data, sizeof format);
+    const std::uint64_t seal = seal_of(store, "format", as_view(value));
+    key = as_val("format-seal");
+    e = mdb_get(txn, store.dbi, &key, &value);
+    const bool sealed = e == 0;
+    if (e != 0 && e != MDB_NOTFOUND) return e;
+    if (sealed &&
+        (value.mv_size != sizeof seal || std::memcmp(value.mv_data, &seal, sizeof seal) != 0))
+      return MDB_CORRUPTED;
+    if (format > kFormatVersion) return MDB_VERSION_MISMATCH;
+    if (sealed != (format >= kSealedFormat)) return MDB_CORRUPTED;
+    if (!sealed) {
+      old_format_ = format;
+      return 0;
     }
-    return e;
+    return open_handles(txn, false, missing);
   });
   if (rc == MDB_VERSION_MISMATCH && format > kFormatVersion)
     return fail(ErrorCode::version_mismatch,
                 fmt::format("{} was written by a newer Gantry (format {}, this one reads up to "
                             "{}): start that version again, or restore an older copy",
                             data_path(), format, kFormatVersion));
+  if (rc == MDB_NOTFOUND && !missing.empty())
+    return fail(
+        ErrorCode::malformed,
+        fmt::format("{} is damaged: it has lost a table, or has one too many ({}); check the "
+                    "disk, then restore the file from a copy (docs/store.md)",
+                    data_path(), missing));
   if (rc != 0) return tl::unexpected(error(rc, "opening the tables"));
   return {};
 }
@@ -297,6 +400,32 @@ Result<void> LmdbEnv::compact() {
   if (rc == 0) rc = sync_directory(options_.directory);
   if (rc != 0) return tl::unexpected(error(rc, "putting the compacted state in place"));
   return open_env();
+}
+
+// As compact(): a whole new file, then renamed; the old one is untouched until then.
+Result<void> LmdbEnv::upgrade() {
+  const std::string elsewhere = options_.directory + std::string(kUpgradeDirectory);
+  MDB_env* old = std::exchange(env_, nullptr);
+  upgraded_from_ = old_format_;
+  int rc = ::mkdir(elsewhere.c_str(), kDirectoryMode) == 0 ? 0 : errno;
+  Result<void> done;
+  if (rc == 0) {
+    creating_ = true;
+    done = open_at(elsewhere);
+    creating_ = false;
+    if (done) rc = copy_sealed(old);
+    close_env();
+  }
+  mdb_env_close(old);
+  if (done && rc == 0) {
+    ::unlink((options_.directory + "/lock.mdb").c_str());  // of the old file; see compact()
+    rc = ::rename((elsewhere + "/data.mdb").c_str(), data_path().c_str()) == 0 ? 0 : errno;
+  }
+  remove_scratch(elsewhere);
+  if (done && rc == 0) rc = sync_directory(options_.directory);
+  if (!done) return done;
+  if (rc != 0) return tl::unexpected(error(rc, "giving the state checksums"));
+  return open_at(options_.directory);
 }
 
 }  // namespace gantry::store

@@ -4,7 +4,9 @@
 //   - a write is one transaction; when the map is full it is aborted, the map grown and the write
 //     done again, never while a read transaction of this process is open (the map may move);
 //   - all handles are opened once, in a committed transaction, before anything else;
-//   - what open() creates is there after a power loss (directories are synced).
+//   - what open() creates is there after a power loss (directories are synced);
+//   - the file's pages are looked at before LMDB sees them (page_check.h), and a store without
+//     checksums is written anew with them (lmdb_upgrade.cc).
 // Results are LMDB codes (0 is success); LmdbStore turns them into Errors. Never fork with it open.
 #pragma once
 
@@ -33,6 +35,24 @@ enum class Db : std::uint8_t {
   history_index,
 };
 inline constexpr std::size_t kDbCount = 6;
+// A read met a record that does not have its seal; what it was is in a Damage.
+inline constexpr int kDamaged = -31'000;
+
+struct TableHandle {
+  std::string name;  // permanent: it is part of each record's seal
+  std::uint64_t seed = 0;
+  MDB_dbi dbi = 0;
+};
+
+struct Damage {
+  const TableHandle* table = nullptr;
+  Bytes key;
+  int say(const TableHandle& where, std::string_view what) {
+    table = &where;
+    key = what;
+    return kDamaged;
+  }
+};
 
 inline MDB_val as_val(std::string_view bytes) {
   return {bytes.size(), const_cast<char*>(bytes.data())};  // LMDB's struct is not const-correct
@@ -55,6 +75,10 @@ class Cursor {
   int put(MDB_val key, MDB_val value, unsigned flags) {
     return rc_ != 0 ? rc_ : mdb_cursor_put(cursor_, &key, &value, flags);
   }
+  // Room for a value of that size, to be filled in before the next call; 0 or a code.
+  int reserve(MDB_val key, MDB_val& value, unsigned flags) {
+    return rc_ != 0 ? rc_ : mdb_cursor_put(cursor_, &key, &value, flags | MDB_RESERVE);
+  }
   int del() { return rc_ != 0 ? rc_ : mdb_cursor_del(cursor_, 0); }
 
  private:
@@ -66,6 +90,9 @@ struct EnvOptions {
   std::string directory;                     // created with mode 0700; its parent must exist
   std::uint64_t map_bytes = 64ULL << 30;     // address space only; the file grows as needed
   std::uint64_t max_map_bytes = 1ULL << 40;  // growth ends here
+  // Leaves of the history that are looked at when it is opened: 1 GiB. More are left to the scrub.
+  std::uint64_t most_leaves = 262'144;
+  bool read_only = false;  // as it is: nothing is made, compacted or given checksums
 };
 
 struct EnvUse {
@@ -80,15 +107,19 @@ class LmdbEnv {
   LmdbEnv(const LmdbEnv&) = delete;
   LmdbEnv& operator=(const LmdbEnv&) = delete;
 
-  [[nodiscard]] MDB_dbi dbi(Db db) const { return dbis_[static_cast<std::size_t>(db)]; }
-  [[nodiscard]] MDB_dbi dbi(Table table) const { return tables_[static_cast<std::size_t>(table)]; }
+  [[nodiscard]] const TableHandle& table(Db db) const { return dbs_[static_cast<std::size_t>(db)]; }
+  [[nodiscard]] const TableHandle& table(Table table) const {
+    return tables_[static_cast<std::size_t>(table)];
+  }
+  [[nodiscard]] MDB_dbi dbi(Db db) const { return table(db).dbi; }
+  [[nodiscard]] MDB_dbi dbi(Table which) const { return table(which).dbi; }
 
   // Runs body(txn) -> code and commits; body may run several times, each time from a clean slate.
   template <class Body>
   int write(Body&& body) {
     for (;;) {
       MDB_txn* txn = nullptr;
-      int rc = mdb_txn_begin(env_, nullptr, 0, &txn);
+      int rc = mdb_txn_begin(env_, nullptr, options_.read_only ? MDB_RDONLY : 0U, &txn);
       if (rc != 0) return rc;
       rc = body(txn);
       if (rc == 0)
@@ -121,17 +152,25 @@ class LmdbEnv {
   [[nodiscard]] const std::string& directory() const { return options_.directory; }
   [[nodiscard]] std::string data_path() const { return options_.directory + "/data.mdb"; }
   [[nodiscard]] std::uint64_t map_bytes() const { return map_bytes_; }
+  // The format of a read-only store without checksums, of which no entry can be read; else 0.
+  [[nodiscard]] std::uint64_t old_format() const { return old_format_; }
+  [[nodiscard]] std::uint64_t pages_looked_at() const { return pages_; }
+  [[nodiscard]] std::uint64_t upgraded_from() const { return upgraded_from_; }
   [[nodiscard]] std::uint64_t map_growths() const { return map_growths_; }
   // The code as an Error whose sentence names the path and what to do.
   [[nodiscard]] Error error(int rc, std::string_view doing) const;
+  [[nodiscard]] Error error(const Damage& damage) const;
 
  private:
-  explicit LmdbEnv(EnvOptions options) : options_(std::move(options)) {}
+  explicit LmdbEnv(EnvOptions options);
   Result<void> lock_directory();
   Result<void> open_env();
   Result<void> create();
   Result<void> open_at(const std::string& directory);
   Result<void> open_tables();
+  int open_handles(MDB_txn* txn, bool create, std::string& missing);
+  Result<void> upgrade();
+  int copy_sealed(MDB_env* from);
   void close_env();
   int grow();
   [[nodiscard]] std::shared_lock<std::shared_mutex> enter_read() const {
@@ -142,10 +181,14 @@ class LmdbEnv {
   EnvOptions options_;
   int lock_fd_ = -1;
   MDB_env* env_ = nullptr;
-  std::array<MDB_dbi, kDbCount> dbis_{};
-  std::array<MDB_dbi, kTables.size() + 1> tables_{};  // by Table's number
+  std::array<TableHandle, kDbCount> dbs_;
+  std::array<TableHandle, kTables.size() + 1> tables_;  // by Table's number
   std::uint64_t map_bytes_ = 0;
   std::uint64_t map_growths_ = 0;
+  std::uint64_t pages_ = 0;          // that check_pages() has read
+  bool creating_ = false;            // open_tables() makes a new store
+  std::uint64_t old_format_ = 0;     // what open_tables() met, if it has no checksums; else 0
+  std::uint64_t upgraded_from_ = 0;  // the format before open() gave it checksums; else 0
   mutable std::mutex turnstile_;
   mutable std::shared_mutex map_guard_;  // shared: a read transaction is open; unique: map moves
 };

@@ -1,9 +1,9 @@
 // One page of history from LMDB, in one read transaction that ends when the page is full, large or
 // kReadBudget old, so that it never keeps freed pages from the writer for long.
-#include "common/assert.h"
 #include "ctld/store/history_key.h"
 #include "ctld/store/lmdb_env.h"
 #include "ctld/store/lmdb_store.h"
+#include "ctld/store/sealed.h"
 
 namespace gantry::store {
 
@@ -46,8 +46,11 @@ Result<HistoryPage> LmdbStore::read_history(const HistoryScan& scan) const {
   const HistoryBounds bounds = history_bounds(scan);
   const auto deadline = std::chrono::steady_clock::now() + kReadBudget;
   HistoryPage page;
+  const TableHandle& table = env_->table(Db::history);
+  const TableHandle& walked = env_->table(scan.id ? Db::history_index : Db::history);
+  Damage damage;
   int rc = env_->read([&](MDB_txn* txn) {
-    RangeWalk walk(txn, env_->dbi(scan.id ? Db::history_index : Db::history), bounds, scan.order);
+    RangeWalk walk(txn, walked.dbi, bounds, scan.order);
     Cursor records(txn, env_->dbi(Db::history));
     std::size_t octets = 0;
     MDB_val key{};
@@ -60,12 +63,14 @@ Result<HistoryPage> LmdbStore::read_history(const HistoryScan& scan) const {
         return 0;
       }
       std::string_view at = as_view(key);
+      if (!unseal(walked, at, value) || at.size() < kHistoryKeyBytes) return damage.say(walked, at);
       if (scan.id) {
         at.remove_prefix(at.size() - kHistoryKeyBytes);
         MDB_val record_key = as_val(at);
         e = records.get(record_key, &value, MDB_SET_KEY);
-        GANTRY_ASSERT(e != MDB_NOTFOUND, "the history index names a record that is not there");
+        if (e == MDB_NOTFOUND) return damage.say(walked, at);  // it names what is not there
         if (e != 0) return e;
+        if (!unseal(table, at, value)) return damage.say(table, at);
       }
       HistoryPosition position = history_position(at);
       page.entries.push_back({position.end, position.job, std::nullopt, Bytes(as_view(value))});
@@ -73,7 +78,7 @@ Result<HistoryPage> LmdbStore::read_history(const HistoryScan& scan) const {
     }
     return e == MDB_NOTFOUND ? 0 : e;
   });
-  if (rc != 0) return tl::unexpected(env_->error(rc, "reading the history"));
+  if (rc != 0) return tl::unexpected(error(rc, damage, "reading the history"));
   return page;
 }
 

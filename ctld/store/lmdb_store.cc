@@ -9,39 +9,25 @@
 #include "ctld/store/batch_check.h"
 #include "ctld/store/history_key.h"
 #include "ctld/store/lmdb_env.h"
+#include "ctld/store/lmdb_values.h"
+#include "ctld/store/sealed.h"
 
 namespace gantry::store {
 
 namespace {
 
 constexpr std::chrono::minutes kReaderCheckEvery{1};
-constexpr std::size_t kBlobKeyBytes = 8 + sizeof(Digest);
-
-MDB_val number_val(const std::uint64_t& number) {
-  return {sizeof number, const_cast<std::uint64_t*>(&number)};
-}
-std::uint64_t as_number(const MDB_val& val) {
-  std::uint64_t number = 0;
-  GANTRY_ASSERT(val.mv_size == sizeof number, "an integer key or value has eight octets");
-  std::memcpy(&number, val.mv_data, sizeof number);
-  return number;
-}
-
-Bytes blob_key(std::uint64_t number, const Digest& digest) {
-  return ordered_key(number).append(reinterpret_cast<const char*>(digest.data()), digest.size());
-}
-
 // Appends to tables with ascending keys; an order violation is a bug, not an error.
-int append_one(Cursor& cursor, MDB_val key, std::string_view value) {
-  int rc = cursor.put(key, as_val(value), MDB_APPEND);
+int append_one(Cursor& cursor, const TableHandle& table, MDB_val key, std::string_view value) {
+  int rc = put_sealed(cursor, table, key, value, MDB_APPEND);
   GANTRY_ASSERT(rc != MDB_KEYEXIST, "append out of order");
   return rc;
 }
 
-int put_record(MDB_txn* txn, MDB_dbi dbi, Cursor& cursor, const RecordChange& change) {
-  if (change.value) return cursor.put(as_val(change.key), as_val(*change.value), 0);
+int put_record(MDB_txn* txn, const TableHandle& table, Cursor& cursor, const RecordChange& change) {
+  if (change.value) return put_sealed(cursor, table, as_val(change.key), *change.value, 0);
   MDB_val key = as_val(change.key);
-  int rc = mdb_del(txn, dbi, &key, nullptr);
+  int rc = mdb_del(txn, table.dbi, &key, nullptr);
   return rc == MDB_NOTFOUND ? 0 : rc;
 }
 
@@ -51,7 +37,7 @@ int put_records(MDB_txn* txn, const LmdbEnv& env, const std::vector<RecordChange
     Table table = records[i].table;
     Cursor cursor(txn, env.dbi(table));
     for (; rc == 0 && i < records.size() && records[i].table == table; ++i)
-      rc = put_record(txn, env.dbi(table), cursor, records[i]);
+      rc = put_record(txn, env.table(table), cursor, records[i]);
   }
   return rc;
 }
@@ -63,10 +49,13 @@ int put_history(MDB_txn* txn, const LmdbEnv& env, const std::vector<HistoryEntry
   int rc = 0;
   for (const HistoryEntry& entry : history) {
     HistoryPosition position{entry.end, entry.job};
-    rc = records.put(as_val(history_key(position)), as_val(entry.data), 0);
-    if (rc == 0) rc = index.put(as_val(history_index_key(entry.job, position)), {}, 0);
-    if (rc == 0 && entry.array && *entry.array != entry.job)
-      rc = index.put(as_val(history_index_key(*entry.array, position)), {}, 0);
+    const auto add_index = [&](JobId id) {
+      return put_sealed(index, env.table(Db::history_index),
+                        as_val(history_index_key(id, position)), {}, 0);
+    };
+    rc = put_sealed(records, env.table(Db::history), as_val(history_key(position)), entry.data, 0);
+    if (rc == 0) rc = add_index(entry.job);
+    if (rc == 0 && entry.array && *entry.array != entry.job) rc = add_index(*entry.array);
     if (rc != 0) break;
   }
   return rc;
@@ -115,11 +104,16 @@ Result<std::unique_ptr<LmdbStore>> LmdbStore::open(const LmdbOptions& options) {
 }
 
 Result<void> LmdbStore::read_positions() {
+  Damage damage;
   int rc = env_->read([&](MDB_txn* txn) {
     MDB_val key = as_val("applied");
     MDB_val value{};
     int e = mdb_get(txn, env_->dbi(Db::store), &key, &value);
-    if (e == 0) applied_ = EventSeq{as_number(value)};
+    if (e == 0) {
+      if (!unseal(env_->table(Db::store), "applied", value) || value.mv_size != 8)
+        return damage.say(env_->table(Db::store), "applied");
+      applied_ = EventSeq{as_number(value)};
+    }
     if (e != 0 && e != MDB_NOTFOUND) return e;
     last_ = applied_;
     first_ = EventSeq{applied_.value() + 1};
@@ -135,18 +129,22 @@ Result<void> LmdbStore::read_positions() {
     if (e != 0 && e != MDB_NOTFOUND) return e;
     Cursor blobs(txn, env_->dbi(Db::blobs));
     while ((e = blobs.get(key, &value, MDB_NEXT)) == 0) {
-      GANTRY_ASSERT(key.mv_size == kBlobKeyBytes, "a blob's key has forty octets");
       std::string_view bytes = as_view(key);
-      Digest digest;
-      std::memcpy(digest.data(), bytes.data() + 8, sizeof digest);
+      if (bytes.size() != kBlobKeyBytes || value.mv_size < kSealBytes)
+        return damage.say(env_->table(Db::blobs), bytes);
+      const Digest digest = digest_of_blob(bytes);
       std::uint64_t number = ordered_key_value(bytes.substr(0, 8));
-      blobs_[digest] = {number, value.mv_size};
+      blobs_[digest] = {number, value.mv_size - kSealBytes};
       next_blob_ = number + 1;
     }
     return e == MDB_NOTFOUND ? 0 : e;
   });
-  if (rc != 0) return tl::unexpected(env_->error(rc, "reading the state"));
+  if (rc != 0) return tl::unexpected(error(rc, damage, "reading the state"));
   return {};
+}
+
+Error LmdbStore::error(int rc, const Damage& damage, std::string_view doing) const {
+  return rc == kDamaged ? env_->error(damage) : env_->error(rc, doing);
 }
 
 Result<void> LmdbStore::usable() const {
@@ -171,14 +169,16 @@ Result<void> LmdbStore::append(const AppendBatch& batch) {
       Cursor journal(txn, env_->dbi(Db::journal));
       for (const JournalEntry& entry : batch.events) {
         std::uint64_t seq = entry.seq.value();
-        if (e = append_one(journal, number_val(seq), entry.data); e != 0) return e;
+        e = append_one(journal, env_->table(Db::journal), number_val(seq), entry.data);
+        if (e != 0) return e;
       }
     }
     if (!batch.specs.empty()) {
       Cursor specs(txn, env_->dbi(Db::specs));
       for (const auto& [job, spec] : batch.specs) {
         std::uint64_t id = job.value();
-        if (e = append_one(specs, number_val(id), spec); e != 0) return e;
+        e = append_one(specs, env_->table(Db::specs), number_val(id), spec);
+        if (e != 0) return e;
       }
     }
     if (!batch.blobs.empty()) {
@@ -188,7 +188,7 @@ Result<void> LmdbStore::append(const AppendBatch& batch) {
         if (blobs_.contains(digest) || added.contains(digest)) continue;
         std::uint64_t number = next_blob_ + added.size();
         added[digest] = {number, content.size()};
-        e = append_one(blobs, as_val(blob_key(number, digest)), content);
+        e = append_one(blobs, env_->table(Db::blobs), as_val(blob_key(number, digest)), content);
         if (e != 0) return e;
       }
     }
@@ -227,9 +227,9 @@ Result<void> LmdbStore::fold(const FoldBatch& batch) {
     }
     if (e != 0) return e;
     std::uint64_t applied = batch.applied.value();
-    MDB_val key = as_val("applied");
-    MDB_val value = number_val(applied);
-    e = mdb_put(txn, env_->dbi(Db::store), &key, &value, 0);
+    Cursor store(txn, env_->dbi(Db::store));
+    e = put_sealed(store, env_->table(Db::store), as_val("applied"), as_view(number_val(applied)),
+                   0);
     return e == 0 ? trim_journal(txn, *env_, batch.applied, first) : e;
   });
   if (rc != 0) return tl::unexpected(poison(rc, "folding the journal into the records"));
@@ -258,89 +258,6 @@ Result<bool> LmdbStore::maintain() {
   ++commits_;
   first_ = first;
   return first_ <= applied_;
-}
-
-Result<void> LmdbStore::load(const LoadVisitor& visitor) const {
-  if (auto ok = usable(); !ok) return ok;
-  Result<void> told;  // the visitor's own error, if any
-  auto each = [](MDB_txn* txn, MDB_dbi dbi, auto&& visit) {
-    Cursor cursor(txn, dbi);
-    MDB_val key{};
-    MDB_val value{};
-    int e = 0;
-    while ((e = cursor.get(key, &value, MDB_NEXT)) == 0)
-      if (!visit(key, value)) return MDB_NOTFOUND;
-    return e == MDB_NOTFOUND ? 0 : e;
-  };
-  int rc = env_->read([&](MDB_txn* txn) {
-    int e = 0;
-    for (Table table : kTables) {
-      e = each(txn, env_->dbi(table), [&](const MDB_val& key, const MDB_val& value) {
-        return (told = visitor.record(table, as_view(key), as_view(value))).has_value();
-      });
-      if (e != 0) return e;
-    }
-    e = each(txn, env_->dbi(Db::specs), [&](const MDB_val& key, const MDB_val& value) {
-      return (told = visitor.spec(JobId{as_number(key)}, as_view(value))).has_value();
-    });
-    for (auto it = blobs_.begin(); e == 0 && it != blobs_.end(); ++it) {
-      told = visitor.blob(it->first, it->second.size);
-      if (!told) e = MDB_NOTFOUND;
-    }
-    if (e != 0) return e;
-    std::uint64_t expected = std::max(applied_.value() + 1, first_.value());
-    Cursor journal(txn, env_->dbi(Db::journal));
-    MDB_val key = number_val(expected);
-    MDB_val value{};
-    for (e = journal.get(key, &value, MDB_SET_RANGE); e == 0; ++expected) {
-      GANTRY_ASSERT(as_number(key) == expected, "the journal has a gap");
-      told = visitor.event(EventSeq{expected}, as_view(value));
-      if (!told) return MDB_NOTFOUND;
-      e = journal.get(key, &value, MDB_NEXT);
-    }
-    return e == MDB_NOTFOUND ? 0 : e;
-  });
-  if (!told) return told;
-  if (rc != 0) return tl::unexpected(env_->error(rc, "loading the state"));
-  return {};
-}
-
-Result<Bytes> LmdbStore::read_spec(JobId job) const {
-  if (auto ok = usable(); !ok) return tl::unexpected(ok.error());
-  Bytes spec;
-  int rc = env_->read([&](MDB_txn* txn) {
-    std::uint64_t id = job.value();
-    MDB_val key = number_val(id);
-    MDB_val value{};
-    int e = mdb_get(txn, env_->dbi(Db::specs), &key, &value);
-    if (e == 0) spec = as_view(value);
-    return e;
-  });
-  if (rc == MDB_NOTFOUND)
-    return fail(ErrorCode::not_found, fmt::format("job {} has no specification", job.value()));
-  if (rc != 0) return tl::unexpected(env_->error(rc, "reading a job's specification"));
-  return spec;
-}
-
-bool LmdbStore::has_blob(const Digest& digest) const {
-  return blobs_.contains(digest);
-}
-
-Result<Bytes> LmdbStore::read_blob(const Digest& digest) const {
-  if (auto ok = usable(); !ok) return tl::unexpected(ok.error());
-  auto it = blobs_.find(digest);
-  if (it == blobs_.end()) return fail(ErrorCode::not_found, "no such script or environment");
-  Bytes content;
-  int rc = env_->read([&](MDB_txn* txn) {
-    Bytes bytes = blob_key(it->second.number, digest);
-    MDB_val key = as_val(bytes);
-    MDB_val value{};
-    int e = mdb_get(txn, env_->dbi(Db::blobs), &key, &value);
-    if (e == 0) content = as_view(value);
-    return e;
-  });
-  if (rc != 0) return tl::unexpected(env_->error(rc, "reading a script or environment"));
-  return content;
 }
 
 Stats LmdbStore::stats() const {

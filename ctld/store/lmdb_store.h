@@ -14,11 +14,12 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "ctld/store/scrub.h"
 #include "ctld/store/store.h"
 
 namespace gantry::store {
 
-class LmdbEnv;
+struct Damage;
 
 struct LmdbOptions {
   std::string directory;                           // created if absent; its parent must exist
@@ -29,7 +30,8 @@ struct LmdbOptions {
 
 class LmdbStore final : public Store {
  public:
-  // already_exists: another controller has the directory; version_mismatch: written by a newer one.
+  // already_exists: another controller has the directory; version_mismatch: written by a newer one;
+  // malformed: its pages, or a checksum. Values are looked at when they are read: see load().
   static Result<std::unique_ptr<LmdbStore>> open(const LmdbOptions& options);
   ~LmdbStore() override;
 
@@ -42,6 +44,10 @@ class LmdbStore final : public Store {
   [[nodiscard]] bool has_blob(const Digest& digest) const override;
   [[nodiscard]] Result<HistoryPage> read_history(const HistoryScan& scan) const override;
   [[nodiscard]] Stats stats() const override;
+  // Any thread, as read_history().
+  Result<ScrubPiece> scrub(ScrubAt& at, std::uint64_t octets) const;
+  // The format that open() has given checksums; 0 if it had them.
+  [[nodiscard]] std::uint64_t upgraded_from() const;
 
  private:
   struct BlobPlace {
@@ -61,6 +67,7 @@ class LmdbStore final : public Store {
   Result<void> read_positions();  // what is in the file: fills the members below
   [[nodiscard]] Result<void> usable() const;
   Error poison(int rc, std::string_view doing);
+  [[nodiscard]] Error error(int rc, const Damage& damage, std::string_view doing) const;
 
   std::unique_ptr<LmdbEnv> env_;
   EventSeq applied_;

@@ -34,7 +34,9 @@ namespace gantry::store {
 using Digest = std::array<std::uint8_t, 32>;  // content hash of a blob; chosen by the caller
 
 // Version of the tables below. A store written by a newer one is refused at open.
-inline constexpr std::uint64_t kFormatVersion = 6;
+inline constexpr std::uint64_t kFormatVersion = 7;
+// From this one on every value has a checksum; older stores get them when they are opened.
+inline constexpr std::uint64_t kSealedFormat = 7;
 // Keys of record tables: 1..kMaxKeyBytes octets (LMDB's limit is 511).
 inline constexpr std::size_t kMaxKeyBytes = 500;
 // Journal entries removed in one transaction.

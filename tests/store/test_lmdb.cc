@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "child.h"
+#include "ctld/store/checksum.h"
 #include "store_fixture.h"
 
 namespace gantry::store {
@@ -109,7 +110,7 @@ TEST_CASE("a directory that cannot be made or is no state says so") {
   std::fclose(f);
   opened = LmdbStore::open(options);
   REQUIRE_FALSE(opened.has_value());
-  CHECK(opened.error().code == ErrorCode::io_error);
+  CHECK(opened.error().code == ErrorCode::malformed);
   CHECK(opened.error().message.find("damaged") != std::string::npos);
 }
 
@@ -143,6 +144,11 @@ TEST_CASE("a newer format is refused and left alone") {
     REQUIRE(mdb_dbi_open(txn, "store", 0, &dbi) == 0);
     MDB_val key{6, const_cast<char*>("format")};
     MDB_val value{sizeof format, &format};
+    REQUIRE(mdb_put(txn, dbi, &key, &value, 0) == 0);
+    std::uint64_t seal = xxh64({reinterpret_cast<const char*>(&format), sizeof format},
+                               xxh64("format", xxh64("store", 0)));
+    key = {11, const_cast<char*>("format-seal")};
+    value = {sizeof seal, &seal};
     REQUIRE(mdb_put(txn, dbi, &key, &value, 0) == 0);
     REQUIRE(mdb_txn_commit(txn) == 0);
     mdb_env_close(env);

@@ -1,0 +1,14 @@
+// XXH64, the checksum of everything in the store: 64 bits, fast and well spread, made against
+// accidents and not against attackers. As specified in
+// https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md; about forty lines, which is why
+// it is here and not a package.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace gantry::store {
+
+std::uint64_t xxh64(std::string_view bytes, std::uint64_t seed);
+
+}  // namespace gantry::store
