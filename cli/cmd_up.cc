@@ -26,7 +26,6 @@ constexpr Duration kStartTimeout = seconds(60);   // until all nodes are up
 constexpr Duration kStopTimeout = seconds(15);    // of one daemon
 constexpr Duration kCancelTimeout = seconds(30);  // until cancelled jobs are gone
 constexpr Duration kLook = milliseconds(100);
-
 void pause() {
   const timespec time{0, kLook.us * 1'000};
   ::nanosleep(&time, nullptr);
@@ -55,11 +54,11 @@ class Progress {
 };
 
 // ---- up
-
 struct Up {
   ClusterRequest request;
   std::string directory;
-  bool sized = false;  // any of the options that shape a new cluster
+  bool sized = false;     // any of the options that shape a new cluster
+  unsigned restarts = 5;  // crashes within a minute until a daemon is left stopped
 };
 
 Result<void> set_nodes(Up& up, std::string_view text) {
@@ -113,7 +112,12 @@ Result<void> set_oversubscribe(Up& up, std::string_view) {
   up.sized = true;
   return {};
 }
-
+Result<void> set_restarts(Up& up, std::string_view text) {
+  const auto n = parse_integer("the number of crashes", text, 0, 1'000'000);
+  if (!n) return tl::unexpected(n.error());
+  up.restarts = static_cast<unsigned>(*n);
+  return {};
+}
 Result<void> set_root_jobs(Up& up, std::string_view) {
   up.request.root_jobs = true;
   up.sized = true;
@@ -144,6 +148,12 @@ constexpr Option kUpOptions[] = {
     {.name = "oversubscribe",
      .help = "Let nodes share cores and memory of the machine",
      .set = call<set_oversubscribe>},
+    {.name = "restarts",
+     .arg = Arg::required,
+     .value = "N",
+     .help = "Crashes within a minute after which a daemon is left stopped (default 5); until then "
+             "it is started again. 0: never again",
+     .set = call<set_restarts>},
     {.name = "root-jobs",
      .help = "Let root run jobs too, for development",
      .set = call<set_root_jobs>},
@@ -289,7 +299,7 @@ Result<int> run_up(const Invocation& in) {
   std::vector<const Daemon*> started;
   for (const Daemon& daemon : *daemons) {
     if (running_pid(daemon)) continue;
-    if (auto done = start_daemon(daemon); !done) return tl::unexpected(done.error());
+    if (auto done = start_daemon(daemon, up.restarts); !done) return tl::unexpected(done.error());
     started.push_back(&daemon);
   }
   const auto nodes = wait_until_up(*cluster, *daemons);
@@ -305,7 +315,6 @@ Result<int> run_up(const Invocation& in) {
 }
 
 // ---- down
-
 struct Down {
   std::string directory;
   bool cancel = false;
@@ -401,7 +410,6 @@ Result<int> run_down(const Invocation& in) {
 }
 
 // ---- status
-
 struct StatusQuery {
   std::string directory;
 };
@@ -445,7 +453,8 @@ Result<int> run_status(const Invocation& in) {
   for (const Daemon& daemon : *daemons) {
     const auto pid = running_pid(daemon);
     all = all && pid.has_value();
-    const std::string state = states.contains(daemon.name) ? states[daemon.name] : "";
+    const std::string state =
+        states.contains(daemon.name) ? states[daemon.name] : why_stopped(daemon);
     fmt::print("  {:<8} {:<16} {}\n", daemon.name,
                pid ? fmt::format("running {}", *pid) : "stopped", state);
   }
@@ -470,7 +479,8 @@ const Command kUp{.name = "up",
                   .description =
                       "Makes keys and a gantry.yaml in a directory of its own, starts a controller "
                       "and node daemons, and waits until all nodes are up. As an ordinary user the "
-                      "containers are rootless; it says which layers of isolation are then off.",
+                      "containers are rootless; it says which layers of isolation are then off. A "
+                      "daemon that crashes is started again.",
                   .options = kUpOptions,
                   .examples = kUpExamples,
                   .exits = kUpExits,

@@ -9,8 +9,10 @@
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
+#include <utility>
 
 #include "cli/files.h"
+#include "cli/watch.h"
 
 namespace gantry::cli {
 namespace {
@@ -72,7 +74,10 @@ Result<std::string> find_program(const std::string& name) {
               fmt::format("the program {} is neither beside this one nor on PATH", name));
 }
 
-Result<void> start_daemon(const Daemon& daemon) {
+namespace {
+
+// A child that becomes the daemon; its pid file is written.
+Result<pid_t> fork_daemon(const Daemon& daemon) {
   std::vector<std::string> words = daemon.argv;
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
@@ -82,7 +87,61 @@ Result<void> start_daemon(const Daemon& daemon) {
     return fail(ErrorCode::io_error,
                 fmt::format("cannot start {}: {}", daemon.name, std::strerror(errno)));
   if (pid == 0) become_daemon(daemon, argv);
-  return write_file(daemon.pid_file, fmt::format("{} {}\n", pid, start_time_of(pid)), 0644);
+  const auto written =
+      write_file(daemon.pid_file, fmt::format("{} {}\n", pid, start_time_of(pid)), 0644);
+  if (!written) return tl::unexpected(written.error());
+  return pid;
+}
+
+// Says nothing on our own terminal, and holds none of our descriptors.
+[[noreturn]] void become_watch(const Daemon& daemon, unsigned most_crashes, int ready) {
+  ::setsid();
+  const int null = ::open("/dev/null", O_RDWR);
+  const int log = ::open(daemon.log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0640);
+  if (null < 0 || log < 0 || ::dup2(ready, 3) != 3) ::_exit(126);
+  ::dup2(null, STDIN_FILENO);
+  ::dup2(null, STDOUT_FILENO);
+  ::dup2(log, STDERR_FILENO);
+  ::closefrom(4);
+  if (::chdir("/") != 0) ::_exit(126);
+  bool told = false;
+  watch_daemon(
+      daemon, most_crashes, [&] { return fork_daemon(daemon); },
+      [&] {
+        if (!std::exchange(told, true)) ::close(3);
+      });
+}
+
+}  // namespace
+
+Result<void> start_daemon(const Daemon& daemon, unsigned most_crashes) {
+  if (most_crashes == 0) {
+    const auto pid = fork_daemon(daemon);
+    return pid ? Result<void>{} : tl::unexpected(pid.error());
+  }
+  int ready[2];
+  if (::pipe2(ready, O_CLOEXEC) != 0)
+    return fail(ErrorCode::io_error,
+                fmt::format("cannot start {}: {}", daemon.name, std::strerror(errno)));
+  const pid_t pid = ::fork();
+  if (pid == 0) become_watch(daemon, most_crashes, ready[1]);
+  ::close(ready[1]);
+  if (pid > 0) {  // closed when the pid file is written
+    char nothing = 0;
+    while (::read(ready[0], &nothing, 1) < 0 && errno == EINTR) {
+    }
+  }
+  ::close(ready[0]);
+  if (pid < 0)
+    return fail(ErrorCode::io_error,
+                fmt::format("cannot start {}: {}", daemon.name, std::strerror(errno)));
+  return {};
+}
+
+std::string why_stopped(const Daemon& daemon) {
+  const auto text = read_small_file(why_file(daemon));
+  if (!text || !*text) return {};
+  return (*text)->substr(0, (*text)->find('\n'));
 }
 
 std::optional<pid_t> running_pid(const Daemon& daemon) {
@@ -100,22 +159,33 @@ std::optional<pid_t> running_pid(const Daemon& daemon) {
 }
 
 Result<void> stop_daemon(const Daemon& daemon, Duration patience) {
+  const auto pid = running_pid(daemon);
+  const std::string start = pid ? start_time_of(*pid) : std::string();
+  // First of all, so that nobody starts it again.
+  ::unlink(daemon.pid_file.c_str());
+  ::unlink(why_file(daemon).c_str());
+  if (!pid) return {};
+  const auto runs = [&] {
+    ::waitpid(*pid, nullptr, WNOHANG);  // if it is our own child
+    return !start.empty() && start_time_of(*pid) == start;
+  };
   for (const int signal : {SIGTERM, SIGKILL}) {
-    auto pid = running_pid(daemon);
-    if (!pid) break;
-    if (::kill(*pid, signal) != 0)
+    if (!runs()) return {};
+    if (::kill(*pid, signal) != 0 && errno != ESRCH) {
+      const int error = errno;
+      (void)write_file(daemon.pid_file, fmt::format("{} {}\n", *pid, start), 0644);
       return fail(
           ErrorCode::permission_denied,
-          fmt::format("cannot stop {} (process {}): {}", daemon.name, *pid, std::strerror(errno)));
-    for (Duration waited; waited < patience && running_pid(daemon); waited = waited + kLook) {
+          fmt::format("cannot stop {} (process {}): {}", daemon.name, *pid, std::strerror(error)));
+    }
+    for (Duration waited; waited < patience && runs(); waited = waited + kLook) {
       const timespec pause{0, kLook.us * 1'000};
       ::nanosleep(&pause, nullptr);
     }
   }
-  if (running_pid(daemon))
-    return fail(ErrorCode::timed_out, fmt::format("{} does not end", daemon.name));
-  ::unlink(daemon.pid_file.c_str());
-  return {};
+  if (!runs()) return {};
+  (void)write_file(daemon.pid_file, fmt::format("{} {}\n", *pid, start), 0644);
+  return fail(ErrorCode::timed_out, fmt::format("{} does not end", daemon.name));
 }
 
 std::string log_tail(const Daemon& daemon, std::size_t lines) {

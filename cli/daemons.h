@@ -25,10 +25,14 @@ struct Daemon {
 // The program NAME beside our own executable, else on PATH.
 Result<std::string> find_program(const std::string& name);
 
-// Starts it and writes the pid file. That it runs on is not known yet.
-Result<void> start_daemon(const Daemon& daemon);
+// Starts it and writes the pid file. That it runs on is not known yet. `most_crashes`: one that
+// crashes is started again, until it has crashed so often within a minute (watch.h); 0: it is not.
+Result<void> start_daemon(const Daemon& daemon, unsigned most_crashes = 0);
 
 std::optional<pid_t> running_pid(const Daemon& daemon);  // nullopt: not there, or not ours
+
+// Why it is no longer started again, for a person; "" if nothing was given up.
+std::string why_stopped(const Daemon& daemon);
 
 // SIGTERM, and SIGKILL after `patience`; removes the pid file. Fine if it does not run.
 Result<void> stop_daemon(const Daemon& daemon, Duration patience);

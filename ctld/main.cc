@@ -6,6 +6,7 @@
 
 #include "common/log.h"
 #include "common/version.h"
+#include "ctld/age/accept.h"
 #include "ctld/server.h"
 #include "ctld/store/fault_guard.h"
 #include "ctld/store/scrub.h"
@@ -26,6 +27,11 @@ constexpr const char* kUsage =
     "  --check-store      look at every page and checksum of the job store, which no controller "
     "may\n"
     "                     have open, say what is damaged, and exit; nothing is changed\n"
+    "  --accept-old-store go on with a store that is older than what its nodes know: epoch and "
+    "job\n"
+    "                     ids jump past those, waiting jobs are held, newer jobs on nodes are "
+    "left\n"
+    "                     alone; then exit, to be started as usual\n"
     "  --version, --help\n"
     "\n"
     "Exit status: 0 stopped on request, or sound; 1 could not start or had to stop; 2 wrong "
@@ -38,6 +44,7 @@ struct Arguments {
   gantry::LogOptions log{.program = "ctld", .file = "", .level = gantry::LogLevel::info};
   bool check = false;
   bool check_store = false;
+  bool accept_old_store = false;
 };
 
 // Of a server that could not start or had to stop.
@@ -58,6 +65,7 @@ std::optional<int> parse(int argc, char** argv, Arguments& args) {
                             {"log-level", required_argument, nullptr, 'L'},
                             {"check", no_argument, nullptr, 'k'},
                             {"check-store", no_argument, nullptr, 's'},
+                            {"accept-old-store", no_argument, nullptr, 'a'},
                             {"version", no_argument, nullptr, 'V'},
                             {"help", no_argument, nullptr, 'h'},
                             {nullptr, 0, nullptr, 0}};
@@ -73,6 +81,7 @@ std::optional<int> parse(int argc, char** argv, Arguments& args) {
       }
       case 'k': args.check = true; break;
       case 's': args.check_store = true; break;
+      case 'a': args.accept_old_store = true; break;
       case 'V': std::printf("gantry-ctld %s\n", std::string(gantry::kVersion).c_str()); return 0;
       case 'h': std::fputs(kUsage, stdout); return 0;
       default: std::fputs(kUsage, stderr); return 2;
@@ -81,6 +90,19 @@ std::optional<int> parse(int argc, char** argv, Arguments& args) {
   if (optind == argc) return std::nullopt;
   std::fprintf(stderr, "gantry-ctld: '%s': no arguments are taken, only options\n", argv[optind]);
   return 2;
+}
+
+int accept_old_store(const gantry::Config& config) {
+  const auto mark = gantry::age::accept_old_store(config);
+  if (!mark) {
+    complain(mark.error());
+    return exit_status_of(mark.error());
+  }
+  std::printf(
+      "the store in %s is accepted: job ids go on above %llu; jobs that wait are held at the "
+      "next start, and newer jobs on nodes are left alone\n",
+      config.controller.state_dir.c_str(), static_cast<unsigned long long>(mark->job.value()));
+  return 0;
 }
 
 int check_store(const std::string& directory) {
@@ -160,6 +182,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   gantry::store::say_store_faults("gantry-ctld");
+  if (args.accept_old_store) return accept_old_store(*config);
   if (args.check_store) return check_store(config->controller.state_dir);
   const auto done = serve(*config, args);
   if (done) return 0;

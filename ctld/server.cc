@@ -57,26 +57,32 @@ Result<std::unique_ptr<Server>> Server::open(const Config& config, Logger logger
   auto core = std::make_unique<core::Core>(config);
   if (auto done = recover(*core, **store); !done) return tl::unexpected(done.error());
 
+  auto age = load_age(c.state_dir, core->epoch(), (*store)->stats().last);
+  if (!age) return tl::unexpected(age.error());
+
   net::RouterOptions options;
   options.endpoints = {"tcp://" + c.host + ":" + std::to_string(c.port)};
   options.keys = *keys;
   auto router = net::Router::open(options);
   if (!router) return tl::unexpected(router.error());
-  const Instant floor = core->last_time();
+  if (const std::uint64_t format = (*store)->upgraded_from(); format != 0)
+    logger.write(LogLevel::info, "the store had no checksums, and has them now",
+                 {{"format", format}});
   return std::unique_ptr<Server>(new Server(config, std::move(logger), std::move(*store),
                                             std::move(*router), Secrets{*signing, token->seed},
-                                            std::move(core), floor));
+                                            std::move(core), std::move(*age)));
 }
 
 Server::Server(const Config& config, Logger logger, std::unique_ptr<store::Store> store,
-               net::Router router, Secrets secrets, std::unique_ptr<core::Core> core, Instant floor)
+               net::Router router, Secrets secrets, std::unique_ptr<core::Core> core, Age age)
     : config_(config),
       log_(std::move(logger)),
       store_(std::move(store)),
       router_(std::move(router)),
       secrets_(secrets),
       core_(std::move(core)),
-      clock_(floor),
+      age_(std::move(age)),
+      clock_(core_->last_time()),
       identities_(
           config.controller.admins, config.controller.allow_munge,
           [this](const auth::VerifyKey& key) {
@@ -120,7 +126,10 @@ Result<void> Server::start() {
   core_->full_view(
       [this](std::vector<sched::Change> changes) { planner_->advance(std::move(changes)); });
   enroll_from_files();
+  hold_waiting_jobs();
   end_of_turn();
+  if (failed_) return tl::unexpected(*failed_);
+  if (auto noted = note_start(); !noted) return noted;
   planner_->request(clock_.now());
 
   queue_ = loop_.add_queue(router_, [this] { return receive_one(); });
@@ -159,6 +168,7 @@ void Server::end_of_turn() {
     fatal(done.error());
     return;
   }
+  if (!keep_mark_ahead()) return;
   if (usage_ && !turn.usage.empty()) {
     if (auto done = usage_->append(turn.usage); !done) {
       fatal(done.error());
@@ -250,6 +260,7 @@ void Server::fold() {
     return;
   }
   if (auto more = store_->maintain(); !more) fatal(more.error());
+  note_events();
 }
 
 void Server::fatal(const Error& error) {

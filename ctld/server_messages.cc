@@ -69,7 +69,7 @@ void Server::from_node(const std::string& node, const net::MessageHeader& header
                {{"node", node}, {"error", message.error().message}});
     return;
   }
-  step(core::FromNode{node, std::move(*message)});
+  if (admit(node, *message)) step(core::FromNode{node, std::move(*message)});
 }
 
 void Server::relayed(const std::string& node, const proto::NodeRelay& relay) {

@@ -1,9 +1,15 @@
 // Files of a local cluster; starting one for real is a test of its own (tests/e2e).
 #include <doctest/doctest.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "cli/daemons.h"
 #include "cli/local_cluster.h"
@@ -83,4 +89,53 @@ TEST_CASE("daemons are known by their start time, and end when told") {
   REQUIRE(start_daemon(loud));
   if (const auto child = running_pid(loud)) ::waitpid(*child, nullptr, 0);
   CHECK(log_tail(loud, 2) == "two\nthree\n");
+}
+
+TEST_CASE("a daemon that crashes is started again, until it crashes too often") {
+  const ScratchDir files;
+  const auto starts = [&] {
+    std::ifstream in(files.path() + "/starts");
+    return std::count(std::istreambuf_iterator<char>(in), {}, '\n');
+  };
+  const auto shell = [&](const std::string& end) {
+    return Daemon{"shell",
+                  files.path() + "/pid",
+                  files.path() + "/log",
+                  {"/bin/sh", "-c", "echo >> " + files.path() + "/starts; " + end}};
+  };
+  const auto wait_until = [](const auto& condition) {
+    for (int i = 0; i < 2000 && !condition(); ++i) ::poll(nullptr, 0, 10);
+    return condition();
+  };
+
+  const Daemon crashes = shell("exit 3");
+  REQUIRE(start_daemon(crashes, 3));
+  CHECK(wait_until([&] { return !why_stopped(crashes).empty(); }));
+  CHECK(starts() == 3);
+  CHECK(why_stopped(crashes) ==
+        "ended with status 3, 3 times within 60 s, and is not started again; look at the log " +
+            files.path() + "/log, then start it with `gantry up`");
+  CHECK(log_tail(crashes, 1).ends_with(why_stopped(crashes) + "\n"));
+  CHECK_FALSE(running_pid(crashes));
+
+  std::filesystem::remove(files.path() + "/starts");
+  const Daemon damaged = shell("exit 65");  // its store is: see gantry-ctld --help
+  REQUIRE(start_daemon(damaged, 3));
+  CHECK(wait_until([&] { return !why_stopped(damaged).empty(); }));
+  CHECK(starts() == 1);
+
+  std::filesystem::remove(files.path() + "/starts");
+  const Daemon killed = shell("exec sleep 1000");
+  REQUIRE(start_daemon(killed, 100));
+  CHECK(why_stopped(killed).empty());
+  for (int round = 1; round <= 3; ++round) {
+    REQUIRE(wait_until([&] { return starts() == round && running_pid(killed); }));
+    REQUIRE(::kill(*running_pid(killed), SIGKILL) == 0);
+  }
+  REQUIRE(wait_until([&] { return starts() == 4 && running_pid(killed); }));
+  REQUIRE(stop_daemon(killed, seconds(10)));
+  CHECK_FALSE(running_pid(killed));
+  ::poll(nullptr, 0, 300);  // a crash would be answered within a tenth of a second
+  CHECK(starts() == 4);
+  CHECK_FALSE(std::filesystem::exists(killed.pid_file));
 }

@@ -1,8 +1,14 @@
 // gantry up, down and status with the real daemons, whose runtime runs nothing: what is submitted
 // is there after a stop and a start, and nothing is left at the end.
 #include <doctest/doctest.h>
+#include <poll.h>
+#include <sys/types.h>
 
+#include <cerrno>
+#include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <functional>
 
 #include "tests/cli/run_program.h"
 
@@ -25,6 +31,11 @@ struct Cluster {
   }
   ~Cluster() { (void)gantry({"down", "--cancel", "--remove"}); }
 };
+
+bool wait_until(const std::function<bool()>& condition) {
+  for (int i = 0; i < 300 && !condition(); ++i) ::poll(nullptr, 0, 100);
+  return condition();
+}
 
 }  // namespace
 
@@ -58,6 +69,18 @@ TEST_CASE("a cluster on this machine, stopped and started again") {
   CHECK(cluster.command({"gqueue"}).status == 1);
 
   REQUIRE(cluster.gantry({"up"}).status == 0);
+  // A controller that crashes is started again.
+  const auto crash = [&] {
+    std::ifstream file(cluster.directory + "/pid/ctld");
+    pid_t pid = 0;
+    file >> pid;
+    REQUIRE(pid > 1);
+    return ::kill(pid, SIGKILL) == 0 || errno == ESRCH;
+  };
+  REQUIRE(crash());
+  const auto answers = [&] { return cluster.command({"gctl", "ping"}).status == 0; };
+  CHECK(wait_until(answers));
+  CHECK(cluster.gantry({"status"}).status == 0);
   CHECK(cluster.command({"gqueue", "-h", "-o", "%i %j %t %r"}).out == "3 waits PD JobHeldUser\n");
   CHECK(cluster.command({"gctl", "release", "3"}).status == 0);
   CHECK(cluster.command({"gctl", "update", "node", "node1", "state=drain", "reason=dust"}).status ==

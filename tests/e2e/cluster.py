@@ -162,7 +162,8 @@ class Cluster:
                             "/bin/bash", user], check=False, capture_output=True)
         command = ["gantry", "up", "--nodes", str(self.nodes), "--cpus",
                    str(min(2, os.cpu_count())), "--memory", "1G", "--oversubscribe", "--user",
-                   ",".join(self.users), "--state", self.state] + self.up_options
+                   ",".join(self.users), "--state", self.state,
+                   "--restarts", "0"] + self.up_options  # tests start again what they kill
         if self.runtime != "crun":
             command += ["--runtime", self.runtime]
         self.root(command, check=True, timeout=120)

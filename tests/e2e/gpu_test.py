@@ -90,7 +90,7 @@ def declare(c, of_nodes="", noded="", partitions="", prepare=None):
     text += partitions
     with open(path, "w", encoding="utf-8") as f:
         f.write(text)
-    c.root(["gantry", "up", "--state", c.state], check=True, timeout=120)
+    c.root(["gantry", "up", "--restarts", "0", "--state", c.state], check=True, timeout=120)
     c.find_daemons()
 
 

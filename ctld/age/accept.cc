@@ -1,0 +1,86 @@
+#include "ctld/age/accept.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "common/codec/codec.h"
+#include "ctld/core/core.h"
+#include "ctld/core/record.h"
+#include "ctld/store/lmdb_store.h"
+
+namespace gantry::age {
+namespace {
+
+// The store's records as of its last event, and the record that has epoch and ids.
+struct Loaded {
+  store::FoldBatch fold;
+  core::MetaRecord meta;
+};
+
+Result<Loaded> load(const Config& config, const store::Store& store) {
+  Loaded out;
+  core::Core core(config);
+  store::LoadVisitor visitor;
+  bool tail = false;
+  visitor.record = [&](store::Table table, std::string_view key,
+                       std::string_view value) -> Result<void> {
+    if (table == store::Table::meta) {
+      auto meta = codec::decode<core::MetaRecord>(value);
+      if (!meta) return tl::unexpected(meta.error());
+      out.meta = std::move(*meta);
+    }
+    return core.load_record(table, key, value);
+  };
+  visitor.spec = [&](JobId job, std::string_view spec) { return core.load_spec(job, spec); };
+  visitor.blob = [](const store::Digest&, std::size_t) { return Result<void>{}; };
+  visitor.event = [&](EventSeq seq, std::string_view data) {
+    tail = true;
+    return core.replay(store::JournalEntry{seq, Bytes(data)});
+  };
+  if (auto done = store.load(visitor); !done) return tl::unexpected(done.error());
+  out.fold.applied = store.stats().last;
+  if (!tail) return out;
+  out.fold = core.take_fold();
+  for (const store::RecordChange& change : out.fold.records) {
+    if (change.table != store::Table::meta || !change.value) continue;
+    auto meta = codec::decode<core::MetaRecord>(*change.value);
+    if (!meta) return tl::unexpected(meta.error());
+    out.meta = std::move(*meta);
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<HighWater> accept_old_store(const Config& config) {
+  const ControllerConfig& c = config.controller;
+  const auto known = load_high_water(c.state_dir);
+  if (!known) return tl::unexpected(known.error());
+  auto store =
+      store::LmdbStore::open({.directory = c.state_dir,
+                              .map_bytes = static_cast<std::uint64_t>(c.store_map),
+                              .max_map_bytes = static_cast<std::uint64_t>(c.store_map_max)});
+  if (!store) return tl::unexpected(store.error());
+  auto loaded = load(config, **store);
+  if (!loaded) return tl::unexpected(loaded.error());
+  core::MetaRecord& meta = loaded->meta;
+  const EventSeq last = (*store)->stats().last;
+  if (!*known || behind(**known, meta.epoch, last).empty())
+    return fail(ErrorCode::wrong_state,
+                fmt::format("the store in {} is not older than anything that is known: there is "
+                            "nothing to accept, start the controller as usual",
+                            c.state_dir));
+  meta.epoch = Epoch(std::max(meta.epoch, (*known)->epoch).value() + 1);
+  meta.last_job = JobId(std::max(meta.last_job, (*known)->job).value() + kJobMargin);
+  meta.applied = last;
+  auto& records = loaded->fold.records;
+  std::erase_if(records, [](const auto& r) { return r.table == store::Table::meta; });
+  records.insert(records.begin(), {store::Table::meta, "controller", codec::encode(meta)});
+  if (auto done = (*store)->fold(loaded->fold); !done) return tl::unexpected(done.error());
+  HighWater mark{meta.epoch, last, meta.last_job, meta.epoch, true};
+  if (auto saved = save_high_water(c.state_dir, mark); !saved) return tl::unexpected(saved.error());
+  return mark;
+}
+
+}  // namespace gantry::age

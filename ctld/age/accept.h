@@ -1,0 +1,23 @@
+// gantry-ctld --accept-old-store: the operator's word that this store is to be gone on with,
+// although it is older than what its nodes or the high-water mark know.
+//
+// Epoch and job ids jump past everything that is known, and kJobMargin more, so that nodes obey
+// again and no id is given twice. Jobs that wait are held at the next start: they may have run
+// since. What runs on nodes and is not in the store is left alone (strangers.h). Nothing else
+// changes.
+#pragma once
+
+#include <string>
+
+#include "common/result.h"
+#include "config/config.h"
+#include "ctld/age/high_water.h"
+
+namespace gantry::age {
+
+inline constexpr std::uint64_t kJobMargin = 10'000;
+
+// wrong_state: the store is not older than anything known, and nothing was changed.
+Result<HighWater> accept_old_store(const Config& config);
+
+}  // namespace gantry::age
