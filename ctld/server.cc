@@ -73,7 +73,7 @@ Result<std::unique_ptr<Server>> Server::open(const Config& config, Logger logger
                                             std::move(core), std::move(*age)));
 }
 
-Server::Server(const Config& config, Logger logger, std::unique_ptr<store::Store> store,
+Server::Server(const Config& config, Logger logger, std::unique_ptr<store::LmdbStore> store,
                net::Router router, Secrets secrets, std::unique_ptr<core::Core> core, Age age)
     : config_(config),
       log_(std::move(logger)),
@@ -93,6 +93,7 @@ Server::Server(const Config& config, Logger logger, std::unique_ptr<store::Store
 Server::~Server() {
   planner_.reset();  // its thread posts to the loop
   history_.reset();
+  scrubber_.reset();
   http_.reset();
   webhook_.reset();
   mailer_.reset();
@@ -123,6 +124,10 @@ Result<void> Server::start() {
   });
   history_ = std::make_unique<acct::HistoryReader>(
       *store_, [this](std::function<void()> work) { loop_.post(std::move(work)); });
+  scrubber_ =
+      std::make_unique<store::Scrubber>(*store_, store::ScrubPace{}, [this](std::string damage) {
+        loop_.post([this, damage = std::move(damage)] { log_.write(LogLevel::error, damage); });
+      });
   core_->full_view(
       [this](std::vector<sched::Change> changes) { planner_->advance(std::move(changes)); });
   enroll_from_files();

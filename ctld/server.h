@@ -28,7 +28,7 @@
 #include "ctld/planner.h"
 #include "ctld/rpc/identity.h"
 #include "ctld/rpc/sessions.h"
-#include "ctld/store/store.h"
+#include "ctld/store/scrubber.h"
 
 namespace gantry::acct {
 class UsageLog;
@@ -81,7 +81,7 @@ class Server {
     std::map<std::string, std::string> claims;  // by node: what it knows and the store does not
     std::vector<proto::AttemptStatus> ended;    // strangers of a registration that have
   };
-  Server(const Config& config, Logger logger, std::unique_ptr<store::Store> store,
+  Server(const Config& config, Logger logger, std::unique_ptr<store::LmdbStore> store,
          net::Router router, Secrets secrets, std::unique_ptr<core::Core> core, Age age);
 
   // server.cc: turns
@@ -134,6 +134,7 @@ class Server {
 
   // server_http.cc: metrics, usage events
   Result<void> open_exports();
+  [[nodiscard]] std::string store_metrics() const;
   http::Response answer_http(const http::Request& request, const std::atomic<bool>& stopping);
   [[nodiscard]] http::Response usage_page(const http::Request& request,
                                           const std::string& tenant) const;
@@ -144,7 +145,7 @@ class Server {
 
   const Config config_;
   Logger log_;
-  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<store::LmdbStore> store_;
   net::Router router_;
   Secrets secrets_;
   std::unique_ptr<core::Core> core_;
@@ -157,6 +158,7 @@ class Server {
   loop::Loop loop_;
   std::unique_ptr<Planner> planner_;
   std::unique_ptr<acct::HistoryReader> history_;
+  std::unique_ptr<store::Scrubber> scrubber_;
   std::unique_ptr<acct::UsageLog> usage_;
   std::unique_ptr<Mailer> mailer_;  // with controller.mail_program
   std::unique_ptr<Programs> programs_;

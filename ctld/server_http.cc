@@ -73,6 +73,22 @@ Result<void> Server::open_exports() {
   return {};
 }
 
+// How the slow scrub gets on; for who may see everything.
+std::string Server::store_metrics() const {
+  const store::ScrubStatus scrub = scrubber_->status();
+  const auto one = [](std::string_view name, std::string_view type, std::string_view help,
+                      std::uint64_t value) {
+    return fmt::format("# HELP {0} {1}\n# TYPE {0} {2}\n{0} {3}\n", name, help, type, value);
+  };
+  return one("gantry_store_scrub_passes_total", "counter",
+             "Times that the whole store was read again and its checksums looked at.",
+             scrub.passes) +
+         one("gantry_store_scrub_bytes", "gauge", "Bytes of the store that this pass has read.",
+             scrub.octets) +
+         one("gantry_store_damaged_entries", "gauge",
+             "Entries of the store without their checksum; see docs/store.md.", scrub.damaged);
+}
+
 // On the HTTP thread.
 http::Response Server::answer_http(const http::Request& request,
                                    const std::atomic<bool>& stopping) {
@@ -87,7 +103,8 @@ http::Response Server::answer_http(const http::Request& request,
   auto made = std::make_shared<std::promise<std::string>>();
   std::future<std::string> text = made->get_future();
   loop_.post([this, tenant, made] {
-    made->set_value(core::metrics_text(core_->state(), clock_.now(), tenant));
+    made->set_value(core::metrics_text(core_->state(), clock_.now(), tenant) +
+                    (tenant ? std::string() : store_metrics()));
   });
   auto body = wait_for(text, stopping);
   if (!body) return refusal(503, "the controller is busy; ask again");

@@ -6,11 +6,14 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <mutex>
 #include <random>
+#include <thread>
 
 #include "child.h"
 #include "ctld/store/checksum.h"
 #include "ctld/store/fault_guard.h"
+#include "ctld/store/scrubber.h"
 #include "store_fixture.h"
 
 namespace gantry::store {
@@ -273,6 +276,32 @@ TEST_CASE("a scrub in pieces sees what a scrub in one piece sees, beside a write
     end = piece->end;
   }
   CHECK(entries == whole->entries);
+  small.disk.lmdb.reset();
+}
+
+TEST_CASE("the slow scrub finds what nobody has read, and goes on") {
+  SmallStore small;
+  std::string bytes = small.whole;
+  for (std::size_t at = 0; (at = bytes.find("ended 3 ", at)) != std::string::npos; ++at)
+    bytes[at] = 'E';
+  write_file(small.path, bytes);
+  small.disk.open();  // history is not loaded
+  std::mutex mutex;
+  std::vector<std::string> said;
+  {
+    Scrubber scrubber(
+        *small.disk.lmdb,
+        {.octets = 500, .pause = std::chrono::milliseconds(0), .between = std::chrono::minutes(0)},
+        [&](std::string sentence) {
+          std::lock_guard guard(mutex);
+          said.push_back(std::move(sentence));
+        });
+    while (scrubber.status().passes < 3) std::this_thread::yield();
+    CHECK(scrubber.status().damaged == 6);
+  }
+  CHECK(said.size() >= 18);
+  CHECK(said.front().find("the entry of job 4, ended at 3001 us of table history") !=
+        std::string::npos);
   small.disk.lmdb.reset();
 }
 
