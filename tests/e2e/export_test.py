@@ -100,7 +100,7 @@ def lines(c):
 
 
 def tenants_of(metrics):
-    return {part.split('"')[1] for line in metrics.splitlines() if not line.startswith("#")
+    return {part.split('"')[1] for line in metrics.splitlines() if "{" in line and line[0] != "#"
             for part in line.split("{", 1)[1].split(",") if part.startswith("tenant=")}
 
 
