@@ -13,6 +13,7 @@
 #include <asm/poll.h>
 #include <asm/signal.h>
 #include <linux/fcntl.h>
+#include <linux/prctl.h>
 #include <linux/signalfd.h>
 #include <linux/time_types.h>
 
@@ -193,6 +194,9 @@ extern "C" [[noreturn]] __attribute__((used)) void init_main(long* stack) {
   const bool pause = argc > 1 && same(argv[1], "pause");
   const bool hold = argc > 1 && same(argv[1], "hold");
   if (!pause && argc < 3) leave(2);
+  // It runs with the job's ids, and what it says to the shim is what the job says: a job may not
+  // trace it, write to its memory or take its socket. Programs that it executes are not affected.
+  if (call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0) != 0) leave(4);
   call(SYS_fcntl, kInitSocket, F_SETFD, FD_CLOEXEC);
   for (int i = 0; i < kInitFileCount; ++i) {
     if (call(SYS_dup3, kInitFiles + i, i, 0) != i) leave(3);
