@@ -27,11 +27,11 @@ bool is_below(std::string_view path, std::string_view top) {
   return path.starts_with(top) && (path.size() == top.size() || path[top.size()] == '/');
 }
 
-// A directory is taken from anywhere, or from the node's list when it has one.
-Result<void> check_allowed(const NodeSetup& setup, const Fd& dir, const std::string& name) {
+// A directory or a file is taken from anywhere, or from the node's list when it has one.
+Result<void> check_allowed(const NodeSetup& setup, const Fd& fd, const std::string& name) {
   if (setup.image_dirs.empty()) return {};
   std::array<char, 4096> real{};
-  const std::string link = "/proc/self/fd/" + std::to_string(dir.get());
+  const std::string link = "/proc/self/fd/" + std::to_string(fd.get());
   if (::readlink(link.c_str(), real.data(), real.size() - 1) <= 0)
     return fail_errno(ErrorCode::runtime_failed, name);
   for (const auto& top : setup.image_dirs)
@@ -71,6 +71,7 @@ Result<void> mount_squashfs(const Shim& shim, ImageUse& image) {
   const auto file = open_as_user(
       shim.request.owner, [&](const AsUser& user) { return user.open_file(image.path, O_RDONLY); });
   if (!file) return fail(file.error().code, "image " + file.error().message);
+  if (auto r = check_allowed(shim.setup, *file, image.path); !r) return r;
   const auto loop = attach_loop(*file);
   if (!loop) return fail(loop.error().code, "image " + image.path + ": " + loop.error().message);
   const auto colon = loop->rfind(':');

@@ -9,6 +9,7 @@ usage: root_test.py BIN_DIR [-k CASE] [--keep]
 import contextlib
 import json
 import os
+import re
 import shutil
 import sys
 
@@ -165,6 +166,13 @@ def case_trace_init(c):
                                              "follow-exe")},
               {"attach": 0, "seize": 0, "read-memory": 8, "write-memory": 8, "open-mem": "opened",
                "follow-exe": "read"}, "a process of its own")
+
+
+def case_the_table_names_every_attempt(c):
+    with open(f"{HERE}/README.md", encoding="utf-8") as f:
+        named = set(re.findall(r"^\| `([a-z]+_[a-z_]+)`", f.read(), re.M))
+    cases = {n[5:] for n in globals() if n.startswith("case_")}
+    equal(named, cases - {"the_table_names_every_attempt"}, "README.md")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
 
 #include <cstring>
 
+#include "common/codec/codec.h"
 #include "noded/runtime/job_dir.h"
 #include "tests/runtime/node_fixture.h"
 
@@ -205,6 +206,25 @@ TEST_CASE("a working directory or an image does not lead to the kernel either") 
     CHECK(record.cause == ExitCause::refused);
     CHECK_MESSAGE(has(record.message, "belongs to the node's kernel"), record.message);
   }
+}
+
+TEST_CASE("the runtime enters no directory that a user names") {
+  if (!can_run()) return;
+  Node node;
+  auto request = node.job("pwd; sleep 600");
+  REQUIRE(node.runtime().begin(request));
+  REQUIRE(node.wait_for(request.key, EventKind::running));
+  const auto record = codec::decode<RunningRecord>(
+      node.read(job_dir(node.state_dir(), request.key) + "/" + kRunningFile));
+  REQUIRE(record.has_value());
+  char cwd[256] = {};
+  const std::string link = "/proc/" + std::to_string(record->init_pid) + "/cwd";
+  CHECK(::readlink(link.c_str(), cwd, sizeof cwd - 1) > 0);
+  CHECK(std::string(cwd) == "/");
+  for (int i = 0; i < 1000 && node.output().empty(); ++i) ::usleep(10'000);
+  CHECK(node.output() == node.home() + "\n");
+  REQUIRE(node.runtime().kill(request.key));
+  node.wait_end(request.key);
 }
 
 TEST_CASE("what lies in wait for a job's scratch directory is not used") {
