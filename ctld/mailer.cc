@@ -16,6 +16,8 @@
 #include <string_view>
 #include <utility>
 
+#include "ctld/users_program.h"
+
 namespace gantry::ctld {
 namespace {
 
@@ -57,16 +59,23 @@ bool write_all(int fd, std::string_view text) {
 }
 
 Result<pid_t> start_program(const std::string& program, const core::Letter& letter, int input) {
-  std::vector<std::string> words{program, "-i", "--"};
-  words.insert(words.end(), letter.to.begin(), letter.to.end());
+  std::vector<std::string> command{program, "-i", "--"};
+  command.insert(command.end(), letter.to.begin(), letter.to.end());
+  // What goes wrong in it with a user's addresses and names goes wrong with the user's rights.
+  auto words = ::geteuid() == 0
+                   ? words_as_user(letter.uid, Privileges::may_be_gained, std::move(command))
+                   : Result<std::vector<std::string>>(std::move(command));
+  if (!words) return tl::unexpected(broken(program, words.error().message));
   std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
+  for (std::string& word : *words) argv.push_back(word.data());
   argv.push_back(nullptr);
   posix_spawn_file_actions_t files;
   ::posix_spawn_file_actions_init(&files);
   ::posix_spawn_file_actions_adddup2(&files, input, 0);
   ::posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
   ::posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
+  ::posix_spawn_file_actions_addchdir_np(&files, "/");
+  ::posix_spawn_file_actions_addclosefrom_np(&files, 3);
   posix_spawnattr_t how;
   ::posix_spawnattr_init(&how);
   sigset_t none, all;
@@ -76,7 +85,7 @@ Result<pid_t> start_program(const std::string& program, const core::Letter& lett
   ::posix_spawnattr_setsigdefault(&how, &all);
   ::posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   pid_t pid = 0;
-  const int error = ::posix_spawn(&pid, program.c_str(), &files, &how, argv.data(), environ);
+  const int error = ::posix_spawnp(&pid, argv[0], &files, &how, argv.data(), environ);
   ::posix_spawnattr_destroy(&how);
   ::posix_spawn_file_actions_destroy(&files);
   if (error != 0) return tl::unexpected(broken(program, std::strerror(error)));

@@ -17,8 +17,9 @@ namespace gantry::ctld {
 
 inline constexpr std::size_t kMostLetters = 10'000;  // that wait for the program
 
-// `PROGRAM -i -- ADDRESS...` with the letter on its standard input, its own output thrown away. An
-// error: it could not be started, ended otherwise than with 0, or took longer than a minute.
+// `PROGRAM -i -- ADDRESS...` as the user whom the letter is about (a controller that is not root:
+// as itself), with the letter on its standard input, its own output thrown away. An error: it could
+// not be started, ended otherwise than with 0, or took longer than a minute.
 Result<void> send_letter(const std::string& program, const core::Letter& letter);
 
 class Mailer {

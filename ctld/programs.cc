@@ -14,7 +14,7 @@
 #include <string_view>
 #include <utility>
 
-#include "common/auth/users.h"
+#include "ctld/users_program.h"
 
 namespace gantry::ctld {
 namespace {
@@ -28,26 +28,9 @@ std::string name_of(const core::ProgramRun& run) {
                      run.argument);
 }
 
-// setpriv takes the user's id, groups and an environment of its own: a process of many threads must
-// not do that between fork and exec.
-Result<std::vector<std::string>> words_of(const core::ProgramRun& run) {
-  if (::geteuid() == run.uid.value() && run.uid.value() != 0)
-    return std::vector{run.program, run.argument};
-  const auto user = auth::find_user(run.uid);
-  if (!user) return tl::unexpected(user.error());
-  return std::vector<std::string>{"setpriv",
-                                  fmt::format("--reuid={}", user->uid.value()),
-                                  fmt::format("--regid={}", user->gid.value()),
-                                  "--init-groups",
-                                  "--reset-env",
-                                  "--",
-                                  run.program,
-                                  run.argument};
-}
-
 // In "/", with nothing as its files, in a session of its own.
 Result<pid_t> start_run(const core::ProgramRun& run) {
-  auto words = words_of(run);
+  auto words = words_as_user(run.uid, Privileges::never, {run.program, run.argument});
   if (!words)
     return fail(words.error().code, fmt::format("{}: {}", name_of(run), words.error().message));
   std::vector<char*> argv;
@@ -59,6 +42,7 @@ Result<pid_t> start_run(const core::ProgramRun& run) {
   ::posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
   ::posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
   ::posix_spawn_file_actions_addchdir_np(&files, "/");
+  ::posix_spawn_file_actions_addclosefrom_np(&files, 3);
   posix_spawnattr_t how;
   ::posix_spawnattr_init(&how);
   sigset_t none, all;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <set>
 
+#include "noded/runtime/become_user.h"
 #include "noded/runtime/job_dir.h"
 
 namespace gantry::node {
@@ -20,13 +21,8 @@ namespace {
 // microseconds since 1970; 0: there is none.
 [[noreturn]] void look_as_user(const Owner& owner, const gid_t* groups, std::size_t group_count,
                                const std::vector<std::string>& paths, int out) {
-  if (::geteuid() == 0) {
-    const auto gid = owner.gid.value();
-    const auto uid = owner.uid.value();
-    if (::syscall(SYS_setgroups, group_count, groups) != 0) ::_exit(1);
-    if (::syscall(SYS_setresgid, gid, gid, gid) != 0) ::_exit(1);
-    if (::syscall(SYS_setresuid, uid, uid, uid) != 0) ::_exit(1);
-  }
+  if (runtime::become_user(owner.uid.value(), owner.gid.value(), groups, group_count) != nullptr)
+    ::_exit(1);
   if (out != 3 && ::dup2(out, 3) < 0) ::_exit(1);
   ::syscall(SYS_close_range, 4u, ~0u, 0u);  // the daemon's locks and sockets are not ours
   for (const std::string& path : paths) {

@@ -34,7 +34,7 @@ Result<void> GpuHolders::take(const AttemptKey& key, const Device& device,
   if (sum > 1000) return refuse("has less of it left");
   if (part) {
     request.sharing.thousandths = thousandths;
-    request.env["GANTRY_GPU_SHARE"] = fmt::format("{}.{:03}", 0, thousandths);
+    request.state("GANTRY_GPU_SHARE", fmt::format("{}.{:03}", 0, thousandths));
   }
   if (part && sharing_ == GpuSharing::mps) {
     const auto paths = mps_.serve(request.sharing.tenant, device.uuid);

@@ -302,12 +302,13 @@ Result<GpuPrepared> GpuWork::prepare(const AttemptKey& key, const std::vector<Gp
   request.env["CUDA_VISIBLE_DEVICES"] = list;
   request.env["NVIDIA_VISIBLE_DEVICES"] = list;
   request.env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
-  request.env["GANTRY_GPU_NUMA"] = fmt::format("{}", fmt::join(numa, ","));
+  request.state("GANTRY_GPU_NUMA", fmt::format("{}", fmt::join(numa, ",")));
   const std::string numbers = fmt::format("{}", fmt::join(indices, ","));
-  request.env["SLURM_JOB_GPUS"] = request.env["GANTRY_JOB_GPUS"] = numbers;
   request.env["GPU_DEVICE_ORDINAL"] = numbers;
-  request.env["SLURM_GPUS_ON_NODE"] = request.env["GANTRY_GPUS_ON_NODE"] =
-      std::to_string(uuids.size());
+  for (const std::string prefix : {"SLURM_", "GANTRY_"}) {
+    request.state(prefix + "JOB_GPUS", numbers);
+    request.state(prefix + "GPUS_ON_NODE", std::to_string(uuids.size()));
+  }
   std::erase_if(devices, [&](const HandedDevice& d) { return !holders_.alone(key, d.uuid); });
   return GpuPrepared{std::move(request), std::move(devices)};
 }

@@ -161,6 +161,9 @@ void Gpus::prepare(const AttemptKey& key, const std::vector<GpuGrant>& grants,
 }
 
 void Gpus::recovered(const AttemptKey& key, const runtime::LaunchRequest& request) {
+  // Where this node had no GPUs then, the variable is the user's. (Orders of an earlier release
+  // have nothing under `stated`.)
+  if (!request.stated.empty() && !request.stated.contains("GANTRY_JOB_GPUS")) return;
   const auto visible = request.env.find(std::string(kVisible));
   if (visible == request.env.end() || work_ == nullptr) return;
   std::vector<std::string> uuids;

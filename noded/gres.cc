@@ -168,7 +168,7 @@ Result<void> Gres::prepare(const std::vector<GresGrant>& grants,
             {f.path, roots_.dev + f.path.substr(4), f.major, f.minor, f.permissions});
       for (const auto& [name, value] : device.declared.env) set_variable(request, own, name, value);
     }
-    request.env[variable_of(grant.name)] = fmt::format("{}", fmt::join(ids, ","));
+    request.state(variable_of(grant.name), fmt::format("{}", fmt::join(ids, ",")));
   }
   return {};
 }

@@ -2,14 +2,20 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <linux/openat2.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+
+#include "noded/runtime/become_user.h"
+#include "noded/runtime/pseudo_files.h"
 
 namespace gantry::node {
 
@@ -17,24 +23,34 @@ namespace {
 
 constexpr int kNotRegular = 254;  // exit status of the child; others are errno, or 0
 
+// First a descriptor that can do nothing, so that nothing but a file is ever opened.
+int open_regular(const char* path) {
+  open_how how{};
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_NO_MAGICLINKS;
+  const auto there = static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how));
+  if (there < 0) ::_exit(errno);
+  struct stat facts {};
+  struct statfs fs {};
+  if (::fstat(there, &facts) != 0 || ::fstatfs(there, &fs) != 0) ::_exit(errno);
+  if (!S_ISREG(facts.st_mode) || !runtime::pseudo_of_magic(static_cast<long>(fs.f_type)).empty())
+    ::_exit(kNotRegular);
+  char link[32];
+  std::snprintf(link, sizeof link, "/proc/self/fd/%d", there);
+  const int in = ::open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (in < 0) ::_exit(errno);
+  return in;
+}
+
 // In the child, after fork: only system calls, no allocation.
 [[noreturn]] void copy_as_user(const proto::FetchLog& fetch, const gid_t* groups, std::size_t count,
                                int out) {
-  const bool root = ::geteuid() == 0;
-  if (root) {
-    if (::syscall(SYS_setgroups, count, groups) != 0) ::_exit(errno);
-    const auto gid = fetch.owner.gid.value();
-    const auto uid = fetch.owner.uid.value();
-    if (::syscall(SYS_setresgid, gid, gid, gid) != 0) ::_exit(errno);
-    if (::syscall(SYS_setresuid, uid, uid, uid) != 0) ::_exit(errno);
-  }
+  if (runtime::become_user(fetch.owner.uid.value(), fetch.owner.gid.value(), groups, count) !=
+      nullptr)
+    ::_exit(errno);
   if (out != 3 && ::dup2(out, 3) < 0) ::_exit(errno);
   ::syscall(SYS_close_range, 4u, ~0u, 0u);  // the daemon's locks and sockets are not ours
-  const int in = ::open(fetch.path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  if (in < 0) ::_exit(errno);
-  struct stat facts {};
-  if (::fstat(in, &facts) != 0) ::_exit(errno);
-  if (!S_ISREG(facts.st_mode)) ::_exit(kNotRegular);
+  const int in = open_regular(fetch.path.c_str());
   auto offset = static_cast<off_t>(fetch.offset);
   std::size_t left = std::min(fetch.max_bytes, kMaxLogBytes);
   char buffer[65536];

@@ -80,7 +80,9 @@ runtime::LaunchRequest launch_request(const proto::Launch& launch,
     r.script = launch.script;
     r.argv = spec.script_args;
   }
-  r.env = job_environment(launch, {options.cluster, options.node, job_socket});
+  const EnvironmentFacts facts{options.cluster, options.node, job_socket};
+  r.env = job_environment(launch, facts);
+  r.stated = job_variables(launch, facts);
   if (launch.node_index < launch.placement.size()) {
     const NodePlacement& here = launch.placement[launch.node_index];
     r.cpus = runtime::cpus_here(here.cpus, options.shared_cpus);

@@ -4,9 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "common/types.h"
+
 namespace gantry::core {
 
 struct Letter {
+  Uid uid{};                    // of the job's owner, as whom it is sent
   std::vector<std::string> to;  // checked: none but harmless characters
   std::string subject;          // printable ASCII, as Slurm words it
   std::string body;             // UTF-8, lines

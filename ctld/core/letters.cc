@@ -56,6 +56,7 @@ std::string printable(std::string text) {
 Letter letter_about(const State& state, const Job& job, const MailWish& wish,
                     const std::string& what) {
   Letter letter;
+  letter.uid = job.uid;
   letter.to = wish.to;
   if (letter.to.empty()) letter.to.emplace_back(state.names.text(job.user));
   const std::string name(state.names.text(job.name));

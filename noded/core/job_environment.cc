@@ -201,19 +201,25 @@ void add_components(std::map<std::string, std::string>& out, const proto::Launch
 
 }  // namespace
 
-std::map<std::string, std::string> job_environment(const proto::Launch& launch,
-                                                   const EnvironmentFacts& facts) {
+std::map<std::string, std::string> job_variables(const proto::Launch& launch,
+                                                 const EnvironmentFacts& facts) {
   std::map<std::string, std::string> out;
-  for (const auto& [name, value] : launch.environment)
-    if (!describes_a_job(name)) out.emplace_hint(out.end(), name, value);
-
   Variables v(out);
   const NodePlacement none;
   const bool placed = launch.node_index < launch.placement.size();
   add_geometry(v, launch, placed ? launch.placement[launch.node_index] : none);
   add_job(v, launch, facts);
   add_components(out, launch);
+  return out;
+}
 
+std::map<std::string, std::string> job_environment(const proto::Launch& launch,
+                                                   const EnvironmentFacts& facts) {
+  std::map<std::string, std::string> out = job_variables(launch, facts);
+  for (const auto& [name, value] : launch.environment)
+    if (!describes_a_job(name)) out.emplace(name, value);
+
+  Variables v(out);
   const Owner& owner = launch.owner;
   v.fallback("HOME", owner.home);
   v.fallback("USER", owner.user);

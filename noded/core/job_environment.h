@@ -29,6 +29,10 @@ struct EnvironmentFacts {
 // of JOB_ID JOB_PARTITION JOB_NODELIST NODELIST JOB_NUM_NODES NNODES TASKS_PER_NODE
 // JOB_CPUS_PER_NODE NTASKS NPROCS NTASKS_PER_NODE CPUS_PER_TASK MEM_PER_CPU MEM_PER_NODE.
 // SLURM_TASK_PID comes as ten zeros: whoever starts the process overwrites them with its id.
+// job_variables() is the part of it that describes the job: what the controller and this node say,
+// and nothing that came with the user's environment. Programs of root's get no more than that.
+std::map<std::string, std::string> job_variables(const proto::Launch& launch,
+                                                 const EnvironmentFacts& facts);
 std::map<std::string, std::string> job_environment(const proto::Launch& launch,
                                                    const EnvironmentFacts& facts);
 

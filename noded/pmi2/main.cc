@@ -4,6 +4,7 @@
 // tasks' sockets are descriptors kFirstTask and on.
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -175,5 +176,7 @@ int run(int argc, char** argv) {
 }  // namespace gantry::pmi2
 
 int main(int argc, char** argv) {
+  // It runs with the job's ids; what it says to the shim is not for the job's programs to say.
+  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   return gantry::pmi2::run(argc, argv);
 }

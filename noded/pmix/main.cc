@@ -5,6 +5,7 @@
 //
 // A program of its own, so that neither gantry-noded nor gantry-shim needs libpmix, and so that
 // what tasks send is parsed inside of their container.
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -95,5 +96,7 @@ int run(int argc, char** argv) {
 }  // namespace gantry::pmix
 
 int main(int argc, char** argv) {
+  // It runs with the job's ids; what it says to the shim is not for the job's programs to say.
+  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   return gantry::pmix::run(argc, argv);
 }

@@ -61,6 +61,15 @@ struct LaunchRequest {
   std::vector<LaunchHook> hooks;
   std::vector<std::uint32_t> device_gids;  // groups that may open them
   std::vector<LaunchGpu> gpus;
+  // What the controller and this node say of the job, without the user's own environment: for
+  // programs that run as root.
+  std::map<std::string, std::string> stated;
+
+  // For the job, and for programs of root's.
+  void state(const std::string& name, const std::string& value) {
+    env[name] = value;
+    stated[name] = value;
+  }
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "key", s.key);
@@ -96,6 +105,7 @@ struct LaunchRequest {
     v(31, "device_gids", s.device_gids);
     v(32, "gpus", s.gpus);
     v(33, "hosts", s.hosts);
+    v(34, "stated", s.stated);
   }
 };
 

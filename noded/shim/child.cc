@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "noded/runtime/become_user.h"
 #include "noded/runtime/job_dir.h"
 
 namespace gantry::runtime {
@@ -61,10 +62,9 @@ const char* become(const ChildSpec& spec, int null, char** argv, char** env,
   for (std::size_t i = 0; i < moved.size(); ++i)
     if (moved[i] >= 0 && !place(moved[i], 3 + static_cast<int>(i))) return "descriptors";
   if (spec.uid != 0 || spec.gid != 0)
-    if (::setgroups(spec.groups.size(), spec.groups.data()) != 0 ||
-        ::setresgid(spec.gid, spec.gid, spec.gid) != 0 ||
-        ::setresuid(spec.uid, spec.uid, spec.uid) != 0)
-      return "user";
+    if (const char* failed =
+            become_user(spec.uid, spec.gid, spec.groups.data(), spec.groups.size()))
+      return failed;
   if (::chdir(spec.cwd.c_str()) != 0) return "working directory";
   ::sigprocmask(SIG_SETMASK, signals, nullptr);
   ::execve(argv[0], argv, env);

@@ -39,9 +39,12 @@ Result<Pair> runtime_pipe() {
   return Pair{Fd(ends[0]), Fd(ends[1])};
 }
 
-std::vector<std::string> init_args(const LaunchRequest& request) {
+// The directory is entered by gantry-init, which is the user and has no descriptor of a directory:
+// a runtime that enters what a user names, by a link that has just come to lead to its own
+// descriptors, has led out of containers (CVE-2024-21626).
+std::vector<std::string> init_args(const LaunchRequest& request, const std::string& cwd) {
   if (request.kind == LaunchKind::holder) return {"pause"};
-  std::vector<std::string> args{request.hold ? "hold" : "run", "/run/gantry/script"};
+  std::vector<std::string> args{"in", cwd, request.hold ? "hold" : "run", "/run/gantry/script"};
   args.insert(args.end(), request.argv.begin(), request.argv.end());
   return args;
 }
@@ -51,8 +54,8 @@ Result<void> write_bundle(const Shim& shim, const std::string& bundle, const Roo
   OciInput input;
   input.root = root.path;
   input.read_only = root.read_only;
-  input.cwd = root.cwd;
-  input.args = init_args(shim.request);
+  input.cwd = "/";
+  input.args = init_args(shim.request, root.cwd);
   input.env = env;
   if (shim.setup.runtime == RuntimeKind::crun)
     input.seccomp_bpf = trim(read_file(shim.setup.state_dir + "/" + kSeccompBase64).value_or(""));

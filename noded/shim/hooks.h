@@ -13,8 +13,9 @@ struct HookPlace {
   const ExitRecord* record = nullptr;  // epilog: how the job ended
 };
 
-// Its environment: the job's SLURM_* and GANTRY_* variables, PATH, and for an epilog
-// GANTRY_EXIT_CODE and GANTRY_EXIT_SIGNAL. Fails with "prolog PATH: exit status 1: last line".
+// Its environment: what the controller and this node say of the job (SLURM_*, GANTRY_*), PATH, and
+// for an epilog GANTRY_EXIT_CODE and GANTRY_EXIT_SIGNAL; nothing of the user's own environment.
+// Fails with "prolog PATH: exit status 1: last line".
 Result<void> run_hook(const Shim& shim, const char* name, const std::string& path, HookPlace place,
                       Signals& signals);
 

@@ -7,8 +7,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <span>
 
 #include "noded/runtime/job_dir.h"
+#include "noded/runtime/pseudo_files.h"
 #include "noded/shim/as_user.h"
 #include "noded/shim/mounts.h"
 #include "noded/shim/user_mounts.h"
@@ -19,10 +22,6 @@ namespace {
 // Made anew for each container, or of no use in it.
 constexpr std::array<std::string_view, 6> kNotShown{"proc", "sys", "dev",
                                                     "run",  "tmp", "lost+found"};
-
-constexpr std::array<std::string_view, 15> kPseudo{
-    "proc",   "sysfs", "cgroup", "cgroup2",    "devtmpfs", "devpts",      "debugfs", "tracefs",
-    "mqueue", "bpf",   "pstore", "securityfs", "efivarfs", "binfmt_misc", "configfs"};
 
 bool below(std::string_view path, std::string_view top) {
   return path.starts_with(top) && (path.size() == top.size() || path[top.size()] == '/');
@@ -55,31 +54,64 @@ bool shared_place(std::string_view path) {
   return std::find(kShared.begin(), kShared.end(), path) != kShared.end();
 }
 
-// Binds `path` at its own place if the user may use it there; false when it is not worth it.
-Result<bool> show_own(const LaunchRequest& request, const std::string& root,
-                      const std::string& path, bool must_be_owner) {
-  if (path.empty() || path.front() != '/' || shared_place(path) || below(path, "/dev") ||
-      below(path, "/proc") || below(path, "/sys"))
-    return false;
-  Fd source;
-  {
-    const AsUser user(request.owner);
-    auto fd = user.open(path, O_PATH | O_DIRECTORY);
-    if (!fd || !user.may(*fd, X_OK)) return false;
-    struct stat st {};
-    if (::fstat(fd->get(), &st) != 0) return false;
-    const bool hidden = below(path, "/tmp") || below(path, "/run") || below(path, "/var/tmp");
-    const bool owner = st.st_uid == request.owner.uid.value() || ::geteuid() != 0;
-    if (must_be_owner ? !owner : !(user.may(*fd, W_OK) || hidden)) return false;
-    source = std::move(*fd);
+// A directory that the user sees at its own place, if it is worth it.
+struct OwnPlace {
+  std::string path;
+  bool must_be_owner = false;  // else the user may write to it, or it would be hidden
+};
+
+bool may_be_shown(const std::string& path) {
+  return !path.empty() && path.front() == '/' && !shared_place(path) && !below(path, "/dev") &&
+         !below(path, "/proc") && !below(path, "/sys");
+}
+
+Fd open_own(const AsUser& user, const Owner& owner, bool rootless, const OwnPlace& place) {
+  const auto& path = place.path;
+  if (!may_be_shown(path)) return {};
+  auto fd = user.open(path, O_PATH | O_DIRECTORY);
+  if (!fd || !user.may(*fd, X_OK) || !check_holds_files(*fd, path)) return {};
+  struct stat st {};
+  if (::fstat(fd->get(), &st) != 0) return {};
+  const bool hidden = below(path, "/tmp") || below(path, "/run") || below(path, "/var/tmp");
+  const bool owns = rootless || st.st_uid == owner.uid.value();
+  if (place.must_be_owner ? !owns : !(user.may(*fd, W_OK) || hidden)) return {};
+  return std::move(*fd);
+}
+
+constexpr std::size_t kPlacesAtOnce = 64;  // a bit for each
+
+// By a process of the user's of the user's: a descriptor for each; empty = it is not to be shown.
+Result<std::vector<Fd>> open_own_places(const NodeSetup& setup, const Owner& owner,
+                                        std::span<const OwnPlace> places) {
+  std::vector<Fd> out(places.size());
+  for (std::size_t begin = 0; begin < places.size(); begin += kPlacesAtOnce) {
+    const auto now = places.subspan(begin, std::min(kPlacesAtOnce, places.size() - begin));
+    auto done = as_user(owner, [&](const AsUser& user) -> Result<FromUser> {
+      FromUser found;
+      for (std::size_t i = 0; i < now.size(); ++i) {
+        Fd fd = open_own(user, owner, setup.rootless, now[i]);
+        if (!fd) continue;
+        found.files.push_back(std::move(fd));
+        found.facts |= std::uint64_t{1} << i;
+      }
+      return found;
+    });
+    if (!done) return tl::unexpected(done.error());
+    auto next = done->files.begin();
+    for (std::size_t i = 0; i < now.size(); ++i)
+      if ((done->facts >> i & 1) != 0) out[begin + i] = std::move(*next++);
   }
+  return out;
+}
+
+Result<void> show_own(const LaunchRequest& request, const std::string& root,
+                      const std::string& path, const Fd& source) {
   const Fd root_fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   auto target = mount_point(request, root_fd, path, true);
   if (!target) return tl::unexpected(target.error());
   auto tree = clone_tree(source, Access::read_write, true);
   if (!tree) return tl::unexpected(tree.error());
-  if (auto r = attach_tree(*tree, *target); !r) return tl::unexpected(r.error());
-  return true;
+  return attach_tree(*tree, *target);
 }
 
 // A file of the host over one of the container's. One that cannot be shown keeps no job back.
@@ -127,27 +159,121 @@ void show_hosts(const NodeSetup& setup, const LaunchRequest& request, const std:
   show_file(request, root, dir + "/" + kHostsFile, image ? kName : real.data());
 }
 
-}  // namespace
+// Names in mountinfo have \040 for a blank, and so on.
+std::string unescaped(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto digit = [&](std::size_t at) {
+      return at < text.size() && text[at] >= '0' && text[at] <= '7';
+    };
+    if (text[i] != '\\' || !digit(i + 1) || !digit(i + 2) || !digit(i + 3)) {
+      out += text[i];
+      continue;
+    }
+    out +=
+        static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
+    i += 3;
+  }
+  return out;
+}
 
-Result<void> drop_pseudo(const std::string& root) {
+struct ListedMount {
+  std::uint64_t id = 0, parent = 0;
+  std::string path;
+  bool pseudo = false;
+};
+
+Result<std::vector<ListedMount>> listed_mounts() {
   const auto text = read_file("/proc/self/mountinfo");
   if (!text) return fail(ErrorCode::runtime_failed, text.error().message);
-  std::vector<std::string> found;
+  std::vector<ListedMount> out;
   for (const auto& line : split(*text, '\n')) {
     const auto dash = line.find(" - ");
     if (dash == std::string::npos) continue;
     const auto left = split(std::string_view(line).substr(0, dash), ' ');
-    const auto type = std::string_view(line).substr(dash + 3);
-    if (left.size() < 5 || !below(left[4], root) || left[4] == root) continue;
-    for (const auto pseudo : kPseudo)
-      if (type.starts_with(pseudo) && type.size() > pseudo.size() && type[pseudo.size()] == ' ')
-        found.push_back(left[4]);
+    const auto right = split(std::string_view(line).substr(dash + 3), ' ');
+    if (left.size() < 5) continue;
+    out.push_back({std::strtoull(left[0].c_str(), nullptr, 10),
+                   std::strtoull(left[1].c_str(), nullptr, 10), unescaped(left[4]),
+                   is_pseudo_name(right.front())});
   }
-  // Deepest last in mountinfo; a name with blanks is escaped there (\040), and covered instead.
-  for (auto it = found.rbegin(); it != found.rend(); ++it)
-    if (::umount2(it->c_str(), MNT_DETACH) != 0 && ::access(it->c_str(), F_OK) == 0)
-      if (auto r = mount_tmpfs(*it, "mode=555,size=4k"); !r) return r;
-  return {};
+  return out;
+}
+
+std::uint64_t mount_of(const Fd& place) {
+  struct statx facts {};
+  return ::statx(place.get(), "", AT_EMPTY_PATH, STATX_MNT_ID, &facts) == 0 ? facts.stx_mnt_id : 0;
+}
+
+// What a listed mount's path leads to now.
+enum class Sight { shown, covered, moved };
+
+struct ShownMount {
+  Sight sight = Sight::moved;
+  std::string path;
+  Fd place;  // of its root, when it is shown
+};
+
+// Covered means that the path, or the deepest part of it that is there, is on a mount which this
+// one does not stand on: nobody inside can lift that. Else a user has just renamed a directory
+// above it.
+ShownMount look_at(const std::vector<ListedMount>& all, const ListedMount& one) {
+  std::string path = one.path;
+  Fd place;
+  for (;;) {
+    place.reset(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    if (place || path.size() <= 1) break;
+    path.resize(std::max<std::size_t>(path.rfind('/'), 1));
+  }
+  const std::uint64_t found = place ? mount_of(place) : 0;
+  if (found == one.id && path == one.path) return {Sight::shown, one.path, std::move(place)};
+  for (std::uint64_t above = one.id, steps = 0; steps <= all.size(); ++steps) {
+    if (above == found || found == 0) return {Sight::moved, one.path, Fd()};
+    const auto it =
+        std::find_if(all.begin(), all.end(), [&](const ListedMount& m) { return m.id == above; });
+    if (it == all.end() || it->parent == above) break;
+    above = it->parent;
+  }
+  return {Sight::covered, one.path, Fd()};
+}
+
+// Mounts below `root` that a job could see and that hold no files.
+Result<std::vector<ShownMount>> pseudo_mounts(const std::string& root) {
+  const auto all = listed_mounts();
+  if (!all) return tl::unexpected(all.error());
+  std::vector<ShownMount> found;
+  for (const ListedMount& one : *all) {
+    if (!one.pseudo || !below(one.path, root) || one.path == root) continue;
+    auto shown = look_at(*all, one);
+    if (shown.sight != Sight::covered) found.push_back(std::move(shown));
+  }
+  return found;
+}
+
+Result<void> drop_mount(const ShownMount& mount) {
+  if (mount.sight != Sight::shown) return {};  // it is looked for again
+  const std::string link = "/proc/self/fd/" + std::to_string(mount.place.get());
+  if (::umount2(link.c_str(), MNT_DETACH) == 0) return {};
+  struct stat st {};
+  if (::fstat(mount.place.get(), &st) == 0 && S_ISDIR(st.st_mode))
+    return mount_tmpfs(link, "mode=555,size=4k");
+  return fail_errno(ErrorCode::runtime_failed, mount.path);
+}
+
+}  // namespace
+
+Result<void> drop_pseudo(const std::string& root) {
+  constexpr int kRounds = 8;  // what one mount covers comes to light when it has gone
+  for (int round = 0; round < kRounds; ++round) {
+    const auto found = pseudo_mounts(root);
+    if (!found) return tl::unexpected(found.error());
+    if (found->empty()) return {};
+    // Deepest last in mountinfo.
+    for (auto it = found->rbegin(); it != found->rend(); ++it)
+      if (auto r = drop_mount(*it); !r) return r;
+  }
+  return fail(ErrorCode::runtime_failed,
+              "a file system of the node's kernel cannot be kept out of the container");
 }
 
 Result<void> host_directories(const std::string& root) {
@@ -160,21 +286,22 @@ Result<void> host_directories(const std::string& root) {
 
 Result<void> own_directories(const NodeSetup& setup, const LaunchRequest& request,
                              const std::string& root, bool image) {
-  std::string home_shown;
+  std::vector<OwnPlace> places{{request.work_dir}};
   if (!image) {
-    auto shown = show_own(request, root, request.owner.home, true);
-    if (!shown) return tl::unexpected(shown.error());
-    if (*shown) home_shown = request.owner.home;
-    for (const auto& path : setup.writable_paths)
-      if (auto r = show_own(request, root, path, false); !r) return tl::unexpected(r.error());
+    places.push_back({request.owner.home, true});
+    for (const auto& path : setup.writable_paths) places.push_back({path});
   }
+  const auto found = open_own_places(setup, request.owner, places);
+  if (!found) return tl::unexpected(found.error());
+  for (std::size_t i = 1; i < places.size(); ++i)
+    if ((*found)[i])
+      if (auto r = show_own(request, root, places[i].path, (*found)[i]); !r) return r;
   if (request.network == NetworkMode::host) show_resolver(request, root, image);
   const bool shares = image && request.network == NetworkMode::host;
   if (shares || !request.hosts.empty()) show_hosts(setup, request, root, image);
-  if (!home_shown.empty() && below(request.work_dir, home_shown)) return {};
-  auto r = show_own(request, root, request.work_dir, false);
-  if (!r) return tl::unexpected(r.error());
-  return {};
+  const bool in_home = !image && (*found)[1] && below(request.work_dir, request.owner.home);
+  if (in_home || !found->front()) return {};
+  return show_own(request, root, request.work_dir, found->front());
 }
 
 }  // namespace gantry::runtime

@@ -27,11 +27,11 @@ bool is_below(std::string_view path, std::string_view top) {
   return path.starts_with(top) && (path.size() == top.size() || path[top.size()] == '/');
 }
 
-// A directory is taken from anywhere, or from the node's list when it has one.
-Result<void> check_allowed(const NodeSetup& setup, const Fd& dir, const std::string& name) {
+// A directory or a file is taken from anywhere, or from the node's list when it has one.
+Result<void> check_allowed(const NodeSetup& setup, const Fd& fd, const std::string& name) {
   if (setup.image_dirs.empty()) return {};
   std::array<char, 4096> real{};
-  const std::string link = "/proc/self/fd/" + std::to_string(dir.get());
+  const std::string link = "/proc/self/fd/" + std::to_string(fd.get());
   if (::readlink(link.c_str(), real.data(), real.size() - 1) <= 0)
     return fail_errno(ErrorCode::runtime_failed, name);
   for (const auto& top : setup.image_dirs)
@@ -68,14 +68,11 @@ Result<void> mount_squashfs(const Shim& shim, ImageUse& image) {
   if (shim.setup.rootless)
     return fail(ErrorCode::unsupported,
                 "image " + image.path + ": a squashfs image needs a node daemon that is root");
-  Fd file;
-  {
-    const AsUser user(shim.request.owner);
-    auto opened = user.open(image.path, O_RDONLY);
-    if (!opened) return fail(opened.error().code, "image " + opened.error().message);
-    file = std::move(*opened);
-  }
-  const auto loop = attach_loop(file);
+  const auto file = open_as_user(
+      shim.request.owner, [&](const AsUser& user) { return user.open_file(image.path, O_RDONLY); });
+  if (!file) return fail(file.error().code, "image " + file.error().message);
+  if (auto r = check_allowed(shim.setup, *file, image.path); !r) return r;
+  const auto loop = attach_loop(*file);
   if (!loop) return fail(loop.error().code, "image " + image.path + ": " + loop.error().message);
   const auto colon = loop->rfind(':');
   const Fd keep(std::stoi(loop->substr(colon + 1)));
@@ -89,12 +86,17 @@ Result<void> mount_squashfs(const Shim& shim, ImageUse& image) {
 }
 
 Result<void> open_directory(const Shim& shim, ImageUse& image) {
-  const AsUser user(shim.request.owner);
-  auto dir = user.open(image.path, O_PATH | O_DIRECTORY);
+  auto dir = open_as_user(shim.request.owner, [&](const AsUser& user) -> Result<Fd> {
+    auto opened = user.open(image.path, O_PATH | O_DIRECTORY);
+    if (!opened) return opened;
+    // The overlay would read it with root's rights.
+    if (auto r = check_holds_files(*opened, image.path); !r) return tl::unexpected(r.error());
+    if (!user.may(*opened, R_OK | X_OK))
+      return fail(ErrorCode::permission_denied,
+                  image.path + ": " + shim.request.owner.user + " may not read it");
+    return opened;
+  });
   if (!dir) return fail(dir.error().code, "image " + dir.error().message);
-  if (!user.may(*dir, R_OK | X_OK))
-    return fail(ErrorCode::permission_denied,
-                "image " + image.path + ": " + shim.request.owner.user + " may not read it");
   if (auto r = check_allowed(shim.setup, *dir, image.path); !r) return r;
   image.root = std::move(*dir);
   return {};
@@ -104,8 +106,12 @@ Result<void> open_directory(const Shim& shim, ImageUse& image) {
 Result<void> check_local(const Shim& shim, std::string_view source) {
   if (source.starts_with("docker://")) return {};
   source.remove_prefix(source.find(':') + 1);
-  const AsUser user(shim.request.owner);
-  const auto there = user.open(std::string(source.substr(0, source.find(':'))), O_RDONLY);
+  const std::string path(source.substr(0, source.find(':')));
+  const auto there = open_as_user(shim.request.owner, [&](const AsUser& user) -> Result<Fd> {
+    auto found = user.open(path, O_PATH);
+    if (found && !user.may(*found, R_OK)) return fail_errno(code_of_path_error(errno), path);
+    return found;
+  });
   if (!there) return fail(there.error().code, "image " + there.error().message);
   return {};
 }

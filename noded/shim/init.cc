@@ -1,9 +1,9 @@
 // gantry-init: PID 1 of every container. Without a C library and tiny, so that it starts in a
 // fraction of a millisecond and needs nothing of the image.
 //
-//   gantry-init run  PROGRAM [ARG...]   starts the program at once; PROGRAM is a path
-//   gantry-init hold PROGRAM [ARG...]   starts it when the shim says go
-//   gantry-init pause                   starts nothing: steps enter the container's namespaces
+//   gantry-init [in DIR] run  PROGRAM [ARG...]   starts the program at once; PROGRAM is a path
+//   gantry-init [in DIR] hold PROGRAM [ARG...]   starts it when the shim says go
+//   gantry-init pause                            starts nothing: steps enter its namespaces
 //
 // It forwards signals to the program's process group, reaps orphans, and ends with the program's
 // status; the kernel then ends whatever is left in the PID namespace. Descriptor 3 is a socket to
@@ -13,6 +13,7 @@
 #include <asm/poll.h>
 #include <asm/signal.h>
 #include <linux/fcntl.h>
+#include <linux/prctl.h>
 #include <linux/signalfd.h>
 #include <linux/time_types.h>
 
@@ -79,12 +80,13 @@ void set_task_pid(char** env) {
   }
 }
 
-[[noreturn]] void become(char** program, char** env, int count) {
+[[noreturn]] void become(const char* dir, char** program, char** env, int count) {
   call(SYS_setsid);
   default_signals();
   set_task_pid(env);
   tell(InitWord::child, 0);  // the kernel adds our pid, as the shim sees it
-  long error = call(SYS_execve, address(program[0]), address(program), address(env));
+  long error = dir != nullptr ? call(SYS_chdir, address(dir)) : 0;
+  if (error == 0) error = call(SYS_execve, address(program[0]), address(program), address(env));
   if (error == -ENOEXEC) {  // a script without an interpreter's line
     static char shell[] = "/bin/sh";
     char* words[256];
@@ -96,9 +98,9 @@ void set_task_pid(char** env) {
   leave(error == -ENOENT ? 127 : 126);
 }
 
-int start(char** program, char** env, int count) {
+int start(const char* dir, char** program, char** env, int count) {
   const long pid = call(SYS_clone, SIGCHLD);
-  if (pid == 0) become(program, env, count);
+  if (pid == 0) become(dir, program, env, count);
   if (pid < 0) {
     tell(InitWord::exec_failed, static_cast<int>(-pid));
     leave(126);
@@ -129,7 +131,8 @@ constexpr long kSoon = 50'000'000;  // nanoseconds
 constexpr int kMostRounds = 20;     // a second
 
 struct Init {
-  char** program;  // nullptr = pause
+  const char* dir;  // nullptr = where it was started
+  char** program;   // nullptr = pause
   char** env;
   int count;  // of program
   bool hold;
@@ -145,7 +148,7 @@ struct Init {
     const long n = call(SYS_recvfrom, kInitSocket, address(&note), sizeof note, kDontWait);
     if (n == 0 || (n < 0 && n != -EAGAIN && n != -EINTR)) leave(137);  // the shim is gone
     if (n == sizeof note && note.word == InitWord::go && hold && child == 0)
-      child = start(program, env, count);
+      child = start(dir, program, env, count);
   }
 
   void forward() {
@@ -187,12 +190,21 @@ struct Init {
 }  // namespace
 
 extern "C" [[noreturn]] __attribute__((used)) void init_main(long* stack) {
-  const int argc = static_cast<int>(stack[0]);
+  int argc = static_cast<int>(stack[0]);
   char** argv = reinterpret_cast<char**>(stack + 1);
   char** env = argv + argc + 1;
+  const char* dir = nullptr;
+  if (argc > 3 && same(argv[1], "in")) {  // a shim of an earlier release lets the runtime enter it
+    dir = argv[2];
+    argv += 2;
+    argc -= 2;
+  }
   const bool pause = argc > 1 && same(argv[1], "pause");
   const bool hold = argc > 1 && same(argv[1], "hold");
   if (!pause && argc < 3) leave(2);
+  // It runs with the job's ids, and what it says to the shim is what the job says: a job may not
+  // trace it, write to its memory or take its socket. Programs that it executes are not affected.
+  if (call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0) != 0) leave(4);
   call(SYS_fcntl, kInitSocket, F_SETFD, FD_CLOEXEC);
   for (int i = 0; i < kInitFileCount; ++i) {
     if (call(SYS_dup3, kInitFiles + i, i, 0) != i) leave(3);
@@ -201,8 +213,8 @@ extern "C" [[noreturn]] __attribute__((used)) void init_main(long* stack) {
   const unsigned long all = ~0ul;
   call(SYS_rt_sigprocmask, SIG_SETMASK, address(&all), 0, kMaskBytes);
   const long signals = call(SYS_signalfd4, -1, address(&all), kMaskBytes, O_CLOEXEC | O_NONBLOCK);
-  Init init{pause ? nullptr : argv + 2, env, argc - 2, hold, static_cast<int>(signals)};
+  Init init{dir, pause ? nullptr : argv + 2, env, argc - 2, hold, static_cast<int>(signals)};
   tell(InitWord::up, 0);
-  if (!pause && !hold) init.child = start(init.program, env, init.count);
+  if (!pause && !hold) init.child = start(dir, init.program, env, init.count);
   init.loop();
 }

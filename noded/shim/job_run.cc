@@ -53,7 +53,7 @@ void record_running(const Shim& shim, const Container& container, bool held, Ins
 
 void append_notice(const Shim& shim, const StandardFiles& files) {
   const auto text = read_file(shim.dir + "/" + kNoticeFile);
-  if (text) (void)!::write(files.err_fd(), text->data(), text->size());
+  if (text) say_in_output(shim.request, files, *text);
 }
 
 // From a running PID 1 to its end.
@@ -185,7 +185,7 @@ void explain(Job& job, const std::string& why) {
   const std::string line = "gantry: error: job " +
                            std::to_string(job.shim.request.key.job.value()) + " on " +
                            job.record.message + "\n";
-  (void)!::write(job.files.err_fd(), line.data(), line.size());
+  say_in_output(job.shim.request, job.files, line);
 }
 
 void explain_scratch(Job& job, const ScratchLimit& scratch) {

@@ -45,10 +45,11 @@ Result<void> mount_tmpfs(const std::string& target, const std::string& options) 
   return {};
 }
 
-Result<Fd> open_in_root(const Fd& root, const std::string& path, int flags) {
+Result<Fd> open_in_root(const Fd& root, const std::string& path, int flags, Links links) {
   open_how how{};
   how.flags = static_cast<unsigned>(flags | O_CLOEXEC);
   how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
+  if (links == Links::refused) how.resolve |= RESOLVE_NO_SYMLINKS;
   for (int attempt = 0;; ++attempt) {
     const long fd = ::syscall(SYS_openat2, root.get(), path.c_str(), &how, sizeof how);
     if (fd >= 0) return Fd(static_cast<int>(fd));
@@ -57,7 +58,8 @@ Result<Fd> open_in_root(const Fd& root, const std::string& path, int flags) {
   }
 }
 
-Result<Fd> make_in_root(const Fd& root, const std::string& path, bool directory) {
+Result<Fd> make_in_root(const Fd& root, const std::string& path, bool directory,
+                        const MayMake& may_make) {
   if (auto there = open_in_root(root, path, O_PATH)) return there;
   std::string done = "/";
   auto parent = open_in_root(root, "/", O_PATH | O_DIRECTORY);
@@ -70,6 +72,8 @@ Result<Fd> make_in_root(const Fd& root, const std::string& path, bool directory)
     bool is_last = true;
     for (std::size_t k = i + 1; k < parts.size(); ++k) is_last = is_last && parts[k].empty();
     auto next = open_in_root(root, done, O_PATH);
+    if (!next && !may_make(*parent))
+      return fail(ErrorCode::wrong_state, path + ": not in a directory of the container's own");
     if (!next && (directory || !is_last)) {
       if (::mkdirat(parent->get(), parts[i].c_str(), 0755) != 0 && errno != EEXIST)
         return fail_errno(code_of_path_error(errno), path);

@@ -1,6 +1,7 @@
 // Mount system calls (the descriptor-based ones of Linux 5.2 and 5.12) as Results.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "common/result.h"
@@ -18,9 +19,14 @@ Result<void> attach_tree(const Fd& tree, const std::string& target);  // trusted
 
 Result<void> mount_tmpfs(const std::string& target, const std::string& options);
 
-// Resolves `path` with `root` as "/", links included; cannot leave it.
-Result<Fd> open_in_root(const Fd& root, const std::string& path, int flags);
-// The same, making what is missing (directories, or a file at the end); fails where read-only.
-Result<Fd> make_in_root(const Fd& root, const std::string& path, bool directory);
+// Resolves `path` with `root` as "/", links included or refused; cannot leave it.
+enum class Links { followed, refused };
+Result<Fd> open_in_root(const Fd& root, const std::string& path, int flags,
+                        Links links = Links::followed);
+// The same, making what is missing (directories, or a file at the end) in directories of which
+// `may_make` says yes; wrong_state at the first of which it says no. Fails where read-only.
+using MayMake = std::function<bool(const Fd& directory)>;
+Result<Fd> make_in_root(const Fd& root, const std::string& path, bool directory,
+                        const MayMake& may_make);
 
 }  // namespace gantry::runtime

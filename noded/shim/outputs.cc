@@ -17,16 +17,32 @@ Result<std::string> file_of(const NodeSetup& setup, const LaunchRequest& request
   return absolute_path(request.work_dir, *name);
 }
 
-// Not waiting for the other end of a named pipe: a start must stay interruptible. Never a
-// directory: its descriptor would lead out of the container, to the host's own mounts.
-Result<Fd> open_ready(const AsUser& user, const std::string& path, int flags, unsigned mode) {
-  auto fd = user.open(path, flags | O_NONBLOCK | O_NOCTTY, mode);
-  if (!fd) return fd;
-  struct stat st {};
-  if (::fstat(fd->get(), &st) != 0 || S_ISDIR(st.st_mode))
-    return fail(ErrorCode::invalid_argument, path + ": is a directory");
-  ::fcntl(fd->get(), F_SETFL, flags & O_APPEND);
-  return fd;
+struct WantedFile {
+  const char* what;  // in front of a refusal
+  std::string path;
+  int flags;
+};
+
+// Appending always: the script, its children and a notice of ours may write to one file.
+WantedFile output_file(const LaunchRequest& request, const std::string& path) {
+  int flags = O_WRONLY | O_CREAT | O_APPEND;
+  if (request.open_mode == OpenMode::truncate) flags |= O_TRUNC;
+  return {"output file ", path, flags};
+}
+
+// All of them by one process of the user's, in this order.
+Result<std::vector<Fd>> open_files(const Owner& owner, const std::vector<WantedFile>& wanted) {
+  auto done = as_user(owner, [&](const AsUser& user) -> Result<FromUser> {
+    FromUser out;
+    for (const WantedFile& one : wanted) {
+      auto fd = user.open_file(one.path, one.flags, kOutputMode);
+      if (!fd) return fail(fd.error().code, one.what + fd.error().message);
+      out.files.push_back(std::move(*fd));
+    }
+    return out;
+  });
+  if (!done) return tl::unexpected(done.error());
+  return std::move(done->files);
 }
 
 }  // namespace
@@ -48,39 +64,34 @@ std::string absolute_path(const std::string& work_dir, const std::string& path) 
 }
 
 Result<Fd> open_output(const LaunchRequest& request, const std::string& path) {
-  // Appending always: the script, its children and a notice of ours may write to one file.
-  int flags = O_WRONLY | O_CREAT | O_APPEND;
-  if (request.open_mode == OpenMode::truncate) flags |= O_TRUNC;
-  const AsUser user(request.owner);
-  auto fd = open_ready(user, path, flags, kOutputMode);
-  if (!fd) return fail(fd.error().code, "output file " + fd.error().message);
-  return fd;
+  auto files = open_files(request.owner, {output_file(request, path)});
+  if (!files) return tl::unexpected(files.error());
+  return std::move(files->front());
 }
 
 Result<StandardFiles> open_standard_files(const NodeSetup& setup, const LaunchRequest& request) {
-  StandardFiles files;
   const std::string fallback = request.array_task ? "gantry-%A_%a.out" : "gantry-%j.out";
   const auto out = file_of(setup, request, request.std_out, fallback);
-  if (!out) return tl::unexpected(out.error());
-  auto out_fd = open_output(request, *out);
-  if (!out_fd) return tl::unexpected(out_fd.error());
-  files.out = std::move(*out_fd);
-  if (!request.std_err.empty()) {
-    const auto err = file_of(setup, request, request.std_err, "");
-    if (!err) return tl::unexpected(err.error());
-    if (*err != *out) {
-      auto err_fd = open_output(request, *err);
-      if (!err_fd) return tl::unexpected(err_fd.error());
-      files.err = std::move(*err_fd);
-    }
-  }
+  const auto err = file_of(setup, request, request.std_err, request.std_out);
   const auto in = file_of(setup, request, request.std_in, "/dev/null");
-  if (!in) return tl::unexpected(in.error());
-  const AsUser user(request.owner);
-  auto in_fd = open_ready(user, *in, O_RDONLY, 0);
-  if (!in_fd) return fail(in_fd.error().code, "input file " + in_fd.error().message);
-  files.in = std::move(*in_fd);
+  for (const auto* one : {&out, &err, &in})
+    if (!*one) return tl::unexpected(one->error());
+  std::vector<WantedFile> wanted{output_file(request, *out)};
+  const bool apart = !request.std_err.empty() && *err != *out;
+  if (apart) wanted.push_back(output_file(request, *err));
+  wanted.push_back({"input file ", *in, O_RDONLY});
+  auto opened = open_files(request.owner, wanted);
+  if (!opened) return tl::unexpected(opened.error());
+  StandardFiles files;
+  files.out = std::move(opened->front());
+  if (apart) files.err = std::move((*opened)[1]);
+  files.in = std::move(opened->back());
   return files;
+}
+
+void say_in_output(const LaunchRequest& request, const StandardFiles& files,
+                   std::string_view text) {
+  write_as_user(request.owner, files.err_fd(), text);
 }
 
 }  // namespace gantry::runtime

@@ -47,7 +47,7 @@ int await_exit(Shim& shim, int pid, Signals& signals, const StandardFiles& files
       if (s == SIGTERM) ::kill(-pid, SIGKILL);
       if (s == SIGUSR2)
         if (const auto text = read_file(shim.dir + "/" + kNoticeFile))
-          (void)!::write(files.err_fd(), text->data(), text->size());
+          say_in_output(shim.request, files, *text);
     }
     for (int ended = ::waitpid(-1, &status, WNOHANG); ended > 0;
          ended = ::waitpid(-1, &status, WNOHANG))

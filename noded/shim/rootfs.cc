@@ -20,11 +20,13 @@ namespace gantry::runtime {
 namespace {
 
 // A directory for the container's private files: a tmpfs of limited size, or the scratch disk.
-Result<void> private_directory(const std::string& target, const LaunchRequest& request,
+Result<void> private_directory(const Fd& target, const LaunchRequest& request,
                                const std::string& scratch_dir) {
   if (!scratch_dir.empty()) {
-    const Fd source(::open(scratch_dir.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    // It is the user's by now, and may lie where its owner can put something else in its place.
+    const Fd source(::open(scratch_dir.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!source) return fail_errno(ErrorCode::runtime_failed, scratch_dir);
+    if (auto r = check_holds_files(source, scratch_dir); !r) return r;
     auto tree = clone_tree(source, Access::read_write, false);
     if (!tree) return tl::unexpected(tree.error());
     return attach_tree(*tree, target);
@@ -33,7 +35,7 @@ Result<void> private_directory(const std::string& target, const LaunchRequest& r
   if (bytes <= 0) bytes = request.memory > 0 ? request.memory / 2 : 0;
   std::string options = "mode=1777";
   if (bytes > 0) options += ",size=" + std::to_string(bytes);
-  return mount_tmpfs(target, options);
+  return mount_tmpfs("/proc/self/fd/" + std::to_string(target.get()), options);
 }
 
 Result<void> overlay_root(const Fd& lower, const std::string& base, const LaunchRequest& request,
@@ -58,14 +60,16 @@ Result<void> private_directories(const std::string& root, const LaunchRequest& r
   // image may hold links, which this follows.
   for (const char* name : {"proc", "sys", "dev", "tmp", "run"})
     (void)::mkdirat(root_fd.get(), name, 0755);
+  const auto all_ours = [](const Fd&) { return true; };  // nothing of the user's is mounted yet
   for (const char* name : {"/proc", "/sys", "/dev", "/tmp", "/run/gantry"})
-    if (auto made = make_in_root(root_fd, name, true); !made) return tl::unexpected(made.error());
+    if (auto made = make_in_root(root_fd, name, true, all_ours); !made)
+      return tl::unexpected(made.error());
   for (const char* name : {"/tmp", "/var/tmp"}) {
-    struct stat st {};
-    const std::string path = root + name;
-    if (::lstat(path.c_str(), &st) != 0 || !S_ISDIR(st.st_mode)) continue;  // a link: leave it
+    // A link in an image, also one of /var, is left as it is.
+    const auto place = open_in_root(root_fd, name, O_PATH | O_DIRECTORY, Links::refused);
+    if (!place) continue;
     const bool on_disk = std::string_view(name) == "/tmp";
-    if (auto r = private_directory(path, request, on_disk ? plan.scratch_dir : ""); !r) return r;
+    if (auto r = private_directory(*place, request, on_disk ? plan.scratch_dir : ""); !r) return r;
   }
   const Fd run(::open(plan.run_dir.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!run) return fail_errno(ErrorCode::runtime_failed, plan.run_dir);
@@ -93,21 +97,29 @@ Result<void> map_single_user() {
 Result<std::string> working_directory(const std::string& root, const LaunchRequest& request,
                                       const RootPlan& plan) {
   const Fd root_fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  const AsUser user(request.owner);
-  const auto usable = [&](const std::string& path) -> Result<void> {
+  const auto& given = request.container.work_dir;
+  std::vector<std::string> choices{!given.empty() ? given : request.work_dir};
+  const bool may_be_another = given.empty() && plan.image != nullptr;
+  if (may_be_another && !plan.image_cwd.empty()) choices.push_back(plan.image_cwd);
+  const auto usable = [&](const AsUser& user, const std::string& path) -> Result<void> {
     auto fd = open_in_root(root_fd, path, O_PATH | O_DIRECTORY);
     if (!fd) return tl::unexpected(fd.error());
     if (!user.may(*fd, X_OK)) return fail_errno(code_of_path_error(errno), path);
     return {};
   };
-  const auto& given = request.container.work_dir;
-  const std::string wanted = !given.empty() ? given : request.work_dir;
-  const auto first = usable(wanted);
-  if (first) return wanted;
-  if (given.empty() && plan.image != nullptr) {
-    if (!plan.image_cwd.empty() && usable(plan.image_cwd)) return plan.image_cwd;
-    return "/";
-  }
+  const auto first = as_user(request.owner,
+                             [&](const AsUser& user) -> Result<FromUser> {
+                               Result<void> why;
+                               for (std::size_t i = 0; i < choices.size(); ++i) {
+                                 auto found = usable(user, choices[i]);
+                                 if (found) return FromUser{{}, i};
+                                 if (i == 0) why = std::move(found);
+                               }
+                               return tl::unexpected(why.error());
+                             },
+                             {{root_fd.get()}});
+  if (first) return choices[first->facts];
+  if (may_be_another && first.error().code != ErrorCode::runtime_failed) return "/";
   return fail(first.error().code, "working directory " + first.error().message);
 }
 

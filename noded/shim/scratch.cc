@@ -24,8 +24,10 @@ Result<std::string> make_scratch(const NodeSetup& setup, const LaunchRequest& re
   if (setup.scratch_dir.empty())
     return fail(ErrorCode::never_fits, "scratch space was asked for, but this node has none");
   const auto path = scratch_path(setup, request.key);
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
-    return fail_errno(ErrorCode::runtime_failed, path);
+  // What is there already was made by a stranger, where everybody may make files, or by a shim of
+  // this attempt that did not come far. Nothing in it may be this job's.
+  remove_tree(path);
+  if (::mkdir(path.c_str(), 0700) != 0) return fail_errno(ErrorCode::runtime_failed, path);
   if (!setup.rootless &&
       ::lchown(path.c_str(), request.owner.uid.value(), request.owner.gid.value()) != 0)
     return fail_errno(ErrorCode::runtime_failed, path);

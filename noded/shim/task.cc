@@ -131,6 +131,7 @@ bool take_terminal(const proto::TerminalSize& size) {
     report(kReportFd, Report::task_failed, index, errno, what);
     ::_exit(code);
   };
+  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);  // until exec no process of the job may trace this one
   ::setsid();
   place_descriptors(task, pipe);
   pin(task.cpus);

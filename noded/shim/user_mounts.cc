@@ -6,7 +6,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include <optional>
+#include <algorithm>
 
 #include "noded/shim/as_user.h"
 #include "noded/shim/mounts.h"
@@ -17,6 +17,10 @@ namespace {
 tl::unexpected<Error> refuse(const std::string& text, const std::string& why,
                              ErrorCode code = ErrorCode::invalid_argument) {
   return fail(code, "container mount '" + text + "': " + why);
+}
+
+bool is_control(char c) {
+  return (c >= 0 && c < ' ') || c == 0x7f;
 }
 
 bool forbidden_target(std::string_view path) {
@@ -37,45 +41,50 @@ bool is_ours(const Fd& root, const Fd& directory) {
   struct statfs fs {};
   if (::fstatfs(directory.get(), &fs) != 0 || fs.f_type != TMPFS_MAGIC) return false;
   for (const char* path : {"/tmp", "/var/tmp"})
-    if (const auto tmp = open_in_root(root, path, O_PATH | O_DIRECTORY))
+    if (const auto tmp = open_in_root(root, path, O_PATH | O_DIRECTORY, Links::refused))
       if (::fstat(tmp->get(), &there) == 0 && here.st_dev == there.st_dev) return true;
   return false;
 }
 
-// The deepest directory of `path` that is there.
-Fd existing_parent(const Fd& root, std::string path) {
-  for (;;) {
-    const auto slash = path.rfind('/');
-    path.resize(slash == std::string::npos ? 0 : slash);
-    if (auto fd = open_in_root(root, path.empty() ? "/" : path, O_PATH | O_DIRECTORY))
-      return std::move(*fd);
-    if (path.empty()) return {};
-  }
+constexpr std::uint64_t kIsDirectory = 1, kIsWritable = 2;
+
+// What the user has named, opened as the user; the mount is made from this descriptor, whatever the
+// name leads to later.
+Result<FromUser> open_source(const Owner& owner, const MountSpec& spec, const std::string& text) {
+  return as_user(owner, [&](const AsUser& user) -> Result<FromUser> {
+    auto fd = user.open(spec.source, O_PATH);
+    if (!fd) return refuse(text, fd.error().message, fd.error().code);
+    struct stat st {};
+    if (::fstat(fd->get(), &st) != 0) return refuse(text, errno_text(spec.source));
+    const bool directory = S_ISDIR(st.st_mode);
+    if (!directory && !S_ISREG(st.st_mode) && !S_ISSOCK(st.st_mode))
+      return refuse(text, spec.source + " is neither a directory nor a file");
+    if (auto r = check_holds_files(*fd, spec.source); !r)
+      return refuse(text, spec.source + " leads to what belongs to the node's kernel");
+    if (!user.may(*fd, directory ? R_OK | X_OK : R_OK))
+      return refuse(text, owner.user + " may not read " + spec.source,
+                    ErrorCode::permission_denied);
+    const bool writable = user.may(*fd, W_OK);
+    if (spec.mode == MountSpec::Mode::read_write && !writable)
+      return refuse(text, owner.user + " may not write to " + spec.source,
+                    ErrorCode::permission_denied);
+    FromUser out;
+    out.files.push_back(std::move(*fd));
+    out.facts = (directory ? kIsDirectory : 0) | (writable ? kIsWritable : 0);
+    return out;
+  });
 }
 
 Result<void> mount_one(const LaunchRequest& request, const Fd& root, const std::string& text) {
   const auto spec = parse_mount(text);
   if (!spec) return tl::unexpected(spec.error());
-  Fd source;
-  bool directory = true;
-  auto access = Access::read_write;
-  {
-    const AsUser user(request.owner);
-    auto fd = user.open(spec->source, O_PATH);
-    if (!fd) return refuse(text, fd.error().message, fd.error().code);
-    struct stat st {};
-    if (::fstat(fd->get(), &st) != 0) return refuse(text, errno_text(spec->source));
-    directory = S_ISDIR(st.st_mode);
-    if (!directory && !S_ISREG(st.st_mode) && !S_ISSOCK(st.st_mode))
-      return refuse(text, spec->source + " is neither a directory nor a file");
-    if (!user.may(*fd, directory ? R_OK | X_OK : R_OK))
-      return refuse(text, request.owner.user + " may not read " + spec->source);
-    const bool writable = user.may(*fd, W_OK);
-    if (spec->mode == MountSpec::Mode::read_write && !writable)
-      return refuse(text, request.owner.user + " may not write to " + spec->source);
-    if (spec->mode == MountSpec::Mode::read_only || !writable) access = Access::read_only;
-    source = std::move(*fd);
-  }
+  const auto opened = open_source(request.owner, *spec, text);
+  if (!opened) return tl::unexpected(opened.error());
+  const Fd& source = opened->files.front();
+  const bool directory = (opened->facts & kIsDirectory) != 0;
+  const bool writable = (opened->facts & kIsWritable) != 0;
+  const auto access =
+      writable && spec->mode != MountSpec::Mode::read_only ? Access::read_write : Access::read_only;
   auto target = mount_point(request, root, spec->target, directory);
   if (!target) return refuse(text, target.error().message, target.error().code);
   auto tree = clone_tree(source, access, directory);
@@ -97,6 +106,8 @@ Result<MountSpec> parse_mount(const std::string& text) {
   }
   for (const auto* path : {&spec.source, &spec.target}) {
     if (path->empty() || path->front() != '/') return refuse(text, "both paths must be absolute");
+    if (std::any_of(path->begin(), path->end(), is_control))
+      return refuse(text, "control characters, such as a tab, are not allowed");
     for (const auto& part : split(*path, '/'))
       if (part == "..") return refuse(text, "'..' is not allowed");
   }
@@ -118,11 +129,21 @@ Result<Fd> mount_point(const LaunchRequest& request, const Fd& root, const std::
                   path + (directory ? " is not a directory" : " is a directory"));
     return there;
   }
-  const Fd parent = existing_parent(root, path);
-  if (!parent) return fail(ErrorCode::invalid_argument, path + ": cannot be made");
-  std::optional<AsUser> user;
-  if (!is_ours(root, parent)) user.emplace(request.owner);
-  return make_in_root(root, path, directory);
+  // Each directory is asked on its own: a user's link may lead from one to the next.
+  auto made = make_in_root(root, path, directory, [&](const Fd& at) { return is_ours(root, at); });
+  if (made || made.error().code != ErrorCode::wrong_state) return made;
+  auto done = as_user(request.owner,
+                      [&](const AsUser&) -> Result<FromUser> {
+                        auto place =
+                            make_in_root(root, path, directory, [](const Fd&) { return true; });
+                        if (!place) return tl::unexpected(place.error());
+                        FromUser out;
+                        out.files.push_back(std::move(*place));
+                        return out;
+                      },
+                      {{root.get()}});
+  if (!done) return tl::unexpected(done.error());
+  return std::move(done->files.front());
 }
 
 Result<void> driver_mount_points(const LaunchRequest& request, const std::string& root) {

@@ -289,7 +289,8 @@ def case_srun_beside(c):
 def case_strigger(c):
     """Programs run by the controller: as the user, once, with a job's id; an operator's for nodes."""
     told, program = f"{c.out}/told", f"{c.out}/tell"
-    script(c, "tell", f"echo $(id -un) $(id -gn) $HOME $PWD $1 >> {told}\n")
+    script(c, "tell", f"echo $(id -un) $(id -gn) $HOME $PWD $1 $(grep -h ^NoNewPrivs: /proc/self/status) "
+           f"$(ls /proc/self/fd | wc -l) >> {told}\n")
     os.chmod(program, 0o755)
     job = ok(c, "sbatch", "--parsable", MEM, "-o", "/dev/null", "--wrap=sleep 100").strip()
     refused = slurm(c, "strigger", "--set", "-j", job, "--fini", "-p", program)
@@ -312,7 +313,8 @@ def case_strigger(c):
     ok(c, "scancel", job)
     wait_for("the program", lambda: os.path.exists(told) and text(told).endswith("\n"))
     home = pwd.getpwnam(c.user).pw_dir
-    equal(text(told), f"{c.user} {grp.getgrgid(pwd.getpwnam(c.user).pw_gid).gr_name} {home} / {job}\n")
+    equal(text(told), f"{c.user} {grp.getgrgid(pwd.getpwnam(c.user).pw_gid).gr_name} {home} / {job} "
+          "NoNewPrivs: 1 4\n")
     wait_for("the one that fired to be gone",
              lambda: len(ok(c, "strigger", "-N", "--get").splitlines()) == 1)
     ok(c, "strigger", "--clear", f"--id={later[0]}")
@@ -339,9 +341,9 @@ def case_mail(c):
     equal((done.returncode, done.stdout), (1, ""))
     contains(done.stderr, "no mail is sent here")
     ok(c, "sbatch", MEM, "--mail-type=NONE", "-o", "/dev/null", "--wrap=true")
-    box, program = f"{c.top}/letters", f"{c.top}/sendmail"
+    box, program = f"{c.out}/letters", f"{c.top}/sendmail"
     with open(program, "w", encoding="utf-8") as f:
-        f.write(f"#!/bin/sh\n{{ echo \"$@\"; cat; echo; }} >> {box}\n")
+        f.write(f"#!/bin/sh\n{{ echo As: $(id -u) $(id -G); echo \"$@\"; cat; echo; }} >> {box}\n")
     os.chmod(program, 0o755)
     restart_with(c, "mail_program", program)
     job = ok(c, "sbatch", "--parsable", MEM, "-J", "posted", "--mail-type=BEGIN,END,FAIL",
@@ -350,6 +352,8 @@ def case_mail(c):
     contains(show, "MailUser=alice@example.org,bob MailType=BEGIN,END,FAIL")
     wait_for("two letters", lambda: text(box).count("Subject: ") == 2)
     letters = text(box)
+    user = pwd.getpwnam(c.user)  # and not root, whom its configuration may trust with any address
+    equal(set(re.findall("^As: .*", letters, re.M)), {f"As: {user.pw_uid} {user.pw_gid}"})
     contains(letters, "-i -- alice@example.org bob\nTo: alice@example.org, bob\n")
     assert re.search(rf"^Subject: Slurm Job_id={job} Name=posted Began, Queued time 00:00:\d\d$",
                      letters, re.M), letters

@@ -51,6 +51,23 @@ TEST_CASE("geometry of a job on two nodes") {
   CHECK(e["GANTRY_JOB_SOCKET"] == "/run/gantry/job.sock");
 }
 
+TEST_CASE("what describes the job, for programs of root's, has nothing of the user's environment") {
+  auto l = two_nodes();
+  for (const auto* name : {"SLURM_JOB_ID", "SLURM_JOB_USER", "GANTRY_JOB_UID", "SLURM_CONF",
+                           "GANTRY_ANYTHING", "GANTRY_GPU_NUMA", "SLURM_MPI_TYPE", "PATH",
+                           "LD_PRELOAD", "BASH_ENV", "IFS", "HOME", "SLURMD_DEBUG"})
+    l.environment.insert_or_assign(name, "spoofed");
+  const auto stated = job_variables(l, kFacts);
+  for (const auto& [name, value] : stated) CHECK_MESSAGE(value != "spoofed", name);
+  for (const auto* name : {"SLURM_CONF", "GANTRY_ANYTHING", "PATH", "LD_PRELOAD", "HOME"})
+    CHECK_MESSAGE(!stated.contains(name), name);
+  CHECK(stated.at("SLURM_JOB_USER") == "ann");
+  CHECK(stated.at("GANTRY_JOB_UID") == "1000");
+  auto all = job_environment(l, kFacts);  // the job's own has both
+  for (const auto& [name, value] : stated) CHECK_MESSAGE(all[name] == value, name);
+  CHECK(all["SLURM_CONF"] == "spoofed");
+}
+
 TEST_CASE("variables that exist only with their option") {
   auto l = two_nodes();
   auto e = job_environment(l, kFacts);

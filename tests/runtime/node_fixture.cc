@@ -110,7 +110,7 @@ LaunchRequest Node::job(const std::string& script) {
   request.work_dir = home_;
   request.std_out = "out";
   request.script = "#!/bin/sh\n" + script + "\n";
-  request.env = {{"SLURM_JOB_ID", std::to_string(request.key.job.value())}};
+  request.state("SLURM_JOB_ID", std::to_string(request.key.job.value()));
   request.memory = 64 << 20;
   request.pids_max = 128;
   return request;

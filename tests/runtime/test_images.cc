@@ -156,6 +156,8 @@ TEST_CASE("images that cannot be used are refused by name") {
   CHECK(has(cause("ftp://x/y"), "expected docker://"));
   CHECK(has(cause("oci:/no/layout:t"), "node n1: image /no/layout: No such file"));
   CHECK(has(cause("/no/such/file.sqsh"), "image /no/such/file.sqsh: No such file"));
+  node.write(node.home() + "/mine.sqsh", "squashed", 0644, true);
+  CHECK(has(cause(node.home() + "/mine.sqsh"), "not below one of this node's image directories"));
   CHECK(has(cause("/etc/passwd"), "Not a directory"));
 }
 

@@ -195,6 +195,31 @@ TEST_CASE("prolog and epilog") {
   CHECK(node.output().empty());
 }
 
+TEST_CASE("prolog and epilog get nothing of the user's environment") {
+  if (!can_run()) return;
+  Node node;
+  const std::string log = node.dir() + "/log";
+  node.write(node.dir() + "/hook", "#!/bin/bash\nid -u >> " + log + "\nenv >> " + log + "\n", 0755,
+             false);
+  node.write(node.home() + "/evil", "echo evil >> " + log + "\n", 0755, true);
+  auto request = node.job("true");
+  request.prolog = request.epilog = node.dir() + "/hook";
+  for (const char* name :
+       {"GANTRY_NODE", "GANTRY_JOB_USER", "GANTRY_JOB_UID", "GANTRY_CGROUP", "GANTRY_HOOK",
+        "GANTRY_EXIT_CODE", "GANTRY_EXIT_SIGNAL", "SLURM_JOB_USER", "SLURM_CONF", "GANTRY_ANY",
+        "PATH", "LD_PRELOAD", "LD_AUDIT", "IFS", "PYTHONPATH", "BASH_FUNC_id%%"})
+    request.env[name] = "spoofed";
+  request.env["BASH_ENV"] = request.env["ENV"] = node.home() + "/evil";
+  CHECK(node.run(request).exit == ExitStatus{0, 0});
+  const std::string said = node.read(log);
+  CHECK_MESSAGE(!has(said, "spoofed"), said);
+  CHECK_MESSAGE(!has(said, "evil"), said);
+  for (const char* line : {"GANTRY_NODE=n1\n", "GANTRY_JOB_USER=tester\n", "GANTRY_JOB_UID=20001\n",
+                           "GANTRY_HOOK=prolog\n", "GANTRY_HOOK=epilog\n", "GANTRY_EXIT_CODE=0\n",
+                           "SLURM_JOB_ID=1\n", "GANTRY_CGROUP=/"})
+    CHECK_MESSAGE(has(said, line), line);
+}
+
 TEST_CASE("the epilog of a job whose shim was killed is run in its place") {
   if (!can_run()) return;
   Node node;

@@ -1,0 +1,244 @@
+// What root does in a user's name: files, notices, mounts, images and the scratch directory.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "common/codec/codec.h"
+#include "noded/runtime/job_dir.h"
+#include "tests/runtime/node_fixture.h"
+
+using namespace gantry;
+using namespace gantry::runtime;
+using namespace gantry::runtime::test;
+
+namespace {
+
+constexpr const char* kCorePattern = "/proc/sys/kernel/core_pattern";
+
+// Of root's, and the same for everybody: what the tests must not change.
+std::string core_pattern() {
+  return read_file(kCorePattern).value_or("");
+}
+
+void link(const std::string& target, const std::string& name) {
+  REQUIRE(::symlink(target.c_str(), name.c_str()) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("what belongs to the kernel is no job's output, by whatever name and mode") {
+  if (!can_run()) return;
+  Node node;
+  const std::string before = core_pattern();
+  link(kCorePattern, node.home() + "/by-link");
+  link("by-link", node.home() + "/by-two-links");
+  link("/proc/sys/kernel", node.home() + "/by-directory");
+  link("/proc/self/fd/1", node.home() + "/by-descriptor");
+  for (const std::string out :
+       {kCorePattern, "/proc/sys/kernel/../kernel/core_pattern", "by-link", "by-two-links",
+        "by-directory/core_pattern", "by-directory/not-there-yet", "by-descriptor", "/dev/stderr",
+        "/dev/fd/2", "/dev/kmsg", "/dev/zero", "/sys/kernel/mm/transparent_hugepage/enabled",
+        "/proc/self/oom_score_adj", "/proc/self/comm", "/proc/thread-self/attr/exec"})
+    for (const auto mode : {OpenMode::append, OpenMode::truncate})
+      for (const bool error : {false, true}) {
+        auto request = node.job("echo gantry-test; echo gantry-test >&2");
+        (error ? request.std_err : request.std_out) = out;
+        request.open_mode = mode;
+        const auto record = node.run(request);
+        CHECK_MESSAGE(record.cause == ExitCause::refused, out);
+        CHECK_MESSAGE(has(record.message, "node n1: output file "), record.message);
+        CHECK_FALSE(record.started.has_value());
+      }
+  // A name made of the job's own: the parts come from the user too.
+  auto request = node.job("true");
+  request.name = "..";
+  request.std_out = "%x/%x/%x/%x/%x/%x/proc/sys/kernel/core_pattern";
+  CHECK(node.run(request).cause == ExitCause::refused);
+  CHECK(core_pattern() == before);
+}
+
+TEST_CASE("what belongs to the kernel is no job's input, and the reason says so") {
+  if (!can_run()) return;
+  Node node;
+  link("/proc/kallsyms", node.home() + "/symbols");
+  const auto reason = [&](const std::string& in) {
+    auto request = node.job("cat");
+    request.std_in = in;
+    const auto record = node.run(request);
+    CHECK_MESSAGE(record.cause == ExitCause::refused, in);
+    return record.message;
+  };
+  const std::string allowed = "; a regular file, a named pipe or /dev/null is allowed";
+  CHECK(reason("/proc/kallsyms") ==
+        "node n1: input file /proc/kallsyms: belongs to the node's kernel (proc)" + allowed);
+  CHECK(reason("/dev/kmsg") == "node n1: input file /dev/kmsg: is a device" + allowed);
+  CHECK(has(reason("symbols"), "belongs to the node's kernel (proc)"));
+  CHECK(has(reason("/sys/kernel/notes"), "belongs to the node's kernel (sysfs)"));
+  CHECK(has(reason("/proc/self/maps"), "belongs to the node's kernel (proc)"));
+  for (const std::string in : {"/proc/self/environ", "/proc/self/mem", "/proc/1/environ",
+                               "/dev/zero", "/dev/urandom", "/dev/mem", "/proc/self/fd/0"})
+    reason(in);
+  const Fd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un at{};
+  at.sun_family = AF_UNIX;
+  std::strncpy(at.sun_path, (node.home() + "/sock").c_str(), sizeof at.sun_path - 1);
+  REQUIRE(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0);
+  REQUIRE(::chmod(at.sun_path, 0777) == 0);
+  CHECK(has(reason("sock"), "is a socket" + allowed));
+}
+
+TEST_CASE("links to files, named pipes and /dev/null are output as before") {
+  if (!can_run()) return;
+  Node node;
+  link("real", node.home() + "/link");  // to what is made only then
+  auto request = node.job("echo text");
+  request.std_out = "link";
+  node.run(request);
+  CHECK(node.read(node.home() + "/real") == "text\n");
+  struct stat st {};
+  REQUIRE(::lstat((node.home() + "/real").c_str(), &st) == 0);
+  CHECK(st.st_uid == kTestUid);
+
+  const std::string pipe = node.home() + "/pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0666) == 0);
+  REQUIRE(::chmod(pipe.c_str(), 0666) == 0);
+  request = node.job("echo text");
+  request.std_out = "pipe";
+  CHECK(has(node.run(request).message, "No such device or address"));  // nobody reads it yet
+  const Fd reader(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  request = node.job("echo text");
+  request.std_out = "pipe";
+  CHECK(node.run(request).exit == ExitStatus{0, 0});
+  char text[8] = {};
+  CHECK(::read(reader.get(), text, sizeof text) == 5);
+
+  request = node.job("cat; echo text");
+  request.std_in = request.std_out = request.std_err = "/dev/null";
+  CHECK(node.run(request).exit == ExitStatus{0, 0});
+
+  // In a directory where everybody may make files, one of a stranger's does not get the output.
+  const std::string shared = node.dir() + "/shared";
+  REQUIRE(::mkdir(shared.c_str(), 0777) == 0);
+  REQUIRE(::chmod(shared.c_str(), 01777) == 0);
+  node.write(shared + "/out", "", 0666, false);
+  REQUIRE(::chown((shared + "/out").c_str(), kTestUid + 1, kTestUid + 1) == 0);
+  request = node.job("true");
+  request.std_out = shared + "/out";
+  CHECK(has(node.run(request).message, "belongs to another user"));
+}
+
+TEST_CASE("a notice for a pipe that nobody reads does not hold the job's end up") {
+  if (!can_run()) return;
+  Node node;
+  const std::string pipe = node.home() + "/pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0666) == 0);
+  REQUIRE(::chmod(pipe.c_str(), 0666) == 0);
+  const Fd reader(::open(pipe.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  const std::string much(1 << 20, 'x');
+  while (::write(reader.get(), much.data(), much.size()) > 0) {
+  }
+  auto request = node.job("sleep 0.5");
+  request.std_err = "pipe";
+  REQUIRE(node.runtime().begin(request));
+  REQUIRE(node.wait_for(request.key, EventKind::running));
+  REQUIRE(node.runtime().notice(request.key, "*** you are told ***"));
+  CHECK(node.wait_end(request.key).exit == ExitStatus{0, 0});
+}
+
+TEST_CASE("no mount shows a file system of the kernel, whatever its names hold") {
+  if (!can_run()) return;
+  Node node;
+  node.write(node.home() + "/file", "mine\n", 0644, true);
+  REQUIRE(::mkdir((node.home() + "/a b").c_str(), 0777) == 0);
+  node.write(node.home() + "/a b/file", "blank\n", 0644, true);
+  link("/proc", node.home() + "/p");
+  link("/proc/kallsyms", node.home() + "/symbols");
+  const auto run = [&](const std::string& mount, const std::string& script) {
+    auto request = node.job(script);
+    request.container.mounts = {mount};
+    return node.run(request);
+  };
+  for (const std::string& source : {node.home() + "/p", node.home() + "/symbols"})
+    for (const std::string target : {"/tmp/x", "/tmp/x y", "/tmp/x\\040y"}) {
+      const auto record = run(source + ":" + target, "ls /tmp/*");
+      CHECK_MESSAGE(record.cause == ExitCause::refused, source << " at " << target);
+      CHECK_MESSAGE(has(record.message, "leads to what belongs to the node's kernel"),
+                    record.message);
+    }
+  // All of the host, with what is mounted in it.
+  for (const std::string target :
+       {"/tmp/host", "/tmp/the host's", "/tmp/the\\040host", "/tmp/a, b"}) {
+    run("/:" + target, "cd /tmp/*/ && ls proc sys dev/pts | grep -v : | grep -c . ; ls etc/passwd");
+    CHECK_MESSAGE(node.output() == "0\netc/passwd\n", target);
+  }
+  // And names of that sort work.
+  for (const std::string target : {"/tmp/x y", "/tmp/x\\040y", "/tmp/x,y"}) {
+    run(node.home() + "/a b:" + target, "cat '" + target + "/file'");
+    CHECK_MESSAGE(node.output() == "blank\n", target);
+  }
+  for (const std::string target : {"/tmp/x\ny", "/tmp/x\ty", "/tmp/x\x7fy"})
+    CHECK(has(run(node.home() + ":" + target, "true").message,
+              "control characters, such as a tab, are not allowed"));
+  for (const auto& left : remains(node)) FAIL_CHECK(left);
+}
+
+TEST_CASE("a working directory or an image does not lead to the kernel either") {
+  if (!can_run()) return;
+  Node node;
+  const std::string own = node.dir() + "/own";
+  REQUIRE(::mkdir(own.c_str(), 0755) == 0);
+  REQUIRE(::chown(own.c_str(), kTestUid, kTestUid) == 0);
+  link("/proc", own + "/a link");
+  link("/sys", own + "/root");
+  auto request = node.job("ls");
+  request.work_dir = own + "/a link";
+  request.std_out = node.home() + "/out";
+  CHECK(node.run(request).cause == ExitCause::refused);
+  for (const std::string& image : {std::string("/proc"), std::string("/sys"), own + "/root"}) {
+    request = node.job("true");
+    request.container.image = image;
+    const auto record = node.run(request);
+    CHECK(record.cause == ExitCause::refused);
+    CHECK_MESSAGE(has(record.message, "belongs to the node's kernel"), record.message);
+  }
+}
+
+TEST_CASE("the runtime enters no directory that a user names") {
+  if (!can_run()) return;
+  Node node;
+  auto request = node.job("pwd; sleep 600");
+  REQUIRE(node.runtime().begin(request));
+  REQUIRE(node.wait_for(request.key, EventKind::running));
+  const auto record = codec::decode<RunningRecord>(
+      node.read(job_dir(node.state_dir(), request.key) + "/" + kRunningFile));
+  REQUIRE(record.has_value());
+  char cwd[256] = {};
+  const std::string link = "/proc/" + std::to_string(record->init_pid) + "/cwd";
+  CHECK(::readlink(link.c_str(), cwd, sizeof cwd - 1) > 0);
+  CHECK(std::string(cwd) == "/");
+  for (int i = 0; i < 1000 && node.output().empty(); ++i) ::usleep(10'000);
+  CHECK(node.output() == node.home() + "\n");
+  REQUIRE(node.runtime().kill(request.key));
+  node.wait_end(request.key);
+}
+
+TEST_CASE("what lies in wait for a job's scratch directory is not used") {
+  if (!can_run()) return;
+  std::string scratch;
+  Node node([&](RuntimeOptions& options) {
+    scratch = options.config.state_dir.substr(0, options.config.state_dir.rfind('/')) + "/scratch";
+    options.scratch_dir = scratch;
+  });
+  REQUIRE(::mkdir(scratch.c_str(), 0777) == 0);
+  REQUIRE(::chmod(scratch.c_str(), 01777) == 0);
+  auto request = node.job("ls /tmp | grep -c .; touch /tmp/new");
+  request.scratch = 1 << 20;
+  link("/etc", scratch + "/gantry-n1-" + job_name(request.key));
+  node.run(request);
+  CHECK(node.output() == "0\n");
+}
