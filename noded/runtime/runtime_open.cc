@@ -69,6 +69,9 @@ Result<void> Runtime::State::prepare() {
   setup.writable_paths = config.writable_paths;
   setup.image_dirs = config.image_dirs;
   setup.image_cache_dir = config.image_cache_dir;
+  setup.image_cache_size = config.image_cache_size;
+  setup.image_size = config.image_size;
+  setup.image_files = config.image_files;
   setup.scratch_dir = options.scratch_dir;
   setup.shim_path = options.bin_dir + "/gantry-shim";
   setup.init_path = options.bin_dir + "/gantry-init";
