@@ -1,9 +1,9 @@
 #include "noded/image/take_in.h"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -14,7 +14,9 @@
 #include <cstring>
 
 #include "noded/image/digest.h"
-#include "noded/runtime/become_user.h"
+#include "noded/image/user_reader.h"
+#include "noded/runtime/passing.h"
+#include "noded/runtime/pseudo_files.h"
 
 namespace gantry::runtime {
 namespace {
@@ -23,6 +25,7 @@ constexpr int kTickMs = 200;
 
 // Exit statuses of the child beside 0: an errno from 1 on, or one of these.
 constexpr int kNoRegularFile = 200;
+constexpr int kOfTheKernel = 201;
 constexpr int kNotTheUser = 125;  // become_user() failed
 
 int open_as_user(const UserFile& file, int flags) {
@@ -75,16 +78,27 @@ int send_state(const std::string& path, const Fd& pipe) {
   return ::write(pipe.get(), &st, sizeof st) == sizeof st ? 0 : EIO;
 }
 
+int pass_directory(const std::string& path, const Fd& socket) {
+  const Fd fd(open_as_user({nullptr, path}, O_PATH | O_DIRECTORY));
+  if (!fd) return errno;
+  if (is_of_the_kernel(fd.get())) return kOfTheKernel;
+  if (::syscall(SYS_faccessat2, fd.get(), "", R_OK | X_OK, AT_EACCESS | AT_EMPTY_PATH) != 0)
+    return errno;
+  return pass(socket, "d", fd.get()) ? 0 : EIO;
+}
+
 tl::unexpected<Error> child_failed(const std::string& path, int status) {
   if (status == kNoRegularFile)
     return fail(ErrorCode::invalid_argument, path + ": not a regular file");
+  if (status == kOfTheKernel)
+    return fail(ErrorCode::permission_denied, path + ": belongs to the node's kernel");
   if (status < 0 || status == kNotTheUser)
     return fail(ErrorCode::runtime_failed, path + ": the process that reads it was ended");
   return fail(code_of_path_error(status), errno_text(path, status));
 }
 
 // Hands on what comes, until its end.
-Result<void> receive(UserChild& child, const std::string& path, const Stopped& stopped,
+Result<void> receive(UserReader& child, const std::string& path, const Stopped& stopped,
                      const std::function<Result<void>(std::string_view)>& take) {
   std::array<char, 65536> buffer{};
   for (;;) {
@@ -118,19 +132,12 @@ Result<void> write_all(const Fd& out, std::string_view bytes) {
 
 bool is_of_the_kernel(int fd) {
   struct statfs fs {};
-  if (::fstatfs(fd, &fs) != 0) return true;
-  for (const long magic :
-       {static_cast<long>(PROC_SUPER_MAGIC), static_cast<long>(SYSFS_MAGIC),
-        static_cast<long>(CGROUP_SUPER_MAGIC), static_cast<long>(CGROUP2_SUPER_MAGIC),
-        static_cast<long>(TRACEFS_MAGIC), static_cast<long>(DEBUGFS_MAGIC),
-        static_cast<long>(SECURITYFS_MAGIC), static_cast<long>(DEVPTS_SUPER_MAGIC)})
-    if (fs.f_type == magic) return true;
-  return false;
+  return ::fstatfs(fd, &fs) != 0 || !pseudo_of_magic(fs.f_type).empty();
 }
 
 Result<TakenIn> take_in(const Owner& owner, const UserFile& file, const Fd& out,
                         std::int64_t max_bytes, const Stopped& stopped) {
-  auto child = UserChild::start(owner, [&](const Fd& pipe) { return send_file(file, pipe); });
+  auto child = UserReader::start(owner, [&](const Fd& pipe) { return send_file(file, pipe); });
   if (!child) return tl::unexpected(child.error());
   TakenIn taken;
   Sha256 sum;
@@ -150,7 +157,7 @@ Result<TakenIn> take_in(const Owner& owner, const UserFile& file, const Fd& out,
 
 Result<std::string> take_in_text(const Owner& owner, const UserFile& file, std::size_t max_bytes,
                                  const Stopped& stopped) {
-  auto child = UserChild::start(owner, [&](const Fd& pipe) { return send_file(file, pipe); });
+  auto child = UserReader::start(owner, [&](const Fd& pipe) { return send_file(file, pipe); });
   if (!child) return tl::unexpected(child.error());
   std::string text;
   const auto done = receive(*child, file.path, stopped, [&](std::string_view part) -> Result<void> {
@@ -165,7 +172,7 @@ Result<std::string> take_in_text(const Owner& owner, const UserFile& file, std::
 }
 
 Result<FileState> look_at(const Owner& owner, const std::string& path, const Stopped& stopped) {
-  auto child = UserChild::start(owner, [&](const Fd& pipe) { return send_state(path, pipe); });
+  auto child = UserReader::start(owner, [&](const Fd& pipe) { return send_state(path, pipe); });
   if (!child) return tl::unexpected(child.error());
   std::string bytes;
   const auto done = receive(*child, path, stopped, [&](std::string_view part) -> Result<void> {
@@ -185,6 +192,23 @@ Result<FileState> look_at(const Owner& owner, const std::string& path, const Sto
         static_cast<std::int64_t>(st.st_ctim.tv_nsec)})
     state.identity += (state.identity.empty() ? "" : ".") + std::to_string(part);
   return state;
+}
+
+Result<Fd> open_user_directory(const Owner& owner, const std::string& path,
+                               const Stopped& stopped) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    return fail_errno(ErrorCode::runtime_failed, "socket");
+  const Fd ours(ends[0]);
+  Fd theirs(ends[1]);
+  auto child = UserReader::start(owner, [&](const Fd&) { return pass_directory(path, theirs); });
+  theirs.reset();
+  if (!child) return tl::unexpected(child.error());
+  const auto nothing = [](std::string_view) -> Result<void> { return {}; };
+  if (auto r = receive(*child, path, stopped, nothing); !r) return tl::unexpected(r.error());
+  auto passed = take_passed(ours);
+  if (!passed.fd) return child_failed(path, -1);
+  return std::move(passed.fd);
 }
 
 }  // namespace gantry::runtime

@@ -48,4 +48,7 @@ struct FileState {
 };
 Result<FileState> look_at(const Owner& owner, const std::string& path, const Stopped& stopped);
 
+// A directory that the owner may read and search, as an O_PATH descriptor; none of the kernel's.
+Result<Fd> open_user_directory(const Owner& owner, const std::string& path, const Stopped& stopped);
+
 }  // namespace gantry::runtime

@@ -17,6 +17,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "noded/runtime/become_user.h"
 #include "noded/runtime/job_dir.h"
 
 namespace gantry::runtime {
@@ -43,6 +44,10 @@ bool place(int fd, int target) {
 const char* become(const ChildSpec& spec, int null, char** argv, char** env,
                    const sigset_t* signals) {
   if (spec.own_group) ::setpgid(0, 0);
+  for (const auto& limit : spec.limits) {
+    const rlimit both{limit.most, limit.most};
+    if (::setrlimit(static_cast<__rlimit_resource>(limit.what), &both) != 0) return "limits";
+  }
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a killed shim leaves no tool behind
   // Out of the way first: a source may lie where another one must land.
   std::array<int, kMaxMore> moved{-1, -1, -1, -1};
@@ -61,17 +66,10 @@ const char* become(const ChildSpec& spec, int null, char** argv, char** env,
     return "standard files";
   for (std::size_t i = 0; i < moved.size(); ++i)
     if (moved[i] >= 0 && !place(moved[i], 3 + static_cast<int>(i))) return "descriptors";
-  for (const auto& limit : spec.limits) {
-    const rlimit both{limit.most, limit.most};
-    if (::setrlimit(static_cast<__rlimit_resource>(limit.what), &both) != 0) return "limits";
-  }
   if (spec.uid != 0 || spec.gid != 0)
-    if (::setgroups(spec.groups.size(), spec.groups.data()) != 0 ||
-        ::setresgid(spec.gid, spec.gid, spec.gid) != 0 ||
-        ::setresuid(spec.uid, spec.uid, spec.uid) != 0)
-      return "user";
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // it is forgotten when the ids change
-  if (spec.no_new_privileges && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return "privileges";
+    if (const char* failed =
+            become_user(spec.uid, spec.gid, spec.groups.data(), spec.groups.size()))
+      return failed;
   if (::chdir(spec.cwd.c_str()) != 0) return "working directory";
   ::sigprocmask(SIG_SETMASK, signals, nullptr);
   ::execve(argv[0], argv, env);

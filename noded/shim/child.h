@@ -26,7 +26,6 @@ struct ChildSpec {
   bool own_group = false;             // process group of its own, so that all of it can be killed
   std::uint32_t uid = 0, gid = 0;     // both 0 = as the shim
   std::vector<std::uint32_t> groups;  // with uid
-  bool no_new_privileges = false;
   int namespaces = 0;  // CLONE_NEW*: made for it; with a pid namespace, all of it ends with it
   struct Limit {
     int what = 0;  // RLIMIT_*

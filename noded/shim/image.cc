@@ -11,7 +11,6 @@
 #include "noded/image/digest.h"
 #include "noded/image/store.h"
 #include "noded/image/take_in.h"
-#include "noded/shim/as_user.h"
 #include "noded/shim/image_tools.h"
 
 namespace gantry::runtime {
@@ -21,29 +20,29 @@ bool is_below(std::string_view path, std::string_view top) {
   return path.starts_with(top) && (path.size() == top.size() || path[top.size()] == '/');
 }
 
-// A directory is taken from anywhere, or from the node's list when it has one; from the kernel's
-// own file systems never.
+// A directory is taken from anywhere, or from the node's list when it has one.
 Result<void> check_allowed(const NodeSetup& setup, const Fd& dir, const std::string& name) {
+  if (setup.image_dirs.empty()) return {};
   std::array<char, 4096> real{};
   const std::string link = "/proc/self/fd/" + std::to_string(dir.get());
   if (::readlink(link.c_str(), real.data(), real.size() - 1) <= 0)
     return fail_errno(ErrorCode::runtime_failed, name);
-  if (is_of_the_kernel(dir.get()))
-    return fail(ErrorCode::permission_denied, "image " + name + ": belongs to the node's kernel");
-  if (setup.image_dirs.empty()) return {};
   for (const auto& top : setup.image_dirs)
     if (is_below(real.data(), top)) return {};
   return fail(ErrorCode::permission_denied,
               "image " + name + ": not below one of this node's image directories");
 }
 
-Result<void> open_directory(const Shim& shim, ImageUse& image) {
-  const AsUser user(shim.request.owner);
-  auto dir = user.open(image.path, O_PATH | O_DIRECTORY);
-  if (!dir) return fail(dir.error().code, "image " + dir.error().message);
-  if (!user.may(*dir, R_OK | X_OK))
+// In the private mounts: the kernel lays no overlay on what was opened in others.
+Result<void> open_directory(const Shim& shim, ImageUse& image, Signals& signals) {
+  ImageTools tools(shim, signals);
+  auto dir =
+      open_user_directory(shim.request.owner, image.path, [&tools] { return tools.stopped(); });
+  if (!dir && dir.error().code == ErrorCode::permission_denied &&
+      dir.error().message.ends_with("Permission denied"))
     return fail(ErrorCode::permission_denied,
                 "image " + image.path + ": " + shim.request.owner.user + " may not read it");
+  if (!dir) return fail(dir.error().code, "image " + dir.error().message);
   if (auto r = check_allowed(shim.setup, *dir, image.path); !r) return r;
   image.root = std::move(*dir);
   return {};
@@ -220,9 +219,9 @@ Result<void> fetch_image(const Shim& shim, ImageUse& image, Signals& signals) {
   return {};
 }
 
-Result<void> mount_image(const Shim& shim, ImageUse& image) {
+Result<void> mount_image(const Shim& shim, ImageUse& image, Signals& signals) {
   if (image.kind == ImageKind::none) return {};
-  if (image.kind == ImageKind::directory) return open_directory(shim, image);
+  if (image.kind == ImageKind::directory) return open_directory(shim, image, signals);
   image.root.reset(::open(image.path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!image.root) return fail_errno(ErrorCode::runtime_failed, "image " + image.path);
   return {};

@@ -29,6 +29,6 @@ struct ImageUse {
 // In the host's mounts; may take minutes when the image is not in the cache.
 Result<void> fetch_image(const Shim& shim, ImageUse& image, Signals& signals);
 // In the shim's private mounts: opens it.
-Result<void> mount_image(const Shim& shim, ImageUse& image);
+Result<void> mount_image(const Shim& shim, ImageUse& image, Signals& signals);
 
 }  // namespace gantry::runtime

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "noded/runtime/become_user.h"
+#include "noded/image/user_reader.h"
 #include "noded/runtime/cgroup.h"
 
 namespace gantry::runtime {
@@ -94,7 +94,6 @@ void limit_files(ChildSpec& spec, const StoreLimits& limits) {
   spec.limits = {{RLIMIT_FSIZE, static_cast<std::uint64_t>(limits.image_bytes)},
                  {RLIMIT_CORE, 0},
                  {RLIMIT_NOFILE, 4096}};
-  spec.no_new_privileges = true;
 }
 
 }  // namespace
@@ -222,7 +221,7 @@ Result<void> ImageTools::copy(const ImageReference& reference, const Slot& slot,
   StoreLimits limits = store.limits();
   limits.image_files = kIncomingFiles;
   // As the user, whose directory it is. It ends when that is too much, or when somebody ends it.
-  auto watch = UserChild::start(shim_.request.owner, [&](const Fd&) {
+  auto watch = UserReader::start(shim_.request.owner, [&](const Fd&) {
     SizeWatch size(dir, limits);
     // tidy-allow(sleep): a process of its own that looks again and again, and is killed
     while (!size.is_over()) ::usleep(static_cast<useconds_t>(kLook.us));
