@@ -86,6 +86,7 @@ Result<void> Runtime::State::prepare() {
   remove_tree(gone_dir(setup.state_dir));
   for (const auto& path : {setup.state_dir, jobs_dir(setup.state_dir), gone_dir(setup.state_dir)})
     if (auto r = make_dirs(path, 0700); !r) return r;
+  remember_home();
   if (auto r = make_dirs(setup.mount_dir, 0711); !r) return r;
   for (const auto& program : {setup.shim_path, setup.init_path})
     if (::access(program.c_str(), X_OK) != 0) return fail_errno(ErrorCode::not_found, program);

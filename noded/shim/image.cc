@@ -71,7 +71,7 @@ class Fetch {
     }
     auto turn = store_.take_turn(owner_.uid, reference_.source, stopped_);
     if (!turn) return tl::unexpected(turn.error());
-    return reference_.kind == ImageKind::squashfs ? squashfs(state) : copied();
+    return reference_.kind == ImageKind::squashfs ? squashfs(state) : copied(state);
   }
 
  private:
@@ -86,17 +86,26 @@ class Fetch {
     const auto taken =
         take_in(owner_, {nullptr, path}, *out, store_.limits().image_bytes, stopped_);
     if (!taken) return tl::unexpected(taken.error());
-    // It may have been changed meanwhile: then its state says nothing of what was read.
-    const auto after = look_at(owner_, path, stopped_);
-    const bool same = after && after->identity == state.identity;
     ImageRecord record;
     record.source = path;
     return unpacked(*slot, key_of_squashfs(taken->digest), std::move(record),
-                    same ? state.identity : "", taken->bytes,
+                    unchanged(path, state) ? state.identity : "", taken->bytes,
                     [&] { return tools_.unpack_squashfs(*slot, store_.limits()); });
   }
 
-  Result<ImageStore::Held> copied() {
+  // It may have been changed while it was read: then its state says nothing of what that was.
+  bool unchanged(const std::string& path, const FileState& state) {
+    const auto after = look_at(owner_, path, stopped_);
+    return after && after->identity == state.identity;
+  }
+
+  Result<ImageStore::Held> copied(const FileState& file) {
+    // An archive is one file; which of its images is meant is a part of its state here.
+    std::string state;
+    if (!reference_.file.empty() && !file.directory)
+      state = file.identity + "." + sha256_hex(reference_.source).substr(0, 16);
+    if (!state.empty())
+      if (auto held = store_.find_by_state(state, owner_.uid)) return std::move(*held);
     if (auto key = tools_.inspect(reference_, store_))
       if (auto held = store_.find(*key, owner_.uid)) return std::move(*held);
     auto slot = prepare_slot(shim_, store_, stopped_);
@@ -120,10 +129,11 @@ class Fetch {
           static_cast<ssize_t>(file.text.size()))
         return fail_errno(ErrorCode::io_error, file.path);
     }
+    if (!state.empty() && !unchanged(reference_.file, file)) state.clear();
     ImageRecord record;
     record.source = reference_.source;
     record.config = std::move(meta->config);
-    return unpacked(*slot, key_of(*manifest), std::move(record), "", manifest->size(),
+    return unpacked(*slot, key_of(*manifest), std::move(record), state, manifest->size(),
                     [&] { return tools_.unpack_layers(*slot, store_.limits()); });
   }
 
