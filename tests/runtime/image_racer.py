@@ -20,6 +20,8 @@ manifest = f"{evil}/blobs/{entry['digest'].replace(':', '/')}"
 
 def spoil_index(path):
     directory = f"{os.path.dirname(path)}/blobs/sha256"
+    if not os.path.isdir(directory):
+        return
     for blob in blobs:
         if not os.path.exists(f"{directory}/{os.path.basename(blob)}"):
             shutil.copy(blob, directory)
