@@ -110,6 +110,9 @@ struct NodedConfig {
   std::string cgroup_root = "gantry";   // below the cgroup mount, or below our own cgroup
   std::vector<std::string> image_dirs;  // root filesystem directories that jobs may name
   std::string image_cache_dir = "/var/lib/gantry/images";
+  std::int64_t image_cache_size = std::int64_t{100} << 30;  // bytes of all unpacked images
+  std::int64_t image_size = std::int64_t{50} << 30;         // of one
+  std::uint32_t image_files = 2'000'000;
   std::vector<std::string> writable_paths;  // besides home and work_dir, with a host-view root
   std::string prolog;                       // run as root before and after each job; "" = none
   std::string epilog;

@@ -147,7 +147,14 @@ std::vector<Option> options_of(NodedConfig& c) {
        "Directories whose root filesystems jobs may name as --container-image; [] = any directory "
        "that the job's user can read."},
       {"image_cache_dir", &c.image_cache_dir, form(Form::path),
-       "Where images are unpacked, once per node."},
+       "Where images are unpacked, once per node, each by its digest."},
+      {"image_cache_size", &c.image_cache_size, bytes(kMiB, std::int64_t{1} << 50),
+       "How much all unpacked images of a node may take; those that were used least recently are "
+       "removed, none that a job uses."},
+      {"image_size", &c.image_size, bytes(kMiB, std::int64_t{1} << 50),
+       "How large an image may be, unpacked; jobs with a larger one are refused."},
+      {"image_files", &c.image_files, between(1'000, 100'000'000),
+       "How many files, directories and links an image may have."},
       {"writable_paths", &c.writable_paths, form(Form::path),
        "Directories that stay writable with a host-view root, besides the user's home and the "
        "job's "

@@ -127,6 +127,14 @@ void Daemon::send(Report&& report) {
     beat->free_memory = runtime::available_memory();
     beat->checkpoints = parts_.runtime->checkpoints(beat->sent);
     beat->gpus = parts_.runtime->gpu_activity();
+    beat->trouble = parts_.runtime->trouble();
+    if (beat->trouble != trouble_) {
+      trouble_ = beat->trouble;
+      if (trouble_.empty())
+        log_.info("the state directory is in order again");
+      else
+        log_.error("nothing starts here", {{"why", trouble_}});
+    }
   }
   const ToWire wire = encode_report(report);
   if (const auto sent = parts_.link.send(wire.header.view(), wire.body); !sent)

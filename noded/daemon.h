@@ -72,6 +72,7 @@ class Daemon {
   std::optional<Error> failure_;
   std::optional<Instant> armed_;
   bool was_registered_ = false;
+  std::string trouble_;  // as last reported
   LogLimit bad_message_, full_queue_;
   loop::Watch timer_, queue_, turn_, poll_, farewell_;
 };

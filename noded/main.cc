@@ -11,6 +11,7 @@
 #include "common/version.h"
 #include "noded/daemon.h"
 #include "noded/facts.h"
+#include "noded/images.h"
 #include "noded/null_steps.h"
 #include "noded/real_runtime.h"
 #include "noded/runtime/job_dir.h"
@@ -76,6 +77,7 @@ Result<std::unique_ptr<AttemptRuntime>> open_runtime(const Start& start, JobSock
         "RUNTIME \"none\": NO JOB WILL RUN. Each ends at once as if it had; for benches only");
     return std::make_unique<NullRuntime>();
   }
+  tidy_images(s.config.noded);
   runtime::RuntimeOptions options;
   options.node = s.node.name;
   options.cluster = s.config.cluster;
@@ -275,6 +277,13 @@ int main_of(const std::vector<std::string>& args) {
     const std::string text =
         options->help ? usage_text() : fmt::format("gantry-noded {}\n", kVersion);
     std::fputs(text.c_str(), stdout);
+    return 0;
+  }
+  if (options->images) {
+    const auto config =
+        load_config(options->config.empty() ? default_config_path() : options->config);
+    if (!config) return refuse(config.error());
+    std::fputs(image_table(config->noded).c_str(), stdout);
     return 0;
   }
   auto log = Logger::open({"noded", options->log_file, options->log_level});

@@ -15,7 +15,7 @@ struct OptionRow {
   std::string_view help;
 };
 
-constexpr std::array<OptionRow, 13> kOptions{{
+constexpr std::array<OptionRow, 14> kOptions{{
     {"--config", "FILE", "configuration (default: $GANTRY_CONF, /etc/gantry/gantry.yaml)"},
     {"--name", "NODE", "which node of the configuration this is (default: the host's name)"},
     {"--state-dir", "DIR", "attempts and exit records; one daemon per directory"},
@@ -27,6 +27,7 @@ constexpr std::array<OptionRow, 13> kOptions{{
     {"--memory", "SIZE", "for jobs, like 64G"},
     {"--log-file", "FILE", "default: standard error; reopened at SIGHUP"},
     {"--log-level", "LEVEL", "debug, info, warning or error"},
+    {"--images", "", "print what the node's image cache holds, and end"},
     {"--help", "", "this text"},
     {"--version", "", "the version"},
 }};
@@ -50,6 +51,8 @@ Result<void> set(Options& o, std::string_view name, const std::string& value) {
     o.share_cpus = true;
   else if (name == "--log-file")
     o.log_file = value;
+  else if (name == "--images")
+    o.images = true;
   else if (name == "--help")
     o.help = true;
   else if (name == "--version")

@@ -25,6 +25,7 @@ struct Options {
   std::optional<std::int64_t> memory;    // --memory SIZE, bytes
   std::string log_file;                  // --log-file; "" = standard error
   LogLevel log_level = LogLevel::info;   // --log-level
+  bool images = false;                   // --images
   bool help = false;
   bool version = false;
 };

@@ -47,6 +47,7 @@ class RealRuntime final : public AttemptRuntime {
   void act(Instant now, Action&& action, std::vector<Input>& events) override;
   [[nodiscard]] int descriptor() const override { return runtime_->fd(); }
   void poll(Instant now, std::vector<Input>& events) override;
+  [[nodiscard]] std::string trouble() const override { return runtime_->trouble(); }
   [[nodiscard]] std::vector<proto::AttemptCheckpoint> checkpoints(Instant now) const override {
     return checkpoints_.newest(now);
   }

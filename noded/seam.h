@@ -31,6 +31,8 @@ class AttemptRuntime {
     (void)now;
     return {};
   }
+  // Why nothing may start here, for people; "" = nothing is wrong.
+  [[nodiscard]] virtual std::string trouble() const { return {}; }
   // And what they do on their GPUs.
   [[nodiscard]] virtual std::vector<proto::GpuActivity> gpu_activity() const { return {}; }
 };

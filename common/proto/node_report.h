@@ -148,6 +148,7 @@ struct Heartbeat {
   Instant sent{};                                // by the node's clock; comes back in HeartbeatAck
   std::vector<AttemptCheckpoint> checkpoints{};  // of running attempts that have touched their file
   std::vector<GpuActivity> gpus{};
+  std::string trouble{};  // why no job may start here, for people; "" = nothing is wrong
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "session", s.session);
@@ -156,6 +157,7 @@ struct Heartbeat {
     v(4, "sent", s.sent);
     v(5, "checkpoints", s.checkpoints);
     v(6, "gpus", s.gpus);
+    v(7, "trouble", s.trouble);
   }
 };
 

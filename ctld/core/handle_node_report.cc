@@ -61,6 +61,23 @@ bool in_session(Context& ctx, NodeId node) {
 
 }  // namespace
 
+namespace {
+
+constexpr std::size_t kMostTrouble = 300;  // bytes of a node's word about itself
+
+// What a node says of itself keeps jobs away until an operator has looked: it does not open again
+// by itself, and one that is opened too early is drained with its next heartbeat.
+void drain_on_trouble(Context& ctx, NodeId id, std::string trouble) {
+  if (trouble.empty() || ctx.state.node(id).intent != NodeIntent::open) return;
+  trouble.resize(std::min(trouble.size(), kMostTrouble));
+  for (char& c : trouble)
+    if (c < 0x20 || c > 0x7e) c = '?';
+  ctx.note(fmt::format("node {} drains itself: {}", ctx.state.node(id).name, trouble));
+  ctx.record(event::NodeIntentChanged{id, NodeIntent::drain, std::move(trouble), "gantry"});
+}
+
+}  // namespace
+
 void handle(Context& ctx, NodeId node, proto::Heartbeat&& beat) {
   NodeLink& link = ctx.rt.links.at(node.value());
   if (!in_session(ctx, node)) return;
@@ -74,6 +91,7 @@ void handle(Context& ctx, NodeId node, proto::Heartbeat&& beat) {
   link.gpus = std::move(beat.gpus);
   note_checkpoints(ctx, node, beat.checkpoints, beat.sent);
   look_at_idle_gpus(ctx, node);
+  drain_on_trouble(ctx, node, std::move(beat.trouble));
   proto::HeartbeatAck ack;
   ack.stamp = {ctx.state.epoch, link.session, 0};
   ack.heard = beat.sent;

@@ -21,6 +21,7 @@ std::optional<RequeueWhy> requeue_after(const Job& job, proto::ExitCause cause) 
   if (!job.may_requeue) return std::nullopt;
   switch (cause) {
     case proto::ExitCause::fenced:
+    case proto::ExitCause::shim_lost:  // all of it was killed: nothing of the attempt runs on
     case proto::ExitCause::node_rebooted: return RequeueWhy::node_failure;
     case proto::ExitCause::launch_failed: return RequeueWhy::launch_failure;
     default: return std::nullopt;

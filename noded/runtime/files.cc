@@ -142,16 +142,31 @@ Result<void> make_dirs(const std::string& path, unsigned mode) {
 
 namespace {
 
-void remove_at(int parent, const char* name, int depth) {
+constexpr int kRemoveDepth = 100;  // one descriptor a level
+constexpr int kRemoveRounds = 10'000;
+
+// What lies deeper than that is moved up to `top` and removed in another round.
+struct Removal {
+  Fd top;
+  int moved = 0;
+  bool again = false;
+};
+
+void remove_at(int parent, const char* name, int depth, Removal& all) {
   if (::unlinkat(parent, name, 0) == 0 || errno == ENOENT) return;
-  if (::unlinkat(parent, name, AT_REMOVEDIR) == 0 || depth > 200) return;
+  if (::unlinkat(parent, name, AT_REMOVEDIR) == 0) return;
+  if (depth > kRemoveDepth && all.top) {
+    const std::string higher = ".deep-" + std::to_string(all.moved++);
+    if (::renameat(parent, name, all.top.get(), higher.c_str()) == 0) all.again = true;
+    return;
+  }
   const Fd fd(::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd) return;
   DIR* dir = ::fdopendir(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
   if (dir == nullptr) return;
   while (const dirent* entry = ::readdir(dir)) {
     const std::string_view child = entry->d_name;
-    if (child != "." && child != "..") remove_at(fd.get(), entry->d_name, depth + 1);
+    if (child != "." && child != "..") remove_at(fd.get(), entry->d_name, depth + 1, all);
   }
   ::closedir(dir);
   ::unlinkat(parent, name, AT_REMOVEDIR);
@@ -160,7 +175,13 @@ void remove_at(int parent, const char* name, int depth) {
 }  // namespace
 
 void remove_tree(const std::string& path) {
-  remove_at(AT_FDCWD, path.c_str(), 0);
+  Removal all;
+  all.top.reset(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  for (int round = 0; round < kRemoveRounds; ++round) {
+    all.again = false;
+    remove_at(AT_FDCWD, path.c_str(), 0, all);
+    if (!all.again) return;
+  }
 }
 
 std::vector<std::string> list_dir(const std::string& path) {

@@ -213,6 +213,9 @@ struct NodeSetup {
   std::string notify_socket;           // datagrams to noded
   Duration hook_timeout = minutes(5);  // prolog, epilog
   Duration image_timeout = minutes(30);
+  std::int64_t image_cache_size = 0;  // bytes of all unpacked images
+  std::int64_t image_size = 0;        // of one
+  std::int64_t image_files = 0;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "node", s.node);
@@ -236,6 +239,9 @@ struct NodeSetup {
     v(19, "notify_socket", s.notify_socket);
     v(20, "hook_timeout", s.hook_timeout);
     v(21, "image_timeout", s.image_timeout);
+    v(22, "image_cache_size", s.image_cache_size);
+    v(23, "image_size", s.image_size);
+    v(24, "image_files", s.image_files);
   }
 };
 

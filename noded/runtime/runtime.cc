@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -71,6 +72,31 @@ void Runtime::State::watch(const AttemptKey& key, std::optional<StepId> step,
   watched[next_tag++] = {key, step};
 }
 
+std::string Runtime::trouble() const {
+  return state_->trouble();
+}
+
+// What lies at the path now may be nothing, another directory, or one that is mounted over ours.
+std::string Runtime::State::trouble() const {
+  const std::string& path = setup.state_dir;
+  struct stat top {
+  }, jobs_now{};
+  if (::stat(path.c_str(), &top) != 0 || top.st_ino != home.inode || top.st_dev != home.device ||
+      ::stat(jobs_dir(path).c_str(), &jobs_now) != 0 || jobs_now.st_ino != home.jobs_inode)
+    return "the node daemon's state directory " + path +
+           " is gone or another one; restart the daemon, then resume the node";
+  struct statvfs fs {};
+  if (::statvfs(path.c_str(), &fs) == 0 && (fs.f_flag & ST_RDONLY) != 0)
+    return "the node daemon's state directory " + path + " can only be read";
+  return {};
+}
+
+void Runtime::State::remember_home() {
+  struct stat st {};
+  if (::stat(setup.state_dir.c_str(), &st) == 0) home = {st.st_dev, st.st_ino, 0};
+  if (::stat(jobs_dir(setup.state_dir).c_str(), &st) == 0) home.jobs_inode = st.st_ino;
+}
+
 namespace {
 
 Result<void> make_job_dir(const std::string& dir, const LaunchRequest& request) {
@@ -119,6 +145,8 @@ Result<void> Runtime::begin(const LaunchRequest& request) {
   if (s.jobs.contains(request.key))
     return fail(ErrorCode::already_exists,
                 "attempt " + job_name(request.key) + " is known already");
+  if (const auto why = s.trouble(); !why.empty())
+    return fail(ErrorCode::io_error, "node " + s.setup.node + ": " + why);
   const std::string dir = s.dir(request.key);
   auto made = make_job_dir(dir, request);
   if (made) made = s.start_job(request.key, new_job(request));
@@ -299,7 +327,10 @@ void Runtime::State::bury(std::vector<RuntimeEvent>& events) {
     auto record = lost_record(key);
     record.usage = usage;
     const Fd fd(::open(dir(key).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!fd || !write_whole(fd.get(), kExitFile, codec::encode(record), Durability::durable)) {
+    const bool lost = !fd && errno == ENOENT;  // with the state directory: told, and kept nowhere
+    if (lost) record.message += "; " + trouble();
+    if (!lost &&
+        (!fd || !write_whole(fd.get(), kExitFile, codec::encode(record), Durability::durable))) {
       left = true;  // a full disk: again later
       continue;
     }

@@ -63,6 +63,9 @@ class Runtime {
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
+  // Why nothing may start here: the state directory is gone, replaced or cannot be written. ""
+  // = nothing is wrong. Two calls of stat().
+  [[nodiscard]] std::string trouble() const;
   [[nodiscard]] const ProbeReport& probe() const;
   [[nodiscard]] int fd() const;  // readable: call poll()
   std::vector<RuntimeEvent> poll();

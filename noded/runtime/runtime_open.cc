@@ -69,6 +69,9 @@ Result<void> Runtime::State::prepare() {
   setup.writable_paths = config.writable_paths;
   setup.image_dirs = config.image_dirs;
   setup.image_cache_dir = config.image_cache_dir;
+  setup.image_cache_size = config.image_cache_size;
+  setup.image_size = config.image_size;
+  setup.image_files = config.image_files;
   setup.scratch_dir = options.scratch_dir;
   setup.shim_path = options.bin_dir + "/gantry-shim";
   setup.init_path = options.bin_dir + "/gantry-init";
@@ -83,6 +86,7 @@ Result<void> Runtime::State::prepare() {
   remove_tree(gone_dir(setup.state_dir));
   for (const auto& path : {setup.state_dir, jobs_dir(setup.state_dir), gone_dir(setup.state_dir)})
     if (auto r = make_dirs(path, 0700); !r) return r;
+  remember_home();
   if (auto r = make_dirs(setup.mount_dir, 0711); !r) return r;
   for (const auto& program : {setup.shim_path, setup.init_path})
     if (::access(program.c_str(), X_OK) != 0) return fail_errno(ErrorCode::not_found, program);

@@ -121,8 +121,9 @@ Result<void> Runtime::kill(const AttemptKey& key) {
   const auto it = s.jobs.find(key);
   if (it == s.jobs.end() || it->second.ended) return not_here(key, s.setup);
   kill_cgroup(s.setup.cgroups, job_cgroup(key), Duration{});
-  // It gives up preparing, or kills PID 1. One that hangs (a dead file server) is given up in turn.
-  const bool hangs = ++it->second.kills > kPatientKills;
+  // It gives up preparing, or kills PID 1. One that hangs (a dead file server) is given up in turn,
+  // one that is stopped at once: it would write no record, and its job would never end.
+  const bool hangs = ++it->second.kills > kPatientKills || is_stopped(it->second.shim);
   signal_shim(it->second.shim, hangs ? SIGKILL : SIGTERM);
   return {};
 }
@@ -163,7 +164,7 @@ Result<void> Runtime::kill_step(const AttemptKey& key, StepId step) {
     return {};
   }
   kill_cgroup(s.setup.cgroups, step_cgroup(key, step), Duration{});
-  signal_shim(found->second.shim, SIGTERM);
+  signal_shim(found->second.shim, is_stopped(found->second.shim) ? SIGKILL : SIGTERM);
   return {};
 }
 

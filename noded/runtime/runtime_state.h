@@ -6,6 +6,8 @@
 //   recover.cc          what an earlier noded left
 #pragma once
 
+#include <sys/types.h>
+
 #include <map>
 #include <set>
 #include <string>
@@ -63,6 +65,16 @@ struct Runtime::State {
   Result<void> prepare();  // directories, cgroups, filters
   Result<void> choose_runtime();
   Result<void> open_sources();
+
+  // What was at the state directory's path when this began.
+  struct Home {
+    dev_t device = 0;
+    ino_t inode = 0;
+    ino_t jobs_inode = 0;
+  };
+  Home home;
+  void remember_home();
+  [[nodiscard]] std::string trouble() const;
 
   void watch(const AttemptKey& key, std::optional<StepId> step, const ShimProcess& shim);
   Result<void> start_job(const AttemptKey& key, OneJob job);

@@ -119,6 +119,13 @@ ShimState find_shim(const std::string& dir, ShimProcess& found) {
   return ShimState::gone;
 }
 
+bool is_stopped(const ShimProcess& shim) {
+  const auto text = read_file("/proc/" + std::to_string(shim.pid) + "/stat").value_or("");
+  const auto close = text.rfind(')');  // the name may hold anything
+  if (close == std::string::npos || close + 2 >= text.size()) return false;
+  return text[close + 2] == 'T' || text[close + 2] == 't';
+}
+
 void signal_shim(const ShimProcess& shim, int number) {
   if (shim.pidfd) ::syscall(SYS_pidfd_send_signal, shim.pidfd.get(), number, nullptr, 0);
 }

@@ -31,6 +31,8 @@ Result<ShimProcess> start_process(const std::vector<std::string>& argv, int thir
 // After a restart: whose lock is held lives, whatever its process id says.
 ShimState find_shim(const std::string& dir, ShimProcess& found);
 
+// Stopped (SIGSTOP, a debugger): it hears nothing but SIGKILL.
+bool is_stopped(const ShimProcess& shim);
 void signal_shim(const ShimProcess& shim, int number);
 bool reap_shim(
     const ShimProcess& shim);  // no zombie stays if it was our child; false = it still runs

@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -43,6 +44,10 @@ bool place(int fd, int target) {
 const char* become(const ChildSpec& spec, int null, char** argv, char** env,
                    const sigset_t* signals) {
   if (spec.own_group) ::setpgid(0, 0);
+  for (const auto& limit : spec.limits) {
+    const rlimit both{limit.most, limit.most};
+    if (::setrlimit(static_cast<__rlimit_resource>(limit.what), &both) != 0) return "limits";
+  }
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a killed shim leaves no tool behind
   // Out of the way first: a source may lie where another one must land.
   std::array<int, kMaxMore> moved{-1, -1, -1, -1};
@@ -96,14 +101,17 @@ pid_t born_into(const ChildSpec& spec, int null, char** argv, char** env, const 
   const Fd reader(ends[0]);
   Fd writer(ends[1]);
   clone_args how{};
-  how.flags = CLONE_INTO_CGROUP;
+  how.flags = static_cast<std::uint64_t>(spec.namespaces);
   how.exit_signal = SIGCHLD;
-  how.cgroup = static_cast<std::uint64_t>(spec.cgroup_directory);
+  if (spec.cgroup_directory >= 0) {
+    how.flags |= CLONE_INTO_CGROUP;
+    how.cgroup = static_cast<std::uint64_t>(spec.cgroup_directory);
+  }
   const long pid = ::syscall(SYS_clone3, &how, sizeof how);
   if (pid < 0) return -1;
   if (pid == 0) {
     ChildSpec there = spec;
-    there.cgroup = nullptr;
+    if (spec.cgroup_directory >= 0) there.cgroup = nullptr;
     Failure mine{become(there, null, argv, env, signals), errno};
     (void)!::write(writer.get(), &mine, sizeof mine);
     ::_exit(126);
@@ -127,9 +135,10 @@ Result<int> spawn(const ChildSpec& spec) {
   const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   Failure failed;
   pid_t pid = -1;
-  if (spec.cgroup_directory >= 0)
+  if (spec.cgroup_directory >= 0 || spec.namespaces != 0)
     pid = born_into(spec, null.get(), argv.data(), env.data(), &none, failed);
-  if (pid < 0) pid = start(spec, null.get(), argv.data(), env.data(), &none, failed);
+  if (pid < 0 && spec.namespaces == 0)
+    pid = start(spec, null.get(), argv.data(), env.data(), &none, failed);
   if (pid < 0) return fail_errno(ErrorCode::runtime_failed, "fork");
   if (failed.what == nullptr) return static_cast<int>(pid);
   while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
@@ -172,10 +181,11 @@ namespace {
 struct Waited {
   int status = 0;
   std::string output;
-  const char* stopped = nullptr;  // why it was killed
+  std::string stopped;  // why it was killed
 };
 
-Waited await(int pid, const Fd& output, Signals& signals, Duration timeout) {
+Waited await(int pid, const Fd& output, Signals& signals, Duration timeout,
+             const std::function<std::string()>& stopped) {
   Waited w;
   const Instant deadline = wall_clock() + timeout;
   bool open = true;
@@ -190,9 +200,10 @@ Waited await(int pid, const Fd& output, Signals& signals, Duration timeout) {
         w.output.append(buffer, static_cast<std::size_t>(n));
     }
     for (int s = signals.next(); s != 0; s = signals.next())
-      if (s == SIGTERM && w.stopped == nullptr) w.stopped = "ended by order";
-    if (w.stopped == nullptr && deadline < wall_clock()) w.stopped = "over its time";
-    if (w.stopped != nullptr) ::kill(-pid, SIGKILL);
+      if (s == SIGTERM && w.stopped.empty()) w.stopped = "ended by order";
+    if (w.stopped.empty() && deadline < wall_clock()) w.stopped = "over its time";
+    if (w.stopped.empty() && stopped) w.stopped = stopped();
+    if (!w.stopped.empty()) ::kill(-pid, SIGKILL);
     if (::waitpid(pid, &w.status, WNOHANG) == pid) break;
   }
   while (open) {  // what is left in the pipe; a background process may keep it open
@@ -206,21 +217,23 @@ Waited await(int pid, const Fd& output, Signals& signals, Duration timeout) {
 
 }  // namespace
 
-Result<std::string> run_helper(ChildSpec spec, Signals& signals, Duration timeout) {
+Result<std::string> run_helper(ChildSpec spec, Signals& signals, Duration timeout,
+                               const std::function<std::string()>& stopped) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
     return fail_errno(ErrorCode::runtime_failed, "pipe");
   const Fd reader(ends[0]);
   Fd writer(ends[1]);
   ::fcntl(writer.get(), F_SETFL, 0);
-  spec.out = spec.err = writer.get();
+  if (spec.out < 0) spec.out = writer.get();
+  spec.err = writer.get();
   spec.own_group = true;
   const auto pid = spawn(spec);
   writer.reset();
   if (!pid) return tl::unexpected(pid.error());
-  const auto done = await(*pid, reader, signals, timeout);
+  const auto done = await(*pid, reader, signals, timeout, stopped);
   const std::string& name = spec.argv[0];
-  if (done.stopped != nullptr) return fail(ErrorCode::runtime_failed, name + ": " + done.stopped);
+  if (!done.stopped.empty()) return fail(ErrorCode::runtime_failed, name + ": " + done.stopped);
   if (done.status == 0) return done.output;
   const auto said = last_line(done.output);
   return fail(ErrorCode::runtime_failed,

@@ -2,6 +2,7 @@
 // tools, and the tasks of `process` mode. The shim has one thread.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,6 +26,12 @@ struct ChildSpec {
   bool own_group = false;             // process group of its own, so that all of it can be killed
   std::uint32_t uid = 0, gid = 0;     // both 0 = as the shim
   std::vector<std::uint32_t> groups;  // with uid
+  int namespaces = 0;  // CLONE_NEW*: made for it; with a pid namespace, all of it ends with it
+  struct Limit {
+    int what = 0;  // RLIMIT_*
+    std::uint64_t most = 0;
+  };
+  std::vector<Limit> limits;
 };
 
 Result<int> spawn(const ChildSpec& spec);
@@ -40,10 +47,12 @@ class Signals {
   Fd fd_;
 };
 
-// Runs to the end, reading what it says (first 4 KiB of stdout and stderr together). Fails when it
-// is over its time or SIGTERM arrives (it is killed with its group then), or ends with a status
-// other than 0: the message has its name, status and last line.
-Result<std::string> run_helper(ChildSpec spec, Signals& signals, Duration timeout);
+// Runs to the end, reading what it says (first 4 KiB of stderr, and of stdout where spec.out is
+// -1). Fails when it is over its time, SIGTERM arrives or `stopped` gives a reason (it is killed
+// with its group then), or ends with a status other than 0: the message has its name, status and
+// last line.
+Result<std::string> run_helper(ChildSpec spec, Signals& signals, Duration timeout,
+                               const std::function<std::string()>& stopped = {});
 
 std::string last_line(const std::string& text);
 std::string status_text(int wait_status);  // "exit status 3", "signal 9 (Killed)"

@@ -5,16 +5,10 @@
 #include <vector>
 
 #include "common/result.h"
+#include "noded/image/manifest.h"
 #include "noded/runtime/launch.h"
 
 namespace gantry::runtime {
-
-// From an image: nothing else of its configuration is believed.
-struct ImageConfig {
-  std::vector<std::string> env;  // "NAME=value"
-  std::string work_dir;
-  std::vector<std::string> entrypoint;  // for a batch script: not used, as with Slurm and pyxis
-};
 
 // A variable of the image wins over one that the user's shell happened to have (PATH, LANG,
 // LD_LIBRARY_PATH ...), but never over what describes the job or the user. Always set: PATH, HOME,

@@ -1,37 +1,30 @@
 #include "noded/shim/image.h"
 
 #include <fcntl.h>
-#include <linux/loop.h>
-#include <sys/ioctl.h>
-#include <sys/mount.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 
-#include "noded/shim/as_user.h"
-#include "noded/shim/image_cache.h"
-#include "noded/shim/outputs.h"
+#include "noded/image/digest.h"
+#include "noded/image/store.h"
+#include "noded/image/take_in.h"
+#include "noded/shim/image_tools.h"
 
 namespace gantry::runtime {
 namespace {
-
-bool ends_with_any(std::string_view text, std::initializer_list<std::string_view> endings) {
-  for (const auto e : endings)
-    if (text.ends_with(e)) return true;
-  return false;
-}
 
 bool is_below(std::string_view path, std::string_view top) {
   return path.starts_with(top) && (path.size() == top.size() || path[top.size()] == '/');
 }
 
-// A directory or a file is taken from anywhere, or from the node's list when it has one.
-Result<void> check_allowed(const NodeSetup& setup, const Fd& fd, const std::string& name) {
+// A directory is taken from anywhere, or from the node's list when it has one.
+Result<void> check_allowed(const NodeSetup& setup, const Fd& dir, const std::string& name) {
   if (setup.image_dirs.empty()) return {};
   std::array<char, 4096> real{};
-  const std::string link = "/proc/self/fd/" + std::to_string(fd.get());
+  const std::string link = "/proc/self/fd/" + std::to_string(dir.get());
   if (::readlink(link.c_str(), real.data(), real.size() - 1) <= 0)
     return fail_errno(ErrorCode::runtime_failed, name);
   for (const auto& top : setup.image_dirs)
@@ -40,136 +33,207 @@ Result<void> check_allowed(const NodeSetup& setup, const Fd& fd, const std::stri
               "image " + name + ": not below one of this node's image directories");
 }
 
-// A loop device for `file`, which frees itself with the last user.
-Result<std::string> attach_loop(const Fd& file) {
-  constexpr int kTries = 64;
-  const Fd control(::open("/dev/loop-control", O_RDWR | O_CLOEXEC));
-  if (!control) return fail_errno(ErrorCode::unsupported, "/dev/loop-control");
-  for (int i = 0; i < kTries; ++i) {
-    const int number = ::ioctl(control.get(), LOOP_CTL_GET_FREE);
-    if (number < 0) return fail_errno(ErrorCode::runtime_failed, "no free loop device");
-    const std::string path = "/dev/loop" + std::to_string(number);
-    const Fd loop(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!loop) return fail_errno(ErrorCode::runtime_failed, path);
-    loop_config config{};
-    config.fd = static_cast<unsigned>(file.get());
-    config.info.lo_flags = LO_FLAGS_READ_ONLY | LO_FLAGS_AUTOCLEAR;
-    if (::ioctl(loop.get(), LOOP_CONFIGURE, &config) != 0) {
-      if (errno == EBUSY) continue;  // another shim was faster
-      return fail_errno(ErrorCode::runtime_failed, path);
-    }
-    // Mounted through our own descriptor's path, before it closes and the device clears itself.
-    return path + ":" + std::to_string(::fcntl(loop.get(), F_DUPFD_CLOEXEC, 3));
-  }
-  return fail(ErrorCode::runtime_failed, "no loop device could be had");
-}
-
-Result<void> mount_squashfs(const Shim& shim, ImageUse& image) {
-  if (shim.setup.rootless)
-    return fail(ErrorCode::unsupported,
-                "image " + image.path + ": a squashfs image needs a node daemon that is root");
-  const auto file = open_as_user(
-      shim.request.owner, [&](const AsUser& user) { return user.open_file(image.path, O_RDONLY); });
-  if (!file) return fail(file.error().code, "image " + file.error().message);
-  if (auto r = check_allowed(shim.setup, *file, image.path); !r) return r;
-  const auto loop = attach_loop(*file);
-  if (!loop) return fail(loop.error().code, "image " + image.path + ": " + loop.error().message);
-  const auto colon = loop->rfind(':');
-  const Fd keep(std::stoi(loop->substr(colon + 1)));
-  const std::string target = shim.setup.mount_dir + "/image";
-  if (::mkdir(target.c_str(), 0755) != 0) return fail_errno(ErrorCode::runtime_failed, target);
-  if (::mount(loop->substr(0, colon).c_str(), target.c_str(), "squashfs",
-              MS_RDONLY | MS_NOSUID | MS_NODEV, nullptr) != 0)
-    return fail_errno(ErrorCode::runtime_failed, "image " + image.path);
-  image.root.reset(::open(target.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  return {};
-}
-
-Result<void> open_directory(const Shim& shim, ImageUse& image) {
-  auto dir = open_as_user(shim.request.owner, [&](const AsUser& user) -> Result<Fd> {
-    auto opened = user.open(image.path, O_PATH | O_DIRECTORY);
-    if (!opened) return opened;
-    // The overlay would read it with root's rights.
-    if (auto r = check_holds_files(*opened, image.path); !r) return tl::unexpected(r.error());
-    if (!user.may(*opened, R_OK | X_OK))
-      return fail(ErrorCode::permission_denied,
-                  image.path + ": " + shim.request.owner.user + " may not read it");
-    return opened;
-  });
+// In the private mounts: the kernel lays no overlay on what was opened in others.
+Result<void> open_directory(const Shim& shim, ImageUse& image, Signals& signals) {
+  ImageTools tools(shim, signals);
+  auto dir =
+      open_user_directory(shim.request.owner, image.path, [&tools] { return tools.stopped(); });
+  if (!dir && dir.error().code == ErrorCode::permission_denied &&
+      dir.error().message.ends_with("Permission denied"))
+    return fail(ErrorCode::permission_denied,
+                "image " + image.path + ": " + shim.request.owner.user + " may not read it");
   if (!dir) return fail(dir.error().code, "image " + dir.error().message);
   if (auto r = check_allowed(shim.setup, *dir, image.path); !r) return r;
   image.root = std::move(*dir);
   return {};
 }
 
-// skopeo would only say that it failed, and not whose fault that is.
-Result<void> check_local(const Shim& shim, std::string_view source) {
-  if (source.starts_with("docker://")) return {};
-  source.remove_prefix(source.find(':') + 1);
-  const std::string path(source.substr(0, source.find(':')));
-  const auto there = open_as_user(shim.request.owner, [&](const AsUser& user) -> Result<Fd> {
-    auto found = user.open(path, O_PATH);
-    if (found && !user.may(*found, R_OK)) return fail_errno(code_of_path_error(errno), path);
-    return found;
-  });
-  if (!there) return fail(there.error().code, "image " + there.error().message);
-  return {};
-}
+// One image on its way into the cache.
+class Fetch {
+ public:
+  Fetch(const Shim& shim, const ImageReference& reference, Signals& signals)
+      : shim_(shim),
+        owner_(shim.request.owner),
+        reference_(reference),
+        store_(store_of(shim.setup)),
+        tools_(shim, signals),
+        stopped_([this] { return tools_.stopped(); }) {}
+
+  Result<ImageStore::Held> run() {
+    if (auto r = store_.make(); !r) return tl::unexpected(r.error());
+    const std::string& file =
+        reference_.kind == ImageKind::squashfs ? reference_.source : reference_.file;
+    FileState state;
+    if (!file.empty()) {  // skopeo would only say that it failed, and not whose fault that is
+      auto seen = look_at(owner_, file, stopped_);
+      if (!seen) return tl::unexpected(seen.error());
+      state = std::move(*seen);
+    }
+    auto turn = store_.take_turn(owner_.uid, reference_.source, stopped_);
+    if (!turn) return tl::unexpected(turn.error());
+    return reference_.kind == ImageKind::squashfs ? squashfs(state) : copied(state);
+  }
+
+ private:
+  Result<ImageStore::Held> squashfs(const FileState& state) {
+    const std::string& path = reference_.source;
+    if (state.directory) return fail(ErrorCode::invalid_argument, path + ": is a directory");
+    if (auto held = store_.find_by_state(state.identity, owner_.uid)) return std::move(*held);
+    auto slot = prepare_slot(shim_, store_, stopped_);
+    if (!slot) return tl::unexpected(slot.error());
+    const auto out = new_file(*slot, kSquashfsFile);
+    if (!out) return tl::unexpected(out.error());
+    const auto taken =
+        take_in(owner_, {nullptr, path}, *out, store_.limits().image_bytes, stopped_);
+    if (!taken) return tl::unexpected(taken.error());
+    ImageRecord record;
+    record.source = path;
+    return unpacked(*slot, key_of_squashfs(taken->digest), std::move(record),
+                    unchanged(path, state) ? state.identity : "", taken->bytes,
+                    [&] { return tools_.unpack_squashfs(*slot, store_.limits()); });
+  }
+
+  // It may have been changed while it was read: then its state says nothing of what that was.
+  bool unchanged(const std::string& path, const FileState& state) {
+    const auto after = look_at(owner_, path, stopped_);
+    return after && after->identity == state.identity;
+  }
+
+  Result<ImageStore::Held> copied(const FileState& file) {
+    // An archive is one file; which of its images is meant is a part of its state here.
+    std::string state;
+    if (!reference_.file.empty() && !file.directory)
+      state = file.identity + "." + sha256_hex(reference_.source).substr(0, 16);
+    if (!state.empty())
+      if (auto held = store_.find_by_state(state, owner_.uid)) return std::move(*held);
+    if (auto key = tools_.inspect(reference_, store_))
+      if (auto held = store_.find(*key, owner_.uid)) return std::move(*held);
+    auto slot = prepare_slot(shim_, store_, stopped_);
+    if (!slot) return tl::unexpected(slot.error());
+    auto incoming = make_incoming(shim_, *slot);
+    if (!incoming) return tl::unexpected(incoming.error());
+    if (auto r = tools_.copy(reference_, *slot, store_); !r) return tl::unexpected(r.error());
+    auto text = take_in_text(owner_, {&*incoming, "image/manifest.json"}, kMaxImageJson, stopped_);
+    if (!text) return tl::unexpected(text.error());
+    auto manifest = parse_manifest(*text);
+    if (!manifest) return tl::unexpected(manifest.error());
+    auto meta = take_config(*incoming, *manifest);
+    if (!meta) return tl::unexpected(meta.error());
+    auto layers = take_layers(*incoming, *slot, *manifest, *meta);
+    if (!layers) return tl::unexpected(layers.error());
+    remove_tree(slot->dir + "/incoming");
+    for (const auto& file : minimal_layout(*layers)) {
+      const auto out = new_file(*slot, file.path);
+      if (!out) return tl::unexpected(out.error());
+      if (::write(out->get(), file.text.data(), file.text.size()) !=
+          static_cast<ssize_t>(file.text.size()))
+        return fail_errno(ErrorCode::io_error, file.path);
+    }
+    if (!state.empty() && !unchanged(reference_.file, file)) state.clear();
+    ImageRecord record;
+    record.source = reference_.source;
+    record.config = std::move(meta->config);
+    return unpacked(*slot, key_of(*manifest), std::move(record), state, manifest->size(),
+                    [&] { return tools_.unpack_layers(*slot, store_.limits()); });
+  }
+
+  Result<ImageMeta> take_config(const Fd& incoming, const Manifest& manifest) {
+    const auto& blob = manifest.config;
+    const auto text =
+        take_in_text(owner_, {&incoming, "image/" + blob.digest}, kMaxImageJson, stopped_);
+    if (!text) return tl::unexpected(text.error());
+    if (sha256_hex(*text) != blob.digest || static_cast<std::int64_t>(text->size()) != blob.size)
+      return fail(ErrorCode::invalid_argument,
+                  "its configuration is not what its manifest says: sha256:" + blob.digest);
+    return parse_image_config(*text, manifest.layers.size());
+  }
+
+  Result<std::vector<LayerForm>> take_layers(const Fd& incoming, const Slot& slot,
+                                             const Manifest& manifest, const ImageMeta& meta) {
+    std::vector<LayerForm> out;
+    std::int64_t left = store_.limits().image_bytes;
+    for (std::size_t i = 0; i < manifest.layers.size(); ++i) {
+      const Blob& blob = manifest.layers[i];
+      LayerForm form{blob, meta.diff_ids[i]};
+      const LayerForm* earlier = nullptr;
+      for (const LayerForm& other : out)
+        if (other.blob.digest == blob.digest) earlier = &other;
+      if (earlier != nullptr) {
+        form.gzip = earlier->gzip;
+      } else {
+        const auto file = new_file(slot, "blobs/sha256/" + blob.digest);
+        if (!file) return tl::unexpected(file.error());
+        const auto taken =
+            take_in(owner_, {&incoming, "image/" + blob.digest}, *file, left, stopped_);
+        if (!taken) return tl::unexpected(taken.error());
+        if (taken->digest != blob.digest || taken->bytes != blob.size)
+          return fail(ErrorCode::invalid_argument,
+                      "a layer is not what its manifest says: sha256:" + blob.digest);
+        if (taken->head.starts_with("\x28\xb5\x2f\xfd"))
+          return fail(ErrorCode::invalid_argument,
+                      "a layer is compressed with zstd; gzip or none is supported");
+        form.gzip = taken->head.starts_with("\x1f\x8b");
+        left -= taken->bytes;
+      }
+      out.push_back(std::move(form));
+    }
+    return out;
+  }
+
+  // Everything of it has been brought by this user: makes it unless somebody has.
+  Result<ImageStore::Held> unpacked(const Slot& slot, const std::string& key, ImageRecord record,
+                                    const std::string& state, std::int64_t bytes,
+                                    const std::function<Result<void>()>& unpack) {
+    auto alone = store_.lock_key(key, stopped_);
+    if (!alone) return tl::unexpected(alone.error());
+    if (!store_.is_there(key)) {
+      constexpr int kUsualCompression = 3;
+      store_.make_room(bytes * kUsualCompression);
+      if (auto r = unpack(); !r) return tl::unexpected(r.error());
+      if (auto r = store_.keep(slot, key, std::move(record)); !r) return tl::unexpected(r.error());
+    }
+    if (auto r = store_.prove(key, owner_.uid, state); !r) return tl::unexpected(r.error());
+    alone->reset();
+    auto held = store_.find(key, owner_.uid);
+    if (!held) return fail(ErrorCode::runtime_failed, "removed from the cache just now");
+    store_.make_room(0);
+    return std::move(*held);
+  }
+
+  const Shim& shim_;
+  const Owner& owner_;
+  const ImageReference& reference_;
+  ImageStore store_;
+  ImageTools tools_;
+  Stopped stopped_;
+};
 
 }  // namespace
-
-Result<ImageReference> parse_image(const std::string& reference, const std::string& work_dir) {
-  if (reference.empty()) return ImageReference{};
-  for (const std::string_view scheme : {"docker://", "oci:", "oci-archive:", "docker-archive:"}) {
-    if (!reference.starts_with(scheme)) continue;
-    std::string rest = reference.substr(scheme.size());
-    if (rest.empty()) return fail(ErrorCode::invalid_argument, "image " + reference + ": no name");
-    if (scheme == "docker://") {
-      if (const auto hash = rest.find('#'); hash != std::string::npos) rest[hash] = '/';
-    } else {
-      rest = absolute_path(work_dir, rest);
-    }
-    return ImageReference{ImageKind::copied, std::string(scheme) + rest};
-  }
-  if (reference.starts_with("/") || reference.starts_with("./") || reference.starts_with("../")) {
-    const auto path = absolute_path(work_dir, reference);
-    const bool file = ends_with_any(path, {".sqsh", ".squashfs", ".sqfs"});
-    return ImageReference{file ? ImageKind::squashfs : ImageKind::directory, path};
-  }
-  if (reference.find("://") != std::string::npos)
-    return fail(ErrorCode::invalid_argument,
-                "image " + reference +
-                    ": expected docker://, oci:, oci-archive:, docker-archive:, a directory or a "
-                    ".sqsh file");
-  std::string rest = reference;
-  if (const auto hash = rest.find('#'); hash != std::string::npos) rest[hash] = '/';
-  return ImageReference{ImageKind::copied, "docker://" + rest};
-}
 
 Result<void> fetch_image(const Shim& shim, ImageUse& image, Signals& signals) {
   auto reference = parse_image(shim.request.container.image, shim.request.work_dir);
   if (!reference) return tl::unexpected(reference.error());
   image.kind = reference->kind;
   image.path = reference->source;
-  if (image.kind != ImageKind::copied) return {};
-  if (auto r = check_local(shim, reference->source); !r) return r;
-  auto cached = cached_image(shim, reference->source, signals);
-  if (!cached) return fail(ErrorCode::runtime_failed, "image " + cached.error().message);
-  image.path = cached->rootfs;
-  image.config = std::move(cached->config);
+  if (image.kind == ImageKind::none || image.kind == ImageKind::directory) return {};
+  auto held = Fetch(shim, *reference, signals).run();
+  if (!held) {
+    const auto& why = held.error().message;
+    const bool named = why.find(image.path) != std::string::npos ||
+                       (!reference->file.empty() && why.starts_with(reference->file));
+    return fail(held.error().code, "image " + (named ? why : image.path + ": " + why));
+  }
+  image.path = held->tree;
+  image.config = std::move(held->record.config);
+  image.held = std::move(held->lock);
   return {};
 }
 
-Result<void> mount_image(const Shim& shim, ImageUse& image) {
-  switch (image.kind) {
-    case ImageKind::none: return {};
-    case ImageKind::directory: return open_directory(shim, image);
-    case ImageKind::squashfs: return mount_squashfs(shim, image);
-    case ImageKind::copied:
-      image.root.reset(::open(image.path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-      if (!image.root) return fail_errno(ErrorCode::runtime_failed, "image " + image.path);
-      return {};
-  }
+Result<void> mount_image(const Shim& shim, ImageUse& image, Signals& signals) {
+  if (image.kind == ImageKind::none) return {};
+  if (image.kind == ImageKind::directory) return open_directory(shim, image, signals);
+  image.root.reset(::open(image.path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!image.root) return fail_errno(ErrorCode::runtime_failed, "image " + image.path);
   return {};
 }
 

@@ -1,44 +1,34 @@
 // --container-image: from what the user wrote to a directory that can be the root of a container.
 //
-//   /DIR                          an unpacked root file system, used in place
-//   /FILE.sqsh, /FILE.squashfs    mounted through a loop device
-//   oci:DIR[:REF]  oci-archive:FILE[:REF]  docker-archive:FILE[:REF]
-//   docker://HOST/IMAGE[:TAG|@DIGEST]  HOST#IMAGE[:TAG]  IMAGE[:TAG]
-//                                 copied by skopeo as the user, so with the user's rights and
-//                                 credentials, then unpacked once per node and digest
+//   copied     skopeo, as the user, into a directory of the user's  -> nothing of it is believed
+//   taken in   read by a process that is the user, checked by digest -> where only root writes
+//   unpacked   from a layout written here, by a process with a user id of its own, in a cgroup,
+//              without network                                      -> the node's cache, by key
 //
-// The cache: <image_cache_dir>/users/<uid>/layout (an OCI layout of the user's own) and
-// <image_cache_dir>/rootfs/<digest>, which only root enters: who may use it is decided by having
-// been able to copy the image just now.
+// A squashfs file is taken in and unpacked the same way: the kernel mounts nothing of a user's.
+// noded/image/store.h says who may use what is in the cache.
 #pragma once
 
 #include <string>
 
 #include "common/result.h"
+#include "noded/image/reference.h"
 #include "noded/shim/environment.h"
 #include "noded/shim/shim.h"
 
 namespace gantry::runtime {
 
-enum class ImageKind { none, directory, squashfs, copied };
-
 struct ImageUse {
   ImageKind kind = ImageKind::none;
-  std::string path;  // directory, squashfs file, or the cache's directory
+  std::string path;  // the directory
   ImageConfig config;
+  Fd held;  // while it is open, the cache keeps the image
   Fd root;  // after mount_image()
 };
 
 // In the host's mounts; may take minutes when the image is not in the cache.
 Result<void> fetch_image(const Shim& shim, ImageUse& image, Signals& signals);
-// In the shim's private mounts: opens or mounts it.
-Result<void> mount_image(const Shim& shim, ImageUse& image);
-
-// What `reference` is, for skopeo ("docker://..."), or the path itself.
-struct ImageReference {
-  ImageKind kind = ImageKind::none;
-  std::string source;
-};
-Result<ImageReference> parse_image(const std::string& reference, const std::string& work_dir);
+// In the shim's private mounts: opens it.
+Result<void> mount_image(const Shim& shim, ImageUse& image, Signals& signals);
 
 }  // namespace gantry::runtime

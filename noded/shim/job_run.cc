@@ -169,7 +169,7 @@ Result<Container> launch(Job& job, ImageUse& image) {
   }
   if (auto r = enter_private_mounts(shim.setup, shim.request); !r) return tl::unexpected(r.error());
   if (auto r = private_binds(shim.setup, shim.request); !r) return tl::unexpected(r.error());
-  if (auto r = mount_image(shim, image); !r) return tl::unexpected(r.error());
+  if (auto r = mount_image(shim, image, job.signals); !r) return tl::unexpected(r.error());
   if (image.root) plan.image = &image.root;
   plan.image_cwd = image.config.work_dir;
   auto root = build_root(shim.setup, shim.request, plan);

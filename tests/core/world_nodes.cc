@@ -135,8 +135,10 @@ void World::node_says(FakeNode& node, const Words& w) {  // n1 started 1
     return step(
         FromNode{node.name, proto::FetchLogReply{ticket_, w.find("data") ? *w.find("data") : "",
                                                  w.find("error") ? *w.find("error") : ""}});
-  if (what == "beat") {  // beat [touched=1 ago=30s] [idle=JOB:GPU:LENGTH[:process],...]
+  // beat [touched=1 ago=30s] [idle=JOB:GPU:LENGTH[:process],...] [trouble=TEXT]
+  if (what == "beat") {
     proto::Heartbeat beat{node.session, 0.5, 1 << 30, now_};
+    if (const std::string* trouble = w.find("trouble")) beat.trouble = *trouble;
     if (const std::string* idle = w.find("idle")) idle_gpus(*idle, beat);
     if (w.find("touched"))
       beat.checkpoints.push_back({key_of(*w.find("touched")), now_ - parse_length(*w.find("ago"))});

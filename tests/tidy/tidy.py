@@ -41,12 +41,12 @@ PURE_BANNED_INCLUDES = re.compile(
     r"semaphore|shared_mutex|stop_token|thread|time\.h|unistd\.h|fcntl\.h|poll\.h|pthread\.h|"
     r"signal\.h|sys/.*|linux/.*|netinet/.*|arpa/.*|zmq.*|lmdb\.h|boost/.*|spdlog/.*|yaml-cpp/.*|"
     r"munge\.h|common/(net|loop|auth|log).*|ctld/(rpc|http|acct/.*io).*|"
-    r"noded/(runtime|shim|net).*)$")
+    r"noded/(runtime|image|shim|net).*)$")
 
 # Heavy headers, and the only places of the programs that may include them.
 HEAVY_HEADERS = {
     r"msgpack.*": ("common/codec/",),
-    r"rapidjson/.*": ("common/codec/", "noded/runtime/", "noded/shim/"),
+    r"rapidjson/.*": ("common/codec/", "noded/runtime/", "noded/shim/", "noded/image/"),
     r"zmq.*": ("common/net/", "common/loop/"),
     r"boost/.*": ("common/loop/", "common/net/", "ctld/http/"),
     r"spdlog/.*": ("common/log",),
@@ -59,7 +59,8 @@ HEAVY_HEADERS = {
 
 # Where the world is: only the folders of programs named here may read a clock or a random source.
 SHELL_FOLDERS = ("common/loop/", "common/net/", "common/auth/", "common/log", "cli/", "ctld/rpc/",
-                 "ctld/store/", "ctld/http/", "noded/runtime/", "noded/shim/", "noded/net/")
+                 "ctld/store/", "ctld/http/", "noded/runtime/", "noded/image/", "noded/shim/",
+                 "noded/net/")
 CLOCK_OR_RANDOM = re.compile(
     r"\b(system_clock|steady_clock|high_resolution_clock|random_device|mt19937\w*|clock_gettime|"
     r"gettimeofday)\b|"

@@ -1,0 +1,214 @@
+#include "noded/image/take_in.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "noded/image/digest.h"
+#include "noded/image/user_reader.h"
+#include "noded/runtime/passing.h"
+#include "noded/runtime/pseudo_files.h"
+
+namespace gantry::runtime {
+namespace {
+
+constexpr int kTickMs = 200;
+
+// Exit statuses of the child beside 0: an errno from 1 on, or one of these.
+constexpr int kNoRegularFile = 200;
+constexpr int kOfTheKernel = 201;
+constexpr int kNotTheUser = 125;  // become_user() failed
+
+int open_as_user(const UserFile& file, int flags) {
+  open_how how{};
+  how.flags = static_cast<unsigned>(flags | O_CLOEXEC);
+  how.resolve = RESOLVE_NO_MAGICLINKS;
+  if (file.beneath != nullptr)
+    how.resolve |= RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
+  const int dir = file.beneath != nullptr ? file.beneath->get() : AT_FDCWD;
+  for (int attempt = 0;; ++attempt) {
+    const long fd = ::syscall(SYS_openat2, dir, file.path.c_str(), &how, sizeof how);
+    if (fd >= 0 || (errno != EINTR && errno != EAGAIN) || attempt > 100)
+      return static_cast<int>(fd);
+  }
+}
+
+// In the child. Looked at before it is opened for reading: to open a device or FIFO can have
+// effects.
+int send_file(const UserFile& file, const Fd& pipe) {
+  struct stat seen {
+  }, opened{};
+  const Fd look(open_as_user(file, O_PATH));
+  if (!look || ::fstat(look.get(), &seen) != 0) return errno;
+  if (!S_ISREG(seen.st_mode) || is_of_the_kernel(look.get())) return kNoRegularFile;
+  const Fd fd(open_as_user(file, O_RDONLY | O_NONBLOCK | O_NOCTTY));
+  if (!fd || ::fstat(fd.get(), &opened) != 0) return errno;
+  if (!S_ISREG(opened.st_mode) || is_of_the_kernel(fd.get())) return kNoRegularFile;
+  std::array<char, 65536> buffer{};
+  for (;;) {
+    const ssize_t n = ::read(fd.get(), buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno;
+    if (n == 0) return 0;
+    for (ssize_t done = 0; done < n;) {
+      const ssize_t w =
+          ::write(pipe.get(), buffer.data() + done, static_cast<std::size_t>(n - done));
+      if (w < 0 && errno != EINTR) return errno;
+      if (w > 0) done += w;
+    }
+  }
+}
+
+int send_state(const std::string& path, const Fd& pipe) {
+  struct stat st {};
+  const Fd fd(open_as_user({nullptr, path}, O_PATH));
+  if (!fd || ::fstat(fd.get(), &st) != 0) return errno;
+  if (is_of_the_kernel(fd.get()) || !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
+    return kNoRegularFile;
+  if (::syscall(SYS_faccessat2, fd.get(), "", R_OK, AT_EACCESS | AT_EMPTY_PATH) != 0) return errno;
+  return ::write(pipe.get(), &st, sizeof st) == sizeof st ? 0 : EIO;
+}
+
+int pass_directory(const std::string& path, const Fd& socket) {
+  const Fd fd(open_as_user({nullptr, path}, O_PATH | O_DIRECTORY));
+  if (!fd) return errno;
+  if (is_of_the_kernel(fd.get())) return kOfTheKernel;
+  if (::syscall(SYS_faccessat2, fd.get(), "", R_OK | X_OK, AT_EACCESS | AT_EMPTY_PATH) != 0)
+    return errno;
+  return pass(socket, "d", fd.get()) ? 0 : EIO;
+}
+
+tl::unexpected<Error> child_failed(const std::string& path, int status) {
+  if (status == kNoRegularFile)
+    return fail(ErrorCode::invalid_argument, path + ": not a regular file");
+  if (status == kOfTheKernel)
+    return fail(ErrorCode::permission_denied, path + ": belongs to the node's kernel");
+  if (status < 0 || status == kNotTheUser)
+    return fail(ErrorCode::runtime_failed, path + ": the process that reads it was ended");
+  return fail(code_of_path_error(status), errno_text(path, status));
+}
+
+// Hands on what comes, until its end.
+Result<void> receive(UserReader& child, const std::string& path, const Stopped& stopped,
+                     const std::function<Result<void>(std::string_view)>& take) {
+  std::array<char, 65536> buffer{};
+  for (;;) {
+    if (const auto why = stopped(); !why.empty())
+      return fail(ErrorCode::runtime_failed, path + ": " + why);
+    pollfd watched{child.pipe().get(), POLLIN, 0};
+    if (::poll(&watched, 1, kTickMs) <= 0) continue;
+    const ssize_t n = ::read(child.pipe().get(), buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fail_errno(ErrorCode::io_error, path);
+    if (n == 0) break;
+    if (auto r = take({buffer.data(), static_cast<std::size_t>(n)}); !r) return r;
+  }
+  if (const int status = child.wait(); status != 0) return child_failed(path, status);
+  return {};
+}
+
+Result<void> write_all(const Fd& out, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(out.get(), bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0)
+      return fail_errno(errno == ENOSPC ? ErrorCode::out_of_space : ErrorCode::io_error,
+                        "the image cache");
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return {};
+}
+
+}  // namespace
+
+bool is_of_the_kernel(int fd) {
+  struct statfs fs {};
+  return ::fstatfs(fd, &fs) != 0 || !pseudo_of_magic(fs.f_type).empty();
+}
+
+Result<TakenIn> take_in(const Owner& owner, const UserFile& file, const Fd& out,
+                        std::int64_t max_bytes, const Stopped& stopped) {
+  auto child = UserReader::start(owner, [&](const Fd& pipe) { return send_file(file, pipe); });
+  if (!child) return tl::unexpected(child.error());
+  TakenIn taken;
+  Sha256 sum;
+  const auto done = receive(*child, file.path, stopped, [&](std::string_view part) -> Result<void> {
+    taken.bytes += static_cast<std::int64_t>(part.size());
+    if (taken.bytes > max_bytes)
+      return fail(ErrorCode::invalid_argument,
+                  file.path + ": more than " + std::to_string(max_bytes) + " bytes");
+    sum.add(part);
+    if (taken.head.size() < 8) taken.head += part.substr(0, 8 - taken.head.size());
+    return write_all(out, part);
+  });
+  if (!done) return tl::unexpected(done.error());
+  taken.digest = sum.hex();
+  return taken;
+}
+
+Result<std::string> take_in_text(const Owner& owner, const UserFile& file, std::size_t max_bytes,
+                                 const Stopped& stopped) {
+  auto child = UserReader::start(owner, [&](const Fd& pipe) { return send_file(file, pipe); });
+  if (!child) return tl::unexpected(child.error());
+  std::string text;
+  const auto done = receive(*child, file.path, stopped, [&](std::string_view part) -> Result<void> {
+    if (text.size() + part.size() > max_bytes)
+      return fail(ErrorCode::invalid_argument,
+                  file.path + ": more than " + std::to_string(max_bytes) + " bytes");
+    text += part;
+    return {};
+  });
+  if (!done) return tl::unexpected(done.error());
+  return text;
+}
+
+Result<FileState> look_at(const Owner& owner, const std::string& path, const Stopped& stopped) {
+  auto child = UserReader::start(owner, [&](const Fd& pipe) { return send_state(path, pipe); });
+  if (!child) return tl::unexpected(child.error());
+  std::string bytes;
+  const auto done = receive(*child, path, stopped, [&](std::string_view part) -> Result<void> {
+    bytes += part.substr(0, sizeof(struct stat) - std::min(bytes.size(), sizeof(struct stat)));
+    return {};
+  });
+  if (!done) return tl::unexpected(done.error());
+  struct stat st {};
+  if (bytes.size() != sizeof st) return child_failed(path, -1);
+  std::memcpy(&st, bytes.data(), sizeof st);
+  FileState state;
+  state.directory = S_ISDIR(st.st_mode);
+  for (const auto part :
+       {static_cast<std::int64_t>(st.st_dev), static_cast<std::int64_t>(st.st_ino),
+        static_cast<std::int64_t>(st.st_size), static_cast<std::int64_t>(st.st_mtim.tv_sec),
+        static_cast<std::int64_t>(st.st_mtim.tv_nsec), static_cast<std::int64_t>(st.st_ctim.tv_sec),
+        static_cast<std::int64_t>(st.st_ctim.tv_nsec)})
+    state.identity += (state.identity.empty() ? "" : ".") + std::to_string(part);
+  return state;
+}
+
+Result<Fd> open_user_directory(const Owner& owner, const std::string& path,
+                               const Stopped& stopped) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    return fail_errno(ErrorCode::runtime_failed, "socket");
+  const Fd ours(ends[0]);
+  Fd theirs(ends[1]);
+  auto child = UserReader::start(owner, [&](const Fd&) { return pass_directory(path, theirs); });
+  theirs.reset();
+  if (!child) return tl::unexpected(child.error());
+  const auto nothing = [](std::string_view) -> Result<void> { return {}; };
+  if (auto r = receive(*child, path, stopped, nothing); !r) return tl::unexpected(r.error());
+  auto passed = take_passed(ours);
+  if (!passed.fd) return child_failed(path, -1);
+  return std::move(passed.fd);
+}
+
+}  // namespace gantry::runtime

@@ -1,0 +1,52 @@
+// The programs that images need, each with as few rights as it can have: skopeo as the job's user,
+// umoci and unsquashfs as a user id that owns nothing but the slot's out/.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "common/result.h"
+#include "noded/image/reference.h"
+#include "noded/image/store.h"
+#include "noded/shim/shim.h"
+
+namespace gantry::runtime {
+
+inline constexpr const char* kSquashfsFile = "image.sqsh";  // in a slot's layout/
+
+ImageStore store_of(const NodeSetup& setup);
+
+// A slot with an empty layout/ and out/.
+Result<Slot> prepare_slot(const Shim& shim, const ImageStore& store, const Stopped& stopped);
+// The slot's incoming/, the user's from now on.
+Result<Fd> make_incoming(const Shim& shim, const Slot& slot);
+// A file of root's in layout/, with its directories, that the slot's uid may read.
+Result<Fd> new_file(const Slot& slot, const std::string& path);
+
+class ImageTools {
+ public:
+  ImageTools(const Shim& shim, Signals& signals);
+
+  // Why not to go on: SIGTERM, or the time for images is over.
+  std::string stopped();
+
+  // The key that the image would have, if that can be told without copying it.
+  std::optional<std::string> inspect(const ImageReference& reference, const ImageStore& store);
+  // To incoming/image, in the form "dir:".
+  Result<void> copy(const ImageReference& reference, const Slot& slot, const ImageStore& store);
+  // From layout/ to out/tree.
+  Result<void> unpack_layers(const Slot& slot, const StoreLimits& limits);
+  Result<void> unpack_squashfs(const Slot& slot, const StoreLimits& limits);
+
+ private:
+  Result<std::string> manifest_of(const std::string& source, const ImageStore& store);
+  [[nodiscard]] ChildSpec skopeo(const ImageStore& store, const std::string& temporary) const;
+  Result<void> unpack(std::vector<std::string> argv, const Slot& slot, const StoreLimits& limits);
+
+  const Shim& shim_;
+  Signals& signals_;
+  Instant deadline_;
+  bool told_to_end_ = false;
+};
+
+}  // namespace gantry::runtime
