@@ -137,7 +137,11 @@ void Server::wait() {
 void Server::accept_some() {
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
     Fd fd(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!fd) return;
+    if (!fd) {
+      // No descriptor is left for who waits to be accepted, and would be waited for in a circle.
+      if ((errno == EMFILE || errno == ENFILE) && !connections_.empty()) connections_.pop_front();
+      return;
+    }
     make_room();
     connections_.push_back(
         {std::move(fd), std::chrono::steady_clock::now() + kRequestTime, {}, {}, 0, false});
