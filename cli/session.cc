@@ -2,8 +2,10 @@
 #include "cli/session.h"
 
 #include <fmt/core.h>
+#include <sys/random.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <ctime>
 
 #include "cli/command.h"
@@ -21,6 +23,23 @@ Instant system_now() {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
   return {std::int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1'000};
+}
+
+Patience::Patience(Duration whole) : until_(system_now() + whole), next_(milliseconds(200)) {}
+
+bool Patience::pause() {
+  const Duration longest = until_ - system_now();
+  if (longest <= Duration{}) return false;
+  std::uint32_t random = 0;
+  (void)::getrandom(&random, sizeof random, GRND_NONBLOCK);
+  const std::int64_t us = next_.us / 2 + static_cast<std::int64_t>(random) % next_.us;
+  const Duration length = std::min(microseconds(us), longest);
+  next_ = std::min(microseconds(next_.us * 2), seconds(4));
+  const timespec time{static_cast<time_t>(length.us / 1'000'000),
+                      static_cast<long>(length.us % 1'000'000) * 1'000};
+  // tidy-allow(sleep): the controller does not say when there is room again
+  ::nanosleep(&time, nullptr);
+  return true;
 }
 
 Error to_error(const proto::ErrorReply& reply) {

@@ -22,6 +22,19 @@ namespace gantry::cli {
 inline constexpr Duration kCallTimeout = seconds(30);  // an answer that takes longer is an error
 inline constexpr Duration kConnectTimeout = seconds(10);
 
+// Pauses between attempts where the controller says that it is asked too much (too_many): each
+// about twice as long as the one before, and no two commands' the same.
+class Patience {
+ public:
+  explicit Patience(Duration whole = kCallTimeout);
+  // Sleeps; false, at once, when the time is over.
+  bool pause();
+
+ private:
+  Instant until_;
+  Duration next_;
+};
+
 class Session {
  public:
   // Connects with the configuration of the environment; `program` is for the controller's log.
@@ -43,10 +56,19 @@ class Session {
   }
 
   template <class Reply, class Request>
-  Result<Reply> call(const Request& request, Duration timeout = kCallTimeout) {
+  Result<Reply> call_once(const Request& request, Duration timeout = kCallTimeout) {
     const auto id = send(request);
     if (!id) return tl::unexpected(id.error());
     return receive<Reply>(*id, timeout);
+  }
+  // Asks again if it was too much to ask just now.
+  template <class Reply, class Request>
+  Result<Reply> call(const Request& request, Duration timeout = kCallTimeout) {
+    Patience patience;
+    while (true) {
+      auto reply = call_once<Reply>(request, timeout);
+      if (reply || reply.error().code != ErrorCode::too_many || !patience.pause()) return reply;
+    }
   }
 
   [[nodiscard]] const ClientConfig& config() const { return config_; }
@@ -84,9 +106,13 @@ Error to_error(const proto::ErrorReply& reply);
 // Asks one thing over a new session: what most commands do.
 template <class Reply, class Request>
 Result<Reply> ask(std::string_view program, const Request& request) {
-  auto session = Session::open(program);
-  if (!session) return tl::unexpected(session.error());
-  return session->template call<Reply>(request);
+  Patience patience;
+  while (true) {
+    auto session = Session::open(program);
+    if (!session) return tl::unexpected(session.error());
+    auto reply = session->template call_once<Reply>(request);
+    if (reply || reply.error().code != ErrorCode::too_many || !patience.pause()) return reply;
+  }
 }
 
 }  // namespace gantry::cli

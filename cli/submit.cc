@@ -14,7 +14,7 @@ Result<proto::SubmitReply> submit(const std::string& program, const Message& mes
     if (!opened && &pause == kPauses) return tl::unexpected(opened.error());
     if (opened) {
       session.emplace(std::move(*opened));
-      auto reply = session->call<proto::SubmitReply>(message);
+      auto reply = session->call_once<proto::SubmitReply>(message);
       if (reply || !may_retry(reply.error().code)) return reply;
     }
     const timespec time{0, pause * 1'000'000};

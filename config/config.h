@@ -53,7 +53,7 @@ struct PartitionConfig {
   std::optional<std::int64_t> default_memory_per_cpu;  // bytes; unset = equal part of the node
   bool allow_host_network = false;
   bool host_network_by_default = false;  // of jobs that say nothing about it
-  bool exclusive_nodes = false;  // every job gets whole nodes
+  bool exclusive_nodes = false;          // every job gets whole nodes
 };
 
 enum class LostNodePolicy : std::uint8_t { wait, fence };
@@ -94,10 +94,12 @@ struct ControllerConfig {
   std::uint16_t metrics_port = 0;             // 0 = none
   std::string metrics_tokens = "/etc/gantry/metrics.tokens";  // who may ask; 0600
   Duration max_token_lifetime = hours(30 * 24);               // of scontrol token
-  bool user_triggers = false;  // strigger's programs run on this machine
-  std::string mail_program;    // sendmail, for --mail-type; "" = no mail is sent
-  std::string usage_events;    // file that usage is appended to; "" = none
-  std::string usage_webhook;   // http://HOST:PORT/PATH that it is sent to; "" = none
+  std::uint32_t max_user_connections = 1'024;                 // of one user at a time; 0 = no limit
+  std::uint32_t max_user_requests = 1'000;  // of one user per second; 0 = no limit
+  bool user_triggers = false;               // strigger's programs run on this machine
+  std::string mail_program;                 // sendmail, for --mail-type; "" = no mail is sent
+  std::string usage_events;                 // file that usage is appended to; "" = none
+  std::string usage_webhook;                // http://HOST:PORT/PATH that it is sent to; "" = none
 };
 
 struct NodedConfig {

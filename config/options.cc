@@ -68,7 +68,7 @@ std::vector<Option> options_of(ControllerConfig& c) {
       {"max_jobs", &c.max_jobs, between(1, 100'000'000),
        "Jobs queued and active at the most; an array counts as one."},
       {"max_array_tasks", &c.max_array_tasks, between(1, 1'000'000), "Tasks of one job array."},
-      {"max_script_bytes", &c.max_script_bytes, between(1024, 16 * kMiB),
+      {"max_script_bytes", &c.max_script_bytes, between(1024, 8 * kMiB),
        "Size of a batch script, in bytes."},
       {"backfill_depth", &c.backfill_depth, between(0, 1'000'000),
        "Job classes that the scheduler looks at behind the first one that must wait."},
@@ -110,6 +110,13 @@ std::vector<Option> options_of(ControllerConfig& c) {
        "tenant's, that of `*` everything."},
       {"max_token_lifetime", &c.max_token_lifetime, between(kSecond, 36'500 * kDay),
        "How long a token (gctl token, scontrol token) may be valid at the most."},
+      {"max_user_connections", &c.max_user_connections, between(0, 1'000'000),
+       "Connections that one user may have to the controller at a time; 0 = no limit. Root, "
+       "administrators and operators have none."},
+      {"max_user_requests", &c.max_user_requests, between(0, 1'000'000),
+       "Requests per second of one user, from all connections and out of all jobs; ten seconds' "
+       "worth may come at once. What is too much is refused, and the commands ask again; 0 = no "
+       "limit. Root, administrators and operators have none."},
       {"user_triggers",
        &c.user_triggers,
        {},

@@ -63,6 +63,8 @@ Result<std::unique_ptr<Server>> Server::open(const Config& config, Logger logger
   net::RouterOptions options;
   options.endpoints = {"tcp://" + c.host + ":" + std::to_string(c.port)};
   options.keys = *keys;
+  options.max_strangers = kMostStrangers;
+  options.stranger_time = kStrangerTime;
   auto router = net::Router::open(options);
   if (!router) return tl::unexpected(router.error());
   if (const std::uint64_t format = (*store)->upgraded_from(); format != 0)
@@ -88,7 +90,10 @@ Server::Server(const Config& config, Logger logger, std::unique_ptr<store::LmdbS
           [this](const auth::VerifyKey& key) {
             return core_->user_of_key(net::to_hex(key.view()));
           },
-          secrets.token) {}
+          secrets.token),
+      limits_({config.controller.max_user_connections, config.controller.max_user_requests}) {
+  router_.on_closed([this](net::PeerId peer) { peer_closed(peer); });
+}
 
 Server::~Server() {
   planner_.reset();  // its thread posts to the loop
@@ -165,7 +170,10 @@ void Server::step(core::Input input) {
 
 void Server::end_of_turn() {
   if (failed_) return;
-  if (!stepped_) return send_greetings();
+  if (!stepped_) {
+    send_greetings();
+    return close_leaving();
+  }
   stepped_ = false;
   core::Turn turn = core_->take_turn();
   unfolded_ += turn.append.events.size();
@@ -186,6 +194,7 @@ void Server::end_of_turn() {
   send_greetings();
   for (core::Reply& reply : turn.replies) send_reply(reply);
   for (core::Order& order : turn.orders) send_order(order);
+  close_leaving();
   planner_->advance(std::move(turn.changes));
   if (std::exchange(planned_, false)) planner_->plan_applied();
   if (turn.schedule) planner_->request(clock_.now());
@@ -194,9 +203,13 @@ void Server::end_of_turn() {
   if (unfolded_ >= kFoldEvents) fold();
 }
 
+void Server::close_leaving() {
+  for (const net::PeerId peer : std::exchange(leaving_, {})) router_.close(peer);
+}
+
 void Server::send_greetings() {
   for (const Greeting& greeting : std::exchange(greetings_, {})) {
-    const rpc::Session* session = sessions_.find(greeting.connection);
+    const rpc::Session* session = find_session(greeting.connection);
     if (session == nullptr) continue;
     send_to(*session, static_cast<std::uint16_t>(proto::number_of<proto::HelloReply>),
             greeting.request, codec::encode(greeting.reply));
@@ -204,7 +217,7 @@ void Server::send_greetings() {
 }
 
 void Server::send_reply(core::Reply& reply) {
-  const rpc::Session* session = sessions_.find(reply.connection);
+  const rpc::Session* session = find_session(reply.connection);
   if (session == nullptr) return;
   if (!reply.blobs.empty()) {
     if (auto done = core::fill(reply, *store_); !done) {
@@ -227,6 +240,10 @@ void Server::send_reply(core::Reply& reply) {
 void Server::send_order(core::Order& order) {
   const auto link = links_.find(order.node);
   if (link == links_.end()) return;  // the core repeats it when the node registers
+  if (core_->node_of_key(link->second.key) != order.node) {  // it has been given another key
+    links_.erase(link);
+    return;
+  }
   if (!order.blobs.empty()) {
     if (auto done = core::fill(order, *store_); !done) {
       log_.write(LogLevel::error, "an order could not be completed",
@@ -239,7 +256,12 @@ void Server::send_order(core::Order& order) {
   }
   const rpc::Encoded encoded = rpc::encode_order(order.message);
   const net::HeaderBytes header({proto::kProtocolVersion, encoded.type, 0});
-  if (!router_.send(link->second, header.view(), encoded.body)) links_.erase(link);
+  const auto sent = router_.send(link->second.peer, header.view(), encoded.body);
+  if (sent) return;
+  log_.write(LogLevel::warning, "an order could not be sent",
+             {{"node", order.node}, {"error", sent.error().message}});
+  // An order that is too large says nothing about the connection.
+  if (sent.error().code != ErrorCode::invalid_argument) links_.erase(link);
 }
 
 void Server::set_wake(std::optional<Instant> at) {

@@ -28,6 +28,7 @@
 #include "ctld/planner.h"
 #include "ctld/rpc/identity.h"
 #include "ctld/rpc/sessions.h"
+#include "ctld/rpc/user_limits.h"
 #include "ctld/store/scrubber.h"
 
 namespace gantry::acct {
@@ -50,6 +51,13 @@ inline constexpr Duration kFoldPeriod = seconds(1);
 // Under load the records are folded in small pieces instead: 2,000 take about 2 ms, which a waiting
 // submit hardly sees; a second's worth of them would take 50.
 inline constexpr std::size_t kFoldEvents = 2'000;
+
+inline constexpr std::uint64_t kFirstChannel = std::uint64_t{1} << 62;  // numbers of sessions
+// Of connections that have shown no identity.
+inline constexpr std::size_t kMostStrangers = 4'096;
+inline constexpr Duration kStrangerTime = seconds(60);
+inline constexpr std::uint32_t kMostStrangeMessages = 64;  // each
+inline constexpr std::uint32_t kMostRefusals = 8;          // of credentials, each
 
 class Server {
  public:
@@ -88,6 +96,7 @@ class Server {
   void step(core::Input input);
   void end_of_turn();
   void send_greetings();
+  void close_leaving();
   void send_reply(core::Reply& reply);
   void send_order(core::Order& order);
   void set_wake(std::optional<Instant> at);
@@ -101,7 +110,6 @@ class Server {
   void relayed(const std::string& node, const proto::NodeRelay& relay);
   void from_client(rpc::Session& session, const net::MessageHeader& header, std::string_view body);
   void hello(const rpc::Session& session, std::uint64_t request, std::string_view body);
-  void authenticate(rpc::Session& session, std::uint64_t request, std::string_view body);
   void what_if(const rpc::Session& session, std::uint64_t request, std::string_view body);
   void plan_modes(const rpc::Session& session, std::uint64_t request);
   // To who is still there when the planner's thread has answered.
@@ -112,7 +120,21 @@ class Server {
   void refuse(const rpc::Session& session, std::uint64_t request, const Error& error);
   void send_to(const rpc::Session& session, std::uint16_t type, std::uint64_t request,
                const Bytes& body);
+
+  // server_sessions.cc: who they are, and how much they may ask
+  [[nodiscard]] rpc::Session* find_session(core::ConnectionId id);
   void forget_session(std::optional<core::ConnectionId> dropped);
+  void peer_closed(net::PeerId peer);
+  void authenticate(rpc::Session& session, std::uint64_t request, std::string_view body);
+  void refuse_credential(rpc::Session& session, std::uint64_t request,
+                         const proto::Authenticate& message, Error error);
+  Result<void> admit(rpc::Session& session);
+  void establish(rpc::Session& session, rpc::IdentityCheck::Proof proof);
+  void lose_identity(rpc::Session& session, Error why);
+  void set_standing(rpc::Session& session, net::Standing standing);
+  void cut_off(rpc::Session& session);
+  [[nodiscard]] bool unlimited(const core::Identity& who) const;
+  [[nodiscard]] std::string metrics_of_sessions() const;
 
   // server_age.cc: a store that is older than what its nodes know
   static Result<Age> load_age(const std::string& state_dir, Epoch epoch, EventSeq last);
@@ -153,8 +175,16 @@ class Server {
   loop::ClusterClock clock_;
   Instant started_{};
   rpc::IdentityCheck identities_;
-  rpc::SessionTable sessions_;
-  std::map<std::string, net::PeerId, std::less<>> links_;  // newest connection of each node
+  rpc::SessionTable sessions_{1};
+  rpc::SessionTable channels_{kFirstChannel};
+  rpc::UserLimits limits_;
+  std::map<std::string, LogLimit> refusals_;  // of credentials, by address
+  std::uint64_t refused_credentials_ = 0;
+  struct Link {
+    net::PeerId peer{};
+    std::string key;  // Z85: what it has proved; orders are for the node that has it
+  };
+  std::map<std::string, Link, std::less<>> links_;  // newest connection of each node
   loop::Loop loop_;
   std::unique_ptr<Planner> planner_;
   std::unique_ptr<acct::HistoryReader> history_;
@@ -180,6 +210,7 @@ class Server {
     proto::HelloReply reply;
   };
   std::vector<Greeting> greetings_;
+  std::vector<net::PeerId> leaving_;  // cut off, and closed after this turn's replies
   LogLimit bad_input_;
   loop::Watch queue_, turn_, wake_, fold_, look_, term_, intr_, hup_, leave_;
 };

@@ -73,7 +73,7 @@ void Server::query_history(const rpc::Session& session, std::uint64_t request,
   const core::ConnectionId id = session.id;
   const std::string currency = core_->state().ledger.prices.currency;
   const auto done = [this, id, request, currency](Result<proto::HistoryReply> reply) {
-    const rpc::Session* asker = sessions_.find(id);
+    const rpc::Session* asker = find_session(id);
     if (asker == nullptr) return;
     if (!reply) {
       refuse(*asker, request, reply.error());

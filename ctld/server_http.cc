@@ -103,8 +103,9 @@ http::Response Server::answer_http(const http::Request& request,
   auto made = std::make_shared<std::promise<std::string>>();
   std::future<std::string> text = made->get_future();
   loop_.post([this, tenant, made] {
-    made->set_value(core::metrics_text(core_->state(), clock_.now(), tenant) +
-                    (tenant ? std::string() : store_metrics()));
+    std::string all = core::metrics_text(core_->state(), clock_.now(), tenant);
+    if (!tenant) all += store_metrics() + metrics_of_sessions();
+    made->set_value(std::move(all));
   });
   auto body = wait_for(text, stopping);
   if (!body) return refusal(503, "the controller is busy; ask again");

@@ -30,8 +30,10 @@ bool Server::receive_one() {
   std::optional<core::ConnectionId> dropped;
   rpc::Session& session = sessions_.of_peer(incoming->peer, incoming->key, dropped);
   forget_session(dropped);
+  if (session.cut_off) return true;
   const auto header = net::decode_header(incoming->header);
   if (!header || incoming->frames != net::kFrames) {
+    (void)admit(session);  // it is counted as any
     refuse(session, 0,
            {ErrorCode::malformed, fmt::format("a message has two frames, a 12-byte header and a "
                                               "body; this one has {} frames, the first of {} bytes",
@@ -43,8 +45,12 @@ bool Server::receive_one() {
     return true;
   }
   if (const auto node = core_->node_of_key(session.z85)) {
+    set_standing(session, net::Standing::node);
+    links_[*node] = {session.peer, session.z85};
     from_node(*node, *header, *incoming);
   } else {
+    // A node's key no more: it has got another one.
+    if (session.standing == net::Standing::node) set_standing(session, net::Standing::stranger);
     from_client(session, *header, incoming->body);
   }
   return true;
@@ -52,7 +58,6 @@ bool Server::receive_one() {
 
 void Server::from_node(const std::string& node, const net::MessageHeader& header,
                        net::Incoming& incoming) {
-  links_[node] = incoming.peer;
   if (header.type == number<proto::NodeRelay>) {
     const auto relay = codec::decode<proto::NodeRelay>(incoming.body);
     if (relay) {
@@ -73,8 +78,13 @@ void Server::from_node(const std::string& node, const net::MessageHeader& header
 }
 
 void Server::relayed(const std::string& node, const proto::NodeRelay& relay) {
+  if (relay.type == proto::kRelayClosed) {
+    if (const rpc::Session* session = channels_.find_channel(node, relay.channel))
+      forget_session(session->id);
+    return;
+  }
   std::optional<core::ConnectionId> dropped;
-  rpc::Session& session = sessions_.of_channel(node, relay.channel, dropped);
+  rpc::Session& session = channels_.of_channel(node, relay.channel, dropped);
   forget_session(dropped);
   auto who = core_->inside_identity(node, relay.key);
   if (!who) {
@@ -87,6 +97,10 @@ void Server::relayed(const std::string& node, const proto::NodeRelay& relay) {
 
 void Server::from_client(rpc::Session& session, const net::MessageHeader& header,
                          std::string_view body) {
+  if (const auto admitted = admit(session); !admitted) {
+    refuse(session, header.request, admitted.error());
+    return;
+  }
   switch (header.type) {
     case number<proto::Hello>: hello(session, header.request, body); return;
     case number<proto::Authenticate>: authenticate(session, header.request, body); return;
@@ -94,8 +108,7 @@ void Server::from_client(rpc::Session& session, const net::MessageHeader& header
   }
   if (!session.identity && header.type != number<proto::Ping>) {
     refuse(session, header.request,
-           {ErrorCode::unauthenticated,
-            session.refused.empty() ? "authenticate first" : session.refused});
+           session.refused.value_or(Error{ErrorCode::unauthenticated, "authenticate first"}));
     return;
   }
   if (header.type == number<proto::Reconfigure>) {
@@ -150,35 +163,6 @@ void Server::hello(const rpc::Session& session, std::uint64_t request, std::stri
   greetings_.push_back({session.id, request, std::move(reply)});
 }
 
-void Server::authenticate(rpc::Session& session, std::uint64_t request, std::string_view body) {
-  const auto message = codec::decode<proto::Authenticate>(body);
-  if (!message) {
-    refuse(session, request, message.error());
-    return;
-  }
-  if (session.relayed()) {
-    refuse(session, request,
-           {ErrorCode::unsupported, "inside a job the job itself is the identity"});
-    return;
-  }
-  auto identity = identities_.check(*message, session.key, clock_.now());
-  if (!identity) {
-    session.identity.reset();
-    session.refused = identity.error().message;
-    log_.write(LogLevel::warning, "refused a credential", {{"error", session.refused}});
-    refuse(session, request, identity.error());
-    return;
-  }
-  session.identity = std::move(*identity);
-  session.refused.clear();
-  if (!message->want_reply) return;
-  proto::AuthReply reply;
-  reply.uid = session.identity->owner.uid;
-  reply.user = session.identity->owner.user;
-  reply.role = session.identity->role;
-  send_to(session, number<proto::AuthReply>, request, codec::encode(reply));
-}
-
 void Server::refuse(const rpc::Session& session, std::uint64_t request, const Error& error) {
   const rpc::Encoded encoded = rpc::encode_error(error);
   send_to(session, encoded.type, request, encoded.body);
@@ -186,13 +170,20 @@ void Server::refuse(const rpc::Session& session, std::uint64_t request, const Er
 
 void Server::send_to(const rpc::Session& session, std::uint16_t type, std::uint64_t request,
                      const Bytes& body) {
+  const auto too_large = [&](const Error& error) {
+    if (type != number<proto::ErrorReply>)
+      refuse(session, request,
+             {ErrorCode::out_of_space,
+              fmt::format("the answer is {}: ask for less at a time", error.message)});
+  };
   if (!session.relayed()) {
     const net::HeaderBytes header({proto::kProtocolVersion, type, request});
-    if (!router_.send(session.peer, header.view(), body)) {
-      // It has gone, or does not read: whatever it waits for is of no use to anyone.
-      const core::ConnectionId id = session.id;
-      loop_.post([this, id] { forget_session(id); });
-    }
+    const auto sent = router_.send(session.peer, header.view(), body);
+    if (sent) return;
+    if (sent.error().code == ErrorCode::invalid_argument) return too_large(sent.error());
+    // It has gone, or does not read: whatever it waits for is of no use to anyone.
+    router_.close(session.peer);
+    loop_.post([this, id = session.id] { forget_session(id); });
     return;
   }
   const auto link = links_.find(session.node);
@@ -203,13 +194,10 @@ void Server::send_to(const rpc::Session& session, std::uint16_t type, std::uint6
   reply.request = request;
   reply.body = body;
   const net::HeaderBytes header({proto::kProtocolVersion, number<proto::RelayReply>, 0});
-  if (!router_.send(link->second, header.view(), codec::encode(reply))) links_.erase(link);
-}
-
-void Server::forget_session(std::optional<core::ConnectionId> dropped) {
-  if (!dropped) return;
-  sessions_.drop(*dropped);
-  step(core::ConnectionClosed{*dropped});
+  const auto sent = router_.send(link->second.peer, header.view(), codec::encode(reply));
+  if (sent) return;
+  if (sent.error().code == ErrorCode::invalid_argument) return too_large(sent.error());
+  links_.erase(link);
 }
 
 }  // namespace gantry::ctld

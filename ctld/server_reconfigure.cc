@@ -47,8 +47,8 @@ void Server::start_anew() {
   const auto type = static_cast<std::uint16_t>(proto::number_of<proto::RereadConfig>);
   const net::HeaderBytes header({proto::kProtocolVersion, type, 0});
   const Bytes body = codec::encode(proto::RereadConfig{});
-  for (const auto& [node, peer] : links_)
-    if (!router_.send(peer, header.view(), body))
+  for (const auto& [node, link] : links_)
+    if (!router_.send(link.peer, header.view(), body))
       log_.write(LogLevel::warning, "a node does not hear that it should read its configuration",
                  {{"node", node}});
   again_ = true;

@@ -15,7 +15,7 @@ template <class Reply>
 std::function<void(Reply)> Server::later(const rpc::Session& session, std::uint64_t request) {
   return [this, id = session.id, request](Reply reply) {
     loop_.post([this, id, request, reply = std::move(reply)] {
-      if (const rpc::Session* asker = sessions_.find(id))
+      if (const rpc::Session* asker = find_session(id))
         send_to(*asker, static_cast<std::uint16_t>(proto::number_of<Reply>), request,
                 codec::encode(reply));
     });

@@ -95,6 +95,7 @@ void Daemon::finish_turn() {
   set_timer(wake);
   if (core_->registered() != was_registered_) {
     was_registered_ = !was_registered_;
+    if (was_registered_) sockets_->link_is_new();
     log_.info(was_registered_ ? "registered with the controller" : "no session with the controller",
               {{"node", parts_.facts.node}, {"attempts", core_->attempts().size()}});
   }

@@ -73,7 +73,14 @@ Result<MungeIdentity> munge_decode(std::string_view credential, const net::Publi
   gid_t gid = 0;
   const munge_err_t error = ::munge_decode(text.c_str(), context->get(), &raw, &size, &uid, &gid);
   const Malloced<void> payload(raw);  // also set for some refusals
-  if (error != EMUNGE_SUCCESS) return tl::unexpected(describe(error, context->get()));
+  if (error != EMUNGE_SUCCESS) {
+    Error refused = describe(error, context->get());
+    // munged could read these and says whose they are.
+    if (error == EMUNGE_CRED_EXPIRED || error == EMUNGE_CRED_REWOUND ||
+        error == EMUNGE_CRED_REPLAYED)
+      refused.message += fmt::format(" (of uid {})", uid);
+    return tl::unexpected(std::move(refused));
+  }
   const std::string_view covered(static_cast<const char*>(payload.get()),
                                  static_cast<std::size_t>(size));
   if (covered != session.view())

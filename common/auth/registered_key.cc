@@ -51,4 +51,11 @@ Result<VerifyKey> check_key_credential(std::string_view credential, const net::P
   return *key;
 }
 
+std::optional<VerifyKey> claimed_key(std::string_view credential) {
+  const auto c = codec::decode<KeyCredential>(credential);
+  if (!c) return std::nullopt;
+  const auto key = verify_key_from_bytes(c->verify_key);
+  return key ? std::optional(*key) : std::nullopt;
+}
+
 }  // namespace gantry::auth

@@ -22,4 +22,7 @@ Bytes make_key_credential(const SigningKey& key, const net::PublicKey& session, 
 Result<VerifyKey> check_key_credential(std::string_view credential, const net::PublicKey& session,
                                        Instant now, Duration skew = kCredentialSkew);
 
+// The key that a credential names, whether it holds or not; nothing if it is none. For logs only.
+std::optional<VerifyKey> claimed_key(std::string_view credential);
+
 }  // namespace gantry::auth

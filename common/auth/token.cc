@@ -110,4 +110,12 @@ Result<Token> check_token(const SigningSeed& key, std::string_view text, Instant
   return token;
 }
 
+std::string claimed_user(std::string_view text) {
+  const std::size_t first = text.find('.');
+  const std::size_t last = text.rfind('.');
+  if (text.size() > kMaxTokenBytes || first == last || first == std::string_view::npos) return {};
+  const auto claims = read_part<Claims>(text.substr(first + 1, last - first - 1), "body");
+  return claims ? claims->sun : std::string();
+}
+
 }  // namespace gantry::auth

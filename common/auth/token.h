@@ -26,4 +26,7 @@ std::string make_token(const SigningSeed& key, const Token& token);
 // method, from the future, or no longer valid.
 Result<Token> check_token(const SigningSeed& key, std::string_view text, Instant now);
 
+// The user that a token names, whether it holds or not; "" if it is none. For logs only.
+std::string claimed_user(std::string_view text);
+
 }  // namespace gantry::auth

@@ -73,6 +73,10 @@ std::optional<Dealer::Message> Dealer::receive() {
 
 Result<void> Dealer::send(std::string_view header, std::string_view body) {
   void* socket = impl_->socket.get();
+  if (header.size() > kMaxFrameBytes || body.size() > kMaxFrameBytes)
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("a message of {} bytes; at most {} are sent", body.size(), kMaxFrameBytes));
   if (send_frame(socket, header, true) != SendOutcome::sent)
     return fail(ErrorCode::limit_exceeded, "too many messages wait for the controller");
   send_frame(socket, body, false);

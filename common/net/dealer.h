@@ -38,7 +38,8 @@ class Dealer final : public loop::QueueSource {
   ~Dealer() override;
 
   std::optional<Message> receive();
-  // limit_exceeded: too much is queued already (the controller is away).
+  // limit_exceeded: too much is queued already (the controller is away). invalid_argument: a frame
+  // of more than kMaxFrameBytes.
   Result<void> send(std::string_view header, std::string_view body);
 
   [[nodiscard]] int descriptor() const override;

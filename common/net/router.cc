@@ -1,21 +1,20 @@
 #include "common/net/router.h"
 
-#include <fmt/core.h>
+#include <pthread.h>
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <csignal>
+#include <thread>
 
-#include "common/assert.h"
-#include "common/net/zap.h"
-#include "common/net/zmq_socket.h"
+#include "common/net/router_io.h"
+#include "common/net/router_queues.h"
 
 namespace gantry::net {
 namespace {
 
-constexpr int kBacklog = 4096;        // connections that wait to be accepted
-constexpr int kHandshakeMs = 10'000;  // a connection that says nothing is dropped after this
-constexpr int kSpareFiles = 512;      // open files beside the connections
-constexpr int kKeepaliveIdle = 60;    // seconds until TCP asks a silent peer whether it is there
+constexpr int kBacklog = 4096;    // connections that wait to be accepted
+constexpr int kSpareFiles = 512;  // open files beside the connections
 
 // As many open files as the connections need, within what the system lets us have.
 void raise_file_limit(int connections) {
@@ -29,21 +28,22 @@ void raise_file_limit(int connections) {
   setrlimit(RLIMIT_NOFILE, &raised);
 }
 
-// ZeroMQ wants "*" where others write port 0.
-std::string zmq_endpoint(const std::string& endpoint) {
-  const bool any = endpoint.starts_with("tcp://") && endpoint.ends_with(":0");
-  return any ? endpoint.substr(0, endpoint.size() - 1) + "*" : endpoint;
-}
-
 }  // namespace
 
 struct Router::Impl {
-  ZmqContext context;
-  std::optional<ZapAcceptor> zap;  // ends before the context
-  ZmqSocket socket;                // and the socket before both
+  RouterQueues queues;
+  std::deque<RouterEvent> taken;  // of the queues, by the caller
+  std::unique_ptr<RouterIo> io;
   std::vector<std::string> endpoints;
-  PeerId last_peer;  // messages come in bursts: whose the last one was, and its key
-  PublicKey last_key;
+  std::size_t queued_messages = 0;
+  std::function<void(PeerId)> closed;
+  std::thread thread;
+
+  ~Impl() {
+    if (!thread.joinable()) return;
+    queues.stop();
+    thread.join();
+  }
 };
 
 Router::Router(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -54,92 +54,65 @@ Router::~Router() = default;
 Result<Router> Router::open(const RouterOptions& options) {
   raise_file_limit(options.max_connections);
   auto impl = std::make_unique<Impl>();
-  impl->context.reset(zmq_ctx_new());
-  zmq_ctx_set(impl->context.get(), ZMQ_MAX_SOCKETS, options.max_connections);
-  auto zap = ZapAcceptor::start(impl->context.get());
-  if (!zap) return tl::unexpected(zap.error());
-  impl->zap.emplace(std::move(*zap));
-  impl->socket.reset(zmq_socket(impl->context.get(), ZMQ_ROUTER));
-  if (!impl->socket)
-    return fail(ErrorCode::internal, "cannot make a ZeroMQ socket: " + zmq_error());
-  const auto set = ZmqOptions(impl->socket.get())
-                       .number(ZMQ_LINGER, 0)
-                       .number(ZMQ_ROUTER_MANDATORY, 1)
-                       .number(ZMQ_CURVE_SERVER, 1)
-                       .bytes(ZMQ_CURVE_SECRETKEY, options.keys.secret_key.view())
-                       .bytes(ZMQ_ZAP_DOMAIN, "gantry")
-                       .number64(ZMQ_MAXMSGSIZE, kMaxFrameBytes)
-                       .number(ZMQ_SNDHWM, options.queued_messages)
-                       .number(ZMQ_RCVHWM, options.queued_messages)
-                       .number(ZMQ_BACKLOG, kBacklog)
-                       .number(ZMQ_HANDSHAKE_IVL, kHandshakeMs)
-                       .number(ZMQ_IPV6, 1)
-                       .number(ZMQ_TCP_KEEPALIVE, 1)
-                       .number(ZMQ_TCP_KEEPALIVE_IDLE, kKeepaliveIdle)
-                       .result();
-  if (!set) return tl::unexpected(set.error());
+  std::vector<Listening> listening;
   for (const std::string& endpoint : options.endpoints) {
-    if (zmq_bind(impl->socket.get(), zmq_endpoint(endpoint).c_str()) != 0)
-      return fail(ErrorCode::unavailable,
-                  fmt::format("cannot listen on {}: {}", endpoint, zmq_error()));
-    char bound[1024] = "";
-    std::size_t size = sizeof bound;
-    zmq_getsockopt(impl->socket.get(), ZMQ_LAST_ENDPOINT, bound, &size);
-    impl->endpoints.emplace_back(bound);
+    auto one = listen_at(endpoint, kBacklog);
+    if (!one) return tl::unexpected(one.error());
+    impl->endpoints.push_back(one->endpoint);
+    listening.push_back(std::move(*one));
   }
+  impl->queued_messages = static_cast<std::size_t>(options.queued_messages);
+  auto io = RouterIo::open(options, std::move(listening), impl->queues);
+  if (!io) return tl::unexpected(io.error());
+  impl->io = std::move(*io);
+  // Signals are for the loop's thread: a new thread inherits the mask.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  impl->thread = std::thread([&thread_io = *impl->io] { thread_io.run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return Router(std::move(impl));
 }
 
 std::optional<Incoming> Router::receive() {
-  void* socket = impl_->socket.get();
-  Incoming message;
-  ZmqFrame frame;
-  if (!frame.receive(socket)) return std::nullopt;
-  message.peer.assign(frame.view());
-  while (frame.more()) {
-    const bool there = frame.receive(socket);
-    GANTRY_ASSERT(there, "ZeroMQ delivers messages whole");
-    if (message.frames == 0) {
-      if (message.peer != impl_->last_peer) {
-        const auto raw = from_hex(frame.property("User-Id"));
-        const auto key = public_key_from_bytes(raw ? *raw : std::string());
-        GANTRY_ASSERT(key, "a message without its sender's key");
-        impl_->last_peer = message.peer;
-        impl_->last_key = *key;
-      }
-      message.key = impl_->last_key;
-      message.header.assign(frame.view());
-    } else if (message.frames == 1) {
-      message.body.assign(frame.view());
-    }
-    ++message.frames;
+  while (true) {
+    if (impl_->taken.empty()) impl_->taken = impl_->queues.take();
+    if (impl_->taken.empty()) return std::nullopt;
+    RouterEvent event = std::move(impl_->taken.front());
+    impl_->taken.pop_front();
+    if (!event.closed) return std::move(event.message);
+    if (impl_->closed) impl_->closed(event.message.peer);
   }
-  return message;
 }
 
-Result<void> Router::send(const PeerId& peer, std::string_view header, std::string_view body) {
-  void* socket = impl_->socket.get();
-  // Only the first frame can fail: after it the message has its place in the queue.
-  switch (send_frame(socket, peer, true)) {
-    case SendOutcome::gone:
-      return fail(ErrorCode::not_found, "the other side has closed its connection");
-    case SendOutcome::full:
-      return fail(ErrorCode::limit_exceeded, "the other side does not read its messages");
-    case SendOutcome::sent: break;
-  }
-  send_frame(socket, header, true);
-  send_frame(socket, body, false);
-  return {};
+void Router::on_closed(std::function<void(PeerId)> handler) {
+  impl_->closed = std::move(handler);
 }
 
+Result<void> Router::send(PeerId peer, std::string_view header, std::string_view body) {
+  return impl_->queues.send(peer, header, body, impl_->queued_messages);
+}
+
+void Router::set_standing(PeerId peer, Standing standing) {
+  impl_->queues.command({RouterCommand::Kind::standing, peer, standing, {}, {}});
+}
+
+void Router::close(PeerId peer) {
+  impl_->queues.command({RouterCommand::Kind::close, peer, {}, {}, {}});
+}
+
+std::string Router::address_of(PeerId peer) const {
+  return impl_->queues.address_of(peer);
+}
 const std::vector<std::string>& Router::endpoints() const {
   return impl_->endpoints;
 }
 int Router::descriptor() const {
-  return zmq_descriptor(impl_->socket.get());
+  return impl_->queues.caller_bell().fd();
 }
 bool Router::readable() {
-  return zmq_readable(impl_->socket.get());
+  return !impl_->taken.empty() || !impl_->queues.empty();
 }
 
 }  // namespace gantry::net

@@ -61,10 +61,7 @@ Result<Socket> connect_unix(const std::string& path, const Deadline& deadline) {
   return connect_one(reinterpret_cast<const sockaddr*>(&address), sizeof address, path, deadline);
 }
 
-struct HostPort {
-  std::string host;
-  std::string port;
-};
+}  // namespace
 
 Result<HostPort> split_address(std::string_view text) {
   const std::size_t colon = text.rfind(':');
@@ -83,8 +80,6 @@ Result<HostPort> split_address(std::string_view text) {
                 fmt::format("\"{}\" is no address: tcp://HOST:PORT or ipc:///PATH", text));
   return parts;
 }
-
-}  // namespace
 
 Socket& Socket::operator=(Socket&& other) noexcept {
   std::swap(fd_, other.fd_);

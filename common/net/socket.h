@@ -35,6 +35,13 @@ class Deadline {
   std::int64_t at_us_;
 };
 
+// Of "HOST:PORT", where HOST may stand in brackets. invalid_argument: it is none.
+struct HostPort {
+  std::string host;
+  std::string port;
+};
+Result<HostPort> split_address(std::string_view text);
+
 // "tcp://HOST:PORT", "HOST:PORT" or "ipc:///PATH". Names are resolved; every address is tried.
 Result<Socket> connect_to(const std::string& address, const Deadline& deadline);
 

@@ -6,7 +6,8 @@ namespace gantry::net {
 
 namespace {
 constexpr std::size_t kLengthBytes = 4;
-}
+constexpr std::size_t kKeptBytes = 64u << 10;  // of room, when nothing is held
+}  // namespace
 
 void append_frame(Bytes& out, const MessageHeader& header, std::string_view body) {
   const auto length = static_cast<std::uint32_t>(kHeaderBytes + body.size());
@@ -22,20 +23,27 @@ Result<std::optional<StreamMessage>> StreamFrames::next() {
   for (int i = 0; i < 4; ++i)
     length |= std::uint32_t{static_cast<std::uint8_t>(rest[static_cast<std::size_t>(i)])}
               << (8 * i);
-  if (length < kHeaderBytes || length > kMaxStreamMessage)
+  if (length < kHeaderBytes || length > largest_)
     return fail(ErrorCode::malformed, fmt::format("a message of {} bytes; {} to {} are allowed",
-                                                  length, kHeaderBytes, kMaxStreamMessage));
+                                                  length, kHeaderBytes, largest_));
   if (rest.size() < kLengthBytes + length) return std::optional<StreamMessage>{};
   const std::string_view frame = rest.substr(kLengthBytes, length);
   auto header = decode_header(frame.substr(0, kHeaderBytes));
   if (!header) return tl::unexpected(header.error());
   StreamMessage message{*header, Bytes(frame.substr(kHeaderBytes))};
   start_ += kLengthBytes + length;
-  if (start_ == buffer_.size() || start_ > (1u << 20)) {
-    buffer_.erase(0, start_);
-    start_ = 0;
-  }
+  drop_taken();
   return std::optional<StreamMessage>(std::move(message));
+}
+
+void StreamFrames::drop_taken() {
+  if (start_ == buffer_.size() && buffer_.capacity() > kKeptBytes)
+    buffer_ = Bytes();  // gives a large message's room back
+  else if (start_ == buffer_.size() || start_ > (1u << 20))
+    buffer_.erase(0, start_);
+  else
+    return;
+  start_ = 0;
 }
 
 }  // namespace gantry::net

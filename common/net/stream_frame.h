@@ -26,11 +26,18 @@ void append_frame(Bytes& out, const MessageHeader& header, std::string_view body
 
 class StreamFrames {
  public:
+  // `largest`: length of a message, at most.
+  explicit StreamFrames(std::size_t largest = kMaxStreamMessage) : largest_(largest) {}
   void feed(std::string_view bytes) { buffer_.append(bytes); }
   // The next whole message; nothing if more bytes are needed; malformed is final.
   Result<std::optional<StreamMessage>> next();
+  // Bytes that have been fed and not been taken.
+  [[nodiscard]] std::size_t held_bytes() const { return buffer_.size() - start_; }
 
  private:
+  void drop_taken();
+
+  std::size_t largest_;
   Bytes buffer_;
   std::size_t start_ = 0;
 };

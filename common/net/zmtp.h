@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "common/net/keys.h"
+#include "common/net/zmtp_wire.h"
 #include "common/result.h"
 #include "common/types.h"
 
@@ -28,7 +29,6 @@ namespace gantry::net {
 class ZmtpClient {
  public:
   static constexpr std::size_t kMaxMessageBytes = 64u << 20;  // all frames of one message
-  static constexpr std::size_t kMaxMessageFrames = 64;
 
   ZmtpClient(const PublicKey& server, const KeyPair& own);
 
@@ -40,14 +40,11 @@ class ZmtpClient {
   void send(std::span<const std::string_view> frames);
   std::optional<std::vector<Bytes>> next();
 
-  [[nodiscard]] std::string_view output() const {
-    return std::string_view(output_).substr(output_at_);
-  }
-  void written(std::size_t bytes);
+  [[nodiscard]] std::string_view output() const { return output_.view(); }
+  void written(std::size_t bytes) { output_.written(bytes); }
 
  private:
   enum class State : std::uint8_t { greeting, welcome, ready_awaited, ready, failed };
-  using SharedKey = std::array<std::uint8_t, 32>;  // of crypto_box_beforenm
 
   Result<void> consume(std::size_t& used);  // one greeting or frame, if whole; 0 if not
   Result<void> on_greeting(std::string_view greeting);
@@ -55,25 +52,22 @@ class ZmtpClient {
   Result<void> on_welcome(std::string_view body);
   Result<void> on_ready(std::string_view body);
   Result<void> on_message(std::string_view body);
-  Result<void> on_ping(std::string_view body);
+  Result<void> on_command(std::string_view body);
   void send_hello();
   void send_initiate(std::string_view cookie);
   void send_box(std::uint8_t inner_flags, std::string_view content);
-  void append_frame(bool command, std::string_view body);
   Result<void> broken(std::string why);
 
   PublicKey server_;
   KeyPair own_;
-  SharedKey with_server_{};  // our key and the server's permanent one
-  SharedKey session_{};      // our key and the server's key of this connection
+  zmtp::SharedKey with_server_{};  // our key and the server's permanent one
+  zmtp::SharedKey session_{};      // our key and the server's key of this connection
   State state_ = State::greeting;
   std::uint64_t nonce_ = 0;
   std::uint64_t peer_nonce_ = 0;
   std::string input_;
-  std::string output_;
-  std::size_t output_at_ = 0;
-  std::vector<Bytes> parts_;  // of the message that is arriving
-  std::size_t parts_bytes_ = 0;
+  zmtp::OutputBytes output_;
+  zmtp::MessageParts parts_;  // of the message that is arriving
   std::deque<std::vector<Bytes>> messages_;
 };
 

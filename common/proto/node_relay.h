@@ -13,6 +13,9 @@ namespace gantry::proto {
 
 // A client message from inside a job, brought by its node. ctld checks that the attempt is placed
 // on that node and treats it as sent by the job's owner, role user. Answered by RelayReply.
+// A channel that has closed is told with type kRelayClosed and no body, and is not answered.
+inline constexpr std::uint16_t kRelayClosed = 0;
+
 struct NodeRelay {
   AttemptKey key;
   std::uint64_t channel = 0;  // the node's number for the connection

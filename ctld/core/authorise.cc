@@ -145,6 +145,13 @@ bool granted(const State& state, const Identity& who, tenancy::Role least) {
 }  // namespace
 
 Result<void> authorise(const State& state, const Identity& who, const ClientMessage& message) {
+  // A key holds until somebody removes it; a token, and what it makes, has an end.
+  const auto* key = std::get_if<proto::RegisterKey>(&message);
+  const bool lasting =
+      std::holds_alternative<proto::EnrollNode>(message) || (key != nullptr && !key->remove);
+  if (who.token_ends && lasting)
+    return fail(ErrorCode::permission_denied,
+                "a token registers no keys, which would hold when it does no more");
   return std::visit([&](const auto& m) { return check(state, who, m); }, message);
 }
 

@@ -236,7 +236,7 @@ Result<Identity> Core::inside_identity(std::string_view node, const proto::Attem
       if (run.grant.node != from->id || run.state == RunState::released) continue;
       auto stored = codec::decode<StoredSpec>(spec_bytes(*state_, *job));
       GANTRY_ASSERT(stored.has_value(), "a spec that was read once");
-      return Identity{std::move(stored->owner), proto::Role::user, key, {}};
+      return Identity{std::move(stored->owner), proto::Role::user, key, {}, {}};
     }
   return fail(ErrorCode::permission_denied,
               fmt::format("job {} is not running on node {}", key.job.value(), node));

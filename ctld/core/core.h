@@ -39,6 +39,7 @@ struct Identity {  // established by the shell's authentication
   proto::Role role = proto::Role::user;
   std::optional<proto::AttemptKey> inside;  // request came from inside this job
   std::vector<std::string> groups;          // names of the operating system's groups
+  std::optional<Instant> token_ends;        // shown by a token, which holds until then
 };
 
 using ClientMessage = std::variant<

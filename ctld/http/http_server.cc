@@ -1,12 +1,15 @@
 #include "ctld/http/http_server.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cerrno>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -15,9 +18,8 @@
 namespace gantry::http {
 namespace {
 
-constexpr std::chrono::seconds kRequestTime{3};
-constexpr std::chrono::seconds kResponseTime{10};
-constexpr std::chrono::hours kForever{1};
+constexpr int kAcceptsPerTurn = 16;
+constexpr std::chrono::milliseconds kTick{500};  // deadlines are looked at so often
 
 std::string_view reason_of(int status) {
   switch (status) {
@@ -85,6 +87,16 @@ std::optional<Response> parse(std::string_view head, Request& out) {
 
 }  // namespace
 
+struct Server::Connection {
+  Fd fd;
+  Deadline until;           // the whole request has to be there, or the whole answer be taken
+  std::string in;           // of the request
+  std::string out;          // the answer
+  std::size_t written = 0;  // of it
+  bool ready = false;       // the poll has said so
+  [[nodiscard]] bool answered() const { return !out.empty(); }
+};
+
 Server::Server(Fd listening, Answer answer)
     : listening_(std::move(listening)), port_(port_of(listening_)), answer_(std::move(answer)) {
   std::array<int, 2> ends{};
@@ -103,31 +115,86 @@ Server::~Server() {
 
 void Server::run() {
   while (!stopping_) {
-    if (!wait_readable(listening_, wake_read_.get(), std::chrono::steady_clock::now() + kForever))
-      continue;
-    const Fd connection(
-        ::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (connection) serve(connection);
+    wait();
+    if (stopping_) break;
+    const auto now = std::chrono::steady_clock::now();
+    for (auto it = connections_.begin(); it != connections_.end() && !stopping_;)
+      it = (it->ready && !serve(*it)) || now > it->until ? connections_.erase(it) : std::next(it);
+    accept_some();
+  }
+  connections_.clear();
+}
+
+void Server::wait() {
+  std::vector<pollfd> all{{wake_read_.get(), POLLIN, 0}, {listening_.get(), POLLIN, 0}};
+  for (const Connection& c : connections_)
+    all.push_back({c.fd.get(), static_cast<short>(c.answered() ? POLLOUT : POLLIN), 0});
+  (void)::poll(all.data(), all.size(), static_cast<int>(kTick.count()));
+  std::size_t i = 2;
+  for (Connection& c : connections_) c.ready = all[i++].revents != 0;
+}
+
+void Server::accept_some() {
+  for (int i = 0; i < kAcceptsPerTurn; ++i) {
+    Fd fd(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd) {
+      // No descriptor is left for who waits to be accepted, and would be waited for in a circle.
+      if ((errno == EMFILE || errno == ENFILE) && !connections_.empty()) connections_.pop_front();
+      return;
+    }
+    make_room();
+    connections_.push_back(
+        {std::move(fd), std::chrono::steady_clock::now() + kRequestTime, {}, {}, 0, false});
   }
 }
 
-void Server::serve(const Fd& connection) {
-  const Deadline deadline = std::chrono::steady_clock::now() + kRequestTime;
-  std::string text;
-  std::size_t end = std::string::npos;
-  while ((end = text.find("\r\n\r\n")) == std::string::npos) {
-    if (text.size() > kMostRequest) break;
-    if (stopping_ || !read_some(connection, text, deadline)) return;
-  }
+// The oldest that has not asked yet; if all have, the oldest of them.
+void Server::make_room() {
+  std::size_t unread = 0;
+  for (const Connection& c : connections_) unread += c.out.size();
+  if (connections_.size() < kMostConnections && unread < kMostUnread) return;
+  auto victim = std::find_if(connections_.begin(), connections_.end(), [&](const Connection& c) {
+    return unread < kMostUnread ? !c.answered() : c.answered();
+  });
+  connections_.erase(victim == connections_.end() ? connections_.begin() : victim);
+}
+
+bool Server::serve(Connection& c) {
+  return c.answered() ? write(c) : read(c);
+}
+
+bool Server::read(Connection& c) {
+  std::array<char, 4 * 1024> buffer{};
+  const ssize_t n = ::recv(c.fd.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+  if (n < 0) return errno == EINTR || errno == EAGAIN;
+  if (n == 0) return false;
+  c.in.append(buffer.data(), static_cast<std::size_t>(n));
+  const std::size_t end = c.in.find("\r\n\r\n");
+  if (end == std::string::npos && c.in.size() <= kMostRequest) return true;
+  answer(c, end);
+  return write(c);
+}
+
+void Server::answer(Connection& c, std::size_t end) {
   Request request;
   Response response{431, "text/plain; charset=utf-8", "the request is too long\n"};
   if (end != std::string::npos && end <= kMostRequest) {
-    auto refused = parse(std::string_view(text).substr(0, end + 2), request);
+    auto refused = parse(std::string_view(c.in).substr(0, end + 2), request);
     response = refused ? std::move(*refused) : answer_(request, stopping_);
   }
-  if (!write_all(connection, text_of(response), std::chrono::steady_clock::now() + kResponseTime))
-    return;
-  ::shutdown(connection.get(), SHUT_WR);
+  c.out = text_of(response);
+  c.in = {};
+  c.until = std::chrono::steady_clock::now() + kResponseTime;
+}
+
+bool Server::write(Connection& c) {
+  const std::string_view rest = std::string_view(c.out).substr(c.written);
+  const ssize_t n = ::send(c.fd.get(), rest.data(), rest.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (n < 0) return errno == EINTR || errno == EAGAIN;
+  c.written += static_cast<std::size_t>(n);
+  if (c.written < c.out.size()) return true;
+  ::shutdown(c.fd.get(), SHUT_WR);
+  return false;
 }
 
 std::string parameter(const std::string& query, std::string_view name) {

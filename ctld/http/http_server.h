@@ -1,9 +1,12 @@
-// A small HTTP/1.1 server for GET: one request a connection, one after the other, on a thread of
-// its own. Bounded in time and size; meant for loopback and scrapers, not for the open world.
+// A small HTTP/1.1 server for GET: one request a connection, on a thread of its own, which waits
+// for all connections at once: one that is silent or slow keeps no other waiting. Bounded in time,
+// size and number; where there are too many, the one that has been silent for longest makes room.
+// Meant for loopback and scrapers, not for the open world.
 #pragma once
 
 #include <atomic>
 #include <functional>
+#include <list>
 #include <string>
 #include <thread>
 
@@ -12,6 +15,10 @@
 namespace gantry::http {
 
 inline constexpr std::size_t kMostRequest = 8 * 1024;  // octets of a request's head
+inline constexpr std::size_t kMostConnections = 128;
+inline constexpr std::size_t kMostUnread = 64u << 20;  // octets of answers that are not read
+inline constexpr std::chrono::seconds kRequestTime{3};
+inline constexpr std::chrono::seconds kResponseTime{10};
 
 struct Request {
   std::string path;   // "/metrics"
@@ -26,7 +33,8 @@ struct Response {
 
 class Server {
  public:
-  // Called on the server's thread; may block, as long as `stopping` does not say otherwise.
+  // Called on the server's thread; the other connections wait until it returns. May take seconds,
+  // as long as `stopping` does not say otherwise.
   using Answer = std::function<Response(const Request&, const std::atomic<bool>& stopping)>;
 
   Server(Fd listening, Answer answer);
@@ -37,12 +45,21 @@ class Server {
   [[nodiscard]] std::uint16_t port() const { return port_; }
 
  private:
+  struct Connection;
+
   void run();
-  void serve(const Fd& connection);
+  void wait();
+  void accept_some();
+  void make_room();
+  bool serve(Connection& c);  // false: it is done with
+  bool read(Connection& c);
+  void answer(Connection& c, std::size_t end);
+  bool write(Connection& c);
 
   Fd listening_, wake_read_, wake_write_;
   std::uint16_t port_;
   Answer answer_;
+  std::list<Connection> connections_;  // the oldest first; of the thread
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };

@@ -21,8 +21,9 @@ proto::Role IdentityCheck::role_of(const std::string& user) const {
   return admin ? proto::Role::admin : proto::Role::user;
 }
 
-Result<core::Identity> IdentityCheck::check(const proto::Authenticate& request,
-                                            const net::PublicKey& session, Instant now) {
+Result<IdentityCheck::Proof> IdentityCheck::check(const proto::Authenticate& request,
+                                                  const net::PublicKey& session, Instant now) {
+  Proof proof;
   Result<Owner> owner = fail(ErrorCode::unauthenticated, "");
   if (request.method == proto::AuthMethod::munge) {
     if (!allow_munge_) {
@@ -36,6 +37,7 @@ Result<core::Identity> IdentityCheck::check(const proto::Authenticate& request,
     const auto token = auth::check_token(token_key_, request.credential, now);
     if (!token) return tl::unexpected(token.error());
     owner = auth::find_user(token->user);
+    proof.identity.token_ends = token->expires;
   } else {
     const auto key = auth::check_key_credential(request.credential, session, now);
     if (!key) return tl::unexpected(key.error());
@@ -45,13 +47,27 @@ Result<core::Identity> IdentityCheck::check(const proto::Authenticate& request,
                   "this key is not registered; an administrator does that with 'gctl key add'");
     }
     owner = auth::find_user(*user);
+    proof.registered_key = net::to_hex(key->view());
   }
   if (!owner) return fail(ErrorCode::unauthenticated, owner.error().message);
-  core::Identity identity;
-  identity.role = role_of(owner->user);
-  identity.groups = groups_.of(*owner, now);
-  identity.owner = std::move(*owner);
-  return identity;
+  proof.identity.role = role_of(owner->user);
+  proof.identity.groups = groups_.of(*owner, now);
+  proof.identity.owner = std::move(*owner);
+  return proof;
+}
+
+std::string IdentityCheck::claimed(const proto::Authenticate& request) const {
+  switch (request.method) {
+    case proto::AuthMethod::token: return auth::claimed_user(request.credential);
+    case proto::AuthMethod::key: {
+      const auto key = auth::claimed_key(request.credential);
+      if (!key) return {};
+      const auto user = user_of_key_(*key);
+      return user ? *user : "key " + net::to_hex(key->view());
+    }
+    case proto::AuthMethod::munge: break;  // encrypted; the refusal says what munged made out
+  }
+  return {};
 }
 
 }  // namespace gantry::rpc

@@ -23,9 +23,15 @@ class IdentityCheck {
   IdentityCheck(std::vector<std::string> admins, bool allow_munge, UserOfKey user_of_key,
                 const auth::SigningSeed& token_key);
 
+  struct Proof {
+    core::Identity identity;
+    std::string registered_key;  // hex; "" = it was no key
+  };
   // unauthenticated with a sentence when the credential does not hold for this session.
-  Result<core::Identity> check(const proto::Authenticate& request, const net::PublicKey& session,
-                               Instant now);
+  Result<Proof> check(const proto::Authenticate& request, const net::PublicKey& session,
+                      Instant now);
+  // For the log: whom a credential that was refused speaks of, as it says itself. "" = it does not.
+  [[nodiscard]] std::string claimed(const proto::Authenticate& request) const;
   // Role by login name, from the configuration's list of admins.
   [[nodiscard]] proto::Role role_of(const std::string& user) const;
 

@@ -1,6 +1,10 @@
 // Who is on the other end of each connection: peers of the router, and channels that a node relays
-// from inside a job. ZeroMQ does not say when a peer leaves, so idle sessions are dropped when
-// there are too many; their next message simply has to authenticate again.
+// from inside a job.
+//
+// A session is a connection together with the key that it has proved, and ends with it: the owner
+// drops it when the connection closes, and no later connection has its number. Where there are too
+// many all the same, the idle ones of the table make room; their next message simply has to
+// authenticate again. Peers and channels have a table each, so that jobs push out no client.
 #pragma once
 
 #include <list>
@@ -18,35 +22,46 @@ inline constexpr std::size_t kMaxSessions = 65'536;
 
 struct Session {
   core::ConnectionId id;
-  net::PeerId peer;  // of the router; of the node's link when relayed
+  net::PeerId peer{};  // of the router; unused when relayed
   net::PublicKey key;
-  std::string z85;                         // the key as text, made once
-  std::optional<core::Identity> identity;  // set by Authenticate
-  std::string refused;                     // why the last Authenticate failed
-  std::string node;                        // relayed: by which node
-  std::uint64_t channel = 0;               // relayed: the node's number for it
+  std::string z85;                                   // the key as text, made once
+  net::Standing standing = net::Standing::stranger;  // what the router knows of it
+  std::optional<core::Identity> identity;            // set by Authenticate
+  std::string registered_key;          // hex: the key that proved it; "" = it was none
+  std::optional<Uid> counted;          // among the connections of this user
+  std::optional<Error> refused;        // why it has no identity, if that was said
+  std::uint32_t strange_messages = 0;  // that came without an identity
+  std::uint32_t refusals = 0;          // of credentials
+  bool cut_off = false;                // what still comes of it is passed over
+  std::string node;                    // relayed: by which node
+  std::uint64_t channel = 0;           // relayed: the node's number for it
   [[nodiscard]] bool relayed() const { return !node.empty(); }
 };
 
 class SessionTable {
  public:
-  explicit SessionTable(std::size_t limit = kMaxSessions) : limit_(limit) {}
+  // Sessions are numbered from `first` on: several tables of one core begin far apart.
+  explicit SessionTable(std::uint64_t first, std::size_t limit = kMaxSessions)
+      : limit_(limit), next_id_(first) {}
 
   // The session of a peer or relayed channel, made on first sight; the reference holds until the
-  // next call. `dropped` receives the id of a session that had to make room.
-  Session& of_peer(const net::PeerId& peer, const net::PublicKey& key,
+  // next call. `dropped` receives the id of a session that has to make room: the caller drops it.
+  Session& of_peer(net::PeerId peer, const net::PublicKey& key,
                    std::optional<core::ConnectionId>& dropped);
   Session& of_channel(const std::string& node, std::uint64_t channel,
                       std::optional<core::ConnectionId>& dropped);
   Session* find(core::ConnectionId id);
+  Session* find_peer(net::PeerId peer);
+  Session* find_channel(const std::string& node, std::uint64_t channel);
   void drop(core::ConnectionId id);
   [[nodiscard]] std::size_t size() const { return by_id_.size(); }
 
  private:
   using Order = std::list<Session>;  // least recently used first
   Session& touch(const std::string& name, std::optional<core::ConnectionId>& dropped);
+  Session* find_name(const std::string& name);
   std::size_t limit_;
-  std::uint64_t next_id_ = 1;
+  std::uint64_t next_id_;
   Order order_;
   std::unordered_map<std::string, Order::iterator> by_name_;
   std::unordered_map<core::ConnectionId, std::string> by_id_;

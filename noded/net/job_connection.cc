@@ -2,21 +2,41 @@
 
 #include <sys/socket.h>
 
+#include <fmt/core.h>
+
 #include <cstring>
 
 #include "common/codec/codec.h"
 #include "common/proto/messages.h"
 
 namespace gantry::node {
+namespace {
+
+constexpr std::size_t kKeptRoom = 64u << 10;  // bytes, when nothing waits
+
+}  // namespace
 
 JobConnection::JobConnection(loop::Loop& loop, net::Socket socket, proto::AttemptKey key,
-                             std::uint64_t channel, Handlers handlers)
+                             std::uint64_t channel, JobBudget& budget, Handlers handlers)
     : loop_(loop),
       socket_(std::move(socket)),
       key_(key),
       channel_(channel),
-      handlers_(std::move(handlers)) {
+      handlers_(std::move(handlers)),
+      budget_(budget) {
   readable_ = loop_.on_readable(socket_.fd(), [this] { on_readable(); });
+}
+
+JobConnection::~JobConnection() {
+  budget_.held -= counted_.held;
+  budget_.unsent -= counted_.unsent;
+}
+
+bool JobConnection::count() {
+  budget_.held += frames_.held_bytes() - counted_.held;
+  budget_.unsent += unsent_.size() - counted_.unsent;
+  counted_ = {frames_.held_bytes(), unsent_.size()};
+  return budget_.held <= kMostHeldOfJob && budget_.unsent <= kMostUnsentOfJob;
 }
 
 void JobConnection::on_readable() {
@@ -40,6 +60,12 @@ void JobConnection::on_readable() {
     if (!*message) break;
     handlers_.message(*this, std::move(**message));
   }
+  if (!closing_ && !count()) {
+    refuse(0, ErrorCode::limit_exceeded,
+           fmt::format("the connections of this job hold more than {} bytes of unfinished messages",
+                       kMostHeldOfJob));
+    over = true;
+  }
   if (over) close_soon();
 }
 
@@ -47,7 +73,7 @@ void JobConnection::send(const net::MessageHeader& header, std::string_view body
   if (closing_) return;
   net::append_frame(unsent_, header, body);
   flush();
-  if (unsent_.size() > kMaxUnsent) close_soon();
+  if (!count() && budget_.unsent > kMostUnsentOfJob) close_soon();
 }
 
 void JobConnection::refuse(std::uint64_t request, ErrorCode code, std::string message) {
@@ -86,6 +112,8 @@ void JobConnection::flush() {
     done += *sent;
   }
   unsent_.erase(0, done);
+  if (unsent_.empty() && unsent_.capacity() > kKeptRoom) unsent_ = Bytes();
+  count();
   if (unsent_.empty())
     writable_.cancel();
   else if (!writable_)

@@ -1,8 +1,9 @@
 // One connection to the socket of a job: messages in, messages out, never blocking. Who is on the
 // other end was checked when it was accepted. Owned by JobSockets.
 //
-// A peer that does not read is closed when kMaxUnsent bytes wait for it; one that sends what is no
-// message is told so and closed.
+// What the connections of one job hold together is bounded (JobBudget): messages that have not
+// arrived whole, and answers that are not read. The connection that goes beyond is closed, as is
+// one that sends what is no message; it is told why.
 #pragma once
 
 #include <functional>
@@ -15,8 +16,18 @@
 
 namespace gantry::node {
 
-inline constexpr std::size_t kMaxUnsent = 64u << 20;   // bytes for one connection
+inline constexpr std::size_t kMostHeldOfJob = 32u << 20;    // bytes of unfinished messages
+inline constexpr std::size_t kMostUnsentOfJob = 64u << 20;  // bytes of answers
+// Of one message. With what the relay adds it is still one that the node's own link takes.
+inline constexpr std::size_t kMostJobMessage =
+    static_cast<std::size_t>(net::kMaxFrameBytes) - (64u << 10);
 inline constexpr std::size_t kReadPerTurn = 1u << 20;  // bytes of one connection
+
+// What all connections of one job hold, in bytes.
+struct JobBudget {
+  std::size_t held = 0;
+  std::size_t unsent = 0;
+};
 
 class JobConnection {
  public:
@@ -24,8 +35,10 @@ class JobConnection {
     std::function<void(JobConnection&, net::StreamMessage&&)> message;
     std::function<void(std::uint64_t channel)> closed;  // destroys the connection; called last
   };
+  // `budget` outlives the connection.
   JobConnection(loop::Loop& loop, net::Socket socket, proto::AttemptKey key, std::uint64_t channel,
-                Handlers handlers);
+                JobBudget& budget, Handlers handlers);
+  ~JobConnection();
   JobConnection(const JobConnection&) = delete;
   JobConnection& operator=(const JobConnection&) = delete;
 
@@ -43,13 +56,16 @@ class JobConnection {
   void on_readable();
   void flush();
   void close_soon();
+  bool count();  // false: the job holds too much
 
   loop::Loop& loop_;
   net::Socket socket_;
   proto::AttemptKey key_;
   std::uint64_t channel_;
   Handlers handlers_;
-  net::StreamFrames frames_;
+  JobBudget& budget_;
+  JobBudget counted_;  // this one's part of it
+  net::StreamFrames frames_{kMostJobMessage};
   Bytes unsent_;
   bool closing_ = false;
   loop::Watch readable_;

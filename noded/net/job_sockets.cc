@@ -16,6 +16,9 @@ struct JobSockets::Listener {
   net::Socket socket;
   net::Socket directory;  // to remove the socket's name again
   std::size_t connections = 0;
+  JobBudget budget;            // of its connections
+  std::size_t unanswered = 0;  // requests that the controller has
+  std::size_t unanswered_bytes = 0;
   loop::Watch watch;
 };
 
@@ -99,8 +102,12 @@ void JobSockets::close(const proto::AttemptKey& key) {
   const auto it = listeners_.find(key);
   if (it == listeners_.end()) return;
   ::unlinkat(it->second->directory.fd(), kJobSocketName, 0);
+  std::erase_if(connections_, [&](const auto& entry) {
+    if (entry.second->key() != key) return false;
+    tell_closed(key, entry.first);
+    return true;
+  });
   listeners_.erase(it);
-  std::erase_if(connections_, [&](const auto& entry) { return entry.second->key() == key; });
 }
 
 void JobSockets::accept(Listener& listener) {
@@ -125,10 +132,11 @@ void JobSockets::accept(Listener& listener) {
       if (it == connections_.end()) return;
       const auto owner = listeners_.find(it->second->key());
       if (owner != listeners_.end()) --owner->second->connections;
+      tell_closed(it->second->key(), which);
       connections_.erase(it);
     };
-    connections_[channel] = std::make_unique<JobConnection>(loop_, std::move(socket), listener.key,
-                                                            channel, std::move(handlers));
+    connections_[channel] = std::make_unique<JobConnection>(
+        loop_, std::move(socket), listener.key, channel, listener.budget, std::move(handlers));
   }
 }
 
@@ -148,18 +156,67 @@ void JobSockets::handle(JobConnection& connection, net::StreamMessage&& message)
         fmt::format("message {} cannot be sent from inside a job", message.header.type));
     return;
   }
-  proto::NodeRelay relay;
-  relay.key = connection.key();
-  relay.channel = connection.channel();
-  relay.type = message.header.type;
-  relay.request = request;
-  relay.body = std::move(message.body);
-  if (!hooks_.relay(std::move(relay)))
+  const auto listener = listeners_.find(connection.key());
+  if (listener == listeners_.end()) return;  // the job has ended
+  const std::size_t bytes = message.body.size();
+  if (listener->second->unanswered >= kMostUnanswered ||
+      listener->second->unanswered_bytes + bytes > kMostUnansweredBytes ||
+      unanswered_bytes_ + bytes > kMostUnansweredInAll) {
+    connection.refuse(request, ErrorCode::too_many,
+                      "too many requests of jobs wait for the controller: try again later");
+    return;
+  }
+  if (!relay(connection, std::move(message)))
     connection.refuse(request, ErrorCode::unavailable,
                       "this node has no connection to the controller now");
 }
 
+bool JobSockets::relay(JobConnection& connection, net::StreamMessage&& message) {
+  const std::size_t bytes = message.body.size();
+  proto::NodeRelay relay;
+  relay.key = connection.key();
+  relay.channel = connection.channel();
+  relay.type = message.header.type;
+  relay.request = message.header.request;
+  relay.body = std::move(message.body);
+  if (!hooks_.relay(std::move(relay))) return false;
+  Listener& listener = *listeners_.at(connection.key());
+  const auto [it, fresh] = unanswered_.try_emplace({connection.channel(), message.header.request},
+                                                   Unanswered{connection.key(), 0});
+  it->second.bytes += bytes;
+  unanswered_bytes_ += bytes;
+  listener.unanswered_bytes += bytes;
+  if (fresh) ++listener.unanswered;
+  return true;
+}
+
+// So that the controller need not keep what it knew of it. It forgets by itself, too.
+void JobSockets::tell_closed(const proto::AttemptKey& key, std::uint64_t channel) {
+  proto::NodeRelay relay;
+  relay.key = key;
+  relay.channel = channel;
+  relay.type = proto::kRelayClosed;
+  (void)hooks_.relay(std::move(relay));
+}
+
+void JobSockets::link_is_new() {
+  unanswered_.clear();
+  unanswered_bytes_ = 0;
+  for (auto& [key, listener] : listeners_) {
+    listener->unanswered = 0;
+    listener->unanswered_bytes = 0;
+  }
+}
+
 void JobSockets::reply(const proto::RelayReply& reply) {
+  if (const auto it = unanswered_.find({reply.channel, reply.request}); it != unanswered_.end()) {
+    unanswered_bytes_ -= it->second.bytes;
+    if (const auto owner = listeners_.find(it->second.key); owner != listeners_.end()) {
+      --owner->second->unanswered;
+      owner->second->unanswered_bytes -= it->second.bytes;
+    }
+    unanswered_.erase(it);
+  }
   if (JobConnection* connection = find(reply.channel))
     connection->send({proto::kProtocolVersion, reply.type, reply.request}, reply.body);
 }

@@ -6,6 +6,9 @@
 // NodeRelay, which trusts this node for jobs that are placed on it; the controller treats it as
 // sent by the job's owner. Only messages that a client may send are relayed.
 //
+// What is relayed and not answered is bounded for each job: beyond it more is refused, to be asked
+// again (too_many). A connection that closes is told to the controller, which then forgets it.
+//
 // Messages that the node answers itself are given to `local` first, if it is set.
 #pragma once
 
@@ -22,7 +25,10 @@
 namespace gantry::node {
 
 inline constexpr const char* kJobSocketName = "job.sock";
-inline constexpr std::size_t kMaxConnections = 256;  // of one job
+inline constexpr std::size_t kMaxConnections = 256;              // of one job
+inline constexpr std::size_t kMostUnanswered = 1'024;            // requests of one job
+inline constexpr std::size_t kMostUnansweredBytes = 32u << 20;   // of them
+inline constexpr std::size_t kMostUnansweredInAll = 128u << 20;  // bytes, of all jobs
 
 class JobSockets {
  public:
@@ -40,6 +46,8 @@ class JobSockets {
   Result<void> open(const proto::AttemptKey& key, Uid owner, const std::string& directory);
   void close(const proto::AttemptKey& key);
   void reply(const proto::RelayReply& reply);
+  // The session with the controller is a new one: what was not answered will not be.
+  void link_is_new();
 
   [[nodiscard]] JobConnection* find(std::uint64_t channel);
 
@@ -47,6 +55,8 @@ class JobSockets {
   struct Listener;
   void accept(Listener& listener);
   void handle(JobConnection& connection, net::StreamMessage&& message);
+  bool relay(JobConnection& connection, net::StreamMessage&& message);
+  void tell_closed(const proto::AttemptKey& key, std::uint64_t channel);
 
   loop::Loop& loop_;
   const Logger& log_;
@@ -54,6 +64,13 @@ class JobSockets {
   std::uint64_t next_channel_;
   std::map<proto::AttemptKey, std::unique_ptr<Listener>> listeners_;
   std::map<std::uint64_t, std::unique_ptr<JobConnection>> connections_;
+  struct Unanswered {
+    proto::AttemptKey key;
+    std::size_t bytes = 0;
+  };
+  // By channel and request; a channel may be closed by now.
+  std::map<std::pair<std::uint64_t, std::uint64_t>, Unanswered> unanswered_;
+  std::size_t unanswered_bytes_ = 0;
 };
 
 }  // namespace gantry::node

@@ -14,6 +14,10 @@
 namespace gantry::node {
 namespace {
 
+// Of connections to our ROUTER: a grun asks one thing, and leaves.
+constexpr std::size_t kMostAskers = 4'096;
+constexpr Duration kAskerTime = seconds(60);
+
 template <class T>
 constexpr std::uint16_t number = static_cast<std::uint16_t>(proto::number_of<T>);
 
@@ -59,6 +63,9 @@ Result<std::unique_ptr<StepService>> StepService::open(StepServiceOptions option
   net::RouterOptions router_options;
   router_options.endpoints = {fmt::format("tcp://{}:{}", options.listen_host, options.port)};
   router_options.keys = options.keys;
+  router_options.max_connections = static_cast<int>(kMostAskers);
+  router_options.max_strangers = kMostAskers;
+  router_options.stranger_time = kAskerTime;
   auto router = net::Router::open(router_options);
   if (!router) return tl::unexpected(router.error());
   auto streams = listen_on_any_port(options.listen_host);
@@ -96,6 +103,8 @@ bool StepService::receive_one() {
   const Answer answer = answer_of(result);
   const net::HeaderBytes out({proto::kProtocolVersion, answer.type, header ? header->request : 0});
   (void)router_.send(incoming->peer, out.view(), answer.body);  // it may have gone: its own affair
+  // To look at a signature costs time: who has shown a wrong one has to come again.
+  if (!result) router_.close(incoming->peer);
   return true;
 }
 

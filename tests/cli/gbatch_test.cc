@@ -124,6 +124,27 @@ TEST_CASE("a submit that may not have arrived is asked again with the same id") 
   CHECK(std::set<std::string>(ids.begin(), ids.end()).size() == 1);
 }
 
+TEST_CASE("who is asked too much is asked again later") {
+  FakeController fake;
+  int asked = 0;
+  fake.on<proto::SubmitJob>([&](const proto::SubmitJob&) {
+    ++asked;
+    return proto::ErrorReply{static_cast<std::uint16_t>(ErrorCode::too_many), "not so fast"};
+  });
+  Run run = fake.run({"gbatch"}, kScript);
+  CHECK(run.status == 1);
+  CHECK(asked >= 4);
+  int listed = 0;
+  fake.on<proto::CancelJobs>([&](const proto::CancelJobs&) {
+    const auto code = static_cast<std::uint16_t>(++listed < 3 ? ErrorCode::too_many
+                                                              : ErrorCode::permission_denied);
+    return proto::ErrorReply{code, "not so fast"};
+  });
+  run = fake.run({"gcancel", "7"});
+  CHECK(run.status == 1);
+  CHECK(listed == 3);
+}
+
 TEST_CASE("--wait returns what the job returned") {
   FakeController fake;
   accept(fake);

@@ -165,6 +165,14 @@ std::string World::run(std::string_view text) {
 void World::command(const std::string& verb, const Words& w) {
   if (verb == "submit") return ask(w.plain.at(1), submit_message(w.plain.at(1), w));
   if (verb == "cancel") return cancel(w);
+  if (verb == "key")  // key alice a1b2 [of=bob] [remove=yes]: a1b2 and zeros
+    return ask(w.plain.at(1),
+               proto::RegisterKey{w.find("of") ? *w.find("of") : who(w.plain.at(1)).owner.user,
+                                  w.plain.at(2) + std::string(64 - w.plain.at(2).size(), '0'),
+                                  w.find("remove") != nullptr});
+  if (verb == "enroll")  // enroll admin n1 X: X and 39 times the letter K
+    return ask(w.plain.at(1),
+               proto::EnrollNode{w.plain.at(2), w.plain.at(3) + std::string(39, 'K')});
   if (verb == "hold" || verb == "release" || verb == "requeue" || verb == "end" ||
       verb == "suspend" || verb == "resume" || verb == "notify" || verb == "top")
     return change(verb, w);
@@ -204,8 +212,11 @@ void World::command(const std::string& verb, const Words& w) {
   node_says(node->second, w);
 }
 
-Identity World::who(const std::string& user) const {
+// "alice+token" is alice, who has shown a token that holds for another hour.
+Identity World::who(const std::string& name) const {
   Identity id;
+  const std::string user = name.substr(0, name.find('+'));
+  if (user != name) id.token_ends = now_ + hours(1);
   id.owner.uid = Uid(uids_.at(user));
   id.owner.gid = Gid(uids_.at(user));
   id.owner.user = user;
@@ -343,7 +354,7 @@ void World::place(const Words& w) {  // place 1 n1:0-1 n2:0 mem=1G
     if (const std::string* slice = w.find("slice")) {  // GPU:PROFILE:START:THOUSANDTHS of it
       std::istringstream words(*slice);
       std::uint16_t n[4] = {};
-      for (char colon = 0; std::uint16_t& word : n) words >> word >> colon;
+      for (char colon = 0; std::uint16_t & word : n) words >> word >> colon;
       grant.devices.push_back({n[0], n[1], n[2], 100, n[3]});
     }
     if (const std::string* gres = w.find("gres")) {  // NAME:PLACE

@@ -125,7 +125,7 @@ class World {
     while (text.ends_with(' ')) text.pop_back();
     out_ += text + "\n";
   }
-  [[nodiscard]] Identity who(const std::string& user) const;
+  [[nodiscard]] Identity who(const std::string& name) const;
   [[nodiscard]] JobId job_id(const std::string& name) const;  // "3" or "3_1"
   [[nodiscard]] proto::AttemptKey key_of(const std::string& name) const;
   [[nodiscard]] std::string shown(JobId id) const;

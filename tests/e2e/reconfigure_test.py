@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import sys
 import time
 
@@ -167,6 +168,11 @@ def jwt(c, *words, user=None):
     return done.stdout.strip().split("=", 1)[1]
 
 
+def with_token(c, token, *command):
+    return subprocess.run([f"{c.bin}/{command[0]}", *command[1:]], capture_output=True, text=True,
+                          env=dict(c.env, GANTRY_TOKEN=token), timeout=60, check=False)
+
+
 def case_tokens(c):
     member, other = c.users
     token = jwt(c, "lifespan=600")
@@ -202,6 +208,20 @@ def case_tokens(c):
     short = jwt(c, "lifespan=1")
     time.sleep(1.1)
     equal(slurm(c, "squeue", env={"SLURM_JWT": short}).returncode, 1)
+    # What it makes holds for no longer than it does, and speaks for nobody else.
+    fresh = jwt(c, "lifespan=60")
+    refused = slurm(c, "scontrol", "token", "lifespan=600", env={"SLURM_JWT": fresh})
+    equal(refused.returncode, 1, refused.stdout)
+    contains(refused.stderr, "the token that was shown is valid for")
+    made = slurm(c, "scontrol", "token", "lifespan=30", env={"SLURM_JWT": fresh})
+    equal(made.returncode, 0, made.stderr)
+    admin = c.root(["gctl", "token", "-t", "60"]).stdout.strip().split("=", 1)[-1]
+    refused = with_token(c, admin, "gctl", "token", "-u", member, "-t", "10")
+    equal(refused.returncode, 1, refused.stdout)
+    contains(refused.stderr, "makes tokens for root only")
+    refused = with_token(c, admin, "gctl", "key", "add", "root", "0" * 64)
+    equal(refused.returncode, 1, refused.stdout)
+    contains(refused.stderr, "a token registers no keys")
     # A new start of the controller knows it still.
     reconfigure(c)
     equal(slurm(c, "squeue", env={"SLURM_JWT": token}).returncode, 0)

@@ -1,5 +1,6 @@
-// The client's handshake and frame parser against a server that says anything: once byte by byte
-// of a cut, once whole; both must come to the same end.
+// The handshake and frame parser, of the client against a server that says anything and of the
+// server against such a peer: once byte by byte of a cut, once whole; both must come to the same
+// end.
 #include <sodium.h>
 
 #include <cstdint>
@@ -7,6 +8,7 @@
 
 #include "common/assert.h"
 #include "common/net/zmtp.h"
+#include "common/net/zmtp_server.h"
 
 namespace {
 
@@ -21,12 +23,22 @@ const gantry::net::KeyPair& keys() {
   return pair;
 }
 
-bool feed(gantry::net::ZmtpClient& client, std::string_view bytes) {
-  if (!client.feed(bytes)) return false;
-  while (client.next()) {
+template <class Engine>
+bool feed(Engine& engine, std::string_view bytes) {
+  if (!engine.feed(bytes)) return false;
+  while (engine.next()) {
   }
-  client.written(client.output().size());
+  engine.written(engine.output().size());
   return true;
+}
+
+template <class Engine>
+void feed_twice(Engine whole, Engine pieces, std::string_view start, std::string_view bytes) {
+  const bool ok = feed(whole, start) && feed(whole, bytes);
+  const std::size_t cut = bytes.size() / 2;
+  const bool same =
+      feed(pieces, start) && feed(pieces, bytes.substr(0, cut)) && feed(pieces, bytes.substr(cut));
+  GANTRY_ASSERT(ok == same, "how the bytes are cut must not matter");
 }
 
 }  // namespace
@@ -37,12 +49,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::string start;
   if (size > 0 && data[0] % 2 == 1)
     start = std::string("\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01", 12) + "CURVE" + std::string(47, '\0');
-  gantry::net::ZmtpClient whole(keys().public_key, keys());
-  const bool ok = feed(whole, start) && feed(whole, bytes);
-  gantry::net::ZmtpClient pieces(keys().public_key, keys());
-  const std::size_t cut = size / 2;
-  const bool same =
-      feed(pieces, start) && feed(pieces, bytes.substr(0, cut)) && feed(pieces, bytes.substr(cut));
-  GANTRY_ASSERT(ok == same, "how the bytes are cut must not matter");
+  using gantry::net::ZmtpClient;
+  using gantry::net::ZmtpServer;
+  feed_twice(ZmtpClient(keys().public_key, keys()), ZmtpClient(keys().public_key, keys()), start,
+             bytes);
+  feed_twice(ZmtpServer(keys()), ZmtpServer(keys()), start, bytes);
   return 0;
 }

@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <thread>
+#include <vector>
 
 #include "ctld/http/http_server.h"
 #include "ctld/http/tokens.h"
@@ -87,6 +89,48 @@ TEST_CASE("what is no GET of HTTP/1 is refused, and nobody can make it wait or g
   REQUIRE(slow);
   CHECK(write_all(*slow, "GET / HT", soon()));
   CHECK(said_to(server.port(), "GET /next HTTP/1.1\r\n\r\n").ends_with("/next||"));
+}
+
+TEST_CASE("a hundred who say nothing, and one that never ends, keep nobody waiting") {
+  Server server = echo();
+  std::vector<Fd> idle;
+  for (std::size_t i = 0; i < kMostConnections + 20; ++i) {
+    auto fd = connect_to("127.0.0.1", server.port(), soon());
+    REQUIRE_MESSAGE(fd, fd.error().message);
+    if (i % 3 == 0) write_all(*fd, "GET / HT", soon());
+    idle.push_back(std::move(*fd));
+  }
+  std::atomic<bool> done = false;
+  std::thread loris([&] {
+    const auto fd = connect_to("127.0.0.1", server.port(), soon());
+    while (fd && !done && write_all(*fd, "X", soon()))
+      // tidy-allow(sleep): it is what such a client does
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  });
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < 20; ++i)
+    CHECK(said_to(server.port(), "GET /next HTTP/1.1\r\n\r\n").ends_with("/next||"));
+  // Each that is silent is given kRequestTime: one after the other that would be five minutes.
+  CHECK(std::chrono::steady_clock::now() - start < 10 * kRequestTime);
+  done = true;
+  loris.join();
+}
+
+TEST_CASE("an answer that nobody reads keeps nobody waiting") {
+  auto listening = listen_on("127.0.0.1", 0);
+  REQUIRE(listening);
+  Server server(std::move(*listening), [](const Request& r, const std::atomic<bool>&) {
+    return Response{200, "text/plain", std::string(r.path == "/big" ? 20u << 20 : 1, 'x')};
+  });
+  std::vector<Fd> lazy;
+  for (int i = 0; i < 6; ++i) {
+    auto fd = connect_to("127.0.0.1", server.port(), soon());
+    REQUIRE(fd);
+    CHECK(write_all(*fd, "GET /big HTTP/1.1\r\n\r\n", soon()));
+    lazy.push_back(std::move(*fd));
+  }
+  for (int i = 0; i < 5; ++i)
+    CHECK(said_to(server.port(), "GET / HTTP/1.1\r\n\r\n").ends_with("\r\n\r\nx"));
 }
 
 TEST_CASE("a token speaks for its tenant; its file has to be private") {

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "common/net/job_socket_client.h"
+#include "noded/net/job_connection.h"
 #include "tests/noded/launches.h"
 
 namespace gantry::test {
@@ -325,6 +326,22 @@ TEST_CASE("commands inside a job reach the controller through its socket") {
   n.end();
 }
 
+// The code of the refusal that comes on a connection.
+ErrorCode refused_with(const net::Socket& socket) {
+  net::StreamFrames frames;
+  auto refusal = frames.next();
+  while (refusal && !*refusal) {
+    char buffer[4096];
+    REQUIRE(net::wait_for(socket.fd(), net::Wait::read, net::Deadline(seconds(5))));
+    const auto read = net::read_some(socket.fd(), buffer, sizeof buffer);
+    REQUIRE(read);
+    frames.feed({buffer, *read});
+    refusal = frames.next();
+  }
+  REQUIRE(refusal);
+  return static_cast<ErrorCode>(codec::decode<proto::ErrorReply>((*refusal)->body)->code);
+}
+
 TEST_CASE("a job's socket refuses what only nodes or the controller may send, and what is none") {
   JobWithSocket n;
   n.ask(static_cast<std::uint16_t>(proto::MessageType::ExitReport), "");
@@ -337,21 +354,102 @@ TEST_CASE("a job's socket refuses what only nodes or the controller may send, an
   auto raw = net::connect_to("ipc://" + n.path, net::Deadline(seconds(5)));
   REQUIRE(raw);
   REQUIRE(net::write_some(raw->fd(), std::string_view("\xff\xff\xff\xff", 4)));
-  net::StreamFrames frames;
-  auto refusal = frames.next();
-  while (refusal && !*refusal) {
-    char buffer[4096];
-    REQUIRE(net::wait_for(raw->fd(), net::Wait::read, net::Deadline(seconds(5))));
-    const auto read = net::read_some(raw->fd(), buffer, sizeof buffer);
-    REQUIRE(read);
-    frames.feed({buffer, *read});
-    refusal = frames.next();
-  }
-  CHECK(codec::decode<proto::ErrorReply>((*refusal)->body)->code ==
-        static_cast<std::uint16_t>(ErrorCode::malformed));
+  CHECK(refused_with(*raw) == ErrorCode::malformed);
   char byte = 0;
   REQUIRE(net::wait_for(raw->fd(), net::Wait::read, net::Deadline(seconds(5))));
   CHECK(!net::read_some(raw->fd(), &byte, 1));  // closed
+  n.end();
+}
+
+std::size_t resident_mib(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/statm");
+  std::size_t pages = 0, resident = 0;
+  file >> pages >> resident;
+  return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) >> 20;
+}
+
+TEST_CASE("forty unfinished messages of a job do not fill its node, and the next one is served") {
+  JobWithSocket n;
+  constexpr std::size_t kLength = 15u << 20;
+  Bytes frame;
+  net::append_frame(frame, {proto::kProtocolVersion, kPing, 1}, Bytes(kLength, 'x'));
+  std::vector<net::Socket> open;
+  std::size_t most = 0;
+  for (int i = 0; i < 40; ++i) {
+    auto one = net::connect_to("ipc://" + n.path, net::Deadline(seconds(5)));
+    REQUIRE(one);
+    std::string_view rest = std::string_view(frame).substr(0, kLength);  // it lacks its end
+    while (!rest.empty()) {
+      const auto sent = net::write_some(one->fd(), rest);
+      if (!sent) break;  // it has been closed
+      rest.remove_prefix(*sent);
+      if (*sent == 0 && !net::wait_for(one->fd(), net::Wait::write, net::Deadline(seconds(20))))
+        break;
+    }
+    most = std::max(most, resident_mib(n.node.pid()));
+    open.push_back(std::move(*one));
+  }
+  MESSAGE("the daemon had ", most, " MiB at the most");
+  CHECK(most < 200);
+  n.connect();
+  n.ask(kPing, codec::encode(proto::Ping{}));
+  CHECK(n.ctld.expect<proto::NodeRelay>([](const auto& m) { return m.type == kPing; }).request ==
+        77);
+  n.end();
+}
+
+TEST_CASE("the largest message of a job does not break its node's link, and a larger one is none") {
+  JobWithSocket n;
+  n.ask(kPing, Bytes(node::kMostJobMessage - net::kHeaderBytes, 'x'));
+  const auto relay = n.ctld.expect<proto::NodeRelay>();
+  CHECK(relay.body.size() == node::kMostJobMessage - net::kHeaderBytes);
+  // One byte more, of which the beginning says enough.
+  Bytes frame;
+  net::append_frame(frame, {proto::kProtocolVersion, kPing, 1},
+                    Bytes(node::kMostJobMessage - net::kHeaderBytes + 1, 'x'));
+  auto raw = net::connect_to("ipc://" + n.path, net::Deadline(seconds(5)));
+  REQUIRE(raw);
+  REQUIRE(net::write_some(raw->fd(), std::string_view(frame).substr(0, 100)));
+  CHECK(refused_with(*raw) == ErrorCode::malformed);
+  // The controller hears of each connection that ends.
+  CHECK(n.ctld.expect<proto::NodeRelay>().type == proto::kRelayClosed);
+  n.inside.reset();
+  const auto closed = n.ctld.expect<proto::NodeRelay>();
+  CHECK(closed.type == proto::kRelayClosed);
+  CHECK(closed.channel == relay.channel);
+  // The same link as before: it has not registered again.
+  CHECK(n.ctld.nothing<proto::NodeRegister>(milliseconds(300)));
+  n.end();
+}
+
+TEST_CASE("requests that are not answered wait in bounded number") {
+  JobWithSocket n;
+  const Bytes body(4u << 20, 'x');
+  std::size_t refused = 0;
+  for (std::uint64_t i = 0; i < 12; ++i) {
+    const auto sent = n.inside->send({proto::kProtocolVersion, kPing, i}, body, seconds(20));
+    REQUIRE(sent);
+  }
+  for (int i = 0; i < 4; ++i) {  // 32 MiB are 8 of them
+    const auto got = n.inside->receive(seconds(20));
+    REQUIRE(got);
+    CHECK(codec::decode<proto::ErrorReply>(got->body)->code ==
+          static_cast<std::uint16_t>(ErrorCode::too_many));
+    ++refused;
+  }
+  CHECK(refused == 4);
+  // An answer makes room.
+  const auto relay = n.ctld.expect<proto::NodeRelay>();
+  proto::RelayReply reply;
+  reply.channel = relay.channel;
+  reply.type = static_cast<std::uint16_t>(proto::MessageType::PingReply);
+  reply.request = relay.request;
+  n.ctld.send(reply);
+  REQUIRE(n.inside->receive(seconds(20)));
+  n.ctld.forget_seen();
+  REQUIRE(n.inside->send({proto::kProtocolVersion, kPing, 99}, body, seconds(20)));
+  CHECK(n.ctld.expect<proto::NodeRelay>([](const auto& m) { return m.request == 99; }).type ==
+        kPing);
   n.end();
 }
 

@@ -1,5 +1,6 @@
-// The transport with both ends real: our client against libzmq's ROUTER, the node's DEALER, and
-// what neither end may be impressed by: wrong keys, garbage, half handshakes, oversized messages.
+// The transport with both ends real: our client and libzmq's DEALER against our router, libzmq's
+// ROUTER against our client, and what no end may be impressed by: wrong keys, garbage, half
+// handshakes, oversized messages.
 #include <doctest/doctest.h>
 
 #include <fmt/core.h>

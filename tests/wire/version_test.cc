@@ -2,95 +2,19 @@
 // controller: it is told both sides' versions, and the controller goes on serving others.
 #include <doctest/doctest.h>
 
-#include <arpa/inet.h>
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <signal.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 
 #include "common/codec/codec.h"
 #include "common/net/client.h"
 #include "common/net/header.h"
-#include "common/net/keys.h"
 #include "common/proto/messages.h"
+#include "tests/wire/controller_process.h"
 
 namespace gantry {
 namespace {
 
 constexpr Duration kSoon = seconds(60);
-
-int free_port() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  REQUIRE(::bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0);
-  REQUIRE(::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  ::close(fd);
-  return ntohs(address.sin_port);
-}
-
-// gantry-ctld as a process, with one node that never comes.
-class Controller {
- public:
-  Controller() : keys_(net::generate_key_pair()), port_(free_port()) {
-    char name[] = "/tmp/gantry-version-XXXXXX";
-    REQUIRE(::mkdtemp(name) != nullptr);
-    directory_ = name;
-    REQUIRE(net::save_key_pair(directory_ + "/key", keys_));
-    std::ofstream(directory_ + "/gantry.yaml") << fmt::format(
-        "controller: {{port: {1}, state_dir: {0}/state, secret_key_file: {0}/key, "
-        "public_key_file: {0}/pub, allow_munge: false}}\n"
-        "nodes: [{{name: n1, cpus: 1, memory: 1G}}]\n",
-        directory_, port_);
-    pid_ = ::fork();
-    REQUIRE(pid_ >= 0);
-    if (pid_ == 0) {
-      const int log = ::open((directory_ + "/log").c_str(), O_WRONLY | O_CREAT, 0600);
-      ::dup2(log, 1);
-      ::dup2(log, 2);
-      ::execl(GANTRY_BIN_DIR "/gantry-ctld", "gantry-ctld", "--config",
-              (directory_ + "/gantry.yaml").c_str(), nullptr);
-      ::_exit(127);
-    }
-  }
-  ~Controller() {
-    ::kill(pid_, SIGTERM);
-    ::waitpid(pid_, nullptr, 0);
-    std::filesystem::remove_all(directory_);
-  }
-  Controller(const Controller&) = delete;
-  Controller& operator=(const Controller&) = delete;
-
-  [[nodiscard]] bool lives() const { return ::waitpid(pid_, nullptr, WNOHANG) == 0; }
-  [[nodiscard]] net::Client connect() const {
-    net::ClientOptions options;
-    options.address = fmt::format("tcp://127.0.0.1:{}", port_);
-    options.server_key = keys_.public_key;
-    auto client = net::Client::connect(options);
-    for (int tries = 0; !client && tries < 600 && lives(); ++tries) {
-      // tidy-allow(sleep): the process tells nobody when it listens
-      ::usleep(100'000);
-      client = net::Client::connect(options);
-    }
-    std::ifstream log(directory_ + "/log");
-    REQUIRE_MESSAGE(client, std::string(std::istreambuf_iterator<char>(log), {}));
-    return std::move(*client);
-  }
-
- private:
-  net::KeyPair keys_;
-  int port_;
-  std::string directory_;
-  pid_t pid_ = -1;
-};
+using test::Controller;
 
 struct Answer {
   net::MessageHeader header;

@@ -1,0 +1,76 @@
+// The thread of a Router: accepts, shakes hands, reads, writes and counts. Private to common/net.
+//
+// It sleeps in epoll_wait. Whoever goes beyond a limit is closed; where many share one, the one
+// that holds most of it, so that a newcomer is served under an attack.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <list>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "common/net/listen.h"
+#include "common/net/router_queues.h"
+#include "common/net/zmtp_server.h"
+
+namespace gantry::net {
+
+class RouterIo {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  static Result<std::unique_ptr<RouterIo>> open(const RouterOptions& options,
+                                                std::vector<Listening> listening,
+                                                RouterQueues& queues);
+  ~RouterIo();
+  RouterIo(const RouterIo&) = delete;
+  RouterIo& operator=(const RouterIo&) = delete;
+
+  void run();  // until the queues say stop
+
+ private:
+  struct Connection;
+  using Strangers = std::list<std::uint64_t>;  // the longest connected first
+
+  RouterIo(const RouterOptions& options, std::vector<Listening> listening, RouterQueues& queues,
+           Socket epoll);
+  void watch_listeners(bool on);
+  void accept_some(const Listening& listening);
+  void add(Accepted&& accepted);
+  void make_room();
+  [[nodiscard]] Connection* stranger_of_most();
+  void carry_out(std::vector<RouterCommand>&& commands);
+  void on_ready(Connection& c, std::uint32_t events);
+  void read(Connection& c);
+  void take_messages(Connection& c);
+  void count_held(Connection& c);
+  void drop_holders();
+  void write(Connection& c);
+  void watch(Connection& c);
+  void set_standing(Connection& c, Standing standing);
+  void close(Connection& c);
+  void look_at_clock();
+  [[nodiscard]] Connection* find(std::uint64_t id);
+
+  const RouterOptions options_;
+  std::vector<Listening> listening_;
+  RouterQueues& queues_;
+  Socket epoll_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;
+  std::vector<std::unique_ptr<Connection>> closed_;  // destroyed at the end of a turn
+  std::unordered_set<std::uint64_t> busy_;           // with output or to be closed: for the clock
+  Strangers strangers_;
+  std::unordered_map<std::string, std::size_t> strangers_of_;  // by address
+  std::size_t handshakes_ = 0;
+  std::size_t held_ = 0, held_by_strangers_ = 0;  // bytes of unfinished messages, nodes' apart
+  std::uint64_t next_id_;
+  bool accepting_ = true;
+  Clock::time_point looked_{};
+  std::vector<char> buffer_;
+};
+
+}  // namespace gantry::net

@@ -1,0 +1,90 @@
+// What the two threads of a Router share: messages on their way in and out, and how much waits for
+// whom. Private to common/net.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "common/net/router.h"
+#include "common/net/socket.h"
+
+namespace gantry::net {
+
+// A descriptor that is readable when somebody has said so.
+class Bell {
+ public:
+  Bell();
+  [[nodiscard]] int fd() const { return socket_.fd(); }
+  void ring() const;
+  void silence() const;
+
+ private:
+  Socket socket_;
+};
+
+struct RouterEvent {
+  Incoming message;
+  bool closed = false;  // of message.peer, and no message
+};
+
+struct RouterCommand {
+  enum class Kind : std::uint8_t { send, close, standing, resume };
+  Kind kind = Kind::send;
+  PeerId peer{};
+  Standing standing = Standing::stranger;
+  Bytes header, body;
+};
+
+class RouterQueues {
+ public:
+  // The caller's side.
+  std::deque<RouterEvent> take();  // everything that has come
+  Result<void> send(PeerId peer, std::string_view header, std::string_view body,
+                    std::size_t most_messages);
+  void command(RouterCommand command);
+  [[nodiscard]] std::string address_of(PeerId peer) const;
+  [[nodiscard]] bool empty() const;
+  void stop();
+  [[nodiscard]] const Bell& caller_bell() const { return caller_bell_; }
+
+  // The thread's side.
+  void add_peer(PeerId peer, const std::string& address);
+  void remove_peer(PeerId peer, bool tell);
+  // True: enough of this peer waits, and nothing of it is read until a `resume` comes.
+  bool deliver(std::vector<Incoming>&& messages);
+  std::vector<RouterCommand> commands();
+  void sent(PeerId peer, std::string_view header, std::string_view body);
+  [[nodiscard]] bool stopping() const { return stopping_; }
+  [[nodiscard]] const Bell& thread_bell() const { return thread_bell_; }
+
+ private:
+  struct Count {
+    std::size_t messages = 0, bytes = 0;
+  };
+  struct Peer {
+    std::string address;
+    Standing standing = Standing::stranger;
+    Count out;
+    Count in;  // of the batch that the caller takes next
+    std::uint64_t batch = 0;
+  };
+  void push(RouterEvent&& event);
+  void push(RouterCommand&& command);
+
+  Bell caller_bell_, thread_bell_;
+  std::atomic<bool> stopping_ = false;
+  mutable std::mutex mutex_;  // of what follows
+  std::deque<RouterEvent> events_;
+  std::vector<RouterCommand> commands_;
+  std::unordered_map<PeerId, Peer> peers_;
+  std::vector<PeerId> paused_;
+  std::size_t event_bytes_ = 0;  // of events_
+  std::size_t out_bytes_ = 0;    // of all peers
+  std::uint64_t batch_ = 1;      // grows with each take()
+};
+
+}  // namespace gantry::net

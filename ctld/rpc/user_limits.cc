@@ -1,0 +1,70 @@
+// A bucket is time: it holds up to kBurstSeconds, fills as the clock goes, and a request takes one
+// period out of it.
+#include "ctld/rpc/user_limits.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "common/assert.h"
+
+namespace gantry::rpc {
+namespace {
+
+constexpr std::int64_t kFull = kBurstSeconds * 1'000'000;
+constexpr std::size_t kBuckets = 4096;  // more of them than this are looked through for full ones
+
+}  // namespace
+
+std::int64_t UserLimits::period_us() const {
+  return std::max<std::int64_t>(1, 1'000'000 / std::int64_t{options_.requests_per_second});
+}
+
+Result<void> UserLimits::connected(Uid uid, const std::string& user) {
+  if (options_.connections > 0) {
+    const auto it = connections_.find(uid);
+    if (it != connections_.end() && it->second >= options_.connections) {
+      ++refused_;
+      return fail(ErrorCode::too_many,
+                  fmt::format("{} has {} connections to the controller, as many as one user may "
+                              "have (controller.max_user_connections): try again later",
+                              user, it->second));
+    }
+  }
+  ++connections_[uid];
+  return {};
+}
+
+void UserLimits::disconnected(Uid uid) {
+  const auto it = connections_.find(uid);
+  GANTRY_ASSERT(it != connections_.end(), "a connection that was not counted");
+  if (--it->second == 0) connections_.erase(it);
+}
+
+void UserLimits::forget_full(Instant now) {
+  std::erase_if(buckets_, [now](const auto& entry) {
+    const Bucket& bucket = entry.second;
+    return bucket.left_us + (now - bucket.filled).us >= kFull;
+  });
+}
+
+Result<void> UserLimits::requested(Uid uid, const std::string& user, Instant now) {
+  if (options_.requests_per_second == 0) return {};
+  if (buckets_.size() > kBuckets) forget_full(now);
+  const auto [it, fresh] = buckets_.try_emplace(uid, Bucket{kFull, now});
+  Bucket& bucket = it->second;
+  bucket.left_us =
+      std::min(kFull, bucket.left_us + std::max<std::int64_t>(0, (now - bucket.filled).us));
+  bucket.filled = now;
+  if (bucket.left_us < period_us()) {
+    ++refused_;
+    return fail(ErrorCode::too_many,
+                fmt::format("{} asks the controller more than {} times a second "
+                            "(controller.max_user_requests): try again later",
+                            user, options_.requests_per_second));
+  }
+  bucket.left_us -= period_us();
+  return {};
+}
+
+}  // namespace gantry::rpc

@@ -1,0 +1,50 @@
+// How much one user may ask of the controller: connections at a time, and requests per second over
+// all of them and out of all jobs. So one user's loop does not keep the others waiting.
+//
+// Requests are counted by a token bucket for each uid, which holds kBurstSeconds' worth. What is
+// refused may be asked again later (too_many), and the commands do. Time comes from the caller.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+
+#include "common/result.h"
+#include "common/time.h"
+#include "common/types.h"
+
+namespace gantry::rpc {
+
+inline constexpr std::int64_t kBurstSeconds = 10;
+
+struct UserLimitOptions {
+  std::uint32_t connections = 0;          // at a time; 0 = no limit
+  std::uint32_t requests_per_second = 0;  // 0 = no limit
+};
+
+class UserLimits {
+ public:
+  explicit UserLimits(UserLimitOptions options) : options_(options) {}
+
+  // One more connection of this user; too_many, and not counted.
+  Result<void> connected(Uid uid, const std::string& user);
+  void disconnected(Uid uid);  // of one that was counted
+  // One more request; too_many, and not counted.
+  Result<void> requested(Uid uid, const std::string& user, Instant now);
+  [[nodiscard]] std::uint64_t refused() const { return refused_; }
+
+ private:
+  struct Bucket {
+    std::int64_t left_us = 0;  // of requests, each of which costs period_us()
+    Instant filled{};
+  };
+  [[nodiscard]] std::int64_t period_us() const;
+  void forget_full(Instant now);
+
+  UserLimitOptions options_;
+  std::unordered_map<Uid, std::uint32_t> connections_;
+  std::unordered_map<Uid, Bucket> buckets_;
+  std::uint64_t refused_ = 0;
+};
+
+}  // namespace gantry::rpc

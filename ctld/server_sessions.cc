@@ -1,0 +1,159 @@
+// Who is on the other end of each connection, for how long, and how much they may ask.
+//
+// An identity holds as long as what proved it: a token until its end, a registered key until it is
+// removed, and each until its connection closes. Who has not shown one may send a few messages and
+// has to hurry; what is refused is counted and logged, with who asked from where.
+#include "common/codec/codec.h"
+#include "ctld/core/authorise.h"
+#include "ctld/server.h"
+
+namespace gantry::ctld {
+namespace {
+
+constexpr std::size_t kMostAddresses = 1'024;  // that refusals are logged of apart
+// Peers beyond which no user is let in: the router has room for strangers and nodes beside them.
+constexpr std::size_t kMostPeers = 12'288;
+
+}  // namespace
+
+rpc::Session* Server::find_session(core::ConnectionId id) {
+  return id.value() < kFirstChannel ? sessions_.find(id) : channels_.find(id);
+}
+
+void Server::forget_session(std::optional<core::ConnectionId> dropped) {
+  if (!dropped) return;
+  rpc::Session* session = find_session(*dropped);
+  if (session == nullptr) return;
+  if (session->counted) limits_.disconnected(*session->counted);
+  if (session->relayed())
+    channels_.drop(*dropped);
+  else
+    sessions_.drop(*dropped);
+  step(core::ConnectionClosed{*dropped});
+}
+
+void Server::peer_closed(net::PeerId peer) {
+  if (const rpc::Session* session = sessions_.find_peer(peer)) forget_session(session->id);
+}
+
+bool Server::unlimited(const core::Identity& who) const {
+  return who.owner.uid == Uid{0} || core::is_operator(core_->state(), who);
+}
+
+// One more message of this session; what is to be said to it if it is one too many.
+Result<void> Server::admit(rpc::Session& session) {
+  const Instant now = clock_.now();
+  if (session.identity && session.identity->token_ends && *session.identity->token_ends <= now)
+    lose_identity(session, {ErrorCode::unauthenticated, "the token is no longer valid"});
+  if (session.identity && !session.registered_key.empty() &&
+      core_->user_of_key(session.registered_key) != session.identity->owner.user)
+    lose_identity(session, {ErrorCode::unauthenticated, "this key is no longer registered"});
+  if (session.identity) {
+    if (unlimited(*session.identity)) return {};
+    const Owner& owner = session.identity->owner;
+    return limits_.requested(owner.uid, owner.user, now);
+  }
+  if (session.relayed() || ++session.strange_messages <= kMostStrangeMessages) return {};
+  cut_off(session);
+  return fail(ErrorCode::unauthenticated,
+              fmt::format("{} messages without a credential", kMostStrangeMessages));
+}
+
+void Server::set_standing(rpc::Session& session, net::Standing standing) {
+  if (session.standing == standing) return;
+  session.standing = standing;
+  router_.set_standing(session.peer, standing);
+}
+
+void Server::cut_off(rpc::Session& session) {
+  session.cut_off = true;
+  leaving_.push_back(session.peer);
+}
+
+void Server::lose_identity(rpc::Session& session, Error why) {
+  session.identity.reset();
+  session.registered_key.clear();
+  session.refused = std::move(why);
+  if (session.counted) limits_.disconnected(*session.counted);
+  session.counted.reset();
+  set_standing(session, net::Standing::stranger);
+}
+
+void Server::establish(rpc::Session& session, rpc::IdentityCheck::Proof proof) {
+  session.identity = std::move(proof.identity);
+  session.registered_key = std::move(proof.registered_key);
+  session.refused.reset();
+  session.strange_messages = 0;
+  set_standing(session, net::Standing::known);
+}
+
+void Server::authenticate(rpc::Session& session, std::uint64_t request, std::string_view body) {
+  const auto message = codec::decode<proto::Authenticate>(body);
+  if (!message) {
+    refuse(session, request, message.error());
+    return;
+  }
+  if (session.relayed()) {
+    refuse(session, request,
+           {ErrorCode::unsupported, "inside a job the job itself is the identity"});
+    return;
+  }
+  auto proof = identities_.check(*message, session.key, clock_.now());
+  if (!proof) {
+    refuse_credential(session, request, *message, proof.error());
+    return;
+  }
+  lose_identity(session, {ErrorCode::unauthenticated, "authenticate first"});
+  const Owner& owner = proof->identity.owner;
+  if (!unlimited(proof->identity)) {
+    Result<void> room = limits_.requested(owner.uid, owner.user, clock_.now());
+    if (room && sessions_.size() > kMostPeers)
+      room = fail(ErrorCode::too_many, "the controller has too many connections: try again later");
+    if (room) room = limits_.connected(owner.uid, owner.user);
+    if (!room) {
+      session.refused = room.error();
+      refuse(session, request, room.error());
+      return;
+    }
+    session.counted = owner.uid;
+  }
+  establish(session, std::move(*proof));
+  if (!message->want_reply) return;
+  proto::AuthReply reply;
+  reply.uid = session.identity->owner.uid;
+  reply.user = session.identity->owner.user;
+  reply.role = session.identity->role;
+  send_to(session, static_cast<std::uint16_t>(proto::number_of<proto::AuthReply>), request,
+          codec::encode(reply));
+}
+
+void Server::refuse_credential(rpc::Session& session, std::uint64_t request,
+                               const proto::Authenticate& message, Error error) {
+  ++refused_credentials_;
+  const std::string address = router_.address_of(session.peer);
+  if (refusals_.size() >= kMostAddresses && !refusals_.contains(address)) refusals_.clear();
+  log_.write(refusals_[address], LogLevel::warning, "refused a credential",
+             {{"address", address},
+              {"method", enum_name(message.method)},
+              {"claims", identities_.claimed(message)},
+              {"error", error.message}});
+  refuse(session, request, error);
+  lose_identity(session, std::move(error));
+  if (++session.refusals >= kMostRefusals) cut_off(session);
+}
+
+std::string Server::metrics_of_sessions() const {
+  return fmt::format(
+      "# HELP gantry_sessions Connections that have sent a message.\n"
+      "# TYPE gantry_sessions gauge\n"
+      "gantry_sessions{{from=\"peer\"}} {}\n"
+      "gantry_sessions{{from=\"job\"}} {}\n"
+      "# HELP gantry_refused_total Credentials that were refused, and what was beyond a user's "
+      "limits.\n"
+      "# TYPE gantry_refused_total counter\n"
+      "gantry_refused_total{{what=\"credential\"}} {}\n"
+      "gantry_refused_total{{what=\"limit\"}} {}\n",
+      sessions_.size(), channels_.size(), refused_credentials_, limits_.refused());
+}
+
+}  // namespace gantry::ctld

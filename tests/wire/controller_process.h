@@ -1,0 +1,111 @@
+// A real gantry-ctld as a process of the test, on loopback. Needs GANTRY_BIN_DIR.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+
+#include "common/auth/signature.h"
+#include "common/net/client.h"
+#include "common/net/keys.h"
+
+namespace gantry::test {
+
+inline int free_port() {
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  REQUIRE(::bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0);
+  REQUIRE(::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  ::close(fd);
+  return ntohs(address.sin_port);
+}
+
+// gantry-ctld as a process, with one node that never comes.
+class Controller {
+ public:
+  // `more`: options below `controller:`, each "name: value, ".
+  explicit Controller(const std::string& more = "")
+      : keys_(net::generate_key_pair()), port_(free_port()) {
+    char name[] = "/tmp/gantry-wire-XXXXXX";
+    REQUIRE(::mkdtemp(name) != nullptr);
+    directory_ = name;
+    REQUIRE(net::save_key_pair(directory_ + "/key", keys_));
+    std::filesystem::create_directories(directory_ + "/state/users.d");
+    std::filesystem::permissions(directory_ + "/state", std::filesystem::perms::owner_all);
+    for (const auto& [user, key] : {std::pair{"root", &root_}, std::pair{"nobody", &nobody_}})
+      std::ofstream(fmt::format("{}/state/users.d/{}.pub", directory_, user))
+          << net::to_hex(key->verify_key.view()) << "\n";
+    std::ofstream(directory_ + "/gantry.yaml") << fmt::format(
+        "controller: {{{2}port: {1}, state_dir: {0}/state, secret_key_file: {0}/key, "
+        "public_key_file: {0}/pub, allow_munge: false}}\n"
+        "nodes: [{{name: n1, cpus: 1, memory: 1G}}]\n",
+        directory_, port_, more);
+    pid_ = ::fork();
+    REQUIRE(pid_ >= 0);
+    if (pid_ == 0) {
+      const int log = ::open((directory_ + "/log").c_str(), O_WRONLY | O_CREAT, 0600);
+      ::dup2(log, 1);
+      ::dup2(log, 2);
+      ::execl(GANTRY_BIN_DIR "/gantry-ctld", "gantry-ctld", "--config",
+              (directory_ + "/gantry.yaml").c_str(), nullptr);
+      ::_exit(127);
+    }
+  }
+  ~Controller() {
+    ::kill(pid_, SIGTERM);
+    ::waitpid(pid_, nullptr, 0);
+    std::filesystem::remove_all(directory_);
+  }
+  Controller(const Controller&) = delete;
+  Controller& operator=(const Controller&) = delete;
+
+  [[nodiscard]] bool lives() const { return ::waitpid(pid_, nullptr, WNOHANG) == 0; }
+  [[nodiscard]] std::string address() const { return fmt::format("tcp://127.0.0.1:{}", port_); }
+  [[nodiscard]] const net::PublicKey& key() const { return keys_.public_key; }
+  // Registered keys, of an administrator and of a user.
+  [[nodiscard]] const auth::SigningKey& root() const { return root_; }
+  [[nodiscard]] const auth::SigningKey& nobody() const { return nobody_; }
+  [[nodiscard]] std::string log() const {
+    std::ifstream log(directory_ + "/log");
+    return std::string(std::istreambuf_iterator<char>(log), {});
+  }
+  // Waits until it listens.
+  [[nodiscard]] net::Client connect() const {
+    net::ClientOptions options;
+    options.address = address();
+    options.server_key = keys_.public_key;
+    auto client = net::Client::connect(options);
+    for (int tries = 0; !client && tries < 600 && lives(); ++tries) {
+      // tidy-allow(sleep): the process tells nobody when it listens
+      ::usleep(100'000);
+      client = net::Client::connect(options);
+    }
+    REQUIRE_MESSAGE(client, log());
+    return std::move(*client);
+  }
+
+ private:
+  net::KeyPair keys_;
+  auth::SigningKey root_ = auth::generate_signing_key();
+  auth::SigningKey nobody_ = auth::generate_signing_key();
+  int port_;
+  std::string directory_;
+  pid_t pid_ = -1;
+};
+
+}  // namespace gantry::test

@@ -1,0 +1,224 @@
+// What a Router lets its peers do: nothing in another's name, and nothing without bounds.
+#include <doctest/doctest.h>
+
+#include <sys/resource.h>
+
+#include <map>
+#include <set>
+#include <vector>
+
+#include "common/net/client.h"
+#include "common/net/router.h"
+#include "tests/wire/raw_dealer.h"
+
+namespace gantry::net {
+namespace {
+
+using test::RawDealer;
+constexpr Duration kSoon = seconds(60);
+constexpr std::size_t kMiB = 1 << 20;
+
+struct Server {
+  KeyPair keys = generate_key_pair();
+  Router router;
+  std::set<PeerId> closed;
+
+  explicit Server(RouterOptions options = {}) : router(open(std::move(options))) {
+    router.on_closed([this](PeerId peer) { closed.insert(peer); });
+  }
+  Router open(RouterOptions options) const {
+    options.endpoints = {"tcp://127.0.0.1:0"};
+    options.keys = keys;
+    auto made = Router::open(options);
+    REQUIRE_MESSAGE(made, made.error().message);
+    return std::move(*made);
+  }
+  [[nodiscard]] std::string address() const { return router.endpoints()[0]; }
+  RawDealer dealer(const std::string& id = "") const {
+    return RawDealer(address(), keys.public_key, id);
+  }
+  Incoming next() {
+    const Deadline deadline(kSoon);
+    while (true) {
+      if (auto message = router.receive()) return *message;
+      REQUIRE(wait_for(router.descriptor(), Wait::read, deadline));
+    }
+  }
+  // Waits for the end of a peer; messages that come meanwhile are passed over.
+  void wait_closed(PeerId peer) {
+    const Deadline deadline(kSoon);
+    while (!closed.contains(peer)) {
+      if (!router.receive() && !closed.contains(peer))
+        REQUIRE(wait_for(router.descriptor(), Wait::read, deadline));
+    }
+  }
+};
+
+TEST_CASE("an answer goes to the connection that asked, whatever a later one calls itself") {
+  Server server;
+  std::set<PeerId> peers;
+  PeerId gone{};
+  {
+    RawDealer asker = server.dealer("name");
+    REQUIRE(asker.send("h", "question"));
+    const Incoming question = server.next();
+    gone = question.peer;
+    CHECK(question.key == asker.key());
+    CHECK(server.router.address_of(gone) == "127.0.0.1");
+  }
+  server.wait_closed(gone);
+  RawDealer stranger = server.dealer("name");
+  RawDealer twin = server.dealer("name");  // both are served: names mean nothing
+  for (RawDealer* one : {&stranger, &twin}) {
+    REQUIRE(one->send("h", "x"));
+    const Incoming message = server.next();
+    CHECK(message.key == one->key());
+    CHECK(message.peer != gone);
+    CHECK(peers.insert(message.peer).second);
+    REQUIRE(server.router.send(message.peer, "h", "yours"));
+    CHECK(one->receive()->at(1) == "yours");
+  }
+  CHECK(server.router.send(gone, "h", "secret").error().code == ErrorCode::not_found);
+  CHECK(server.router.address_of(gone).empty());
+  CHECK_FALSE(stranger.receive(milliseconds(100)));
+}
+
+TEST_CASE("the bytes that strangers leave unfinished are bounded, and a newcomer is served") {
+  Server server;
+  std::vector<RawDealer> holders;
+  for (int i = 0; i < 8; ++i) {
+    RawDealer& one = holders.emplace_back(server.dealer());
+    CHECK(one.send_part(15 * kMiB, 15 * kMiB - 100));
+  }
+  RawDealer honest = server.dealer();
+  REQUIRE(honest.send("h", "b"));
+  CHECK(server.next().body == "b");
+  int left = 0;
+  for (RawDealer& one : holders) {
+    (void)one.receive(milliseconds(20));
+    if (one.connected()) ++left;
+  }
+  CHECK(left <= static_cast<int>(kMostHeldByStrangers / (15 * kMiB - 100)));
+  CHECK(left > 0);
+}
+
+TEST_CASE("who does not read its answers cannot have more of them than a few megabytes") {
+  Server server;
+  RawDealer lazy = server.dealer();
+  REQUIRE(lazy.send("h", "b"));
+  const PeerId peer = server.next().peer;
+  Result<void> sent;
+  std::size_t bytes = 0;
+  for (; sent && bytes < 400 * kMiB; bytes += 4 * kMiB)
+    sent = server.router.send(peer, "h", std::string(4 * kMiB, 'x'));
+  REQUIRE_FALSE(sent);
+  CHECK(sent.error().code == ErrorCode::limit_exceeded);
+  CHECK(server.router.send(peer, "h", std::string(kMaxFrameBytes + 1, 'x')).error().code ==
+        ErrorCode::invalid_argument);
+  server.router.close(peer);
+  CHECK(lazy.receive());  // what waits is still written
+  for (int i = 0; i < 200 && lazy.receive(); ++i) {
+  }
+  CHECK_FALSE(lazy.connected());
+  server.wait_closed(peer);
+}
+
+TEST_CASE("who never reads is cut off after the time for that") {
+  RouterOptions options;
+  options.stall_time = milliseconds(300);
+  Server server(options);
+  RawDealer lazy = server.dealer();
+  REQUIRE(lazy.send("h", "b"));
+  const PeerId peer = server.next().peer;
+  for (int i = 0; i < 4; ++i) REQUIRE(server.router.send(peer, "h", std::string(8 * kMiB, 'x')));
+  server.wait_closed(peer);
+}
+
+TEST_CASE("strangers make room: for newcomers, and after their time") {
+  RouterOptions options;
+  options.max_strangers = 10;
+  options.stranger_time = seconds(2);
+  Server server(options);
+  RawDealer known = server.dealer();
+  REQUIRE(known.send("h", "b"));
+  const PeerId peer = server.next().peer;
+  server.router.set_standing(peer, Standing::known);
+  std::vector<RawDealer> strangers;
+  for (int i = 0; i < 30; ++i) {
+    strangers.push_back(server.dealer());
+    CHECK(strangers.back().connected());
+  }
+  int left = 0;
+  for (RawDealer& one : strangers) {
+    (void)one.receive(milliseconds(10));
+    if (one.connected()) ++left;
+  }
+  CHECK(left <= 10);
+  for (RawDealer& one : strangers) (void)one.receive(kSoon);  // until it is over
+  for (RawDealer& one : strangers) CHECK_FALSE(one.connected());
+  REQUIRE(known.send("h", "still there"));
+  CHECK(server.next().body == "still there");
+}
+
+TEST_CASE("handshakes that do not go on keep nobody out") {
+  rlimit limit = {};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+  constexpr rlim_t kFiles = 2 * kMostHandshakes + 1'000;
+  if (limit.rlim_max < kFiles) {
+    MESSAGE("only ", limit.rlim_max, " open files are allowed: skipped");
+    return;
+  }
+  limit.rlim_cur = std::max(limit.rlim_cur, kFiles);
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+  RouterOptions options;
+  options.max_connections = 4'096;
+  Server server(options);
+  std::vector<Socket> half;
+  for (std::size_t i = 0; i < kMostHandshakes + 300; ++i) {
+    auto one = connect_to(server.address(), Deadline(kSoon));
+    REQUIRE(one);
+    (void)write_some(one->fd(), zmtp::greeting(false));
+    half.push_back(std::move(*one));
+  }
+  RawDealer honest = server.dealer();
+  REQUIRE(honest.connected());
+  REQUIRE(honest.send("h", "b"));
+  CHECK(server.next().body == "b");
+}
+
+TEST_CASE("a peer says little before it has shaken hands, and in one message what one may have") {
+  Server server;
+  auto raw = connect_to(server.address(), Deadline(kSoon));
+  REQUIRE(raw);
+  std::string huge = zmtp::greeting(false);
+  zmtp::append_frame(huge, true, std::string(4'000, 'x'));
+  REQUIRE(write_some(raw->fd(), huge));
+  char buffer[256];
+  Result<std::size_t> n = std::size_t{0};
+  while (n) {
+    n = read_some(raw->fd(), buffer, sizeof buffer);
+    if (n && *n == 0) REQUIRE(wait_for(raw->fd(), Wait::read, Deadline(kSoon)));
+  }
+  CHECK(n.error().code == ErrorCode::unavailable);  // closed
+  // Two frames that are allowed each, and not together.
+  RawDealer big = server.dealer();
+  (void)big.send(std::string(10 * kMiB, 'x'), std::string(10 * kMiB, 'x'));
+  CHECK_FALSE(big.receive());
+  CHECK_FALSE(big.connected());
+}
+
+TEST_CASE("one peer's messages wait for the caller while another's are taken") {
+  Server server;
+  RawDealer loud = server.dealer();
+  RawDealer quiet = server.dealer();
+  for (int i = 0; i < 3 * static_cast<int>(kMostWaiting); ++i) REQUIRE(loud.send("h", "loud"));
+  REQUIRE(quiet.send("h", "quiet"));
+  int before = 0;
+  while (server.next().body == "loud") ++before;
+  CHECK(before <= 2 * static_cast<int>(kMostWaiting));
+  for (int i = before; i < 3 * static_cast<int>(kMostWaiting); ++i)
+    CHECK(server.next().body == "loud");  // none is lost
+}
+
+}  // namespace
+}  // namespace gantry::net

@@ -1,0 +1,96 @@
+// Sessions, limits of users, and which tokens may be made: what the controller decides about those
+// who talk to it, before anything reaches its core.
+#include <doctest/doctest.h>
+
+#include "ctld/rpc/sessions.h"
+#include "ctld/rpc/token_rules.h"
+#include "ctld/rpc/user_limits.h"
+
+namespace gantry::rpc {
+namespace {
+
+constexpr Instant kStart{1'000'000'000'000};
+
+TEST_CASE("sessions: one a connection, found by either name, idle ones make room") {
+  SessionTable table(100, 2);
+  std::optional<core::ConnectionId> dropped;
+  const net::PublicKey key = net::generate_key_pair().public_key;
+  const auto first = table.of_peer(net::PeerId{1}, key, dropped).id;
+  CHECK(first.value() == 100);
+  const auto second = table.of_peer(net::PeerId{2}, key, dropped).id;
+  CHECK(first != second);
+  table.find(first)->identity = core::Identity{};
+  CHECK_FALSE(table.find(second)->identity);  // the same key, and another connection
+  CHECK(table.of_peer(net::PeerId{1}, key, dropped).id == first);
+  CHECK_FALSE(dropped);
+  (void)table.of_peer(net::PeerId{3}, key, dropped);
+  REQUIRE(dropped == second);
+  table.drop(*dropped);
+  CHECK(table.find_peer(net::PeerId{2}) == nullptr);
+  table.drop(first);
+  CHECK(table.find(first) == nullptr);
+  CHECK(table.of_peer(net::PeerId{1}, key, dropped).id.value() == 103);  // a new one, of nobody
+}
+
+TEST_CASE("limits: ten seconds' worth at once, then as many as a second has") {
+  UserLimits limits({.connections = 2, .requests_per_second = 5});
+  const Uid alice{1000};
+  int taken = 0;
+  while (limits.requested(alice, "alice", kStart)) ++taken;
+  CHECK(taken == 50);
+  const auto refused = limits.requested(alice, "alice", kStart);
+  CHECK(refused.error().code == ErrorCode::too_many);
+  CHECK(may_retry(refused.error().code));
+  CHECK(limits.requested(Uid{1001}, "bob", kStart));  // has a bucket of his own
+  taken = 0;
+  while (limits.requested(alice, "alice", kStart + seconds(2))) ++taken;
+  CHECK(taken == 10);
+  CHECK_FALSE(limits.requested(alice, "alice", kStart));  // a clock that goes back gives nothing
+  CHECK(limits.connected(alice, "alice"));
+  CHECK(limits.connected(alice, "alice"));
+  CHECK(limits.connected(alice, "alice").error().code == ErrorCode::too_many);
+  limits.disconnected(alice);
+  CHECK(limits.connected(alice, "alice"));
+}
+
+TEST_CASE("limits: nobody's bucket is kept for ever, and 0 is no limit") {
+  UserLimits limits({.connections = 0, .requests_per_second = 1});
+  for (std::uint32_t round = 0; round < 3; ++round)
+    for (std::uint32_t i = 0; i < 5'000; ++i)
+      CHECK(limits.requested(Uid{i}, "u", kStart + hours(round)));
+  UserLimits none({});
+  for (int i = 0; i < 5'000; ++i) {
+    CHECK(none.requested(Uid{1}, "u", kStart));
+    CHECK(none.connected(Uid{1}, "u"));
+  }
+}
+
+TEST_CASE("tokens: for oneself, for anybody as an administrator, and never beyond a token") {
+  core::Identity alice;
+  alice.owner.user = "alice";
+  core::Identity root = alice;
+  root.owner.user = "root";
+  root.role = proto::Role::admin;
+  const auto code = [](const core::Identity& who, const proto::MakeToken& asked) {
+    const auto made = token_for(who, asked, hours(24), kStart);
+    return made ? std::optional<ErrorCode>() : made.error().code;
+  };
+  CHECK(token_for(alice, {}, hours(24), kStart)->expires == kStart + minutes(30));
+  CHECK(token_for(root, {"bob", hours(2)}, hours(24), kStart)->user == "bob");
+  CHECK(code(alice, {"bob", {}}) == ErrorCode::permission_denied);
+  CHECK(code(alice, {"", hours(25)}) == ErrorCode::invalid_argument);
+
+  for (core::Identity* who : {&alice, &root}) who->token_ends = kStart + minutes(10);
+  CHECK(token_for(alice, {}, hours(24), kStart)->expires == kStart + minutes(10));
+  CHECK(token_for(alice, {"alice", minutes(10)}, hours(24), kStart));
+  CHECK(code(alice, {"", minutes(10) + seconds(1)}) == ErrorCode::permission_denied);
+  CHECK(code(root, {"bob", minutes(1)}) == ErrorCode::permission_denied);
+  alice.token_ends = kStart;  // has ended in this very moment
+  CHECK(code(alice, {}) == ErrorCode::permission_denied);
+  root.token_ends.reset();
+  root.inside = proto::AttemptKey{};
+  CHECK(code(root, {}) == ErrorCode::permission_denied);
+}
+
+}  // namespace
+}  // namespace gantry::rpc

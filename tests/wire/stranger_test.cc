@@ -1,0 +1,252 @@
+// Strangers at the real controller: whoever can open a connection and shake hands, and says of
+// itself what it likes. They get nobody's identity, nobody's answers, and do not end it.
+#include <doctest/doctest.h>
+
+#include <fmt/core.h>
+#include <zmq.h>
+
+#include <vector>
+
+#include "common/auth/registered_key.h"
+#include "common/codec/codec.h"
+#include "common/net/header.h"
+#include "common/proto/messages.h"
+#include "tests/wire/controller_process.h"
+#include "tests/wire/raw_dealer.h"
+
+namespace gantry {
+namespace {
+
+using test::Controller;
+using test::RawDealer;
+constexpr Duration kSoon = seconds(60);
+
+Instant wall() {
+  timespec t{};
+  ::clock_gettime(CLOCK_REALTIME, &t);
+  return {std::int64_t{t.tv_sec} * 1'000'000 + t.tv_nsec / 1000};
+}
+
+// What libzmq's first ROUTERs of a fresh process call their first peers, from which each counts:
+// the numbers do not differ from process to process, so everybody can find them out.
+std::vector<std::uint32_t> first_routing_ids() {
+  std::vector<std::uint32_t> first;
+  void* context = zmq_ctx_new();
+  for (int i = 0; i < 4; ++i) {
+    void* router = zmq_socket(context, ZMQ_ROUTER);
+    void* dealer = zmq_socket(context, ZMQ_DEALER);
+    const std::string endpoint = "inproc://who" + std::to_string(i);
+    REQUIRE(zmq_bind(router, endpoint.c_str()) == 0);
+    REQUIRE(zmq_connect(dealer, endpoint.c_str()) == 0);
+    REQUIRE(zmq_send(dealer, "x", 1, 0) == 1);
+    unsigned char id[16] = {};
+    REQUIRE(zmq_recv(router, id, sizeof id, 0) == 5);
+    for (void* socket : {router, dealer}) zmq_close(socket);
+    first.push_back(std::uint32_t{id[1]} << 24 | std::uint32_t{id[2]} << 16 |
+                    std::uint32_t{id[3]} << 8 | id[4]);
+  }
+  zmq_ctx_term(context);
+  return first;
+}
+
+// `count` of them from each start on.
+std::vector<std::string> guesses(std::uint32_t count) {
+  static const std::vector<std::uint32_t> starts = first_routing_ids();
+  std::vector<std::string> ids;
+  for (std::uint32_t i = 0; i < count; ++i)
+    for (const std::uint32_t start : starts) {
+      std::string id(1, '\0');
+      for (int shift = 24; shift >= 0; shift -= 8) id += static_cast<char>((start + i) >> shift);
+      ids.push_back(std::move(id));
+    }
+  return ids;
+}
+
+template <class Message>
+bool send(RawDealer& peer, std::uint64_t request, const Message& message) {
+  const net::HeaderBytes header(
+      {proto::kProtocolVersion, static_cast<std::uint16_t>(proto::number_of<Message>), request});
+  return peer.send(header.view(), codec::encode(message));
+}
+
+struct Answer {
+  proto::MessageType type{};
+  std::uint64_t request = 0;
+  Bytes body;
+};
+std::optional<Answer> answer(RawDealer& peer, Duration patience = kSoon) {
+  const auto frames = peer.receive(patience);
+  if (!frames) return std::nullopt;
+  REQUIRE(frames->size() == 2);
+  const auto header = net::decode_header(frames->at(0));
+  REQUIRE(header);
+  return Answer{static_cast<proto::MessageType>(header->type), header->request, frames->at(1)};
+}
+
+proto::ErrorReply refusal(const std::optional<Answer>& answer) {
+  REQUIRE(answer);
+  REQUIRE(answer->type == proto::MessageType::ErrorReply);
+  return *codec::decode<proto::ErrorReply>(answer->body);
+}
+
+proto::Authenticate credential(const RawDealer& peer, const auth::SigningKey& key) {
+  return {proto::AuthMethod::key, auth::make_key_credential(key, peer.key(), wall()), true};
+}
+
+void authenticate(RawDealer& peer, const auth::SigningKey& key) {
+  REQUIRE(send(peer, 1, credential(peer, key)));
+  const auto reply = answer(peer);
+  REQUIRE(reply);
+  REQUIRE(reply->type == proto::MessageType::AuthReply);
+}
+
+RawDealer dealer(const Controller& c, const std::string& id = "",
+                 const net::KeyPair& keys = net::generate_key_pair()) {
+  RawDealer made(c.address(), c.key(), id, keys);
+  REQUIRE(made.connected());
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a guessed routing id is nobody: not one of 300 guesses gets a token of the administrator") {
+  const Controller c;
+  (void)c.connect();
+  {
+    RawDealer root = dealer(c);
+    authenticate(root, c.root());
+    REQUIRE(send(root, 2, proto::MakeToken{}));
+    REQUIRE(answer(root)->type == proto::MessageType::TokenMade);
+  }
+  for (const std::string& id : guesses(75)) {
+    RawDealer thief = dealer(c, id);
+    REQUIRE(send(thief, 7, proto::MakeToken{"root", {}}));
+    const auto refused = refusal(answer(thief));
+    CHECK(refused.code == static_cast<std::uint16_t>(ErrorCode::unauthenticated));
+  }
+  CHECK(c.lives());
+}
+
+TEST_CASE("ids that are held in advance end nothing, and no answer goes astray") {
+  const Controller c;
+  (void)c.connect();
+  std::vector<RawDealer> holders;
+  for (const std::string& id : guesses(60)) holders.push_back(dealer(c, id));
+  for (RawDealer& holder : holders) REQUIRE(send(holder, 1, proto::Ping{}));
+  for (int i = 0; i < 30; ++i) {
+    RawDealer root = dealer(c);
+    authenticate(root, c.root());
+    REQUIRE(send(root, 1'000, proto::MakeToken{}));
+    const auto reply = answer(root);
+    REQUIRE(reply);
+    CHECK(reply->request == 1'000);
+    CHECK(reply->type == proto::MessageType::TokenMade);
+  }
+  CHECK(c.lives());
+  for (RawDealer& holder : holders) {
+    const auto own = answer(holder);
+    REQUIRE(own);
+    CHECK(own->type == proto::MessageType::PingReply);
+    CHECK_FALSE(answer(holder, Duration{}));
+  }
+}
+
+TEST_CASE("two connections with one key are two sessions") {
+  const Controller c;
+  (void)c.connect();
+  const net::KeyPair keys = net::generate_key_pair();
+  RawDealer one = dealer(c, "same", keys);
+  authenticate(one, c.root());
+  RawDealer two = dealer(c, "same", keys);
+  REQUIRE(send(two, 2, proto::MakeToken{}));
+  CHECK(refusal(answer(two)).code == static_cast<std::uint16_t>(ErrorCode::unauthenticated));
+  REQUIRE(send(one, 3, proto::MakeToken{}));
+  CHECK(answer(one)->type == proto::MessageType::TokenMade);
+}
+
+TEST_CASE("who shows nothing, or the wrong thing, is soon cut off, and the log says who it was") {
+  const Controller c;
+  (void)c.connect();
+  RawDealer silent = dealer(c);
+  int answers = 0;
+  for (std::uint64_t i = 0; i < 80 && send(silent, i, proto::Ping{}); ++i) {
+  }
+  while (answer(silent)) ++answers;
+  CHECK(answers == 65);  // the last one says why
+  CHECK_FALSE(silent.connected());
+
+  RawDealer liar = dealer(c);
+  RawDealer other = dealer(c);
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    // A credential that is another connection's.
+    if (!send(liar, i, credential(other, c.root()))) break;
+  }
+  answers = 0;
+  while (const auto refused = answer(liar)) {
+    ++answers;
+    CHECK(refusal(refused).code == static_cast<std::uint16_t>(ErrorCode::unauthenticated));
+  }
+  CHECK(answers == 8);
+  CHECK_FALSE(liar.connected());
+  const std::string log = c.log();
+  CHECK_MESSAGE(log.find("refused a credential") != std::string::npos, log);
+  CHECK_MESSAGE(log.find("address=127.0.0.1 method=key claims=root") != std::string::npos, log);
+}
+
+TEST_CASE("a session ends with the key that proved it") {
+  const Controller c;
+  (void)c.connect();
+  RawDealer user = dealer(c);
+  authenticate(user, c.nobody());
+  REQUIRE(send(user, 2, proto::ListNodes{}));
+  CHECK(answer(user)->type == proto::MessageType::ListNodesReply);
+  RawDealer root = dealer(c);
+  authenticate(root, c.root());
+  REQUIRE(
+      send(root, 2, proto::RegisterKey{"nobody", net::to_hex(c.nobody().verify_key.view()), true}));
+  CHECK(answer(root)->type == proto::MessageType::Ok);
+  REQUIRE(send(user, 3, proto::ListNodes{}));
+  CHECK(refusal(answer(user)).message == "this key is no longer registered");
+}
+
+TEST_CASE("a user has so many connections and asks so often, an administrator as needed") {
+  const Controller c("max_user_connections: 3, max_user_requests: 2, ");
+  (void)c.connect();
+  std::vector<RawDealer> users;
+  for (int i = 0; i < 3; ++i) authenticate(users.emplace_back(dealer(c)), c.nobody());
+  RawDealer fourth = dealer(c);
+  REQUIRE(send(fourth, 1, credential(fourth, c.nobody())));
+  const auto full = refusal(answer(fourth));
+  CHECK(full.code == static_cast<std::uint16_t>(ErrorCode::too_many));
+  CHECK(full.message.find("controller.max_user_connections") != std::string::npos);
+
+  int refused = 0;
+  for (std::uint64_t i = 0; i < 60; ++i) REQUIRE(send(users[i % 3], i, proto::Ping{}));
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    const auto reply = answer(users[i % 3]);
+    REQUIRE(reply);
+    if (reply->type != proto::MessageType::ErrorReply) continue;
+    ++refused;
+    CHECK(refusal(reply).code == static_cast<std::uint16_t>(ErrorCode::too_many));
+  }
+  CHECK(refused >= 20);  // ten seconds' worth may come at once
+  RawDealer root = dealer(c);
+  authenticate(root, c.root());
+  for (std::uint64_t i = 0; i < 60; ++i) REQUIRE(send(root, i, proto::Ping{}));
+  for (int i = 0; i < 60; ++i) CHECK(answer(root)->type == proto::MessageType::PingReply);
+  // A closed connection makes room for another one.
+  users.pop_back();
+  for (int tries = 0; tries < 600; ++tries) {
+    RawDealer next = dealer(c);
+    REQUIRE(send(next, 1, credential(next, c.nobody())));
+    const auto reply = answer(next);
+    REQUIRE(reply);
+    if (reply->type == proto::MessageType::AuthReply) return;
+    // tidy-allow(sleep): the controller refills what may be asked as time goes
+    ::usleep(100'000);
+  }
+  FAIL("a connection that has ended is still counted");
+}
+
+}  // namespace gantry
