@@ -136,14 +136,21 @@ GpuScores::State GpuScores::state_of(const Grid& grid, std::uint32_t n) {
 void GpuScores::settle(Grid& grid) {
   for (const std::uint32_t n : grid.take_changed()) {
     if (at_.size() <= n) at_.resize(std::size_t{n} + 1, kNone);
-    if (idle_gpus_.words() * 64 <= n) idle_gpus_.resize(std::size_t{n} + 1);
+    if (idle_gpus_.words() * 64 <= n) {
+      idle_gpus_.resize(std::size_t{n} + 1);
+      gpu_nodes_.resize(std::size_t{n} + 1);
+    }
+    const bool has_gpus = grid.room(n).gpus > 0;
+    if (has_gpus != gpu_nodes_.test(n)) with_gpus_ += has_gpus ? 1 : -1u;
+    gpu_nodes_.clear(n);
     idle_gpus_.clear(n);
-    if (grid.room(n).gpus <= 0) {
+    if (has_gpus) gpu_nodes_.set(n);
+    const State state = has_gpus ? state_of(grid, n) : State{};
+    if (state.room.gpus == 0) {
       move(n, kNone);
       continue;
     }
-    const State state = state_of(grid, n);
-    if (state.room.gpus > 0) idle_gpus_.set(n);
+    idle_gpus_.set(n);
     if (at_[n] != kNone && states_[at_[n]].state == state) continue;
     const auto [it, made] = known_.try_emplace(state, static_cast<std::uint32_t>(states_.size()));
     if (made) {
@@ -160,7 +167,6 @@ void GpuScores::move(std::uint32_t node, std::uint32_t to) {
   if (from != kNone) {
     Kept& old = states_[from];
     old.nodes.erase(std::lower_bound(old.nodes.begin(), old.nodes.end(), node));
-    --nodes_;
     if (old.nodes.empty()) {
       states_[live_.back()].live_at = old.live_at;
       live_[old.live_at] = live_.back();
@@ -169,7 +175,6 @@ void GpuScores::move(std::uint32_t node, std::uint32_t to) {
   }
   if (to == kNone) return;
   Kept& now = states_[to];
-  ++nodes_;
   if (now.nodes.empty()) {
     now.live_at = static_cast<std::uint32_t>(live_.size());
     live_.push_back(to);

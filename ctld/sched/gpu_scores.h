@@ -43,8 +43,8 @@ class GpuScores {
   void expect(const GpuMix& mix);
 
   // ---- nodes
-  void settle(Grid& grid);                               // before a search
-  [[nodiscard]] bool any() const { return nodes_ > 0; }  // nodes with GPUs
+  void settle(Grid& grid);                                   // before a search
+  [[nodiscard]] bool any() const { return with_gpus_ > 0; }  // nodes with GPUs, free or not
   // Nodes with something free of their GPUs.
   [[nodiscard]] std::uint64_t idle_gpus_word(std::size_t w) const { return idle_gpus_.word(w); }
 
@@ -53,7 +53,7 @@ class GpuScores {
   [[nodiscard]] bool blind() const { return !fragmentation_.knows_any(); }
   // Of a node with GPUs; nullopt: its GPUs or cores do not do.
   [[nodiscard]] std::optional<int> score(std::uint32_t node);
-  // f(state, its nodes by number, score) for all states that may do.
+  // f(state, its nodes by number, score) for all states with idle GPUs that may do.
   template <class F>
   void each(F&& f) {
     for (const std::uint32_t s : live_)
@@ -88,9 +88,9 @@ class GpuScores {
   std::vector<Kept> states_;
   std::unordered_map<State, std::uint32_t, Hash> known_;
   std::vector<std::uint32_t> live_;  // with nodes; in no order that means anything
-  std::vector<std::uint32_t> at_;    // state by node
-  std::size_t nodes_ = 0;
-  Bits idle_gpus_;
+  std::vector<std::uint32_t> at_;    // state by node; kNone: it has no idle GPUs
+  std::uint32_t with_gpus_ = 0;      // nodes
+  Bits gpu_nodes_, idle_gpus_;
 
   std::map<Ask, std::vector<std::int8_t>> asks_;  // by state: the score, or one of those below
   std::map<Ask, std::vector<std::int8_t>>::iterator asking_ = asks_.end();
