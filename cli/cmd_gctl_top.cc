@@ -146,7 +146,7 @@ Result<int> run_cost(const Invocation& in, const Top& top) {
   auto session = Session::open(in.program());
   if (!session) return tl::unexpected(session.error());
   proto::ListJobs query;
-  query.filter.states = {"running", "starting"};
+  query.filter.states = {"running", "configuring"};
   proto::ListJobsReply all;
   for (bool more = true; more;) {
     auto page = session->call<proto::ListJobsReply>(query);

@@ -204,11 +204,8 @@ class Tuples {
  private:
   void borrowing(std::uint32_t node, const Job& job, proto::PriorityRow& row) const {
     sched::QuotaNeed need;
-    const JobShape& s = class_of(ctx_.state, job).shape;
-    need.amount[Resource::cpu] =
-        std::int64_t{std::max(s.tasks, s.min_nodes)} * s.cpus_per_task * 1000;
-    need.amount[Resource::gpu] = std::int64_t{s.gpus_per_node} * s.min_nodes * kGpuUnit;
-    need.amount[Resource::memory] = s.memory_per_node.value_or(0) * s.min_nodes;
+    const sched::ClassKey& key = class_of(ctx_.state, job);
+    need.amount = asked_of_quota(key.shape, ctx_.state.partition(key.partition));
     row.borrow_levels = ctx_.rt.quota->fit(node, need).levels;
     const auto& nodes = ctx_.state.tenancy.compiled.view->nodes;
     for (std::uint32_t n = node; nodes[n].parent != sched::kNoIndex; n = nodes[n].parent)

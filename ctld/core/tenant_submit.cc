@@ -34,8 +34,9 @@ Wanted wanted_of(const JobShape& s, const Partition& partition) {
   Wanted w;
   w.job[Resource::cpu] = tasks * s.cpus_per_task * 1000;
   w.node[Resource::cpu] = tasks_on_node * s.cpus_per_task * 1000;
-  const std::int64_t per_cpu =
-      s.memory_per_cpu.value_or(partition.declared->default_memory_per_cpu.value_or(0));
+  const auto* declared = partition.declared;
+  const std::int64_t per_cpu = s.memory_per_cpu.value_or(
+      declared != nullptr ? declared->default_memory_per_cpu.value_or(0) : 0);
   if (s.memory_per_node) {
     w.node[Resource::memory] = *s.memory_per_node;
     w.job[Resource::memory] = *s.memory_per_node * nodes;
@@ -200,6 +201,10 @@ Result<void> resolve_tenant_class(const tenancy::Tenant& tenant, const JobSpec& 
 }
 
 }  // namespace
+
+Resources asked_of_quota(const JobShape& shape, const Partition& queue) {
+  return wanted_of(shape, queue).job;
+}
 
 std::optional<Role> role_in(const State& state, const Identity& who, const std::string& tenant) {
   if (is_admin(who)) return Role::admin;

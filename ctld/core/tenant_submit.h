@@ -44,4 +44,8 @@ Result<void> check_tenant(Context& ctx, const Identity& who, const Partition& pa
 Result<void> check_reshaped(const Context& ctx, const Partition& queue, const JobShape& shape);
 Result<void> check_moved(const Context& ctx, const Job& job, const Partition& queue);
 
+// What the whole job would hold of its tenant's quota, as far as the request says it: parts and
+// slices of GPUs by their weight, a slice by a lower bound.
+Resources asked_of_quota(const JobShape& shape, const Partition& queue);
+
 }  // namespace gantry::core

@@ -14,6 +14,7 @@ Cycle::Cycle(Replica& replica, Instant now, const Policy& policy)
   r_.eligible_.begin_plan();
   restore_slices();
   r_.charges_.settle();
+  if (scores() != nullptr) r_.scores_.count(r_.running_, r_.queue_);
   quota_on_ = policy.quota && !r_.charges_.none();
   everything_ = !r_.memory_.may_pass_over(now, policy, r_.timeline_.next_boundary(now)) ||
                 r_.kinds_.generation() != r_.eligible_.generation();
@@ -219,7 +220,7 @@ std::optional<Blocked> Cycle::try_choice(Turn& turn, std::uint32_t tenant,
   // What is promised to an element of an array is too small for the others, and not for it.
   Bits* const not_too_small = promise == nullptr ? hopeful(turn, choice) : nullptr;
   auto place = find_place(r_.grid_, r_.timeline_, nodes_for(c, choice), c, not_too_small,
-                          neighbours ? &*neighbours : nullptr);
+                          neighbours ? &*neighbours : nullptr, scores());
   std::optional<Blocked> blocked;
   if (!place) {
     if (wish != Kinds::kNone) r_.kinds_.failed(wish, this->place(turn));
@@ -254,6 +255,11 @@ std::optional<Blocked> Cycle::try_choice(Turn& turn, std::uint32_t tenant,
 std::optional<Neighbours> Cycle::neighbours_of(const JobClass& c, std::uint32_t user) const {
   if (Neighbours::none(r_.running_, c)) return std::nullopt;
   return std::optional<Neighbours>(std::in_place, r_.running_, r_.grid_, c, user);
+}
+
+GpuScores* Cycle::scores() {
+  r_.scores_.settle(r_.grid_);
+  return r_.scores_.any() ? &r_.scores_ : nullptr;
 }
 
 // Jobs that name a reservation run on its nodes only.

@@ -1,6 +1,5 @@
 // One plan in the making: whose turn it is, what has been tried, what may still be reserved.
 #pragma once
-
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -120,6 +119,7 @@ class Cycle {
   // Whom it may have beside it, if that is to be asked.
   [[nodiscard]] std::optional<Neighbours> neighbours_of(const JobClass& c,
                                                         std::uint32_t user) const;
+  GpuScores* scores();  // null: no node has GPUs
   [[nodiscard]] const Bits& nodes_for(const JobClass& c, const NodeChoice& choice);
   Bits* hopeful(Turn& turn, const NodeChoice& choice);
   // See kinds.h; kNone: nothing is to be noted about it. `choice`: one of flavors_of(c).

@@ -24,6 +24,12 @@ class GpuShares {
   [[nodiscard]] bool is_shared(std::uint16_t gpu) const {
     return gpu < parts_.size() && parts_[gpu].thousandths > 0;
   }
+  // f(thousandths, tenant) for each of those.
+  template <class F>
+  void each(F&& f) const {
+    for (const Part& part : parts_)
+      if (part.thousandths > 0) f(part.thousandths, part.tenant);
+  }
   // The fullest GPU that the tenant shares already and that has so much left, of equals the first.
   [[nodiscard]] std::optional<std::uint16_t> room_beside(std::span<const GpuView> devices,
                                                          PartitionId tenant,

@@ -20,6 +20,7 @@ void Grid::grow(std::size_t nodes) {
   idle_.resize(nodes);
   slice_parts_.resize(nodes);
   spread_.resize(nodes);
+  changed_.resize(nodes);
   leaf_.resize(nodes, kNoIndex);
   for (Bits& set : at_least_) set.resize(nodes);
 }
@@ -66,7 +67,9 @@ void Grid::change(const NodeChanged& change) {
   node.free_cpus = Bits{};
   node.free_cpus.resize(node.cpus.size());
   for (std::size_t i = 0; i < node.cpus.size(); ++i) node.free_cpus.set(i);
+  const bool had_gpus = size_[n].gpus > 0;
   size_[n] = free_[n] = room_of(change);
+  if (had_gpus || size_[n].gpus > 0) note_changed(n);
   while (at_least_.size() <= node.cpus.size()) {
     at_least_.emplace_back().resize(nodes_.size());
     with_.push_back(0);
@@ -274,6 +277,7 @@ void Grid::take(std::uint32_t n, const Room& need, const Things& things) {
     free.clear(*at);
     ++taken;
   }
+  if (size_[n].gpus > 0) note_changed(n);
   free_[n] -= {need.memory, need.scratch, taken, need.gpus, need.slices, need.gpu_parts, need.gres};
   set_level(n, free_[n].cpus);
 }
@@ -289,8 +293,14 @@ void Grid::give(std::uint32_t n, const Room& need, const Things& things) {
     free.set(*at);
     ++given;
   }
+  if (size_[n].gpus > 0) note_changed(n);
   free_[n] += {need.memory, need.scratch, given, need.gpus, need.slices, need.gpu_parts, need.gres};
   set_level(n, free_[n].cpus);
+}
+
+std::vector<std::uint32_t> Grid::take_changed() {
+  for (const std::uint32_t n : changed_nodes_) changed_.clear(n);
+  return std::exchange(changed_nodes_, {});
 }
 
 std::string Grid::audit() const {

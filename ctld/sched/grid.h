@@ -150,6 +150,9 @@ class Grid {
 
   [[nodiscard]] bool has_gpu(std::uint32_t n, std::uint16_t gpu) const;  // by its index
 
+  // Nodes with GPUs of which something has changed since this was asked, each once.
+  [[nodiscard]] std::vector<std::uint32_t> take_changed();
+
   [[nodiscard]] std::string audit() const;  // "" or the first thing that is wrong
 
  private:
@@ -157,6 +160,11 @@ class Grid {
   void set_level(std::uint32_t n, std::int32_t cpus);  // 0 = may take no work
   void set_idle(std::uint32_t n, bool idle);
   void mark_devices(std::uint32_t n, const Things& things, bool taken);
+  void note_changed(std::uint32_t n) {
+    if (changed_.test(n)) return;
+    changed_.set(n);
+    changed_nodes_.push_back(n);
+  }
 
   MigShapes shapes_;
   MigFleet fleet_;
@@ -177,6 +185,8 @@ class Grid {
   std::vector<std::uint32_t> idle_in_leaf_;
   Bits spread_;  // nodes of pools that are filled from the emptiest on
   std::uint32_t spread_nodes_ = 0;
+  Bits changed_;  // see take_changed()
+  std::vector<std::uint32_t> changed_nodes_;
 };
 
 }  // namespace gantry::sched

@@ -124,7 +124,7 @@ std::optional<Blocked> HetGroup::fit_now(Member& m) {
       ++cycle_.plan_.stats.attempts;
       const auto neighbours = neighbours_of(m);
       auto place = find_place(r.grid_, r.timeline_, nodes_for(m, choice), c, nullptr,
-                              neighbours ? &*neighbours : nullptr);
+                              neighbours ? &*neighbours : nullptr, cycle_.scores());
       if (place && tenant != kNoIndex) {
         fit = cycle_.fit(tenant, cycle_.needs_of(c, *place));
         if (!fit.fits) {

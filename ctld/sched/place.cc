@@ -8,24 +8,6 @@
 namespace gantry::sched {
 namespace {
 
-MigAsk ask_of(const JobClass& cls, Instant end) {
-  const JobShape& shape = cls.key.shape;
-  return {shape.gpu_slice, cls.key.time_limit ? end : kMigNever, cls.index, cls.key.partition,
-          shape.gpu_share};
-}
-
-// Slices, or one to have a part of.
-std::uint32_t slices_for(const JobClass& cls) {
-  return cls.key.shape.gpu_share > 0 ? 1 : cls.key.shape.gpus_per_node;
-}
-
-std::vector<GpuGrant> choose_devices(const Grid& grid, const JobClass& cls, std::uint32_t node,
-                                     const Room& need, Instant end) {
-  if (need.slices > 0) return grid.node(node).slices.choose(ask_of(cls, end), slices_for(cls));
-  if (cls.demand.gpu_share == 0) return grid.choose_devices(node, need.gpus);
-  return {grid.choose_part(node, cls.demand.gpu_share, cls.key.partition)};
-}
-
 // A search of one class among the nodes that have some number of cores free.
 class NodeSearch {
  public:
@@ -85,6 +67,38 @@ class NodeSearch {
     return found;
   }
 
+  // Of a job on one node, with GPUs or, where no node without idle ones does, without. Pools that
+  // are spread over are left aside.
+  [[nodiscard]] std::optional<std::uint32_t> by_score(GpuScores& scores) {
+    const std::int64_t cpus = std::int64_t{d_.tasks} * d_.cpus_per_task;
+    if (cpus > grid_.most_cpus()) return std::nullopt;
+    const auto low = static_cast<std::int32_t>(cpus);
+    const bool wants = d_.gpus + d_.gpu_share > 0;
+    scores.ask(cls_);
+    if (wants) {
+      if (timeline_.any_reserved())
+        if (const auto n = best_of(scores, low, [this](std::size_t w) {
+              return timeline_.reserved_word(w) & ~grid_.spread_word(w);
+            }))
+          return n;
+    } else {
+      except_ = &scores;
+      std::optional<std::uint32_t> found;
+      auto fit = [this](std::uint32_t n) { return held(n) ? d_.tasks : 0u; };
+      auto visit = [&](std::uint32_t n, std::uint32_t) {
+        found = n;
+        return true;
+      };
+      (void)packed(low, fit, visit);
+      except_ = nullptr;
+      if (found) return found;
+    }
+    const std::uint32_t count = count_others(low);
+    if (count == 0) return std::nullopt;
+    if (count <= kFew) return best_of(scores, low, [this](std::size_t w) { return others(w); });
+    return best_state(scores);
+  }
+
   // GPUs that stay free on the node beside the job; none where a part goes to a GPU that its tenant
   // shares already.
   [[nodiscard]] std::int32_t gpus_left(std::uint32_t n) const {
@@ -128,6 +142,82 @@ class NodeSearch {
   }
 
  private:
+  // What nodes with GPUs are compared by, the least first: the score, and whether they are idle.
+  // Then for jobs without GPUs, or while nothing is known of requests, the GPUs and cores that are
+  // free.
+  using Rating = std::tuple<int, bool, std::int32_t, std::int32_t>;
+  [[nodiscard]] Rating rating(const GpuScores& scores, int score, bool idle, std::int32_t gpus,
+                              std::int32_t cpus) const {
+    const bool wants = d_.gpus + d_.gpu_share > 0;
+    return {-score, idle, scores.blind() ? gpus : 0, scores.blind() || !wants ? cpus : 0};
+  }
+  [[nodiscard]] bool held(std::uint32_t n) const {
+    if (neighbours_ != nullptr && !neighbours_->allows(n)) return false;
+    if (holds_all(n)) return true;
+    if (hopeful_ != nullptr) hopeful_->clear(n);
+    return false;
+  }
+  [[nodiscard]] std::tuple<std::uint32_t, std::uint32_t, std::uint32_t> by_leaf(
+      std::uint32_t n) const {
+    const std::uint32_t leaf = grid_.leaf(n);
+    return {grid_.idle_in_leaf(leaf), leaf, n};
+  }
+
+  // Each node is looked at.
+  template <class Among>
+  std::optional<std::uint32_t> best_of(GpuScores& scores, std::int32_t low, Among&& among) const {
+    std::optional<std::uint32_t> best;
+    Rating of_best;
+    for (std::size_t w = 0; w < grid_.words(); ++w) {
+      const std::uint64_t some = word(low, w);
+      if (some == 0) continue;
+      any_in_word(some & among(w), w, [&](std::uint32_t n) {
+        if (!held(n)) return false;
+        const Rating of = rating(scores, scores.score(n).value_or(0), grid_.idle(n), gpus_left(n),
+                                 grid_.free(n).cpus);
+        if (best && std::pair{of_best, by_leaf(*best)} <= std::pair{of, by_leaf(n)}) return false;
+        best = n;
+        of_best = of;
+        return false;
+      });
+    }
+    return best;
+  }
+
+  // State by state; the nodes of one are alike but for what only held() knows.
+  std::optional<std::uint32_t> best_state(GpuScores& scores) const {
+    struct Rated {
+      Rating rating;
+      const std::vector<std::uint32_t>* nodes;
+    };
+    std::vector<Rated> states;
+    scores.each([&](const GpuScores::State& s, const std::vector<std::uint32_t>& nodes, int score) {
+      const auto left = static_cast<std::int32_t>(s.room.gpus) - static_cast<std::int32_t>(d_.gpus);
+      states.push_back({rating(scores, score, s.idle, left, s.room.cpus), &nodes});
+    });
+    const auto worse = [](const Rated& a, const Rated& b) { return b.rating < a.rating; };
+    std::make_heap(states.begin(), states.end(), worse);
+    std::optional<std::uint32_t> best;
+    Rating of_best;
+    while (!states.empty()) {
+      std::pop_heap(states.begin(), states.end(), worse);
+      const Rated next = states.back();
+      states.pop_back();
+      if (best && of_best < next.rating) break;
+      for (const std::uint32_t n : *next.nodes) {
+        if (!usable(n) || !held(n)) continue;
+        if (!best || by_leaf(n) < by_leaf(*best)) best = n;
+        of_best = next.rating;
+        if (grid_.levels() == 0) break;
+      }
+    }
+    return best;
+  }
+  [[nodiscard]] bool usable(std::uint32_t n) const {
+    const std::uint64_t bit = std::uint64_t{1} << (n % 64);
+    return allowed_.test(n) && grid_.available(n) && (others(n / 64) & bit) != 0;
+  }
+
   static constexpr std::uint32_t kFew = 64;  // up to here looking at all beats going level by level
 
   // `fit(node)` says how many tasks would go there, 0 = not enough.
@@ -158,7 +248,8 @@ class NodeSearch {
   }
   // Neither reserved nor of a pool that is spread over.
   [[nodiscard]] std::uint64_t others(std::size_t w) const {
-    return ~timeline_.reserved_word(w) & ~grid_.spread_word(w);
+    const std::uint64_t idle_gpus = except_ != nullptr ? except_->idle_gpus_word(w) : 0;
+    return ~timeline_.reserved_word(w) & ~grid_.spread_word(w) & ~idle_gpus;
   }
 
   [[nodiscard]] std::uint32_t count_others(std::int32_t cpus) const {
@@ -264,11 +355,13 @@ class NodeSearch {
   const Instant until_;
   Bits* const hopeful_;
   const Neighbours* const neighbours_;
+  const GpuScores* except_ = nullptr;  // whose idle GPUs are left aside
 };
 
 constexpr std::uint32_t kMostLooked = 64;  // that fit, for one that leaves fewer GPUs idle
 
-std::optional<std::vector<Share>> on_one_node(const NodeSearch& search, const JobClass& cls) {
+std::optional<std::vector<Share>> on_one_node(NodeSearch& search, const JobClass& cls,
+                                              const Grid& grid, GpuScores* scores) {
   const Demand& d = cls.demand;
   std::optional<std::vector<Share>> place;
   if (d.tasks > d.most_per_node) return place;
@@ -280,6 +373,10 @@ std::optional<std::vector<Share>> on_one_node(const NodeSearch& search, const Jo
   if (!cls.key.shape.gpu_slice.empty()) {
     if (const auto n = search.by_slices()) place = {{*n, d.tasks}};
     return place;
+  }
+  if (scores != nullptr) {
+    if (const auto n = search.by_score(*scores)) return {{{*n, d.tasks}}};
+    if (!grid.any_spread()) return place;
   }
   // The first that fits, or one of its family that leaves fewer GPUs idle.
   std::int32_t fewest = 0;
@@ -329,13 +426,14 @@ bool has_devices(const Grid& grid, const JobClass& cls, std::uint32_t n, Instant
 
 std::optional<std::vector<Share>> find_place(const Grid& grid, const Timeline& timeline,
                                              const Bits& allowed, const JobClass& cls,
-                                             Bits* hopeful, const Neighbours* neighbours) {
+                                             Bits* hopeful, const Neighbours* neighbours,
+                                             GpuScores* scores) {
   const Demand& d = cls.demand;
   if (d.max_nodes > 1) hopeful = nullptr;
-  const NodeSearch search(grid, timeline, hopeful != nullptr ? *hopeful : allowed, cls, hopeful,
-                          neighbours);
+  NodeSearch search(grid, timeline, hopeful != nullptr ? *hopeful : allowed, cls, hopeful,
+                    neighbours);
   if (d.min_nodes == 1 && cls.required.size() <= 1) {
-    if (auto place = on_one_node(search, cls)) return place;
+    if (auto place = on_one_node(search, cls, grid, scores)) return place;
     if (d.max_nodes == 1) return std::nullopt;
   }
   const auto required = static_cast<std::uint32_t>(cls.required.size());
@@ -359,67 +457,6 @@ std::optional<std::vector<Share>> find_place(const Grid& grid, const Timeline& t
   }
   const auto all = candidates(search, cls, 1, grid.size() + 1);
   return choose_nodes(d, all, required);
-}
-
-std::vector<NodeGrant> make_grants(const Grid& grid, const JobClass& cls,
-                                   const std::vector<Share>& shares, Instant end) {
-  std::vector<NodeGrant> grants;
-  grants.reserve(shares.size());
-  for (const auto& [node, tasks] : shares) {
-    const Room need = need_for(cls.demand, grid.room(node), tasks);
-    grants.push_back({NodeId{node}, grid.choose_cpus(node, need.cpus), need.memory, need.scratch,
-                      static_cast<std::uint32_t>(need.gpus), tasks,
-                      choose_devices(grid, cls, node, need, end),
-                      grid.choose_gres(node, cls.key.shape.gres)});
-  }
-  return grants;
-}
-
-std::optional<Verdict> explain_place(const Grid& grid, const Bits& allowed, const JobClass& cls,
-                                     const Neighbours* neighbours) {
-  const JobShape& shape = cls.key.shape;
-  std::vector<Candidate> all;
-  for (std::size_t w = 0; w < allowed.words(); ++w)
-    any_in_word(allowed.word(w), w, [&](std::uint32_t n) {
-      if (!grid.available(n) || !has_devices(grid, cls, n, kMigNever)) return false;
-      if (const auto fits = tasks_fitting(cls.demand, grid.room(n), grid.free(n)); fits > 0)
-        all.push_back({n, fits, std::binary_search(cls.required.begin(), cls.required.end(), n)});
-      return false;
-    });
-  const auto required = static_cast<std::uint32_t>(cls.required.size());
-  if (!choose_nodes(cls.demand, all, required)) return std::nullopt;
-  if (neighbours != nullptr) {
-    std::erase_if(all, [&](const Candidate& c) { return !neighbours->allows(c.node); });
-    neighbours->trim(all);
-    if (!choose_nodes(cls.demand, all, required)) {
-      if (shape.anti_affinity.empty())
-        return Verdict{Reason::resources, 0, cls.demand.min_nodes, ""};
-      return Verdict{Reason::anti_affinity, 0, 0,
-                     shape.anti_affinity + " by " + shape.anti_affinity_level};
-    }
-  }
-  if (choose_places(grid, cls, all)) return std::nullopt;
-  std::unordered_map<std::uint32_t, std::uint32_t> domains;
-  std::uint32_t most = 0;
-  if (const auto level = grid.level(shape.topology_level))
-    for (const Candidate& c : all)
-      if (const std::uint32_t domain = grid.domain(*level, c.node); domain != kNoIndex)
-        most = std::max(most, ++domains[domain]);
-  return Verdict{Reason::topology, most, cls.demand.min_nodes, shape.topology_level};
-}
-
-std::uint32_t count_fitting(const Grid& grid, const Bits& allowed, const JobClass& cls) {
-  const Demand& d = cls.demand;
-  std::uint32_t count = 0;
-  if (d.cpus_per_task > static_cast<std::uint32_t>(grid.most_cpus())) return 0;
-  const std::uint32_t least = (d.tasks + d.max_nodes - 1) / d.max_nodes;
-  for (std::size_t w = 0; w < grid.words(); ++w)
-    any_in_word(grid.at_least(static_cast<std::int32_t>(d.cpus_per_task), w) & allowed.word(w), w,
-                [&](std::uint32_t n) {
-                  count += tasks_fitting(d, grid.room(n), grid.free(n)) >= least ? 1 : 0;
-                  return false;
-                });
-  return count;
 }
 
 }  // namespace gantry::sched

@@ -84,8 +84,9 @@ Resources least_of(const Demand& d) {
   least[Resource::cpu] = cpus * 1000;
   least[Resource::gpu] = std::int64_t{d.gpus} * d.min_nodes * kGpuUnit;
   least[Resource::gpu] += std::int64_t{d.gpu_share} * d.min_nodes;
-  // A slice of 1 of 7 compute slices weighs at least an eighth of a GPU.
-  least[Resource::gpu] += std::int64_t{d.slices} * d.min_nodes * kGpuUnit / 8;
+  // A slice of 1 of 7 compute slices weighs at least an eighth of a GPU; d.slices is in
+  // thousandths.
+  least[Resource::gpu] += std::int64_t{d.slices} * d.min_nodes / 8;
   least[Resource::scratch] = d.scratch * d.min_nodes;
   if (d.memory_rule == MemoryRule::per_node) least[Resource::memory] = d.memory * d.min_nodes;
   if (d.memory_rule == MemoryRule::per_cpu) least[Resource::memory] = d.memory * cpus;

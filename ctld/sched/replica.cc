@@ -23,6 +23,7 @@ void Replica::apply(const Change& change) {
     void operator()(const JobQueued& c) const {
       const PartitionChanged* partition = r.partition(c.key.partition);
       GANTRY_ASSERT(partition != nullptr, "a job was queued in a partition that is not known");
+      r.scores_.changed();
       r.touch_queue(c.job);
       r.queue_.add(c, *partition);
       r.touch_queue(c.job);
@@ -32,6 +33,7 @@ void Replica::apply(const Change& change) {
       r.queue_.remove(c.job);
     }
     void operator()(const JobPlaced& c) const {
+      r.scores_.changed();
       r.touch_nodes(c.job);
       r.running_.place(c, r.grid_);
       r.touch_nodes(c.job);

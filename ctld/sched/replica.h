@@ -2,9 +2,10 @@
 // waiting jobs in classes, placements, and the view ahead. No copy of the queue per plan, no lock.
 //
 // apply() is the only way in for facts. Repeating a change has no effect. Between plans the replica
-// is a function of the changes alone, but for the promises that plans have made, and for what they
-// have found out (memory.h): without promises the same changes give the same plans, and so does a
-// replica built from scratch out of the current facts.
+// is a function of the changes alone, but for the promises that plans have made, for the mix of
+// requests that they expect (gpu_scores.h), and for what they have found out (memory.h): with the
+// same promises and mix the same changes give the same plans, and so does a replica built from
+// scratch out of the current facts.
 #pragma once
 
 #include <map>
@@ -15,6 +16,7 @@
 #include "ctld/sched/charges.h"
 #include "ctld/sched/eligible.h"
 #include "ctld/sched/fairshare.h"
+#include "ctld/sched/gpu_scores.h"
 #include "ctld/sched/grid.h"
 #include "ctld/sched/kinds.h"
 #include "ctld/sched/memory.h"
@@ -51,6 +53,10 @@ class Replica {
   [[nodiscard]] const std::vector<MigKept>& kept_slices() const { return kept_slices_; }
   void keep_slices(std::vector<MigKept> kept) { kept_slices_ = std::move(kept); }
 
+  // The requests that plans expect: what nodes with GPUs are chosen by.
+  [[nodiscard]] const GpuMix& mix() const { return scores_.mix(); }
+  void expect(const GpuMix& mix) { scores_.expect(mix); }
+
   // The next plan looks at everything, as that of a new replica with these promises would.
   void look_at_everything() { memory_.forget(); }
 
@@ -77,6 +83,7 @@ class Replica {
   Promises promises_;
   std::vector<MigKept> kept_slices_;  // by plans, for jobs that wait
   Memory memory_;
+  GpuScores scores_;
   std::unordered_map<std::uint32_t, Instant> in_vain_;  // searches for victims, by class
   bool searches_cut_ = false;                           // the last plan had more to make
 };

@@ -1,102 +1,141 @@
-// Fragmentation: the formula by hand, and openb's published result (95.39 % for FGD, 93.08 % for
-// best fit); the trace is skipped where it is absent.
+// Fragmentation: the formula by hand, states against nodes, and openb's tasks through schedule()
+// (published: FGD 95.39 %, best fit 93.08 %, random 87.47 %); the trace is skipped where it is
+// absent.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstdio>
 #include <random>
 
+#include "ctld/sched/schedule.h"
 #include "tests/sched/openb.h"
 #include "tests/sched/replay.h"
 
 namespace gantry::sched {
 namespace {
 
-DeviceRoom room(std::int64_t cpu, std::vector<std::uint16_t> free, std::uint32_t model = 0) {
-  DeviceRoom r;
-  r.model = model;
-  r.cpu = cpu;
-  r.devices = static_cast<std::uint32_t>(free.size());
+GpuRoom room(std::int32_t cpus, std::vector<std::uint16_t> free) {
+  GpuRoom r;
+  r.cpus = cpus;
+  r.gpus = static_cast<std::uint32_t>(free.size());
   std::copy(free.begin(), free.end(), r.free.begin());
   return r;
 }
 
-DeviceNeed need(std::int64_t cpu, std::uint32_t gpus, std::uint16_t each = kWholeGpu,
-                std::uint64_t models = 0) {
-  return {cpu, 0, gpus, each, models};
+GpuNeed gpus(std::int32_t cpus, std::uint32_t count) {
+  return {cpus, 0, count, 0};
+}
+GpuNeed part(std::int32_t cpus, std::uint32_t thousandths) {
+  return {cpus, 0, 0, thousandths};
 }
 
-TEST_CASE("F is what typical requests cannot use") {
-  Fragmentation f({{need(4, 1, 500), 0.5}, {need(8, 2), 0.25}, {need(4, 1, kWholeGpu, 2), 0.25}});
-  // 500 fits, and 300 is of no use to it; 2 whole are not there; the model is another one.
-  CHECK(f.amount(room(8, {1000, 300})) == doctest::Approx(0.5 * 300 + 0.25 * 1300 + 0.25 * 1300));
-  CHECK(f.amount(room(8, {1000, 300}, 1)) == doctest::Approx(0.5 * 300 + 0.25 * 1300 + 0.25 * 300));
+TEST_CASE("F is what the requests that are expected cannot use") {
+  const Fragmentation f({{part(1, 500), 2}, {gpus(2, 2), 1}, {gpus(1, 1), 1}});
+  // 300 is of no use to a half, and to whole ones; there are no two whole ones.
+  CHECK(f.amount(room(8, {1000, 300})) == doctest::Approx(0.5 * 300 + 0.25 * 1300 + 0.25 * 300));
   CHECK(f.amount(room(8, {1000, 1000, 400})) ==
-        doctest::Approx(0.5 * 400 + 0.25 * 400 + 0.25 * 2400));
-  CHECK(f.amount(room(3, {1000, 1000})) == doctest::Approx(2000));  // no cores
+        doctest::Approx(0.5 * 400 + 0.25 * 400 + 0.25 * 400));
+  CHECK(f.amount(room(0, {1000, 1000})) == doctest::Approx(2000));  // no cores
+  // One core lasts for 500 thousandths of parts and one whole GPU, and not for two.
+  CHECK(f.amount(room(1, {1000, 1000})) == doctest::Approx(0.5 * 1500 + 0.25 * 2000 + 0.25 * 1000));
   CHECK(f.amount(room(8, {})) == 0);
 }
 
-TEST_CASE("a fraction goes to the device where it spoils least, several to the fullest that do") {
-  Fragmentation f({{need(0, 1, 500), 0.5}, {need(0, 1), 0.5}});
-  CHECK(f.choose(room(0, {1000, 500, 700}), need(0, 1, 500))->device == 1);
-  CHECK(f.choose(room(0, {1000, 600, 1000}), need(0, 1, 200))->device == 1);
-  CHECK(f.choose(room(0, {1000, 600, 700}), need(0, 2, 600))->device_bits == 0b110);
-  CHECK(!f.choose(room(0, {1000, 600, 700}), need(0, 2)).has_value());
-  CHECK(!f.choose(room(1, {1000}), need(2, 1)).has_value());
-  CHECK(!f.choose(room(2, {1000}, 1), need(2, 1, kWholeGpu, 1)).has_value());
+TEST_CASE("requests without GPUs can use none, and count for a quarter at most") {
+  const Fragmentation some({{gpus(1, 1), 9}, {gpus(1, 0), 1}});
+  CHECK(some.amount(room(8, {1000})) == doctest::Approx(100));
+  const Fragmentation most({{gpus(1, 1), 1}, {gpus(1, 0), 99}});
+  CHECK(most.amount(room(8, {1000})) == doctest::Approx(250));
+  CHECK(!Fragmentation({{gpus(1, 0), 5}}).knows_any());
 }
 
-TEST_CASE("typical needs make up the part that was asked for, the most frequent first") {
-  const auto typical = typical_needs({{need(1, 1), 60}, {need(2, 1), 36}, {need(3, 1), 4}});
-  REQUIRE(typical.size() == 2);
-  CHECK(typical[0].need == need(1, 1));
-  CHECK(typical[0].frequency == doctest::Approx(0.625));
+TEST_CASE("a score is better the less of the free GPUs is spoilt") {
+  const Fragmentation f({{gpus(4, 1), 1}});
+  const GpuRoom before = room(8, {1000, 1000});
+  CHECK(f.score(f.amount(before), before) == kMostScore / 2);
+  // Four of its eight cores without a GPU: one of the two GPUs is of no use any more.
+  CHECK(f.score(f.amount(before), room(4, {1000, 1000})) ==
+        std::lround(kMostScore / (1 + std::exp(1.0))));
+  CHECK(f.score(f.amount(before), room(4, {1000})) == kMostScore / 2);
 }
 
-TEST_CASE("what is kept of a node is what would be counted anew") {
-  std::mt19937_64 random(7);
-  const auto pick = [&](std::uint64_t n) { return static_cast<std::uint32_t>(random() % n); };
-  std::vector<TypicalNeed> typical;
-  for (int i = 0; i < 12; ++i)
-    typical.push_back(
-        {need(pick(16), pick(5), static_cast<std::uint16_t>(100 * (1 + pick(10))), pick(4)),
-         1.0 / 12});
-  std::vector<DeviceRoom> nodes;
-  for (int i = 0; i < 40; ++i)
-    nodes.push_back(
-        room(16 + pick(32), std::vector<std::uint16_t>(1 + pick(8), kWholeGpu), pick(2)));
-  FragmentPlacer placer(Fragmentation(typical), nodes);
-  std::vector<std::pair<DeviceNeed, FragmentPlacer::Placed>> placed;
-  for (int i = 0; i < 3000; ++i) {
-    if (!placed.empty() && pick(3) == 0) {
-      const std::size_t k = pick(placed.size());
-      placer.give_back(placed[k].first, placed[k].second);
-      placed.erase(placed.begin() + static_cast<std::ptrdiff_t>(k));
-      continue;
+// ---- through plans
+
+struct Small {
+  std::uint32_t nodes = 0;
+  Replica replica;
+  PartitionChanged partition;
+  std::uint64_t jobs = 0;
+  Instant now{seconds(1'000'000).us};
+
+  void add(std::uint32_t count, std::uint16_t cpus, std::uint32_t gpus) {
+    for (; count > 0; --count) {
+      NodeChanged node;
+      node.node = NodeId{nodes++};
+      node.name = "n" + std::to_string(nodes);
+      node.available = true;
+      for (std::uint16_t c = 0; c < cpus; ++c) node.cpus.push_back(c);
+      node.memory = std::int64_t{1} << 38;
+      node.gpus = gpus;
+      node.gpu_sharing = true;
+      replica.apply(node);
+      partition.nodes.push_back(node.node);
     }
-    const DeviceNeed& asked = typical[pick(12)].need;
-    Fragmentation fresh(typical);
-    std::optional<std::uint32_t> best;
-    int score = -1;
-    for (std::uint32_t n = 0; n < nodes.size(); ++n)
-      if (const auto c = fresh.choose(placer.nodes()[n], asked); c && c->score > score) {
-        best = n;
-        score = c->score;
-      }
-    const auto got = placer.place(asked);
-    REQUIRE(got.has_value() == best.has_value());
-    if (!got) continue;
-    REQUIRE(got->node == *best);
-    placed.emplace_back(asked, *got);
+    partition.name = "pool";
+    replica.apply(partition);
   }
-  for (const auto& [asked, where] : placed) placer.give_back(asked, where);
-  for (std::size_t n = 0; n < nodes.size(); ++n) {
-    REQUIRE(placer.nodes()[n].cpu == nodes[n].cpu);
-    REQUIRE(placer.nodes()[n].free == nodes[n].free);
+  JobId queue(std::uint32_t cpus, std::uint32_t gpus, std::uint32_t on_nodes = 1) {
+    JobQueued job;
+    job.job = JobId{++jobs};
+    job.key.shape.cpus_per_task = cpus;
+    job.key.shape.gpus_per_node = gpus;
+    job.key.shape.memory_per_node = 1 << 20;
+    job.key.shape.tasks = job.key.shape.min_nodes = job.key.shape.max_nodes = on_nodes;
+    job.queued_since = now;
+    replica.apply(job);
+    return job.job;
+  }
+  // The node that it goes to, if any.
+  std::optional<std::uint32_t> place(std::uint32_t cpus, std::uint32_t gpus) {
+    const JobId job = queue(cpus, gpus);
+    const Plan plan = schedule(replica, now, {});
+    replica.apply(JobUnqueued{job});
+    if (plan.starts.empty()) return std::nullopt;
+    replica.apply(JobPlaced{job, plan.starts[0].grants, std::nullopt, false});
+    return plan.starts[0].grants[0].node.value();
+  }
+};
+
+TEST_CASE("cores that GPUs need are not given away: with states, and node by node") {
+  for (const std::uint32_t count : {4u, 100u}) {
+    CAPTURE(count);
+    Small c;
+    c.add(count, 32, 8);  // four cores a GPU
+    c.add(count, 64, 0);
+    c.replica.expect({{gpus(4, 1), 10}});
+    // Without GPUs: where there are none, though the others are smaller.
+    CHECK(c.place(8, 0) == count);
+    CHECK(c.place(8, 0) == count);
+    CHECK(c.place(4, 1) == 0);
+    // It would spoil a GPU on an idle node as well; node 0 is in use.
+    CHECK(c.place(8, 1) == 0);
+    CHECK(c.place(20, 6) == 0);
+    CHECK(c.place(4, 1) == 1);
   }
 }
 
-TEST_CASE("openb: 95.3 % of the GPUs are allocated at 130 % asked") {
+TEST_CASE("jobs of several nodes find whole ones: single ones share nodes as long as they can") {
+  Small c;
+  c.add(100, 64, 8);
+  for (int i = 0; i < 200; ++i) REQUIRE(c.place(8, 1).has_value());
+  for (std::uint32_t n = 0; n < 100; ++n) CHECK(c.replica.grid().free(n).gpus == (n < 25 ? 0 : 8));
+  const JobId large = c.queue(64, 8, 75);
+  const Plan plan = schedule(c.replica, c.now, {});
+  REQUIRE(plan.starts.size() == 1);
+  CHECK(plan.starts[0].job == large);
+}
+
+TEST_CASE("openb: the planner places 95 % of the GPUs at 130 % asked") {
   const std::string tasks = trace_path("openb_pod_list_default.csv.gz");
   const auto openb = read_openb(trace_path("openb_node_list_gpu_node.csv"), tasks);
   if (!openb) {
@@ -110,12 +149,12 @@ TEST_CASE("openb: 95.3 % of the GPUs are allocated at 130 % asked") {
   for (int seed = 1; seed <= kSeeds; ++seed) {
     const OpenbResult r = run_openb(*openb, static_cast<std::uint64_t>(seed));
     MESSAGE("seed " << seed << ": " << r.allocated << " %, " << r.placed << " placed, " << r.refused
-                    << " refused, " << r.signatures << " signatures");
-    CHECK(r.allocated > 94.9);
+                    << " refused");
+    CHECK(r.allocated > 94.5);
     sum += r.allocated;
   }
   MESSAGE("mean " << sum / kSeeds << " %");
-  CHECK(sum / kSeeds >= 95.3);
+  CHECK(sum / kSeeds >= 95.0);
 }
 
 }  // namespace

@@ -71,6 +71,7 @@ TEST_CASE(
       REQUIRE(print(plan) == print(schedule(replica, world.now, policy)));
       Replica fresh;
       feed(fresh, world.facts());
+      fresh.expect(replica.mix());
       REQUIRE(print(plan) == print(schedule(fresh, world.now, policy)));
       starts += plan.starts.size();
       backfilled += plan.stats.backfilled;

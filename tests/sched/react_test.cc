@@ -316,6 +316,7 @@ void compare_history(std::uint64_t seed, Compared& sum) {
     fresh.promise(replica.promises());
     const Plan plan = schedule(replica, site.now, policy);
     REQUIRE(replica.audit() == "");
+    fresh.expect(replica.mix());
     if (!plan.stats.everything) {
       const std::string is = print(plan);
       const std::string anew = print(schedule(fresh, site.now, only_starts));

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <map>
+#include <memory>
 #include <random>
 #include <tuple>
 
@@ -33,6 +34,21 @@ class Cluster {
       partition_.nodes.push_back(node.node);
     }
     for (NodeChanged& node : nodes_) replica.apply(node);
+    replica.apply(partition_);
+  }
+  // The partition belongs to a tenant with so much quota, which cannot borrow.
+  void limit_to(std::int64_t gpus) {
+    auto tenancy = std::make_shared<Tenancy>();
+    tenancy->flavors.resize(1);
+    tenancy->classes.resize(1);
+    QuotaNode& tenant = tenancy->nodes.emplace_back();
+    tenant.name = "speech";
+    tenant.tenant = true;
+    tenant.limits.resize(1);
+    tenant.limits[0].nominal.fill(kUnlimited);
+    tenant.limits[0].nominal[static_cast<std::size_t>(Resource::gpu)] = gpus * kGpuUnit;
+    replica.apply(TenancyChanged{tenancy});
+    partition_.quota_node = 0;
     replica.apply(partition_);
   }
   // Two tenants, and nodes that share.
@@ -276,6 +292,35 @@ TEST_CASE("parts of a slice: side by side within a tenant, never of two, free wi
   c.end(more);
   c.plan();
   CHECK(c.running.contains(whole));
+}
+
+// A slice of an H100 weighs its part of the compute slices or of the memory, whichever is more.
+TEST_CASE(
+    "slices are charged to the quota by what they weigh, and start while there is some left") {
+  Cluster c(1, 4);
+  c.limit_to(1);
+  std::vector<JobId> small;
+  for (int i = 0; i < 8; ++i) small.push_back(c.submit("1g.10gb", 1, hours(1)));
+  CHECK(c.plan().starts.size() == 7);
+  CHECK(c.waiting.size() == 1);
+  for (int i = 0; i < 7; ++i) c.end(small[static_cast<std::size_t>(i)]);
+  c.plan();
+  CHECK(c.waiting.empty());
+  c.end(small[7]);
+  const JobId two = c.submit("3g.40gb", 2, hours(1));  // 928 thousandths
+  c.plan();
+  CHECK(c.running.contains(two));
+  c.end(two);
+  const JobId all = c.submit("7g.80gb", 1, hours(1));
+  c.plan();
+  CHECK(c.running.contains(all));
+  const JobId more = c.submit("1g.10gb", 1, hours(1));
+  const Plan full = c.plan();
+  REQUIRE(verdict_of(full, more) != nullptr);
+  CHECK(verdict_of(full, more)->reason == Reason::tenant_quota);
+  c.end(all);
+  c.plan();
+  CHECK(c.running.contains(more));
 }
 
 TEST_CASE("a GPU that is emptied for a large slice gets no part that makes a slice last longer") {

@@ -294,12 +294,13 @@ void Controller::plan() {
   });
 }
 
-// A replica from scratch, with the same promises, plans the same.
+// A replica from scratch, with the same promises and the same mix of requests, plans the same.
 void Controller::check_plan(const sched::Plan& plan, const Kept& kept, sched::Policy policy) {
   sched::Replica fresh;
   for (const sched::Change& change : core_->full_view()) fresh.apply(change);
   fresh.promise(kept.promises);
   fresh.keep_slices(kept.slices);
+  fresh.expect(replica_->mix());
   if (!plan.stats.everything) {  // only starts
     policy.reservations = policy.ahead = policy.replans = 0;
     policy.preemption = false;

@@ -4,7 +4,8 @@
 #
 # usage: run.sh BIN_DIR      (./dev demo gpu builds and calls it)
 # Needs root: device files are made, and users for the time of the demo. Leaves nothing behind.
-# GANTRY_DEMO_KEEP=1 keeps the cluster up and says how to reach it.
+# GANTRY_DEMO_KEEP=1 keeps the cluster up and says how to reach it. GANTRY_DEMO_PACE=25 has most jobs
+# last a quarter of their time: for tests, nobody reads along.
 set -euo pipefail
 
 bin=$(realpath "${1:?usage: run.sh BIN_DIR}")
@@ -18,6 +19,7 @@ export PATH="$bin:$PATH"
 top=$(mktemp -d /tmp/gantry-gpu-demo.XXXXXX)
 chmod 755 "$top"
 state=$top/cluster
+pace=${GANTRY_DEMO_PACE:-100}
 people="gdemo-vision gdemo-speech gdemo-robots"
 made_users=()
 copied=
@@ -127,11 +129,11 @@ shown ginfo --layout -n node1
 
 say "Jobs: whole GPUs and halves for vision, slices for speech and robots"
 {
-  for i in 1 2 3 4 5 6; do job gdemo-vision vision train"$i" $((30 + 5 * i)) --gpus-per-node=2; done
-  for i in 1 2 3; do job gdemo-vision vision try"$i" $((30 + 5 * i)) --gpus=0.5; done
-  for i in $(seq 14); do job gdemo-robots robots sim"$i" $((30 + 2 * i)) --gres=mig:3g.40gb:1; done
-  for i in $(seq 16); do job gdemo-robots robots map"$i" $((25 + 2 * i)) --gres=mig:2g.20gb:1; done
-  for i in $(seq 28); do job gdemo-speech speech infer"$i" $((20 + i)) --gres=mig:1g.10gb:1; done
+  for i in 1 2 3 4 5 6; do job gdemo-vision vision train"$i" $(((30 + 5 * i) * pace / 100)) --gpus-per-node=2; done
+  for i in 1 2 3; do job gdemo-vision vision try"$i" $(((30 + 5 * i) * pace / 100)) --gpus=0.5; done
+  for i in $(seq 14); do job gdemo-robots robots sim"$i" $(((30 + 2 * i) * pace / 100)) --gres=mig:3g.40gb:1; done
+  for i in $(seq 16); do job gdemo-robots robots map"$i" $(((25 + 2 * i) * pace / 100)) --gres=mig:2g.20gb:1; done
+  for i in $(seq 28); do job gdemo-speech speech infer"$i" $(((20 + i) * pace / 100)) --gres=mig:1g.10gb:1; done
 } | wc -l | sed 's/$/ jobs/'
 while_so 60 some -t PD,CF
 
@@ -171,6 +173,11 @@ shown gctl resume "$node" --gpu "$gpu"
 pause 8
 say "All of them end"
 while_so 240 some
+if some; then
+  echo "These jobs have not ended:" >&2
+  gqueue -o '%.5i %.10P %.8j %.2t %R' >&2
+  exit 1
+fi
 gacct -X -n -a -o State%12 | sort | uniq -c
 if gacct -X -n -a -P -o State | grep -qv COMPLETED; then exit 1; fi
 say "Done"

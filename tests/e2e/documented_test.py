@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Every command that README.md and docs/ show is accepted by a real cluster.
+
+usage: documented_test.py BIN_DIR [-k CASE] [--keep]
+
+The commands are taken out of the indented and fenced blocks, in the order in which they stand there.
+A command must end with status 0, or with the one in STATUS. What a reader would have to have first is
+made before: scripts, documents (those that the page itself shows), a job. NAMES says what stands for
+the names of the page. A command that cannot run here is in NOT_HERE, with the reason and with what
+runs it instead; an entry that matches no command any more is a failure as well.
+"""
+import glob
+import os
+import re
+import shlex
+import subprocess
+import sys
+
+import cluster
+
+TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+OURS = set("""gantry gbatch gqueue gcancel ginfo gacct grun galloc gctl gtenant gshare gprio greport
+              sbatch squeue sinfo sacct scancel scontrol salloc srun""".split())
+OF_ADMINS = ("gtenant", "gantry", "gctl reserve", "gctl drain", "gctl top", "greport", "gctl mig")
+ASKS = ("gtenant apply", "gtenant price apply", "gtenant create", "gtenant rollback")
+
+# (what the command matches, why it does not run here)
+NOT_HERE = [
+    (r"gantry (up|down)\b", "the cluster of this test is made so, and taken down at its end"),
+    (r"salloc |srun --pty", "needs a terminal: terminal_test"),
+    (r"srun --mpi=", "needs programs built with MPI: mpi_test, pmi2_test"),
+    (r"gbatch --(gpus|gres)=", "there are no GPUs here: gpu_share_test, and the demo of GPUs"),
+    (r"gctl (drain|close|dead|resume) (gpu01 --gpu|--rack)",
+     "there are no GPUs and racks here: the demo of GPUs, tests/core/scenarios/rack.txt"),
+    (r"gctl maintenance start", "would run ssh: tests/core/scenarios/maintenance.txt"),
+    (r"gtenant import --slurm", "needs a site's own files: slurm_test"),
+    (r"(gantry config check|gtenant apply -f) new/", "made by the import of a site's own files"),
+    (r"gbatch -p fraud --priority-class", "needs its tenant's own classes: tenants_test"),
+    (r"gbatch -p fraud train.sh", "its users are those of the manifests: tenants_test"),
+    (r"greport .*--invoice", "nothing was charged last month: money_test"),
+    (r"gtenant request ask fraud --quota gpu=8 --flavor", "there is no node of that flavor here"),
+    (r"gctl reserve course", "a date in the past; the next line runs"),
+    (r"gbatch --reservation course", "needs the reservation in front of it: reserve_test"),
+    (r"gtenant (check|diff|apply) -f tenants/", "a site's own repository: tests/tenancy"),
+]
+STATUS = {}
+NAMES = [
+    (r"^(gctl why|scontrol show job|sacct -j|scancel) \d+", r"\1 {job}"),
+    (r"\bgpu01\b", "node1"),
+    (r"'n\[01-16\]'", "node4"),
+    (r"(request approve) \d+", r"\1 1"),
+    (r"(gtenant rollback) \d+", r"\1 1"),
+    (r"2026-W44 2026-W47", "last-month"),
+    (r"--until 2026-12-01", "--until 2090-12-01"),
+    (r"gtenant create fraud", "gtenant create created"),
+]
+SCRIPT = "#!/bin/sh\n#SBATCH --mem=40M --time=5:00\nsleep 1\n"
+
+
+def without_comment(line):
+    return re.split(r"\s+# ", line)[0].strip()
+
+
+def commands_of(path):
+    """(line, command) of each of our commands in the page's blocks."""
+    found, fence, begun = [], None, ""
+    with open(path, encoding="utf-8") as page:
+        for number, line in enumerate(page, 1):
+            mark = re.match(r"```(\w*)", line)
+            if mark:
+                fence = mark.group(1) if fence is None else None
+                continue
+            if fence in ("yaml",) or (fence is None and not line.startswith("    ") and not begun):
+                continue
+            words = (begun + " " + re.sub(r"^[$#] ", "", line.strip())).strip()
+            begun = ""
+            name, _, rest = words.partition(" ")
+            if name not in OURS or rest.lstrip().startswith("─"):
+                continue
+            if words.endswith("\\"):
+                begun = words[:-1].strip()
+                continue
+            found.append((number, without_comment(words)))
+    return found
+
+
+def yaml_blocks(page):
+    with open(os.path.join(TOP, page), encoding="utf-8") as f:
+        return re.findall(r"```yaml\n(.*?)```", f.read(), re.S)
+
+
+def prepare(c):
+    """What the pages take for granted, in the user's working directory."""
+    def write(name, text):
+        path = os.path.join(c.out, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+        os.chmod(path, 0o644)
+    for name in ("hello.sh", "train.sh", "serve.sh", "retrain.sh", "lesson1.sh"):
+        write(name, SCRIPT)
+    for path in glob.glob(os.path.join(TOP, "tests/tenancy/manifests/*.yaml"))[:1]:
+        with open(path, encoding="utf-8") as f:
+            write("manifests/teams.yaml", f.read())
+    money = [b for b in yaml_blocks("docs/money.md") if b.startswith("apiVersion")]
+    write("prices.yaml", next(b for b in money if "kind: PriceBook" in b) +
+          "meters: {storage-gib-month: 0.02}\n")
+    write("budgets.yaml", next(b for b in money if "kind: Budget" in b))
+    fraud = next(b for b in yaml_blocks("docs/tenancy.md") if "name: fraud" in b)
+    fraud = fraud.replace("tier: production\n", "")
+    write("fraud.yaml", fraud + "---\napiVersion: gantry/v1\nkind: Cohort\nname: ml-platform\n"
+          "---\napiVersion: gantry/v1\nkind: Tenant\nname: lab\nprojects:\n  genomes: {shares: 1}\n")
+    write("storage-2026-11.csv", "date,tenant,meter,amount,project,user\n"
+          "2026-11-02,fraud,storage-gib-month,20480.5,retraining,\n")
+
+
+def case_every_documented_command_is_accepted(c):
+    prepare(c)
+    used, wrong, ran = set(), [], 0
+    pages = [os.path.join(TOP, "README.md")] + sorted(glob.glob(os.path.join(TOP, "docs/*.md")))
+    for page in pages:
+        # README.md counts its jobs from 1; other pages speak of one that waits.
+        held = "" if page.endswith("README.md") else c.submit("--hold", "--wrap=true")
+        if page.endswith("money.md"):  # it speaks of the tenant that tenancy.md shows
+            c.root(["gtenant", "apply", "--yes", "-f", f"{c.out}/fraud.yaml"], check=True)
+        for number, command in commands_of(page):
+            why = [i for i, (what, _) in enumerate(NOT_HERE) if re.search(what, command)]
+            if why:
+                used.update(why)
+                continue
+            line = command
+            for what, instead in NAMES if held else []:
+                line = re.sub(what, instead, line)
+            line = line.replace("{job}", str(held))
+            if line.startswith(ASKS) and "--yes" not in line:
+                line += " --yes"
+            words = shlex.split(line)
+            if words[0].startswith("s"):
+                words[0] = "slurm/" + words[0]
+            run = c.root if line.startswith(OF_ADMINS) else c.as_user
+            ran += 1
+            try:
+                done = run(words, cwd=c.out, stdin=subprocess.DEVNULL, timeout=40)
+            except subprocess.TimeoutExpired:
+                wrong.append(f"{os.path.basename(page)}:{number}: {line}: no end within 40 s")
+                continue
+            if done.returncode != STATUS.get(command, 0):
+                wrong.append(f"{os.path.basename(page)}:{number}: {line}: status {done.returncode}: "
+                             f"{(done.stderr or done.stdout).strip()[-300:]}")
+    wrong += [f"NOT_HERE: {what} matches no command" for i, (what, _) in enumerate(NOT_HERE)
+              if i not in used]
+    print(f"{ran} commands ran")
+    assert not wrong, "\n".join(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(cluster.main(__doc__, globals(), name="docs", nodes=4))
