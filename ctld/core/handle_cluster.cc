@@ -275,7 +275,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::RegisterKey&& m) {
   const auto hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
   if (m.public_key.size() != 64 || !std::all_of(m.public_key.begin(), m.public_key.end(), hex))
     return refuse(ctx, from, {ErrorCode::invalid_argument, "a key has 64 characters, 0-9 and a-f"});
-  if (m.user.empty())
+  if (m.user.empty() || m.user.size() > kMaxAccountBytes)
     return refuse(ctx, from, {ErrorCode::invalid_argument, "name the key's user"});
   const auto known = ctx.state.user_keys.find(m.public_key);
   if (known != ctx.state.user_keys.end() && known->second != m.user)
@@ -283,6 +283,14 @@ void handle(Context& ctx, const ClientRequest& from, proto::RegisterKey&& m) {
                   {ErrorCode::already_exists, "this key is registered for another user"});
   if (m.remove && known == ctx.state.user_keys.end())
     return refuse(ctx, from, {ErrorCode::not_found, "this key is not registered"});
+  const auto has = std::count_if(ctx.state.user_keys.begin(), ctx.state.user_keys.end(),
+                                 [&](const auto& entry) { return entry.second == m.user; });
+  const std::uint32_t most = ctx.config.controller.max_user_keys;
+  if (!m.remove && known == ctx.state.user_keys.end() && has >= most && !is_admin(from.who))
+    return refuse(
+        ctx, from,
+        {ErrorCode::limit_exceeded,
+         fmt::format("{} has {} keys; controller.max_user_keys allows {}", m.user, has, most)});
   if (m.remove)
     ctx.record(event::KeyRegistered{m.public_key, std::nullopt});
   else if (known == ctx.state.user_keys.end())
