@@ -1,6 +1,8 @@
 // The tables: name, member, what it may be, what it means.
 #include "config/options.h"
 
+#include <algorithm>
+
 namespace gantry::config {
 namespace {
 
@@ -20,6 +22,18 @@ constexpr Rule form(Form f) {
 }
 
 }  // namespace
+
+bool for_users(const Option& option) {
+  static constexpr std::string_view kOfJobs[] = {"image_dirs", "writable_paths"};
+  static constexpr std::string_view kInternal[] = {
+      "admins",      "metrics_host", "metrics_port", "usage_webhook", "listen_host",
+      "listen_port", "gpu_library",  "cuda_library", "mps_control",   "runtimes"};
+  const auto among = [&](const auto& list) {
+    return std::find(std::begin(list), std::end(list), option.name) != std::end(list);
+  };
+  const bool file = option.rule.form == Form::path || option.rule.form == Form::path_or_none;
+  return file ? among(kOfJobs) : !among(kInternal);
+}
 
 std::vector<Option> options_of(Config& c) {
   return {{"cluster", &c.cluster, form(Form::word), "Name of the cluster, shown to users."},

@@ -22,6 +22,7 @@
 #include "ctld/core/reservations.h"
 #include "ctld/core/select.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/sight.h"
 #include "ctld/core/tenants.h"
 #include "ctld/core/triggers.h"
 #include "ctld/core/usage_events.h"
@@ -88,6 +89,8 @@ void take(Context& ctx, ClientRequest&& request) {
     return refuse(ctx, request, allowed.error());
   if (auto sound = check_refs(request.message); !sound) return refuse(ctx, request, sound.error());
   if (auto sound = check_texts(request.message); !sound) return refuse(ctx, request, sound.error());
+  if (auto seen = check_named_nodes(ctx.state, request.who, request.message); !seen)
+    return refuse(ctx, request, seen.error());
   ClientMessage message = std::move(request.message);
   std::visit([&](auto&& m) { handle(ctx, request, std::move(m)); }, std::move(message));
 }

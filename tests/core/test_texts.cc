@@ -8,14 +8,9 @@
 #include "common/codec/json_io.h"
 #include "common/codec/texts.h"
 #include "common/printable.h"
-#include "ctld/core/blobs.h"
-#include "ctld/core/core.h"
-#include "ctld/store/memory_store.h"
+#include "controller.h"
 
-using namespace gantry;
-using namespace gantry::core;
-
-namespace {
+namespace gantry::core::test::texts_test {
 
 Config config() {
   Config c;
@@ -33,41 +28,6 @@ Config config() {
   c.controller.user_triggers = true;
   return c;
 }
-
-Identity identity(std::string user, std::uint32_t uid) {
-  Identity who;
-  who.owner.uid = Uid(uid);
-  who.owner.user = std::move(user);
-  if (uid == 0) who.role = proto::Role::admin;
-  return who;
-}
-
-class Controller {
- public:
-  Controller() : core_(config_) {
-    REQUIRE(core_.start(now_).has_value());
-    (void)turn();
-  }
-  ReplyMessage ask(const Identity& who, ClientMessage message) {
-    core_.step(now_, ClientRequest{ConnectionId(1), ++request_, who, std::move(message)});
-    std::vector<Reply> replies = turn();
-    REQUIRE(replies.size() == 1);
-    return std::move(replies[0].message);
-  }
-
- private:
-  std::vector<Reply> turn() {
-    Turn turn = core_.take_turn();
-    REQUIRE(store_.append(turn.append).has_value());
-    for (Reply& reply : turn.replies) REQUIRE(fill(reply, store_).has_value());
-    return std::move(turn.replies);
-  }
-  Config config_ = config();
-  store::MemoryStore store_;
-  Core core_;
-  Instant now_{hours(500'000).us};
-  std::uint64_t request_ = 0;
-};
 
 using Random = std::mt19937;
 
@@ -131,10 +91,8 @@ std::string words_of(const ReplyMessage& reply) {
   return error == nullptr ? "" : error->message;
 }
 
-}  // namespace
-
 TEST_CASE("any bytes in every text of a submit leave listings that parse and terminals that stay") {
-  Controller controller;
+  Controller controller(config());
   const Identity eve = identity("eve", 1000);
   Random random(21);
   std::size_t taken = 0;
@@ -169,7 +127,7 @@ TEST_CASE("any bytes in every text of a submit leave listings that parse and ter
 }
 
 TEST_CASE("words with other bytes than text are refused in one sentence, paths keep theirs") {
-  Controller controller;
+  Controller controller(config());
   const Identity eve = identity("eve", 1000), root = identity("root", 0);
   const auto submit = [&](auto change) {
     proto::SubmitJob m = sound_submit();
@@ -205,3 +163,5 @@ TEST_CASE("words with other bytes than text are refused in one sentence, paths k
         "the field \"user\" must not contain control characters: its byte 4 is one");
   check_listings(controller);
 }
+
+}  // namespace gantry::core::test::texts_test
