@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include "common/printable.h"
 #include "config/nearest.h"
 
 namespace gantry::cli {
@@ -48,7 +49,7 @@ int report(const std::string& program, const Error& error) {
     say(fmt::format("{}: {}\nTry \"{} --help\" for more information\n", program, error.message,
                     head));
   } else {
-    say(fmt::format("{}: error: {}\n", program, error.message));
+    say(fmt::format("{}: error: {}\n", program, printable(error.message, Lines::many)));
   }
   return exit_status_of(error.code);
 }

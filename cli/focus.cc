@@ -5,6 +5,7 @@
 #include <array>
 #include <string_view>
 
+#include "common/printable.h"
 #include "common/time_zone.h"
 
 namespace gantry::cli {
@@ -69,12 +70,9 @@ std::string unit_price(Money cost, const std::string& quantity) {
 }
 
 std::string json_text(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
-  }
-  return out + "\"";
+  std::string out;
+  append_json_string(out, text);
+  return out;
 }
 
 std::string tags_of(const proto::LedgerRow& row) {
@@ -148,8 +146,13 @@ std::string line_of(const proto::LedgerRow& row, const std::string& currency, bo
 
 }  // namespace
 
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+std::string csv_cell(const std::string& raw) {
+  std::string text = printable(raw);
+  // A spreadsheet takes what begins so for a formula, which a user's account or project may be.
+  const bool number = text.find_first_not_of("+-.0123456789eE") == std::string::npos;
+  if (!text.empty() && !number && std::string_view("=+-@").find(text[0]) != std::string_view::npos)
+    text.insert(0, 1, '\'');
+  if (text.find_first_of(",\"") == std::string::npos) return text;
   std::string out = "\"";
   for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
   return out + "\"";

@@ -8,8 +8,9 @@
 
 namespace gantry::cli {
 
-// A cell as RFC 4180 has it.
-std::string csv_cell(const std::string& text);
+// A cell as RFC 4180 has it; what is no number and a spreadsheet would take for a formula gets a '
+// in front.
+std::string csv_cell(const std::string& raw);
 
 // A line for each row, and one for its credit: of months or weeks, kept apart by all columns of the
 // ledger. A period's begin and end are midnights of the tenant's time zone, written as if they were

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "common/printable.h"
 #include "common/time_zone.h"
 
 namespace gantry::cli {
@@ -126,7 +127,7 @@ namespace {
 
 std::string for_html(std::string_view text) {
   std::string out;
-  for (const char c : text) {
+  for (const char c : printable(text)) {
     if (c == '&')
       out += "&amp;";
     else if (c == '<')
@@ -136,7 +137,7 @@ std::string for_html(std::string_view text) {
     else if (c == '"')
       out += "&quot;";
     else
-      out += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
+      out += c;
   }
   return out;
 }

@@ -1,5 +1,7 @@
 #include "cli/records.h"
 
+#include "common/printable.h"
+
 namespace gantry::cli {
 
 RecordWriter& RecordWriter::field(std::string_view key, std::string_view value) {
@@ -11,8 +13,7 @@ RecordWriter& RecordWriter::raw(std::string_view key, std::string_view value) {
   at_start_ = false;
   text_ += key;
   text_ += '=';
-  for (const char c : value)  // values come from users
-    text_ += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+  text_ += printable(value);  // values come from users
   return *this;
 }
 

@@ -45,7 +45,7 @@ bool Patience::pause() {
 Error to_error(const proto::ErrorReply& reply) {
   const auto code = static_cast<ErrorCode>(reply.code);
   const bool known = name_of(code) != "unknown";  // a newer controller may have more codes
-  return {known ? code : ErrorCode::wrong_state, reply.message};
+  return {known ? code : ErrorCode::wrong_state, printable(reply.message, Lines::many)};
 }
 
 Result<Session> Session::open(std::string_view program) {

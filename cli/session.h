@@ -11,9 +11,11 @@
 
 #include "cli/client_config.h"
 #include "common/codec/codec.h"
+#include "common/codec/texts.h"
 #include "common/net/client.h"
 #include "common/net/header.h"
 #include "common/net/job_socket_client.h"
+#include "common/printable.h"
 #include "common/proto/messages.h"
 #include "common/result.h"
 
@@ -35,6 +37,30 @@ class Patience {
   Duration next_;
 };
 
+// Replies whose texts are data or signed, and nothing that is shown to people.
+template <class Reply>
+inline constexpr bool kIsData = false;
+template <>
+inline constexpr bool kIsData<proto::LogChunk> = true;
+template <>
+inline constexpr bool kIsData<proto::StepGranted> = true;
+template <>
+inline constexpr bool kIsData<proto::TokenMade> = true;
+
+// Texts come from other users, and old ones from a time when more was taken: whatever a command
+// does with them, no terminal and no reader of JSON gets what is not printable.
+template <class Reply>
+void make_printable(Reply& reply) {
+  if constexpr (!kIsData<Reply>) {
+    constexpr Lines kLines =
+        std::is_same_v<Reply, proto::TenancyDocuments> ? Lines::many : Lines::one;
+    codec::each_text(reply, [](std::string_view field, auto& text) {
+      if constexpr (!std::is_const_v<std::remove_reference_t<decltype(text)>>)
+        if (field != "script" && !is_printable(text, kLines)) text = printable(text, kLines);
+    });
+  }
+}
+
 class Session {
  public:
   // Connects with the configuration of the environment; `program` is for the controller's log.
@@ -52,7 +78,9 @@ class Session {
   Result<Reply> receive(std::uint64_t request, Duration timeout) {
     auto frame = receive_raw(request, static_cast<std::uint16_t>(proto::number_of<Reply>), timeout);
     if (!frame) return tl::unexpected(frame.error());
-    return codec::decode<Reply>(*frame);
+    auto reply = codec::decode<Reply>(*frame);
+    if (reply) make_printable(*reply);
+    return reply;
   }
 
   template <class Reply, class Request>

@@ -83,7 +83,8 @@ constexpr std::uint16_t number = static_cast<std::uint16_t>(proto::number_of<T>)
 Error refused(std::string_view body, const std::string& node) {
   const auto error = codec::decode<proto::ErrorReply>(body);
   if (!error) return error.error();
-  return {static_cast<ErrorCode>(error->code), fmt::format("node {}: {}", node, error->message)};
+  return {static_cast<ErrorCode>(error->code),
+          fmt::format("node {}: {}", node, to_error(*error).message)};
 }
 
 Error at_node(const Error& error, const std::string& node) {

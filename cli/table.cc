@@ -3,16 +3,12 @@
 
 #include <algorithm>
 
+#include "common/printable.h"
+
 namespace gantry::cli {
 namespace {
 
 constexpr std::size_t kBatchRows = 4096;
-
-bool is_plain(std::string_view text) {
-  for (const char c : text)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return false;
-  return true;
-}
 
 bool continues(char c) {
   return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
@@ -53,10 +49,11 @@ void TableWriter::begin_row(Colour colour) {
 
 void TableWriter::end_cell() {
   const std::size_t begin = ends_.empty() ? 0 : ends_.back();
-  if (!is_plain(std::string_view(texts_).substr(begin)))
-    std::replace_if(
-        texts_.begin() + static_cast<std::ptrdiff_t>(begin), texts_.end(),
-        [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '?');
+  const std::string_view cell = std::string_view(texts_).substr(begin);
+  if (!is_printable(cell)) {
+    const std::string shown = printable(cell);
+    texts_.replace(begin, std::string::npos, shown);
+  }
   ends_.push_back(texts_.size());
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "cli/terminal.h"
+#include "common/printable.h"
 #include "config/nearest.h"
 #include "config/tenancy/amounts.h"
 #include "config/tenancy/kinds.h"
@@ -23,12 +24,6 @@ Mark mark_of(proto::ChangeAction action) {
     case unchanged: break;
   }
   return {' ', Colour::none};
-}
-
-std::string printable(std::string text) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  return text;
 }
 
 std::string field_line(const proto::FieldChange& field, std::size_t width, bool is_new) {

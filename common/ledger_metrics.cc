@@ -4,20 +4,18 @@
 
 #include <map>
 
+#include "common/printable.h"
+
 namespace gantry {
 namespace {
 
-// A label's value: backslash, quote and line feed are escaped.
+// A label's value: backslash and quote are escaped.
 std::string label(std::string_view name, std::string_view value) {
   std::string out(name);
   out += "=\"";
-  for (const char c : value) {
-    if (c == '\\' || c == '"')
-      out += {'\\', c};
-    else if (c == '\n')
-      out += "\\n";
-    else
-      out += c;
+  for (const char c : printable(value)) {
+    if (c == '\\' || c == '"') out += '\\';
+    out += c;
   }
   return out + "\"";
 }

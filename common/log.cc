@@ -6,9 +6,12 @@
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "common/assert.h"
+#include "common/printable.h"
+#include "common/utf8.h"
 
 namespace gantry {
 namespace {
@@ -31,18 +34,22 @@ bool is_plain(std::string_view text) {
   return !text.empty();
 }
 
+// What is not printable byte by byte, so that the log says what it was.
 void append_quoted(std::string& line, std::string_view text) {
   line += '"';
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\')
-      (line += '\\') += c;
-    else if (c == '\n')
-      line += "\\n";
-    else if (byte < 0x20 || byte == 0x7f)
-      line += fmt::format("\\x{:02x}", byte);
-    else
+  while (!text.empty()) {
+    const std::string_view shown = text.substr(0, find_unprintable(text));
+    for (const char c : shown) {
+      if (c == '"' || c == '\\') line += '\\';
       line += c;
+    }
+    text.remove_prefix(shown.size());
+    if (text.empty()) break;
+    const std::size_t length = std::max<std::size_t>(1, utf8_length(text));
+    for (const char c : text.substr(0, length))
+      line +=
+          c == '\n' ? std::string("\\n") : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    text.remove_prefix(length);
   }
   line += '"';
 }

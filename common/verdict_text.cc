@@ -54,6 +54,7 @@ std::string describe_tenancy_reason(const Verdict& v) {
     case Reason::reclaiming:
       return fmt::format("{} jobs leave for it; they are gone by {}", v.a, format_time({v.b}));
     case Reason::planned:
+      if (v.subject.empty()) return "it would delay the planned start of a job of others";
       return fmt::format("it would delay the planned start of job {}", v.subject);
     case Reason::topology:
       return fmt::format("no {} has {} nodes free for it; the best has {}", v.subject, v.b, v.a);

@@ -75,6 +75,12 @@ struct ControllerConfig {
   Duration start_timeout = seconds(60);  // a node that does not confirm a start is drained
   std::uint32_t max_requeues = 16;       // then the job is held
   std::uint32_t max_jobs = 2'000'000;    // queued and active, an array counts as one
+  // Of one user who is no operator:
+  std::uint32_t max_user_jobs = 1'000'000;    // queued and active, array tasks one by one
+  std::int64_t max_user_bytes = 256LL << 20;  // what is stored of the jobs that are known
+  std::uint32_t max_user_keys = 100;          // registered
+  std::uint32_t max_user_triggers = 100;
+  std::uint32_t max_job_steps = 40'000;  // of one attempt; as Slurm's MaxStepCount
   std::uint32_t max_array_tasks = 1'000'000;
   std::uint32_t max_script_bytes = 4u << 20;
   std::uint32_t backfill_depth = 1000;  // classes looked at behind the first blocked job

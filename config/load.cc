@@ -368,4 +368,17 @@ std::map<std::string, std::string> describe(const Config& config) {
   return out;
 }
 
+std::map<std::string, std::string> config::describe_for_users(const Config& config) {
+  Config copy = config;
+  std::map<std::string, std::string> out;
+  const auto add = [&](const std::string& prefix, auto& section) {
+    for (const Option& option : options_of(section))
+      if (for_users(option)) out[prefix + std::string(option.name)] = show_option(option);
+  };
+  add("", copy);
+  add("controller.", copy.controller);
+  add("noded.", copy.noded);
+  return out;
+}
+
 }  // namespace gantry

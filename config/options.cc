@@ -1,6 +1,8 @@
 // The tables: name, member, what it may be, what it means.
 #include "config/options.h"
 
+#include <algorithm>
+
 namespace gantry::config {
 namespace {
 
@@ -20,6 +22,18 @@ constexpr Rule form(Form f) {
 }
 
 }  // namespace
+
+bool for_users(const Option& option) {
+  static constexpr std::string_view kOfJobs[] = {"image_dirs", "writable_paths"};
+  static constexpr std::string_view kInternal[] = {
+      "admins",      "metrics_host", "metrics_port", "usage_webhook", "listen_host",
+      "listen_port", "gpu_library",  "cuda_library", "mps_control",   "runtimes"};
+  const auto among = [&](const auto& list) {
+    return std::find(std::begin(list), std::end(list), option.name) != std::end(list);
+  };
+  const bool file = option.rule.form == Form::path || option.rule.form == Form::path_or_none;
+  return file ? among(kOfJobs) : !among(kInternal);
+}
 
 std::vector<Option> options_of(Config& c) {
   return {{"cluster", &c.cluster, form(Form::word), "Name of the cluster, shown to users."},
@@ -67,6 +81,19 @@ std::vector<Option> options_of(ControllerConfig& c) {
        "Requeues after which a job is held, so that it cannot fail for ever."},
       {"max_jobs", &c.max_jobs, between(1, 100'000'000),
        "Jobs queued and active at the most; an array counts as one."},
+      {"max_user_jobs", &c.max_user_jobs, between(1, 100'000'000),
+       "Jobs of one user queued and active at the most, array tasks one by one; operators and "
+       "administrators have no such limit."},
+      {"max_user_bytes", &c.max_user_bytes, bytes(kMiB, std::int64_t{1} << 46),
+       "Bytes of scripts, environments and requests that are stored for one user's jobs, until "
+       "min_job_age after their end; what several jobs of the user share counts once. Not for "
+       "operators and administrators."},
+      {"max_user_keys", &c.max_user_keys, between(0, 1'000'000),
+       "Keys that one user may register (gctl key); administrators may register more."},
+      {"max_user_triggers", &c.max_user_triggers, between(0, 10'000),
+       "Triggers of one user who is no operator, with user_triggers."},
+      {"max_job_steps", &c.max_job_steps, between(1, 1'000'000),
+       "Steps of one job in one run of it."},
       {"max_array_tasks", &c.max_array_tasks, between(1, 1'000'000), "Tasks of one job array."},
       {"max_script_bytes", &c.max_script_bytes, between(1024, 8 * kMiB),
        "Size of a batch script, in bytes."},

@@ -5,6 +5,7 @@
 // and the default is whatever the struct has before anything is read.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -60,6 +61,13 @@ std::vector<Option> options_of(PartitionConfig& config);
 Result<void> set_option(const Option& option, std::string_view text);
 Result<void> set_option(const Option& option, std::span<const std::string> items);
 bool takes_list(const Option& option);
+
+// Whether everybody may know its value: not the administrators' names, nor where the daemons have
+// their files and whom they talk to. Directories that jobs may use are everybody's.
+bool for_users(const Option& option);
+// Values in force that everybody may know, by name; nodes and partitions have listings of their
+// own.
+std::map<std::string, std::string> describe_for_users(const Config& config);
 
 std::string show_option(const Option& option);  // in a form that set_option reads again
 std::string type_of(const Option& option);      // "duration", "integer 1 to 65535", ...

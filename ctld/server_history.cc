@@ -11,7 +11,7 @@
 namespace gantry::ctld {
 namespace {
 
-constexpr std::size_t kLivePage = 2'000;  // rows made on the loop in one go: a few milliseconds
+constexpr std::size_t kLivePage = 250;  // rows made on the loop in one go: a few milliseconds
 
 Result<acct::LiveRows> live_rows(const core::State& state, const core::Identity& who,
                                  proto::JobFilter filter, const acct::HistoryQuery& query,

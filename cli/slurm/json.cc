@@ -3,29 +3,9 @@
 #include <fmt/core.h>
 
 #include "cli/slurm/frame.h"
+#include "common/printable.h"
 
 namespace gantry::cli::slurm {
-namespace {
-
-void write_quoted(std::string& out, std::string_view text) {
-  out += '"';
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (c == '\n') {
-      out += "\\n";
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      out += fmt::format("\\u{:04x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
-    } else {
-      out += c;
-    }
-  }
-  out += '"';
-}
-
-}  // namespace
-
 Tree Tree::real(double value) {
   return Tree(Kind::plain, fmt::format("{:.6f}", value));
 }
@@ -57,7 +37,7 @@ Tree& Tree::add_infinite(std::string_view key) {
 }
 
 void Tree::write_json(std::string& out, std::size_t depth) const {
-  if (kind_ == Kind::text) return write_quoted(out, value_);
+  if (kind_ == Kind::text) return append_json_string(out, value_);
   if (kind_ == Kind::plain) {
     out += value_;
     return;
@@ -68,7 +48,7 @@ void Tree::write_json(std::string& out, std::size_t depth) const {
     out += &key == &children_.front().first ? "\n" : ",\n";
     out.append(2 * depth + 2, ' ');
     if (is_object) {
-      write_quoted(out, key);
+      append_json_string(out, key);
       out += ": ";
     }
     child.write_json(out, depth + 1);
@@ -84,7 +64,7 @@ void Tree::write_yaml(std::string& out, std::size_t depth) const {
   if (kind_ == Kind::text || kind_ == Kind::plain || children_.empty()) {
     out += ' ';
     if (kind_ == Kind::text)
-      write_quoted(out, value_);
+      append_json_string(out, value_);
     else
       out += kind_ == Kind::plain ? value_ : kind_ == Kind::object ? "{}" : "[]";
     out += '\n';
@@ -94,7 +74,7 @@ void Tree::write_yaml(std::string& out, std::size_t depth) const {
   for (const auto& [key, child] : children_) {
     out.append(2 * depth, ' ');
     if (kind_ == Kind::object) {
-      write_quoted(out, key);
+      append_json_string(out, key);
       out += ':';
     } else {
       out += '-';

@@ -10,31 +10,13 @@
 
 #include "common/assert.h"
 #include "common/codec/limits.h"
-#include "common/utf8.h"
+#include "common/printable.h"
 
 namespace gantry::codec {
 namespace {
 
-std::string repaired(std::string_view text) {
-  std::string out;
-  out.reserve(text.size() + 16);
-  while (!text.empty()) {
-    const std::size_t length = utf8_length(text);
-    if (length == 0)
-      out += "\xef\xbf\xbd";
-    else
-      out.append(text.substr(0, length));
-    text.remove_prefix(length == 0 ? 1 : length);
-  }
-  return out;
-}
-
 const rapidjson::Value& value_of(const void* node) {
   return *static_cast<const rapidjson::Value*>(node);
-}
-
-rapidjson::SizeType size_of(std::string_view text) {
-  return static_cast<rapidjson::SizeType>(text.size());
 }
 
 }  // namespace
@@ -43,6 +25,7 @@ struct JsonWriter::Impl {
   explicit Impl(JsonStyle s) : style(s) { pretty.SetIndent(' ', 2); }
   JsonStyle style;
   rapidjson::StringBuffer buffer;
+  std::string text;  // of one string, as it is written
   rapidjson::Writer<rapidjson::StringBuffer> compact{buffer};
   rapidjson::PrettyWriter<rapidjson::StringBuffer> pretty{buffer};
   template <class Call>
@@ -70,14 +53,14 @@ void JsonWriter::real(double value) {
   impl_->with([=](auto& w) { return std::isfinite(value) ? w.Double(value) : w.Null(); });
 }
 void JsonWriter::string(std::string_view value) {
-  const auto put = [this](std::string_view text) {
-    impl_->with([=](auto& w) { return w.String(text.data() ? text.data() : "", size_of(text)); });
-  };
-  is_utf8(value) ? put(value) : put(repaired(value));
+  impl_->text.clear();
+  append_json_string(impl_->text, value);
+  impl_->with([this](auto& w) {
+    return w.RawValue(impl_->text.data(), impl_->text.size(), rapidjson::kStringType);
+  });
 }
 void JsonWriter::key(std::string_view name) {
-  const std::string clean = is_utf8(name) ? std::string(name) : repaired(name);
-  impl_->with([&](auto& w) { return w.Key(clean.data(), size_of(clean)); });
+  string(name);  // RapidJSON counts what it is given: a name comes before its value
 }
 void JsonWriter::begin_object() {
   impl_->with([](auto& w) { return w.StartObject(); });

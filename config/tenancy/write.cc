@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "common/printable.h"
 #include "config/tenancy/amounts.h"
 #include "config/values.h"
 
@@ -235,11 +236,9 @@ bool needs_quotes(const std::string& text) {
     return text == "null" || text == "~";
   if (std::string_view("-?:,[]{}#&*!|>'\"%@`").find(text.front()) != std::string_view::npos)
     return true;
+  if (!is_printable(text)) return true;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    if (c < 0x20 || c == 0x7f ||
-        std::string_view(",[]{}\"").find(text[i]) != std::string_view::npos)
-      return true;
+    if (std::string_view(",[]{}\"").find(text[i]) != std::string_view::npos) return true;
     if (text[i] == ':' && (i + 1 == text.size() || text[i + 1] == ' ')) return true;
     if (text[i] == '#' && text[i - 1] == ' ') return true;
   }
@@ -248,18 +247,9 @@ bool needs_quotes(const std::string& text) {
 
 std::string quoted(const std::string& text) {
   if (!needs_quotes(text)) return text;
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\')
-      out += {'\\', c};
-    else if (c == '\n')
-      out += "\\n";
-    else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    else
-      out += c;
-  }
-  return out + "\"";
+  std::string out;
+  append_json_string(out, text);  // which is YAML as well
+  return out;
 }
 
 void put(std::string& out, const Yaml& tree, std::size_t indent) {

@@ -6,7 +6,7 @@
 // nodes, partitions, reservations and all jobs. Everybody sees and touches the jobs that run as
 // their own uid. Whoever has a role in a tenant sees the tenant's jobs in listings; its admins read
 // their scripts and output and change them, too. Other jobs are not in listings, and naming one is
-// answered as if it did not exist. Nodes, partitions and reservations are visible to all. A request
+// answered as if it did not exist. Nodes, partitions and reservations: see sight.h. A request
 // from inside a job has its owner's rights as an ordinary user.
 #pragma once
 

@@ -13,6 +13,7 @@
 #include "ctld/core/audit.h"
 #include "ctld/core/authorise.h"
 #include "ctld/core/budget_gate.h"
+#include "ctld/core/check_texts.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/load.h"
 #include "ctld/core/multifactor.h"
@@ -21,6 +22,7 @@
 #include "ctld/core/reservations.h"
 #include "ctld/core/select.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/sight.h"
 #include "ctld/core/tenants.h"
 #include "ctld/core/triggers.h"
 #include "ctld/core/usage_events.h"
@@ -86,6 +88,9 @@ void take(Context& ctx, ClientRequest&& request) {
   if (auto allowed = authorise(ctx.state, request.who, request.message); !allowed)
     return refuse(ctx, request, allowed.error());
   if (auto sound = check_refs(request.message); !sound) return refuse(ctx, request, sound.error());
+  if (auto sound = check_texts(request.message); !sound) return refuse(ctx, request, sound.error());
+  if (auto seen = check_named_nodes(ctx.state, request.who, request.message); !seen)
+    return refuse(ctx, request, seen.error());
   ClientMessage message = std::move(request.message);
   std::visit([&](auto&& m) { handle(ctx, request, std::move(m)); }, std::move(message));
 }
@@ -102,6 +107,7 @@ void take(Context& ctx, FromNode&& from) {
         fmt::format("message of node {} ignored: it is not in this cluster", from.node));
   }
   const NodeId node = it->second;
+  clean_texts(from.message);
   std::visit([&](auto&& m) { handle(ctx, node, std::move(m)); }, std::move(from.message));
 }
 

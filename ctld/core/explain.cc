@@ -13,6 +13,7 @@
 #include "ctld/core/multifactor.h"
 #include "ctld/core/reservations.h"
 #include "ctld/core/rows.h"
+#include "ctld/core/sight.h"
 
 namespace gantry::core {
 namespace {
@@ -173,10 +174,11 @@ Verdict verdict_of(const Context& ctx, const Job& job) {
   return cls.head == job.id ? cls.of_head : cls.of_rest;
 }
 
-std::vector<std::string> why(const Context& ctx, const Job& job) {
+std::vector<std::string> why(const Context& ctx, const Job& job, const Sight* sight) {
   std::vector<std::string> out;
   if (job.phase != Phase::queued) return out;
-  const auto say = [&](const Verdict& v) { out.push_back(words_of(ctx, job, v)); };
+  const auto seen = [&](const Verdict& v) { return sight == nullptr ? v : sight->verdict(v); };
+  const auto say = [&](const Verdict& v) { out.push_back(words_of(ctx, job, seen(v))); };
   if (auto v = verdict_of_hold(job)) say(*v);
   if (auto v = verdict_of_dependencies(job)) say(*v);
   if (job.not_before && *job.not_before > ctx.now)
@@ -195,7 +197,7 @@ std::vector<std::string> why(const Context& ctx, const Job& job) {
   if (!partition.up()) say({Reason::partition_down, 0, 0, {}});
   if (const auto sibling = verdict_of_sibling(ctx, job); out.empty() && sibling)
     out.push_back(fmt::format("its component {}: {}", display_id(ctx.state, *sibling->first),
-                              words_of(ctx, *sibling->first, sibling->second)));
+                              words_of(ctx, *sibling->first, seen(sibling->second))));
   if (out.empty()) say(verdict_of(ctx, job));
   if (const auto it = ctx.rt.expected.find(job.id); it != ctx.rt.expected.end())
     out.push_back(

@@ -9,9 +9,12 @@
 
 namespace gantry::core {
 
+class Sight;
+
 // Of a queued job. O(1) but for the text of open dependencies.
 Verdict verdict_of(const Context& ctx, const Job& job);
 
-std::vector<std::string> why(const Context& ctx, const Job& job);
+// Without names of what is others' when `sight` does not see it; nullptr: for operators.
+std::vector<std::string> why(const Context& ctx, const Job& job, const Sight* sight = nullptr);
 
 }  // namespace gantry::core

@@ -84,7 +84,8 @@ Result<void> check_quota(const State& state, const Increase& i) {
 
 Result<void> check_asked(const Context& ctx, const Identity& who, const Increase& i) {
   const State& state = ctx.state;
-  if (!state.tenancy.has_tenant(i.tenant))
+  if (!state.tenancy.has_tenant(i.tenant) ||
+      (!is_operator(state, who) && !role_in(state, who, i.tenant)))
     return fail(ErrorCode::not_found, fmt::format("there is no tenant {}", i.tenant));
   if (!is_admin(who) && !is_tenant_admin(state, who, i.tenant))
     return fail(ErrorCode::permission_denied,
@@ -137,10 +138,11 @@ void handle(Context& ctx, const ClientRequest& from, proto::ListBudgets&& m) {
   proto::BudgetList reply;
   reply.currency = ctx.state.ledger.prices.currency;
   reply.now = ctx.now;
+  const bool everything = is_operator(ctx.state, from.who);
   for (const auto& [name, stand] : stands_of(ctx.state, ctx.now)) {
     const BudgetAccount& account = ctx.state.budgets.accounts.at(name);
     const tenancy::Budget& b = account.budget;
-    const bool sees = is_operator(ctx.state, from.who) || b.user == from.who.owner.user ||
+    const bool sees = everything || b.user == from.who.owner.user ||
                       (!from.who.inside && role_in(ctx.state, from.who, b.tenant));
     if (sees && named(m.names, b)) reply.rows.push_back(row_of(ctx, account, stand));
   }

@@ -4,18 +4,46 @@
 #include <fmt/core.h>
 
 #include "common/version.h"
+#include "config/options.h"
 #include "ctld/core/authorise.h"
 #include "ctld/core/gpus.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/racks.h"
-#include "ctld/core/reservations.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/sight.h"
 #include "ctld/core/validate.h"
 
 namespace gantry::core {
 namespace {
 
-proto::NodeRow node_row(const Context& ctx, const Node& node) {
+// Names of the partitions that the asker sees, by node; and the window that each node is in now, a
+// maintenance window first. Made once for a request.
+struct Places {
+  std::vector<std::vector<PartitionId>> partitions;
+  std::vector<const Reservation*> windows;
+};
+
+Places places_of(const Context& ctx, const Sight& sight) {
+  Places out;
+  out.partitions.resize(ctx.state.nodes.size());
+  out.windows.resize(ctx.state.nodes.size(), nullptr);
+  for (const PartitionId id : ctx.state.partition_order) {
+    const Partition& p = ctx.state.partition(id);
+    if (!sight.partition(p)) continue;
+    for (const NodeId node : p.nodes) out.partitions[node.value()].push_back(id);
+  }
+  for (const auto& [name, r] : ctx.state.tenancy.reservations) {
+    if (ctx.now < r.from || r.until <= ctx.now) continue;
+    for (const NodeId node : r.nodes) {
+      const Reservation*& window = out.windows[node.value()];
+      if (window == nullptr || (r.maintenance && !window->maintenance)) window = &r;
+    }
+  }
+  return out;
+}
+
+proto::NodeRow node_row(const Context& ctx, const Sight& sight, const Places& places,
+                        const Node& node) {
   const NodeLink& link = ctx.link(node.id);
   proto::NodeRow row;
   row.name = node.name;
@@ -25,11 +53,8 @@ proto::NodeRow node_row(const Context& ctx, const Node& node) {
   row.reason = node.reason;
   row.reason_by = node.reason_by;
   row.since = node.since;
-  for (const PartitionId id : ctx.state.partition_order) {
-    const Partition& p = ctx.state.partition(id);
-    if (std::find(p.nodes.begin(), p.nodes.end(), node.id) != p.nodes.end())
-      row.partitions.push_back(p.name);
-  }
+  for (const PartitionId id : places.partitions[node.id.value()])
+    row.partitions.push_back(ctx.state.partition(id).name);
   if (node.declared != nullptr) {
     row.features = node.declared->features;
     row.total[Resource::cpu] = static_cast<std::int64_t>(node.cpus.size()) * 1000;
@@ -53,8 +78,8 @@ proto::NodeRow node_row(const Context& ctx, const Node& node) {
   row.cores_per_socket = node.facts.cores_per_socket;
   row.threads_per_core = node.facts.threads_per_core;
   row.gpu_trouble = gpu_trouble(node);
-  if (const Reservation* window = window_now(ctx, node.id)) {
-    row.reservation = window->name;
+  if (const Reservation* window = places.windows[node.id.value()]) {
+    row.reservation = sight.reservation(*window) ? window->name : "others";
     row.maintenance = window->maintenance;
   }
   return row;
@@ -89,13 +114,13 @@ void add_gpus(const State& state, const Reach& reach, const Node& node, proto::N
   }
 }
 
-proto::PartitionRow partition_row(const State& state, const Partition& p) {
+proto::PartitionRow partition_row(const Sight& sight, const Partition& p) {
   const PartitionConfig& c = *p.declared;
   proto::PartitionRow row;
   row.name = p.name;
   row.is_default = c.is_default;
   row.up = p.up();
-  for (const NodeId id : p.nodes) row.nodes.push_back(state.node(id).name);
+  row.nodes = sight.names_of(p.nodes);
   row.priority = c.priority;
   row.default_time = c.default_time;
   row.max_time = c.max_time;
@@ -103,15 +128,6 @@ proto::PartitionRow partition_row(const State& state, const Partition& p) {
   row.default_memory_per_cpu = c.default_memory_per_cpu.value_or(0);
   row.allow_host_network = c.allow_host_network;
   return row;
-}
-
-template <class List>
-bool among(const List& list, const std::string& text) {
-  return std::find(list.begin(), list.end(), text) != list.end();
-}
-
-Error no_node(const std::string& name) {
-  return {ErrorCode::not_found, fmt::format("node \"{}\" is not in this cluster", name)};
 }
 
 // What an UpdateNodes is about, and the reason there: one for the nodes that it names, or one for
@@ -125,7 +141,7 @@ Result<std::vector<Target>> targets_of(const State& state, const proto::UpdateNo
   if (!m.nodes.empty()) out.push_back({{}, m.reason});
   for (const std::string& name : m.nodes) {
     const Node* node = state.node_named(name);
-    if (node == nullptr) return tl::unexpected(no_node(name));
+    if (node == nullptr) return tl::unexpected(no_such_node(name));
     out.back().nodes.push_back(node->id);
   }
   for (const std::string& name : m.domains) {
@@ -164,23 +180,28 @@ void update_node(Context& ctx, const Node& node, proto::NodeAction action,
 }  // namespace
 
 void handle(Context& ctx, const ClientRequest& from, proto::ListNodes&& m) {
-  const Reach reach(ctx.state, from.who);
+  const Sight sight(ctx.state, from.who);
   proto::ListNodesReply reply;
   reply.now = ctx.now;
   for (const std::string& name : m.nodes)
-    if (ctx.state.node_named(name) == nullptr) return refuse(ctx, from, no_node(name));
+    if (sight.node_named(name) == nullptr) return refuse(ctx, from, no_such_node(name));
   std::sort(m.nodes.begin(), m.nodes.end());
+  const Places places = places_of(ctx, sight);
+  std::vector<bool> asked(ctx.state.partitions.size(), false);
+  for (const std::string& name : m.partitions)
+    if (const Partition* p = ctx.state.partition_named(name)) asked[p->id.value()] = true;
   for (const NodeId id : ctx.state.node_order) {
     const Node& node = ctx.state.node(id);
+    if (!sight.node(id)) continue;
     if (!m.nodes.empty() && !std::binary_search(m.nodes.begin(), m.nodes.end(), node.name))
       continue;
-    proto::NodeRow row = node_row(ctx, node);
-    const bool in_partition =
-        m.partitions.empty() || std::any_of(row.partitions.begin(), row.partitions.end(),
-                                            [&](const auto& p) { return among(m.partitions, p); });
-    if (!in_partition) continue;
-    if (m.gpus) add_gpus(ctx.state, reach, node, row);
-    if (m.gpus) add_activity(ctx.state, reach, ctx.link(id), row);
+    const auto& in = places.partitions[id.value()];
+    if (!m.partitions.empty() &&
+        std::none_of(in.begin(), in.end(), [&](PartitionId p) { return asked[p.value()]; }))
+      continue;
+    proto::NodeRow row = node_row(ctx, sight, places, node);
+    if (m.gpus) add_gpus(ctx.state, sight.jobs(), node, row);
+    if (m.gpus) add_activity(ctx.state, sight.jobs(), ctx.link(id), row);
     reply.nodes.push_back(std::move(row));
   }
   ctx.reply(from, std::move(reply));
@@ -220,9 +241,11 @@ void handle(Context& ctx, const ClientRequest& from, proto::UpdateNodes&& m) {
 }
 
 void handle(Context& ctx, const ClientRequest& from, proto::ListPartitions&&) {
+  const Sight sight(ctx.state, from.who);
   proto::ListPartitionsReply reply;
   for (const PartitionId id : ctx.state.partition_order)
-    reply.partitions.push_back(partition_row(ctx.state, ctx.state.partition(id)));
+    if (const Partition& p = ctx.state.partition(id); sight.partition(p))
+      reply.partitions.push_back(partition_row(sight, p));
   for (const auto& [name, license] : ctx.state.licenses)
     if (license.total > 0 || license.used > 0)
       reply.licenses.push_back({name, license.total, license.used});
@@ -245,12 +268,14 @@ void handle(Context& ctx, const ClientRequest& from, proto::UpdatePartition&& m)
 }
 
 void handle(Context& ctx, const ClientRequest& from, proto::ShowConfig&&) {
-  ctx.reply(from, proto::ShowConfigReply{describe(ctx.config)});
+  ctx.reply(from, proto::ShowConfigReply{is_operator(ctx.state, from.who)
+                                             ? describe(ctx.config)
+                                             : config::describe_for_users(ctx.config)});
 }
 
 void handle(Context& ctx, const ClientRequest& from, proto::EnrollNode&& m) {
   const Node* node = ctx.state.node_named(m.node);
-  if (node == nullptr || node->declared == nullptr) return refuse(ctx, from, no_node(m.node));
+  if (node == nullptr || node->declared == nullptr) return refuse(ctx, from, no_such_node(m.node));
   if (m.public_key.size() != 40)
     return refuse(ctx, from, {ErrorCode::invalid_argument, "a node's key has 40 characters (Z85)"});
   if (const auto it = ctx.state.node_keys.find(m.public_key);
@@ -275,7 +300,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::RegisterKey&& m) {
   const auto hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
   if (m.public_key.size() != 64 || !std::all_of(m.public_key.begin(), m.public_key.end(), hex))
     return refuse(ctx, from, {ErrorCode::invalid_argument, "a key has 64 characters, 0-9 and a-f"});
-  if (m.user.empty())
+  if (m.user.empty() || m.user.size() > kMaxAccountBytes)
     return refuse(ctx, from, {ErrorCode::invalid_argument, "name the key's user"});
   const auto known = ctx.state.user_keys.find(m.public_key);
   if (known != ctx.state.user_keys.end() && known->second != m.user)
@@ -283,6 +308,14 @@ void handle(Context& ctx, const ClientRequest& from, proto::RegisterKey&& m) {
                   {ErrorCode::already_exists, "this key is registered for another user"});
   if (m.remove && known == ctx.state.user_keys.end())
     return refuse(ctx, from, {ErrorCode::not_found, "this key is not registered"});
+  const auto has = std::count_if(ctx.state.user_keys.begin(), ctx.state.user_keys.end(),
+                                 [&](const auto& entry) { return entry.second == m.user; });
+  const std::uint32_t most = ctx.config.controller.max_user_keys;
+  if (!m.remove && known == ctx.state.user_keys.end() && has >= most && !is_admin(from.who))
+    return refuse(
+        ctx, from,
+        {ErrorCode::limit_exceeded,
+         fmt::format("{} has {} keys; controller.max_user_keys allows {}", m.user, has, most)});
   if (m.remove)
     ctx.record(event::KeyRegistered{m.public_key, std::nullopt});
   else if (known == ctx.state.user_keys.end())

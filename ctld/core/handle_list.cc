@@ -9,30 +9,35 @@
 #include "ctld/core/record.h"
 #include "ctld/core/rows.h"
 #include "ctld/core/select.h"
+#include "ctld/core/sight.h"
 
 namespace gantry::core {
 namespace {
 
-constexpr std::uint32_t kMaxRows = 20'000;  // in one ListJobsReply
-constexpr std::size_t kMaxShown = 1000;     // jobs in one ShowJobReply
+constexpr std::uint32_t kMaxRows = 1000;  // in one ListJobsReply: a few ms of the loop
+constexpr std::size_t kMaxShown = 1000;   // jobs in one ShowJobReply
 
 // False when the page is full.
-bool add_row(const Context& ctx, const Job& job, std::uint32_t limit, proto::ListJobsReply& reply) {
+bool add_row(const Context& ctx, const Sight& sight, const Job& job, std::uint32_t limit,
+             proto::ListJobsReply& reply) {
   if (!has_row(job)) return true;
   if (reply.rows.size() >= limit) {
     reply.more = true;
     return false;
   }
-  reply.rows.push_back(live_row(ctx, job));
+  proto::JobRow& row = reply.rows.emplace_back(live_row(ctx, job));
+  row.verdict = sight.verdict(std::move(row.verdict));
   reply.next = job.id;
   return true;
 }
 
-proto::JobDetail detail_of(const Context& ctx, const Job& job, BlobRefs& blobs, bool with_script) {
+proto::JobDetail detail_of(const Context& ctx, const Sight& sight, const Job& job, BlobRefs& blobs,
+                           bool with_script) {
   auto stored = codec::decode<StoredSpec>(spec_bytes(ctx.state, job));
   GANTRY_ASSERT(stored.has_value(), "a spec that was read once");
   proto::JobDetail detail;
   detail.row = live_row(ctx, job);
+  detail.row.verdict = sight.verdict(std::move(detail.row.verdict));
   detail.spec = std::move(stored->spec);
   detail.spec.name = detail.row.name;
   detail.spec.partition = detail.row.partition;
@@ -69,7 +74,7 @@ proto::JobDetail detail_of(const Context& ctx, const Job& job, BlobRefs& blobs, 
     blobs.script.emplace();
     std::copy(stored->script_digest.begin(), stored->script_digest.end(), blobs.script->begin());
   }
-  detail.why = why(ctx, job);
+  detail.why = why(ctx, job, &sight);
   return detail;
 }
 
@@ -79,17 +84,18 @@ void handle(Context& ctx, const ClientRequest& from, proto::ListJobs&& message) 
   const auto match = JobMatch::make(ctx.state, message.filter);
   if (!match) return refuse(ctx, from, match.error());
   const std::uint32_t limit = message.limit == 0 ? kMaxRows : std::min(message.limit, kMaxRows);
+  const Sight sight(ctx.state, from.who);
   proto::ListJobsReply reply;
   reply.now = ctx.now;
   reply.currency = ctx.state.ledger.prices.currency;
   if (message.filter.jobs.empty()) {
     walk_jobs(ctx.state, from.who, *match, message.after,
-              [&](const Job& job) { return add_row(ctx, job, limit, reply); });
+              [&](const Job& job) { return add_row(ctx, sight, job, limit, reply); });
   } else {
     for (const Selected& s : resolve(ctx.state, from.who, message.filter.jobs, reply.unknown)) {
       const Job& job = ctx.state.jobs.at(s.job);
       if (job.id <= message.after || !(*match)(ctx.state, job)) continue;
-      if (!add_row(ctx, job, limit, reply)) break;
+      if (!add_row(ctx, sight, job, limit, reply)) break;
     }
   }
   ctx.reply(from, std::move(reply));
@@ -97,6 +103,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::ListJobs&& message) 
 
 void handle(Context& ctx, const ClientRequest& from, proto::ShowJob&& message) {
   std::vector<proto::JobRef> unknown;
+  const Sight sight(ctx.state, from.who);
   proto::ShowJobReply reply;
   reply.now = ctx.now;
   std::vector<BlobRefs> blobs;
@@ -105,7 +112,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::ShowJob&& message) {
     if (!has_row(job)) continue;
     if (reply.jobs.size() >= kMaxShown) break;
     const bool script = message.with_script && may(May::change, ctx.state, from.who, job);
-    reply.jobs.push_back(detail_of(ctx, job, blobs.emplace_back(), script));
+    reply.jobs.push_back(detail_of(ctx, sight, job, blobs.emplace_back(), script));
   }
   if (!unknown.empty())
     return refuse(

@@ -2,17 +2,13 @@
 // node that was to write it.
 #include <fmt/core.h>
 
-#include <algorithm>
-
 #include "ctld/core/handlers.h"
 #include "ctld/core/split.h"
 
 namespace gantry::core {
 
 void handle(Context& ctx, const ClientRequest& from, proto::NotifyJobs&& message) {
-  const bool plain = std::all_of(message.text.begin(), message.text.end(),
-                                 [](unsigned char c) { return c >= 0x20 && c != 0x7f; });
-  if (message.text.empty() || message.text.size() > proto::NotifyJobs::kMaxText || !plain)
+  if (message.text.empty() || message.text.size() > proto::NotifyJobs::kMaxText)
     return refuse(
         ctx, from,
         {ErrorCode::invalid_argument,

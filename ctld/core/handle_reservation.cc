@@ -1,6 +1,7 @@
 // MakeReservation, RemoveReservation, ListReservations. A reservation is made whole or refused: for
 // nodes by name, or for so many, chosen among those that nobody needs then.
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include <fmt/core.h>
@@ -12,6 +13,7 @@
 #include "ctld/core/handlers.h"
 #include "ctld/core/reservations.h"
 #include "ctld/core/settle.h"
+#include "ctld/core/sight.h"
 #include "ctld/core/tenants.h"
 #include "ctld/core/validate.h"
 #include "ctld/sched/constraint.h"
@@ -234,17 +236,30 @@ proto::ReservationRow row_of(const Context& ctx, const Reservation& r) {
 }
 
 void count_jobs(const State& state, std::vector<proto::ReservationRow>& rows) {
+  std::map<std::string_view, proto::ReservationRow*> by_name;
+  for (proto::ReservationRow& row : rows) by_name.emplace(row.name, &row);
   state.jobs.walk(JobId{}, [&](const Job& job) {
     const std::string& name = class_of(state, job).reservation;
     if (name.empty() || job.phase == Phase::ended) return true;
-    for (proto::ReservationRow& row : rows) {
-      if (row.name != name) continue;
-      row.queued +=
-          job.phase != Phase::queued ? 0 : (job.is_array() ? job.tasks->pending.count() : 1);
-      row.running += job.placed() ? 1 : 0;
-    }
+    const auto it = by_name.find(name);
+    if (it == by_name.end()) return true;
+    proto::ReservationRow& row = *it->second;
+    row.queued +=
+        job.phase != Phase::queued ? 0 : (job.is_array() ? job.tasks->pending.count() : 1);
+    row.running += job.placed() ? 1 : 0;
     return true;
   });
+}
+
+// What those who may use it see: its nodes that are theirs, and of the names their own.
+void narrow(const Sight& sight, const Identity& who, const Reservation& r,
+            proto::ReservationRow& row) {
+  if (sight.everything()) return;
+  const std::vector<std::string> names = sight.names_of(r.nodes);
+  row.node_list = compress_hostlist(names);
+  row.nodes = static_cast<std::uint32_t>(names.size());
+  std::erase_if(row.tenants, [&](const std::string& name) { return !sight.tenant(name); });
+  std::erase_if(row.users, [&](const std::string& name) { return name != who.owner.user; });
 }
 
 }  // namespace
@@ -286,14 +301,16 @@ void handle(Context& ctx, const ClientRequest& from, proto::RemoveReservation&& 
 void handle(Context& ctx, const ClientRequest& from, proto::ListReservations&& m) {
   proto::ListReservationsReply reply;
   reply.now = ctx.now;
-  const auto& all = ctx.state.tenancy.reservations;
-  for (const std::string& name : m.names)
-    if (!all.contains(name))
-      return refuse(ctx, from,
-                    {ErrorCode::not_found, fmt::format("there is no reservation \"{}\"", name)});
-  for (const auto& [name, r] : all)
-    if (m.names.empty() || std::find(m.names.begin(), m.names.end(), name) != m.names.end())
-      reply.reservations.push_back(row_of(ctx, r));
+  const Sight sight(ctx.state, from.who);
+  std::set<std::string> asked(m.names.begin(), m.names.end());
+  for (const auto& [name, r] : ctx.state.tenancy.reservations) {
+    if (!sight.reservation(r) || (!m.names.empty() && asked.erase(name) == 0)) continue;
+    narrow(sight, from.who, r, reply.reservations.emplace_back(row_of(ctx, r)));
+  }
+  if (!asked.empty())
+    return refuse(
+        ctx, from,
+        {ErrorCode::not_found, fmt::format("there is no reservation \"{}\"", *asked.begin())});
   std::stable_sort(reply.reservations.begin(), reply.reservations.end(),
                    [](const auto& a, const auto& b) { return a.start < b.start; });
   if (!reply.reservations.empty()) count_jobs(ctx.state, reply.reservations);

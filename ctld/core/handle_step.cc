@@ -230,6 +230,11 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& message
   const Job& job = **found;
   if (auto r = check_text("the step's name", message.name, kMaxNameBytes); !r)
     return refuse(ctx, from, r.error());
+  if (job.active->steps.size() >= ctx.config.controller.max_job_steps)
+    return refuse(ctx, from,
+                  {ErrorCode::limit_exceeded,
+                   fmt::format("job {} has had {} steps; controller.max_job_steps allows no more",
+                               display_id(ctx.state, job), job.active->steps.size())});
   // As Slurm: it asks again until the job goes on.
   if (job.active->suspended) return ctx.reply(from, proto::StepGranted{{}, {}, true});
   const auto plan = plan_step(ctx, job, message.shape);

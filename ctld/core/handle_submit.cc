@@ -2,12 +2,14 @@
 // spec and what is new of its script and environment. A retry with the same request id gets the
 // first one's answer. SubmitTogether: the components of a heterogeneous job, all of them or none.
 #include <set>
+#include <span>
 
 #include <fmt/core.h>
 
 #include "common/assert.h"
 #include "common/codec/codec.h"
 #include "common/hostlist.h"
+#include "common/text.h"
 #include "ctld/core/authorise.h"
 #include "ctld/core/blobs.h"
 #include "ctld/core/budget_gate.h"
@@ -39,8 +41,9 @@ Bytes bytes_of(const store::Digest& digest) {
 
 // Stores the contents unless some job has them already. Within one turn nothing is counted yet, so
 // the batch may hold the same blob twice; the store keeps one.
-Bytes store_blob(Context& ctx, Bytes contents) {
+Bytes store_blob(Context& ctx, Bytes contents, std::uint32_t& bytes) {
   const store::Digest digest = digest_of(contents);
+  bytes = static_cast<std::uint32_t>(contents.size());
   if (!ctx.state.blobs.known(digest))
     ctx.turn.append.blobs.emplace_back(digest, std::move(contents));
   return bytes_of(digest);
@@ -96,10 +99,12 @@ JobId make_job(Context& ctx, const Identity& who, proto::SubmitJob&& submit,
                const Resolved& resolved, DependencyStart&& dependencies) {
   const Partition& partition = ctx.state.partition(resolved.partition);
   StoredSpec stored{std::move(submit.spec), who.owner, {}, {}, std::move(submit.request_id)};
-  if (!submit.script.empty()) stored.script_digest = store_blob(ctx, std::move(submit.script));
+  if (!submit.script.empty())
+    stored.script_digest = store_blob(ctx, std::move(submit.script), stored.script_bytes);
   if (!submit.environment.empty())
     stored.environment_digest =
-        store_blob(ctx, codec::encode(EnvironmentBlob{std::move(submit.environment)}));
+        store_blob(ctx, codec::encode(EnvironmentBlob{std::move(submit.environment)}),
+                   stored.environment_bytes);
 
   event::JobSubmitted made;
   made.job = JobId(ctx.state.last_job.value() + 1);
@@ -132,6 +137,51 @@ Result<void> queue_has_room(const Context& ctx, std::size_t more) {
               fmt::format("the queue holds {} jobs, {}the most that controller.max_jobs allows",
                           ctx.state.counters.unended,
                           more == 1 ? "" : fmt::format("{} more are over {}, ", more, most)));
+}
+
+// Bytes of scripts and environments that the user has not stored already.
+std::uint64_t new_bytes(const State& state, Uid user, std::span<const proto::SubmitJob> parts) {
+  std::uint64_t bytes = 0;
+  const auto add = [&](const Bytes& blob) {
+    if (!blob.empty() && !state.blobs.used_by(digest_of(blob), user)) bytes += blob.size();
+  };
+  for (const proto::SubmitJob& part : parts) {
+    add(part.script);
+    if (!part.environment.empty()) add(codec::encode(EnvironmentBlob{part.environment}));
+  }
+  return bytes;
+}
+
+// What one user may have in the queue and in the store, whatever the tenants allow. The new specs
+// themselves are counted once they are there: what they hold is bounded.
+Result<void> user_has_room(const Context& ctx, const Identity& who,
+                           std::span<const proto::SubmitJob> parts) {
+  if (is_operator(ctx.state, who)) return {};
+  std::uint64_t jobs = 0, bytes = 0;
+  for (const proto::SubmitJob& part : parts) {
+    jobs += part.spec.array ? ArrayIndexes(part.spec.array->ranges).count() : 1;
+    bytes += part.script.size();
+    for (const auto& [name, value] : part.environment) bytes += name.size() + value.size() + 16;
+  }
+  const ControllerConfig& most = ctx.config.controller;
+  const auto it = ctx.state.users.find(who.owner.uid);
+  const UserJobs none;
+  const UserJobs& has = it == ctx.state.users.end() ? none : it->second;
+  if (has.unended + jobs > most.max_user_jobs)
+    return fail(ErrorCode::limit_exceeded,
+                fmt::format("{} would have {} jobs queued and active, array tasks one by one; "
+                            "controller.max_user_jobs allows {}",
+                            who.owner.user, has.unended + jobs, most.max_user_jobs));
+  const auto room = static_cast<std::uint64_t>(most.max_user_bytes);
+  if (has.stored + bytes <= room) return {};
+  bytes = new_bytes(ctx.state, who.owner.uid, parts);
+  if (has.stored + bytes <= room) return {};
+  return fail(ErrorCode::limit_exceeded,
+              fmt::format("{} would have {} of scripts, environments and requests stored; "
+                          "controller.max_user_bytes allows {}",
+                          who.owner.user,
+                          format_memory_rounded(static_cast<std::int64_t>(has.stored + bytes)),
+                          format_memory_rounded(most.max_user_bytes)));
 }
 
 // What no component may ask, whatever the partition.
@@ -188,6 +238,9 @@ void handle(Context& ctx, const ClientRequest& from, proto::SubmitJob&& submit) 
   if (auto r = queue_has_room(ctx, 1); !r) return refuse(ctx, from, r.error());
   const auto resolved = validate(ctx, from.who, submit);
   if (!resolved) return refuse(ctx, from, resolved.error());
+  if (!submit.test_only)
+    if (auto r = user_has_room(ctx, from.who, {&submit, 1}); !r)
+      return refuse(ctx, from, r.error());
   auto dependencies = resolve_dependencies(ctx, from.who, submit.spec);
   if (!dependencies) return refuse(ctx, from, dependencies.error());
 
@@ -239,6 +292,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::SubmitTogether&& mes
     resolved.push_back(*one);
     dependencies.push_back(std::move(*waits));
   }
+  if (auto r = user_has_room(ctx, from.who, parts); !r) return refuse(ctx, from, r.error());
   if (auto r = enough_nodes(ctx, parts, resolved); !r) return refuse(ctx, from, r.error());
   reply.partition = parts[0].spec.partition;
   reply.job = JobId(ctx.state.last_job.value() + 1);

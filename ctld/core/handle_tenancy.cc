@@ -13,6 +13,7 @@
 #include "ctld/core/budget_gate.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/posted.h"
+#include "ctld/core/sight.h"
 #include "ctld/core/tenant_submit.h"
 #include "ctld/core/tenants.h"
 
@@ -32,10 +33,11 @@ std::vector<Document> all_documents(const Documents& documents) {
   return out;
 }
 
-std::vector<proto::NodesAlike> nodes_alike(const State& state) {
+std::vector<proto::NodesAlike> nodes_alike(const State& state, const Sight& sight) {
   std::vector<proto::NodesAlike> out;
   std::vector<std::vector<std::string>> names;
   for (const NodeId id : state.node_order) {
+    if (!sight.node(id)) continue;
     const NodeConfig& node = *state.node(id).declared;
     proto::NodesAlike kind;
     kind.features = node.features;
@@ -210,29 +212,22 @@ void commit(Context& ctx, const ClientRequest& from, std::string comment,
   look_at_budgets(ctx);
 }
 
-bool may_read(const State& state, const Identity& who, const Document& document) {
-  if (is_admin(who)) return true;
-  if (const auto* tenant = std::get_if<Tenant>(&document))
-    return role_in(state, who, tenant->name).has_value();
-  if (const auto* budget = std::get_if<tenancy::Budget>(&document))
-    return budget->user == who.owner.user || role_in(state, who, budget->tenant).has_value();
-  return true;  // what is not a tenant's is the cluster's, and everybody's to know
-}
-
-// The documents as they were after `revision`, by taking back what came later.
-Result<Documents> documents_at(const TenancyState& tenancy, std::uint64_t revision) {
+// The documents as they were after `revision`, by taking back what came later. They are State's.
+using DocumentRefs = std::map<DocumentKey, const Document*>;
+Result<DocumentRefs> documents_at(const TenancyState& tenancy, std::uint64_t revision) {
   const std::uint64_t oldest =
       tenancy.history.empty() ? tenancy.revision : tenancy.history.front().revision - 1;
   if (revision > tenancy.revision || revision < oldest)
     return fail(ErrorCode::not_found, fmt::format("revision {} is not kept; {} to {} are", revision,
                                                   oldest, tenancy.revision));
-  Documents out = tenancy.documents;
+  DocumentRefs out;
+  for (const auto& [key, document] : tenancy.documents) out.emplace(key, &document);
   for (auto it = tenancy.history.rbegin(); it != tenancy.history.rend(); ++it) {
     if (it->revision <= revision) break;
     for (const DocumentChange& change : it->changes) {
       const DocumentKey key{change.kind, change.name};
       if (change.before)
-        out.insert_or_assign(key, *change.before);
+        out.insert_or_assign(key, &*change.before);
       else
         out.erase(key);
     }
@@ -268,7 +263,9 @@ void handle(Context& ctx, const ClientRequest& from, proto::ApplyTenancy&& m) {
   Documents next;
   for (const Document& document : after) next.emplace(key_of(document), document);
   reply.over = over_quota(ctx.state, compile_for(ctx.state, next));
-  if (is_admin(from.who)) reply.warnings = tenancy::warnings_of(after, nodes_alike(ctx.state));
+  if (is_admin(from.who))
+    reply.warnings =
+        tenancy::warnings_of(after, nodes_alike(ctx.state, Sight(ctx.state, from.who)));
 
   std::vector<DocumentChange> changes = changes_of(ctx.state.tenancy, after);
   if (!m.dry_run) {
@@ -286,33 +283,39 @@ void handle(Context& ctx, const ClientRequest& from, proto::GetTenancy&& m) {
   if (!documents) return refuse(ctx, from, documents.error());
   proto::TenancyDocuments reply;
   reply.revision = revision;
-  for (const auto& [key, document] : *documents)
-    if (listed(m.kinds, tenancy::kind_of(document)) && listed(m.names, key.second) &&
-        may_read(ctx.state, from.who, document))
-      reply.documents.push_back(document);
-  if (m.with_nodes) reply.nodes = nodes_alike(ctx.state);
+  const Sight sight(ctx.state, from.who);
+  for (const auto& [key, document] : *documents) {
+    if (!listed(m.kinds, tenancy::kind_of(*document)) || !listed(m.names, key.second)) continue;
+    if (auto seen = sight.document(*document)) reply.documents.push_back(std::move(*seen));
+  }
+  if (m.with_nodes) reply.nodes = nodes_alike(ctx.state, sight);
   ctx.reply(from, std::move(reply));
 }
 
 void handle(Context& ctx, const ClientRequest& from, proto::TenancyHistory&& m) {
   const TenancyState& tenancy = ctx.state.tenancy;
   proto::TenancyHistoryReply reply;
+  const Sight sight(ctx.state, from.who);
   for (auto it = tenancy.history.rbegin(); it != tenancy.history.rend(); ++it) {
     if (m.limit != 0 && reply.revisions.size() >= m.limit) break;
     std::vector<Document> before, after;
+    bool all = true;  // of the revision is seen; otherwise its comment may speak of others
     for (const DocumentChange& change : it->changes) {
       const Document& document = change.after ? *change.after : *change.before;
-      if (!may_read(ctx.state, from.who, document)) continue;
+      auto was = change.before ? sight.document(*change.before) : std::nullopt;
+      auto is = change.after ? sight.document(*change.after) : std::nullopt;
+      all = all && was.has_value() == change.before.has_value() &&
+            is.has_value() == change.after.has_value();
       if (!m.kind.empty() && tenancy::kind_of(document) != m.kind) continue;
       if (!m.name.empty() && change.name != m.name) continue;
-      if (change.before) before.push_back(*change.before);
-      if (change.after) after.push_back(*change.after);
+      if (was) before.push_back(std::move(*was));
+      if (is) after.push_back(std::move(*is));
     }
     if (before.empty() && after.empty()) continue;
     tenancy::sort_documents(before);
     tenancy::sort_documents(after);
-    reply.revisions.push_back(
-        {it->revision, it->at, it->author, it->comment, tenancy::difference(before, after), true});
+    reply.revisions.push_back({it->revision, it->at, it->author, all ? it->comment : std::string(),
+                               tenancy::difference(before, after), true});
   }
   ctx.reply(from, std::move(reply));
 }

@@ -1,6 +1,7 @@
 // What tenants use of their quota, where projects and users stand in the fair share, and what
 // orders the waiting jobs. Read only; everybody sees what their grants and jobs allow.
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 #include <fmt/core.h>
@@ -11,6 +12,7 @@
 #include "ctld/core/multifactor.h"
 #include "ctld/core/rows.h"
 #include "ctld/core/select.h"
+#include "ctld/core/sight.h"
 #include "ctld/core/tenant_submit.h"
 #include "ctld/core/tenants.h"
 #include "ctld/sched/decay.h"
@@ -83,66 +85,119 @@ proto::TenantUse use_of(const Context& ctx, std::uint32_t n) {
 
 struct ShareLine {
   const ShareNode* node = nullptr;
-  sched::ShareChanged view;
+  double shares = 1;
   double usage = 0;
+  double rate = 0;
 };
 
-// Children of `parent`, those served first coming first (shares over usage).
-std::vector<ShareLine> children_of(const Context& ctx, std::optional<sched::ShareId> parent) {
-  std::vector<ShareLine> out;
-  for (const ShareNode& node : ctx.state.tenancy.shares) {
-    if (node.parent != parent) continue;
-    const double usage = sched::amount_at(node.usage, ctx.now, ctx.state.tenancy.half_life);
-    out.push_back({&node, share_view(ctx.state, node), usage});
+// The tree with what each node of it has; made once for a request.
+class ShareLines {
+ public:
+  explicit ShareLines(const Context& ctx) : ctx_(ctx), children_(ctx.state.tenancy.shares.size()) {
+    for (const ShareNode& node : ctx.state.tenancy.shares)
+      (node.parent ? children_[node.parent->value()] : tops_).push_back(node.id);
   }
-  std::stable_sort(out.begin(), out.end(), [](const ShareLine& a, const ShareLine& b) {
-    // a.shares / a.usage > b.shares / b.usage, without dividing by nothing; no shares come last.
-    const bool none_a = a.view.shares == 0, none_b = b.view.shares == 0;
-    if (none_a != none_b) return none_b;
-    return a.view.shares * b.usage > b.view.shares * a.usage;
-  });
-  return out;
-}
 
-void add_shares(const Context& ctx, const std::vector<ShareLine>& siblings, std::size_t depth,
-                proto::ShareRow base, std::vector<proto::ShareRow>& out) {
+  [[nodiscard]] ShareLine line(sched::ShareId id) const {
+    const ShareNode& node = ctx_.state.tenancy.shares[id.value()];
+    return {&node, shares_of(node),
+            sched::amount_at(node.usage, ctx_.now, ctx_.state.tenancy.half_life), node.usage.rate};
+  }
+
+  // Children of `parent`, those served first coming first (shares over usage).
+  [[nodiscard]] std::vector<ShareLine> children_of(std::optional<sched::ShareId> parent) const {
+    std::vector<ShareLine> out;
+    for (const sched::ShareId id : parent ? children_[parent->value()] : tops_)
+      out.push_back(line(id));
+    std::stable_sort(out.begin(), out.end(), [](const ShareLine& a, const ShareLine& b) {
+      // a.shares / a.usage > b.shares / b.usage, without dividing by nothing; no shares come last.
+      const bool none_a = a.shares == 0, none_b = b.shares == 0;
+      if (none_a != none_b) return none_b;
+      return a.shares * b.usage > b.shares * a.usage;
+    });
+    return out;
+  }
+
+ private:
+  using OfProject = std::pair<double, std::map<std::string_view, double>>;  // its own, its users'
+
+  [[nodiscard]] double shares_of(const ShareNode& node) const {
+    if (!node.parent) return 1;  // between tenants their share of quota decides, not this
+    const auto& shares = ctx_.state.tenancy.shares;
+    const ShareNode& parent = shares[node.parent->value()];
+    const bool project = !parent.parent;
+    const auto& projects = projects_of(project ? parent.name : shares[parent.parent->value()].name);
+    const auto it = projects.find(project ? node.name : parent.name);
+    if (it == projects.end()) return 1;
+    if (project) return it->second.first;
+    const auto user = it->second.second.find(node.name);
+    return user == it->second.second.end() ? 1 : user->second;
+  }
+
+  const std::map<std::string_view, OfProject>& projects_of(const std::string& tenant) const {
+    const auto [it, made] = projects_.try_emplace(tenant);
+    const CompiledTenant* compiled = made ? ctx_.state.tenancy.tenant(tenant) : nullptr;
+    if (compiled == nullptr) return it->second;
+    for (const tenancy::Project& p : compiled->effective.projects) {
+      OfProject& entry = it->second[p.name];
+      entry.first = p.shares;
+      for (const tenancy::UserShare& user : p.users) entry.second[user.user] = user.shares;
+    }
+    return it->second;
+  }
+
+  const Context& ctx_;
+  std::vector<std::vector<sched::ShareId>> children_;
+  std::vector<sched::ShareId> tops_;
+  mutable std::map<std::string, std::map<std::string_view, OfProject>> projects_;
+};
+
+void add_shares(const ShareLines& lines, const std::vector<ShareLine>& siblings, std::size_t depth,
+                const proto::ShareRow& base, std::vector<proto::ShareRow>& out) {
   double shares = 0, usage = 0;
   for (const ShareLine& line : siblings) {
-    shares += line.view.shares;
+    shares += line.shares;
     usage += line.usage;
   }
   std::uint32_t place = 0;
   for (const ShareLine& line : siblings) {
     proto::ShareRow row = base;
     (depth == 1 ? row.project : row.user) = line.node->name;
-    row.shares = line.view.shares;
-    row.share = shares > 0 ? line.view.shares / shares : 0;
+    row.shares = static_cast<std::uint32_t>(line.shares);
+    row.share = shares > 0 ? line.shares / shares : 0;
     row.usage = line.usage;
-    row.rate = line.view.usage.rate;
+    row.rate = line.rate;
     row.part = usage > 0 ? line.usage / usage : 0;
     if (row.part > 0) row.level = row.share / row.part;
     row.place = ++place;
     row.running = line.node->running;
     out.push_back(row);
-    if (depth == 1) add_shares(ctx, children_of(ctx, line.node->id), 2, row, out);
+    if (depth == 1) add_shares(lines, lines.children_of(line.node->id), 2, row, out);
   }
 }
 
-proto::ShareRow tenant_row(const Context& ctx, const ShareLine& line) {
+// Sums of weights below each quota node, by its index; the roots are under kNoIndex.
+std::map<std::uint32_t, double> weights_below(const Context& ctx) {
+  std::map<std::uint32_t, double> out;
+  for (const sched::QuotaNode& n : ctx.state.tenancy.compiled.view->nodes)
+    out[n.parent] += n.weight;
+  return out;
+}
+
+proto::ShareRow tenant_row(const Context& ctx, const ShareLine& line,
+                           const std::map<std::uint32_t, double>& below) {
   const State& state = ctx.state;
   proto::ShareRow row;
   row.tenant = line.node->name;
   row.usage = line.usage;
-  row.rate = line.view.usage.rate;
+  row.rate = line.rate;
   row.running = line.node->running;
   const CompiledTenant* tenant = state.tenancy.tenant(row.tenant);
   if (tenant == nullptr) return row;
   const auto& nodes = state.tenancy.compiled.view->nodes;
   row.shares = nodes[tenant->quota_node].weight;
   row.borrows = ctx.rt.quota->share_value(tenant->quota_node, {});
-  double weights = 0;
-  for (const sched::QuotaNode& n : nodes)
-    if (n.parent == nodes[tenant->quota_node].parent) weights += n.weight;
+  const double weights = below.at(nodes[tenant->quota_node].parent);
   row.share = weights > 0 ? row.shares / weights : 0;
   if (const Partition* p = state.partition_named(row.tenant))
     row.queued = state.queue_counts(p->id).queued;
@@ -156,20 +211,9 @@ struct Tuple {
   const Job* job = nullptr;
 };
 
-// Shares over usage among siblings; nothing when nothing was used.
-std::optional<double> level_of(const Context& ctx, sched::ShareId id) {
-  const auto& shares = ctx.state.tenancy.shares;
-  for (const ShareLine& line : children_of(ctx, shares[id.value()].parent)) {
-    if (line.node->id != id) continue;
-    if (line.usage <= 0) return std::nullopt;
-    return line.view.shares / line.usage;
-  }
-  return std::nullopt;
-}
-
 class Tuples {
  public:
-  explicit Tuples(const Context& ctx) : ctx_(ctx) {}
+  explicit Tuples(const Context& ctx) : ctx_(ctx), lines_(ctx) {}
 
   Tuple of(const Job& job) {
     const State& state = ctx_.state;
@@ -213,11 +257,14 @@ class Tuples {
   }
   std::optional<double> level(sched::ShareId id) {
     const auto [it, made] = levels_.try_emplace(id);
-    if (made) it->second = level_of(ctx_, id);
+    if (!made) return it->second;
+    const ShareLine line = lines_.line(id);  // shares over usage; nothing when nothing was used
+    if (line.usage > 0) it->second = line.shares / line.usage;
     return it->second;
   }
 
   const Context& ctx_;
+  ShareLines lines_;
   std::map<sched::ShareId, std::optional<double>> levels_;
 };
 
@@ -244,18 +291,17 @@ void handle(Context& ctx, const ClientRequest& from, proto::TenantUsage&& m) {
   proto::TenantUsageReply reply;
   reply.revision = ctx.state.tenancy.revision;
   reply.now = ctx.now;
-  for (const std::string& name : m.names)
-    if (std::none_of(nodes.begin(), nodes.end(), [&](const auto& n) { return n.name == name; }))
-      return refuse(ctx, from,
-                    {ErrorCode::not_found, fmt::format("there is no tenant or cohort {}", name)});
+  const Sight sight(ctx.state, from.who);
+  std::set<std::string> asked(m.names.begin(), m.names.end());
   for (std::uint32_t n = 0; n < nodes.size(); ++n) {
-    if (!m.names.empty() &&
-        std::find(m.names.begin(), m.names.end(), nodes[n].name) == m.names.end())
-      continue;
-    if (nodes[n].tenant && !role_in(ctx.state, from.who, nodes[n].name)) continue;
-    if (!nodes[n].tenant && !is_admin(from.who)) continue;
+    if (nodes[n].tenant ? !sight.tenant(nodes[n].name) : !sight.everything()) continue;
+    if (!m.names.empty() && asked.erase(nodes[n].name) == 0) continue;
     reply.rows.push_back(use_of(ctx, n));
   }
+  if (!asked.empty())
+    return refuse(
+        ctx, from,
+        {ErrorCode::not_found, fmt::format("there is no tenant or cohort {}", *asked.begin())});
   ctx.reply(from, std::move(reply));
 }
 
@@ -263,17 +309,18 @@ void handle(Context& ctx, const ClientRequest& from, proto::ShareTree&& m) {
   proto::ShareTreeReply reply;
   reply.half_life = ctx.state.tenancy.half_life;
   reply.now = ctx.now;
-  for (const ShareLine& line : children_of(ctx, std::nullopt)) {
+  const Sight sight(ctx.state, from.who);
+  const ShareLines lines(ctx);
+  const auto below = weights_below(ctx);
+  const std::set<std::string> asked(m.tenants.begin(), m.tenants.end());
+  for (const ShareLine& line : lines.children_of(std::nullopt)) {
     const std::string& name = line.node->name;
-    if (!m.tenants.empty() &&
-        std::find(m.tenants.begin(), m.tenants.end(), name) == m.tenants.end())
-      continue;
-    if (!role_in(ctx.state, from.who, name)) continue;
-    proto::ShareRow row = tenant_row(ctx, line);
+    if (!sight.tenant(name) || (!asked.empty() && !asked.contains(name))) continue;
+    proto::ShareRow row = tenant_row(ctx, line, below);
     reply.rows.push_back(row);
     proto::ShareRow base;
     base.tenant = row.tenant;
-    add_shares(ctx, children_of(ctx, line.node->id), 1, base, reply.rows);
+    add_shares(lines, lines.children_of(line.node->id), 1, base, reply.rows);
   }
   ctx.reply(from, std::move(reply));
 }

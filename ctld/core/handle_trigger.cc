@@ -16,7 +16,6 @@ namespace gantry::core {
 namespace {
 
 constexpr std::size_t kMostTriggers = 10'000;
-constexpr std::size_t kMostOfUser = 100;           // who is no operator
 constexpr Duration kMostOffset = seconds(32'000);  // as in Slurm
 
 using proto::TriggerOn;
@@ -90,9 +89,11 @@ Result<void> check_room(const Context& ctx, const Identity& who) {
   const auto own = std::count_if(all.begin(), all.end(), [&](const auto& entry) {
     return entry.second.trigger.uid == who.owner.uid;
   });
-  if (static_cast<std::size_t>(own) < kMostOfUser || is_operator(ctx.state, who)) return {};
+  const std::uint32_t most = ctx.config.controller.max_user_triggers;
+  if (own < most || is_operator(ctx.state, who)) return {};
   return fail(ErrorCode::limit_exceeded,
-              fmt::format("{} has {} triggers, which is the most", who.owner.user, own));
+              fmt::format("{} has {} triggers; controller.max_user_triggers allows {}",
+                          who.owner.user, own, most));
 }
 
 std::vector<proto::Trigger> matching(const Context& ctx, const Identity& who,

@@ -12,6 +12,8 @@
 namespace gantry::core {
 namespace {
 
+constexpr std::uint64_t kRecordBytes = 1024;  // about, of a job in memory besides its spec
+
 store::Digest digest_of(const Bytes& bytes) {
   store::Digest out{};
   GANTRY_ASSERT(bytes.size() == out.size(), "a digest has 32 octets");
@@ -41,6 +43,8 @@ void count(State& state, const Job& job, std::uint64_t sign) {
   if (job.placed()) c.active += sign;
   count_in_queue(state, job, sign);
   if (job.phase != Phase::ended && !job.is_element()) c.unended += sign;
+  if (job.phase != Phase::ended)
+    state.users[job.uid].unended += sign * (job.is_array() ? job.tasks->pending.count() : 1);
   if (!job.is_element()) return;
   Job* array = state.jobs.find(job.array);
   GANTRY_ASSERT(array != nullptr && array->is_array(), "an element's array outlives it");
@@ -177,8 +181,12 @@ void index_job(State& state, Job& job, const SpecHead* head) {
   user.jobs.add(job.id);
   if (head != nullptr) {
     if (!head->request_id.empty()) state.requests[request_key(job.uid, head->request_id)] = job.id;
-    if (!head->script_digest.empty()) state.blobs.add(digest_of(head->script_digest));
-    if (!head->environment_digest.empty()) state.blobs.add(digest_of(head->environment_digest));
+    user.stored += job.spec.size() + kRecordBytes;
+    if (!head->script_digest.empty() && state.blobs.add(digest_of(head->script_digest), job.uid))
+      user.stored += head->script_bytes;
+    if (!head->environment_digest.empty() &&
+        state.blobs.add(digest_of(head->environment_digest), job.uid))
+      user.stored += head->environment_bytes;
   }
   if (job.is_element()) state.jobs.at(job.array).tasks->elements[job.ordinal] = job.id;
   if (job.phase != Phase::ended && !job.is_element())
@@ -209,6 +217,22 @@ void unindex_ended(State& state, const Job& job) {
   if (it->second.empty()) state.same_name.erase(it);
 }
 
+namespace {
+
+void drop_stored(State& state, const Job& job, const SpecHead& head) {
+  std::uint64_t bytes = job.spec.size() + kRecordBytes;
+  if (!head.script_digest.empty() && state.blobs.drop(digest_of(head.script_digest), job.uid))
+    bytes += head.script_bytes;
+  if (!head.environment_digest.empty() &&
+      state.blobs.drop(digest_of(head.environment_digest), job.uid))
+    bytes += head.environment_bytes;
+  UserJobs& user = state.users[job.uid];
+  GANTRY_ASSERT(user.stored >= bytes, "more bytes given back than were stored");
+  user.stored -= bytes;
+}
+
+}  // namespace
+
 void unindex_job(State& state, Job& job) {
   GANTRY_ASSERT(job.phase == Phase::ended, "only ended jobs are forgotten");
   if (!job.is_element()) {
@@ -216,8 +240,7 @@ void unindex_job(State& state, Job& job) {
     GANTRY_ASSERT(head.has_value(), "a spec that was read once");
     const auto it = state.requests.find(request_key(job.uid, head->request_id));
     if (it != state.requests.end() && it->second == job.id) state.requests.erase(it);
-    if (!head->script_digest.empty()) state.blobs.drop(digest_of(head->script_digest));
-    if (!head->environment_digest.empty()) state.blobs.drop(digest_of(head->environment_digest));
+    drop_stored(state, job, *head);
     state.forgotten_specs.push_back(job.id);
   } else if (Job* array = state.jobs.find(job.array)) {
     array->tasks->elements.erase(job.ordinal);

@@ -4,6 +4,7 @@
 
 #include "common/codec/codec.h"
 #include "common/mail.h"
+#include "common/printable.h"
 #include "common/public_state.h"
 #include "common/text.h"
 #include "ctld/core/eligible.h"
@@ -47,7 +48,8 @@ std::string state_and_exit(const Job& job) {
   return fmt::format("{}, ExitCode {}", name, job.exit.code);
 }
 
-std::string printable(std::string text) {
+// Headers are ASCII.
+std::string header_text(std::string text) {
   for (char& c : text)
     if (c < ' ' || c > '~') c = '?';
   return text;
@@ -60,13 +62,13 @@ Letter letter_about(const State& state, const Job& job, const MailWish& wish,
   letter.to = wish.to;
   if (letter.to.empty()) letter.to.emplace_back(state.names.text(job.user));
   const std::string name(state.names.text(job.name));
-  letter.subject = printable(fmt::format("Slurm {} Name={} {}", about(job), name, what));
-  letter.body = fmt::format("{} of {} in {}: {}\nName: {}\n", display_id(state, job),
-                            state.names.text(job.user),
-                            state.partition(class_of(state, job).partition).name, what, name);
+  letter.subject = header_text(fmt::format("Slurm {} Name={} {}", about(job), name, what));
+  letter.body = fmt::format(
+      "{} of {} in {}: {}\nName: {}\n", display_id(state, job), state.names.text(job.user),
+      state.partition(class_of(state, job).partition).name, what, printable(name));
   const std::string nodes = job.active ? node_list_of(state, job) : std::string();
   if (!nodes.empty()) letter.body += fmt::format("Nodes: {}\n", nodes);
-  if (!job.cause.empty()) letter.body += fmt::format("Reason: {}\n", job.cause);
+  if (!job.cause.empty()) letter.body += fmt::format("Reason: {}\n", printable(job.cause));
   return letter;
 }
 

@@ -239,12 +239,17 @@ void apply_preempt(Context& ctx, const sched::Preempt& p) {
   e.job = p.victim;
   e.outcome = Outcome::preempted;
   e.grace = cls.grace;
-  e.cause =
-      fmt::format("preempted for job {} of {}{}", display_id(ctx.state, *other),
-                  ctx.state.partition(class_of(ctx.state, *other).partition).name, to_text(p.why));
+  const PartitionId queue = class_of(ctx.state, *other).partition;
+  const std::string other_text =
+      fmt::format("job {} of {}", display_id(ctx.state, *other), ctx.state.partition(queue).name);
+  // The cause is the victim's to read, for ever; whose job came is another tenant's business.
+  const bool same = class_of(ctx.state, *victim).partition == queue;
+  e.cause = fmt::format("preempted for {}{}", same ? other_text : "a job of another tenant",
+                        to_text(p.why));
   if (cls.victim_mode == tenancy::VictimMode::requeue && victim->may_requeue)
     e.requeue = RequeueWhy::preempted;
-  ctx.note(fmt::format("job {} is {}", display_id(ctx.state, *victim), e.cause));
+  ctx.note(fmt::format("job {} is preempted for {}{}", display_id(ctx.state, *victim), other_text,
+                       to_text(p.why)));
   if (victim->warn && victim->phase == Phase::running) send_warning(ctx, *victim);
   ctx.record(std::move(e));
   ++ctx.rt.stats.preemptions;

@@ -7,6 +7,7 @@
 #include "common/hostlist.h"
 #include "common/text.h"
 #include "ctld/core/authorise.h"
+#include "ctld/core/sight.h"
 
 namespace gantry::core {
 namespace {
@@ -26,6 +27,11 @@ std::string_view kind_of(const Reservation& r) {
   return r.maintenance ? "maintenance window" : "reservation";
 }
 
+tl::unexpected<Error> no_reservation(const std::string& name) {
+  return fail(ErrorCode::not_found,
+              fmt::format("there is no reservation \"{}\"; gctl reservations lists them", name));
+}
+
 }  // namespace
 
 Result<void> check_reservation(const Context& ctx, const Identity& who, const Partition& partition,
@@ -33,15 +39,14 @@ Result<void> check_reservation(const Context& ctx, const Identity& who, const Pa
                                const std::string& name) {
   const auto& all = ctx.state.tenancy.reservations;
   const auto it = all.find(name);
-  if (it == all.end())
-    return fail(ErrorCode::not_found,
-                fmt::format("there is no reservation \"{}\"; gctl reservations lists them", name));
+  if (it == all.end()) return no_reservation(name);
   const Reservation& r = it->second;
   if (r.maintenance)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{} is a maintenance window: no job may use it", name));
   const bool tenant =
       ctx.state.tenancy.queues.contains(partition.name) && among(r.tenants, partition.name);
+  if (!Sight(ctx.state, who).reservation(r)) return no_reservation(name);
   if (!tenant && !among(r.users, who.owner.user) && !is_operator(ctx.state, who))
     return fail(ErrorCode::permission_denied,
                 fmt::format("{} may not use reservation {} from partition {}", who.owner.user, name,
@@ -92,15 +97,6 @@ std::string window_words(const Context& ctx, const std::string& name, Instant fr
     return fmt::format("{} {} has {} until {}", kind_of(r), name, nodes, format_time(r.until));
   return fmt::format("it would run into {} {} of {}, from {} to {}: a shorter time limit may fit",
                      kind_of(r), name, nodes, format_time(r.from), format_time(r.until));
-}
-
-const Reservation* window_now(const Context& ctx, NodeId node) {
-  const Reservation* found = nullptr;
-  for (const auto& [name, r] : ctx.state.tenancy.reservations) {
-    if (ctx.now < r.from || r.until <= ctx.now || !among(r.nodes, node)) continue;
-    if (found == nullptr || (r.maintenance && !found->maintenance)) found = &r;
-  }
-  return found;
 }
 
 std::optional<Instant> next_window(const Context& ctx) {

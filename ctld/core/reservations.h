@@ -23,9 +23,6 @@ Result<void> check_reservation(const Context& ctx, const Identity& who, const Pa
 std::string reservation_words(const Context& ctx, const std::string& name);  // its own
 std::string window_words(const Context& ctx, const std::string& name, Instant from);
 
-// The one that has the node now, a maintenance window first; nullptr: none.
-const Reservation* window_now(const Context& ctx, NodeId node);
-
 // What time brings: windows that begin and end.
 std::optional<Instant> next_window(const Context& ctx);
 void run_windows(Context& ctx);

@@ -1,6 +1,7 @@
 // Lookups of State and its smaller tables.
 #include "ctld/core/state.h"
 
+#include <algorithm>
 #include <functional>
 
 #include <fmt/core.h>
@@ -34,12 +35,37 @@ void ClassTable::drop(ClassId id) {
   free_.push_back(id);
 }
 
-void BlobUses::drop(const store::Digest& digest) {
+bool BlobUses::add(const store::Digest& digest, Uid user) {
+  Uses& uses = uses_[digest];
+  const auto at = std::lower_bound(uses.begin(), uses.end(), std::pair{user, std::uint32_t{0}});
+  if (at != uses.end() && at->first == user) {
+    ++at->second;
+    return false;
+  }
+  uses.insert(at, {user, 1});
+  return true;
+}
+
+bool BlobUses::used_by(const store::Digest& digest, Uid user) const {
+  const auto it = uses_.find(digest);
+  if (it == uses_.end()) return false;
+  const auto at =
+      std::lower_bound(it->second.begin(), it->second.end(), std::pair{user, std::uint32_t{0}});
+  return at != it->second.end() && at->first == user;
+}
+
+bool BlobUses::drop(const store::Digest& digest, Uid user) {
   const auto it = uses_.find(digest);
   GANTRY_ASSERT(it != uses_.end(), "a blob dropped more often than added");
-  if (--it->second > 0) return;
+  Uses& uses = it->second;
+  const auto at = std::lower_bound(uses.begin(), uses.end(), std::pair{user, std::uint32_t{0}});
+  GANTRY_ASSERT(at != uses.end() && at->first == user, "a blob dropped by who never used it");
+  if (--at->second > 0) return false;
+  uses.erase(at);
+  if (!uses.empty()) return true;
   uses_.erase(it);
   unused_.push_back(digest);
+  return true;
 }
 
 std::vector<store::Digest> BlobUses::take_unused() {

@@ -58,12 +58,14 @@ class ClassTable {
   std::unordered_map<sched::ClassKey, ClassId, Hash> ids_;
 };
 
-// How many specs use a stored script or environment; those at 0 go with the next fold.
+// How many specs of whom use a stored script or environment; those at 0 go with the next fold.
 class BlobUses {
  public:
-  // True if nobody used it: its contents must be stored.
-  bool add(const store::Digest& digest) { return uses_[digest]++ == 0; }
-  void drop(const store::Digest& digest);
+  // True if the user did not use it: its bytes count for the user from now on.
+  bool add(const store::Digest& digest, Uid user);
+  [[nodiscard]] bool used_by(const store::Digest& digest, Uid user) const;
+  // True if it was the user's last use.
+  bool drop(const store::Digest& digest, Uid user);
   [[nodiscard]] bool known(const store::Digest& digest) const { return uses_.contains(digest); }
   std::vector<store::Digest> take_unused();
 
@@ -76,7 +78,8 @@ class BlobUses {
       return h;
     }
   };
-  std::unordered_map<store::Digest, std::uint32_t, Hash> uses_;
+  using Uses = std::vector<std::pair<Uid, std::uint32_t>>;  // sorted; nearly always one
+  std::unordered_map<store::Digest, Uses, Hash> uses_;
   std::vector<store::Digest> unused_;
 };
 
@@ -88,8 +91,10 @@ struct DependencyKey {
 };
 
 struct UserJobs {
-  std::string name;  // login name
-  IdList jobs;       // known ones, arrays and elements too
+  std::string name;           // login name
+  IdList jobs;                // known ones, arrays and elements too
+  std::uint64_t unended = 0;  // jobs that wait or are placed, array tasks one by one
+  std::uint64_t stored = 0;   // bytes of specs, and of scripts and environments, each once
 };
 
 struct QueueCounts {  // of a partition; derived; array tasks one by one

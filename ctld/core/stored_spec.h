@@ -16,6 +16,8 @@ struct StoredSpec {
   Bytes script_digest;  // 32 octets, or empty
   Bytes environment_digest;
   std::string request_id;
+  std::uint32_t script_bytes = 0;  // as stored; 0 = none, or stored before this was counted
+  std::uint32_t environment_bytes = 0;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "spec", s.spec);
@@ -23,6 +25,8 @@ struct StoredSpec {
     v(3, "script_digest", s.script_digest);
     v(4, "environment_digest", s.environment_digest);
     v(5, "request_id", s.request_id);
+    v(6, "script_bytes", s.script_bytes);
+    v(7, "environment_bytes", s.environment_bytes);
   }
 };
 
@@ -88,6 +92,8 @@ struct SpecHead {
   Bytes script_digest;
   Bytes environment_digest;
   std::string request_id;
+  std::uint32_t script_bytes = 0;
+  std::uint32_t environment_bytes = 0;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "spec", s.spec);
@@ -95,6 +101,8 @@ struct SpecHead {
     v(3, "script_digest", s.script_digest);
     v(4, "environment_digest", s.environment_digest);
     v(5, "request_id", s.request_id);
+    v(6, "script_bytes", s.script_bytes);
+    v(7, "environment_bytes", s.environment_bytes);
   }
 };
 

@@ -242,10 +242,13 @@ Result<const Partition*> choose_queue(const Context& ctx, const Identity& who,
     return fail(ErrorCode::not_found, "there is no default partition: name one with --partition");
   }
   const Partition* partition = state.partition_named(named);
-  if (partition == nullptr || partition->declared == nullptr)
+  const bool tenants = state.tenancy.queues.contains(named);
+  const auto role = tenants ? role_in(state, who, named) : std::nullopt;
+  // A tenant's queue in which the asker has no role is not told from one that is not there.
+  if (partition == nullptr || partition->declared == nullptr ||
+      (tenants && !role && !is_operator(state, who)))
     return fail(ErrorCode::not_found, fmt::format("there is no partition \"{}\"", named));
-  if (state.tenancy.queues.contains(named) &&
-      role_in(state, who, named).value_or(Role::viewer) < Role::user)
+  if (tenants && role.value_or(Role::viewer) < Role::user)
     return fail(ErrorCode::permission_denied,
                 fmt::format("{} may not submit to tenant {}", who.owner.user, named));
   return partition;

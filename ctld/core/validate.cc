@@ -5,6 +5,7 @@
 
 #include "common/limits.h"
 #include "common/mail.h"
+#include "common/printable.h"
 #include "common/text.h"
 #include "ctld/core/authorise.h"
 #include "ctld/core/reservations.h"
@@ -56,6 +57,9 @@ Result<void> check_environment(const proto::SubmitJob& submit) {
     bytes += name.size() + value.size() + 2;
     if (name.empty() || name.find('=') != std::string::npos || name.find('\0') != std::string::npos)
       return bad("environment variables need a name without \"=\" and zero bytes");
+    if (std::any_of(name.begin(), name.end(),
+                    [](unsigned char c) { return c < 0x20 || c == 0x7f; }))
+      return bad("the name of an environment variable must not contain control characters");
     if (value.find('\0') != std::string::npos)
       return bad(fmt::format("environment variable {} contains a zero byte", name));
   }
@@ -72,7 +76,9 @@ Result<void> check_words(JobSpec& spec) {
   if (auto r = check_text("the account", spec.account, kMaxAccountBytes); !r) return r;
   if (auto r = check_text("the comment", spec.comment, kMaxCommentBytes); !r) return r;
   if (auto r = check_text("the submit host", spec.submit_host, kMaxHostName); !r) return r;
+  // Only ever shown, and cut off anywhere: it is made fit for that instead of refused.
   if (spec.submit_line.size() > kMaxSubmitLineBytes) spec.submit_line.resize(kMaxSubmitLineBytes);
+  spec.submit_line = printable(spec.submit_line);
   std::size_t bytes = 0;
   for (const std::string& arg : spec.script_args) {
     bytes += arg.size() + 1;
@@ -317,10 +323,7 @@ Result<void> check_text(std::string_view what, std::string_view text, std::size_
   if (text.size() > most)
     return fail(ErrorCode::limit_exceeded,
                 fmt::format("{} has {} bytes; at most {} are allowed", what, text.size(), most));
-  for (const char c : text)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
-      return bad(fmt::format("{} must not contain control characters", what));
-  return {};
+  return check_printable(what, text);
 }
 
 Result<std::optional<Duration>> check_time_limit(const Partition& partition,

@@ -124,6 +124,10 @@ void World::configure(const Words& w) {
     if (w.find("mail")) c.mail_program = *w.find("mail");
     if (w.find("user_triggers")) c.user_triggers = *w.find("user_triggers") == "yes";
     if (w.find("max_jobs")) c.max_jobs = std::stoul(*w.find("max_jobs"));
+    weight("max_user_jobs", c.max_user_jobs);
+    weight("max_user_triggers", c.max_user_triggers);
+    weight("max_job_steps", c.max_job_steps);
+    if (w.find("max_user_bytes")) c.max_user_bytes = std::stol(*w.find("max_user_bytes"));
   }
 }
 

@@ -95,6 +95,7 @@ proto::SubmitJob World::submit_message(const std::string& user, const Words& w) 
        [&](const std::string& v) { s.cancel_on_invalid_dependency = v == "yes"; });
   text("request", [&](const std::string& v) { m.request_id = v; });
   text("script", [&](const std::string& v) { m.script = v; });
+  text("script_bytes", [&](const std::string& v) { m.script.resize(std::stoul(v), '#'); });
   text("work_dir", [&](const std::string& v) { s.work_dir = v; });
   text("out", [&](const std::string& v) { s.std_out = v; });
   text("mail", [&](const std::string& v) { s.given.push_back("mail-type=" + v); });

@@ -1,0 +1,210 @@
+// Each listing on a large cluster: how long one message holds the controller's loop.
+//
+//   bench_listing [nodes [tenants [jobs]]]     defaults 10,000, 1,000 and 100,000
+//
+// The controller's own handlers answer, and their replies are encoded as the loop encodes them. All
+// nodes are shared, so every tenant's queue has all of them. Asked are an operator, a user of one
+// tenant, and a user of none. A listing that comes in pages is read to its end as the commands do.
+#include <fmt/core.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "common/assert.h"
+#include "ctld/core/core.h"
+#include "ctld/core/state.h"
+#include "ctld/rpc/dispatch.h"
+
+namespace gantry::core {
+namespace {
+
+double millis() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) * 1e-6;
+}
+
+Config config_of(std::uint32_t nodes) {
+  Config config;
+  config.controller.max_user_jobs = 100'000'000;
+  config.controller.max_user_bytes = std::int64_t{1} << 40;
+  PartitionConfig partition;
+  partition.name = "main";
+  partition.is_default = true;
+  for (std::uint32_t i = 0; i < nodes; ++i) {
+    NodeConfig node;
+    node.name = fmt::format("n{:05}", i);
+    node.cpus = 64;
+    node.memory = std::int64_t{512} << 30;
+    node.gpus = 8;
+    node.gpu_model = "a100";
+    partition.nodes.push_back(node.name);
+    config.nodes.push_back(std::move(node));
+  }
+  config.partitions.push_back(std::move(partition));
+  return config;
+}
+
+Identity identity(std::string user, std::uint32_t uid) {
+  Identity who;
+  who.owner.uid = Uid(uid);
+  who.owner.user = std::move(user);
+  if (uid == 0) who.role = proto::Role::admin;
+  return who;
+}
+
+tenancy::Tenant tenant(std::uint32_t number) {
+  tenancy::Tenant t;
+  t.name = fmt::format("t{:04}", number);
+  t.cohort = "all";
+  tenancy::QuotaLine gpus;
+  gpus.resource = Resource::gpu;
+  gpus.nominal = 8 * kGpuUnit;
+  t.quota.push_back(gpus);
+  for (std::uint32_t p = 0; p < 3; ++p) t.projects.push_back({fmt::format("p{}", p), 1, {}});
+  for (std::uint32_t u = 0; u < 10; ++u)
+    t.grants.push_back({tenancy::Role::user, fmt::format("u{:04}x{}", number, u), {}});
+  return t;
+}
+
+class Bench {
+ public:
+  Bench(std::uint32_t nodes, std::uint32_t tenants, std::uint32_t jobs) : core_(config_of(nodes)) {
+    GANTRY_ASSERT(core_.start(now_).has_value(), "a new core starts");
+    (void)core_.take_turn();
+    proto::ApplyTenancy apply;
+    tenancy::Cohort all;
+    all.name = "all";
+    apply.documents.emplace_back(std::move(all));
+    for (std::uint32_t t = 0; t < tenants; ++t) apply.documents.emplace_back(tenant(t));
+    must(ask(root_, std::move(apply)));
+    for (std::uint32_t j = 0; j < jobs; ++j) {
+      const std::uint32_t t = j % tenants, u = j / tenants % 10;
+      proto::SubmitJob m;
+      m.spec.name = fmt::format("job{}", j % 100);
+      m.spec.work_dir = "/home/u";
+      m.spec.account = fmt::format("p{}", j % 3);
+      m.script = "#!/bin/sh\n";
+      must(ask(identity(fmt::format("u{:04}x{}", t, u), 1000 + t * 10 + u), std::move(m)));
+    }
+  }
+
+  // Reads a listing page by page: `next` makes the next request of a reply, or says that was all.
+  template <class Request, class Next>
+  void measure(std::string_view name, Request first, Next next) {
+    const Identity users[] = {root_, identity("u0000x0", 1000), identity("stranger", 999'999)};
+    static constexpr std::string_view kWho[] = {"operator", "user", "stranger"};
+    for (std::size_t i = 0; i < std::size(users); ++i) {
+      if (!std::holds_alternative<proto::ErrorReply>(ask(users[i], first)))
+        measure_one(name, kWho[i], users[i], first, next);
+    }
+  }
+
+ private:
+  template <class Request, class Next>
+  void measure_one(std::string_view name, std::string_view who_name, const Identity& who,
+                   Request request, Next next) {
+    double most = 0, all = 0;
+    std::size_t rows = 0, bytes = 0, calls = 0;
+    for (bool more = true; more;) {
+      const double before = millis();
+      const ReplyMessage reply = ask(who, request);
+      const rpc::Encoded encoded = rpc::encode_reply(reply);
+      const double took = millis() - before;
+      most = std::max(most, took);
+      all += took;
+      bytes += encoded.body.size();
+      ++calls;
+      more = next(reply, request, rows);
+    }
+    fmt::print("{:<18} {:<9} {:>8} {:>6} {:>10.2f} {:>10.1f} {:>12}\n", name, who_name, rows, calls,
+               most, all, bytes);
+    std::fflush(stdout);
+  }
+
+  ReplyMessage ask(const Identity& who, ClientMessage message) {
+    core_.step(now_, ClientRequest{ConnectionId(1), ++request_, who, std::move(message)});
+    Turn turn = core_.take_turn();
+    GANTRY_ASSERT(turn.replies.size() == 1, "one answer");
+    return std::move(turn.replies[0].message);
+  }
+  static void must(const ReplyMessage& reply) {
+    const auto* error = std::get_if<proto::ErrorReply>(&reply);
+    if (error == nullptr) return;
+    fmt::print(stderr, "refused: {}\n", error->message);
+    std::exit(1);
+  }
+
+  Core core_;
+  Instant now_{1'767'225'600'000'000};
+  Identity root_ = identity("root", 0);
+  std::uint64_t request_ = 0;
+};
+
+// A listing that comes whole; `count` says how many rows a reply has.
+template <class Reply, class Request, class Count>
+void whole(Bench& bench, std::string_view name, Request request, Count count) {
+  bench.measure(name, std::move(request), [&](const ReplyMessage& m, auto&, std::size_t& rows) {
+    if (const auto* reply = std::get_if<Reply>(&m)) rows += count(*reply);
+    return false;
+  });
+}
+
+void run(std::uint32_t nodes, std::uint32_t tenants, std::uint32_t jobs) {
+  Bench bench(nodes, tenants, jobs);
+  fmt::print("{} nodes, {} tenants, {} jobs\n", nodes, tenants, jobs);
+  fmt::print("{:<18} {:<9} {:>8} {:>6} {:>10} {:>10} {:>12}\n", "message", "asker", "rows", "calls",
+             "ms a call", "ms in all", "octets");
+  const auto rows = [](const auto& r) { return r.rows.size(); };
+  whole<proto::ListNodesReply>(bench, "ListNodes", proto::ListNodes{},
+                               [](const auto& r) { return r.nodes.size(); });
+  whole<proto::ListPartitionsReply>(bench, "ListPartitions", proto::ListPartitions{},
+                                    [](const auto& r) { return r.partitions.size(); });
+  whole<proto::ShowConfigReply>(bench, "ShowConfig", proto::ShowConfig{},
+                                [](const auto& r) { return r.values.size(); });
+  whole<proto::PingReply>(bench, "Ping", proto::Ping{}, [](const auto&) { return 1u; });
+  whole<proto::ShowStatsReply>(bench, "ShowStats", proto::ShowStats{},
+                               [](const auto& r) { return r.values.size(); });
+  whole<proto::TenantUsageReply>(bench, "TenantUsage", proto::TenantUsage{}, rows);
+  whole<proto::ShareTreeReply>(bench, "ShareTree", proto::ShareTree{}, rows);
+  whole<proto::TenancyDocuments>(bench, "GetTenancy", proto::GetTenancy{},
+                                 [](const auto& r) { return r.documents.size(); });
+  whole<proto::TenancyHistoryReply>(bench, "TenancyHistory", proto::TenancyHistory{},
+                                    [](const auto& r) { return r.revisions.size(); });
+  whole<proto::ListReservationsReply>(bench, "ListReservations", proto::ListReservations{},
+                                      [](const auto& r) { return r.reservations.size(); });
+  whole<proto::TenantEventsReply>(bench, "TenantEvents", proto::TenantEvents{},
+                                  [](const auto&) { return 0u; });
+  whole<proto::BudgetList>(bench, "ListBudgets", proto::ListBudgets{}, rows);
+  proto::QueryLedger ledger;
+  ledger.first = ledger.last = "this-month";
+  ledger.by = {"tenant"};
+  whole<proto::LedgerReply>(bench, "QueryLedger", ledger, rows);
+  bench.measure("ListJobs", proto::ListJobs{},
+                [](const ReplyMessage& m, proto::ListJobs& next, std::size_t& count) {
+                  const auto& reply = std::get<proto::ListJobsReply>(m);
+                  count += reply.rows.size();
+                  next.after = reply.next;
+                  return reply.more;
+                });
+  bench.measure("PriorityTuples", proto::PriorityTuples{},
+                [](const ReplyMessage& m, proto::PriorityTuples& next, std::size_t& count) {
+                  const auto& reply = std::get<proto::PriorityTuplesReply>(m);
+                  count += reply.rows.size();
+                  if (reply.more) next.after = reply.rows.back().place;
+                  return reply.more;
+                });
+}
+
+}  // namespace
+}  // namespace gantry::core
+
+int main(int argc, char** argv) {
+  const auto number = [&](int i, std::uint32_t usual) {
+    return argc > i ? static_cast<std::uint32_t>(std::atoi(argv[i])) : usual;
+  };
+  gantry::core::run(number(1, 10'000), number(2, 1000), number(3, 100'000));
+}

@@ -1,0 +1,58 @@
+// The core alone with a store in memory: messages in, replies out, as they go over the wire.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ctld/core/blobs.h"
+#include "ctld/core/core.h"
+#include "ctld/core/state.h"
+#include "ctld/store/memory_store.h"
+
+namespace gantry::core::test {
+
+inline Identity identity(std::string user, std::uint32_t uid) {
+  Identity who;
+  who.owner.uid = Uid(uid);
+  who.owner.user = std::move(user);
+  if (uid == 0) who.role = proto::Role::admin;
+  return who;
+}
+
+class Controller {
+ public:
+  explicit Controller(Config config) : config_(std::move(config)), core_(config_) {
+    REQUIRE(core_.start(now_).has_value());
+    (void)turn();
+  }
+  ReplyMessage ask(const Identity& who, ClientMessage message) {
+    core_.step(now_, ClientRequest{ConnectionId(1), ++request_, who, std::move(message)});
+    std::vector<Reply> replies = turn();
+    REQUIRE(replies.size() == 1);
+    return std::move(replies[0].message);
+  }
+
+  void step(Input input) {
+    core_.step(now_, std::move(input));
+    (void)turn();
+  }
+  [[nodiscard]] const State& state() const { return core_.state(); }
+
+ private:
+  std::vector<Reply> turn() {
+    Turn turn = core_.take_turn();
+    REQUIRE(store_.append(turn.append).has_value());
+    for (Reply& reply : turn.replies) REQUIRE(fill(reply, store_).has_value());
+    return std::move(turn.replies);
+  }
+  Config config_;
+  store::MemoryStore store_;
+  Core core_;
+  Instant now_{hours(500'000).us};
+  std::uint64_t request_ = 0;
+};
+
+}  // namespace gantry::core::test
