@@ -58,7 +58,8 @@ proto::TenantUse use_of(const Context& ctx, std::uint32_t n) {
   const sched::QuotaNode& node = quota.tenancy().nodes[n];
   proto::TenantUse row;
   row.name = node.name;
-  if (node.parent != sched::kNoIndex) row.parent = quota.tenancy().nodes[node.parent].name;
+  if (node.parent != sched::kNoIndex && quota.tenancy().nodes[node.parent].name != kClusterCohort)
+    row.parent = quota.tenancy().nodes[node.parent].name;
   row.is_cohort = !node.tenant;
   for (std::uint32_t f = 0; f < quota.tenancy().flavors.size(); ++f)
     for (const ResourceRow& r : kResourceTable)
@@ -70,7 +71,7 @@ proto::TenantUse use_of(const Context& ctx, std::uint32_t n) {
   const tenancy::Tenant& tenant = state.tenancy.tenant(node.name)->effective;
   const Partition* partition = state.partition_named(node.name);
   if (partition == nullptr) return row;
-  const QueueCounts counts = state.queue_counts(partition->id);
+  const QueueCounts counts = state.tenant_counts(node.name);
   row.queued = counts.queued;
   row.running = counts.active;
   row.max_queued = tenant.counts.queued_jobs;
@@ -144,8 +145,7 @@ proto::ShareRow tenant_row(const Context& ctx, const ShareLine& line) {
   for (const sched::QuotaNode& n : nodes)
     if (n.parent == nodes[tenant->quota_node].parent) weights += n.weight;
   row.share = weights > 0 ? row.shares / weights : 0;
-  if (const Partition* p = state.partition_named(row.tenant))
-    row.queued = state.queue_counts(p->id).queued;
+  row.queued = state.tenant_counts(row.tenant).queued;
   return row;
 }
 
@@ -256,7 +256,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::TenantUsage&& m) {
         std::find(m.names.begin(), m.names.end(), nodes[n].name) == m.names.end())
       continue;
     if (nodes[n].tenant && !role_in(ctx.state, from.who, nodes[n].name)) continue;
-    if (!nodes[n].tenant && !is_admin(from.who)) continue;
+    if (!nodes[n].tenant && (!is_admin(from.who) || nodes[n].name == kClusterCohort)) continue;
     reply.rows.push_back(use_of(ctx, n));
   }
   ctx.reply(from, std::move(reply));
