@@ -361,7 +361,8 @@ Result<int> run_invoice(const Invocation& in, const ReportQuery& query,
                 fmt::format("{} held nothing in {} that you may see", query.tenants[0], of.first));
   const Invoice invoice = make_invoice(query.tenants[0], reply->rows[0].period, *reply);
   const std::string text = pdf ? invoice_pdf(invoice) : invoice_page(invoice);
-  if (auto done = write_file(query.invoice, text, 0644); !done) return tl::unexpected(done.error());
+  if (auto done = write_file(query.invoice, text, kPrivateFile); !done)
+    return tl::unexpected(done.error());
   fmt::print("{}: invoice {}, {} {}\n", query.invoice, invoice.number,
              format_money(invoice.cost - invoice.credit, 2), invoice.currency);
   return 0;

@@ -81,13 +81,14 @@ Result<int> run_import(const Invocation& in) {
   if (options.folder.empty()) {
     fmt::print("{}{}{}", cluster->gantry_yaml, tenants.empty() ? "" : "---\n", tenants);
   } else {
-    if (auto made = make_directories(options.folder, 0755); !made)
+    if (auto made = make_directories(options.folder, kPrivateFolder); !made)
       return tl::unexpected(made.error());
     for (const auto& [name, text] :
          {std::pair{"gantry.yaml", &cluster->gantry_yaml}, std::pair{"tenants.yaml", &tenants}}) {
       if (text->empty()) continue;
       const std::string path = fmt::format("{}/{}", options.folder, name);
-      if (auto done = write_file(path, *text, 0644); !done) return tl::unexpected(done.error());
+      if (auto done = write_file(path, *text, kPrivateFile); !done)
+        return tl::unexpected(done.error());
       fmt::print("{}\n", path);
     }
   }

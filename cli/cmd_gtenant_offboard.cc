@@ -10,6 +10,7 @@
 #include "cli/files.h"
 #include "cli/tenancy_plan.h"
 #include "common/text.h"
+#include "config/tenancy/check.h"
 #include "config/tenancy/write.h"
 
 namespace gantry::cli {
@@ -86,7 +87,7 @@ Result<void> close_queue(Session& session, const std::string& name, const std::s
 
 Result<void> cancel_jobs(Session& session, const std::string& name) {
   proto::CancelJobs cancel;
-  cancel.filter.partitions.push_back(name);
+  cancel.filter.tenants.push_back(name);
   const auto done = session.call<proto::JobsDone>(cancel);
   if (!done) return tl::unexpected(done.error());
   if (!done->refused.empty()) return tl::unexpected(to_error(done->refused.front().error));
@@ -119,14 +120,18 @@ Result<std::string> archive(Session& session, const OffboardOptions& options,
   std::string stamp = format_time(system_now());
   std::erase_if(stamp, [](char c) { return c == '-' || c == ':'; });
   const std::string base = fmt::format("{}/{}-{}", options.folder, name, stamp);
-  if (auto done = make_directories(options.folder, 0777); !done)
+  if (auto done = make_directories(options.folder, kPrivateFolder); !done)
     return tl::unexpected(done.error());
-  if (auto done = write_file(base + ".yaml", tenancy::to_text(tenancy::Document(*tenant)), 0666);
-      !done)
+  std::vector<tenancy::Document> documents{*tenant};
+  for (const tenancy::Document& document : present->documents)
+    if (const auto* budget = std::get_if<tenancy::Budget>(&document);
+        budget != nullptr && budget->tenant == name)
+      documents.push_back(document);
+  if (auto done = write_file(base + ".yaml", tenancy::to_text(documents), kPrivateFile); !done)
     return tl::unexpected(done.error());
   std::string records;
   proto::QueryHistory query;
-  query.filter.partitions.push_back(name);
+  query.filter.tenants.push_back(name);
   query.duplicates = true;
   while (true) {
     const auto page = session.call<proto::HistoryReply>(query);
@@ -135,17 +140,42 @@ Result<std::string> archive(Session& session, const OffboardOptions& options,
     if (!page->more) break;
     query.position = page->position;
   }
-  if (auto done = write_file(base + ".jsonl", records, 0666); !done)
+  if (auto done = write_file(base + ".jsonl", records, kPrivateFile); !done)
     return tl::unexpected(done.error());
   return base;
 }
 
-// Pools that were its own become shared, as nothing else can be meant.
+// What speaks of the tenant in a price book, and in its plans, goes with it.
+std::optional<tenancy::PriceBook> without(const tenancy::PriceBook& book, const std::string& name) {
+  tenancy::PriceBook left = book;
+  left.tenant_zones.erase(name);
+  for (tenancy::PricePlan& plan : left.plans) {
+    std::erase(plan.tenants, name);
+    std::erase_if(plan.projects, [&](const std::string& p) { return p.starts_with(name + "/"); });
+  }
+  std::erase_if(left.plans, [](const tenancy::PricePlan& plan) {  // it was for this tenant alone
+    return plan.classes.empty() && plan.projects.empty() && plan.tenants.empty() &&
+           plan.tiers.empty();
+  });
+  if (left == book) return std::nullopt;
+  return left;
+}
+
+// Budgets of it end with it. Pools that were its own become shared, as nothing else can be meant.
 Change removal_of(const proto::TenancyDocuments& present, const std::string& name) {
   Change change;
   change.revision = present.revision;
   change.removals.push_back({std::string(tenancy::Tenant::kName), name});
   for (const tenancy::Document& document : present.documents) {
+    if (const auto* budget = std::get_if<tenancy::Budget>(&document);
+        budget != nullptr && budget->tenant == name)
+      change.removals.push_back({std::string(tenancy::Budget::kName), budget->name});
+    if (const auto* book = std::get_if<tenancy::PriceBook>(&document))
+      if (auto left = without(*book, name)) {
+        change.notes.push_back(
+            fmt::format("PriceBook {} speaks of it no more", tenancy::name_of(document)));
+        change.documents.emplace_back(std::move(*left));
+      }
     const auto* pool = std::get_if<tenancy::NodePool>(&document);
     if (pool == nullptr || pool->tenant != name) continue;
     tenancy::NodePool shared = *pool;
@@ -155,6 +185,14 @@ Change removal_of(const proto::TenancyDocuments& present, const std::string& nam
         fmt::format("NodePool {} was its own, and is everybody's now", pool->name));
   }
   return change;
+}
+
+// Would the documents without it be sound? Asked before anything is done: a tenant that cannot go
+// is not closed either.
+Result<void> check_removal(const proto::TenancyDocuments& present, const std::string& name) {
+  const Change change = removal_of(present, name);
+  return tenancy::check_documents(
+      tenancy::with_changes(present.documents, change.documents, change.removals));
 }
 
 Result<int> run_offboard(const Invocation& in) {
@@ -167,6 +205,9 @@ Result<int> run_offboard(const Invocation& in) {
   if (!session) return tl::unexpected(session.error());
   const auto use = use_of(*session, name);
   if (!use) return tl::unexpected(use.error());
+  const auto documents = session->call<proto::TenancyDocuments>(proto::GetTenancy{});
+  if (!documents) return tl::unexpected(documents.error());
+  if (auto sound = check_removal(*documents, name); !sound) return tl::unexpected(sound.error());
   if (options.comment.empty()) options.comment = fmt::format("offboard {}", name);
   fmt::print(
       "{} has {}.\nIts queue is closed, its jobs are {}, its document and the records of "

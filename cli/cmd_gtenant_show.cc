@@ -97,9 +97,10 @@ Result<int> run_export(const Invocation& in) {
     std::string kind(kind_of(document));
     for (char& c : kind) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
     const std::string folder = options.folder + "/" + kind;
-    if (auto done = make_directories(folder, 0777); !done) return tl::unexpected(done.error());
+    if (auto done = make_directories(folder, kPrivateFolder); !done)
+      return tl::unexpected(done.error());
     const std::string path = fmt::format("{}/{}.yaml", folder, name_of(document));
-    if (auto done = write_file(path, tenancy::to_text(document), 0666); !done)
+    if (auto done = write_file(path, tenancy::to_text(document), kPrivateFile); !done)
       return tl::unexpected(done.error());
   }
   fmt::print("{} documents of revision {} are in {}\n", reply->documents.size(), reply->revision,

@@ -18,7 +18,11 @@ inline constexpr std::size_t kLargeFile = 64u << 20;  // of another system's, wi
 Result<std::optional<std::string>> read_small_file(const std::string& path,
                                                    std::size_t most = kSmallFile);
 
-// Whole or not at all: written beside, synced and renamed.
+// What commands write for who called them: documents, records of jobs, invoices.
+inline constexpr mode_t kPrivateFile = 0600, kPrivateFolder = 0700;
+
+// Whole or not at all: written beside, synced and renamed. The mode is what it gets, whatever the
+// umask.
 Result<void> write_file(const std::string& path, std::string_view text, mode_t mode);
 
 // Makes the directory and those above it; one that exists is fine.

@@ -1,6 +1,7 @@
 #include "cli/show_records.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include "cli/account_columns.h"
 #include "cli/job_words.h"
@@ -265,6 +266,14 @@ void write_partition(RecordWriter& out, const proto::PartitionRow& p,
                                 ? "UNLIMITED"
                                 : std::to_string(p.default_memory_per_cpu >> 20));
   out.field("HostNetwork", p.allow_host_network ? "YES" : "NO");
+  const auto list = [&](std::string_view key, const std::vector<std::string>& names) {
+    if (!names.empty()) out.field(key, fmt::format("{}", fmt::join(names, ",")));
+  };
+  list("AllowAccounts", p.allow_accounts);
+  list("DenyAccounts", p.deny_accounts);
+  list("AllowGroups", p.allow_groups);
+  list("AllowQos", p.allow_qos);
+  list("DenyQos", p.deny_qos);
   out.record();
 }
 

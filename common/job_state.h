@@ -90,12 +90,15 @@ enum class Reason : std::uint8_t {
   tainted = 26,        // subject = taints that it does not tolerate
   // A GPU is emptied for its slices; subject = node, b = GPU, a = free from (us; 0 = unknown).
   mig_repartition = 27,
-  budget = 28,    // a = it may cost, b = what is left, both millionths; subject = the budget
-  licenses = 29,  // a = free, b = asked; subject = which
+  budget = 28,     // a = it may cost, b = what is left, both millionths; subject = the budget
+  licenses = 29,   // a = free, b = asked; subject = which
+  no_tenant = 30,  // there are tenants, and it is none's; subject = partition
+  account_not_allowed = 31,  // by a list of the partition; subject = partition
+  qos_not_allowed = 32,      // so of its priority class
 };
 constexpr auto enum_names(Reason) {
   using enum Reason;
-  return std::array<std::pair<Reason, std::string_view>, 30>{
+  return std::array<std::pair<Reason, std::string_view>, 33>{
       {{none, "None"},
        {priority, "Priority"},
        {resources, "Resources"},
@@ -125,7 +128,10 @@ constexpr auto enum_names(Reason) {
        {tainted, "Taints"},
        {mig_repartition, "MigRepartition"},
        {budget, "Budget"},
-       {licenses, "Licenses"}}};
+       {licenses, "Licenses"},
+       {no_tenant, "InvalidAccount"},
+       {account_not_allowed, "AccountNotAllowed"},
+       {qos_not_allowed, "QOSNotAllowed"}}};
 }
 
 struct Verdict {

@@ -123,6 +123,7 @@ struct JobLimits {
   std::optional<std::uint32_t> default_cpus;           // per task
   std::optional<Resources> max_per_job, max_per_node;  // a component of 0 = no limit
   std::optional<std::uint32_t> max_nodes;
+  std::optional<bool> host_network;  // whether they may use --network=host; unset = no
   friend bool operator==(const JobLimits&, const JobLimits&) = default;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -133,6 +134,7 @@ struct JobLimits {
     v(5, "max_per_job", s.max_per_job);
     v(6, "max_per_node", s.max_per_node);
     v(7, "max_nodes", s.max_nodes);
+    v(8, "host_network", s.host_network);
   }
 };
 

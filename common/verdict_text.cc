@@ -65,6 +65,14 @@ std::string describe_tenancy_reason(const Verdict& v) {
     case Reason::maintenance:
       return fmt::format("it would run into {}, which begins at {}", v.subject, format_time({v.a}));
     case Reason::tainted: return fmt::format("it does not tolerate {}", v.subject);
+    case Reason::no_tenant:
+      return fmt::format(
+          "it belongs to no tenant, and every job here is a tenant's: `gctl update job JOB "
+          "account=TENANT` gives it to one");
+    case Reason::account_not_allowed:
+      return fmt::format("its account may not use partition {}", v.subject);
+    case Reason::qos_not_allowed:
+      return fmt::format("its priority class may not be used in partition {}", v.subject);
     case Reason::budget:
       if (v.a == INT64_MAX)
         return fmt::format("budget {} sets aside what a job may cost, and it has no time limit",

@@ -54,6 +54,10 @@ struct PartitionConfig {
   bool allow_host_network = false;
   bool host_network_by_default = false;  // of jobs that say nothing about it
   bool exclusive_nodes = false;          // every job gets whole nodes
+  // Who may use it; empty lists say nothing. Of accounts and qos one list of the two at most.
+  std::vector<std::string> allow_accounts, deny_accounts;  // tenants and projects
+  std::vector<std::string> allow_groups;                   // of the operating system
+  std::vector<std::string> allow_qos, deny_qos;            // priority classes
 };
 
 enum class LostNodePolicy : std::uint8_t { wait, fence };
@@ -86,7 +90,8 @@ struct ControllerConfig {
   std::uint32_t backfill_depth = 1000;  // classes looked at behind the first blocked job
   std::int64_t store_map = 64LL << 30;  // bytes of address space for the job store; grows
   std::int64_t store_map_max = 1LL << 40;
-  Duration balance{};                             // see options.cc
+  bool one_cohort = true;  // tenants whose documents name no cohort are in one together
+  Duration balance{};      // see options.cc
   Duration fair_share_half_life = hours(7 * 24);  // of usage in the fair share
   // Weighted multifactor priority, as Slurm has it; with all weights 0 it is off.
   std::uint32_t priority_weight_age = 0;

@@ -252,6 +252,10 @@ class Loader {
       if (partition.host_network_by_default && !partition.allow_host_network)
         return error_about(path + ".host_network_by_default",
                            "needs `allow_host_network: true`, as jobs could not ask for it");
+      if (!partition.allow_accounts.empty() && !partition.deny_accounts.empty())
+        return error_about(path + ".deny_accounts", "is of no use beside allow_accounts");
+      if (!partition.allow_qos.empty() && !partition.deny_qos.empty())
+        return error_about(path + ".deny_qos", "is of no use beside allow_qos");
       if (partition.nodes == std::vector<std::string>{"all"} && !node_paths_.contains("all")) {
         partition.nodes.clear();
         for (const NodeConfig& node : config.nodes) partition.nodes.push_back(node.name);

@@ -105,6 +105,13 @@ std::vector<Option> options_of(ControllerConfig& c) {
       {"store_map_max", &c.store_map_max, bytes(kMiB, std::int64_t{1} << 46),
        "Where that growth ends: with more in the store the controller stops and says so. At least "
        "store_map."},
+      {"one_cohort",
+       &c.one_cohort,
+       {},
+       "Whether tenants that name no cohort are in one together: they borrow what others leave "
+       "idle, as far as their quota lines allow it, take back what is their own, and within it get "
+       "room from jobs of lower classes. Otherwise each has what it owns, and nothing is taken for "
+       "it."},
       {"balance", &c.balance, between(0, 365 * kDay),
        "Tenants that borrow: a job may have to leave for one of its own class of a tenant that "
        "borrows less, if it has run for no longer than this since its start or its last "
@@ -300,6 +307,20 @@ std::vector<Option> options_of(PartitionConfig& c) {
        "Jobs that say nothing of --network have the host's: for scripts that come from clusters "
        "where every job has it. Needs allow_host_network."},
       {"exclusive_nodes", &c.exclusive_nodes, {}, "Every job gets whole nodes."},
+      {"allow_accounts", &c.allow_accounts, form(Form::word),
+       "Tenants and projects (-A) whose jobs may use it; a tenant stands for all its projects. "
+       "Left out = all."},
+      {"deny_accounts", &c.deny_accounts, form(Form::word),
+       "Tenants and projects whose jobs may not; not beside allow_accounts."},
+      {"allow_groups",
+       &c.allow_groups,
+       {},
+       "Groups of the operating system whose members may use it, besides administrators. Left out "
+       "= all."},
+      {"allow_qos", &c.allow_qos, form(Form::word),
+       "Priority classes that jobs in it may have. Left out = all."},
+      {"deny_qos", &c.deny_qos, form(Form::word),
+       "Priority classes that jobs in it may not have; not beside allow_qos."},
   };
 }
 

@@ -1,6 +1,7 @@
 // The configuration read again: the server ends and main() makes a new one in the same process,
 // from the store, as after a restart. Nodes are told to read theirs; jobs go on meanwhile.
 #include "common/codec/codec.h"
+#include "ctld/core/admission.h"
 #include "ctld/rpc/dispatch.h"
 #include "ctld/server.h"
 
@@ -40,6 +41,8 @@ Result<void> Server::check_new_config() const {
     return fail(ErrorCode::wrong_state,
                 fmt::format("{}: {} has changed, which takes a restart of gantry-ctld",
                             config_.path, name));
+  if (const auto unknown = core::unknown_in_lists(core_->state(), *now); !unknown.empty())
+    return fail(ErrorCode::invalid_argument, fmt::format("{}: {}", config_.path, unknown.front()));
   return {};
 }
 

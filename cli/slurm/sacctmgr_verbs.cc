@@ -161,11 +161,7 @@ Result<int> dump_entities(const std::vector<std::string>& words, const Accounts&
     if (word.starts_with("file=") || word.starts_with("File=")) path = word.substr(5);
   const std::string cluster = cluster_name();
   if (path.empty()) path = fmt::format("{}.cfg", cluster);
-  std::FILE* file = std::fopen(path.c_str(), "we");
-  const std::string text = accounts.dump(cluster);
-  const bool written =
-      file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  if (file == nullptr || std::fclose(file) != 0 || !written)
+  if (!write_file(path, accounts.dump(cluster), kPrivateFile))
     return fail(ErrorCode::io_error, fmt::format(" Can't save cluster to \"{}\"", path));
   fmt::print(" Cluster information dumped to {}\n", path);
   return 0;

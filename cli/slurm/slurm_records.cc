@@ -221,6 +221,14 @@ void slurm_node(RecordWriter& out, const proto::NodeRow& node) {
   out.record();
 }
 
+namespace {
+
+std::string listed(const std::vector<std::string>& names) {
+  return names.empty() ? "ALL" : fmt::format("{}", fmt::join(names, ","));
+}
+
+}  // namespace
+
 void slurm_partition(RecordWriter& out, const proto::PartitionRow& p,
                      const std::vector<proto::NodeRow>& nodes) {
   Resources total;
@@ -228,7 +236,15 @@ void slurm_partition(RecordWriter& out, const proto::PartitionRow& p,
     if (std::find(p.nodes.begin(), p.nodes.end(), node.name) != p.nodes.end()) total += node.total;
   const std::int64_t cpus = total[Resource::cpu] / kCoreUnit;
   out.field("PartitionName", p.name).line();
-  out.field("AllowGroups", "ALL").field("AllowAccounts", "ALL").field("AllowQos", "ALL").line();
+  out.field("AllowGroups", listed(p.allow_groups));
+  if (p.deny_accounts.empty())
+    out.field("AllowAccounts", listed(p.allow_accounts));
+  else
+    out.field("DenyAccounts", listed(p.deny_accounts));
+  if (p.deny_qos.empty())
+    out.field("AllowQos", listed(p.allow_qos)).line();
+  else
+    out.field("DenyQos", listed(p.deny_qos)).line();
   out.field("AllocNodes", "ALL").field("Default", p.is_default ? "YES" : "NO");
   out.field("QoS", "N/A").line();
   out.field("DefaultTime", p.default_time ? format_duration_long(*p.default_time) : "NONE");

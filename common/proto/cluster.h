@@ -140,6 +140,7 @@ struct PartitionRow {
   std::optional<std::uint32_t> max_nodes;
   std::int64_t default_memory_per_cpu = 0;  // bytes; 0 = an equal part of the node's memory
   bool allow_host_network = false;
+  std::vector<std::string> allow_accounts, deny_accounts, allow_groups, allow_qos, deny_qos;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "name", s.name);
@@ -152,6 +153,11 @@ struct PartitionRow {
     v(8, "max_nodes", s.max_nodes);
     v(9, "default_memory_per_cpu", s.default_memory_per_cpu);
     v(10, "allow_host_network", s.allow_host_network);
+    v(11, "allow_accounts", s.allow_accounts);
+    v(12, "deny_accounts", s.deny_accounts);
+    v(13, "allow_groups", s.allow_groups);
+    v(14, "allow_qos", s.allow_qos);
+    v(15, "deny_qos", s.deny_qos);
   }
 };
 
@@ -228,13 +234,11 @@ struct RegisterKey {
     v(3, "remove", s.remove);
   }
 };
-
 // Counters of the controller, for ginfo --stats, benches and metrics.
 struct ShowStats {
   template <class Self, class V>
   static void fields(Self&, V&&) {}
 };
-
 struct ShowStatsReply {
   std::map<std::string, std::int64_t> values;  // names end in their unit: _total, _us, _bytes
   template <class Self, class V>

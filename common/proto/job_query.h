@@ -25,6 +25,7 @@ struct JobRow {
   Uid uid{};
   std::string account;
   std::string partition;
+  std::string tenant;  // whose job it is; "" = no tenant's
   Phase phase = Phase::queued;
   std::optional<Outcome> outcome;  // ended, or finishing towards it
   Verdict verdict;                 // queued
@@ -86,6 +87,7 @@ struct JobRow {
     v(32, "gpu_parts", s.gpu_parts);
     v(33, "suspended", s.suspended);
     v(34, "het", s.het);
+    v(35, "tenant", s.tenant);
   }
 };
 

@@ -38,6 +38,7 @@ struct JobFilter {
   std::vector<std::string> nodes;   // running (or finishing) there
   std::vector<std::string> states;  // Slurm's words, short or long, any case; "all"
   std::vector<std::string> reservations;
+  std::vector<std::string> tenants;  // whose jobs, whatever the partition
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "jobs", s.jobs);
@@ -48,6 +49,7 @@ struct JobFilter {
     v(6, "nodes", s.nodes);
     v(7, "states", s.states);
     v(8, "reservations", s.reservations);
+    v(9, "tenants", s.tenants);
   }
 };
 

@@ -110,6 +110,7 @@ struct Launch {
   std::optional<Duration> time_limit;  // resolved; the controller enforces it
   Instant placed_at{};
   std::vector<HetGroup> het{};  // to where the script runs: all components, by offset
+  std::string tenant;           // who pays; jobs of one may share GPUs
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "stamp", s.stamp);
@@ -133,6 +134,7 @@ struct Launch {
     v(19, "time_limit", s.time_limit);
     v(20, "placed_at", s.placed_at);
     v(21, "het", s.het);
+    v(22, "tenant", s.tenant);
   }
 };
 

@@ -40,6 +40,9 @@ std::vector<Field> shared_fields(Tenant& t) {
        "Memory for each core of jobs that ask for none."},
       {"limits.time", &jobs.max_time, Form::plain, "Longest time limit of a job."},
       {"limits.nodes", &jobs.max_nodes, Form::plain, "Most nodes of a job."},
+      {"limits.host_network", &jobs.host_network, Form::plain,
+       "Whether jobs may ask for the network of the host (`--network=host`); in a partition of "
+       "gantry.yaml that has to allow it as well. false."},
       {"limits.per_job", &jobs.max_per_job, Form::plain, "Most that one job may ask for."},
       {"limits.per_node", &jobs.max_per_node, Form::plain, "Most that a job may ask of one node."},
       {"limits.queued_jobs", &counts.queued_jobs, Form::plain,
@@ -225,6 +228,7 @@ struct TypeName {
     }
   }
   std::string operator()(const bool*) const { return "true or false"; }
+  std::string operator()(const std::optional<bool>*) const { return "true or false"; }
   std::string operator()(const std::int32_t*) const { return "whole number"; }
   std::string operator()(const std::optional<std::uint32_t>*) const {
     return form == Form::weight ? "decimal" : "whole number";

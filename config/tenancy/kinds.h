@@ -30,8 +30,8 @@ enum class Form : std::uint8_t {
 };
 
 using Slot = std::variant<
-    std::string*, bool*, std::int32_t*, std::optional<std::uint32_t>*, std::optional<std::int64_t>*,
-    Duration*, std::optional<Duration>*, std::vector<std::string>*,
+    std::string*, bool*, std::optional<bool>*, std::int32_t*, std::optional<std::uint32_t>*,
+    std::optional<std::int64_t>*, Duration*, std::optional<Duration>*, std::vector<std::string>*,
     std::map<std::string, std::string>*, Resources*, std::optional<Resources>*, VictimMode*,
     std::optional<Reclaim>*, std::vector<QuotaLine>*, std::vector<Project>*, std::vector<Grant>*,
     std::vector<TenantClass>*, std::vector<TopologyDomain>*, Money*, std::map<std::string, Money>*,

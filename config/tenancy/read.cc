@@ -48,6 +48,7 @@ struct Read {
     *out = *parsed;
     return {};
   }
+  Result<void> operator()(std::optional<bool>* out) const { return (*this)(&out->emplace()); }
   Result<void> operator()(std::int32_t* out) const {
     const auto number = read_number(value, -kMostValue, kMostValue);
     if (!number) return tl::unexpected(number.error());

@@ -50,6 +50,7 @@ struct Write {
 
   Yaml operator()(const std::string* v) const { return v->empty() ? Yaml{} : scalar(*v); }
   Yaml operator()(const bool* v) const { return scalar(*v ? "true" : "false"); }
+  Yaml operator()(const std::optional<bool>* v) const { return *v ? (*this)(&**v) : Yaml{}; }
   Yaml operator()(const std::int32_t* v) const { return scalar(std::to_string(*v)); }
   Yaml operator()(const std::optional<std::uint32_t>* v) const {
     if (!*v) return {};

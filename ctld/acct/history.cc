@@ -141,6 +141,7 @@ Result<HistoryQuery> HistoryQuery::make(const proto::QueryHistory& message, std:
   query.partitions_ = as_set(message.filter.partitions);
   query.accounts_ = as_set(message.filter.accounts);
   query.reservations_ = as_set(message.filter.reservations);
+  query.tenants_ = as_set(message.filter.tenants);
   query.nodes_ = std::move(*nodes);
   if (!message.filter.states.empty() && !states->has_all()) query.states_ = *states;
   query.start_ = message.start;
@@ -183,12 +184,15 @@ bool HistoryQuery::matches(const proto::HistoryRow& row) const {
 
 bool HistoryQuery::matches_apart_from_jobs(const proto::HistoryRow& full) const {
   const proto::JobRow& row = full.row;
-  if (only_ && row.uid != *only_ && !also_.contains(row.partition)) return false;
+  if (only_ && row.uid != *only_ &&
+      !also_.contains(row.tenant.empty() ? row.partition : row.tenant))
+    return false;
   if (end_ && row.submitted >= *end_) return false;
   if (start_ && row.ended && *row.ended < *start_) return false;
   if (!allows(users_, row.user) || !allows(names_, row.name) ||
       !allows(partitions_, row.partition) || !allows(accounts_, row.account) ||
-      !allows(reservations_, row.reservation))
+      !allows(reservations_, row.reservation) ||
+      !allows(tenants_, row.tenant.empty() ? row.partition : row.tenant))
     return false;
   if (!nodes_.empty() && !ran_on_one_of(nodes_, row.node_list)) return false;
   return !states_ || was_in_wanted_state(row);

@@ -71,6 +71,7 @@ class HistoryQuery {
   std::vector<proto::JobRef> jobs_;
   std::multimap<JobId, std::size_t> by_id_;  // into jobs_
   std::set<std::string, std::less<>> users_, names_, partitions_, accounts_, nodes_, reservations_;
+  std::set<std::string, std::less<>> tenants_;
   std::optional<StateSet> states_;
   std::optional<Instant> start_;
   std::optional<Instant> end_;

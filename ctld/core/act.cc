@@ -100,7 +100,9 @@ void send_launch(Context& ctx, const Job& job, std::uint32_t index) {
   for (const NodeRun& run : active.nodes)
     launch.placement.push_back(placement_of(ctx.state, run.grant));
   launch.node_index = index;
-  launch.partition = ctx.state.partition(class_of(ctx.state, job).partition).name;
+  const Partition& queue = ctx.state.partition(class_of(ctx.state, job).partition);
+  launch.partition = queue.name;
+  launch.tenant = queue.payer();
   launch.time_limit = time_limit_of(ctx.state, job);
   launch.placed_at = active.placed;
   BlobRefs blobs;

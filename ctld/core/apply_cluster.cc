@@ -29,8 +29,13 @@ void apply_event(State& state, Instant, const event::PartitionDeclared& e) {
   GANTRY_ASSERT(e.partition.value() == state.partitions.size(), "partition ids are given in order");
   Partition& partition = state.partitions.emplace_back();
   partition.id = e.partition;
-  partition.name = e.name;
+  partition.set_key(e.name);
   state.partition_ids[e.name] = e.partition;
+  if (!partition.tenant.empty()) {
+    state.parts_of_tenants[partition.tenant].push_back(e.partition);
+    if (const Partition* whole = state.partition_named(partition.name))
+      partition.up_set = whole->up_set;
+  }
   state.fold_partitions.push_back(e.partition);
 }
 
@@ -108,8 +113,12 @@ void apply_event(State& state, Instant, const event::NodeEnrolled& e) {
 }
 
 void apply_event(State& state, Instant, const event::PartitionUpChanged& e) {
-  state.partition(e.partition).up_set = e.up;
-  state.fold_partitions.push_back(e.partition);
+  const std::string name = state.partition(e.partition).name;
+  for (Partition& p : state.partitions) {  // and what tenants have in it
+    if (p.name != name) continue;
+    p.up_set = e.up;
+    state.fold_partitions.push_back(p.id);
+  }
 }
 
 void apply_event(State& state, Instant, const event::KeyRegistered& e) {

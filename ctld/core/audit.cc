@@ -205,7 +205,7 @@ std::string records_text(const State& state) {
       out += fmt::format("drained {} {} \"{}\" by \"{}\" since {}\n", n.name, d.uuid, d.reason,
                          d.by, d.since.us);
   for (const Partition& p : state.partitions)
-    out += fmt::format("partition {} {} {}\n", p.id.value(), p.name,
+    out += fmt::format("partition {} {} {}\n", p.id.value(), p.key(),
                        p.up_set ? (*p.up_set ? "up" : "down") : "");
   out += tenancy_text(state.tenancy);
   out += budgets_text(state.budgets);

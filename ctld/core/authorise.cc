@@ -172,10 +172,11 @@ Reach::Reach(const State& state, const Identity& who)
   if (admin_ || who.inside) return;
   for (const auto& [name, tenant] : state.tenancy.compiled.tenants) {
     const auto role = role_in(state, who, name);
-    const auto id = state.partition_ids.find(name);
-    if (!role || id == state.partition_ids.end()) continue;
-    sees_.push_back(id->second);
-    if (*role >= tenancy::Role::tenant_admin) changes_.push_back(id->second);
+    if (!role) continue;
+    for (const PartitionId id : state.queues_of_tenant(name)) {
+      sees_.push_back(id);
+      if (*role >= tenancy::Role::tenant_admin) changes_.push_back(id);
+    }
   }
   std::sort(sees_.begin(), sees_.end());
   std::sort(changes_.begin(), changes_.end());
@@ -192,7 +193,7 @@ bool may(May what, const State& state, const Identity& who, const Job& job) {
   if (is_admin(who) || job.uid == who.owner.uid) return true;
   if (who.inside) return false;
   if (is_operator(state, who)) return true;
-  const auto role = role_in(state, who, state.partition(class_of(state, job).partition).name);
+  const auto role = role_in(state, who, state.partition(class_of(state, job).partition).payer());
   return role && (what == May::see || *role >= tenancy::Role::tenant_admin);
 }
 

@@ -366,13 +366,13 @@ void look_at_budgets(Context& ctx) {
 Result<void> check_budgets(const Context& ctx, const Partition& partition, const JobSpec& spec,
                            const std::string& user, std::optional<Duration> limit) {
   if (limit || ctx.state.budgets.accounts.empty()) return {};
-  for (const BudgetAccount* account : budgets_of(ctx.state, partition.name, spec.account, user))
+  for (const BudgetAccount* account : budgets_of(ctx.state, partition.payer(), spec.account, user))
     if (holds(*account))
       return fail(
           ErrorCode::invalid_argument,
           fmt::format("the job has no time limit (-t), and budget {} of tenant {} sets aside "
                       "what a job may cost at most",
-                      account->budget.name, partition.name));
+                      account->budget.name, partition.payer()));
   return {};
 }
 
@@ -382,7 +382,8 @@ void warn_of_budgets(const Context& ctx, const Partition& partition, const JobSp
   if (!cost.most || ctx.state.budgets.accounts.empty()) return;
   const std::uint64_t tasks = spec.array ? count_indexes(spec.array->ranges) : 1;
   const Money one{cost.most->micros / static_cast<std::int64_t>(std::max<std::uint64_t>(tasks, 1))};
-  for (const BudgetAccount* account : budgets_of(ctx.state, partition.name, spec.account, user)) {
+  for (const BudgetAccount* account :
+       budgets_of(ctx.state, partition.payer(), spec.account, user)) {
     const tenancy::Budget& b = account->budget;
     if (b.at_limit == BudgetAction::warn || span_at(*account, ctx.now).name.empty()) continue;
     const bool lowers = b.at_limit == BudgetAction::lower_class;

@@ -16,6 +16,7 @@ using tenancy::Budget;
 using tenancy::BudgetAction;
 using tenancy::BudgetPeriod;
 
+constexpr Duration kLeastPace = hours(24);
 constexpr std::int64_t kDay = 86'400;
 constexpr Duration kLongestBill = hours(24 * 366);  // walked through; beyond it is in proportion
 
@@ -147,7 +148,7 @@ void make_accounts(State& state) {
 }
 
 const std::string& tenant_of(const State& state, const Job& job) {
-  return state.partition(class_of(state, job).partition).name;
+  return state.partition(class_of(state, job).partition).payer();
 }
 
 }  // namespace
@@ -371,8 +372,10 @@ std::map<std::string, BudgetStand> stands_of(const State& state, Instant now) {
     stand.forecast = stand.spent;
     const Pace& pace = paces[name];
     if (stand.span.name.empty() || pace.from >= now) continue;
+    // The first minutes of a period say nothing of its pace: what they cost counts as a day's.
+    const std::int64_t seen = std::max((now - pace.from).us, kLeastPace.us);
     const __int128 more = static_cast<__int128>(std::max<std::int64_t>(0, pace.spent.micros)) *
-                          (stand.span.to - now).us / (now - pace.from).us;
+                          (stand.span.to - now).us / seen;
     stand.forecast +=
         Money{static_cast<std::int64_t>(std::min<__int128>(more, tenancy::kMostBudget.micros))};
   }

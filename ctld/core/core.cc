@@ -9,6 +9,7 @@
 #include "common/assert.h"
 #include "common/codec/codec.h"
 #include "config/gres.h"
+#include "ctld/core/admission.h"
 #include "ctld/core/apply.h"
 #include "ctld/core/audit.h"
 #include "ctld/core/authorise.h"
@@ -173,6 +174,7 @@ Result<void> Core::start(Instant now) {
   declare(ctx);
   configure(*state_, p_->config);
   compile_tenancy(ctx);
+  for (const std::string& one : unknown_in_lists(*state_, p_->config)) ctx.note(one);
   ctx.rt.links.resize(state_->nodes.size());
   for (NodeLink& link : ctx.rt.links) link.last_seen = ctx.now;
   make_views(ctx);

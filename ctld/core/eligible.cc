@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ctld/core/admission.h"
 #include "ctld/core/licenses.h"
 
 namespace gantry::core {
@@ -64,6 +65,7 @@ std::uint32_t startable_alone(const State& state, const Job& job, Instant now) {
   if (job.phase != Phase::queued || job.hold != Hold::none) return 0;
   if (job.not_before && *job.not_before > now) return 0;
   if (const auto latest = latest_start(state, job); latest && *latest < now) return 0;
+  if (verdict_of_admission(state, job)) return 0;
   const std::optional<std::uint32_t> room = array_room(state, job);
   if (room == 0u) return 0;
   const std::uint32_t licensed = licensed_starts(state, job);

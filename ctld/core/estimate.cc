@@ -54,15 +54,15 @@ class Estimator {
         exclusive_(spec.shape.exclusive || partition.declared->exclusive_nodes) {
     std::string cls = spec.priority_class;
     std::string tier;
-    if (const CompiledTenant* tenant = ctx.state.tenancy.tenant(partition.name)) {
+    if (const CompiledTenant* tenant = ctx.state.tenancy.tenant(partition.payer())) {
       tier = tenant->effective.tier;
       if (cls.empty()) cls = ctx.state.tenancy.compiled.classes.at(tenant->default_class).name;
     } else if (cls.empty()) {
       const CompiledTenancy& compiled = ctx.state.tenancy.compiled;
       cls = compiled.classes.at(compiled.default_class).name;
     }
-    plan_ = plan_for(prices_.at(ctx.now), cls, partition.name,
-                     spec.account.empty() ? partition.name : spec.account, tier);
+    plan_ = plan_for(prices_.at(ctx.now), cls, partition.payer(),
+                     spec.account.empty() ? partition.payer() : spec.account, tier);
   }
 
   // The bill of the dearest nodes that it may get; they are alike.
@@ -135,8 +135,8 @@ class Estimator {
   }
 
   [[nodiscard]] Money per_hour(const Bill& bill) const {
-    const Piece now =
-        piece_at(prices_, prices_.zone_of(partition_.name), ctx_.now, ctx_.now + microseconds(1));
+    const Piece now = piece_at(prices_, prices_.zone_of(partition_.payer()), ctx_.now,
+                               ctx_.now + microseconds(1));
     return rate_of(bill, now.book, now.hour_factor);
   }
 
@@ -156,7 +156,8 @@ class Estimator {
 
   [[nodiscard]] Money from(Bill bill, Instant start, Duration length) const {
     bill.since = start;
-    return cost_until(prices_, prices_.zone_of(partition_.name), std::move(bill), start + length);
+    return cost_until(prices_, prices_.zone_of(partition_.payer()), std::move(bill),
+                      start + length);
   }
 
  private:

@@ -5,12 +5,14 @@
 
 #include "common/text.h"
 #include "common/verdict_text.h"
+#include "ctld/core/admission.h"
 #include "ctld/core/budget_gate.h"
 #include "ctld/core/budgets.h"
 #include "ctld/core/eligible.h"
 #include "ctld/core/het.h"
 #include "ctld/core/licenses.h"
 #include "ctld/core/multifactor.h"
+#include "ctld/core/queues.h"
 #include "ctld/core/reservations.h"
 #include "ctld/core/rows.h"
 #include "ctld/core/sight.h"
@@ -106,6 +108,31 @@ std::string words_of(const Context& ctx, const Job& job, const Verdict& v) {
   }
 }
 
+// Within its quota, and yet nothing is taken back for it: which setting makes it so.
+void say_nothing_taken(const Context& ctx, const Job& job, const Verdict& v,
+                       std::vector<std::string>& out) {
+  if (v.reason != Reason::resources && v.reason != Reason::priority && v.reason != Reason::planned)
+    return;
+  const CompiledTenant* tenant = tenant_of(ctx.state, job);
+  if (tenant == nullptr || !class_of(ctx.state, job).reservation.empty()) return;
+  const bool others =
+      std::any_of(ctx.state.tenancy.compiled.tenants.begin(),
+                  ctx.state.tenancy.compiled.tenants.end(), [&](const auto& other) {
+                    return &other.second != tenant &&
+                           ctx.rt.quota->usage(other.second.quota_node, 0, Resource::cpu) > 0;
+                  });
+  if (!others) return;
+  const sched::QuotaNode& node = ctx.state.tenancy.compiled.view->nodes[tenant->quota_node];
+  if (node.parent == sched::kNoIndex)
+    out.push_back(fmt::format(
+        "its tenant {} is in no cohort, so nothing is taken back for it from jobs of others, also "
+        "of lower classes (controller.one_cohort, or `cohort` in the tenants' documents)",
+        node.name));
+  else if (node.reclaim == tenancy::Reclaim::never)
+    out.push_back(
+        fmt::format("its tenant {} takes nothing back from others (reclaim: never)", node.name));
+}
+
 // Where the budget stands.
 void say_budget(const Context& ctx, const std::string& name, std::vector<std::string>& out) {
   const BudgetAccount& account = ctx.state.budgets.accounts.at(name);
@@ -128,6 +155,7 @@ namespace {
 // What keeps it from the scheduler, but for other components.
 std::optional<Verdict> verdict_alone(const Context& ctx, const Job& job) {
   if (auto held = verdict_of_hold(job)) return held;
+  if (auto shut_out = verdict_of_admission(ctx.state, job)) return shut_out;
   if (auto blocked = verdict_of_dependencies(job)) return blocked;
   if (job.not_before && *job.not_before > ctx.now)
     return Verdict{job.backing_off ? Reason::requeued : Reason::begin_time, job.not_before->us, 0,
@@ -180,6 +208,7 @@ std::vector<std::string> why(const Context& ctx, const Job& job, const Sight* si
   const auto seen = [&](const Verdict& v) { return sight == nullptr ? v : sight->verdict(v); };
   const auto say = [&](const Verdict& v) { out.push_back(words_of(ctx, job, seen(v))); };
   if (auto v = verdict_of_hold(job)) say(*v);
+  if (auto v = verdict_of_admission(ctx.state, job)) say(*v);
   if (auto v = verdict_of_dependencies(job)) say(*v);
   if (job.not_before && *job.not_before > ctx.now)
     say({job.backing_off ? Reason::requeued : Reason::begin_time, job.not_before->us, 0, {}});
@@ -198,7 +227,11 @@ std::vector<std::string> why(const Context& ctx, const Job& job, const Sight* si
   if (const auto sibling = verdict_of_sibling(ctx, job); out.empty() && sibling)
     out.push_back(fmt::format("its component {}: {}", display_id(ctx.state, *sibling->first),
                               words_of(ctx, *sibling->first, seen(sibling->second))));
-  if (out.empty()) say(verdict_of(ctx, job));
+  if (out.empty()) {
+    const Verdict v = verdict_of(ctx, job);
+    say(v);
+    say_nothing_taken(ctx, job, v, out);
+  }
   if (const auto it = ctx.rt.expected.find(job.id); it != ctx.rt.expected.end())
     out.push_back(
         fmt::format("by the limits of what runs it starts at {}", format_time(it->second.start)));

@@ -100,7 +100,7 @@ void fold_partitions(State& state, std::vector<store::RecordChange>& out) {
   for (const PartitionId id : take(state.fold_partitions)) {
     const Partition& p = state.partition(id);
     changes.push_back(
-        {store::Table::partition, p.name, codec::encode(PartitionRecord{p.id, p.up_set})});
+        {store::Table::partition, p.key(), codec::encode(PartitionRecord{p.id, p.up_set})});
   }
   std::sort(changes.begin(), changes.end(),
             [](const auto& a, const auto& b) { return a.key < b.key; });

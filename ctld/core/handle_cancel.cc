@@ -19,7 +19,8 @@ Result<std::vector<Selected>> chosen(const Context& ctx, const Identity& who,
                                      const proto::CancelJobs& message, proto::JobsDone& done) {
   const proto::JobFilter& f = message.filter;
   const bool by_condition = !f.users.empty() || !f.names.empty() || !f.partitions.empty() ||
-                            !f.accounts.empty() || !f.nodes.empty() || !f.states.empty();
+                            !f.accounts.empty() || !f.nodes.empty() || !f.states.empty() ||
+                            !f.tenants.empty();
   if (f.jobs.empty() && !by_condition && !message.all_mine)
     return fail(ErrorCode::invalid_argument,
                 "say which jobs: by id, user, name, account, partition, node or state");

@@ -93,7 +93,7 @@ void add_activity(const State& state, const Reach& reach, const NodeLink& link,
     const Job& job = *found;
     if (!reach.may(May::see, state, job)) continue;
     row.top.push_back({job.id, display_id(state, job), state.names.text(job.user),
-                       state.partition(class_of(state, job).partition).name, gpu.gpu, gpu.name,
+                       state.partition(class_of(state, job).partition).payer(), gpu.gpu, gpu.name,
                        gpu.busy, gpu.memory_mib, gpu.of_memory_mib, gpu.power_w, gpu.idle,
                        gpu.has_process});
   }
@@ -108,8 +108,9 @@ void add_gpus(const State& state, const Reach& reach, const Node& node, proto::N
     for (const NodeRun& run : job.active->nodes) {
       if (run.grant.node != node.id || run.state == RunState::released) continue;
       for (const GpuGrant& d : run.grant.devices)
-        row.holders.push_back({d, seen ? id : JobId{},
-                               seen ? state.partition(class_of(state, job).partition).name : ""});
+        row.holders.push_back(
+            {d, seen ? id : JobId{},
+             seen ? state.partition(class_of(state, job).partition).payer() : ""});
     }
   }
 }
@@ -127,6 +128,11 @@ proto::PartitionRow partition_row(const Sight& sight, const Partition& p) {
   row.max_nodes = c.max_nodes;
   row.default_memory_per_cpu = c.default_memory_per_cpu.value_or(0);
   row.allow_host_network = c.allow_host_network;
+  row.allow_accounts = c.allow_accounts;
+  row.deny_accounts = c.deny_accounts;
+  row.allow_groups = c.allow_groups;
+  row.allow_qos = c.allow_qos;
+  row.deny_qos = c.deny_qos;
   return row;
 }
 
@@ -258,10 +264,12 @@ void handle(Context& ctx, const ClientRequest& from, proto::UpdatePartition&& m)
     return refuse(ctx, from,
                   {ErrorCode::not_found, fmt::format("there is no partition \"{}\"", m.name)});
   if (partition->up() != m.up) {
-    const PartitionId id = partition->id;
-    ctx.record(event::PartitionUpChanged{id, m.up});
-    ctx.rt.partition_views[id.value()] = partition_view(ctx.state, ctx.state.partition(id));
-    ctx.turn.changes.emplace_back(ctx.rt.partition_views[id.value()]);
+    ctx.record(event::PartitionUpChanged{partition->id, m.up});
+    for (const Partition& p : ctx.state.partitions) {  // and what tenants have in it
+      if (p.name != m.name) continue;
+      ctx.rt.partition_views[p.id.value()] = partition_view(ctx.state, p);
+      ctx.turn.changes.emplace_back(ctx.rt.partition_views[p.id.value()]);
+    }
     ctx.turn.schedule = true;
   }
   ctx.reply(from, proto::Ok{});

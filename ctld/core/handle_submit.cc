@@ -18,6 +18,7 @@
 #include "ctld/core/forecast.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/licenses.h"
+#include "ctld/core/queues.h"
 #include "ctld/core/record.h"
 #include "ctld/core/validate.h"
 
@@ -115,7 +116,7 @@ JobId make_job(Context& ctx, const Identity& who, proto::SubmitJob&& submit,
   made.not_before = dependencies.not_before;
   if (stored.spec.begin && *stored.spec.begin > ctx.now)
     made.not_before = std::max(*stored.spec.begin, made.not_before.value_or(*stored.spec.begin));
-  if (const CompiledTenant* tenant = ctx.state.tenancy.tenant(partition.name))
+  if (const CompiledTenant* tenant = tenant_of(ctx.state, partition))
     for (const tenancy::TenantClass& c : tenant->effective.classes)
       if (c.name == stored.spec.tenant_class) made.class_priority = c.value;
   made.corr_met = dependencies.corr_met.spans();

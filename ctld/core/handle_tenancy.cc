@@ -103,9 +103,8 @@ Result<void> check_removal(const State& state, const Identity& who, const proto:
       });
   if (!known)
     return fail(ErrorCode::not_found, fmt::format("there is no {} {}", ref.kind, ref.name));
-  const auto partition = state.partition_ids.find(ref.name);
-  if (ref.kind != Tenant::kName || partition == state.partition_ids.end()) return {};
-  const QueueCounts counts = state.queue_counts(partition->second);
+  if (ref.kind != Tenant::kName) return {};
+  const QueueCounts counts = state.tenant_counts(ref.name);
   if (counts.queued + counts.active == 0) return {};
   return fail(ErrorCode::wrong_state,
               fmt::format("tenant {} has {} queued and {} active jobs: they have to end first "
@@ -152,7 +151,7 @@ std::vector<proto::OverQuota> over_quota(const State& state, const CompiledTenan
   sched::QuotaTree quota(compiled.view);
   state.jobs.walk(JobId{}, [&](const Job& job) {
     if (!job.placed()) return true;
-    const auto it = compiled.tenants.find(state.partition(class_of(state, job).partition).name);
+    const auto it = compiled.tenants.find(state.partition(class_of(state, job).partition).payer());
     if (it == compiled.tenants.end()) return true;
     for (const NodeRun& run : job.active->nodes)
       if (run.state != RunState::released)
@@ -262,7 +261,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::ApplyTenancy&& m) {
       reply.changes.push_back(std::move(change));
   Documents next;
   for (const Document& document : after) next.emplace(key_of(document), document);
-  reply.over = over_quota(ctx.state, compile_for(ctx.state, next));
+  reply.over = over_quota(ctx.state, compile_for(ctx, next));
   if (is_admin(from.who))
     reply.warnings =
         tenancy::warnings_of(after, nodes_alike(ctx.state, Sight(ctx.state, from.who)));

@@ -60,7 +60,8 @@ proto::TenantUse use_of(const Context& ctx, std::uint32_t n) {
   const sched::QuotaNode& node = quota.tenancy().nodes[n];
   proto::TenantUse row;
   row.name = node.name;
-  if (node.parent != sched::kNoIndex) row.parent = quota.tenancy().nodes[node.parent].name;
+  if (node.parent != sched::kNoIndex && quota.tenancy().nodes[node.parent].name != kClusterCohort)
+    row.parent = quota.tenancy().nodes[node.parent].name;
   row.is_cohort = !node.tenant;
   for (std::uint32_t f = 0; f < quota.tenancy().flavors.size(); ++f)
     for (const ResourceRow& r : kResourceTable)
@@ -72,7 +73,7 @@ proto::TenantUse use_of(const Context& ctx, std::uint32_t n) {
   const tenancy::Tenant& tenant = state.tenancy.tenant(node.name)->effective;
   const Partition* partition = state.partition_named(node.name);
   if (partition == nullptr) return row;
-  const QueueCounts counts = state.queue_counts(partition->id);
+  const QueueCounts counts = state.tenant_counts(node.name);
   row.queued = counts.queued;
   row.running = counts.active;
   row.max_queued = tenant.counts.queued_jobs;
@@ -199,8 +200,7 @@ proto::ShareRow tenant_row(const Context& ctx, const ShareLine& line,
   row.borrows = ctx.rt.quota->share_value(tenant->quota_node, {});
   const double weights = below.at(nodes[tenant->quota_node].parent);
   row.share = weights > 0 ? row.shares / weights : 0;
-  if (const Partition* p = state.partition_named(row.tenant))
-    row.queued = state.queue_counts(p->id).queued;
+  row.queued = state.tenant_counts(row.tenant).queued;
   return row;
 }
 
@@ -294,7 +294,9 @@ void handle(Context& ctx, const ClientRequest& from, proto::TenantUsage&& m) {
   const Sight sight(ctx.state, from.who);
   std::set<std::string> asked(m.names.begin(), m.names.end());
   for (std::uint32_t n = 0; n < nodes.size(); ++n) {
-    if (nodes[n].tenant ? !sight.tenant(nodes[n].name) : !sight.everything()) continue;
+    if (nodes[n].tenant ? !sight.tenant(nodes[n].name)
+                        : !sight.everything() || nodes[n].name == kClusterCohort)
+      continue;
     if (!m.names.empty() && asked.erase(nodes[n].name) == 0) continue;
     reply.rows.push_back(use_of(ctx, n));
   }

@@ -3,13 +3,17 @@
 
 #include <fmt/core.h>
 
+#include "common/codec/codec.h"
 #include "common/limits.h"
+#include "ctld/core/admission.h"
 #include "ctld/core/authorise.h"
 #include "ctld/core/dependency.h"
 #include "ctld/core/handlers.h"
+#include "ctld/core/queues.h"
 #include "ctld/core/reservations.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/split.h"
+#include "ctld/core/stored_spec.h"
 #include "ctld/core/tenant_submit.h"
 #include "ctld/core/validate.h"
 
@@ -55,20 +59,57 @@ Result<void> check_limit(const Context& ctx, const Identity& who, const Job& job
   return {};
 }
 
-// A queue that the asker may submit to, and in which the job's class may be.
-Result<const Partition*> queue_for(const Context& ctx, const Identity& who, const Job& job,
-                                   const std::string& name) {
-  if (name.empty()) return fail(ErrorCode::invalid_argument, "the partition's name is empty");
-  auto queue = choose_queue(ctx, who, name);
-  const CompiledTenant* tenant = ctx.state.tenancy.tenant(name);
-  if (!queue || tenant == nullptr || is_admin(who)) return queue;
+// Does the account that is named leave the job with its tenant?
+bool keeps(const State& state, const QueueWish& wish) {
+  const CompiledTenant* tenant = state.tenancy.tenant(wish.present);
+  if (tenant == nullptr) return false;
+  if (wish.account == wish.present) return true;
+  const auto& projects = tenant->effective.projects;
+  return std::any_of(projects.begin(), projects.end(),
+                     [&](const tenancy::Project& p) { return p.name == wish.account; });
+}
+
+// The queue that it is asked to be in: another partition, another tenant, or both; null = it stays.
+// The asker may submit to it, and the job's class may be there.
+Result<const Partition*> queue_for(Context& ctx, const Identity& who, const Job& job,
+                                   const proto::UpdateJob& m) {
+  const PartitionId present = class_of(ctx.state, job).partition;
+  const Partition& now = ctx.state.partition(present);
+  QueueWish wish{m.partition.value_or(""), m.account.value_or(""), tenant_name_of(ctx.state, now)};
+  if (m.partition && wish.partition.empty())
+    return fail(ErrorCode::invalid_argument, "the partition's name is empty");
+  const bool others =
+      m.account && (owes_tenant(ctx.state, now) ||
+                    (ctx.state.tenancy.tenant(wish.account) != nullptr && !keeps(ctx.state, wish)));
+  if (!m.partition && !others) return nullptr;
+  // From a tenant's own queue into the other's own; from a partition into the other's part of it.
+  if (!m.partition && !ctx.state.tenancy.queues.contains(now.name)) wish.partition = now.name;
+  auto queue = choose_queue(ctx, who, wish);
+  if (!queue) return queue;
+  const CompiledTenant* tenant = tenant_of(ctx.state, **queue);
+  if (tenant == nullptr || is_admin(who)) return queue;
   const std::uint32_t index = class_of(ctx.state, job).priority_class;
   if (std::binary_search(tenant->allowed_classes.begin(), tenant->allowed_classes.end(), index))
     return queue;
-  return fail(ErrorCode::invalid_argument,
-              fmt::format("job {} has the priority class {}, which tenant {} does not allow",
-                          display_id(ctx.state, job),
-                          ctx.state.tenancy.compiled.view->classes.at(index).name, name));
+  return fail(
+      ErrorCode::invalid_argument,
+      fmt::format("job {} has the priority class {}, which tenant {} does not allow",
+                  display_id(ctx.state, job),
+                  ctx.state.tenancy.compiled.view->classes.at(index).name, tenant->effective.name));
+}
+
+// Other rules hold in another queue.
+Result<void> check_arrival(Context& ctx, const Job& job, const Partition& queue,
+                           const proto::UpdateJob& m) {
+  if (auto r = check_partition_fit(ctx, queue, class_of(ctx.state, job).shape); !r) return r;
+  if (auto r = check_moved(ctx, job, queue); !r) return r;
+  const auto stored = codec::decode<StoredSpec>(spec_bytes(ctx.state, job));
+  if (stored && stored->spec.network == NetworkMode::host)
+    if (auto r = check_host_network(ctx.state, queue); !r) return r;
+  if (m.time_limit) return {};
+  const auto limit = time_limit_of(ctx.state, job);
+  if (auto r = check_time_limit(queue, limit, !limit); !r) return tl::unexpected(r.error());
+  return {};
 }
 
 // The account that is asked for; or, in another queue, the one there that it stays in or gets.
@@ -80,8 +121,7 @@ Result<std::optional<std::string>> account_for(const State& state, const Identit
   if (m.account)
     if (auto r = check_text("the account", *m.account, kMaxAccountBytes); !r)
       return tl::unexpected(r.error());
-  const CompiledTenant* tenant =
-      state.tenancy.queues.contains(queue.name) ? state.tenancy.tenant(queue.name) : nullptr;
+  const CompiledTenant* tenant = tenant_of(state, queue);
   if (tenant == nullptr) return m.account;
   const Payer payer =
       payer_of(state, who, std::string(state.names.text(job.user)), tenant->effective.name);
@@ -91,12 +131,22 @@ Result<std::optional<std::string>> account_for(const State& state, const Identit
   return *project == now ? std::optional<std::string>() : std::optional(std::move(*project));
 }
 
+// The lists of its partition, for the account that it gets.
+Result<void> check_lists(const State& state, const Identity& who, const Job& job,
+                         const Partition& queue, const std::optional<std::string>& account) {
+  const auto& classes = state.tenancy.class_names;
+  const std::uint32_t index = class_of(state, job).priority_class;
+  return check_admission(state, who, queue,
+                         {account.value_or(std::string(state.names.text(job.account))),
+                          index < classes.size() ? classes[index] : std::string()});
+}
+
 // Another reservation, or another queue or limit under the one that it names.
 Result<void> check_window(const Context& ctx, const Identity& who, const Job& job,
                           const Partition& queue, const proto::UpdateJob& m) {
   const sched::ClassKey& key = class_of(ctx.state, job);
   const std::string& name = m.reservation ? *m.reservation : key.reservation;
-  if (name.empty() || !(m.reservation || m.partition)) return {};
+  if (name.empty() || !(m.reservation || queue.id != key.partition)) return {};
   return check_reservation(ctx, who, queue, key.shape, m.time_limit ? m.time_limit : key.time_limit,
                            name);
 }
@@ -146,21 +196,17 @@ Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& 
   const bool queued = job.phase == Phase::queued;
   event::JobUpdated e;
   e.job = job.id;
-  const Partition* partition = &ctx.state.partition(class_of(ctx.state, job).partition);
-  if (m.partition) {
-    if (!queued) return not_queued(ctx.state, job, "partition");
-    const auto queue = queue_for(ctx, who, job, *m.partition);
-    if (!queue) return tl::unexpected(queue.error());
+  const Partition* partition = nullptr;
+  if ((m.partition || m.account) && !queued)
+    return not_queued(ctx.state, job, m.partition ? "partition" : "account");
+  const auto queue = queue_for(ctx, who, job, m);
+  if (!queue) return tl::unexpected(queue.error());
+  if (*queue != nullptr) {
     partition = *queue;
-    if (auto r = check_partition_fit(ctx, *partition, class_of(ctx.state, job).shape); !r)
-      return tl::unexpected(r.error());
-    if (auto r = check_moved(ctx, job, *partition); !r) return tl::unexpected(r.error());
-    if (!m.time_limit) {
-      const auto limit = time_limit_of(ctx.state, job);
-      if (auto r = check_time_limit(*partition, limit, !limit); !r)
-        return tl::unexpected(r.error());
-    }
+    if (auto r = check_arrival(ctx, job, *partition, m); !r) return tl::unexpected(r.error());
     e.partition = partition->id;
+  } else {
+    partition = &ctx.state.partition(class_of(ctx.state, job).partition);
   }
   if (partition->declared == nullptr)
     return fail(ErrorCode::wrong_state,
@@ -179,10 +225,12 @@ Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& 
       return tl::unexpected(r.error());
   if (auto r = check_instant(ctx, "the begin time", m.begin); !r) return tl::unexpected(r.error());
   if (m.begin && !queued) return not_queued(ctx.state, job, "begin time");
-  if ((m.account || m.reservation) && !queued)
-    return not_queued(ctx.state, job, m.account ? "account" : "reservation");
+  if (m.reservation && !queued) return not_queued(ctx.state, job, "reservation");
   auto account = account_for(ctx.state, who, job, *partition, m);
   if (!account) return tl::unexpected(account.error());
+  if (e.partition || *account)
+    if (auto r = check_lists(ctx.state, who, job, *partition, *account); !r)
+      return tl::unexpected(r.error());
   if (auto r = check_window(ctx, who, job, *partition, m); !r) return tl::unexpected(r.error());
   if (m.reshape) {
     if (!queued) return not_queued(ctx.state, job, "size");

@@ -28,7 +28,7 @@ struct Seen {
 
 const tenancy::IdleGpuLimits* limits_of(const State& state, const Job& job) {
   const CompiledTenant* tenant =
-      state.tenancy.tenant(state.partition(class_of(state, job).partition).name);
+      state.tenancy.tenant(state.partition(class_of(state, job).partition).payer());
   return tenant != nullptr && tenant->effective.idle_gpus.any() ? &tenant->effective.idle_gpus
                                                                 : nullptr;
 }
@@ -108,7 +108,7 @@ void act_on(Context& ctx, const Job& job, const tenancy::IdleGpuLimits& limits, 
   proto::QuotaAlert a;
   a.number = ctx.state.tenancy.last_alert + 1;
   a.at = ctx.now;
-  a.tenant = ctx.state.partition(class_of(ctx.state, job).partition).name;
+  a.tenant = ctx.state.partition(class_of(ctx.state, job).partition).payer();
   a.job = display_id(ctx.state, job);
   a.user = ctx.state.names.text(job.user);
   a.step = step;

@@ -25,7 +25,7 @@ std::string_view job_type_of(const Job& job) {
 // All but the period, the pool and the item.
 LedgerParts parts_of(const State& state, const Job& job) {
   LedgerParts out;
-  out.tenant = state.partition(class_of(state, job).partition).name;
+  out.tenant = state.partition(class_of(state, job).partition).payer();
   out.project = state.names.text(job.account);
   if (out.project.empty()) out.project = out.tenant;
   out.user = state.names.text(job.user);
@@ -85,7 +85,7 @@ void post_sums(State& state, LedgerParts& parts, const std::array<std::string, 2
 }
 
 const TimeZone& zone_of(const State& state, const Job& job) {
-  return state.ledger.prices.zone_of(state.partition(class_of(state, job).partition).name);
+  return state.ledger.prices.zone_of(state.partition(class_of(state, job).partition).payer());
 }
 
 }  // namespace
@@ -138,7 +138,7 @@ void add_sum(LedgerSum& sum, const LedgerSum& more, std::int64_t unit) {
 
 std::string plan_of(const State& state, const Job& job, Instant now) {
   const sched::ClassKey& key = class_of(state, job);
-  const std::string& tenant = state.partition(key.partition).name;
+  const std::string& tenant = state.partition(key.partition).payer();
   const auto& classes = state.tenancy.class_names;
   const std::string cls =
       key.priority_class < classes.size() ? classes[key.priority_class] : std::string();

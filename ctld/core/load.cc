@@ -163,9 +163,10 @@ Result<void> Loader::record(store::Table table, std::string_view key, std::strin
       if (state_.partitions.size() <= r->id.value()) state_.partitions.resize(r->id.value() + 1);
       Partition& partition = state_.partitions[r->id.value()];
       partition.id = r->id;
-      partition.name = key;
+      partition.set_key(std::string(key));
       partition.up_set = r->up_set;
-      state_.partition_ids[partition.name] = r->id;
+      state_.partition_ids[std::string(key)] = r->id;
+      if (!partition.tenant.empty()) state_.parts_of_tenants[partition.tenant].push_back(r->id);
       return {};
     }
     case store::Table::document:

@@ -49,16 +49,17 @@ proto::TenantUsageReply held_now(const State& state, const std::optional<std::st
   std::map<std::string, std::int64_t> gpus;
   for (const JobId id : jobs_on_nodes(state)) {
     const Job& job = state.jobs.at(id);
-    const std::string& name = state.partition(class_of(state, job).partition).name;
+    const std::string& name = state.partition(class_of(state, job).partition).payer();
     if (!job.active || (tenant && name != *tenant)) continue;
     for (const BillLine& line : job.active->bill.lines)
       if (line.what.item.starts_with("gpu:")) gpus[name] += line.amount;
   }
   for (const Partition& partition : state.partitions) {
-    if (partition.declared == nullptr || (tenant && partition.name != *tenant)) continue;
+    if (partition.declared == nullptr || !partition.tenant.empty()) continue;
+    if (tenant && partition.name != *tenant) continue;
     proto::TenantUse& row = out.rows.emplace_back();
     row.name = partition.name;
-    const QueueCounts counts = state.queue_counts(partition.id);
+    const QueueCounts counts = state.tenant_counts(partition.name);
     row.queued = counts.queued;
     row.running = counts.active;
     row.used[Resource::gpu] = gpus[partition.name] * kGpuUnit / kThousandthsUnit;

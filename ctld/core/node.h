@@ -85,14 +85,28 @@ struct Node {
   bool fold_due = false;
 };
 
+// A queue: a partition of the configuration, a tenant's own queue (which has the tenant's name), or
+// what one tenant has in a partition of the configuration: its jobs there are a queue of their own,
+// so that quota, pools, price and limits of the tenant hold for them as for all others it has.
 struct Partition {
   PartitionId id{};
-  std::string name;
-  std::optional<bool> up_set;                 // by an operator; unset = as configured
+  std::string name;            // as users name it
+  std::string tenant;          // whose part of the partition `name` it is; "" = it is all of it
+  std::optional<bool> up_set;  // by an operator; unset = as configured
   const PartitionConfig* declared = nullptr;  // null if it is no longer configured
   std::vector<NodeId> nodes;                  // in configuration order
   bool fold_due = false;
   [[nodiscard]] bool up() const { return declared != nullptr && up_set.value_or(declared->up); }
+  // Who pays for its jobs: a tenant; in a cluster without tenants the partition.
+  [[nodiscard]] const std::string& payer() const { return tenant.empty() ? name : tenant; }
+  // What tells it from all others, in the store and in State::partition_ids: "batch",
+  // "batch/fraud". No name of a partition or tenant has a '/'.
+  [[nodiscard]] std::string key() const { return tenant.empty() ? name : name + '/' + tenant; }
+  void set_key(const std::string& key) {
+    const std::size_t slash = key.find('/');
+    name = key.substr(0, slash);
+    tenant = slash == std::string::npos ? std::string() : key.substr(slash + 1);
+  }
 };
 
 }  // namespace gantry::core

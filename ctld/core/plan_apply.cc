@@ -13,6 +13,7 @@
 #include "ctld/core/gres.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/ledger.h"
+#include "ctld/core/queues.h"
 #include "ctld/core/quota_alerts.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/shares.h"
@@ -21,6 +22,23 @@
 
 namespace gantry::core {
 namespace {
+
+// Whose pool the node is in, and what that asks of jobs: documents may have changed since the plan.
+std::optional<std::string> pool_objection(const Context& ctx, const Node& node,
+                                          const Partition& partition, const JobShape& shape) {
+  const auto& nodes = ctx.state.tenancy.compiled.nodes;
+  if (node.id.value() >= nodes.size()) return std::nullopt;
+  const CompiledNode& place = nodes[node.id.value()];
+  if (!place.tenant.empty() && place.tenant != tenant_name_of(ctx.state, partition))
+    return fmt::format("{} is tenant {}'s own", node.name, place.tenant);
+  if (place.gpu_jobs_only && shape.gpus_per_node + shape.gpu_share == 0)
+    return fmt::format("{} is for jobs with GPUs", node.name);
+  for (const std::string& taint : place.taints)
+    if (std::find(shape.tolerations.begin(), shape.tolerations.end(), taint) ==
+        shape.tolerations.end())
+      return fmt::format("{} has the taint {}", node.name, taint);
+  return std::nullopt;
+}
 
 // Why these grants cannot be had, or nothing.
 std::optional<std::string> objection(const Context& ctx, const Partition& partition,
@@ -36,6 +54,7 @@ std::optional<std::string> objection(const Context& ctx, const Partition& partit
     if (!available(ctx, node)) return fmt::format("{} is not available", node.name);
     if (std::find(partition.nodes.begin(), partition.nodes.end(), g.node) == partition.nodes.end())
       return fmt::format("{} is not in partition {}", node.name, partition.name);
+    if (auto why = pool_objection(ctx, node, partition, shape)) return why;
     if (node.exclusive_jobs > 0 || (exclusive && !node.jobs.empty()))
       return fmt::format("{} is taken exclusively", node.name);
     if (g.cpus.empty()) return fmt::format("no core of {}", node.name);
@@ -71,7 +90,8 @@ std::optional<std::string> quota_objection(const Context& ctx, const Partition& 
     if (quota_need(ctx.state, grant).flavor != need.flavor) return "nodes of several flavors";
   const sched::QuotaFit fit = ctx.rt.quota->fit(*node, need);
   if (fit.fits) return std::nullopt;
-  return fmt::format("tenant {} would use {} of {}, and may use {}", partition.name, fit.would_use,
+  return fmt::format("tenant {} would use {} of {}, and may use {}", partition.payer(),
+                     fit.would_use,
                      kResourceTable[static_cast<std::size_t>(fit.cell->resource)].name, fit.limit);
 }
 
@@ -240,10 +260,10 @@ void apply_preempt(Context& ctx, const sched::Preempt& p) {
   e.outcome = Outcome::preempted;
   e.grace = cls.grace;
   const PartitionId queue = class_of(ctx.state, *other).partition;
-  const std::string other_text =
-      fmt::format("job {} of {}", display_id(ctx.state, *other), ctx.state.partition(queue).name);
+  const std::string payer = ctx.state.partition(queue).payer();
+  const std::string other_text = fmt::format("job {} of {}", display_id(ctx.state, *other), payer);
   // The cause is the victim's to read, for ever; whose job came is another tenant's business.
-  const bool same = class_of(ctx.state, *victim).partition == queue;
+  const bool same = ctx.state.partition(class_of(ctx.state, *victim).partition).payer() == payer;
   e.cause = fmt::format("preempted for {}{}", same ? other_text : "a job of another tenant",
                         to_text(p.why));
   if (cls.victim_mode == tenancy::VictimMode::requeue && victim->may_requeue)

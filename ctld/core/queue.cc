@@ -133,16 +133,28 @@ sched::JobPlaced placed_view(const State& state, const Job& job) {
   return view;
 }
 
+namespace {
+
+void view_partition(Context& ctx, const Partition& p) {
+  ctx.rt.partition_views.push_back(partition_view(ctx.state, p));
+  auto& nodes = ctx.rt.partition_nodes.emplace_back();
+  for (const NodeId id : p.nodes) nodes.push_back(&ctx.rt.node_views[id.value()]);
+}
+
+}  // namespace
+
 void make_views(Context& ctx) {
   ctx.rt.node_views.clear();
   ctx.rt.partition_views.clear();
   ctx.rt.partition_nodes.clear();
   for (const Node& node : ctx.state.nodes) ctx.rt.node_views.push_back(node_view(ctx, node));
-  for (const Partition& p : ctx.state.partitions) {
-    ctx.rt.partition_views.push_back(partition_view(ctx.state, p));
-    auto& nodes = ctx.rt.partition_nodes.emplace_back();
-    for (const NodeId id : p.nodes) nodes.push_back(&ctx.rt.node_views[id.value()]);
-  }
+  for (const Partition& p : ctx.state.partitions) view_partition(ctx, p);
+}
+
+void add_partition_view(Context& ctx, const Partition& partition) {
+  if (!ctx.rt.running) return;  // make_views() is to come
+  view_partition(ctx, partition);
+  ctx.turn.changes.emplace_back(ctx.rt.partition_views.back());
 }
 
 }  // namespace gantry::core

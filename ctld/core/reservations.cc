@@ -7,6 +7,7 @@
 #include "common/hostlist.h"
 #include "common/text.h"
 #include "ctld/core/authorise.h"
+#include "ctld/core/queues.h"
 #include "ctld/core/sight.h"
 
 namespace gantry::core {
@@ -44,8 +45,8 @@ Result<void> check_reservation(const Context& ctx, const Identity& who, const Pa
   if (r.maintenance)
     return fail(ErrorCode::invalid_argument,
                 fmt::format("{} is a maintenance window: no job may use it", name));
-  const bool tenant =
-      ctx.state.tenancy.queues.contains(partition.name) && among(r.tenants, partition.name);
+  const CompiledTenant* payer = tenant_of(ctx.state, partition);
+  const bool tenant = payer != nullptr && among(r.tenants, payer->effective.name);
   if (!Sight(ctx.state, who).reservation(r)) return no_reservation(name);
   if (!tenant && !among(r.users, who.owner.user) && !is_operator(ctx.state, who))
     return fail(ErrorCode::permission_denied,

@@ -9,6 +9,7 @@
 #include "ctld/core/history_row.h"
 #include "ctld/core/ledger.h"
 #include "ctld/core/multifactor.h"
+#include "ctld/core/queues.h"
 #include "ctld/core/record.h"
 
 namespace gantry::core {
@@ -96,7 +97,9 @@ proto::JobRow plain_row(const State& state, const Job& job) {
   row.user = state.names.text(job.user);
   row.uid = job.uid;
   row.account = state.names.text(job.account);
-  row.partition = state.partition(class_of(state, job).partition).name;
+  const Partition& queue = state.partition(class_of(state, job).partition);
+  row.partition = queue.name;
+  row.tenant = tenant_name_of(state, queue);
   row.phase = shown_phase(job);
   row.outcome = job.outcome;
   if (!row.outcome && job.active && job.active->finish) row.outcome = job.active->finish->outcome;

@@ -49,7 +49,7 @@ void add_components(const State& state, const Job& job, const proto::JobRef& ref
 
 Result<JobMatch> JobMatch::make(const State& state, const proto::JobFilter& filter) {
   for (const auto* words : {&filter.users, &filter.names, &filter.partitions, &filter.accounts,
-                            &filter.nodes, &filter.states, &filter.reservations})
+                            &filter.nodes, &filter.states, &filter.reservations, &filter.tenants})
     if (words->size() > kMaxFilterWords)
       return fail(ErrorCode::limit_exceeded,
                   fmt::format("a filter has at most {} words of a kind", kMaxFilterWords));
@@ -59,6 +59,7 @@ Result<JobMatch> JobMatch::make(const State& state, const proto::JobFilter& filt
   match.partitions_ = filter.partitions;
   match.accounts_ = filter.accounts;
   match.reservations_ = filter.reservations;
+  match.tenants_ = filter.tenants;
   match.by_node_ = !filter.nodes.empty();
   for (const std::string& name : filter.nodes) {
     const Node* node = state.node_named(name);
@@ -81,6 +82,9 @@ bool JobMatch::operator()(const State& state, const Job& job) const {
   if (!among(reservations_, class_of(state, job).reservation)) return false;
   if (!partitions_.empty() &&
       !among(partitions_, state.partition(class_of(state, job).partition).name))
+    return false;
+  if (!tenants_.empty() &&
+      !among(tenants_, state.partition(class_of(state, job).partition).payer()))
     return false;
   if (!by_node_) return true;
   if (!job.placed()) return false;

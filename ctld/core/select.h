@@ -25,7 +25,7 @@ class JobMatch {
   [[nodiscard]] bool operator()(const State& state, const Job& job) const;
 
  private:
-  std::vector<std::string> users_, names_, partitions_, accounts_, reservations_;
+  std::vector<std::string> users_, names_, partitions_, accounts_, reservations_, tenants_;
   std::vector<NodeId> nodes_;
   bool by_node_ = false;
   std::optional<StateSet> states_;

@@ -19,8 +19,9 @@ void sync_queue(Context& ctx, Job& job);
 void sync_node(Context& ctx, NodeId node);
 sched::NodeChanged node_view(const Context& ctx, const Node& node);
 sched::PartitionChanged partition_view(const State& state, const Partition& partition);
-sched::JobQueued queued_view(const State& state, const Job& job);  // as it was told
-void make_views(Context& ctx);                                     // of all nodes and partitions
+void add_partition_view(Context& ctx, const Partition& partition);  // one that has just been made
+sched::JobQueued queued_view(const State& state, const Job& job);   // as it was told
+void make_views(Context& ctx);                                      // of all nodes and partitions
 sched::JobPlaced placed_view(const State& state, const Job& job);
 bool available(const Context& ctx, const Node& node);
 

@@ -50,7 +50,7 @@ ShareId share_for(State& state, const std::string& tenant, const std::string& pr
 }
 
 void set_share(State& state, Job& job) {
-  const std::string& queue = state.partition(class_of(state, job).partition).name;
+  const std::string& queue = state.partition(class_of(state, job).partition).payer();
   job.share.reset();
   if (state.tenancy.has_tenant(queue))
     job.share = share_for(state, queue, state.names.text(job.account), state.names.text(job.user));

@@ -55,6 +55,7 @@ bool Sight::tenant(const std::string& name) const {
 bool Sight::partition(const Partition& partition) const {
   if (everything_) return true;
   if (partition.declared == nullptr) return false;
+  if (!partition.tenant.empty()) return tenant(partition.tenant);
   const auto queue = state_.tenancy.queues.find(partition.name);
   const bool tenants = queue != state_.tenancy.queues.end() && partition.declared == &queue->second;
   return !tenants || tenant(partition.name);

@@ -82,7 +82,34 @@ const Node* State::node_named(std::string_view name) const {
   return it == node_ids.end() ? nullptr : &node(it->second);
 }
 
+std::vector<PartitionId> State::queues_of_tenant(const std::string& tenant) const {
+  std::vector<PartitionId> out;
+  if (const auto own = partition_ids.find(tenant); own != partition_ids.end())
+    out.push_back(own->second);
+  if (const auto parts = parts_of_tenants.find(tenant); parts != parts_of_tenants.end())
+    out.insert(out.end(), parts->second.begin(), parts->second.end());
+  return out;
+}
+
+QueueCounts State::tenant_counts(const std::string& tenant) const {
+  QueueCounts sum;
+  for (const PartitionId id : queues_of_tenant(tenant)) {
+    const QueueCounts part = queue_counts(id);
+    sum.queued += part.queued;
+    sum.active += part.active;
+  }
+  return sum;
+}
+
+std::uint64_t State::tenant_queued(const std::string& tenant, Uid uid) const {
+  std::uint64_t sum = 0;
+  for (const PartitionId id : queues_of_tenant(tenant))
+    if (const auto own = user_queued.find({id, uid}); own != user_queued.end()) sum += own->second;
+  return sum;
+}
+
 const Partition* State::partition_named(std::string_view name) const {
+  if (name.find('/') != std::string_view::npos) return nullptr;
   const auto it = partition_ids.find(std::string(name));
   return it == partition_ids.end() ? nullptr : &partition(it->second);
 }

@@ -134,7 +134,9 @@ struct State {
   ClassTable classes;
   BlobUses blobs;
   std::unordered_map<std::string, NodeId> node_ids;
-  std::unordered_map<std::string, PartitionId> partition_ids;
+  std::unordered_map<std::string, PartitionId> partition_ids;  // by Partition::key()
+  // By tenant: what it has in partitions of the configuration; by id, beside its own queue.
+  std::map<std::string, std::vector<PartitionId>> parts_of_tenants;
   std::unordered_map<std::string, NodeId> node_keys;  // enrolled Z85 key -> node
   tsl::robin_map<std::uint64_t, JobId> requests;      // by request_key()
   std::map<Uid, UserJobs> users;
@@ -171,7 +173,12 @@ struct State {
   [[nodiscard]] QueueCounts queue_counts(PartitionId id) const {
     return id.value() < queues.size() ? queues[id.value()] : QueueCounts{};
   }
+  // Of the tenant's own queue and what it has in partitions of the configuration.
+  [[nodiscard]] QueueCounts tenant_counts(const std::string& tenant) const;
+  [[nodiscard]] std::uint64_t tenant_queued(const std::string& tenant, Uid uid) const;
+  [[nodiscard]] std::vector<PartitionId> queues_of_tenant(const std::string& tenant) const;
   [[nodiscard]] const Node* node_named(std::string_view name) const;
+  // As a user names it; null also for what one tenant has of a partition.
   [[nodiscard]] const Partition* partition_named(std::string_view name) const;
   [[nodiscard]] const Node& node(NodeId id) const { return nodes.at(id.value()); }
   [[nodiscard]] Node& node(NodeId id) { return nodes.at(id.value()); }

@@ -56,8 +56,9 @@ std::set<std::string> hosts_of(const std::string& list) {
 class Compiler {
  public:
   Compiler(const Documents& documents, const std::vector<std::string>& class_names,
-           const std::vector<NodeTraits>& nodes, std::uint64_t revision, Duration half_life)
-      : documents_(documents), class_names_(class_names), traits_(nodes) {
+           const std::vector<NodeTraits>& nodes, std::uint64_t revision, Duration half_life,
+           LooseTenants loose)
+      : documents_(documents), class_names_(class_names), traits_(nodes), loose_(loose) {
     view_.revision = revision;
     view_.half_life = half_life;
     out_.nodes.resize(nodes.size());
@@ -250,7 +251,9 @@ class Compiler {
       const Tier* tier = given->tier.empty() ? nullptr : find<Tier>(documents_, given->tier);
       tenant.effective = tier == nullptr ? *given : with_defaults(*given, tier->defaults);
       const Tenant& t = tenant.effective;
-      tenant.quota_node = add_node(t.name, t.cohort, t.weight, t.quota, true);
+      const bool loose = t.cohort.empty() && loose_ == LooseTenants::one_cohort;
+      tenant.quota_node =
+          add_node(t.name, loose ? std::string(kClusterCohort) : t.cohort, t.weight, t.quota, true);
       sched::QuotaNode& node = view_.nodes[tenant.quota_node];
       node.reclaim = t.reclaim.value_or(tenancy::Reclaim::any);
       node.max_running = t.counts.running_jobs;
@@ -284,6 +287,7 @@ class Compiler {
   const Documents& documents_;
   const std::vector<std::string>& class_names_;
   const std::vector<NodeTraits>& traits_;
+  const LooseTenants loose_;
   sched::Tenancy view_;
   CompiledTenancy out_;
   std::map<std::string, std::set<std::size_t>> pools_;
@@ -315,6 +319,7 @@ Tenant with_defaults(Tenant t, const Tenant& tier) {
   unset(t.jobs.max_per_job, tier.jobs.max_per_job);
   unset(t.jobs.max_per_node, tier.jobs.max_per_node);
   unset(t.jobs.max_nodes, tier.jobs.max_nodes);
+  unset(t.jobs.host_network, tier.jobs.host_network);
   unset(t.idle_gpus.note, tier.idle_gpus.note);
   unset(t.idle_gpus.warn, tier.idle_gpus.warn);
   unset(t.idle_gpus.requeue, tier.idle_gpus.requeue);
@@ -352,8 +357,8 @@ std::vector<std::string> new_class_names(const Documents& documents,
 
 CompiledTenancy compile(const Documents& documents, const std::vector<std::string>& class_names,
                         const std::vector<NodeTraits>& nodes, std::uint64_t revision,
-                        Duration half_life) {
-  return Compiler(documents, class_names, nodes, revision, half_life).run();
+                        Duration half_life, LooseTenants loose) {
+  return Compiler(documents, class_names, nodes, revision, half_life, loose).run();
 }
 
 }  // namespace gantry::core

@@ -56,11 +56,16 @@ struct CompiledTenancy {
   std::vector<tenancy::Grant> cluster_grants;  // operators and admins, whichever tenant names them
 };
 
+// Tenants that name no cohort: together in one, or each by itself.
+enum class LooseTenants : std::uint8_t { one_cohort, apart };
+// That cohort's name; no document can have it.
+inline constexpr std::string_view kClusterCohort = "(cluster)";
+
 // `class_names`: the index that each priority class has for good; those that are in neither the
 // documents nor built in any more count as the built-in default.
 CompiledTenancy compile(const Documents& documents, const std::vector<std::string>& class_names,
                         const std::vector<NodeTraits>& nodes, std::uint64_t revision,
-                        Duration half_life);
+                        Duration half_life, LooseTenants loose);
 
 // Names of priority classes that the documents have and `class_names` has not, in the order in
 // which they get their indexes; the built-in ones first.

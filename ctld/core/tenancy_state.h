@@ -110,6 +110,7 @@ struct TenancyState {
   // Derived from the documents and the configured nodes, by compile_tenancy().
   CompiledTenancy compiled;
   std::map<std::string, PartitionConfig> queues;  // of tenants, as partitions; addresses stay
+  std::map<std::string, PartitionConfig> parts;   // of partitions that tenants have, by key
 
   // For the fold.
   std::vector<DocumentKey> fold_documents;

@@ -7,6 +7,7 @@
 
 #include "common/text.h"
 #include "ctld/core/authorise.h"
+#include "ctld/core/queues.h"
 #include "ctld/core/tenants.h"
 #include "ctld/sched/mig_rack.h"
 
@@ -73,7 +74,7 @@ struct Newcomers {
   bool array = false;
 };
 
-Result<void> check_counts(const Context& ctx, const Newcomers& come, const Partition& partition,
+Result<void> check_counts(const Context& ctx, const Newcomers& come,
                           const tenancy::Tenant& tenant) {
   const auto& counts = tenant.counts;
   const auto over = [&](std::string_view what, std::uint64_t would, std::uint32_t limit) {
@@ -83,12 +84,11 @@ Result<void> check_counts(const Context& ctx, const Newcomers& come, const Parti
   };
   if (counts.array_tasks && come.array && come.jobs > *counts.array_tasks)
     return over("tasks in this array", come.jobs, *counts.array_tasks);
-  const QueueCounts queue = ctx.state.queue_counts(partition.id);
+  const QueueCounts queue = ctx.state.tenant_counts(tenant.name);
   if (counts.queued_jobs && queue.queued + come.jobs > *counts.queued_jobs)
     return over("queued jobs", queue.queued + come.jobs, *counts.queued_jobs);
   if (counts.queued_jobs_per_user) {
-    const auto it = ctx.state.user_queued.find({partition.id, come.uid});
-    const std::uint64_t own = it == ctx.state.user_queued.end() ? 0 : it->second;
+    const std::uint64_t own = ctx.state.tenant_queued(tenant.name, come.uid);
     if (own + come.jobs > *counts.queued_jobs_per_user)
       return fail(
           ErrorCode::limit_exceeded,
@@ -99,9 +99,9 @@ Result<void> check_counts(const Context& ctx, const Newcomers& come, const Parti
 }
 
 // Submits in the present minute of cluster time, an array as one.
-Result<void> check_rate(Context& ctx, const Partition& partition, const tenancy::Tenant& tenant) {
+Result<void> check_rate(Context& ctx, const tenancy::Tenant& tenant) {
   if (!tenant.counts.submits_per_minute) return {};
-  SubmitWindow& window = ctx.rt.submit_windows[partition.id];
+  SubmitWindow& window = ctx.rt.submit_windows[ctx.state.partition_ids.at(tenant.name)];
   const std::int64_t minute = ctx.now.us / minutes(1).us;
   if (window.minute != minute) window = {minute, 0};
   if (window.submits >= *tenant.counts.submits_per_minute)
@@ -115,16 +115,16 @@ Result<void> check_rate(Context& ctx, const Partition& partition, const tenancy:
   return {};
 }
 
-// Of the flavors that the tenant's nodes have, at least one must be able to hold it one day.
-Result<void> check_quota(const Context& ctx, const CompiledTenant& tenant, const JobShape& shape,
-                         const Resources& wanted) {
+// Of the flavors that the nodes of its queue have, at least one must be able to hold it one day.
+Result<void> check_quota(const Context& ctx, const CompiledTenant& tenant, const Partition& queue,
+                         const JobShape& shape, const Resources& wanted) {
   const auto& nodes = ctx.state.tenancy.compiled.nodes;
   std::vector<std::uint32_t> flavors;
-  for (const std::uint32_t n : tenant.nodes) {
-    const std::uint32_t f = nodes[n].flavor;
+  for (const NodeId id : queue.nodes) {
+    const std::uint32_t f = nodes[id.value()].flavor;
     if (std::find(flavors.begin(), flavors.end(), f) != flavors.end()) continue;
     const auto& models = shape.gpu_models;
-    const NodeConfig* declared = ctx.state.nodes[n].declared;
+    const NodeConfig* declared = ctx.state.node(id).declared;
     if (declared == nullptr) continue;
     if (!models.empty() &&
         std::find(models.begin(), models.end(), declared->gpu_model) == models.end())
@@ -159,7 +159,7 @@ Result<void> check_amounts(const Context& ctx, const CompiledTenant& tenant,
   const Wanted wanted = wanted_of(shape, partition);
   if (auto r = check_most("in all", wanted.job, t.jobs.max_per_job, t.name); !r) return r;
   if (auto r = check_most("on a node", wanted.node, t.jobs.max_per_node, t.name); !r) return r;
-  return check_quota(ctx, tenant, shape, wanted.job);
+  return check_quota(ctx, tenant, partition, shape, wanted.job);
 }
 
 Result<void> resolve_class(const State& state, const Identity& who, const CompiledTenant* tenant,
@@ -206,12 +206,11 @@ Resources asked_of_quota(const JobShape& shape, const Partition& queue) {
   return wanted_of(shape, queue).job;
 }
 
-std::optional<Role> role_in(const State& state, const Identity& who, const std::string& tenant) {
-  if (is_admin(who)) return Role::admin;
-  const CompiledTenant* t = state.tenancy.tenant(tenant);
-  if (t == nullptr) return std::nullopt;
+namespace {
+
+std::optional<Role> granted(const CompiledTenant& tenant, const Identity& who) {
   std::optional<Role> best;
-  for (const tenancy::Grant& grant : t->effective.grants) {
+  for (const tenancy::Grant& grant : tenant.effective.grants) {
     const bool mine = grant.user.empty() ? std::find(who.groups.begin(), who.groups.end(),
                                                      grant.group) != who.groups.end()
                                          : grant.user == who.owner.user;
@@ -220,38 +219,116 @@ std::optional<Role> role_in(const State& state, const Identity& who, const std::
   return best;
 }
 
+bool has_project(const CompiledTenant& tenant, const std::string& name) {
+  const auto& projects = tenant.effective.projects;
+  return std::any_of(projects.begin(), projects.end(),
+                     [&](const tenancy::Project& p) { return p.name == name; });
+}
+
+// The first few: a cluster may have a thousand.
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr std::size_t kMostNamed = 12;
+  const std::size_t shown = std::min(names.size(), kMostNamed);
+  return fmt::format("{}{}", fmt::join(names.begin(), names.begin() + shown, ", "),
+                     shown < names.size() ? ", ..." : "");
+}
+
+tl::unexpected<Error> no_tenant(const State& state, const Identity& who) {
+  std::vector<std::string> all;
+  for (const auto& [name, tenant] : state.tenancy.compiled.tenants) all.push_back(name);
+  if (is_admin(who))
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("every job here is a tenant's, and administrators are of none: name "
+                            "one of the tenants {} with --account",
+                            some_of(all)));
+  return fail(ErrorCode::permission_denied,
+              fmt::format("{} belongs to no tenant, and every job here is a tenant's: ask an "
+                          "administrator for the role user in one (gtenant show TENANT)",
+                          who.owner.user));
+}
+
+// The tenant whose job it is to be.
+Result<std::string> choose_tenant(const State& state, const Identity& who, const QueueWish& wish) {
+  const auto& tenants = state.tenancy.compiled.tenants;
+  const CompiledTenant* present = state.tenancy.tenant(wish.present);
+  if (present != nullptr &&
+      (wish.account.empty() || wish.account == wish.present || has_project(*present, wish.account)))
+    return wish.present;
+  std::vector<std::string> mine = tenants_of(state, who);
+  if (const auto named = tenants.find(wish.account); named != tenants.end()) {
+    const auto role = role_in(state, who, wish.account);
+    if (role.value_or(Role::viewer) >= Role::user) return wish.account;
+    if (!role && !is_operator(state, who))
+      return fail(ErrorCode::not_found,
+                  fmt::format("there is no tenant or project \"{}\" that {} may charge",
+                              wish.account, who.owner.user));
+    return fail(ErrorCode::permission_denied,
+                fmt::format("{} may not submit to tenant {}", who.owner.user, wish.account));
+  }
+  if (mine.empty()) return no_tenant(state, who);
+  if (mine.size() > 1 && !wish.account.empty()) {
+    std::erase_if(mine,
+                  [&](const std::string& t) { return !has_project(tenants.at(t), wish.account); });
+    if (mine.empty())
+      return fail(ErrorCode::not_found,
+                  fmt::format("there is no tenant or project \"{}\" that {} may charge",
+                              wish.account, who.owner.user));
+  }
+  if (mine.size() > 1)
+    return fail(ErrorCode::invalid_argument,
+                wish.account.empty()
+                    ? fmt::format("{} belongs to several tenants: name one of {} with --partition "
+                                  "or --account",
+                                  who.owner.user, some_of(mine))
+                    : fmt::format("several tenants of {} have a project {}: name one of {} with "
+                                  "--partition",
+                                  who.owner.user, wish.account, some_of(mine)));
+  return mine.front();
+}
+
+}  // namespace
+
+std::optional<Role> role_in(const State& state, const Identity& who, const std::string& tenant) {
+  if (is_admin(who)) return Role::admin;
+  const CompiledTenant* t = state.tenancy.tenant(tenant);
+  return t == nullptr ? std::nullopt : granted(*t, who);
+}
+
 std::vector<std::string> tenants_of(const State& state, const Identity& who) {
   std::vector<std::string> out;
   for (const auto& [name, tenant] : state.tenancy.compiled.tenants)
-    if (!is_admin(who) && role_in(state, who, name).value_or(Role::viewer) >= Role::user)
-      out.push_back(name);
+    if (granted(tenant, who).value_or(Role::viewer) >= Role::user) out.push_back(name);
   return out;
 }
 
-Result<const Partition*> choose_queue(const Context& ctx, const Identity& who,
-                                      const std::string& named) {
+Result<const Partition*> choose_queue(Context& ctx, const Identity& who, const QueueWish& wish) {
   const State& state = ctx.state;
-  if (named.empty()) {
-    const std::vector<std::string> mine = tenants_of(state, who);
-    if (mine.size() == 1) return state.partition_named(mine.front());
-    if (mine.size() > 1)
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("{} belongs to several tenants: name one of {} with --partition",
-                              who.owner.user, fmt::join(mine, ", ")));
+  const bool tenants = !state.tenancy.compiled.tenants.empty();
+  const std::string& named = wish.partition;
+  const Partition* partition = nullptr;
+  if (!named.empty()) {
+    partition = state.partition_named(named);
+    if (partition == nullptr || partition->declared == nullptr)
+      return fail(ErrorCode::not_found, fmt::format("there is no partition \"{}\"", named));
+    if (!tenants) return partition;
+    if (state.tenancy.queues.contains(named)) {
+      const auto role = role_in(state, who, named);
+      if (role.value_or(Role::viewer) >= Role::user) return partition;
+      // A tenant's queue in which the asker has no role is not told from one that is not there.
+      if (!role && !is_operator(state, who))
+        return fail(ErrorCode::not_found, fmt::format("there is no partition \"{}\"", named));
+      return fail(ErrorCode::permission_denied,
+                  fmt::format("{} may not submit to tenant {}", who.owner.user, named));
+    }
+  } else if (!tenants) {
     if (state.default_partition) return &state.partition(*state.default_partition);
     return fail(ErrorCode::not_found, "there is no default partition: name one with --partition");
   }
-  const Partition* partition = state.partition_named(named);
-  const bool tenants = state.tenancy.queues.contains(named);
-  const auto role = tenants ? role_in(state, who, named) : std::nullopt;
-  // A tenant's queue in which the asker has no role is not told from one that is not there.
-  if (partition == nullptr || partition->declared == nullptr ||
-      (tenants && !role && !is_operator(state, who)))
-    return fail(ErrorCode::not_found, fmt::format("there is no partition \"{}\"", named));
-  if (tenants && role.value_or(Role::viewer) < Role::user)
-    return fail(ErrorCode::permission_denied,
-                fmt::format("{} may not submit to tenant {}", who.owner.user, named));
-  return partition;
+  const auto tenant = choose_tenant(state, who, wish);
+  if (!tenant) return tl::unexpected(tenant.error());
+  if (partition == nullptr) partition = state.partition_named(*tenant);
+  if (state.tenancy.queues.contains(partition->name)) return partition;
+  return &part_of(ctx, partition->id, *tenant);
 }
 
 namespace {
@@ -269,9 +346,13 @@ Payer payer_of(const State& state, const Identity& who, const std::string& user,
 }
 
 Result<std::string> project_of(const Payer& payer, const tenancy::Tenant& tenant,
-                               const std::string& account) {
+                               const std::string& named) {
+  const bool whole = named == tenant.name &&
+                     std::none_of(tenant.projects.begin(), tenant.projects.end(),
+                                  [&](const tenancy::Project& p) { return p.name == named; });
+  const std::string account = whole ? std::string() : named;
   if (tenant.projects.empty()) {
-    if (account.empty() || account == tenant.name) return tenant.name;
+    if (account.empty()) return tenant.name;
     return fail(ErrorCode::not_found,
                 fmt::format("tenant {} has no project \"{}\": its only one is {}", tenant.name,
                             account, tenant.name));
@@ -301,8 +382,7 @@ Result<std::string> project_of(const Payer& payer, const tenancy::Tenant& tenant
 
 Result<void> check_tenant(Context& ctx, const Identity& who, const Partition& partition,
                           JobSpec& spec, bool test_only) {
-  const bool owned = ctx.state.tenancy.queues.contains(partition.name);
-  const CompiledTenant* tenant = owned ? ctx.state.tenancy.tenant(partition.name) : nullptr;
+  const CompiledTenant* tenant = tenant_of(ctx.state, partition);
   if (auto r = resolve_class(ctx.state, who, tenant, spec); !r) return r;
   if (tenant == nullptr) {
     if (spec.tenant_class.empty()) return {};
@@ -325,27 +405,24 @@ Result<void> check_tenant(Context& ctx, const Identity& who, const Partition& pa
   Newcomers come{who.owner.uid, who.owner.user};
   come.array = spec.array.has_value();
   if (come.array) come.jobs = ArrayIndexes(spec.array->ranges).count();
-  if (auto r = check_counts(ctx, come, partition, t); !r) return r;
-  return check_rate(ctx, partition, t);
+  if (auto r = check_counts(ctx, come, t); !r) return r;
+  return check_rate(ctx, t);
 }
 
 Result<void> check_reshaped(const Context& ctx, const Partition& queue, const JobShape& shape) {
-  const CompiledTenant* tenant = ctx.state.tenancy.queues.contains(queue.name)
-                                     ? ctx.state.tenancy.tenant(queue.name)
-                                     : nullptr;
+  const CompiledTenant* tenant = tenant_of(ctx.state, queue);
   return tenant == nullptr ? Result<void>{} : check_amounts(ctx, *tenant, queue, shape);
 }
 
 Result<void> check_moved(const Context& ctx, const Job& job, const Partition& queue) {
-  const CompiledTenant* tenant = ctx.state.tenancy.queues.contains(queue.name)
-                                     ? ctx.state.tenancy.tenant(queue.name)
-                                     : nullptr;
+  const CompiledTenant* tenant = tenant_of(ctx.state, queue);
   if (tenant == nullptr || class_of(ctx.state, job).partition == queue.id) return {};
   if (auto r = check_amounts(ctx, *tenant, queue, class_of(ctx.state, job).shape); !r) return r;
+  if (tenant == tenant_of(ctx.state, job)) return {};  // it is there already
   Newcomers come{job.uid, std::string(ctx.state.names.text(job.user))};
   come.array = job.is_array();
   if (come.array) come.jobs = job.tasks->pending.count();
-  return check_counts(ctx, come, queue, tenant->effective);
+  return check_counts(ctx, come, tenant->effective);
 }
 
 }  // namespace gantry::core

@@ -12,12 +12,21 @@ namespace gantry::core {
 std::optional<tenancy::Role> role_in(const State& state, const Identity& who,
                                      const std::string& tenant);
 
-// Tenants in which the asker may submit, by name.
+// Tenants that give the asker the role user or more, by name; being an administrator gives none.
 std::vector<std::string> tenants_of(const State& state, const Identity& who);
 
-// The queue of the submit: the one it names, else the asker's only tenant, else the default.
-Result<const Partition*> choose_queue(const Context& ctx, const Identity& who,
-                                      const std::string& named);
+// What a submit or an update says of where the job goes.
+struct QueueWish {
+  std::string partition;     // "" = not said
+  std::string account;       // a project or a tenant; "" = not said
+  std::string present = {};  // the tenant that a waiting job has; "" = none
+};
+
+// The queue of such a job: of the tenant that is named by partition or account, else of the asker's
+// only tenant; where there are no tenants the partition, or the default one. What a tenant has in a
+// partition of the configuration is made when it is first asked for, so references to partitions
+// from before are invalid.
+Result<const Partition*> choose_queue(Context& ctx, const Identity& who, const QueueWish& wish);
 
 // Whom a job is charged to: a user belongs to the projects that name the user and to those that
 // name nobody; to the tenant's admins and the cluster's all are open.
@@ -29,13 +38,14 @@ struct Payer {
 Payer payer_of(const State& state, const Identity& who, const std::string& user,
                const std::string& tenant);
 
-// The project that `account` names in the tenant; with none named, the first that names the user,
-// or the first that is open. not_found: there is none such; permission_denied: it is others'.
+// The project that `named` is in the tenant; with none named, or the tenant, the first that names
+// the user, or the first that is open. not_found: there is none such; permission_denied: it is
+// others'.
 Result<std::string> project_of(const Payer& payer, const tenancy::Tenant& tenant,
-                               const std::string& account);
+                               const std::string& named);
 
-// In a tenant's queue: resolves account and priority class, fills in defaults, checks limits,
-// counts, rate and quota. In others: checks the priority class.
+// In the queue of a tenant: resolves account and priority class, fills in defaults, checks limits,
+// counts, rate and quota. Where there are no tenants: checks the priority class.
 Result<void> check_tenant(Context& ctx, const Identity& who, const Partition& partition,
                           JobSpec& spec, bool test_only);
 

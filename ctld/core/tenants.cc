@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ctld/core/multifactor.h"
+#include "ctld/core/queues.h"
 #include "ctld/core/quota_alerts.h"
 #include "ctld/core/settle.h"
 #include "ctld/sched/amount.h"
@@ -20,42 +21,6 @@ std::vector<NodeTraits> traits_of(const State& state) {
     traits.features = node.declared->features;
   }
   return out;
-}
-
-// A tenant's queue in the terms of a configured partition.
-PartitionConfig queue_of(const State& state, const CompiledTenant& tenant) {
-  const tenancy::Tenant& t = tenant.effective;
-  PartitionConfig queue;
-  queue.name = t.name;
-  queue.default_time = t.jobs.default_time;
-  queue.max_time = t.jobs.max_time;
-  queue.max_nodes = t.jobs.max_nodes;
-  queue.default_memory_per_cpu = t.jobs.default_memory_per_cpu;
-  for (const std::uint32_t n : tenant.nodes)
-    if (state.nodes[n].declared != nullptr) queue.nodes.push_back(state.nodes[n].name);
-  return queue;
-}
-
-void make_queues(State& state) {
-  TenancyState& tenancy = state.tenancy;
-  for (Partition& p : state.partitions)
-    if (const auto it = tenancy.queues.find(p.name);
-        it != tenancy.queues.end() && p.declared == &it->second) {
-      p.declared = nullptr;
-      p.nodes.clear();
-      std::erase(state.partition_order, p.id);
-    }
-  tenancy.queues.clear();
-  for (const auto& [name, tenant] : tenancy.compiled.tenants) {
-    const auto id = state.partition_ids.find(name);
-    if (id == state.partition_ids.end()) continue;
-    Partition& p = state.partition(id->second);
-    if (p.declared != nullptr) continue;  // the configuration has a partition of this name
-    p.declared = &(tenancy.queues[name] = queue_of(state, tenant));
-    for (const std::uint32_t n : tenant.nodes)
-      if (state.nodes[n].declared != nullptr) p.nodes.push_back(state.nodes[n].id);
-    state.partition_order.push_back(p.id);
-  }
 }
 
 void make_quota(Context& ctx) {
@@ -82,13 +47,17 @@ Documents with_increases(const State& state, const Documents& documents) {
   return out;
 }
 
+LooseTenants loose_tenants(const Config& config) {
+  return config.controller.one_cohort ? LooseTenants::one_cohort : LooseTenants::apart;
+}
+
 }  // namespace
 
 void compile_tenancy(Context& ctx) {
   State& state = ctx.state;
-  state.tenancy.compiled =
-      compile(with_increases(state, state.tenancy.documents), state.tenancy.class_names,
-              traits_of(state), state.tenancy.revision, state.tenancy.half_life);
+  state.tenancy.compiled = compile(
+      with_increases(state, state.tenancy.documents), state.tenancy.class_names, traits_of(state),
+      state.tenancy.revision, state.tenancy.half_life, loose_tenants(ctx.config));
   if (weighted(ctx.config)) {  // the sum takes the place of Fair Tree
     auto view = std::make_shared<sched::Tenancy>(*state.tenancy.compiled.view);
     view->fair_share = false;
@@ -109,11 +78,12 @@ void compile_tenancy(Context& ctx) {
   ctx.turn.schedule = true;
 }
 
-CompiledTenancy compile_for(const State& state, const Documents& documents) {
+CompiledTenancy compile_for(const Context& ctx, const Documents& documents) {
+  const State& state = ctx.state;
   std::vector<std::string> classes = state.tenancy.class_names;
   for (std::string& name : new_class_names(documents, classes)) classes.push_back(std::move(name));
   return compile(with_increases(state, documents), classes, traits_of(state),
-                 state.tenancy.revision + 1, state.tenancy.half_life);
+                 state.tenancy.revision + 1, state.tenancy.half_life, loose_tenants(ctx.config));
 }
 
 sched::QuotaNeed quota_need(const CompiledTenancy& compiled, const sched::NodeGrant& grant) {
@@ -136,9 +106,8 @@ sched::QuotaNeed quota_need(const State& state, const std::vector<sched::NodeGra
 }
 
 std::optional<std::uint32_t> quota_node_of(const State& state, PartitionId partition) {
-  const CompiledTenant* tenant = state.tenancy.tenant(state.partition(partition).name);
-  if (tenant == nullptr || !state.tenancy.queues.contains(tenant->effective.name))
-    return std::nullopt;
+  const CompiledTenant* tenant = tenant_of(state, state.partition(partition));
+  if (tenant == nullptr) return std::nullopt;
   return tenant->quota_node;
 }
 

@@ -29,7 +29,7 @@ UsageEvent head(const State& state, const Job& job, EventSeq seq, Instant at,
   out.seq = seq.value();
   out.kind = std::move(kind);
   out.at = utc(at);
-  out.tenant = state.partition(class_of(state, job).partition).name;
+  out.tenant = state.partition(class_of(state, job).partition).payer();
   out.project = state.names.text(job.account);
   if (out.project.empty()) out.project = out.tenant;
   out.user = state.names.text(job.user);

@@ -7,6 +7,7 @@
 #include "common/mail.h"
 #include "common/printable.h"
 #include "common/text.h"
+#include "ctld/core/admission.h"
 #include "ctld/core/authorise.h"
 #include "ctld/core/reservations.h"
 #include "ctld/core/tenant_submit.h"
@@ -274,7 +275,8 @@ Result<void> check_array(const Context& ctx, const ArraySpec& array) {
   return {};
 }
 
-Result<void> check_policy(const Identity& who, const JobSpec& spec, const Partition& partition) {
+Result<void> check_policy(const Context& ctx, const Identity& who, const JobSpec& spec,
+                          const Partition& partition) {
   if (spec.nice < -kMaxNice || spec.nice > kMaxNice)
     return bad(fmt::format("nice must be {} to {}, not {}", -kMaxNice, kMaxNice, spec.nice));
   if (!is_admin(who) && spec.nice < 0)
@@ -282,9 +284,8 @@ Result<void> check_policy(const Identity& who, const JobSpec& spec, const Partit
                 "only an administrator may give a negative nice value");
   if (!is_admin(who) && spec.priority && *spec.priority != 0)
     return fail(ErrorCode::permission_denied, "only an administrator may set a priority");
-  if (spec.network == NetworkMode::host && !partition.declared->allow_host_network)
-    return fail(ErrorCode::permission_denied,
-                fmt::format("partition {} does not allow the host's network", partition.name));
+  if (spec.network == NetworkMode::host)
+    if (auto r = check_host_network(ctx.state, partition); !r) return r;
   if (spec.warn_signal) {
     if (auto r = check_number("the warning signal", spec.warn_signal->signal, 1, 64); !r) return r;
     if (auto r = check_number("seconds between warning and limit",
@@ -312,6 +313,19 @@ Result<void> check_times(const Context& ctx, const JobSpec& spec, std::optional<
 }
 
 }  // namespace
+
+Result<void> check_host_network(const State& state, const Partition& partition) {
+  if (partition.declared->allow_host_network) return {};
+  const Partition* whole = state.partition_named(partition.name);
+  const bool tenant = state.tenancy.queues.contains(partition.name) ||
+                      (whole != &partition && whole->declared->allow_host_network);
+  return fail(ErrorCode::permission_denied,
+              tenant
+                  ? fmt::format("tenant {} may not use the host's network "
+                                "(limits.host_network of its document)",
+                                partition.payer())
+                  : fmt::format("partition {} does not allow the host's network", partition.name));
+}
 
 Result<void> check_instant(const Context& ctx, std::string_view what, std::optional<Instant> t) {
   const Instant most = ctx.now + hours(24 * kMaxDurationDays);
@@ -406,13 +420,15 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   if (spec.array)
     if (auto r = check_array(ctx, *spec.array); !r) return tl::unexpected(r.error());
 
-  const auto queue = choose_queue(ctx, who, spec.partition);
+  const auto queue = choose_queue(ctx, who, {spec.partition, spec.account});
   if (!queue) return tl::unexpected(queue.error());
   const Partition* partition = *queue;
   spec.partition = partition->name;
   name_switch(ctx, spec.shape);
   if (auto r = count_shards(ctx, *partition, spec.shape); !r) return tl::unexpected(r.error());
   if (auto r = check_tenant(ctx, who, *partition, spec, submit.test_only); !r)
+    return tl::unexpected(r.error());
+  if (auto r = check_admission(ctx.state, who, *partition, {spec.account, spec.priority_class}); !r)
     return tl::unexpected(r.error());
   if (partition->declared->exclusive_nodes) spec.shape.exclusive = true;
   const bool said = std::find(spec.given.begin(), spec.given.end(), "network") != spec.given.end();
@@ -421,7 +437,7 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
     spec.shape.anti_affinity = fmt::format("{}/{}", who.owner.user, spec.shape.anti_affinity);
 
   tidy_nodes(spec.shape);
-  if (auto r = check_policy(who, spec, *partition); !r) return tl::unexpected(r.error());
+  if (auto r = check_policy(ctx, who, spec, *partition); !r) return tl::unexpected(r.error());
   if (auto r = check_licenses(ctx.state, spec.shape); !r) return tl::unexpected(r.error());
   if (auto r = check_nodes(ctx, *partition, spec.shape); !r) return tl::unexpected(r.error());
   auto limit = check_time_limit(*partition, spec.time_limit, spec.unlimited_time);

@@ -41,6 +41,7 @@ Result<std::optional<Duration>> check_time_limit(const Partition& partition,
 // Of a queued job that asks for something else; sorts lists of nodes, keeps to the partition's
 // limit.
 Result<void> check_new_shape(Context& ctx, const Partition& partition, JobShape& shape);
+Result<void> check_host_network(const State& state, const Partition& partition);
 Result<void> check_partition_fit(Context& ctx, const Partition& partition, const JobShape& shape);
 // Not so far away that arithmetic on it goes wrong: kMaxDurationDays from now.
 Result<void> check_instant(const Context& ctx, std::string_view what, std::optional<Instant> t);

@@ -180,7 +180,8 @@ std::optional<int> parse(int argc, char** argv, Arguments& args) {
 }
 
 Result<void> save(const std::string& path, const std::string& text) {
-  std::FILE* file = std::fopen(path.c_str(), "we");
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+  std::FILE* file = fd < 0 ? nullptr : ::fdopen(fd, "w");
   bool good = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
   if (file != nullptr) good = std::fclose(file) == 0 && good;
   if (good) return {};

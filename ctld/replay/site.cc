@@ -300,8 +300,8 @@ Result<Site> make_site(const Cluster& cluster, const PolicyChoice& policy, const
     traits.push_back({node.name, node.gpu_model, node.features});
   site.label = policy.label;
   site.switches = policy.switches;
-  site.compiled =
-      core::compile(by_key, core::new_class_names(by_key, {}), traits, 1, policy.half_life);
+  site.compiled = core::compile(by_key, core::new_class_names(by_key, {}), traits, 1,
+                                policy.half_life, core::LooseTenants::one_cohort);
   site.has_tenants = !site.compiled.tenants.empty();
   add_nodes(site, cluster);
   add_queues(site, cluster);

@@ -84,7 +84,7 @@ bool Cycle::start_promised(const Promise& promise, JobClass& c, std::uint32_t sl
     if (neighbours && !neighbours->allows(s.node)) return false;
     if (!has_devices(r_.grid_, c, s.node, end_of(c))) return false;
   }
-  if (!has_job_left(tenant, c.key.partition.value())) return false;
+  if (!has_job_left(tenant)) return false;
   if (tenant != kNoIndex && !fit(tenant, needs_of(c, promise.shares)).fits) return false;
   start(c, slot, promise.shares);
   order_->usage_grew();
@@ -100,7 +100,7 @@ bool Cycle::may_start_later(Promise& promise, const JobClass& c) {
   // Numbers alone do not say that slices can be cut: planned anew, at its turn.
   if (!c.key.shape.gpu_slice.empty()) return false;
   const std::uint32_t tenant = tenant_of(c);
-  if (!has_job_left(tenant, c.key.partition.value())) return false;
+  if (!has_job_left(tenant)) return false;
   if (tenant != kNoIndex)
     for (const QuotaNeed& need : needs_of(c, promise.shares)) {
       const auto ready = quota_ready(tenant, need);

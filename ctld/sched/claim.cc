@@ -37,10 +37,16 @@ Claim Cycle::claim(std::uint32_t partition, std::uint32_t class_index) {
   return claim;
 }
 
-bool Cycle::has_job_left(std::uint32_t tenant, std::uint32_t id) {
+// What runs, and what this plan has started, whatever the partition.
+std::uint32_t Cycle::jobs_of_tenant(std::uint32_t tenant) const {
+  const auto started = tenant_starts_.find(tenant);
+  return r_.charges_.running(tenant) + (started == tenant_starts_.end() ? 0 : started->second);
+}
+
+bool Cycle::has_job_left(std::uint32_t tenant) const {
   if (tenant == kNoIndex) return true;
   const auto& most = r_.tenancy_->nodes[tenant].max_running;
-  return !most || r_.charges_.running(tenant) + partition(id).starts < *most;
+  return !most || jobs_of_tenant(tenant) < *most;
 }
 
 std::vector<QuotaNeed> Cycle::needs_of(const JobClass& c, const std::vector<Share>& shares) const {

@@ -167,7 +167,7 @@ std::optional<Blocked> Cycle::try_now(Turn& turn) {
   JobClass& c = cls(turn);
   const std::uint32_t tenant = tenant_of(c);
   if (!r_.timeline_.speak_for(c.key.reservation)) return Blocked{Blocked::By::reservation, {}};
-  if (!has_job_left(tenant, turn.partition)) return Blocked{Blocked::By::tenant_jobs, {}};
+  if (!has_job_left(tenant)) return Blocked{Blocked::By::tenant_jobs, {}};
   const auto choices = r_.eligible_.flavors_of(c);
   std::optional<Blocked> first;
   // Flavors in which it borrows nothing come first.
@@ -355,6 +355,7 @@ void Cycle::start(JobClass& c, std::uint32_t slot, const std::vector<Share>& sha
   charge(w, c, needs);
   PartitionState& p = partition(c.key.partition.value());
   ++p.starts;
+  if (const std::uint32_t tenant = tenant_of(c); tenant != kNoIndex) ++tenant_starts_[tenant];
   r_.memory_.keys.forget(c.key.partition.value());
   if (p.blocked) ++plan_.stats.backfilled;
   plan_.starts.push_back({w.job, std::move(grants)});

@@ -100,7 +100,8 @@ class Cycle {
   // ---- claim.cc: quota
   [[nodiscard]] Claim claim(std::uint32_t partition, std::uint32_t class_index);
   [[nodiscard]] std::uint32_t tenant_of(const JobClass& c) const;
-  [[nodiscard]] bool has_job_left(std::uint32_t tenant, std::uint32_t partition);
+  [[nodiscard]] std::uint32_t jobs_of_tenant(std::uint32_t tenant) const;
+  [[nodiscard]] bool has_job_left(std::uint32_t tenant) const;
   [[nodiscard]] std::vector<QuotaNeed> needs_of(const JobClass& c,
                                                 const std::vector<Share>& shares) const;
   [[nodiscard]] QuotaFit fit(std::uint32_t tenant, const std::vector<QuotaNeed>& needs) const;
@@ -189,7 +190,6 @@ class Cycle {
   void mend_promises(std::vector<Promise> broken);
   std::vector<HeldRoom> promised_room(JobId but, bool guaranteed, Instant from, Instant until);
   std::vector<HeldQuota> claimed_quota();
-
   // ---- slices.cc
   void restore_slices();
   void note_slices(const Turn& turn);
@@ -208,7 +208,6 @@ class Cycle {
   std::optional<Verdict> explain_plans(const Turn& turn);
   std::uint32_t fitting(JobClass& c);
   bool has_room(JobClass& c);
-
   Replica& r_;
   const Policy& policy_;
   Instant now_;
@@ -216,7 +215,8 @@ class Cycle {
   bool quota_on_ = false;
   std::vector<Taken> taken_;
   std::vector<Charged> charged_;
-  std::unordered_map<std::uint32_t, PartitionState> partitions_;  // by id
+  std::unordered_map<std::uint32_t, PartitionState> partitions_;    // by id
+  std::unordered_map<std::uint32_t, std::uint32_t> tenant_starts_;  // of this plan, by quota node
   std::optional<Order> order_;
   std::vector<Turn> closed_;
   std::vector<Blocked> blocked_;                     // Turn::blocked counts from 1

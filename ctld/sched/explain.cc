@@ -134,8 +134,7 @@ Verdict Cycle::explain_head(const Turn& turn) {
     const Blocked& why = blocked_[turn.blocked - 1];
     if (why.by == Blocked::By::reservation) return {Reason::reservation, 0, 0, c.key.reservation};
     if (why.by == Blocked::By::tenant_jobs)
-      return {Reason::tenant_jobs,
-              r_.charges_.running(tenant_of(c)) + partition(turn.partition).starts,
+      return {Reason::tenant_jobs, jobs_of_tenant(tenant_of(c)),
               *r_.tenancy_->nodes[tenant_of(c)].max_running, ""};
     if (why.by == Blocked::By::quota) return explain_quota(why.fit);
   }

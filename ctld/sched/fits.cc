@@ -147,6 +147,13 @@ Result<void> keep_with_gres(const JobShape& shape, const PartitionChanged& parti
   return {};
 }
 
+std::vector<std::string> not_tolerated(const JobShape& shape, const NodeChanged& n) {
+  std::vector<std::string> missing;
+  std::set_difference(n.taints.begin(), n.taints.end(), shape.tolerations.begin(),
+                      shape.tolerations.end(), std::back_inserter(missing));
+  return missing;
+}
+
 // Takes out nodes that the job may not use, whatever their size; says why if none is left.
 Result<void> keep_allowed(const JobShape& shape, const Constraint& constraint,
                           const PartitionChanged& partition, Nodes& left) {
@@ -204,9 +211,7 @@ Result<void> keep_allowed(const JobShape& shape, const Constraint& constraint,
         fmt::format("the nodes of partition {} are for jobs that ask for GPUs", partition.name));
   std::set<std::string> taints;
   std::erase_if(left, [&](const NodeChanged* n) {
-    std::vector<std::string> missing;
-    std::set_difference(n->taints.begin(), n->taints.end(), shape.tolerations.begin(),
-                        shape.tolerations.end(), std::back_inserter(missing));
+    const std::vector<std::string> missing = not_tolerated(shape, *n);
     taints.insert(missing.begin(), missing.end());
     return !missing.empty();
   });
@@ -271,9 +276,36 @@ std::size_t model_place(const JobShape& shape, const std::string& model) {
 
 }  // namespace
 
-Result<void> check_fits(const JobShape& shape, const PartitionChanged& partition,
-                        std::span<const NodeChanged* const> nodes,
-                        std::span<const TopologyLevel> levels) {
+namespace {
+
+// A node that it names, and whose taints it does not tolerate.
+Result<void> check_required_taints(const JobShape& shape,
+                                   std::span<const NodeChanged* const> nodes) {
+  for (const NodeChanged* n : nodes)
+    if (const auto missing = not_tolerated(shape, *n);
+        !missing.empty() && contains(shape.required_nodes, n->name))
+      return never(fmt::format("node {} is only for jobs that tolerate {} (--tolerate)", n->name,
+                               fmt::join(missing, ", ")));
+  return {};
+}
+
+// How many nodes are left out for their taints, and which those are: "" = none.
+std::string tainted_text(const JobShape& shape, std::span<const NodeChanged* const> nodes) {
+  std::set<std::string> taints;
+  std::size_t tainted = 0;
+  for (const NodeChanged* n : nodes) {
+    const auto missing = not_tolerated(shape, *n);
+    taints.insert(missing.begin(), missing.end());
+    tainted += missing.empty() ? 0 : 1;
+  }
+  if (tainted == 0) return {};
+  return fmt::format("; {} more {} only for jobs that tolerate {} (--tolerate)", tainted,
+                     tainted == 1 ? "is" : "are", fmt::join(taints, ", "));
+}
+
+Result<void> check_untainted(const JobShape& shape, const PartitionChanged& partition,
+                             std::span<const NodeChanged* const> nodes,
+                             std::span<const TopologyLevel> levels) {
   auto constraint = parse_constraint(shape.constraint);
   if (!constraint) return tl::unexpected(constraint.error());
   if (auto ok = check_levels(shape, levels); !ok) return ok;
@@ -320,6 +352,18 @@ Result<void> check_fits(const JobShape& shape, const PartitionChanged& partition
   return never(fmt::format("{} asked in one {}, but no {} of partition {} has room for them",
                            count(demand.min_nodes, "node"), shape.topology_level,
                            shape.topology_level, partition.name));
+}
+
+}  // namespace
+
+Result<void> check_fits(const JobShape& shape, const PartitionChanged& partition,
+                        std::span<const NodeChanged* const> nodes,
+                        std::span<const TopologyLevel> levels) {
+  if (auto ok = check_required_taints(shape, nodes); !ok) return ok;
+  auto fits = check_untainted(shape, partition, nodes, levels);
+  if (!fits && fits.error().message.find("tolerate") == std::string::npos)
+    fits.error().message += tainted_text(shape, nodes);
+  return fits;
 }
 
 std::size_t FitMemo::Hash::operator()(const ClassKey& key) const {

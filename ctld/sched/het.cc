@@ -78,9 +78,7 @@ bool HetGroup::has_job_left(const Member& m) const {
   if (tenant == kNoIndex) return true;
   const auto& most = cycle_.r_.tenancy_->nodes[tenant].max_running;
   const auto beside = std::count(tenants_.begin(), tenants_.end(), tenant);
-  return !most || cycle_.r_.charges_.running(tenant) +
-                          cycle_.partition(m.cls->key.partition.value()).starts + beside <
-                      *most;
+  return !most || cycle_.jobs_of_tenant(tenant) + beside < *most;
 }
 
 // A node that it needs by name is another's: those a search takes as given.

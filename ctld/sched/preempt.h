@@ -3,7 +3,9 @@
 //
 // May be a victim of job x in tenant c, unless its class is not preemptible, it has run for less
 // than its class's minimum, was preempted as often as its class allows, or is leaving already:
-// - of c itself: a job of a lower class, if x's class preempts;
+// - of c itself: a job of a lower class, if x's class preempts or x is within c's own quota;
+// - of another tenant in a cohort with c: a job of a lower class, if x is within c's own quota and
+//   c's reclaim policy is not never. More quota may be owned than there are nodes;
 // - of another tenant that exceeds its own quota in what x lacks, as do all cohorts above it up to
 //   below the one that it shares with c. If x fits the quota of c, or of a cohort below that shared
 //   one, without borrowing: by c's reclaim policy (any, lower class, never; in a cohort's quota any

@@ -123,17 +123,35 @@ PreemptRules::Meeting PreemptRules::meet(std::uint32_t other) const {
   return {kNoIndex, path_.size()};
 }
 
+// x takes of what its own tenant is guaranteed, and the tenant takes back what is its own.
+bool PreemptRules::within_own() const {
+  return r_.reclaim && tenant_ != kNoIndex && guaranteed_[0];
+}
+
+// A lower class in the same cohort gives room to it, whether or not its tenant exceeds its quota.
+bool PreemptRules::gives_way(std::uint32_t slot) const {
+  const Placement& p = r_.running[slot];
+  const std::uint32_t other = tenant_of(p.partition);
+  return within_own() && other != kNoIndex && meet(other).top != kNoIndex &&
+         class_view(p.priority_class).value < class_.value && p.preemptions < kMostByClass &&
+         tree_.nodes[tenant_].reclaim != tenancy::Reclaim::never;
+}
+
 VictimRule PreemptRules::rule_for_tenant(std::uint32_t other, std::int32_t value) {
   const bool lower = value < class_.value;
   const bool by_class = r_.by_class && class_.preempts && lower;
   const VictimRule of_class = by_class ? VictimRule::of_class : VictimRule::none;
-  if (other == tenant_) return of_class;  // also where neither has a quota
+  if (other == tenant_)  // also where neither has a quota
+    return lower && within_own() ? VictimRule::within : of_class;
   const Meeting meeting = meet(other);
-  if (other != kNoIndex && !exceeds(other, meeting.top, nullptr)) return VictimRule::none;
+  const bool exceeding = other == kNoIndex || exceeds(other, meeting.top, nullptr);
+  // Quota that is promised to more than there is room for goes to the higher class.
+  if (!exceeding && !(lower && within_own() && meeting.top != kNoIndex)) return VictimRule::none;
   if (tenant_ == kNoIndex) return of_class;
 
   const tenancy::Reclaim policy = tree_.nodes[tenant_].reclaim;
   if (policy == tenancy::Reclaim::never) return VictimRule::none;
+  if (!exceeding) return VictimRule::within;
   const auto below = guaranteed_.begin() + static_cast<std::ptrdiff_t>(meeting.steps);
   const bool own = meeting.steps > 0 && guaranteed_[0];
   const bool cohort = meeting.steps > 1 && std::find(guaranteed_.begin() + 1, below, true) != below;
@@ -182,7 +200,7 @@ std::optional<Suspect> PreemptRules::judge(std::uint32_t slot, const OfGroup& gr
   if (cls.max_preemptions && p.preemptions >= *cls.max_preemptions) return std::nullopt;
   Suspect s{slot, 0, p.job, rule, cls.value, 0, 0, tenant_of(p.partition), use_of(p)};
   if (rule == VictimRule::none) return std::nullopt;
-  if (s.quota_node != kNoIndex && s.quota_node != tenant_) {
+  if (s.quota_node != kNoIndex && s.quota_node != tenant_ && !gives_way(slot)) {
     bool exceeds = false;
     for (std::size_t r = 0; r < kResourceCount; ++r)
       exceeds |= s.use.amount.raw()[r] != 0 &&
@@ -226,7 +244,11 @@ bool PreemptRules::take(const Suspect& s, bool rule_b, std::vector<std::uint32_t
     return true;
   }
   const Meeting meeting = meet(s.quota_node);
-  if (!exceeds(s.quota_node, meeting.top, &s.use)) return false;
+  if (!exceeds(s.quota_node, meeting.top, &s.use)) {
+    if (!gives_way(s.slot)) return false;
+    quota_.remove(s.quota_node, s.use);
+    return true;
+  }
   if (s.rule != VictimRule::by_share) {
     quota_.remove(s.quota_node, s.use);
     return true;

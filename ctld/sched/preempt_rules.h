@@ -15,6 +15,7 @@ namespace gantry::sched {
 enum class VictimRule : std::uint8_t {
   none,      // may not be taken
   of_class,  // a lower class
+  within,    // a lower class, and x is within what its own tenant is guaranteed
   reclaim,   // guaranteed quota
   by_share,  // both sides borrow
 };
@@ -95,6 +96,8 @@ class PreemptRules {
     std::size_t steps = 0;
   };
   [[nodiscard]] Meeting meet(std::uint32_t other) const;
+  [[nodiscard]] bool within_own() const;
+  [[nodiscard]] bool gives_way(std::uint32_t slot) const;
   [[nodiscard]] VictimRule rule_for_tenant(std::uint32_t other, std::int32_t value);
   [[nodiscard]] std::uint32_t side_of(std::uint32_t other, std::uint32_t top) const;
   [[nodiscard]] std::int64_t value_with_job(std::size_t steps);

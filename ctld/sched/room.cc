@@ -286,14 +286,13 @@ bool Cycle::start_on(Turn& turn, const Taking& taking) {
   std::vector<Promise> broken;
   if (taking.guaranteed) broken = break_promises(turn.first.job, shares, now_, end_of(c));
   kept = promise_of(turn);
-  const bool may = has_job_left(tenant, turn.partition) &&
-                   (tenant == kNoIndex || fit(tenant, needs_of(c, shares)).fits) &&
-                   std::all_of(shares.begin(), shares.end(), [&](const Share& s) {
-                     return r_.grid_.available(s.node) &&
-                            has_devices(r_.grid_, c, s.node, end_of(c)) &&
-                            r_.timeline_.fits(s.node, c.demand, now_, end_of(c),
-                                              r_.grid_.free(s.node)) >= s.tasks;
-                   });
+  const bool may =
+      has_job_left(tenant) && (tenant == kNoIndex || fit(tenant, needs_of(c, shares)).fits) &&
+      std::all_of(shares.begin(), shares.end(), [&](const Share& s) {
+        return r_.grid_.available(s.node) && has_devices(r_.grid_, c, s.node, end_of(c)) &&
+               r_.timeline_.fits(s.node, c.demand, now_, end_of(c), r_.grid_.free(s.node)) >=
+                   s.tasks;
+      });
   if (may) {
     if (kept != nullptr) {
       loosened(*kept);

@@ -69,6 +69,9 @@ World::World()
       now_(begin_) {
   uids_ = {{"root", 0},   {"admin", 10},   {"alice", 1001},
            {"bob", 1002}, {"carol", 1003}, {"dave", 1004}};
+  // Most scenarios say themselves who shares with whom; `set one_cohort=yes` is the default of the
+  // program.
+  config_.controller.one_cohort = false;
 }
 World::~World() = default;
 
@@ -91,6 +94,9 @@ void World::configure(const Words& w) {
           FakeNode{name, false, 0, "boot1", node.cpus, node.memory, {}, {}, node.gres, {}};
     }
   } else if (verb == "partition") {
+    std::erase_if(config_.partitions, [&](const PartitionConfig& old) {  // read again at a restart
+      return core_ != nullptr && old.name == w.plain.at(1);
+    });
     PartitionConfig p;
     p.name = w.plain.at(1);
     p.is_default = config_.partitions.empty();
@@ -99,6 +105,15 @@ void World::configure(const Words& w) {
     if (w.find("default_time")) p.default_time = parse_length(*w.find("default_time"));
     if (w.find("max_nodes")) p.max_nodes = std::stoul(*w.find("max_nodes"));
     if (w.find("priority")) p.priority = std::stoul(*w.find("priority"));
+    p.allow_host_network = w.find("host_network") != nullptr;
+    const auto list = [&](const char* key, std::vector<std::string>& to) {
+      if (w.find(key)) to = listed(*w.find(key));
+    };
+    list("allow_accounts", p.allow_accounts);
+    list("deny_accounts", p.deny_accounts);
+    list("allow_groups", p.allow_groups);
+    list("allow_qos", p.allow_qos);
+    list("deny_qos", p.deny_qos);
     p.exclusive_nodes = w.find("exclusive") != nullptr;
     config_.partitions.push_back(p);
   } else {
@@ -123,6 +138,7 @@ void World::configure(const Words& w) {
     if (w.find("licenses")) config_.licenses = listed(*w.find("licenses"));
     if (w.find("mail")) c.mail_program = *w.find("mail");
     if (w.find("user_triggers")) c.user_triggers = *w.find("user_triggers") == "yes";
+    if (w.find("one_cohort")) c.one_cohort = *w.find("one_cohort") == "yes";
     if (w.find("max_jobs")) c.max_jobs = std::stoul(*w.find("max_jobs"));
     weight("max_user_jobs", c.max_user_jobs);
     weight("max_user_triggers", c.max_user_triggers);
@@ -224,6 +240,7 @@ Identity World::who(const std::string& name) const {
   id.owner.uid = Uid(uids_.at(user));
   id.owner.gid = Gid(uids_.at(user));
   id.owner.user = user;
+  id.groups = {user};
   id.role = user == "admin" || user == "root" ? proto::Role::admin : proto::Role::user;
   return id;
 }

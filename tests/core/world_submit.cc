@@ -82,6 +82,7 @@ proto::SubmitJob World::submit_message(const std::string& user, const Words& w) 
   text("constraint", [&](const std::string& v) { s.shape.constraint = v; });
   text("exclusive", [&](const std::string&) { s.shape.exclusive = true; });
   text("on", [&](const std::string& v) { s.shape.required_nodes = hosts(v); });
+  text("network", [&](const std::string&) { s.network = NetworkMode::host; });
   text("array", [&](const std::string& v) { s.array = *parse_index_ranges(v); });
   text("begin", [&](const std::string& v) { s.begin = time_of(v); });
   text("deadline", [&](const std::string& v) { s.deadline = time_of(v); });

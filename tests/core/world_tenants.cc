@@ -77,6 +77,7 @@ tenancy::Tenant tenant_of(const Words& w) {
   length("idle_warn", t.idle_gpus.warn);
   length("idle_requeue", t.idle_gpus.requeue);
   length("idle_cancel", t.idle_gpus.cancel);
+  if (w.find("host_network")) t.jobs.host_network = true;
   if (w.find("time")) t.jobs.default_time = parse_length(*w.find("time"));
   for (const auto& [role, name] : enum_names(tenancy::Role{}))
     if (const std::string* users = w.find(std::string(name)))
@@ -130,6 +131,15 @@ bool World::tenants_command(const std::string& verb, const Words& w) {
     if (w.find("parent")) c.parent = *w.find("parent");
     quota_of(w, c.quota);
     return pending_.documents.emplace_back(std::move(c)), true;
+  }
+  if (verb == "pool") {  // pool own nodes=n[1-2] tenant=fraud taints=slow,old gpu_jobs_only=yes
+    tenancy::NodePool pool;
+    pool.name = w.plain.at(1);
+    if (w.find("nodes")) pool.nodes = *w.find("nodes");
+    if (w.find("tenant")) pool.tenant = *w.find("tenant");
+    if (w.find("taints")) pool.taints = parts_of(*w.find("taints"), ',');
+    pool.gpu_jobs_only = w.find("gpu_jobs_only") != nullptr;
+    return pending_.documents.emplace_back(std::move(pool)), true;
   }
   if (verb == "domain") return add_domain(w), true;
   if (verb == "drop") return pending_.removals.push_back({w.plain.at(1), w.plain.at(2)}), true;

@@ -57,10 +57,10 @@ std::string why_not(const Tenants& t, const Tenants::Asking& x, const Victim& v)
   if (cls.max_preemptions && job.preemptions >= *cls.max_preemptions) return "preempted too often";
   const bool lower = cls.value < own.value;
   const bool reclaim = v.why == PreemptWhy::reclaim;
-  if (!reclaim && !(lower && own.preempts)) return "not of a lower class";
+  if (!reclaim && !lower) return "not of a lower class";
   const std::uint32_t tenant = t.partitions[x.cls.key.partition.value()].quota_node;
   if (t.tenant_of(job) == tenant) return reclaim ? "reclaimed from itself" : "";
-  if (!exceeds_own(t, job)) return "its tenant exceeds nothing";
+  if (!exceeds_own(t, job) && (reclaim || !lower)) return "its tenant exceeds nothing";
   if (tenant == kNoIndex) return reclaim ? "reclaimed without a guarantee" : "";
   const QuotaNode& node = t.quota->tenancy().nodes[tenant];
   if (node.reclaim == tenancy::Reclaim::never) return "policy is never";
