@@ -134,10 +134,11 @@ Result<void> check_request(const Context& ctx, const Identity& who, const proto:
                                   name));
     if (const auto* c = std::get_if<tenancy::PriorityClass>(&document);
         c != nullptr && c->victim_mode == tenancy::VictimMode::suspend)
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("PriorityClass {}: victim_mode: suspend is not supported by this "
-                              "release; requeue and cancel are",
-                              name));
+      return fail(
+          ErrorCode::invalid_argument,
+          fmt::format("PriorityClass {}: victim_mode: suspend makes no room, as a suspended "
+                      "job keeps its memory and GPUs; use requeue or cancel",
+                      name));
   }
   for (const proto::DocumentRef& ref : m.removals)
     if (auto r = check_removal(ctx.state, who, ref); !r) return r;
@@ -215,6 +216,7 @@ bool may_read(const State& state, const Identity& who, const Document& document)
     return role_in(state, who, tenant->name).has_value();
   if (const auto* budget = std::get_if<tenancy::Budget>(&document))
     return budget->user == who.owner.user || role_in(state, who, budget->tenant).has_value();
+  if (std::holds_alternative<tenancy::Manifest>(document)) return false;  // names of all tenants
   return true;  // what is not a tenant's is the cluster's, and everybody's to know
 }
 
