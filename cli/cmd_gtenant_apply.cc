@@ -85,7 +85,9 @@ Result<Change> change_of(Session& session, const FileOptions& options) {
   change.documents = std::move(loaded->documents);
   change.notes = std::move(loaded->notes);
   change.revision = present->revision;
+  change.removals = std::move(loaded->removals);
   if (!options.prune) return change;
+  change.removals.clear();
   for (const auto& difference : tenancy::difference(present->documents, change.documents))
     if (difference.action == proto::ChangeAction::removed)
       change.removals.push_back({difference.kind, difference.name});
@@ -140,8 +142,9 @@ Result<int> run_check(const Invocation& in) {
   }
   const auto loaded = load(options, present ? &*present : nullptr);
   if (!loaded) return tl::unexpected(loaded.error());
-  const auto all = tenancy::with_changes(
-      present ? present->documents : std::vector<tenancy::Document>(), loaded->documents, {});
+  const auto all =
+      tenancy::with_changes(present ? present->documents : std::vector<tenancy::Document>(),
+                            loaded->documents, loaded->removals);
   for (const std::string& note : loaded->notes) fmt::print("note: {}\n", note);
   for (const std::string& warning :
        tenancy::warnings_of(all, present ? present->nodes : std::vector<proto::NodesAlike>()))
@@ -177,8 +180,15 @@ Result<int> run_delete(const Invocation& in) {
   if (!options.files.empty()) {
     const auto loaded = load(options, &*present);
     if (!loaded) return tl::unexpected(loaded.error());
-    for (const tenancy::Document& document : loaded->documents)
+    for (const tenancy::Document& document : loaded->documents) {
+      if (std::holds_alternative<tenancy::Manifest>(document))
+        return fail(
+            ErrorCode::usage,
+            fmt::format("{} is an object of Kubernetes, and what it stands for is a part of "
+                        "a tenant: apply what is to be there with --prune",
+                        name_of(document)));
       change.removals.push_back({std::string(kind_of(document)), name_of(document)});
+    }
   }
   const auto exists = [&](const proto::DocumentRef& ref) {
     return std::any_of(present->documents.begin(), present->documents.end(), [&](const auto& d) {

@@ -99,7 +99,9 @@ Result<int> run_export(const Invocation& in) {
     const std::string folder = options.folder + "/" + kind;
     if (auto done = make_directories(folder, kPrivateFolder); !done)
       return tl::unexpected(done.error());
-    const std::string path = fmt::format("{}/{}.yaml", folder, name_of(document));
+    std::string file(name_of(document));
+    std::replace(file.begin(), file.end(), '/', '+');  // of a Manifest
+    const std::string path = fmt::format("{}/{}.yaml", folder, file);
     if (auto done = write_file(path, tenancy::to_text(document), kPrivateFile); !done)
       return tl::unexpected(done.error());
   }

@@ -144,8 +144,25 @@ struct Topology {  // one for the cluster
   }
 };
 
+// An object of Kubernetes or Kueue that was applied, as it was: what it gave to tenants is known by
+// it when it is applied again (config/tenancy/manifests.h).
+struct Manifest {
+  static constexpr std::string_view kName = "Manifest";
+  static constexpr int kKind = 10;
+  std::string name;         // "RoleBinding/fraud/admins"; of what is in no namespace, two slashes
+  std::string text;         // YAML in one line
+  std::string user_domain;  // what --user-domain was
+  friend bool operator==(const Manifest&, const Manifest&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "name", s.name);
+    v(2, "text", s.text);
+    v(3, "user_domain", s.user_domain);
+  }
+};
+
 using Document = std::variant<Tenant, Cohort, Tier, PriorityClass, Flavor, NodePool, Topology,
-                              PriceBook, Budget>;
+                              PriceBook, Budget, Manifest>;
 
 std::string_view kind_of(const Document& document);  // "Tenant", ...
 const std::string& name_of(const Document& document);

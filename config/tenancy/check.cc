@@ -31,7 +31,7 @@ class Checker {
     for (const Document& document : documents_) {
       current_ = &document;
       auto& names = names_[std::string(kind_of(document))];
-      if (!config::is_word(name_of(document)))
+      if (!config::is_word(name_of(document)) && !std::holds_alternative<Manifest>(document))
         return problem("name", not_a_name(name_of(document)));
       if (!names.insert(name_of(document)).second) return problem("name", "is there twice");
       if (const auto* cohort = std::get_if<Cohort>(&document))
@@ -162,8 +162,7 @@ class Checker {
                              Step{"requeue", idle.requeue}, Step{"cancel", idle.cancel}}) {
       if (!step.after) continue;
       const std::string path = fmt::format("idle_gpus.{}", step.name);
-      if (*step.after < kLeastIdle)
-        return problem(path, "is below 1s");
+      if (*step.after < kLeastIdle) return problem(path, "is below 1s");
       if (milder && *step.after <= *milder->after)
         return problem(path, fmt::format("is not after `{}`", milder->name));
       milder.emplace(step);
@@ -302,6 +301,19 @@ class Checker {
     if (sum < Money{} || sum > kMostBudget)
       return problem("platform_cost", fmt::format("with all overhead it is outside of 0 to {}",
                                                   format_money(kMostBudget)));
+    return std::nullopt;
+  }
+
+  [[nodiscard]] Found check(const Manifest& m) const {
+    constexpr std::size_t kMostName = 600, kMostText = 1 << 20;
+    const bool sound =
+        std::count(m.name.begin(), m.name.end(), '/') == 2 && m.name.size() <= kMostName &&
+        std::none_of(m.name.begin(), m.name.end(),
+                     [](char c) { return static_cast<unsigned char>(c) <= 0x20 || c == 0x7f; });
+    if (!sound) return problem("name", "is not KIND/NAMESPACE/NAME of an object");
+    if (m.text.empty() || m.text.size() > kMostText)
+      return problem("text",
+                     fmt::format("has {} bytes; 1 to {} are allowed", m.text.size(), kMostText));
     return std::nullopt;
   }
 

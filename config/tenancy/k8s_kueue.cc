@@ -281,7 +281,9 @@ Result<void> read_node_labels(const Value& value, const Meta& meta, Translation&
         entry.key == "nvidia.com/gpu.product" || entry.key == "cloud.google.com/gke-accelerator";
     if (const std::string model = is_product ? model_of(*text) : ""; !model.empty()) {
       if (text->find("MIG") != std::string::npos)
-        into.note(meta, entry.value, "MIG profiles are not honoured yet: whole GPUs are meant");
+        into.note(meta, entry.value,
+                  "a flavor is of whole GPUs: slices count as their part of one, and jobs ask for "
+                  "them (--gres=mig:PROFILE:N)");
       flavor.gpu_model = model;
       continue;
     }

@@ -11,7 +11,7 @@
 namespace gantry::tenancy {
 namespace {
 
-constexpr std::string_view kStorageLater = "quota of storage is not honoured yet";
+constexpr std::string_view kStorageLater = "there is no quota of storage";
 constexpr std::string_view kNoSuchObject = "Gantry has no objects of this kind to count";
 
 void take_least(std::optional<std::int64_t>& limit, std::int64_t amount) {
@@ -49,7 +49,10 @@ Result<void> read_hard(const Value::Entry& entry, std::string_view map, const Me
     take_least(parts.counts.queued_jobs, *number / 1000);
     parts.has_counts = true;
   } else if (key.find("mig-") != std::string_view::npos) {
-    into.note(meta, entry.value, "quota of MIG profiles is not honoured yet");
+    into.note(
+        meta, entry.value,
+        "there is no quota of one MIG profile: slices count as their part of a GPU in the quota of "
+        "GPUs");
   } else if (key == "storage" || key == "persistentvolumeclaims" ||
              key.find("storageclass.storage.k8s.io/") != std::string_view::npos) {
     into.note(meta, entry.value, std::string(kStorageLater));
@@ -172,6 +175,23 @@ void keep(PriorityClass&& priority_class, const Meta& meta, Translation& into) {
   into.documents.push_back(std::move(read));
 }
 
+// Labels that would do something in Kubernetes, and are only kept here.
+void note_idle_labels(const Value& root, const Meta& meta, Translation& into) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kIdle{
+      {{"pod-security.kubernetes.io/",
+        "a label without effect: every job has no capabilities, no new privileges, a seccomp "
+        "profile and never root, whatever the level"},
+       {"istio-injection", "a label without effect: there are no sidecars"},
+       {"istio.io/", "a label without effect: there are no sidecars"},
+       {"linkerd.io/", "a label without effect: there are no sidecars"},
+       {"scheduler.alpha.kubernetes.io/", "a label without effect"}}};
+  for (const auto& [key, value] : meta.labels)
+    for (const auto& [prefix, why] : kIdle)
+      if (key.starts_with(prefix))
+        into.notes.push_back(
+            {root.place(), meta.shown(), "metadata.labels." + key, std::string(why)});
+}
+
 }  // namespace
 
 Result<void> read_namespace(const Value& root, const Meta& meta, Translation& into) {
@@ -182,6 +202,7 @@ Result<void> read_namespace(const Value& root, const Meta& meta, Translation& in
   parts.declared = true;
   parts.place = meta.place;
   parts.labels = meta.labels;
+  note_idle_labels(root, meta, into);
   return object_keys(root, into, meta).note("spec", "").run();
 }
 

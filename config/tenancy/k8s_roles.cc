@@ -164,9 +164,11 @@ Result<void> read_binding(const Value& root, const Meta& meta, Translation& into
 }
 
 Result<void> read_network_policy(const Value& root, const Meta& meta, Translation& into) {
-  into.notes.push_back({meta.place, meta.shown(), "",
-                        "network policies are not honoured yet: a job has its own network without "
-                        "a way out unless it asks for the host's"});
+  into.notes.push_back(
+      {meta.place, meta.shown(), "",
+       "network policies are not honoured: a job has its own network without a way "
+       "out, or the host's where its tenant (limits.host_network) and its "
+       "partition allow that"});
   return object_keys(root, into, meta)
       .required("spec",
                 [](const Value& value) -> Result<void> {

@@ -97,9 +97,8 @@ std::vector<Field> fields_of(PriorityClass& c) {
           {"preemptible", &c.preemptible, Form::plain,
            "May be taken from, by a higher class or an owner's reclaim; true."},
           {"victim_mode", &c.victim_mode, Form::plain,
-           "What becomes of its jobs then: `requeue` or `cancel`; the controller refuses `suspend` "
-           "in this "
-           "release."},
+           "What becomes of its jobs then: `requeue` or `cancel`; `suspend` is refused, as a "
+           "suspended job keeps its memory and GPUs."},
           {"grace", &c.grace, Form::plain, "From the signal to the kill; 30s."},
           {"min_run_time", &c.min_run_time, Form::plain, "A job is no victim before; 0s."},
           {"max_preemptions", &c.max_preemptions, Form::plain,
@@ -196,6 +195,12 @@ std::vector<Field> fields_of(Budget& b) {
       {"lower_to", &b.lower_to, Form::word, "Of lower-class: the priority class."},
       {"grace", &b.grace, Form::plain, "Of stop: from the signal to the kill; 1m."},
   };
+}
+
+std::vector<Field> fields_of(Manifest& m) {
+  return {{"name", &m.name, Form::plain, "KIND/NAMESPACE/NAME of the object."},
+          {"text", &m.text, Form::plain, "The object."},
+          {"user_domain", &m.user_domain, Form::plain, "`--user-domain` when it was applied."}};
 }
 
 std::vector<Field> fields_of(Document& document) {

@@ -54,6 +54,7 @@ std::vector<Field> fields_of(NodePool& pool);
 std::vector<Field> fields_of(Topology& topology);
 std::vector<Field> fields_of(PriceBook& book);
 std::vector<Field> fields_of(Budget& budget);
+std::vector<Field> fields_of(Manifest& manifest);
 std::vector<Field> fields_of(Document& document);
 
 // A document of that kind, with nothing set; nothing when there is no such kind.

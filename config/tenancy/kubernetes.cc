@@ -8,6 +8,7 @@
 
 #include "config/tenancy/check.h"
 #include "config/tenancy/k8s_objects.h"
+#include "config/tenancy/manifests.h"
 #include "config/tenancy/read_parts.h"
 #include "config/tenancy/write.h"
 #include "config/values.h"
@@ -86,6 +87,8 @@ class Assembly {
     keep_one_topology();
     for (ReadDocument& read : parts_.documents) keep_domains(read);
     add_cohorts_that_are_only_named();
+    for (ReadDocument& read : parts_.documents) leave_out_flavors(read);
+    for (ReadDocument& read : out_) leave_out_flavors(read);
     for (ReadDocument& read : out_) parts_.documents.push_back(std::move(read));
     for (ReadDocument& read : parts_.documents) normalise(read.document);
     auto& notes = parts_.notes;
@@ -341,6 +344,38 @@ class Assembly {
 
   // ---- the rest
 
+  [[nodiscard]] bool has_flavor(const std::string& name) const {
+    if (find_document<Flavor>(known_, name) != nullptr) return true;
+    return std::any_of(parts_.documents.begin(), parts_.documents.end(), [&](const auto& read) {
+      const auto* flavor = std::get_if<Flavor>(&read.document);
+      return flavor != nullptr && flavor->name == name;
+    });
+  }
+
+  // Quota of a ResourceFlavor that is not there yet counts for nothing, as in Kueue, where the
+  // queue is not active until then; a resource of which nothing is left is closed, not without a
+  // limit.
+  void leave_out_flavors(ReadDocument& read) {
+    std::vector<QuotaLine>* quota = quota_of(read.document);
+    if (quota == nullptr) return;
+    std::set<Resource> closed;
+    std::set<std::string> missing;
+    for (const QuotaLine& line : *quota)
+      if (!line.flavor.empty() && !has_flavor(line.flavor)) {
+        closed.insert(line.resource);
+        missing.insert(line.flavor);
+      }
+    std::erase_if(*quota, [&](const QuotaLine& line) { return missing.contains(line.flavor); });
+    for (const QuotaLine& line : *quota) closed.erase(line.resource);
+    if (std::holds_alternative<Tenant>(read.document))
+      for (const Resource resource : closed) quota->push_back({"", resource, 0, 0, std::nullopt});
+    for (const std::string& name : missing)
+      note(read.place, std::string(kind_of(read.document)) + " " + name_of(read.document), "quota",
+           fmt::format("there is no ResourceFlavor {} yet: amounts of it count from when it is "
+                       "applied",
+                       name));
+  }
+
   // Kueue has one for each flavor that wants one; here it is one for the cluster: the one that is
   // there, or the first.
   void keep_one_topology() {
@@ -410,6 +445,28 @@ Kubernetes::~Kubernetes() = default;
 
 const std::vector<Note>& Kubernetes::notes() const {
   return parts_->notes;
+}
+
+void Kubernetes::set_user_domain(std::string user_domain) {
+  parts_->user_domain = std::move(user_domain);
+}
+
+std::string manifest_name(const config::Yaml& tree) {
+  const auto text = [](const config::Yaml* from, std::string_view key) {
+    const config::Yaml* value = from == nullptr ? nullptr : config::find(*from, key);
+    return value == nullptr ? std::string() : value->scalar;
+  };
+  const std::string version = text(&tree, "apiVersion"), name = text(&tree, "kind");
+  const std::size_t slash = version.find('/');
+  const std::string group = slash == std::string::npos ? "" : version.substr(0, slash);
+  const auto kind = std::find_if(kKinds.begin(), kKinds.end(), [&](const Kind& k) {
+    return k.kind == name && k.group == group && k.kind != "NetworkPolicy";
+  });
+  if (kind == kKinds.end()) return {};
+  const config::Yaml* meta = config::find(tree, "metadata");
+  std::string space = kind->namespaced ? text(meta, "namespace") : std::string();
+  if (kind->namespaced && space.empty()) space = "default";
+  return fmt::format("{}/{}/{}", name, space, text(meta, "name"));
 }
 
 Result<void> Kubernetes::add(const Value& root) {

@@ -43,7 +43,8 @@ class Kubernetes {
   Kubernetes(const Kubernetes&) = delete;
   Kubernetes& operator=(const Kubernetes&) = delete;
 
-  Result<void> add(const Value& root);  // one object, or a List of them
+  Result<void> add(const Value& root);            // one object, or a List of them
+  void set_user_domain(std::string user_domain);  // of what is added from now on
 
   // `known`: the documents that exist, and those of the same call that are ours.
   std::vector<ReadDocument> finish(std::span<const Document> known);

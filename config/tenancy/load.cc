@@ -13,6 +13,7 @@
 
 #include "config/tenancy/capacity.h"
 #include "config/tenancy/check.h"
+#include "config/tenancy/manifests.h"
 #include "config/tenancy/write.h"
 
 namespace gantry::tenancy {
@@ -81,7 +82,7 @@ bool is_ours(const config::Yaml& tree) {
 
 class Load {
  public:
-  explicit Load(const LoadOptions& options) : options_(options), kubernetes_(options.user_domain) {}
+  explicit Load(const LoadOptions& options) : options_(options) {}
 
   Result<Loaded> run(std::span<const Source> sources, std::vector<ReadDocument> made = {}) {
     for (const Source& source : sources)
@@ -94,7 +95,8 @@ class Load {
     Loaded out;
     for (const ReadDocument& r : read_) out.documents.push_back(r.document);
     sort_documents(out.documents);
-    for (const Note& note : kubernetes_.notes()) out.notes.push_back(to_string(note));
+    out.removals = removals_;
+    for (const Note& note : notes_) out.notes.push_back(to_string(note));
     out.notes.insert(out.notes.end(), parts_.begin(), parts_.end());
     return out;
   }
@@ -111,7 +113,7 @@ class Load {
       if (version == nullptr)
         return root.wrong("`apiVersion` is missing: gantry/v1 for documents of Gantry");
       if (!is_ours(trees_.back())) {
-        if (auto done = kubernetes_.add(root); !done) return done;
+        if (auto done = add_objects(trees_.back(), source.file); !done) return done;
         continue;
       }
       if (version->scalar != "gantry/v1")
@@ -121,6 +123,24 @@ class Load {
       if (!document) return tl::unexpected(document.error());
       if (auto done = keep(std::move(*document)); !done) return done;
     }
+    return {};
+  }
+
+  // An object of Kubernetes, or a List of them.
+  Result<void> add_objects(const config::Yaml& tree, const std::string& file,
+                           const std::string& path = {}) {
+    const config::Yaml* kind = config::find(tree, "kind");
+    const config::Yaml* items = config::find(tree, "items");
+    if (kind == nullptr || items == nullptr || !kind->scalar.ends_with("List")) {
+      objects_.push_back({&tree, &file, path});
+      return {};
+    }
+    const std::string below = path.empty() ? "items" : path + ".items";
+    const auto list = Value(*items, file, below).items();
+    if (!list) return tl::unexpected(list.error());
+    for (std::size_t i = 0; i < items->items.size(); ++i)
+      if (auto done = add_objects(items->items[i], file, fmt::format("{}[{}]", below, i)); !done)
+        return done;
     return {};
   }
 
@@ -137,12 +157,13 @@ class Load {
   }
 
   Result<void> translate() {
-    std::vector<Document> known(options_.known.begin(), options_.known.end());
-    std::vector<Document> ours;
-    for (const ReadDocument& r : read_) ours.push_back(r.document);
-    known = with_changes(known, ours, {});
-    for (ReadDocument& document : kubernetes_.finish(known))
+    if (objects_.empty()) return {};
+    auto merged = merge_manifests(objects_, all(), options_.user_domain, options_.only_these);
+    if (!merged) return tl::unexpected(merged.error());
+    for (ReadDocument& document : merged->documents)
       if (auto done = keep(std::move(document)); !done) return done;
+    removals_ = std::move(merged->removals);
+    notes_ = std::move(merged->notes);
     return {};
   }
 
@@ -150,7 +171,9 @@ class Load {
     std::vector<Document> ours;
     for (const ReadDocument& r : read_) ours.push_back(r.document);
     const auto known = options_.only_these ? std::span<const Document>() : options_.known;
-    return with_changes(known, ours, options_.removals);
+    std::vector<proto::DocumentRef> gone(options_.removals.begin(), options_.removals.end());
+    gone.insert(gone.end(), removals_.begin(), removals_.end());
+    return with_changes(known, ours, gone);
   }
 
   Result<void> resolve() {
@@ -196,8 +219,10 @@ class Load {
   }
 
   const LoadOptions& options_;
-  Kubernetes kubernetes_;
   std::deque<config::Yaml> trees_;  // values refer to them
+  std::vector<GivenObject> objects_;
+  std::vector<proto::DocumentRef> removals_;
+  std::vector<Note> notes_;
   std::vector<ReadDocument> read_;
   std::map<std::string, std::size_t> index_;  // "Tenant fraud" -> read_
   std::vector<std::string> parts_;

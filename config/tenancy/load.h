@@ -23,8 +23,9 @@ struct LoadOptions {
 };
 
 struct Loaded {
-  std::vector<Document> documents;  // each once, sorted
-  std::vector<std::string> notes;   // what is not honoured, and what parts came to
+  std::vector<Document> documents;           // each once, sorted
+  std::vector<proto::DocumentRef> removals;  // what objects that are applied again make no more
+  std::vector<std::string> notes;            // what is not honoured, and what parts came to
 };
 
 // `paths`: files, folders, and "-" for `standard_input`.

@@ -44,6 +44,9 @@ std::string_view summary_of(std::string_view kind) {
   if (kind == Budget::kName)
     return "Money for jobs of a tenant, a project or a user, in each period. "
            "[money.md](money.md) says how it counts.";
+  if (kind == Manifest::kName)
+    return "An object of Kubernetes or Kueue that was applied, as `gtenant apply` keeps it to know "
+           "what it gave to whom. Not to be written by hand.";
   return "Where nodes stand.";
 }
 

@@ -136,10 +136,11 @@ Result<void> check_request(const Context& ctx, const Identity& who, const proto:
                                   name));
     if (const auto* c = std::get_if<tenancy::PriorityClass>(&document);
         c != nullptr && c->victim_mode == tenancy::VictimMode::suspend)
-      return fail(ErrorCode::invalid_argument,
-                  fmt::format("PriorityClass {}: victim_mode: suspend is not supported by this "
-                              "release; requeue and cancel are",
-                              name));
+      return fail(
+          ErrorCode::invalid_argument,
+          fmt::format("PriorityClass {}: victim_mode: suspend makes no room, as a suspended "
+                      "job keeps its memory and GPUs; use requeue or cancel",
+                      name));
   }
   for (const proto::DocumentRef& ref : m.removals)
     if (auto r = check_removal(ctx.state, who, ref); !r) return r;

@@ -149,6 +149,7 @@ std::optional<tenancy::Document> Sight::document(const tenancy::Document& docume
                    });
                    return true;
                  },
+                 [](tenancy::Manifest&) { return false; },  // names of all tenants
                  [](auto&) { return true; }},
       copy);
   if (!seen) return std::nullopt;

@@ -215,7 +215,7 @@ TEST_CASE("mistakes are refused with place, path and what is allowed") {
       error_of(head("defaults: {time: 4 parsecs}\n")).starts_with("t.yaml:4:18: defaults.time: "));
   CHECK(error_of("apiVersion: gantry/v1\nkind: Tenat\nname: x\n") ==
         "t.yaml:2:7: kind: \"Tenat\" is no kind of gantry/v1; use Tenant, Cohort, Tier, "
-        "PriorityClass, Flavor, NodePool, Topology, PriceBook, Budget; did you mean "
+        "PriorityClass, Flavor, NodePool, Topology, PriceBook, Budget, Manifest; did you mean "
         "`Tenant`?");
   CHECK(error_of("apiVersion: gantry/v1\nkind: Tenant\n") ==
         "t.yaml:1:1: `name` is missing (name)");
