@@ -92,6 +92,7 @@ struct ControllerConfig {
   std::int64_t store_map_max = 1LL << 40;
   bool one_cohort = true;  // tenants whose documents name no cohort are in one together
   Duration balance{};      // see options.cc
+  Duration oldest_first_after = hours(72);        // see options.cc
   Duration fair_share_half_life = hours(7 * 24);  // of usage in the fair share
   // Weighted multifactor priority, as Slurm has it; with all weights 0 it is off.
   std::uint32_t priority_weight_age = 0;

@@ -116,6 +116,12 @@ std::vector<Option> options_of(ControllerConfig& c) {
        "Tenants that borrow: a job may have to leave for one of its own class of a tenant that "
        "borrows less, if it has run for no longer than this since its start or its last "
        "checkpoint; 0 = no job has to, the shares even out as jobs end."},
+      {"oldest_first_after", &c.oldest_first_after, between(0, 365 * kDay),
+       "A job that has waited for so long goes before all others of its priority class, whether "
+       "its tenant borrows or not: nothing else delays it, and no other tenant's claim takes what "
+       "is reserved for it. After twice the time it goes before those, and so on, but never before "
+       "a class that preempts. A class with an age_step of its own goes by that; 0 = the order is "
+       "that of quota and shares, however long a job waits."},
       {"fair_share_half_life", &c.fair_share_half_life, between(kSecond, 36'500 * kDay),
        "After this time past usage counts half in the fair share of projects and users."},
       {"priority_weight_age", &c.priority_weight_age, between(0, kMostWeight),

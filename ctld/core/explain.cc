@@ -235,6 +235,11 @@ std::vector<std::string> why(const Context& ctx, const Job& job, const Sight* si
   if (const auto it = ctx.rt.expected.find(job.id); it != ctx.rt.expected.end())
     out.push_back(
         fmt::format("by the limits of what runs it starts at {}", format_time(it->second.start)));
+  if (rank_now(ctx, job).raised)
+    out.push_back(fmt::format(
+        "it has waited for {}: it goes before all jobs of its class that have not waited as long, "
+        "and no claim to quota takes what is reserved for it",
+        format_duration(ctx.now - job.eligible)));
   out.push_back(fmt::format("its priority is {}", priority_now(ctx, job)));
   return out;
 }

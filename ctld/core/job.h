@@ -177,6 +177,7 @@ struct Job {
   std::uint32_t told_startable = 0;  // 0 = the scheduler does not have it
   std::int64_t told_priority = 0;
   std::int32_t told_rank = 0;
+  bool told_raised = false;
   ClassId told_class{};
   Instant told_since{};
   Instant timer{};  // when it asked to be looked at; 0 = never

@@ -106,7 +106,7 @@ std::int64_t priority_now(const Context& ctx, const Job& job) {
 }
 
 Rank rank_now(const Context& ctx, const Job& job) {
-  const Rank rank = rank_of(ctx.state, job, ctx.now);
+  const Rank rank = rank_of(ctx.state, job, ctx.now, ctx.config.controller.oldest_first_after);
   if (!weighted(ctx.config)) return rank;
   const auto& compiled = ctx.state.tenancy.compiled;
   const std::uint32_t index = class_of(ctx.state, job).priority_class;

@@ -23,15 +23,16 @@ void sync_queue(Context& ctx, Job& job) {
     return;
   }
   const std::int64_t priority = priority_now(ctx, job);
-  const std::int32_t rank = rank_now(ctx, job).value;
+  const Rank rank = rank_now(ctx, job);
   if (job.told_startable == want && job.told_priority == priority && job.told_class == job.cls &&
-      job.told_since == job.eligible && job.told_rank == rank)
+      job.told_since == job.eligible && job.told_rank == rank.value)
     return;
   job.told_startable = want;
   job.told_priority = priority;
   job.told_class = job.cls;
   job.told_since = job.eligible;
-  job.told_rank = rank;
+  job.told_rank = rank.value;
+  job.told_raised = rank.raised;
   ctx.turn.schedule = true;
   if (ctx.rt.running) ctx.turn.changes.emplace_back(queued_view(ctx.state, job));
 }
@@ -39,7 +40,7 @@ void sync_queue(Context& ctx, Job& job) {
 sched::JobQueued queued_view(const State& state, const Job& job) {
   return {job.id,         class_of(state, job), job.told_priority,
           job.told_since, job.told_startable,   job.told_rank,
-          job.share};
+          job.share,      job.told_raised};
 }
 
 bool available(const Context& ctx, const Node& node) {

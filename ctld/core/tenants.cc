@@ -130,19 +130,21 @@ void free_quota(Context& ctx, const Job& job, const sched::NodeGrant& grant) {
     give_back(ctx, *node, quota_need(ctx.state, grant));
 }
 
-Rank rank_of(const State& state, const Job& job, Instant now) {
+Rank rank_of(const State& state, const Job& job, Instant now, Duration age_step) {
   const auto& classes = state.tenancy.compiled.classes;
   const std::uint32_t index = class_of(state, job).priority_class;
   if (index >= classes.size()) return {};
   const tenancy::PriorityClass& own = classes[index];
   Rank rank{own.value, std::nullopt};
-  if (!own.age_step || own.age_step->us <= 0 || job.phase != Phase::queued) return rank;
+  age_step = own.age_step.value_or(age_step);
+  if (age_step.us <= 0 || job.phase != Phase::queued) return rank;
   std::int32_t most = std::numeric_limits<std::int32_t>::max();
   for (const tenancy::PriorityClass& c : classes)
     if (c.preempts && c.value > own.value) most = std::min(most, c.value - 1);
-  const std::int64_t steps = std::max<std::int64_t>(0, (now - job.eligible).us) / own.age_step->us;
+  const std::int64_t steps = std::max<std::int64_t>(0, (now - job.eligible).us) / age_step.us;
   rank.value = static_cast<std::int32_t>(std::min<std::int64_t>(most, own.value + steps));
-  if (rank.value < most) rank.next = job.eligible + *own.age_step * (steps + 1);
+  rank.raised = rank.value > own.value;
+  if (rank.value < most) rank.next = job.eligible + age_step * (steps + 1);
   return rank;
 }
 

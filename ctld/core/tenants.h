@@ -29,12 +29,13 @@ void free_quota(Context& ctx, const Job& job, const sched::NodeGrant& grant);
 
 // The value of its priority class, raised by waiting: by one for each age_step, at most to one
 // below the lowest class above it that preempts. With the instant of the next step, if there is
-// one.
+// one. `age_step`: of classes that give none; 0: these are not raised.
 struct Rank {
   std::int32_t value = 0;
   std::optional<Instant> next;
+  bool raised = false;
 };
-Rank rank_of(const State& state, const Job& job, Instant now);
+Rank rank_of(const State& state, const Job& job, Instant now, Duration age_step = {});
 
 // Changes for the scheduler: everything (after a compile), or the shares touched since.
 void tell_tenancy(const Context& ctx, std::vector<sched::Change>& out);

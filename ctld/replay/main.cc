@@ -14,6 +14,7 @@
 #include "common/version.h"
 #include "config/values.h"
 #include "ctld/replay/report.h"
+#include "ctld/replay/vary.h"
 
 namespace {
 
@@ -31,14 +32,23 @@ constexpr const char* kUsage =
     "  --format FORMAT    swf, csv or json, whatever the trace's name is\n"
     "  --history          the trace is what `gacct --json` prints (default: standard input)\n"
     "  --tenant-by FIELD  of SWF: group (default), user or queue\n"
+    "  --vary VARIATION   of the trace, parted by commas: seed=N, permute (run times are dealt "
+    "out\n"
+    "                     anew), arrivals=X (0.8: a fifth more load), from=T, length=T (a part of\n"
+    "                     it), large=X (so many of the jobs with one GPU ask for 8 to 32 instead,\n"
+    "                     for the same work)\n"
     "  --cluster FILE     gantry.yaml, or in short 90x8gpu (nodes x GPUs) or 1x100cpu\n"
     "  --policy POLICY    files and folders of tenants' documents and switches, parted by commas:\n"
     "                     reservations=N|all (1 = EASY), ahead=N, fair_share=on|off, "
     "quota=on|off,\n"
     "                     preemption=on|off, balance=30m|on|off (takes from who borrows more\n"
     "                     what has run no longer since its last checkpoint; on: however long),\n"
-    "                     promises=on|off, half_life=7d,\n"
-    "                     tenants=mean (nominal quota = mean use in the trace)\n"
+    "                     promises=on|off, half_life=7d, oldest_first_after=72h|off,\n"
+    "                     deadlines=on|off (jobs that are due are given up when they cannot end\n"
+    "                     by then),\n"
+    "                     tenants=mean (nominal quota = mean use in the trace; draw=N: times a "
+    "number\n"
+    "                     of 0.25 to 2 that is drawn by that seed)\n"
     "                     Without documents all jobs share one queue. Default: EASY\n"
     "  --policy2 POLICY   another one, beside it\n"
     "  --estimates F      limits of jobs without one: run x U(1, 1 + F), rounded up to what "
@@ -50,6 +60,9 @@ constexpr const char* kUsage =
     "  --timeline[=TENANT,...]  every submit, start, preemption and end; of these tenants, and\n"
     "                     of whoever has to leave for them\n"
     "  --violations       every claim to nominal quota that was not met in time\n"
+    "  --jobs FILE        a CSV line for each job and policy: when it was first told that it "
+    "would\n"
+    "                     start, and when it did\n"
     "  --brief            no lines of single tenants\n"
     "  --quiet            no progress\n"
     "  --version, --help\n"
@@ -57,10 +70,11 @@ constexpr const char* kUsage =
     "Exit status: 0 done, 1 the input is wrong, 2 wrong command line.\n";
 
 struct Arguments {
-  std::string trace, cluster, policy, svg;
+  std::string trace, cluster, policy, svg, jobs;
   std::optional<std::string> policy2;
   replay::TraceOptions trace_options;
   std::optional<double> estimates;
+  std::optional<replay::Variation> variation;
   std::optional<Duration> checkpoint;
   std::optional<std::vector<std::string>> timeline;  // of these tenants
   bool violations = false, json = false, brief = false, quiet = false, history = false;
@@ -118,6 +132,10 @@ Result<void> set_value(Arguments& args, int option, const char* value) {
       return fail(ErrorCode::usage,
                   fmt::format("--estimates: must be a number of 0 to 1000, not \"{}\"", text));
     args.estimates = factor;
+  } else if (option == 'y') {
+    const auto variation = replay::parse_variation(std::string(text));
+    if (!variation) return tl::unexpected(variation.error());
+    args.variation = *variation;
   } else if (option == 'k') {
     const auto every = config::parse_length(text);
     if (!every)
@@ -134,12 +152,14 @@ std::optional<int> parse(int argc, char** argv, Arguments& args) {
                             {"history", no_argument, nullptr, 'H'},
                             {"tenant-by", required_argument, nullptr, 'T'},
                             {"cluster", required_argument, nullptr, 'c'},
+                            {"vary", required_argument, nullptr, 'y'},
                             {"policy", required_argument, nullptr, 'p'},
                             {"policy2", required_argument, nullptr, 'P'},
                             {"estimates", required_argument, nullptr, 'e'},
                             {"checkpoint", required_argument, nullptr, 'k'},
                             {"json", no_argument, nullptr, 'j'},
                             {"svg", required_argument, nullptr, 's'},
+                            {"jobs", required_argument, nullptr, 'J'},
                             {"timeline", optional_argument, nullptr, 'l'},
                             {"violations", no_argument, nullptr, 'v'},
                             {"brief", no_argument, nullptr, 'b'},
@@ -154,6 +174,7 @@ std::optional<int> parse(int argc, char** argv, Arguments& args) {
       case 'p': args.policy = optarg; break;
       case 'P': args.policy2 = optarg; break;
       case 's': args.svg = optarg; break;
+      case 'J': args.jobs = optarg; break;
       case 'H': args.history = true; break;
       case 'j': args.json = true; break;
       case 'l': args.timeline = names_in(optarg); break;
@@ -191,6 +212,9 @@ Result<void> save(const std::string& path, const std::string& text) {
 Result<int> run(const Arguments& args) {
   auto trace = replay::read_trace(args.trace, args.trace_options);
   if (!trace) return tl::unexpected(trace.error());
+  if (args.variation)
+    if (auto varied = replay::vary(*trace, *args.variation); !varied)
+      return tl::unexpected(varied.error());
   if (args.estimates) replay::draw_limits(*trace, *args.estimates);
   const auto cluster = replay::read_cluster(args.cluster);
   if (!cluster) return tl::unexpected(cluster.error());
@@ -240,6 +264,9 @@ Result<int> run(const Arguments& args) {
   fmt::print("{}", args.json ? replay::to_json(reports, *trace, *cluster)
                              : replay::to_table(reports, cluster->unit, !args.brief));
   for (const std::string& note : notes) fmt::print(stderr, "note: {}\n", note);
+  if (!args.jobs.empty())
+    if (auto saved = save(args.jobs, replay::to_jobs(sides, *trace)); !saved)
+      return tl::unexpected(saved.error());
   if (!args.svg.empty())
     if (auto saved = save(args.svg, replay::to_svg(sides, *trace, *cluster)); !saved)
       return tl::unexpected(saved.error());

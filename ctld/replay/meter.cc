@@ -59,26 +59,37 @@ void Meter::settle() {
   }
 }
 
-std::size_t Meter::count_claims(std::size_t tenant) const {
-  std::size_t count = 0;
+std::int64_t Meter::excess(std::size_t tenant) const {
+  if (!fair_.has_quota(tenant)) return 0;
+  return state_[tenant].used - static_cast<std::int64_t>(fair_.nominal(tenant));
+}
+
+std::vector<std::int64_t> Meter::sizes_of_claims(std::size_t tenant) const {
+  std::vector<std::int64_t> sizes;
   std::int64_t units = 0;
   for (const auto& [size, jobs] : state_[tenant].sizes)
-    for (std::int64_t n = 0; n < jobs; ++n, ++count)
-      if (!claims(tenant, units += size)) return count;
-  return count;
+    for (std::int64_t n = 0; n < jobs; ++n) {
+      if (!claims(tenant, units += size)) return sizes;
+      sizes.push_back(size);
+    }
+  return sizes;
 }
 
 void Meter::settle_claims(std::size_t tenant) {
   Tenant& t = state_[tenant];
-  const std::size_t count = count_claims(tenant);
-  for (; t.claims.size() > count; t.claims.pop_back()) close(t.claims.back());
-  while (t.claims.size() < count)
-    t.claims.push_back({static_cast<std::uint32_t>(tenant),
-                        now_,
-                        {},
-                        t.used,
-                        t.sizes.begin()->first,
-                        t.order.begin()->second});
+  const std::vector<std::int64_t> sizes = sizes_of_claims(tenant);
+  for (; t.claims.size() > sizes.size(); t.claims.pop_back()) close(t.claims.back());
+  while (t.claims.size() < sizes.size()) {
+    Violation claim;
+    claim.tenant = static_cast<std::uint32_t>(tenant);
+    claim.since = now_;
+    claim.used = t.used;
+    claim.smallest = t.sizes.begin()->first;
+    claim.first = t.order.begin()->second;
+    t.claims.push_back(claim);
+  }
+  // Which jobs they are of changes as jobs come and go: the oldest are of the smallest.
+  for (std::size_t i = 0; i < sizes.size(); ++i) t.claims[i].units = sizes[i];
   if (t.order.empty() || !claims(tenant, t.order.begin()->second)) {
     t.first_since.reset();
   } else if (!t.first_since || t.first != t.order.begin()->first) {
@@ -109,7 +120,7 @@ void Meter::count_jain(double dt) {
   jain_time_ += dt;
 }
 
-void Meter::advance(Instant now) {
+void Meter::advance(Instant now, const HasPlace& has_place) {
   if (now <= now_) return;
   if (changed_) settle();
   changed_ = false;
@@ -125,7 +136,14 @@ void Meter::advance(Instant now) {
     if (t.claims.empty()) continue;
     m.below += dt;
     const Instant late = std::max(now_, t.claims.front().since + deadline_);
-    if (now > late) m.violation += to_seconds(now - late);
+    if (now > late) {
+      const bool no_place = has_place && !has_place(i);
+      (no_place ? m.no_place : m.violation) += to_seconds(now - late);
+      for (Violation& claim : state_[i].claims)
+        if (no_place && now > claim.since + deadline_)
+          claim.no_place += to_seconds(now - std::max(now_, claim.since + deadline_));
+      if (no_place) continue;
+    }
     if (!t.first_since) continue;
     const Instant first_late = std::max(now_, *t.first_since + deadline_);
     if (now > first_late) m.of_first += to_seconds(now - first_late);
@@ -149,9 +167,9 @@ void Meter::unqueued(std::uint32_t tenant, std::int64_t units, Place place) {
 }
 void Meter::started(std::uint32_t tenant, std::int64_t units) {
   auto& claims = state_[tenant].claims;
-  if (!claims.empty()) {
+  for (std::int64_t left = units; left > 0 && !claims.empty(); claims.pop_front()) {
+    left -= std::max<std::int64_t>(1, claims.front().units);
     close(claims.front());
-    claims.pop_front();
   }
   state_[tenant].used += units;
   changes_.push_back({now_, tenant, units});

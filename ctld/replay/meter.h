@@ -4,8 +4,11 @@
 //   share error      of a tenant with waiting jobs: mean over that time of |use - fair| / cluster
 //   claims           of a tenant, while somebody else borrows: as many of its waiting jobs, the
 //                    smallest first, as fit in its nominal quota beside what it uses. A start of
-//                    one of its jobs meets its oldest claim
-//   quota violation  time in which a claim is older than the reclaim deadline
+//                    one of its jobs meets its oldest claims, to as many units as it takes
+//   quota violation  time in which a claim is older than the reclaim deadline, and somebody could
+//                    have made room for it
+//   no place         such time in which nobody could: no set of jobs that may be taken from others
+//                    frees the nodes that any of the jobs needs (places.h)
 //   Jain's index     (sum x)^2 / (n sum x^2) of x = decayed use / decayed fair share, over tenants
 //   that
 //                    have waited for an hour at least; mean over time with two such tenants
@@ -14,6 +17,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -34,6 +38,8 @@ struct Violation {  // a claim that was not met in time
   Instant since{}, until{};
   std::int64_t used = 0, smallest = 0;  // units, at its beginning: used, and of the smallest job
   std::int64_t first = 0;               // that waits, and of the first one in the tenant's order
+  std::int64_t units = 0;               // claimed
+  double no_place = 0;                  // seconds beyond the deadline in which there was none
 };
 
 struct TenantMeasure {
@@ -42,6 +48,7 @@ struct TenantMeasure {
   double error = 0;       // integral of |use - fair| while backlogged, unit-seconds
   double below = 0;       // seconds with a claim to nominal quota that others borrow
   double violation = 0;   // of these, in which one is older than the deadline
+  double no_place = 0;    // seconds in which there is none for what is older than that
   double of_first = 0;    // that would be if only its first job, in its order, could claim
   double nominal = 0;     // units; 0 without quota
 };
@@ -51,8 +58,10 @@ class Meter {
   Meter(FairShares fair, std::size_t tenants, double total, Duration deadline, Duration half_life,
         Instant begin);
 
-  // Before any change at `now`: counts the time up to it.
-  void advance(Instant now);
+  // Before any change at `now`: counts the time up to it. `has_place`, of a tenant with a claim
+  // that is older than the deadline: could somebody make room for it? Not given: yes.
+  using HasPlace = std::function<bool(std::size_t tenant)>;
+  void advance(Instant now, const HasPlace& has_place = {});
   // `place`: in the tenant's order; each once.
   using Place = std::pair<std::int64_t, std::uint64_t>;
   void queued(std::uint32_t tenant, std::int64_t units, Place place);
@@ -66,6 +75,8 @@ class Meter {
   [[nodiscard]] double jain() const { return jain_time_ > 0 ? jain_ / jain_time_ : 1; }
   [[nodiscard]] double jain_time() const { return jain_time_; }
   [[nodiscard]] const FairShares& fair() const { return fair_; }
+  // Units beyond its nominal quota, negative where it is below; 0 without quota.
+  [[nodiscard]] std::int64_t excess(std::size_t tenant) const;
 
  private:
   struct Tenant {
@@ -78,7 +89,7 @@ class Meter {
     sched::DecayedUsage use, fair;
   };
   [[nodiscard]] bool claims(std::size_t tenant, std::int64_t units) const;
-  [[nodiscard]] std::size_t count_claims(std::size_t tenant) const;
+  [[nodiscard]] std::vector<std::int64_t> sizes_of_claims(std::size_t tenant) const;
   void settle_claims(std::size_t tenant);
   void close(const Violation& claim);
   void settle();

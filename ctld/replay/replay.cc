@@ -8,6 +8,8 @@
 #include <set>
 
 #include "common/hostlist.h"
+#include "ctld/replay/live.h"
+#include "ctld/replay/places.h"
 #include "ctld/replay/share_book.h"
 #include "ctld/sched/preempt.h"
 
@@ -50,7 +52,7 @@ class Replay {
     tell_shares();
     std::size_t moments = 0;
     for (Instant t = next_moment(); t != kNever; t = next_moment()) {
-      meter_->advance(t);
+      meter_->advance(t, [this](std::size_t tenant) { return has_place(tenant); });
       out_.end = t;
       at_moment(t);
       if (options_.progress && moments++ % kProgressEvery == 0)
@@ -62,7 +64,7 @@ class Replay {
   }
 
  private:
-  enum class Kind : std::uint8_t { end, gone, checkpoint, age, wake };
+  enum class Kind : std::uint8_t { end, gone, checkpoint, age, due, wake };
   struct Event {
     Instant at;
     std::uint32_t job;
@@ -72,25 +74,6 @@ class Replay {
       return std::tuple{at, job, kind, epoch} > std::tuple{o.at, o.job, o.kind, o.epoch};
     }
   };
-  enum class Phase : std::uint8_t { coming, waiting, running, leaving, done };
-  struct Live {
-    Phase phase = Phase::coming;
-    std::uint32_t epoch = 0;
-    sched::ClassKey key;
-    std::optional<sched::ShareId> share;
-    Duration run{};        // cut off at the limit
-    Duration saved{};      // of it, when this attempt began
-    Duration saved_now{};  // and at the last checkpoint of this attempt
-    std::optional<Duration> every;
-    Instant started{};  // this attempt
-    Instant ends_by{};  // leaving
-    std::optional<Instant> checkpoint;
-    std::vector<sched::NodeGrant> grants;
-    double rate = 0;  // charged
-    std::optional<std::uint32_t> leaves_for;
-    bool took_room = false;  // others were asked to leave for it
-  };
-
   // ---- before it begins
 
   Result<void> prepare() {
@@ -114,51 +97,16 @@ class Replay {
       result.units = cluster_.unit == Resource::gpu
                          ? std::int64_t{shape->gpus_per_node} * shape->min_nodes
                          : std::int64_t{shape->tasks} * shape->cpus_per_task;
-      if (auto placed = enrol(job, live_[i], *shape); !placed) return placed;
+      live_[i].key.shape = *shape;
+      if (auto placed = enrol(trace_.name, job, site_, shares_, live_[i]); !placed) return placed;
+      if (!live_[i].every) live_[i].every = options_.checkpoint_every;
+      if (live_[i].every && live_[i].every->us <= 0) live_[i].every.reset();
     }
     if (too_large > 0)
       out_.notes.push_back(
           fmt::format("{} jobs are larger than the cluster and were left out; the "
                       "first is {}",
                       too_large, first));
-    return {};
-  }
-
-  // Its queue, class, limit and user.
-  Result<void> enrol(const TraceJob& job, Live& live, JobShape shape) {
-    live.key.shape = std::move(shape);
-    std::uint32_t queue = 0;
-    const auto tenant = site_.compiled.tenants.find(job.tenant);
-    if (const auto it = site_.queue_of.find(job.tenant); it != site_.queue_of.end())
-      queue = it->second;
-    else if (site_.has_tenants)
-      return wrong_line(trace_.name, job.line, "tenant",
-                        fmt::format("there is no tenant \"{}\" in {}", job.tenant, site_.label));
-    live.key.partition = PartitionId(queue);
-    if (tenant != site_.compiled.tenants.end()) {
-      live.key.priority_class = tenant->second.default_class;
-      live.share = shares_.leaf(job.tenant, job.project, job.user);
-    }
-    if (!job.priority_class.empty() && site_.has_tenants) {
-      const auto& classes = site_.compiled.classes;
-      const auto it = std::find_if(classes.begin(), classes.end(),
-                                   [&](const auto& c) { return c.name == job.priority_class; });
-      if (it == classes.end())
-        return wrong_line(trace_.name, job.line, "class",
-                          fmt::format("there is no priority class \"{}\" in {}", job.priority_class,
-                                      site_.label));
-      live.key.priority_class = static_cast<std::uint32_t>(it - classes.begin());
-      if (tenant != site_.compiled.tenants.end() &&
-          !std::binary_search(tenant->second.allowed_classes.begin(),
-                              tenant->second.allowed_classes.end(), live.key.priority_class))
-        return wrong_line(
-            trace_.name, job.line, "class",
-            fmt::format("tenant {} may not use \"{}\"", job.tenant, job.priority_class));
-    }
-    if (!job.unlimited) live.key.time_limit = job.limit.value_or(job.run);
-    live.run = live.key.time_limit ? std::min(job.run, *live.key.time_limit) : job.run;
-    live.every = job.checkpoint ? job.checkpoint : options_.checkpoint_every;
-    if (live.every && live.every->us <= 0) live.every.reset();
     return {};
   }
 
@@ -204,6 +152,10 @@ class Replay {
           tell_queued(event.job, t);
           changed = true;
           break;
+        case Kind::due:
+          give_up(event.job, t);
+          changed = true;
+          break;
         case Kind::wake: changed = true; break;
       }
     }
@@ -230,14 +182,43 @@ class Replay {
   void enqueue(std::uint32_t i, Instant t) {
     live_[i].phase = Phase::waiting;
     meter_->queued(out_.jobs[i].tenant, out_.jobs[i].units, place_of(i));
-    ++waiting_;
+    waiting_.insert(i);
+    if (const auto latest = latest_start(i)) {
+      if (t > *latest) return give_up(i, t);
+      events_.push({*latest + microseconds(1), i, live_[i].epoch, Kind::due});
+    }
     tell_queued(i, t);
+  }
+
+  // As `--deadline` has it.
+  [[nodiscard]] std::optional<Instant> due_of(std::uint32_t i) const {
+    if (!site_.deadlines || !trace_.jobs[i].due) return std::nullopt;
+    return trace_.jobs[i].submit + *trace_.jobs[i].due;
+  }
+  [[nodiscard]] std::optional<Instant> latest_start(std::uint32_t i) const {
+    const auto due = due_of(i);
+    if (!due) return due;
+    return *due - live_[i].key.time_limit.value_or(Duration{});
+  }
+  void give_up(std::uint32_t i, Instant t) {
+    if (live_[i].phase != Phase::waiting) return;
+    replica_.apply(sched::JobUnqueued{JobId{i + 1}});
+    waiting_.erase(i);
+    ++live_[i].epoch;
+    live_[i].phase = Phase::done;
+    meter_->unqueued(out_.jobs[i].tenant, out_.jobs[i].units, place_of(i));
+    out_.jobs[i].given_up = true;
+    out_.jobs[i].ended = t;
+    ++done_;
+    note(t, What::given_up, i);
   }
 
   void tell_queued(std::uint32_t i, Instant t) {
     const Live& live = live_[i];
     sched::JobQueued queued{JobId{i + 1}, live.key, 0, trace_.jobs[i].submit, 1, 0, live.share};
     queued.rank = rank_of(i, t);
+    queued.raised =
+        site_.has_tenants && queued.rank > site_.compiled.classes[live.key.priority_class].value;
     replica_.apply(queued);
   }
 
@@ -246,15 +227,15 @@ class Replay {
     if (!site_.has_tenants) return 0;
     const auto& classes = site_.compiled.classes;
     const tenancy::PriorityClass& own = classes[live_[i].key.priority_class];
-    if (!own.age_step || own.age_step->us <= 0) return own.value;
+    const Duration step = own.age_step.value_or(site_.oldest_first_after);
+    if (step.us <= 0) return own.value;
     std::int64_t most = std::numeric_limits<std::int32_t>::max();
     for (const tenancy::PriorityClass& c : classes)
       if (c.preempts && c.value > own.value) most = std::min<std::int64_t>(most, c.value - 1);
     const Instant since = trace_.jobs[i].submit;
-    const std::int64_t steps = (t - since).us / own.age_step->us;
+    const std::int64_t steps = (t - since).us / step.us;
     const std::int64_t rank = std::min(most, own.value + steps);
-    if (rank < most)
-      events_.push({since + *own.age_step * (steps + 1), i, live_[i].epoch, Kind::age});
+    if (rank < most) events_.push({since + step * (steps + 1), i, live_[i].epoch, Kind::age});
     return static_cast<std::int32_t>(rank);
   }
 
@@ -263,7 +244,8 @@ class Replay {
     Live& live = live_[i];
     JobResult& result = out_.jobs[i];
     replica_.apply(sched::JobUnqueued{start.job});
-    --waiting_;
+    waiting_.erase(i);
+    running_.insert(i);
     ++live.epoch;
     live.phase = Phase::running;
     live.started = t;
@@ -280,7 +262,9 @@ class Replay {
     charge(i, t, live.rate, 1);
     meter_->unqueued(result.tenant, result.units, place_of(i));
     meter_->started(result.tenant, result.units);
-    events_.push({t + (live.run - live.saved) + restart_of(live), i, live.epoch, Kind::end});
+    Instant end = t + (live.run - live.saved) + restart_of(live);
+    if (const auto due = due_of(i)) end = std::min(end, *due);
+    events_.push({end, i, live.epoch, Kind::end});
     if (live.every) events_.push({t + *live.every, i, live.epoch, Kind::checkpoint});
     if (!options_.happenings) return;
     std::vector<std::string> names;
@@ -336,6 +320,7 @@ class Replay {
     for (const sched::NodeGrant& g : live.grants)
       replica_.apply(sched::NodeReleased{JobId{i + 1}, g.node});
     charge(i, t, -live.rate, -1);
+    running_.erase(i);
     ++live.epoch;
     live.grants.clear();
     const auto units = static_cast<double>(out_.jobs[i].units);
@@ -402,6 +387,7 @@ class Replay {
   void plan(Instant t, bool freed) {
     std::optional<Instant> soonest;
     sched::Policy policy = site_.switches;
+    policy.verdicts = false;  // nobody reads them
     // Plans are looked at for an earlier start when something has been freed: another look at the
     // same room moves some to the harm of small ones behind them (KTH: slowdown 91.7, not 88.9).
     if (!freed) policy.replans = 0;
@@ -413,6 +399,8 @@ class Replay {
       for (const sched::Preempt& p : plan.preemptions) preempt(p, t);
       soonest.reset();
       for (const sched::Expected& e : plan.expected)
+        if (auto& told = out_.jobs[e.job.value() - 1].foretold; !told) told = e.start;
+      for (const sched::Expected& e : plan.expected)
         if (e.start > t) soonest = std::min(soonest.value_or(e.start), e.start);
       const bool more = plan.stats.budget_spent && !plan.starts.empty();
       if (plan.preemptions.empty() && !more) break;
@@ -420,7 +408,38 @@ class Replay {
     // A start that no end of a job will bring. What was promised starts when it is due.
     const bool due = policy.keep_promises ? soonest && *soonest < next_moment()
                                           : soonest && next_moment() == kNever;
-    if (waiting_ > 0 && due) events_.push({*soonest, 0, 0, Kind::wake});
+    if (!waiting_.empty() && due) events_.push({*soonest, 0, 0, Kind::wake});
+  }
+
+  // For the measures: could somebody have made room for one of the tenant's waiting jobs that its
+  // nominal quota allows?
+  [[nodiscard]] bool has_place(std::size_t tenant) const {
+    if (!site_.switches.preemption) return true;
+    std::vector<std::int64_t> room, excess;
+    const auto of = [&](const auto& n) {
+      return cluster_.unit == Resource::gpu ? std::int64_t{n.gpus}
+                                            : static_cast<std::int64_t>(n.cpus.size());
+    };
+    for (const sched::NodeChanged& node : site_.nodes) room.push_back(of(node));
+    for (std::size_t t = 0; t < out_.tenants.size(); ++t) excess.push_back(meter_->excess(t));
+    std::vector<HeldUnits> held;
+    for (const std::uint32_t i : running_) {
+      const Live& live = live_[i];
+      if (live.phase == Phase::leaving) continue;
+      const auto& cls = site_.compiled.view->classes[live.key.priority_class];
+      const bool may_go = cls.preemptible && out_.end - live.started >= cls.min_run_time;
+      for (const sched::NodeGrant& g : live.grants) {
+        room[g.node.value()] -= of(g);
+        if (may_go)
+          held.push_back({g.node.value(), out_.jobs[i].tenant, of(g), out_.jobs[i].units});
+      }
+    }
+    return std::any_of(waiting_.begin(), waiting_.end(), [&](std::uint32_t i) {
+      const JobResult& job = out_.jobs[i];
+      if (job.tenant != tenant || job.units + excess[tenant] > 0) return false;
+      const std::uint32_t nodes = live_[i].key.shape.min_nodes;
+      return could_have_place(room, held, excess, nodes, job.units / nodes);
+    });
   }
 
   void finish() {
@@ -451,7 +470,8 @@ class Replay {
   std::optional<Meter> meter_;
   sched::Replica replica_;
   std::vector<Live> live_;
-  std::size_t next_ = 0, done_ = 0, waiting_ = 0;
+  std::set<std::uint32_t> waiting_, running_;
+  std::size_t next_ = 0, done_ = 0;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   Outcome out_;
 };

@@ -30,7 +30,15 @@ struct Yardstick {
 };
 Yardstick yardstick_of(const Site& site);
 
-enum class What : std::uint8_t { submitted, started, preempted, requeued, cancelled, ended };
+enum class What : std::uint8_t {
+  submitted,
+  started,
+  preempted,
+  requeued,
+  cancelled,
+  given_up,
+  ended
+};
 struct Happening {
   Instant at{};
   What what = What::submitted;
@@ -41,14 +49,16 @@ struct Happening {
 };
 
 struct JobResult {
-  std::int64_t units = 0;          // GPUs, or cores
-  std::uint32_t tenant = 0;        // index
-  std::optional<Instant> started;  // first
-  std::optional<Instant> ended;    // for good
+  std::int64_t units = 0;           // GPUs, or cores
+  std::uint32_t tenant = 0;         // index
+  std::optional<Instant> foretold;  // its start, when a plan first said one
+  std::optional<Instant> started;   // first
+  std::optional<Instant> ended;     // for good
   std::uint32_t preemptions = 0;
   double lost = 0;         // unit-seconds
   bool cancelled = false;  // by a preemption whose class says so
   bool left_out = false;   // larger than the cluster
+  bool given_up = false;   // could not end before it was due any more
 };
 
 struct Outcome {

@@ -27,7 +27,8 @@ void add(Summary& s, Sample& sample, const JobResult& r, const TraceJob& job) {
   s.lost += r.lost;
   if (job.due) {
     ++s.due;
-    s.in_time += r.ended && *r.ended <= job.submit + *job.due ? 1 : 0;
+    s.given_up += r.given_up ? 1 : 0;
+    s.in_time += !r.given_up && r.ended && *r.ended <= job.submit + *job.due ? 1 : 0;
   }
   if (!r.started) return;
   sample.waits.push_back(secs(*r.started - job.submit));
@@ -91,6 +92,7 @@ constexpr Line kReportLines[] = {
     {"Jain's index", [](const Report& r, Resource) { return fmt::format("{:.4f}", r.jain); }},
     {"share error", [](const Report& r, Resource) { return percent(r.all.share_error); }},
     {"quota violated", [](const Report& r, Resource) { return length(r.all.violation); }},
+    {"  no place", [](const Report& r, Resource) { return length(r.all.no_place); }},
     {"  of first jobs", [](const Report& r, Resource) { return length(r.all.of_first); }},
     {"  beyond", [](const Report& r, Resource) { return length(secs(r.deadline)); }},
     {"preempted", [](const Report& r, Resource) { return fmt::format("{}", r.all.preempted); }},
@@ -106,6 +108,14 @@ constexpr Line kReportLines[] = {
      [](const Report& r, Resource) {
        return r.all.due > 0 ? fmt::format("{} of {}", r.all.in_time, r.all.due) : std::string("-");
      }},
+    {"  given up", [](const Report& r, Resource) { return fmt::format("{}", r.all.given_up); }},
+    {"start foretold",
+     [](const Report& r, Resource) { return fmt::format("{} jobs", r.predictions.jobs); }},
+    {"  off by, mean",
+     [](const Report& r, Resource) { return length(r.predictions.mean_distance); }},
+    {"  later than told",
+     [](const Report& r, Resource) { return fmt::format("{} jobs", r.predictions.later); }},
+    {"  later, at most", [](const Report& r, Resource) { return length(r.predictions.latest); }},
     {"backfilled", [](const Report& r, Resource) { return fmt::format("{}", r.backfilled); }},
     {"plans", [](const Report& r, Resource) { return fmt::format("{}", r.plans); }},
 };
@@ -149,6 +159,7 @@ void write(codec::JsonWriter& w, const Summary& s) {
   number(w, "backlogged", s.backlogged);
   number(w, "share_error", s.share_error);
   number(w, "quota_violation_s", s.violation);
+  number(w, "quota_no_place_s", s.no_place);
   number(w, "quota_violation_of_first_s", s.of_first);
   w.key("preemptions");
   w.uint(s.preempted);
@@ -157,6 +168,8 @@ void write(codec::JsonWriter& w, const Summary& s) {
   w.uint(s.due);
   w.key("in_time");
   w.uint(s.in_time);
+  w.key("given_up");
+  w.uint(s.given_up);
 }
 
 }  // namespace
@@ -165,9 +178,34 @@ std::string_view unit_name(Resource unit) {
   return unit == Resource::gpu ? "GPU" : "core";
 }
 
+namespace {
+
+Predictions predictions_of(const Outcome& o) {
+  Predictions p;
+  std::vector<double> off;
+  for (const JobResult& job : o.jobs)
+    if (job.foretold && job.started) off.push_back(secs(*job.started - *job.foretold));
+  if (off.empty()) return p;
+  std::sort(off.begin(), off.end());
+  const auto n = static_cast<double>(off.size());
+  p.jobs = off.size();
+  for (const double x : off) {
+    p.mean += x / n;
+    p.mean_distance += std::abs(x) / n;
+    p.later += x > 0 ? 1 : 0;
+  }
+  p.p95 = off[std::min(off.size() - 1, static_cast<std::size_t>(std::ceil(0.95 * n)) - 1)];
+  p.latest = std::max(0.0, off.back());
+  p.earliest = off.front();
+  return p;
+}
+
+}  // namespace
+
 Report summarise(const Outcome& o, const Trace& trace) {
   Report report;
   report.label = o.label;
+  report.predictions = predictions_of(o);
   report.jain = o.jain;
   report.reclaimed = o.reclaimed;
   report.plans = o.plans;
@@ -195,10 +233,12 @@ Report summarise(const Outcome& o, const Trace& trace) {
     s.backlogged = m.backlogged / span;
     s.share_error = m.backlogged > 0 ? m.error / m.backlogged / total : 0;
     s.violation = m.violation;
+    s.no_place = m.no_place;
     s.of_first = m.of_first;
     s.nominal = m.nominal;
     report.all.use += s.use;
     report.all.violation += s.violation;
+    report.all.no_place += s.no_place;
     report.all.of_first += s.of_first;
     report.all.nominal += s.nominal;
     error += m.error;
@@ -252,6 +292,15 @@ std::string to_json(const std::vector<Report>& reports, const Trace& trace,
     w.string(r.label);
     write(w, r.all);
     number(w, "jain_index", r.jain);
+    w.key("start_foretold_jobs");
+    w.uint(r.predictions.jobs);
+    w.key("start_later_than_foretold_jobs");
+    w.uint(r.predictions.later);
+    number(w, "start_minus_foretold_mean_s", r.predictions.mean);
+    number(w, "start_minus_foretold_mean_distance_s", r.predictions.mean_distance);
+    number(w, "start_minus_foretold_p95_s", r.predictions.p95);
+    number(w, "start_minus_foretold_most_s", r.predictions.latest);
+    number(w, "start_minus_foretold_least_s", r.predictions.earliest);
     number(w, "reclaim_deadline_s", secs(r.deadline));
     number(w, "reclaimed_unit_s", r.reclaimed);
     number(w, "span_s", secs(r.span));
@@ -281,9 +330,27 @@ std::string to_violations(const Outcome& o, Resource unit) {
   for (const Violation& v : o.violations)
     out += fmt::format(
         "{} at {:.0f} s for {:.0f} s: {} {}s used, the smallest of its jobs wants {}, "
-        "the first {}\n",
+        "the first {}; for {:.0f} s no room could be made\n",
         o.tenants[v.tenant], secs(v.since - o.begin), secs(v.until - v.since), v.used,
-        unit_name(unit), v.smallest, v.first);
+        unit_name(unit), v.smallest, v.first, v.no_place);
+  return out;
+}
+
+std::string to_jobs(const std::vector<Outcome>& sides, const Trace& trace) {
+  std::string out =
+      "policy,id,tenant,units,submit_s,foretold_start_s,start_s,end_s,preempted,lost_unit_s\n";
+  for (const Outcome& o : sides)
+    for (std::size_t i = 0; i < o.jobs.size(); ++i) {
+      const JobResult& r = o.jobs[i];
+      if (r.left_out) continue;
+      const auto at = [&](const std::optional<Instant>& t) {
+        return t ? fmt::format("{:.0f}", secs(*t - o.begin)) : std::string();
+      };
+      const TraceJob& job = trace.jobs[i];
+      out += fmt::format("\"{}\",{},\"{}\",{},{},{},{},{},{},{:.0f}\n", o.label, job.id, job.tenant,
+                         r.units, at(job.submit), at(r.foretold), at(r.started), at(r.ended),
+                         r.preemptions, r.lost);
+    }
   return out;
 }
 
@@ -315,6 +382,7 @@ std::string to_timeline(const Outcome& o, const Trace& trace, Resource unit,
                            unit_name(unit),
                            h.what == What::requeued ? ", waits again" : ", cancelled");
         break;
+      case What::given_up: what = "given up: it cannot end before it is due"; break;
       case What::ended: what = "ends"; break;
     }
     const std::int64_t s = (h.at - o.begin).seconds();

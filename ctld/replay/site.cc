@@ -10,13 +10,14 @@
 #include "common/hostlist.h"
 #include "config/tenancy/load.h"
 #include "config/values.h"
+#include "ctld/replay/vary.h"
 
 namespace gantry::replay {
 namespace {
 
-constexpr std::uint32_t kMostNodes = 65'536;
-constexpr std::uint32_t kMostPerNode = 65'535;
-constexpr std::uint32_t kPlannedAhead = 100;  // as the controller has it
+constexpr std::uint32_t kMostNodes = 1'000'000;
+constexpr std::uint32_t kMostPerNode = 65'535;  // cores have numbers of 16 bits
+constexpr std::uint32_t kPlannedAhead = 100;    // as the controller has it
 
 std::optional<std::uint32_t> number(std::string_view text, std::uint32_t most) {
   std::uint32_t value = 0;
@@ -25,16 +26,25 @@ std::optional<std::uint32_t> number(std::string_view text, std::uint32_t most) {
   return value;
 }
 
-// "90x8gpu", "1x100cpu"
-std::optional<Cluster> short_form(const std::string& text) {
+// "90x8gpu", "1x100cpu"; nullopt: it is not of that form.
+std::optional<Result<Cluster>> short_form(const std::string& text) {
   const std::size_t x = text.find('x');
   const bool gpu = text.ends_with("gpu");
   if (x == std::string::npos || (!gpu && !text.ends_with("cpu")) || x + 4 > text.size())
     return std::nullopt;
   const std::string_view all(text);
-  const auto nodes = number(all.substr(0, x), kMostNodes);
-  const auto each = number(all.substr(x + 1, text.size() - x - 4), kMostPerNode);
-  if (!nodes || !each || *nodes == 0 || *each == 0) return std::nullopt;
+  const auto nodes = number(all.substr(0, x), ~std::uint32_t{0});
+  const auto each = number(all.substr(x + 1, text.size() - x - 4), ~std::uint32_t{0});
+  if (!nodes || !each) return std::nullopt;
+  if (*nodes == 0 || *nodes > kMostNodes)
+    return fail(
+        ErrorCode::limit_exceeded,
+        fmt::format("cluster {}: there can be 1 to {} nodes, not {}", text, kMostNodes, *nodes));
+  if (*each == 0 || *each > kMostPerNode)
+    return fail(ErrorCode::limit_exceeded,
+                fmt::format("cluster {}: a node can have 1 to {} {}, not {}; take more nodes that "
+                            "are smaller",
+                            text, kMostPerNode, gpu ? "GPUs" : "cores", *each));
   Cluster cluster;
   cluster.name = text;
   const std::size_t width = std::to_string(*nodes).size();
@@ -73,6 +83,24 @@ Result<bool> on_or_off(std::string_view key, std::string_view value) {
   return *flag;
 }
 
+// Switches that are a length of time.
+Result<void> set_length(PolicyChoice& policy, std::string_view key, std::string_view value) {
+  std::optional<bool> flag;
+  if (const auto word = config::parse_bool(value); word && key != "half_life") flag = *word;
+  const bool balance = key == "balance";
+  auto d = config::parse_length(value);
+  if (flag && (balance || !*flag)) d = *flag ? sched::kBalanceAll : Duration{};
+  if (!d)
+    return fail(
+        ErrorCode::usage,
+        balance ? fmt::format("policy: balance: must be on, off or a duration, not \"{}\"", value)
+                : fmt::format("policy: {}: {}", key, d.error().message));
+  (balance              ? policy.switches.balance
+   : key == "half_life" ? policy.half_life
+                        : policy.oldest_first_after) = *d;
+  return {};
+}
+
 Result<void> set_switch(PolicyChoice& policy, std::string_view key, std::string_view value) {
   constexpr std::uint32_t kMost = 1'000'000;
   struct Flag {
@@ -83,6 +111,12 @@ Result<void> set_switch(PolicyChoice& policy, std::string_view key, std::string_
                              {"quota", &sched::Policy::quota},
                              {"preemption", &sched::Policy::preemption},
                              {"promises", &sched::Policy::keep_promises}};
+  if (key == "deadlines") {
+    const auto set = on_or_off(key, value);
+    if (!set) return tl::unexpected(set.error());
+    policy.deadlines = *set;
+    return {};
+  }
   for (const Flag& flag : kFlags) {
     if (flag.name != key) continue;
     const auto set = on_or_off(key, value);
@@ -100,33 +134,25 @@ Result<void> set_switch(PolicyChoice& policy, std::string_view key, std::string_
     if (value == "all") policy.switches.replans = *n;
     return {};
   }
-  if (key == "balance") {
-    if (const auto flag = config::parse_bool(value)) {
-      policy.switches.balance = *flag ? sched::kBalanceAll : Duration{};
-      return {};
-    }
-    const auto d = config::parse_length(value);
-    if (!d)
-      return fail(ErrorCode::usage, fmt::format("policy: balance: must be on, off or a duration, "
-                                                "not \"{}\"",
-                                                value));
-    policy.switches.balance = *d;
-    return {};
-  }
-  if (key == "half_life") {
-    const auto d = config::parse_length(value);
-    if (!d) return fail(ErrorCode::usage, fmt::format("policy: half_life: {}", d.error().message));
-    policy.half_life = *d;
+  if (key == "balance" || key == "oldest_first_after" || key == "half_life")
+    return set_length(policy, key, value);
+  if (key == "draw") {
+    policy.draw = number(value, kMost);
+    if (!policy.draw)
+      return fail(ErrorCode::usage,
+                  fmt::format("policy: draw: must be 0 to {}, not \"{}\"", kMost, value));
     return {};
   }
   if (key == "tenants" && value == "mean") {
     policy.mean_tenants = true;
     return {};
   }
-  return fail(ErrorCode::usage,
-              fmt::format("policy: {}={}: there are reservations, ahead, fair_share, quota, "
-                          "preemption, balance, promises, half_life and tenants=mean",
-                          key, value));
+  return fail(
+      ErrorCode::usage,
+      fmt::format("policy: {}={}: there are reservations, ahead, fair_share, quota, "
+                  "preemption, balance, promises, oldest_first_after, deadlines, half_life, "
+                  "tenants=mean and draw",
+                  key, value));
 }
 
 void add_queue(Site& site, const std::string& name, sched::PartitionChanged queue) {
@@ -192,7 +218,8 @@ void add_queues(Site& site, const Cluster& cluster) {
 Result<Cluster> read_cluster(const std::string& text) {
   Cluster cluster;
   if (auto made = short_form(text)) {
-    cluster = std::move(*made);
+    if (!*made) return tl::unexpected(made->error());
+    cluster = std::move(**made);
   } else if (::access(text.c_str(), F_OK) != 0) {
     return fail(
         ErrorCode::not_found,
@@ -244,7 +271,8 @@ Result<PolicyChoice> parse_policy(const std::string& text) {
   return policy;
 }
 
-std::vector<tenancy::Document> mean_tenants(const Cluster& cluster, const Trace& trace) {
+std::vector<tenancy::Document> mean_tenants(const Cluster& cluster, const Trace& trace,
+                                            std::optional<std::uint32_t> draw) {
   std::map<std::string, double> work;
   for (const TraceJob& job : trace.jobs) {
     const double units = job.processors > 0              ? job.processors
@@ -255,7 +283,11 @@ std::vector<tenancy::Document> mean_tenants(const Cluster& cluster, const Trace&
   const double span = static_cast<double>(
       std::max<std::int64_t>(1, (trace.jobs.back().submit - trace.jobs.front().submit).us));
   double sum = 0;
-  for (const auto& [tenant, use] : work) sum += use / span;
+  std::uint64_t nth = 0;
+  for (auto& [tenant, use] : work) {
+    if (draw) use *= 0.25 + 1.75 * drawn(*draw, nth++);
+    sum += use / span;
+  }
   const double scale = std::min(1.0, static_cast<double>(cluster.total) / sum);
   const std::int64_t each = 1000;  // of a core or a GPU
   std::vector<tenancy::Document> out;
@@ -283,7 +315,7 @@ std::vector<tenancy::Document> mean_tenants(const Cluster& cluster, const Trace&
 Result<Site> make_site(const Cluster& cluster, const PolicyChoice& policy, const Trace& trace) {
   std::vector<tenancy::Document> documents;
   Site site;
-  if (policy.mean_tenants) documents = mean_tenants(cluster, trace);
+  if (policy.mean_tenants) documents = mean_tenants(cluster, trace, policy.draw);
   if (!policy.paths.empty()) {
     const auto nodes = alike(cluster);
     tenancy::LoadOptions options;
@@ -300,6 +332,8 @@ Result<Site> make_site(const Cluster& cluster, const PolicyChoice& policy, const
     traits.push_back({node.name, node.gpu_model, node.features});
   site.label = policy.label;
   site.switches = policy.switches;
+  site.oldest_first_after = policy.oldest_first_after;
+  site.deadlines = policy.deadlines;
   site.compiled = core::compile(by_key, core::new_class_names(by_key, {}), traits, 1,
                                 policy.half_life, core::LooseTenants::one_cohort);
   site.has_tenants = !site.compiled.tenants.empty();
@@ -331,6 +365,11 @@ Result<JobShape> shape_of(const TraceJob& job, const Cluster& cluster) {
   if (nodes > 1) shape.tasks_per_node = shape.tasks / nodes;
   if (by_gpu) shape.gpus_per_node = units / nodes;
   if (job.memory > 0) shape.memory_per_node = job.memory;
+  if (!job.app.empty() && job.max_per_node > 0) {
+    shape.anti_affinity = job.app;
+    shape.anti_affinity_level = "node";
+    shape.anti_affinity_most = job.max_per_node;
+  }
   return shape;
 }
 

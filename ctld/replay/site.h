@@ -9,10 +9,14 @@
 //   quota=on|off  preemption=on|off  promises=on|off
 //   balance=30m|on|off   between borrowers of one class, by their shares, too: who has run for no
 //                        longer (since the last checkpoint); on: for however long
+//   oldest_first_after=72h|off  as oldest_first_after of gantry.yaml, whose default it has
+//   deadlines=on|off     jobs with a time at which they are due have it as their --deadline: who
+//                        cannot end by then is given up; off (default): it is only counted
 //   half_life=7d         of usage in the fair share
 //   tenants=mean         instead of documents: a tenant for each of the trace's, one cohort, and
-//   its
-//                        mean use over the trace as nominal quota
+//                        its mean use over the trace as nominal quota
+//   draw=N               of tenants=mean: each nominal quota times a number of 0.25 to 2, which is
+//                        drawn by that seed
 // Without documents everybody shares one queue.
 #pragma once
 
@@ -40,8 +44,11 @@ struct PolicyChoice {
   std::string label;
   std::vector<std::string> paths;  // of documents
   bool mean_tenants = false;
+  std::optional<std::uint32_t> draw;  // of their quota
   sched::Policy switches;
   Duration half_life = hours(7 * 24);
+  Duration oldest_first_after = ControllerConfig{}.oldest_first_after;
+  bool deadlines = false;
 };
 Result<PolicyChoice> parse_policy(const std::string& text);
 
@@ -51,6 +58,8 @@ struct Site {
   sched::Policy switches;
   core::CompiledTenancy compiled;  // no tenants: one queue
   bool has_tenants = false;
+  Duration oldest_first_after{};
+  bool deadlines = false;
   std::vector<sched::NodeChanged> nodes;
   std::vector<sched::PartitionChanged> queues;    // by PartitionId
   std::map<std::string, std::uint32_t> queue_of;  // tenants, and partitions of gantry.yaml
@@ -59,7 +68,8 @@ struct Site {
 Result<Site> make_site(const Cluster& cluster, const PolicyChoice& policy, const Trace& trace);
 
 // Documents for tenants=mean.
-std::vector<tenancy::Document> mean_tenants(const Cluster& cluster, const Trace& trace);
+std::vector<tenancy::Document> mean_tenants(const Cluster& cluster, const Trace& trace,
+                                            std::optional<std::uint32_t> draw = std::nullopt);
 
 // What the job asks for, on this cluster; an error says why it can never run there.
 Result<JobShape> shape_of(const TraceJob& job, const Cluster& cluster);

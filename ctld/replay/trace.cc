@@ -17,6 +17,7 @@
 #include "common/text.h"
 #include "config/nearest.h"
 #include "config/values.h"
+#include "ctld/replay/vary.h"
 
 extern char** environ;
 
@@ -202,6 +203,14 @@ Result<void> set_submit(TraceJob& job, std::string_view text) {
   job.submit = *at;
   return {};
 }
+template <std::optional<Instant> TraceJob::*Member>
+Result<void> set_moment(TraceJob& job, std::string_view text) {
+  const auto at = moment(text);
+  if (!at) return tl::unexpected(at.error());
+  job.*Member = *at;
+  if (job.began && job.ended) job.run = *job.ended - *job.began;
+  return {};
+}
 Result<void> set_limit(TraceJob& job, std::string_view text) {
   job.unlimited = text == "unlimited";
   return job.unlimited ? Result<void>{} : span<&TraceJob::limit>(job, text);
@@ -237,9 +246,14 @@ constexpr FieldRow kFields[] = {
     {"class", word<&TraceJob::priority_class>},
     {"checkpoint", span<&TraceJob::checkpoint>},
     {"due", span<&TraceJob::due>},
+    {"app", word<&TraceJob::app>},
+    {"max_per_node", whole<std::uint32_t, &TraceJob::max_per_node>},
+    {"began", set_moment<&TraceJob::began>},
+    {"ended", set_moment<&TraceJob::ended>},
 };
 
-// Names in public traces: Philly's, as its authors published it, Helios's and Acme's.
+// Names in public traces: Philly's, as its authors published it, Helios's, Acme's, and Alibaba's of
+// recommendation models (DLRM, 2025).
 struct Alias {
   std::string_view name, field;  // "": says nothing that is not in the others, or nothing of use
 };
@@ -270,6 +284,23 @@ constexpr Alias kAliases[] = {
     {"jobname", ""},
     {"name", ""},
     {"type", ""},
+    {"instance_sn", ""},
+    {"role", ""},
+    {"app_name", "app"},
+    {"max_instance_per_node", "max_per_node"},
+    {"cpu_request", "cpus"},
+    {"gpu_request", "gpus"},
+    {"creation_time", "submit"},
+    {"scheduled_time", "began"},
+    {"deletion_time", "ended"},
+    {"cpu_limit", ""},
+    {"gpu_limit", ""},
+    {"rdma_request", ""},
+    {"rdma_limit", ""},
+    {"memory_request", ""},
+    {"memory_limit", ""},
+    {"disk_request", ""},
+    {"disk_limit", ""},
     {"", ""},  // a comma at the end of the header
 };
 
@@ -277,13 +308,6 @@ const FieldRow* row_of(std::string_view field) {
   const auto* found = std::find_if(std::begin(kFields), std::end(kFields),
                                    [&](const FieldRow& f) { return f.name == field; });
   return found == std::end(kFields) ? nullptr : found;
-}
-
-std::uint64_t scrambled(std::uint64_t x) {  // splitmix64
-  x += 0x9E3779B97F4A7C15;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
-  return x ^ (x >> 31);
 }
 
 }  // namespace

@@ -3,8 +3,10 @@
 //   *.swf          Standard Workload Format (Parallel Workloads Archive): processors are GPUs where
 //                  the cluster has some, else cores; memory is not looked at
 //   *.csv          a header names the columns: submit, run, limit, gpus, cpus, nodes, memory,
-//                  tenant, project, user, class, checkpoint, due (after the submit), id, and the
-//                  names that some public traces have for them. Parted by , ; or tabs
+//                  tenant, project, user, class, checkpoint, due (after the submit), app and
+//                  max_per_node (jobs of that app on one node), began and ended (instead
+//                  of run), id, and the names that some public traces have for them. Parted by , ;
+//                  or tabs
 //   *.json         a list of objects with these fields, one object on each line, or what
 //                  `gacct --json` prints
 //
@@ -37,9 +39,12 @@ struct TraceJob {
   std::uint32_t nodes = 0;        // 0 = as few as do
   std::int64_t memory = 0;        // bytes on each node; 0 = the queue's default
   std::string tenant, project, user, priority_class;
-  std::optional<Duration> checkpoint;  // it saves its state so often
-  std::optional<Duration> due;         // after the submit
-  Duration logged_wait{};              // SWF field 3: what the log's own scheduler did
+  std::optional<Duration> checkpoint;   // it saves its state so often
+  std::optional<Duration> due;          // after the submit
+  std::string app;                      // of it no more than max_per_node are on one node
+  std::uint32_t max_per_node = 0;       // 0 = any number
+  std::optional<Instant> began, ended;  // instead of `run`
+  Duration logged_wait{};               // SWF field 3: what the log's own scheduler did
 };
 
 struct Trace {

@@ -61,8 +61,9 @@ Result<std::vector<std::string>> columns_of(const std::vector<std::string>& head
   const auto has = [&](std::string_view name) {
     return std::find(columns.begin(), columns.end(), name) != columns.end();
   };
-  for (const std::string_view name : {"submit", "run"})
-    if (!has(name)) return wrong_line(trace.name, line, name, "there is no such column");
+  if (!has("submit")) return wrong_line(trace.name, line, "submit", "there is no such column");
+  if (!has("run") && !(has("began") && has("ended")))
+    return wrong_line(trace.name, line, "run", "there is no such column");
   if (!has("gpus") && !has("cpus"))
     return wrong_line(trace.name, line, "gpus", "there is no such column, and none of cpus");
   if (!unused.empty()) trace.notes.push_back(fmt::format("columns that are not used: {}", unused));

@@ -49,7 +49,6 @@ void Cycle::keep(Promise promise) {
     charge(w, c, needs_of(c, promise.shares));
     order_->usage_grew();
   }
-  note_owed(promise, c);
   ++partition(promise.partition.value()).reservations;
   ++reservations_;
   cut_ = was_cut;
@@ -114,16 +113,6 @@ bool Cycle::may_start_later(Promise& promise, const JobClass& c) {
          });
 }
 
-// Is it of what is guaranteed to its tenant, beside what that has been promised of it already?
-void Cycle::note_owed(Promise& promise, const JobClass& c) {
-  if (promise.claimed) return;
-  const std::uint32_t tenant = tenant_of(c);
-  if (tenant == kNoIndex) return;
-  Resources& owed = owed_[tenant];
-  promise.guaranteed = is_guaranteed(c, promise.flavor, owed);
-  if (promise.guaranteed) owed += c.least;
-}
-
 // Nodes of one choice: a change of the documents may have parted them.
 bool Cycle::may_use(const JobClass& c, const std::vector<Share>& shares) const {
   const auto choices = r_.eligible_.flavors_of(c);
@@ -152,6 +141,7 @@ void Cycle::refresh(Promise& promise) {
   promise.partition = r_.queue_.job_class(r_.queue_.line(w.line).class_index).key.partition;
   promise.priority = r_.queue_.partition(promise.partition.value()).priority;
   promise.rank = w.rank;
+  promise.aged = w.raised;
 }
 
 Promise* Cycle::promise_of(const Turn& turn) {
@@ -199,6 +189,7 @@ Promise& Cycle::remember(const Turn& turn, Promise promise) {
   promise.partition = PartitionId{turn.partition};
   promise.priority = r_.queue_.partition(turn.partition).priority;
   promise.rank = turn.first.rank;
+  promise.aged = turn.first.raised;
   ++partition(turn.partition).reservations;
   ++reservations_;
   auto& of_job = promises_[promise.job];
@@ -242,7 +233,6 @@ bool Cycle::reserve_ahead(Turn& turn) {
       promise.start = found->first.start;
       promise.shares = std::move(found->first.shares);
       promise.flavor = found->second;
-      if (kept == nullptr) note_owed(promise, c);
       if (kept != nullptr)
         *kept = std::move(promise);
       else

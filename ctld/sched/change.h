@@ -96,6 +96,7 @@ struct JobQueued {  // eligible now; again with other numbers = changed
   std::uint32_t startable = 1;     // array: elements that may start now
   std::int32_t rank = 0;           // value of its priority class, raised by waiting; higher first
   std::optional<ShareId> share{};  // the user's leaf; unset: not in a tenant
+  bool raised = false;             // its rank is above its class's value, since it has waited
 };
 
 struct JobUnqueued {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "ctld/sched/preempt_rules.h"
@@ -33,20 +34,22 @@ class NodePrices {
 
   // Those that have gone already: they cost nothing more.
   void set_gone(const std::vector<const Suspect*>& gone);
+  struct Holder {
+    const Suspect* suspect = nullptr;
+    const Room* room = nullptr;
+  };
+  // The suspects on the node, and what each holds there.
+  [[nodiscard]] std::span<const Holder> on(std::uint32_t node) const;
+  // Is that room for the job's part on the node?
+  [[nodiscard]] bool enough(std::uint32_t node, const Room& room) const {
+    return holds(r_.cls.demand, r_.grid.room(node), room, share_);
+  }
   // The cheapest suspects on the node whose going makes room there.
   [[nodiscard]] std::optional<NodePrice> offer(std::uint32_t node) const;
   // Victims of all these together, and those gone: each charged once, none that no node needs.
   [[nodiscard]] Priced settle(const std::vector<NodePrice>& offers) const;
 
  private:
-  struct Holder {
-    const Suspect* suspect = nullptr;
-    const Room* room = nullptr;
-  };
-  [[nodiscard]] std::span<const Holder> on(std::uint32_t node) const;
-  [[nodiscard]] bool enough(std::uint32_t node, const Room& room) const {
-    return holds(r_.cls.demand, r_.grid.room(node), room, share_);
-  }
   [[nodiscard]] NodePrice exact(std::uint32_t node, Room room, std::vector<Holder> jobs) const;
   [[nodiscard]] NodePrice greedy(std::uint32_t node, Room room, std::vector<Holder> jobs) const;
 

@@ -161,7 +161,6 @@ class Cycle {
   bool may_start_later(Promise& promise, const JobClass& c);
   void refresh(Promise& promise);
   [[nodiscard]] bool may_use(const JobClass& c, const std::vector<Share>& shares) const;
-  void note_owed(Promise& promise, const JobClass& c);
   Promise* promise_of(const Turn& turn);  // null: none
   void lift(const Promise& promise);
   [[nodiscard]] std::optional<std::pair<Slot, std::uint32_t>> earliest(
@@ -175,8 +174,7 @@ class Cycle {
   std::optional<Asker> asker(const Turn& turn);  // nullopt: it is alone of its kind
   [[nodiscard]] bool may_ask(const Turn& turn);
   // Within what is guaranteed to its tenant, or to a cohort that contains it.
-  [[nodiscard]] bool is_guaranteed(const JobClass& c, std::uint32_t flavor,
-                                   const Resources& beside) const;
+  [[nodiscard]] bool is_guaranteed(const JobClass& c, std::uint32_t flavor) const;
   std::optional<Taking> victims_for(const Turn& turn);
   bool take_from(Turn& turn, const Taking& taking);
   bool start_on(Turn& turn, const Taking& taking);
@@ -231,8 +229,7 @@ class Cycle {
   std::vector<Asked> asked_;
   std::set<std::uint32_t> in_vain_;  // classes: searched for victims, none were found
   InVain alike_in_vain_;
-  bool searches_cut_ = false;                // there were more to make
-  std::map<std::uint32_t, Resources> owed_;  // by tenant: promised of what is guaranteed to it
+  bool searches_cut_ = false;                                       // there were more to make
   std::unordered_map<std::uint32_t, std::vector<Ending>> endings_;  // by quota node
   std::map<std::tuple<std::uint32_t, std::uint32_t, Resource>, std::string> borrowers_;  // by cell
   std::uint32_t reservations_ = 0, replans_ = 0, searches_ = 0;

@@ -56,6 +56,7 @@ void Cycle::estimate() {
 }
 
 void Cycle::explain() {
+  if (!policy_.verdicts) return;
   const auto in_order = [this](std::uint32_t a, std::uint32_t b) {
     return before(r_.queue_[a], r_.queue_[b]);
   };

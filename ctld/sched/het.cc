@@ -345,7 +345,6 @@ void HetGroup::promise_found(const Turn& turn) {
     promise.flavor = m.flavor;
     promise.told = false;
     if (fresh) {
-      cycle_.note_owed(promise, *m.cls);
       cycle_.remember(turn, std::move(promise));
     } else {
       cycle_.promises_[promise.job].push_back(std::move(promise));

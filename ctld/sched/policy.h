@@ -31,6 +31,8 @@ struct Policy {
   // run (since its last checkpoint). 0: nobody leaves for that; kBalanceAll: no matter how much.
   Duration balance{};
 
+  bool verdicts = true;  // a plan says why jobs wait; without, it only starts, asks and reserves
+
   // With promises kept, only so often everything is looked at; plans in between look at what the
   // changes since the last one can have made possible. 0: always everything.
   Duration everything{};

@@ -4,7 +4,8 @@
 // - it is reserved again at the beginning of the next plan, before anything of its rank is looked
 //   at; only what is planned for higher ranks stands before it. Without room it is broken, and the
 //   job is planned anew at its turn. So it is if an owner claims what is guaranteed to it, and the
-//   promise was made to a borrower (room.cc). Such a claim itself comes before all else: jobs leave
+//   promise was made to a borrower (room.cc), unless that one's rank has been raised since it has
+//   waited for long. Such a claim itself comes before all else: jobs leave
 //   for it;
 // - it is any job's of its line (one class, one user): the first have the earliest (exchange.cc);
 // - at its job's turn it is exchanged for an earlier start if there is one now that delays no other
@@ -36,8 +37,9 @@ struct Promise {
   // It was asked for: what it takes is charged to its tenant from then on, so that neither the room
   // that others leave nor the quota is anybody else's in between.
   bool claimed = false;
-  // It fitted in what its tenant is guaranteed when it was made: no other claim goes before it.
+  // Claimed, and of what its tenant is guaranteed: it goes before all else, and nobody takes it.
   bool guaranteed = false;
+  bool aged = false;  // the rank of its job is raised: no claim takes its nodes
   // Its place: that of its job, at the beginning of the plan.
   std::uint32_t priority = 0;
   std::int32_t rank = 0;

@@ -109,8 +109,8 @@ void Queue::add(const JobQueued& change, const PartitionChanged& partition) {
   }
   if (partitions_.size() <= change.key.partition.value()) partition_changed(partition);
   const std::uint32_t line = line_for(intern(change.key, partition), share_of(change));
-  const std::uint32_t slot = pool_.add(
-      {change.priority, change.queued_since, change.job, change.startable, line, change.rank});
+  const std::uint32_t slot = pool_.add({change.priority, change.queued_since, change.job,
+                                        change.startable, line, change.rank, change.raised});
   index_.insert(slot, pool_);
   link(slot);
   ++size_;

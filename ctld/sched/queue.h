@@ -30,6 +30,7 @@ struct Waiting {
   std::uint32_t startable = 0;  // elements of an array that may start now
   std::uint32_t line = 0;
   std::int32_t rank = 0;
+  bool raised = false;  // the rank, by waiting
 };
 
 // The order within a partition, but for fair share between its users.

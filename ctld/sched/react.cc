@@ -313,7 +313,9 @@ void Cycle::remember_waits() {
     lane.restless = false;
     lane.waits.clear();
   }
-  for (const Turn& turn : closed_) note_wait(turn);
+  // Who looks at everything each time passes over nobody.
+  if (policy_.everything.us > 0)
+    for (const Turn& turn : closed_) note_wait(turn);
   // Those too deep behind the first blocked job wait until everything is looked at.
   if (everything_)
     for (const std::uint32_t id : r_.queue_.busy())

@@ -4,8 +4,10 @@
 // A claim is a promise that names its victims: from the moment it is made the nodes are reserved
 // for the time when they have gone, and what the job takes is charged to its tenant. So a tenant
 // claims as much as is guaranteed to it, in the order of its jobs, and not more. A claim to
-// guaranteed quota goes before what was promised to borrowers: where that is in its way it is
-// broken, and if it is all that is in the way, the job starts at once.
+// guaranteed quota goes before what was promised to others who have not claimed theirs (they
+// borrow, or nobody's leaving makes a place for them): where that is in its way it is broken, and
+// if it is all that is in the way, the job starts at once. Only what is promised to a job that has
+// waited for so long that its rank was raised stays where it is.
 #include <algorithm>
 #include <bit>
 
@@ -56,11 +58,10 @@ bool Cycle::may_ask(const Turn& turn) {
   return now_ - last->second >= (r_.searches_cut_ ? kLongPause : policy_.search_pause);
 }
 
-bool Cycle::is_guaranteed(const JobClass& c, std::uint32_t flavor, const Resources& beside) const {
+bool Cycle::is_guaranteed(const JobClass& c, std::uint32_t flavor) const {
   const std::uint32_t tenant = tenant_of(c);
   if (tenant == kNoIndex) return false;
-  QuotaNeed need{flavor, c.least};
-  need.amount += beside;
+  const QuotaNeed need{flavor, c.least};
   const QuotaTree& tree = r_.charges_.tree();
   const QuotaFit fit = tree.fit(tenant, need);
   const std::uint32_t depth = tree.depth(tenant);
@@ -82,7 +83,7 @@ std::optional<Cycle::Taking> Cycle::victims_for(const Turn& turn) {
   std::optional<std::vector<HeldQuota>> claimed;  // most have nobody to ask, and need none
   std::optional<Taking> best;
   for (const NodeChoice& choice : r_.eligible_.flavors_of(c)) {
-    const bool guaranteed = is_guaranteed(c, choice.flavor, {});
+    const bool guaranteed = is_guaranteed(c, choice.flavor);
     if (!guaranteed && !by_class && !by_share) continue;
     if (searches_++ >= policy_.searches) {
       searches_cut_ = true;
@@ -123,7 +124,7 @@ std::vector<HeldRoom> Cycle::promised_room(JobId but, bool guaranteed, Instant f
     if (!slot) continue;
     const JobClass& c = r_.queue_.job_class(r_.queue_.line(r_.queue_[*slot].line).class_index);
     for (const Promise& p : of_job)
-      if ((!guaranteed || p.claimed || p.guaranteed) && p.start < until &&
+      if ((!guaranteed || p.claimed || p.aged) && p.start < until &&
           from < Timeline::end_of(p.start, c.key.time_limit))
         for (const Share& s : p.shares)
           held.push_back({s.node, need_for(c.demand, r_.grid_.room(s.node), s.tasks)});
@@ -276,7 +277,7 @@ std::vector<JobId> Cycle::leaving_for(const VictimSet& set) const {
   return jobs;
 }
 
-// Nobody needs to leave: only promises to borrowers were in the way.
+// Nobody needs to leave: only promises were in the way.
 bool Cycle::start_on(Turn& turn, const Taking& taking) {
   JobClass& c = cls(turn);
   const std::vector<Share>& shares = taking.set.shares;
@@ -316,7 +317,7 @@ bool Cycle::start_on(Turn& turn, const Taking& taking) {
   return may;
 }
 
-// Of borrowers, on these nodes and in this time.
+// On these nodes and in this time; not what others claim, nor what jobs have waited long for.
 std::vector<Promise> Cycle::break_promises(JobId but, const std::vector<Share>& shares,
                                            Instant from, Instant until) {
   std::vector<Promise> broken;
@@ -325,7 +326,7 @@ std::vector<Promise> Cycle::break_promises(JobId but, const std::vector<Share>& 
     if (at->first != but && slot) {
       const JobClass& c = r_.queue_.job_class(r_.queue_.line(r_.queue_[*slot].line).class_index);
       std::erase_if(at->second, [&](Promise& p) {
-        if (p.claimed || p.guaranteed || p.start >= until ||
+        if (p.claimed || p.aged || p.start >= until ||
             Timeline::end_of(p.start, c.key.time_limit) <= from || !share_a_node(p.shares, shares))
           return false;
         lift(p);

@@ -6,7 +6,9 @@
 #include <cstdio>
 #include <fstream>
 
+#include "ctld/replay/places.h"
 #include "ctld/replay/report.h"
+#include "ctld/replay/vary.h"
 
 namespace gantry::replay {
 namespace {
@@ -160,7 +162,156 @@ TEST_CASE("the same input gives the same result; other tenants are refused with 
   CHECK(outcome.error().message == "t:3: tenant: there is no tenant \"c\" in " + two.path);
 }
 
+// Documents of one cohort, whose default class has a minute of grace.
+std::string cohort_of(const std::vector<std::pair<std::string, int>>& quotas) {
+  std::string text = std::string(kTwo).substr(0, std::string(kTwo).find("---\napiVersion: gantry/v1"
+                                                                        "\nkind: Tenant"));
+  for (const auto& [name, gpus] : quotas)
+    text += fmt::format(
+        "---\napiVersion: gantry/v1\nkind: Tenant\nname: {}\ncohort: all\nquota: {{gpu: {}}}\n",
+        name, gpus);
+  return text;
+}
+
+// The cheapest nodes are those of a's youngest jobs, of which only five may go: it exceeds its
+// quota by five. On n01 five of a's jobs and all three of b's may go together.
+TEST_CASE("a claim finds the one node whose jobs may all go, and not only enough jobs") {
+  const File documents(cohort_of({{"a", 320}, {"b", 0}, {"c", 8}}));
+  std::string csv = "submit,run,gpus,tenant\n";
+  for (int i = 0; i < 8; ++i) csv += i < 5 ? "0,10h,1,a\n" : "0,10h,1,b\n";
+  for (int i = 0; i < 320; ++i) csv += "1h,9h,1,a\n";
+  const Ran ran = run(csv + "2h,1h,8,c\n", "41x8gpu", documents.path);
+  const JobResult& claim = ran.outcome.jobs.back();
+  REQUIRE(claim.started);
+  CHECK(*claim.started - ran.trace.jobs.back().submit == minutes(1));
+  CHECK(ran.outcome.preemptions == 8);
+  for (std::size_t i = 0; i < 8; ++i) CHECK(ran.outcome.jobs[i].preemptions == 1);
+  for (const TenantMeasure& m : ran.outcome.measures) CHECK(m.violation == 0);
+}
+
+// a's job of two nodes has a place on n2 and n3 when b's first job has ended, and nobody could
+// leave for it: the own job on n1 stands in its way, and b does not exceed its quota. b's second
+// job can start at once, within its quota, on n3.
+TEST_CASE("a claim does not wait behind what is reserved for one whom nobody can make room for") {
+  const File documents(cohort_of({{"a", 21}, {"b", 12}, {"c", 1}}));
+  const std::string csv =
+      "submit,run,gpus,tenant\n0,3h,5,a\n1,3h,2,c\n2,1h,8,b\n3,1h,16,a\n4,2h,4,b\n";
+  const Ran ran = run(csv, "3x8gpu", documents.path);
+  REQUIRE(ran.outcome.jobs[4].started);
+  CHECK(*ran.outcome.jobs[4].started == ran.trace.jobs[4].submit);
+  // c borrows, and a's claim is late: not for want of a decision, but of a place.
+  CHECK(ran.outcome.measures[0].no_place > 3600);
+  CHECK(ran.outcome.measures[0].violation == 0);
+  for (const JobResult& job : ran.outcome.jobs) CHECK(job.ended);
+}
+
+TEST_CASE("what has waited for long keeps its reservation, and goes first") {
+  const File documents(cohort_of({{"a", 4}, {"b", 8}}));
+  // a borrows for its job of the whole node; b's jobs within its quota come one after the other.
+  std::string csv = "submit,run,gpus,tenant\n0,50m,4,b\n1,1h,8,a\n";
+  for (int i = 1; i < 60; ++i) csv += fmt::format("{}m,50m,4,b\n", 30 * i);
+  const auto waits = [&](const std::string& first) {
+    const Ran ran = run(csv, "1x8gpu", documents.path + ",oldest_first_after=" + first);
+    REQUIRE(ran.outcome.jobs[1].started);
+    return *ran.outcome.jobs[1].started - ran.trace.jobs[1].submit;
+  };
+  CHECK(waits("off") > hours(20));
+  CHECK(waits("6h") > hours(6));
+  CHECK(waits("6h") < hours(7));
+}
+
+TEST_CASE("a proof that there is no place counts the last job of each tenant, and no more") {
+  // Two nodes of 8, full: seven of tenant 0 and one of tenant 1 on each.
+  const std::vector<HeldUnits> held{{0, 0, 7, 7}, {0, 1, 1, 1}, {1, 0, 7, 7}, {1, 1, 1, 1}};
+  CHECK(could_have_place({0, 0}, held, {1, 1}, 1, 8));   // tenant 0 exceeds by 1: its last one
+  CHECK(!could_have_place({0, 0}, held, {1, 0}, 1, 8));  // tenant 1 is within its quota
+  CHECK(could_have_place({0, 0}, held, {1, 0}, 1, 7));
+  CHECK(!could_have_place({0, 0}, held, {0, 1}, 2, 2));
+}
+
+TEST_CASE("deadlines=on: who cannot end before it is due is given up") {
+  const std::string csv = "submit,run,gpus,due\n0,2h,4,\n1,1h,4,2h\n2,1h,4,4h\n";
+  const Ran on = run(csv, "1x4gpu", "deadlines=on");
+  CHECK(on.outcome.jobs[1].given_up);
+  CHECK(!on.outcome.jobs[1].started);
+  CHECK(on.outcome.jobs[1].ended == std::optional(Instant{3'601'000'001}));
+  CHECK(!on.outcome.jobs[2].given_up);
+  const Report report = summarise(on.outcome, on.trace);
+  CHECK(report.all.due == 2);
+  CHECK(report.all.in_time == 1);
+  CHECK(report.all.given_up == 1);
+  CHECK(!run(csv, "1x4gpu", "").outcome.jobs[1].given_up);
+}
+
+TEST_CASE("jobs of an app keep to their number on a node, also as the public trace names it") {
+  const Ran ran =
+      run("creation_time,scheduled_time,deletion_time,gpu_request,app_name,max_instance_per_node\n"
+          "0,5,105,1,x,2\n0,5,105,1,x,2\n0,5,105,1,x,2\n0,5,105,1,y,-1\n",
+          "1x8gpu", "");
+  CHECK(ran.outcome.jobs[2].started == std::optional(Instant{seconds(100).us}));
+  CHECK(ran.outcome.jobs[3].started == std::optional(Instant{}));
+}
+
+TEST_CASE("the start that a job was told stands beside the real one") {
+  // The first one ends before its limit.
+  const Ran ran = run("submit,run,limit,gpus\n0,50,100,4\n1,10,10,4\n", "1x4gpu", "");
+  CHECK(ran.outcome.jobs[1].foretold == std::optional(Instant{seconds(100).us}));
+  const Report report = summarise(ran.outcome, ran.trace);
+  CHECK(report.predictions.jobs == 1);
+  CHECK(report.predictions.later == 0);
+  CHECK(report.predictions.mean == -50);
+  CHECK(to_jobs({ran.outcome}, ran.trace) ==
+        "policy,id,tenant,units,submit_s,foretold_start_s,start_s,end_s,preempted,lost_unit_s\n"
+        "\"EASY\",1,\"\",4,0,,0,50,0,0\n\"EASY\",2,\"\",4,1,100,50,60,0,0\n");
+}
+
+TEST_CASE("a variation is the same each time, and keeps the work") {
+  std::string csv = "submit,run,gpus\n";
+  for (int i = 0; i < 500; ++i) csv += fmt::format("{},{},1\n", i * 100, 3200 + 32 * (i * 37 % 50));
+  const auto plain = *parse_trace(csv, "t", TraceFormat::csv, {});
+  const auto varied = [&](const std::string& text) {
+    Trace trace = plain;
+    const auto v = parse_variation(text);
+    REQUIRE_MESSAGE(v, v.error().message);
+    REQUIRE(vary(trace, *v));
+    return trace;
+  };
+  const auto work = [](const Trace& t) {
+    std::int64_t sum = 0;
+    for (const TraceJob& j : t.jobs) sum += j.run.us * j.gpus;
+    return sum;
+  };
+  const std::string text = "seed=3,permute,arrivals=0.5,large=0.2";
+  const Trace one = varied(text), again = varied(text), other = varied("seed=4,permute");
+  bool same = true, differs = false;
+  std::size_t large = 0;
+  for (std::size_t i = 0; i < one.jobs.size(); ++i) {
+    same &= one.jobs[i].run == again.jobs[i].run && one.jobs[i].gpus == again.jobs[i].gpus;
+    differs |= other.jobs[i].run != plain.jobs[i].run;
+    large += one.jobs[i].gpus > 1 ? 1 : 0;
+    CHECK(one.jobs[i].submit.us == plain.jobs[i].submit.us / 2);
+  }
+  CHECK(same);
+  CHECK(differs);
+  CHECK(large > 60);
+  CHECK(large < 140);
+  CHECK(work(other) == work(plain));
+  CHECK(static_cast<double>(work(one)) == doctest::Approx(static_cast<double>(work(plain))));
+  CHECK(varied("from=1000s,length=1000s").jobs.size() == 10);
+  CHECK(parse_variation("speed=2").error().message.starts_with("variation: \"speed\": there are"));
+  CHECK(parse_variation("large=2").error().message ==
+        "variation: large: must be a number of 0 to 1, not \"2\"");
+  Trace none = plain;
+  CHECK(!vary(none, *parse_variation("from=100d")));
+}
+
 TEST_CASE("policies and clusters that are none are refused") {
+  CHECK(read_cluster("1x80640cpu").error().message ==
+        "cluster 1x80640cpu: a node can have 1 to 65535 cores, not 80640; take more nodes that are "
+        "smaller");
+  CHECK(read_cluster("80640x1cpu")->total == 80'640);
+  CHECK(read_cluster("2000000x1cpu").error().message ==
+        "cluster 2000000x1cpu: there can be 1 to 1000000 nodes, not 2000000");
   CHECK(parse_policy("fair_share=maybe")
             .error()
             .message.starts_with("policy: fair_share: must be on or off"));

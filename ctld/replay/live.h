@@ -1,0 +1,37 @@
+// A job of a trace while it is replayed.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ctld/replay/share_book.h"
+#include "ctld/replay/site.h"
+
+namespace gantry::replay {
+
+enum class Phase : std::uint8_t { coming, waiting, running, leaving, done };
+struct Live {
+  Phase phase = Phase::coming;
+  std::uint32_t epoch = 0;
+  sched::ClassKey key;
+  std::optional<sched::ShareId> share;
+  Duration run{};        // cut off at the limit
+  Duration saved{};      // of it, when this attempt began
+  Duration saved_now{};  // and at the last checkpoint of this attempt
+  std::optional<Duration> every;
+  Instant started{};  // this attempt
+  Instant ends_by{};  // leaving
+  std::optional<Instant> checkpoint;
+  std::vector<sched::NodeGrant> grants;
+  double rate = 0;  // charged
+  std::optional<std::uint32_t> leaves_for;
+  bool took_room = false;  // others were asked to leave for it
+};
+
+// Gives it its queue, class, limit and user; its shape is there. Fails where the site does not know
+// its tenant or class.
+Result<void> enrol(const std::string& trace, const TraceJob& job, const Site& site,
+                   ShareBook& shares, Live& live);
+
+}  // namespace gantry::replay
