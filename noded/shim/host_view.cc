@@ -217,7 +217,7 @@ struct ShownMount {
 // Covered means that the path, or the deepest part of it that is there, is on a mount which this
 // one does not stand on: nobody inside can lift that. Else a user has just renamed a directory
 // above it.
-ShownMount look_at(const std::vector<ListedMount>& all, const ListedMount& one) {
+ShownMount shown_of(const std::vector<ListedMount>& all, const ListedMount& one) {
   std::string path = one.path;
   Fd place;
   for (;;) {
@@ -244,7 +244,7 @@ Result<std::vector<ShownMount>> pseudo_mounts(const std::string& root) {
   std::vector<ShownMount> found;
   for (const ListedMount& one : *all) {
     if (!one.pseudo || !below(one.path, root) || one.path == root) continue;
-    auto shown = look_at(*all, one);
+    auto shown = shown_of(*all, one);
     if (shown.sight != Sight::covered) found.push_back(std::move(shown));
   }
   return found;
