@@ -79,11 +79,14 @@ void compile_tenancy(Context& ctx) {
 }
 
 CompiledTenancy compile_for(const Context& ctx, const Documents& documents) {
-  const State& state = ctx.state;
+  return compile_for(ctx.state, documents, loose_tenants(ctx.config));
+}
+
+CompiledTenancy compile_for(const State& state, const Documents& documents, LooseTenants loose) {
   std::vector<std::string> classes = state.tenancy.class_names;
   for (std::string& name : new_class_names(documents, classes)) classes.push_back(std::move(name));
   return compile(with_increases(state, documents), classes, traits_of(state),
-                 state.tenancy.revision + 1, state.tenancy.half_life, loose_tenants(ctx.config));
+                 state.tenancy.revision + 1, state.tenancy.half_life, loose);
 }
 
 sched::QuotaNeed quota_need(const CompiledTenancy& compiled, const sched::NodeGrant& grant) {

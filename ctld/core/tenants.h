@@ -14,6 +14,7 @@ void compile_tenancy(Context& ctx);
 
 // These documents against the present nodes; nothing is changed.
 CompiledTenancy compile_for(const Context& ctx, const Documents& documents);
+CompiledTenancy compile_for(const State& state, const Documents& documents, LooseTenants loose);
 
 // What a placement uses of its tenant's quota on one of its nodes.
 sched::QuotaNeed quota_need(const CompiledTenancy& compiled, const sched::NodeGrant& grant);

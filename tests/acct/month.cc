@@ -155,7 +155,7 @@ void Month::add_documents() {
   for (const std::string name : {"fraud", "search", "lab"})
     apply(begin, event::PartitionDeclared{
                      PartitionId(static_cast<std::uint32_t>(state_.partitions.size())), name});
-  state_.tenancy.compiled = compile_for(state_, state_.tenancy.documents);
+  state_.tenancy.compiled = compile_for(state_, state_.tenancy.documents, LooseTenants::apart);
 }
 
 void Month::apply(Instant at, const Event& event) {

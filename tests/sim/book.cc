@@ -63,7 +63,8 @@ void Book::take(Instant at, const core::Event& any, const std::map<JobId, Accoun
 
 // Everything is counted again: what a node's flavor is may have changed.
 void Book::compile() {
-  compiled_ = core::compile(documents_, classes_, nodes_, revision_, hours(1));
+  compiled_ = core::compile(documents_, classes_, nodes_, revision_, hours(1),
+                            core::LooseTenants::one_cohort);
   quota_.emplace(compiled_->view);
   for (const auto& [id, job] : jobs_)
     if (const auto tenant = tenant_of(job))
