@@ -103,7 +103,8 @@ def case_onboarding_quota_and_offboarding(c):
     first = c.submit("-p", "team", "-c1", "--wrap=sleep 600", user=member)
     c.running(first)
     second = c.submit("-p", "team", "-c1", "--wrap=sleep 600", user=member)
-    wait_for("the reason", lambda: "TenantQuota" in c.queue_line(second))
+    # Without a cohort of its own it is in that of all such tenants, where nobody lends it anything.
+    wait_for("the reason", lambda: "CohortQuota" in c.queue_line(second))
     never = c.as_user(["gbatch", "-p", "team", "-c2", "--mem=40M", "--wrap=true"], user=member)
     equal(never.returncode, 1, never.stdout)
     contains(never.stderr, "quota exceeded: the job asks for cpu=2; tenant team can never have more "
