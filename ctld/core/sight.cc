@@ -169,12 +169,18 @@ bool names_nodes(std::string_view field) {
 Result<void> check_named_nodes(const State& state, const Identity& who,
                                const ClientMessage& message) {
   if (state.tenancy.compiled.tenants.empty() || is_operator(state, who)) return {};
+  // A submit is refused for other things as well before its handler comes to the nodes, and must
+  // not be so for a node that is not there, and otherwise for one that is not seen.
+  const bool first_of_all = std::holds_alternative<proto::SubmitJob>(message);
   std::optional<Sight> sight;  // few requests name nodes
   Result<void> found;
   const auto look = [&](std::string_view field, const std::string& text) {
     if (!found || !names_nodes(field)) return;
     const Node* node = state.node_named(text);
-    if (node == nullptr) return;  // the handler says so
+    if (node == nullptr) {  // else the handler says so
+      if (first_of_all) found = tl::unexpected(no_such_node(text));
+      return;
+    }
     if (!sight) sight.emplace(state, who);
     if (!sight->node(node->id)) found = tl::unexpected(no_such_node(text));
   };

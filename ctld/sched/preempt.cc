@@ -45,6 +45,17 @@ class Search {
     const bool lacks = rules_.contest(fits_already ? ByResource{} : lacking());
     if (fits_already && !lacks) return VictimSet{{}, *fits_already, 0, 0, {}};
     if (!lacks || share_ > d_.most_per_node) return std::nullopt;
+    if (auto set = search_suspects()) return set;
+    // What others borrow does not suffice: the cluster has promised more than it has.
+    if (!rules_.let_lower_classes_give_way()) return std::nullopt;
+    return search_suspects();
+  }
+
+ private:
+  using Set = std::vector<const Suspect*>;
+
+  std::optional<VictimSet> search_suspects() {
+    suspects_.clear();
     find_suspects();
     if (suspects_.empty()) return std::nullopt;
     const bool by_share = std::any_of(suspects_.begin(), suspects_.end(), [](const Suspect& s) {
@@ -60,9 +71,6 @@ class Search {
     }
     return std::nullopt;
   }
-
- private:
-  using Set = std::vector<const Suspect*>;
 
   // Those whose other jobs it may have beside it. That they may be the ones to go is not looked at.
   static Bits nodes_for(const PreemptRequest& r) {

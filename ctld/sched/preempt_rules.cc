@@ -128,13 +128,18 @@ bool PreemptRules::within_own() const {
   return r_.reclaim && tenant_ != kNoIndex && guaranteed_[0];
 }
 
+bool PreemptRules::let_lower_classes_give_way() {
+  if (!within_own() || tree_.nodes[tenant_].reclaim == tenancy::Reclaim::never) return false;
+  lower_give_way_ = true;
+  return true;
+}
+
 // A lower class in the same cohort gives room to it, whether or not its tenant exceeds its quota.
 bool PreemptRules::gives_way(std::uint32_t slot) const {
   const Placement& p = r_.running[slot];
   const std::uint32_t other = tenant_of(p.partition);
-  return within_own() && other != kNoIndex && meet(other).top != kNoIndex &&
-         class_view(p.priority_class).value < class_.value && p.preemptions < kMostByClass &&
-         tree_.nodes[tenant_].reclaim != tenancy::Reclaim::never;
+  return lower_give_way_ && other != kNoIndex && meet(other).top != kNoIndex &&
+         class_view(p.priority_class).value < class_.value && p.preemptions < kMostByClass;
 }
 
 VictimRule PreemptRules::rule_for_tenant(std::uint32_t other, std::int32_t value) {
@@ -146,7 +151,7 @@ VictimRule PreemptRules::rule_for_tenant(std::uint32_t other, std::int32_t value
   const Meeting meeting = meet(other);
   const bool exceeding = other == kNoIndex || exceeds(other, meeting.top, nullptr);
   // Quota that is promised to more than there is room for goes to the higher class.
-  if (!exceeding && !(lower && within_own() && meeting.top != kNoIndex)) return VictimRule::none;
+  if (!exceeding && !(lower && lower_give_way_ && meeting.top != kNoIndex)) return VictimRule::none;
   if (tenant_ == kNoIndex) return of_class;
 
   const tenancy::Reclaim policy = tree_.nodes[tenant_].reclaim;

@@ -54,6 +54,11 @@ class PreemptRules {
   // or in the quota.
   bool contest(const ByResource& on_nodes);
 
+  // From now on lower classes of tenants that exceed nothing may go as well, for a job within its
+  // tenant's own quota: where more quota was promised than there is room for, and only there.
+  // False: this job may not ask that. After contest().
+  bool let_lower_classes_give_way();
+
   // What holds for each placement of a group.
   struct OfGroup {
     VictimRule rule = VictimRule::none;
@@ -112,6 +117,7 @@ class PreemptRules {
   std::uint32_t tenant_ = kNoIndex;
   const ClassView& class_;
   ByResource contested_{};
+  bool lower_give_way_ = false;
   std::vector<std::uint32_t> path_;  // from the tenant to its root
   std::vector<bool> guaranteed_;     // by step of the path: fits there without borrowing
   std::vector<std::uint32_t> leaving_;

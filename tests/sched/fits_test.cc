@@ -48,7 +48,9 @@ TEST_CASE("kinds of nodes: models, flavors, taints, pools for GPU jobs") {
   c.add(0, 2, "h100").taints = {"infer"};
   JobShape s = gang(1);
   s.gpu_models = {"b200", "v100"};
-  CHECK(c.check(s) == "no node of partition p has GPUs of model b200 or v100");
+  CHECK(c.check(s) ==
+        "no node of partition p has GPUs of model b200 or v100; 1 more is only for jobs that "
+        "tolerate infer (--tolerate)");
   s.gpu_models = {"h100"};
   CHECK(c.check(s) ==
         "the nodes of partition p that would do are only for jobs that tolerate infer");
@@ -61,7 +63,7 @@ TEST_CASE("kinds of nodes: models, flavors, taints, pools for GPU jobs") {
   s.gpus_per_node = 1;
   CHECK(c.check(s) ==
         "3 nodes asked: the nodes of partition p hold them only together, but a job runs on nodes "
-        "of one flavor");
+        "of one flavor; 1 more is only for jobs that tolerate infer (--tolerate)");
   s = gang(2);
   CHECK(c.check(s) == "fits");
   Cluster only;
