@@ -26,19 +26,22 @@ def case_a_reservation_holds_its_nodes(c):
     contains(denied.stderr, "neither operator nor administrator")
     made = c.root(["gctl", "reserve", "ci", "-w", first, "-t", "30", "-u", member])
     equal(made.returncode, 0, made.stderr)
-    contains(c.as_user(["gctl", "reservations"], user=other).stdout, "ci   active")
+    contains(c.as_user(["gctl", "reservations"], user=member).stdout, "ci   active")
+    # Who may not use it does not see it either.
+    equal("ci " in c.as_user(["gctl", "reservations"], user=other).stdout, False)
     contains(c.root(["ginfo", "-N"]).stdout, "resv")
     refused = c.as_user(["gbatch", "--reservation=ci", "-t", "5", "--wrap=true"], user=other)
     equal(refused.returncode, 1, refused.stdout)
-    contains(refused.stderr, f"{other} may not use reservation ci")
+    contains(refused.stderr, 'there is no reservation "ci"')
     contains(c.as_user(["gbatch", "--reservation=ic", "-t", "5", "--wrap=true"], user=member).stderr,
              'there is no reservation "ic"')
     contains(c.as_user(["gbatch", "--reservation=ci", "-t", "90", "--wrap=true"], user=member).stderr,
              "needs a time limit of")
     outside = c.submit("-w", first, "-t", "5", "--wrap=true", user=other)
     wait_for("the words", lambda: "reservation ci has" in
-             c.as_user(["gctl", "why", str(outside)], user=other).stdout)
-    contains(c.as_user(["gqueue", "--why"], user=other).stdout, "ci")
+             c.root(["gctl", "why", str(outside)]).stdout)
+    contains(c.as_user(["gctl", "why", str(outside)], user=other).stdout, "a reservation of others")
+    contains(c.as_user(["gqueue", "--why"], user=other).stdout, "a reservation of others")
     inside = c.submit("--reservation=ci", "-t", "5", "--wrap=hostname", user=member)
     c.ended(inside, "completed")
     equal(c.account(inside)["row"]["reservation"], "ci")
