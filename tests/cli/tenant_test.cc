@@ -250,7 +250,9 @@ TEST_CASE("offboard closes the queue, waits, keeps an archive, removes") {
       fake.run({"gtenant", "offboard", "fraud", "--cancel", "--yes", "--archive", folder.path()});
   CHECK(done.err.empty());
   CHECK(done.status == 0);
-  CHECK(fake.last<proto::CancelJobs>().filter.partitions == std::vector<std::string>{"fraud"});
+  // Its jobs in whatever partition, those of the site among them.
+  CHECK(fake.last<proto::CancelJobs>().filter.tenants == std::vector<std::string>{"fraud"});
+  CHECK(fake.last<proto::CancelJobs>().filter.partitions.empty());
   CHECK(done.out.find("- Tenant fraud\n") != std::string::npos);
   CHECK(done.out.find("note: NodePool own was its own, and is everybody's now\n") !=
         std::string::npos);
