@@ -9,6 +9,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -26,6 +27,7 @@ constexpr int kTickMs = 200;
 // Exit statuses of the child beside 0: an errno from 1 on, or one of these.
 constexpr int kNoRegularFile = 200;
 constexpr int kOfTheKernel = 201;
+constexpr int kElsewhere = 202;
 constexpr int kNotTheUser = 125;  // become_user() failed
 
 int open_as_user(const UserFile& file, int flags) {
@@ -53,6 +55,7 @@ int send_file(const UserFile& file, const Fd& pipe) {
   const Fd fd(open_as_user(file, O_RDONLY | O_NONBLOCK | O_NOCTTY));
   if (!fd || ::fstat(fd.get(), &opened) != 0) return errno;
   if (!S_ISREG(opened.st_mode) || is_of_the_kernel(fd.get())) return kNoRegularFile;
+  if (file.within != nullptr && !is_within(fd.get(), *file.within)) return kElsewhere;
   std::array<char, 65536> buffer{};
   for (;;) {
     const ssize_t n = ::read(fd.get(), buffer.data(), buffer.size());
@@ -68,12 +71,13 @@ int send_file(const UserFile& file, const Fd& pipe) {
   }
 }
 
-int send_state(const std::string& path, const Fd& pipe) {
+int send_state(const UserFile& file, const Fd& pipe) {
   struct stat st {};
-  const Fd fd(open_as_user({nullptr, path}, O_PATH));
+  const Fd fd(open_as_user(file, O_PATH));
   if (!fd || ::fstat(fd.get(), &st) != 0) return errno;
   if (is_of_the_kernel(fd.get()) || !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
     return kNoRegularFile;
+  if (file.within != nullptr && !is_within(fd.get(), *file.within)) return kElsewhere;
   if (::syscall(SYS_faccessat2, fd.get(), "", R_OK, AT_EACCESS | AT_EMPTY_PATH) != 0) return errno;
   return ::write(pipe.get(), &st, sizeof st) == sizeof st ? 0 : EIO;
 }
@@ -92,6 +96,9 @@ tl::unexpected<Error> child_failed(const std::string& path, int status) {
     return fail(ErrorCode::invalid_argument, path + ": not a regular file");
   if (status == kOfTheKernel)
     return fail(ErrorCode::permission_denied, path + ": belongs to the node's kernel");
+  if (status == kElsewhere)
+    return fail(ErrorCode::permission_denied,
+                path + ": not below one of this node's image directories");
   if (status < 0 || status == kNotTheUser)
     return fail(ErrorCode::runtime_failed, path + ": the process that reads it was ended");
   return fail(code_of_path_error(status), errno_text(path, status));
@@ -135,6 +142,17 @@ bool is_of_the_kernel(int fd) {
   return ::fstatfs(fd, &fs) != 0 || !pseudo_of_magic(fs.f_type).empty();
 }
 
+bool is_within(int fd, const std::vector<std::string>& dirs) {
+  if (dirs.empty()) return true;
+  std::array<char, 4096> real{};
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  if (::readlink(link.c_str(), real.data(), real.size() - 1) <= 0) return false;
+  const std::string_view path = real.data();
+  return std::any_of(dirs.begin(), dirs.end(), [&](const std::string& top) {
+    return path.starts_with(top) && (path.size() == top.size() || path[top.size()] == '/');
+  });
+}
+
 Result<TakenIn> take_in(const Owner& owner, const UserFile& file, const Fd& out,
                         std::int64_t max_bytes, const Stopped& stopped) {
   auto child = UserReader::start(owner, [&](const Fd& pipe) { return send_file(file, pipe); });
@@ -171,8 +189,9 @@ Result<std::string> take_in_text(const Owner& owner, const UserFile& file, std::
   return text;
 }
 
-Result<FileState> look_at(const Owner& owner, const std::string& path, const Stopped& stopped) {
-  auto child = UserReader::start(owner, [&](const Fd& pipe) { return send_state(path, pipe); });
+Result<FileState> look_at(const Owner& owner, const UserFile& file, const Stopped& stopped) {
+  const std::string& path = file.path;
+  auto child = UserReader::start(owner, [&](const Fd& pipe) { return send_state(file, pipe); });
   if (!child) return tl::unexpected(child.error());
   std::string bytes;
   const auto done = receive(*child, path, stopped, [&](std::string_view part) -> Result<void> {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "common/placement.h"
 #include "common/result.h"
@@ -25,7 +26,11 @@ struct TakenIn {
 struct UserFile {
   const Fd* beneath = nullptr;
   std::string path;
+  const std::vector<std::string>* within = nullptr;  // only below one of these, when there are any
 };
+
+// Is what was opened below one of these directories, by its true path? Also where there are none.
+bool is_within(int fd, const std::vector<std::string>& dirs);
 
 // Is this of procfs, sysfs, cgroups and their like? Also where it cannot be told.
 bool is_of_the_kernel(int fd);
@@ -46,7 +51,7 @@ struct FileState {
   std::string identity;  // letters, digits and dots
   bool directory = false;
 };
-Result<FileState> look_at(const Owner& owner, const std::string& path, const Stopped& stopped);
+Result<FileState> look_at(const Owner& owner, const UserFile& file, const Stopped& stopped);
 
 // A directory that the owner may read and search, as an O_PATH descriptor; none of the kernel's.
 Result<Fd> open_user_directory(const Owner& owner, const std::string& path, const Stopped& stopped);

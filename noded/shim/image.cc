@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 
 #include "noded/image/digest.h"
@@ -15,23 +14,6 @@
 
 namespace gantry::runtime {
 namespace {
-
-bool is_below(std::string_view path, std::string_view top) {
-  return path.starts_with(top) && (path.size() == top.size() || path[top.size()] == '/');
-}
-
-// A directory is taken from anywhere, or from the node's list when it has one.
-Result<void> check_allowed(const NodeSetup& setup, const Fd& dir, const std::string& name) {
-  if (setup.image_dirs.empty()) return {};
-  std::array<char, 4096> real{};
-  const std::string link = "/proc/self/fd/" + std::to_string(dir.get());
-  if (::readlink(link.c_str(), real.data(), real.size() - 1) <= 0)
-    return fail_errno(ErrorCode::runtime_failed, name);
-  for (const auto& top : setup.image_dirs)
-    if (is_below(real.data(), top)) return {};
-  return fail(ErrorCode::permission_denied,
-              "image " + name + ": not below one of this node's image directories");
-}
 
 // In the private mounts: the kernel lays no overlay on what was opened in others.
 Result<void> open_directory(const Shim& shim, ImageUse& image, Signals& signals) {
@@ -43,7 +25,9 @@ Result<void> open_directory(const Shim& shim, ImageUse& image, Signals& signals)
     return fail(ErrorCode::permission_denied,
                 "image " + image.path + ": " + shim.request.owner.user + " may not read it");
   if (!dir) return fail(dir.error().code, "image " + dir.error().message);
-  if (auto r = check_allowed(shim.setup, *dir, image.path); !r) return r;
+  if (!is_within(dir->get(), shim.setup.image_dirs))
+    return fail(ErrorCode::permission_denied,
+                "image " + image.path + ": not below one of this node's image directories");
   image.root = std::move(*dir);
   return {};
 }
@@ -61,10 +45,11 @@ class Fetch {
 
   Result<ImageStore::Held> run() {
     if (auto r = store_.make(); !r) return tl::unexpected(r.error());
-    const std::string& file =
-        reference_.kind == ImageKind::squashfs ? reference_.source : reference_.file;
+    const UserFile file = reference_.kind == ImageKind::squashfs
+                              ? squashfs_file()
+                              : UserFile{nullptr, reference_.file};
     FileState state;
-    if (!file.empty()) {  // skopeo would only say that it failed, and not whose fault that is
+    if (!file.path.empty()) {  // skopeo would only say that it failed, and not whose fault that is
       auto seen = look_at(owner_, file, stopped_);
       if (!seen) return tl::unexpected(seen.error());
       state = std::move(*seen);
@@ -75,6 +60,9 @@ class Fetch {
   }
 
  private:
+  // From anywhere, or from the node's list when it has one, as a directory.
+  UserFile squashfs_file() const { return {nullptr, reference_.source, &shim_.setup.image_dirs}; }
+
   Result<ImageStore::Held> squashfs(const FileState& state) {
     const std::string& path = reference_.source;
     if (state.directory) return fail(ErrorCode::invalid_argument, path + ": is a directory");
@@ -84,7 +72,7 @@ class Fetch {
     const auto out = new_file(*slot, kSquashfsFile);
     if (!out) return tl::unexpected(out.error());
     const auto taken =
-        take_in(owner_, {nullptr, path}, *out, store_.limits().image_bytes, stopped_);
+        take_in(owner_, squashfs_file(), *out, store_.limits().image_bytes, stopped_);
     if (!taken) return tl::unexpected(taken.error());
     ImageRecord record;
     record.source = path;
@@ -95,7 +83,7 @@ class Fetch {
 
   // It may have been changed while it was read: then its state says nothing of what that was.
   bool unchanged(const std::string& path, const FileState& state) {
-    const auto after = look_at(owner_, path, stopped_);
+    const auto after = look_at(owner_, {nullptr, path}, stopped_);
     return after && after->identity == state.identity;
   }
 

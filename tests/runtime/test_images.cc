@@ -137,7 +137,7 @@ TEST_CASE("images that cannot be used are refused by name") {
 
 TEST_CASE("a squashfs file as image") {
   if (!can_run()) return;
-  Node node;
+  Node node([](RuntimeOptions& options) { options.config.image_dirs = {"/srv", "/var/tmp"}; });
   const auto root = busybox_root(node);
   const std::string file = node.dir() + "/image.sqsh";
   REQUIRE(shell("mksquashfs " + root + " " + file + " -comp lz4 -noappend && chmod 644 " + file));
