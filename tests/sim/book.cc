@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
@@ -16,6 +17,18 @@ namespace event = core::event;
 using tenancy::PriorityClass;
 using tenancy::Tenant;
 
+namespace {
+
+// So often may a job have to go before only what is reclaimed takes it (decision 28).
+constexpr std::uint32_t kMostByClass = 16;
+
+}  // namespace
+
+std::string payer_of(const std::string& queue) {
+  const std::size_t slash = queue.find('/');
+  return slash == std::string::npos ? queue : queue.substr(slash + 1);
+}
+
 void Book::take(Instant at, const core::Event& any, const std::map<JobId, Account>& jobs) {
   if (const auto* e = std::get_if<event::NodeDeclared>(&any)) {
     core::NodeTraits& traits = nodes_.emplace_back();
@@ -28,7 +41,7 @@ void Book::take(Instant at, const core::Event& any, const std::map<JobId, Accoun
     compile();
   }
   if (const auto* e = std::get_if<event::PartitionDeclared>(&any))
-    partitions_[e->partition] = e->name;
+    payers_[e->partition] = payer_of(e->name);
   if (const auto* e = std::get_if<event::TenancyApplied>(&any)) applied(*e);
   if (const auto* e = std::get_if<event::JobSubmitted>(&any)) submitted(*e, jobs.at(e->job));
   if (const auto* e = std::get_if<event::TaskSplit>(&any)) {
@@ -91,7 +104,7 @@ void Book::applied(const event::TenancyApplied& e) {
       documents_.erase({change.kind, change.name});
     if (change.after || change.kind != Tenant::kKind) continue;
     for (const auto& [id, job] : jobs_)
-      if (!job.held.empty() && partitions_.at(job.partition) == change.name)
+      if (!job.held.empty() && payers_.at(job.partition) == change.name)
         broken(fmt::format("tenant {} is removed while job {} runs", change.name, id.value()));
   }
   classes_.insert(classes_.end(), e.new_classes.begin(), e.new_classes.end());
@@ -123,8 +136,8 @@ void Book::may_apply(const event::TenancyApplied& e) const {
 // ---- jobs
 
 std::optional<std::uint32_t> Book::tenant_of(const Job& job) const {
-  const auto name = partitions_.find(job.partition);
-  if (name == partitions_.end()) return std::nullopt;
+  const auto name = payers_.find(job.partition);
+  if (name == payers_.end()) return std::nullopt;
   const auto it = compiled_->tenants.find(name->second);
   return it == compiled_->tenants.end() ? std::nullopt : std::optional(it->second.quota_node);
 }
@@ -176,6 +189,8 @@ void Book::placed(Instant at, const event::JobPlaced& e) {
   }
   if (std::abs(charge - e.charge) > 1e-9 * charge)
     broken(fmt::format("job {} is charged {} a second, not {}", e.job.value(), e.charge, charge));
+  if (has_tenants() && !tenant_of(job))
+    broken(fmt::format("job {} starts, and no tenant pays for it", e.job.value()));
   if (const auto tenant = tenant_of(job)) {
     const std::string& name = compiled_->view->nodes[*tenant].name;
     for (const sched::NodeGrant& grant : e.grants)
@@ -185,7 +200,7 @@ void Book::placed(Instant at, const event::JobPlaced& e) {
       broken(fmt::format("job {} starts beyond the quota of {}: {}", e.job.value(), name, lacks));
     if (quota_->borrows(*tenant, flavor, need, true)) ++counts_.borrowing;
     const auto running = std::count_if(jobs_.begin(), jobs_.end(), [&](const auto& entry) {
-      return !entry.second.held.empty() && entry.second.partition == job.partition;
+      return !entry.second.held.empty() && tenant_of(entry.second) == tenant;
     });
     const auto& most = compiled_->view->nodes[*tenant].max_running;
     if (most && running >= *most)
@@ -239,7 +254,39 @@ void Book::preempted(Instant at, const event::JobFinishing& e) {
     wrong(back ? "it does not come back" : "it comes back");
 }
 
-void Book::check_plan(const sched::Plan& plan) const {
+// With what leaves, and what the plan makes leave, gone.
+QuotaOf Book::staying(const sched::Plan& plan) const {
+  QuotaOf out = *quota_;
+  std::set<JobId> gone;
+  for (const sched::Preempt& p : plan.preemptions) gone.insert(p.victim);
+  for (const auto& [id, job] : jobs_) {
+    const auto tenant = tenant_of(job);
+    if (!tenant || (!job.leaving && !gone.contains(id))) continue;
+    for (const auto& [node, grant] : job.held)
+      out.add(*tenant, flavor_of(node), sched::amount_of(grant), -1);
+  }
+  return out;
+}
+
+// A lower class makes room for what a tenant of its own cohort owns (decision 117).
+bool Book::takes_within_own(const Job& low, const Job& high, const Resources& least,
+                            const QuotaOf& stays) const {
+  const auto from = tenant_of(low), to = tenant_of(high);
+  if (!from || !to || class_of(low).value >= class_of(high).value) return false;
+  if (low.preemptions >= kMostByClass) return false;
+  const auto root = [&](std::uint32_t n) {
+    while (compiled_->view->nodes[n].parent != sched::kNoIndex)
+      n = compiled_->view->nodes[n].parent;
+    return n;
+  };
+  if (root(*from) != root(*to)) return false;
+  if (from != to && compiled_->view->nodes[*to].reclaim == tenancy::Reclaim::never) return false;
+  return stays.owns(*to, least);
+}
+
+void Book::check_plan(const sched::Plan& plan, const Least& least) const {
+  if (plan.preemptions.empty()) return;
+  const QuotaOf stays = staying(plan);
   std::map<std::uint32_t, std::vector<JobId>> reclaimed;  // by whom they are taken from
   for (const sched::Preempt& p : plan.preemptions) {
     const auto v = jobs_.find(p.victim), other = jobs_.find(p.for_job);
@@ -252,9 +299,12 @@ void Book::check_plan(const sched::Plan& plan) const {
     const PriorityClass &low = class_of(v->second), &high = class_of(other->second);
     const auto from = tenant_of(v->second), to = tenant_of(other->second);
     const bool reclaim = p.why == sched::PreemptWhy::reclaim;
+    const bool within = takes_within_own(v->second, other->second, least(p.for_job), stays);
     if (p.why == sched::PreemptWhy::by_class) {
-      if (!high.preempts) wrong("that one's class does not preempt");
+      if (!high.preempts && !within)
+        wrong("that one's class does not preempt, and takes nothing of its tenant's own");
       if (low.value >= high.value) wrong("it is of no lower class");
+      if (v->second.preemptions >= kMostByClass) wrong("it has had to go 16 times");
     }
     if (p.why == sched::PreemptWhy::by_share) {
       if (low.value != high.value) wrong("they are not of one class");
@@ -264,7 +314,7 @@ void Book::check_plan(const sched::Plan& plan) const {
     if (reclaim && from == to) wrong("both are one tenant's");
     if (reclaim && compiled_->view->nodes[*to].reclaim == tenancy::Reclaim::never)
       wrong("that one's tenant does not reclaim");
-    if (from && from != to) reclaimed[*from].push_back(p.victim);
+    if (from && from != to && !within) reclaimed[*from].push_back(p.victim);
   }
   QuotaOf used = *quota_;  // with what the plan starts besides
   for (const sched::Start& start : plan.starts)

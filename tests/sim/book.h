@@ -8,6 +8,7 @@
 // victims; the core's documents; its decayed usage against the integral over all placements.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -24,13 +25,17 @@ namespace gantry::sim {
 
 struct Account;  // ledger.h
 
+// Of a partition of the configuration a tenant has a part, `main/t1`: the tenant pays there.
+std::string payer_of(const std::string& queue);
+
 class Book {
  public:
   Book(const Queue& queue, Trace& trace, const Config& config)
       : queue_(queue), trace_(trace), config_(config) {}
 
   void take(Instant at, const core::Event& event, const std::map<JobId, Account>& jobs);
-  void check_plan(const sched::Plan& plan) const;
+  using Least = std::function<Resources(JobId)>;  // what a waiting job takes at least
+  void check_plan(const sched::Plan& plan, const Least& least) const;
   void compare(const core::State& state);               // documents, preemptions, places
   void compare_shares(const core::State& state) const;  // a sum over all placements ever
 
@@ -48,6 +53,7 @@ class Book {
   };
   [[nodiscard]] const Job& job(JobId id) const { return jobs_.at(id); }
   [[nodiscard]] std::optional<std::uint32_t> tenant_of(const Job& job) const;
+  [[nodiscard]] bool has_tenants() const { return !compiled_->tenants.empty(); }
   [[nodiscard]] const QuotaOf& quota() const { return *quota_; }
   [[nodiscard]] const tenancy::PriorityClass& class_of(const Job& job) const;
   [[nodiscard]] std::uint32_t flavor_of(NodeId node) const;
@@ -74,6 +80,9 @@ class Book {
   void check_victims(const std::map<std::uint32_t, std::vector<JobId>>& by_tenant,
                      const QuotaOf& used) const;
   [[nodiscard]] Resources taken(const Job& job) const;
+  [[nodiscard]] bool takes_within_own(const Job& low, const Job& high, const Resources& least,
+                                      const QuotaOf& stays) const;
+  [[nodiscard]] QuotaOf staying(const sched::Plan& plan) const;
   [[noreturn]] void broken(const std::string& promise) const {
     trace_.broken(queue_.now(), promise);
   }
@@ -82,7 +91,7 @@ class Book {
   Trace& trace_;
   const Config& config_;
   std::vector<core::NodeTraits> nodes_;
-  std::map<PartitionId, std::string> partitions_;
+  std::map<PartitionId, std::string> payers_;  // a tenant, or a partition of the configuration
   core::Documents documents_;
   std::vector<std::string> classes_ = core::new_class_names({}, {});
   std::uint64_t revision_ = 0;

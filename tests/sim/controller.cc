@@ -281,7 +281,12 @@ void Controller::plan() {
     queue_.after(policy.everything, [this, life = life_, plans = plans_] {
       if (core_ && life == life_ && plans == plans_) plan_soon();
     });
-  ledger_.book().check_plan(plan);
+  ledger_.book().check_plan(plan, [&](JobId job) {
+    const auto slot = replica_->queue().find(job);
+    if (!slot) return Resources{};
+    const auto& queue = replica_->queue();
+    return queue.job_class(queue.line(queue[*slot].line).class_index).least;
+  });
   if (!stepped_ && random_.chance(50)) check_plan(plan, kept, policy);
   const Duration takes = faults_ && random_.chance(settings_.late_plan)
                              ? random_.spread(seconds(10))

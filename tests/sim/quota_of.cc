@@ -97,4 +97,15 @@ bool QuotaOf::borrows(std::uint32_t tenant, std::uint32_t flavor, const Resource
   return false;
 }
 
+bool QuotaOf::owns(std::uint32_t tenant, const Resources& need) const {
+  for (const ResourceRow& row : kResourceTable)
+    for (std::uint32_t f = 0; f < tenancy_->flavors.size(); ++f) {
+      const auto r = static_cast<std::size_t>(row.id);
+      const Amount all = subtree(tenant, f, r);
+      if (all != kUnlimited && usage(tenant, f, r) + std::max<Amount>(1, need[row.id]) <= all)
+        return true;
+    }
+  return false;
+}
+
 }  // namespace gantry::sim

@@ -24,6 +24,8 @@ class QuotaOf {
   // Would it use more than its own (on any level, if `anywhere`; else its very own)?
   [[nodiscard]] bool borrows(std::uint32_t tenant, std::uint32_t flavor, const Resources& need,
                              bool anywhere) const;
+  // Would it use no more than its very own, with so much more, of some resource that has a quota?
+  [[nodiscard]] bool owns(std::uint32_t tenant, const Resources& need) const;
   // Could it ever, if nothing ran?
   [[nodiscard]] bool never(std::uint32_t tenant, std::uint32_t flavor,
                            const Resources& need) const {

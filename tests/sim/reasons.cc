@@ -73,6 +73,7 @@ bool kept_by_core(Reason reason) {
     case Reason::held_user:
     case Reason::held_admin:
     case Reason::array_task_limit:
+    case Reason::no_tenant:
     case Reason::requeued:
     case Reason::launch_failed_held: return true;
     default: return false;
@@ -200,6 +201,10 @@ void Reasons::check_truth(const proto::JobRow& row, const core::Job& job) const 
       if (Instant{v.a} <= now) wrong(row, "that is over");
       break;
     case Reason::dependency: check_dependencies(row); break;
+    case Reason::no_tenant:
+      if (ledger_.book().tenant_of(ledger_.book().job(row.job))) wrong(row, "it is a tenant's");
+      if (!ledger_.book().has_tenants()) wrong(row, "there are no tenants");
+      break;
     case Reason::array_task_limit: {
       const JobId array = job.is_element() ? job.array : job.id;
       const auto active =
@@ -397,11 +402,9 @@ void Reasons::raise_quota(const proto::JobRow& row, Changes& view) const {
   constexpr std::int64_t kMuch = std::int64_t{1} << 50;
   all_of_kind<sched::TenancyChanged>(view, [&](sched::TenancyChanged& c) {
     auto raised = std::make_shared<sched::Tenancy>(*c.tenancy);
-    std::uint32_t n = 0;
-    while (n < raised->nodes.size() &&
-           !(raised->nodes[n].tenant && raised->nodes[n].name == row.partition))
-      ++n;
-    if (n == raised->nodes.size()) wrong(row, "it is no tenant's");
+    const auto tenant = ledger_.book().tenant_of(ledger_.book().job(row.job));
+    if (!tenant) wrong(row, "it is no tenant's");
+    std::uint32_t n = *tenant;
     const auto raise = [&](sched::QuotaNode& node) {
       for (sched::FlavorLimits& limits : node.limits)
         for (std::size_t r = 0; r < kResourceCount; ++r) {

@@ -156,6 +156,7 @@ void Simulation::give_up_on(const proto::JobRow& row) {
   const core::Job& job = state.jobs.at(row.job);
   bool give_up = false;
   switch (row.verdict.reason) {
+    case Reason::no_tenant:  // sent before there were tenants; whose it is, only its user could say
     case Reason::bad_constraints:
     case Reason::tainted: give_up = true; break;
     case Reason::topology: give_up = queue_.now() - mended_ > hours(2); break;

@@ -8,6 +8,7 @@
 #include "common/time_zone.h"
 #include "ctld/core/ledger.h"
 #include "ctld/sched/amount.h"
+#include "tests/sim/book.h"
 
 namespace gantry::sim {
 namespace {
@@ -54,13 +55,13 @@ void Takings::take(Instant at, const core::Event& event) {
   if (const auto* e = std::get_if<event::GpuDrained>(&event)) drained_.emplace(e->node, e->uuid);
   if (const auto* e = std::get_if<event::GpuResumed>(&event)) drained_.erase({e->node, e->uuid});
   if (const auto* e = std::get_if<event::PartitionDeclared>(&event))
-    partitions_[e->partition] = e->name;
+    payers_[e->partition] = payer_of(e->name);
   if (const auto* e = std::get_if<event::JobSubmitted>(&event))
-    tenants_[e->job] = partitions_.at(e->partition);
+    tenants_[e->job] = payers_.at(e->partition);
   if (const auto* e = std::get_if<event::TaskSplit>(&event))
     tenants_[e->job] = tenants_.at(e->array);
   if (const auto* e = std::get_if<event::JobUpdated>(&event))
-    if (e->partition) tenants_[e->job] = partitions_.at(*e->partition);
+    if (e->partition) tenants_[e->job] = payers_.at(*e->partition);
   if (const auto* e = std::get_if<event::JobPlaced>(&event)) placed(at, *e);
   if (const auto* e = std::get_if<event::NodeExited>(&event)) exited(at, *e);
   const auto* applied = std::get_if<event::TenancyApplied>(&event);

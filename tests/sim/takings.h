@@ -70,7 +70,7 @@ class Takings {
   std::array<Wide, kKinds> whole_{}, held_{}, idle_{};  // amount x microseconds
   std::map<JobId, std::string> tenants_;                // of a job or array, by its queue
   std::map<JobId, JobId> arrays_;
-  std::map<PartitionId, std::string> partitions_;
+  std::map<PartitionId, std::string> payers_;
   std::map<JobId, Attempt> attempts_;  // that hold something
   Money over_;                         // of attempts that are over
   core::Documents documents_;

@@ -25,7 +25,7 @@ void Truth::check_gpus(const std::string& node, const GpuInventory& gpus,
     for (const auto& [where, live] : live_) {
       if (where.first != node) continue;
       for (const GpuGrant& theirs : live.has.gpus) {
-        const std::string why = conflict(gpus, mine, theirs, live.tenant == launch.partition);
+        const std::string why = conflict(gpus, mine, theirs, live.tenant == launch.tenant);
         if (!why.empty())
           broken(fmt::format("{} and {} on {}: {}", shown(where.second), shown(launch.key), node,
                              why));
@@ -59,7 +59,7 @@ void Truth::begins(const NodeConfig& node, const GpuInventory& gpus, const proto
   if (!attempts.empty() && !attempts.contains(launch.key.attempt))
     broken(fmt::format("{} begins on {} while attempt {} lives", shown(launch.key), node.name,
                        attempts.begin()->first.value()));
-  if (!live_.emplace(Where{node.name, launch.key}, Live{mine, launch.partition}).second)
+  if (!live_.emplace(Where{node.name, launch.key}, Live{mine, launch.tenant}).second)
     broken(fmt::format("{} begins twice on {}", shown(launch.key), node.name));
   ++attempts[launch.key.attempt];
 }

@@ -50,7 +50,7 @@ class Truth {
   Trace& trace_;
   struct Live {
     NodePlacement has;
-    std::string tenant;  // its partition
+    std::string tenant;  // who pays
   };
   void check_gpus(const std::string& node, const GpuInventory& gpus, const proto::Launch& launch);
   std::map<Where, Live> live_;
