@@ -10,13 +10,17 @@
 
 namespace gantry::codec {
 
+// Octets that only their maker reads: where a page of the history ends, a GPU's series, a piece of a
+// log. By name, as Bytes is the same type as a text.
+constexpr bool is_octets(std::string_view field) { return field == "position" || field == "data"; }
+
 // Calls f(name of the field, text) for each text in `value`, those in lists and variants and the
 // keys and values of maps too. With a struct that is not const, f may change texts but keys.
 template <class T, class F>
 void each_text(T& value, F&& f, std::string_view field = {}) {
   using Plain = std::remove_const_t<T>;
   if constexpr (std::is_same_v<Plain, std::string>) {
-    f(field, value);
+    if (!is_octets(field)) f(field, value);
   } else if constexpr (kIsOptional<Plain>) {
     if (value) each_text(*value, f, field);
   } else if constexpr (std::is_same_v<Plain, std::vector<bool>>) {
