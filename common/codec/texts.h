@@ -10,8 +10,8 @@
 
 namespace gantry::codec {
 
-// Octets that only their maker reads: where a page of the history ends, a GPU's series, a piece of a
-// log. By name, as Bytes is the same type as a text.
+// Octets that only their maker reads: where a page of the history ends, a GPU's series, a piece
+// of a log. By name, as Bytes is the same type as a text.
 constexpr bool is_octets(std::string_view field) { return field == "position" || field == "data"; }
 
 // Calls f(name of the field, text) for each text in `value`, those in lists and variants and the
