@@ -1,6 +1,9 @@
 // Numbers, memory and signals as people write them.
 #include <doctest/doctest.h>
 
+#include "common/codec/texts.h"
+#include "common/printable.h"
+#include "common/proto/history.h"
 #include "common/text.h"
 
 using namespace gantry;
@@ -77,4 +80,20 @@ TEST_CASE("--signal") {
     CAPTURE(bad);
     CHECK_FALSE(parse_warn_signal(bad).has_value());
   }
+}
+
+TEST_CASE("octets that only their maker reads are no texts of a message") {
+  proto::HistoryReply reply;
+  reply.position = Bytes("\0\xff", 2);
+  reply.currency = "EUR";
+  reply.rows.resize(1);
+  reply.rows[0].usage.gpus.resize(1);
+  reply.rows[0].usage.gpus[0].data = "\x1b";
+  std::size_t texts = 0;
+  codec::each_text(reply, [&](std::string_view field, const std::string& text) {
+    CHECK(field != "position");
+    CHECK(is_printable(text));
+    ++texts;
+  });
+  CHECK(texts > 1);
 }
