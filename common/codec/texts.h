@@ -12,7 +12,9 @@ namespace gantry::codec {
 
 // Octets that only their maker reads: where a page of the history ends, a GPU's series, a piece
 // of a log. By name, as Bytes is the same type as a text.
-constexpr bool is_octets(std::string_view field) { return field == "position" || field == "data"; }
+constexpr bool is_octets(std::string_view field) {
+  return field == "position" || field == "data";
+}
 
 // Calls f(name of the field, text) for each text in `value`, those in lists and variants and the
 // keys and values of maps too. With a struct that is not const, f may change texts but keys.
