@@ -34,7 +34,7 @@ bool is_plain(std::string_view text) {
   return !text.empty();
 }
 
-// What is not printable byte by byte, so that the log says what it was.
+// Bytes that are not printable are written as escapes, so that the log says what they were.
 void append_quoted(std::string& line, std::string_view text) {
   line += '"';
   while (!text.empty()) {

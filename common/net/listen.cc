@@ -66,7 +66,7 @@ Result<Listening> listen_unix(const std::string& endpoint, int backlog) {
   return out;
 }
 
-// One address of those that the name has.
+// One of the addresses that the name has.
 Result<Listening> listen_tcp(const std::string& endpoint, const addrinfo& a, int backlog) {
   Listening out;
   out.socket = Socket(::socket(a.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

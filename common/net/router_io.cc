@@ -166,7 +166,7 @@ void RouterIo::add(Accepted&& accepted) {
   write(c);  // the greeting
 }
 
-// Of the address with most strangers the one that has been there for longest.
+// The oldest stranger of the address that has the most strangers.
 RouterIo::Connection* RouterIo::stranger_of_most() {
   const auto most =
       std::max_element(strangers_of_.begin(), strangers_of_.end(),
