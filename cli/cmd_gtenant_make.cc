@@ -51,8 +51,9 @@ Result<void> set_cost_center(MakeOptions& options, std::string_view text) {
 Result<void> set_weight(MakeOptions& options, std::string_view text) {
   const auto weight = tenancy::parse_thousandths(text);
   if (!weight) return tl::unexpected(weight.error());
-  if (*weight > 1'000'000'000) return fail(ErrorCode::invalid_argument, "is above 1000000");
-  options.tenant.weight = static_cast<std::uint32_t>(*weight);
+  if (*weight > thousandths_of(Times{1'000'000}))
+    return fail(ErrorCode::invalid_argument, "is above 1000000");
+  options.tenant.weight = weight->narrow<std::uint32_t>().value();
   return {};
 }
 

@@ -144,7 +144,7 @@ class MeterFile {
       const bool minus = cells[i].front() == '-';
       const auto amount = tenancy::parse_thousandths(cells[i].substr(minus ? 1 : 0));
       if (!amount) return wrong(fmt::format("amount: {}", amount.error().message));
-      out.amount = minus ? -*amount : *amount;
+      out.amount = minus ? -amount->value() : amount->value();
     }
     lines_.push_back(std::move(out));
     return {};

@@ -109,13 +109,13 @@ constexpr Column<GpuRow> kColumns[] = {
            if (!r.gpu->mig)
              o += r.holder == nullptr || r.holder->grant.whole()
                       ? "-"
-                      : "part " + format_thousandths(r.holder->grant.thousandths);
+                      : "part " + format_thousandths(r.holder->grant.thousandths.value());
            else if (!r.start)
              o += "none";
            else
              o += fmt::format("{}@{}", r.profile != nullptr ? r.profile->name : "?", *r.start);
            if (r.gpu->mig && r.holder != nullptr && r.holder->grant.part())
-             o += " part " + format_thousandths(r.holder->grant.of_slice);
+             o += " part " + format_thousandths(r.holder->grant.of_slice.value());
          }},
     {.letter = 't',
      .name = "State",

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/codec/fields.h"
+#include "common/quantity.h"
 #include "common/time.h"
 
 namespace gantry {
@@ -134,14 +135,18 @@ struct GpuDevice {
 
 // What a job has of one GPU of a node: all of it, a part, a MIG slice, or a part of a slice.
 struct GpuGrant {
-  std::uint16_t gpu = 0;                 // GpuDevice::index
-  std::optional<std::uint32_t> profile;  // a MIG slice: MigProfile::id
-  std::uint16_t start = 0;               // of the slice: memory slice
-  std::uint16_t thousandths = 1000;      // of the GPU, as quota and charges count it
-  std::uint16_t of_slice = 1000;         // of the slice: thousandths; 1000 = all of it
+  std::uint16_t gpu = 0;                                // GpuDevice::index
+  std::optional<std::uint32_t> profile;                 // a MIG slice: MigProfile::id
+  std::uint16_t start = 0;                              // of the slice: memory slice
+  GpuThousandths::in<std::uint16_t> thousandths{1000};  // as quota and charges count it
+  DevicePart::in<std::uint16_t> of_slice{1000};         // of the slice
 
-  [[nodiscard]] bool whole() const { return !profile && thousandths == 1000; }
-  [[nodiscard]] bool part() const { return profile ? of_slice != 1000 : thousandths != 1000; }
+  [[nodiscard]] bool whole() const { return !profile && thousandths == kOneGpu; }
+  // Of its device: of the slice, or of the GPU where it has no slice.
+  [[nodiscard]] DevicePart of_device() const {
+    return profile ? DevicePart{of_slice} : part_of_gpu(thousandths);
+  }
+  [[nodiscard]] bool part() const { return of_device() != kWholeDevice; }
   friend bool operator==(const GpuGrant&, const GpuGrant&) = default;
   template <class S, class V>
   static void fields(S& s, V&& v) {

@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "common/quantity.h"
+
 namespace gantry {
 
 enum class Resource : std::uint8_t {
@@ -19,8 +21,31 @@ enum class Resource : std::uint8_t {
   scratch = 3,  // bytes of node-local disk
 };
 inline constexpr std::size_t kResourceCount = 4;
+// For tables that show an amount as a number of cores or GPUs. Whatever computes has the types of
+// common/quantity.h.
 inline constexpr std::int64_t kCoreUnit = 1000;  // of Resource::cpu
 inline constexpr std::int64_t kGpuUnit = 1000;   // of Resource::gpu
+
+template <Resource>
+struct ResourceUnit;
+template <>
+struct ResourceUnit<Resource::cpu> {
+  using type = CoreThousandths;
+};
+template <>
+struct ResourceUnit<Resource::memory> {
+  using type = ByteCount;
+};
+template <>
+struct ResourceUnit<Resource::gpu> {
+  using type = GpuThousandths;
+};
+template <>
+struct ResourceUnit<Resource::scratch> {
+  using type = ByteCount;
+};
+template <Resource R>
+using AmountOf = typename ResourceUnit<R>::type;
 
 struct ResourceRow {
   Resource id;
@@ -36,8 +61,22 @@ inline constexpr std::array<ResourceRow, kResourceCount> kResourceTable{{
 
 class Resources {
  public:
-  constexpr std::int64_t& operator[](Resource r) { return v_[static_cast<std::size_t>(r)]; }
+  // Of one resource, in its unit.
+  template <Resource R>
+  [[nodiscard]] constexpr AmountOf<R> get() const {
+    return AmountOf<R>{v_[static_cast<std::size_t>(R)]};
+  }
+  template <Resource R>
+  constexpr void set(AmountOf<R> amount) {
+    v_[static_cast<std::size_t>(R)] = amount.value();
+  }
+  template <Resource R>
+  constexpr void add(AmountOf<R> amount) {
+    v_[static_cast<std::size_t>(R)] += amount.value();
+  }
+  // Of each row alike: to compare, to show, to read from a document.
   constexpr std::int64_t operator[](Resource r) const { return v_[static_cast<std::size_t>(r)]; }
+  [[nodiscard]] constexpr std::int64_t& row(Resource r) { return v_[static_cast<std::size_t>(r)]; }
   friend constexpr bool operator==(const Resources&, const Resources&) = default;
   friend constexpr auto operator<=>(const Resources&, const Resources&) = default;
 

@@ -5,7 +5,7 @@
 // A quota line speaks of one resource in one flavor, or in all flavors together (flavor ""); both
 // are checked when both are given. A tenant with lines for some flavors of a resource and none for
 // "" may use no other flavor of it; without any line for a resource it is unlimited in it. Amounts
-// are in the units of common/resources.h (cpu in thousandths of a core, bytes, devices). Formulas:
+// are in the units of common/resources.h (thousandths of a core and of a GPU, bytes). Formulas:
 // Kueue's (nominal, borrowing limit, lending limit, cohorts); see ctld/sched/quota.h.
 #pragma once
 

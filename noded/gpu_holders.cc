@@ -15,36 +15,36 @@ GpuHolders::GpuHolders(const Options& options, const Logger& log)
     log_.warning("GPUs of this node are not shared", {{"why", cannot_share_}});
 }
 
-Result<void> GpuHolders::take(const AttemptKey& key, const Device& device,
-                              std::uint32_t thousandths, runtime::LaunchRequest& request) {
-  const bool part = thousandths < 1000;
+Result<void> GpuHolders::take(const AttemptKey& key, const Device& device, DevicePart part,
+                              runtime::LaunchRequest& request) {
+  const bool shared = part < kWholeDevice;
   const auto refuse = [&](const std::string& why) {
     return fail(ErrorCode::wrong_state, fmt::format("{} {}", device.name, why));
   };
-  if (part && (sharing_ == GpuSharing::none || !cannot_share_.empty()))
+  if (shared && (sharing_ == GpuSharing::none || !cannot_share_.empty()))
     return refuse("is not shared on this node");
-  std::uint32_t sum = thousandths;
+  DevicePart sum = part;
   for (const Holder& h : holders_) {
     if (h.uuid != device.uuid || h.key == key) continue;
-    if (!part || h.thousandths == 1000)
+    if (!shared || h.part == kWholeDevice)
       return refuse(fmt::format("is held by job {}", h.key.job.value()));
     if (h.tenant != request.sharing.tenant) return refuse("is shared by another tenant");
-    sum += h.thousandths;
+    sum += h.part;
   }
-  if (sum > 1000) return refuse("has less of it left");
-  if (part) {
-    request.sharing.thousandths = thousandths;
-    request.state("GANTRY_GPU_SHARE", fmt::format("{}.{:03}", 0, thousandths));
+  if (sum > kWholeDevice) return refuse("has less of it left");
+  if (shared) {
+    request.sharing.part = part.narrow<std::uint32_t>();
+    request.state("GANTRY_GPU_SHARE", fmt::format("{}.{:03}", 0, part.value()));
   }
-  if (part && sharing_ == GpuSharing::mps) {
+  if (shared && sharing_ == GpuSharing::mps) {
     const auto paths = mps_.serve(request.sharing.tenant, device.uuid);
     if (!paths) return tl::unexpected(paths.error());
-    for (const auto& [name, value] : gpu::mps_variables(thousandths, device.memory))
+    for (const auto& [name, value] : gpu::mps_variables(part, device.memory))
       request.env[name] = value;
     request.sharing.binds.push_back({gpu::kMpsInJob, paths->pipe});
     request.sharing.binds.push_back({"/dev/shm", paths->shm});
   }
-  holders_.push_back({key, device.uuid, request.sharing.tenant, thousandths});
+  holders_.push_back({key, device.uuid, request.sharing.tenant, part});
   return {};
 }
 
@@ -55,13 +55,13 @@ bool GpuHolders::alone(const AttemptKey& key, const std::string& uuid) const {
 
 void GpuHolders::recovered(const AttemptKey& key, const std::string& uuid,
                            const runtime::LaunchSharing& sharing) {
-  holders_.push_back(
-      {key, uuid, sharing.tenant, sharing.thousandths > 0 ? sharing.thousandths : 1000});
+  holders_.push_back({key, uuid, sharing.tenant,
+                      sharing.part > DevicePart{} ? DevicePart{sharing.part} : kWholeDevice});
 }
 
 void GpuHolders::released(const AttemptKey& key) {
   const bool had_part = std::any_of(holders_.begin(), holders_.end(), [&](const Holder& h) {
-    return h.key == key && h.thousandths < 1000;
+    return h.key == key && h.part < kWholeDevice;
   });
   std::erase_if(holders_, [&](const Holder& h) { return h.key == key; });
   if (had_part) settle();
@@ -71,7 +71,7 @@ void GpuHolders::settle() {
   if (sharing_ == GpuSharing::none) return;
   std::map<std::string, std::string> wanted;
   for (const Holder& h : holders_)
-    if (h.thousandths < 1000) wanted[h.uuid] = h.tenant;
+    if (h.part < kWholeDevice) wanted[h.uuid] = h.tenant;
   for (const std::string& what : mps_.keep(wanted)) log_.info(what);
 }
 

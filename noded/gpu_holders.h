@@ -27,7 +27,7 @@ class GpuHolders {
   struct Device {      // a GPU, or a slice
     std::string name;  // "GPU 3", "the slice at 4 of GPU 3"
     std::string uuid;
-    std::int64_t memory = 0;  // bytes
+    ByteCount memory{};
   };
   GpuHolders(const Options& options, const Logger& log);
 
@@ -36,7 +36,7 @@ class GpuHolders {
 
   // All of a device, or a part. What a part needs besides the device files goes into the request.
   // wrong_state: somebody has it who may not be beside this job.
-  Result<void> take(const AttemptKey& key, const Device& device, std::uint32_t thousandths,
+  Result<void> take(const AttemptKey& key, const Device& device, DevicePart part,
                     runtime::LaunchRequest& request);
   // Has nobody else a part of it?
   [[nodiscard]] bool alone(const AttemptKey& key, const std::string& uuid) const;
@@ -51,7 +51,7 @@ class GpuHolders {
   struct Holder {
     AttemptKey key;
     std::string uuid, tenant;
-    std::uint32_t thousandths = 1000;
+    DevicePart part = kWholeDevice;
   };
   const Logger& log_;
   GpuSharing sharing_;

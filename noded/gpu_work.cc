@@ -14,11 +14,11 @@
 namespace gantry::node {
 namespace {
 
-std::int64_t slice_memory(const GpuInventory& found, const GpuDevice& gpu, const MigSlice& slice) {
+ByteCount slice_memory(const GpuInventory& found, const GpuDevice& gpu, const MigSlice& slice) {
   for (const MigGeometry& g : found.geometries)
     if (g.model == gpu.model)
-      if (const MigProfile* p = gpu::find_profile(g, slice.profile)) return p->memory;
-  return 0;
+      if (const MigProfile* p = gpu::find_profile(g, slice.profile)) return ByteCount{p->memory};
+  return {};
 }
 
 }  // namespace
@@ -212,8 +212,9 @@ Result<void> GpuWork::add(const AttemptKey& key, const GpuGrant& grant,
   if (!grant.profile) {
     const auto files = gpu::device_files(numbers_, *gpu);
     if (!files) return tl::unexpected(files.error());
-    const GpuHolders::Device whole{fmt::format("GPU {}", gpu->index), gpu->uuid, gpu->memory};
-    if (auto r = holders_.take(key, whole, grant.thousandths, request); !r) return r;
+    const GpuHolders::Device whole{fmt::format("GPU {}", gpu->index), gpu->uuid,
+                                   ByteCount{gpu->memory}};
+    if (auto r = holders_.take(key, whole, grant.of_device(), request); !r) return r;
     if (auto r = add_files(*files, request); !r) return r;
     held_[key].push_back(gpu->uuid);
     devices.push_back(handed(*gpu, nullptr));
@@ -223,7 +224,7 @@ Result<void> GpuWork::add(const AttemptKey& key, const GpuGrant& grant,
   if (!slice) return tl::unexpected(slice.error());
   const GpuHolders::Device device{fmt::format("the slice at {} of GPU {}", grant.start, grant.gpu),
                                   slice->uuid, slice_memory(found_.inventory, *gpu, *slice)};
-  if (auto r = holders_.take(key, device, grant.of_slice, request); !r) return r;
+  if (auto r = holders_.take(key, device, grant.of_device(), request); !r) return r;
   held_[key].push_back(slice->uuid);
   look();  // capability files have numbers only now
   gpu = find(grant.gpu);

@@ -76,7 +76,8 @@ void GpuWork::begin_use(const AttemptKey& key) {
       if (slice != nullptr && geometry != nullptr)
         if (const MigProfile* profile = gpu::find_profile(*geometry, slice->profile))
           memory = profile->memory;
-      tracks_[key].push_back({*track, gpu.index, static_cast<std::uint32_t>(memory >> 20)});
+      tracks_[key].push_back(
+          {*track, gpu.index, static_cast<std::uint32_t>(mebibytes_in(ByteCount{memory}).value())});
     }
 }
 
@@ -100,7 +101,8 @@ std::vector<proto::GpuActivity> GpuWork::sample() {
       std::optional<Instant> last = seen.last_busy;
       if (seen.reading) {
         a.busy = seen.reading->busy;
-        a.memory_mib = static_cast<std::uint32_t>(seen.reading->memory >> 20);
+        a.memory_mib = static_cast<std::uint32_t>(
+            mebibytes_in(ByteCount{static_cast<std::int64_t>(seen.reading->memory)}).value());
         if (seen.reading->power_mw) a.power_w = (*seen.reading->power_mw + 500) / 1000;
         if (!seen.reading->busy) last = seen.last_process;
       }

@@ -110,8 +110,8 @@ struct Cluster {
   static QuotaNeed use_of(const JobPlaced& job) {
     QuotaNeed need;
     for (const NodeGrant& g : job.grants) {
-      need.amount[Resource::gpu] += std::int64_t{g.gpus} * kGpuUnit;
-      need.amount[Resource::cpu] += static_cast<std::int64_t>(g.cpus.size()) * 1000;
+      need.amount.row(Resource::gpu) += std::int64_t{g.gpus} * kGpuUnit;
+      need.amount.row(Resource::cpu) += static_cast<std::int64_t>(g.cpus.size()) * 1000;
     }
     return need;
   }
@@ -129,8 +129,8 @@ struct Cluster {
     cls.demand = demand_of(s, *eligible.partition(cls.key.partition));
     eligible.refresh(cls, grid);
     QuotaNeed need;
-    need.amount[Resource::gpu] = std::int64_t{gpus} * nodes * kGpuUnit;
-    need.amount[Resource::cpu] = std::int64_t{8000} * nodes;
+    need.amount.row(Resource::gpu) = std::int64_t{gpus} * nodes * kGpuUnit;
+    need.amount.row(Resource::cpu) = std::int64_t{8000} * nodes;
     std::vector<double> times;
     std::optional<VictimSet> set;
     for (int i = 0; i < 11; ++i) {

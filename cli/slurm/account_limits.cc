@@ -86,7 +86,7 @@ Result<bool> set_limit_per_job(tenancy::Tenant& tenant, const std::string& value
   for (const TresItem& item : *items) {
     if (!item.flavor.empty())
       return fail(ErrorCode::unsupported, "a job's maximum is of gres/gpu, whatever the model");
-    most[item.resource] = item.amount.value_or(0);
+    most.row(item.resource) = item.amount.value_or(0);
   }
   tenant.jobs.max_per_job = most == Resources{} ? std::nullopt : std::optional<Resources>(most);
   return true;

@@ -108,7 +108,8 @@ Result<bool> Accounts::add_account(const std::string& name, const Settings& sett
     tenancy::Tenant tenant;
     tenant.name = name;
     tenant.description = settings.description.value_or("");
-    if (settings.fairshare) tenant.weight = *settings.fairshare * 1000;
+    if (settings.fairshare)
+      tenant.weight = thousandths_of(Times{*settings.fairshare}).narrow<std::uint32_t>().value();
     if (auto put = put_limits(tenant, settings); !put) return tl::unexpected(put.error());
     if (auto put = put_qos(tenant, settings); !put) return tl::unexpected(put.error());
     now_[name] = std::move(tenant);
@@ -165,7 +166,9 @@ Result<void> Accounts::modify_account(const std::string& name, const Settings& s
                             name));
   if (place->project == nullptr) {
     if (settings.description) place->tenant->description = *settings.description;
-    if (settings.fairshare) place->tenant->weight = *settings.fairshare * 1000;
+    if (settings.fairshare)
+      place->tenant->weight =
+          thousandths_of(Times{*settings.fairshare}).narrow<std::uint32_t>().value();
     if (auto put = put_limits(*place->tenant, settings); !put) return put;
     return put_qos(*place->tenant, settings);
   }

@@ -29,7 +29,8 @@ std::string Accounts::dump(const std::string& cluster) const {
       fmt::format("Cluster - '{}':Fairshare=1:QOS='normal'\nParent - 'root'\n", cluster);
   for (const auto& [name, tenant] : now_)
     out += fmt::format("Account - '{}':Description='{}':Organization='{}':Fairshare={}{}\n", name,
-                       tenant.description, name, tenant.weight.value_or(1000) / 1000,
+                       tenant.description, name,
+                       times_in(Thousandths{tenant.weight.value_or(1000)}).value(),
                        dumped_qos(tenant));
   for (const auto& [name, tenant] : now_) {
     out += fmt::format("Parent - '{}'\n", name);

@@ -9,10 +9,10 @@
 // keys and are permanent; names give JSON and `show` output. A reader skips unknown numbers and
 // leaves missing ones at their default, so a field can be added and never renumbered.
 //
-// Field types: bool, integers, double, std::string, Id<>, Instant, Duration, Money, Resources,
-// enums with names (below), std::optional, std::vector, std::map<std::string, T>, std::pair,
-// std::variant of structs (each alternative has `static constexpr int kKind`, unique in the
-// variant, and `static constexpr std::string_view kName`), and nested structs of this kind.
+// Field types: bool, integers, double, std::string, Id<>, Quantity<>, Instant, Duration, Money,
+// Resources, enums with names (below), std::optional, std::vector, std::map<std::string, T>,
+// std::pair, std::variant of structs (each alternative has `static constexpr int kKind`, unique in
+// the variant, and `static constexpr std::string_view kName`), and nested structs of this kind.
 //
 // An enum that crosses a boundary has, found by ADL,
 //   constexpr auto enum_names(E) { return std::array<std::pair<E, std::string_view>, N>{...}; }

@@ -40,8 +40,8 @@ void write_json(JsonWriter& w, const T& value) {
     w.real(value);
   } else if constexpr (std::is_same_v<T, std::string>) {
     w.string(value);
-  } else if constexpr (kIsId<T>) {
-    w.uint(value.value());
+  } else if constexpr (kIsTypedNumber<T>) {
+    write_json(w, value.value());
   } else if constexpr (kIsCount<T>) {
     w.sint(count_of(value));
   } else if constexpr (std::is_same_v<T, Resources>) {
@@ -152,7 +152,7 @@ inline bool read_json_resources(DecodeError& error, JsonNode node, Resources& ou
     if (!found) error.fail("no such resource");
     if (!amount || *amount < 0) error.fail("expected an unsigned integer");
     if (!found || !amount || *amount < 0) return error.in_field(node.name(i));
-    out[found->id] = *amount;
+    out.row(found->id) = *amount;
   }
   return true;
 }
@@ -214,9 +214,9 @@ bool read_json(DecodeError& error, JsonNode node, T& out) {
     return take_json(error, node.real(), out, "expected a number");
   } else if constexpr (std::is_same_v<T, std::string>) {
     return take_json(error, node.string(), out, "expected a string");
-  } else if constexpr (kIsId<T>) {
+  } else if constexpr (kIsTypedNumber<T>) {
     typename T::rep raw = 0;
-    if (!read_json_integer(error, node.uint(), raw)) return false;
+    if (!read_json(error, node, raw)) return false;
     out = T(raw);
     return true;
   } else if constexpr (kIsCount<T>) {

@@ -165,10 +165,10 @@ bool read(MsgReader& r, T& out) {
     if (!r.string(view)) return false;
     out.assign(view);
     return true;
-  } else if constexpr (kIsId<T>) {
-    std::uint64_t wide = 0;
-    if (!r.uint(wide, std::numeric_limits<typename T::rep>::max())) return false;
-    out = T(static_cast<typename T::rep>(wide));
+  } else if constexpr (kIsTypedNumber<T>) {
+    typename T::rep raw = 0;
+    if (!read(r, raw)) return false;
+    out = T(raw);
     return true;
   } else if constexpr (kIsCount<T>) {
     return r.sint(count_of(out), std::numeric_limits<std::int64_t>::min(),

@@ -41,8 +41,8 @@ void write(MsgWriter& w, const T& value) {
     w.real(value);
   } else if constexpr (std::is_same_v<T, std::string>) {
     w.string(value);
-  } else if constexpr (kIsId<T>) {
-    w.uint(value.value());
+  } else if constexpr (kIsTypedNumber<T>) {
+    write(w, value.value());
   } else if constexpr (kIsCount<T>) {
     w.sint(count_of(value));
   } else if constexpr (std::is_same_v<T, Resources>) {

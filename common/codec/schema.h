@@ -58,6 +58,8 @@ class Schema {
       return "string";
     } else if constexpr (kIsId<T>) {
       return "id" + std::to_string(8 * sizeof(typename T::rep));
+    } else if constexpr (kIsQuantity<T>) {
+      return describe<typename T::rep>();
     } else if constexpr (kIsOptional<T>) {
       return describe<typename T::value_type>() + "?";
     } else if constexpr (kIsVector<T>) {
@@ -82,6 +84,8 @@ class Schema {
   static std::string default_of(const T& value) {
     if constexpr (NamedEnum<T>) {
       return static_cast<int>(value) == 0 ? "" : " = " + std::string(enum_name(value));
+    } else if constexpr (kIsQuantity<T>) {
+      return default_of(value.value());
     } else if constexpr (std::is_arithmetic_v<T>) {
       return value == T{} ? "" : " = " + std::to_string(value);
     } else {

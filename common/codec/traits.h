@@ -12,6 +12,7 @@
 
 #include "common/codec/fields.h"
 #include "common/money.h"
+#include "common/quantity.h"
 #include "common/resources.h"
 #include "common/time.h"
 #include "common/types.h"
@@ -22,6 +23,14 @@ template <class T>
 inline constexpr bool kIsId = false;
 template <class Tag, class Rep>
 inline constexpr bool kIsId<Id<Tag, Rep>> = true;
+
+template <class T>
+inline constexpr bool kIsQuantity = false;
+template <class Unit, class Rep>
+inline constexpr bool kIsQuantity<Quantity<Unit, Rep>> = true;
+
+template <class T>
+inline constexpr bool kIsTypedNumber = kIsId<T> || kIsQuantity<T>;  // written as its Rep is
 
 template <class T>
 inline constexpr bool kIsOptional = false;

@@ -131,17 +131,19 @@ Result<std::int64_t> parse_cores(std::string_view text) {
   }
   const auto number = parse_thousandths(text);
   if (!number) return bad();
-  return *number;
+  return number->value();  // of a core
 }
 
 }  // namespace
 
-Result<std::int64_t> parse_thousandths(std::string_view text) {
+Result<Thousandths> parse_thousandths(std::string_view text) {
   std::string_view rest = text;
   const auto number = take_decimal(rest);
   if (!number || !rest.empty() || number->places > 3)
     return wrong(fmt::format("\"{}\" is not a number with at most three decimal places", text));
-  return fitting(number->digits * power_of_ten(3 - number->places), text);
+  const auto thousandths = fitting(number->digits * power_of_ten(3 - number->places), text);
+  if (!thousandths) return tl::unexpected(thousandths.error());
+  return Thousandths{*thousandths};
 }
 
 std::string show_thousandths(std::int64_t thousandths) {
@@ -188,7 +190,7 @@ Result<std::optional<std::int64_t>> parse_part(std::string_view text) {
   return static_cast<std::int64_t>(number->digits * power_of_ten(4 - number->places));
 }
 
-Result<std::int64_t> parse_quantity(std::string_view text) {
+Result<Thousandths> parse_quantity(std::string_view text) {
   std::string_view rest = text;
   if (rest.starts_with('+')) rest.remove_prefix(1);
   const auto number = take_decimal(rest);
@@ -210,16 +212,16 @@ Result<std::int64_t> parse_quantity(std::string_view text) {
   value = divide_up(value, divisor * power_of_ten(number->places));
   const Wide thousandths = divide_up(value, 1'000'000);
   if (thousandths > INT64_MAX) return wrong(fmt::format("\"{}\" is too much", text));
-  return static_cast<std::int64_t>(thousandths);
+  return Thousandths{static_cast<std::int64_t>(thousandths)};
 }
 
 Result<std::int64_t> amount_of_quantity(Resource resource, std::string_view text) {
-  const auto thousandths = parse_quantity(text);
-  if (!thousandths) return tl::unexpected(thousandths.error());
-  if (resource == Resource::gpu && *thousandths % 1000 != 0)
+  const auto number = parse_quantity(text);
+  if (!number) return tl::unexpected(number.error());
+  if (resource == Resource::gpu && thousandths_of(times_in(*number)) != *number)
     return wrong(fmt::format("\"{}\" is not a whole number of GPUs", text));
-  if (resource == Resource::cpu || resource == Resource::gpu) return fitting(*thousandths, text);
-  return fitting(divide_up(*thousandths, 1000), text);
+  if (resource == Resource::cpu || resource == Resource::gpu) return fitting(number->value(), text);
+  return fitting(divide_up(number->value(), 1000), text);  // bytes
 }
 
 }  // namespace gantry::tenancy

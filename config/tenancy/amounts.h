@@ -33,13 +33,13 @@ std::string show_amount(Resource resource, std::int64_t amount);  // parse_amoun
 // "10%", "12.5%" in millionths; nothing when it does not end in '%'. At most 100 %.
 Result<std::optional<std::int64_t>> parse_part(std::string_view text);
 
-// Decimal with up to three places, in thousandths: "1.5" -> 1500.
-Result<std::int64_t> parse_thousandths(std::string_view text);
+// Decimal with up to three places: "1.5" -> 1500.
+Result<Thousandths> parse_thousandths(std::string_view text);
 std::string show_thousandths(std::int64_t thousandths);
 
 // A quantity of Kubernetes (resource.Quantity): decimal, exponent, or one of n u m k M G T P E and
-// Ki Mi Gi Ti Pi Ei; in thousandths, rounded up. Not negative.
-Result<std::int64_t> parse_quantity(std::string_view text);
+// Ki Mi Gi Ti Pi Ei; rounded up. Not negative.
+Result<Thousandths> parse_quantity(std::string_view text);
 
 // A quantity as an amount of `resource`; GPUs must be whole.
 Result<std::int64_t> amount_of_quantity(Resource resource, std::string_view text);

@@ -115,7 +115,8 @@ class Checker {
       return problem("limits.time", "must be longer than 0s");
     if (t.jobs.default_cpus == 0u) return problem("defaults.cpus", "must be at least 1");
     if (t.jobs.max_nodes == 0u) return problem("limits.nodes", "must be at least 1");
-    if (t.weight && *t.weight > kMostShares * 1000) return problem("weight", "is above 1000000");
+    if (t.weight && Thousandths{*t.weight} > kMostWeight)
+      return problem("weight", "is above 1000000");
     if (Found found = check_people(t)) return found;
     std::set<std::string> seen;
     for (const TenantClass& c : t.classes)

@@ -79,8 +79,8 @@ Result<void> read_line(const Value& item, const std::string& flavor, const Meta&
     const auto number = parse_quantity(*text);
     if (!number) return nominal->wrong(number.error());
     if (name == "pods") {
-      pool.pods = pool.pods.value_or(0) +
-                  static_cast<std::uint32_t>(std::min<std::int64_t>(*number / 1000, 1'000'000));
+      pool.pods = pool.pods.value_or(0) + static_cast<std::uint32_t>(std::min<std::int64_t>(
+                                              times_in(*number).value(), 1'000'000));
       if (borrow || lend) into.note(meta, item, "numbers of jobs are neither borrowed nor lent");
     } else {
       into.note(meta, item, fmt::format("Gantry has no resource `{}`", name));
@@ -186,8 +186,8 @@ Keys::Handler weight_into(const Meta& meta, Translation& into, Pool& pool) {
               if (!text) return tl::unexpected(text.error());
               const auto weight = parse_quantity(*text);
               if (!weight) return v.wrong(weight.error());
-              if (*weight > kMostShares * 1000) return v.wrong("is above 1000000");
-              pool.weight = static_cast<std::uint32_t>(*weight);
+              if (*weight > kMostWeight) return v.wrong("is above 1000000");
+              pool.weight = weight->narrow<std::uint32_t>().value();
               return {};
             })
         .run();

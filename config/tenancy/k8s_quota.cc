@@ -43,10 +43,10 @@ Result<void> read_hard(const Value::Entry& entry, std::string_view map, const Me
   const auto number = parse_quantity(*amount);
   if (!number) return entry.value.wrong(number.error());
   if (key == "pods" || key == "count/pods") {
-    take_least(parts.counts.running_jobs, *number / 1000);
+    take_least(parts.counts.running_jobs, times_in(*number).value());
     parts.has_counts = true;
   } else if (key == "count/jobs.batch") {
-    take_least(parts.counts.queued_jobs, *number / 1000);
+    take_least(parts.counts.queued_jobs, times_in(*number).value());
     parts.has_counts = true;
   } else if (key.find("mig-") != std::string_view::npos) {
     into.note(
@@ -91,7 +91,7 @@ Result<void> read_list(const Value& map, const Meta& meta, Translation& into, Re
     }
     const auto amount = read_quantity(entry.value, *resource);
     if (!amount) return tl::unexpected(amount.error());
-    out[*resource] = *amount;
+    out.row(*resource) = *amount;
   }
   return {};
 }
@@ -100,7 +100,7 @@ Result<void> read_list(const Value& map, const Meta& meta, Translation& into, Re
 void set_defaults(JobLimits& jobs, const Resources& amounts) {
   if (amounts[Resource::cpu] > 0)
     jobs.default_cpus = static_cast<std::uint32_t>(
-        std::max<std::int64_t>((amounts[Resource::cpu] + 999) / 1000, 1));
+        std::max<std::int64_t>(cores_for(amounts.get<Resource::cpu>()).value(), 1));
   if (amounts[Resource::memory] > 0)
     jobs.default_memory_per_cpu = amounts[Resource::memory] / jobs.default_cpus.value_or(1);
 }
@@ -148,14 +148,14 @@ Result<void> read_range(const Value& item, const Meta& meta, Translation& into) 
     if (usual[r] > 0 && request[r] > 0 && usual[r] != request[r])
       into.note(meta, item,
                 "`default` is used and `defaultRequest` is not: a job gets what it is limited to");
-    if (usual[r] == 0) usual[r] = request[r];
+    if (usual[r] == 0) usual.row(r) = request[r];
   }
   set_defaults(jobs, usual);
   if (!most.is_zero()) {
     Resources& limit = jobs.max_per_node ? *jobs.max_per_node : jobs.max_per_node.emplace();
     for (const ResourceRow& row : kResourceTable)
       if (most[row.id] > 0 && (limit[row.id] == 0 || most[row.id] < limit[row.id]))
-        limit[row.id] = most[row.id];
+        limit.row(row.id) = most[row.id];
   }
   return {};
 }

@@ -61,8 +61,8 @@ struct Read {
       if (!text) return tl::unexpected(text.error());
       const auto weight = parse_thousandths(*text);
       if (!weight) return value.wrong(weight.error());
-      if (*weight > kMostShares * 1000) return value.wrong("is above 1000000");
-      *out = static_cast<std::uint32_t>(*weight);
+      if (*weight > kMostWeight) return value.wrong("is above 1000000");
+      *out = weight->narrow<std::uint32_t>().value();
       return {};
     }
     const auto number = read_number(value, 0, UINT32_MAX);

@@ -263,12 +263,12 @@ Result<void> read_amounts(const Value& value, bool charge, Resources& out) {
       if (!text) return tl::unexpected(text.error());
       const auto number = parse_thousandths(*text);
       if (!number) return entry.value.wrong(number.error());
-      out[*resource] = *number;
+      out.row(*resource) = number->value();
     } else {
       const auto amount = read_amount(entry.value, *resource);
       if (!amount) return tl::unexpected(amount.error());
       if (*amount == 0) return entry.value.wrong("is 0; leave it out for no limit");
-      out[*resource] = *amount;
+      out.row(*resource) = *amount;
     }
   }
   return {};

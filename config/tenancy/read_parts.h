@@ -7,6 +7,7 @@
 namespace gantry::tenancy {
 
 inline constexpr std::int64_t kMostShares = 1'000'000;
+inline constexpr Thousandths kMostWeight = thousandths_of(Times{kMostShares});
 inline constexpr std::int64_t kMostValue = 1'000'000'000;  // of a priority class, as Kubernetes has
 
 std::string not_a_name(std::string_view text);  // what is wrong with it, and what is allowed

@@ -50,8 +50,9 @@ Result<std::int32_t> read_factor(const Value& value) {
   if (!text) return tl::unexpected(text.error());
   const auto number = parse_thousandths(*text);
   if (!number) return value.wrong(number.error());
-  if (*number > kMostFactor) return value.wrong(fmt::format("{} is more than 100", *text));
-  return static_cast<std::int32_t>(*number);
+  if (*number > Thousandths{kMostFactor})
+    return value.wrong(fmt::format("{} is more than 100", *text));
+  return number->narrow<std::int32_t>().value();
 }
 
 // TENANT/PROJECT, each once.

@@ -13,12 +13,6 @@
 
 namespace gantry::core {
 
-// Of the ledger's amounts of memory and scratch: rounded up.
-inline std::int64_t mebibytes(std::int64_t bytes) {
-  constexpr std::int64_t kMebibyte = std::int64_t{1} << 20;
-  return (bytes + kMebibyte - 1) / kMebibyte;
-}
-
 // A thing with a price: of which node pool, and how much of it the price is for.
 struct BillItem {
   std::string pool;           // "" = none

@@ -32,12 +32,13 @@ std::vector<GpuGrant> slices_of(const sched::NodeChanged& view, const JobShape& 
                                   g.memory_slices};
       GpuGrant grant;
       grant.profile = p.id;
-      grant.thousandths = static_cast<std::uint16_t>(share.thousandths());
+      grant.thousandths = std::min(share.thousandths(), kOneGpu).narrow<std::uint16_t>();
       for (const sched::GpuView& gpu : view.devices)
         if (gpu.model == g.model) grant.gpu = gpu.index;
       if (shape.gpu_share == 0) return std::vector<GpuGrant>(shape.gpus_per_node, grant);
-      grant.thousandths = sched::weight_of_part(grant.thousandths, shape.gpu_share);
-      grant.of_slice = static_cast<std::uint16_t>(shape.gpu_share);
+      const DevicePart part{shape.gpu_share};
+      grant.thousandths = sched::weight_of_part(grant.thousandths, part).narrow<std::uint16_t>();
+      grant.of_slice = part.narrow<std::uint16_t>();
       return {grant};
     }
   return {};
@@ -107,7 +108,9 @@ class Estimator {
       grant.memory = need.memory;
       grant.scratch = need.scratch;
       if (shape_.gpu_share > 0 && shape_.gpu_slice.empty())
-        grant.devices = {{0, std::nullopt, 0, static_cast<std::uint16_t>(shape_.gpu_share)}};
+        grant.devices = {
+            {0, std::nullopt, 0,
+             thousandths_of_gpu(DevicePart{shape_.gpu_share}).narrow<std::uint16_t>()}};
       else if (shape_.gpu_slice.empty())
         grant.gpus = shape_.gpus_per_node;
       else

@@ -56,10 +56,6 @@ bool side_by_side(const GpuGrant& a, PartitionId of_a, const GpuGrant& b, Partit
   return a.part() && b.part() && of_a == of_b && a.profile == b.profile && a.start == b.start;
 }
 
-std::uint32_t of_device(const GpuGrant& grant) {  // thousandths of the GPU, or of the slice
-  return grant.profile ? grant.of_slice : grant.thousandths;
-}
-
 std::string name_of(const Node& node, const GpuGrant& grant) {
   if (!grant.profile) return fmt::format("GPU {} of {}", grant.gpu, node.name);
   return fmt::format("the slice at {} of GPU {} of {}", grant.start, grant.gpu, node.name);
@@ -128,19 +124,20 @@ namespace {
 
 // Of a part of a GPU, or one that meets a part: may this tenant have it beside what is held?
 std::optional<std::string> part_objection(const Node& node, const GpuGrant& d, PartitionId tenant) {
-  if (d.thousandths == 0 || of_device(d) == 0 || of_device(d) > 1000)
-    return fmt::format("{} thousandths of {}", of_device(d), name_of(node, d));
+  const DevicePart part = d.of_device();
+  if (d.thousandths == GpuThousandths{} || part == DevicePart{} || part > kWholeDevice)
+    return fmt::format("{} thousandths of {}", part.value(), name_of(node, d));
   if (d.part() && !shares_gpus(node)) return fmt::format("GPUs of {} are not shared", node.name);
-  std::uint32_t sum = of_device(d);
+  DevicePart sum = part;
   for (const Node::HeldGpu& held : node.gpu_grants) {
     if (!overlap(node, held.grant, d)) continue;
     if (!side_by_side(held.grant, held.tenant, d, tenant))
       return name_of(node, d) + (held.grant.part() && held.tenant != tenant
                                      ? " is shared by another tenant"
                                      : " is taken");
-    sum += of_device(held.grant);
+    sum += held.grant.of_device();
   }
-  if (sum > 1000) return name_of(node, d) + " has less of it left";
+  if (sum > kWholeDevice) return name_of(node, d) + " has less of it left";
   return std::nullopt;
 }
 
@@ -181,14 +178,14 @@ std::optional<std::string> gpu_objection(const Node& node, const sched::NodeGran
 void take_gpus(Node& node, const sched::NodeGrant& grant, PartitionId tenant) {
   node.gpus_taken += grant.gpus;
   for (const GpuGrant& d : grant.devices) {
-    std::uint32_t sum = of_device(d);
+    DevicePart sum = d.of_device();
     for (const Node::HeldGpu& held : node.gpu_grants) {
       if (!overlap(node, held.grant, d)) continue;
       GANTRY_ASSERT(side_by_side(held.grant, held.tenant, d, tenant),
                     "a device is given to one job, or to one tenant in parts");
-      sum += of_device(held.grant);
+      sum += held.grant.of_device();
     }
-    GANTRY_ASSERT(sum <= 1000, "no more of a device is given than there is");
+    GANTRY_ASSERT(sum <= kWholeDevice, "no more of a device is given than there is");
     const auto at = std::find_if(
         node.gpu_grants.begin(), node.gpu_grants.end(), [&](const Node::HeldGpu& held) {
           return std::pair{d.gpu, d.start} < std::pair{held.grant.gpu, held.grant.start};
@@ -209,8 +206,8 @@ void give_gpus(Node& node, const sched::NodeGrant& grant, PartitionId tenant) {
   }
 }
 
-std::int64_t gpu_thousandths_taken(const Node& node) {
-  std::int64_t sum = std::int64_t{node.gpus_taken} * kGpuUnit;
+GpuThousandths gpu_thousandths_taken(const Node& node) {
+  GpuThousandths sum = thousandths_of(Gpus{node.gpus_taken});
   for (const Node::HeldGpu& held : node.gpu_grants)
     if (!held.grant.whole()) sum += held.grant.thousandths;
   return sum;
@@ -219,15 +216,15 @@ std::int64_t gpu_thousandths_taken(const Node& node) {
 std::optional<std::string> gpus_held_twice(const Node& node) {
   for (std::size_t i = 0; i < node.gpu_grants.size(); ++i) {
     const Node::HeldGpu& one = node.gpu_grants[i];
-    std::uint32_t sum = of_device(one.grant);
+    DevicePart sum = one.grant.of_device();
     for (std::size_t k = 0; k < i; ++k) {
       const Node::HeldGpu& other = node.gpu_grants[k];
       if (!overlap(node, other.grant, one.grant)) continue;
       if (!side_by_side(other.grant, other.tenant, one.grant, one.tenant))
         return name_of(node, one.grant) + " is held twice";
-      sum += of_device(other.grant);
+      sum += other.grant.of_device();
     }
-    if (sum > 1000) return name_of(node, one.grant) + " is given more than once over";
+    if (sum > kWholeDevice) return name_of(node, one.grant) + " is given more than once over";
   }
   return std::nullopt;
 }

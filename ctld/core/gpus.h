@@ -38,7 +38,7 @@ std::optional<std::string> gpu_objection(const Node& node, const sched::NodeGran
 void take_gpus(Node& node, const sched::NodeGrant& grant, PartitionId tenant);
 void give_gpus(Node& node, const sched::NodeGrant& grant, PartitionId tenant);
 
-std::int64_t gpu_thousandths_taken(const Node& node);
+GpuThousandths gpu_thousandths_taken(const Node& node);
 
 // Held devices that overlap, or are shared by two tenants, or nothing; for audit().
 std::optional<std::string> gpus_held_twice(const Node& node);

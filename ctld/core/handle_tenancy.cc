@@ -42,10 +42,10 @@ std::vector<proto::NodesAlike> nodes_alike(const State& state, const Sight& sigh
     proto::NodesAlike kind;
     kind.features = node.features;
     kind.gpu_model = node.gpu_model;
-    kind.each[Resource::cpu] = std::int64_t{node.cpus} * 1000;
-    kind.each[Resource::memory] = node.memory;
-    kind.each[Resource::gpu] = std::int64_t{node.gpus} * kGpuUnit;
-    kind.each[Resource::scratch] = node.scratch;
+    kind.each.set<Resource::cpu>(thousandths_of(Cores{node.cpus}));
+    kind.each.set<Resource::memory>(ByteCount{node.memory});
+    kind.each.set<Resource::gpu>(thousandths_of(Gpus{node.gpus}));
+    kind.each.set<Resource::scratch>(ByteCount{node.scratch});
     const auto it = std::find_if(out.begin(), out.end(), [&](const proto::NodesAlike& other) {
       return other.features == kind.features && other.gpu_model == kind.gpu_model &&
              other.each == kind.each;

@@ -12,9 +12,22 @@ namespace {
 class HoldingBuilder {
  public:
   void begin_node() { out_.held.emplace_back(); }
-  void add(const std::string& pool, std::string item, std::uint32_t unit, std::int64_t amount) {
+  void add(const std::string& pool, std::string item, CoreThousandths amount) {
+    add(pool, std::move(item), kThousandthsUnit, amount.value());
+  }
+  void add(const std::string& pool, std::string item, Mebibytes amount) {
+    add(pool, std::move(item), kMebibyteUnit, amount.value());
+  }
+  // With what the price of the item is for.
+  void add(const std::string& pool, std::string item, GpuThousandths unit, GpuThousandths amount) {
+    add(pool, std::move(item), unit.value(), amount.value());
+  }
+  Holding take() { return std::move(out_); }
+
+ private:
+  void add(const std::string& pool, std::string item, std::int64_t unit, std::int64_t amount) {
     if (amount <= 0) return;
-    const BillItem what{pool, std::move(item), unit};
+    const BillItem what{pool, std::move(item), static_cast<std::uint32_t>(unit)};
     const auto it = std::find(out_.items.begin(), out_.items.end(), what);
     const auto line = static_cast<std::uint32_t>(it - out_.items.begin());
     if (it == out_.items.end()) out_.items.push_back(what);
@@ -26,9 +39,7 @@ class HoldingBuilder {
     else
       node.push_back({line, amount});
   }
-  Holding take() { return std::move(out_); }
 
- private:
   Holding out_;
 };
 
@@ -39,7 +50,6 @@ std::string gpu_item(const std::string& model) {
 void add_gpus(HoldingBuilder& out, const Node& node, const std::string& pool,
               const sched::NodeGrant& grant, bool exclusive) {
   if (!exclusive && grant.gpus == 0 && grant.devices.empty()) return;
-  constexpr auto kWhole = static_cast<std::uint32_t>(kThousandthsUnit);
   const std::vector<sched::GpuView> views = gpus_for_jobs(node);
   const auto model_of = [&](std::uint16_t index) {
     for (const GpuDevice& gpu : node.facts.gpus.gpus)  // also of one that is out of service
@@ -47,19 +57,19 @@ void add_gpus(HoldingBuilder& out, const Node& node, const std::string& pool,
     return node.declared == nullptr ? std::string() : node.declared->gpu_model;
   };
   if (exclusive) {
-    for (const sched::GpuView& view : views) out.add(pool, gpu_item(view.model), kWhole, kWhole);
+    for (const sched::GpuView& view : views) out.add(pool, gpu_item(view.model), kOneGpu, kOneGpu);
     return;
   }
   std::uint32_t whole = grant.gpus;
   for (const GpuGrant& gpu : grant.devices) {
     const std::string model = model_of(gpu.gpu);
     if (gpu.whole()) {
-      out.add(pool, gpu_item(model), kWhole, kWhole);
+      out.add(pool, gpu_item(model), kOneGpu, kOneGpu);
       whole -= whole > 0 ? 1 : 0;
       continue;
     }
     std::string item = gpu_item(model) + ":shared";
-    std::uint32_t unit = gpu.thousandths;  // what a price is for
+    GpuThousandths unit = gpu.thousandths;  // what a price is for
     if (gpu.profile)
       for (const MigGeometry& geometry : node.facts.gpus.geometries)
         for (const MigProfile& profile : geometry.profiles)
@@ -74,7 +84,7 @@ void add_gpus(HoldingBuilder& out, const Node& node, const std::string& pool,
   }
   // Without devices that are known one by one, all of a node are alike.
   const std::string alike = views.empty() ? model_of(0) : views.front().model;
-  out.add(pool, gpu_item(alike), kWhole, std::int64_t{whole} * kWhole);
+  out.add(pool, gpu_item(alike), kOneGpu, thousandths_of(Gpus{whole}));
 }
 
 }  // namespace
@@ -88,12 +98,13 @@ Holding holding_of(const State& state, const std::vector<sched::NodeGrant>& gran
     const std::size_t n = grant.node.value();
     const std::string pool = n < compiled.size() ? compiled[n].pool : std::string();
     const bool all = exclusive && node.declared != nullptr;
-    const auto cores = static_cast<std::int64_t>(all ? node.cpus.size() : grant.cpus.size());
+    const Cores cores{all ? std::ssize(node.cpus) : std::ssize(grant.cpus)};
+    const ByteCount memory{all ? node.declared->memory : grant.memory};
+    const ByteCount scratch{all ? node.declared->scratch : grant.scratch};
     out.begin_node();
-    out.add(pool, "cpu", kThousandthsUnit, cores * kCoreUnit);
-    out.add(pool, "memory", kMebibyteUnit, mebibytes(all ? node.declared->memory : grant.memory));
-    out.add(pool, "scratch", kMebibyteUnit,
-            mebibytes(all ? node.declared->scratch : grant.scratch));
+    out.add(pool, "cpu", thousandths_of(cores));
+    out.add(pool, "memory", mebibytes_for(memory));
+    out.add(pool, "scratch", mebibytes_for(scratch));
     add_gpus(out, node, pool, grant, all);
   }
   return out.take();

@@ -289,9 +289,9 @@ std::int64_t idle_millionths(const Active& active, std::string_view item) {
   if (held <= 0 || widest <= 0) return 0;
   const Usage& usage = active.usage;
   // The peak is that of the node with the largest one: of the others it may be less.
-  const __int128 used = item == "cpu"
-                            ? static_cast<__int128>(usage.cpu_user_us + usage.cpu_system_us) * unit
-                            : held * mebibytes(usage.memory_peak_bytes) / widest;
+  const __int128 used =
+      item == "cpu" ? static_cast<__int128>(usage.cpu_user_us + usage.cpu_system_us) * unit
+                    : held * mebibytes_for(ByteCount{usage.memory_peak_bytes}).value() / widest;
   return kMillionths - static_cast<std::int64_t>(std::min(used, held) * kMillionths / held);
 }
 

@@ -46,13 +46,13 @@ proto::LedgerReply counters(const State& state, Instant now,
 // GPUs held, and jobs, by queue.
 proto::TenantUsageReply held_now(const State& state, const std::optional<std::string>& tenant) {
   proto::TenantUsageReply out;
-  std::map<std::string, std::int64_t> gpus;
+  std::map<std::string, GpuThousandths> gpus;
   for (const JobId id : jobs_on_nodes(state)) {
     const Job& job = state.jobs.at(id);
     const std::string& name = state.partition(class_of(state, job).partition).payer();
     if (!job.active || (tenant && name != *tenant)) continue;
     for (const BillLine& line : job.active->bill.lines)
-      if (line.what.item.starts_with("gpu:")) gpus[name] += line.amount;
+      if (line.what.item.starts_with("gpu:")) gpus[name] += GpuThousandths{line.amount};
   }
   for (const Partition& partition : state.partitions) {
     if (partition.declared == nullptr || !partition.tenant.empty()) continue;
@@ -62,7 +62,7 @@ proto::TenantUsageReply held_now(const State& state, const std::optional<std::st
     const QueueCounts counts = state.tenant_counts(partition.name);
     row.queued = counts.queued;
     row.running = counts.active;
-    row.used[Resource::gpu] = gpus[partition.name] * kGpuUnit / kThousandthsUnit;
+    row.used.set<Resource::gpu>(gpus[partition.name]);
   }
   return out;
 }

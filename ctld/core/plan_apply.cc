@@ -72,8 +72,7 @@ std::optional<std::string> objection(const Context& ctx, const Partition& partit
     if (auto why = gpu_objection(node, g, partition.id)) return why;
     if (shape.gpu_share > 0 &&
         (g.devices.size() != 1 || g.devices[0].profile.has_value() == shape.gpu_slice.empty() ||
-         (shape.gpu_slice.empty() ? g.devices[0].thousandths : g.devices[0].of_slice) !=
-             shape.gpu_share))
+         g.devices[0].of_device() != DevicePart{shape.gpu_share}))
       return "other than the part of a GPU that is asked";
     if (auto why = gres_objection(node, g, shape)) return why;
   }

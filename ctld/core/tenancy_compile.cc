@@ -131,7 +131,7 @@ class Compiler {
       return given ? static_cast<double>(thousandths[r]) / 1000 : otherwise;
     };
     std::array<double, kResourceCount> out{};
-    out[static_cast<std::size_t>(Resource::cpu)] = part(Resource::cpu, kCoreCharge) / 1000;
+    out[static_cast<std::size_t>(Resource::cpu)] = part(Resource::cpu, kCoreCharge) / kCoreUnit;
     out[static_cast<std::size_t>(Resource::memory)] = part(Resource::memory, kGibCharge) / kGib;
     out[static_cast<std::size_t>(Resource::gpu)] = part(Resource::gpu, kGpuCharge) / kGpuUnit;
     out[static_cast<std::size_t>(Resource::scratch)] = part(Resource::scratch, 0) / kGib;

@@ -18,7 +18,7 @@ using tenancy::Role;
 
 std::string amount_text(Resource r, std::int64_t amount) {
   Resources one;
-  one[r] = amount;
+  one.row(r) = amount;
   const std::string text = to_string(one);
   return text.empty() ? fmt::format("{}=0", kResourceTable[static_cast<std::size_t>(r)].name)
                       : text;
@@ -30,27 +30,32 @@ struct Wanted {
 };
 Wanted wanted_of(const JobShape& s, const Partition& partition) {
   const std::int64_t tasks = std::max(s.tasks, s.min_nodes);
-  const std::int64_t nodes = s.min_nodes;
-  const std::int64_t tasks_on_node = (tasks + nodes - 1) / nodes;
+  const Times nodes{s.min_nodes};
+  const std::int64_t tasks_on_node = (tasks + s.min_nodes - 1) / s.min_nodes;
   Wanted w;
-  w.job[Resource::cpu] = tasks * s.cpus_per_task * 1000;
-  w.node[Resource::cpu] = tasks_on_node * s.cpus_per_task * 1000;
+  const Cores cores{tasks * s.cpus_per_task}, cores_on_node{tasks_on_node * s.cpus_per_task};
+  w.job.set<Resource::cpu>(thousandths_of(cores));
+  w.node.set<Resource::cpu>(thousandths_of(cores_on_node));
   const auto* declared = partition.declared;
-  const std::int64_t per_cpu = s.memory_per_cpu.value_or(
-      declared != nullptr ? declared->default_memory_per_cpu.value_or(0) : 0);
+  const ByteCount per_cpu{s.memory_per_cpu.value_or(
+      declared != nullptr ? declared->default_memory_per_cpu.value_or(0) : 0)};
   if (s.memory_per_node) {
-    w.node[Resource::memory] = *s.memory_per_node;
-    w.job[Resource::memory] = *s.memory_per_node * nodes;
+    w.node.set<Resource::memory>(ByteCount{*s.memory_per_node});
+    w.job.set<Resource::memory>(ByteCount{*s.memory_per_node} * nodes);
   } else {
-    w.node[Resource::memory] = per_cpu * (w.node[Resource::cpu] / 1000);
-    w.job[Resource::memory] = per_cpu * (w.job[Resource::cpu] / 1000);
+    w.node.set<Resource::memory>(per_cpu * Times{cores_on_node.value()});
+    w.job.set<Resource::memory>(per_cpu * Times{cores.value()});
   }
-  const std::int64_t each =  // of slices about; exactly when they are given
-      s.gpu_slice.empty() ? kGpuUnit : sched::compute_slices_of(s.gpu_slice) * kGpuUnit / 8;
-  w.node[Resource::gpu] = s.gpus_per_node * each + s.gpu_share * each / kGpuUnit;
-  w.job[Resource::gpu] = w.node[Resource::gpu] * nodes;
-  w.node[Resource::scratch] = s.scratch_per_node;
-  w.job[Resource::scratch] = s.scratch_per_node * nodes;
+  const GpuThousandths each =  // of slices about; exactly when they are given
+      s.gpu_slice.empty()
+          ? kOneGpu
+          : least_weight(thousandths_of(ComputeSlices{sched::compute_slices_of(s.gpu_slice)}));
+  const GpuThousandths on_node =
+      each * Times{s.gpus_per_node} + part_of(each, DevicePart{s.gpu_share});
+  w.node.set<Resource::gpu>(on_node);
+  w.job.set<Resource::gpu>(on_node * nodes);
+  w.node.set<Resource::scratch>(ByteCount{s.scratch_per_node});
+  w.job.set<Resource::scratch>(ByteCount{s.scratch_per_node} * nodes);
   return w;
 }
 

@@ -9,6 +9,7 @@
 #include "common/text.h"
 #include "ctld/core/admission.h"
 #include "ctld/core/authorise.h"
+#include "ctld/core/licenses.h"
 #include "ctld/core/reservations.h"
 #include "ctld/core/tenant_submit.h"
 #include "ctld/sched/mig_rack.h"
@@ -122,7 +123,8 @@ Result<void> check_paths(const JobSpec& spec) {
 }
 
 Result<void> check_parts(const JobShape& s) {
-  if (auto r = check_number("thousandths of a GPU", s.gpu_share, 0, kGpuUnit - 1); !r) return r;
+  if (auto r = check_number("thousandths of a GPU", s.gpu_share, 0, kWholeDevice.value() - 1); !r)
+    return r;
   if (auto r = check_number("shards of a GPU", s.gpu_shards, 0, 1000); !r) return r;
   if (s.gpu_share + s.gpu_shards > 0 && s.gpus_per_node > 0)
     return bad("a part of a GPU and whole GPUs or slices exclude each other");
@@ -171,7 +173,7 @@ Result<void> count_shards(const Context& ctx, const Partition& partition, JobSha
   if (shape.gpu_shards == each)
     shape.gpus_per_node = 1;
   else
-    shape.gpu_share = shape.gpu_shards * static_cast<std::uint32_t>(kGpuUnit) / each;
+    shape.gpu_share = shape.gpu_shards * static_cast<std::uint32_t>(kWholeDevice.value()) / each;
   return {};
 }
 

@@ -62,10 +62,10 @@ std::vector<proto::NodesAlike> alike(const Cluster& cluster) {
   std::vector<proto::NodesAlike> out;
   for (const NodeConfig& node : cluster.nodes) {
     Resources each;
-    each[Resource::cpu] = std::int64_t{node.cpus} * 1000;
-    each[Resource::memory] = node.memory;
-    each[Resource::gpu] = std::int64_t{node.gpus} * kGpuUnit;
-    each[Resource::scratch] = node.scratch;
+    each.set<Resource::cpu>(thousandths_of(Cores{node.cpus}));
+    each.set<Resource::memory>(ByteCount{node.memory});
+    each.set<Resource::gpu>(thousandths_of(Gpus{node.gpus}));
+    each.set<Resource::scratch>(ByteCount{node.scratch});
     if (!out.empty() && out.back().each == each && out.back().features == node.features &&
         out.back().gpu_model == node.gpu_model)
       out.back().nodes += "," + node.name;

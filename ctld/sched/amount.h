@@ -8,12 +8,12 @@ namespace gantry::sched {
 
 inline Resources amount_of(const NodeGrant& grant) {
   Resources out;
-  out[Resource::cpu] = static_cast<std::int64_t>(grant.cpus.size()) * 1000;
-  out[Resource::memory] = grant.memory;
-  out[Resource::gpu] = std::int64_t{grant.gpus} * kGpuUnit;
+  out.set<Resource::cpu>(thousandths_of(Cores{std::ssize(grant.cpus)}));
+  out.set<Resource::memory>(ByteCount{grant.memory});
+  out.set<Resource::gpu>(thousandths_of(Gpus{grant.gpus}));
   for (const GpuGrant& d : grant.devices)
-    if (!d.whole()) out[Resource::gpu] += d.thousandths;
-  out[Resource::scratch] = grant.scratch;
+    if (!d.whole()) out.add<Resource::gpu>(d.thousandths);
+  out.set<Resource::scratch>(ByteCount{grant.scratch});
   return out;
 }
 

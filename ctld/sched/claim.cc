@@ -54,13 +54,13 @@ std::vector<QuotaNeed> Cycle::needs_of(const JobClass& c, const std::vector<Shar
   for (const Share& share : shares) {
     const Room room = need_for(c.demand, r_.grid_.room(share.node), share.tasks);
     QuotaNeed need{r_.charges_.flavor(share.node), {}};
-    need.amount[Resource::cpu] = std::int64_t{room.cpus} * 1000;
-    need.amount[Resource::memory] = room.memory;
-    need.amount[Resource::gpu] = room.gpu_thousandths();
+    need.amount.set<Resource::cpu>(thousandths_of(Cores{room.cpus}));
+    need.amount.set<Resource::memory>(ByteCount{room.memory});
+    need.amount.set<Resource::gpu>(room.gpu_thousandths());
     if (const JobShape& shape = c.key.shape; !shape.gpu_slice.empty())
-      need.amount[Resource::gpu] =
-          slices_weight(shape, r_.grid_.node(share.node).slices.thousandths(shape.gpu_slice));
-    need.amount[Resource::scratch] = room.scratch;
+      need.amount.set<Resource::gpu>(
+          slices_weight(shape, r_.grid_.node(share.node).slices.thousandths(shape.gpu_slice)));
+    need.amount.set<Resource::scratch>(ByteCount{room.scratch});
     const auto same = std::find_if(needs.begin(), needs.end(),
                                    [&](const QuotaNeed& n) { return n.flavor == need.flavor; });
     if (same == needs.end())

@@ -337,8 +337,8 @@ void Cycle::start(JobClass& c, std::uint32_t slot, const std::vector<Share>& sha
                 g.cpus,         g.devices,
                 g.gres,         c.key.partition,
                 until};
-    taken.room.slices = static_cast<std::int32_t>(c.demand.slices);
-    taken.room.gpu_parts = static_cast<std::int32_t>(c.demand.gpu_share);
+    taken.room.slices = c.demand.slices.narrow<std::int32_t>();
+    taken.room.gpu_parts = thousandths_of_gpu(c.demand.gpu_share).narrow<std::int32_t>();
     taken.room.gres = c.demand.gres;
     r_.grid_.take(taken.node, taken.room, taken.things());
     r_.grid_.slices_last(taken.node, taken.devices, until.value_or(kMigNever));

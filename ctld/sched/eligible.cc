@@ -72,10 +72,11 @@ void Eligible::set_least(JobClass& cls) const {
   if (!smallest) return;
   std::int64_t cpus = std::int64_t{d.tasks} * d.cpus_per_task;
   if (d.exclusive) cpus = std::max(cpus, std::int64_t{smallest->cpus} * d.min_nodes);
-  cls.least[Resource::cpu] = cpus * 1000;
+  cls.least.set<Resource::cpu>(thousandths_of(Cores{cpus}));
   if (d.memory_rule == MemoryRule::whole_node)
-    cls.least[Resource::memory] = smallest->memory * d.min_nodes;
-  if (d.memory_rule == MemoryRule::even_part) cls.least[Resource::memory] = part * cpus;
+    cls.least.set<Resource::memory>(ByteCount{smallest->memory} * Times{d.min_nodes});
+  if (d.memory_rule == MemoryRule::even_part)
+    cls.least.set<Resource::memory>(ByteCount{part} * Times{cpus});
 }
 
 namespace {

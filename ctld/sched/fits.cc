@@ -66,7 +66,8 @@ std::string one_node(const Demand& d) {
     text += fmt::format(", {} of memory{}", format_memory(d.memory), per_cpu ? " per core" : "");
   }
   if (d.gpus > 0) text += ", " + count(d.gpus, "GPU");
-  if (d.gpu_share > 0) text += ", " + amount_words(Resource::gpu, d.gpu_share);
+  if (d.gpu_share > DevicePart{})
+    text += ", " + amount_words(Resource::gpu, thousandths_of_gpu(d.gpu_share).value());
   if (d.scratch > 0) text += fmt::format(", {} of scratch space", format_memory(d.scratch));
   return text;
 }

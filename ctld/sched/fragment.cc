@@ -50,7 +50,7 @@ double Fragmentation::amount(const GpuRoom& room) const {
     if (able < std::max(need.gpus, 1u) || room.cpus < need.cpus || room.memory < need.memory) {
       usable = 0;
     } else {
-      const double asked = need.gpus > 0 ? need.gpus * 1000.0 : need.part;
+      const double asked = need.gpus > 0 ? need.gpus * double{kWholeGpu} : need.part;
       double lasts = static_cast<double>(usable);
       if (need.cpus > 0) lasts = std::min(lasts, asked * room.cpus / need.cpus);
       if (need.memory > 0)

@@ -20,10 +20,14 @@
 #include <map>
 #include <vector>
 
+#include "common/quantity.h"
+
 namespace gantry::sched {
 
-inline constexpr std::uint16_t kWholeGpu = 1000;  // thousandths
-inline constexpr std::size_t kMostGpus = 16;      // of a node that are looked at
+// Free room is compared with needs in the innermost loop, so here thousandths are plain numbers;
+// gpu_scores.cc makes them of quantities.
+inline constexpr auto kWholeGpu = static_cast<std::uint16_t>(kOneGpu.value());
+inline constexpr std::size_t kMostGpus = 16;  // of a node that are looked at
 inline constexpr int kMostScore = 50;
 
 struct GpuRoom {  // what a node has free

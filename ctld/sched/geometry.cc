@@ -10,17 +10,17 @@
 namespace gantry::sched {
 
 Room room_of(const NodeChanged& node) {
-  std::int32_t slices = 0;
+  SliceThousandths slices;
   for (const GpuView& gpu : node.devices)
     for (const MigGeometry& g : node.geometries)
       if (gpu.mig && g.model == gpu.model)
-        slices += static_cast<std::int32_t>(g.compute_slices * kGpuUnit);
+        slices += thousandths_of(ComputeSlices{std::min(g.compute_slices, kMostMigSlices)});
   return {node.memory,
           node.scratch,
           static_cast<std::int32_t>(node.cpus.size()),
           static_cast<std::int32_t>(node.gpus),
-          slices,
-          0,
+          slices.narrow<std::int32_t>(),
+          {},
           node.gres};
 }
 
@@ -45,11 +45,11 @@ Demand demand_of(const JobShape& shape, const PartitionChanged& partition) {
   d.scratch = shape.scratch_per_node;
   if (shape.gpu_slice.empty()) {
     d.gpus = shape.gpus_per_node;
-    d.gpu_share = shape.gpu_share;
+    d.gpu_share = DevicePart{shape.gpu_share};
   } else {
-    const std::uint32_t each = compute_slices_of(shape.gpu_slice);
-    d.slices =
-        (shape.gpus_per_node * static_cast<std::uint32_t>(kGpuUnit) + shape.gpu_share) * each;
+    const ComputeSlices each{compute_slices_of(shape.gpu_slice)};
+    d.slices = thousandths_of(each) * Times{shape.gpus_per_node} +
+               part_of(each, DevicePart{shape.gpu_share});
   }
   for (const GresCount& g : shape.gres) {
     const auto& names = partition.gres_names;
@@ -70,8 +70,8 @@ namespace {
 
 // A node that shrank under its jobs has less than nothing of what is not asked for.
 bool enough_devices(const Demand& d, const Room& free) {
-  const std::int64_t asked = std::int64_t{d.gpus} * kGpuUnit + d.gpu_share;
-  if (asked > 0 && free.gpu_thousandths() < asked) return false;
+  const GpuThousandths asked = thousandths_of(Gpus{d.gpus}) + thousandths_of_gpu(d.gpu_share);
+  if (asked > GpuThousandths{} && free.gpu_thousandths() < asked) return false;
   for (std::size_t i = 0; i < d.gres.size(); ++i)
     if (d.gres[i] > 0 && free.gres[i] < d.gres[i]) return false;
   return true;
@@ -87,8 +87,8 @@ bool no_less(const GresAmounts& more, const GresAmounts& less) {
 
 std::uint32_t tasks_fitting(const Demand& d, const Room& size, const Room& free) {
   if (free.cpus < static_cast<std::int64_t>(d.cpus_per_task) || free.scratch < d.scratch ||
-      free.gpus < static_cast<std::int64_t>(d.gpus) ||
-      free.slices < static_cast<std::int64_t>(d.slices) || !enough_devices(d, free))
+      free.gpus < static_cast<std::int64_t>(d.gpus) || free.slices < d.slices ||
+      !enough_devices(d, free))
     return 0;
   if (d.exclusive && free.cpus != size.cpus) return 0;
   std::int64_t fits = std::min<std::int64_t>(d.most_per_node, free.cpus / d.cpus_per_task);
@@ -135,8 +135,8 @@ Room need_for(const Demand& d, const Room& size, std::uint32_t tasks) {
             d.scratch,
             static_cast<std::int32_t>(d.exclusive ? size.cpus : asked),
             static_cast<std::int32_t>(d.gpus),
-            static_cast<std::int32_t>(d.slices),
-            static_cast<std::int32_t>(d.gpu_share),
+            d.slices.narrow<std::int32_t>(),
+            thousandths_of_gpu(d.gpu_share).narrow<std::int32_t>(),
             d.gres};
   switch (d.memory_rule) {
     case MemoryRule::per_node: need.memory = d.memory; break;

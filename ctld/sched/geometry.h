@@ -26,17 +26,17 @@ namespace gantry::sched {
 
 // What a node has, or has free. Signed: a node that shrank under its jobs has less than nothing.
 struct Room {
-  std::int64_t memory = 0;   // bytes
-  std::int64_t scratch = 0;  // bytes
-  std::int32_t cpus = 0;     // logical CPUs
-  std::int32_t gpus = 0;     // whole devices
-  std::int32_t slices = 0;   // compute slices of devices in MIG mode, in thousandths
-  // Thousandths of devices that parts take, beside `gpus`: what is free has less than 0 where some
-  // are taken. That the sum does says that there is as much, not that it lies together: GpuShares.
-  std::int32_t gpu_parts = 0;
+  std::int64_t memory = 0;                      // bytes
+  std::int64_t scratch = 0;                     // bytes
+  std::int32_t cpus = 0;                        // logical CPUs
+  std::int32_t gpus = 0;                        // whole devices
+  SliceThousandths::in<std::int32_t> slices{};  // compute slices of devices in MIG mode
+  // What parts of devices take, beside `gpus`: what is free has less than 0 where some are taken.
+  // That the sum does says that there is as much, not that it lies together: GpuShares.
+  GpuThousandths::in<std::int32_t> gpu_parts{};
   GresAmounts gres{};  // by PartitionChanged::gres_names
-  [[nodiscard]] std::int64_t gpu_thousandths() const {
-    return std::int64_t{gpus} * kGpuUnit + gpu_parts;
+  [[nodiscard]] GpuThousandths gpu_thousandths() const {
+    return thousandths_of(Gpus{gpus}) + gpu_parts;
   }
   friend bool operator==(const Room&, const Room&) = default;
   Room& operator+=(const Room& o) {
@@ -74,12 +74,12 @@ struct Demand {
   std::uint32_t most_per_node = 1;  // tasks
   std::uint32_t cpus_per_task = 1;
   MemoryRule memory_rule = MemoryRule::even_part;
-  std::int64_t memory = 0;      // bytes, per node or per core
-  std::int64_t scratch = 0;     // bytes per node
-  std::uint32_t gpus = 0;       // per node
-  std::uint32_t slices = 0;     // as in Room, per node; whether they can be cut: MigRack
-  std::uint32_t gpu_share = 0;  // thousandths of one device per node
-  GresAmounts gres{};           // per node; of a name that is not known more than any has
+  std::int64_t memory = 0;    // bytes, per node or per core
+  std::int64_t scratch = 0;   // bytes per node
+  std::uint32_t gpus = 0;     // per node
+  SliceThousandths slices{};  // as in Room, per node; whether they can be cut: MigRack
+  DevicePart gpu_share{};     // of one GPU per node; 0 = none
+  GresAmounts gres{};         // per node; of a name that is not known more than any has
   bool exclusive = false;
   // About topology, neighbours or slices: its failure says nothing of others.
   bool particular = false;

@@ -27,7 +27,7 @@ GpuNeed need_of(const JobClass& cls) {
   if (d.memory_rule == MemoryRule::per_node) need.memory = whole_gib(d.memory);
   if (d.memory_rule == MemoryRule::per_cpu) need.memory = whole_gib(d.memory * need.cpus);
   need.gpus = d.gpus;
-  need.part = d.gpu_share;
+  need.part = thousandths_of_gpu(d.gpu_share).narrow<std::uint32_t>().value();
   return need;
 }
 
@@ -78,7 +78,7 @@ void GpuScores::count(const Running& running, const Queue& queue) {
         bool slices = false;
         for (const GpuGrant& d : use.devices) {
           slices = slices || d.profile;
-          if (is_part(d)) need.part += d.thousandths;
+          if (is_part(d)) need.part += d.thousandths.value();
         }
         if (slices) continue;
         ++mix[need];
@@ -115,9 +115,9 @@ GpuScores::State GpuScores::state_of(const Grid& grid, std::uint32_t n) {
   s.sharing = node.gpu_sharing;
   s.owners.fill(kNoIndex);
   std::vector<std::pair<std::uint16_t, std::uint32_t>> shared;  // left, tenant
-  node.shares.each([&](std::uint32_t taken, PartitionId tenant) {
-    if (taken < kWholeGpu)
-      shared.emplace_back(static_cast<std::uint16_t>(kWholeGpu - taken), tenant.value());
+  node.shares.each([&](GpuThousandths taken, PartitionId tenant) {
+    if (taken < kOneGpu)
+      shared.emplace_back((kOneGpu - taken).narrow<std::uint16_t>().value(), tenant.value());
   });
   std::sort(shared.begin(), shared.end());
   const std::int32_t untouched = std::max(0, free.gpus - node.shares.shared());
@@ -201,7 +201,7 @@ void GpuScores::forget_states() {
 // ---- a search
 
 void GpuScores::ask(const JobClass& cls) {
-  Ask ask{need_of(cls), cls.demand.gpu_share > 0 ? cls.key.partition.value() : kNoIndex};
+  Ask ask{need_of(cls), cls.demand.gpu_share > DevicePart{} ? cls.key.partition.value() : kNoIndex};
   if (cls.demand.exclusive) ask.first.cpus = std::numeric_limits<std::int32_t>::max();
   if (asking_ != asks_.end() && asking_->first == ask) return;
   asking_ = asks_.find(ask);

@@ -11,32 +11,33 @@ void GpuShares::mark(std::span<const GpuGrant> devices, PartitionId tenant, bool
     if (!is_part(d)) continue;
     if (parts_.size() <= d.gpu) parts_.resize(d.gpu + 1u);
     Part& part = parts_[d.gpu];
-    GANTRY_ASSERT(part.thousandths == 0 || part.tenant == tenant, "a GPU shared by two tenants");
+    GANTRY_ASSERT(part.taken == GpuThousandths{} || part.tenant == tenant,
+                  "a GPU shared by two tenants");
     if (taken) {
-      part.thousandths += d.thousandths;
+      part.taken += d.thousandths;
       part.tenant = tenant;
-      GANTRY_ASSERT(part.thousandths <= 1000, "more of a GPU given than there is");
+      GANTRY_ASSERT(part.taken <= kOneGpu, "more of a GPU given than there is");
     } else {
-      GANTRY_ASSERT(part.thousandths >= d.thousandths, "more of a GPU given back than taken");
-      part.thousandths -= d.thousandths;
+      GANTRY_ASSERT(part.taken >= d.thousandths, "more of a GPU given back than taken");
+      part.taken -= d.thousandths;
     }
   }
 }
 
 std::int32_t GpuShares::shared() const {
-  return static_cast<std::int32_t>(std::count_if(
-      parts_.begin(), parts_.end(), [](const Part& part) { return part.thousandths > 0; }));
+  return static_cast<std::int32_t>(
+      std::count_if(parts_.begin(), parts_.end(),
+                    [](const Part& part) { return part.taken > GpuThousandths{}; }));
 }
 
 std::optional<std::uint16_t> GpuShares::room_beside(std::span<const GpuView> devices,
-                                                    PartitionId tenant,
-                                                    std::uint32_t thousandths) const {
+                                                    PartitionId tenant, DevicePart asked) const {
   std::optional<std::uint16_t> best;
   for (const GpuView& gpu : devices) {
     if (!is_shared(gpu.index) || gpu.mig) continue;
     const Part& part = parts_[gpu.index];
-    if (part.tenant != tenant || part.thousandths + thousandths > 1000) continue;
-    if (!best || part.thousandths > parts_[*best].thousandths) best = gpu.index;
+    if (part.tenant != tenant || part.taken + thousandths_of_gpu(asked) > kOneGpu) continue;
+    if (!best || part.taken > parts_[*best].taken) best = gpu.index;
   }
   return best;
 }

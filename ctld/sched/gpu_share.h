@@ -22,37 +22,36 @@ class GpuShares {
 
   [[nodiscard]] std::int32_t shared() const;  // GPUs of which somebody has a part
   [[nodiscard]] bool is_shared(std::uint16_t gpu) const {
-    return gpu < parts_.size() && parts_[gpu].thousandths > 0;
+    return gpu < parts_.size() && parts_[gpu].taken > GpuThousandths{};
   }
-  // f(thousandths, tenant) for each of those.
+  // f(what is taken, tenant) for each of those.
   template <class F>
   void each(F&& f) const {
     for (const Part& part : parts_)
-      if (part.thousandths > 0) f(part.thousandths, part.tenant);
+      if (part.taken > GpuThousandths{}) f(part.taken, part.tenant);
   }
   // The fullest GPU that the tenant shares already and that has so much left, of equals the first.
   [[nodiscard]] std::optional<std::uint16_t> room_beside(std::span<const GpuView> devices,
                                                          PartitionId tenant,
-                                                         std::uint32_t thousandths) const;
+                                                         DevicePart asked) const;
 
  private:
   struct Part {
-    std::uint32_t thousandths = 0;
+    GpuThousandths taken{};
     PartitionId tenant{};
   };
   std::vector<Part> parts_;  // by index, grows as needed
 };
 
-// What `part` thousandths of a slice weigh that weighs `slice` thousandths of a GPU: rounded down,
-// as slices are, at least 1.
-constexpr std::uint16_t weight_of_part(std::uint32_t slice, std::uint32_t part) {
-  return static_cast<std::uint16_t>(std::max(1u, slice * part / 1000));
+// What a part weighs of a slice that weighs `slice`: rounded down, as slices are, at least 1.
+constexpr GpuThousandths weight_of_part(GpuThousandths slice, DevicePart part) {
+  return std::max(GpuThousandths{1}, part_of(slice, part));
 }
 
 // What a job of this shape has of a node whose slices weigh `slice` each.
-inline std::int64_t slices_weight(const JobShape& shape, std::uint32_t slice) {
-  if (shape.gpu_share > 0) return weight_of_part(slice, shape.gpu_share);
-  return std::int64_t{shape.gpus_per_node} * slice;
+inline GpuThousandths slices_weight(const JobShape& shape, GpuThousandths slice) {
+  if (shape.gpu_share > 0) return weight_of_part(slice, DevicePart{shape.gpu_share});
+  return slice * Times{shape.gpus_per_node};
 }
 
 // A part of a GPU, not all of it and no slice.

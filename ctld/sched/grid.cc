@@ -174,24 +174,24 @@ std::vector<GpuGrant> Grid::choose_devices(std::uint32_t n, std::int32_t count) 
   const GridNode& node = nodes_[n];
   for (const std::uint16_t gpu :
        choose_gpus(node.devices, node.gpu_taken, static_cast<std::uint32_t>(count)))
-    chosen.push_back({gpu, std::nullopt, 0, 1000});
+    chosen.push_back({gpu, std::nullopt, 0});
   return chosen;
 }
 
 bool Grid::has_devices(std::uint32_t n, const Demand& demand, PartitionId tenant) const {
-  if (demand.gpus == 0 && demand.gpu_share == 0) return true;
+  if (demand.gpus == 0 && demand.gpu_share == DevicePart{}) return true;
   const GridNode& node = nodes_[n];
   const std::int32_t untouched = free_[n].gpus - node.shares.shared();
-  if (demand.gpu_share == 0) return untouched >= static_cast<std::int32_t>(demand.gpus);
+  if (demand.gpu_share == DevicePart{}) return untouched >= static_cast<std::int32_t>(demand.gpus);
   return node.gpu_sharing &&
          (untouched > 0 || node.shares.room_beside(node.devices, tenant, demand.gpu_share));
 }
 
-GpuGrant Grid::choose_part(std::uint32_t n, std::uint32_t thousandths, PartitionId tenant) const {
+GpuGrant Grid::choose_part(std::uint32_t n, DevicePart part, PartitionId tenant) const {
   const GridNode& node = nodes_[n];
-  auto gpu = node.shares.room_beside(node.devices, tenant, thousandths);
+  auto gpu = node.shares.room_beside(node.devices, tenant, part);
   if (!gpu) gpu = choose_gpus(node.devices, node.gpu_taken, 1).front();
-  return {*gpu, std::nullopt, 0, static_cast<std::uint16_t>(thousandths)};
+  return {*gpu, std::nullopt, 0, thousandths_of_gpu(part).narrow<std::uint16_t>()};
 }
 
 std::vector<GresGrant> Grid::choose_gres(std::uint32_t n, std::span<const GresCount> wanted) const {

@@ -112,8 +112,7 @@ class Grid {
   // ones that nobody has, whole ones are not shared.
   [[nodiscard]] bool has_devices(std::uint32_t n, const Demand& demand, PartitionId tenant) const;
   // That part of one: beside others of the tenant if it fits, on the fullest such GPU.
-  [[nodiscard]] GpuGrant choose_part(std::uint32_t n, std::uint32_t thousandths,
-                                     PartitionId tenant) const;
+  [[nodiscard]] GpuGrant choose_part(std::uint32_t n, DevicePart part, PartitionId tenant) const;
 
   // As many of each name, the first that are free.
   [[nodiscard]] std::vector<GresGrant> choose_gres(std::uint32_t n,

@@ -68,8 +68,9 @@ std::string why_not(const MigGeometry& g) {
 
 }  // namespace
 
-std::uint32_t MigShare::thousandths() const {
-  return 1000 * (compute * of_memory + memory * of_compute) / (2 * of_compute * of_memory);
+GpuThousandths MigShare::thousandths() const {
+  return GpuThousandths{kOneGpu.value() * (compute * of_memory + memory * of_compute) /
+                        (2 * of_compute * of_memory)};
 }
 
 Result<MigTable> MigTable::compile(const MigGeometry& geometry) {

@@ -46,10 +46,10 @@ using MigPlacementId = std::uint8_t;  // index into MigTable::placements()
 struct MigShare {
   std::uint32_t compute = 0, of_compute = 1;
   std::uint32_t memory = 0, of_memory = 1;
-  // What quota, fair share and usage count: thousandths of a GPU, the mean of both parts, rounded
-  // down. It adds up to at most 1000 for every legal layout, and a whole GPU is 1000. The larger of
-  // both parts would not do: 4g + 3g, which fill an 8-slice GPU, would be 571 + 500.
-  [[nodiscard]] std::uint32_t thousandths() const;
+  // What quota, fair share and usage count: the mean of both parts, rounded down. It adds up to at
+  // most 1000 for every legal layout, and a whole GPU is 1000. The larger of both parts would not
+  // do: 4g + 3g, which fill an 8-slice GPU, would be 571 + 500.
+  [[nodiscard]] GpuThousandths thousandths() const;
   friend bool operator==(const MigShare&, const MigShare&) = default;
 };
 

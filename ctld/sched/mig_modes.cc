@@ -138,7 +138,8 @@ class Modes {
       return false;
     if (shape.gpu_slice.empty() && node.devices.size() < shape.gpus_per_node) return false;
     Demand rest = c.demand;
-    rest.gpus = rest.slices = 0;
+    rest.gpus = 0;
+    rest.slices = {};
     return tasks_fitting(rest, r_.grid().room(n), r_.grid().room(n)) > 0;
   }
 

@@ -19,9 +19,9 @@ std::uint64_t existing_of(const MigTable& table, const GpuView& device) {
   return bits;
 }
 
-GpuGrant part_of(GpuGrant slice, std::uint32_t part) {
-  slice.thousandths = weight_of_part(slice.thousandths, part);
-  slice.of_slice = static_cast<std::uint16_t>(part);
+GpuGrant part_of(GpuGrant slice, DevicePart part) {
+  slice.thousandths = weight_of_part(slice.thousandths, part).narrow<std::uint16_t>();
+  slice.of_slice = part.narrow<std::uint16_t>();
   return slice;
 }
 
@@ -83,13 +83,14 @@ std::optional<std::pair<std::size_t, MigPlacementId>> MigRack::find(const GpuGra
   return std::nullopt;
 }
 
-std::uint32_t MigRack::compute_of(std::span<const GpuGrant> devices) const {
-  std::uint32_t sum = 0;
+SliceThousandths MigRack::compute_of(std::span<const GpuGrant> devices) const {
+  SliceThousandths sum;
   for (const GpuGrant& d : devices)
     for (const Gpu& g : gpus_)
       if (const auto p = d.profile && g.index == d.gpu ? g.shape->table.profile_of_id(*d.profile)
                                                        : std::nullopt)
-        sum += g.shape->table.profiles()[*p].compute_slices * d.of_slice;
+        sum += gantry::part_of(ComputeSlices{g.shape->table.profiles()[*p].compute_slices},
+                               d.of_slice);
   return sum;
 }
 
@@ -118,13 +119,13 @@ bool MigRack::has_parts() const {
 // before.
 std::pair<const MigRack::Gpu*, const MigRack::Shared*> MigRack::beside(const MigAsk& ask) const {
   std::pair<const Gpu*, const Shared*> best{nullptr, nullptr};
-  if (ask.part == 0) return best;
+  if (ask.part == DevicePart{}) return best;
   for (const Gpu& g : gpus_) {
     const bool kept = std::any_of(g.holds.begin(), g.holds.end(),
                                   [&](const Hold& h) { return h.owner != ask.owner; });
     for (const Shared& s : g.shared) {
       const MigTable& t = g.shape->table;
-      if (s.tenant != ask.tenant || s.thousandths + ask.part > 1000 ||
+      if (s.tenant != ask.tenant || s.taken + ask.part > kWholeDevice ||
           (g.layout & mig_bit(s.at)) == 0 ||
           t.profiles()[t.placements()[s.at].profile].name != ask.profile)
         continue;
@@ -132,7 +133,7 @@ std::pair<const MigRack::Gpu*, const MigRack::Shared*> MigRack::beside(const Mig
         return u.at == s.at && u.until >= ask.end;
       });
       if (kept && longer) continue;
-      if (best.second == nullptr || s.thousandths > best.second->thousandths) best = {&g, &s};
+      if (best.second == nullptr || s.taken > best.second->taken) best = {&g, &s};
     }
   }
   return best;
@@ -160,11 +161,11 @@ std::uint32_t MigRack::fits(const MigAsk& ask) const {
   return sum;
 }
 
-std::uint32_t MigRack::thousandths(std::string_view profile) const {
+GpuThousandths MigRack::thousandths(std::string_view profile) const {
   for (const Gpu& g : gpus_)
     if (const auto p = g.shape->table.profile_named(profile))
       return g.shape->table.share(*p).thousandths();
-  return 0;
+  return {};
 }
 
 struct MigRack::Try {
@@ -180,7 +181,7 @@ std::vector<GpuGrant> MigRack::choose(const MigAsk& ask, std::uint32_t count) co
     const MigTable& t = gpu->shape->table;
     const MigPlacement& at = t.placements()[shared->at];
     return {part_of({gpu->index, t.profiles()[at.profile].id, static_cast<std::uint16_t>(at.start),
-                     static_cast<std::uint16_t>(t.share(at.profile).thousandths())},
+                     t.share(at.profile).thousandths().narrow<std::uint16_t>()},
                     ask.part)};
   }
   std::vector<Try> tries;
@@ -208,9 +209,9 @@ std::vector<GpuGrant> MigRack::choose(const MigAsk& ask, std::uint32_t count) co
     best->state = t.with(best->state, *at);
     best->also |= mig_bit(*at);
     chosen.push_back({best->gpu->index, t.profiles()[best->profile].id, t.placements()[*at].start,
-                      static_cast<std::uint16_t>(t.share(best->profile).thousandths())});
+                      t.share(best->profile).thousandths().narrow<std::uint16_t>()});
   }
-  if (ask.part > 0) return {part_of(chosen.front(), ask.part)};
+  if (ask.part > DevicePart{}) return {part_of(chosen.front(), ask.part)};
   std::sort(chosen.begin(), chosen.end(), [](const GpuGrant& a, const GpuGrant& b) {
     return std::pair{a.gpu, a.start} < std::pair{b.gpu, b.start};
   });
@@ -218,7 +219,7 @@ std::vector<GpuGrant> MigRack::choose(const MigAsk& ask, std::uint32_t count) co
 }
 
 // Of the parts of a slice: is it in use as before?
-bool MigRack::mark_part(Gpu& g, MigPlacementId at, std::uint32_t part, PartitionId tenant,
+bool MigRack::mark_part(Gpu& g, MigPlacementId at, DevicePart part, PartitionId tenant,
                         bool taken) {
   auto s = std::find_if(g.shared.begin(), g.shared.end(),
                         [&](const Shared& one) { return one.at == at; });
@@ -229,13 +230,13 @@ bool MigRack::mark_part(Gpu& g, MigPlacementId at, std::uint32_t part, Partition
   }
   GANTRY_ASSERT(s->tenant == tenant, "a slice shared by two tenants");
   if (taken) {
-    s->thousandths += part;
-    GANTRY_ASSERT(s->thousandths <= 1000, "more of a slice given than there is");
+    s->taken += part;
+    GANTRY_ASSERT(s->taken <= kWholeDevice, "more of a slice given than there is");
     return true;
   }
-  GANTRY_ASSERT(s->thousandths >= part, "more of a slice given back than taken");
-  s->thousandths -= part;
-  if (s->thousandths > 0) return true;
+  GANTRY_ASSERT(s->taken >= part, "more of a slice given back than taken");
+  s->taken -= part;
+  if (s->taken > DevicePart{}) return true;
   g.shared.erase(s);
   return false;
 }

@@ -52,7 +52,7 @@ struct MigAsk {
   Instant end = kMigNever;           // it is gone by then
   std::uint32_t owner = 0xFFFFFFFF;  // its class: what is kept for that is not in its way
   PartitionId tenant{};
-  std::uint32_t part = 0;  // thousandths of one slice; 0 = whole slices
+  DevicePart part{};  // of one slice; 0 = whole slices
 };
 
 class MigRack {
@@ -66,7 +66,7 @@ class MigRack {
   struct Shared {  // a slice of which jobs have parts
     MigPlacementId at = 0;
     PartitionId tenant{};
-    std::uint32_t thousandths = 0;  // of the slice, that are taken
+    DevicePart taken{};  // of the slice
   };
   struct Gpu {
     std::uint16_t index = 0;
@@ -88,13 +88,13 @@ class MigRack {
 
   [[nodiscard]] bool has(std::string_view profile) const;
   [[nodiscard]] std::uint32_t compute_slices() const;  // of all, in use or not
-  // Of its GPUs, in thousandths of compute slices.
-  [[nodiscard]] std::uint32_t compute_of(std::span<const GpuGrant> devices) const;
+  // Of its GPUs.
+  [[nodiscard]] SliceThousandths compute_of(std::span<const GpuGrant> devices) const;
   [[nodiscard]] std::uint32_t fits(const MigAsk& ask) const;  // of a part: 0 or more
   // Has the tenant a slice in parts with room for this one?
   [[nodiscard]] bool room_beside(const MigAsk& ask) const { return beside(ask).second != nullptr; }
   [[nodiscard]] bool has_parts() const;
-  [[nodiscard]] std::uint32_t thousandths(std::string_view profile) const;  // of one slice
+  [[nodiscard]] GpuThousandths thousandths(std::string_view profile) const;  // of one slice
   // `count` of them: first on what is kept for others until they come, then where the order of
   // mig_place.h says; a part in the fullest slice of its tenant that has room, else in a new one.
   // Fewer fit: our bug.
@@ -115,8 +115,7 @@ class MigRack {
   struct Try;
   [[nodiscard]] std::uint64_t open(const Gpu& gpu, std::uint32_t profile, const MigAsk& ask,
                                    MigState state, std::uint64_t also) const;
-  static bool mark_part(Gpu& g, MigPlacementId at, std::uint32_t part, PartitionId tenant,
-                        bool taken);
+  static bool mark_part(Gpu& g, MigPlacementId at, DevicePart part, PartitionId tenant, bool taken);
   [[nodiscard]] std::pair<const Gpu*, const Shared*> beside(const MigAsk& ask) const;
   std::vector<Gpu> gpus_;
 };

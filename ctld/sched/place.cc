@@ -57,7 +57,7 @@ class NodeSearch {
       return found.has_value();
     };
     const MigAsk ask = ask_of(cls_, until_);
-    if (ask.part > 0 && grid_.any_with_slice_parts([&](std::uint32_t n) {
+    if (ask.part > DevicePart{} && grid_.any_with_slice_parts([&](std::uint32_t n) {
           return grid_.node(n).slices.room_beside(ask) && find(n);
         }))
       return found;
@@ -73,7 +73,7 @@ class NodeSearch {
     const std::int64_t cpus = std::int64_t{d_.tasks} * d_.cpus_per_task;
     if (cpus > grid_.most_cpus()) return std::nullopt;
     const auto low = static_cast<std::int32_t>(cpus);
-    const bool wants = d_.gpus + d_.gpu_share > 0;
+    const bool wants = d_.gpus > 0 || d_.gpu_share > DevicePart{};
     scores.ask(cls_);
     if (wants) {
       if (timeline_.any_reserved())
@@ -103,7 +103,8 @@ class NodeSearch {
   // shares already.
   [[nodiscard]] std::int32_t gpus_left(std::uint32_t n) const {
     const GridNode& node = grid_.node(n);
-    if (d_.gpu_share > 0 && node.shares.room_beside(node.devices, cls_.key.partition, d_.gpu_share))
+    if (d_.gpu_share > DevicePart{} &&
+        node.shares.room_beside(node.devices, cls_.key.partition, d_.gpu_share))
       return 0;
     return std::max(0, grid_.free(n).gpus - static_cast<std::int32_t>(d_.gpus));
   }
@@ -148,7 +149,7 @@ class NodeSearch {
   using Rating = std::tuple<int, bool, std::int32_t, std::int32_t>;
   [[nodiscard]] Rating rating(const GpuScores& scores, int score, bool idle, std::int32_t gpus,
                               std::int32_t cpus) const {
-    const bool wants = d_.gpus + d_.gpu_share > 0;
+    const bool wants = d_.gpus > 0 || d_.gpu_share > DevicePart{};
     return {-score, idle, scores.blind() ? gpus : 0, scores.blind() || !wants ? cpus : 0};
   }
   [[nodiscard]] bool held(std::uint32_t n) const {

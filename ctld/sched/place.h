@@ -48,7 +48,7 @@ bool has_devices(const Grid& grid, const JobClass& cls, std::uint32_t n, Instant
 inline MigAsk ask_of(const JobClass& cls, Instant end) {
   const JobShape& shape = cls.key.shape;
   return {shape.gpu_slice, cls.key.time_limit ? end : kMigNever, cls.index, cls.key.partition,
-          shape.gpu_share};
+          DevicePart{shape.gpu_share}};
 }
 inline std::uint32_t slices_for(const JobClass& cls) {  // or one to have a part of
   return cls.key.shape.gpu_share > 0 ? 1 : cls.key.shape.gpus_per_node;

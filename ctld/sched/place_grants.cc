@@ -10,8 +10,9 @@ namespace {
 
 std::vector<GpuGrant> choose_devices(const Grid& grid, const JobClass& cls, std::uint32_t node,
                                      const Room& need, Instant end) {
-  if (need.slices > 0) return grid.node(node).slices.choose(ask_of(cls, end), slices_for(cls));
-  if (cls.demand.gpu_share == 0) return grid.choose_devices(node, need.gpus);
+  if (need.slices > SliceThousandths{})
+    return grid.node(node).slices.choose(ask_of(cls, end), slices_for(cls));
+  if (cls.demand.gpu_share == DevicePart{}) return grid.choose_devices(node, need.gpus);
   return {grid.choose_part(node, cls.demand.gpu_share, cls.key.partition)};
 }
 

@@ -81,15 +81,16 @@ std::uint32_t share_of(const JobQueued& change) {
 Resources least_of(const Demand& d) {
   Resources least;
   const std::int64_t cpus = std::int64_t{d.tasks} * d.cpus_per_task;
-  least[Resource::cpu] = cpus * 1000;
-  least[Resource::gpu] = std::int64_t{d.gpus} * d.min_nodes * kGpuUnit;
-  least[Resource::gpu] += std::int64_t{d.gpu_share} * d.min_nodes;
-  // A slice of 1 of 7 compute slices weighs at least an eighth of a GPU; d.slices is in
-  // thousandths.
-  least[Resource::gpu] += std::int64_t{d.slices} * d.min_nodes / 8;
-  least[Resource::scratch] = d.scratch * d.min_nodes;
-  if (d.memory_rule == MemoryRule::per_node) least[Resource::memory] = d.memory * d.min_nodes;
-  if (d.memory_rule == MemoryRule::per_cpu) least[Resource::memory] = d.memory * cpus;
+  const Times nodes{d.min_nodes};
+  least.set<Resource::cpu>(thousandths_of(Cores{cpus}));
+  least.set<Resource::gpu>(thousandths_of(Gpus{d.gpus}) * nodes);
+  least.add<Resource::gpu>(thousandths_of_gpu(d.gpu_share) * nodes);
+  least.add<Resource::gpu>(least_weight(d.slices * nodes));
+  least.set<Resource::scratch>(ByteCount{d.scratch} * nodes);
+  if (d.memory_rule == MemoryRule::per_node)
+    least.set<Resource::memory>(ByteCount{d.memory} * nodes);
+  if (d.memory_rule == MemoryRule::per_cpu)
+    least.set<Resource::memory>(ByteCount{d.memory} * Times{cpus});
   return least;
 }
 

@@ -19,10 +19,10 @@ const Use& Placement::use_of(std::uint32_t node) const {
 
 // An exclusive job holds every core of its nodes, also those that a node gained since.
 void Running::measure(Use& use, const Placement& p, const Grid& grid) const {
-  use.room.slices = static_cast<std::int32_t>(grid.node(use.node).slices.compute_of(use.devices));
+  use.room.slices = grid.node(use.node).slices.compute_of(use.devices).narrow<std::int32_t>();
   // A GPU that was drained or has failed meanwhile is not the node's.
   use.room.gpus = static_cast<std::int32_t>(use.granted_gpus);
-  use.room.gpu_parts = 0;
+  use.room.gpu_parts = {};
   for (const GpuGrant& d : use.devices) {
     const bool here = grid.has_gpu(use.node, d.gpu);
     if (d.whole() && !here) --use.room.gpus;
@@ -44,12 +44,12 @@ void Running::note_held(std::uint32_t slot) {
   Placement& p = pool_[slot];
   p.held = {};
   for (const Use& use : p.uses) {
-    p.held[Resource::cpu] += static_cast<std::int64_t>(use.granted_cpus) * 1000;
-    p.held[Resource::memory] += use.room.memory;
-    p.held[Resource::gpu] += std::int64_t{use.granted_gpus} * kGpuUnit;
+    p.held.add<Resource::cpu>(thousandths_of(Cores{static_cast<std::int64_t>(use.granted_cpus)}));
+    p.held.add<Resource::memory>(ByteCount{use.room.memory});
+    p.held.add<Resource::gpu>(thousandths_of(Gpus{use.granted_gpus}));
     for (const GpuGrant& d : use.devices)
-      if (!d.whole()) p.held[Resource::gpu] += d.thousandths;
-    p.held[Resource::scratch] += use.room.scratch;
+      if (!d.whole()) p.held.add<Resource::gpu>(d.thousandths);
+    p.held.add<Resource::scratch>(ByteCount{use.room.scratch});
   }
   if (end_of_.size() < pool_.size()) end_of_.resize(pool_.size());
   End& end = end_of_[slot];

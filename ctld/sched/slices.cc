@@ -66,7 +66,7 @@ void Cycle::restore_slices() {
   for (const MigKept& kept : r_.kept_slices_) {
     const auto slot = r_.queue_.find(kept.job);
     if (!slot || kept.node >= r_.grid_.size()) continue;
-    const auto at = r_.grid_.node(kept.node).slices.find({kept.gpu, kept.profile, kept.start, 0});
+    const auto at = r_.grid_.node(kept.node).slices.find({kept.gpu, kept.profile, kept.start});
     if (!at) continue;
     const std::uint32_t owner = r_.queue_.line(r_.queue_[*slot].line).class_index;
     r_.grid_.hold_slice(kept.node, at->first, {kept.job, at->second, kept.from, owner},
@@ -179,7 +179,8 @@ void Cycle::ask_slices(MigView& view) {
       const JobClass& c = cls(turn);
       const JobShape& shape = c.key.shape;
       // As many as have parts of one slice want one place.
-      const bool shares = shape.gpu_share > 0 && round % (kGpuUnit / shape.gpu_share) != 0;
+      const bool shares =
+          shape.gpu_share > 0 && round % (kWholeDevice.value() / shape.gpu_share) != 0;
       for (std::uint32_t part = 0; !shares && part < c.demand.min_nodes; ++part)
         view.jobs.push_back({planned_id(job(turn, next[i]).job, part),
                              want_of.at(turn.class_index) + part, std::max(1u, shape.gpus_per_node),
@@ -198,7 +199,7 @@ void Cycle::plan_slices() {
   std::map<JobId, MigReservation> held;
   for (const MigKept& kept : r_.kept_slices_) {
     if (kept.node >= r_.grid_.size()) continue;
-    const auto at = r_.grid_.node(kept.node).slices.find({kept.gpu, kept.profile, kept.start, 0});
+    const auto at = r_.grid_.node(kept.node).slices.find({kept.gpu, kept.profile, kept.start});
     const auto gpu = at ? std::find(places.begin(), places.end(), std::pair{kept.node, at->first})
                         : places.end();
     if (gpu == places.end()) continue;

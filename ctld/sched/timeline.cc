@@ -177,8 +177,8 @@ void Timeline::sort_freed() {
 void Timeline::promise(Checkpoint& point, const Room& need) {
   point.spare -= need;
   // A node that shrank under its jobs may have less than nothing of what is not asked for.
-  const auto there = [](std::int64_t spare, std::int64_t asked) {
-    return asked == 0 || spare >= 0;
+  const auto there = [](auto spare, auto asked) {
+    return asked == decltype(asked){} || spare >= decltype(spare){};
   };
   GANTRY_ASSERT(there(point.spare.cpus, need.cpus) && there(point.spare.memory, need.memory) &&
                     there(point.spare.scratch, need.scratch) &&

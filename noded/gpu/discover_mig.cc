@@ -24,7 +24,7 @@ Answer<MigGeometry> geometry_of(const Nvml& nvml, nvml::Device device, const std
     profile.id = one.info.id;
     profile.compute_slices = one.info.slices;
     profile.memory_slices = places->front().size;
-    profile.memory = static_cast<std::int64_t>(one.info.memory_mib) << 20;
+    profile.memory = bytes_of(Mebibytes{static_cast<std::int64_t>(one.info.memory_mib)}).value();
     profile.max_instances = one.info.instances;
     for (const nvml::Placement& place : *places) {
       profile.starts.push_back(place.start);

@@ -211,14 +211,16 @@ std::vector<std::string> Mps::keep(const std::map<std::string, std::string>& ten
   return done;
 }
 
-std::map<std::string, std::string> mps_variables(std::uint32_t thousandths, std::int64_t memory) {
-  const std::int64_t mib = memory / 1000 * thousandths >> 20;
+std::map<std::string, std::string> mps_variables(DevicePart part, ByteCount memory) {
+  const std::int64_t thousandths = part.value();
+  const Mebibytes limit = mebibytes_in(part_of(memory, part));
   std::map<std::string, std::string> out{
       {"CUDA_MPS_PIPE_DIRECTORY", kMpsInJob},
       {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
        thousandths % 10 == 0 ? fmt::format("{}", thousandths / 10)
                              : fmt::format("{}.{}", thousandths / 10, thousandths % 10)}};
-  if (mib > 0) out["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = fmt::format("0={}M", mib);
+  if (limit > Mebibytes{})
+    out["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = fmt::format("0={}M", limit.value());
   return out;
 }
 

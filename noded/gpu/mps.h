@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "common/quantity.h"
 #include "common/result.h"
 
 namespace gantry::gpu {
@@ -49,8 +50,8 @@ class Mps {
   std::string dir_;
 };
 
-// Variables of a job with so much of a GPU with so much memory.
-std::map<std::string, std::string> mps_variables(std::uint32_t thousandths, std::int64_t memory);
+// Variables of a job with so much of a GPU or slice with so much memory.
+std::map<std::string, std::string> mps_variables(DevicePart part, ByteCount memory);
 
 inline constexpr const char* kMpsInJob = "/dev/mps";
 

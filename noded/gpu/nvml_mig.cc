@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/quantity.h"
 #include "noded/gpu/nvml_load.h"
 
 namespace gantry::gpu {
@@ -45,7 +46,8 @@ std::string name_of(std::uint32_t index, const nvml::GpuInstanceProfile& info,
   constexpr std::uint32_t kOneSliceWithMedia = 7, kTwoSlicesWithMedia = 8;  // profile indexes
   constexpr double kGiB = 1u << 30;
   const bool media = index == kOneSliceWithMedia || index == kTwoSlicesWithMedia;
-  const double mine = static_cast<double>(info.memory_mib << 20);
+  const double mine =
+      static_cast<double>(bytes_of(Mebibytes{static_cast<std::int64_t>(info.memory_mib)}).value());
   const double eighths =
       std::ceil(8 * mine / static_cast<double>(std::max<std::uint64_t>(1, total)));
   const double gb = std::round(eighths / 8 * std::ceil(static_cast<double>(total) / kGiB));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/quantity.h"
+
 namespace gantry::gpu {
 
 void UsageSeries::Sums::merge(const Sums& other) {
@@ -37,7 +39,8 @@ void UsageSeries::halve() {
 void UsageSeries::add(Instant now, const Reading& reading) {
   Sums one;
   one.samples = 1;
-  one.memory_mib = static_cast<std::uint32_t>(reading.memory >> 20);
+  one.memory_mib = static_cast<std::uint32_t>(
+      mebibytes_in(ByteCount{static_cast<std::int64_t>(reading.memory)}).value());
   if (reading.busy) {
     one.busy_samples = 1;
     one.busy = *reading.busy;

@@ -94,12 +94,12 @@ struct LaunchGpu {  // what was done to a GPU or slice before the job got it
 
 struct LaunchSharing {  // of a GPU or slice with other jobs of its tenant
   std::string tenant;
-  std::uint32_t thousandths = 0;  // of its one device; 0 = all of its devices
-  std::vector<LaunchBind> binds;  // what they have in common
+  DevicePart::in<std::uint32_t> part{};  // of its one device; 0 = all of its devices
+  std::vector<LaunchBind> binds;         // what they have in common
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "tenant", s.tenant);
-    v(2, "thousandths", s.thousandths);
+    v(2, "thousandths", s.part);
     v(3, "binds", s.binds);
   }
 };

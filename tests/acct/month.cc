@@ -232,10 +232,11 @@ Month::Grant Month::grant_of(const std::string& text) {
     GpuGrant d;
     d.gpu = static_cast<std::uint16_t>(gpu[1] - '0');
     if (gpu[0] == 'w') ++g.gpus;
-    if (gpu[0] == 's') d.thousandths = static_cast<std::uint16_t>(std::stoi(gpu.substr(3)));
+    if (gpu[0] == 's')
+      d.thousandths = GpuThousandths{std::stoi(gpu.substr(3))}.narrow<std::uint16_t>();
     if (gpu[0] == 'm') {
       d.profile = static_cast<std::uint32_t>(std::stoi(gpu.substr(3)));
-      d.thousandths = kThousandths.at(*d.profile);
+      d.thousandths = GpuThousandths{kThousandths.at(*d.profile)}.narrow<std::uint16_t>();
       d.start = start[d.gpu];
       start[d.gpu] = static_cast<std::uint16_t>(d.start + 1);
     }

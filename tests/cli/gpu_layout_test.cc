@@ -10,10 +10,14 @@ using namespace gantry::cli;
 
 namespace {
 
+GpuThousandths::in<std::uint16_t> weight(std::uint16_t thousandths) {
+  return GpuThousandths::in<std::uint16_t>(thousandths);
+}
+
 proto::NodeRow node(const std::string& name) {
   proto::NodeRow row;
   row.name = name;
-  row.total[Resource::gpu] = 2 * kGpuUnit;
+  row.total.row(Resource::gpu) = 2 * kGpuUnit;
   row.gpus.driver = "550.54";
   row.gpus.cuda = "12.4";
   row.gpus.geometries = {
@@ -36,10 +40,10 @@ proto::NodeRow node(const std::string& name) {
 TEST_CASE("layouts of GPUs are drawn below each other") {
   auto one = node("n1"), two = node("node2");
   one.gpus.gpus[1].slices = {{9, 0, 1, 0, "a"}, {19, 4, 2, 0, "b"}};
-  one.holders = {{{0, std::nullopt, 0, 1000}, JobId{5}, "main"},
-                 {{1, 9, 0, 464}, JobId{17}, "main"}};
+  one.holders = {{{0, std::nullopt, 0}, JobId{5}, "main"},
+                 {{1, 9, 0, weight(464)}, JobId{17}, "main"}};
   two.gpus.gpus[0].faults = {{FaultDomain::gpu, "gpu-xid-79: fallen off the bus", 0, Instant{}}};
-  two.holders = {{{1, 19, 6, 133}, JobId{}, ""}};
+  two.holders = {{{1, 19, 6, weight(133)}, JobId{}, ""}};
   const auto lines = layout_lines({one, two}, 60);
   REQUIRE(lines.size() == 4);
   CHECK(lines[0] == "n1      0 h100  [job 5 main                            ]");
@@ -52,7 +56,7 @@ TEST_CASE("a drained GPU is drawn for as long as somebody is there, and said to 
   auto one = node("n1");
   one.gpus.gpus[0].uuid = "GPU-0";
   one.gpus.gpus[1].uuid = "GPU-1";
-  one.holders = {{{0, std::nullopt, 0, 1000}, JobId{5}, "main"}};
+  one.holders = {{{0, std::nullopt, 0}, JobId{5}, "main"}};
   one.drained_gpus = {{"GPU-0", "a noisy fan", "root", Instant{}},
                       {"GPU-1", "new thermal paste", "bob", Instant{}}};
   const auto lines = layout_lines({one}, 60);
@@ -83,7 +87,7 @@ TEST_CASE("drift: what is found and not wanted, what is wanted and not found") {
   auto one = node("n1"), two = node("n2"), three = node("n3");
   CHECK(drift_of({one, two, three}).empty());
   one.gpus.gpus[1].slices = {{19, 4, 2, 0, "b"}};
-  one.holders = {{{1, 9, 0, 464}, JobId{17}, "main"}};
+  one.holders = {{{1, 9, 0, weight(464)}, JobId{17}, "main"}};
   two.gpus.driver = "535.1";
   two.gpus.gpus[0].faults = {{FaultDomain::gpu, "gpu-lost: x", 0, Instant{}}};
   three.gpus = {};

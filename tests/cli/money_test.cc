@@ -310,7 +310,7 @@ TEST_CASE("metrics are as Prometheus reads them") {
   proto::TenantUsageReply usage;
   usage.rows.emplace_back().name = "fraud";
   usage.rows[0].running = 7;
-  usage.rows[0].used[Resource::gpu] = 12'142;
+  usage.rows[0].used.row(Resource::gpu) = 12'142;
   usage.rows.emplace_back().is_cohort = true;
   fake.answer<proto::TenantUsage>(usage);
   const Run run = fake.run({"greport", "--metrics"});

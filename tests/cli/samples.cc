@@ -29,8 +29,8 @@ proto::NodeRow node(std::string name, NodeHealth health, NodeIntent intent) {
   row.health = health;
   row.intent = intent;
   row.partitions = {"batch"};
-  row.total[Resource::cpu] = 64'000;
-  row.total[Resource::memory] = 250 * kGiB;
+  row.total.row(Resource::cpu) = 64'000;
+  row.total.row(Resource::memory) = 250 * kGiB;
   row.runtime = "crun 1.8.1";
   row.version = "0.1.0";
   row.last_seen = kNow;
@@ -99,9 +99,9 @@ std::vector<proto::NodeRow> sample_nodes() {
   rows.push_back(node("n05", NodeHealth::lost, NodeIntent::open));
   rows.push_back(node("dev1", NodeHealth::down, NodeIntent::open));
   rows[0].jobs = 2;
-  rows[0].allocated[Resource::cpu] = 64'000;
+  rows[0].allocated.row(Resource::cpu) = 64'000;
   rows[1].jobs = 1;
-  rows[1].allocated[Resource::cpu] = 16'000;
+  rows[1].allocated.row(Resource::cpu) = 16'000;
   rows[0].top = {
       {JobId{12}, "12", "alice", "batch", 0, "h100", 93u, 61'000, 81'559, 410u, seconds(0), true},
       {JobId{9}, "9_3", "bob", "debug", 1, "h100 1g.10gb", {}, 3, 9'728, {}, minutes(41), false}};

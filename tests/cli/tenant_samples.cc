@@ -48,8 +48,8 @@ proto::TenantUsageReply sample_tenants() {
   proto::TenantUse interns;
   interns.name = "interns";
   interns.max_queued = 0;
-  interns.used[Resource::gpu] = 2'000;
-  interns.used[Resource::cpu] = 500;
+  interns.used.row(Resource::gpu) = 2'000;
+  interns.used.row(Resource::cpu) = 500;
   proto::TenantUse over;
   over.name = "over";
   over.cells = {cell(Resource::gpu, 12'000, 8'000, 8'000, -4'000)};

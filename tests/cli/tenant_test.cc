@@ -25,9 +25,9 @@ proto::NodesAlike machines() {
   proto::NodesAlike nodes;
   nodes.nodes = "n[01-80]";
   nodes.gpu_model = "a100";
-  nodes.each[Resource::gpu] = 8'000;
-  nodes.each[Resource::cpu] = 96'000;
-  nodes.each[Resource::memory] = std::int64_t{1} << 40;
+  nodes.each.row(Resource::gpu) = 8'000;
+  nodes.each.row(Resource::cpu) = 96'000;
+  nodes.each.row(Resource::memory) = std::int64_t{1} << 40;
   return nodes;
 }
 

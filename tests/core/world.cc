@@ -369,14 +369,15 @@ void World::place(const Words& w) {  // place 1 n1:0-1 n2:0 mem=1G
     grant.memory = w.find("mem") ? *parse_memory(*w.find("mem")) : 1 << 30;
     grant.tasks = 1;
     if (const std::string* part = w.find("part"))  // GPU:THOUSANDTHS
-      grant.devices.push_back(
-          {static_cast<std::uint16_t>(std::stoul(*part)), std::nullopt, 0,
-           static_cast<std::uint16_t>(std::stoul(part->substr(part->find(':') + 1)))});
+      grant.devices.push_back({static_cast<std::uint16_t>(std::stoul(*part)), std::nullopt, 0,
+                               GpuThousandths::in<std::uint16_t>(static_cast<std::uint16_t>(
+                                   std::stoul(part->substr(part->find(':') + 1))))});
     if (const std::string* slice = w.find("slice")) {  // GPU:PROFILE:START:THOUSANDTHS of it
       std::istringstream words(*slice);
       std::uint16_t n[4] = {};
       for (char colon = 0; std::uint16_t & word : n) words >> word >> colon;
-      grant.devices.push_back({n[0], n[1], n[2], 100, n[3]});
+      grant.devices.push_back({n[0], n[1], n[2], GpuThousandths::in<std::uint16_t>{100},
+                               DevicePart::in<std::uint16_t>(n[3])});
     }
     if (const std::string* gres = w.find("gres")) {  // NAME:PLACE
       const auto at = gres->find(':');

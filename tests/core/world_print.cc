@@ -175,8 +175,8 @@ void World::print(Order& order) {
             for (const GpuGrant& gpu : m.placement.at(m.node_index).gpus) {
               text += fmt::format(" gpu {}", gpu.gpu);
               if (gpu.profile) text += fmt::format(" slice {}@{}", *gpu.profile, gpu.start);
-              if (gpu.profile && gpu.part()) text += fmt::format(" part {}", gpu.of_slice);
-              if (!gpu.whole()) text += fmt::format(" by {}", gpu.thousandths);
+              if (gpu.profile && gpu.part()) text += fmt::format(" part {}", gpu.of_slice.value());
+              if (!gpu.whole()) text += fmt::format(" by {}", gpu.thousandths.value());
             }
             for (const GresGrant& g : m.placement.at(m.node_index).gres)
               for (const std::uint16_t d : g.devices) text += fmt::format(" {} {}", g.name, d);

@@ -68,7 +68,7 @@ tenancy::Tenant tenant_of(const Words& w) {
   number("reservations", t.counts.reservations);
   if (w.find("max_cpus")) {
     t.jobs.max_per_job.emplace();
-    (*t.jobs.max_per_job)[Resource::cpu] = std::stoll(*w.find("max_cpus")) * 1000;
+    (*t.jobs.max_per_job).row(Resource::cpu) = std::stoll(*w.find("max_cpus")) * 1000;
   }
   const auto length = [&](const char* key, std::optional<Duration>& to) {
     if (const std::string* text = w.find(key)) to = parse_length(*text);
@@ -116,7 +116,7 @@ tenancy::PriorityClass class_of(const Words& w) {
 
 std::string amount(Resource r, std::int64_t n) {
   Resources one;
-  one[r] = n;
+  one.row(r) = n;
   return n == 0 ? "0" : to_string(one);
 }
 

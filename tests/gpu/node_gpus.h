@@ -80,7 +80,7 @@ class GpuNode {
 };
 
 inline GpuGrant whole(std::uint16_t gpu) {
-  return {gpu, std::nullopt, 0, 1000};
+  return {gpu, std::nullopt, 0};
 }
 
 }  // namespace gantry::node

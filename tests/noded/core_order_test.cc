@@ -1,4 +1,4 @@
-// Cores of two and three sockets, dealt to the tasks of a step.
+// CoreList of two and three sockets, dealt to the tasks of a step.
 #include <doctest/doctest.h>
 
 #include "noded/core/core_order.h"
@@ -9,12 +9,12 @@ using proto::CoreOrder;
 
 namespace {
 
-using Cores = std::vector<std::uint16_t>;
+using CoreList = std::vector<std::uint16_t>;
 
 // Numbered socket by socket, as most machines have them.
 const std::map<std::uint16_t, std::uint32_t> kTwo{{0, 0}, {1, 0}, {2, 0}, {3, 0},
                                                   {4, 1}, {5, 1}, {6, 1}, {7, 1}};
-const Cores kAll{0, 1, 2, 3, 4, 5, 6, 7};
+const CoreList kAll{0, 1, 2, 3, 4, 5, 6, 7};
 
 }  // namespace
 
@@ -23,30 +23,30 @@ TEST_CASE("block: as they are numbered") {
 }
 
 TEST_CASE("cyclic: consecutive tasks on consecutive sockets") {
-  CHECK(order_cores(CoreOrder::cyclic, kAll, kTwo, 8) == Cores{0, 4, 1, 5, 2, 6, 3, 7});
-  CHECK(order_cores(CoreOrder::cyclic, kAll, kTwo, 4) == Cores{0, 1, 4, 5, 2, 3, 6, 7});
+  CHECK(order_cores(CoreOrder::cyclic, kAll, kTwo, 8) == CoreList{0, 4, 1, 5, 2, 6, 3, 7});
+  CHECK(order_cores(CoreOrder::cyclic, kAll, kTwo, 4) == CoreList{0, 1, 4, 5, 2, 3, 6, 7});
   CHECK(order_cores(CoreOrder::cyclic, kAll, kTwo, 2) == kAll);
-  CHECK(order_cores(CoreOrder::cyclic, {0, 1, 2, 4, 5, 6}, kTwo, 6) == Cores{0, 4, 1, 5, 2, 6});
+  CHECK(order_cores(CoreOrder::cyclic, {0, 1, 2, 4, 5, 6}, kTwo, 6) == CoreList{0, 4, 1, 5, 2, 6});
 }
 
 TEST_CASE("fcyclic: each core of the next socket") {
-  CHECK(order_cores(CoreOrder::fcyclic, kAll, kTwo, 4) == Cores{0, 4, 1, 5, 2, 6, 3, 7});
-  CHECK(order_cores(CoreOrder::fcyclic, kAll, kTwo, 2) == Cores{0, 4, 1, 5, 2, 6, 3, 7});
+  CHECK(order_cores(CoreOrder::fcyclic, kAll, kTwo, 4) == CoreList{0, 4, 1, 5, 2, 6, 3, 7});
+  CHECK(order_cores(CoreOrder::fcyclic, kAll, kTwo, 2) == CoreList{0, 4, 1, 5, 2, 6, 3, 7});
 }
 
 TEST_CASE("sockets of unlike size: a task stays on one as long as one has room") {
   // Five cores on the first, three on the second: the fourth pair is had nowhere whole.
   const std::map<std::uint16_t, std::uint32_t> of{{0, 0}, {1, 0}, {2, 0}, {3, 0},
                                                   {4, 0}, {5, 1}, {6, 1}, {7, 1}};
-  CHECK(order_cores(CoreOrder::cyclic, kAll, of, 4) == Cores{0, 1, 5, 6, 2, 3, 7, 4});
-  CHECK(order_cores(CoreOrder::fcyclic, kAll, of, 4) == Cores{0, 5, 1, 6, 2, 7, 3, 4});
+  CHECK(order_cores(CoreOrder::cyclic, kAll, of, 4) == CoreList{0, 1, 5, 6, 2, 3, 7, 4});
+  CHECK(order_cores(CoreOrder::fcyclic, kAll, of, 4) == CoreList{0, 5, 1, 6, 2, 7, 3, 4});
   // A task that is wider than any socket has the next ones as well.
   CHECK(order_cores(CoreOrder::cyclic, kAll, of, 1) == kAll);
 }
 
 TEST_CASE("what is left over comes last; too few cores are shared as they are") {
-  CHECK(order_cores(CoreOrder::cyclic, {0, 1, 2, 4, 5}, kTwo, 2) == Cores{0, 1, 4, 5, 2});
-  CHECK(order_cores(CoreOrder::cyclic, {0, 4}, kTwo, 3) == Cores{0, 4});
+  CHECK(order_cores(CoreOrder::cyclic, {0, 1, 2, 4, 5}, kTwo, 2) == CoreList{0, 1, 4, 5, 2});
+  CHECK(order_cores(CoreOrder::cyclic, {0, 4}, kTwo, 3) == CoreList{0, 4});
   CHECK(order_cores(CoreOrder::cyclic, {}, kTwo, 0).empty());
 }
 
@@ -57,10 +57,10 @@ TEST_CASE("sockets that are not known are one") {
 TEST_CASE("each core once, whatever the order") {
   const std::map<std::uint16_t, std::uint32_t> three{{0, 2}, {1, 0}, {2, 1}, {3, 2}, {4, 0},
                                                      {5, 1}, {6, 0}, {7, 2}, {8, 2}};
-  const Cores nine{0, 1, 2, 3, 4, 5, 6, 7, 8};
+  const CoreList nine{0, 1, 2, 3, 4, 5, 6, 7, 8};
   for (const auto order : {CoreOrder::block, CoreOrder::cyclic, CoreOrder::fcyclic})
     for (std::size_t tasks = 1; tasks < 11; ++tasks) {
-      Cores out = order_cores(order, nine, three, tasks);
+      CoreList out = order_cores(order, nine, three, tasks);
       std::sort(out.begin(), out.end());
       CHECK(out == nine);
     }

@@ -56,7 +56,8 @@ TEST_CASE("slices given and taken back at random are always legal") {
         jobs.push_back(rack.choose({p.name}, count));
         CHECK(jobs.back().size() == count);
         CHECK(jobs.back()[0].thousandths == rack.thousandths(p.name));
-        CHECK(rack.compute_of(jobs.back()) == count * p.compute_slices * 1000);
+        CHECK(rack.compute_of(jobs.back()) ==
+              thousandths_of(ComputeSlices{p.compute_slices}) * Times{count});
         rack.mark(jobs.back(), {}, true);
       } else if (!jobs.empty()) {
         std::swap(jobs[random() % jobs.size()], jobs.back());
@@ -64,11 +65,11 @@ TEST_CASE("slices given and taken back at random are always legal") {
         jobs.pop_back();
       }
       std::vector<GpuGrant> held;
-      std::uint32_t thousandths = 0;
+      GpuThousandths sum;
       for (const auto& job : jobs) held.insert(held.end(), job.begin(), job.end());
-      for (const GpuGrant& d : held) thousandths += d.thousandths;
+      for (const GpuGrant& d : held) sum += d.thousandths;
       check_legal(geometry, held);
-      CHECK(thousandths <= 3000);
+      CHECK(sum <= kOneGpu * Times{3});
     }
     for (const auto& job : jobs) rack.mark(job, {}, false);
     for (const MigProfile& p : geometry.profiles) CHECK(rack.fits({p.name}) == 3 * p.max_instances);

@@ -100,7 +100,7 @@ void compare(const MigTable& t, std::size_t every) {
 
 struct Counts {
   std::size_t layouts = 0, multisets = 0, states = 0, pairs = 0;
-  std::uint32_t most_thousandths = 0;
+  GpuThousandths most_weight;
 };
 
 Counts count(const MigTable& t) {
@@ -111,12 +111,12 @@ Counts count(const MigTable& t) {
   for (const std::uint64_t layout : layouts(t)) {
     ++c.layouts;
     std::multiset<std::uint32_t> profiles;
-    std::uint32_t sum = 0;
+    GpuThousandths sum;
     for (const MigPlacementId p : list(layout)) {
       profiles.insert(t.placements()[p].profile);
       sum += t.share(t.placements()[p].profile).thousandths();
     }
-    c.most_thousandths = std::max(c.most_thousandths, sum);
+    c.most_weight = std::max(c.most_weight, sum);
     multisets.insert(profiles);
     const MigState s = t.state_of(layout);
     states.insert(s);
@@ -136,7 +136,7 @@ TEST_CASE("an 8-slice GPU has 2,319 layouts, 128 of them different, and 336 stat
   CHECK(c.multisets == 128);
   CHECK(c.pairs == 336);
   CHECK(c.states == 656);
-  CHECK(c.most_thousandths == 1000);
+  CHECK(c.most_weight == kOneGpu);
   compare(t, 5);
 }
 
@@ -147,7 +147,7 @@ TEST_CASE("an A30 has 76 layouts, 20 of them different: one profile with media e
   CHECK(c.multisets == 20);
   CHECK(c.pairs == 16);
   CHECK(c.states == 31);
-  CHECK(c.most_thousandths == 1000);
+  CHECK(c.most_weight == kOneGpu);
   compare(t, 1);
 }
 
@@ -205,12 +205,12 @@ TEST_CASE("shares: compute and memory exactly, their mean in thousandths") {
   const MigTable t = compiled(h100_geometry());
   const auto of = [&](const char* name) { return t.share(*t.profile_named(name)); };
   CHECK(of("3g.40gb") == MigShare{3, 7, 4, 8});
-  CHECK(of("7g.80gb").thousandths() == 1000);
-  CHECK(of("4g.40gb").thousandths() == 535);
-  CHECK(of("3g.40gb").thousandths() == 464);
-  CHECK(of("2g.20gb").thousandths() == 267);
-  CHECK(of("1g.20gb").thousandths() == 196);
-  CHECK(of("1g.10gb").thousandths() == 133);
+  CHECK(of("7g.80gb").thousandths() == GpuThousandths{1000});
+  CHECK(of("4g.40gb").thousandths() == GpuThousandths{535});
+  CHECK(of("3g.40gb").thousandths() == GpuThousandths{464});
+  CHECK(of("2g.20gb").thousandths() == GpuThousandths{267});
+  CHECK(of("1g.20gb").thousandths() == GpuThousandths{196});
+  CHECK(of("1g.10gb").thousandths() == GpuThousandths{133});
 }
 
 TEST_CASE(

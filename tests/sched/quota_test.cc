@@ -38,7 +38,7 @@ FlavorLimits limits(std::int64_t nominal, std::int64_t borrow = kUnlimited,
 QuotaNeed gpus(std::int64_t n, std::uint32_t flavor = 0) {
   QuotaNeed need;
   need.flavor = flavor;
-  need.amount[Resource::gpu] = n;
+  need.amount.row(Resource::gpu) = n;
   return need;
 }
 
@@ -250,7 +250,7 @@ void check_kept(const QuotaTree& tree, std::uint32_t tenant) {
     const std::int64_t kept = tree.local(tenant, 0, resource);
     if (kept == kUnlimited || kept <= tree.usage(tenant, 0, resource)) continue;
     QuotaNeed need;
-    need.amount[resource] = kept - tree.usage(tenant, 0, resource);
+    need.amount.row(resource) = kept - tree.usage(tenant, 0, resource);
     REQUIRE(tree.fit(tenant, need).fits);
   }
 }

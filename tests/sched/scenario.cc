@@ -150,7 +150,7 @@ void Scenario::place(Words& w) {
   std::vector<GpuGrant> devices;
   if (const auto share = w.take("part"))
     devices.push_back({static_cast<std::uint16_t>(number(split(*share, ':')[0])), std::nullopt, 0,
-                       static_cast<std::uint16_t>(number(split(*share, ':')[1]))});
+                       GpuThousandths{number(split(*share, ':')[1])}.narrow<std::uint16_t>()});
   for (const std::string& part : split(*w.take("on"), ',')) {
     const auto at = split(part, ':');
     for (const std::string& name : need(expand_hostlist(at[0])))
@@ -294,7 +294,7 @@ std::string Scenario::print(const Plan& plan) {
       if (g.scratch > 0) text += fmt::format(" scratch {}", format_memory(g.scratch));
       if (g.gpus > 0) text += fmt::format(" gpus {}", g.gpus);
       for (const GpuGrant& d : g.devices)
-        if (is_part(d)) text += fmt::format(" gpu {} by {}", d.gpu, d.thousandths);
+        if (is_part(d)) text += fmt::format(" gpu {} by {}", d.gpu, d.thousandths.value());
       text += s.grants.back() == g ? "" : ";";
     }
     text += "\n";

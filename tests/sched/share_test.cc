@@ -65,7 +65,7 @@ struct World {
         }
         if (is_part(d)) CHECK(g.node.value() != 0);
         gpu.tenant = job.key.partition;
-        gpu.by_job[s.job] = d.thousandths;
+        gpu.by_job[s.job] = d.thousandths.value();
         CHECK(gpu.sum() <= 1000);
       }
     JobPlaced placed_job;
@@ -137,18 +137,18 @@ TEST_CASE("a part goes to the tenant's fullest GPU that has room") {
   GpuShares shares;
   const PartitionId red{0}, blue{1};
   const auto part = [](std::uint16_t gpu, std::uint16_t n) {
-    return std::vector<GpuGrant>{{gpu, std::nullopt, 0, n}};
+    return std::vector<GpuGrant>{{gpu, std::nullopt, 0, GpuThousandths::in<std::uint16_t>(n)}};
   };
-  CHECK(!shares.room_beside(devices, red, 100));
+  CHECK(!shares.room_beside(devices, red, DevicePart{100}));
   shares.mark(part(0, 300), red, true);
   shares.mark(part(2, 600), red, true);
   CHECK(shares.shared() == 2);
-  CHECK(shares.room_beside(devices, red, 400) == 2);
-  CHECK(shares.room_beside(devices, red, 401) == 0);
-  CHECK(!shares.room_beside(devices, red, 701));
-  CHECK(!shares.room_beside(devices, blue, 1));
+  CHECK(shares.room_beside(devices, red, DevicePart{400}) == 2);
+  CHECK(shares.room_beside(devices, red, DevicePart{401}) == 0);
+  CHECK(!shares.room_beside(devices, red, DevicePart{701}));
+  CHECK(!shares.room_beside(devices, blue, DevicePart{1}));
   shares.mark(part(0, 300), red, false);
   shares.mark(part(0, 1), blue, true);
-  CHECK(shares.room_beside(devices, blue, 999) == 0);
+  CHECK(shares.room_beside(devices, blue, DevicePart{999}) == 0);
   CHECK(shares.shared() == 2);
 }

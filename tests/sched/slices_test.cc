@@ -15,6 +15,10 @@ namespace {
 
 constexpr Instant kStart{seconds(1'000'000).us};
 
+// What slices are counted in does not mix with GPUs (tests/unit/test_quantity.cc).
+static_assert(std::same_as<decltype(Demand{}.slices), SliceThousandths>);
+static_assert(std::same_as<decltype(Room{}.gpu_thousandths()), GpuThousandths>);
+
 class Cluster {
  public:
   Cluster(std::uint32_t nodes, std::uint16_t gpus, bool by_hand = false) {
@@ -129,8 +133,7 @@ class Cluster {
 
   // By the rules of the geometry alone.
   void check() const {
-    std::map<std::tuple<NodeId, std::uint16_t, std::uint16_t>,
-             std::pair<PartitionId, std::uint32_t>>
+    std::map<std::tuple<NodeId, std::uint16_t, std::uint16_t>, std::pair<PartitionId, DevicePart>>
         parts;  // of slices, by their place
     std::map<std::pair<NodeId, std::uint16_t>, std::pair<std::uint64_t, std::uint32_t>> used;
     for (const auto& [id, job] : running)
@@ -142,10 +145,10 @@ class Cluster {
           REQUIRE(p != geometry.profiles.end());
           REQUIRE(std::find(p->starts.begin(), p->starts.end(), d.start) != p->starts.end());
           if (d.part()) {
-            REQUIRE(d.thousandths > 0);
+            REQUIRE(d.thousandths > GpuThousandths{});
             auto& [tenant, sum] = parts[{g.node, d.gpu, d.start}];
             sum += d.of_slice;
-            REQUIRE(sum <= 1000);
+            REQUIRE(sum <= kWholeDevice);
             REQUIRE((sum == d.of_slice || tenant == job.partition));
             tenant = job.partition;
             if (sum > d.of_slice) continue;  // its place is in use already
@@ -271,8 +274,8 @@ TEST_CASE("parts of a slice: side by side within a tenant, never of two, free wi
   const auto device = [&](JobId job) { return c.running.at(job).grants[0].devices.at(0); };
   CHECK(device(half).start == device(third).start);
   CHECK(device(half).start != device(other).start);
-  CHECK(device(half).thousandths == 464 / 2);
-  CHECK(device(third).of_slice == 300);
+  CHECK(device(half).thousandths == GpuThousandths{464 / 2});
+  CHECK(device(third).of_slice == DevicePart{300});
   // 200 are left of one slice, 900 of the other tenant's, and there is no third.
   const JobId more = c.submit_part("3g.40gb", 300, hours(1));
   const JobId fits = c.submit_part("3g.40gb", 200, hours(1));

@@ -173,9 +173,9 @@ QuotaNeed Tenants::use_of(const JobPlaced& job) const {
   QuotaNeed need;
   need.flavor = nodes[job.grants[0].node.value()].flavor;
   for (const NodeGrant& g : job.grants) {
-    need.amount[Resource::gpu] += std::int64_t{g.gpus} * kGpuUnit;
-    need.amount[Resource::cpu] += static_cast<std::int64_t>(g.cpus.size()) * 1000;
-    need.amount[Resource::memory] += g.memory;
+    need.amount.row(Resource::gpu) += std::int64_t{g.gpus} * kGpuUnit;
+    need.amount.row(Resource::cpu) += static_cast<std::int64_t>(g.cpus.size()) * 1000;
+    need.amount.row(Resource::memory) += g.memory;
   }
   return need;
 }
@@ -194,9 +194,10 @@ Tenants::Asking Tenants::ask(const JobPlaced& job) {
   const auto choices = eligible.flavors_of(asking.cls);
   asking.choice = choices[pick(choices.size())];
   asking.need.flavor = asking.choice.flavor;
-  asking.need.amount[Resource::gpu] =
+  asking.need.amount.row(Resource::gpu) =
       std::int64_t{shape.gpus_per_node} * shape.min_nodes * kGpuUnit;
-  asking.need.amount[Resource::cpu] = std::int64_t{shape.cpus_per_task} * 1000 * shape.min_nodes;
+  asking.need.amount.row(Resource::cpu) =
+      std::int64_t{shape.cpus_per_task} * 1000 * shape.min_nodes;
   return asking;
 }
 

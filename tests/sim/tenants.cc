@@ -82,7 +82,7 @@ void draw_cluster_documents(Random& random, const Settings& settings, std::vecto
   for (const char* model : {"a100", "h100"}) {
     Flavor flavor;
     flavor.name = flavor.gpu_model = model;
-    if (random.chance(300)) flavor.charge[Resource::gpu] = random.between(1, 5) * 1000;
+    if (random.chance(300)) flavor.charge.row(Resource::gpu) = random.between(1, 5) * 1000;
     out.emplace_back(std::move(flavor));
   }
   const auto& nodes = settings.config.nodes;

@@ -21,7 +21,7 @@ void Truth::check_gpus(const std::string& node, const GpuInventory& gpus,
   for (const GpuGrant& mine : launch.placement.at(launch.node_index).gpus) {
     if (const std::string why = impossible(gpus, mine); !why.empty())
       broken(fmt::format("{} begins on {}, where {}", shown(launch.key), node, why));
-    std::uint32_t sum = mine.profile ? mine.of_slice : mine.thousandths;
+    DevicePart sum = mine.of_device();
     for (const auto& [where, live] : live_) {
       if (where.first != node) continue;
       for (const GpuGrant& theirs : live.has.gpus) {
@@ -30,13 +30,13 @@ void Truth::check_gpus(const std::string& node, const GpuInventory& gpus,
           broken(fmt::format("{} and {} on {}: {}", shown(where.second), shown(launch.key), node,
                              why));
         if (theirs.gpu != mine.gpu) continue;
-        if (!mine.profile) sum += theirs.thousandths;
+        if (!mine.profile) sum += part_of_gpu(theirs.thousandths);
         if (mine.profile && theirs.start == mine.start) sum += theirs.of_slice;
       }
     }
-    if (sum > 1000)
-      broken(fmt::format("{} thousandths of GPU {} of {}, or of one of its slices, are given", sum,
-                         mine.gpu, node));
+    if (sum > kWholeDevice)
+      broken(fmt::format("{} thousandths of GPU {} of {}, or of one of its slices, are given",
+                         sum.value(), mine.gpu, node));
   }
 }
 

@@ -94,7 +94,7 @@ std::string View::text() const {
       for (const auto cpu : g.cpus) out += fmt::format("{},", cpu);
       for (const GpuGrant& d : g.devices)
         out += fmt::format(" gpu {}:{}@{}:{}:{}", d.gpu, d.profile ? std::int64_t{*d.profile} : -1,
-                           d.start, d.thousandths, d.of_slice);
+                           d.start, d.thousandths.value(), d.of_slice.value());
     }
     out += "\n";
   }

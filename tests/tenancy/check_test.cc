@@ -22,8 +22,8 @@ std::string checked(const std::string& text) {
 
 std::vector<proto::NodesAlike> nodes(const std::string& hosts, std::int64_t gpus) {
   Resources each;
-  each[Resource::gpu] = gpus * kGpuUnit;
-  each[Resource::cpu] = 64'000;
+  each.row(Resource::gpu) = gpus * kGpuUnit;
+  each.row(Resource::cpu) = 64'000;
   return {{hosts, {"ib"}, "a100", each}};
 }
 

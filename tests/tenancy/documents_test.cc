@@ -105,9 +105,9 @@ domains:
 
 const std::vector<proto::NodesAlike> kNodes{{"n[01-03]", {}, "a100", [] {
                                                Resources r;
-                                               r[Resource::cpu] = 96'000;
-                                               r[Resource::memory] = 768 * kGib;
-                                               r[Resource::gpu] = 8'000;
+                                               r.row(Resource::cpu) = 96'000;
+                                               r.row(Resource::memory) = 768 * kGib;
+                                               r.row(Resource::gpu) = 8'000;
                                                return r;
                                              }()}};
 
@@ -251,13 +251,13 @@ TEST_CASE("amounts") {
   CHECK(show_amount(Resource::cpu, 95'500) == "95.5");
   for (const std::string_view bad : {"", "x", "1.2.3", "1x", "1e", "-1", "1 Gi"})
     CHECK_FALSE(parse_quantity(bad));
-  CHECK(parse_quantity("1500m") == 1500);
-  CHECK(parse_quantity("0.1") == 100);
-  CHECK(parse_quantity("1k") == 1'000'000);
-  CHECK(parse_quantity("2Ki") == 2'048'000);
-  CHECK(parse_quantity("1e3") == 1'000'000);
-  CHECK(parse_quantity("12E-1") == 1'200);
-  CHECK(parse_quantity("100n") == 1);  // rounded up, as Kubernetes does
+  CHECK(parse_quantity("1500m") == Thousandths{1500});
+  CHECK(parse_quantity("0.1") == Thousandths{100});
+  CHECK(parse_quantity("1k") == Thousandths{1'000'000});
+  CHECK(parse_quantity("2Ki") == Thousandths{2'048'000});
+  CHECK(parse_quantity("1e3") == Thousandths{1'000'000});
+  CHECK(parse_quantity("12E-1") == Thousandths{1'200});
+  CHECK(parse_quantity("100n") == Thousandths{1});  // rounded up, as Kubernetes does
   CHECK(amount_of_quantity(Resource::memory, "100M") == 100'000'000);
   CHECK(amount_of_quantity(Resource::memory, "1.5Gi") == 3 * kGib / 2);
   CHECK_FALSE(amount_of_quantity(Resource::gpu, "500m"));

@@ -29,10 +29,10 @@ std::vector<proto::NodesAlike> nodes_of(const std::string& config_file) {
     one.nodes = node.name;
     one.features = node.features;
     one.gpu_model = node.gpu_model;
-    one.each[Resource::gpu] = std::int64_t{node.gpus} * kGpuUnit;
-    one.each[Resource::cpu] = std::int64_t{node.cpus} * 1000;
-    one.each[Resource::memory] = node.memory;
-    one.each[Resource::scratch] = node.scratch;
+    one.each.row(Resource::gpu) = std::int64_t{node.gpus} * kGpuUnit;
+    one.each.row(Resource::cpu) = std::int64_t{node.cpus} * 1000;
+    one.each.row(Resource::memory) = node.memory;
+    one.each.row(Resource::scratch) = node.scratch;
   }
   return out;
 }

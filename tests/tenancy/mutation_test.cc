@@ -83,8 +83,8 @@ TEST_CASE("damaged files are refused with a place, or are good") {
   const int cases = std::getenv("GANTRY_LONG") == nullptr ? 1'500 : 20'000;
   std::vector<proto::NodesAlike> nodes(1);
   nodes[0].nodes = "n[1-4]";
-  nodes[0].each[Resource::gpu] = 8'000;
-  nodes[0].each[Resource::cpu] = 64'000;
+  nodes[0].each.row(Resource::gpu) = 8'000;
+  nodes[0].each.row(Resource::cpu) = 64'000;
   int accepted = 0;
   for (int i = 0; i < cases; ++i) {
     Random random(static_cast<std::uint64_t>(i));

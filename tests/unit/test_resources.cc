@@ -16,8 +16,8 @@ namespace {
 
 Resources make(std::int64_t cpu, std::int64_t memory) {
   Resources r;
-  r[Resource::cpu] = cpu;
-  r[Resource::memory] = memory;
+  r.row(Resource::cpu) = cpu;
+  r.row(Resource::memory) = memory;
   return r;
 }
 
@@ -67,7 +67,7 @@ TEST_CASE("resources as text") {
   CHECK(to_string(make(500, 0)) == "cpu=0.5");
   CHECK(to_string(make(1250, 1536 << 20)) == "cpu=1.25,mem=1536M");
   Resources r;
-  r[Resource::gpu] = 10'000;
-  r[Resource::scratch] = 1000;
+  r.row(Resource::gpu) = 10'000;
+  r.row(Resource::scratch) = 1000;
   CHECK(to_string(r) == "gpu=10,scratch=1000B");
 }

@@ -96,7 +96,7 @@ Everything full() {
   e.job = JobId(70'000);
   e.when = Instant{1'700'000'000'000'000};
   e.length = Duration{-5};
-  e.resources[Resource::memory] = 1ll << 40;
+  e.resources.row(Resource::memory) = 1ll << 40;
   e.colour = Colour::blue;
   e.maybe = Inner{};
   e.list = {Inner{}, Inner{false, -128}};
@@ -141,6 +141,41 @@ std::string packed(Fill fill) {
   msgpack::packer<msgpack::sbuffer> packer(buffer);
   fill(packer);
   return {buffer.data(), buffer.size()};
+}
+
+struct PlainNumbers {
+  std::uint16_t part = 1000;
+  std::int64_t amount = 0;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "part", s.part);
+    v(2, "amount", s.amount);
+  }
+};
+struct Quantities {
+  DevicePart::in<std::uint16_t> part{1000};
+  ByteCount amount{};
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "part", s.part);
+    v(2, "amount", s.amount);
+  }
+};
+
+TEST_CASE("a quantity is its number on the wire and in JSON") {
+  const PlainNumbers plain{500, -(std::int64_t{1} << 40)};
+  const Quantities typed{DevicePart::in<std::uint16_t>{500}, ByteCount{plain.amount}};
+  CHECK(codec::encode(typed) == codec::encode(plain));
+  CHECK(codec::to_json(typed) == codec::to_json(plain));
+  CHECK(codec::encode(Quantities{}) == codec::encode(PlainNumbers{}));
+  const auto wire = codec::decode<Quantities>(codec::encode(plain));
+  const auto json = codec::from_json<Quantities>(codec::to_json(plain));
+  REQUIRE(wire);
+  REQUIRE(json);
+  CHECK(wire->part == typed.part);
+  CHECK(json->part == typed.part);
+  CHECK(wire->amount == typed.amount);
+  CHECK(json->amount == typed.amount);
 }
 
 TEST_CASE("every field type survives msgpack") {
