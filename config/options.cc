@@ -191,8 +191,9 @@ std::vector<Option> options_of(NodedConfig& c) {
       {"cgroup_root", &c.cgroup_root, form(Form::word),
        "Cgroup of all jobs, below the cgroup mount or below the daemon's own cgroup."},
       {"image_dirs", &c.image_dirs, form(Form::path),
-       "Directories whose root filesystems jobs may name as --container-image; [] = any directory "
-       "that the job's user can read."},
+       "Directories below which local images lie that jobs may name as --container-image: root "
+       "filesystems, squashfs files, oci: layouts and archives. Registries are not held to it. [] "
+       "= wherever the job's user can read."},
       {"image_cache_dir", &c.image_cache_dir, form(Form::path),
        "Where images are unpacked, once per node, each by its digest."},
       {"image_cache_size", &c.image_cache_size, bytes(kMiB, std::int64_t{1} << 50),

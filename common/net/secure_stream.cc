@@ -80,6 +80,7 @@ struct SecureStream::Impl {
   std::size_t output_at = 0;
   std::deque<Bytes> received;
   std::deque<Bytes> waiting;  // frames to send once may_push
+  std::size_t waiting_bytes = 0;
 
   ~Impl() {
     sodium_memzero(key.data(), key.size());
@@ -128,6 +129,7 @@ struct SecureStream::Impl {
     push_frame("", 0);  // proves that we have the key
     for (const Bytes& frame : waiting) push_frame(frame, 0);
     waiting.clear();
+    waiting_bytes = 0;
     if (finishing) push_frame("", crypto_secretstream_xchacha20poly1305_TAG_FINAL);
     state = State::start;
   }
@@ -246,10 +248,12 @@ Result<void> SecureStream::send(std::string_view frame) {
         ErrorCode::invalid_argument,
         fmt::format("a frame of {} bytes, at most {} are allowed", frame.size(), kMaxStreamFrame));
   if (impl_->finishing) return fail(ErrorCode::wrong_state, "the stream's end was sent already");
-  if (impl_->may_push)
+  if (impl_->may_push) {
     impl_->push_frame(frame, 0);
-  else
+  } else {
     impl_->waiting.emplace_back(frame);
+    impl_->waiting_bytes += frame.size();
+  }
   return {};
 }
 
@@ -261,6 +265,10 @@ void SecureStream::finish() {
 
 std::string_view SecureStream::output() const {
   return std::string_view(impl_->output).substr(impl_->output_at);
+}
+
+std::size_t SecureStream::unsent() const {
+  return output().size() + impl_->waiting_bytes;
 }
 
 void SecureStream::written(std::size_t bytes) {

@@ -55,6 +55,8 @@ class SecureStream {
   Result<void> send(std::string_view frame);
   void finish();  // nothing more will be sent; queued frames still go out
   [[nodiscard]] std::string_view output() const;
+  // Bytes that send() was given and written() has not told of, also those that wait inside.
+  [[nodiscard]] std::size_t unsent() const;
   void written(std::size_t bytes);
 
  private:

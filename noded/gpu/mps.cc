@@ -32,6 +32,15 @@ std::string find_program(const std::string& name) {
   return {};
 }
 
+// By who started it, and not by the rights that it has: with a set-uid program anybody has a
+// process of root's, with any environment.
+bool is_ours(const std::string& proc_dir) {
+  const auto status = runtime::read_file(proc_dir + "/status");
+  const auto at = status ? status->find("\nUid:\t") : std::string::npos;
+  return at != std::string::npos &&
+         std::strtoul(status->c_str() + at + 6, nullptr, 10) == ::getuid();
+}
+
 // Processes of this user whose environment has the entry: a daemon and the servers that it starts.
 std::vector<pid_t> processes_with(const std::string& entry) {
   std::vector<pid_t> found;
@@ -39,9 +48,8 @@ std::vector<pid_t> processes_with(const std::string& entry) {
   if (proc == nullptr) return found;
   while (const dirent* d = ::readdir(proc)) {
     const pid_t pid = static_cast<pid_t>(std::atoi(d->d_name));
-    struct stat st {};
     const std::string dir = fmt::format("/proc/{}", pid);
-    if (pid <= 1 || ::stat(dir.c_str(), &st) != 0 || st.st_uid != ::geteuid()) continue;
+    if (pid <= 1 || !is_ours(dir)) continue;
     const auto environment = runtime::read_file(dir + "/environ");
     if (!environment || environment->empty()) continue;
     for (const std::string& e : runtime::split(*environment, '\0'))

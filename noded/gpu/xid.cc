@@ -87,9 +87,10 @@ XidOutcome judge(const XidEvent& event, Instant now) {
 
 std::optional<XidLine> parse_xid_line(std::string_view line) {
   constexpr std::string_view kStart = "NVRM: Xid (PCI:";
-  const auto at = line.find(kStart);
-  if (at == std::string_view::npos) return std::nullopt;
-  line.remove_prefix(at + kStart.size());
+  // From the line's beginning: the kernel repeats in its messages what users say to it, such as an
+  // unknown option of a tmpfs that they mount in a namespace of their own.
+  if (!line.starts_with(kStart)) return std::nullopt;
+  line.remove_prefix(kStart.size());
   const auto end = line.find("): ");
   if (end == std::string_view::npos || end > 40) return std::nullopt;
   XidLine out;

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <poll.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -15,9 +14,9 @@
 #include <cstring>
 
 #include "noded/image/digest.h"
-#include "noded/image/user_reader.h"
 #include "noded/runtime/passing.h"
 #include "noded/runtime/pseudo_files.h"
+#include "noded/runtime/user_child.h"
 
 namespace gantry::runtime {
 namespace {
@@ -28,7 +27,15 @@ constexpr int kTickMs = 200;
 constexpr int kNoRegularFile = 200;
 constexpr int kOfTheKernel = 201;
 constexpr int kElsewhere = 202;
-constexpr int kNotTheUser = 125;  // become_user() failed
+
+std::string true_path(int fd) {
+  std::array<char, 4096> real{};
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  const ssize_t n = ::readlink(link.c_str(), real.data(), real.size());
+  return n > 0 && static_cast<std::size_t>(n) < real.size()
+             ? std::string(real.data(), static_cast<std::size_t>(n))
+             : std::string();
+}
 
 int open_as_user(const UserFile& file, int flags) {
   open_how how{};
@@ -79,7 +86,11 @@ int send_state(const UserFile& file, const Fd& pipe) {
     return kNoRegularFile;
   if (file.within != nullptr && !is_within(fd.get(), *file.within)) return kElsewhere;
   if (::syscall(SYS_faccessat2, fd.get(), "", R_OK, AT_EACCESS | AT_EMPTY_PATH) != 0) return errno;
-  return ::write(pipe.get(), &st, sizeof st) == sizeof st ? 0 : EIO;
+  const std::string path = true_path(fd.get());
+  std::string bytes(reinterpret_cast<const char*>(&st), sizeof st);
+  bytes += path;
+  const auto size = static_cast<ssize_t>(bytes.size());
+  return ::write(pipe.get(), bytes.data(), bytes.size()) == size ? 0 : EIO;
 }
 
 int pass_directory(const std::string& path, const Fd& socket) {
@@ -104,16 +115,23 @@ tl::unexpected<Error> child_failed(const std::string& path, int status) {
   return fail(code_of_path_error(status), errno_text(path, status));
 }
 
+Result<UserChild> read_as(const Owner& owner, const UserFile& file,
+                          int (*send)(const UserFile&, const Fd&)) {
+  const std::vector<int> keep{file.beneath != nullptr ? file.beneath->get() : -1};
+  return UserChild::start(owner, UserChild::Channel::bytes, keep,
+                          [&](const Fd& parent) { return send(file, parent); });
+}
+
 // Hands on what comes, until its end.
-Result<void> receive(UserReader& child, const std::string& path, const Stopped& stopped,
+Result<void> receive(UserChild& child, const std::string& path, const Stopped& stopped,
                      const std::function<Result<void>(std::string_view)>& take) {
   std::array<char, 65536> buffer{};
   for (;;) {
     if (const auto why = stopped(); !why.empty())
       return fail(ErrorCode::runtime_failed, path + ": " + why);
-    pollfd watched{child.pipe().get(), POLLIN, 0};
+    pollfd watched{child.socket().get(), POLLIN, 0};
     if (::poll(&watched, 1, kTickMs) <= 0) continue;
-    const ssize_t n = ::read(child.pipe().get(), buffer.data(), buffer.size());
+    const ssize_t n = ::read(child.socket().get(), buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return fail_errno(ErrorCode::io_error, path);
     if (n == 0) break;
@@ -144,10 +162,7 @@ bool is_of_the_kernel(int fd) {
 
 bool is_within(int fd, const std::vector<std::string>& dirs) {
   if (dirs.empty()) return true;
-  std::array<char, 4096> real{};
-  const std::string link = "/proc/self/fd/" + std::to_string(fd);
-  if (::readlink(link.c_str(), real.data(), real.size() - 1) <= 0) return false;
-  const std::string_view path = real.data();
+  const std::string path = true_path(fd);
   return std::any_of(dirs.begin(), dirs.end(), [&](const std::string& top) {
     return path.starts_with(top) && (path.size() == top.size() || path[top.size()] == '/');
   });
@@ -155,7 +170,7 @@ bool is_within(int fd, const std::vector<std::string>& dirs) {
 
 Result<TakenIn> take_in(const Owner& owner, const UserFile& file, const Fd& out,
                         std::int64_t max_bytes, const Stopped& stopped) {
-  auto child = UserReader::start(owner, [&](const Fd& pipe) { return send_file(file, pipe); });
+  auto child = read_as(owner, file, send_file);
   if (!child) return tl::unexpected(child.error());
   TakenIn taken;
   Sha256 sum;
@@ -175,7 +190,7 @@ Result<TakenIn> take_in(const Owner& owner, const UserFile& file, const Fd& out,
 
 Result<std::string> take_in_text(const Owner& owner, const UserFile& file, std::size_t max_bytes,
                                  const Stopped& stopped) {
-  auto child = UserReader::start(owner, [&](const Fd& pipe) { return send_file(file, pipe); });
+  auto child = read_as(owner, file, send_file);
   if (!child) return tl::unexpected(child.error());
   std::string text;
   const auto done = receive(*child, file.path, stopped, [&](std::string_view part) -> Result<void> {
@@ -191,19 +206,20 @@ Result<std::string> take_in_text(const Owner& owner, const UserFile& file, std::
 
 Result<FileState> look_at(const Owner& owner, const UserFile& file, const Stopped& stopped) {
   const std::string& path = file.path;
-  auto child = UserReader::start(owner, [&](const Fd& pipe) { return send_state(file, pipe); });
+  auto child = read_as(owner, file, send_state);
   if (!child) return tl::unexpected(child.error());
   std::string bytes;
   const auto done = receive(*child, path, stopped, [&](std::string_view part) -> Result<void> {
-    bytes += part.substr(0, sizeof(struct stat) - std::min(bytes.size(), sizeof(struct stat)));
+    bytes += part;
     return {};
   });
   if (!done) return tl::unexpected(done.error());
   struct stat st {};
-  if (bytes.size() != sizeof st) return child_failed(path, -1);
+  if (bytes.size() < sizeof st) return child_failed(path, -1);
   std::memcpy(&st, bytes.data(), sizeof st);
   FileState state;
   state.directory = S_ISDIR(st.st_mode);
+  state.true_path = bytes.substr(sizeof st);
   for (const auto part :
        {static_cast<std::int64_t>(st.st_dev), static_cast<std::int64_t>(st.st_ino),
         static_cast<std::int64_t>(st.st_size), static_cast<std::int64_t>(st.st_mtim.tv_sec),
@@ -215,18 +231,17 @@ Result<FileState> look_at(const Owner& owner, const UserFile& file, const Stoppe
 
 Result<Fd> open_user_directory(const Owner& owner, const std::string& path,
                                const Stopped& stopped) {
-  int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
-    return fail_errno(ErrorCode::runtime_failed, "socket");
-  const Fd ours(ends[0]);
-  Fd theirs(ends[1]);
-  auto child = UserReader::start(owner, [&](const Fd&) { return pass_directory(path, theirs); });
-  theirs.reset();
+  auto child = UserChild::start(owner, UserChild::Channel::messages, {},
+                                [&](const Fd& parent) { return pass_directory(path, parent); });
   if (!child) return tl::unexpected(child.error());
-  const auto nothing = [](std::string_view) -> Result<void> { return {}; };
-  if (auto r = receive(*child, path, stopped, nothing); !r) return tl::unexpected(r.error());
-  auto passed = take_passed(ours);
-  if (!passed.fd) return child_failed(path, -1);
+  for (;;) {
+    if (const auto why = stopped(); !why.empty())
+      return fail(ErrorCode::runtime_failed, path + ": " + why);
+    pollfd watched{child->socket().get(), POLLIN, 0};
+    if (::poll(&watched, 1, kTickMs) > 0) break;
+  }
+  auto passed = take_passed(child->socket());
+  if (!passed.fd) return child_failed(path, child->wait());
   return std::move(passed.fd);
 }
 

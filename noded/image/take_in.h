@@ -50,6 +50,7 @@ Result<std::string> take_in_text(const Owner& owner, const UserFile& file, std::
 struct FileState {
   std::string identity;  // letters, digits and dots
   bool directory = false;
+  std::string true_path;  // without links, as the kernel had it when it was looked at
 };
 Result<FileState> look_at(const Owner& owner, const UserFile& file, const Stopped& stopped);
 

@@ -17,6 +17,7 @@ inline constexpr int kSocket = 4;
 inline constexpr int kFirstTask = 6;  // of gantry-pmi2: sockets of its tasks, from here on
 inline constexpr std::uint32_t kMaxBytes = 64u << 20;      // of one frame
 inline constexpr std::uint32_t kMaxPeerBytes = 60 * 1024;  // of one frame to or from a peer
+inline constexpr std::uint32_t kMaxSaidBytes = 1u << 20;   // of one frame to the shim
 inline constexpr std::uint32_t kAllOthers = 0xffffffff;    // as proto::kAllOtherNodes
 
 enum class Word : std::uint8_t {
@@ -47,13 +48,14 @@ inline void append(std::string& out, Word word, std::uint32_t number, std::strin
 
 enum class Taken : std::uint8_t { frame, more, malformed };
 
-// The first frame of `in`, from `at` on, which moves on.
-inline Taken take(std::string_view in, std::size_t& at, Frame& out) {
+// The first frame of `in`, from `at` on, which moves on. Malformed: it has more bytes than `most`.
+inline Taken take(std::string_view in, std::size_t& at, Frame& out,
+                  std::uint32_t most = kMaxBytes) {
   constexpr std::size_t kHead = 9;
   if (in.size() - at < kHead) return Taken::more;
   std::uint32_t size = 0;
   std::memcpy(&size, in.data() + at, sizeof size);
-  if (size > kMaxBytes) return Taken::malformed;
+  if (size > most) return Taken::malformed;
   if (in.size() - at < kHead + size) return Taken::more;
   out.word = static_cast<Word>(in[at + 4]);
   std::memcpy(&out.number, in.data() + at + 5, sizeof out.number);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <charconv>
 #include <ctime>
 #include <set>
+#include <utility>
 
 #include "noded/runtime/device_filter.h"
 
@@ -248,6 +250,23 @@ std::vector<int> cgroup_processes(const CgroupLayout& layout, const std::string&
   return {pids.begin(), pids.end()};
 }
 
+// First a hold on each process, then a second look at who is here: who was held and is here by that
+// number is no other.
+void signal_cgroup(const CgroupLayout& layout, const std::string& name, int number, int spared) {
+  constexpr std::size_t kAtOnce = 256;  // descriptors
+  const auto all = cgroup_processes(layout, name);
+  for (std::size_t begin = 0; begin < all.size(); begin += kAtOnce) {
+    std::vector<std::pair<int, Fd>> held;
+    for (std::size_t i = begin; i < std::min(all.size(), begin + kAtOnce); ++i)
+      if (all[i] != spared)
+        held.emplace_back(all[i], static_cast<int>(::syscall(SYS_pidfd_open, all[i], 0)));
+    const auto now = cgroup_processes(layout, name);
+    for (const auto& [pid, fd] : held)
+      if (fd && std::binary_search(now.begin(), now.end(), pid))
+        ::syscall(SYS_pidfd_send_signal, fd.get(), number, nullptr, 0);
+  }
+}
+
 Result<void> freeze_cgroup(const CgroupLayout& layout, const std::string& name, bool frozen) {
   if (layout.version == 2)
     return write_existing(layout.mounts.front().path + "/" + name + "/cgroup.freeze",
@@ -279,13 +298,9 @@ bool kill_cgroup(const CgroupLayout& layout, const std::string& name, Duration p
       freezer != nullptr ? freezer->path + "/" + name + "/freezer.state" : std::string();
   for (std::int64_t waited = 0, nap = 500;;
        waited += nap, nap = std::min<std::int64_t>(nap * 2, 20'000)) {
-    auto pids = cgroup_processes(layout, name);
-    if (pids.empty()) return true;
-    if (freezer != nullptr) {
-      try_write(state, "FROZEN");
-      pids = cgroup_processes(layout, name);
-    }
-    for (const int pid : pids) ::kill(pid, SIGKILL);
+    if (cgroup_processes(layout, name).empty()) return true;
+    if (freezer != nullptr) try_write(state, "FROZEN");
+    signal_cgroup(layout, name, SIGKILL);
     if (freezer != nullptr) try_write(state, "THAWED");
     if (waited >= patience.us) return false;
     pause_for(nap);

@@ -58,6 +58,10 @@ std::uint32_t read_oom_kills(const CgroupLayout& layout, const std::string& name
 // Processes in `name` and below it.
 std::vector<int> cgroup_processes(const CgroupLayout& layout, const std::string& name);
 
+// A signal to every process in `name` and below it but `spared`. The kernel gives numbers of
+// processes again; one that was given to a stranger meanwhile gets nothing.
+void signal_cgroup(const CgroupLayout& layout, const std::string& name, int number, int spared = 0);
+
 // SIGKILL to everything in and below `name`, fork bombs included: cgroup.kill, or freeze, signal,
 // thaw until empty. Returns false when something is still there after `patience`.
 bool kill_cgroup(const CgroupLayout& layout, const std::string& name, Duration patience);

@@ -2,7 +2,9 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -144,6 +146,7 @@ namespace {
 
 constexpr int kRemoveDepth = 100;  // one descriptor a level
 constexpr int kRemoveRounds = 10'000;
+constexpr int kRemoveNames = 1'000'000;  // tried for one directory
 
 // What lies deeper than that is moved up to `top` and removed in another round.
 struct Removal {
@@ -152,15 +155,35 @@ struct Removal {
   bool again = false;
 };
 
+// A user may have made names of this form to hold it up; those go in the same round.
+bool move_up(int parent, const char* name, Removal& all) {
+  for (int i = 0; i < kRemoveNames; ++i) {
+    const std::string higher = ".deep-" + std::to_string(all.moved++);
+    if (::renameat2(parent, name, all.top.get(), higher.c_str(), RENAME_NOREPLACE) == 0)
+      return true;
+    if (errno != EEXIST) return false;
+  }
+  return false;
+}
+
+// Not into another file system: users can mount some (FUSE), and answer for those as they like.
+int open_beside(int parent, const char* name) {
+  open_how how{};
+  how.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  how.resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS;
+  return static_cast<int>(::syscall(SYS_openat2, parent, name, &how, sizeof how));
+}
+
 void remove_at(int parent, const char* name, int depth, Removal& all) {
   if (::unlinkat(parent, name, 0) == 0 || errno == ENOENT) return;
   if (::unlinkat(parent, name, AT_REMOVEDIR) == 0) return;
   if (depth > kRemoveDepth && all.top) {
-    const std::string higher = ".deep-" + std::to_string(all.moved++);
-    if (::renameat(parent, name, all.top.get(), higher.c_str()) == 0) all.again = true;
+    all.again = move_up(parent, name, all) || all.again;
     return;
   }
-  const Fd fd(::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  // The top's own path may lie on another file system than where we are.
+  const Fd fd(depth == 0 ? ::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+                         : open_beside(parent, name));
   if (!fd) return;
   DIR* dir = ::fdopendir(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
   if (dir == nullptr) return;

@@ -87,6 +87,7 @@ RecoveredAttempt Runtime::State::recover_job(const AttemptKey& key, LaunchReques
   OneJob job;
   job.owner = one.request.owner;
   job.kind = one.request.kind;
+  job.most_steps = most_steps(one.request);
   // Whether the shim lives comes first: one that is found gone has left all that it will leave.
   const auto state = find_shim(dir(key), job.shim);
   if (const auto running = running_record(key)) {

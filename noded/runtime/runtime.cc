@@ -122,11 +122,17 @@ Result<void> make_job_dir(const std::string& dir, const LaunchRequest& request) 
 
 }  // namespace
 
+std::size_t most_steps(const LaunchRequest& request) {
+  constexpr std::size_t kAnyJob = 256, kEachCpu = 4;
+  return kAnyJob + kEachCpu * request.cpus.size();
+}
+
 namespace {
 OneJob new_job(const LaunchRequest& request) {
   OneJob job;
   job.owner = request.owner;
   job.kind = request.kind;
+  job.most_steps = most_steps(request);
   return job;
 }
 }  // namespace
@@ -172,6 +178,11 @@ Result<void> Runtime::begin_step(const StepRequest& request) {
   if (job == s.jobs.end() || job->second.ended || job->second.burying)
     return fail(ErrorCode::not_found,
                 "job " + job_name(request.key) + " does not run on node " + s.setup.node);
+  if (job->second.steps.size() >= job->second.most_steps)
+    return fail(ErrorCode::too_many, "job " + job_name(request.key) + " runs " +
+                                         std::to_string(job->second.steps.size()) +
+                                         " steps on node " + s.setup.node +
+                                         ", and no more at once");
   if (job->second.cancelled.contains(request.step))
     return fail(ErrorCode::wrong_state, "the step was cancelled before it began");
   const std::string dir = step_dir(s.setup.state_dir, request.key, request.step);

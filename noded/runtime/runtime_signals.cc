@@ -1,13 +1,12 @@
 // Signals, notices and kills of what runs. noded sends signals itself, to the processes that the
 // cgroup lists: no shim needs to be asked, and a stopped one is no obstacle.
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <set>
 
 #include "common/codec/codec.h"
 #include "noded/runtime/cgroup.h"
@@ -30,27 +29,27 @@ std::string pid_namespace(int pid) {
   return n > 0 ? std::string(text.data(), static_cast<std::size_t>(n)) : std::string();
 }
 
+// To this process, if it is still what it was taken for once it cannot become another any more.
+template <class IsMeant>
+void signal_if(int pid, int number, IsMeant&& is_meant) {
+  const Fd held(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (held && is_meant(pid)) ::syscall(SYS_pidfd_send_signal, held.get(), number, nullptr, 0);
+}
+
 // Without cgroups: all that share the PID namespace of the container, or, without a container, the
 // session that the job was started in.
-std::vector<int> namespace_processes(int init_pid) {
-  std::vector<int> pids;
+void signal_namespace(int init_pid, int number, int spared) {
   const auto wanted = pid_namespace(init_pid);
-  if (wanted.empty()) return pids;
+  if (wanted.empty()) return;
   const bool contained = wanted != pid_namespace(::getpid());
   for (const auto& name : list_dir("/proc")) {
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     const int pid = std::stoi(name);
-    if (contained ? pid_namespace(pid) == wanted : ::getsid(pid) == init_pid) pids.push_back(pid);
+    if (pid != spared)
+      signal_if(pid, number, [&](int one) {
+        return contained ? pid_namespace(one) == wanted : ::getsid(one) == init_pid;
+      });
   }
-  return pids;
-}
-
-std::vector<int> step_processes(const NodeSetup& setup, const AttemptKey& key) {
-  std::set<int> pids;
-  for (const auto& step : list_dir(job_dir(setup.state_dir, key) + "/steps"))
-    for (const int pid : cgroup_processes(setup.cgroups, job_cgroup(key) + "/step_" + step))
-      pids.insert(pid);
-  return {pids.begin(), pids.end()};
 }
 
 }  // namespace
@@ -83,26 +82,27 @@ Result<void> Runtime::signal(const AttemptKey& key, int number, proto::SignalSco
   if (!running) return fail(ErrorCode::wrong_state, "job " + job_name(key) + " does not run yet");
   // The record outlives the processes, and the kernel may have given their numbers to others.
   const bool there = start_time_of(running->init_pid) == running->init_start;
-  std::vector<int> pids;
-  switch (scope) {
-    case proto::SignalScope::batch_shell:
-      if (there && running->child_pid > 0 &&
-          pid_namespace(running->child_pid) == pid_namespace(running->init_pid))
-        pids.push_back(running->child_pid);
-      break;
-    case proto::SignalScope::steps: pids = step_processes(s.setup, key); break;
-    case proto::SignalScope::full:
-      if (s.setup.cgroups.version != 0)
-        pids = cgroup_processes(s.setup.cgroups, job_cgroup(key));
-      else if (there)
-        pids = namespace_processes(running->init_pid);
-      break;
-  }
   // PID 1 would hand it to the batch shell a second time; without a shell it must hear it.
   const bool init_hears = it->second.kind == LaunchKind::holder || running->held ||
                           s.setup.runtime == RuntimeKind::process;
-  for (const int pid : pids)
-    if (pid != running->init_pid || init_hears) ::kill(pid, number);
+  const int spared = init_hears ? 0 : running->init_pid;
+  switch (scope) {
+    case proto::SignalScope::batch_shell:
+      if (there && running->child_pid > 0 && running->child_pid != spared)
+        signal_if(running->child_pid, number,
+                  [&](int pid) { return pid_namespace(pid) == pid_namespace(running->init_pid); });
+      break;
+    case proto::SignalScope::steps:
+      for (const auto& step : list_dir(job_dir(s.setup.state_dir, key) + "/steps"))
+        signal_cgroup(s.setup.cgroups, job_cgroup(key) + "/step_" + step, number, spared);
+      break;
+    case proto::SignalScope::full:
+      if (s.setup.cgroups.version != 0)
+        signal_cgroup(s.setup.cgroups, job_cgroup(key), number, spared);
+      else if (there)
+        signal_namespace(running->init_pid, number, spared);
+      break;
+  }
   return {};
 }
 
@@ -132,8 +132,7 @@ Result<void> Runtime::signal_step(const AttemptKey& key, StepId step, int number
   auto& s = *state_;
   const auto it = s.jobs.find(key);
   if (it == s.jobs.end() || !it->second.steps.contains(step)) return not_here(key, s.setup);
-  for (const int pid : cgroup_processes(s.setup.cgroups, step_cgroup(key, step)))
-    ::kill(pid, number);
+  signal_cgroup(s.setup.cgroups, step_cgroup(key, step), number);
   return {};
 }
 

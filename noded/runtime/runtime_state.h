@@ -42,8 +42,12 @@ struct OneJob {
   bool epilog_begun = false;
   ShimProcess epilog;  // in the shim's place
   std::map<StepId, OneStep> steps;
+  std::size_t most_steps = 0;  // at once
   std::set<StepId> cancelled;  // by kill_step() before they were here; not to begin
 };
+
+// Each step has a shim, which is a process of root's in no cgroup of the job.
+std::size_t most_steps(const LaunchRequest& request);
 
 struct Runtime::State {
   RuntimeOptions options;

@@ -4,24 +4,21 @@
 #include <linux/openat2.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <optional>
 #include <string_view>
 
-#include "noded/runtime/become_user.h"
+#include "noded/runtime/contact.h"
 #include "noded/runtime/passing.h"
 #include "noded/runtime/pseudo_files.h"
+#include "noded/runtime/user_child.h"
 
 namespace gantry::runtime {
 namespace {
@@ -30,6 +27,7 @@ constexpr int kMostLinks = 40;
 constexpr int kMostTries = 100;
 constexpr int kLookMs = 200;  // how often the shim looks whether it is told to end
 constexpr int kWritePatienceMs = 2'000;
+constexpr const char* kEverybody = ", in a directory where everybody may make files";
 constexpr const char* kAllowed = "; a regular file, a named pipe or /dev/null is allowed";
 
 // -1 with errno.
@@ -63,15 +61,13 @@ struct Split {
 };
 Split split_path(const std::string& path) {
   const auto slash = path.rfind('/');
+  if (slash == std::string::npos) return {".", path};
   return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
 }
 
-std::optional<std::string> link_at(const Fd& directory, const std::string& name) {
-  std::string target(4096, '\0');
-  const ssize_t n = ::readlinkat(directory.get(), name.c_str(), target.data(), target.size());
-  if (n <= 0) return std::nullopt;
-  target.resize(static_cast<std::size_t>(n));
-  return target;
+// May everybody make files there, and remove only their own?
+bool is_shared(const struct stat& directory) {
+  return (directory.st_mode & S_ISVTX) != 0 && (directory.st_mode & (S_IWGRP | S_IWOTH)) != 0;
 }
 
 }  // namespace
@@ -93,54 +89,81 @@ Result<Fd> AsUser::open(const std::string& path, int flags) const {
   return fd;
 }
 
-// Where everybody may make files, one of another user's may lie in wait. The kernel asks the same
-// (fs.protected_regular, protected_fifos), but only of who opens with O_CREAT.
-Result<void> AsUser::check_kept_apart(const Fd& fd, const std::string& path) const {
-  const Fd directory(open_path(AT_FDCWD, split_path(path).directory, O_PATH | O_DIRECTORY, 0));
-  struct stat file {
+// Where everybody may make files, one of another user's may lie in wait, or a further name of one
+// of the user's own. The kernel asks much the same where fs.protected_regular, protected_fifos and
+// protected_hardlinks say so.
+Result<void> AsUser::check_kept_apart(const Fd& file, const Fd& directory,
+                                      const std::string& path) const {
+  struct stat here {
   }, above{};
-  if (!directory || ::fstat(fd.get(), &file) != 0 || ::fstat(directory.get(), &above) != 0)
+  if (::fstat(file.get(), &here) != 0 || ::fstat(directory.get(), &above) != 0)
     return fail_errno(code_of_path_error(errno), path);
-  const bool shared = (above.st_mode & S_ISVTX) != 0 && (above.st_mode & (S_IWGRP | S_IWOTH)) != 0;
-  if (!shared || file.st_uid == uid_ || file.st_uid == above.st_uid) return {};
-  return fail(ErrorCode::permission_denied,
-              path + ": belongs to another user, in a directory where everybody may make files");
+  if (!is_shared(above)) return {};
+  if (here.st_uid != uid_ && here.st_uid != above.st_uid)
+    return fail(ErrorCode::permission_denied, path + ": belongs to another user" + kEverybody);
+  if (S_ISREG(here.st_mode) && here.st_nlink > 1)
+    return fail(ErrorCode::permission_denied, path + ": has another name as well" + kEverybody);
+  return {};
+}
+
+// Where a link leads; nothing when it is none. The kernel's own links lead by their text to other
+// things than by themselves.
+Result<std::optional<std::string>> AsUser::target_of(const Fd& link, const Fd& directory,
+                                                     const std::string& path) const {
+  struct stat here {
+  }, above{};
+  if (::fstat(link.get(), &here) != 0 || ::fstat(directory.get(), &above) != 0)
+    return fail_errno(code_of_path_error(errno), path);
+  if (!S_ISLNK(here.st_mode)) return std::nullopt;
+  if (!check_holds_files(link, path))
+    return fail(ErrorCode::invalid_argument, errno_text(path, ELOOP));
+  if (is_shared(above) && here.st_uid != uid_ && here.st_uid != above.st_uid)
+    return fail(ErrorCode::permission_denied, path + ": is another user's link" + kEverybody);
+  std::string target(4096, '\0');
+  const ssize_t n = ::readlinkat(link.get(), "", target.data(), target.size());
+  if (n <= 0) return fail_errno(code_of_path_error(errno), path);
+  target.resize(static_cast<std::size_t>(n));
+  return target;
 }
 
 // First a descriptor that can do nothing, then a look at what it is, then the same file again
-// through that descriptor: no name is looked up twice, and no device sees an open.
+// through that descriptor: no name is looked up twice, and no device sees an open. A link at the
+// path's end is read in the same way, and followed from the directory that it lies in.
 Result<Fd> AsUser::open_file(const std::string& given, int flags, unsigned mode) const {
   if (given.empty() || given.front() != '/')
     return fail(ErrorCode::invalid_argument, given + ": not an absolute path");
   const int careful = flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
   std::string path = given;
+  Fd base;  // of a relative path
   for (int turn = 0; turn < kMostLinks; ++turn) {
-    const Fd there(open_path(AT_FDCWD, path, O_PATH, 0));
-    if (there) {
-      if (auto r = check_kind(there, given); !r) return tl::unexpected(r.error());
-      if ((flags & O_CREAT) != 0)
-        if (auto r = check_kept_apart(there, path); !r) return tl::unexpected(r.error());
-      const std::string link = "/proc/self/fd/" + std::to_string(there.get());
-      Fd fd(::open(link.c_str(), careful & ~O_CREAT));
+    const auto [above, name] = split_path(path);
+    Fd directory(open_path(base ? base.get() : AT_FDCWD, above, O_PATH | O_DIRECTORY, 0));
+    if (!directory) return fail_errno(code_of_path_error(errno), given);
+    const Fd there(open_path(directory.get(), name.empty() ? "." : name, O_PATH | O_NOFOLLOW, 0));
+    if (!there && errno == ENOENT && (flags & O_CREAT) != 0) {
+      if (auto r = check_holds_files(directory, given); !r) return tl::unexpected(r.error());
+      Fd fd(open_path(directory.get(), name, careful | O_CREAT | O_EXCL | O_NOFOLLOW, mode));
+      if (!fd && errno == EEXIST) continue;  // it has come meanwhile
       if (!fd) return fail_errno(code_of_path_error(errno), given);
       ::fcntl(fd.get(), F_SETFL, flags & O_APPEND);
       return fd;
     }
-    if (errno != ENOENT || (flags & O_CREAT) == 0)
-      return fail_errno(code_of_path_error(errno), given);
-    const auto [above, name] = split_path(path);
-    const Fd directory(open_path(AT_FDCWD, above, O_PATH | O_DIRECTORY, 0));
-    if (!directory) return fail_errno(code_of_path_error(errno), given);
-    if (auto r = check_holds_files(directory, given); !r) return tl::unexpected(r.error());
-    Fd fd(open_path(directory.get(), name, careful | O_CREAT | O_EXCL | O_NOFOLLOW, mode));
-    if (fd) {
-      ::fcntl(fd.get(), F_SETFL, flags & O_APPEND);
-      return fd;
+    if (!there) return fail_errno(code_of_path_error(errno), given);
+    auto target = target_of(there, directory, given);
+    if (!target) return tl::unexpected(target.error());
+    if (*target) {
+      path = std::move(**target);
+      base = path.starts_with('/') ? Fd() : std::move(directory);
+      continue;
     }
-    if (errno != EEXIST) return fail_errno(code_of_path_error(errno), given);
-    // A link to what is not there yet; or it has come meanwhile.
-    if (const auto target = link_at(directory, name))
-      path = target->starts_with('/') ? *target : above + "/" + *target;
+    if (auto r = check_kind(there, given); !r) return tl::unexpected(r.error());
+    if ((flags & O_CREAT) != 0)
+      if (auto r = check_kept_apart(there, directory, given); !r) return tl::unexpected(r.error());
+    const std::string link = "/proc/self/fd/" + std::to_string(there.get());
+    Fd fd(::open(link.c_str(), careful & ~O_CREAT));
+    if (!fd) return fail_errno(code_of_path_error(errno), given);
+    ::fcntl(fd.get(), F_SETFL, flags & O_APPEND);
+    return fd;
   }
   return fail(ErrorCode::invalid_argument, errno_text(given, ELOOP));
 }
@@ -158,19 +181,6 @@ struct Outcome {
 };
 constexpr std::size_t kMostText = kMaxPassedBytes - sizeof(Outcome);
 
-void close_others(std::vector<int> keep) {
-  keep.insert(keep.end(), {0, 1, 2});
-  std::sort(keep.begin(), keep.end());
-  unsigned next = 0;
-  for (const int fd : keep) {
-    if (fd < 0) continue;
-    const auto here = static_cast<unsigned>(fd);
-    if (here > next) ::syscall(SYS_close_range, next, here - 1, 0u);
-    next = std::max(next, here + 1);
-  }
-  ::syscall(SYS_close_range, next, ~0u, 0u);
-}
-
 // SIGTERM is blocked in the shim and taken from a descriptor; here it only has to be seen.
 bool told_to_end() {
   sigset_t waiting;
@@ -178,71 +188,43 @@ bool told_to_end() {
   return ::sigpending(&waiting) == 0 && ::sigismember(&waiting, SIGTERM) == 1;
 }
 
-std::int64_t now_ms() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+// In the child.
+void say(const Fd& socket, const Result<FromUser>& done) {
+  Outcome outcome;
+  std::string text;
+  if (done) {
+    outcome.facts = done->facts;
+    for (const Fd& fd : done->files)
+      if (!pass(socket, "f", fd.get())) return;
+  } else {
+    outcome.code = static_cast<std::int32_t>(done.error().code);
+    text = done.error().message.substr(0, kMostText);
+  }
+  std::string bytes(reinterpret_cast<const char*>(&outcome), sizeof outcome);
+  (void)pass(socket, bytes + text, -1);
 }
 
-}  // namespace
-
-class UserChild {
- public:
-  [[noreturn]] static void run(const Owner& owner, const UserWork& work, const Fd& socket,
-                               const std::vector<int>& keep, pid_t parent) {
-    std::vector<gid_t> groups;
-    for (const auto g : owner.groups) groups.push_back(g.value());
-    const uid_t uid = owner.uid.value();
-    const char* failed = become_user(uid, owner.gid.value(), groups.data(), groups.size());
-    if (failed != nullptr)
-      send(socket, fail_errno(ErrorCode::runtime_failed,
-                              std::string("becoming the job's user: ") + failed));
-    if (failed != nullptr || ::getppid() != parent) ::_exit(1);
-    std::vector<int> needed = keep;
-    needed.push_back(socket.get());
-    close_others(std::move(needed));
-    send(socket, work(AsUser(::geteuid())));
-    ::_exit(0);
-  }
-
- private:
-  static void send(const Fd& socket, const Result<FromUser>& done) {
-    Outcome outcome;
-    std::string text;
-    if (done) {
-      outcome.facts = done->facts;
-      for (const Fd& fd : done->files)
-        if (!pass(socket, "f", fd.get())) return;
-    } else {
-      outcome.code = static_cast<std::int32_t>(done.error().code);
-      text = done.error().message.substr(0, kMostText);
-    }
-    std::string bytes(reinterpret_cast<const char*>(&outcome), sizeof outcome);
-    (void)pass(socket, bytes + text, -1);
-  }
-};
-
-namespace {
-
-Result<FromUser> hear(const Fd& socket, int patience_ms) {
+Result<FromUser> hear(UserChild& child, int patience_ms) {
   FromUser out;
-  const std::int64_t until = now_ms() + patience_ms;
+  const Duration until = since_boot() + milliseconds(patience_ms);
   for (;;) {
-    pollfd watched{socket.get(), POLLIN, 0};
+    pollfd watched{child.socket().get(), POLLIN, 0};
     if (::poll(&watched, 1, kLookMs) <= 0) {
       if (told_to_end()) return fail(ErrorCode::runtime_failed, "ended by order");
-      if (patience_ms >= 0 && now_ms() > until)
+      if (patience_ms >= 0 && since_boot() > until)
         return fail(ErrorCode::runtime_failed, "work in the user's name took too long");
       continue;
     }
-    Passed one = take_passed(socket);
+    Passed one = take_passed(child.socket());
     if (one.fd) {
       out.files.push_back(std::move(one.fd));
       continue;
     }
     Outcome outcome;
     if (one.bytes.size() < sizeof outcome)
-      return fail(ErrorCode::runtime_failed, "the process of the job's user was killed");
+      return fail(ErrorCode::runtime_failed, child.wait() == kNotTheUser
+                                                 ? "a process could not become the job's user"
+                                                 : "the process of the job's user was killed");
     std::memcpy(&outcome, one.bytes.data(), sizeof outcome);
     if (outcome.code != 0)
       return fail(static_cast<ErrorCode>(outcome.code), one.bytes.substr(sizeof outcome));
@@ -254,23 +236,13 @@ Result<FromUser> hear(const Fd& socket, int patience_ms) {
 }  // namespace
 
 Result<FromUser> as_user(const Owner& owner, const UserWork& work, const UserWorkLimits& limits) {
-  int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
-    return fail_errno(ErrorCode::runtime_failed, "socketpair");
-  const Fd ours(ends[0]);
-  Fd theirs(ends[1]);
-  const pid_t self = ::getpid();
-  const pid_t pid = ::fork();
-  if (pid < 0) return fail_errno(ErrorCode::runtime_failed, "fork");
-  if (pid == 0) UserChild::run(owner, work, theirs, limits.keep, self);
-  theirs.reset();
-  auto done = hear(ours, limits.patience_ms);
-  ::kill(pid, SIGKILL);  // it has said all; one that hangs in a dead file server is left to init
-  int status = 0;
-  const bool hung = !done && done.error().code == ErrorCode::runtime_failed;
-  while (::waitpid(pid, &status, hung ? WNOHANG : 0) < 0 && errno == EINTR) {
-  }
-  return done;
+  auto child =
+      UserChild::start(owner, UserChild::Channel::messages, limits.keep, [&](const Fd& socket) {
+        say(socket, work(AsUser(::geteuid())));
+        return 0;
+      });
+  if (!child) return tl::unexpected(child.error());
+  return hear(*child, limits.patience_ms);
 }
 
 Result<Fd> open_as_user(const Owner& owner, const std::function<Result<Fd>(const AsUser&)>& work) {

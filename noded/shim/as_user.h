@@ -1,14 +1,12 @@
 // Work in the name of a job's owner. The shim is root, and stays root; what it has to do with paths
-// that a user names is done by a child that has become the user altogether (become_user.h), and
+// that a user names is done by a child that has become the user altogether (user_child.h), and
 // that passes the descriptors back. So the kernel sees the user in every check, also in those that
 // look at ids and capabilities and not at a file's mode.
-//
-// The child is for one piece of work: it sees the mounts of this moment, and everything that its
-// work captures. It has none of the shim's descriptors but those that it is given to keep.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +15,23 @@
 #include "noded/runtime/files.h"
 
 namespace gantry::runtime {
+
+class AsUser;
+struct FromUser {
+  std::vector<Fd> files;
+  std::uint64_t facts = 0;  // whatever else the work found out
+};
+using UserWork = std::function<Result<FromUser>(const AsUser&)>;
+
+struct UserWorkLimits {
+  std::vector<int> keep{};  // descriptors that the work uses
+  int patience_ms = -1;     // -1 = as long as the shim itself is not told to end
+};
+
+// Waits until the work is done, and returns what it did. runtime_failed: it took longer than its
+// patience, or the shim was told to end meanwhile (the signal stays to be seen).
+Result<FromUser> as_user(const Owner& owner, const UserWork& work,
+                         const UserWorkLimits& limits = {});
 
 // The calls that such work consists of. There is one in the child, and none anywhere else.
 class AsUser {
@@ -33,30 +48,18 @@ class AsUser {
   [[nodiscard]] bool may(const Fd& fd, int how) const;
 
  private:
-  friend class UserChild;
+  friend Result<FromUser> as_user(const Owner& owner, const UserWork& work,
+                                  const UserWorkLimits& limits);
   explicit AsUser(std::uint32_t uid) : uid_(uid) {}
-  [[nodiscard]] Result<void> check_kept_apart(const Fd& fd, const std::string& path) const;
+  [[nodiscard]] Result<void> check_kept_apart(const Fd& file, const Fd& directory,
+                                              const std::string& path) const;
+  [[nodiscard]] Result<std::optional<std::string>> target_of(const Fd& link, const Fd& directory,
+                                                             const std::string& path) const;
   std::uint32_t uid_;
 };
 
 // invalid_argument where the descriptor's file system holds no files of anybody (pseudo_files.h).
 Result<void> check_holds_files(const Fd& fd, const std::string& path);
-
-struct FromUser {
-  std::vector<Fd> files;
-  std::uint64_t facts = 0;  // whatever else the work found out
-};
-using UserWork = std::function<Result<FromUser>(const AsUser&)>;
-
-struct UserWorkLimits {
-  std::vector<int> keep{};  // descriptors that the work uses
-  int patience_ms = -1;     // -1 = as long as the shim itself is not told to end
-};
-
-// Waits until the work is done, and returns what it did. runtime_failed: it took longer than its
-// patience, or the shim was told to end meanwhile (the signal stays to be seen).
-Result<FromUser> as_user(const Owner& owner, const UserWork& work,
-                         const UserWorkLimits& limits = {});
 
 // For work that opens one file.
 Result<Fd> open_as_user(const Owner& owner, const std::function<Result<Fd>(const AsUser&)>& work);

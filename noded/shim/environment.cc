@@ -43,6 +43,18 @@ bool is_text(std::string_view s) {
   return true;
 }
 
+constexpr std::size_t kMostOfOne = 128 << 10;   // MAX_ARG_STRLEN, with the zero at the end
+constexpr std::size_t kMostInAll = 1536 << 10;  // of the 2 MiB that 8 MiB of stack allow
+
+Result<void> check_text(const std::string& what, std::string_view text) {
+  if (!is_text(text))
+    return fail(ErrorCode::invalid_argument, what + " is not UTF-8 text, which a container needs");
+  if (text.size() >= kMostOfOne)
+    return fail(ErrorCode::invalid_argument, fmt::format("{} has {} bytes; the kernel takes {}",
+                                                         what, text.size(), kMostOfOne - 1));
+  return {};
+}
+
 // Behind what the job or the image names: they may have good reasons.
 void add_driver_libraries(const LaunchRequest& request, std::map<std::string, std::string>& env) {
   if (std::none_of(request.mounts.begin(), request.mounts.end(),
@@ -73,12 +85,23 @@ Result<std::vector<std::string>> container_environment(const LaunchRequest& requ
   all["TMPDIR"] = "/tmp";
   std::vector<std::string> env;
   env.reserve(all.size());
+  constexpr std::size_t kPointer = sizeof(char*) + 1;
+  std::size_t bytes = 0;
   for (const auto& [name, value] : all) {
-    if (!is_text(name) || !is_text(value))
-      return fail(ErrorCode::invalid_argument,
-                  "environment variable " + name + " is not UTF-8 text, which a container needs");
     env.push_back(name + "=" + value);
+    if (auto r = check_text("environment variable " + name, env.back()); !r)
+      return tl::unexpected(r.error());
+    bytes += env.back().size() + kPointer;
   }
+  for (std::size_t i = 0; i < request.argv.size(); ++i) {
+    if (auto r = check_text(fmt::format("argument {}", i + 1), request.argv[i]); !r)
+      return tl::unexpected(r.error());
+    bytes += request.argv[i].size() + kPointer;
+  }
+  if (bytes > kMostInAll)
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("arguments and environment have {} bytes, more than the kernel takes", bytes));
   return env;
 }
 

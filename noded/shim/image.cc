@@ -39,20 +39,22 @@ class Fetch {
       : shim_(shim),
         owner_(shim.request.owner),
         reference_(reference),
+        source_(reference.source),
         store_(store_of(shim.setup)),
         tools_(shim, signals),
         stopped_([this] { return tools_.stopped(); }) {}
 
   Result<ImageStore::Held> run() {
     if (auto r = store_.make(); !r) return tl::unexpected(r.error());
-    const UserFile file = reference_.kind == ImageKind::squashfs
-                              ? squashfs_file()
-                              : UserFile{nullptr, reference_.file};
+    const UserFile file{
+        nullptr, reference_.kind == ImageKind::squashfs ? reference_.source : reference_.file,
+        &shim_.setup.image_dirs};
     FileState state;
     if (!file.path.empty()) {  // skopeo would only say that it failed, and not whose fault that is
       auto seen = look_at(owner_, file, stopped_);
       if (!seen) return tl::unexpected(seen.error());
       state = std::move(*seen);
+      if (auto r = name_truly(state.true_path); !r) return tl::unexpected(r.error());
     }
     auto turn = store_.take_turn(owner_.uid, reference_.source, stopped_);
     if (!turn) return tl::unexpected(turn.error());
@@ -60,8 +62,18 @@ class Fetch {
   }
 
  private:
-  // From anywhere, or from the node's list when it has one, as a directory.
-  UserFile squashfs_file() const { return {nullptr, reference_.source, &shim_.setup.image_dirs}; }
+  // Where a node has a list of directories, skopeo gets the path that was looked at, without links:
+  // else one could come to lead elsewhere before it opens it. Whoever can put a link into that path
+  // can put an image there as well.
+  Result<void> name_truly(const std::string& path) {
+    if (reference_.kind != ImageKind::copied || shim_.setup.image_dirs.empty()) return {};
+    if (path.find(':') != std::string::npos)
+      return fail(ErrorCode::invalid_argument, path + ": the path of such an image has no ':'");
+    const auto at = reference_.source.find(':') + 1;
+    source_ = reference_.source.substr(0, at) + path +
+              reference_.source.substr(at + reference_.file.size());
+    return {};
+  }
 
   Result<ImageStore::Held> squashfs(const FileState& state) {
     const std::string& path = reference_.source;
@@ -71,8 +83,8 @@ class Fetch {
     if (!slot) return tl::unexpected(slot.error());
     const auto out = new_file(*slot, kSquashfsFile);
     if (!out) return tl::unexpected(out.error());
-    const auto taken =
-        take_in(owner_, squashfs_file(), *out, store_.limits().image_bytes, stopped_);
+    const auto taken = take_in(owner_, {nullptr, path, &shim_.setup.image_dirs}, *out,
+                               store_.limits().image_bytes, stopped_);
     if (!taken) return tl::unexpected(taken.error());
     ImageRecord record;
     record.source = path;
@@ -94,13 +106,13 @@ class Fetch {
       state = file.identity + "." + sha256_hex(reference_.source).substr(0, 16);
     if (!state.empty())
       if (auto held = store_.find_by_state(state, owner_.uid)) return std::move(*held);
-    if (auto key = tools_.inspect(reference_, store_))
+    if (auto key = tools_.inspect(source_, !reference_.file.empty(), store_))
       if (auto held = store_.find(*key, owner_.uid)) return std::move(*held);
     auto slot = prepare_slot(shim_, store_, stopped_);
     if (!slot) return tl::unexpected(slot.error());
     auto incoming = make_incoming(shim_, *slot);
     if (!incoming) return tl::unexpected(incoming.error());
-    if (auto r = tools_.copy(reference_, *slot, store_); !r) return tl::unexpected(r.error());
+    if (auto r = tools_.copy(source_, *slot, store_); !r) return tl::unexpected(r.error());
     auto text = take_in_text(owner_, {&*incoming, "image/manifest.json"}, kMaxImageJson, stopped_);
     if (!text) return tl::unexpected(text.error());
     auto manifest = parse_manifest(*text);
@@ -191,6 +203,7 @@ class Fetch {
   const Shim& shim_;
   const Owner& owner_;
   const ImageReference& reference_;
+  std::string source_;  // as skopeo gets it
   ImageStore store_;
   ImageTools tools_;
   Stopped stopped_;

@@ -12,8 +12,8 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "noded/image/user_reader.h"
 #include "noded/runtime/cgroup.h"
+#include "noded/runtime/user_child.h"
 
 namespace gantry::runtime {
 namespace {
@@ -190,17 +190,17 @@ Result<std::string> ImageTools::manifest_of(const std::string& source, const Ima
 }
 
 // What comes of it is only a claim; the store asks for a proof as well.
-std::optional<std::string> ImageTools::inspect(const ImageReference& reference,
+std::optional<std::string> ImageTools::inspect(const std::string& source, bool is_file,
                                                const ImageStore& store) {
-  auto text = manifest_of(reference.source, store);
+  auto text = manifest_of(source, store);
   if (!text) return std::nullopt;
   const auto chosen = platform_manifest(*text, this_architecture());
   if (!chosen) return std::nullopt;
   if (!chosen->empty()) {
-    if (!reference.file.empty()) return std::nullopt;
-    const auto slash = reference.source.rfind('/');
-    const auto end = std::min(reference.source.find_first_of(":@", slash), reference.source.size());
-    text = manifest_of(reference.source.substr(0, end) + "@sha256:" + *chosen, store);
+    if (is_file) return std::nullopt;
+    const auto slash = source.rfind('/');
+    const auto end = std::min(source.find_first_of(":@", slash), source.size());
+    text = manifest_of(source.substr(0, end) + "@sha256:" + *chosen, store);
     if (!text) return std::nullopt;
   }
   const auto manifest = parse_manifest(*text);
@@ -208,20 +208,20 @@ std::optional<std::string> ImageTools::inspect(const ImageReference& reference,
   return key_of(*manifest);
 }
 
-Result<void> ImageTools::copy(const ImageReference& reference, const Slot& slot,
+Result<void> ImageTools::copy(const std::string& source, const Slot& slot,
                               const ImageStore& store) {
   const std::string dir = slot.dir + "/incoming";
   auto spec = skopeo(store, dir + "/tmp");
   spec.argv.insert(spec.argv.end(),
                    {"copy", "--quiet", "--preserve-digests", "--retry-times", "2"});
-  if (is_on_loopback(reference.source)) spec.argv.emplace_back("--src-tls-verify=false");
-  spec.argv.insert(spec.argv.end(), {"--", reference.source, "dir:" + dir + "/image"});
+  if (is_on_loopback(source)) spec.argv.emplace_back("--src-tls-verify=false");
+  spec.argv.insert(spec.argv.end(), {"--", source, "dir:" + dir + "/image"});
   ToolCgroup cgroup(shim_.setup, slot);
   if (auto r = cgroup.enter(spec); !r) return r;
   StoreLimits limits = store.limits();
   limits.image_files = kIncomingFiles;
   // As the user, whose directory it is. It ends when that is too much, or when somebody ends it.
-  auto watch = UserReader::start(shim_.request.owner, [&](const Fd&) {
+  auto watch = UserChild::start(shim_.request.owner, UserChild::Channel::bytes, {}, [&](const Fd&) {
     SizeWatch size(dir, limits);
     // tidy-allow(sleep): a process of its own that looks again and again, and is killed
     while (!size.is_over()) ::usleep(static_cast<useconds_t>(kLook.us));
@@ -230,7 +230,7 @@ Result<void> ImageTools::copy(const ImageReference& reference, const Slot& slot,
   if (!watch) return tl::unexpected(watch.error());
   bool over = false;
   const auto done = run_helper(std::move(spec), signals_, shim_.setup.image_timeout, [&] {
-    pollfd watched{watch->pipe().get(), POLLIN, 0};
+    pollfd watched{watch->socket().get(), POLLIN, 0};
     over = over || ::poll(&watched, 1, 0) > 0;
     return over ? too_large(limits) : stopped();
   });

@@ -31,9 +31,10 @@ class ImageTools {
   std::string stopped();
 
   // The key that the image would have, if that can be told without copying it.
-  std::optional<std::string> inspect(const ImageReference& reference, const ImageStore& store);
+  std::optional<std::string> inspect(const std::string& source, bool is_file,
+                                     const ImageStore& store);
   // To incoming/image, in the form "dir:".
-  Result<void> copy(const ImageReference& reference, const Slot& slot, const ImageStore& store);
+  Result<void> copy(const std::string& source, const Slot& slot, const ImageStore& store);
   // From layout/ to out/tree.
   Result<void> unpack_layers(const Slot& slot, const StoreLimits& limits);
   Result<void> unpack_squashfs(const Slot& slot, const StoreLimits& limits);

@@ -189,9 +189,7 @@ void explain(Job& job, const std::string& why) {
 }
 
 void explain_scratch(Job& job, const ScratchLimit& scratch) {
-  if (scratch.limit() > 0 && scratch.used() > scratch.limit())
-    explain(job, "exceeded its scratch space of " + std::to_string(scratch.limit()) +
-                     " bytes (--tmp): " + std::to_string(scratch.used()) + " bytes used in /tmp");
+  if (const std::string why = scratch.complaint(); !why.empty()) explain(job, why);
 }
 
 void explain_memory(Job& job) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "common/result.h"
+#include "noded/runtime/files.h"
 #include "noded/runtime/launch.h"
 
 namespace gantry::runtime {
@@ -16,26 +17,42 @@ namespace gantry::runtime {
 Result<std::string> make_scratch(const NodeSetup& setup, const LaunchRequest& request);
 void remove_scratch(const NodeSetup& setup, const LaunchRequest& request);
 
-// Bytes of disk below the directory; what is linked twice counts once. What goes while it looks is
-// not counted.
-std::int64_t scratch_used(const std::string& directory);
+inline constexpr int kMostScratchDepth = 500;  // directories in each other
 
+struct ScratchUse {
+  std::int64_t bytes = 0;  // of disk; a file with several names counts once
+  bool too_deep = false;   // nobody can say how much there is: kMostScratchDepth
+};
+// Everything below the directory, as root sees it. Needs the memory of one directory's name for
+// each level, whatever lies there. What goes while it looks is not counted.
+ScratchUse scratch_used(const std::string& directory);
+
+// A child looks, one at a time: a user can make so many files that it takes minutes, and the shim
+// has to hear signals meanwhile.
 class ScratchLimit {
  public:
   ScratchLimit(const NodeSetup& setup, const LaunchRequest& request);
+  ScratchLimit(const ScratchLimit&) = delete;
+  ScratchLimit& operator=(const ScratchLimit&) = delete;
+  ~ScratchLimit();
 
-  // Looks if it is time to; true from when more is used than was asked for.
+  // Looks if it is time to; true from when more is used than was asked for, or nobody can say.
   bool is_over();
   // For poll(), in milliseconds: how long is_over() need not be asked again; -1 = ever.
   [[nodiscard]] int pause() const;
-  [[nodiscard]] std::int64_t limit() const { return limit_; }  // bytes
-  [[nodiscard]] std::int64_t used() const { return used_; }    // bytes, when it was looked at last
+  // Why the job has to end; "" = it does not.
+  [[nodiscard]] std::string complaint() const;
 
  private:
+  void start_look(Duration now);
+  void take_answer(Duration now);
+
   std::string directory_;
-  std::int64_t limit_ = 0;
-  std::int64_t used_ = 0;
-  Duration next_{};  // since the machine started
+  std::int64_t limit_ = 0;  // bytes; 0 = there is none
+  ScratchUse used_;         // when it was looked at last
+  Duration next_{};         // since the machine started
+  Duration began_{};        // the look that goes on
+  Fd looker_, answer_;      // its process and pipe
 };
 
 }  // namespace gantry::runtime

@@ -12,11 +12,15 @@
 #include <cerrno>
 
 #include "noded/pmix/wire.h"
+#include "noded/runtime/contact.h"
 
 namespace gantry::runtime {
 namespace {
 
-constexpr int kEndPatienceMs = 2'000;
+constexpr int kEndPatienceMs = 2'000;              // while it says nothing
+constexpr Duration kLongestTidying = seconds(10);  // for all that it says
+constexpr std::size_t kMaxKept = 1u << 20;         // bytes that were sent, in front of the others
+constexpr const char* kMalformed = "the PMI server of the step says what is no frame";
 constexpr std::size_t kMaxComplaint = 2'000;  // bytes of what it says on standard error
 
 std::string joined(const std::vector<std::string>& words) {
@@ -129,7 +133,8 @@ Result<void> MpiServer::await_ready(Signals& signals, const std::string& needs) 
   pmix::Frame frame;
   for (;;) {
     std::size_t at = 0;
-    while (pmix::take(in_, at, frame) == pmix::Taken::frame) {
+    pmix::Taken taken{};
+    while ((taken = pmix::take(in_, at, frame, pmix::kMaxSaidBytes)) == pmix::Taken::frame) {
       if (frame.word == pmix::Word::failed)
         return fail(ErrorCode::unsupported, "its server could not start: " + frame.bytes);
       if (frame.word == pmix::Word::environment && frame.number < environments_.size()) {
@@ -142,6 +147,7 @@ Result<void> MpiServer::await_ready(Signals& signals, const std::string& needs) 
       return {};
     }
     in_.erase(0, at);
+    if (taken == pmix::Taken::malformed) return fail(ErrorCode::unsupported, kMalformed);
     pollfd watched[2] = {{socket_.get(), POLLIN, 0}, {signals.fd(), POLLIN, 0}};
     ::poll(watched, 2, 1000);
     for (int s = signals.next(); s != 0; s = signals.next())
@@ -166,6 +172,10 @@ bool MpiServer::read() {
 }
 
 void MpiServer::write() {
+  if (out_at_ > kMaxKept) {
+    out_.erase(0, out_at_);
+    out_at_ = 0;
+  }
   while (socket_ && out_at_ < out_.size()) {
     const ssize_t n = ::send(socket_.get(), out_.data() + out_at_, out_.size() - out_at_,
                              MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -177,20 +187,34 @@ void MpiServer::write() {
 }
 
 void MpiServer::from_peer(std::uint32_t node, std::string_view bytes) {
+  if (!socket_) return;
   pmix::append(out_, pmix::Word::peer, node, bytes);
   write();
+  if (out_.size() - out_at_ <= kMostMpiBacklog) return;
+  fault_ = "the PMI server of the step takes too little of what its peers say";
+  out_.clear();
+  out_at_ = 0;
+}
+
+void MpiServer::give_up(StepIo& io) {
+  socket_.reset();
+  in_ = {};
+  io.aborted(0, std::nullopt, fault_);
 }
 
 void MpiServer::serve(StepIo& io) {
+  if (!socket_) return;
+  if (fault_ != nullptr) return give_up(io);
   write();
-  if (!socket_ || !read()) return;
+  if (!read()) return;
   pass_on(io);
 }
 
 void MpiServer::pass_on(StepIo& io) {
   std::size_t at = 0;
   pmix::Frame frame;
-  while (pmix::take(in_, at, frame) == pmix::Taken::frame) {
+  pmix::Taken taken{};
+  while ((taken = pmix::take(in_, at, frame, pmix::kMaxSaidBytes)) == pmix::Taken::frame) {
     if (frame.word == pmix::Word::peer) io.peer(frame.number, frame.bytes);
     if (frame.word == pmix::Word::fault) io.aborted(frame.number, std::nullopt, frame.bytes);
     if (frame.word != pmix::Word::abort || frame.bytes.size() < 4) continue;
@@ -199,13 +223,19 @@ void MpiServer::pass_on(StepIo& io) {
     io.aborted(frame.number, status, frame.bytes.substr(sizeof status));
   }
   in_.erase(0, at);
+  if (taken != pmix::Taken::malformed) return;
+  fault_ = kMalformed;
+  give_up(io);
 }
 
 void MpiServer::end(StepIo& io) {
   if (!socket_) return;
   ::shutdown(socket_.get(), SHUT_WR);
   pollfd closing{socket_.get(), POLLIN, 0};
-  while (::poll(&closing, 1, kEndPatienceMs) == 1 && read()) pass_on(io);
+  const Duration until = since_boot() + kLongestTidying;
+  while (socket_ && !io.full() && since_boot() < until &&
+         ::poll(&closing, 1, kEndPatienceMs) == 1 && read())
+    pass_on(io);
   socket_.reset();
 }
 

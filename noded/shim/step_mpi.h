@@ -18,6 +18,9 @@
 namespace gantry::runtime {
 
 inline constexpr Duration kMpiPatience = seconds(60);  // until it serves
+// Bytes of its peers that it has not taken yet. It runs as the job's user, with libraries that the
+// user may choose; what waits for it waits in the shim, which no limit of the job holds.
+inline constexpr std::size_t kMostMpiBacklog = 64u << 20;
 
 class MpiServer {
  public:
@@ -35,8 +38,10 @@ class MpiServer {
   [[nodiscard]] int fd() const { return socket_.get(); }
   [[nodiscard]] short events() const;
   void from_peer(std::uint32_t node, std::string_view bytes);
-  void serve(StepIo& io);  // without blocking
-  void end(StepIo& io);    // the tasks have ended: it may tidy up, within seconds
+  // Without blocking. Where the server breaks the rules of its frames, or takes too little of what
+  // its peers say, the step is told that it cannot go on.
+  void serve(StepIo& io);
+  void end(StepIo& io);  // the tasks have ended: it may tidy up, within seconds
 
  private:
   MpiServer(Fd socket, std::size_t tasks) : socket_(std::move(socket)), environments_(tasks) {}
@@ -44,8 +49,10 @@ class MpiServer {
   void pass_on(StepIo& io);
   bool read();  // false: it has gone
   void write();
+  void give_up(StepIo& io);  // when there is a fault
 
   Fd socket_;
+  const char* fault_ = nullptr;
   std::string in_, out_;
   std::size_t out_at_ = 0;
   std::vector<std::vector<std::string>> environments_;

@@ -17,6 +17,7 @@
 #include "common/codec/codec.h"
 #include "common/net/secure_stream.h"
 #include "common/proto/step_io.h"
+#include "noded/runtime/contact.h"
 #include "noded/runtime/files.h"
 
 namespace gantry::runtime {
@@ -24,6 +25,8 @@ namespace {
 
 constexpr int kDialPatienceMs = 10'000;
 constexpr int kFlushPatienceMs = 5'000;  // for each piece of the last output
+constexpr Duration kLongestFinish =
+    minutes(1);  // for all of it: who takes it is the job's own program
 
 tl::unexpected<Error> unreachable(const std::string& address, int error) {
   return fail(ErrorCode::unavailable,
@@ -109,7 +112,7 @@ class StreamIo : public StepIo {
     send({proto::StepAbort{rank, status, std::string(message)}});
   }
   [[nodiscard]] bool full() const override {
-    return !lost_ && stream_.output().size() > kMaxStreamBacklog;
+    return !lost_ && stream_.unsent() > kMaxStreamBacklog;
   }
   [[nodiscard]] int fd() const override { return lost_ ? -1 : fd_.get(); }
   [[nodiscard]] short events() const override {
@@ -128,15 +131,17 @@ class StreamIo : public StepIo {
     if (lost_) return;
     send({proto::StepNodeDone{record.usage, record.cause == ExitCause::out_of_memory}});
     stream_.finish();
+    const Duration end = since_boot() + kLongestFinish;
     while (!lost_ && !stream_.output().empty()) {
       write();
       if (stream_.output().empty()) break;
+      if (end < since_boot()) return void(lost_ = true);
       pollfd ready{fd_.get(), POLLOUT, 0};
       if (::poll(&ready, 1, kFlushPatienceMs) <= 0) lost_ = true;
     }
     // Until grun has the hello it cannot decode; wait for its end of the handshake, then for it to
     // close, so that nothing of ours is thrown away by a reset.
-    drain_until_closed();
+    drain_until_closed(end);
   }
 
  protected:
@@ -191,14 +196,16 @@ class StreamIo : public StepIo {
     }
   }
 
-  void drain_until_closed() {
+  void drain_until_closed(Duration end) {
     char buffer[4096];
-    while (!lost_) {
+    while (!lost_ && since_boot() < end) {
       pollfd ready{fd_.get(), POLLIN, 0};
       if (::poll(&ready, 1, kFlushPatienceMs) <= 0) return;
       const ssize_t n = ::read(fd_.get(), buffer, sizeof buffer);
       if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) return;
       if (n > 0 && !stream_.feed({buffer, static_cast<std::size_t>(n)})) return;
+      while (stream_.next()) {  // nobody is left whom it could be for
+      }
       write();
     }
   }

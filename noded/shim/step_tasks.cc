@@ -26,6 +26,7 @@ namespace gantry::runtime {
 namespace {
 
 constexpr std::size_t kChunk = 32 << 10;
+constexpr std::size_t kTerminalRoom = 64 << 10;  // bytes that a terminal may hold for its reader
 
 struct Pipe {
   Fd reader, writer;
@@ -305,26 +306,37 @@ void StepTasks::collect_exits() {
       tasks_[i].status = WIFSIGNALED(status) ? ExitStatus{0, WTERMSIG(status)}
                                              : ExitStatus{WEXITSTATUS(status), 0};
       for (auto& stream : tasks_[i].streams)  // what it wrote comes before its exit
-        while (stream.fd && read_stream(i, stream)) {
-        }
+        read_what_is_there(i, stream);
       io_.exited(i, *tasks_[i].status, tasks_[i].error);
     }
   }
 }
 
-// false = nothing more for now, or closed.
-bool StepTasks::read_stream(std::uint32_t index, Stream& stream) {
+// Bytes that were read; 0 = nothing more for now, or closed.
+std::size_t StepTasks::read_stream(std::uint32_t index, Stream& stream) {
   static_assert(kChunk <= 64 << 10, "on the stack");
   std::array<char, kChunk> buffer;
   const ssize_t n = ::read(stream.fd.get(), buffer.data(), buffer.size());
   if (n > 0) {
     io_.output(index, stream.number, {buffer.data(), static_cast<std::size_t>(n)});
-    return true;
+    return static_cast<std::size_t>(n);
   }
-  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
   stream.fd.reset();
   io_.closed(index, stream.number);
-  return false;
+  return 0;
+}
+
+// As much as the pipe can hold: what a task wrote before it ended is in that. A process that it
+// left behind may go on writing faster than anybody reads.
+void StepTasks::read_what_is_there(std::uint32_t index, Stream& stream) {
+  const int room = stream.fd ? ::fcntl(stream.fd.get(), F_GETPIPE_SZ) : 0;
+  std::size_t left = room > 0 ? static_cast<std::size_t>(room) : kTerminalRoom;
+  while (stream.fd && left > 0) {
+    const std::size_t n = read_stream(index, stream);
+    if (n == 0) return;
+    left -= std::min(left, n);
+  }
 }
 
 void StepTasks::move_output() {
@@ -335,9 +347,7 @@ void StepTasks::move_output() {
 
 void StepTasks::drain() {
   for (std::uint32_t i = 0; i < tasks_.size(); ++i)
-    for (auto& stream : tasks_[i].streams)
-      while (stream.fd && read_stream(i, stream)) {
-      }
+    for (auto& stream : tasks_[i].streams) read_what_is_there(i, stream);
 }
 
 void StepTasks::input(std::string_view bytes) {

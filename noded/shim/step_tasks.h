@@ -62,7 +62,8 @@ class StepTasks {
   void take_terminal();
   Result<int> output_of(std::uint32_t index, const std::string& pattern, int number, Task& task,
                         std::vector<Fd>& given);
-  bool read_stream(std::uint32_t index, Stream& stream);
+  std::size_t read_stream(std::uint32_t index, Stream& stream);
+  void read_what_is_there(std::uint32_t index, Stream& stream);
   [[nodiscard]] std::vector<std::uint16_t> cpus_of(std::uint32_t index) const;
 
   const Shim& shim_;

@@ -42,7 +42,9 @@ bool is_ours(const Fd& root, const Fd& directory) {
   if (::fstatfs(directory.get(), &fs) != 0 || fs.f_type != TMPFS_MAGIC) return false;
   for (const char* path : {"/tmp", "/var/tmp"})
     if (const auto tmp = open_in_root(root, path, O_PATH | O_DIRECTORY, Links::refused))
-      if (::fstat(tmp->get(), &there) == 0 && here.st_dev == there.st_dev) return true;
+      if (::fstat(tmp->get(), &there) == 0 && here.st_dev == there.st_dev &&
+          there.st_uid == ::geteuid())  // not a scratch directory on a tmpfs, which is the user's
+        return true;
   return false;
 }
 

@@ -229,8 +229,7 @@ bool StepService::local(JobConnection& connection, net::StreamMessage& message) 
   if (message.header.type == number<proto::StepListen>) {
     proto::StepListening reply;
     reply.address = stream_address_;
-    reply.ticket = new_ticket();
-    tickets_[reply.ticket] = connection.channel();
+    reply.ticket = ticket_of(connection.channel());
     connection.send({proto::kProtocolVersion, number<proto::StepListening>, request},
                     codec::encode(reply));
     return true;

@@ -33,6 +33,11 @@ namespace gantry::node {
 inline constexpr Duration kPermissionSkew = minutes(5);  // clocks of controller and node, apart
 inline constexpr Duration kPeerTimeout = seconds(20);    // for another node to answer a launch
 inline constexpr std::size_t kMaxWaitingStreams = 4096;  // connections that have not said a ticket
+// Launches that wait for another node's answer; each has a connection. Beyond it more is refused,
+// to be asked again (too_many).
+inline constexpr std::size_t kMostPassedOnOfJob = 1'024;
+inline constexpr std::size_t kMostPassedOnBytesOfJob = 128u << 20;
+inline constexpr std::size_t kMostPassedOn = 8'192;
 
 // What runs steps: containers (of_containers), or nothing (null_steps.h).
 class StepRuntime {
@@ -90,7 +95,9 @@ class StepService {
   void act_or_pass_on(JobConnection& connection, net::StreamMessage& message);
   void pass_on(JobConnection& connection, net::MessageHeader header, const proto::StepNode& node,
                std::string_view body);
+  [[nodiscard]] bool may_pass_on(const proto::AttemptKey& job, std::size_t bytes) const;
   void peer_answered(std::uint64_t id);
+  const Bytes& ticket_of(std::uint64_t channel);
   void accept_streams();
   void stream_readable(std::uint64_t id);
 
@@ -106,7 +113,7 @@ class StepService {
   std::set<std::pair<proto::AttemptKey, StepId>> launched_;  // of attempts that live
   std::map<std::uint64_t, std::unique_ptr<Peer>> peers_;
   std::map<std::uint64_t, std::unique_ptr<Waiting>> waiting_;
-  std::map<Bytes, std::uint64_t> tickets_;  // ticket -> channel
+  std::map<Bytes, std::uint64_t> tickets_;  // ticket -> channel; one for each
   std::uint64_t next_id_ = 1;
   loop::Watch queue_, accept_;
 };

@@ -8,6 +8,7 @@
 #include "common/codec/codec.h"
 #include "common/net/secure_stream.h"
 #include "common/proto/messages.h"
+#include "noded/steps/step_parts.h"
 #include "noded/steps/step_service.h"
 
 namespace gantry::node {
@@ -21,6 +22,8 @@ struct StepService::Peer {
   std::uint64_t channel = 0;  // of the job's socket
   std::uint64_t request = 0;
   std::string node;
+  proto::AttemptKey job;
+  std::size_t bytes = 0;
   loop::Watch queue, timeout, end;
 };
 
@@ -46,9 +49,25 @@ StepService::StepService(StepServiceOptions options, loop::Loop& loop, const Log
 
 StepService::~StepService() = default;
 
+bool StepService::may_pass_on(const proto::AttemptKey& job, std::size_t bytes) const {
+  std::size_t count = 0;
+  for (const auto& [id, peer] : peers_) {
+    if (peer->job != job) continue;
+    ++count;
+    bytes += peer->bytes;
+  }
+  return peers_.size() < kMostPassedOn && count < kMostPassedOnOfJob &&
+         bytes <= kMostPassedOnBytesOfJob;
+}
+
 void StepService::pass_on(JobConnection& connection, net::MessageHeader header,
                           const proto::StepNode& node, std::string_view body) {
   const std::uint64_t request = header.request;
+  if (!may_pass_on(connection.key(), body.size())) {
+    connection.refuse(request, ErrorCode::too_many,
+                      "too many launches of steps wait for other nodes: try again later");
+    return;
+  }
   const auto key = net::parse_public_key(node.public_key);
   auto link =
       key ? net::Dealer::open(
@@ -63,8 +82,15 @@ void StepService::pass_on(JobConnection& connection, net::MessageHeader header,
     return;
   }
   const std::uint64_t id = next_id_++;
-  auto peer = std::unique_ptr<Peer>(
-      new Peer{std::move(*link), connection.channel(), request, node.node, {}, {}, {}});
+  auto peer = std::unique_ptr<Peer>(new Peer{std::move(*link),
+                                             connection.channel(),
+                                             request,
+                                             node.node,
+                                             connection.key(),
+                                             body.size(),
+                                             {},
+                                             {},
+                                             {}});
   Peer& kept = *peer;
   peers_[id] = std::move(peer);
   kept.queue = loop_.add_queue(kept.link, [this, id] {
@@ -93,6 +119,15 @@ void StepService::peer_answered(std::uint64_t id) {
   }
   peer.timeout.cancel();
   peer.end = loop_.after(Duration{}, [this, id] { loop_.post([this, id] { peers_.erase(id); }); });
+}
+
+// A connection has one, however often it asks. Those of connections that have gone go with this.
+const Bytes& StepService::ticket_of(std::uint64_t channel) {
+  std::erase_if(tickets_,
+                [&](const auto& entry) { return sockets_.find(entry.second) == nullptr; });
+  for (const auto& [ticket, whose] : tickets_)
+    if (whose == channel) return ticket;
+  return tickets_.emplace(new_ticket(), channel).first->first;
 }
 
 void StepService::accept_streams() {

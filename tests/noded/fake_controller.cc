@@ -71,6 +71,7 @@ proto::NodeRegister FakeController::accept(std::vector<proto::AttemptKey> kill) 
   answer.stamp = {Epoch{epoch}, ++session_, 0};
   seq_ = 0;
   answer.heartbeat = milliseconds(200);
+  answer.permission_key = permission_key;
   answer.heard = registration.sent;
   answer.kill = std::move(kill);
   send(answer);

@@ -69,6 +69,7 @@ class FakeController {
   }
 
   std::uint64_t epoch = 1;
+  Bytes permission_key;  // that accept() tells the node; "" = none
   [[nodiscard]] std::uint16_t port() const;
   [[nodiscard]] const net::KeyPair& keys() const { return keys_; }
   static Instant now();

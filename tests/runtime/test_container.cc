@@ -223,6 +223,27 @@ TEST_CASE("environment") {
   const auto record = node.run(request);
   CHECK(record.cause == ExitCause::refused);
   CHECK(has(record.message, "environment variable B is not UTF-8"));
+
+  // The owner's to mend, and no fault of the node: it would fail again everywhere.
+  const auto refused = [&](const std::function<void(LaunchRequest&)>& change) {
+    auto wrong = node.job("true");
+    change(wrong);
+    const auto end = node.run(wrong);
+    CHECK_MESSAGE(end.cause == ExitCause::refused, end.message);
+    return end.message;
+  };
+  CHECK(has(refused([](auto& r) { r.argv = {"\xff"}; }), "argument 1 is not UTF-8"));
+  CHECK(has(refused([](auto& r) {
+              r.argv = {"", std::string(200'000, 'a')};
+            }),
+            "argument 2 has 200000 bytes; the kernel takes 131071"));
+  CHECK(has(refused([](auto& r) { r.env["LONG"] = std::string(200'000, 'a'); }),
+            "environment variable LONG has"));
+  CHECK(has(refused([](auto& r) {
+              for (int i = 0; i < 40; ++i)
+                r.env["E" + std::to_string(i)] = std::string(100'000, 'a');
+            }),
+            "more than the kernel takes"));
 }
 
 TEST_CASE("with the host's network there is more than lo") {

@@ -1,6 +1,8 @@
 // Images and mounts: a root directory, squashfs, OCI layout and archive, and --container-mounts.
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,6 +10,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "noded/image/digest.h"
 #include "tests/runtime/image_fixture.h"
 
 using namespace gantry;
@@ -133,6 +136,60 @@ TEST_CASE("images that cannot be used are refused by name") {
   node.write(node.home() + "/mine.sqsh", "squashed", 0644, true);
   CHECK(has(cause(node.home() + "/mine.sqsh"), "not below one of this node's image directories"));
   CHECK(has(cause("/etc/passwd"), "Not a directory"));
+}
+
+TEST_CASE("layouts and archives lie in the node's image directories too, where there are any") {
+  if (!can_run()) return;
+  std::string allowed;
+  Node node([&](RuntimeOptions& options) {
+    allowed = options.config.state_dir.substr(0, options.config.state_dir.rfind('/')) + "/allowed";
+    options.config.image_dirs = {allowed};
+  });
+  const auto root = busybox_root(node);
+  REQUIRE(oci_layout(node, root));
+  const std::string outside = node.dir() + "/oci";
+  REQUIRE(shell("mkdir -p " + allowed + " && cp -a " + outside + " " + allowed + "/oci"));
+  const auto run = [&](const std::string& image) {
+    auto request = node.job("cat /etc/marker");
+    request.container.image = image;
+    const auto record = node.run(request);
+    return record.cause == ExitCause::exited ? node.output() : record.message;
+  };
+  const std::string why = "not below one of this node's image directories";
+  CHECK(has(run("oci:" + outside + ":t"), why));
+  for (const std::string form : {"oci-archive", "docker-archive"}) {
+    const std::string file = node.dir() + "/" + form + ".tar";
+    REQUIRE(shell("skopeo copy oci:" + outside + ":t " + form + ":" + file +
+                  ":a/b:t && chmod 644 " + file));
+    CHECK(has(run(form + ":" + file), why));
+    CHECK(has(run(form + ":" + file + ":a/b:t"), why));
+  }
+  CHECK(run("oci:" + allowed + "/oci:t") == "from-image\n");
+  remove_tree(node.dir() + "/images");
+
+  // A link that leads inside when it is looked at, and outside when it is read.
+  const std::string link = node.home() + "/link", source = "oci:" + link + ":t";
+  REQUIRE(shell("echo swapped > " + root + "/etc/marker && rm -rf " + outside + " " + node.dir() +
+                "/bundle"));
+  REQUIRE(oci_layout(node, root));
+  REQUIRE(::symlink((allowed + "/oci").c_str(), link.c_str()) == 0);
+  const std::string slots = node.dir() + "/images/slots";
+  REQUIRE(make_dirs(slots, 0711).has_value());
+  auto request = node.job("cat /etc/marker");
+  request.container.image = source;
+  {
+    const Fd turn(::open((slots + "/user-20001-" + sha256_hex(source) + ".lock").c_str(),
+                         O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    REQUIRE(::flock(turn.get(), LOCK_EX) == 0);
+    REQUIRE(node.runtime().begin(request).has_value());
+    for (int ms = 0; ms < 1'000; ms += 20) node.pump(20);
+    REQUIRE(::unlink(link.c_str()) == 0);
+    REQUIRE(::symlink(outside.c_str(), link.c_str()) == 0);
+  }
+  const auto record = node.wait_end(request.key);
+  CHECK_MESSAGE(record.exit == ExitStatus{}, record.message);
+  CHECK(has(node.output(), "from-image\n"));
+  CHECK_FALSE(has(node.output(), "swapped"));
 }
 
 TEST_CASE("a squashfs file as image") {

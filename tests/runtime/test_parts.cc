@@ -110,6 +110,19 @@ TEST_CASE("names of job directories") {
     CHECK_FALSE(parse_job_name(bad).has_value());
 }
 
+// What lies deep is moved up; a user may have made all the names that it could get.
+TEST_CASE("a tree is removed whatever its names and depth") {
+  std::string dir = std::filesystem::temp_directory_path() / "gantry-tree-XXXXXX";
+  REQUIRE(::mkdtemp(dir.data()) != nullptr);
+  std::string chain;
+  for (int i = 0; i < 150; ++i) chain += "/d";
+  for (int i = 0; i < 40; ++i)
+    std::filesystem::create_directories(dir + "/.deep-" + std::to_string(i) + chain);
+  remove_tree(dir);
+  CHECK_FALSE(std::filesystem::exists(dir));
+  std::filesystem::remove_all(dir);
+}
+
 TEST_CASE("texts of container mounts") {
   using Mode = MountSpec::Mode;
   const auto spec = parse_mount("/data/:/mnt/in/:ro").value();

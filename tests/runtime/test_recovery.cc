@@ -7,6 +7,7 @@
 #include <set>
 
 #include "noded/runtime/contact.h"
+#include "noded/runtime/job_dir.h"
 #include "tests/runtime/node_fixture.h"
 
 using namespace gantry;
@@ -285,6 +286,25 @@ TEST_CASE("a job that uses more scratch than it asked for ends, and is told why"
   CHECK(record.exit == ExitStatus{0, SIGKILL});
   CHECK(has(record.message, "exceeded its scratch space of 4000000 bytes (--tmp): 50"));
   CHECK(has(node.output(), "exceeded its scratch space"));
+  for (const auto& left : remains(node)) FAIL_CHECK(left);
+}
+
+TEST_CASE("scratch that lies deep counts, and is removed; too deep to be measured is too much") {
+  if (!can_run()) return;
+  Node node([](RuntimeOptions& options) { options.scratch_dir = "/var/tmp"; });
+  const auto nested = [&](int levels) {
+    auto request = node.job("exec python3 -c \"import os, time\nos.chdir('/tmp')\nfor i in range(" +
+                            std::to_string(levels) +
+                            "): os.mkdir('n' * 250); os.chdir('n' * 250)\n"
+                            "open('large', 'wb').write(bytes(5_000_000))\ntime.sleep(12)\"");
+    request.scratch = 4'000'000;
+    const auto record = node.run(request);
+    CHECK(record.exit == ExitStatus{0, SIGKILL});
+    CHECK(::access(("/var/tmp/gantry-n1-" + job_name(request.key)).c_str(), F_OK) != 0);
+    return record.message;
+  };
+  CHECK(has(nested(300), "exceeded its scratch space of 4000000 bytes (--tmp)"));
+  CHECK(has(nested(600), "has more than 500 directories in each other in /tmp"));
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 

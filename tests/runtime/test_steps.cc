@@ -111,6 +111,35 @@ TEST_CASE("signals and the end of a step") {
   CHECK(node.runtime().usage(job.key).has_value());
 }
 
+TEST_CASE("a job has so many steps at once, and no more: each is a process of root's") {
+  if (!can_run()) return;
+  Node node;
+  auto job = node.job("");
+  job.kind = LaunchKind::holder;
+  job.cpus = {0};
+  job.memory = 512 << 20;
+  job.pids_max = 1024;
+  REQUIRE(node.runtime().begin(job));
+  REQUIRE(node.wait_for(job.key, EventKind::running));
+  auto step = step_of(job, 0, "", 1);
+  step.argv = {"sleep", "1000"};
+  step.std_out = "/dev/null";
+  std::uint32_t begun = 0;
+  for (; begun < 300; ++begun) {
+    step.step = StepId{begun};
+    const auto r = node.runtime().begin_step(step);
+    if (r) continue;
+    CHECK(r.error().code == ErrorCode::too_many);
+    break;
+  }
+  CHECK(begun == 256 + 4);
+  REQUIRE(node.runtime().kill_step(job.key, StepId{0}));
+  node.wait_step(job.key, StepId{0});
+  CHECK(node.runtime().begin_step(step).has_value());
+  REQUIRE(node.runtime().kill(job.key));
+  node.wait_end(job.key);
+}
+
 TEST_CASE("a program that is not there, a job that is not there") {
   if (!can_run()) return;
   Node node;

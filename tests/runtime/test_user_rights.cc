@@ -132,6 +132,43 @@ TEST_CASE("links to files, named pipes and /dev/null are output as before") {
   CHECK(has(node.run(request).message, "belongs to another user"));
 }
 
+// fs.protected_symlinks and fs.protected_hardlinks may be off, as they are by the kernel's default.
+TEST_CASE("another user's links in a shared directory do not lead a job's output astray") {
+  if (!can_run()) return;
+  Node node;
+  const std::string shared = node.dir() + "/shared";
+  REQUIRE(::mkdir(shared.c_str(), 0777) == 0);
+  REQUIRE(::chmod(shared.c_str(), 01777) == 0);
+  const std::string mine = node.home() + "/mine", missing = node.home() + "/missing";
+  node.write(mine, "kept\n", 0600, true);
+  const auto out = [&](const std::string& path, std::uint32_t owner) {
+    REQUIRE(::lchown(path.c_str(), owner, owner) == 0);
+    auto request = node.job("echo astray");
+    request.std_out = path;
+    request.open_mode = OpenMode::truncate;
+    const auto record = node.run(request);
+    return record.cause == ExitCause::refused ? record.message : "taken";
+  };
+  link(mine, shared + "/to-what-is-there");
+  link(missing, shared + "/to-what-is-not");
+  link("to-what-is-there", shared + "/own");
+  CHECK(has(out(shared + "/to-what-is-there", kTestUid + 1), "is another user's link"));
+  CHECK(has(out(shared + "/to-what-is-not", kTestUid + 1), "is another user's link"));
+  CHECK(has(out(shared + "/own", kTestUid), "is another user's link"));
+  link(shared + "/to-what-is-there", node.home() + "/by-two");
+  CHECK(has(out(node.home() + "/by-two", kTestUid), "is another user's link"));
+  REQUIRE(::link(mine.c_str(), (shared + "/name").c_str()) == 0);
+  CHECK(has(out(shared + "/name", kTestUid), "has another name as well"));
+  CHECK(node.read(mine) == "kept\n");
+  CHECK(::access(missing.c_str(), F_OK) != 0);
+  // One's own link there, and root's in a directory of root's, lead where they say.
+  REQUIRE(::unlink((shared + "/name").c_str()) == 0);
+  CHECK(out(shared + "/to-what-is-not", kTestUid) == "taken");
+  CHECK(node.read(missing) == "astray\n");
+  CHECK(out(shared + "/to-what-is-there", 0) == "taken");
+  CHECK(node.read(mine) == "astray\n");
+}
+
 TEST_CASE("a notice for a pipe that nobody reads does not hold the job's end up") {
   if (!can_run()) return;
   Node node;
@@ -241,4 +278,14 @@ TEST_CASE("what lies in wait for a job's scratch directory is not used") {
   link("/etc", scratch + "/gantry-n1-" + job_name(request.key));
   node.run(request);
   CHECK(node.output() == "0\n");
+}
+
+TEST_CASE("a mount's place in a scratch directory is the user's, also on a tmpfs") {
+  if (!can_run()) return;
+  Node node([](RuntimeOptions& options) { options.scratch_dir = "/dev/shm"; });
+  auto request = node.job("stat -c %u /tmp/a /tmp/a/b");
+  request.scratch = 1 << 20;
+  request.container.mounts = {node.home() + ":/tmp/a/b"};
+  CHECK(node.run(request).exit == ExitStatus{0, 0});
+  CHECK(node.output() == "20001\n20001\n");
 }
