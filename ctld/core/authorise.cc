@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "ctld/core/front_door.h"
 #include "ctld/core/tenant_submit.h"
 
 namespace gantry::core {
@@ -12,114 +13,160 @@ namespace {
 
 enum class Who : std::uint8_t { nobody, everybody, operators, admin };
 
+// `lasts`: what it makes gives rights, or runs programs, until somebody takes it back. Whoever has
+// shown a token, which has an end, may not ask for it.
+struct Rule {
+  Who who = Who::nobody;
+  bool lasts = true;
+};
+constexpr Rule kEverybody{Who::everybody, false};
+constexpr Rule kOperators{Who::operators, false};
+constexpr Rule kAdmin{Who::admin, false};
+constexpr Rule lasting(Who who) {
+  return {who, true};
+}
+
 // Deny by default: a message without a line of its own is nobody's. "Everybody" means that the
 // handler looks only at jobs for which may_see() or may_change() says yes.
 template <class Message>
-constexpr Who kWho = Who::nobody;
+constexpr Rule kRule{};
 template <>
-constexpr Who kWho<proto::SubmitJob> = Who::everybody;
+constexpr Rule kRule<proto::SubmitJob> = kEverybody;
 template <>
-constexpr Who kWho<proto::SubmitTogether> = Who::everybody;
+constexpr Rule kRule<proto::SubmitTogether> = kEverybody;
 template <>
-constexpr Who kWho<proto::ListJobs> = Who::everybody;
+constexpr Rule kRule<proto::ListJobs> = kEverybody;
 template <>
-constexpr Who kWho<proto::ShowJob> = Who::everybody;
+constexpr Rule kRule<proto::ShowJob> = kEverybody;
 template <>
-constexpr Who kWho<proto::CancelJobs> = Who::everybody;
+constexpr Rule kRule<proto::CancelJobs> = kEverybody;
 template <>
-constexpr Who kWho<proto::HoldJobs> = Who::everybody;
+constexpr Rule kRule<proto::HoldJobs> = kEverybody;
 template <>
-constexpr Who kWho<proto::ReleaseJobs> = Who::everybody;
+constexpr Rule kRule<proto::ReleaseJobs> = kEverybody;
 template <>
-constexpr Who kWho<proto::RequeueJobs> = Who::everybody;
+constexpr Rule kRule<proto::RequeueJobs> = kEverybody;
 template <>
-constexpr Who kWho<proto::UpdateJob> = Who::everybody;
+constexpr Rule kRule<proto::UpdateJob> = kEverybody;
 template <>
-constexpr Who kWho<proto::WaitJobs> = Who::everybody;
+constexpr Rule kRule<proto::WaitJobs> = kEverybody;
 template <>
-constexpr Who kWho<proto::ReadLog> = Who::everybody;
+constexpr Rule kRule<proto::ReadLog> = kEverybody;
 template <>
-constexpr Who kWho<proto::StepCreate> = Who::everybody;
+constexpr Rule kRule<proto::StepCreate> = kEverybody;
 template <>
-constexpr Who kWho<proto::StepAttach> = Who::everybody;
+constexpr Rule kRule<proto::StepAttach> = kEverybody;
 template <>
-constexpr Who kWho<proto::SetTrigger> = Who::everybody;  // see its handler
+constexpr Rule kRule<proto::SetTrigger> = lasting(Who::everybody);  // see its handler
 template <>
-constexpr Who kWho<proto::ListTriggers> = Who::everybody;
+constexpr Rule kRule<proto::ListTriggers> = kEverybody;
 template <>
-constexpr Who kWho<proto::ClearTriggers> = Who::everybody;
+constexpr Rule kRule<proto::ClearTriggers> = kEverybody;
 template <>
-constexpr Who kWho<proto::StepDone> = Who::everybody;
+constexpr Rule kRule<proto::StepDone> = kEverybody;
 template <>
-constexpr Who kWho<proto::SignalStep> = Who::everybody;
+constexpr Rule kRule<proto::SignalStep> = kEverybody;
 template <>
-constexpr Who kWho<proto::NotifyJobs> = Who::everybody;
+constexpr Rule kRule<proto::NotifyJobs> = kEverybody;
 template <>
-constexpr Who kWho<proto::TopJobs> = Who::everybody;
+constexpr Rule kRule<proto::TopJobs> = kEverybody;
 template <>
-constexpr Who kWho<proto::SuspendJobs> = Who::operators;
+constexpr Rule kRule<proto::SuspendJobs> = kOperators;
 template <>
-constexpr Who kWho<proto::ResumeJobs> = Who::operators;
+constexpr Rule kRule<proto::ResumeJobs> = kOperators;
 template <>
-constexpr Who kWho<proto::EndAllocation> = Who::everybody;
+constexpr Rule kRule<proto::EndAllocation> = kEverybody;
 template <>
-constexpr Who kWho<proto::ListNodes> = Who::everybody;
+constexpr Rule kRule<proto::ListNodes> = kEverybody;
 template <>
-constexpr Who kWho<proto::ListPartitions> = Who::everybody;
+constexpr Rule kRule<proto::ListPartitions> = kEverybody;
 template <>
-constexpr Who kWho<proto::ShowConfig> = Who::everybody;
+constexpr Rule kRule<proto::ShowConfig> = kEverybody;
 template <>
-constexpr Who kWho<proto::ShowStats> = Who::everybody;
+constexpr Rule kRule<proto::ShowStats> = kEverybody;
 template <>
-constexpr Who kWho<proto::Ping> = Who::everybody;
+constexpr Rule kRule<proto::Ping> = kEverybody;
 template <>
-constexpr Who kWho<proto::ApplyTenancy> = Who::everybody;  // of their own tenant; see its handler
+constexpr Rule kRule<proto::ApplyTenancy> =
+    lasting(Who::everybody);  // of their own tenant; see its handler
 template <>
-constexpr Who kWho<proto::GetTenancy> = Who::everybody;
+constexpr Rule kRule<proto::GetTenancy> = kEverybody;
 template <>
-constexpr Who kWho<proto::TenancyHistory> = Who::everybody;
+constexpr Rule kRule<proto::TenancyHistory> = kEverybody;
 template <>
-constexpr Who kWho<proto::TenantUsage> = Who::everybody;
+constexpr Rule kRule<proto::TenantUsage> = kEverybody;
 template <>
-constexpr Who kWho<proto::ShareTree> = Who::everybody;
+constexpr Rule kRule<proto::ShareTree> = kEverybody;
 template <>
-constexpr Who kWho<proto::PriorityTuples> = Who::everybody;
+constexpr Rule kRule<proto::PriorityTuples> = kEverybody;
 template <>
-constexpr Who kWho<proto::CheckpointJobs> = Who::everybody;
+constexpr Rule kRule<proto::CheckpointJobs> = kEverybody;
 template <>
-constexpr Who kWho<proto::ListReservations> = Who::everybody;
+constexpr Rule kRule<proto::ListReservations> = kEverybody;
 template <>
-constexpr Who kWho<proto::TenantEvents> = Who::everybody;  // of tenants in which they have a role
+constexpr Rule kRule<proto::TenantEvents> = kEverybody;  // of tenants in which they have a role
 template <>
-constexpr Who kWho<proto::QueryLedger> = Who::everybody;  // their own, and of tenants with a role
+constexpr Rule kRule<proto::QueryLedger> = kEverybody;  // their own, and of tenants with a role
 template <>
-constexpr Who kWho<proto::ListBudgets> = Who::everybody;  // their own, and of tenants with a role
+constexpr Rule kRule<proto::ListBudgets> = kEverybody;  // their own, and of tenants with a role
 template <>
-constexpr Who kWho<proto::AskIncrease> = Who::everybody;  // of their own tenant; see its handler
+constexpr Rule kRule<proto::AskIncrease> = kEverybody;  // of their own tenant; see its handler
 template <>
-constexpr Who kWho<proto::DecideIncrease> = Who::everybody;  // see its handler
+constexpr Rule kRule<proto::DecideIncrease> = lasting(Who::everybody);  // see its handler
 template <>
-constexpr Who kWho<proto::ListIncreases> = Who::everybody;
+constexpr Rule kRule<proto::ListIncreases> = kEverybody;
 template <>
-constexpr Who kWho<proto::MakeReservation> = Who::operators;
+constexpr Rule kRule<proto::MakeReservation> = lasting(Who::operators);
 template <>
-constexpr Who kWho<proto::RemoveReservation> = Who::operators;
+constexpr Rule kRule<proto::RemoveReservation> = kOperators;
 template <>
-constexpr Who kWho<proto::UpdateNodes> = Who::operators;
+constexpr Rule kRule<proto::UpdateNodes> = kOperators;
 template <>
-constexpr Who kWho<proto::UpdatePartition> = Who::operators;
+constexpr Rule kRule<proto::UpdatePartition> = kOperators;
 template <>
-constexpr Who kWho<proto::ListMeters> = Who::operators;
+constexpr Rule kRule<proto::ListMeters> = kOperators;
 template <>
-constexpr Who kWho<proto::ImportMeter> = Who::admin;
+constexpr Rule kRule<proto::ImportMeter> = kAdmin;
 template <>
-constexpr Who kWho<proto::EnrollNode> = Who::admin;
+constexpr Rule kRule<proto::EnrollNode> = lasting(Who::admin);
 template <>
-constexpr Who kWho<proto::RegisterKey> = Who::everybody;  // for themselves; see its handler
+constexpr Rule kRule<proto::RegisterKey> =
+    lasting(Who::everybody);  // for themselves; see its handler
+
+// Answered by the shell; see front_door.h.
+template <>
+constexpr Rule kRule<proto::Reconfigure> = kAdmin;
+template <>
+constexpr Rule kRule<proto::MakeToken> = kEverybody;  // see rpc/token_rules.h
+template <>
+constexpr Rule kRule<proto::QueryHistory> = kEverybody;
+template <>
+constexpr Rule kRule<proto::WhatIf> = kEverybody;
+template <>
+constexpr Rule kRule<proto::PlanMigModes> = kOperators;
+
+// The part of a lasting message that makes something.
+template <class Message>
+bool makes(const Message&) {
+  return true;
+}
+bool makes(const proto::RegisterKey& m) {
+  return !m.remove;
+}
+bool makes(const proto::ApplyTenancy& m) {
+  return !m.dry_run;
+}
+bool makes(const proto::DecideIncrease& m) {
+  return m.state == proto::IncreaseState::approved;
+}
 
 template <class Message>
-Result<void> check(const State& state, const Identity& who, const Message&) {
-  constexpr Who allowed = kWho<Message>;
+Result<void> check(const State& state, const Identity& who, const Message& message) {
+  if (who.token_ends && kRule<Message>.lasts && makes(message))
+    return fail(ErrorCode::permission_denied,
+                "a token makes nothing that holds when the token does no more: ask with a munge "
+                "credential or a registered key");
+  constexpr Who allowed = kRule<Message>.who;
   if (allowed == Who::everybody || (allowed == Who::admin && is_admin(who))) return {};
   if (allowed != Who::operators)
     return fail(ErrorCode::permission_denied,
@@ -145,13 +192,9 @@ bool granted(const State& state, const Identity& who, tenancy::Role least) {
 }  // namespace
 
 Result<void> authorise(const State& state, const Identity& who, const ClientMessage& message) {
-  // A key holds until somebody removes it; a token, and what it makes, has an end.
-  const auto* key = std::get_if<proto::RegisterKey>(&message);
-  const bool lasting =
-      std::holds_alternative<proto::EnrollNode>(message) || (key != nullptr && !key->remove);
-  if (who.token_ends && lasting)
-    return fail(ErrorCode::permission_denied,
-                "a token registers no keys, which would hold when it does no more");
+  return std::visit([&](const auto& m) { return check(state, who, m); }, message);
+}
+Result<void> authorise(const State& state, const Identity& who, const ShellMessage& message) {
   return std::visit([&](const auto& m) { return check(state, who, m); }, message);
 }
 
