@@ -33,6 +33,9 @@ namespace gantry::node {
 inline constexpr Duration kPermissionSkew = minutes(5);  // clocks of controller and node, apart
 inline constexpr Duration kPeerTimeout = seconds(20);    // for another node to answer a launch
 inline constexpr std::size_t kMaxWaitingStreams = 4096;  // connections that have not said a ticket
+// Launches of one job that wait for other nodes at a time; more only for a step of more nodes. Each
+// has a connection of its own, of which the daemon has about a thousand.
+inline constexpr std::size_t kMostPassedOn = 128;
 
 // What runs steps: containers (of_containers), or nothing (null_steps.h).
 class StepRuntime {
@@ -88,6 +91,8 @@ class StepService {
   Result<void> act(const proto::AttachStep& attach);
   template <class Message>
   void act_or_pass_on(JobConnection& connection, net::StreamMessage& message);
+  const Bytes& ticket_of(std::uint64_t channel);
+  [[nodiscard]] std::size_t passed_on(const proto::AttemptKey& key) const;
   void pass_on(JobConnection& connection, net::MessageHeader header, const proto::StepNode& node,
                std::string_view body);
   void peer_answered(std::uint64_t id);
@@ -106,7 +111,10 @@ class StepService {
   std::set<std::pair<proto::AttemptKey, StepId>> launched_;  // of attempts that live
   std::map<std::uint64_t, std::unique_ptr<Peer>> peers_;
   std::map<std::uint64_t, std::unique_ptr<Waiting>> waiting_;
-  std::map<Bytes, std::uint64_t> tickets_;  // ticket -> channel
+  static constexpr std::size_t kFewTickets = 64;
+  std::map<Bytes, std::uint64_t> tickets_;    // ticket -> channel
+  std::map<std::uint64_t, Bytes> ticket_of_;  // channel -> ticket
+  std::size_t tickets_kept_ = kFewTickets;    // when they were last looked through
   std::uint64_t next_id_ = 1;
   loop::Watch queue_, accept_;
 };

@@ -2,6 +2,7 @@
 // accepted here and handed in as descriptors.
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -18,6 +19,7 @@ constexpr Duration kTicketPatience = seconds(10);  // for the first bytes of a s
 
 struct StepService::Peer {
   net::Dealer link;
+  proto::AttemptKey key;      // of the job that asks
   std::uint64_t channel = 0;  // of the job's socket
   std::uint64_t request = 0;
   std::string node;
@@ -46,6 +48,11 @@ StepService::StepService(StepServiceOptions options, loop::Loop& loop, const Log
 
 StepService::~StepService() = default;
 
+std::size_t StepService::passed_on(const proto::AttemptKey& key) const {
+  return static_cast<std::size_t>(std::count_if(
+      peers_.begin(), peers_.end(), [&](const auto& e) { return e.second->key == key; }));
+}
+
 void StepService::pass_on(JobConnection& connection, net::MessageHeader header,
                           const proto::StepNode& node, std::string_view body) {
   const std::uint64_t request = header.request;
@@ -63,8 +70,8 @@ void StepService::pass_on(JobConnection& connection, net::MessageHeader header,
     return;
   }
   const std::uint64_t id = next_id_++;
-  auto peer = std::unique_ptr<Peer>(
-      new Peer{std::move(*link), connection.channel(), request, node.node, {}, {}, {}});
+  auto peer = std::unique_ptr<Peer>(new Peer{
+      std::move(*link), connection.key(), connection.channel(), request, node.node, {}, {}, {}});
   Peer& kept = *peer;
   peers_[id] = std::move(peer);
   kept.queue = loop_.add_queue(kept.link, [this, id] {
@@ -98,8 +105,11 @@ void StepService::peer_answered(std::uint64_t id) {
 void StepService::accept_streams() {
   for (int n = 0; n < 64; ++n) {
     net::Socket socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    const bool none_left = socket.fd() < 0 && (errno == EMFILE || errno == ENFILE);
+    // Who has been silent for longest makes room: a dialler says its ticket at once.
+    if (!waiting_.empty() && (none_left || waiting_.size() >= kMaxWaitingStreams))
+      waiting_.erase(waiting_.begin());
     if (socket.fd() < 0) return;
-    if (waiting_.size() >= kMaxWaitingStreams) continue;
     const std::uint64_t id = next_id_++;
     auto waiting = std::make_unique<Waiting>();
     waiting->socket = std::move(socket);
@@ -135,7 +145,6 @@ void StepService::stream_readable(std::uint64_t id) {
   if (ticket) {
     const auto channel = tickets_.find(**ticket);
     JobConnection* grun = channel == tickets_.end() ? nullptr : sockets_.find(channel->second);
-    if (channel != tickets_.end() && grun == nullptr) tickets_.erase(channel);
     if (grun != nullptr) {
       stream.readable.cancel();
       if (!grun->pass_descriptor(stream.socket.fd()))

@@ -9,17 +9,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include "common/net/job_socket_client.h"
-#include "noded/net/job_connection.h"
-#include "tests/noded/launches.h"
+#include "tests/noded/process_node.h"
 
 namespace gantry::test {
 namespace {
-
-proto::Launch launch(FakeController& ctld, std::uint64_t job, const std::string& dir,
-                     const std::string& script) {
-  return test::launch(ctld, job, dir, script, Uid{::geteuid()});
-}
 
 TEST_CASE("a runtime that runs nothing") {
   FakeController ctld;
@@ -143,27 +136,6 @@ TEST_CASE("wrong starts are refused with a sentence") {
   CHECK(read_text(node.dir() + "/log2").find("another gantry-noded") != std::string::npos);
 }
 
-// The rest with plain processes, which need no privilege.
-class ProcessNode {
- public:
-  ProcessNode() : node(ctld, "process") {
-    work = node.dir() + "/work";
-    std::filesystem::create_directory(work);
-    node.start();
-    facts = ctld.accept();
-  }
-  proto::Launch job(std::uint64_t id, const std::string& script) {
-    return launch(ctld, id, work, script);
-  }
-  void started(std::uint64_t id) {
-    ctld.expect<proto::Started>([&](const auto& m) { return m.key == key(id); });
-  }
-  FakeController ctld;
-  NodeUnderTest node;
-  std::string work;
-  proto::NodeRegister facts;
-};
-
 TEST_CASE("a job runs, its output and its exit status come back") {
   ProcessNode n;
   CHECK(n.facts.runtime == "process");
@@ -273,199 +245,6 @@ TEST_CASE("a launch that cannot work says why") {
   CHECK(report.cause == proto::ExitCause::refused);
   CHECK(report.message.find("n1") != std::string::npos);
   CHECK(report.message.find("/no/such/directory") != std::string::npos);
-}
-
-constexpr auto kPing = static_cast<std::uint16_t>(proto::MessageType::Ping);
-
-// A job that sleeps, and a command of its own on its socket.
-struct JobWithSocket : ProcessNode {
-  std::string path;
-  std::optional<net::JobSocketClient> inside;
-
-  JobWithSocket() {
-    ctld.send(job(1, "echo $GANTRY_JOB_SOCKET > where; sleep 60\n"));
-    started(1);
-    for (; path.empty(); ::usleep(10'000)) path = read_text(work + "/where");
-    path.pop_back();
-    connect();
-  }
-  void end() {
-    ctld.send(proto::Terminate{ctld.stamp(), key(1), Duration{}, ""});
-    exit_of(ctld, 1);
-    ctld.send(proto::AckExit{ctld.stamp(), key(1)});
-  }
-  void connect() {
-    auto connected = net::JobSocketClient::connect(path, seconds(5));
-    REQUIRE(connected);
-    inside.emplace(std::move(*connected));
-  }
-  void ask(std::uint16_t type, const Bytes& body) {
-    const auto sent = inside->send({proto::kProtocolVersion, type, 77}, body, seconds(5));
-    REQUIRE_MESSAGE(sent, (sent ? "" : sent.error().message));
-  }
-};
-
-TEST_CASE("commands inside a job reach the controller through its socket") {
-  JobWithSocket n;
-  n.ask(kPing, codec::encode(proto::Ping{}));
-  const auto relay = n.ctld.expect<proto::NodeRelay>();
-  CHECK(relay.key == key(1));
-  CHECK(relay.type == kPing);
-  CHECK(relay.request == 77);
-  proto::RelayReply reply;
-  reply.channel = relay.channel;
-  reply.type = static_cast<std::uint16_t>(proto::MessageType::PingReply);
-  reply.request = 77;
-  reply.body = Bytes(300'000, 'x');
-  n.ctld.send(reply);
-  const auto got = n.inside->receive(seconds(5));
-  REQUIRE(got);
-  CHECK(got->header.type == reply.type);
-  CHECK(got->header.request == 77);
-  CHECK(got->body == reply.body);
-  n.end();
-}
-
-// The code of the refusal that comes on a connection.
-ErrorCode refused_with(const net::Socket& socket) {
-  net::StreamFrames frames;
-  auto refusal = frames.next();
-  while (refusal && !*refusal) {
-    char buffer[4096];
-    REQUIRE(net::wait_for(socket.fd(), net::Wait::read, net::Deadline(seconds(5))));
-    const auto read = net::read_some(socket.fd(), buffer, sizeof buffer);
-    REQUIRE(read);
-    frames.feed({buffer, *read});
-    refusal = frames.next();
-  }
-  REQUIRE(refusal);
-  return static_cast<ErrorCode>(codec::decode<proto::ErrorReply>((*refusal)->body)->code);
-}
-
-TEST_CASE("a job's socket refuses what only nodes or the controller may send, and what is none") {
-  JobWithSocket n;
-  n.ask(static_cast<std::uint16_t>(proto::MessageType::ExitReport), "");
-  const auto got = n.inside->receive(seconds(5));
-  REQUIRE(got);
-  CHECK(got->header.type == static_cast<std::uint16_t>(proto::MessageType::ErrorReply));
-  CHECK(codec::decode<proto::ErrorReply>(got->body)->code ==
-        static_cast<std::uint16_t>(ErrorCode::unsupported));
-  // A message that is none ends its connection, not the daemon.
-  auto raw = net::connect_to("ipc://" + n.path, net::Deadline(seconds(5)));
-  REQUIRE(raw);
-  REQUIRE(net::write_some(raw->fd(), std::string_view("\xff\xff\xff\xff", 4)));
-  CHECK(refused_with(*raw) == ErrorCode::malformed);
-  char byte = 0;
-  REQUIRE(net::wait_for(raw->fd(), net::Wait::read, net::Deadline(seconds(5))));
-  CHECK(!net::read_some(raw->fd(), &byte, 1));  // closed
-  n.end();
-}
-
-std::size_t resident_mib(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/statm");
-  std::size_t pages = 0, resident = 0;
-  file >> pages >> resident;
-  return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) >> 20;
-}
-
-TEST_CASE("forty unfinished messages of a job do not fill its node, and the next one is served") {
-  JobWithSocket n;
-  constexpr std::size_t kLength = 15u << 20;
-  Bytes frame;
-  net::append_frame(frame, {proto::kProtocolVersion, kPing, 1}, Bytes(kLength, 'x'));
-  std::vector<net::Socket> open;
-  std::size_t most = 0;
-  for (int i = 0; i < 40; ++i) {
-    auto one = net::connect_to("ipc://" + n.path, net::Deadline(seconds(5)));
-    REQUIRE(one);
-    std::string_view rest = std::string_view(frame).substr(0, kLength);  // it lacks its end
-    while (!rest.empty()) {
-      const auto sent = net::write_some(one->fd(), rest);
-      if (!sent) break;  // it has been closed
-      rest.remove_prefix(*sent);
-      if (*sent == 0 && !net::wait_for(one->fd(), net::Wait::write, net::Deadline(seconds(20))))
-        break;
-    }
-    most = std::max(most, resident_mib(n.node.pid()));
-    open.push_back(std::move(*one));
-  }
-  MESSAGE("the daemon had ", most, " MiB at the most");
-  CHECK(most < 200);
-  n.connect();
-  n.ask(kPing, codec::encode(proto::Ping{}));
-  CHECK(n.ctld.expect<proto::NodeRelay>([](const auto& m) { return m.type == kPing; }).request ==
-        77);
-  n.end();
-}
-
-TEST_CASE("the largest message of a job does not break its node's link, and a larger one is none") {
-  JobWithSocket n;
-  n.ask(kPing, Bytes(node::kMostJobMessage - net::kHeaderBytes, 'x'));
-  const auto relay = n.ctld.expect<proto::NodeRelay>();
-  CHECK(relay.body.size() == node::kMostJobMessage - net::kHeaderBytes);
-  // One byte more, of which the beginning says enough.
-  Bytes frame;
-  net::append_frame(frame, {proto::kProtocolVersion, kPing, 1},
-                    Bytes(node::kMostJobMessage - net::kHeaderBytes + 1, 'x'));
-  auto raw = net::connect_to("ipc://" + n.path, net::Deadline(seconds(5)));
-  REQUIRE(raw);
-  REQUIRE(net::write_some(raw->fd(), std::string_view(frame).substr(0, 100)));
-  CHECK(refused_with(*raw) == ErrorCode::malformed);
-  // The controller hears of each connection that ends.
-  CHECK(n.ctld.expect<proto::NodeRelay>().type == proto::kRelayClosed);
-  n.inside.reset();
-  const auto closed = n.ctld.expect<proto::NodeRelay>();
-  CHECK(closed.type == proto::kRelayClosed);
-  CHECK(closed.channel == relay.channel);
-  // The same link as before: it has not registered again.
-  CHECK(n.ctld.nothing<proto::NodeRegister>(milliseconds(300)));
-  n.end();
-}
-
-TEST_CASE("requests that are not answered wait in bounded number") {
-  JobWithSocket n;
-  const Bytes body(4u << 20, 'x');
-  std::size_t refused = 0;
-  for (std::uint64_t i = 0; i < 12; ++i) {
-    const auto sent = n.inside->send({proto::kProtocolVersion, kPing, i}, body, seconds(20));
-    REQUIRE(sent);
-  }
-  for (int i = 0; i < 4; ++i) {  // 32 MiB are 8 of them
-    const auto got = n.inside->receive(seconds(20));
-    REQUIRE(got);
-    CHECK(codec::decode<proto::ErrorReply>(got->body)->code ==
-          static_cast<std::uint16_t>(ErrorCode::too_many));
-    ++refused;
-  }
-  CHECK(refused == 4);
-  // An answer makes room.
-  const auto relay = n.ctld.expect<proto::NodeRelay>();
-  proto::RelayReply reply;
-  reply.channel = relay.channel;
-  reply.type = static_cast<std::uint16_t>(proto::MessageType::PingReply);
-  reply.request = relay.request;
-  n.ctld.send(reply);
-  REQUIRE(n.inside->receive(seconds(20)));
-  n.ctld.forget_seen();
-  REQUIRE(n.inside->send({proto::kProtocolVersion, kPing, 99}, body, seconds(20)));
-  CHECK(n.ctld.expect<proto::NodeRelay>([](const auto& m) { return m.request == 99; }).type ==
-        kPing);
-  n.end();
-}
-
-TEST_CASE("a job's socket is there again after a restart of the daemon") {
-  JobWithSocket n;
-  n.ask(kPing, codec::encode(proto::Ping{}));
-  const auto channel = n.ctld.expect<proto::NodeRelay>().channel;
-  n.node.stop(SIGKILL);
-  n.ctld.forget_seen();
-  n.node.start();
-  n.ctld.accept();
-  (void)n.ctld.expect<proto::Heartbeat>();  // it has its session: before, it relays nothing
-  n.connect();
-  n.ask(kPing, "");
-  CHECK(n.ctld.expect<proto::NodeRelay>().channel > channel);
-  n.end();
 }
 
 }  // namespace
