@@ -15,135 +15,140 @@ enum class Who : std::uint8_t { nobody, everybody, operators, admin };
 
 // `lasts`: what it makes gives rights, or runs programs, until somebody takes it back. Whoever has
 // shown a token, which has an end, may not ask for it.
-struct Rule {
+struct Permission {
   Who who = Who::nobody;
   bool lasts = true;
 };
-constexpr Rule kEverybody{Who::everybody, false};
-constexpr Rule kOperators{Who::operators, false};
-constexpr Rule kAdmin{Who::admin, false};
-constexpr Rule lasting(Who who) {
+constexpr Permission kEverybody{Who::everybody, false};
+constexpr Permission kOperators{Who::operators, false};
+constexpr Permission kAdmin{Who::admin, false};
+constexpr Permission lasting(Who who) {
   return {who, true};
 }
 
 // Deny by default: a message without a line of its own is nobody's. "Everybody" means that the
 // handler looks only at jobs for which may_see() or may_change() says yes.
 template <class Message>
-constexpr Rule kRule{};
+constexpr Permission kPermission{};
 template <>
-constexpr Rule kRule<proto::SubmitJob> = kEverybody;
+constexpr Permission kPermission<proto::SubmitJob> = kEverybody;
 template <>
-constexpr Rule kRule<proto::SubmitTogether> = kEverybody;
+constexpr Permission kPermission<proto::SubmitTogether> = kEverybody;
 template <>
-constexpr Rule kRule<proto::ListJobs> = kEverybody;
+constexpr Permission kPermission<proto::ListJobs> = kEverybody;
 template <>
-constexpr Rule kRule<proto::ShowJob> = kEverybody;
+constexpr Permission kPermission<proto::ShowJob> = kEverybody;
 template <>
-constexpr Rule kRule<proto::CancelJobs> = kEverybody;
+constexpr Permission kPermission<proto::CancelJobs> = kEverybody;
 template <>
-constexpr Rule kRule<proto::HoldJobs> = kEverybody;
+constexpr Permission kPermission<proto::HoldJobs> = kEverybody;
 template <>
-constexpr Rule kRule<proto::ReleaseJobs> = kEverybody;
+constexpr Permission kPermission<proto::ReleaseJobs> = kEverybody;
 template <>
-constexpr Rule kRule<proto::RequeueJobs> = kEverybody;
+constexpr Permission kPermission<proto::RequeueJobs> = kEverybody;
 template <>
-constexpr Rule kRule<proto::UpdateJob> = kEverybody;
+constexpr Permission kPermission<proto::UpdateJob> = kEverybody;
 template <>
-constexpr Rule kRule<proto::WaitJobs> = kEverybody;
+constexpr Permission kPermission<proto::WaitJobs> = kEverybody;
 template <>
-constexpr Rule kRule<proto::ReadLog> = kEverybody;
+constexpr Permission kPermission<proto::ReadLog> = kEverybody;
 template <>
-constexpr Rule kRule<proto::StepCreate> = kEverybody;
+constexpr Permission kPermission<proto::StepCreate> = kEverybody;
 template <>
-constexpr Rule kRule<proto::StepAttach> = kEverybody;
+constexpr Permission kPermission<proto::StepAttach> = kEverybody;
 template <>
-constexpr Rule kRule<proto::SetTrigger> = lasting(Who::everybody);  // see its handler
+constexpr Permission kPermission<proto::SetTrigger> = lasting(Who::everybody);  // see its handler
 template <>
-constexpr Rule kRule<proto::ListTriggers> = kEverybody;
+constexpr Permission kPermission<proto::ListTriggers> = kEverybody;
 template <>
-constexpr Rule kRule<proto::ClearTriggers> = kEverybody;
+constexpr Permission kPermission<proto::ClearTriggers> = kEverybody;
 template <>
-constexpr Rule kRule<proto::StepDone> = kEverybody;
+constexpr Permission kPermission<proto::StepDone> = kEverybody;
 template <>
-constexpr Rule kRule<proto::SignalStep> = kEverybody;
+constexpr Permission kPermission<proto::SignalStep> = kEverybody;
 template <>
-constexpr Rule kRule<proto::NotifyJobs> = kEverybody;
+constexpr Permission kPermission<proto::NotifyJobs> = kEverybody;
 template <>
-constexpr Rule kRule<proto::TopJobs> = kEverybody;
+constexpr Permission kPermission<proto::TopJobs> = kEverybody;
 template <>
-constexpr Rule kRule<proto::SuspendJobs> = kOperators;
+constexpr Permission kPermission<proto::SuspendJobs> = kOperators;
 template <>
-constexpr Rule kRule<proto::ResumeJobs> = kOperators;
+constexpr Permission kPermission<proto::ResumeJobs> = kOperators;
 template <>
-constexpr Rule kRule<proto::EndAllocation> = kEverybody;
+constexpr Permission kPermission<proto::EndAllocation> = kEverybody;
 template <>
-constexpr Rule kRule<proto::ListNodes> = kEverybody;
+constexpr Permission kPermission<proto::ListNodes> = kEverybody;
 template <>
-constexpr Rule kRule<proto::ListPartitions> = kEverybody;
+constexpr Permission kPermission<proto::ListPartitions> = kEverybody;
 template <>
-constexpr Rule kRule<proto::ShowConfig> = kEverybody;
+constexpr Permission kPermission<proto::ShowConfig> = kEverybody;
 template <>
-constexpr Rule kRule<proto::ShowStats> = kEverybody;
+constexpr Permission kPermission<proto::ShowStats> = kEverybody;
 template <>
-constexpr Rule kRule<proto::Ping> = kEverybody;
+constexpr Permission kPermission<proto::Ping> = kEverybody;
 template <>
-constexpr Rule kRule<proto::ApplyTenancy> =
+constexpr Permission kPermission<proto::ApplyTenancy> =
     lasting(Who::everybody);  // of their own tenant; see its handler
 template <>
-constexpr Rule kRule<proto::GetTenancy> = kEverybody;
+constexpr Permission kPermission<proto::GetTenancy> = kEverybody;
 template <>
-constexpr Rule kRule<proto::TenancyHistory> = kEverybody;
+constexpr Permission kPermission<proto::TenancyHistory> = kEverybody;
 template <>
-constexpr Rule kRule<proto::TenantUsage> = kEverybody;
+constexpr Permission kPermission<proto::TenantUsage> = kEverybody;
 template <>
-constexpr Rule kRule<proto::ShareTree> = kEverybody;
+constexpr Permission kPermission<proto::ShareTree> = kEverybody;
 template <>
-constexpr Rule kRule<proto::PriorityTuples> = kEverybody;
+constexpr Permission kPermission<proto::PriorityTuples> = kEverybody;
 template <>
-constexpr Rule kRule<proto::CheckpointJobs> = kEverybody;
+constexpr Permission kPermission<proto::CheckpointJobs> = kEverybody;
 template <>
-constexpr Rule kRule<proto::ListReservations> = kEverybody;
+constexpr Permission kPermission<proto::ListReservations> = kEverybody;
 template <>
-constexpr Rule kRule<proto::TenantEvents> = kEverybody;  // of tenants in which they have a role
+constexpr Permission kPermission<proto::TenantEvents> =
+    kEverybody;  // of tenants in which they have a role
 template <>
-constexpr Rule kRule<proto::QueryLedger> = kEverybody;  // their own, and of tenants with a role
+constexpr Permission kPermission<proto::QueryLedger> =
+    kEverybody;  // their own, and of tenants with a role
 template <>
-constexpr Rule kRule<proto::ListBudgets> = kEverybody;  // their own, and of tenants with a role
+constexpr Permission kPermission<proto::ListBudgets> =
+    kEverybody;  // their own, and of tenants with a role
 template <>
-constexpr Rule kRule<proto::AskIncrease> = kEverybody;  // of their own tenant; see its handler
+constexpr Permission kPermission<proto::AskIncrease> =
+    kEverybody;  // of their own tenant; see its handler
 template <>
-constexpr Rule kRule<proto::DecideIncrease> = lasting(Who::everybody);  // see its handler
+constexpr Permission kPermission<proto::DecideIncrease> =
+    lasting(Who::everybody);  // see its handler
 template <>
-constexpr Rule kRule<proto::ListIncreases> = kEverybody;
+constexpr Permission kPermission<proto::ListIncreases> = kEverybody;
 template <>
-constexpr Rule kRule<proto::MakeReservation> = lasting(Who::operators);
+constexpr Permission kPermission<proto::MakeReservation> = lasting(Who::operators);
 template <>
-constexpr Rule kRule<proto::RemoveReservation> = kOperators;
+constexpr Permission kPermission<proto::RemoveReservation> = kOperators;
 template <>
-constexpr Rule kRule<proto::UpdateNodes> = kOperators;
+constexpr Permission kPermission<proto::UpdateNodes> = kOperators;
 template <>
-constexpr Rule kRule<proto::UpdatePartition> = kOperators;
+constexpr Permission kPermission<proto::UpdatePartition> = kOperators;
 template <>
-constexpr Rule kRule<proto::ListMeters> = kOperators;
+constexpr Permission kPermission<proto::ListMeters> = kOperators;
 template <>
-constexpr Rule kRule<proto::ImportMeter> = kAdmin;
+constexpr Permission kPermission<proto::ImportMeter> = kAdmin;
 template <>
-constexpr Rule kRule<proto::EnrollNode> = lasting(Who::admin);
+constexpr Permission kPermission<proto::EnrollNode> = lasting(Who::admin);
 template <>
-constexpr Rule kRule<proto::RegisterKey> =
+constexpr Permission kPermission<proto::RegisterKey> =
     lasting(Who::everybody);  // for themselves; see its handler
 
 // Answered by the shell; see front_door.h.
 template <>
-constexpr Rule kRule<proto::Reconfigure> = kAdmin;
+constexpr Permission kPermission<proto::Reconfigure> = kAdmin;
 template <>
-constexpr Rule kRule<proto::MakeToken> = kEverybody;  // see rpc/token_rules.h
+constexpr Permission kPermission<proto::MakeToken> = kEverybody;  // see rpc/token_rules.h
 template <>
-constexpr Rule kRule<proto::QueryHistory> = kEverybody;
+constexpr Permission kPermission<proto::QueryHistory> = kEverybody;
 template <>
-constexpr Rule kRule<proto::WhatIf> = kEverybody;
+constexpr Permission kPermission<proto::WhatIf> = kEverybody;
 template <>
-constexpr Rule kRule<proto::PlanMigModes> = kOperators;
+constexpr Permission kPermission<proto::PlanMigModes> = kOperators;
 
 // The part of a lasting message that makes something.
 template <class Message>
@@ -162,11 +167,11 @@ bool makes(const proto::DecideIncrease& m) {
 
 template <class Message>
 Result<void> check(const State& state, const Identity& who, const Message& message) {
-  if (who.token_ends && kRule<Message>.lasts && makes(message))
+  if (who.token_ends && kPermission<Message>.lasts && makes(message))
     return fail(ErrorCode::permission_denied,
                 "a token makes nothing that holds when the token does no more: ask with a munge "
                 "credential or a registered key");
-  constexpr Who allowed = kRule<Message>.who;
+  constexpr Who allowed = kPermission<Message>.who;
   if (allowed == Who::everybody || (allowed == Who::admin && is_admin(who))) return {};
   if (allowed != Who::operators)
     return fail(ErrorCode::permission_denied,

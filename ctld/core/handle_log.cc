@@ -21,7 +21,7 @@ constexpr std::size_t kMaxLogsInFlight = 10'000;
 constexpr std::size_t kMaxUserLogs =
     64;  // of these: one that a node does not answer keeps its place
 
-Result<void> check_room(const Context& ctx, const Identity& who) {
+Result<void> check_room_to_read(const Context& ctx, const Identity& who) {
   const auto own = std::count_if(ctx.rt.logs.begin(), ctx.rt.logs.end(), [&](const auto& entry) {
     return entry.second.uid == who.owner.uid;
   });
@@ -81,7 +81,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::ReadLog&& message) {
                                              display_id(ctx.state, job))});
   if (job.kind != JobKind::batch)
     return refuse(ctx, from, {ErrorCode::wrong_state, "an allocation has no output of its own"});
-  if (auto room = check_room(ctx, from.who); !room) return refuse(ctx, from, room.error());
+  if (auto room = check_room_to_read(ctx, from.who); !room) return refuse(ctx, from, room.error());
   auto stored = codec::decode<StoredSpec>(spec_bytes(ctx.state, job));
   GANTRY_ASSERT(stored.has_value(), "a spec that was read once");
   auto path = path_of(ctx.state, job, *stored, message.std_err);

@@ -52,7 +52,7 @@ void unlink(Context& ctx, std::uint64_t id, const Wait& wait) {
   if (--user->second.requests == 0) ctx.rt.waited_by.erase(user);
 }
 
-Result<void> check_room(const Context& ctx, const Identity& who, const Wait& wait) {
+Result<void> check_room_to_wait(const Context& ctx, const Identity& who, const Wait& wait) {
   const auto user = ctx.rt.waited_by.find(wait.uid);
   if (user == ctx.rt.waited_by.end() || is_operator(ctx.state, who)) return {};
   const auto& has = user->second;
@@ -63,7 +63,7 @@ Result<void> check_room(const Context& ctx, const Identity& who, const Wait& wai
                           who.owner.user, has.jobs, has.requests, kMaxUserWaitJobs, kMaxUserWaits));
 }
 
-void keep(Context& ctx, Wait&& wait) {
+void keep_wait(Context& ctx, Wait&& wait) {
   const std::uint64_t id = ctx.rt.next_wait++;
   for (const JobId job : wait.jobs) ctx.rt.waits_of[job].push_back(id);
   ctx.rt.waits_from[wait.connection].push_back(id);
@@ -120,8 +120,9 @@ void handle(Context& ctx, const ClientRequest& from, proto::WaitJobs&& message) 
   std::sort(wait.jobs.begin(), wait.jobs.end());
   wait.jobs.erase(std::unique(wait.jobs.begin(), wait.jobs.end()), wait.jobs.end());
   if (try_answer(ctx, wait)) return;
-  if (auto room = check_room(ctx, from.who, wait); !room) return refuse(ctx, from, room.error());
-  keep(ctx, std::move(wait));
+  if (auto room = check_room_to_wait(ctx, from.who, wait); !room)
+    return refuse(ctx, from, room.error());
+  keep_wait(ctx, std::move(wait));
 }
 
 void answer_waits(Context& ctx, JobId job) {

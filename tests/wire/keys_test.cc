@@ -15,14 +15,14 @@
 namespace gantry::net {
 namespace {
 
-struct TempDir {
+struct KeyDir {
   std::string path;
-  TempDir() {
+  KeyDir() {
     char name[] = "/tmp/gantry-net-XXXXXX";
     REQUIRE(mkdtemp(name) != nullptr);
     path = name;
   }
-  ~TempDir() { std::filesystem::remove_all(path); }
+  ~KeyDir() { std::filesystem::remove_all(path); }
 };
 
 TEST_CASE("header: twelve bytes, little endian") {
@@ -50,7 +50,7 @@ TEST_CASE("keys: Z85 as ZeroMQ writes it, hex, and back") {
 }
 
 TEST_CASE("key files: private, whole, never overwritten") {
-  const TempDir dir;
+  const KeyDir dir;
   const std::string path = dir.path + "/ctld.key";
   const KeyPair pair = generate_key_pair();
   REQUIRE(save_key_pair(path, pair));
