@@ -27,6 +27,7 @@
 #include "ctld/core/core.h"
 #include "ctld/planner.h"
 #include "ctld/rpc/identity.h"
+#include "ctld/rpc/refusals.h"
 #include "ctld/rpc/sessions.h"
 #include "ctld/rpc/user_limits.h"
 #include "ctld/store/scrubber.h"
@@ -58,6 +59,9 @@ inline constexpr std::size_t kMostStrangers = 4'096;
 inline constexpr Duration kStrangerTime = seconds(60);
 inline constexpr std::uint32_t kMostStrangeMessages = 64;  // each
 inline constexpr std::uint32_t kMostRefusals = 8;          // of credentials, each
+// Of one user at a time, for the history reader and for the planner.
+inline constexpr std::size_t kMostHistoryQuestions = 32;
+inline constexpr std::size_t kMostPlannerQuestions = 2;
 
 class Server {
  public:
@@ -110,16 +114,27 @@ class Server {
   void relayed(const std::string& node, const proto::NodeRelay& relay);
   void from_client(rpc::Session& session, const net::MessageHeader& header, std::string_view body);
   void hello(const rpc::Session& session, std::uint64_t request, std::string_view body);
-  void what_if(const rpc::Session& session, std::uint64_t request, std::string_view body);
-  void plan_modes(const rpc::Session& session, std::uint64_t request);
+  // What the shell answers itself, from whom; their grants are in it.
+  struct Asked {
+    const rpc::Session& session;
+    std::uint64_t request = 0;
+    core::Identity who;
+  };
+  void answer_here(const rpc::Session& session, const net::MessageHeader& header,
+                   std::string_view body);
+  void what_if(const Asked& asked, const proto::WhatIf& message);
+  void plan_modes(const Asked& asked);
+  // Counts a question for another thread; what is to be called when it is answered.
+  Result<std::function<void()>> question(rpc::UserQuestions& questions, const core::Identity& who);
   // To who is still there when the planner's thread has answered.
   template <class Reply>
-  std::function<void(Reply)> later(const rpc::Session& session, std::uint64_t request);
-  void query_history(const rpc::Session& session, std::uint64_t request, std::string_view body);
-  void make_token(const rpc::Session& session, std::uint64_t request, std::string_view body);
+  std::function<void(Reply)> later(const Asked& asked, std::function<void()> answered);
+  void query_history(const Asked& asked, const proto::QueryHistory& message);
+  void make_token(const Asked& asked, const proto::MakeToken& message);
   void refuse(const rpc::Session& session, std::uint64_t request, const Error& error);
   void send_to(const rpc::Session& session, std::uint16_t type, std::uint64_t request,
                const Bytes& body);
+  Result<void> send_relayed(const std::string& node, const proto::RelayReply& reply);
 
   // server_sessions.cc: who they are, and how much they may ask
   [[nodiscard]] rpc::Session* find_session(core::ConnectionId id);
@@ -150,7 +165,7 @@ class Server {
   void stranger_ended(const std::string& node, const proto::AttemptKey& key);
 
   // server_reconfigure.cc
-  void reconfigure(const rpc::Session& session, std::uint64_t request);
+  void reconfigure(const Asked& asked);
   Result<void> check_new_config() const;
   void start_anew();
 
@@ -178,7 +193,10 @@ class Server {
   rpc::SessionTable sessions_{1};
   rpc::SessionTable channels_{kFirstChannel};
   rpc::UserLimits limits_;
-  std::map<std::string, LogLimit> refusals_;  // of credentials, by address
+  rpc::UserQuestions history_questions_{kMostHistoryQuestions};
+  rpc::UserQuestions planner_questions_{kMostPlannerQuestions};
+  rpc::Refusals refusals_;                        // of credentials
+  std::map<std::string, LogLimit> refused_logs_;  // of them, by network
   std::uint64_t refused_credentials_ = 0;
   struct Link {
     net::PeerId peer{};

@@ -48,31 +48,21 @@ Result<acct::LiveRows> live_rows(const core::State& state, const core::Identity&
 
 }  // namespace
 
-void Server::query_history(const rpc::Session& session, std::uint64_t request,
-                           std::string_view body) {
-  const auto message = codec::decode<proto::QueryHistory>(body);
-  if (!message) {
-    refuse(session, request, message.error());
-    return;
-  }
-  const core::Identity& who = *session.identity;
+void Server::query_history(const Asked& asked, const proto::QueryHistory& message) {
+  const core::Identity& who = asked.who;
   const core::Reach reach(core_->state(), who);
   const std::optional<Uid> only = reach.everything() ? std::nullopt : std::optional(who.owner.uid);
   std::vector<std::string> tenants;
   for (const PartitionId id : reach.tenants()) tenants.push_back(core_->state().partition(id).name);
-  auto query = acct::HistoryQuery::make(*message, only, tenants);
-  if (!query) {
-    refuse(session, request, query.error());
-    return;
-  }
-  auto live = live_rows(core_->state(), who, message->filter, *query, clock_.now());
-  if (!live) {
-    refuse(session, request, live.error());
-    return;
-  }
-  const core::ConnectionId id = session.id;
-  const std::string currency = core_->state().ledger.prices.currency;
-  const auto done = [this, id, request, currency](Result<proto::HistoryReply> reply) {
+  auto query = acct::HistoryQuery::make(message, only, tenants);
+  if (!query) return refuse(asked.session, asked.request, query.error());
+  const auto answered = question(history_questions_, who);
+  if (!answered) return refuse(asked.session, asked.request, answered.error());
+  auto live = live_rows(core_->state(), who, message.filter, *query, clock_.now());
+  const auto done = [this, id = asked.session.id, request = asked.request, answered = *answered,
+                     currency =
+                         core_->state().ledger.prices.currency](Result<proto::HistoryReply> reply) {
+    answered();
     const rpc::Session* asker = find_session(id);
     if (asker == nullptr) return;
     if (!reply) {
@@ -83,8 +73,12 @@ void Server::query_history(const rpc::Session& session, std::uint64_t request,
     send_to(*asker, static_cast<std::uint16_t>(proto::number_of<proto::HistoryReply>), request,
             codec::encode(*reply));
   };
-  if (auto asked = history_->ask(std::move(*query), std::move(*live), clock_.now(), done); !asked)
-    refuse(session, request, asked.error());
+  const Result<void> waits =
+      live ? history_->ask(std::move(*query), std::move(*live), clock_.now(), done)
+           : Result<void>(tl::unexpected(live.error()));
+  if (waits) return;
+  (*answered)();
+  refuse(asked.session, asked.request, waits.error());
 }
 
 }  // namespace gantry::ctld

@@ -2,6 +2,7 @@
 #include "ctld/server.h"
 
 #include "common/codec/codec.h"
+#include "common/overloaded.h"
 #include "common/version.h"
 #include "ctld/rpc/dispatch.h"
 
@@ -40,11 +41,13 @@ bool Server::receive_one() {
                                               incoming->frames, incoming->header.size())});
     return true;
   }
+  const auto node = core_->node_of_key(session.z85);
   if (!version_accepted(header->protocol)) {
+    if (!node) (void)admit(session);
     refuse(session, header->request, wrong_version(header->protocol));
     return true;
   }
-  if (const auto node = core_->node_of_key(session.z85)) {
+  if (node) {
     set_standing(session, net::Standing::node);
     links_[*node] = {session.peer, session.z85};
     from_node(*node, *header, *incoming);
@@ -81,6 +84,7 @@ void Server::relayed(const std::string& node, const proto::NodeRelay& relay) {
   if (relay.type == proto::kRelayClosed) {
     if (const rpc::Session* session = channels_.find_channel(node, relay.channel))
       forget_session(session->id);
+    (void)send_relayed(node, {relay.channel, proto::kRelayClosed, 0, {}});
     return;
   }
   std::optional<core::ConnectionId> dropped;
@@ -111,26 +115,7 @@ void Server::from_client(rpc::Session& session, const net::MessageHeader& header
            session.refused.value_or(Error{ErrorCode::unauthenticated, "authenticate first"}));
     return;
   }
-  if (header.type == number<proto::Reconfigure>) {
-    reconfigure(session, header.request);
-    return;
-  }
-  if (header.type == number<proto::MakeToken>) {
-    make_token(session, header.request, body);
-    return;
-  }
-  if (header.type == number<proto::QueryHistory>) {
-    query_history(session, header.request, body);
-    return;
-  }
-  if (header.type == number<proto::WhatIf>) {
-    what_if(session, header.request, body);
-    return;
-  }
-  if (header.type == number<proto::PlanMigModes>) {
-    plan_modes(session, header.request);
-    return;
-  }
+  if (rpc::for_shell(header.type)) return answer_here(session, header, body);
   auto message = rpc::decode_client(header.type, body);
   if (!message) {
     refuse(session, header.request, message.error());
@@ -142,6 +127,22 @@ void Server::from_client(rpc::Session& session, const net::MessageHeader& header
   if (session.identity) request.who = *session.identity;
   request.message = std::move(*message);
   step(std::move(request));
+}
+
+// What is not for the core goes through the same door.
+void Server::answer_here(const rpc::Session& session, const net::MessageHeader& header,
+                         std::string_view body) {
+  auto message = rpc::decode_shell(header.type, body);
+  if (!message) return refuse(session, header.request, message.error());
+  Asked asked{session, header.request, *session.identity};
+  if (auto in = core::let_in(core_->state(), asked.who, *message); !in)
+    return refuse(session, header.request, in.error());
+  std::visit(Overloaded{[&](const proto::Reconfigure&) { reconfigure(asked); },
+                        [&](const proto::MakeToken& m) { make_token(asked, m); },
+                        [&](const proto::QueryHistory& m) { query_history(asked, m); },
+                        [&](const proto::WhatIf& m) { what_if(asked, m); },
+                        [&](const proto::PlanMigModes&) { plan_modes(asked); }},
+             *message);
 }
 
 void Server::hello(const rpc::Session& session, std::uint64_t request, std::string_view body) {
@@ -186,18 +187,19 @@ void Server::send_to(const rpc::Session& session, std::uint16_t type, std::uint6
     loop_.post([this, id = session.id] { forget_session(id); });
     return;
   }
-  const auto link = links_.find(session.node);
-  if (link == links_.end()) return;
-  proto::RelayReply reply;
-  reply.channel = session.channel;
-  reply.type = type;
-  reply.request = request;
-  reply.body = body;
+  const auto sent = send_relayed(session.node, {session.channel, type, request, body});
+  if (!sent) too_large(sent.error());
+}
+
+// invalid_argument: it is too large. A node that cannot be reached hears it no more.
+Result<void> Server::send_relayed(const std::string& node, const proto::RelayReply& reply) {
+  const auto link = links_.find(node);
+  if (link == links_.end()) return {};
   const net::HeaderBytes header({proto::kProtocolVersion, number<proto::RelayReply>, 0});
   const auto sent = router_.send(link->second.peer, header.view(), codec::encode(reply));
-  if (sent) return;
-  if (sent.error().code == ErrorCode::invalid_argument) return too_large(sent.error());
+  if (sent || sent.error().code == ErrorCode::invalid_argument) return sent;
   links_.erase(link);
+  return {};
 }
 
 }  // namespace gantry::ctld

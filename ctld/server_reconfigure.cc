@@ -58,20 +58,11 @@ void Server::start_anew() {
   leave_ = loop_.after(kFarewell, [this] { loop_.stop(); });
 }
 
-void Server::reconfigure(const rpc::Session& session, std::uint64_t request) {
-  if (session.relayed() || session.identity->role != proto::Role::admin) {
-    refuse(session, request,
-           {ErrorCode::permission_denied,
-            session.identity->owner.user + " is no administrator of this cluster"});
-    return;
-  }
-  if (auto sound = check_new_config(); !sound) {
-    refuse(session, request, sound.error());
-    return;
-  }
-  log_.write(LogLevel::info, "reading the configuration again",
-             {{"by", session.identity->owner.user}});
-  send_to(session, static_cast<std::uint16_t>(proto::number_of<proto::Ok>), request,
+void Server::reconfigure(const Asked& asked) {
+  if (auto sound = check_new_config(); !sound)
+    return refuse(asked.session, asked.request, sound.error());
+  log_.write(LogLevel::info, "reading the configuration again", {{"by", asked.who.owner.user}});
+  send_to(asked.session, static_cast<std::uint16_t>(proto::number_of<proto::Ok>), asked.request,
           codec::encode(proto::Ok{}));
   start_anew();
 }

@@ -10,8 +10,9 @@
 namespace gantry::ctld {
 namespace {
 
-constexpr std::size_t kMostAddresses = 1'024;  // that refusals are logged of apart
-// Peers beyond which no user is let in: the router has room for strangers and nodes beside them.
+constexpr std::size_t kMostNetworks = 1'024;  // that refusals are logged of apart
+// Peers beyond which a user gets a few connections only: the router has room for strangers and
+// nodes beside them.
 constexpr std::size_t kMostPeers = 12'288;
 
 }  // namespace
@@ -62,7 +63,9 @@ Result<void> Server::admit(rpc::Session& session) {
 void Server::set_standing(rpc::Session& session, net::Standing standing) {
   if (session.standing == standing) return;
   session.standing = standing;
-  router_.set_standing(session.peer, standing);
+  router_.set_standing(session.peer, standing,
+                       session.identity ? fmt::format("uid {}", session.identity->owner.uid.value())
+                                        : std::string());
 }
 
 void Server::cut_off(rpc::Session& session) {
@@ -98,8 +101,16 @@ void Server::authenticate(rpc::Session& session, std::uint64_t request, std::str
            {ErrorCode::unsupported, "inside a job the job itself is the identity"});
     return;
   }
+  const std::string network = net::network_of(router_.address_of(session.peer));
+  if (!refusals_.may_look(network, clock_.now())) {
+    refuse(session, request,
+           {ErrorCode::too_many,
+            "too many credentials from this address were refused: try again later"});
+    return;
+  }
   auto proof = identities_.check(*message, session.key, clock_.now());
   if (!proof) {
+    refusals_.refused(network, clock_.now());
     refuse_credential(session, request, *message, proof.error());
     return;
   }
@@ -107,9 +118,7 @@ void Server::authenticate(rpc::Session& session, std::uint64_t request, std::str
   const Owner& owner = proof->identity.owner;
   if (!unlimited(proof->identity)) {
     Result<void> room = limits_.requested(owner.uid, owner.user, clock_.now());
-    if (room && sessions_.size() > kMostPeers)
-      room = fail(ErrorCode::too_many, "the controller has too many connections: try again later");
-    if (room) room = limits_.connected(owner.uid, owner.user);
+    if (room) room = limits_.connected(owner.uid, owner.user, sessions_.size() > kMostPeers);
     if (!room) {
       session.refused = room.error();
       refuse(session, request, room.error());
@@ -131,8 +140,10 @@ void Server::refuse_credential(rpc::Session& session, std::uint64_t request,
                                const proto::Authenticate& message, Error error) {
   ++refused_credentials_;
   const std::string address = router_.address_of(session.peer);
-  if (refusals_.size() >= kMostAddresses && !refusals_.contains(address)) refusals_.clear();
-  log_.write(refusals_[address], LogLevel::warning, "refused a credential",
+  const std::string network = net::network_of(address);
+  if (refused_logs_.size() >= kMostNetworks && !refused_logs_.contains(network))
+    refused_logs_.clear();
+  log_.write(refused_logs_[network], LogLevel::warning, "refused a credential",
              {{"address", address},
               {"method", enum_name(message.method)},
               {"claims", identities_.claimed(message)},

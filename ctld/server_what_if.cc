@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include "common/codec/codec.h"
-#include "ctld/core/authorise.h"
 #include "ctld/core/select.h"
 #include "ctld/core/state.h"
 #include "ctld/rpc/dispatch.h"
@@ -11,10 +10,21 @@
 
 namespace gantry::ctld {
 
+Result<std::function<void()>> Server::question(rpc::UserQuestions& questions,
+                                               const core::Identity& who) {
+  if (unlimited(who)) return std::function<void()>([] {});
+  const Uid uid = who.owner.uid;
+  if (auto counted = questions.asked(uid, who.owner.user); !counted)
+    return tl::unexpected(counted.error());
+  return std::function<void()>([&questions, uid] { questions.answered(uid); });
+}
+
 template <class Reply>
-std::function<void(Reply)> Server::later(const rpc::Session& session, std::uint64_t request) {
-  return [this, id = session.id, request](Reply reply) {
-    loop_.post([this, id, request, reply = std::move(reply)] {
+std::function<void(Reply)> Server::later(const Asked& asked, std::function<void()> answered) {
+  return [this, id = asked.session.id, request = asked.request,
+          answered = std::move(answered)](Reply reply) {
+    loop_.post([this, id, request, answered, reply = std::move(reply)] {
+      answered();
       if (const rpc::Session* asker = find_session(id))
         send_to(*asker, static_cast<std::uint16_t>(proto::number_of<Reply>), request,
                 codec::encode(reply));
@@ -22,48 +32,43 @@ std::function<void(Reply)> Server::later(const rpc::Session& session, std::uint6
   };
 }
 
-void Server::plan_modes(const rpc::Session& session, std::uint64_t request) {
-  if (!core::is_operator(core_->state(), *session.identity)) {
-    refuse(session, request,
-           {ErrorCode::permission_denied,
-            fmt::format("{} is neither operator nor administrator of this cluster",
-                        session.identity->owner.user)});
-    return;
-  }
-  if (!planner_->ask_modes(clock_.now(), later<proto::MigModePlan>(session, request)))
-    refuse(session, request,
-           {ErrorCode::limit_exceeded, "too many ask the planner at this moment: try again"});
+namespace {
+
+Error planner_is_busy() {
+  return {ErrorCode::too_many, "too many ask the planner at this moment: try again"};
 }
 
-void Server::what_if(const rpc::Session& session, std::uint64_t request, std::string_view body) {
-  const auto message = codec::decode<proto::WhatIf>(body);
-  if (!message) {
-    refuse(session, request, message.error());
-    return;
-  }
-  if (auto sound = core::check_refs(proto::ShowJob{message->job, false}); !sound) {
-    refuse(session, request, sound.error());
-    return;
-  }
+}  // namespace
+
+void Server::plan_modes(const Asked& asked) {
+  const auto answered = question(planner_questions_, asked.who);
+  if (!answered) return refuse(asked.session, asked.request, answered.error());
+  if (planner_->ask_modes(clock_.now(), later<proto::MigModePlan>(asked, *answered))) return;
+  (*answered)();
+  refuse(asked.session, asked.request, planner_is_busy());
+}
+
+void Server::what_if(const Asked& asked, const proto::WhatIf& message) {
   std::vector<proto::JobRef> unknown;
-  const auto jobs = core::resolve(core_->state(), *session.identity, {message->job}, unknown);
+  const auto jobs = core::resolve(core_->state(), asked.who, {message.job}, unknown);
   std::optional<JobId> job;
   for (const core::Selected& s : jobs)
     if (!job && core_->state().jobs.at(s.job).told_startable > 0) job = s.job;
-  if (jobs.empty()) {
-    refuse(session, request,
-           {ErrorCode::not_found, fmt::format("there is no job {}", message->job.job.value())});
-    return;
-  }
+  if (jobs.empty())
+    return refuse(
+        asked.session, asked.request,
+        {ErrorCode::not_found, fmt::format("there is no job {}", message.job.job.value())});
   if (!job) {  // it may not start yet, whatever it asked for: its causes say why
     proto::WhatIfReply reply;
     reply.now = clock_.now();
-    return send_to(session, static_cast<std::uint16_t>(proto::number_of<proto::WhatIfReply>),
-                   request, codec::encode(reply));
+    return send_to(asked.session, static_cast<std::uint16_t>(proto::number_of<proto::WhatIfReply>),
+                   asked.request, codec::encode(reply));
   }
-  if (!planner_->ask(*job, clock_.now(), later<proto::WhatIfReply>(session, request)))
-    refuse(session, request,
-           {ErrorCode::limit_exceeded, "too many ask the planner at this moment: try again"});
+  const auto answered = question(planner_questions_, asked.who);
+  if (!answered) return refuse(asked.session, asked.request, answered.error());
+  if (planner_->ask(*job, clock_.now(), later<proto::WhatIfReply>(asked, *answered))) return;
+  (*answered)();
+  refuse(asked.session, asked.request, planner_is_busy());
 }
 
 }  // namespace gantry::ctld

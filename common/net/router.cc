@@ -94,12 +94,12 @@ Result<void> Router::send(PeerId peer, std::string_view header, std::string_view
   return impl_->queues.send(peer, header, body, impl_->queued_messages);
 }
 
-void Router::set_standing(PeerId peer, Standing standing) {
-  impl_->queues.command({RouterCommand::Kind::standing, peer, standing, {}, {}});
+void Router::set_standing(PeerId peer, Standing standing, const std::string& owner) {
+  impl_->queues.command({RouterCommand::Kind::standing, peer, standing, {}, {}, owner});
 }
 
 void Router::close(PeerId peer) {
-  impl_->queues.command({RouterCommand::Kind::close, peer, {}, {}, {}});
+  impl_->queues.command({RouterCommand::Kind::close, peer, {}, {}, {}, {}});
 }
 
 std::string Router::address_of(PeerId peer) const {

@@ -8,6 +8,8 @@
 //
 // Everything that a peer may hold is bounded (kMost... below, RouterOptions): connections, half
 // handshakes, unfinished messages, messages that wait for the caller, answers that are not read.
+// What many share is shared by owners and not by connections, of which everybody opens as many as
+// they like: a peer's owner is whom the caller says, and its network until it has said so.
 // Nothing here blocks. Hand the Router to Loop::add_queue().
 #pragma once
 
@@ -44,16 +46,23 @@ struct Incoming {
   std::uint32_t frames = 0;  // how many there were; a proper message has kFrames
 };
 
-inline constexpr std::size_t kMostUnsent = 40u << 20;        // bytes that wait for one peer
-inline constexpr std::size_t kMostUnsentNode = 256u << 20;   // and for a node
-inline constexpr std::size_t kMostUnsentInAll = 768u << 20;  // beyond it kFairUnsent for each peer
+inline constexpr std::size_t kMostUnsent = 40u << 20;       // bytes that wait for one peer
+inline constexpr std::size_t kMostUnsentNode = 256u << 20;  // and for a node
+inline constexpr std::size_t kMostUnsentOfOwner = 192u << 20;
+// Beyond either of these kFairUnsent for each peer; nodes are apart, as all jobs hang on them.
+inline constexpr std::size_t kMostUnsentInAll = 768u << 20;
 inline constexpr std::size_t kFairUnsent = 1u << 20;
 inline constexpr std::size_t kMostHeld = 256u << 20;            // of unfinished messages, in all
 inline constexpr std::size_t kMostHeldByStrangers = 64u << 20;  // and of strangers
 inline constexpr std::size_t kMostWaiting = 1'024;              // messages of a peer for the caller
 inline constexpr std::size_t kMostWaitingBytes = 16u << 20;   // and their bytes; nobody else's wait
+inline constexpr std::size_t kMostWaitingOfOwner = 4'096;     // messages of all its peers
 inline constexpr std::size_t kMostWaitingInAll = 256u << 20;  // bytes
 inline constexpr std::size_t kMostHandshakes = 2'048;         // that have not ended, in all
+
+// Who answers for a peer that has shown nothing: its address. Of IPv6 it is the network of 64 bits,
+// as whoever has one address of it has them all.
+std::string network_of(const std::string& address);
 
 struct RouterOptions {
   std::vector<std::string>
@@ -83,7 +92,8 @@ class Router final : public loop::QueueSource {
   // not_found: the peer has gone. limit_exceeded: it does not read, too much waits for it.
   // invalid_argument: a frame of more than kMaxFrameBytes.
   Result<void> send(PeerId peer, std::string_view header, std::string_view body);
-  void set_standing(PeerId peer, Standing standing);
+  // `owner`: who answers for what a known peer holds, "uid 1000"; several peers may have one.
+  void set_standing(PeerId peer, Standing standing, const std::string& owner = {});
   // After what waits for it has been written; a few seconds at the most.
   void close(PeerId peer);
   // "10.0.0.7"; "local" of a unix socket; "" when it has gone.

@@ -8,6 +8,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
+#include <tuple>
 
 #include "common/assert.h"
 
@@ -30,10 +32,12 @@ std::chrono::microseconds micro(Duration d) {
 }  // namespace
 
 struct RouterIo::Connection {
-  Connection(std::uint64_t n, Accepted&& a, const KeyPair& keys, Clock::time_point now)
+  Connection(std::uint64_t n, Socket&& s, std::string from, const KeyPair& keys,
+             Clock::time_point now)
       : id(n),
-        socket(std::move(a.socket)),
-        address(std::move(a.address)),
+        socket(std::move(s)),
+        network(std::move(from)),
+        owner(network),
         engine(keys),
         began(now),
         moved(now) {}
@@ -42,7 +46,8 @@ struct RouterIo::Connection {
 
   std::uint64_t id;
   Socket socket;
-  std::string address;
+  std::string network;
+  std::string owner;  // see router.h; its network, while it is a stranger
   ZmtpServer engine;
   Clock::time_point began;  // when it was accepted
   Clock::time_point moved;  // when output was last taken, or began to wait
@@ -153,20 +158,21 @@ void RouterIo::add(Accepted&& accepted) {
   make_room();
   if (connections_.size() >= static_cast<std::size_t>(options_.max_connections)) return;
   const std::uint64_t id = next_id_++;
-  auto made = std::make_unique<Connection>(id, std::move(accepted), options_.keys, Clock::now());
+  auto made = std::make_unique<Connection>(
+      id, std::move(accepted.socket), network_of(accepted.address), options_.keys, Clock::now());
   Connection& c = *made;
   epoll_event event{};
   event.data.u64 = id;
   if (::epoll_ctl(epoll_.fd(), EPOLL_CTL_ADD, c.socket.fd(), &event) != 0) return;
   connections_.emplace(id, std::move(made));
   c.place = strangers_.insert(strangers_.end(), id);
-  ++strangers_of_[c.address];
+  ++strangers_of_[c.owner];
   ++handshakes_;
-  queues_.add_peer(c.peer(), c.address);
+  queues_.add_peer(c.peer(), accepted.address);
   write(c);  // the greeting
 }
 
-// The oldest stranger of the address that has the most strangers.
+// The oldest stranger of the network that has the most strangers.
 RouterIo::Connection* RouterIo::stranger_of_most() {
   const auto most =
       std::max_element(strangers_of_.begin(), strangers_of_.end(),
@@ -174,7 +180,7 @@ RouterIo::Connection* RouterIo::stranger_of_most() {
   if (most == strangers_of_.end()) return nullptr;
   for (const std::uint64_t id : strangers_) {
     Connection* c = find(id);
-    if (c->address == most->first) return c;
+    if (c->owner == most->first) return c;
   }
   return nullptr;
 }
@@ -201,7 +207,9 @@ void RouterIo::carry_out(std::vector<RouterCommand>&& commands) {
         c->paused = false;
         c->moved = Clock::now();
         break;
-      case RouterCommand::Kind::standing: set_standing(*c, command.standing); continue;
+      case RouterCommand::Kind::standing:
+        set_standing(*c, command.standing, std::move(command.owner));
+        continue;
       case RouterCommand::Kind::resume: c->paused = false; break;
     }
     if (touched.empty() || touched.back() != c->id) touched.push_back(c->id);
@@ -210,19 +218,19 @@ void RouterIo::carry_out(std::vector<RouterCommand>&& commands) {
     if (Connection* c = find(id)) write(*c);
 }
 
-void RouterIo::set_standing(Connection& c, Standing standing) {
-  if (c.standing == standing) return;
+void RouterIo::set_standing(Connection& c, Standing standing, std::string owner) {
   held_ -= c.held;
   if (c.standing == Standing::stranger) {
     held_by_strangers_ -= c.held;
     strangers_.erase(c.place);
-    if (--strangers_of_[c.address] == 0) strangers_of_.erase(c.address);
+    if (--strangers_of_[c.owner] == 0) strangers_of_.erase(c.owner);
   }
   c.held = 0;
   c.standing = standing;
+  c.owner = standing == Standing::stranger ? c.network : std::move(owner);
   if (standing == Standing::stranger) {
     c.place = strangers_.insert(strangers_.end(), c.id);
-    ++strangers_of_[c.address];
+    ++strangers_of_[c.owner];
     c.began = Clock::now();
   }
   count_held(c);
@@ -236,6 +244,7 @@ void RouterIo::on_ready(Connection& c, std::uint32_t events) {
 }
 
 void RouterIo::read(Connection& c) {
+  if (!c.paused && queues_.hold_back(c.peer())) c.paused = true;
   for (std::size_t taken = 0; taken < kReadBytes && !c.paused;) {
     const auto n = read_some(c.socket.fd(), buffer_.data(), buffer_.size());
     if (!n) return close(c);
@@ -279,16 +288,28 @@ void RouterIo::count_held(Connection& c) {
   c.held = now;
 }
 
+// The connection that holds most, of the owner whose connections hold most together.
+RouterIo::Connection* RouterIo::holder_of_most(bool strangers_only) {
+  std::unordered_map<std::string_view, std::size_t> held_of;
+  const auto counts = [&](const Connection& c) {
+    return c.held > 0 && (!strangers_only || c.standing == Standing::stranger);
+  };
+  for (const auto& [id, c] : connections_)
+    if (counts(*c)) held_of[c->owner] += c->held;
+  Connection* victim = nullptr;
+  const auto before = [&](const Connection& a, const Connection& b) {
+    const std::size_t of_a = held_of.at(a.owner), of_b = held_of.at(b.owner);
+    return std::tie(of_a, a.held, b.id) > std::tie(of_b, b.held, a.id);
+  };
+  for (const auto& [id, c] : connections_)
+    if (counts(*c) && (victim == nullptr || before(*c, *victim))) victim = c.get();
+  return victim;
+}
+
 void RouterIo::drop_holders() {
   const auto drop = [this](bool strangers_only) {
-    Connection* victim = nullptr;
-    for (const auto& [id, c] : connections_) {
-      if (strangers_only && c->standing != Standing::stranger) continue;
-      if (victim == nullptr || c->held > victim->held ||
-          (c->held == victim->held && id < victim->id))
-        victim = c.get();
-    }
-    GANTRY_ASSERT(victim != nullptr && victim->held > 0, "bytes that nobody holds");
+    Connection* victim = holder_of_most(strangers_only);
+    GANTRY_ASSERT(victim != nullptr, "bytes that nobody holds");
     close(*victim);
   };
   while (held_by_strangers_ > kMostHeldByStrangers) drop(true);
@@ -340,7 +361,7 @@ void RouterIo::close(Connection& c) {
   if (c.standing == Standing::stranger) {
     held_by_strangers_ -= c.held;
     strangers_.erase(c.place);
-    if (--strangers_of_[c.address] == 0) strangers_of_.erase(c.address);
+    if (--strangers_of_[c.owner] == 0) strangers_of_.erase(c.owner);
   }
   if (c.shaking) --handshakes_;
   busy_.erase(c.id);

@@ -1,7 +1,7 @@
 // The thread of a Router: accepts, shakes hands, reads, writes and counts. Private to common/net.
 //
-// It sleeps in epoll_wait. Whoever goes beyond a limit is closed; where many share one, the one
-// that holds most of it, so that a newcomer is served under an attack.
+// It sleeps in epoll_wait. Whoever goes beyond a limit is closed; where many share one, a
+// connection of the owner that holds most of it, so that others are served under an attack.
 #pragma once
 
 #include <chrono>
@@ -48,10 +48,11 @@ class RouterIo {
   void read(Connection& c);
   void take_messages(Connection& c);
   void count_held(Connection& c);
+  [[nodiscard]] Connection* holder_of_most(bool strangers_only);
   void drop_holders();
   void write(Connection& c);
   void watch(Connection& c);
-  void set_standing(Connection& c, Standing standing);
+  void set_standing(Connection& c, Standing standing, std::string owner);
   void close(Connection& c);
   void look_at_clock();
   [[nodiscard]] Connection* find(std::uint64_t id);
@@ -64,7 +65,7 @@ class RouterIo {
   std::vector<std::unique_ptr<Connection>> closed_;  // destroyed at the end of a turn
   std::unordered_set<std::uint64_t> busy_;           // with output or to be closed: for the clock
   Strangers strangers_;
-  std::unordered_map<std::string, std::size_t> strangers_of_;  // by address
+  std::unordered_map<std::string, std::size_t> strangers_of_;  // by network
   std::size_t handshakes_ = 0;
   std::size_t held_ = 0, held_by_strangers_ = 0;  // bytes of unfinished messages, nodes' apart
   std::uint64_t next_id_;

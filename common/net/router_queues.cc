@@ -1,5 +1,6 @@
 #include "common/net/router_queues.h"
 
+#include <arpa/inet.h>
 #include <fmt/core.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -34,6 +35,15 @@ void Bell::silence() const {
   }
 }
 
+std::string network_of(const std::string& address) {
+  in6_addr six{};
+  if (::inet_pton(AF_INET6, address.substr(0, address.find('%')).c_str(), &six) != 1)
+    return address;
+  std::string network;
+  for (std::size_t i = 0; i < 8; ++i) network += fmt::format("{:02x}", six.s6_addr[i]);
+  return network + "/64";
+}
+
 // A bell is rung when its queue was empty, under the mutex as the queue is emptied: so it is never
 // forgotten, and seldom rung.
 void RouterQueues::push(RouterEvent&& event) {
@@ -51,9 +61,35 @@ std::deque<RouterEvent> RouterQueues::take() {
   caller_bell_.silence();
   ++batch_;
   event_bytes_ = 0;
+  in_of_.clear();
   for (const PeerId peer : std::exchange(paused_, {}))
-    push(RouterCommand{RouterCommand::Kind::resume, peer, {}, {}, {}});
+    push(RouterCommand{RouterCommand::Kind::resume, peer, {}, {}, {}, {}});
   return std::exchange(events_, {});
+}
+
+// Strings that are empty are nobody's.
+void RouterQueues::count_out(const Peer& peer, std::size_t add, std::size_t take) {
+  out_bytes_ += add;
+  out_bytes_ -= take;
+  if (peer.owner.empty()) return;
+  std::size_t& owners = out_of_[peer.owner];
+  owners += add;
+  owners -= take;
+  if (owners == 0) out_of_.erase(peer.owner);
+}
+
+void RouterQueues::set_owner(Peer& peer, std::string owner) {
+  count_out(peer, 0, peer.out.bytes);
+  peer.owner = std::move(owner);
+  count_out(peer, peer.out.bytes, 0);
+}
+
+std::size_t RouterQueues::most_unsent(const Peer& peer, std::size_t bytes) const {
+  if (peer.standing == Standing::node) return unsent_.node;
+  const auto owners = out_of_.find(peer.owner);
+  const std::size_t of_owner = owners == out_of_.end() ? 0 : owners->second;
+  const bool much = of_owner + bytes > unsent_.owner || out_bytes_ + bytes > unsent_.in_all;
+  return much ? unsent_.fair : unsent_.peer;
 }
 
 Result<void> RouterQueues::send(PeerId peer, std::string_view header, std::string_view body,
@@ -68,15 +104,14 @@ Result<void> RouterQueues::send(PeerId peer, std::string_view header, std::strin
   if (it == peers_.end())
     return fail(ErrorCode::not_found, "the other side has closed its connection");
   Count& out = it->second.out;
-  std::size_t most = it->second.standing == Standing::node ? kMostUnsentNode : kMostUnsent;
-  if (out_bytes_ + bytes > kMostUnsentInAll) most = kFairUnsent;
+  const std::size_t most = most_unsent(it->second, bytes);
   // One message is always taken: any that may be sent at all is smaller than what one may hold.
   if (out.messages >= most_messages || (out.messages > 0 && out.bytes + bytes > most))
     return fail(ErrorCode::limit_exceeded, "the other side does not read its messages");
   ++out.messages;
   out.bytes += bytes;
-  out_bytes_ += bytes;
-  push(RouterCommand{RouterCommand::Kind::send, peer, {}, Bytes(header), Bytes(body)});
+  count_out(it->second, bytes, 0);
+  push(RouterCommand{RouterCommand::Kind::send, peer, {}, Bytes(header), Bytes(body), {}});
   return {};
 }
 
@@ -84,7 +119,11 @@ void RouterQueues::command(RouterCommand command) {
   const std::lock_guard lock(mutex_);
   const auto it = peers_.find(command.peer);
   if (it == peers_.end()) return;
-  if (command.kind == RouterCommand::Kind::standing) it->second.standing = command.standing;
+  if (command.kind == RouterCommand::Kind::standing) {
+    it->second.standing = command.standing;
+    if (command.standing == Standing::stranger) command.owner = network_of(it->second.address);
+    set_owner(it->second, command.owner);
+  }
   push(std::move(command));
 }
 
@@ -106,14 +145,16 @@ void RouterQueues::stop() {
 
 void RouterQueues::add_peer(PeerId peer, const std::string& address) {
   const std::lock_guard lock(mutex_);
-  peers_[peer].address = address;
+  Peer& added = peers_[peer];
+  added.address = address;
+  added.owner = network_of(address);
 }
 
 void RouterQueues::remove_peer(PeerId peer, bool tell) {
   const std::lock_guard lock(mutex_);
   const auto it = peers_.find(peer);
   GANTRY_ASSERT(it != peers_.end(), "a peer that was never added");
-  out_bytes_ -= it->second.out.bytes;
+  count_out(it->second, 0, it->second.out.bytes);
   peers_.erase(it);
   if (!tell) return;
   RouterEvent event;
@@ -133,6 +174,7 @@ bool RouterQueues::deliver(std::vector<Incoming>&& messages) {
   for (Incoming& message : messages) {
     const std::size_t bytes = size_of(message.header, message.body);
     ++peer.in.messages;
+    if (!peer.owner.empty()) ++in_of_[peer.owner];
     peer.in.bytes += bytes;
     event_bytes_ += bytes;
     push(RouterEvent{std::move(message), false});
@@ -141,6 +183,14 @@ bool RouterQueues::deliver(std::vector<Incoming>&& messages) {
                       (event_bytes_ >= kMostWaitingInAll && peer.standing != Standing::node);
   if (enough) paused_.push_back(from);
   return enough;
+}
+
+bool RouterQueues::hold_back(PeerId id) {
+  const std::lock_guard lock(mutex_);
+  const auto owners = in_of_.find(peers_.at(id).owner);
+  if (owners == in_of_.end() || owners->second < kMostWaitingOfOwner) return false;
+  paused_.push_back(id);
+  return true;
 }
 
 std::vector<RouterCommand> RouterQueues::commands() {
@@ -152,10 +202,10 @@ std::vector<RouterCommand> RouterQueues::commands() {
 void RouterQueues::sent(PeerId peer, std::string_view header, std::string_view body) {
   const std::size_t bytes = size_of(header, body);
   const std::lock_guard lock(mutex_);
-  Count& out = peers_.at(peer).out;
-  --out.messages;
-  out.bytes -= bytes;
-  out_bytes_ -= bytes;
+  Peer& to = peers_.at(peer);
+  --to.out.messages;
+  to.out.bytes -= bytes;
+  count_out(to, 0, bytes);
 }
 
 }  // namespace gantry::net

@@ -37,10 +37,18 @@ struct RouterCommand {
   PeerId peer{};
   Standing standing = Standing::stranger;
   Bytes header, body;
+  std::string owner;  // with a standing
+};
+
+struct UnsentLimits {  // bytes
+  std::size_t peer = kMostUnsent, node = kMostUnsentNode;
+  std::size_t owner = kMostUnsentOfOwner, in_all = kMostUnsentInAll, fair = kFairUnsent;
 };
 
 class RouterQueues {
  public:
+  explicit RouterQueues(const UnsentLimits& unsent = {}) : unsent_(unsent) {}
+
   // The caller's side.
   std::deque<RouterEvent> take();  // everything that has come
   Result<void> send(PeerId peer, std::string_view header, std::string_view body,
@@ -56,6 +64,8 @@ class RouterQueues {
   void remove_peer(PeerId peer, bool tell);
   // True: enough of this peer waits, and nothing of it is read until a `resume` comes.
   bool deliver(std::vector<Incoming>&& messages);
+  // The same, asked before anything is read: enough of its owner waits.
+  bool hold_back(PeerId peer);
   std::vector<RouterCommand> commands();
   void sent(PeerId peer, std::string_view header, std::string_view body);
   [[nodiscard]] bool stopping() const { return stopping_; }
@@ -67,6 +77,7 @@ class RouterQueues {
   };
   struct Peer {
     std::string address;
+    std::string owner;  // "" of a node
     Standing standing = Standing::stranger;
     Count out;
     Count in;  // of the batch that the caller takes next
@@ -74,6 +85,11 @@ class RouterQueues {
   };
   void push(RouterEvent&& event);
   void push(RouterCommand&& command);
+  void set_owner(Peer& peer, std::string owner);
+  void count_out(const Peer& peer, std::size_t add, std::size_t take);
+  [[nodiscard]] std::size_t most_unsent(const Peer& peer, std::size_t bytes) const;
+
+  const UnsentLimits unsent_;
 
   Bell caller_bell_, thread_bell_;
   std::atomic<bool> stopping_ = false;
@@ -82,9 +98,11 @@ class RouterQueues {
   std::vector<RouterCommand> commands_;
   std::unordered_map<PeerId, Peer> peers_;
   std::vector<PeerId> paused_;
-  std::size_t event_bytes_ = 0;  // of events_
-  std::size_t out_bytes_ = 0;    // of all peers
-  std::uint64_t batch_ = 1;      // grows with each take()
+  std::unordered_map<std::string, std::size_t> in_of_;   // messages in events_, by owner
+  std::unordered_map<std::string, std::size_t> out_of_;  // bytes that wait to leave, by owner
+  std::size_t event_bytes_ = 0;                          // of events_
+  std::size_t out_bytes_ = 0;                            // of all peers
+  std::uint64_t batch_ = 1;                              // grows with each take()
 };
 
 }  // namespace gantry::net

@@ -13,7 +13,8 @@ namespace gantry::proto {
 
 // A client message from inside a job, brought by its node. ctld checks that the attempt is placed
 // on that node and treats it as sent by the job's owner, role user. Answered by RelayReply.
-// A channel that has closed is told with type kRelayClosed and no body, and is not answered.
+// A channel that has closed is told with type kRelayClosed and no body, and answered alike: it is
+// forgotten, and nothing that was asked on it before is answered any more.
 inline constexpr std::uint16_t kRelayClosed = 0;
 
 struct NodeRelay {

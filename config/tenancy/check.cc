@@ -8,24 +8,20 @@
 
 #include "common/hostlist.h"
 #include "config/nearest.h"
+#include "config/tenancy/check_references.h"
 #include "config/tenancy/read_parts.h"
-#include "config/tenancy/read_prices.h"
 #include "config/values.h"
 
 namespace gantry::tenancy {
 namespace {
 
-using Names = std::vector<std::string_view>;
-
 constexpr Duration kLeastIdle = seconds(1);  // and no sooner than nodes look: noded.gpu_sample
 
 // The first problem ends the walk.
-using Found = std::optional<Problem>;
-
-class Checker {
+class Checker : private References {
  public:
   Checker(std::span<const Document> documents, const std::function<bool(const Document&)>& blame)
-      : documents_(documents), blame_(blame) {}
+      : References(documents), blame_(blame) {}
 
   Found run() {
     for (const Document& document : documents_) {
@@ -49,32 +45,6 @@ class Checker {
   }
 
  private:
-  [[nodiscard]] Found problem(std::string path, std::string what) const {
-    return Problem{std::string(kind_of(*current_)), name_of(*current_), std::move(path),
-                   std::move(what)};
-  }
-
-  [[nodiscard]] bool exists(std::string_view kind, const std::string& name) const {
-    if (kind == PriorityClass::kName &&
-        std::find(kBuiltInClasses.begin(), kBuiltInClasses.end(), name) != kBuiltInClasses.end())
-      return true;
-    const auto names = names_.find(std::string(kind));
-    return names != names_.end() && names->second.contains(name);
-  }
-
-  [[nodiscard]] Found refer(std::string_view kind, const std::string& name,
-                            const std::string& path) const {
-    if (name.empty() || exists(kind, name)) return std::nullopt;
-    Names known;
-    if (const auto names = names_.find(std::string(kind)); names != names_.end())
-      known.assign(names->second.begin(), names->second.end());
-    if (kind == kind_of(*current_)) std::erase(known, name_of(*current_));
-    if (kind == PriorityClass::kName)
-      known.insert(known.end(), kBuiltInClasses.begin(), kBuiltInClasses.end());
-    return problem(path,
-                   fmt::format("there is no {} `{}`{}", kind, name, did_you_mean(name, known)));
-  }
-
   [[nodiscard]] Found check_quota(const std::vector<QuotaLine>& quota) const {
     std::set<std::pair<std::string, Resource>> seen;
     for (const QuotaLine& line : quota) {
@@ -224,7 +194,7 @@ class Checker {
       return problem("levels", "names one twice");
     for (const std::string& level : t.levels)
       if (level == "node") return problem("levels", "`node` is always the narrowest; leave it out");
-    Names levels(t.levels.begin(), t.levels.end());
+    const std::vector<std::string_view> levels(t.levels.begin(), t.levels.end());
     std::map<std::string, std::string> wider;  // host -> its domain of the level before
     for (const TopologyDomain& d : t.domains)
       if (std::find(levels.begin(), levels.end(), d.level) == levels.end())
@@ -265,45 +235,8 @@ class Checker {
     return std::nullopt;
   }
 
-  [[nodiscard]] Found check(const PriceBook& b) const {
-    for (const auto& [key, price] : b.gpu)
-      if (!is_gpu_price_key(key) || price.micros < 0 || price.micros > kMostPrice)
-        return problem("gpu." + key, "is no GPU, or its price is outside of 0 to 10000");
-    for (const auto& [key, price] :
-         {std::pair("cpu", b.cpu), std::pair("memory", b.memory), std::pair("scratch", b.scratch)})
-      if (price.micros < 0 || price.micros > kMostPrice)
-        return problem(key, "is outside of 0 to 10000");
-    if (Found found = check_sums(b)) return found;
-    if (const auto date = parse_local_time(b.from); !b.from.empty() && !date)
-      return problem("from", date.error().message);
-    if (Found found = check_plans(b)) return found;
-    if (Found found = check_hours(b)) return found;
-    if (const auto zone = TimeZone::parse(b.zone.rule); !b.zone.name.empty() && !zone)
-      return problem("time_zone", zone.error().message);
-    for (const auto& [tenant, zone] : b.tenant_zones) {
-      const std::string path = "tenant_time_zones." + tenant;
-      if (Found found = refer(Tenant::kName, tenant, path)) return found;
-      if (const auto rule = TimeZone::parse(zone.rule); !rule)
-        return problem(path, rule.error().message);
-    }
-    return check_other_books(b);
-  }
-
-  [[nodiscard]] Found check_sums(const PriceBook& b) const {
-    for (const auto& [key, price] : b.meters)
-      if (!config::is_word(key) || price.micros < 0 || price.micros > kMostPrice)
-        return problem("meters." + key, "is no name, or its price is outside of 0 to 10000");
-    Money sum = b.platform_cost;
-    for (const auto& [key, cost] : b.overhead) {
-      if (!config::is_word(key) || cost <= Money{} || cost > kMostBudget)
-        return problem("overhead." + key, "is no name, or no sum above 0");
-      sum += cost;
-    }
-    if (sum < Money{} || sum > kMostBudget)
-      return problem("platform_cost", fmt::format("with all overhead it is outside of 0 to {}",
-                                                  format_money(kMostBudget)));
-    return std::nullopt;
-  }
+  [[nodiscard]] Found check(const PriceBook& b) const { return check_price_book(*this, b); }
+  [[nodiscard]] Found check(const Budget& b) const { return check_budget(*this, b); }
 
   [[nodiscard]] Found check(const Manifest& m) const {
     constexpr std::size_t kMostName = 600, kMostText = 1 << 20;
@@ -315,132 +248,6 @@ class Checker {
     if (m.text.empty() || m.text.size() > kMostText)
       return problem("text",
                      fmt::format("has {} bytes; 1 to {} are allowed", m.text.size(), kMostText));
-    return std::nullopt;
-  }
-
-  [[nodiscard]] Found check(const Budget& b) const {
-    if (b.tenant.empty()) return problem("tenant", "is missing");
-    if (Found found = refer(Tenant::kName, b.tenant, "tenant")) return found;
-    if (b.amount <= Money{} || b.amount > kMostBudget)
-      return problem("amount", "is missing; a budget has an amount above 0");
-    if (!b.user.empty() && !is_account_name(b.user))
-      return problem("user", fmt::format("\"{}\" is not the name of a user", b.user));
-    if (Found found = check_budget_project(b)) return found;
-    if (Found found = check_budget_dates(b)) return found;
-    std::uint32_t before = 0;
-    for (const std::uint32_t percent : b.warn_at) {
-      if (percent <= before || percent > kMostWarnPercent)
-        return problem("warn_at", fmt::format("has to rise, up to {}", kMostWarnPercent));
-      before = percent;
-    }
-    const bool lowers = b.at_limit == BudgetAction::lower_class;
-    if (lowers && b.lower_to.empty())
-      return problem("lower_to", "is missing; `at_limit: lower-class` needs the class");
-    if (!lowers && !b.lower_to.empty())
-      return problem("lower_to", "is only for `at_limit: lower-class`");
-    if (Found found = refer(PriorityClass::kName, b.lower_to, "lower_to")) return found;
-    if (b.grace.us < 0 || b.grace > hours(24)) return problem("grace", "is outside of 0s to 24h");
-    if (std::none_of(documents_.begin(), documents_.end(),
-                     [](const Document& d) { return std::holds_alternative<PriceBook>(d); }))
-      return problem("", "there is no PriceBook: without prices nothing costs anything");
-    return std::nullopt;
-  }
-
-  [[nodiscard]] Found check_budget_project(const Budget& b) const {
-    if (b.project.empty()) return std::nullopt;
-    const auto tenant = std::find_if(documents_.begin(), documents_.end(), [&](const Document& d) {
-      const auto* t = std::get_if<Tenant>(&d);
-      return t != nullptr && t->name == b.tenant;
-    });
-    const auto& projects = std::get<Tenant>(*tenant).projects;
-    Names known{b.tenant};  // the only one of a tenant that lists none
-    if (!projects.empty()) known.clear();
-    for (const Project& p : projects) known.push_back(p.name);
-    if (std::find(known.begin(), known.end(), b.project) != known.end()) return std::nullopt;
-    // Projects may come of its tier.
-    if (projects.empty() && !std::get<Tenant>(*tenant).tier.empty()) return std::nullopt;
-    return problem("project", fmt::format("tenant {} has no project `{}`{}", b.tenant, b.project,
-                                          did_you_mean(b.project, known)));
-  }
-
-  [[nodiscard]] Found check_budget_dates(const Budget& b) const {
-    if (b.period != BudgetPeriod::fixed) {
-      if (b.from.empty() && b.until.empty()) return std::nullopt;
-      return problem(b.from.empty() ? "until" : "from", "is only for `period: fixed`");
-    }
-    if (b.from.empty() || b.until.empty())
-      return problem(b.from.empty() ? "from" : "until",
-                     "is missing; a fixed budget has `from` and `until`");
-    const auto from = parse_local_time(b.from);
-    if (!from) return problem("from", from.error().message);
-    const auto until = parse_local_time(b.until);
-    if (!until) return problem("until", until.error().message);
-    if (*until <= *from) return problem("until", "is not after `from`");
-    return std::nullopt;
-  }
-
-  [[nodiscard]] Found check_plans(const PriceBook& b) const {
-    std::set<std::string> names;
-    for (const PricePlan& plan : b.plans) {
-      const std::string path = "plans." + plan.name;
-      if (!config::is_word(plan.name)) return problem("plans", not_a_name(plan.name));
-      if (!names.insert(plan.name).second) return problem(path, "is there twice");
-      if (plan.factor < 0 || plan.factor > kMostFactor)
-        return problem(path + ".factor", "is outside of 0 to 100");
-      for (const std::string& name : plan.classes)
-        if (Found found = refer(PriorityClass::kName, name, path + ".classes")) return found;
-      for (const std::string& name : plan.projects)
-        if (Found found = refer(Tenant::kName, name.substr(0, name.find('/')), path + ".projects"))
-          return found;
-      for (const std::string& name : plan.tenants)
-        if (Found found = refer(Tenant::kName, name, path + ".tenants")) return found;
-      for (const std::string& name : plan.tiers)
-        if (Found found = refer(Tier::kName, name, path + ".tiers")) return found;
-    }
-    return std::nullopt;
-  }
-
-  [[nodiscard]] Found check_hours(const PriceBook& b) const {
-    std::set<std::string> names;
-    const auto is_minute = [](std::int32_t m) { return m >= 0 && m < 24 * 60; };
-    for (const PriceHours& hours : b.hours) {
-      const std::string path = "hours." + hours.name;
-      if (!config::is_word(hours.name)) return problem("hours", not_a_name(hours.name));
-      if (!names.insert(hours.name).second) return problem(path, "is there twice");
-      if (!is_minute(hours.from) || !is_minute(hours.until) || hours.from == hours.until)
-        return problem(path, "`from` and `until` are two times of the day");
-      if (hours.factor < 0 || hours.factor > kMostFactor)
-        return problem(path + ".factor", "is outside of 0 to 100");
-      for (const std::string& day : hours.days)
-        if (std::find(kWeekdays.begin(), kWeekdays.end(), day) == kWeekdays.end())
-          return problem(path + ".days", fmt::format("\"{}\" is no day; use mon to sun", day));
-    }
-    return std::nullopt;
-  }
-
-  // One currency and one set of time zones for all of them, and one book at a time.
-  [[nodiscard]] Found check_other_books(const PriceBook& b) const {
-    std::string currency = b.currency;
-    for (const Document& document : documents_) {
-      const auto* other = std::get_if<PriceBook>(&document);
-      if (other == nullptr || other->name == b.name) continue;
-      if (!other->currency.empty() && !b.currency.empty() && other->currency != b.currency)
-        return problem("currency", fmt::format("is {} in PriceBook {}, and all have one",
-                                               other->currency, other->name));
-      if (currency.empty()) currency = other->currency;
-      if (other->from == b.from)
-        return problem("from",
-                       fmt::format("PriceBook {} is in force from the same time on", other->name));
-      if (!other->zone.name.empty() && !b.zone.name.empty() && !(other->zone == b.zone))
-        return problem("time_zone", fmt::format("is {} in PriceBook {}, and all have one",
-                                                other->zone.name, other->name));
-      for (const auto& [tenant, zone] : b.tenant_zones)
-        if (const auto it = other->tenant_zones.find(tenant);
-            it != other->tenant_zones.end() && !(it->second == zone))
-          return problem("tenant_time_zones." + tenant,
-                         fmt::format("is {} in PriceBook {}", it->second.name, other->name));
-    }
-    if (currency.empty()) return problem("currency", "is missing, here and in the other books");
     return std::nullopt;
   }
 
@@ -484,11 +291,8 @@ class Checker {
     return std::nullopt;
   }
 
-  std::span<const Document> documents_;
   const std::function<bool(const Document&)>& blame_;
-  const Document* current_ = nullptr;
-  std::map<std::string, std::set<std::string>> names_;  // by kind
-  std::map<std::string, std::string> parents_;          // of cohorts
+  std::map<std::string, std::string> parents_;  // of cohorts
 };
 
 }  // namespace

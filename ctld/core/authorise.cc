@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "ctld/core/front_door.h"
 #include "ctld/core/tenant_submit.h"
 
 namespace gantry::core {
@@ -12,114 +13,165 @@ namespace {
 
 enum class Who : std::uint8_t { nobody, everybody, operators, admin };
 
+// `lasts`: what it makes gives rights, or runs programs, until somebody takes it back. Whoever has
+// shown a token, which has an end, may not ask for it.
+struct Permission {
+  Who who = Who::nobody;
+  bool lasts = true;
+};
+constexpr Permission kEverybody{Who::everybody, false};
+constexpr Permission kOperators{Who::operators, false};
+constexpr Permission kAdmin{Who::admin, false};
+constexpr Permission lasting(Who who) {
+  return {who, true};
+}
+
 // Deny by default: a message without a line of its own is nobody's. "Everybody" means that the
 // handler looks only at jobs for which may_see() or may_change() says yes.
 template <class Message>
-constexpr Who kWho = Who::nobody;
+constexpr Permission kPermission{};
 template <>
-constexpr Who kWho<proto::SubmitJob> = Who::everybody;
+constexpr Permission kPermission<proto::SubmitJob> = kEverybody;
 template <>
-constexpr Who kWho<proto::SubmitTogether> = Who::everybody;
+constexpr Permission kPermission<proto::SubmitTogether> = kEverybody;
 template <>
-constexpr Who kWho<proto::ListJobs> = Who::everybody;
+constexpr Permission kPermission<proto::ListJobs> = kEverybody;
 template <>
-constexpr Who kWho<proto::ShowJob> = Who::everybody;
+constexpr Permission kPermission<proto::ShowJob> = kEverybody;
 template <>
-constexpr Who kWho<proto::CancelJobs> = Who::everybody;
+constexpr Permission kPermission<proto::CancelJobs> = kEverybody;
 template <>
-constexpr Who kWho<proto::HoldJobs> = Who::everybody;
+constexpr Permission kPermission<proto::HoldJobs> = kEverybody;
 template <>
-constexpr Who kWho<proto::ReleaseJobs> = Who::everybody;
+constexpr Permission kPermission<proto::ReleaseJobs> = kEverybody;
 template <>
-constexpr Who kWho<proto::RequeueJobs> = Who::everybody;
+constexpr Permission kPermission<proto::RequeueJobs> = kEverybody;
 template <>
-constexpr Who kWho<proto::UpdateJob> = Who::everybody;
+constexpr Permission kPermission<proto::UpdateJob> = kEverybody;
 template <>
-constexpr Who kWho<proto::WaitJobs> = Who::everybody;
+constexpr Permission kPermission<proto::WaitJobs> = kEverybody;
 template <>
-constexpr Who kWho<proto::ReadLog> = Who::everybody;
+constexpr Permission kPermission<proto::ReadLog> = kEverybody;
 template <>
-constexpr Who kWho<proto::StepCreate> = Who::everybody;
+constexpr Permission kPermission<proto::StepCreate> = kEverybody;
 template <>
-constexpr Who kWho<proto::StepAttach> = Who::everybody;
+constexpr Permission kPermission<proto::StepAttach> = kEverybody;
 template <>
-constexpr Who kWho<proto::SetTrigger> = Who::everybody;  // see its handler
+constexpr Permission kPermission<proto::SetTrigger> = lasting(Who::everybody);  // see its handler
 template <>
-constexpr Who kWho<proto::ListTriggers> = Who::everybody;
+constexpr Permission kPermission<proto::ListTriggers> = kEverybody;
 template <>
-constexpr Who kWho<proto::ClearTriggers> = Who::everybody;
+constexpr Permission kPermission<proto::ClearTriggers> = kEverybody;
 template <>
-constexpr Who kWho<proto::StepDone> = Who::everybody;
+constexpr Permission kPermission<proto::StepDone> = kEverybody;
 template <>
-constexpr Who kWho<proto::SignalStep> = Who::everybody;
+constexpr Permission kPermission<proto::SignalStep> = kEverybody;
 template <>
-constexpr Who kWho<proto::NotifyJobs> = Who::everybody;
+constexpr Permission kPermission<proto::NotifyJobs> = kEverybody;
 template <>
-constexpr Who kWho<proto::TopJobs> = Who::everybody;
+constexpr Permission kPermission<proto::TopJobs> = kEverybody;
 template <>
-constexpr Who kWho<proto::SuspendJobs> = Who::operators;
+constexpr Permission kPermission<proto::SuspendJobs> = kOperators;
 template <>
-constexpr Who kWho<proto::ResumeJobs> = Who::operators;
+constexpr Permission kPermission<proto::ResumeJobs> = kOperators;
 template <>
-constexpr Who kWho<proto::EndAllocation> = Who::everybody;
+constexpr Permission kPermission<proto::EndAllocation> = kEverybody;
 template <>
-constexpr Who kWho<proto::ListNodes> = Who::everybody;
+constexpr Permission kPermission<proto::ListNodes> = kEverybody;
 template <>
-constexpr Who kWho<proto::ListPartitions> = Who::everybody;
+constexpr Permission kPermission<proto::ListPartitions> = kEverybody;
 template <>
-constexpr Who kWho<proto::ShowConfig> = Who::everybody;
+constexpr Permission kPermission<proto::ShowConfig> = kEverybody;
 template <>
-constexpr Who kWho<proto::ShowStats> = Who::everybody;
+constexpr Permission kPermission<proto::ShowStats> = kEverybody;
 template <>
-constexpr Who kWho<proto::Ping> = Who::everybody;
+constexpr Permission kPermission<proto::Ping> = kEverybody;
 template <>
-constexpr Who kWho<proto::ApplyTenancy> = Who::everybody;  // of their own tenant; see its handler
+constexpr Permission kPermission<proto::ApplyTenancy> =
+    lasting(Who::everybody);  // of their own tenant; see its handler
 template <>
-constexpr Who kWho<proto::GetTenancy> = Who::everybody;
+constexpr Permission kPermission<proto::GetTenancy> = kEverybody;
 template <>
-constexpr Who kWho<proto::TenancyHistory> = Who::everybody;
+constexpr Permission kPermission<proto::TenancyHistory> = kEverybody;
 template <>
-constexpr Who kWho<proto::TenantUsage> = Who::everybody;
+constexpr Permission kPermission<proto::TenantUsage> = kEverybody;
 template <>
-constexpr Who kWho<proto::ShareTree> = Who::everybody;
+constexpr Permission kPermission<proto::ShareTree> = kEverybody;
 template <>
-constexpr Who kWho<proto::PriorityTuples> = Who::everybody;
+constexpr Permission kPermission<proto::PriorityTuples> = kEverybody;
 template <>
-constexpr Who kWho<proto::CheckpointJobs> = Who::everybody;
+constexpr Permission kPermission<proto::CheckpointJobs> = kEverybody;
 template <>
-constexpr Who kWho<proto::ListReservations> = Who::everybody;
+constexpr Permission kPermission<proto::ListReservations> = kEverybody;
 template <>
-constexpr Who kWho<proto::TenantEvents> = Who::everybody;  // of tenants in which they have a role
+constexpr Permission kPermission<proto::TenantEvents> =
+    kEverybody;  // of tenants in which they have a role
 template <>
-constexpr Who kWho<proto::QueryLedger> = Who::everybody;  // their own, and of tenants with a role
+constexpr Permission kPermission<proto::QueryLedger> =
+    kEverybody;  // their own, and of tenants with a role
 template <>
-constexpr Who kWho<proto::ListBudgets> = Who::everybody;  // their own, and of tenants with a role
+constexpr Permission kPermission<proto::ListBudgets> =
+    kEverybody;  // their own, and of tenants with a role
 template <>
-constexpr Who kWho<proto::AskIncrease> = Who::everybody;  // of their own tenant; see its handler
+constexpr Permission kPermission<proto::AskIncrease> =
+    kEverybody;  // of their own tenant; see its handler
 template <>
-constexpr Who kWho<proto::DecideIncrease> = Who::everybody;  // see its handler
+constexpr Permission kPermission<proto::DecideIncrease> =
+    lasting(Who::everybody);  // see its handler
 template <>
-constexpr Who kWho<proto::ListIncreases> = Who::everybody;
+constexpr Permission kPermission<proto::ListIncreases> = kEverybody;
 template <>
-constexpr Who kWho<proto::MakeReservation> = Who::operators;
+constexpr Permission kPermission<proto::MakeReservation> = lasting(Who::operators);
 template <>
-constexpr Who kWho<proto::RemoveReservation> = Who::operators;
+constexpr Permission kPermission<proto::RemoveReservation> = kOperators;
 template <>
-constexpr Who kWho<proto::UpdateNodes> = Who::operators;
+constexpr Permission kPermission<proto::UpdateNodes> = kOperators;
 template <>
-constexpr Who kWho<proto::UpdatePartition> = Who::operators;
+constexpr Permission kPermission<proto::UpdatePartition> = kOperators;
 template <>
-constexpr Who kWho<proto::ListMeters> = Who::operators;
+constexpr Permission kPermission<proto::ListMeters> = kOperators;
 template <>
-constexpr Who kWho<proto::ImportMeter> = Who::admin;
+constexpr Permission kPermission<proto::ImportMeter> = kAdmin;
 template <>
-constexpr Who kWho<proto::EnrollNode> = Who::admin;
+constexpr Permission kPermission<proto::EnrollNode> = lasting(Who::admin);
 template <>
-constexpr Who kWho<proto::RegisterKey> = Who::everybody;  // for themselves; see its handler
+constexpr Permission kPermission<proto::RegisterKey> =
+    lasting(Who::everybody);  // for themselves; see its handler
+
+// Answered by the shell; see front_door.h.
+template <>
+constexpr Permission kPermission<proto::Reconfigure> = kAdmin;
+template <>
+constexpr Permission kPermission<proto::MakeToken> = kEverybody;  // see rpc/token_rules.h
+template <>
+constexpr Permission kPermission<proto::QueryHistory> = kEverybody;
+template <>
+constexpr Permission kPermission<proto::WhatIf> = kEverybody;
+template <>
+constexpr Permission kPermission<proto::PlanMigModes> = kOperators;
+
+// The part of a lasting message that makes something.
+template <class Message>
+bool makes(const Message&) {
+  return true;
+}
+bool makes(const proto::RegisterKey& m) {
+  return !m.remove;
+}
+bool makes(const proto::ApplyTenancy& m) {
+  return !m.dry_run;
+}
+bool makes(const proto::DecideIncrease& m) {
+  return m.state == proto::IncreaseState::approved;
+}
 
 template <class Message>
-Result<void> check(const State& state, const Identity& who, const Message&) {
-  constexpr Who allowed = kWho<Message>;
+Result<void> check(const State& state, const Identity& who, const Message& message) {
+  if (who.token_ends && kPermission<Message>.lasts && makes(message))
+    return fail(ErrorCode::permission_denied,
+                "a token makes nothing that holds when the token does no more: ask with a munge "
+                "credential or a registered key");
+  constexpr Who allowed = kPermission<Message>.who;
   if (allowed == Who::everybody || (allowed == Who::admin && is_admin(who))) return {};
   if (allowed != Who::operators)
     return fail(ErrorCode::permission_denied,
@@ -145,13 +197,9 @@ bool granted(const State& state, const Identity& who, tenancy::Role least) {
 }  // namespace
 
 Result<void> authorise(const State& state, const Identity& who, const ClientMessage& message) {
-  // A key holds until somebody removes it; a token, and what it makes, has an end.
-  const auto* key = std::get_if<proto::RegisterKey>(&message);
-  const bool lasting =
-      std::holds_alternative<proto::EnrollNode>(message) || (key != nullptr && !key->remove);
-  if (who.token_ends && lasting)
-    return fail(ErrorCode::permission_denied,
-                "a token registers no keys, which would hold when it does no more");
+  return std::visit([&](const auto& m) { return check(state, who, m); }, message);
+}
+Result<void> authorise(const State& state, const Identity& who, const ShellMessage& message) {
   return std::visit([&](const auto& m) { return check(state, who, m); }, message);
 }
 

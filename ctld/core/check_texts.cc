@@ -7,6 +7,7 @@
 
 #include "common/codec/texts.h"
 #include "common/printable.h"
+#include "ctld/core/front_door.h"
 
 namespace gantry::core {
 namespace {
@@ -74,6 +75,9 @@ void clean(proto::FetchLogReply&) {}  // of a job's output
 }  // namespace
 
 Result<void> check_texts(const ClientMessage& message) {
+  return std::visit([](const auto& m) { return check_message(m); }, message);
+}
+Result<void> check_texts(const ShellMessage& message) {
   return std::visit([](const auto& m) { return check_message(m); }, message);
 }
 

@@ -12,18 +12,16 @@
 #include "ctld/core/admission.h"
 #include "ctld/core/apply.h"
 #include "ctld/core/audit.h"
-#include "ctld/core/authorise.h"
 #include "ctld/core/budget_gate.h"
 #include "ctld/core/check_texts.h"
+#include "ctld/core/front_door.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/load.h"
 #include "ctld/core/multifactor.h"
 #include "ctld/core/posted.h"
 #include "ctld/core/record.h"
 #include "ctld/core/reservations.h"
-#include "ctld/core/select.h"
 #include "ctld/core/settle.h"
-#include "ctld/core/sight.h"
 #include "ctld/core/tenants.h"
 #include "ctld/core/triggers.h"
 #include "ctld/core/usage_events.h"
@@ -85,13 +83,8 @@ void configure(State& state, const Config& config) {
 }
 
 void take(Context& ctx, ClientRequest&& request) {
-  take_grants(ctx.state, request.who);
-  if (auto allowed = authorise(ctx.state, request.who, request.message); !allowed)
-    return refuse(ctx, request, allowed.error());
-  if (auto sound = check_refs(request.message); !sound) return refuse(ctx, request, sound.error());
-  if (auto sound = check_texts(request.message); !sound) return refuse(ctx, request, sound.error());
-  if (auto seen = check_named_nodes(ctx.state, request.who, request.message); !seen)
-    return refuse(ctx, request, seen.error());
+  if (auto in = let_in(ctx.state, request.who, request.message); !in)
+    return refuse(ctx, request, in.error());
   ClientMessage message = std::move(request.message);
   std::visit([&](auto&& m) { handle(ctx, request, std::move(m)); }, std::move(message));
 }

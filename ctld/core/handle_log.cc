@@ -1,5 +1,7 @@
 // ReadLog: a piece of a job's output file, read by its batch node as the job's user. The request
 // waits under a ticket until the node answers.
+#include <algorithm>
+
 #include <fmt/core.h>
 
 #include "common/assert.h"
@@ -16,6 +18,23 @@ namespace {
 
 constexpr std::uint32_t kMaxLogBytes = 1 << 20;  // in one LogChunk
 constexpr std::size_t kMaxLogsInFlight = 10'000;
+constexpr std::size_t kMaxUserLogs =
+    64;  // of these: one that a node does not answer keeps its place
+
+Result<void> check_room_to_read(const Context& ctx, const Identity& who) {
+  const auto own = std::count_if(ctx.rt.logs.begin(), ctx.rt.logs.end(), [&](const auto& entry) {
+    return entry.second.uid == who.owner.uid;
+  });
+  if (static_cast<std::size_t>(own) >= kMaxUserLogs && !is_operator(ctx.state, who))
+    return fail(
+        ErrorCode::too_many,
+        fmt::format("{} waits for the output of {} jobs, as many as one user may: try again "
+                    "later",
+                    who.owner.user, own));
+  if (ctx.rt.logs.size() >= kMaxLogsInFlight)
+    return fail(ErrorCode::unavailable, "too many requests for output at once");
+  return {};
+}
 
 Result<std::string> path_of(const State& state, const Job& job, const StoredSpec& stored,
                             bool std_err) {
@@ -62,8 +81,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::ReadLog&& message) {
                                              display_id(ctx.state, job))});
   if (job.kind != JobKind::batch)
     return refuse(ctx, from, {ErrorCode::wrong_state, "an allocation has no output of its own"});
-  if (ctx.rt.logs.size() >= kMaxLogsInFlight)
-    return refuse(ctx, from, {ErrorCode::unavailable, "too many requests for output at once"});
+  if (auto room = check_room_to_read(ctx, from.who); !room) return refuse(ctx, from, room.error());
   auto stored = codec::decode<StoredSpec>(spec_bytes(ctx.state, job));
   GANTRY_ASSERT(stored.has_value(), "a spec that was read once");
   auto path = path_of(ctx.state, job, *stored, message.std_err);
@@ -77,8 +95,8 @@ void handle(Context& ctx, const ClientRequest& from, proto::ReadLog&& message) {
   const std::uint64_t ticket = ctx.rt.next_ticket++;
   proto::FetchLog order{ticket, *path, std::move(stored->owner), message.offset,
                         std::min(message.max_bytes, kMaxLogBytes)};
-  ctx.rt.logs.emplace(ticket, LogRequest{from.connection, from.request, job.id, message.offset,
-                                         std::move(*path), node});
+  ctx.rt.logs.emplace(ticket, LogRequest{from.connection, from.request, from.who.owner.uid, job.id,
+                                         message.offset, std::move(*path), node});
   ctx.send(node, std::move(order));
 }
 

@@ -10,15 +10,12 @@
 #include "ctld/core/handlers.h"
 #include "ctld/core/idle_gpus.h"
 #include "ctld/core/moves.h"
+#include "ctld/core/reported.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/tenants.h"
 
 namespace gantry::core {
 namespace {
-
-constexpr std::size_t kMostGpusOfNode = 512;               // whole, or 64 GPUs in slices
-constexpr std::size_t kMostSeriesBytes = 8 << 10;          // of one
-constexpr std::int64_t kMostUsed = std::int64_t{1} << 56;  // microseconds, or bytes, of one node
 
 // The job, if this very attempt is placed on the node and the trigger is legal.
 const Job* expecting(Context& ctx, NodeId node, const proto::AttemptKey& key, Trigger trigger,
@@ -33,17 +30,6 @@ const Job* expecting(Context& ctx, NodeId node, const proto::AttemptKey& key, Tr
       }
   ++ctx.rt.stats.reports_ignored;
   return nullptr;
-}
-
-// What no machine can have used is not added to anything.
-Usage sane(const Usage& usage) {
-  Usage out = usage;
-  for (std::int64_t* n : {&out.cpu_user_us, &out.cpu_system_us, &out.memory_peak_bytes,
-                          &out.io_read_bytes, &out.io_write_bytes})
-    *n = std::clamp(*n, std::int64_t{0}, kMostUsed);
-  if (out.gpus.size() > kMostGpusOfNode) out.gpus.resize(kMostGpusOfNode);
-  std::erase_if(out.gpus, [](const GpuUsage& gpu) { return gpu.data.size() > kMostSeriesBytes; });
-  return out;
 }
 
 void seen(Context& ctx, NodeId node) {
@@ -166,7 +152,7 @@ void release_node(Context& ctx, const Job& job, NodeId node, proto::ExitReport r
   e.cause = report.cause;
   e.exit = report.exit;
   e.message = std::move(report.message);
-  e.usage = sane(report.usage);
+  e.usage = held_to_possible(report.usage);
   if (report.started && report.started->us >= 0 && report.ended >= *report.started)
     e.ran = report.ended - *report.started;
   for (const NodeRun& run : job.active->nodes)

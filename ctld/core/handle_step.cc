@@ -14,6 +14,7 @@
 #include "ctld/core/handlers.h"
 #include "ctld/core/moves.h"
 #include "ctld/core/record.h"
+#include "ctld/core/reported.h"
 #include "ctld/core/select.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/validate.h"
@@ -286,9 +287,11 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepDone&& message) 
   // Too late for an attempt that is over: its account is written.
   const bool open = job->attempt == message.key.attempt && job->placed();
   const auto known = [&](const StepState& s) { return s.id == message.step && !s.ended; };
-  if (open && std::any_of(job->active->steps.begin(), job->active->steps.end(), known))
+  if (open && std::any_of(job->active->steps.begin(), job->active->steps.end(), known)) {
+    hold_to_possible(message, job->started.value_or(ctx.now), ctx.now);
     ctx.record(event::StepEnded{message.key.job, message.step, message.exit, message.started,
-                                message.ended, message.usage});
+                                message.ended, std::move(message.usage)});
+  }
   ctx.reply(from, proto::Ok{});
 }
 

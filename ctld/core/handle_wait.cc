@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "common/assert.h"
 #include "common/text.h"
 #include "ctld/core/authorise.h"
 #include "ctld/core/handlers.h"
@@ -14,6 +15,9 @@ namespace gantry::core {
 namespace {
 
 constexpr std::size_t kMaxWaitJobs = 10'000;  // named by one request
+// Of one user at a time, over all connections. Each is kept, and looked at when a job ends.
+constexpr std::size_t kMaxUserWaits = 4'096;
+constexpr std::size_t kMaxUserWaitJobs = 100'000;  // that these name
 
 bool reached(const State& state, JobId id, bool until_started) {
   const Job* job = state.jobs.find(id);
@@ -42,6 +46,31 @@ void unlink(Context& ctx, std::uint64_t id, const Wait& wait) {
   };
   for (const JobId job : wait.jobs) without(ctx.rt.waits_of, job);
   without(ctx.rt.waits_from, wait.connection);
+  const auto user = ctx.rt.waited_by.find(wait.uid);
+  GANTRY_ASSERT(user != ctx.rt.waited_by.end(), "a wait that was not counted");
+  user->second.jobs -= wait.jobs.size();
+  if (--user->second.requests == 0) ctx.rt.waited_by.erase(user);
+}
+
+Result<void> check_room_to_wait(const Context& ctx, const Identity& who, const Wait& wait) {
+  const auto user = ctx.rt.waited_by.find(wait.uid);
+  if (user == ctx.rt.waited_by.end() || is_operator(ctx.state, who)) return {};
+  const auto& has = user->second;
+  if (has.requests < kMaxUserWaits && has.jobs + wait.jobs.size() <= kMaxUserWaitJobs) return {};
+  return fail(ErrorCode::too_many,
+              fmt::format("{} waits for {} jobs in {} requests already, and one user may wait for "
+                          "{} in {}: try again later",
+                          who.owner.user, has.jobs, has.requests, kMaxUserWaitJobs, kMaxUserWaits));
+}
+
+void keep_wait(Context& ctx, Wait&& wait) {
+  const std::uint64_t id = ctx.rt.next_wait++;
+  for (const JobId job : wait.jobs) ctx.rt.waits_of[job].push_back(id);
+  ctx.rt.waits_from[wait.connection].push_back(id);
+  Runtime::Waited& user = ctx.rt.waited_by[wait.uid];
+  ++user.requests;
+  user.jobs += wait.jobs.size();
+  ctx.rt.waits.emplace(id, std::move(wait));
 }
 
 bool try_answer(Context& ctx, const Wait& wait) {
@@ -63,7 +92,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::WaitJobs&& message) 
     return refuse(
         ctx, from,
         {ErrorCode::invalid_argument, fmt::format("name 1 to {} jobs to wait for", kMaxWaitJobs)});
-  Wait wait{from.connection, from.request, {}, message.until_started};
+  Wait wait{from.connection, from.request, from.who.owner.uid, {}, message.until_started};
   for (const proto::JobRef& ref : message.jobs) {
     const Job* job = ctx.state.jobs.find(ref.id());
     if (job == nullptr || !may(May::see, ctx.state, from.who, *job))
@@ -91,10 +120,9 @@ void handle(Context& ctx, const ClientRequest& from, proto::WaitJobs&& message) 
   std::sort(wait.jobs.begin(), wait.jobs.end());
   wait.jobs.erase(std::unique(wait.jobs.begin(), wait.jobs.end()), wait.jobs.end());
   if (try_answer(ctx, wait)) return;
-  const std::uint64_t id = ctx.rt.next_wait++;
-  for (const JobId job : wait.jobs) ctx.rt.waits_of[job].push_back(id);
-  ctx.rt.waits_from[wait.connection].push_back(id);
-  ctx.rt.waits.emplace(id, std::move(wait));
+  if (auto room = check_room_to_wait(ctx, from.who, wait); !room)
+    return refuse(ctx, from, room.error());
+  keep_wait(ctx, std::move(wait));
 }
 
 void answer_waits(Context& ctx, JobId job) {

@@ -47,6 +47,7 @@ struct Sent {
 struct Wait {
   ConnectionId connection;
   std::uint64_t request = 0;
+  Uid uid{};
   std::vector<JobId> jobs;
   bool until_started = false;
 };
@@ -54,6 +55,7 @@ struct Wait {
 struct LogRequest {
   ConnectionId connection;
   std::uint64_t request = 0;
+  Uid uid{};
   JobId job{};
   std::uint64_t offset = 0;
   std::string path;
@@ -164,6 +166,11 @@ struct Runtime {
   Instant planned{};  // when a plan came last, or was asked for by time
   Instant started{};
   bool running = false;  // start() was called
+
+  struct Waited {  // what one user waits for
+    std::size_t requests = 0, jobs = 0;
+  };
+  std::unordered_map<Uid, Waited> waited_by;
 };
 
 }  // namespace gantry::core

@@ -7,6 +7,7 @@
 
 #include "common/text.h"
 #include "ctld/core/authorise.h"
+#include "ctld/core/front_door.h"
 
 namespace gantry::core {
 namespace {
@@ -204,6 +205,9 @@ Result<void> check_message(const Message& m) {
 }  // namespace
 
 Result<void> check_refs(const ClientMessage& message) {
+  return std::visit([](const auto& m) { return check_message(m); }, message);
+}
+Result<void> check_refs(const ShellMessage& message) {
   return std::visit([](const auto& m) { return check_message(m); }, message);
 }
 

@@ -8,6 +8,7 @@
 #include "common/codec/texts.h"
 #include "common/hostlist.h"
 #include "common/overloaded.h"
+#include "ctld/core/front_door.h"
 #include "ctld/core/tenant_submit.h"
 
 namespace gantry::core {
@@ -164,28 +165,40 @@ bool names_nodes(std::string_view field) {
          field == "nodelist";
 }
 
-}  // namespace
+// Documents name nodes as lists, and whose they may be is for their handler.
+template <class Message>
+constexpr bool kNamesNodes = !std::is_same_v<Message, proto::ApplyTenancy>;
 
-Result<void> check_named_nodes(const State& state, const Identity& who,
-                               const ClientMessage& message) {
+// A node that is not there is refused here as well: a handler refuses other things first, and it
+// would show which nodes there are if only hidden ones were refused before.
+template <class Variant>
+Result<void> check_names(const State& state, const Identity& who, const Variant& message) {
   if (state.tenancy.compiled.tenants.empty() || is_operator(state, who)) return {};
-  // A submit is refused for other things as well before its handler comes to the nodes, and must
-  // not be so for a node that is not there, and otherwise for one that is not seen.
-  const bool first_of_all = std::holds_alternative<proto::SubmitJob>(message);
   std::optional<Sight> sight;  // few requests name nodes
   Result<void> found;
   const auto look = [&](std::string_view field, const std::string& text) {
     if (!found || !names_nodes(field)) return;
     const Node* node = state.node_named(text);
-    if (node == nullptr) {  // else the handler says so
-      if (first_of_all) found = tl::unexpected(no_such_node(text));
-      return;
-    }
-    if (!sight) sight.emplace(state, who);
-    if (!sight->node(node->id)) found = tl::unexpected(no_such_node(text));
+    if (node != nullptr && !sight) sight.emplace(state, who);
+    if (node == nullptr || !sight->node(node->id)) found = tl::unexpected(no_such_node(text));
   };
-  std::visit([&](const auto& m) { codec::each_text(m, look); }, message);
+  std::visit(
+      [&](const auto& m) {
+        if constexpr (kNamesNodes<std::decay_t<decltype(m)>>) codec::each_text(m, look);
+      },
+      message);
   return found;
+}
+
+}  // namespace
+
+Result<void> check_named_nodes(const State& state, const Identity& who,
+                               const ClientMessage& message) {
+  return check_names(state, who, message);
+}
+Result<void> check_named_nodes(const State& state, const Identity& who,
+                               const ShellMessage& message) {
+  return check_names(state, who, message);
 }
 
 Error no_such_node(std::string_view name) {

@@ -25,6 +25,11 @@ Result<Variant> decode_as(std::uint16_t type, std::string_view body) {
   }
 }
 
+template <class... Messages>
+bool is_one_of(std::uint16_t type, std::in_place_type_t<std::variant<Messages...>> /*unused*/) {
+  return ((type == number<Messages>) || ...);
+}
+
 template <class Variant>
 Encoded encode_as(const Variant& message) {
   return std::visit(
@@ -38,6 +43,14 @@ Encoded encode_as(const Variant& message) {
 
 Result<core::ClientMessage> decode_client(std::uint16_t type, std::string_view body) {
   return decode_as<core::ClientMessage>(type, body);
+}
+
+bool for_shell(std::uint16_t type) {
+  return is_one_of(type, std::in_place_type<core::ShellMessage>);
+}
+
+Result<core::ShellMessage> decode_shell(std::uint16_t type, std::string_view body) {
+  return decode_as<core::ShellMessage>(type, body);
 }
 
 Result<core::NodeMessage> decode_node(std::uint16_t type, std::string_view body) {

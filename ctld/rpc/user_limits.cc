@@ -20,9 +20,16 @@ std::int64_t UserLimits::period_us() const {
   return std::max<std::int64_t>(1, 1'000'000 / std::int64_t{options_.requests_per_second});
 }
 
-Result<void> UserLimits::connected(Uid uid, const std::string& user) {
+Result<void> UserLimits::connected(Uid uid, const std::string& user, bool crowded) {
+  const auto it = connections_.find(uid);
+  if (crowded && it != connections_.end() && it->second >= kFairConnections) {
+    ++refused_;
+    return fail(ErrorCode::too_many,
+                fmt::format("the controller has too many connections, of which {} has {}: try "
+                            "again later",
+                            user, it->second));
+  }
   if (options_.connections > 0) {
-    const auto it = connections_.find(uid);
     if (it != connections_.end() && it->second >= options_.connections) {
       ++refused_;
       return fail(ErrorCode::too_many,
@@ -65,6 +72,23 @@ Result<void> UserLimits::requested(Uid uid, const std::string& user, Instant now
   }
   bucket.left_us -= period_us();
   return {};
+}
+
+Result<void> UserQuestions::asked(Uid uid, const std::string& user) {
+  std::size_t& open = open_[uid];
+  if (open >= most_)
+    return fail(ErrorCode::too_many,
+                fmt::format("{} questions of {} wait for an answer, as many as one user may have: "
+                            "try again later",
+                            open, user));
+  ++open;
+  return {};
+}
+
+void UserQuestions::answered(Uid uid) {
+  const auto it = open_.find(uid);
+  GANTRY_ASSERT(it != open_.end(), "a question that was not counted");
+  if (--it->second == 0) open_.erase(it);
 }
 
 }  // namespace gantry::rpc

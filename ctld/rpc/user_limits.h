@@ -16,6 +16,7 @@
 namespace gantry::rpc {
 
 inline constexpr std::int64_t kBurstSeconds = 10;
+inline constexpr std::uint32_t kFairConnections = 16;
 
 struct UserLimitOptions {
   std::uint32_t connections = 0;          // at a time; 0 = no limit
@@ -26,8 +27,9 @@ class UserLimits {
  public:
   explicit UserLimits(UserLimitOptions options) : options_(options) {}
 
-  // One more connection of this user; too_many, and not counted.
-  Result<void> connected(Uid uid, const std::string& user);
+  // One more connection of this user; too_many, and not counted. `crowded`: all users together have
+  // so many that each gets kFairConnections only.
+  Result<void> connected(Uid uid, const std::string& user, bool crowded = false);
   void disconnected(Uid uid);  // of one that was counted
   // One more request; too_many, and not counted.
   Result<void> requested(Uid uid, const std::string& user, Instant now);
@@ -45,6 +47,21 @@ class UserLimits {
   std::unordered_map<Uid, std::uint32_t> connections_;
   std::unordered_map<Uid, Bucket> buckets_;
   std::uint64_t refused_ = 0;
+};
+
+// How many questions of one user other threads have at a time: of a queue that all share, one user
+// holds a few places.
+class UserQuestions {
+ public:
+  explicit UserQuestions(std::size_t most) : most_(most) {}
+
+  // One more; too_many, and not counted.
+  Result<void> asked(Uid uid, const std::string& user);
+  void answered(Uid uid);  // one that was counted
+
+ private:
+  std::size_t most_;
+  std::unordered_map<Uid, std::size_t> open_;
 };
 
 }  // namespace gantry::rpc

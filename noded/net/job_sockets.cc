@@ -158,10 +158,12 @@ void JobSockets::handle(JobConnection& connection, net::StreamMessage&& message)
   }
   const auto listener = listeners_.find(connection.key());
   if (listener == listeners_.end()) return;  // the job has ended
-  const std::size_t bytes = message.body.size();
-  if (listener->second->unanswered >= kMostUnanswered ||
-      listener->second->unanswered_bytes + bytes > kMostUnansweredBytes ||
-      unanswered_bytes_ + bytes > kMostUnansweredInAll) {
+  if (unanswered_.contains({connection.channel(), request})) {
+    connection.refuse(request, ErrorCode::invalid_argument,
+                      fmt::format("request {} of this connection has not been answered", request));
+    return;
+  }
+  if (!has_room(*listener->second, message.body.size())) {
     connection.refuse(request, ErrorCode::too_many,
                       "too many requests of jobs wait for the controller: try again later");
     return;
@@ -169,6 +171,13 @@ void JobSockets::handle(JobConnection& connection, net::StreamMessage&& message)
   if (!relay(connection, std::move(message)))
     connection.refuse(request, ErrorCode::unavailable,
                       "this node has no connection to the controller now");
+}
+
+// Where all jobs together have too much, only those are refused that have more than a fair part.
+bool JobSockets::has_room(const Listener& listener, std::size_t bytes) const {
+  const std::size_t own = listener.unanswered_bytes + bytes;
+  if (listener.unanswered >= kMostUnanswered || own > kMostUnansweredBytes) return false;
+  return unanswered_bytes_ + bytes <= kMostUnansweredInAll || own <= kFairUnanswered;
 }
 
 bool JobSockets::relay(JobConnection& connection, net::StreamMessage&& message) {
@@ -180,18 +189,19 @@ bool JobSockets::relay(JobConnection& connection, net::StreamMessage&& message) 
   relay.request = message.header.request;
   relay.body = std::move(message.body);
   if (!hooks_.relay(std::move(relay))) return false;
+  relayed_.insert(connection.channel());
   Listener& listener = *listeners_.at(connection.key());
-  const auto [it, fresh] = unanswered_.try_emplace({connection.channel(), message.header.request},
-                                                   Unanswered{connection.key(), 0});
-  it->second.bytes += bytes;
+  unanswered_.emplace(std::pair(connection.channel(), message.header.request),
+                      Unanswered{connection.key(), bytes});
   unanswered_bytes_ += bytes;
   listener.unanswered_bytes += bytes;
-  if (fresh) ++listener.unanswered;
+  ++listener.unanswered;
   return true;
 }
 
 // So that the controller need not keep what it knew of it. It forgets by itself, too.
 void JobSockets::tell_closed(const proto::AttemptKey& key, std::uint64_t channel) {
+  if (relayed_.erase(channel) == 0) return;
   proto::NodeRelay relay;
   relay.key = key;
   relay.channel = channel;
@@ -208,15 +218,24 @@ void JobSockets::link_is_new() {
   }
 }
 
-void JobSockets::reply(const proto::RelayReply& reply) {
-  if (const auto it = unanswered_.find({reply.channel, reply.request}); it != unanswered_.end()) {
-    unanswered_bytes_ -= it->second.bytes;
-    if (const auto owner = listeners_.find(it->second.key); owner != listeners_.end()) {
-      --owner->second->unanswered;
-      owner->second->unanswered_bytes -= it->second.bytes;
-    }
-    unanswered_.erase(it);
+JobSockets::AllUnanswered::iterator JobSockets::settle(AllUnanswered::iterator it) {
+  unanswered_bytes_ -= it->second.bytes;
+  if (const auto owner = listeners_.find(it->second.key); owner != listeners_.end()) {
+    --owner->second->unanswered;
+    owner->second->unanswered_bytes -= it->second.bytes;
   }
+  return unanswered_.erase(it);
+}
+
+void JobSockets::reply(const proto::RelayReply& reply) {
+  if (reply.type == proto::kRelayClosed) {
+    for (auto it = unanswered_.lower_bound({reply.channel, 0});
+         it != unanswered_.end() && it->first.first == reply.channel;)
+      it = settle(it);
+    return;
+  }
+  if (const auto it = unanswered_.find({reply.channel, reply.request}); it != unanswered_.end())
+    settle(it);
   if (JobConnection* connection = find(reply.channel))
     connection->send({proto::kProtocolVersion, reply.type, reply.request}, reply.body);
 }

@@ -7,7 +7,9 @@
 // sent by the job's owner. Only messages that a client may send are relayed.
 //
 // What is relayed and not answered is bounded for each job: beyond it more is refused, to be asked
-// again (too_many). A connection that closes is told to the controller, which then forgets it.
+// again (too_many). A request has a number that no other one of its connection has until it is
+// answered. A connection that closes is told to the controller, which then forgets it and says so:
+// what it had asked is not answered any more, and counts no longer.
 //
 // Messages that the node answers itself are given to `local` first, if it is set.
 #pragma once
@@ -15,6 +17,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "common/log.h"
@@ -28,7 +31,8 @@ inline constexpr const char* kJobSocketName = "job.sock";
 inline constexpr std::size_t kMaxConnections = 256;              // of one job
 inline constexpr std::size_t kMostUnanswered = 1'024;            // requests of one job
 inline constexpr std::size_t kMostUnansweredBytes = 32u << 20;   // of them
-inline constexpr std::size_t kMostUnansweredInAll = 128u << 20;  // bytes, of all jobs
+inline constexpr std::size_t kMostUnansweredInAll = 128u << 20;  // bytes, of all jobs; beyond it
+inline constexpr std::size_t kFairUnanswered = 1u << 20;         // so many for each job
 
 class JobSockets {
  public:
@@ -56,6 +60,7 @@ class JobSockets {
   void accept(Listener& listener);
   void handle(JobConnection& connection, net::StreamMessage&& message);
   bool relay(JobConnection& connection, net::StreamMessage&& message);
+  [[nodiscard]] bool has_room(const Listener& listener, std::size_t bytes) const;
   void tell_closed(const proto::AttemptKey& key, std::uint64_t channel);
 
   loop::Loop& loop_;
@@ -69,8 +74,11 @@ class JobSockets {
     std::size_t bytes = 0;
   };
   // By channel and request; a channel may be closed by now.
-  std::map<std::pair<std::uint64_t, std::uint64_t>, Unanswered> unanswered_;
+  using AllUnanswered = std::map<std::pair<std::uint64_t, std::uint64_t>, Unanswered>;
+  AllUnanswered::iterator settle(AllUnanswered::iterator it);  // the next one
+  AllUnanswered unanswered_;
   std::size_t unanswered_bytes_ = 0;
+  std::set<std::uint64_t> relayed_;  // channels that the controller knows of
 };
 
 }  // namespace gantry::node

@@ -243,6 +243,20 @@ bool StepService::local(JobConnection& connection, net::StreamMessage& message) 
   return true;
 }
 
+// Each connection has one, which holds as long as the connection does.
+const Bytes& StepService::ticket_of(std::uint64_t channel) {
+  if (const auto known = ticket_of_.find(channel); known != ticket_of_.end()) return known->second;
+  if (tickets_.size() >= 2 * tickets_kept_) {  // those of connections that have closed
+    std::erase_if(tickets_, [&](const auto& e) { return sockets_.find(e.second) == nullptr; });
+    std::erase_if(ticket_of_, [&](const auto& e) { return sockets_.find(e.first) == nullptr; });
+    tickets_kept_ = std::max(kFewTickets, tickets_.size());
+  }
+  Bytes& ticket = ticket_of_[channel];
+  ticket = new_ticket();
+  tickets_[ticket] = channel;
+  return ticket;
+}
+
 template <class Message>
 void StepService::act_or_pass_on(JobConnection& connection, net::StreamMessage& message) {
   const auto decoded = codec::decode<Message>(message.body);
@@ -254,7 +268,12 @@ void StepService::act_or_pass_on(JobConnection& connection, net::StreamMessage& 
   } else {
     const auto permission = check_passed_on(connection, *decoded);
     const auto* node = permission ? find_node(*permission, decoded->node) : nullptr;
-    if (node != nullptr) return pass_on(connection, message.header, *node, message.body);
+    if (node != nullptr &&
+        may_pass_on(connection.key(), message.body.size(), permission->nodes.size()))
+      return pass_on(connection, message.header, *node, message.body);
+    if (node != nullptr)
+      return connection.refuse(message.header.request, ErrorCode::too_many,
+                               "too many launches of this job wait for other nodes: try again");
     result = permission ? Result<void>(fail(ErrorCode::not_found, "the step has no such node"))
                         : Result<void>(tl::unexpected(permission.error()));
   }

@@ -33,11 +33,11 @@ namespace gantry::node {
 inline constexpr Duration kPermissionSkew = minutes(5);  // clocks of controller and node, apart
 inline constexpr Duration kPeerTimeout = seconds(20);    // for another node to answer a launch
 inline constexpr std::size_t kMaxWaitingStreams = 4096;  // connections that have not said a ticket
-// Launches that wait for another node's answer; each has a connection. Beyond it more is refused,
-// to be asked again (too_many).
-inline constexpr std::size_t kMostPassedOnOfJob = 1'024;
-inline constexpr std::size_t kMostPassedOnBytesOfJob = 128u << 20;
-inline constexpr std::size_t kMostPassedOn = 8'192;
+// Launches of one job that wait for other nodes at a time; more only for a step of more nodes. Each
+// has a connection of its own, of which the daemon has about a thousand. Beyond these limits a
+// launch is refused, to be asked again (too_many).
+inline constexpr std::size_t kMostPassedOn = 128;
+inline constexpr std::size_t kMostPassedOnBytes = 128u << 20;  // of one job
 
 // What runs steps: containers (of_containers), or nothing (null_steps.h).
 class StepRuntime {
@@ -93,11 +93,13 @@ class StepService {
   Result<void> act(const proto::AttachStep& attach);
   template <class Message>
   void act_or_pass_on(JobConnection& connection, net::StreamMessage& message);
+  const Bytes& ticket_of(std::uint64_t channel);
+  // May the job have one more launch of so many bytes wait, for a step of so many nodes?
+  [[nodiscard]] bool may_pass_on(const proto::AttemptKey& key, std::size_t bytes,
+                                 std::size_t nodes) const;
   void pass_on(JobConnection& connection, net::MessageHeader header, const proto::StepNode& node,
                std::string_view body);
-  [[nodiscard]] bool may_pass_on(const proto::AttemptKey& job, std::size_t bytes) const;
   void peer_answered(std::uint64_t id);
-  const Bytes& ticket_of(std::uint64_t channel);
   void accept_streams();
   void stream_readable(std::uint64_t id);
 
@@ -113,7 +115,10 @@ class StepService {
   std::set<std::pair<proto::AttemptKey, StepId>> launched_;  // of attempts that live
   std::map<std::uint64_t, std::unique_ptr<Peer>> peers_;
   std::map<std::uint64_t, std::unique_ptr<Waiting>> waiting_;
-  std::map<Bytes, std::uint64_t> tickets_;  // ticket -> channel; one for each
+  static constexpr std::size_t kFewTickets = 64;
+  std::map<Bytes, std::uint64_t> tickets_;    // ticket -> channel
+  std::map<std::uint64_t, Bytes> ticket_of_;  // channel -> ticket
+  std::size_t tickets_kept_ = kFewTickets;    // when they were last looked through
   std::uint64_t next_id_ = 1;
   loop::Watch queue_, accept_;
 };

@@ -2,13 +2,13 @@
 // accepted here and handed in as descriptors.
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "common/codec/codec.h"
 #include "common/net/secure_stream.h"
 #include "common/proto/messages.h"
-#include "noded/steps/step_parts.h"
 #include "noded/steps/step_service.h"
 
 namespace gantry::node {
@@ -19,11 +19,11 @@ constexpr Duration kTicketPatience = seconds(10);  // for the first bytes of a s
 
 struct StepService::Peer {
   net::Dealer link;
+  proto::AttemptKey key;      // of the job that asks
+  std::size_t bytes = 0;      // of the launch
   std::uint64_t channel = 0;  // of the job's socket
   std::uint64_t request = 0;
   std::string node;
-  proto::AttemptKey job;
-  std::size_t bytes = 0;
   loop::Watch queue, timeout, end;
 };
 
@@ -49,25 +49,20 @@ StepService::StepService(StepServiceOptions options, loop::Loop& loop, const Log
 
 StepService::~StepService() = default;
 
-bool StepService::may_pass_on(const proto::AttemptKey& job, std::size_t bytes) const {
+bool StepService::may_pass_on(const proto::AttemptKey& key, std::size_t bytes,
+                              std::size_t nodes) const {
   std::size_t count = 0;
   for (const auto& [id, peer] : peers_) {
-    if (peer->job != job) continue;
+    if (peer->key != key) continue;
     ++count;
     bytes += peer->bytes;
   }
-  return peers_.size() < kMostPassedOn && count < kMostPassedOnOfJob &&
-         bytes <= kMostPassedOnBytesOfJob;
+  return count < std::max(kMostPassedOn, nodes) && (count == 0 || bytes <= kMostPassedOnBytes);
 }
 
 void StepService::pass_on(JobConnection& connection, net::MessageHeader header,
                           const proto::StepNode& node, std::string_view body) {
   const std::uint64_t request = header.request;
-  if (!may_pass_on(connection.key(), body.size())) {
-    connection.refuse(request, ErrorCode::too_many,
-                      "too many launches of steps wait for other nodes: try again later");
-    return;
-  }
   const auto key = net::parse_public_key(node.public_key);
   auto link =
       key ? net::Dealer::open(
@@ -83,11 +78,11 @@ void StepService::pass_on(JobConnection& connection, net::MessageHeader header,
   }
   const std::uint64_t id = next_id_++;
   auto peer = std::unique_ptr<Peer>(new Peer{std::move(*link),
+                                             connection.key(),
+                                             body.size(),
                                              connection.channel(),
                                              request,
                                              node.node,
-                                             connection.key(),
-                                             body.size(),
                                              {},
                                              {},
                                              {}});
@@ -121,20 +116,14 @@ void StepService::peer_answered(std::uint64_t id) {
   peer.end = loop_.after(Duration{}, [this, id] { loop_.post([this, id] { peers_.erase(id); }); });
 }
 
-// A connection has one, however often it asks. Those of connections that have gone go with this.
-const Bytes& StepService::ticket_of(std::uint64_t channel) {
-  std::erase_if(tickets_,
-                [&](const auto& entry) { return sockets_.find(entry.second) == nullptr; });
-  for (const auto& [ticket, whose] : tickets_)
-    if (whose == channel) return ticket;
-  return tickets_.emplace(new_ticket(), channel).first->first;
-}
-
 void StepService::accept_streams() {
   for (int n = 0; n < 64; ++n) {
     net::Socket socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    const bool none_left = socket.fd() < 0 && (errno == EMFILE || errno == ENFILE);
+    // Who has been silent for longest makes room: a dialler says its ticket at once.
+    if (!waiting_.empty() && (none_left || waiting_.size() >= kMaxWaitingStreams))
+      waiting_.erase(waiting_.begin());
     if (socket.fd() < 0) return;
-    if (waiting_.size() >= kMaxWaitingStreams) continue;
     const std::uint64_t id = next_id_++;
     auto waiting = std::make_unique<Waiting>();
     waiting->socket = std::move(socket);
@@ -170,7 +159,6 @@ void StepService::stream_readable(std::uint64_t id) {
   if (ticket) {
     const auto channel = tickets_.find(**ticket);
     JobConnection* grun = channel == tickets_.end() ? nullptr : sockets_.find(channel->second);
-    if (channel != tickets_.end() && grun == nullptr) tickets_.erase(channel);
     if (grun != nullptr) {
       stream.readable.cancel();
       if (!grun->pass_descriptor(stream.socket.fd()))

@@ -35,6 +35,14 @@ class Controller {
     return std::move(replies[0].message);
   }
 
+  // As many replies as there are, also none yet.
+  std::vector<ReplyMessage> ask_many(const Identity& who, ClientMessage message) {
+    core_.step(now_, ClientRequest{ConnectionId(1), ++request_, who, std::move(message)});
+    std::vector<ReplyMessage> replies;
+    for (Reply& reply : turn()) replies.push_back(std::move(reply.message));
+    return replies;
+  }
+
   void step(Input input) {
     core_.step(now_, std::move(input));
     (void)turn();

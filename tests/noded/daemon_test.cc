@@ -136,7 +136,6 @@ TEST_CASE("wrong starts are refused with a sentence") {
   CHECK(read_text(node.dir() + "/log2").find("another gantry-noded") != std::string::npos);
 }
 
-// The rest with plain processes, which need no privilege.
 TEST_CASE("a job runs, its output and its exit status come back") {
   ProcessNode n;
   CHECK(n.facts.runtime == "process");

@@ -1,20 +1,22 @@
-// What programs of a job may ask of its node daemon, over the job's own socket, and how much of it.
+// The socket that a job has on its node, with the daemon as a process and a scripted controller:
+// what a job's programs may send, how much of it, and what a hostile one gains.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <ctime>
-#include <filesystem>
 #include <fstream>
-#include <optional>
-#include <set>
+#include <vector>
 
 #include "common/auth/signature.h"
 #include "common/net/job_socket_client.h"
 #include "common/net/listen.h"
+#include "common/net/secure_stream.h"
 #include "noded/net/job_connection.h"
+#include "noded/net/job_sockets.h"
+#include "noded/steps/step_service.h"
 #include "tests/noded/process_node.h"
 
 namespace gantry::test {
@@ -156,8 +158,7 @@ TEST_CASE("the largest message of a job does not break its node's link, and a la
   REQUIRE(raw);
   REQUIRE(net::write_some(raw->fd(), std::string_view(frame).substr(0, 100)));
   CHECK(refused_with(*raw) == ErrorCode::malformed);
-  // The controller hears of each connection that ends.
-  CHECK(n.ctld.expect<proto::NodeRelay>().type == proto::kRelayClosed);
+  // The controller hears of the end of each connection that it knows, and of no other.
   n.inside.reset();
   const auto closed = n.ctld.expect<proto::NodeRelay>();
   CHECK(closed.type == proto::kRelayClosed);
@@ -198,24 +199,86 @@ TEST_CASE("requests that are not answered wait in bounded number") {
   n.end();
 }
 
-TEST_CASE("a job's connection has one ticket for streams, however often it asks") {
+TEST_CASE(
+    "a number that a request has is no other request's, and closed connections wait for none") {
   JobWithSocket n;
-  std::set<Bytes> tickets;
-  for (int i = 0; i < 50; ++i) {
-    n.ask(static_cast<std::uint16_t>(proto::number_of<proto::StepListen>),
-          codec::encode(proto::StepListen{}));
-    const auto got = n.inside->receive(seconds(5));
+  const auto code = [&] {
+    const auto got = n.inside->receive(seconds(20));
     REQUIRE(got);
-    const auto listening = codec::decode<proto::StepListening>(got->body);
-    REQUIRE(listening);
-    tickets.insert(listening->ticket);
-  }
-  CHECK(tickets.size() == 1);
+    return static_cast<ErrorCode>(codec::decode<proto::ErrorReply>(got->body)->code);
+  };
+  // Twice the same one: else one number would carry as many requests as a job likes.
+  n.ask(kPing, "");
+  n.ask(kPing, "");
+  CHECK(code() == ErrorCode::invalid_argument);
+  const auto first = n.ctld.expect<proto::NodeRelay>();
+  CHECK(n.ctld.nothing<proto::NodeRelay>(milliseconds(200)));
+  n.ctld.send(proto::RelayReply{first.channel, kPing, first.request, {}});
+  REQUIRE(n.inside->receive(seconds(20)));
+  // As many as may wait, on a connection that closes: the controller answers none of them.
+  for (std::uint64_t i = 0; i < node::kMostUnanswered; ++i)
+    REQUIRE(n.inside->send({proto::kProtocolVersion, kPing, i}, "", seconds(20)));
+  n.inside.reset();
+  (void)n.ctld.expect<proto::NodeRelay>(
+      [](const auto& m) { return m.type == proto::kRelayClosed; });
   n.connect();
-  n.ask(static_cast<std::uint16_t>(proto::number_of<proto::StepListen>),
+  n.ask(kPing, "");
+  CHECK(code() == ErrorCode::too_many);
+  n.ctld.send(proto::RelayReply{first.channel, proto::kRelayClosed, 0, {}});
+  n.ctld.forget_seen();
+  bool relayed = false;
+  for (std::uint64_t i = 100; i < 300 && !relayed; ++i) {
+    REQUIRE(n.inside->send({proto::kProtocolVersion, kPing, i}, "", seconds(20)));
+    relayed = !n.ctld.nothing<proto::NodeRelay>(milliseconds(100));
+  }
+  CHECK(relayed);
+  n.end();
+}
+
+TEST_CASE("a connection has one ticket for its steps, however often it asks") {
+  JobWithSocket n;
+  const auto ticket = [&] {
+    n.ask(static_cast<std::uint16_t>(proto::MessageType::StepListen),
+          codec::encode(proto::StepListen{}));
+    const auto got = n.inside->receive(seconds(20));
+    REQUIRE(got);
+    return codec::decode<proto::StepListening>(got->body)->ticket;
+  };
+  const Bytes first = ticket();
+  CHECK(ticket() == first);
+  n.connect();
+  CHECK(ticket() != first);
+  n.end();
+}
+
+TEST_CASE("strangers who say no ticket keep no step's stream out") {
+  JobWithSocket n;
+  n.ask(static_cast<std::uint16_t>(proto::MessageType::StepListen),
         codec::encode(proto::StepListen{}));
-  tickets.insert(codec::decode<proto::StepListening>(n.inside->receive(seconds(5))->body)->ticket);
-  CHECK(tickets.size() == 2);
+  const auto got = n.inside->receive(seconds(20));
+  REQUIRE(got);
+  const auto listening = codec::decode<proto::StepListening>(got->body);
+  REQUIRE(listening);
+  const std::string& address = listening->address;
+  rlimit files{8'192, 8'192};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &files) == 0);
+  std::vector<net::Socket> silent;
+  for (int i = 0; i < 4'200; ++i) {
+    auto one = net::connect_to(address, net::Deadline(seconds(5)));
+    REQUIRE(one);
+    silent.push_back(std::move(*one));
+  }
+  auto stream = net::connect_to(address, net::Deadline(seconds(5)));
+  REQUIRE(stream);
+  const auto crypt = net::SecureStream::create(
+      net::StreamRole::dialler, std::string(net::kStreamKeyBytes, 'k'), listening->ticket);
+  REQUIRE(crypt);
+  REQUIRE(net::write_some(stream->fd(), crypt->output()));
+  // The stream is handed in, with one byte of data.
+  REQUIRE(net::wait_for(n.inside->descriptor(), net::Wait::read, net::Deadline(seconds(9))));
+  char byte = 0;
+  REQUIRE(net::read_some(n.inside->descriptor(), &byte, 1));
+  CHECK(byte == 'S');
   n.end();
 }
 
@@ -249,10 +312,10 @@ TEST_CASE("launches that wait for another node are bounded: each has a connectio
   step.node = "n2";
   step.argv = {"true"};
   const Bytes body = codec::encode(step);
-  constexpr int kMany = 1'100;
+  constexpr int kMany = 200;
   for (int i = 0; i < kMany; ++i)
     n.ask(static_cast<std::uint16_t>(proto::number_of<proto::LaunchStep>), body);
-  for (int i = 0; i < kMany - 1'024; ++i) {
+  for (int i = 0; i < kMany - static_cast<int>(node::kMostPassedOn); ++i) {
     const auto got = n.inside->receive(seconds(10));
     REQUIRE(got);
     const auto refusal = codec::decode<proto::ErrorReply>(got->body);
@@ -276,6 +339,5 @@ TEST_CASE("a job's socket is there again after a restart of the daemon") {
   CHECK(n.ctld.expect<proto::NodeRelay>().channel > channel);
   n.end();
 }
-
 }  // namespace
 }  // namespace gantry::test

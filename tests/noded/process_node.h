@@ -1,9 +1,11 @@
-// A node daemon that runs jobs as plain processes of who runs the test, which needs no privilege.
+// A daemon that runs jobs as plain processes, registered with a scripted controller.
 #pragma once
 
 #include <unistd.h>
 
+#include <cstdint>
 #include <filesystem>
+#include <string>
 
 #include "tests/noded/launches.h"
 
@@ -14,6 +16,7 @@ inline proto::Launch launch(FakeController& ctld, std::uint64_t job, const std::
   return test::launch(ctld, job, dir, script, Uid{::geteuid()});
 }
 
+// The rest with plain processes, which need no privilege.
 class ProcessNode {
  public:
   ProcessNode() : node(ctld, "process") {

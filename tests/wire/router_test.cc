@@ -9,6 +9,7 @@
 
 #include "common/net/client.h"
 #include "common/net/router.h"
+#include "common/net/router_queues.h"
 #include "tests/wire/raw_dealer.h"
 
 namespace gantry::net {
@@ -218,6 +219,90 @@ TEST_CASE("one peer's messages wait for the caller while another's are taken") {
   CHECK(before <= 2 * static_cast<int>(kMostWaiting));
   for (int i = before; i < 3 * static_cast<int>(kMostWaiting); ++i)
     CHECK(server.next().body == "loud");  // none is lost
+}
+
+// Peers of the server that one owner has.
+std::vector<RawDealer> peers_of(Server& server, const std::string& owner, int count) {
+  std::vector<RawDealer> out;
+  for (int i = 0; i < count; ++i) {
+    REQUIRE(out.emplace_back(server.dealer()).send("h", "b"));
+    server.router.set_standing(server.next().peer, Standing::known, owner);
+  }
+  return out;
+}
+
+TEST_CASE("forty connections of one user do not keep another user's message waiting") {
+  Server server;
+  auto loud = peers_of(server, "uid 1", 40);
+  auto quiet = peers_of(server, "uid 2", 1);
+  constexpr int kEach = 1'000;  // fewer than one connection may have waiting
+  for (RawDealer& one : loud)
+    for (int i = 0; i < kEach; ++i) REQUIRE(one.send("h", "loud"));
+  REQUIRE(quiet[0].send("h", "quiet"));
+  int before = 0;
+  while (server.next().body == "loud") ++before;
+  CHECK(before <= 3 * static_cast<int>(kMostWaitingOfOwner));
+  for (int i = before; i < 40 * kEach; ++i) CHECK(server.next().body == "loud");  // none is lost
+}
+
+TEST_CASE("unfinished messages on many connections of one user end none of another user") {
+  Server server;
+  auto honest = peers_of(server, "uid 2", 1);
+  auto many = peers_of(server, "uid 1", 130);
+  // The beginning of a frame of 15 MiB.
+  const auto begin = [](std::size_t bytes) {
+    return "\x02" + zmtp::eight(15 * kMiB) + std::string(bytes, 'x');
+  };
+  REQUIRE(honest[0].write(begin(4 * kMiB)));
+  for (RawDealer& one : many) (void)one.write(begin(2 * kMiB + kMiB / 8));
+  int left = 130;
+  for (int tries = 0; tries < 20 && left == 130; ++tries) {  // until the server has read it
+    left = 0;
+    for (RawDealer& one : many) {
+      (void)one.receive(milliseconds(5));
+      if (one.connected()) ++left;
+    }
+  }
+  CHECK(left < 130);
+  CHECK(left > 100);
+  CHECK_FALSE(honest[0].receive(milliseconds(20)));
+  CHECK(honest[0].connected());
+}
+
+TEST_CASE("answers that one user does not read take no room from nodes and from others") {
+  RouterQueues queues(
+      {.peer = 40'000, .node = 60'000, .owner = 80'000, .in_all = 150'000, .fair = 4'000});
+  const auto add = [&](std::uint64_t id, Standing standing, const std::string& owner) {
+    queues.add_peer(PeerId{id}, "10.0.0." + std::to_string(id));
+    queues.command({RouterCommand::Kind::standing, PeerId{id}, standing, {}, {}, owner});
+  };
+  for (std::uint64_t id = 1; id <= 5; ++id) add(id, Standing::known, "uid 1");
+  add(6, Standing::known, "uid 2");
+  add(7, Standing::node, "");
+  const auto fill = [&](std::uint64_t id) {  // thousands of bytes that it may have waiting
+    int n = 0;
+    while (queues.send(PeerId{id}, "", Bytes(840, 'x'), 1'000)) ++n;
+    return n;
+  };
+  CHECK(fill(1) == 40);
+  CHECK(fill(2) == 40);
+  for (std::uint64_t id = 3; id <= 5; ++id) CHECK(fill(id) == 4);  // 80 of this user wait already
+  CHECK(fill(6) == 40);
+  for (std::uint64_t id = 8; id <= 9; ++id) add(id, Standing::known, "uid 3");
+  CHECK(fill(8) == 18);  // then all have 150, and each gets a little
+  CHECK(fill(9) == 4);
+  CHECK(fill(7) == 60);  // a node's orders go on
+  queues.remove_peer(PeerId{1}, false);
+  queues.remove_peer(PeerId{2}, false);
+  CHECK(fill(3) == 16);  // 154 and the node's 60, without the 80 that have gone
+}
+
+TEST_CASE("a host has one network, however many addresses of it") {
+  CHECK(network_of("10.0.0.7") == "10.0.0.7");
+  CHECK(network_of("local") == "local");
+  CHECK(network_of("2001:db8:1:2:3::1") == network_of("2001:db8:1:2::ffff"));
+  CHECK(network_of("2001:db8:1:2::1") != network_of("2001:db8:1:3::1"));
+  CHECK(network_of("fe80::1%eth0") == network_of("fe80::2%eth0"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // who talk to it, before anything reaches its core.
 #include <doctest/doctest.h>
 
+#include "ctld/rpc/refusals.h"
 #include "ctld/rpc/sessions.h"
 #include "ctld/rpc/token_rules.h"
 #include "ctld/rpc/user_limits.h"
@@ -63,6 +64,42 @@ TEST_CASE("limits: nobody's bucket is kept for ever, and 0 is no limit") {
     CHECK(none.requested(Uid{1}, "u", kStart));
     CHECK(none.connected(Uid{1}, "u"));
   }
+}
+
+TEST_CASE("limits: where there are too many connections, users who have few get theirs") {
+  UserLimits limits({.connections = 1'024, .requests_per_second = 0});
+  for (std::uint32_t i = 0; i < kFairConnections; ++i)
+    CHECK(limits.connected(Uid{1000}, "alice", true));
+  CHECK(limits.connected(Uid{1000}, "alice", true).error().code == ErrorCode::too_many);
+  CHECK(limits.connected(Uid{1000}, "alice", false));
+  CHECK(limits.connected(Uid{1001}, "bob", true));
+}
+
+TEST_CASE("refusals: of a network that sends wrong credentials for ever few are looked at") {
+  Refusals refusals;
+  int looked = 0;
+  for (int i = 0; i < 10'000 && refusals.may_look("10.0.0.7", kStart); ++i, ++looked)
+    refusals.refused("10.0.0.7", kStart);
+  CHECK(looked == kRefusalsAtOnce);
+  CHECK(refusals.may_look("10.0.0.8", kStart));
+  const Instant later = kStart + seconds(1);
+  for (looked = 0; refusals.may_look("10.0.0.7", later); ++looked)
+    refusals.refused("10.0.0.7", later);
+  CHECK(looked == kRefusalsPerSecond);
+  for (int i = 0; i < 20'000; ++i) refusals.refused(std::to_string(i), later);
+  CHECK(refusals.may_look("19999", later));
+}
+
+TEST_CASE("questions: one user holds a few places of a queue that all share") {
+  UserQuestions questions(2);
+  CHECK(questions.asked(Uid{1000}, "alice"));
+  CHECK(questions.asked(Uid{1000}, "alice"));
+  const auto refused = questions.asked(Uid{1000}, "alice");
+  REQUIRE_FALSE(refused);
+  CHECK(may_retry(refused.error().code));
+  CHECK(questions.asked(Uid{1001}, "bob"));
+  questions.answered(Uid{1000});
+  CHECK(questions.asked(Uid{1000}, "alice"));
 }
 
 TEST_CASE("tokens: for oneself, for anybody as an administrator, and never beyond a token") {

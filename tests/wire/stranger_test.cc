@@ -194,6 +194,26 @@ TEST_CASE("who shows nothing, or the wrong thing, is soon cut off, and the log s
   CHECK_MESSAGE(log.find("address=127.0.0.1 method=key claims=root") != std::string::npos, log);
 }
 
+TEST_CASE("messages of another version are counted like any") {
+  const Controller c("max_user_requests: 2, ");
+  (void)c.connect();
+  const net::HeaderBytes other({999, static_cast<std::uint16_t>(proto::number_of<proto::Ping>), 1});
+  RawDealer stranger = dealer(c);
+  for (int i = 0; i < 200 && stranger.send(other.view(), ""); ++i) {
+  }
+  int answers = 0;
+  while (answer(stranger)) ++answers;
+  CHECK(answers <= 65);
+  CHECK_FALSE(stranger.connected());
+
+  RawDealer user = dealer(c);
+  authenticate(user, c.nobody());
+  for (int i = 0; i < 40; ++i) REQUIRE(user.send(other.view(), ""));
+  for (int i = 0; i < 40; ++i) CHECK(answer(user));
+  REQUIRE(send(user, 2, proto::Ping{}));
+  CHECK(refusal(answer(user)).code == static_cast<std::uint16_t>(ErrorCode::too_many));
+}
+
 TEST_CASE("a session ends with the key that proved it") {
   const Controller c;
   (void)c.connect();

@@ -1,0 +1,41 @@
+// What the checks of single documents share: which documents there are, which one is looked at, and
+// how a problem of it is said. Inside config/tenancy only.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+
+#include "config/tenancy/check.h"
+
+namespace gantry::tenancy {
+
+using Found = std::optional<Problem>;
+
+class References {
+ public:
+  explicit References(std::span<const Document> documents) : documents_(documents) {}
+
+  [[nodiscard]] std::span<const Document> documents() const { return documents_; }
+  // Of the document that is looked at.
+  [[nodiscard]] Found problem(std::string path, std::string what) const;
+  // A problem, unless there is a document of this kind and name; "" refers to none.
+  [[nodiscard]] Found refer(std::string_view kind, const std::string& name,
+                            const std::string& path) const;
+
+ protected:
+  std::span<const Document> documents_;
+  const Document* current_ = nullptr;
+  std::map<std::string, std::set<std::string>> names_;  // by kind
+
+ private:
+  [[nodiscard]] bool exists(std::string_view kind, const std::string& name) const;
+};
+
+// check_money.cc: prices, plans, hours and budgets.
+Found check_price_book(const References& documents, const PriceBook& book);
+Found check_budget(const References& documents, const Budget& budget);
+
+}  // namespace gantry::tenancy

@@ -1,0 +1,290 @@
+// The front door: which message is whose, by which credential, asked of every message that a client
+// may send; and what the account of a job's own programs, its waits and its questions come to.
+#include <fmt/core.h>
+
+#include <set>
+
+#include "controller.h"
+#include "ctld/core/authorise.h"
+#include "ctld/core/front_door.h"
+
+namespace gantry::core::test::rights_test {
+
+Config config() {
+  Config c;
+  PartitionConfig p;
+  p.name = "site";
+  p.is_default = true;
+  for (const char* name : {"n1", "p3"}) {
+    NodeConfig node;
+    node.name = name;
+    node.cpus = 8;
+    node.memory = std::int64_t{16} << 30;
+    c.nodes.push_back(node);
+    p.nodes.emplace_back(name);
+  }
+  c.partitions.push_back(p);
+  c.controller.user_triggers = true;
+  return c;
+}
+
+tenancy::Tenant tenant(const std::string& name, tenancy::Role role, const std::string& user) {
+  tenancy::Tenant t;
+  t.name = name;
+  t.grants.push_back({role, user, {}});
+  return t;
+}
+
+const Identity kRoot = identity("root", 0);
+const Identity kAlice = identity("alice", 1000);
+const Identity kEve = identity("eve", 1002);
+
+Identity by_token(Identity who) {
+  who.token_ends = Instant{hours(500'001).us};
+  return who;
+}
+
+const proto::ErrorReply* error_of(const ReplyMessage& reply) {
+  return std::get_if<proto::ErrorReply>(&reply);
+}
+bool denied(const Result<void>& result) {
+  return !result && result.error().code == ErrorCode::permission_denied;
+}
+
+// Names of messages that pass the door for `who` without a token, and not with one.
+struct Matrix {
+  std::set<std::string> refused_by_token, refused_always;
+  std::size_t messages = 0;
+};
+
+template <class Message>
+void ask_door(const State& state, const Identity& who, const std::string& name, Matrix& out) {
+  const auto pass = [&](Identity asker) {
+    Message message{};
+    // As a default each of these makes nothing.
+    if constexpr (std::is_same_v<Message, proto::DecideIncrease>)
+      message.state = proto::IncreaseState::approved;
+    if constexpr (std::is_constructible_v<ClientMessage, Message>)
+      return let_in(state, asker, ClientMessage(std::move(message)));
+    else
+      return let_in(state, asker, ShellMessage(std::move(message)));
+  };
+  ++out.messages;
+  if (denied(pass(who)))
+    out.refused_always.insert(name);
+  else if (denied(pass(by_token(who))))
+    out.refused_by_token.insert(name);
+}
+
+template <class Message, class Variant>
+inline constexpr bool kIn = false;
+template <class Message, class... All>
+inline constexpr bool kIn<Message, std::variant<All...>> = (std::is_same_v<Message, All> || ...);
+
+Matrix matrix(const State& state, const Identity& who) {
+  Matrix out;
+  const auto one = [&]<class Message>(std::in_place_type_t<Message>, const char* name) {
+    if constexpr (kIn<Message, ClientMessage> || kIn<Message, ShellMessage>)
+      ask_door<Message>(state, who, name, out);
+  };
+#define X(Type, number, sender, kind) one(std::in_place_type<proto::Type>, #Type);
+#include "common/proto/messages.def"
+#undef X
+  return out;
+}
+
+TEST_CASE("a token makes nothing that lasts, whoever shows it; all else is its user's") {
+  const Controller controller(config());
+  const Matrix root = matrix(controller.state(), kRoot);
+  CHECK(root.messages == std::variant_size_v<ClientMessage> + std::variant_size_v<ShellMessage>);
+  CHECK(root.refused_always.empty());
+  CHECK(root.refused_by_token == std::set<std::string>{"ApplyTenancy", "DecideIncrease",
+                                                       "EnrollNode", "MakeReservation",
+                                                       "RegisterKey", "SetTrigger"});
+  const Matrix alice = matrix(controller.state(), kAlice);
+  CHECK(alice.refused_by_token ==
+        std::set<std::string>{"ApplyTenancy", "DecideIncrease", "RegisterKey", "SetTrigger"});
+  CHECK(alice.refused_always ==
+        std::set<std::string>{"EnrollNode", "ImportMeter", "ListMeters", "MakeReservation",
+                              "PlanMigModes", "Reconfigure", "RemoveReservation", "ResumeJobs",
+                              "SuspendJobs", "UpdateNodes", "UpdatePartition"});
+  Identity inside = kRoot;
+  inside.inside = proto::AttemptKey{};
+  CHECK(matrix(controller.state(), inside).refused_always == alice.refused_always);
+}
+
+TEST_CASE("what a token may plan or take away it may") {
+  Controller controller(config());
+  proto::ApplyTenancy apply;
+  apply.documents = {tenant("red", tenancy::Role::user, "alice")};
+  CHECK(error_of(controller.ask(by_token(kRoot), apply)) != nullptr);
+  apply.dry_run = true;
+  CHECK(error_of(controller.ask(by_token(kRoot), apply)) == nullptr);
+  const std::string key(64, 'a');
+  CHECK(error_of(controller.ask(kAlice, proto::RegisterKey{"alice", key, false})) == nullptr);
+  CHECK(error_of(controller.ask(by_token(kAlice), proto::RegisterKey{"alice", key, true})) ==
+        nullptr);
+}
+
+TEST_CASE("whom documents make an administrator may read the configuration again, a job may not") {
+  Controller controller(config());
+  proto::ApplyTenancy apply;
+  apply.documents = {tenant("ops", tenancy::Role::admin, "alice")};
+  const auto applied = controller.ask(kRoot, apply);
+  REQUIRE_MESSAGE(error_of(applied) == nullptr, error_of(applied)->message);
+  Identity alice = kAlice;
+  CHECK(let_in(controller.state(), alice, ShellMessage(proto::Reconfigure{})));
+  CHECK(is_admin(alice));  // and so may make tokens for others
+  Identity inside = kAlice;
+  inside.inside = proto::AttemptKey{};
+  CHECK(denied(let_in(controller.state(), inside, ShellMessage(proto::Reconfigure{}))));
+  CHECK_FALSE(is_admin(inside));
+}
+
+TEST_CASE("a job of a tenant's administrator administers nothing") {
+  Controller controller(config());
+  proto::ApplyTenancy apply;
+  apply.documents = {tenant("red", tenancy::Role::tenant_admin, "alice")};
+  REQUIRE(error_of(controller.ask(kRoot, apply)) == nullptr);
+  tenancy::Tenant more = tenant("red", tenancy::Role::tenant_admin, "alice");
+  more.grants.push_back({tenancy::Role::tenant_admin, "eve", {}});
+  apply.documents = {more};
+  Identity inside = kAlice;
+  inside.inside = proto::AttemptKey{};
+  const auto refused = controller.ask(inside, apply);
+  REQUIRE(error_of(refused) != nullptr);
+  CHECK(error_of(refused)->code == static_cast<std::uint16_t>(ErrorCode::permission_denied));
+  const auto applied = controller.ask(kAlice, apply);
+  CHECK_MESSAGE(error_of(applied) == nullptr, error_of(applied)->message);
+}
+
+TEST_CASE("names of nodes that are not seen are refused in questions to the history as well") {
+  Controller controller(config());
+  proto::ApplyTenancy apply;
+  apply.documents = {tenant("red", tenancy::Role::user, "alice"),
+                     tenant("blue", tenancy::Role::user, "bob")};
+  tenancy::NodePool pool;
+  pool.name = "bluepool";
+  pool.nodes = "p3";
+  pool.tenant = "blue";
+  apply.documents.emplace_back(pool);
+  const auto applied = controller.ask(kRoot, apply);
+  REQUIRE_MESSAGE(error_of(applied) == nullptr, error_of(applied)->message);
+  const auto ask = [&](auto message, const std::string& node) {
+    std::string words;
+    Identity who = kAlice;
+    using Message = decltype(message);
+    if constexpr (std::is_same_v<Message, proto::QueryHistory>)
+      message.filter.nodes = {node};
+    else if constexpr (std::is_same_v<Message, proto::StepCreate>)
+      message.shape.nodelist = {node};
+    else
+      message.reshape.emplace().required_nodes = {node};
+    Result<void> in;
+    if constexpr (kIn<Message, ShellMessage>)
+      in = let_in(controller.state(), who, ShellMessage(message));
+    else
+      in = let_in(controller.state(), who, ClientMessage(message));
+    return in ? std::string("let in") : in.error().message;
+  };
+  const auto same = [&](auto message) {
+    std::string hidden = ask(message, "p3");
+    CHECK(hidden == "node \"p3\" is not in this cluster");
+    hidden.replace(hidden.find("p3"), 2, "n9");
+    CHECK(hidden == ask(message, "n9"));
+    CHECK(ask(message, "n1") == "let in");
+  };
+  same(proto::QueryHistory{});
+  same(proto::StepCreate{});
+  same(proto::UpdateJob{});
+  proto::QueryHistory unprintable;
+  unprintable.filter.names = {"\x1b[2J"};
+  Identity who = kAlice;
+  CHECK_FALSE(let_in(controller.state(), who, ShellMessage(unprintable)));
+}
+
+// ---- a job that runs
+
+struct Running {
+  Running() : controller(config()) {
+    proto::NodeRegister m;
+    m.node = "n1";
+    m.boot_id = "boot";
+    m.memory = std::int64_t{16} << 30;
+    for (std::uint16_t cpu = 0; cpu < 8; ++cpu) m.cpus.push_back(cpu);
+    controller.step(FromNode{"n1", std::move(m)});
+    proto::SubmitJob submit;
+    submit.spec.name = "job";
+    submit.spec.work_dir = "/home/x";
+    submit.script = "#!/bin/sh\n";
+    REQUIRE(error_of(controller.ask(kAlice, std::move(submit))) == nullptr);
+    sched::Plan plan;
+    sched::Start& start = plan.starts.emplace_back();
+    start.job = JobId(1);
+    sched::NodeGrant& grant = start.grants.emplace_back();
+    grant.node = controller.state().node_named("n1")->id;
+    grant.cpus = {0};
+    grant.memory = std::int64_t{2} << 30;
+    grant.tasks = 1;
+    controller.step(PlanReady{std::move(plan)});
+    controller.step(FromNode{"n1", proto::Started{kKey, {}}});
+    REQUIRE(job().phase == Phase::running);
+  }
+  [[nodiscard]] const Job& job() const { return controller.state().jobs.at(JobId(1)); }
+
+  static constexpr proto::AttemptKey kKey{JobId(1), Attempt(1)};
+  Controller controller;
+};
+
+TEST_CASE("a step's account is held to what can be true, and is small") {
+  Running one;
+  proto::StepCreate create;
+  create.job = JobId(1);
+  REQUIRE(error_of(one.controller.ask(kAlice, create)) == nullptr);
+  proto::StepDone done;
+  done.key = Running::kKey;
+  done.exit = {1 << 30, -7};
+  done.started = Instant{INT64_MIN};
+  done.ended = Instant{INT64_MAX};
+  done.usage.cpu_user_us = INT64_MAX;
+  done.usage.memory_peak_bytes = INT64_MIN;
+  GpuUsage& gpu = done.usage.gpus.emplace_back();
+  gpu.data = std::string(8 << 20, 'x');  // of a message of 16 MiB, for each of 40,000 steps
+  REQUIRE(error_of(one.controller.ask(kAlice, done)) == nullptr);
+  const StepState& step = one.job().active->steps.at(0);
+  CHECK(step.exit == ExitStatus{255, 0});
+  CHECK(step.started == one.job().started);
+  REQUIRE(step.ended);
+  CHECK(*step.ended >= *one.job().started);
+  CHECK(step.ended->us < INT64_MAX / 2);
+  CHECK(step.usage.cpu_user_us <= std::int64_t{1} << 56);
+  CHECK(step.usage.memory_peak_bytes == 0);
+  CHECK(step.usage.gpus.empty());
+}
+
+// Asks as often as it is let: how often, and the last refusal.
+template <class Message>
+std::pair<std::size_t, std::string> ask_until_refused(Controller& controller, const Identity& who,
+                                                      const Message& message, std::size_t most) {
+  for (std::size_t n = 0; n < most; ++n)
+    for (const ReplyMessage& reply : controller.ask_many(who, message))
+      if (const auto* error = error_of(reply)) return {n, error->message};
+  return {most, ""};
+}
+
+TEST_CASE("one user waits for so many jobs at a time, and for the output of so many") {
+  Running one;
+  const proto::WaitJobs wait{{{JobId(1), {}}}, false};
+  const auto [waits, full] = ask_until_refused(one.controller, kAlice, wait, 20'000);
+  CHECK(waits == 4'096);
+  CHECK(full.find("alice waits for 4096 jobs") == 0);
+  CHECK(ask_until_refused(one.controller, kRoot, wait, 5'000).first == 5'000);
+  one.controller.step(ConnectionClosed{ConnectionId(1)});
+  CHECK(ask_until_refused(one.controller, kAlice, wait, 10).first == 10);
+
+  const proto::ReadLog log{{JobId(1), {}}, false, 0, 1000};
+  CHECK(ask_until_refused(one.controller, kAlice, log, 20'000).first == 64);
+  CHECK(ask_until_refused(one.controller, kRoot, log, 100).first == 100);
+}
+
+}  // namespace gantry::core::test::rights_test
