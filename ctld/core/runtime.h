@@ -164,6 +164,8 @@ struct Runtime {
   Instant planned{};  // when a plan came last, or was asked for by time
   Instant started{};
   bool running = false;  // start() was called
+  // Options with their values in force, for operators and for users: prepared by start().
+  std::map<std::string, std::string> config_values, users_config_values;
 };
 
 }  // namespace gantry::core
