@@ -106,8 +106,9 @@ Result<int> run_partition(const Invocation& in) {
   }
   if (print_json(show, *reply)) return 0;
   RecordWriter out(show.oneline, stdout);
+  NodeMembers members(nodes->nodes);
   for (const proto::PartitionRow& partition : reply->partitions)
-    write_partition(out, partition, nodes->nodes);
+    write_partition(out, partition, members);
   return 0;
 }
 

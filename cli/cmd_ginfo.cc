@@ -8,6 +8,7 @@
 #include "cli/gpu_layout.h"
 #include "cli/job_words.h"
 #include "cli/node_columns.h"
+#include "cli/node_members.h"
 #include "cli/session.h"
 #include "cli/terminal.h"
 #include "common/hostlist.h"
@@ -181,33 +182,40 @@ std::vector<NodeGroup> group(const Query& q, const Layout& layout,
   bool by_partition = false;
   for (const Cell& cell : layout.cells)
     by_partition = by_partition || is_of_partition(columns[cell.column].letter);
-  std::vector<NodeGroup> groups;
-  std::map<std::string, std::size_t> index;
-  const auto add = [&](const proto::PartitionRow* partition, const proto::NodeRow& node) {
-    const NodeGroup alone{partition, {&node}};
-    std::string key = partition == nullptr ? "" : partition->name;
-    for (const Cell& cell : layout.cells) {
-      const auto& column = columns[cell.column];
-      key += '\n';
-      if (!is_sum(column.letter) && !is_of_partition(column.letter)) column.put(key, alone);
+  using Nodes = std::vector<const proto::NodeRow*>;
+  const auto alike = [&](const Nodes& some) {
+    std::vector<Nodes> out;
+    std::map<std::string, std::size_t> index;
+    for (const proto::NodeRow* node : some) {
+      const NodeGroup alone{nullptr, {node}};
+      std::string key;
+      for (const Cell& cell : layout.cells) {
+        const auto& column = columns[cell.column];
+        key += '\n';
+        if (!is_sum(column.letter) && !is_of_partition(column.letter)) column.put(key, alone);
+      }
+      if (q.by_node) key += '\n' + node->name;
+      const auto [at, fresh] = index.emplace(std::move(key), out.size());
+      if (fresh) out.emplace_back();
+      out[at->second].push_back(node);
     }
-    if (q.by_node) key += '\n' + node.name;
-    const auto [at, fresh] = index.emplace(std::move(key), groups.size());
-    if (fresh) groups.push_back({partition, {}});
-    groups[at->second].nodes.push_back(&node);
+    return out;
   };
+  std::vector<NodeGroup> groups;
   if (!by_partition) {
-    for (const proto::NodeRow& node : nodes) add(nullptr, node);
+    Nodes all;
+    for (const proto::NodeRow& node : nodes) all.push_back(&node);
+    for (Nodes& some : alike(all)) groups.push_back({nullptr, std::move(some)});
     return groups;
   }
+  NodeMembers members(nodes);
+  std::vector<Nodes> in;  // the partition's nodes, by what they have alike
   for (const proto::PartitionRow& partition : partitions) {
-    const std::size_t before = groups.size();
-    for (const proto::NodeRow& node : nodes)
-      if (std::find(partition.nodes.begin(), partition.nodes.end(), node.name) !=
-          partition.nodes.end())
-        add(&partition, node);
+    const Nodes& some = members.of(partition);
+    if (!members.same_again()) in = alike(some);
+    for (const Nodes& one : in) groups.push_back({&partition, one});
     const bool asked = !q.nodes.empty() || !q.states.empty() || q.reasons || q.by_node;
-    if (groups.size() == before && !asked) groups.push_back({&partition, {}});
+    if (in.empty() && !asked) groups.push_back({&partition, {}});
   }
   return groups;
 }
@@ -293,11 +301,9 @@ Result<int> run(const Invocation& invocation) {
   if (!session) return tl::unexpected(session.error());
   if (q.stats) return print_stats(*session, q.json);
 
-  const auto asked_nodes = session->send(proto::ListNodes{q.nodes, q.partitions, false});
-  if (!asked_nodes) return tl::unexpected(asked_nodes.error());
   auto partitions = session->call<proto::ListPartitionsReply>(proto::ListPartitions{});
   if (!partitions) return tl::unexpected(partitions.error());
-  auto nodes = session->receive<proto::ListNodesReply>(*asked_nodes, kCallTimeout);
+  auto nodes = session->call<proto::ListNodesReply>(proto::ListNodes{q.nodes, q.partitions, false});
   if (!nodes) return tl::unexpected(nodes.error());
   std::erase_if(partitions->partitions, [&](const proto::PartitionRow& p) {
     return !q.partitions.empty() &&

@@ -102,20 +102,16 @@ Result<int> run(const Invocation& in) {
   TableStyle style;
   style.header = !q.no_header && !q.json;
   TableWriter table(*layout, style, stdout);
-  std::uint32_t shown = 0;
-  while (true) {
-    q.tuples.limit = q.most == 0 ? 0 : q.most - shown;
-    const auto page = session->call<proto::PriorityTuplesReply>(q.tuples);
-    if (!page) return tl::unexpected(page.error());
-    if (q.json) fmt::print("{}\n", codec::to_json(*page));
-    for (const proto::PriorityRow& row : page->rows) {
-      if (q.most != 0 && shown == q.most) break;
-      ++shown;
-      if (!q.json) add_row(table, columns, row);
-    }
-    if (!page->more || page->rows.empty() || (q.most != 0 && shown == q.most)) break;
-    q.tuples.after = page->rows.back().place;
+  auto reply = session->call<proto::PriorityTuplesReply>(q.tuples);
+  if (!reply) return tl::unexpected(reply.error());
+  if (q.most != 0 && reply->rows.size() > q.most) {
+    reply->rows.resize(q.most);
+    reply->more = true;
   }
+  if (q.json)
+    fmt::print("{}\n", codec::to_json(*reply));
+  else
+    for (const proto::PriorityRow& row : reply->rows) add_row(table, columns, row);
   if (q.json) {  // nothing for the table's destructor to write
     table.flush();
   }

@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "cli/client_config.h"
+#include "cli/pages.h"
 #include "common/codec/codec.h"
 #include "common/codec/texts.h"
 #include "common/net/client.h"
@@ -83,11 +84,16 @@ class Session {
     return reply;
   }
 
+  // A listing that comes in pages is read to its end; each page may take `timeout`.
   template <class Reply, class Request>
   Result<Reply> call_once(const Request& request, Duration timeout = kCallTimeout) {
-    const auto id = send(request);
-    if (!id) return tl::unexpected(id.error());
-    return receive<Reply>(*id, timeout);
+    if constexpr (Pages<Request>::kAny) {
+      return read_pages<Reply>(request, timeout);
+    } else {
+      const auto id = send(request);
+      if (!id) return tl::unexpected(id.error());
+      return receive<Reply>(*id, timeout);
+    }
   }
   // Asks again if it was too much to ask just now.
   template <class Reply, class Request>
@@ -109,6 +115,27 @@ class Session {
     std::uint16_t type = 0;
     Bytes body;
   };
+
+  // Of the first page too_many is an answer, and for the others it waits.
+  template <class Reply, class Request>
+  Result<Reply> read_pages(Request request, Duration timeout) {
+    Pages<Request>::first(request);
+    Reply whole;
+    Patience patience;
+    bool any = false;
+    while (true) {
+      const auto id = send(request);
+      if (!id) return tl::unexpected(id.error());
+      auto page = receive<Reply>(*id, timeout);
+      if (!page && any && page.error().code == ErrorCode::too_many && patience.pause()) continue;
+      if (!page) return page;
+      any = true;
+      if (!Pages<Request>::add(whole, std::move(*page), request)) break;
+      patience = Patience();
+    }
+    Pages<Request>::finish(whole);
+    return whole;
+  }
 
   void introduce(std::string_view program, const proto::Authenticate& authenticate);
   Result<Bytes> credential(proto::AuthMethod& method, const net::PublicKey& session_key) const;

@@ -247,12 +247,9 @@ void write_node(RecordWriter& out, const proto::NodeRow& node) {
   out.record();
 }
 
-void write_partition(RecordWriter& out, const proto::PartitionRow& p,
-                     const std::vector<proto::NodeRow>& nodes) {
+void write_partition(RecordWriter& out, const proto::PartitionRow& p, NodeMembers& members) {
   std::int64_t cpus = 0;
-  for (const proto::NodeRow& node : nodes)
-    if (std::find(p.nodes.begin(), p.nodes.end(), node.name) != p.nodes.end())
-      cpus += node.total[Resource::cpu] / 1000;
+  for (const proto::NodeRow* node : members.of(p)) cpus += node->total[Resource::cpu] / 1000;
   out.field("PartitionName", p.name).line();
   out.field("Default", p.is_default ? "YES" : "NO").field("State", p.up ? "UP" : "DOWN");
   out.field("PriorityTier", p.priority).line();

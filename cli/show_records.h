@@ -1,8 +1,7 @@
 // Jobs, nodes and partitions as records, with Slurm's keys.
 #pragma once
 
-#include <vector>
-
+#include "cli/node_members.h"
 #include "cli/records.h"
 #include "common/proto/cluster.h"
 #include "common/proto/job_query.h"
@@ -11,8 +10,7 @@ namespace gantry::cli {
 
 void write_job(RecordWriter& out, const proto::JobDetail& job, Instant now);
 void write_node(RecordWriter& out, const proto::NodeRow& node);
-void write_partition(RecordWriter& out, const proto::PartitionRow& partition,
-                     const std::vector<proto::NodeRow>& nodes);
+void write_partition(RecordWriter& out, const proto::PartitionRow& partition, NodeMembers& members);
 
 // "afterok:12,after:13+5", as --dependency takes it.
 std::string dependency_text(const JobSpec& spec);

@@ -1,6 +1,6 @@
 // Each listing on a large cluster: how long one message holds the controller's loop.
 //
-//   bench_listing [nodes [tenants [jobs]]]     defaults 10,000, 1,000 and 100,000
+//   bench_listing [nodes [tenants [jobs]]]     defaults 10,000, 1,000 and 20,000
 //
 // The controller's own handlers answer, and their replies are encoded as the loop encodes them. All
 // nodes are shared, so every tenant's queue has all of them. Asked are an operator, a user of one
@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/pages.h"
 #include "common/assert.h"
 #include "ctld/core/core.h"
 #include "ctld/core/state.h"
@@ -108,6 +109,7 @@ class Bench {
   void measure_one(std::string_view name, std::string_view who_name, const Identity& who,
                    Request request, Next next) {
     double most = 0, all = 0;
+    std::size_t largest = 0;
     std::size_t rows = 0, bytes = 0, calls = 0;
     for (bool more = true; more;) {
       const double before = millis();
@@ -117,11 +119,12 @@ class Bench {
       most = std::max(most, took);
       all += took;
       bytes += encoded.body.size();
+      largest = std::max(largest, encoded.body.size());
       ++calls;
       more = next(reply, request, rows);
     }
-    fmt::print("{:<18} {:<9} {:>8} {:>6} {:>10.2f} {:>10.1f} {:>12}\n", name, who_name, rows, calls,
-               most, all, bytes);
+    fmt::print("{:<18} {:<9} {:>8} {:>6} {:>10.2f} {:>10.1f} {:>12} {:>10}\n", name, who_name, rows,
+               calls, most, all, bytes, largest);
     std::fflush(stdout);
   }
 
@@ -144,45 +147,54 @@ class Bench {
   std::uint64_t request_ = 0;
 };
 
-// A listing that comes whole; `count` says how many rows a reply has.
+// Reads a listing as the commands do, in pages where it has them; `count` says how many rows a
+// reply has.
 template <class Reply, class Request, class Count>
-void whole(Bench& bench, std::string_view name, Request request, Count count) {
-  bench.measure(name, std::move(request), [&](const ReplyMessage& m, auto&, std::size_t& rows) {
-    if (const auto* reply = std::get_if<Reply>(&m)) rows += count(*reply);
-    return false;
-  });
+void list(Bench& bench, std::string_view name, Request request, Count count) {
+  if constexpr (cli::Pages<Request>::kAny) cli::Pages<Request>::first(request);
+  bench.measure(name, std::move(request),
+                [&](const ReplyMessage& m, auto& next, std::size_t& rows) {
+                  const auto* reply = std::get_if<Reply>(&m);
+                  if (reply == nullptr) return false;
+                  rows += count(*reply);
+                  if constexpr (cli::Pages<Request>::kAny) {
+                    Reply whole;
+                    return cli::Pages<Request>::add(whole, Reply(*reply), next);
+                  }
+                  return false;
+                });
 }
 
 void run(std::uint32_t nodes, std::uint32_t tenants, std::uint32_t jobs) {
   Bench bench(nodes, tenants, jobs);
   fmt::print("{} nodes, {} tenants, {} jobs\n", nodes, tenants, jobs);
-  fmt::print("{:<18} {:<9} {:>8} {:>6} {:>10} {:>10} {:>12}\n", "message", "asker", "rows", "calls",
-             "ms a call", "ms in all", "octets");
+  fmt::print("{:<18} {:<9} {:>8} {:>6} {:>10} {:>10} {:>12} {:>10}\n", "message", "asker", "rows",
+             "calls", "most ms", "ms in all", "octets", "of a reply");
   const auto rows = [](const auto& r) { return r.rows.size(); };
-  whole<proto::ListNodesReply>(bench, "ListNodes", proto::ListNodes{},
-                               [](const auto& r) { return r.nodes.size(); });
-  whole<proto::ListPartitionsReply>(bench, "ListPartitions", proto::ListPartitions{},
-                                    [](const auto& r) { return r.partitions.size(); });
-  whole<proto::ShowConfigReply>(bench, "ShowConfig", proto::ShowConfig{},
-                                [](const auto& r) { return r.values.size(); });
-  whole<proto::PingReply>(bench, "Ping", proto::Ping{}, [](const auto&) { return 1u; });
-  whole<proto::ShowStatsReply>(bench, "ShowStats", proto::ShowStats{},
+  list<proto::ListNodesReply>(bench, "ListNodes", proto::ListNodes{},
+                              [](const auto& r) { return r.nodes.size(); });
+  list<proto::ListPartitionsReply>(bench, "ListPartitions", proto::ListPartitions{},
+                                   [](const auto& r) { return r.partitions.size(); });
+  list<proto::ShowConfigReply>(bench, "ShowConfig", proto::ShowConfig{},
                                [](const auto& r) { return r.values.size(); });
-  whole<proto::TenantUsageReply>(bench, "TenantUsage", proto::TenantUsage{}, rows);
-  whole<proto::ShareTreeReply>(bench, "ShareTree", proto::ShareTree{}, rows);
-  whole<proto::TenancyDocuments>(bench, "GetTenancy", proto::GetTenancy{},
-                                 [](const auto& r) { return r.documents.size(); });
-  whole<proto::TenancyHistoryReply>(bench, "TenancyHistory", proto::TenancyHistory{},
-                                    [](const auto& r) { return r.revisions.size(); });
-  whole<proto::ListReservationsReply>(bench, "ListReservations", proto::ListReservations{},
-                                      [](const auto& r) { return r.reservations.size(); });
-  whole<proto::TenantEventsReply>(bench, "TenantEvents", proto::TenantEvents{},
-                                  [](const auto&) { return 0u; });
-  whole<proto::BudgetList>(bench, "ListBudgets", proto::ListBudgets{}, rows);
+  list<proto::PingReply>(bench, "Ping", proto::Ping{}, [](const auto&) { return 1u; });
+  list<proto::ShowStatsReply>(bench, "ShowStats", proto::ShowStats{},
+                              [](const auto& r) { return r.values.size(); });
+  list<proto::TenantUsageReply>(bench, "TenantUsage", proto::TenantUsage{}, rows);
+  list<proto::ShareTreeReply>(bench, "ShareTree", proto::ShareTree{}, rows);
+  list<proto::TenancyDocuments>(bench, "GetTenancy", proto::GetTenancy{},
+                                [](const auto& r) { return r.documents.size(); });
+  list<proto::TenancyHistoryReply>(bench, "TenancyHistory", proto::TenancyHistory{},
+                                   [](const auto& r) { return r.revisions.size(); });
+  list<proto::ListReservationsReply>(bench, "ListReservations", proto::ListReservations{},
+                                     [](const auto& r) { return r.reservations.size(); });
+  list<proto::TenantEventsReply>(bench, "TenantEvents", proto::TenantEvents{},
+                                 [](const auto&) { return 0u; });
+  list<proto::BudgetList>(bench, "ListBudgets", proto::ListBudgets{}, rows);
   proto::QueryLedger ledger;
   ledger.first = ledger.last = "this-month";
   ledger.by = {"tenant"};
-  whole<proto::LedgerReply>(bench, "QueryLedger", ledger, rows);
+  list<proto::LedgerReply>(bench, "QueryLedger", ledger, rows);
   bench.measure("ListJobs", proto::ListJobs{},
                 [](const ReplyMessage& m, proto::ListJobs& next, std::size_t& count) {
                   const auto& reply = std::get<proto::ListJobsReply>(m);
@@ -190,13 +202,7 @@ void run(std::uint32_t nodes, std::uint32_t tenants, std::uint32_t jobs) {
                   next.after = reply.next;
                   return reply.more;
                 });
-  bench.measure("PriorityTuples", proto::PriorityTuples{},
-                [](const ReplyMessage& m, proto::PriorityTuples& next, std::size_t& count) {
-                  const auto& reply = std::get<proto::PriorityTuplesReply>(m);
-                  count += reply.rows.size();
-                  if (reply.more) next.after = reply.rows.back().place;
-                  return reply.more;
-                });
+  list<proto::PriorityTuplesReply>(bench, "PriorityTuples", proto::PriorityTuples{}, rows);
 }
 
 }  // namespace
@@ -206,5 +212,5 @@ int main(int argc, char** argv) {
   const auto number = [&](int i, std::uint32_t usual) {
     return argc > i ? static_cast<std::uint32_t>(std::atoi(argv[i])) : usual;
   };
-  gantry::core::run(number(1, 10'000), number(2, 1000), number(3, 100'000));
+  gantry::core::run(number(1, 10'000), number(2, 1000), number(3, 20'000));
 }

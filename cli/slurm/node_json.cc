@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "cli/node_members.h"
 #include "cli/slurm/frame.h"
 #include "cli/slurm/node_fields.h"
 
@@ -40,12 +41,10 @@ Tree node_tree(const proto::NodeRow& node) {
 Tree sinfo_tree(const std::vector<proto::PartitionRow>& partitions,
                 const std::vector<proto::NodeRow>& nodes, const std::string& cluster) {
   Tree list = Tree::list();
+  NodeMembers in(nodes);
   for (const proto::PartitionRow& partition : partitions) {
     std::map<std::vector<std::string>, std::vector<const proto::NodeRow*>> groups;
-    for (const proto::NodeRow& node : nodes)
-      if (std::find(partition.nodes.begin(), partition.nodes.end(), node.name) !=
-          partition.nodes.end())
-        groups[state_words(node)].push_back(&node);
+    for (const proto::NodeRow* node : in.of(partition)) groups[state_words(*node)].push_back(node);
     for (const auto& [state, members] : groups) {
       std::int64_t total = 0;
       std::int64_t used = 0;

@@ -108,7 +108,8 @@ int show_partition(const Control& c, const std::string& word) {
     return 1;
   }
   RecordWriter out(c.oneline, stdout);
-  for (const proto::PartitionRow& p : reply->partitions) slurm_partition(out, p, nodes->nodes);
+  NodeMembers members(nodes->nodes);
+  for (const proto::PartitionRow& p : reply->partitions) slurm_partition(out, p, members);
   return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "cli/job_words.h"
+#include "cli/node_members.h"
 #include "cli/slurm/frame.h"
 #include "cli/slurm/json.h"
 #include "cli/slurm/node_fields.h"
@@ -320,11 +321,9 @@ struct Cluster {
 Result<Cluster> ask_cluster(const SinfoQuery& q, bool gpus) {
   auto session = Session::open("sinfo");
   if (!session) return tl::unexpected(session.error());
-  const auto asked = session->send(proto::ListNodes{{}, q.partitions, gpus});
-  if (!asked) return tl::unexpected(asked.error());
   auto partitions = session->call<proto::ListPartitionsReply>(proto::ListPartitions{});
   if (!partitions) return tl::unexpected(partitions.error());
-  auto nodes = session->receive<proto::ListNodesReply>(*asked, kCallTimeout);
+  auto nodes = session->call<proto::ListNodesReply>(proto::ListNodes{{}, q.partitions, gpus});
   if (!nodes) return tl::unexpected(nodes.error());
   std::erase_if(partitions->partitions, [&](const proto::PartitionRow& p) {
     const auto& names = q.partitions;
@@ -340,9 +339,11 @@ Result<Cluster> ask_cluster(const SinfoQuery& q, bool gpus) {
 }
 
 // Nodes go into one line when the values of all fields but sums are the same.
-void add_lines(std::vector<NodeLine>& lines, const SinfoQuery& q, const Layout& layout,
-               const proto::PartitionRow* partition,
-               const std::vector<const proto::NodeRow*>& nodes, std::string_view cluster) {
+std::vector<NodeLine> lines_of(const SinfoQuery& q, const Layout& layout,
+                               const proto::PartitionRow* partition,
+                               const std::vector<const proto::NodeRow*>& nodes,
+                               std::string_view cluster) {
+  std::vector<NodeLine> lines;
   std::map<std::string, std::size_t> known;
   for (const proto::NodeRow* node : nodes) {
     NodeLine line{partition, {node}, cluster};
@@ -358,30 +359,28 @@ void add_lines(std::vector<NodeLine>& lines, const SinfoQuery& q, const Layout& 
     else
       lines[at->second].nodes.push_back(node);
   }
+  return lines;
 }
 
 std::vector<NodeLine> node_lines(const SinfoQuery& q, const Layout& layout, const Cluster& all,
                                  std::string_view cluster) {
-  std::vector<NodeLine> lines;
   const bool by_partition =
       std::any_of(layout.cells.begin(), layout.cells.end(),
                   [](const Cell& c) { return is_of_partition_field(c.column); });
   if (!by_partition) {  // each node once
     std::vector<const proto::NodeRow*> nodes;
     for (const proto::NodeRow& node : all.nodes) nodes.push_back(&node);
-    add_lines(lines, q, layout, nullptr, nodes, cluster);
-    return lines;
+    return lines_of(q, layout, nullptr, nodes, cluster);
   }
+  std::vector<NodeLine> lines;
+  NodeMembers members(all.nodes);
+  std::vector<NodeLine> in;  // the partition's
   for (const proto::PartitionRow& partition : all.partitions) {
-    const std::size_t before = lines.size();
-    std::vector<const proto::NodeRow*> nodes;
-    for (const proto::NodeRow& node : all.nodes)
-      if (std::find(partition.nodes.begin(), partition.nodes.end(), node.name) !=
-          partition.nodes.end())
-        nodes.push_back(&node);
-    add_lines(lines, q, layout, &partition, nodes, cluster);
-    if (lines.size() == before && !q.reasons && !q.by_node)
-      lines.push_back({&partition, {}, cluster});
+    const auto& nodes = members.of(partition);
+    if (!members.same_again()) in = lines_of(q, layout, &partition, nodes, cluster);
+    for (NodeLine& line : in) line.partition = &partition;
+    lines.insert(lines.end(), in.begin(), in.end());
+    if (in.empty() && !q.reasons && !q.by_node) lines.push_back({&partition, {}, cluster});
   }
   return lines;
 }

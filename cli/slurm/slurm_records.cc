@@ -229,11 +229,9 @@ std::string listed(const std::vector<std::string>& names) {
 
 }  // namespace
 
-void slurm_partition(RecordWriter& out, const proto::PartitionRow& p,
-                     const std::vector<proto::NodeRow>& nodes) {
+void slurm_partition(RecordWriter& out, const proto::PartitionRow& p, NodeMembers& members) {
   Resources total;
-  for (const proto::NodeRow& node : nodes)
-    if (std::find(p.nodes.begin(), p.nodes.end(), node.name) != p.nodes.end()) total += node.total;
+  for (const proto::NodeRow* node : members.of(p)) total += node->total;
   const std::int64_t cpus = total[Resource::cpu] / kCoreUnit;
   out.field("PartitionName", p.name).line();
   out.field("AllowGroups", listed(p.allow_groups));

@@ -1,8 +1,7 @@
 // Records in the layout of Slurm 25's scontrol show.
 #pragma once
 
-#include <vector>
-
+#include "cli/node_members.h"
 #include "cli/records.h"
 #include "common/proto/cluster.h"
 #include "common/proto/history.h"
@@ -13,8 +12,7 @@ namespace gantry::cli::slurm {
 
 void slurm_job(RecordWriter& out, const proto::JobDetail& job, Instant now, int details);
 void slurm_node(RecordWriter& out, const proto::NodeRow& node);
-void slurm_partition(RecordWriter& out, const proto::PartitionRow& partition,
-                     const std::vector<proto::NodeRow>& nodes);
+void slurm_partition(RecordWriter& out, const proto::PartitionRow& partition, NodeMembers& members);
 void slurm_reservation(RecordWriter& out, const proto::ReservationRow& row);
 void slurm_step(RecordWriter& out, const proto::HistoryRow& job, const proto::StepRow& step);
 

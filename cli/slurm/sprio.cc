@@ -236,22 +236,16 @@ Result<int> run_sprio(const Invocation& call) {
   std::fflush(stdout);
   const std::string cluster = cluster_name();
   TableWriter table(layout, style, stdout);
-  bool found = false;
-  while (true) {
-    const auto page = session->call<proto::PriorityTuplesReply>(q.tuples);
-    if (!page) return tl::unexpected(page.error());
-    for (const proto::PriorityRow& row : page->rows) {
-      put_row<PrioLine>(table, kPrioFields, {&row, q.weights, cluster});
-      if (q.weights) return 0;  // they are the same for all
-      q.tuples.after = row.place;
-      found = true;
-    }
-    if (page->more && !page->rows.empty()) continue;
-    const auto& filter = q.tuples.filter;
-    if (!found && (!filter.jobs.empty() || !filter.users.empty()))
-      fmt::print("Unable to find jobs matching user/id(s) specified\n");
-    return 0;
+  const auto reply = session->call<proto::PriorityTuplesReply>(q.tuples);
+  if (!reply) return tl::unexpected(reply.error());
+  for (const proto::PriorityRow& row : reply->rows) {
+    put_row<PrioLine>(table, kPrioFields, {&row, q.weights, cluster});
+    if (q.weights) return 0;  // they are the same for all
   }
+  const auto& filter = q.tuples.filter;
+  if (reply->rows.empty() && (!filter.jobs.empty() || !filter.users.empty()))
+    fmt::print("Unable to find jobs matching user/id(s) specified\n");
+  return 0;
 }
 
 constexpr Example kSprioExamples[] = {

@@ -10,7 +10,8 @@
 // unsigned integer".
 //
 // JSON: objects by field name; ids, Instant and Duration are integers (microseconds), enums are
-// names, an unset optional is null, a variant is {"kind": name, ...its fields}, Resources are
+// names, an unset optional is null (but see fields.h), a variant is {"kind": name, ...its fields},
+// Resources are
 // {"cpu": 4000, ...}. Bytes that are no UTF-8 show as U+FFFD. An unknown name is refused.
 #pragma once
 

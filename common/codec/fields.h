@@ -14,6 +14,9 @@
 // std::pair, std::variant of structs (each alternative has `static constexpr int kKind`, unique in
 // the variant, and `static constexpr std::string_view kName`), and nested structs of this kind.
 //
+// Of an optional struct with `static constexpr bool kLeftOutUnset = true` JSON has nothing while it
+// is unset, where it would have null: for what only the two ends of the wire need, as a page's end.
+//
 // An enum that crosses a boundary has, found by ADL,
 //   constexpr auto enum_names(E) { return std::array<std::pair<E, std::string_view>, N>{...}; }
 // msgpack carries the number, JSON the name; an unknown number is a decode error.

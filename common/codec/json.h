@@ -20,7 +20,9 @@ bool read_json(DecodeError& error, JsonNode node, T& out);
 
 template <class T>
 void write_json_fields(JsonWriter& w, const T& value) {
-  T::fields(value, [&w](int, std::string_view name, const auto& field) {
+  T::fields(value, [&w]<class Field>(int, std::string_view name, const Field& field) {
+    if constexpr (kIsLeftOutUnset<Field>)
+      if (!field) return;
     w.key(name);
     write_json(w, field);
   });

@@ -37,6 +37,15 @@ inline constexpr bool kIsOptional = false;
 template <class T>
 inline constexpr bool kIsOptional<std::optional<T>> = true;
 
+// An optional that JSON leaves out while it is unset: fields.h says which.
+template <class T>
+inline constexpr bool kIsLeftOutUnset = false;
+template <class T>
+requires requires {
+  T::kLeftOutUnset;
+}
+inline constexpr bool kIsLeftOutUnset<std::optional<T>> = true;
+
 template <class T>
 inline constexpr bool kIsVector = false;
 template <class T, class A>

@@ -78,25 +78,48 @@ struct NodeRow {
   }
 };
 
+// Listings of the cluster come in pages to who asks with `from`: rows by the controller's number of
+// the thing, which stays the same as others come and go, so that nothing is given twice or passed
+// over. Lists of names that many rows have in common stand beside them, each once. Who asks without
+// `from` gets everything in one reply, with names in each row, if a message can hold that.
 struct ListNodes {
   std::vector<std::string> nodes;  // empty = all
   std::vector<std::string> partitions;
-  bool gpus = false;  // say what GPUs there are and who has them
+  bool gpus = false;                    // say what GPUs there are and who has them
+  std::optional<std::uint32_t> from{};  // a page: from this number on; 0 = the first
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "nodes", s.nodes);
     v(2, "partitions", s.partitions);
     v(3, "gpus", s.gpus);
+    v(4, "from", s.from);
+  }
+};
+
+struct NodePage {
+  static constexpr bool kLeftOutUnset = true;
+  std::optional<std::uint32_t> next;                 // `from` of the next page; unset = the last
+  std::vector<std::uint32_t> places;                 // of each row in configuration order
+  std::vector<std::vector<std::string>> partitions;  // lists of names, each once
+  std::vector<std::uint32_t> list_of;                // of each row; its `partitions` are empty
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "next", s.next);
+    v(2, "places", s.places);
+    v(3, "partitions", s.partitions);
+    v(4, "list_of", s.list_of);
   }
 };
 
 struct ListNodesReply {
-  std::vector<NodeRow> nodes;  // in configuration order
+  std::vector<NodeRow> nodes;  // in configuration order; of a page by number
   Instant now{};
+  std::optional<NodePage> page{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "nodes", s.nodes);
     v(2, "now", s.now);
+    v(3, "page", s.page);
   }
 };
 
@@ -162,8 +185,26 @@ struct PartitionRow {
 };
 
 struct ListPartitions {
+  std::optional<std::uint32_t> from{};  // as in ListNodes
   template <class Self, class V>
-  static void fields(Self&, V&&) {}
+  static void fields(Self& s, V&& v) {
+    v(1, "from", s.from);
+  }
+};
+
+struct PartitionPage {
+  static constexpr bool kLeftOutUnset = true;
+  std::optional<std::uint32_t> next;   // `from` of the next page; unset = the last
+  std::vector<std::uint32_t> places;   // of each row in configuration order
+  std::vector<std::string> hosts;      // host lists, each once
+  std::vector<std::uint32_t> list_of;  // of each row; its `nodes` are empty
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "next", s.next);
+    v(2, "places", s.places);
+    v(3, "hosts", s.hosts);
+    v(4, "list_of", s.list_of);
+  }
 };
 
 struct LicenseRow {
@@ -180,11 +221,13 @@ struct LicenseRow {
 
 struct ListPartitionsReply {
   std::vector<PartitionRow> partitions;
-  std::vector<LicenseRow> licenses{};  // of the cluster, by name
+  std::vector<LicenseRow> licenses{};  // of the cluster, by name; with the first page
+  std::optional<PartitionPage> page{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "partitions", s.partitions);
     v(2, "licenses", s.licenses);
+    v(3, "page", s.page);
   }
 };
 
@@ -199,15 +242,29 @@ struct UpdatePartition {  // admin
 };
 
 struct ShowConfig {
+  std::optional<std::string> after{};  // a page: options behind this one by name; "" = the first
   template <class Self, class V>
-  static void fields(Self&, V&&) {}
+  static void fields(Self& s, V&& v) {
+    v(1, "after", s.after);
+  }
+};
+
+struct ConfigPage {
+  static constexpr bool kLeftOutUnset = true;
+  bool more = false;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "more", s.more);
+  }
 };
 
 struct ShowConfigReply {
   std::map<std::string, std::string> values;  // every option with its value in force
+  std::optional<ConfigPage> page{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "values", s.values);
+    v(2, "page", s.page);
   }
 };
 

@@ -151,15 +151,31 @@ struct TenancyDocuments {
   }
 };
 
+// A place in the history: before the change with this number of the revision. What was once
+// recorded stays as it is, and new revisions come in front, so that a place means the same for
+// good.
+struct HistoryPlace {
+  std::uint64_t revision = 0;  // 0 = the newest
+  std::uint32_t change = 0;    // from 0
+  friend bool operator==(const HistoryPlace&, const HistoryPlace&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "revision", s.revision);
+    v(2, "change", s.change);
+  }
+};
+
 struct TenancyHistory {
-  std::uint32_t limit = 0;  // newest first; 0 = all that are kept
-  std::string kind;         // only those that changed this kind; "" = any
-  std::string name;         // and this name
+  std::uint32_t limit = 0;             // newest first; 0 = all that are kept
+  std::string kind;                    // only those that changed this kind; "" = any
+  std::string name;                    // and this name
+  std::optional<HistoryPlace> from{};  // a page, from here on; unset = everything in one reply
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "limit", s.limit);
     v(2, "kind", s.kind);
     v(3, "name", s.name);
+    v(4, "from", s.from);
   }
 };
 
@@ -181,11 +197,23 @@ struct TenancyRevision {
   }
 };
 
+struct HistoryPage {
+  static constexpr bool kLeftOutUnset = true;
+  std::optional<HistoryPlace> next;  // `from` of the next page; unset = the last
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "next", s.next);
+  }
+};
+
 struct TenancyHistoryReply {
-  std::vector<TenancyRevision> revisions;  // newest first
+  // Newest first. The first of a page may go on with the changes of the last one before.
+  std::vector<TenancyRevision> revisions;
+  std::optional<HistoryPage> page{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "revisions", s.revisions);
+    v(2, "page", s.page);
   }
 };
 

@@ -83,9 +83,13 @@ struct TenantUsageReply {
 
 struct ShareTree {                   // of what the asker may see
   std::vector<std::string> tenants;  // none = all
+  // A page: whole tenants, by the controller's number, from this one on; 0 = the first. Unset:
+  // everything in one reply.
+  std::optional<std::uint32_t> from{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "tenants", s.tenants);
+    v(2, "from", s.from);
   }
 };
 
@@ -120,15 +124,28 @@ struct ShareRow {
   }
 };
 
+struct SharePage {
+  static constexpr bool kLeftOutUnset = true;
+  std::optional<std::uint32_t> next;  // `from` of the next page; unset = the last
+  std::vector<std::uint32_t> places;  // of each tenant here among all, 0 = served first
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "next", s.next);
+    v(2, "places", s.places);
+  }
+};
+
 struct ShareTreeReply {
   std::vector<ShareRow> rows;  // depth first: a tenant, its projects, their users
   Duration half_life{};
   Instant now{};
+  std::optional<SharePage> page{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "rows", s.rows);
     v(2, "half_life", s.half_life);
     v(3, "now", s.now);
+    v(4, "page", s.page);
   }
 };
 
@@ -137,11 +154,16 @@ struct PriorityTuples {
   JobFilter filter;
   std::uint32_t limit = 0;  // rows in one reply; 0 = the controller's maximum
   std::uint32_t after = 0;  // rows with a greater place
+  // A page: rows of jobs with a greater id, by id and without a place. Whoever asks so puts them in
+  // order (priority_order.h), and the controller need not, for each page anew. Then `after`
+  // means nothing.
+  std::optional<JobId> after_job{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "filter", s.filter);
     v(2, "limit", s.limit);
     v(3, "after", s.after);
+    v(4, "after_job", s.after_job);
   }
 };
 
@@ -202,15 +224,26 @@ struct PriorityRow {
   }
 };
 
+struct PriorityPage {
+  static constexpr bool kLeftOutUnset = true;
+  std::optional<JobId> next;  // `after_job` of the next page; unset = the last
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "next", s.next);
+  }
+};
+
 struct PriorityTuplesReply {
-  std::vector<PriorityRow> rows;  // by place
+  std::vector<PriorityRow> rows;  // by place; of a page by job
   bool more = false;
   Instant now{};
+  std::optional<PriorityPage> page{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "rows", s.rows);
     v(2, "more", s.more);
     v(3, "now", s.now);
+    v(4, "page", s.page);
   }
 };
 

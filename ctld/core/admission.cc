@@ -8,6 +8,7 @@
 
 #include "ctld/core/authorise.h"
 #include "ctld/core/queues.h"
+#include "ctld/core/sight.h"
 
 namespace gantry::core {
 namespace {
@@ -43,6 +44,12 @@ bool has_lists(const PartitionConfig& p) {
            p.deny_qos.empty());
 }
 
+// The same for who asked, who need not read the names of other tenants.
+std::string accounts_rule(const State& state, const Identity& who, const PartitionConfig& p) {
+  const Sight sight(state, who);
+  return rule("accounts", sight.accounts(p.allow_accounts), sight.accounts(p.deny_accounts));
+}
+
 Result<void> check_groups(const Identity& who, const PartitionConfig& p) {
   if (p.allow_groups.empty() || is_admin(who)) return {};
   for (const std::string& group : who.groups)
@@ -65,7 +72,7 @@ Result<void> check_admission(const State& state, const Identity& who, const Part
         ErrorCode::permission_denied,
         fmt::format("{} may not use partition {} ({})",
                     job.account.empty() ? "a job without an account" : "account " + job.account,
-                    p.name, rule("accounts", p.allow_accounts, p.deny_accounts)));
+                    p.name, accounts_rule(state, who, p)));
   if (!class_allowed(p, job.priority_class))
     return fail(ErrorCode::permission_denied,
                 fmt::format("priority class \"{}\" may not be used in partition {} ({})",

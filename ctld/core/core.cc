@@ -9,6 +9,7 @@
 #include "common/assert.h"
 #include "common/codec/codec.h"
 #include "config/gres.h"
+#include "config/options.h"
 #include "ctld/core/admission.h"
 #include "ctld/core/apply.h"
 #include "ctld/core/audit.h"
@@ -171,6 +172,8 @@ Result<void> Core::start(Instant now) {
   ctx.rt.links.resize(state_->nodes.size());
   for (NodeLink& link : ctx.rt.links) link.last_seen = ctx.now;
   make_views(ctx);
+  p_->rt.config_values = describe(p_->config);
+  p_->rt.users_config_values = config::describe_for_users(p_->config);
   p_->rt.started = ctx.now;
   p_->rt.window_due = next_window(ctx);
   reckon(ctx);

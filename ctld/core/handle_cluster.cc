@@ -16,125 +16,7 @@
 namespace gantry::core {
 namespace {
 
-// Names of the partitions that the asker sees, by node; and the window that each node is in now, a
-// maintenance window first. Made once for a request.
-struct Places {
-  std::vector<std::vector<PartitionId>> partitions;
-  std::vector<const Reservation*> windows;
-};
-
-Places places_of(const Context& ctx, const Sight& sight) {
-  Places out;
-  out.partitions.resize(ctx.state.nodes.size());
-  out.windows.resize(ctx.state.nodes.size(), nullptr);
-  for (const PartitionId id : ctx.state.partition_order) {
-    const Partition& p = ctx.state.partition(id);
-    if (!sight.partition(p)) continue;
-    for (const NodeId node : p.nodes) out.partitions[node.value()].push_back(id);
-  }
-  for (const auto& [name, r] : ctx.state.tenancy.reservations) {
-    if (ctx.now < r.from || r.until <= ctx.now) continue;
-    for (const NodeId node : r.nodes) {
-      const Reservation*& window = out.windows[node.value()];
-      if (window == nullptr || (r.maintenance && !window->maintenance)) window = &r;
-    }
-  }
-  return out;
-}
-
-proto::NodeRow node_row(const Context& ctx, const Sight& sight, const Places& places,
-                        const Node& node) {
-  const NodeLink& link = ctx.link(node.id);
-  proto::NodeRow row;
-  row.name = node.name;
-  row.address = node.facts.address;
-  row.health = node.health;
-  row.intent = node.intent;
-  row.reason = node.reason;
-  row.reason_by = node.reason_by;
-  row.since = node.since;
-  for (const PartitionId id : places.partitions[node.id.value()])
-    row.partitions.push_back(ctx.state.partition(id).name);
-  if (node.declared != nullptr) {
-    row.features = node.declared->features;
-    row.total.set<Resource::cpu>(thousandths_of(Cores{std::ssize(node.cpus)}));
-    row.total.set<Resource::memory>(ByteCount{node.declared->memory});
-    row.total.set<Resource::gpu>(thousandths_of(Gpus{node.declared->gpus}));
-    row.total.set<Resource::scratch>(ByteCount{node.declared->scratch});
-  }
-  row.allocated.set<Resource::cpu>(thousandths_of(Cores{node.cpus_taken}));
-  row.allocated.set<Resource::memory>(ByteCount{node.memory_taken});
-  row.allocated.set<Resource::gpu>(gpu_thousandths_taken(node));
-  row.allocated.set<Resource::scratch>(ByteCount{node.scratch_taken});
-  row.jobs = static_cast<std::uint32_t>(node.jobs.size());
-  row.version = node.facts.version;
-  row.runtime = node.facts.runtime;
-  row.layers_off = node.facts.layers_off;
-  if (link.session != 0) row.last_seen = link.last_seen;
-  row.booted = node.facts.booted;
-  row.load = link.load;
-  row.free_memory = link.free_memory;
-  row.sockets = node.facts.sockets;
-  row.cores_per_socket = node.facts.cores_per_socket;
-  row.threads_per_core = node.facts.threads_per_core;
-  row.gpu_trouble = gpu_trouble(node);
-  if (const Reservation* window = places.windows[node.id.value()]) {
-    row.reservation = sight.reservation(*window) ? window->name : "others";
-    row.maintenance = window->maintenance;
-  }
-  return row;
-}
-
-void add_activity(const State& state, const Reach& reach, const NodeLink& link,
-                  proto::NodeRow& row) {
-  for (const proto::GpuActivity& gpu : link.gpus) {
-    const Job* found = state.jobs.find(gpu.key.job);
-    if (found == nullptr || found->attempt != gpu.key.attempt || !found->placed()) continue;
-    const Job& job = *found;
-    if (!reach.may(May::see, state, job)) continue;
-    row.top.push_back({job.id, display_id(state, job), state.names.text(job.user),
-                       state.partition(class_of(state, job).partition).payer(), gpu.gpu, gpu.name,
-                       gpu.busy, gpu.memory_mib, gpu.of_memory_mib, gpu.power_w, gpu.idle,
-                       gpu.has_process});
-  }
-}
-
-void add_gpus(const State& state, const Reach& reach, const Node& node, proto::NodeRow& row) {
-  row.gpus = node.facts.gpus;
-  row.drained_gpus = node.drained_gpus;
-  for (const JobId id : node.jobs) {
-    const Job& job = state.jobs.at(id);
-    const bool seen = reach.may(May::see, state, job);
-    for (const NodeRun& run : job.active->nodes) {
-      if (run.grant.node != node.id || run.state == RunState::released) continue;
-      for (const GpuGrant& d : run.grant.devices)
-        row.holders.push_back(
-            {d, seen ? id : JobId{},
-             seen ? state.partition(class_of(state, job).partition).payer() : ""});
-    }
-  }
-}
-
-proto::PartitionRow partition_row(const Sight& sight, const Partition& p) {
-  const PartitionConfig& c = *p.declared;
-  proto::PartitionRow row;
-  row.name = p.name;
-  row.is_default = c.is_default;
-  row.up = p.up();
-  row.nodes = sight.names_of(p.nodes);
-  row.priority = c.priority;
-  row.default_time = c.default_time;
-  row.max_time = c.max_time;
-  row.max_nodes = c.max_nodes;
-  row.default_memory_per_cpu = c.default_memory_per_cpu.value_or(0);
-  row.allow_host_network = c.allow_host_network;
-  row.allow_accounts = c.allow_accounts;
-  row.deny_accounts = c.deny_accounts;
-  row.allow_groups = c.allow_groups;
-  row.allow_qos = c.allow_qos;
-  row.deny_qos = c.deny_qos;
-  return row;
-}
+constexpr std::size_t kMaxOptions = 2000;  // in one page of ShowConfig
 
 // What an UpdateNodes is about, and the reason there: one for the nodes that it names, or one for
 // each domain of the topology.
@@ -185,34 +67,6 @@ void update_node(Context& ctx, const Node& node, proto::NodeAction action,
 
 }  // namespace
 
-void handle(Context& ctx, const ClientRequest& from, proto::ListNodes&& m) {
-  const Sight sight(ctx.state, from.who);
-  proto::ListNodesReply reply;
-  reply.now = ctx.now;
-  for (const std::string& name : m.nodes)
-    if (sight.node_named(name) == nullptr) return refuse(ctx, from, no_such_node(name));
-  std::sort(m.nodes.begin(), m.nodes.end());
-  const Places places = places_of(ctx, sight);
-  std::vector<bool> asked(ctx.state.partitions.size(), false);
-  for (const std::string& name : m.partitions)
-    if (const Partition* p = ctx.state.partition_named(name)) asked[p->id.value()] = true;
-  for (const NodeId id : ctx.state.node_order) {
-    const Node& node = ctx.state.node(id);
-    if (!sight.node(id)) continue;
-    if (!m.nodes.empty() && !std::binary_search(m.nodes.begin(), m.nodes.end(), node.name))
-      continue;
-    const auto& in = places.partitions[id.value()];
-    if (!m.partitions.empty() &&
-        std::none_of(in.begin(), in.end(), [&](PartitionId p) { return asked[p.value()]; }))
-      continue;
-    proto::NodeRow row = node_row(ctx, sight, places, node);
-    if (m.gpus) add_gpus(ctx.state, sight.jobs(), node, row);
-    if (m.gpus) add_activity(ctx.state, sight.jobs(), ctx.link(id), row);
-    reply.nodes.push_back(std::move(row));
-  }
-  ctx.reply(from, std::move(reply));
-}
-
 void handle(Context& ctx, const ClientRequest& from, proto::UpdateNodes&& m) {
   if (m.nodes.empty() == m.domains.empty())
     return refuse(
@@ -246,18 +100,6 @@ void handle(Context& ctx, const ClientRequest& from, proto::UpdateNodes&& m) {
   ctx.reply(from, proto::Ok{});
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::ListPartitions&&) {
-  const Sight sight(ctx.state, from.who);
-  proto::ListPartitionsReply reply;
-  for (const PartitionId id : ctx.state.partition_order)
-    if (const Partition& p = ctx.state.partition(id); sight.partition(p))
-      reply.partitions.push_back(partition_row(sight, p));
-  for (const auto& [name, license] : ctx.state.licenses)
-    if (license.total > 0 || license.used > 0)
-      reply.licenses.push_back({name, license.total, license.used});
-  ctx.reply(from, std::move(reply));
-}
-
 void handle(Context& ctx, const ClientRequest& from, proto::UpdatePartition&& m) {
   const Partition* partition = ctx.state.partition_named(m.name);
   if (partition == nullptr || partition->declared == nullptr)
@@ -275,10 +117,16 @@ void handle(Context& ctx, const ClientRequest& from, proto::UpdatePartition&& m)
   ctx.reply(from, proto::Ok{});
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::ShowConfig&&) {
-  ctx.reply(from, proto::ShowConfigReply{is_operator(ctx.state, from.who)
-                                             ? describe(ctx.config)
-                                             : config::describe_for_users(ctx.config)});
+void handle(Context& ctx, const ClientRequest& from, proto::ShowConfig&& m) {
+  const auto& values =
+      is_operator(ctx.state, from.who) ? ctx.rt.config_values : ctx.rt.users_config_values;
+  if (!m.after) return ctx.reply(from, proto::ShowConfigReply{values});
+  proto::ShowConfigReply reply;
+  auto it = m.after->empty() ? values.begin() : values.upper_bound(*m.after);
+  for (; it != values.end() && reply.values.size() < kMaxOptions; ++it)
+    reply.values.emplace_hint(reply.values.end(), *it);
+  reply.page = proto::ConfigPage{it != values.end()};
+  ctx.reply(from, std::move(reply));
 }
 
 void handle(Context& ctx, const ClientRequest& from, proto::EnrollNode&& m) {

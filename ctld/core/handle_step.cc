@@ -229,6 +229,13 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepCreate&& message
   const auto found = usable(ctx, from.who, message.job, Trigger::step);
   if (!found) return refuse(ctx, from, found.error());
   const Job& job = **found;
+  // A step runs as the job's owner, so to change a job, as a tenant's admin may, is not enough.
+  if (job.uid != from.who.owner.uid && !is_admin(from.who))
+    return refuse(
+        ctx, from,
+        {ErrorCode::permission_denied,
+         fmt::format("only the owner of job {} may start steps in it: they run as that user",
+                     display_id(ctx.state, job))});
   if (auto r = check_text("the step's name", message.name, kMaxNameBytes); !r)
     return refuse(ctx, from, r.error());
   if (job.active->steps.size() >= ctx.config.controller.max_job_steps)

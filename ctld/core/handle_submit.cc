@@ -281,7 +281,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::SubmitTogether&& mes
   std::vector<DependencyStart> dependencies;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     JobSpec& spec = parts[i].spec;
-    const auto one = validate(ctx, from.who, parts[i]);
+    const auto one = validate(ctx, from.who, parts[i], resolved);
     if (!one) return refuse_part(i, one.error());
     auto waits = resolve_dependencies(ctx, from.who, spec);
     if (!waits) return refuse_part(i, waits.error());

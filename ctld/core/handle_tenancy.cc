@@ -1,5 +1,6 @@
 // Tenancy documents: apply (all or nothing, with the plan as the answer), read, history.
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include <fmt/core.h>
@@ -25,6 +26,7 @@ using tenancy::Tenant;
 
 constexpr std::size_t kMaxDocuments = 20'000;  // in all
 constexpr std::size_t kMaxCommentText = 1024;
+constexpr std::size_t kPageChanges = 500;  // looked at for a page of the history
 
 std::vector<Document> all_documents(const Documents& documents) {
   std::vector<Document> out;
@@ -262,10 +264,11 @@ void handle(Context& ctx, const ClientRequest& from, proto::ApplyTenancy&& m) {
       reply.changes.push_back(std::move(change));
   Documents next;
   for (const Document& document : after) next.emplace(key_of(document), document);
+  const Sight sight(ctx.state, from.who);
   reply.over = over_quota(ctx.state, compile_for(ctx, next));
+  std::erase_if(reply.over, [&](const auto& over) { return !sight.tenant(over.name); });
   if (is_admin(from.who))
-    reply.warnings =
-        tenancy::warnings_of(after, nodes_alike(ctx.state, Sight(ctx.state, from.who)));
+    reply.warnings = tenancy::warnings_of(after, nodes_alike(ctx.state, sight));
 
   std::vector<DocumentChange> changes = changes_of(ctx.state.tenancy, after);
   if (!m.dry_run) {
@@ -292,32 +295,81 @@ void handle(Context& ctx, const ClientRequest& from, proto::GetTenancy&& m) {
   ctx.reply(from, std::move(reply));
 }
 
-void handle(Context& ctx, const ClientRequest& from, proto::TenancyHistory&& m) {
-  const TenancyState& tenancy = ctx.state.tenancy;
-  proto::TenancyHistoryReply reply;
-  const Sight sight(ctx.state, from.who);
-  for (auto it = tenancy.history.rbegin(); it != tenancy.history.rend(); ++it) {
-    if (m.limit != 0 && reply.revisions.size() >= m.limit) break;
+namespace {
+
+// Goes through the history from a place on, newest first, and through so many changes at most.
+class HistoryReader {
+ public:
+  HistoryReader(const Context& ctx, const Identity& who, const proto::TenancyHistory& asked)
+      : history_(ctx.state.tenancy.history), sight_(ctx.state, who), m_(asked) {}
+
+  // `most` changes are looked at; unset = all.
+  proto::TenancyHistoryReply read(const proto::HistoryPlace& from,
+                                  std::optional<std::size_t> most) {
+    proto::TenancyHistoryReply reply;
+    std::uint32_t first = from.change;
+    std::size_t left = most.value_or(std::numeric_limits<std::size_t>::max());
+    for (auto it = history_.rbegin(); it != history_.rend(); ++it) {
+      if (from.revision != 0 && it->revision > from.revision) continue;
+      if (from.revision != it->revision) first = 0;
+      if (m_.limit != 0 && reply.revisions.size() >= m_.limit) break;
+      const std::size_t end = it->changes.size() - std::min<std::size_t>(first, it->changes.size());
+      const std::size_t some = std::min(left, end);
+      if (auto revision = part_of(*it, first, some))
+        reply.revisions.push_back(std::move(*revision));
+      left -= some;
+      const bool all = some == end;
+      if (left > 0 || (all && std::next(it) == history_.rend())) continue;
+      reply.page.emplace().next =
+          all ? proto::HistoryPlace{std::next(it)->revision, 0}
+              : proto::HistoryPlace{it->revision, first + static_cast<std::uint32_t>(some)};
+      break;
+    }
+    if (most && !reply.page) reply.page.emplace();
+    return reply;
+  }
+
+ private:
+  std::optional<proto::TenancyRevision> part_of(const TenancyRevision& r, std::size_t first,
+                                                std::size_t some) const {
     std::vector<Document> before, after;
-    bool all = true;  // of the revision is seen; otherwise its comment may speak of others
-    for (const DocumentChange& change : it->changes) {
+    // If something of it is not seen, its comment may speak of others; so for users, too, when only
+    // a part of it is looked at.
+    bool all = some == r.changes.size() || sight_.everything();
+    for (std::size_t i = first; i < first + some; ++i) {
+      const DocumentChange& change = r.changes[i];
       const Document& document = change.after ? *change.after : *change.before;
-      auto was = change.before ? sight.document(*change.before) : std::nullopt;
-      auto is = change.after ? sight.document(*change.after) : std::nullopt;
+      auto was = change.before ? sight_.document(*change.before) : std::nullopt;
+      auto is = change.after ? sight_.document(*change.after) : std::nullopt;
       all = all && was.has_value() == change.before.has_value() &&
             is.has_value() == change.after.has_value();
-      if (!m.kind.empty() && tenancy::kind_of(document) != m.kind) continue;
-      if (!m.name.empty() && change.name != m.name) continue;
+      if (!m_.kind.empty() && tenancy::kind_of(document) != m_.kind) continue;
+      if (!m_.name.empty() && change.name != m_.name) continue;
       if (was) before.push_back(std::move(*was));
       if (is) after.push_back(std::move(*is));
     }
-    if (before.empty() && after.empty()) continue;
+    if (before.empty() && after.empty()) return std::nullopt;
     tenancy::sort_documents(before);
     tenancy::sort_documents(after);
-    reply.revisions.push_back({it->revision, it->at, it->author, all ? it->comment : std::string(),
-                               tenancy::difference(before, after), true});
+    return proto::TenancyRevision{r.revision,
+                                  r.at,
+                                  r.author,
+                                  all ? r.comment : std::string(),
+                                  tenancy::difference(before, after),
+                                  true};
   }
-  ctx.reply(from, std::move(reply));
+
+  const std::deque<TenancyRevision>& history_;
+  Sight sight_;
+  const proto::TenancyHistory& m_;
+};
+
+}  // namespace
+
+void handle(Context& ctx, const ClientRequest& from, proto::TenancyHistory&& m) {
+  HistoryReader reader(ctx, from.who, m);
+  if (m.from) return ctx.reply(from, reader.read(*m.from, kPageChanges));
+  ctx.reply(from, reader.read({}, std::nullopt));
 }
 
 }  // namespace gantry::core

@@ -91,6 +91,7 @@ void make_queues(State& state) {
   }
   for (Partition& p : state.partitions)
     if (!p.tenant.empty()) fill_part(state, p);
+  state.node_sets = NodeSets(state);
 }
 
 const Partition& part_of(Context& ctx, PartitionId partition, const std::string& tenant) {

@@ -171,6 +171,8 @@ struct Runtime {
     std::size_t requests = 0, jobs = 0;
   };
   std::unordered_map<Uid, Waited> waited_by;
+  // Options with their values in force, for operators and for users: prepared by start().
+  std::map<std::string, std::string> config_values, users_config_values;
 };
 
 }  // namespace gantry::core

@@ -78,6 +78,24 @@ std::vector<std::string> Sight::names_of(const std::vector<NodeId>& nodes) const
   return out;
 }
 
+std::vector<std::string> Sight::accounts(const std::vector<std::string>& names) const {
+  const auto& tenants = state_.tenancy.compiled.tenants;
+  if (everything_ || tenants.empty()) return names;  // without tenants an account is any word
+  std::vector<std::string> out;
+  const auto project_of = [&](const std::string& tenant, const std::string& name) {
+    const auto& projects = tenants.at(tenant).effective.projects;
+    return std::any_of(projects.begin(), projects.end(),
+                       [&](const tenancy::Project& p) { return p.name == name; });
+  };
+  for (const std::string& name : names)
+    if (tenant(name) || std::any_of(tenants_.begin(), tenants_.end(), [&](const std::string& mine) {
+          return project_of(mine, name);
+        }))
+      out.push_back(name);
+  if (out.size() < names.size()) out.emplace_back("others");
+  return out;
+}
+
 bool Sight::names_me(const Reservation& r) const {
   return std::find(r.users.begin(), r.users.end(), who_.owner.user) != r.users.end() ||
          std::any_of(r.tenants.begin(), r.tenants.end(),
@@ -178,9 +196,8 @@ Result<void> check_names(const State& state, const Identity& who, const Variant&
   Result<void> found;
   const auto look = [&](std::string_view field, const std::string& text) {
     if (!found || !names_nodes(field)) return;
-    const Node* node = state.node_named(text);
-    if (node != nullptr && !sight) sight.emplace(state, who);
-    if (node == nullptr || !sight->node(node->id)) found = tl::unexpected(no_such_node(text));
+    if (!sight) sight.emplace(state, who);
+    if (sight->node_named(text) == nullptr) found = tl::unexpected(no_such_node(text));
   };
   std::visit(
       [&](const auto& m) {

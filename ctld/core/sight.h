@@ -3,8 +3,10 @@
 // read message as a stranger.
 //
 // Operators see everything. Anybody else sees the tenants in which they have a role, these tenants'
-// queues, the partitions of the site, and the nodes of all these but those that another tenant has
-// for itself. What is not seen is answered as what does not exist. Jobs are Reach's (authorise.h).
+// queues, the partitions of the site (also those whose lists shut them out: such a list says who
+// may use a partition, not who may know of it), and the nodes of all these but those that another
+// tenant has for itself. What is not seen is answered as what does not exist. Jobs are Reach's
+// (authorise.h).
 #pragma once
 
 #include <optional>
@@ -30,6 +32,9 @@ class Sight {
 
   // The node of this name, if there is one that is seen.
   [[nodiscard]] const Node* node_named(std::string_view name) const;
+  // Of a list of tenants and projects (allow_accounts and its kin) what the asker may read: the
+  // tenants that are seen and projects of theirs, and "others" for all the rest.
+  [[nodiscard]] std::vector<std::string> accounts(const std::vector<std::string>& names) const;
   // Names of those of these nodes that are seen.
   [[nodiscard]] std::vector<std::string> names_of(const std::vector<NodeId>& nodes) const;
 

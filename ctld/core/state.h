@@ -26,6 +26,7 @@
 #include "ctld/core/ledger_state.h"
 #include "ctld/core/names.h"
 #include "ctld/core/node.h"
+#include "ctld/core/node_sets.h"
 #include "ctld/core/tenancy_state.h"
 #include "ctld/core/trigger_state.h"
 #include "ctld/sched/geometry.h"
@@ -169,6 +170,7 @@ struct State {
   std::vector<PartitionId> partition_order;
   std::optional<PartitionId> default_partition;
   std::vector<std::string> gres_names;  // gres_names(config)
+  NodeSets node_sets;                   // of nodes and partitions; by make_queues()
 
   [[nodiscard]] QueueCounts queue_counts(PartitionId id) const {
     return id.value() < queues.size() ? queues[id.value()] : QueueCounts{};

@@ -262,13 +262,10 @@ Result<std::string> choose_tenant(const State& state, const Identity& who, const
       (wish.account.empty() || wish.account == wish.present || has_project(*present, wish.account)))
     return wish.present;
   std::vector<std::string> mine = tenants_of(state, who);
-  if (const auto named = tenants.find(wish.account); named != tenants.end()) {
-    const auto role = role_in(state, who, wish.account);
+  // A tenant in which the asker has no role is answered as a word that names nothing.
+  const auto role = role_in(state, who, wish.account);
+  if (tenants.contains(wish.account) && (role || is_operator(state, who))) {
     if (role.value_or(Role::viewer) >= Role::user) return wish.account;
-    if (!role && !is_operator(state, who))
-      return fail(ErrorCode::not_found,
-                  fmt::format("there is no tenant or project \"{}\" that {} may charge",
-                              wish.account, who.owner.user));
     return fail(ErrorCode::permission_denied,
                 fmt::format("{} may not submit to tenant {}", who.owner.user, wish.account));
   }
@@ -388,7 +385,7 @@ Result<std::string> project_of(const Payer& payer, const tenancy::Tenant& tenant
 }
 
 Result<void> check_tenant(Context& ctx, const Identity& who, const Partition& partition,
-                          JobSpec& spec, bool test_only) {
+                          JobSpec& spec, bool test_only, std::uint64_t beside) {
   const CompiledTenant* tenant = tenant_of(ctx.state, partition);
   if (auto r = resolve_class(ctx.state, who, tenant, spec); !r) return r;
   if (tenant == nullptr) {
@@ -412,6 +409,7 @@ Result<void> check_tenant(Context& ctx, const Identity& who, const Partition& pa
   Newcomers come{who.owner.uid, who.owner.user};
   come.array = spec.array.has_value();
   if (come.array) come.jobs = ArrayIndexes(spec.array->ranges).count();
+  come.jobs += beside;
   if (auto r = check_counts(ctx, come, t); !r) return r;
   return check_rate(ctx, t);
 }

@@ -45,9 +45,10 @@ Result<std::string> project_of(const Payer& payer, const tenancy::Tenant& tenant
                                const std::string& named);
 
 // In the queue of a tenant: resolves account and priority class, fills in defaults, checks limits,
-// counts, rate and quota. Where there are no tenants: checks the priority class.
+// counts, rate and quota. Where there are no tenants: checks the priority class. `beside` jobs of
+// the tenant come with it.
 Result<void> check_tenant(Context& ctx, const Identity& who, const Partition& partition,
-                          JobSpec& spec, bool test_only);
+                          JobSpec& spec, bool test_only, std::uint64_t beside);
 
 // A waiting job is to go into another queue: maxima, counts and quota of the tenant that has it.
 // What the tenant can have at all, by a queued job that asks for something else there.

@@ -1,6 +1,8 @@
 // The checks of a submit, part by part; see validate.h.
 #include "ctld/core/validate.h"
 
+#include <algorithm>
+
 #include <fmt/core.h>
 
 #include "common/limits.h"
@@ -10,6 +12,7 @@
 #include "ctld/core/admission.h"
 #include "ctld/core/authorise.h"
 #include "ctld/core/licenses.h"
+#include "ctld/core/queues.h"
 #include "ctld/core/reservations.h"
 #include "ctld/core/tenant_submit.h"
 #include "ctld/sched/mig_rack.h"
@@ -403,7 +406,8 @@ Result<void> check_new_shape(Context& ctx, const Partition& partition, JobShape&
   return check_partition_fit(ctx, partition, shape);
 }
 
-Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& submit) {
+Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& submit,
+                          std::span<const Resolved> beside) {
   JobSpec& spec = submit.spec;
   if (who.owner.uid == Uid{} && !ctx.config.noded.allow_root_jobs)
     return fail(ErrorCode::permission_denied,
@@ -428,7 +432,13 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   spec.partition = partition->name;
   name_switch(ctx, spec.shape);
   if (auto r = count_shards(ctx, *partition, spec.shape); !r) return tl::unexpected(r.error());
-  if (auto r = check_tenant(ctx, who, *partition, spec, submit.test_only); !r)
+  const auto with_it = std::count_if(beside.begin(), beside.end(), [&](const Resolved& other) {
+    return tenant_of(ctx.state, ctx.state.partition(other.partition)) ==
+           tenant_of(ctx.state, *partition);
+  });
+  if (auto r = check_tenant(ctx, who, *partition, spec, submit.test_only,
+                            static_cast<std::uint64_t>(with_it));
+      !r)
     return tl::unexpected(r.error());
   if (auto r = check_admission(ctx.state, who, *partition, {spec.account, spec.priority_class}); !r)
     return tl::unexpected(r.error());
@@ -444,13 +454,14 @@ Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& s
   if (auto r = check_nodes(ctx, *partition, spec.shape); !r) return tl::unexpected(r.error());
   auto limit = check_time_limit(*partition, spec.time_limit, spec.unlimited_time);
   if (!limit) return tl::unexpected(limit.error());
+  // Before the deadline, which is reckoned from when the reservation begins.
+  if (!spec.reservation.empty())
+    if (auto r = check_reservation(ctx, who, *partition, spec.shape, *limit, spec.reservation); !r)
+      return tl::unexpected(r.error());
   if (auto r = check_times(ctx, spec, *limit); !r) return tl::unexpected(r.error());
   cap_nodes(*partition, spec.shape);
   if (auto r = check_partition_fit(ctx, *partition, spec.shape); !r)
     return tl::unexpected(r.error());
-  if (!spec.reservation.empty())
-    if (auto r = check_reservation(ctx, who, *partition, spec.shape, *limit, spec.reservation); !r)
-      return tl::unexpected(r.error());
   return Resolved{partition->id, *limit};
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,8 +33,10 @@ struct Resolved {
   std::optional<Duration> time_limit;  // unset = unlimited
 };
 
-// Checks all but dependencies; changes `submit.spec` where something was left open.
-Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& submit);
+// Checks all but dependencies; changes `submit.spec` where something was left open. `beside` are
+// the components before it of the same job, which count in what tenants allow.
+Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& submit,
+                          std::span<const Resolved> beside = {});
 
 // The same rules for `gctl update`.
 Result<std::optional<Duration>> check_time_limit(const Partition& partition,

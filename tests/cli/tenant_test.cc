@@ -1,8 +1,11 @@
 // gtenant from files to documents and back, against a controller that keeps documents.
 #include <doctest/doctest.h>
 
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "config/tenancy/write.h"
@@ -219,6 +222,51 @@ TEST_CASE("get, export, delete, history and rollback") {
                               "apiVersion: gantry/v1\nkind: Cohort\nname: other\n");
   CHECK(pruned.out.find("- Cohort ml-platform\n") != std::string::npos);
   CHECK(store.documents.size() == 1);
+}
+
+TEST_CASE("offboard takes the tenant's budgets along, and archives are its caller's alone") {
+  FakeController fake;
+  TenancyStore store(fake);
+  tenancy::Budget own, other;
+  own.name = "money";
+  own.tenant = "fraud";
+  own.amount = Money{100'000'000};
+  other = own;
+  other.name = "elsewhere";
+  other.tenant = "search";
+  tenancy::Tenant search;
+  search.name = "search";
+  store.documents = {tenancy::Cohort{"ml-platform", "", {}, {}}, search, own, other};
+  store.earlier[0] = store.documents;
+  REQUIRE(fake.run({"gtenant", "apply", "-y", "-f", "-"}, kFraud).status == 0);
+  fake.answer<proto::QueryHistory>(proto::HistoryReply{sample_history(), false, kNow, {}, {}});
+  ScratchDir folder;
+  const std::string archive = folder.path() + "/archive";
+
+  const mode_t before = ::umask(0);  // the worst that a caller may have
+  const Run done = fake.run({"gtenant", "offboard", "fraud", "--yes", "--archive", archive});
+  const Run exported = fake.run({"gtenant", "export", "-d", folder.path() + "/export"});
+  ::umask(before);
+  CHECK(done.err.empty());
+  REQUIRE(done.status == 0);
+  CHECK(done.out.find("- Tenant fraud\n") != std::string::npos);
+  CHECK(done.out.find("- Budget money\n") != std::string::npos);
+  CHECK(exported.status == 0);
+  std::set<std::string> left;
+  for (const tenancy::Document& document : store.documents) left.insert(tenancy::name_of(document));
+  CHECK(left == std::set<std::string>{"ml-platform", "search", "elsewhere"});
+
+  namespace fs = std::filesystem;
+  std::size_t files = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(folder.path())) {
+    CAPTURE(entry.path().string());
+    const fs::perms mode = entry.status().permissions();
+    CHECK((mode & (fs::perms::group_all | fs::perms::others_all)) == fs::perms::none);
+    files += entry.is_regular_file() ? 1 : 0;
+    if (entry.path().extension() == ".yaml" && entry.path().parent_path() == archive)
+      CHECK(slurp(entry.path()).find("kind: Budget\nname: money\n") != std::string::npos);
+  }
+  CHECK(files >= 3);  // the archive's two, and what was exported
 }
 
 TEST_CASE("offboard closes the queue, waits, keeps an archive, removes") {

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,14 +23,26 @@ inline Identity identity(std::string user, std::uint32_t uid) {
   return who;
 }
 
+// A controller that was started anew on what is stored, before its start().
+std::unique_ptr<Core> loaded(const Config& config, const store::MemoryStore& store);
+
 class Controller {
  public:
-  explicit Controller(Config config) : config_(std::move(config)), core_(config_) {
-    REQUIRE(core_.start(now_).has_value());
+  explicit Controller(Config config)
+      : config_(std::move(config)), core_(std::make_unique<Core>(config_)) {
+    REQUIRE(core_->start(now_).has_value());
+    (void)turn();
+  }
+  // As after an edit of the configuration.
+  void restart(Config config) {
+    config_ = std::move(config);
+    store_.restart();
+    core_ = loaded(config_, store_);
+    REQUIRE(core_->start(now_).has_value());
     (void)turn();
   }
   ReplyMessage ask(const Identity& who, ClientMessage message) {
-    core_.step(now_, ClientRequest{ConnectionId(1), ++request_, who, std::move(message)});
+    core_->step(now_, ClientRequest{ConnectionId(1), ++request_, who, std::move(message)});
     std::vector<Reply> replies = turn();
     REQUIRE(replies.size() == 1);
     return std::move(replies[0].message);
@@ -44,21 +57,21 @@ class Controller {
   }
 
   void step(Input input) {
-    core_.step(now_, std::move(input));
+    core_->step(now_, std::move(input));
     (void)turn();
   }
-  [[nodiscard]] const State& state() const { return core_.state(); }
+  [[nodiscard]] const State& state() const { return core_->state(); }
 
  private:
   std::vector<Reply> turn() {
-    Turn turn = core_.take_turn();
+    Turn turn = core_->take_turn();
     REQUIRE(store_.append(turn.append).has_value());
     for (Reply& reply : turn.replies) REQUIRE(fill(reply, store_).has_value());
     return std::move(turn.replies);
   }
   Config config_;
   store::MemoryStore store_;
-  Core core_;
+  std::unique_ptr<Core> core_;
   Instant now_{hours(500'000).us};
   std::uint64_t request_ = 0;
 };

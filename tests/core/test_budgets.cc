@@ -195,6 +195,21 @@ TEST_CASE("a budget is never overrun by more than one job's worst case, whatever
   CHECK(waited > 100 * kPatterns);
 }
 
+TEST_CASE("the first minutes of a month foretell no more than their cost on each of its days") {
+  World world;
+  for (const char* command :
+       {"cluster n1 cpus=8 mem=8G", "set heartbeat=10m node_timeout=1h", "up n1", "quiet",
+        "tenant fraud cpu=8 user=alice", "prices base cpu=1.00",
+        "budget month tenant=fraud amount=5000 at=warn", "apply admin",
+        "submit alice name=a cpus=1 time=2h", "plan", "n1 started 1", "advance 60s", "n1 exit 1"})
+    world.run(command);
+  const BudgetStand stand = stands_of(world.core().state(), world.now()).at("month");
+  CHECK(stand.spent > Money{});
+  CHECK(stand.forecast >= stand.spent);
+  // A minute's pace, which says nothing yet, would come to 44,640 times as much.
+  CHECK(stand.forecast.micros <= stand.spent.micros * 32);
+}
+
 TEST_CASE("the forecast of a steady load is within 10 %") {
   World world;
   for (const char* command :

@@ -2,6 +2,8 @@
 // tenant is in any reply. The same words are looked for in an operator's replies, where they are.
 #include <fmt/core.h>
 
+#include <set>
+
 #include "common/codec/codec.h"
 #include "controller.h"
 
@@ -216,6 +218,108 @@ TEST_CASE("what is not seen is answered as what is not there") {
       return m;
     });
   }
+}
+
+TEST_CASE("two mistakes in one request do not tell what is hidden from what is not there") {
+  Cluster cluster;
+  const auto same = [&](const Identity& who, const std::string& hidden, const std::string& none,
+                        auto ask) {
+    std::string first = words_of(cluster.controller.ask(who, ask(hidden)));
+    const std::string second = words_of(cluster.controller.ask(who, ask(none)));
+    CAPTURE(who.owner.user);
+    CHECK(!second.empty());
+    for (std::size_t at; (at = first.find(hidden)) != std::string::npos;)
+      first.replace(at, hidden.size(), none);
+    CHECK(first == second);
+  };
+  REQUIRE(!refused(cluster.controller.ask(kAlice, submit("red"))));
+  for (const Identity& who : {kAlice, kEve}) {
+    for (const std::string partition : {"", "site", "red"}) {
+      CAPTURE(partition);
+      same(who, "blue", "nosuch", [&](const std::string& name) {
+        proto::SubmitJob m = submit(partition);
+        m.spec.account = name;
+        return m;
+      });
+    }
+    for (const bool second : {false, true})
+      same(who, "p3", "n9", [&](const std::string& name) {
+        proto::SubmitTogether m;
+        m.parts = {submit("red"), submit("nosuch")};
+        m.parts[second ? 1 : 0].spec.shape.required_nodes = {name};
+        m.parts[1].spec.kind = JobKind::allocation;
+        return m;
+      });
+    same(who, "p3", "n9", [&](const std::string& name) {
+      proto::UpdateJob m;
+      m.job = {JobId(2), {}};
+      m.nice = -2'000'000'000;
+      m.reshape.emplace().required_nodes = {name};
+      return m;
+    });
+    same(who, "p3", "n9", [&](const std::string& name) {
+      proto::ListJobs m;
+      m.filter.users.assign(2000, "x");
+      m.filter.nodes = {name};
+      return m;
+    });
+    same(who, "bluewindow", "nosuch", [&](const std::string& name) {
+      proto::SubmitJob m = submit(who.owner.user == "alice" ? "red" : "site");
+      m.spec.reservation = name;
+      m.spec.time_limit = minutes(30);
+      m.spec.deadline = Instant{hours(500'000).us} + minutes(40);
+      return m;
+    });
+  }
+}
+
+TEST_CASE("a partition's lists hide nothing, and name no other tenant") {
+  Config c = config();
+  const auto add = [&](const std::string& name) -> PartitionConfig& {
+    PartitionConfig p = c.partitions[0];
+    p.is_default = false;
+    p.name = name;
+    return c.partitions.emplace_back(std::move(p));
+  };
+  add("accounts").allow_accounts = {"blue", "bluelab"};
+  add("denied").deny_accounts = {"blue", "red"};
+  add("groups").allow_groups = {"wheel"};
+  add("classes").allow_qos = {"best-effort"};
+  Controller controller(c);
+  proto::ApplyTenancy apply;
+  apply.documents = {tenant("red", "alice"), tenant("blue", "bob")};
+  REQUIRE(!refused(controller.ask(kRoot, apply)));
+  const auto partitions_of = [&](const Identity& who, std::optional<std::uint32_t> from) {
+    return std::get<proto::ListPartitionsReply>(controller.ask(who, proto::ListPartitions{from}));
+  };
+  for (const Identity& who : {kAlice, kEve}) {
+    for (const std::optional<std::uint32_t> from : {std::optional<std::uint32_t>(), {0}}) {
+      const proto::ListPartitionsReply reply = partitions_of(who, from);
+      std::set<std::string> names;
+      for (const proto::PartitionRow& p : reply.partitions) names.insert(p.name);
+      for (const char* name : {"site", "accounts", "denied", "groups", "classes"})
+        CHECK(names.contains(name));
+      const std::string text = codec::to_json(reply);
+      CHECK(text.find("blue") == std::string::npos);
+      CHECK(text.find("\"others\"") != std::string::npos);
+      CHECK(text.find("wheel") != std::string::npos);
+    }
+    CHECK(std::get<proto::ListNodesReply>(controller.ask(who, proto::ListNodes{})).nodes.size() ==
+          4);
+    for (const char* name : {"accounts", "denied"}) {
+      const std::string words = words_of(controller.ask(who, submit(name)));
+      CHECK(!words.empty());
+      CHECK(words.find("blue") == std::string::npos);
+    }
+    for (const char* name : {"groups", "classes"})
+      CHECK(!words_of(controller.ask(who, submit(name))).empty());
+  }
+  for (const proto::PartitionRow& p : partitions_of(kAlice, {}).partitions)
+    if (p.name == "denied") CHECK(p.deny_accounts == std::vector<std::string>{"red", "others"});
+  for (const Identity& who : {kBob, kRoot})
+    for (const proto::PartitionRow& p : partitions_of(who, {}).partitions)
+      if (p.name == "accounts")
+        CHECK(p.allow_accounts == std::vector<std::string>{"blue", "bluelab"});
 }
 
 TEST_CASE("a site's partition lists the nodes that the asker may use") {

@@ -1,5 +1,6 @@
 // The crash of a controller, and what a new one makes of what was stored; see world.h.
 #include "common/assert.h"
+#include "controller.h"
 #include "ctld/core/audit.h"
 #include "world.h"
 
@@ -10,8 +11,6 @@ void World::fold() {
   const auto done = store_.fold(batch);
   GANTRY_ASSERT(done.has_value(), "the memory store takes a fold");
 }
-
-namespace {
 
 std::unique_ptr<Core> loaded(const Config& config, const store::MemoryStore& store) {
   auto core = std::make_unique<Core>(config);
@@ -28,8 +27,6 @@ std::unique_ptr<Core> loaded(const Config& config, const store::MemoryStore& sto
   if (!done) assertion_failed("load", __FILE__, __LINE__, done.error().message);
   return core;
 }
-
-}  // namespace
 
 // The crash of a controller: memory is gone, nodes notice a new epoch.
 void World::restart() {

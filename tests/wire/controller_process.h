@@ -35,11 +35,11 @@ inline int free_port() {
   return ntohs(address.sin_port);
 }
 
-// gantry-ctld as a process, with one node that never comes.
+// gantry-ctld as a process, with nodes that never come.
 class Controller {
  public:
-  // `more`: options below `controller:`, each "name: value, ".
-  explicit Controller(const std::string& more = "")
+  // `more`: options below `controller:`, each "name: value, ". `nodes`: a host list.
+  explicit Controller(const std::string& more = "", const std::string& nodes = "n1")
       : keys_(net::generate_key_pair()), port_(free_port()) {
     char name[] = "/tmp/gantry-wire-XXXXXX";
     REQUIRE(::mkdtemp(name) != nullptr);
@@ -53,8 +53,8 @@ class Controller {
     std::ofstream(directory_ + "/gantry.yaml") << fmt::format(
         "controller: {{{2}port: {1}, state_dir: {0}/state, secret_key_file: {0}/key, "
         "public_key_file: {0}/pub, allow_munge: false}}\n"
-        "nodes: [{{name: n1, cpus: 1, memory: 1G}}]\n",
-        directory_, port_, more);
+        "nodes: [{{name: '{3}', cpus: 1, memory: 1G}}]\n",
+        directory_, port_, more, nodes);
     pid_ = ::fork();
     REQUIRE(pid_ >= 0);
     if (pid_ == 0) {

@@ -1,0 +1,75 @@
+// Listings that the controller gives in pages: how a command asks for them, and puts them together
+// into the reply that a controller without pages would give. Session does it for every call, so a
+// command sees the whole listing, whichever controller it talks to.
+//
+// Pages are by number, id or name and not by position: what comes or goes between two of them
+// changes nothing else. Order is made here.
+#pragma once
+
+#include "common/proto/messages.h"
+
+namespace gantry::cli {
+
+// Of a request whose reply comes in pages:
+//   first(request)               makes it ask for the first page
+//   add(whole, page, request)    joins a page, and makes the request ask for the next; false: that
+//                                was the last, or the controller does not know pages
+//   finish(whole)                puts it into the order and the form of a reply without pages
+template <class Request>
+struct Pages {
+  static constexpr bool kAny = false;
+};
+
+template <>
+struct Pages<proto::ListNodes> {
+  static constexpr bool kAny = true;
+  static void first(proto::ListNodes& m) { m.from = 0; }
+  static bool add(proto::ListNodesReply& whole, proto::ListNodesReply&& page, proto::ListNodes& m);
+  static void finish(proto::ListNodesReply& whole);
+};
+
+template <>
+struct Pages<proto::ListPartitions> {
+  static constexpr bool kAny = true;
+  static void first(proto::ListPartitions& m) { m.from = 0; }
+  static bool add(proto::ListPartitionsReply& whole, proto::ListPartitionsReply&& page,
+                  proto::ListPartitions& m);
+  static void finish(proto::ListPartitionsReply& whole);
+};
+
+template <>
+struct Pages<proto::ShowConfig> {
+  static constexpr bool kAny = true;
+  static void first(proto::ShowConfig& m) { m.after.emplace(); }
+  static bool add(proto::ShowConfigReply& whole, proto::ShowConfigReply&& page,
+                  proto::ShowConfig& m);
+  static void finish(proto::ShowConfigReply& whole);
+};
+
+template <>
+struct Pages<proto::ShareTree> {
+  static constexpr bool kAny = true;
+  static void first(proto::ShareTree& m) { m.from = 0; }
+  static bool add(proto::ShareTreeReply& whole, proto::ShareTreeReply&& page, proto::ShareTree& m);
+  static void finish(proto::ShareTreeReply& whole);
+};
+
+template <>
+struct Pages<proto::PriorityTuples> {
+  static constexpr bool kAny = true;
+  static void first(proto::PriorityTuples& m) { m.after_job.emplace(); }
+  static bool add(proto::PriorityTuplesReply& whole, proto::PriorityTuplesReply&& page,
+                  proto::PriorityTuples& m);
+  static void finish(proto::PriorityTuplesReply& whole);
+};
+
+template <>
+struct Pages<proto::TenancyHistory> {
+  static constexpr bool kAny = true;
+  static void first(proto::TenancyHistory& m) { m.from.emplace(); }
+  static bool add(proto::TenancyHistoryReply& whole, proto::TenancyHistoryReply&& page,
+                  proto::TenancyHistory& m);
+  static void finish(proto::TenancyHistoryReply& whole);
+};
+
+}  // namespace gantry::cli
