@@ -135,18 +135,19 @@ void Meter::advance(Instant now, const HasPlace& has_place) {
     }
     if (t.claims.empty()) continue;
     m.below += dt;
-    const Instant late = std::max(now_, t.claims.front().since + deadline_);
-    if (now > late) {
-      const bool no_place = has_place && !has_place(i);
-      (no_place ? m.no_place : m.violation) += to_seconds(now - late);
-      for (Violation& claim : state_[i].claims)
-        if (no_place && now > claim.since + deadline_)
-          claim.no_place += to_seconds(now - std::max(now_, claim.since + deadline_));
-      if (no_place) continue;
-    }
-    if (!t.first_since) continue;
-    const Instant first_late = std::max(now_, *t.first_since + deadline_);
-    if (now > first_late) m.of_first += to_seconds(now - first_late);
+    // Who waits for nodes that nobody can free has its deadline from when somebody can.
+    if (has_place && !has_place(i)) state_[i].no_place = now;
+    const Instant placed = t.no_place ? *t.no_place + deadline_ : now_;
+    const auto count = [&](Instant since, double& violation, double& no_place) {
+      const Instant late = std::max(now_, since + deadline_);
+      const Instant violated = std::clamp(placed, late, std::max(late, now));
+      violation += to_seconds(std::max(now, violated) - violated);
+      no_place += to_seconds(violated - late);
+    };
+    double rest = 0;
+    count(t.claims.front().since, m.violation, m.no_place);
+    for (Violation& claim : state_[i].claims) count(claim.since, rest, claim.no_place);
+    if (t.first_since) count(*t.first_since, m.of_first, rest);
   }
   count_jain(dt);
   now_ = now;

@@ -5,10 +5,12 @@
 //   claims           of a tenant, while somebody else borrows: as many of its waiting jobs, the
 //                    smallest first, as fit in its nominal quota beside what it uses. A start of
 //                    one of its jobs meets its oldest claims, to as many units as it takes
-//   quota violation  time in which a claim is older than the reclaim deadline, and somebody could
-//                    have made room for it
-//   no place         such time in which nobody could: no set of jobs that may be taken from others
-//                    frees the nodes that any of the jobs needs (places.h)
+//   quota violation  time in which a claim is older than the reclaim deadline, and for so long
+//                    somebody could have made room for it
+//   no place         such time in which nobody could, or could for less than the deadline: no set
+//   of
+//                    jobs that may be taken from others frees the nodes that any of the jobs needs
+//                    (places.h)
 //   Jain's index     (sum x)^2 / (n sum x^2) of x = decayed use / decayed fair share, over tenants
 //   that
 //                    have waited for an hour at least; mean over time with two such tenants
@@ -58,8 +60,8 @@ class Meter {
   Meter(FairShares fair, std::size_t tenants, double total, Duration deadline, Duration half_life,
         Instant begin);
 
-  // Before any change at `now`: counts the time up to it. `has_place`, of a tenant with a claim
-  // that is older than the deadline: could somebody make room for it? Not given: yes.
+  // Before any change at `now`: counts the time up to it. `has_place`, of a tenant with a claim:
+  // could somebody make room for it? Not given: yes.
   using HasPlace = std::function<bool(std::size_t tenant)>;
   void advance(Instant now, const HasPlace& has_place = {});
   // `place`: in the tenant's order; each once.
@@ -84,8 +86,9 @@ class Meter {
     std::map<std::int64_t, std::int64_t> sizes;  // waiting jobs by units
     std::map<Place, std::int64_t> order;         // their units
     std::optional<Instant> waits_since, first_since;
-    Place first{};                 // since first_since
-    std::deque<Violation> claims;  // open, the oldest first
+    Place first{};                    // since first_since
+    std::optional<Instant> no_place;  // when there was none, last
+    std::deque<Violation> claims;     // open, the oldest first
     sched::DecayedUsage use, fair;
   };
   [[nodiscard]] bool claims(std::size_t tenant, std::int64_t units) const;

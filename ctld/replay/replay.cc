@@ -398,6 +398,7 @@ class Replay {
       for (const sched::Start& s : plan.starts) start(s, t);
       for (const sched::Preempt& p : plan.preemptions) preempt(p, t);
       soonest.reset();
+      note_claims(plan);
       for (const sched::Expected& e : plan.expected)
         if (auto& told = out_.jobs[e.job.value() - 1].foretold; !told) told = e.start;
       for (const sched::Expected& e : plan.expected)
@@ -411,6 +412,18 @@ class Replay {
     if (!waiting_.empty() && due) events_.push({*soonest, 0, 0, Kind::wake});
   }
 
+  // Nodes that jobs leave for others, within their tenants' quota.
+  void note_claims(const sched::Plan& plan) {
+    claimed_.clear();
+    std::set<std::uint32_t> claimants;
+    for (const std::uint32_t i : running_)
+      if (live_[i].phase == Phase::leaving && live_[i].leaves_for)
+        claimants.insert(*live_[i].leaves_for);
+    for (const sched::Expected& e : plan.expected)
+      if (const auto i = static_cast<std::uint32_t>(e.job.value() - 1); claimants.contains(i))
+        claimed_[i] = e.nodes;
+  }
+
   // For the measures: could somebody have made room for one of the tenant's waiting jobs that its
   // nominal quota allows?
   [[nodiscard]] bool has_place(std::size_t tenant) const {
@@ -422,16 +435,23 @@ class Replay {
     };
     for (const sched::NodeChanged& node : site_.nodes) room.push_back(of(node));
     for (std::size_t t = 0; t < out_.tenants.size(); ++t) excess.push_back(meter_->excess(t));
+    for (const auto& [i, nodes] : claimed_)
+      if (out_.jobs[i].tenant != tenant)
+        for (const NodeId n : nodes)
+          room[n.value()] -= out_.jobs[i].units / static_cast<std::int64_t>(nodes.size());
     std::vector<HeldUnits> held;
     for (const std::uint32_t i : running_) {
       const Live& live = live_[i];
-      if (live.phase == Phase::leaving) continue;
+      if (live.phase == Phase::leaving) {  // what it holds is given up already
+        excess[out_.jobs[i].tenant] -= out_.jobs[i].units;
+        continue;
+      }
       const auto& cls = site_.compiled.view->classes[live.key.priority_class];
       const bool may_go = cls.preemptible && out_.end - live.started >= cls.min_run_time;
       for (const sched::NodeGrant& g : live.grants) {
         room[g.node.value()] -= of(g);
         if (may_go)
-          held.push_back({g.node.value(), out_.jobs[i].tenant, of(g), out_.jobs[i].units});
+          held.push_back({g.node.value(), out_.jobs[i].tenant, of(g), out_.jobs[i].units, i});
       }
     }
     return std::any_of(waiting_.begin(), waiting_.end(), [&](std::uint32_t i) {
@@ -471,6 +491,7 @@ class Replay {
   sched::Replica replica_;
   std::vector<Live> live_;
   std::set<std::uint32_t> waiting_, running_;
+  std::map<std::uint32_t, std::vector<NodeId>> claimed_;  // by waiting job
   std::size_t next_ = 0, done_ = 0;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   Outcome out_;

@@ -40,6 +40,8 @@ class NodePrices {
   };
   // The suspects on the node, and what each holds there.
   [[nodiscard]] std::span<const Holder> on(std::uint32_t node) const;
+  // Free there, or by then, without any of them.
+  [[nodiscard]] const Room& room(std::uint32_t node) const { return room_[node]; }
   // Is that room for the job's part on the node?
   [[nodiscard]] bool enough(std::uint32_t node, const Room& room) const {
     return holds(r_.cls.demand, r_.grid.room(node), room, share_);

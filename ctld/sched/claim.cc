@@ -104,15 +104,20 @@ void Cycle::uncharge(JobId job) {
   });
 }
 
-// The first of what is charged at or below the node and ends, in the order of the ends.
+// The first of what is charged at or below the node and ends, in the order of the ends. Whoever this
+// plan asks to leave has gone by then.
 const std::vector<Cycle::Ending>& Cycle::ends_below(std::uint32_t node) {
   const auto [at, made] = endings_.try_emplace(node);
   std::vector<Ending>& ends = at->second;
   if (!made) return ends;
   const Instant soonest = now_ + Timeline::kOverdue;
   for (const std::uint32_t tenant : r_.charges_.busy_below(node))
-    for (const auto& [job, end] : r_.charges_.jobs_of(tenant))
+    for (const auto& [job, limit] : r_.charges_.jobs_of(tenant)) {
+      std::optional<Instant> end = limit;
+      for (const Asked& a : asked_)
+        if (a.victim == job) end = std::min(end.value_or(a.by), a.by);
       if (end) ends.push_back({std::max(*end, soonest), job, tenant});
+    }
   const auto before = [](const Ending& a, const Ending& b) {
     return std::pair{a.at, a.job} < std::pair{b.at, b.job};
   };

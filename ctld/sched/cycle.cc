@@ -362,6 +362,7 @@ void Cycle::start(JobClass& c, std::uint32_t slot, const std::vector<Share>& sha
 }
 
 Plan Cycle::take_plan() {
+  look_at_starts();
   remember_waits();
   if (everything_) r_.searches_cut_ = searches_cut_;
   if (!policy_.keep_promises)

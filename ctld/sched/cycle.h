@@ -177,6 +177,7 @@ class Cycle {
   [[nodiscard]] bool is_guaranteed(const JobClass& c, std::uint32_t flavor) const;
   std::optional<Taking> victims_for(const Turn& turn);
   bool take_from(Turn& turn, const Taking& taking);
+  void look_at_starts();
   bool start_on(Turn& turn, const Taking& taking);
   bool promise_room(Turn& turn, const Taking& taking, Instant free_by);
   [[nodiscard]] std::vector<JobId> leaving_for(const VictimSet& set) const;

@@ -9,6 +9,7 @@
 #include "common/assert.h"
 #include "ctld/sched/cheapest.h"
 #include "ctld/sched/neighbours.h"
+#include "ctld/sched/node_sets.h"
 #include "ctld/sched/preempt_rules.h"
 #include "ctld/sched/topology.h"
 
@@ -16,10 +17,9 @@ namespace gantry::sched {
 namespace {
 
 constexpr int kMaxRepairs = 32;  // victims that a set may lose to the rules before it is given up
-constexpr std::size_t kMaxGrown = 256;    // victims of a set that only the rules put together
-constexpr std::size_t kAhead = 8;         // placements that are asked of memory before their turn
-constexpr std::size_t kMaxChecks = 4096;  // of the rules, in a search node by node
-constexpr int kReprices = 2;  // rounds in which victims that span nodes are charged once
+constexpr std::size_t kMaxGrown = 256;  // victims of a set that only the rules put together
+constexpr std::size_t kAhead = 8;       // placements that are asked of memory before their turn
+constexpr int kReprices = 2;            // rounds in which victims that span nodes are charged once
 
 class Search {
  public:
@@ -216,75 +216,16 @@ class Search {
     return std::nullopt;
   }
 
-  // One node after the other, with the rules looked at for each job that would go: where the
-  // cheapest places take more of somebody than that one exceeds by, others may do. The cheapest
-  // nodes first; then those where the least is in use, as they leave more for the next node.
+  // Where the cheapest places take more of somebody than that one exceeds by, others may do.
   std::optional<Set> by_nodes(const Set& left, bool rule_b) {
-    NodePrices prices(r_, room_, left, suspects_.size(), share_);
-    std::size_t checks = 0;
+    const NodePrices prices(r_, room_, left, suspects_.size(), share_);
+    NodeSets sets(r_, prices, rules_, rule_b);
     for (const auto& domain : domains()) {
-      struct Able {
-        bool required;
-        std::int64_t cost, used;
-        std::uint32_t node;
-      };
-      std::vector<Able> able;
-      for (const std::uint32_t n : domain) {
-        const auto offer = prices.offer(n);
-        if (!offer) continue;
-        std::int64_t used = 0;
-        for (const Suspect* s : offer->victims) used += units(*s);
-        able.push_back({is_required(n), offer->cost, used, n});
-      }
-      if (able.size() < d_.min_nodes) continue;
-      for (const bool by_cost : {true, false}) {
-        std::sort(able.begin(), able.end(), [&](const Able& a, const Able& b) {
-          return std::tuple{!a.required, by_cost ? a.cost : a.used, a.cost, a.node} <
-                 std::tuple{!b.required, by_cost ? b.cost : b.used, b.cost, b.node};
-        });
-        Set set;
-        std::size_t cleared = 0;
-        for (std::size_t i = 0; i < able.size() && cleared < d_.min_nodes; ++i)
-          if (auto more = clear(prices, able[i].node, set, rule_b, checks)) {
-            set = std::move(*more);
-            ++cleared;
-          }
-        if (cleared < d_.min_nodes || !place_without(set)) continue;
-        if (rules_.check(set, rule_b).fits || complete(set, left, rule_b).fits) return set;
-      }
-    }
-    return std::nullopt;
-  }
-
-  // `set` and those jobs of the node that must go as well, in an order in which they may. Sorted
-  // for the rules.
-  std::optional<Set> clear(const NodePrices& prices, std::uint32_t node, const Set& set,
-                           bool rule_b, std::size_t& checks) {
-    Room room = room_[node];
-    std::vector<NodePrices::Holder> jobs;
-    for (const auto& holder : prices.on(node))
-      if (std::find(set.begin(), set.end(), holder.suspect) != set.end())
-        room += *holder.room;
-      else
-        jobs.push_back(holder);
-    if (prices.enough(node, room)) return set;
-    for (const bool large_first : {false, true}) {
-      std::stable_sort(jobs.begin(), jobs.end(), [&](const auto& a, const auto& b) {
-        return large_first ? units(*a.suspect) > units(*b.suspect)
-                           : a.suspect->cost < b.suspect->cost;
+      auto set = sets.find(domain, d_.min_nodes, [&](Set& found) {
+        return place_without(found) &&
+               (rules_.check(found, rule_b).fits || complete(found, left, rule_b).fits);
       });
-      Room have = room;
-      Set more = set;
-      for (const auto& holder : jobs) {
-        if (++checks > kMaxChecks) return std::nullopt;
-        Set with = more;
-        with.push_back(holder.suspect);
-        rules_.sort(with);
-        if (rules_.check(with, rule_b).offender) continue;
-        more = std::move(with);
-        have += *holder.room;
-        if (prices.enough(node, have)) return more;
-      }
+      if (set) return set;
     }
     return std::nullopt;
   }

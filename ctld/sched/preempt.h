@@ -22,8 +22,9 @@
 //             * (1 + 0.5 * times preempted), at least 1; without requeue all since the start
 //
 // The highest class among the victims is minimised first, then the sum of costs: exactly for jobs
-// of one node, for gangs by the cheapest nodes of each topology domain. What is not needed is put
-// back, so no victim can be left out. Jobs that are leaving count as gone.
+// of one node, for gangs by the cheapest nodes of each topology domain; where these may not go
+// together, by the first set of nodes that may (node_sets.h). What is not needed is put back, so no
+// victim can be left out. Jobs that are leaving count as gone.
 #pragma once
 
 #include <optional>

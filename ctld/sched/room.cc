@@ -154,6 +154,7 @@ void Cycle::ask_to_leave(JobId victim, Instant by) {
   const auto limit = r_.charges_.ends_by(victim);
   const bool sooner = !limit || by < *limit;
   asked_.push_back({victim, limit, by});
+  endings_.clear();
   r_.running_.set_leaving(victim, true);
   if (!sooner) return;
   r_.timeline_.moved(r_.running_[*r_.running_.find(victim)], by, limit);
@@ -169,6 +170,7 @@ void Cycle::take_back_asking() {
     r_.running_.set_end(a.victim, a.limit);
   }
   asked_.pop_back();
+  endings_.clear();
 }
 
 bool Cycle::make_room(Turn& turn) {
@@ -188,6 +190,32 @@ bool Cycle::make_room(Turn& turn) {
   }
   if (in_vain_.contains(class_index)) r_.in_vain_[class_index] = now_;
   return false;
+}
+
+// A search for victims does not see what the plan starts. Where a start makes a tenant exceed its
+// quota, that job or another of the tenant's may have to leave for a claim for which there was
+// nobody: the next plan follows at once and looks.
+void Cycle::look_at_starts() {
+  if (plan_.starts.empty() || in_vain_.empty()) return;
+  const QuotaTree& tree = r_.charges_.tree();
+  const auto exceeds = [&](const Charged& started, const JobClass& c) {
+    return started.tenant != tenant_of(c) && !promises_.contains(started.job) &&
+           std::any_of(std::begin(kResourceTable), std::end(kResourceTable), [&](const auto& row) {
+             return c.least[row.id] > 0 &&
+                    tree.usage(started.tenant, 0, row.id) > tree.subtree(started.tenant, 0, row.id);
+           });
+  };
+  for (const std::uint32_t class_index : in_vain_) {
+    const JobClass& c = r_.queue_.job_class(class_index);
+    const auto choices = r_.eligible_.flavors_of(c);
+    if (std::any_of(choices.begin(), choices.end(),
+                    [&](const auto& choice) { return is_guaranteed(c, choice.flavor); }) &&
+        std::any_of(charged_.begin(), charged_.end(),
+                    [&](const Charged& started) { return exceeds(started, c); })) {
+      again_ = true;
+      return;
+    }
+  }
 }
 
 // The jobs are asked to leave, and what they leave is promised; unless that delays a plan that it

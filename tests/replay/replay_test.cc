@@ -222,11 +222,21 @@ TEST_CASE("what has waited for long keeps its reservation, and goes first") {
 
 TEST_CASE("a proof that there is no place counts the last job of each tenant, and no more") {
   // Two nodes of 8, full: seven of tenant 0 and one of tenant 1 on each.
-  const std::vector<HeldUnits> held{{0, 0, 7, 7}, {0, 1, 1, 1}, {1, 0, 7, 7}, {1, 1, 1, 1}};
+  const std::vector<HeldUnits> held{
+      {0, 0, 7, 7, 1}, {0, 1, 1, 1, 2}, {1, 0, 7, 7, 3}, {1, 1, 1, 1, 4}};
   CHECK(could_have_place({0, 0}, held, {1, 1}, 1, 8));   // tenant 0 exceeds by 1: its last one
   CHECK(!could_have_place({0, 0}, held, {1, 0}, 1, 8));  // tenant 1 is within its quota
   CHECK(could_have_place({0, 0}, held, {1, 0}, 1, 7));
   CHECK(!could_have_place({0, 0}, held, {0, 1}, 2, 2));
+  // Each node alone, but not both: the first job gone, tenant 0 exceeds nothing any more.
+  CHECK(could_have_place({1, 1}, held, {7, 0}, 1, 8));
+  CHECK(!could_have_place({1, 1}, held, {7, 0}, 2, 8));
+  CHECK(could_have_place({1, 1}, held, {8, 0}, 2, 8));
+  // One job on both nodes goes as a whole.
+  const std::vector<HeldUnits> gang{{0, 0, 8, 16, 1}, {1, 0, 8, 16, 1}, {2, 0, 8, 8, 2}};
+  CHECK(could_have_place({0, 0, 0}, gang, {1}, 2, 8));
+  CHECK(!could_have_place({0, 0, 0}, gang, {8}, 3, 8));
+  CHECK(could_have_place({0, 0, 0}, gang, {9}, 3, 8));
 }
 
 TEST_CASE("deadlines=on: who cannot end before it is due is given up") {

@@ -35,12 +35,12 @@ Tenants::Tenants(std::uint64_t seed, TenantsOptions options) : random_(seed), op
     tree->classes.push_back(c);
   }
   std::int64_t capacity = 0;
-  for (std::uint32_t n = 0; n < (options_.single ? 24u : 6u); ++n) {
+  for (std::uint32_t n = 0; n < (options_.single ? 24u : options_.large ? 10u : 6u); ++n) {
     NodeChanged node;
     node.node = NodeId{n};
     node.name = "n" + std::to_string(n);
     node.available = options_.guaranteed || chance(95);
-    node.gpus = options_.single ? 1 : 4u << pick(2);
+    node.gpus = options_.single ? 1 : options_.large ? 8 : 4u << pick(2);
     for (std::uint16_t c = 0; c < 2 * node.gpus; ++c) node.cpus.push_back(c);
     node.memory = std::int64_t{1} << 30;
     node.flavor = flavors > 1 ? 1 + static_cast<std::uint32_t>(pick(flavors - 1)) : 0;
@@ -67,7 +67,7 @@ FlavorLimits Tenants::random_limits(bool tenant) {
 
 // A root, up to three cohorts in it or in each other, and the tenants.
 void Tenants::make_tree(Tenancy& tree, std::int64_t capacity) {
-  const std::uint32_t cohorts = 1 + static_cast<std::uint32_t>(pick(4));
+  const std::uint32_t cohorts = options_.large ? 1 : 1 + static_cast<std::uint32_t>(pick(4));
   for (std::uint32_t i = 0; i < cohorts + options_.tenants; ++i) {
     QuotaNode node;
     node.name = (i < cohorts ? "cohort" : "tenant") + std::to_string(i);
@@ -115,6 +115,16 @@ JobPlaced Tenants::random_job() {
   job.preemptions = static_cast<std::uint32_t>(pick(4));
   job.requeue = chance(80);
   const std::uint64_t count = options_.single ? 1 + pick(6) : chance(70) ? 1 : 1 + pick(3);
+  if (options_.large) {
+    constexpr std::uint32_t kSizes[] = {1, 1, 1, 1, 1, 1, 2, 2, 4, 8, 16, 24, 32};
+    const std::uint32_t gpus = kSizes[pick(std::size(kSizes))];
+    NodeGrant part;
+    part.gpus = std::min(gpus, 8u);
+    part.tasks = 1;
+    part.cpus.resize(part.gpus);
+    job.grants.assign((gpus + 7) / 8, part);
+    return job;
+  }
   NodeGrant grant;
   grant.gpus = options_.single ? 1 : static_cast<std::uint32_t>(1 + pick(4));
   if (!options_.single && chance(15)) grant.gpus = 0;
@@ -130,7 +140,9 @@ bool Tenants::start(JobPlaced job) {
   const std::uint64_t first = pick(flavors);
   for (std::uint32_t i = 0; i < flavors; ++i) {
     std::vector<std::uint32_t> on;
-    for (const NodeChanged& node : nodes) {
+    const std::size_t from = options_.large ? pick(nodes.size()) : 0;
+    for (std::size_t k = 0; k < nodes.size(); ++k) {
+      const NodeChanged& node = nodes[(from + k) % nodes.size()];
       const std::uint32_t n = node.node.value();
       if (on.size() == job.grants.size() || node.flavor != (first + i) % flavors) continue;
       if (grid.available(n) && grid.free(n).cpus >= cpus &&

@@ -20,6 +20,7 @@ struct TenantsOptions {
   bool guaranteed = false;  // all that is there is somebody's nominal quota
   bool any_victim = false;  // every class is preemptible, at any time, as often as one likes
   bool one_class = false;
+  bool large = false;  // one cohort, ten nodes of eight GPUs, jobs of one to 32 GPUs anywhere
 };
 
 class Tenants {

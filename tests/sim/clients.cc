@@ -208,6 +208,7 @@ proto::SubmitJob Clients::draw_job(Client& client) {
   proto::SubmitJob m = draw_submit(random_, settings_, admin ? all_jobs_ : client.jobs,
                                    queue_.now(), fmt::format("{}-{}", client.name, submits_));
   if (settings_.tenants) draw_tenancy_of(random_, documents(), client.name, m.spec);
+  if (settings_.gangs) draw_gang_of(random_, settings_, m.spec.shape);
   if (settings_.gpus && m.spec.shape.gpus_per_node == 0) draw_gpus_of(random_, m.spec.shape);
   return m;
 }

@@ -7,6 +7,7 @@
 //   ... --tenants yes|no               else every second seed has tenants
 //   ... --gpus yes|no                  else none has GPUs
 //   ... --balance yes|no               else no borrower leaves for one that borrows less
+//   ... --gangs yes|no                 else few jobs ask for GPUs; yes: 1 to 32, on nodes of eight
 //   ... --changes yes|no               else what waiting jobs ask for stays, and nobody's go first
 //
 // A history in which a promise is broken prints the promise, its last 50 lines and how to repeat
@@ -39,9 +40,9 @@ struct Arguments {
   std::uint64_t from = 1;
   bool trace = false;
   std::optional<bool> tenants;
-  bool gpus = false, balance = false, changes = false;
+  bool gpus = false, balance = false, changes = false, gangs = false;
   [[nodiscard]] With with(std::uint64_t number) const {
-    return {tenants.value_or(number % 2 == 0), gpus, balance, changes};
+    return {tenants.value_or(number % 2 == 0), gpus, balance, changes, gangs};
   }
 };
 
@@ -54,7 +55,8 @@ std::optional<Arguments> parse(int argc, char** argv) {
       continue;
     }
     if (i + 1 == argc) return std::nullopt;
-    if (word == "--tenants" || word == "--gpus" || word == "--balance" || word == "--changes") {
+    if (word == "--tenants" || word == "--gpus" || word == "--balance" || word == "--changes" ||
+        word == "--gangs") {
       const std::string_view which = argv[++i];
       if (which != "yes" && which != "no") return std::nullopt;
       if (word == "--gpus")
@@ -63,6 +65,8 @@ std::optional<Arguments> parse(int argc, char** argv) {
         a.balance = which == "yes";
       else if (word == "--changes")
         a.changes = which == "yes";
+      else if (word == "--gangs")
+        a.gangs = which == "yes";
       else
         a.tenants = which == "yes";
       continue;
@@ -154,7 +158,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr,
                "usage: gantry_sim (--seed N [--trace] | --twice N | --seeds COUNT [--from N]) "
                "[--tenants yes|no] [--gpus yes|no] [--balance yes|no] "
-               "[--changes yes|no]\n");
+               "[--changes yes|no] [--gangs yes|no]\n");
     return 2;
   }
   const Arguments& a = *arguments;

@@ -102,6 +102,18 @@ void draw_for_tenants(Random& random, Settings& s) {
   if (random.chance(500)) s.estimates = 10;
 }
 
+// Whole nodes are what jobs ask for, and what tenants within their quota take back from others.
+void draw_for_gangs(Random& random, Settings& s) {
+  s.gangs = true;
+  for (NodeConfig& node : s.config.nodes) {
+    node.cpus = 16;
+    node.memory = 64 * kGiB;
+    node.gpus = 8;
+    node.gpu_model = "h100";
+  }
+  s.jobs = static_cast<std::size_t>(random.between(60, 160));
+}
+
 }  // namespace
 
 Settings settings_of(Random& random, With with) {
@@ -122,6 +134,7 @@ Settings settings_of(Random& random, With with) {
   s.trouble = minutes(random.between(5, 40));
   if (random.chance(300)) s.dies_at_start = random.below(100);
   if (with.tenants) draw_for_tenants(random, s);
+  if (with.gangs) draw_for_gangs(random, s);
   if (with.gpus) draw_for_gpus(random, s);
   s.changes = with.changes;
   if (with.balance)

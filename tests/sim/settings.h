@@ -42,6 +42,7 @@ struct Settings {
 
   bool tenants = false;             // documents, quota, classes; see tenants.h
   bool changes = false;             // of what waiting jobs ask for, and who goes first
+  bool gangs = false;               // nodes of eight GPUs, quota of them, jobs of 8 to 32
   bool gpus = false;                // devices, slices, parts, their faults; see gpus.h
   std::uint64_t refused_start = 0;  // per mille of starts that fail by the owner's fault
   // Of the scheduler's policy: that of the controller; histories with tenants vary it.
@@ -52,7 +53,7 @@ struct Settings {
 
 // What a history has besides jobs.
 struct With {
-  bool tenants = false, gpus = false, balance = false, changes = false;
+  bool tenants = false, gpus = false, balance = false, changes = false, gangs = false;
 };
 Settings settings_of(Random& random, With with);
 

@@ -46,6 +46,7 @@ QuotaLine draw_line(Random& random, const Settings& settings, Resource r, const 
 
 std::vector<QuotaLine> draw_quota(Random& random, const Settings& settings, std::int64_t members) {
   std::vector<QuotaLine> lines;
+  if (settings.gangs) return {draw_line(random, settings, Resource::gpu, "", members)};
   if (random.chance(900)) lines.push_back(draw_line(random, settings, Resource::cpu, "", members));
   if (random.chance(250))
     lines.push_back(draw_line(random, settings, Resource::memory, "", members));
@@ -342,6 +343,16 @@ void draw_tenancy_of(Random& random, const core::Documents& now, const std::stri
   }
   if (!tenant->projects.empty() && random.chance(500))
     spec.account = random.pick(tenant->projects).name;
+}
+
+void draw_gang_of(Random& random, const Settings& settings, JobShape& shape) {
+  const auto all = static_cast<std::int64_t>(settings.config.nodes.size());
+  const auto nodes = static_cast<std::uint32_t>(
+      random.chance(500) ? random.between(1, std::min<std::int64_t>(4, all)) : 1);
+  shape = {};
+  shape.min_nodes = shape.max_nodes = shape.tasks = nodes;
+  shape.gpus_per_node = nodes > 1 || random.chance(400) ? 8u : 1u << random.below(3);
+  shape.memory_per_node = kGiB;
 }
 
 }  // namespace gantry::sim

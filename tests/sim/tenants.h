@@ -32,4 +32,7 @@ proto::ApplyTenancy draw_own_change(Random& random, const core::Documents& now,
 void draw_tenancy_of(Random& random, const core::Documents& now, const std::string& user,
                      JobSpec& spec);
 
+// A job of 1 to 4 GPUs, or of 8 to 32 on whole nodes.
+void draw_gang_of(Random& random, const Settings& settings, JobShape& shape);
+
 }  // namespace gantry::sim
