@@ -62,15 +62,15 @@ proto::NodeRow node_row(const Context& ctx, const Sight& sight, const Reservatio
   row.since = node.since;
   if (node.declared != nullptr) {
     row.features = node.declared->features;
-    row.total[Resource::cpu] = static_cast<std::int64_t>(node.cpus.size()) * 1000;
-    row.total[Resource::memory] = node.declared->memory;
-    row.total[Resource::gpu] = std::int64_t{node.declared->gpus} * kGpuUnit;
-    row.total[Resource::scratch] = node.declared->scratch;
+    row.total.set<Resource::cpu>(thousandths_of(Cores{std::ssize(node.cpus)}));
+    row.total.set<Resource::memory>(ByteCount{node.declared->memory});
+    row.total.set<Resource::gpu>(thousandths_of(Gpus{node.declared->gpus}));
+    row.total.set<Resource::scratch>(ByteCount{node.declared->scratch});
   }
-  row.allocated[Resource::cpu] = static_cast<std::int64_t>(node.cpus_taken) * 1000;
-  row.allocated[Resource::memory] = node.memory_taken;
-  row.allocated[Resource::gpu] = gpu_thousandths_taken(node);
-  row.allocated[Resource::scratch] = node.scratch_taken;
+  row.allocated.set<Resource::cpu>(thousandths_of(Cores{node.cpus_taken}));
+  row.allocated.set<Resource::memory>(ByteCount{node.memory_taken});
+  row.allocated.set<Resource::gpu>(gpu_thousandths_taken(node));
+  row.allocated.set<Resource::scratch>(ByteCount{node.scratch_taken});
   row.jobs = static_cast<std::uint32_t>(node.jobs.size());
   row.version = node.facts.version;
   row.runtime = node.facts.runtime;
