@@ -61,7 +61,7 @@ proto::TenantUse use_of(const Context& ctx, std::uint32_t n) {
       if (quota.subtree(n, f, r.id) != sched::kUnlimited &&
           (quota.subtree(n, f, r.id) != 0 || quota.usage(n, f, r.id) != 0))
         row.cells.push_back(cell_of(quota, n, f, r.id));
-  for (const ResourceRow& r : kResourceTable) row.used[r.id] = quota.usage(n, 0, r.id);
+  for (const ResourceRow& r : kResourceTable) row.used.row(r.id) = quota.usage(n, 0, r.id);
   if (!node.tenant) return row;
   const tenancy::Tenant& tenant = state.tenancy.tenant(node.name)->effective;
   const Partition* partition = state.partition_named(node.name);

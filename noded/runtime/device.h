@@ -9,6 +9,7 @@
 
 #include "common/codec/fields.h"
 #include "common/gpu_usage.h"
+#include "common/quantity.h"
 
 namespace gantry::runtime {
 

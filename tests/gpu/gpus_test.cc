@@ -53,9 +53,9 @@ TEST_CASE("what came to an end while its GPUs were prepared is forgotten") {
   n.start();
   n.watch();
   n.fake.control("slow nvmlDeviceCreateGpuInstanceWithPlacement 300 1");
-  n.prepare(kJob, {{0, 19, 0, 133}});
+  n.prepare(kJob, {slice(0, 19, 0, 133)});
   n.gpus->released(kJob);
-  n.prepare(kOther, {{0, 9, 0, 464}});  // destroys the slice that nobody has
+  n.prepare(kOther, {slice(0, 9, 0, 464)});  // destroys the slice that nobody has
   REQUIRE(n.until([&] { return n.prepared.contains(kOther); }));
   INFO((n.prepared.at(kOther) ? "" : n.prepared.at(kOther).error().message));
   CHECK(n.prepared.at(kOther));
@@ -68,8 +68,8 @@ TEST_CASE("slices that were made by hand are used as they are, and no others are
   n.fake.control("make 0 9@0");
   n.start();
   n.watch();
-  n.prepare(kJob, {{0, 19, 4, 133}});
-  n.prepare(kOther, {{0, 9, 0, 464}});
+  n.prepare(kJob, {slice(0, 19, 4, 133)});
+  n.prepare(kOther, {slice(0, 9, 0, 464)});
   REQUIRE(n.until([&] { return n.prepared.size() == 2; }));
   CHECK_FALSE(n.prepared.at(kJob));
   CHECK(n.prepared.at(kOther));
@@ -108,7 +108,7 @@ TEST_CASE("faults are kept when a slice is made, and over a restart") {
   CHECK(n.has(0, "gpu-row-remap: "));  // before the first registration
   const Instant since = n.gpus->inventory().gpus[0].faults[0].since;
   n.watch();
-  n.prepare(kJob, {{1, 19, 0, 133}});
+  n.prepare(kJob, {slice(1, 19, 0, 133)});
   REQUIRE(n.until([&] { return n.gpus->inventory().gpus[1].slices.size() == 1; }));
   CHECK(n.has(0, "gpu-row-remap: ", FaultDomain::gpu));
   n.stop();

@@ -93,11 +93,11 @@ TEST_CASE("memory is overwritten between two tenants, and not between jobs of on
 TEST_CASE("a slice's memory is its place on the GPU, whatever it is called") {
   HandoverNode n(R"([{"model": "h100", "count": 1, "mig": true}])");
   n.begin();
-  CHECK(n.pass("physics", {{0, 19, 0, 133}}) == GpuScrub::done);
-  CHECK(n.pass("physics", {{0, 19, 0, 133}}) == GpuScrub::not_needed);
-  CHECK(n.pass("biology", {{0, 19, 1, 133}}) == GpuScrub::done);
-  CHECK(n.pass("physics", {{0, 19, 0, 133}}) == GpuScrub::not_needed);
-  CHECK(n.pass("physics", {{0, 14, 0, 266}}) == GpuScrub::done);  // the place beside it, too
+  CHECK(n.pass("physics", {slice(0, 19, 0, 133)}) == GpuScrub::done);
+  CHECK(n.pass("physics", {slice(0, 19, 0, 133)}) == GpuScrub::not_needed);
+  CHECK(n.pass("biology", {slice(0, 19, 1, 133)}) == GpuScrub::done);
+  CHECK(n.pass("physics", {slice(0, 19, 0, 133)}) == GpuScrub::not_needed);
+  CHECK(n.pass("physics", {slice(0, 14, 0, 266)}) == GpuScrub::done);  // the place beside it, too
   const auto done = n.overwritten();
   REQUIRE(done.size() == 3);
   for (const std::string& line : done) CHECK(line.starts_with("MIG-"));
@@ -169,7 +169,7 @@ TEST_CASE("a GPU that somebody is still on is given to nobody, and comes back wh
 TEST_CASE("of a slice that somebody is still on only the slice is out of service") {
   HandoverNode n(R"([{"model": "h100", "count": 1, "mig": true}])");
   n.begin();
-  REQUIRE(n.give(kJob, {{0, 19, 0, 133}}) != nullptr);
+  REQUIRE(n.give(kJob, {slice(0, 19, 0, 133)}) != nullptr);
   const auto instance = n.gpus->inventory().gpus[0].slices.at(0).gpu_instance;
   n.fake.control("process 0/" + std::to_string(instance) + " 4711 300");
   n.end(kJob);

@@ -82,5 +82,10 @@ class GpuNode {
 inline GpuGrant whole(std::uint16_t gpu) {
   return {gpu, std::nullopt, 0};
 }
+// `thousandths` of the GPU are what the slice weighs.
+inline GpuGrant slice(std::uint16_t gpu, std::uint32_t profile, std::uint16_t start,
+                      std::uint16_t thousandths) {
+  return {gpu, profile, start, GpuThousandths::in<std::uint16_t>(thousandths)};
+}
 
 }  // namespace gantry::node
