@@ -22,6 +22,7 @@ GANTRY_CODEC_INSTANTIATE(proto::AttemptKey)
 GANTRY_CODEC_INSTANTIATE(proto::AttemptStatus)
 GANTRY_CODEC_INSTANTIATE(proto::QuotaAlert)
 GANTRY_CODEC_INSTANTIATE(proto::Increase)
+GANTRY_CODEC_INSTANTIATE(proto::PostedBatch)
 GANTRY_CODEC_INSTANTIATE_BINARY(proto::StepFrame)
 
 }  // namespace gantry
