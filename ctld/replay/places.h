@@ -1,11 +1,11 @@
 // Whether anybody could have made room for a claim: the proof behind "no place" in the measures.
 //
-// A claim within the nominal quota is met by jobs of tenants that exceed theirs. Such a tenant gives
-// up one job after the other for as long as it exceeds its quota, so what it loses without the
-// largest of these jobs is less than what it exceeds by. Where no such set of jobs frees the nodes
-// that a claim needs, no planner can meet it: on the other nodes stand jobs of tenants within their
-// quota (its own as well), or jobs that may not be preempted. The search looks at every set. Where
-// that would take too long the answer is true, so "false" is a proof.
+// A claim within the nominal quota is met by jobs of tenants that exceed theirs. Such a tenant
+// gives up one job after the other for as long as it exceeds its quota, so what it loses without
+// the largest of these jobs is less than what it exceeds by. Where no such set of jobs frees the
+// nodes that a claim needs, no planner can meet it: on the other nodes stand jobs of tenants within
+// their quota (its own as well), or jobs that may not be preempted. The search looks at every set.
+// Where that would take too long the answer is true, so "false" is a proof.
 #pragma once
 
 #include <cstdint>

@@ -64,7 +64,7 @@ class Replay {
   }
 
  private:
-  enum class Kind : std::uint8_t { end, gone, checkpoint, age, due, wake };
+  enum class Kind : std::uint8_t { end, gone, checkpoint, age, due };
   struct Event {
     Instant at;
     std::uint32_t job;
@@ -115,11 +115,11 @@ class Replay {
   [[nodiscard]] Instant next_moment() const {
     Instant t = events_.empty() ? kNever : events_.top().at;
     if (next_ < trace_.jobs.size()) t = std::min(t, trace_.jobs[next_].submit);
-    return t;
+    return std::min(t, promised_.value_or(kNever));
   }
 
   void at_moment(Instant t) {
-    bool changed = false, freed = false;
+    bool changed = promised_ == t, freed = false;
     for (; next_ < trace_.jobs.size() && trace_.jobs[next_].submit == t; ++next_) {
       const auto i = static_cast<std::uint32_t>(next_);
       if (out_.jobs[i].left_out) {
@@ -133,7 +133,7 @@ class Replay {
     std::vector<std::uint32_t> early;
     for (; !events_.empty() && events_.top().at == t; events_.pop()) {
       const Event event = events_.top();
-      if (event.kind != Kind::wake && event.epoch != live_[event.job].epoch) continue;
+      if (event.epoch != live_[event.job].epoch) continue;
       switch (event.kind) {
         case Kind::end:
           if (ends_early(event.job)) {
@@ -156,7 +156,6 @@ class Replay {
           give_up(event.job, t);
           changed = true;
           break;
-        case Kind::wake: changed = true; break;
       }
     }
     for (const std::uint32_t job : early) {
@@ -407,9 +406,8 @@ class Replay {
       if (plan.preemptions.empty() && !more) break;
     }
     // A start that no end of a job will bring. What was promised starts when it is due.
-    const bool due = policy.keep_promises ? soonest && *soonest < next_moment()
-                                          : soonest && next_moment() == kNever;
-    if (!waiting_.empty() && due) events_.push({*soonest, 0, 0, Kind::wake});
+    promised_.reset();
+    if (!waiting_.empty() && (policy.keep_promises || next_moment() == kNever)) promised_ = soonest;
   }
 
   // Nodes that jobs leave for others, within their tenants' quota.
@@ -492,6 +490,7 @@ class Replay {
   std::vector<Live> live_;
   std::set<std::uint32_t> waiting_, running_;
   std::map<std::uint32_t, std::vector<NodeId>> claimed_;  // by waiting job
+  std::optional<Instant> promised_;                       // the next start, as the last plan has it
   std::size_t next_ = 0, done_ = 0;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   Outcome out_;

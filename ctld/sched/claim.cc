@@ -104,8 +104,8 @@ void Cycle::uncharge(JobId job) {
   });
 }
 
-// The first of what is charged at or below the node and ends, in the order of the ends. Whoever this
-// plan asks to leave has gone by then.
+// The first of what is charged at or below the node and ends, in the order of the ends. Whoever
+// this plan asks to leave has gone by then.
 const std::vector<Cycle::Ending>& Cycle::ends_below(std::uint32_t node) {
   const auto [at, made] = endings_.try_emplace(node);
   std::vector<Ending>& ends = at->second;

@@ -149,12 +149,13 @@ bool Cycle::place_now(Turn& turn) {
   return false;
 }
 
-// A claim that nobody has to leave for any more: what others have claimed counts for as long as
-// those still use it who leave for them.
+// A claim that nobody has to leave for any more. What others have claimed and may not have yet is
+// still used by those who leave, and they are counted already.
 std::optional<Blocked> Cycle::try_before_others(Turn& turn) {
   std::vector<Charged> others;
   for (const auto& [job, of_job] : promises_)
-    if (job != turn.first.job && !of_job.empty() && !of_job[0].leaving.empty())
+    if (job != turn.first.job && !of_job.empty() &&
+        (!of_job[0].leaving.empty() || of_job[0].start > now_))
       for (const Charged& c : charged_)
         if (c.job == job) others.push_back(c);
   for (const Charged& c : others) r_.charges_.tree().remove(c.tenant, c.need);
