@@ -26,9 +26,9 @@ std::string literal(std::string_view text) {
   return out + ")";
 }
 
-class Pages {
+class PdfPages {
  public:
-  Pages() { begin_page(); }
+  PdfPages() { begin_page(); }
 
   // Room for `height` more points on this page.
   void need(int height) {
@@ -107,7 +107,7 @@ class Pages {
   int y_ = 0;
 };
 
-void add_lines(Pages& pages, const std::string& title, const std::vector<InvoiceLine>& lines,
+void add_lines(PdfPages& pages, const std::string& title, const std::vector<InvoiceLine>& lines,
                bool amounts) {
   pages.need(60);
   pages.down(14);
@@ -131,7 +131,7 @@ void add_lines(Pages& pages, const std::string& title, const std::vector<Invoice
 }  // namespace
 
 std::string invoice_pdf(const Invoice& invoice) {
-  Pages pages;
+  PdfPages pages;
   pages.title("Invoice", 24);
   const std::vector<int> wide{0, 0};
   for (const std::string& text :

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "cli/option.h"
 #include "cli/slurm/format.h"
 #include "common/text.h"
 

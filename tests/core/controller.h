@@ -50,7 +50,7 @@ class Controller {
 
   // As many replies as there are, also none yet.
   std::vector<ReplyMessage> ask_many(const Identity& who, ClientMessage message) {
-    core_.step(now_, ClientRequest{ConnectionId(1), ++request_, who, std::move(message)});
+    core_->step(now_, ClientRequest{ConnectionId(1), ++request_, who, std::move(message)});
     std::vector<ReplyMessage> replies;
     for (Reply& reply : turn()) replies.push_back(std::move(reply.message));
     return replies;

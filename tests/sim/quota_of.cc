@@ -20,9 +20,9 @@ std::int64_t plus(std::int64_t a, std::int64_t b) {
 
 void QuotaOf::add(std::uint32_t tenant, std::uint32_t flavor, const Resources& amount, int sign) {
   for (const ResourceRow& row : kResourceTable) {
-    used_[tenant * tenancy_->flavors.size()][row.id] += sign * amount[row.id];
+    used_[tenant * tenancy_->flavors.size()].row(row.id) += sign * amount[row.id];
     if (flavor != 0)
-      used_[tenant * tenancy_->flavors.size() + flavor][row.id] += sign * amount[row.id];
+      used_[tenant * tenancy_->flavors.size() + flavor].row(row.id) += sign * amount[row.id];
   }
 }
 
