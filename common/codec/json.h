@@ -247,5 +247,4 @@ bool read_json(DecodeError& error, JsonNode node, T& out) {
     static_assert(kUnsupported<T>, "no JSON form for this type: see codec/fields.h");
   }
 }
-
 }  // namespace gantry::codec

@@ -3,6 +3,7 @@
 
 #include "common/proto/budget.h"
 #include "common/proto/cluster.h"
+#include "common/proto/control.h"
 #include "common/proto/history.h"
 #include "common/proto/job_change.h"
 #include "common/proto/job_log.h"

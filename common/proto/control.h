@@ -1,0 +1,78 @@
+// The controller itself: its options in force, its counters, and the keys that it knows. Requests
+// from clients to ctld.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/proto/session.h"
+
+namespace gantry::proto {
+
+struct ShowConfig {
+  std::optional<std::string> after{};  // a page: options behind this one by name; "" = the first
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "after", s.after);
+  }
+};
+
+struct ConfigPage {
+  static constexpr bool kLeftOutUnset = true;
+  bool more = false;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "more", s.more);
+  }
+};
+
+struct ShowConfigReply {
+  std::map<std::string, std::string> values;  // every option with its value in force
+  std::optional<ConfigPage> page{};
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "values", s.values);
+    v(2, "page", s.page);
+  }
+};
+
+// Binds a node's CURVE public key to its name (admin, once per node). Re-enrolment replaces it.
+struct EnrollNode {
+  std::string node;
+  std::string public_key;  // Z85, 40 characters
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "node", s.node);
+    v(2, "public_key", s.public_key);
+  }
+};
+
+// Registers an ed25519 public key that may then speak for a user (admin for anyone).
+struct RegisterKey {
+  std::string user;
+  std::string public_key;  // hex, 64 characters
+  bool remove = false;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "user", s.user);
+    v(2, "public_key", s.public_key);
+    v(3, "remove", s.remove);
+  }
+};
+// Counters of the controller, for ginfo --stats, benches and metrics.
+struct ShowStats {
+  template <class Self, class V>
+  static void fields(Self&, V&&) {}
+};
+struct ShowStatsReply {
+  std::map<std::string, std::int64_t> values;  // names end in their unit: _total, _us, _bytes
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "values", s.values);
+  }
+};
+
+}  // namespace gantry::proto
