@@ -176,6 +176,8 @@ class Cycle {
   // Within what is guaranteed to its tenant, or to a cohort that contains it.
   [[nodiscard]] bool is_guaranteed(const JobClass& c, std::uint32_t flavor) const;
   std::optional<Taking> victims_for(const Turn& turn);
+  // With all of the set gone, the job would still be above the limit of its own tenant.
+  [[nodiscard]] bool exceeds_own_limit(const JobClass& c, const VictimSet& set);
   bool take_from(Turn& turn, const Taking& taking);
   void look_at_starts();
   bool start_on(Turn& turn, const Taking& taking);

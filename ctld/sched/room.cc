@@ -107,11 +107,29 @@ std::optional<Cycle::Taking> Cycle::victims_for(const Turn& turn) {
                              .reclaim = guaranteed,
                              .by_class = by_class,
                              .balance = by_share ? policy_.balance : Duration{}});
-    if (!set) continue;
+    if (!set || exceeds_own_limit(c, *set)) continue;
     const auto loss = [](const VictimSet& s) { return std::pair{s.highest_class, s.cost}; };
     if (!best || loss(*set) < loss(best->set)) best = Taking{std::move(*set), choice, guaranteed};
   }
   return best;
+}
+
+// The search asks for the least that the job may be charged. On nodes of which it takes more (it
+// has them alone, or its tasks are spread over more of them) it could stay above the limit of its
+// own tenant when all have left: they would leave in vain, again and again.
+bool Cycle::exceeds_own_limit(const JobClass& c, const VictimSet& set) {
+  const std::uint32_t tenant = tenant_of(c);
+  if (tenant == kNoIndex) return false;
+  QuotaTree& tree = r_.charges_.tree();
+  const std::vector<JobId> leaving = leaving_for(set);
+  for (const JobId job : leaving)
+    for (const QuotaNeed& need : r_.charges_.needs_of(job))
+      tree.remove(r_.charges_.tenant_of(job), need);
+  const QuotaFit exact = fit(tenant, needs_of(c, set.shares));
+  for (const JobId job : leaving)
+    for (const QuotaNeed& need : r_.charges_.needs_of(job))
+      tree.add(r_.charges_.tenant_of(job), need);
+  return !exact.fits && exact.tenant_limit;
 }
 
 // What others have been promised for some of that time.
