@@ -247,7 +247,7 @@ TEST_CASE("offboard takes the tenant's budgets along, and archives are its calle
   const Run done = fake.run({"gtenant", "offboard", "fraud", "--yes", "--archive", archive});
   const Run exported = fake.run({"gtenant", "export", "-d", folder.path() + "/export"});
   ::umask(before);
-  CHECK(done.err.empty());
+  CHECK(done.err == "");
   REQUIRE(done.status == 0);
   CHECK(done.out.find("- Tenant fraud\n") != std::string::npos);
   CHECK(done.out.find("- Budget money\n") != std::string::npos);
