@@ -3,7 +3,7 @@
 
 #include <fmt/core.h>
 
-#include "common/printable.h"
+#include "common/text/printable.h"
 #include "config/nearest.h"
 
 namespace gantry::cli {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "common/hostlist.h"
 #include "common/proto/priority_order.h"
+#include "common/text/hostlist.h"
 #include "config/tenancy/kinds.h"
 
 namespace gantry::cli {

@@ -1,6 +1,6 @@
 #include "cli/records.h"
 
-#include "common/printable.h"
+#include "common/text/printable.h"
 
 namespace gantry::cli {
 

@@ -16,9 +16,9 @@
 #include "common/net/client.h"
 #include "common/net/header.h"
 #include "common/net/job_socket_client.h"
-#include "common/printable.h"
 #include "common/proto/messages.h"
 #include "common/result.h"
+#include "common/text/printable.h"
 
 namespace gantry::cli {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "common/printable.h"
+#include "common/text/printable.h"
 
 namespace gantry::cli {
 namespace {

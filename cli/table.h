@@ -1,8 +1,8 @@
 // Every table of every command. A command declares its columns once, in one list; the default
 // table, -o/--format, --help of the fields and the headers come from it.
 //
-// Cells come from users (job names, comments): what is not printable (common/printable.h) is shown
-// as '?', so that no name can move the cursor. Widths count characters, not bytes.
+// Cells come from users (job names, comments): what is not printable (common/text/printable.h) is
+// shown as '?', so that no name can move the cursor. Widths count characters, not bytes.
 #pragma once
 
 #include <cstdio>
@@ -13,7 +13,7 @@
 
 #include "cli/terminal.h"
 #include "common/result.h"
-#include "common/time.h"
+#include "common/time/time.h"
 
 namespace gantry::cli {
 

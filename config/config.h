@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "common/resources.h"
+#include "common/resources/resources.h"
 #include "common/result.h"
-#include "common/time.h"
+#include "common/time/time.h"
 
 namespace gantry {
 

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "common/assert.h"
-#include "common/hostlist.h"
+#include "common/text/hostlist.h"
 
 namespace gantry {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/gres.h"
+#include "common/resources/gres.h"
 #include "common/result.h"
 #include "config/config.h"
 

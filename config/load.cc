@@ -10,7 +10,7 @@
 #include <map>
 #include <set>
 
-#include "common/hostlist.h"
+#include "common/text/hostlist.h"
 #include "config/config.h"
 #include "config/gres.h"
 #include "config/nearest.h"

@@ -5,8 +5,8 @@
 #include <array>
 #include <charconv>
 
-#include "common/hostlist.h"
-#include "common/text.h"
+#include "common/text/hostlist.h"
+#include "common/text/text.h"
 #include "config/options.h"
 #include "config/values.h"
 

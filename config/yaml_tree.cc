@@ -10,7 +10,7 @@
 #include <map>
 #include <sstream>
 
-#include "common/utf8.h"
+#include "common/text/utf8.h"
 
 namespace gantry::config {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <string>
 
-#include "common/log.h"
+#include "common/log/log.h"
 #include "common/version.h"
 #include "ctld/age/accept.h"
 #include "ctld/server.h"

@@ -5,8 +5,8 @@
 #include <iterator>
 #include <utility>
 
-#include "ctld/sched/mig_modes.h"
-#include "ctld/sched/what_if.h"
+#include "ctld/sched/verdict/mig_modes.h"
+#include "ctld/sched/verdict/what_if.h"
 
 namespace gantry::ctld {
 namespace {

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "common/proto/job_query.h"
-#include "common/time.h"
+#include "common/time/time.h"
 #include "ctld/sched/change.h"
+#include "ctld/sched/cycle/schedule.h"
 #include "ctld/sched/plan.h"
-#include "ctld/sched/schedule.h"
 
 namespace gantry::ctld {
 

@@ -1,5 +1,5 @@
-// Runs the programs of triggers (ctld/core/triggers.h), each as the user who set it, a few at a
-// time, from a thread of its own. One that cannot be started, or does not end well, is noted.
+// Runs the programs of triggers (ctld/core/notify/triggers.h), each as the user who set it, a few
+// at a time, from a thread of its own. One that cannot be started, or does not end well, is noted.
 #pragma once
 
 #include <condition_variable>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/result.h"
-#include "ctld/core/trigger_state.h"
+#include "ctld/core/state/trigger_state.h"
 
 namespace gantry::ctld {
 

@@ -5,7 +5,7 @@
 
 #include "common/codec/codec.h"
 #include "ctld/acct/usage_log.h"
-#include "ctld/core/blobs.h"
+#include "ctld/core/job/submit/blobs.h"
 #include "ctld/http/http_server.h"
 #include "ctld/http/tokens.h"
 #include "ctld/http/webhook.h"

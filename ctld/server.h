@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "common/auth/signature.h"
-#include "common/log.h"
+#include "common/log/log.h"
 #include "common/loop/clock.h"
 #include "common/loop/loop.h"
 #include "common/net/header.h"

@@ -1,10 +1,10 @@
 // Accounting queries: what the core still has is gathered here, the rest is read from the store by
 // the history reader's thread, which also sends the page back to the loop.
 #include "common/codec/codec.h"
-#include "ctld/core/authorise.h"
-#include "ctld/core/history_row.h"
-#include "ctld/core/select.h"
-#include "ctld/core/state.h"
+#include "ctld/core/access/authorise.h"
+#include "ctld/core/access/select.h"
+#include "ctld/core/state/history_row.h"
+#include "ctld/core/state/state.h"
 #include "ctld/rpc/dispatch.h"
 #include "ctld/server.h"
 

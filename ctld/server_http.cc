@@ -6,8 +6,8 @@
 #include <fmt/core.h>
 
 #include "ctld/acct/usage_log.h"
-#include "ctld/core/metrics.h"
-#include "ctld/core/state.h"
+#include "ctld/core/money/metrics.h"
+#include "ctld/core/state/state.h"
 #include "ctld/http/http_server.h"
 #include "ctld/http/tokens.h"
 #include "ctld/http/webhook.h"

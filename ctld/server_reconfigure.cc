@@ -1,7 +1,7 @@
 // The configuration read again: the server ends and main() makes a new one in the same process,
 // from the store, as after a restart. Nodes are told to read theirs; jobs go on meanwhile.
 #include "common/codec/codec.h"
-#include "ctld/core/admission.h"
+#include "ctld/core/tenancy/admission.h"
 #include "ctld/rpc/dispatch.h"
 #include "ctld/server.h"
 

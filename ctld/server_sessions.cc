@@ -4,7 +4,7 @@
 // removed, and each until its connection closes. Who has not shown one may send a few messages and
 // has to hurry; what is refused is counted and logged, with who asked from where.
 #include "common/codec/codec.h"
-#include "ctld/core/authorise.h"
+#include "ctld/core/access/authorise.h"
 #include "ctld/server.h"
 
 namespace gantry::ctld {

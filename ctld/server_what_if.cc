@@ -3,8 +3,8 @@
 #include <fmt/core.h>
 
 #include "common/codec/codec.h"
-#include "ctld/core/select.h"
-#include "ctld/core/state.h"
+#include "ctld/core/access/select.h"
+#include "ctld/core/state/state.h"
 #include "ctld/rpc/dispatch.h"
 #include "ctld/server.h"
 

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "common/job_spec.h"
+#include "common/job/job_spec.h"
 #include "common/loop/loop.h"
 #include "common/proto/node_report.h"
-#include "noded/runtime/files.h"
+#include "noded/machine/files.h"
 
 namespace gantry::node {
 

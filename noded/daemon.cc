@@ -1,7 +1,7 @@
 #include "noded/daemon.h"
 
 #include "common/overloaded.h"
-#include "noded/runtime/discover.h"
+#include "noded/machine/discover.h"
 #include "noded/wire.h"
 
 namespace gantry::node {

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "common/log.h"
+#include "common/log/log.h"
 #include "common/loop/clock.h"
 #include "common/loop/loop.h"
 #include "common/net/dealer.h"

@@ -1,7 +1,7 @@
 #include "noded/facts.h"
 
 #include "common/proto/session.h"
-#include "common/text.h"
+#include "common/text/text.h"
 #include "common/version.h"
 #include "config/gres.h"
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "common/proto/node_report.h"
+#include "noded/machine/discover.h"
 #include "noded/options.h"
-#include "noded/runtime/discover.h"
 
 namespace gantry::node {
 

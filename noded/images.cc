@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "common/text.h"
+#include "common/text/text.h"
 #include "noded/image/store.h"
 
 namespace gantry::node {

@@ -14,8 +14,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "noded/runtime/become_user.h"
-#include "noded/runtime/pseudo_files.h"
+#include "noded/machine/become_user.h"
+#include "noded/machine/pseudo_files.h"
 
 namespace gantry::node {
 

@@ -11,7 +11,7 @@
 
 #include "common/loop/loop.h"
 #include "common/proto/node_relay.h"
-#include "noded/runtime/files.h"
+#include "noded/machine/files.h"
 
 namespace gantry::node {
 

@@ -7,7 +7,7 @@
 #include <array>
 #include <cstdio>
 
-#include "common/meeting_point.h"
+#include "common/proto/meeting_point.h"
 #include "common/version.h"
 #include "noded/daemon.h"
 #include "noded/facts.h"

@@ -13,7 +13,7 @@
 
 #include "common/result.h"
 #include "noded/core/core.h"
-#include "noded/runtime/files.h"
+#include "noded/machine/files.h"
 
 namespace gantry::node {
 

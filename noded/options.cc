@@ -2,8 +2,8 @@
 
 #include <numeric>
 
-#include "common/text.h"
-#include "noded/runtime/numa.h"
+#include "common/text/text.h"
+#include "noded/machine/numa.h"
 
 namespace gantry::node {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "common/log.h"
+#include "common/log/log.h"
 #include "common/result.h"
 #include "config/config.h"
 

@@ -6,7 +6,7 @@
 
 #include "common/overloaded.h"
 #include "noded/core/job_environment.h"
-#include "noded/runtime/discover.h"
+#include "noded/machine/discover.h"
 
 namespace gantry::node {
 

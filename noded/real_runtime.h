@@ -6,11 +6,11 @@
 #include <memory>
 #include <set>
 
-#include "common/log.h"
+#include "common/log/log.h"
 #include "config/config.h"
 #include "noded/checkpoint_watch.h"
-#include "noded/gpus.h"
-#include "noded/gres.h"
+#include "noded/gpu/node/gpus.h"
+#include "noded/gpu/node/gres.h"
 #include "noded/net/job_sockets.h"
 #include "noded/runtime/runtime.h"
 #include "noded/seam.h"

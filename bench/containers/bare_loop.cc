@@ -13,7 +13,7 @@
 
 #include <chrono>
 
-#include "noded/runtime/files.h"
+#include "noded/machine/files.h"
 
 namespace gantry::bench {
 namespace {

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "bench/containers/bare_loop.h"
-#include "noded/runtime/cgroup.h"
+#include "noded/machine/cgroup.h"
 #include "noded/runtime/job_dir.h"
 #include "noded/runtime/runtime.h"
 

@@ -12,9 +12,9 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "noded/gpu/mig.h"
-#include "noded/gpu/sample.h"
-#include "noded/runtime/files.h"
+#include "noded/gpu/health/sample.h"
+#include "noded/gpu/mig/mig.h"
+#include "noded/machine/files.h"
 
 namespace gantry::gpu {
 namespace {

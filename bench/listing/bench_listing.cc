@@ -16,7 +16,7 @@
 #include "cli/pages.h"
 #include "common/assert.h"
 #include "ctld/core/core.h"
-#include "ctld/core/state.h"
+#include "ctld/core/state/state.h"
 #include "ctld/rpc/dispatch.h"
 
 namespace gantry::core {

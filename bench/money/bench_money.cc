@@ -17,9 +17,9 @@
 
 #include "common/codec/codec.h"
 #include "ctld/core/core.h"
-#include "ctld/core/events.h"
-#include "ctld/core/state.h"
-#include "ctld/core/stored_spec.h"
+#include "ctld/core/event/events.h"
+#include "ctld/core/state/state.h"
+#include "ctld/core/state/stored_spec.h"
 
 namespace gantry::core {
 namespace {

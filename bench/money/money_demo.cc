@@ -15,11 +15,11 @@
 #include <random>
 #include <set>
 
-#include "cli/invoice.h"
+#include "cli/bill/invoice.h"
 #include "config/tenancy/load.h"
 #include "ctld/core/core.h"
-#include "ctld/core/state.h"
-#include "ctld/sched/schedule.h"
+#include "ctld/core/state/state.h"
+#include "ctld/sched/cycle/schedule.h"
 
 namespace gantry::core {
 namespace {

@@ -5,7 +5,7 @@
 // The first table: one plan for GPUs of which 85 % of the slices are in use, some idle ones among
 // them, and a long queue. The naive search takes each job in turn, tries every GPU and every start,
 // and counts what would be left, with nothing kept from one job to the next.
-// The second: refused slice demand, as tests/sched/mig_demand.h defines it.
+// The second: refused slice demand, as tests/sched/mig/mig_demand.h defines it.
 #include <fmt/core.h>
 #include <time.h>
 
@@ -14,8 +14,8 @@
 #include <cstdlib>
 #include <random>
 
-#include "tests/sched/mig_demand.h"
-#include "tests/sched/mig_world.h"
+#include "tests/sched/mig/mig_demand.h"
+#include "tests/sched/mig/mig_world.h"
 
 namespace gantry::sched {
 namespace {

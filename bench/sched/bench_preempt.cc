@@ -9,7 +9,7 @@
 #include <memory>
 #include <random>
 
-#include "ctld/sched/preempt.h"
+#include "ctld/sched/preempt/preempt.h"
 
 namespace gantry::sched {
 namespace {

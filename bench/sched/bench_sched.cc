@@ -11,7 +11,7 @@
 #include <deque>
 #include <random>
 
-#include "ctld/sched/schedule.h"
+#include "ctld/sched/cycle/schedule.h"
 
 namespace gantry::sched {
 namespace {

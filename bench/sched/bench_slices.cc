@@ -12,8 +12,8 @@
 #include <cstdlib>
 #include <random>
 
-#include "ctld/sched/schedule.h"
-#include "tests/sched/mig_world.h"
+#include "ctld/sched/cycle/schedule.h"
+#include "tests/sched/mig/mig_world.h"
 
 namespace gantry::sched {
 namespace {

@@ -11,7 +11,7 @@
 #include <random>
 #include <unordered_map>
 
-#include "ctld/sched/schedule.h"
+#include "ctld/sched/cycle/schedule.h"
 
 namespace gantry::sched {
 namespace {

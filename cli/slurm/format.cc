@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <ctime>
 
-#include "common/text.h"
+#include "common/text/text.h"
 
 namespace gantry::cli::slurm {
 namespace {

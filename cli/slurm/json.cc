@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 
 #include "cli/slurm/frame.h"
-#include "common/printable.h"
+#include "common/text/printable.h"
 
 namespace gantry::cli::slurm {
 Tree Tree::real(double value) {

@@ -5,8 +5,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "common/job_spec.h"
-#include "common/time.h"
+#include "common/job/job_spec.h"
+#include "common/time/time.h"
 
 namespace gantry::auth {
 

@@ -8,7 +8,7 @@
 #include "common/auth/signature.h"
 #include "common/net/keys.h"
 #include "common/result.h"
-#include "common/time.h"
+#include "common/time/time.h"
 #include "common/types.h"
 
 namespace gantry::auth {

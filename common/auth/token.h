@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "common/auth/signature.h"
-#include "common/time.h"
+#include "common/time/time.h"
 
 namespace gantry::auth {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <unordered_map>
 
-#include "common/job_spec.h"
+#include "common/job/job_spec.h"
 #include "common/result.h"
-#include "common/time.h"
+#include "common/time/time.h"
 #include "common/types.h"
 
 namespace gantry::auth {

@@ -1,4 +1,4 @@
-// The codec as most of the program sees it: any struct that declares fields() (codec/fields.h) to
+// The codec as most of the program sees it: any struct that declares fields() (fields.h) to
 // msgpack and back, to JSON and back. This header is light; the definitions are in codec/define.h,
 // which only the few .cc files include that instantiate types (instantiate_*.cc here for all wire
 // messages; GANTRY_CODEC_INSTANTIATE in other folders for their own events and records).

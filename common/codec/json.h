@@ -86,7 +86,7 @@ void write_json(JsonWriter& w, const T& value) {
     write_json_fields(w, value);
     w.end_object();
   } else {
-    static_assert(kUnsupported<T>, "no JSON form for this type: see codec/fields.h");
+    static_assert(kUnsupported<T>, "no JSON form for this type: see fields.h");
   }
 }
 
@@ -244,7 +244,7 @@ bool read_json(DecodeError& error, JsonNode node, T& out) {
   } else if constexpr (HasFields<T>) {
     return read_json_struct(error, node, out, "");
   } else {
-    static_assert(kUnsupported<T>, "no JSON form for this type: see codec/fields.h");
+    static_assert(kUnsupported<T>, "no JSON form for this type: see fields.h");
   }
 }
 }  // namespace gantry::codec

@@ -10,7 +10,7 @@
 
 #include "common/assert.h"
 #include "common/codec/limits.h"
-#include "common/printable.h"
+#include "common/text/printable.h"
 
 namespace gantry::codec {
 namespace {

@@ -196,7 +196,7 @@ bool read(MsgReader& r, T& out) {
   } else if constexpr (HasFields<T>) {
     return read_struct(r, out);
   } else {
-    static_assert(kUnsupported<T>, "no wire form for this type: see codec/fields.h");
+    static_assert(kUnsupported<T>, "no wire form for this type: see fields.h");
   }
 }
 

@@ -74,7 +74,7 @@ void write(MsgWriter& w, const T& value) {
   } else if constexpr (HasFields<T>) {
     write_struct(w, value);
   } else {
-    static_assert(kUnsupported<T>, "no wire form for this type: see codec/fields.h");
+    static_assert(kUnsupported<T>, "no wire form for this type: see fields.h");
   }
 }
 

@@ -10,11 +10,11 @@
 #include <variant>
 #include <vector>
 
-#include "common/codec/fields.h"
-#include "common/money.h"
+#include "common/fields.h"
+#include "common/money/money.h"
 #include "common/quantity.h"
-#include "common/resources.h"
-#include "common/time.h"
+#include "common/resources/resources.h"
+#include "common/time/time.h"
 #include "common/types.h"
 
 namespace gantry::codec {
@@ -97,7 +97,7 @@ const Defaults<T>& defaults() {
 }
 
 // The member of `other` that lies where `member` lies in `whole`. Fields are members by contract
-// (codec/fields.h), so both structs have it at the same place.
+// (fields.h), so both structs have it at the same place.
 template <class T, class F>
 const F& same_member(const T& whole, const F& member, const T& other) {
   const auto offset =

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "common/time.h"
+#include "common/time/time.h"
 
 namespace gantry::loop {
 

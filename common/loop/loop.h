@@ -15,10 +15,10 @@
 #include <memory>
 #include <optional>
 
-#include "common/job_state.h"
+#include "common/job/job_state.h"
 #include "common/loop/queue_source.h"
 #include "common/result.h"
-#include "common/time.h"
+#include "common/time/time.h"
 
 namespace gantry::loop {
 

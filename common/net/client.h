@@ -14,7 +14,7 @@
 
 #include "common/net/keys.h"
 #include "common/result.h"
-#include "common/time.h"
+#include "common/time/time.h"
 #include "common/types.h"
 
 namespace gantry::net {

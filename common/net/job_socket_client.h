@@ -14,7 +14,7 @@
 #include "common/net/socket.h"
 #include "common/net/stream_frame.h"
 #include "common/result.h"
-#include "common/time.h"
+#include "common/time/time.h"
 
 namespace gantry::net {
 

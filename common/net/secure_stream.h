@@ -21,7 +21,7 @@
 #include <string_view>
 
 #include "common/result.h"
-#include "common/time.h"
+#include "common/time/time.h"
 #include "common/types.h"
 
 namespace gantry::net {

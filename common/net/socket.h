@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "common/result.h"
-#include "common/time.h"
+#include "common/time/time.h"
 
 namespace gantry::net {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "common/budget.h"
-#include "common/resources.h"
+#include "common/money/budget.h"
+#include "common/resources/resources.h"
 
 namespace gantry::proto {
 
@@ -88,9 +88,10 @@ constexpr auto enum_names(IncreaseState) {
 struct Increase {
   std::uint64_t number = 0;  // 1..
   std::string tenant;
-  std::string budget;                 // with amount
-  std::optional<Money> amount;        // added to the budget's, above 0
-  std::optional<std::int64_t> quota;  // added to the nominal; units of common/resources.h, above 0
+  std::string budget;           // with amount
+  std::optional<Money> amount;  // added to the budget's, above 0
+  std::optional<std::int64_t>
+      quota;  // added to the nominal; units of common/resources/resources.h, above 0
   Resource resource = Resource::gpu;  // with quota
   std::string flavor;                 // "" = all together
   std::optional<Instant> until;       // then it is taken back; unset = for good

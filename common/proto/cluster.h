@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "common/gpu.h"
-#include "common/job_state.h"
+#include "common/job/job_state.h"
 #include "common/proto/gpu_rows.h"
 #include "common/proto/session.h"
-#include "common/resources.h"
+#include "common/resources/gpu.h"
+#include "common/resources/resources.h"
 
 namespace gantry::proto {
 

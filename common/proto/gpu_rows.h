@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "common/codec/fields.h"
-#include "common/gpu.h"
-#include "common/time.h"
+#include "common/fields.h"
+#include "common/resources/gpu.h"
+#include "common/time/time.h"
 #include "common/types.h"
 
 namespace gantry::proto {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "common/job_spec.h"
-#include "common/job_state.h"
+#include "common/job/job_spec.h"
+#include "common/job/job_state.h"
 #include "common/proto/job_ref.h"
 #include "common/proto/session.h"
 

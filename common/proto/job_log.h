@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "common/codec/fields.h"
+#include "common/fields.h"
 #include "common/proto/job_ref.h"
 
 namespace gantry::proto {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/job_spec.h"
+#include "common/job/job_spec.h"
 
 namespace gantry::proto {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "common/job_spec.h"
-#include "common/job_state.h"
-#include "common/money.h"
+#include "common/job/job_spec.h"
+#include "common/job/job_state.h"
+#include "common/money/money.h"
 
 namespace gantry::proto {
 

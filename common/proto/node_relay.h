@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/job_spec.h"
+#include "common/job/job_spec.h"
 #include "common/proto/node_report.h"
 
 namespace gantry::proto {

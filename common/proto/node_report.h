@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "common/gpu.h"
-#include "common/job_spec.h"
-#include "common/job_state.h"
+#include "common/job/job_spec.h"
+#include "common/job/job_state.h"
+#include "common/resources/gpu.h"
 
 namespace gantry::proto {
 

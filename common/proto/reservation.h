@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "common/time.h"
+#include "common/time/time.h"
 
 namespace gantry::proto {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "common/codec/fields.h"
-#include "common/time.h"
+#include "common/fields.h"
+#include "common/time/time.h"
 #include "common/types.h"
 
 namespace gantry::proto {

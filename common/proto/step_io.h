@@ -17,8 +17,8 @@
 #include <string>
 #include <variant>
 
-#include "common/codec/fields.h"
-#include "common/job_state.h"
+#include "common/fields.h"
+#include "common/job/job_state.h"
 #include "common/types.h"
 
 namespace gantry::proto {

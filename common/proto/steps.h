@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "common/job_spec.h"
-#include "common/job_state.h"
+#include "common/job/job_spec.h"
+#include "common/job/job_state.h"
 #include "common/proto/node_report.h"
 
 namespace gantry::proto {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "common/tenancy_cluster.h"
+#include "common/tenancy/tenancy_cluster.h"
 
 namespace gantry::proto {
 

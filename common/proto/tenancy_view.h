@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "common/proto/job_ref.h"
-#include "common/resources.h"
-#include "common/time.h"
+#include "common/resources/resources.h"
+#include "common/time/time.h"
 
 namespace gantry::proto {
 
-struct QuotaUse {      // of one resource in one flavor; amounts as in common/resources.h
+struct QuotaUse {      // of one resource in one flavor; amounts as in common/resources/resources.h
   std::string flavor;  // "" = all together
   Resource resource = Resource::gpu;
   std::int64_t used = 0;              // of a cohort: by all below

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "common/codec/fields.h"
-#include "common/money.h"
-#include "common/resources.h"
-#include "common/time.h"
+#include "common/fields.h"
+#include "common/money/money.h"
+#include "common/resources/resources.h"
+#include "common/time/time.h"
 
 namespace gantry::proto {
 

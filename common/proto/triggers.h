@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/time.h"
+#include "common/time/time.h"
 #include "common/types.h"
 
 namespace gantry::proto {

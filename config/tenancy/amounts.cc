@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "common/text.h"
+#include "common/text/text.h"
 
 namespace gantry::tenancy {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/resources.h"
+#include "common/resources/resources.h"
 #include "common/result.h"
 
 namespace gantry::tenancy {
@@ -26,7 +26,7 @@ inline constexpr std::array<ResourceKey, kResourceCount> kResourceKeys{
 inline constexpr std::int64_t kMostAmount = std::int64_t{1} << 60;
 
 // "64" GPUs; "200", "0.5" or "500m" cores; "800Gi", "800G" (the same) or "1536M" bytes: what is
-// stored (common/resources.h).
+// stored (common/resources/resources.h).
 Result<std::int64_t> parse_amount(Resource resource, std::string_view text);
 std::string show_amount(Resource resource, std::int64_t amount);  // parse_amount reads it again
 

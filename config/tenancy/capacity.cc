@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "common/hostlist.h"
+#include "common/text/hostlist.h"
 #include "config/tenancy/amounts.h"
 #include "config/tenancy/write.h"
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "common/hostlist.h"
+#include "common/text/hostlist.h"
 #include "config/nearest.h"
 #include "config/tenancy/check_references.h"
 #include "config/tenancy/read_parts.h"

@@ -18,7 +18,7 @@
 #include <string>
 
 #include "common/result.h"
-#include "common/tenancy_cluster.h"
+#include "common/tenancy/tenancy_cluster.h"
 
 namespace gantry::tenancy {
 

@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "common/tenancy_cluster.h"
+#include "common/tenancy/tenancy_cluster.h"
 
 namespace gantry::tenancy {
 

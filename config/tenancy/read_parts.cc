@@ -6,7 +6,7 @@
 #include <charconv>
 #include <set>
 
-#include "common/hostlist.h"
+#include "common/text/hostlist.h"
 #include "config/nearest.h"
 #include "config/tenancy/amounts.h"
 #include "config/values.h"

@@ -1,8 +1,8 @@
 // Values of price books and budgets: money, time zones, plans, hours of the day, percentages.
 #pragma once
 
-#include "common/budget.h"
-#include "common/price_book.h"
+#include "common/money/budget.h"
+#include "common/money/price_book.h"
 #include "config/tenancy/place.h"
 
 namespace gantry::tenancy {

@@ -7,7 +7,7 @@
 #include <set>
 #include <tuple>
 
-#include "common/printable.h"
+#include "common/text/printable.h"
 #include "config/tenancy/amounts.h"
 #include "config/values.h"
 

@@ -8,8 +8,8 @@
 
 #include "common/assert.h"
 #include "common/codec/codec.h"
-#include "common/hostlist.h"
-#include "common/text.h"
+#include "common/text/hostlist.h"
+#include "common/text/text.h"
 
 namespace gantry::acct {
 

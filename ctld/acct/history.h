@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "common/job/public_state.h"
 #include "common/proto/history.h"
-#include "common/public_state.h"
 #include "common/result.h"
 #include "common/types.h"
 #include "ctld/store/store.h"

@@ -6,7 +6,7 @@
 
 #include "common/codec/codec.h"
 #include "ctld/core/core.h"
-#include "ctld/core/record.h"
+#include "ctld/core/state/record.h"
 #include "ctld/store/lmdb_store.h"
 
 namespace gantry::age {

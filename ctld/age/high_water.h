@@ -8,7 +8,7 @@
 #include <string>
 
 #include "common/result.h"
-#include "common/time.h"
+#include "common/time/time.h"
 #include "common/types.h"
 
 namespace gantry::age {

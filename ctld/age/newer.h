@@ -6,7 +6,7 @@
 #include <string>
 
 #include "common/proto/node_report.h"
-#include "ctld/core/state.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::age {
 

@@ -5,9 +5,9 @@
 // index.h is its lower half: what has to be kept in step when a job comes, goes or changes.
 #pragma once
 
-#include "common/time.h"
-#include "ctld/core/events.h"
-#include "ctld/core/state.h"
+#include "common/time/time.h"
+#include "ctld/core/event/events.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "ctld/core/core.h"
-#include "ctld/core/events.h"
+#include "ctld/core/event/events.h"
 #include "ctld/core/runtime.h"
-#include "ctld/core/state.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::core {
 

@@ -18,13 +18,13 @@
 #include <variant>
 #include <vector>
 
-#include "common/job_spec.h"
+#include "common/job/job_spec.h"
 #include "common/proto/messages.h"
 #include "common/result.h"
 #include "common/types.h"
 #include "config/config.h"
 #include "ctld/core/letter.h"
-#include "ctld/core/trigger_state.h"
+#include "ctld/core/state/trigger_state.h"
 #include "ctld/core/usage_event.h"
 #include "ctld/sched/change.h"
 #include "ctld/sched/plan.h"
@@ -93,8 +93,9 @@ using ReplyMessage =
                  proto::TenantEventsReply, proto::LedgerReply, proto::BudgetList,
                  proto::IncreaseReply, proto::MeterReply, proto::TriggerList>;
 
-// What the shell puts into a message from the store before it leaves (ctld/core/blobs.h): the core
-// knows scripts and environments by their content hash only.
+// What the shell puts into a message from the store before it leaves
+// (ctld/core/job/submit/blobs.h): the core knows scripts and environments by their content hash
+// only.
 struct BlobRefs {
   std::optional<store::Digest> script;
   std::optional<store::Digest> environment;

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "ctld/core/core.h"
-#include "ctld/core/state.h"
-#include "ctld/sched/quota.h"
+#include "ctld/core/state/state.h"
+#include "ctld/sched/tenant/quota.h"
 
 namespace gantry::core {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "common/codec/fields.h"
+#include "common/fields.h"
 #include "common/types.h"
 
 namespace gantry::core {

@@ -8,7 +8,7 @@
 
 #include <vector>
 
-#include "ctld/sched/quota.h"
+#include "ctld/sched/tenant/quota.h"
 
 namespace gantry::replay {
 

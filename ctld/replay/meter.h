@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "ctld/replay/fair.h"
-#include "ctld/sched/decay.h"
+#include "ctld/sched/tenant/decay.h"
 
 namespace gantry::replay {
 

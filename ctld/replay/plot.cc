@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/text.h"
+#include "common/text/text.h"
 #include "ctld/replay/report.h"
 
 namespace gantry::replay {

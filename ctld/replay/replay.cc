@@ -7,11 +7,11 @@
 #include <queue>
 #include <set>
 
-#include "common/hostlist.h"
+#include "common/text/hostlist.h"
 #include "ctld/replay/live.h"
 #include "ctld/replay/places.h"
 #include "ctld/replay/share_book.h"
-#include "ctld/sched/preempt.h"
+#include "ctld/sched/preempt/preempt.h"
 
 namespace gantry::replay {
 namespace {

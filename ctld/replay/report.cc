@@ -7,7 +7,7 @@
 #include <set>
 
 #include "common/codec/json_io.h"
-#include "common/text.h"
+#include "common/text/text.h"
 
 namespace gantry::replay {
 namespace {

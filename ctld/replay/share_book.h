@@ -1,5 +1,5 @@
 // The fair-share tree of a replay: tenant, project, user, with decayed usage, as the controller
-// keeps it (ctld/core/shares.h): a job is charged from its start until it has let go.
+// keeps it (ctld/core/tenancy/shares.h): a job is charged from its start until it has let go.
 #pragma once
 
 #include <map>
@@ -7,9 +7,9 @@
 #include <tuple>
 #include <vector>
 
-#include "ctld/core/tenancy_compile.h"
+#include "ctld/core/state/tenancy_compile.h"
 #include "ctld/sched/change.h"
-#include "ctld/sched/decay.h"
+#include "ctld/sched/tenant/decay.h"
 
 namespace gantry::replay {
 

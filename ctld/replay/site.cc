@@ -7,7 +7,7 @@
 #include <charconv>
 #include <numeric>
 
-#include "common/hostlist.h"
+#include "common/text/hostlist.h"
 #include "config/tenancy/load.h"
 #include "config/values.h"
 #include "ctld/replay/vary.h"

@@ -25,9 +25,9 @@
 #include <vector>
 
 #include "config/config.h"
-#include "ctld/core/tenancy_compile.h"
+#include "ctld/core/state/tenancy_compile.h"
 #include "ctld/replay/trace.h"
-#include "ctld/sched/schedule.h"
+#include "ctld/sched/cycle/schedule.h"
 
 namespace gantry::replay {
 

@@ -14,7 +14,7 @@
 #include <cstring>
 #include <ctime>
 
-#include "common/text.h"
+#include "common/text/text.h"
 #include "config/nearest.h"
 #include "config/values.h"
 #include "ctld/replay/vary.h"

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "common/result.h"
-#include "common/time.h"
+#include "common/time/time.h"
 
 namespace gantry::replay {
 

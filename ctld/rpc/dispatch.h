@@ -10,8 +10,8 @@
 
 #include "common/proto/messages.h"
 #include "common/result.h"
+#include "ctld/core/access/front_door.h"
 #include "ctld/core/core.h"
-#include "ctld/core/front_door.h"
 
 namespace gantry::rpc {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "common/time.h"
+#include "common/time/time.h"
 
 namespace gantry::rpc {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "ctld/core/authorise.h"
+#include "ctld/core/access/authorise.h"
 
 namespace gantry::rpc {
 

@@ -10,7 +10,7 @@
 #include <unordered_map>
 
 #include "common/result.h"
-#include "common/time.h"
+#include "common/time/time.h"
 #include "common/types.h"
 
 namespace gantry::rpc {

@@ -9,9 +9,9 @@
 #include <variant>
 #include <vector>
 
-#include "common/gpu.h"
-#include "common/job_spec.h"
-#include "common/time.h"
+#include "common/job/job_spec.h"
+#include "common/resources/gpu.h"
+#include "common/time/time.h"
 #include "common/types.h"
 #include "ctld/sched/tenancy.h"
 

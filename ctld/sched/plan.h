@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "common/job_state.h"
+#include "common/job/job_state.h"
 #include "ctld/sched/change.h"
 
 namespace gantry::sched {

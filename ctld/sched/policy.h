@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "common/time.h"
+#include "common/time/time.h"
 
 namespace gantry::sched {
 

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "common/resources.h"
-#include "common/tenancy.h"
-#include "common/time.h"
+#include "common/resources/resources.h"
+#include "common/tenancy/tenancy.h"
+#include "common/time/time.h"
 
 namespace gantry::sched {
 

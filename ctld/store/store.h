@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "common/result.h"
-#include "common/time.h"
+#include "common/time/time.h"
 #include "common/types.h"
 
 namespace gantry::store {

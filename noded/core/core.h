@@ -21,12 +21,12 @@
 #include <variant>
 #include <vector>
 
-#include "common/job_spec.h"
-#include "common/job_state.h"
+#include "common/job/job_spec.h"
+#include "common/job/job_state.h"
 #include "common/proto/node_order.h"
 #include "common/proto/node_relay.h"
 #include "common/proto/node_report.h"
-#include "common/time.h"
+#include "common/time/time.h"
 #include "common/types.h"
 
 namespace gantry::node {

@@ -2,8 +2,8 @@
 
 #include <fmt/core.h>
 
-#include "common/hostlist.h"
-#include "common/output_pattern.h"
+#include "common/job/output_pattern.h"
+#include "common/text/hostlist.h"
 
 namespace gantry::node {
 

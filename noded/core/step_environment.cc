@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "common/hostlist.h"
-#include "common/meeting_point.h"
+#include "common/proto/meeting_point.h"
+#include "common/text/hostlist.h"
 
 namespace gantry::node {
 namespace {

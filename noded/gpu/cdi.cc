@@ -8,7 +8,7 @@
 #include <array>
 #include <set>
 
-#include "noded/runtime/files.h"
+#include "noded/machine/files.h"
 
 namespace gantry::gpu {
 namespace {

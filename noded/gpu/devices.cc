@@ -4,7 +4,7 @@
 
 #include <charconv>
 
-#include "noded/runtime/files.h"
+#include "noded/machine/files.h"
 
 namespace gantry::gpu {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "common/gpu.h"
+#include "common/resources/gpu.h"
 #include "common/result.h"
-#include "noded/gpu/discover.h"
+#include "noded/gpu/nvml/discover.h"
 
 namespace gantry::gpu {
 

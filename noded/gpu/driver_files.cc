@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <memory>
 
-#include "noded/runtime/device.h"
-#include "noded/runtime/files.h"
+#include "noded/machine/device.h"
+#include "noded/machine/files.h"
 
 namespace gantry::gpu {
 namespace {

@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "common/loop/loop.h"
-#include "common/time.h"
+#include "common/time/time.h"
 
 namespace gantry::gpu {
 

@@ -9,8 +9,8 @@
 #include <set>
 
 #include "common/codec/codec.h"
-#include "common/hostlist.h"
-#include "noded/runtime/files.h"
+#include "common/text/hostlist.h"
+#include "noded/machine/files.h"
 
 namespace gantry::gpu {
 namespace {

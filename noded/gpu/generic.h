@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "common/codec/fields.h"
+#include "common/fields.h"
 #include "common/result.h"
 #include "noded/gpu/devices.h"
 

@@ -1,9 +1,9 @@
 // Stored and printed forms of the types of noded/gpu.
 #include "common/codec/define.h"
-#include "common/gpu_usage.h"
+#include "common/resources/gpu_usage.h"
 #include "noded/gpu/generic.h"
-#include "noded/gpu/known.h"
-#include "noded/gpu/mig_journal.h"
+#include "noded/gpu/mig/mig_journal.h"
+#include "noded/gpu/nvml/known.h"
 
 GANTRY_CODEC_INSTANTIATE_BINARY(gantry::gpu::MigIntent)
 GANTRY_CODEC_INSTANTIATE_BINARY(gantry::gpu::KnownGpus)

@@ -14,7 +14,7 @@
 #include <csignal>
 #include <cstdlib>
 
-#include "noded/runtime/files.h"
+#include "noded/machine/files.h"
 
 namespace gantry::gpu {
 namespace {

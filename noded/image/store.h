@@ -21,11 +21,11 @@
 #include <vector>
 
 #include "common/result.h"
-#include "common/time.h"
+#include "common/time/time.h"
 #include "common/types.h"
 #include "noded/image/manifest.h"
 #include "noded/image/take_in.h"
-#include "noded/runtime/files.h"
+#include "noded/machine/files.h"
 
 namespace gantry::runtime {
 

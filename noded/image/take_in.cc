@@ -14,9 +14,9 @@
 #include <cstring>
 
 #include "noded/image/digest.h"
-#include "noded/runtime/passing.h"
-#include "noded/runtime/pseudo_files.h"
-#include "noded/runtime/user_child.h"
+#include "noded/machine/passing.h"
+#include "noded/machine/pseudo_files.h"
+#include "noded/machine/user_child.h"
 
 namespace gantry::runtime {
 namespace {

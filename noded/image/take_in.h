@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "common/placement.h"
+#include "common/job/placement.h"
 #include "common/result.h"
-#include "common/time.h"
-#include "noded/runtime/files.h"
+#include "common/time/time.h"
+#include "noded/machine/files.h"
 
 namespace gantry::runtime {
 

@@ -20,7 +20,7 @@
 #include <set>
 #include <string>
 
-#include "common/log.h"
+#include "common/log/log.h"
 #include "common/loop/loop.h"
 #include "common/proto/node_relay.h"
 #include "noded/net/job_connection.h"

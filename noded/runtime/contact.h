@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/time.h"
+#include "common/time/time.h"
 
 namespace gantry::runtime {
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-#include "noded/runtime/files.h"
+#include "noded/machine/files.h"
 #include "noded/runtime/launch.h"
 
 namespace gantry::runtime {

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "common/job_spec.h"
-#include "common/job_state.h"
+#include "common/job/job_spec.h"
+#include "common/job/job_state.h"
 #include "common/proto/node_report.h"
 #include "common/proto/steps.h"
-#include "noded/runtime/cgroup_layout.h"
-#include "noded/runtime/device.h"
+#include "noded/machine/cgroup_layout.h"
+#include "noded/machine/device.h"
 #include "noded/runtime/records.h"
 
 namespace gantry::runtime {

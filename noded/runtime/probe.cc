@@ -11,7 +11,7 @@
 
 #include "common/codec/codec.h"
 #include "common/proto/node_report.h"
-#include "noded/runtime/cgroup.h"
+#include "noded/machine/cgroup.h"
 #include "noded/runtime/job_dir.h"
 #include "noded/runtime/shim_process.h"
 

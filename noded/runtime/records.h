@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/job_state.h"
+#include "common/job/job_state.h"
 #include "common/proto/node_report.h"
 
 namespace gantry::runtime {

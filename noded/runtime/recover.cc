@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "common/codec/codec.h"
-#include "noded/runtime/cgroup.h"
+#include "noded/machine/cgroup.h"
 #include "noded/runtime/job_dir.h"
 #include "noded/runtime/runtime_state.h"
 

@@ -13,7 +13,7 @@
 
 #include "common/assert.h"
 #include "common/codec/codec.h"
-#include "noded/runtime/cgroup.h"
+#include "noded/machine/cgroup.h"
 #include "noded/runtime/job_dir.h"
 #include "noded/runtime/runtime_state.h"
 

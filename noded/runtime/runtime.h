@@ -19,7 +19,7 @@
 #include "common/proto/job_change.h"
 #include "common/result.h"
 #include "config/config.h"
-#include "noded/runtime/discover.h"
+#include "noded/machine/discover.h"
 #include "noded/runtime/launch.h"
 #include "noded/runtime/probe.h"
 

@@ -11,8 +11,8 @@
 #include <cstring>
 
 #include "common/codec/codec.h"
-#include "noded/runtime/cgroup.h"
-#include "noded/runtime/device_filter.h"
+#include "noded/machine/cgroup.h"
+#include "noded/machine/device_filter.h"
 #include "noded/runtime/job_dir.h"
 #include "noded/runtime/runtime_state.h"
 #include "noded/runtime/seccomp.h"

@@ -16,7 +16,7 @@
 #include <set>
 #include <vector>
 
-#include "noded/runtime/files.h"
+#include "noded/machine/files.h"
 
 #ifndef CLONE_NEWTIME
 #define CLONE_NEWTIME 0x00000080

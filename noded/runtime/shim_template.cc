@@ -9,7 +9,7 @@
 #include <cstring>
 #include <utility>
 
-#include "noded/runtime/passing.h"
+#include "noded/machine/passing.h"
 
 namespace gantry::runtime {
 namespace {

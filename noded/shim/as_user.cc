@@ -15,10 +15,10 @@
 #include <optional>
 #include <string_view>
 
+#include "noded/machine/passing.h"
+#include "noded/machine/pseudo_files.h"
+#include "noded/machine/user_child.h"
 #include "noded/runtime/contact.h"
-#include "noded/runtime/passing.h"
-#include "noded/runtime/pseudo_files.h"
-#include "noded/runtime/user_child.h"
 
 namespace gantry::runtime {
 namespace {

@@ -17,7 +17,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "noded/runtime/become_user.h"
+#include "noded/machine/become_user.h"
 #include "noded/runtime/job_dir.h"
 
 namespace gantry::runtime {

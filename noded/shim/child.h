@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "common/result.h"
-#include "common/time.h"
-#include "noded/runtime/files.h"
+#include "common/time/time.h"
+#include "noded/machine/files.h"
 
 namespace gantry::runtime {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "common/result.h"
-#include "noded/runtime/files.h"
+#include "noded/machine/files.h"
 
 namespace gantry::runtime {
 

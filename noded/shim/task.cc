@@ -24,7 +24,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "noded/runtime/passing.h"
+#include "noded/machine/passing.h"
 
 namespace gantry::runtime {
 namespace {

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "common/job_spec.h"
+#include "common/job/job_spec.h"
 #include "common/proto/steps.h"
 #include "common/result.h"
-#include "noded/runtime/files.h"
+#include "noded/machine/files.h"
 
 namespace gantry::runtime {
 

@@ -7,7 +7,7 @@
 #include "common/proto/messages.h"
 #include "noded/core/core_order.h"
 #include "noded/core/step_environment.h"
-#include "noded/runtime/discover.h"
+#include "noded/machine/discover.h"
 #include "noded/runtime/job_dir.h"
 #include "noded/steps/step_parts.h"
 

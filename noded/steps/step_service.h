@@ -18,7 +18,7 @@
 #include <string>
 
 #include "common/auth/signature.h"
-#include "common/log.h"
+#include "common/log/log.h"
 #include "common/loop/loop.h"
 #include "common/net/dealer.h"
 #include "common/net/router.h"

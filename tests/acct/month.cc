@@ -8,12 +8,12 @@
 #include <sstream>
 
 #include "common/codec/codec.h"
-#include "common/time_zone.h"
+#include "common/time/time_zone.h"
 #include "config/tenancy/load.h"
 #include "ctld/core/apply.h"
-#include "ctld/core/index.h"
-#include "ctld/core/ledger.h"
-#include "ctld/core/tenants.h"
+#include "ctld/core/money/ledger.h"
+#include "ctld/core/resources/index.h"
+#include "ctld/core/tenancy/tenants.h"
 
 namespace gantry::test {
 

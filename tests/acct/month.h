@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "config/config.h"
-#include "ctld/core/events.h"
-#include "ctld/core/state.h"
+#include "ctld/core/event/events.h"
+#include "ctld/core/state/state.h"
 
 namespace gantry::test {
 

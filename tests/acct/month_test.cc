@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "ctld/core/ledger.h"
+#include "ctld/core/money/ledger.h"
 #include "tests/acct/month.h"
 
 using namespace gantry;

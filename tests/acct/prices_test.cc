@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "config/tenancy/load.h"
-#include "ctld/core/prices.h"
+#include "ctld/core/state/prices.h"
 #include "tests/acct/month.h"
 
 using namespace gantry;

@@ -1,7 +1,7 @@
 // What ginfo draws of GPUs, and where it finds that something is not as it should be.
-#include "cli/gpu_layout.h"
-#include "cli/cluster_check.h"
-#include "cli/gpu_columns.h"
+#include "cli/columns/gpu_layout.h"
+#include "cli/cluster/cluster_check.h"
+#include "cli/columns/gpu_columns.h"
 
 #include <doctest/doctest.h>
 

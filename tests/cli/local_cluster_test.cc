@@ -11,8 +11,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "cli/daemons.h"
-#include "cli/local_cluster.h"
+#include "cli/cluster/daemons.h"
+#include "cli/cluster/local_cluster.h"
 #include "tests/cli/run_program.h"
 
 using namespace gantry;

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "cli/option.h"
-#include "cli/script.h"
+#include "cli/submit/script.h"
 
 using namespace gantry;
 using namespace gantry::cli;

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "common/hostlist.h"
+#include "common/text/hostlist.h"
 #include "tests/cli/fake_controller.h"
 #include "tests/cli/samples.h"
 

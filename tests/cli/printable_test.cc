@@ -4,13 +4,13 @@
 
 #include <random>
 
-#include "cli/focus.h"
+#include "cli/bill/focus.h"
 #include "cli/records.h"
 #include "cli/session.h"
 #include "cli/slurm/json.h"
 #include "cli/table.h"
 #include "common/codec/json_io.h"
-#include "common/printable.h"
+#include "common/text/printable.h"
 
 using namespace gantry;
 using namespace gantry::cli;

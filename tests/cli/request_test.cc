@@ -1,13 +1,13 @@
 // From options to the job that is asked for.
 #include <doctest/doctest.h>
 
-#include "cli/dependency.h"
-#include "cli/job_gpu_table.h"
-#include "cli/job_option_table.h"
-#include "cli/job_refs.h"
-#include "cli/job_words.h"
-#include "cli/local_cluster.h"
-#include "common/text.h"
+#include "cli/cluster/local_cluster.h"
+#include "cli/columns/job_words.h"
+#include "cli/submit/dependency.h"
+#include "cli/submit/job_gpu_table.h"
+#include "cli/submit/job_option_table.h"
+#include "cli/submit/job_refs.h"
+#include "common/text/text.h"
 
 using namespace gantry;
 using namespace gantry::cli;

@@ -4,11 +4,11 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "cli/account_columns.h"
-#include "cli/job_columns.h"
-#include "cli/node_columns.h"
+#include "cli/columns/account_columns.h"
+#include "cli/columns/job_columns.h"
+#include "cli/columns/node_columns.h"
+#include "cli/columns/tenant_columns.h"
 #include "cli/table.h"
-#include "cli/tenant_columns.h"
 
 using namespace gantry;
 using namespace gantry::cli;

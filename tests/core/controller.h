@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "ctld/core/blobs.h"
 #include "ctld/core/core.h"
-#include "ctld/core/state.h"
+#include "ctld/core/job/submit/blobs.h"
+#include "ctld/core/state/state.h"
 #include "ctld/store/memory_store.h"
 
 namespace gantry::core::test {

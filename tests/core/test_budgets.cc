@@ -6,8 +6,8 @@
 #include <map>
 #include <random>
 
-#include "ctld/core/budgets.h"
-#include "ctld/core/state.h"
+#include "ctld/core/money/budgets.h"
+#include "ctld/core/state/state.h"
 #include "world.h"
 
 using namespace gantry;

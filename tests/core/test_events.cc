@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "ctld/core/events.h"
+#include "ctld/core/event/events.h"
 
 using namespace gantry::core;
 

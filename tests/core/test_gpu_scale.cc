@@ -9,9 +9,9 @@
 #include <set>
 
 #include "ctld/core/core.h"
-#include "ctld/core/state.h"
-#include "ctld/sched/schedule.h"
-#include "tests/sched/mig_world.h"
+#include "ctld/core/state/state.h"
+#include "ctld/sched/cycle/schedule.h"
+#include "tests/sched/mig/mig_world.h"
 
 namespace gantry::core {
 namespace {

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "ctld/core/moves.h"
+#include "ctld/core/state/moves.h"
 
 using namespace gantry;
 using namespace gantry::core;

@@ -4,7 +4,7 @@
 #include <random>
 #include <set>
 
-#include "ctld/core/ordinal_set.h"
+#include "ctld/core/state/ordinal_set.h"
 
 using namespace gantry;
 using namespace gantry::core;

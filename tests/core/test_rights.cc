@@ -5,8 +5,8 @@
 #include <set>
 
 #include "controller.h"
-#include "ctld/core/authorise.h"
-#include "ctld/core/front_door.h"
+#include "ctld/core/access/authorise.h"
+#include "ctld/core/access/front_door.h"
 
 namespace gantry::core::test::rights_test {
 

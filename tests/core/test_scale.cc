@@ -1,9 +1,9 @@
 // What must stay cheap stays cheap: counts, not times, where a count can say it.
 #include <doctest/doctest.h>
 
-#include "ctld/core/audit.h"
+#include "ctld/core/apply/audit.h"
 #include "ctld/core/core.h"
-#include "ctld/core/state.h"
+#include "ctld/core/state/state.h"
 
 using namespace gantry;
 using namespace gantry::core;

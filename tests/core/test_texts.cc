@@ -7,7 +7,7 @@
 #include "common/codec/codec.h"
 #include "common/codec/json_io.h"
 #include "common/codec/texts.h"
-#include "common/printable.h"
+#include "common/text/printable.h"
 #include "controller.h"
 
 namespace gantry::core::test::texts_test {

@@ -7,11 +7,11 @@
 #include <sstream>
 
 #include "common/assert.h"
-#include "common/hostlist.h"
-#include "common/text.h"
-#include "ctld/core/audit.h"
-#include "ctld/core/blobs.h"
-#include "ctld/sched/schedule.h"
+#include "common/text/hostlist.h"
+#include "common/text/text.h"
+#include "ctld/core/apply/audit.h"
+#include "ctld/core/job/submit/blobs.h"
+#include "ctld/sched/cycle/schedule.h"
 
 namespace gantry::core::test {
 

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "ctld/core/core.h"
-#include "ctld/core/state.h"
-#include "ctld/sched/replica.h"
+#include "ctld/core/state/state.h"
+#include "ctld/sched/cycle/replica.h"
 #include "ctld/store/memory_store.h"
 
 namespace gantry::core::test {

@@ -16,7 +16,7 @@
 // thousandths.
 #include <fmt/core.h>
 
-#include "common/text.h"
+#include "common/text/text.h"
 #include "world.h"
 
 namespace gantry::core::test {

@@ -3,9 +3,9 @@
 
 #include <sstream>
 
-#include "common/text.h"
+#include "common/text/text.h"
 #include "config/gres.h"
-#include "tests/sched/mig_world.h"
+#include "tests/sched/mig/mig_world.h"
 #include "world.h"
 
 namespace gantry::core::test {

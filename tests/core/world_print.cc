@@ -2,11 +2,11 @@
 #include <fmt/core.h>
 
 #include "common/codec/codec.h"
-#include "common/hostlist.h"
+#include "common/job/public_state.h"
 #include "common/overloaded.h"
-#include "common/public_state.h"
-#include "common/text.h"
-#include "ctld/core/blobs.h"
+#include "common/text/hostlist.h"
+#include "common/text/text.h"
+#include "ctld/core/job/submit/blobs.h"
 #include "world.h"
 
 namespace gantry::core::test {

@@ -1,7 +1,7 @@
 // The crash of a controller, and what a new one makes of what was stored; see world.h.
 #include "common/assert.h"
 #include "controller.h"
-#include "ctld/core/audit.h"
+#include "ctld/core/apply/audit.h"
 #include "world.h"
 
 namespace gantry::core::test {

@@ -7,8 +7,8 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
-#include "common/hostlist.h"
-#include "common/text.h"
+#include "common/text/hostlist.h"
+#include "common/text/text.h"
 #include "world.h"
 
 namespace gantry::core::test {

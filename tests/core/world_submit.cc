@@ -1,8 +1,8 @@
 // Submits of scenarios; see world.h.
 #include <fmt/core.h>
 
-#include "common/hostlist.h"
-#include "common/text.h"
+#include "common/text/hostlist.h"
+#include "common/text/text.h"
 #include "world.h"
 
 namespace gantry::core::test {

@@ -17,7 +17,7 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
-#include "common/text.h"
+#include "common/text/text.h"
 #include "world.h"
 
 namespace gantry::core::test {

@@ -3,8 +3,8 @@
 #include "common/assert.h"
 #include "noded/gpu/cdi.h"
 #include "noded/gpu/generic.h"
-#include "noded/gpu/series.h"
-#include "noded/gpu/xid.h"
+#include "noded/gpu/health/series.h"
+#include "noded/gpu/health/xid.h"
 
 using namespace gantry;
 using namespace gantry::gpu;

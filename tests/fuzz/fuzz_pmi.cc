@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "common/assert.h"
-#include "noded/pmi2/server.h"
+#include "noded/pmi/pmi2/server.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace gantry;

@@ -6,7 +6,7 @@
 
 #include <fstream>
 
-#include "noded/runtime/files.h"
+#include "noded/machine/files.h"
 
 namespace gantry::gpu {
 

@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "noded/gpu/discover.h"
-#include "noded/gpu/nvml.h"
+#include "noded/gpu/nvml/discover.h"
+#include "noded/gpu/nvml/nvml.h"
 #include "tests/nvml/control.h"
 
 namespace gantry::gpu {

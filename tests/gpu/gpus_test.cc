@@ -1,6 +1,6 @@
-// noded/gpus.h, the daemon's side, with a loop and the stand-in driver: nothing that the driver
-// does, or does not do, holds up the loop.
-#include "noded/gpus.h"
+// noded/gpu/node/gpus.h, the daemon's side, with a loop and the stand-in driver: nothing that the
+// driver does, or does not do, holds up the loop.
+#include "noded/gpu/node/gpus.h"
 
 #include <doctest/doctest.h>
 

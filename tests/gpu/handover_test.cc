@@ -1,5 +1,5 @@
-// From one job to the next: noded/gpu_handover.h by way of noded/gpus.h, with stand-ins for
-// libnvidia-ml and libcuda.
+// From one job to the next: noded/gpu/node/gpu_handover.h by way of noded/gpu/node/gpus.h, with
+// stand-ins for libnvidia-ml and libcuda.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 

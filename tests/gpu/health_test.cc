@@ -1,5 +1,5 @@
 // Xids, checks and probes against the stand-in driver.
-#include "noded/gpu/health.h"
+#include "noded/gpu/health/health.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // Indexes of GPUs that stay while the machine is up.
-#include "noded/gpu/known.h"
+#include "noded/gpu/nvml/known.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // Slices made and destroyed on the stand-in driver, which has the rules of hardware; and a crash of
 // the process at every single call of the driver, followed by recovery.
-#include "noded/gpu/mig.h"
+#include "noded/gpu/mig/mig.h"
 
 #include <doctest/doctest.h>
 #include <sys/wait.h>

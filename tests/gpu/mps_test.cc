@@ -10,7 +10,7 @@
 
 #include <cstdio>
 
-#include "noded/runtime/files.h"
+#include "noded/machine/files.h"
 
 namespace gantry::gpu {
 namespace {

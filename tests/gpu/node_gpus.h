@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "noded/gpus.h"
+#include "noded/gpu/node/gpus.h"
 #include "tests/gpu/fake_node.h"
 
 namespace gantry::node {

@@ -1,5 +1,5 @@
 // Series of usage, and the sampler against the stand-in driver.
-#include "noded/gpu/sample.h"
+#include "noded/gpu/health/sample.h"
 
 #include <doctest/doctest.h>
 

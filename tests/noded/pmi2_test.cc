@@ -4,8 +4,8 @@
 #include <deque>
 #include <memory>
 
-#include "noded/pmi2/server.h"
-#include "noded/pmix/wire.h"
+#include "noded/pmi/pmi2/server.h"
+#include "noded/pmi/wire.h"
 
 namespace gantry::pmi2 {
 namespace {

@@ -1,11 +1,11 @@
 // Collectives of PMIx servers, among servers that are joined by queues.
-#include "noded/pmix/collect.h"
+#include "noded/pmi/collect.h"
 
 #include <doctest/doctest.h>
 
 #include <deque>
 
-#include "noded/pmix/wire.h"
+#include "noded/pmi/wire.h"
 
 namespace gantry::pmix {
 namespace {

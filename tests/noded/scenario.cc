@@ -3,7 +3,7 @@
 
 #include <sstream>
 
-#include "common/text.h"
+#include "common/text/text.h"
 #include "noded/core/core.h"
 #include "tests/noded/scenario_print.h"
 

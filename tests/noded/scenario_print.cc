@@ -3,7 +3,7 @@
 #include <stdexcept>
 
 #include "common/overloaded.h"
-#include "common/text.h"
+#include "common/text/text.h"
 
 namespace gantry::test {
 

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "noded/gpu/nvml_types.h"
+#include "noded/gpu/nvml/nvml_types.h"
 #include "tests/nvml/rules.h"
 #include "tests/nvml/state.h"
 

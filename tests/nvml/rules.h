@@ -2,7 +2,7 @@
 // All with the state's lock held.
 #pragma once
 
-#include "noded/gpu/nvml_types.h"
+#include "noded/gpu/nvml/nvml_types.h"
 #include "tests/nvml/state.h"
 
 namespace gantry::fake {

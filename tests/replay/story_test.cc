@@ -9,9 +9,9 @@
 #include <map>
 #include <set>
 
-#include "common/hostlist.h"
+#include "common/text/hostlist.h"
 #include "ctld/replay/report.h"
-#include "ctld/sched/preempt.h"
+#include "ctld/sched/preempt/preempt.h"
 
 namespace gantry::replay {
 namespace {

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstring>
 
-#include "noded/pmix/wire.h"
+#include "noded/pmi/wire.h"
 
 int main() {
   using namespace gantry::pmix;

@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "noded/runtime/cgroup.h"
+#include "noded/machine/cgroup.h"
 #include "noded/runtime/job_dir.h"
 #include "noded/runtime/shim_process.h"
 

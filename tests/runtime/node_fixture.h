@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "noded/runtime/files.h"
+#include "noded/machine/files.h"
 #include "noded/runtime/runtime.h"
 
 namespace gantry::runtime::test {

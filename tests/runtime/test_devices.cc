@@ -10,7 +10,7 @@
 #include <cerrno>
 
 #include "common/codec/codec.h"
-#include "noded/runtime/cgroup.h"
+#include "noded/machine/cgroup.h"
 #include "noded/runtime/job_dir.h"
 #include "tests/runtime/node_fixture.h"
 

@@ -5,14 +5,14 @@
 #include <filesystem>
 #include <fstream>
 
-#include "common/output_pattern.h"
-#include "noded/runtime/cgroup.h"
-#include "noded/runtime/discover.h"
+#include "common/job/output_pattern.h"
+#include "noded/machine/cgroup.h"
+#include "noded/machine/discover.h"
+#include "noded/machine/numa.h"
 #include "noded/runtime/job_dir.h"
-#include "noded/runtime/numa.h"
 #include "noded/runtime/seccomp.h"
-#include "noded/shim/oci_config.h"
-#include "noded/shim/user_mounts.h"
+#include "noded/shim/rootfs/oci_config.h"
+#include "noded/shim/rootfs/user_mounts.h"
 
 using namespace gantry;
 using namespace gantry::runtime;

@@ -1,7 +1,7 @@
 // Which nodes a class may use, and in what order its flavors are tried.
 #include <doctest/doctest.h>
 
-#include "ctld/sched/eligible.h"
+#include "ctld/sched/nodes/eligible.h"
 
 namespace gantry::sched {
 namespace {

@@ -1,13 +1,13 @@
 // Fair share: exact decay, and the walk that finds the next user against the ranking of all.
 // GANTRY_LONG=1 runs 10,000 random cases, otherwise 400.
-#include "ctld/sched/fairshare.h"
+#include "ctld/sched/tenant/fairshare.h"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <random>
 
-#include "ctld/sched/order.h"
+#include "ctld/sched/queue/order.h"
 #include "tests/sched/cases.h"
 
 namespace gantry::sched {

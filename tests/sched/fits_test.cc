@@ -1,7 +1,7 @@
 // What a submit is told when a job can never start because of where it may run.
 #include <doctest/doctest.h>
 
-#include "ctld/sched/geometry.h"
+#include "ctld/sched/queue/geometry.h"
 
 namespace gantry::sched {
 namespace {

@@ -1,6 +1,6 @@
 // Which GPUs of a node a job gets: by NVLink, by NUMA node, by number; and that there is no better
 // group, by looking at all of them.
-#include "ctld/sched/gpu_choice.h"
+#include "ctld/sched/gpu/gpu_choice.h"
 
 #include <doctest/doctest.h>
 

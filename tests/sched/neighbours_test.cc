@@ -1,8 +1,8 @@
 // Whom a job may have beside it: anti-affinity keys and nodes that are not shared with everybody.
 #include <doctest/doctest.h>
 
-#include "ctld/sched/place.h"
-#include "ctld/sched/schedule.h"
+#include "ctld/sched/cycle/schedule.h"
+#include "ctld/sched/place/place.h"
 
 namespace gantry::sched {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "common/assert.h"
 #include "ctld/sched/controller_policy.h"
-#include "ctld/sched/schedule.h"
+#include "ctld/sched/cycle/schedule.h"
 #include "tests/sched/replay.h"
 
 namespace gantry::sched {

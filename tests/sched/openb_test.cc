@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <random>
 
-#include "ctld/sched/schedule.h"
+#include "ctld/sched/cycle/schedule.h"
 #include "tests/sched/openb.h"
 #include "tests/sched/replay.h"
 

@@ -5,10 +5,10 @@
 #include <random>
 #include <set>
 
-#include "ctld/sched/constraint.h"
-#include "ctld/sched/geometry.h"
-#include "ctld/sched/ordered_slots.h"
-#include "ctld/sched/replica.h"
+#include "ctld/sched/cycle/replica.h"
+#include "ctld/sched/queue/constraint.h"
+#include "ctld/sched/queue/geometry.h"
+#include "ctld/sched/queue/ordered_slots.h"
 
 namespace gantry::sched {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "ctld/sched/charges.h"
+#include "ctld/sched/tenant/charges.h"
 #include "tests/sched/cases.h"
 
 namespace gantry::sched {

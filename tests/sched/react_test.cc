@@ -10,7 +10,7 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
-#include "ctld/sched/schedule.h"
+#include "ctld/sched/cycle/schedule.h"
 #include "tests/sched/cases.h"
 
 namespace gantry::sched {

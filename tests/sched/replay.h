@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "ctld/sched/schedule.h"
+#include "ctld/sched/cycle/schedule.h"
 
 namespace gantry::sched {
 

@@ -5,9 +5,9 @@
 
 #include <sstream>
 
-#include "common/codec/fields.h"
-#include "common/hostlist.h"
-#include "common/text.h"
+#include "common/fields.h"
+#include "common/text/hostlist.h"
+#include "common/text/text.h"
 
 namespace gantry::sched {
 namespace {

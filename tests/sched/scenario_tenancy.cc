@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 
-#include "common/hostlist.h"
+#include "common/text/hostlist.h"
 #include "tests/sched/scenario.h"
 
 namespace gantry::sched {

@@ -5,8 +5,8 @@
 #include <map>
 #include <random>
 
-#include "ctld/sched/gpu_share.h"
-#include "ctld/sched/schedule.h"
+#include "ctld/sched/cycle/schedule.h"
+#include "ctld/sched/gpu/gpu_share.h"
 
 using namespace gantry;
 using namespace gantry::sched;

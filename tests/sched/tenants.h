@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ctld/sched/preempt.h"
+#include "ctld/sched/preempt/preempt.h"
 
 namespace gantry::sched {
 

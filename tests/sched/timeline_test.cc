@@ -1,6 +1,6 @@
 // What is free ahead, asked of the timeline and counted second by second: the least room over a
 // span, and the earliest start. GANTRY_LONG=1 tries 10,000 random nodes and plans, otherwise 300.
-#include "ctld/sched/timeline.h"
+#include "ctld/sched/time/timeline.h"
 
 #include <doctest/doctest.h>
 

@@ -6,8 +6,8 @@
 #include <random>
 #include <set>
 
-#include "ctld/sched/place.h"
-#include "ctld/sched/topology.h"
+#include "ctld/sched/nodes/topology.h"
+#include "ctld/sched/place/place.h"
 
 namespace gantry::sched {
 namespace {

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 
-#include "ctld/sched/what_if.h"
+#include "ctld/sched/verdict/what_if.h"
 #include "tests/sched/world.h"
 
 namespace gantry::sched {

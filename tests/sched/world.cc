@@ -4,7 +4,7 @@
 
 #include <fmt/core.h>
 
-#include "ctld/sched/constraint.h"
+#include "ctld/sched/queue/constraint.h"
 
 namespace gantry::sched {
 namespace {

@@ -4,8 +4,8 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
-#include "ctld/core/audit.h"
-#include "ctld/core/blobs.h"
+#include "ctld/core/apply/audit.h"
+#include "ctld/core/job/submit/blobs.h"
 #include "tests/sim/text.h"
 
 namespace gantry::sim {

@@ -13,12 +13,12 @@
 #include <string>
 
 #include "ctld/core/core.h"
-#include "ctld/sched/replica.h"
-#include "ctld/sched/schedule.h"
+#include "ctld/sched/cycle/replica.h"
+#include "ctld/sched/cycle/schedule.h"
 #include "ctld/store/memory_store.h"
-#include "tests/sim/ledger.h"
+#include "tests/sim/check/ledger.h"
+#include "tests/sim/check/view.h"
 #include "tests/sim/network.h"
-#include "tests/sim/view.h"
 
 namespace gantry::sim {
 

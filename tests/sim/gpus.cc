@@ -5,7 +5,7 @@
 
 #include <fmt/core.h>
 
-#include "tests/sched/mig_world.h"
+#include "tests/sched/mig/mig_world.h"
 
 namespace gantry::sim {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "common/gpu.h"
-#include "common/job_shape.h"
+#include "common/job/job_shape.h"
+#include "common/resources/gpu.h"
 #include "tests/sim/random.h"
 #include "tests/sim/settings.h"
 

@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "noded/seam.h"
+#include "tests/sim/check/truth.h"
 #include "tests/sim/queue.h"
 #include "tests/sim/random.h"
 #include "tests/sim/settings.h"
-#include "tests/sim/truth.h"
 
 namespace gantry::sim {
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "common/time.h"
+#include "common/time/time.h"
 
 namespace gantry::sim {
 

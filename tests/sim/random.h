@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "common/time.h"
+#include "common/time/time.h"
 
 namespace gantry::sim {
 

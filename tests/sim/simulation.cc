@@ -4,8 +4,8 @@
 #include <fmt/core.h>
 
 #include "common/codec/codec.h"
-#include "common/text.h"
-#include "ctld/core/tenants.h"
+#include "common/text/text.h"
+#include "ctld/core/tenancy/tenants.h"
 
 namespace gantry::sim {
 

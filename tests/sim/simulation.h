@@ -7,9 +7,9 @@
 #include <set>
 #include <vector>
 
+#include "tests/sim/check/guarantee.h"
+#include "tests/sim/check/reasons.h"
 #include "tests/sim/faults.h"
-#include "tests/sim/guarantee.h"
-#include "tests/sim/reasons.h"
 
 namespace gantry::sim {
 

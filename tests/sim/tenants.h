@@ -8,7 +8,7 @@
 
 #include "common/proto/job_submit.h"
 #include "common/proto/tenancy.h"
-#include "ctld/core/tenancy_compile.h"
+#include "ctld/core/state/tenancy_compile.h"
 #include "tests/sim/random.h"
 #include "tests/sim/settings.h"
 

@@ -3,7 +3,7 @@
 
 #include <fmt/core.h>
 
-#include "common/text.h"
+#include "common/text/text.h"
 
 namespace gantry::sim {
 namespace {

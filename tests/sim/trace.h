@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/time.h"
+#include "common/time/time.h"
 
 namespace gantry::sim {
 

@@ -1,7 +1,7 @@
 // sacctmgr's changes, worked out on documents; and its file, written and read again.
 #include <doctest/doctest.h>
 
-#include "cli/slurm/sacctmgr_change.h"
+#include "cli/slurm/accounts/sacctmgr_change.h"
 
 namespace gantry::cli::slurm {
 namespace {

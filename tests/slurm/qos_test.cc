@@ -1,7 +1,7 @@
 // sacctmgr's QOS: words to settings, settings to priority classes, and what is refused.
 #include <doctest/doctest.h>
 
-#include "cli/slurm/sacctmgr_change.h"
+#include "cli/slurm/accounts/sacctmgr_change.h"
 
 namespace gantry::cli::slurm {
 namespace {

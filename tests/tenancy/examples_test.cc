@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "common/hostlist.h"
+#include "common/text/hostlist.h"
 #include "config/config.h"
 #include "config/tenancy/capacity.h"
 #include "config/tenancy/load.h"

@@ -2,8 +2,8 @@
 // back reads the same.
 #include <cstdlib>
 
-#include "common/hostlist.h"
-#include "common/text.h"
+#include "common/text/hostlist.h"
+#include "common/text/text.h"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // Which GPUs each task of a step sees.
 #include <doctest/doctest.h>
 
-#include "common/gpu_bind.h"
+#include "common/job/gpu_bind.h"
 
 using namespace gantry;
 

@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include "common/hostlist.h"
 #include "common/limits.h"
+#include "common/text/hostlist.h"
 
 using gantry::compress_counts;
 using gantry::compress_hostlist;

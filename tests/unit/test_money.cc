@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "common/money.h"
+#include "common/money/money.h"
 
 using namespace gantry;
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "common/public_state.h"
+#include "common/job/public_state.h"
 
 namespace gantry {
 

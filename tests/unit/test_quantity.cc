@@ -4,9 +4,9 @@
 
 #include <concepts>
 
-#include "common/gpu.h"
 #include "common/quantity.h"
-#include "common/resources.h"
+#include "common/resources/gpu.h"
+#include "common/resources/resources.h"
 
 using namespace gantry;
 

@@ -7,7 +7,7 @@
 #include <doctest/doctest.h>
 #include <csignal>
 
-#include "common/resources.h"
+#include "common/resources/resources.h"
 
 using gantry::Resource;
 using gantry::Resources;

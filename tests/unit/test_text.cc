@@ -2,9 +2,9 @@
 #include <doctest/doctest.h>
 
 #include "common/codec/texts.h"
-#include "common/printable.h"
 #include "common/proto/history.h"
-#include "common/text.h"
+#include "common/text/printable.h"
+#include "common/text/text.h"
 
 using namespace gantry;
 

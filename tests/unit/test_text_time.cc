@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "common/text.h"
+#include "common/text/text.h"
 
 using namespace gantry;
 

@@ -1,7 +1,7 @@
 // Local time by rule: against figures of the zones' own calendars.
 #include <doctest/doctest.h>
 
-#include "common/time_zone.h"
+#include "common/time/time_zone.h"
 
 using namespace gantry;
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "common/log.h"
+#include "common/log/log.h"
 #include "common/types.h"
 
 namespace gantry {

@@ -1,0 +1,70 @@
+// A whole cluster on this machine: where its files are, what its gantry.yaml says, its keys. The
+// commands up, down and status are in cmd_up.cc.
+//
+//   DIR/gantry.yaml client.conf ctld.pub      readable by all
+//   DIR/ctld.key  DIR/ctld/                   the controller's secret and state
+//   DIR/nodes/NAME/{key,state,run}            each node's
+//   DIR/users/NAME.key                        keys that speak for users, each readable by its owner
+//   DIR/log  DIR/pid
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/client_config.h"
+#include "cli/cluster/daemons.h"
+#include "common/result.h"
+#include "config/config.h"
+
+namespace gantry::cli {
+
+struct ClusterRequest {
+  std::string name = "local";
+  std::uint32_t nodes = 0;         // 0 = one per core, at most four
+  std::uint32_t cpus = 0;          // of each node; 0 = an equal share
+  std::int64_t memory = 0;         // bytes of each node; 0 = an equal share of four fifths
+  std::vector<std::string> users;  // get a key each, so that they need no munge
+  std::vector<std::string> runtimes{"crun", "runc"};
+  bool oversubscribe = false;
+  bool root_jobs = false;  // for development
+};
+
+struct Machine {
+  std::vector<std::uint16_t> cpus;  // logical CPUs that we may use
+  std::int64_t memory = 0;          // bytes
+};
+Result<Machine> look_at_machine();
+
+// The sizes filled in, or one sentence why they do not fit.
+Result<ClusterRequest> settle_sizes(ClusterRequest request, const Machine& machine);
+
+class LocalCluster {
+ public:
+  // --state DIR, else /var/lib/gantry/local for root, $XDG_STATE_HOME/gantry for others.
+  static Result<LocalCluster> at(const std::string& directory);
+
+  [[nodiscard]] const std::string& directory() const { return directory_; }
+  [[nodiscard]] bool exists() const;  // has a gantry.yaml that we made
+  Result<void> create(const ClusterRequest& request, const Machine& machine) const;
+  [[nodiscard]] Result<Config> config() const;
+  [[nodiscard]] Result<ClientConfig> client() const;
+  // The controller first. Addresses of the nodes come from the configuration.
+  [[nodiscard]] Result<std::vector<Daemon>> daemons(const Config& config) const;
+  Result<void> remove() const;  // the whole directory; only one that we made
+
+ private:
+  explicit LocalCluster(std::string directory) : directory_(std::move(directory)) {}
+  [[nodiscard]] std::string path(std::string_view name) const {
+    return directory_ + "/" + std::string(name);
+  }
+  Result<void> make_tree(const ClusterRequest& request) const;
+  Result<void> make_node_keys(const ClusterRequest& request) const;
+  Result<void> make_user_keys(const ClusterRequest& request) const;
+
+  std::string directory_;
+};
+
+std::string node_name(std::uint32_t index);  // "node1" for 0
+bool munge_works();
+
+}  // namespace gantry::cli

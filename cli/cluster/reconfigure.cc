@@ -1,0 +1,39 @@
+#include "cli/cluster/reconfigure.h"
+
+#include <ctime>
+
+#include "cli/session.h"
+
+namespace gantry::cli {
+namespace {
+
+constexpr Duration kRestartPatience =
+    seconds(60);  // a store of millions of jobs takes a while to read
+constexpr timespec kRestartPause{0, 50'000'000};
+
+}  // namespace
+
+Result<void> reconfigure(std::string_view program) {
+  auto session = Session::open(program);
+  if (!session) return tl::unexpected(session.error());
+  const auto before = session->call<proto::PingReply>(proto::Ping{});
+  if (!before) return tl::unexpected(before.error());
+  if (auto ok = session->call<proto::Ok>(proto::Reconfigure{}); !ok)
+    return tl::unexpected(ok.error());
+  for (const Instant end = system_now() + kRestartPatience; system_now() < end;) {
+    ::nanosleep(&kRestartPause, nullptr);
+    auto again = Session::open(program);
+    if (!again) continue;
+    const auto now = again->call<proto::PingReply>(proto::Ping{}, seconds(5));
+    if (!now || now->started == before->started) continue;
+    if (now->config_problem.empty()) return {};
+    return fail(ErrorCode::wrong_state,
+                "the controller could not start with the new configuration and goes on with the "
+                "one it had: " +
+                    now->config_problem);
+  }
+  return fail(ErrorCode::timed_out,
+              "the controller does not answer; its log says what it waits for");
+}
+
+}  // namespace gantry::cli

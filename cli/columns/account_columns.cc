@@ -1,0 +1,460 @@
+// sacct's fields. What is empty is left empty, as sacct does.
+#include "cli/columns/account_columns.h"
+
+#include <fmt/core.h>
+
+#include "cli/columns/job_words.h"
+#include "common/text/text.h"
+
+namespace gantry::cli {
+
+std::string cpu_time(std::int64_t us) {
+  const std::int64_t total = us / 1'000'000;
+  const std::int64_t days = total / 86'400;
+  const std::int64_t hours = total / 3'600 % 24;
+  if (days > 0)
+    return fmt::format("{}-{:02}:{:02}:{:02}", days, hours, total / 60 % 60, total % 60);
+  if (hours > 0) return fmt::format("{:02}:{:02}:{:02}", hours, total / 60 % 60, total % 60);
+  return fmt::format("{:02}:{:02}.{:03}", total / 60, total % 60, us / 1'000 % 1'000);
+}
+
+namespace {
+
+using O = std::string&;
+using V = const AccountView&;
+
+const proto::JobRow& row(V v) {
+  return v.job->row;
+}
+
+std::optional<Instant> started(V v) {
+  return v.step != nullptr ? v.step->started : row(v).started;
+}
+std::optional<Instant> ended(V v) {
+  return v.step != nullptr ? v.step->ended : row(v).ended;
+}
+
+Duration elapsed(V v) {
+  const auto begin = started(v);
+  if (!begin) return {};
+  const Duration stopped = v.step == nullptr ? row(v).suspended : Duration{};
+  return std::max(ended(v).value_or(v.now) - *begin - stopped, Duration{});
+}
+
+// From submit to the (newest) start; of one that has not started, until now or its end.
+Duration waited(V v) {
+  return row(v).started.value_or(row(v).ended.value_or(v.now)) - row(v).submitted;
+}
+
+std::uint32_t cpus(V v) {
+  if (v.step != nullptr) return v.step->cpus;
+  return row(v).started || !row(v).node_list.empty() ? row(v).cpus : 0;
+}
+
+const Usage& usage(V v) {
+  return v.step != nullptr ? v.step->usage : v.job->usage;
+}
+
+JobWords state(V v) {
+  if (v.step == nullptr) return words_of(row(v));
+  return v.step->running ? words_of(Phase::running, std::nullopt)
+                         : words_of(Phase::ended, v.step->outcome);
+}
+
+void state_text(O o, V v) {
+  o += state(v).state;
+  // Who cancelled it is in the cause: "cancelled by alice (uid 1000)".
+  const bool cancelled =
+      v.step == nullptr && row(v).outcome == Outcome::cancelled && row(v).phase == Phase::ended;
+  if (!cancelled || !v.job->cause.starts_with("cancelled by ")) return;
+  constexpr std::string_view kUid = "(uid ";
+  const std::size_t at = v.job->cause.find(kUid);
+  if (at == std::string::npos) return;
+  const std::size_t digits = at + kUid.size();
+  o += " by " + v.job->cause.substr(digits, v.job->cause.find(')', digits) - digits);
+}
+
+void bytes(O o, V v, std::int64_t n) {
+  if (v.bytes)
+    o += std::to_string(n);
+  else
+    o += n == 0 ? "0" : fmt::format("{}K", (n + 1023) / 1024);
+}
+
+void time_or(O o, const std::optional<Instant>& t, std::string_view none) {
+  o += t ? format_time(*t) : std::string(none);
+}
+
+std::string id_of(V v) {
+  const std::string job = shown_id(row(v));
+  return v.step == nullptr ? job : job + "." + v.step->step;
+}
+std::string raw_id_of(V v) {
+  const std::string job = std::to_string(row(v).job.value());
+  return v.step == nullptr ? job : job + "." + v.step->step;
+}
+
+Colour colour(V v) {
+  const std::string_view word = state(v).compact;
+  if (word == "CD") return Colour::none;
+  if (word == "R" || word == "CG" || word == "CF") return Colour::green;
+  return word == "PD" ? Colour::yellow : Colour::red;
+}
+
+// Only for the job's own line.
+void of_job(O o, V v, const std::string& text) {
+  if (v.step == nullptr) o += text;
+}
+
+// ---- of GPUs, when the attempt is over: what its node has seen of them
+
+const std::vector<GpuUsage>& gpus(V v) {
+  return v.job->usage.gpus;
+}
+
+bool tells_gpus(V v) {
+  return v.step == nullptr && !gpus(v).empty();
+}
+
+void percent(O o, double part, double whole) {
+  if (whole > 0) o += fmt::format("{:.1f}%", 100 * part / whole);
+}
+
+// The mean over all looks that told.
+void gpu_efficiency(O o, V v) {
+  double busy = 0, looks = 0;
+  if (!tells_gpus(v)) return;
+  for (const GpuUsage& gpu : gpus(v)) {
+    busy += static_cast<double>(gpu.busy_permille) * static_cast<double>(gpu.busy_samples) / 1000;
+    looks += static_cast<double>(gpu.busy_samples);
+  }
+  percent(o, busy, looks);
+}
+
+// Of the device that was used the most.
+const GpuUsage* fullest(V v) {
+  const GpuUsage* out = nullptr;
+  if (!tells_gpus(v)) return out;
+  for (const GpuUsage& gpu : gpus(v))
+    if (out == nullptr || gpu.memory_peak_mib > out->memory_peak_mib) out = &gpu;
+  return out;
+}
+
+double joules(V v) {
+  double out = 0;
+  for (const GpuUsage& gpu : gpus(v)) out += static_cast<double>(gpu.energy_j);
+  return out;
+}
+
+// How long the device that has been idle the longest was so at the end.
+void gpu_idle(O o, V v) {
+  std::optional<Duration> most;
+  if (!tells_gpus(v) || !ended(v)) return;
+  for (const GpuUsage& gpu : gpus(v)) {
+    const auto& last = gpu.busy_samples > 0 ? gpu.last_busy : gpu.last_process;
+    const Duration idle = std::max(Duration{}, *ended(v) - last.value_or(gpu.start));
+    if (gpu.samples > 0 && (!most || idle > *most)) most = idle;
+  }
+  if (most) o += format_duration_long(*most);
+}
+
+void gpu_scrubs(O o, V v) {
+  if (!tells_gpus(v)) return;
+  std::string words;
+  for (const GpuUsage& gpu : gpus(v))
+    words += fmt::format("{}{}", words.empty() ? "" : ",", enum_name(gpu.scrub));
+  o += words;
+}
+
+constexpr Column<AccountView> kColumns[] = {
+    {.name = "JobID", .header = "JobID", .width = -12, .put = [](O o, V v) { o += id_of(v); }},
+    {.name = "JobIDRaw",
+     .header = "JobIDRaw",
+     .width = -12,
+     .put = [](O o, V v) { o += raw_id_of(v); }},
+    {.name = "JobName",
+     .header = "JobName",
+     .width = 10,
+     .put = [](O o, V v) { o += v.step != nullptr ? v.step->name : row(v).name; }},
+    {.name = "State", .header = "State", .width = 10, .put = state_text, .colour = colour},
+    {.name = "ExitCode",
+     .header = "ExitCode",
+     .width = 8,
+     .put = [](O o, V v) { o += exit_text(v.step != nullptr ? v.step->exit : row(v).exit); }},
+    {.name = "Account",
+     .header = "Account",
+     .width = 10,
+     .put = [](O o, V v) { o += row(v).account; }},
+    {.name = "AllocCPUS",
+     .header = "AllocCPUS",
+     .width = 10,
+     .put = [](O o, V v) { o += std::to_string(cpus(v)); }},
+    {.name = "NCPUS",
+     .header = "NCPUS",
+     .width = 10,
+     .put = [](O o, V v) { o += std::to_string(cpus(v)); }},
+    {.name = "ReqCPUS",
+     .header = "ReqCPUS",
+     .width = 8,
+     .put = [](O o, V v) { o += std::to_string(v.step != nullptr ? v.step->cpus : row(v).cpus); }},
+    {.name = "AllocGPUS",
+     .header = "AllocGPUS",
+     .width = 9,
+     .put =
+         [](O o, V v) {
+           const bool held = row(v).started || !row(v).node_list.empty();
+           of_job(o, v, held ? gpus_text(row(v)) : "0");
+         }},
+    {.name = "ReqGPUS",
+     .header = "ReqGPUS",
+     .width = 8,
+     .put = [](O o, V v) { of_job(o, v, gpus_text(row(v))); }},
+    {.name = "NNodes",
+     .header = "NNodes",
+     .width = 8,
+     .put = [](O o, V v) { o += std::to_string(row(v).nodes); }},
+    {.name = "NTasks",
+     .header = "NTasks",
+     .width = 8,
+     .put =
+         [](O o, V v) {
+           if (v.step != nullptr) o += std::to_string(v.step->tasks);
+         }},
+    {.name = "AllocTRES",
+     .header = "AllocTRES",
+     .width = 10,
+     .put =
+         [](O o, V v) {
+           if (v.step == nullptr && cpus(v) > 0)
+             o += fmt::format("cpu={},mem={},node={}{}", cpus(v),
+                              format_memory(v.job->alloc_memory), row(v).nodes,
+                              has_gpus(row(v)) ? ",gres/gpu=" + gpus_text(row(v)) : "");
+         }},
+    {.name = "ReqMem",
+     .header = "ReqMem",
+     .width = 10,
+     .put =
+         [](O o, V v) {
+           const std::int64_t n = row(v).memory_per_node;
+           if (v.step == nullptr && n != 0) o += format_memory(n);
+         }},
+    {.name = "MaxRSS",
+     .header = "MaxRSS",
+     .width = 10,
+     .put =
+         [](O o, V v) {
+           if (started(v)) bytes(o, v, usage(v).memory_peak_bytes);
+         }},
+    {.name = "MaxDiskRead",
+     .header = "MaxDiskRead",
+     .width = 12,
+     .put =
+         [](O o, V v) {
+           if (started(v)) bytes(o, v, usage(v).io_read_bytes);
+         }},
+    {.name = "MaxDiskWrite",
+     .header = "MaxDiskWrite",
+     .width = 12,
+     .put =
+         [](O o, V v) {
+           if (started(v)) bytes(o, v, usage(v).io_write_bytes);
+         }},
+    {.name = "TotalCPU",
+     .header = "TotalCPU",
+     .width = 10,
+     .put = [](O o, V v) { o += cpu_time(usage(v).cpu_user_us + usage(v).cpu_system_us); }},
+    {.name = "UserCPU",
+     .header = "UserCPU",
+     .width = 10,
+     .put = [](O o, V v) { o += cpu_time(usage(v).cpu_user_us); }},
+    {.name = "SystemCPU",
+     .header = "SystemCPU",
+     .width = 10,
+     .put = [](O o, V v) { o += cpu_time(usage(v).cpu_system_us); }},
+    {.name = "CPUTime",
+     .header = "CPUTime",
+     .width = 10,
+     .put = [](O o, V v) { o += format_duration_long(elapsed(v) * cpus(v)); }},
+    {.name = "CPUTimeRAW",
+     .header = "CPUTimeRAW",
+     .width = 10,
+     .put = [](O o, V v) { o += std::to_string(elapsed(v).seconds() * cpus(v)); }},
+    {.name = "Elapsed",
+     .header = "Elapsed",
+     .width = 10,
+     .put = [](O o, V v) { o += format_duration_long(elapsed(v)); }},
+    {.name = "ElapsedRaw",
+     .header = "ElapsedRaw",
+     .width = 10,
+     .put = [](O o, V v) { o += std::to_string(elapsed(v).seconds()); }},
+    {.name = "Timelimit",
+     .header = "Timelimit",
+     .width = 10,
+     .put =
+         [](O o, V v) {
+           of_job(o, v, row(v).time_limit ? format_duration_long(*row(v).time_limit) : "UNLIMITED");
+         }},
+    {.name = "TimelimitRaw",
+     .header = "TimelimitRaw",
+     .width = 12,
+     .put =
+         [](O o, V v) {
+           of_job(
+               o, v,
+               row(v).time_limit ? std::to_string(row(v).time_limit->seconds() / 60) : "UNLIMITED");
+         }},
+    {.name = "Submit",
+     .header = "Submit",
+     .width = 19,
+     .put = [](O o,
+               V v) { o += format_time(v.step != nullptr ? v.step->started : row(v).submitted); }},
+    {.name = "Eligible",
+     .header = "Eligible",
+     .width = 19,
+     .put = [](O o,
+               V v) { o += format_time(v.step != nullptr ? v.step->started : row(v).eligible); }},
+    {.name = "Start",
+     .header = "Start",
+     .width = 19,
+     .put = [](O o,
+               V v) { time_or(o, started(v), row(v).phase == Phase::ended ? "None" : "Unknown"); }},
+    {.name = "End",
+     .header = "End",
+     .width = 19,
+     .put = [](O o, V v) { time_or(o, ended(v), "Unknown"); }},
+    {.name = "NodeList",
+     .header = "NodeList",
+     .width = 15,
+     .put =
+         [](O o, V v) {
+           const std::string& list = v.step != nullptr ? v.step->node_list : row(v).node_list;
+           o += list.empty() ? "None assigned" : list;
+         }},
+    {.name = "Partition",
+     .header = "Partition",
+     .width = 10,
+     .put = [](O o, V v) { of_job(o, v, row(v).partition); }},
+    {.name = "Priority",
+     .header = "Priority",
+     .width = 10,
+     .put = [](O o, V v) { of_job(o, v, std::to_string(row(v).priority)); }},
+    {.name = "Reservation",
+     .header = "Reservation",
+     .width = 15,
+     .put = [](O o, V v) { of_job(o, v, row(v).reservation); }},
+    {.name = "Waited",
+     .header = "Waited",
+     .width = 11,
+     .put = [](O o, V v) { of_job(o, v, format_duration_long(waited(v))); }},
+    {.name = "WaitedFor",
+     .header = "WaitedFor",
+     .width = 40,
+     .put =
+         [](O o, V v) {
+           std::string parts;
+           for (const WaitPart& part : v.job->waits)
+             parts += fmt::format("{}{}={}", parts.empty() ? "" : ",", enum_name(part.reason),
+                                  format_duration(part.length));
+           of_job(o, v, parts);
+         }},
+    {.name = "Restarts",
+     .header = "Restarts",
+     .width = 8,
+     .put = [](O o, V v) { of_job(o, v, std::to_string(row(v).restarts)); }},
+    {.name = "Reason",
+     .header = "Reason",
+     .width = 22,
+     .put = [](O o, V v) { of_job(o, v, reason_of(row(v))); }},
+    {.name = "Cause",
+     .header = "Cause",
+     .width = 40,
+     .put = [](O o, V v) { of_job(o, v, v.job->cause); }},
+    {.name = "User",
+     .header = "User",
+     .width = 9,
+     .put = [](O o, V v) { of_job(o, v, row(v).user); }},
+    {.name = "UID",
+     .header = "UID",
+     .width = 6,
+     .put = [](O o, V v) { of_job(o, v, std::to_string(row(v).uid.value())); }},
+    {.name = "Group",
+     .header = "Group",
+     .width = 9,
+     .put = [](O o, V v) { of_job(o, v, v.job->group); }},
+    {.name = "Comment",
+     .header = "Comment",
+     .width = 14,
+     .put = [](O o, V v) { of_job(o, v, v.job->comment); }},
+    {.name = "Cost",
+     .header = "Cost",
+     .width = 12,
+     .put = [](O o, V v) { of_job(o, v, row(v).cost ? format_money(*row(v).cost, 4) : ""); }},
+    {.name = "Credit",
+     .header = "Credit",
+     .width = 12,
+     .put = [](O o, V v) { of_job(o, v, row(v).cost ? format_money(row(v).credit, 4) : ""); }},
+    {.name = "CPUEff",
+     .header = "CPUEff",
+     .width = 7,
+     .put =
+         [](O o, V v) {
+           percent(o, static_cast<double>(usage(v).cpu_user_us + usage(v).cpu_system_us),
+                   static_cast<double>(elapsed(v).us) * cpus(v));
+         }},
+    {.name = "MemEff",
+     .header = "MemEff",
+     .width = 7,
+     .put =
+         [](O o, V v) {
+           percent(o, static_cast<double>(usage(v).memory_peak_bytes),
+                   static_cast<double>(row(v).memory_per_node));
+         }},
+    {.name = "GPUEff", .header = "GPUEff", .width = 7, .put = gpu_efficiency},
+    {.name = "GPUMem",
+     .header = "GPUMem",
+     .width = 8,
+     .put =
+         [](O o, V v) {
+           if (const GpuUsage* gpu = fullest(v)) o += fmt::format("{}M", gpu->memory_peak_mib);
+         }},
+    {.name = "GPUMemEff",
+     .header = "GPUMemEff",
+     .width = 9,
+     .put =
+         [](O o, V v) {
+           if (const GpuUsage* gpu = fullest(v)) percent(o, gpu->memory_peak_mib, gpu->memory_mib);
+         }},
+    {.name = "GPUPower",
+     .header = "GPUPower",
+     .width = 8,
+     .put =
+         [](O o, V v) {
+           if (tells_gpus(v) && elapsed(v).seconds() > 0)
+             o += fmt::format("{:.0f}W", joules(v) / static_cast<double>(elapsed(v).seconds()));
+         }},
+    {.name = "GPUEnergy",
+     .header = "GPUEnergy",
+     .width = 10,
+     .put =
+         [](O o, V v) {
+           if (tells_gpus(v)) o += fmt::format("{:.2f}Wh", joules(v) / 3600);
+         }},
+    {.name = "GPUIdle", .header = "GPUIdle", .width = 11, .put = gpu_idle},
+    {.name = "GPUScrub", .header = "GPUScrub", .width = 12, .put = gpu_scrubs},
+    {.name = "SubmitLine",
+     .header = "SubmitLine",
+     .width = 20,
+     .put = [](O o, V v) { of_job(o, v, v.job->submit_line); }},
+    {.name = "WorkDir",
+     .header = "WorkDir",
+     .width = 20,
+     .put = [](O o, V v) { of_job(o, v, v.job->work_dir); }},
+};
+
+}  // namespace
+
+std::span<const Column<AccountView>> account_columns() {
+  return kColumns;
+}
+
+}  // namespace gantry::cli

@@ -1,0 +1,159 @@
+#include "cli/columns/gpu_columns.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "common/resources/resources.h"
+#include "common/text/text.h"
+
+namespace gantry::cli {
+namespace {
+
+using O = std::string&;
+using R = const GpuRow&;
+
+const MigProfile* profile_of(const proto::NodeRow& node, const GpuDevice& gpu, std::uint32_t id) {
+  for (const MigGeometry& g : node.gpus.geometries)
+    if (g.model == gpu.model)
+      for (const MigProfile& p : g.profiles)
+        if (p.id == id) return &p;
+  return nullptr;
+}
+
+const GpuFault* fault_of(R row) {
+  const GpuFault* found = nullptr;
+  for (const GpuFault& f : row.gpu->faults)
+    if (f.domain != FaultDomain::none && (found == nullptr || f.domain > found->domain)) found = &f;
+  return found;
+}
+
+const proto::DrainedGpu* drained(R row) {
+  for (const proto::DrainedGpu& d : row.node->drained_gpus)
+    if (d.uuid == row.gpu->uuid) return &d;
+  return nullptr;
+}
+
+// As of nodes: who is there when it is drained stays until he is done.
+std::string_view state_of(R row) {
+  if (fault_of(row) != nullptr) return "failed";
+  if (drained(row) != nullptr) return row.holder != nullptr ? "draining" : "drained";
+  return row.holder != nullptr ? "used" : "free";
+}
+
+void put_cause(O o, R row) {
+  const GpuFault* fault = fault_of(row);
+  const proto::DrainedGpu* by_hand = drained(row);
+  if (fault != nullptr) o += fmt::format("{} since {}", fault->cause, format_time(fault->since));
+  if (by_hand != nullptr)
+    o += fmt::format("{}drained by {}: {} since {}", fault != nullptr ? "; " : "", by_hand->by,
+                     by_hand->reason, format_time(by_hand->since));
+  if (fault == nullptr && by_hand == nullptr) o += "-";
+}
+
+void slices(const proto::NodeRow& node, const GpuDevice& gpu, std::vector<GpuRow>& out) {
+  std::vector<GpuRow> rows;
+  for (const proto::GpuHolder& h : node.holders)  // also of those that are given and not yet made
+    if (h.grant.gpu == gpu.index && h.grant.profile)
+      rows.push_back({&node, &gpu, profile_of(node, gpu, *h.grant.profile), h.grant.start, &h});
+  for (const MigSlice& s : gpu.slices) {
+    const bool held =
+        std::any_of(rows.begin(), rows.end(), [&](R r) { return r.start == s.start; });
+    if (!held) rows.push_back({&node, &gpu, profile_of(node, gpu, s.profile), s.start, nullptr});
+  }
+  if (rows.empty()) rows.push_back({&node, &gpu, nullptr, {}, nullptr});
+  std::stable_sort(rows.begin(), rows.end(), [](R a, R b) { return a.start < b.start; });
+  out.insert(out.end(), rows.begin(), rows.end());
+}
+
+// A row for each part of a whole GPU that somebody has, or one.
+void parts(const proto::NodeRow& node, const GpuDevice& gpu, std::vector<GpuRow>& out) {
+  const std::size_t before = out.size();
+  for (const proto::GpuHolder& h : node.holders)
+    if (h.grant.gpu == gpu.index) out.push_back({&node, &gpu, nullptr, {}, &h});
+  if (out.size() == before) out.push_back({&node, &gpu, nullptr, {}, nullptr});
+}
+
+Colour row_colour(R row) {
+  if (fault_of(row) != nullptr) return Colour::red;
+  if (drained(row) != nullptr) return Colour::yellow;
+  return row.holder != nullptr ? Colour::cyan : Colour::green;
+}
+
+constexpr Column<GpuRow> kColumns[] = {
+    {.letter = 'N', .name = "Node", .header = "NODE", .put = [](O o, R r) { o += r.node->name; }},
+    {.letter = 'g',
+     .name = "Gpu",
+     .header = "GPU",
+     .right = true,
+     .put = [](O o, R r) { o += std::to_string(r.gpu->index); }},
+    {.letter = 'm', .name = "Model", .header = "MODEL", .put = [](O o, R r) { o += r.gpu->model; }},
+    {.letter = 'y',
+     .name = "Memory",
+     .header = "MEMORY",
+     .right = true,
+     .put =
+         [](O o, R r) {
+           o += format_memory_rounded(r.profile != nullptr ? r.profile->memory : r.gpu->memory);
+         }},
+    {.letter = 'u',
+     .name = "Numa",
+     .header = "NUMA",
+     .right = true,
+     .put = [](O o, R r) { o += r.gpu->numa < 0 ? "-" : std::to_string(r.gpu->numa); }},
+    {.letter = 's',
+     .name = "Slice",
+     .header = "SLICE",
+     .put =
+         [](O o, R r) {
+           if (!r.gpu->mig)
+             o += r.holder == nullptr || r.holder->grant.whole()
+                      ? "-"
+                      : "part " + format_thousandths(r.holder->grant.thousandths.value());
+           else if (!r.start)
+             o += "none";
+           else
+             o += fmt::format("{}@{}", r.profile != nullptr ? r.profile->name : "?", *r.start);
+           if (r.gpu->mig && r.holder != nullptr && r.holder->grant.part())
+             o += " part " + format_thousandths(r.holder->grant.of_slice.value());
+         }},
+    {.letter = 't',
+     .name = "State",
+     .header = "STATE",
+     .put = [](O o, R r) { o += state_of(r); },
+     .colour = row_colour},
+    {.letter = 'j',
+     .name = "Job",
+     .header = "JOB",
+     .put =
+         [](O o, R r) {
+           const bool known = r.holder != nullptr && r.holder->job != JobId{};
+           o += known ? std::to_string(r.holder->job.value()) : "-";
+         }},
+    {.letter = 'q',
+     .name = "Partition",
+     .header = "PARTITION",
+     .put = [](O o, R r) { o += r.holder != nullptr ? r.holder->partition : ""; }},
+    {.letter = 'U', .name = "Uuid", .header = "UUID", .put = [](O o, R r) { o += r.gpu->uuid; }},
+    {.letter = 'P', .name = "Pci", .header = "PCI", .put = [](O o, R r) { o += r.gpu->pci; }},
+    {.letter = 'e', .name = "Cause", .header = "CAUSE", .put = put_cause},
+};
+
+}  // namespace
+
+std::vector<GpuRow> gpu_rows(const std::vector<proto::NodeRow>& nodes) {
+  std::vector<GpuRow> out;
+  for (const proto::NodeRow& node : nodes)
+    for (const GpuDevice& gpu : node.gpus.gpus)
+      if (gpu.mig)
+        slices(node, gpu, out);
+      else
+        parts(node, gpu, out);
+  return out;
+}
+
+std::span<const Column<GpuRow>> gpu_columns() {
+  return kColumns;
+}
+
+}  // namespace gantry::cli

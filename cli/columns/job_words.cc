@@ -1,0 +1,231 @@
+// The tables of public names.
+#include "cli/columns/job_words.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/job/verdict_text.h"
+#include "common/text/text.h"
+
+namespace gantry::cli {
+namespace {
+
+JobWords words_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::completed: return {"COMPLETED", "CD"};
+    case Outcome::failed: return {"FAILED", "F"};
+    case Outcome::cancelled: return {"CANCELLED", "CA"};
+    case Outcome::timeout: return {"TIMEOUT", "TO"};
+    case Outcome::out_of_memory: return {"OUT_OF_MEMORY", "OOM"};
+    case Outcome::node_fail: return {"NODE_FAIL", "NF"};
+    case Outcome::launch_failed: return {"BOOT_FAIL", "BF"};
+    case Outcome::deadline: return {"DEADLINE", "DL"};
+    case Outcome::preempted: return {"PREEMPTED", "PR"};
+  }
+  return {"UNKNOWN", "?"};
+}
+
+constexpr std::string_view kStates[] = {
+    "PENDING",   "PD", "RUNNING",       "R",   "SUSPENDED",    "S",  "COMPLETING",   "CG",
+    "COMPLETED", "CD", "CONFIGURING",   "CF",  "CANCELLED",    "CA", "FAILED",       "F",
+    "TIMEOUT",   "TO", "PREEMPTED",     "PR",  "NODE_FAIL",    "NF", "BOOT_FAIL",    "BF",
+    "DEADLINE",  "DL", "OUT_OF_MEMORY", "OOM", "REQUEUED",     "RQ", "RESIZING",     "RS",
+    "REVOKED",   "RV", "SIGNALING",     "SI",  "SPECIAL_EXIT", "SE", "STAGE_OUT",    "SO",
+    "STOPPED",   "ST", "RESV_DEL_HOLD", "RD",  "REQUEUE_FED",  "RF", "REQUEUE_HOLD", "RH",
+    "ALL"};
+
+std::string upper(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  return out;
+}
+
+}  // namespace
+
+JobWords words_of(Phase phase, const std::optional<Outcome>& outcome) {
+  switch (phase) {
+    case Phase::queued: return {"PENDING", "PD"};
+    case Phase::starting: return {"CONFIGURING", "CF"};
+    case Phase::running: return {"RUNNING", "R"};
+    case Phase::suspended: return {"SUSPENDED", "S"};
+    case Phase::finishing: return {"COMPLETING", "CG"};
+    case Phase::ended: return words_of(outcome.value_or(Outcome::completed));
+  }
+  return {"UNKNOWN", "?"};
+}
+
+Result<void> check_states(const std::vector<std::string>& states) {
+  for (const std::string& state : states) {
+    const std::string word = upper(state);
+    if (std::find(std::begin(kStates), std::end(kStates), word) != std::end(kStates)) continue;
+    std::string valid;
+    for (std::size_t i = 0; i + 1 < std::size(kStates); i += 2)
+      valid += (valid.empty() ? "" : ",") + std::string(kStates[i]);
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("Invalid job state specified: {}\nValid job states include: {}", state, valid));
+  }
+  return {};
+}
+
+std::string shown_id(const proto::JobRow& row) {
+  if (row.het) return fmt::format("{}+{}", row.het->leader.value(), row.het->offset);
+  if (row.array_job.value() == 0) return std::to_string(row.job.value());
+  if (row.array_task) return fmt::format("{}_{}", row.array_job.value(), *row.array_task);
+  return fmt::format("{}_[{}]", row.array_job.value(), row.array_tasks);
+}
+
+std::string het_id_set(const proto::JobRow& row) {
+  if (!row.het) return {};
+  return fmt::format("{}-{}", row.het->leader.value(), row.het->member(row.het->size - 1).value());
+}
+
+Duration run_time(const proto::JobRow& row, Instant now) {
+  if (!row.started) return {};
+  const Duration whole = row.ended.value_or(std::max(now, *row.started)) - *row.started;
+  return std::max(whole - row.suspended, Duration{});
+}
+
+std::optional<Instant> expected_end_of(const proto::JobRow& row) {
+  if (row.ended) return row.ended;
+  if (!row.started || !row.time_limit) return std::nullopt;
+  return *row.started + *row.time_limit + row.suspended;
+}
+
+namespace {
+
+// "RaisedSignal:9(Killed)": one word, as every reason is.
+std::string raised(int signal) {
+  const char* name = ::strsignal(signal);
+  std::string text = fmt::format("RaisedSignal:{}({})", signal, name != nullptr ? name : "");
+  std::replace(text.begin(), text.end(), ' ', '_');
+  return text;
+}
+
+}  // namespace
+
+std::string reason_of(const proto::JobRow& row) {
+  if (row.phase == Phase::queued) {
+    std::string text(enum_name(row.verdict.reason));
+    if (row.verdict.reason == Reason::nodes_unavailable && !row.verdict.subject.empty())
+      text += ", UnavailableNodes:" + row.verdict.subject;
+    return text;
+  }
+  if (row.phase != Phase::ended || !row.outcome) return "None";
+  switch (*row.outcome) {
+    case Outcome::failed:
+      if (!row.started) return "JobLaunchFailure";  // refused: its owner has to mend it
+      return row.exit.signal != 0 ? raised(row.exit.signal) : "NonZeroExitCode";
+    case Outcome::timeout: return "TimeLimit";
+    case Outcome::out_of_memory: return "OutOfMemory";
+    case Outcome::node_fail: return "NodeDown";
+    case Outcome::launch_failed: return "JobLaunchFailure";
+    case Outcome::deadline: return "DeadLine";
+    case Outcome::preempted: return "Preempted";
+    default: return "None";
+  }
+}
+
+std::string where_or_why(const proto::JobRow& row) {
+  const bool placed = row.phase == Phase::starting || row.phase == Phase::running ||
+                      row.phase == Phase::suspended || row.phase == Phase::finishing;
+  if (placed || (row.phase == Phase::ended && row.outcome == Outcome::completed))
+    return row.node_list;
+  return "(" + reason_of(row) + ")";
+}
+
+std::string explained(const Verdict& v, Instant now) {
+  switch (v.reason) {
+    case Reason::none: return "the scheduler has not looked at it yet";
+    case Reason::priority:
+      return v.a > 0 ? fmt::format("{} jobs stand in front of it", v.a)
+                     : "other jobs stand in front of it";
+    case Reason::resources:
+      return fmt::format("it is next, but {} of {} nodes that it needs are free", v.a, v.b);
+    case Reason::dependency: return "it waits for " + v.subject;
+    case Reason::never_satisfied: return "its dependency can never be met: " + v.subject;
+    case Reason::begin_time:
+      return fmt::format("it begins at {}, in {}", format_time({v.a}),
+                         format_duration(Instant{v.a} - now));
+    case Reason::held_user: return "its owner holds it; `gctl release` lets it go";
+    case Reason::held_admin: return "an administrator holds it: " + v.subject;
+    case Reason::array_task_limit:
+      return fmt::format("{} tasks of its array run, and its limit is {}", v.a, v.b);
+    case Reason::licenses:
+      return fmt::format("it asks for {} licences of {}, of which {} are free", v.b, v.subject,
+                         v.a);
+    case Reason::partition_down: return fmt::format("partition {} is down", v.subject);
+    case Reason::partition_node_limit:
+      return fmt::format("it asks for {} nodes; its partition allows {}", v.a, v.b);
+    case Reason::partition_time_limit:
+      return fmt::format("it asks for {}; its partition allows {}", format_duration(minutes(v.a)),
+                         format_duration(minutes(v.b)));
+    case Reason::nodes_unavailable: return "it needs nodes that are down or drained: " + v.subject;
+    case Reason::requeued:
+      return "it was requeued after a failed start and waits until " + format_time({v.a});
+    case Reason::bad_constraints:
+      return v.subject.empty()
+                 ? "no node of its partition has what it asks for at present"
+                 : "no node of its partition has at present what it asks for: " + v.subject;
+    case Reason::launch_failed_held:
+      return "it is held because its start failed too often: " + v.subject;
+    case Reason::deadline: return "it cannot end before its deadline";
+    case Reason::maintenance:
+      if (v.a <= now.us) return "nodes that it needs are set aside for " + v.subject;
+      return describe_tenancy_reason(v);
+    default: return describe_tenancy_reason(v);
+  }
+}
+
+namespace {
+
+struct NodeWords {
+  std::string_view state;
+  std::string_view compact;
+};
+
+NodeWords node_words(const proto::NodeRow& node) {
+  const bool busy = node.jobs > 0;
+  if (node.health != NodeHealth::up) return {"down", "down"};
+  if (node.intent == NodeIntent::closed) return {"down", "down"};
+  if (node.intent == NodeIntent::drain)
+    return busy ? NodeWords{"draining", "drng"} : NodeWords{"drained", "drain"};
+  const bool full = node.allocated[Resource::cpu] >= node.total[Resource::cpu];
+  const bool idle = !busy && node.allocated[Resource::cpu] == 0;
+  if (idle && node.maintenance) return {"maint", "maint"};
+  if (idle && !node.reservation.empty()) return {"reserved", "resv"};
+  if (idle) return {"idle", "idle"};
+  return full ? NodeWords{"allocated", "alloc"} : NodeWords{"mixed", "mix"};
+}
+
+}  // namespace
+
+std::string node_state(const proto::NodeRow& node) {
+  return std::string(node_words(node).state) + (node.health == NodeHealth::lost ? "*" : "");
+}
+
+std::string node_state_compact(const proto::NodeRow& node) {
+  return std::string(node_words(node).compact) + (node.health == NodeHealth::lost ? "*" : "");
+}
+
+bool has_gpus(const proto::JobRow& row) {
+  return row.gpus > 0 || row.gpu_parts > 0;
+}
+
+std::string gpus_text(const proto::JobRow& row) {
+  return format_thousandths(std::int64_t{row.gpus} * kGpuUnit + row.gpu_parts);
+}
+
+std::string exit_text(const ExitStatus& exit) {
+  return fmt::format("{}:{}", exit.code, exit.signal);
+}
+
+int exit_code(const proto::JobRow& row) {
+  if (row.exit.signal != 0) return 128 + row.exit.signal;
+  if (row.exit.code != 0) return row.exit.code;
+  return row.outcome == Outcome::completed ? 0 : 1;
+}
+
+}  // namespace gantry::cli

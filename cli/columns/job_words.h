@@ -1,0 +1,51 @@
+// Public names of what a job or a node is in: Slurm's words, by one table from our own states.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/job/job_state.h"
+#include "common/proto/cluster.h"
+#include "common/proto/job_query.h"
+#include "common/result.h"
+
+namespace gantry::cli {
+
+struct JobWords {
+  std::string_view state;    // "RUNNING"
+  std::string_view compact;  // "R"
+};
+JobWords words_of(Phase phase, const std::optional<Outcome>& outcome);
+inline JobWords words_of(const proto::JobRow& row) {
+  return words_of(row.phase, row.outcome);
+}
+
+// Checks a comma list for -t/--states: Slurm's words, long or short, any case, and "all". Words of
+// states that Gantry does not have (SUSPENDED, RESIZING, ...) are allowed and match nothing.
+Result<void> check_states(const std::vector<std::string>& states);
+
+std::string shown_id(const proto::JobRow& row);  // "12", "12_3", "12_[4-9%2]", "12+1"
+// Ids of all components of the heterogeneous job: "12-14"; "" of any other.
+std::string het_id_set(const proto::JobRow& row);
+// How long it has run, or ran; what it was suspended for is not in it.
+Duration run_time(const proto::JobRow& row, Instant now);
+// Unset: it has not started, or has no time limit.
+std::optional<Instant> expected_end_of(const proto::JobRow& row);
+std::string reason_of(const proto::JobRow& row);     // "Resources", "None"; numbers left out
+std::string where_or_why(const proto::JobRow& row);  // nodes, or "(Reason)"
+// In words, with the numbers: "2 of 4 nodes are free".
+std::string explained(const Verdict& verdict, Instant now);
+
+std::string node_state(const proto::NodeRow& node);          // "idle", "mixed*", "drained"
+std::string node_state_compact(const proto::NodeRow& node);  // "idle", "mix*", "drain"
+
+// GPUs over all nodes: "2", of parts "0.5".
+bool has_gpus(const proto::JobRow& row);
+std::string gpus_text(const proto::JobRow& row);
+
+std::string exit_text(const ExitStatus& exit);  // "1:0"
+// As a shell would return it; 1 for a job that did not complete and has no code.
+int exit_code(const proto::JobRow& row);
+
+}  // namespace gantry::cli

@@ -1,0 +1,356 @@
+// gacct: accounting of jobs, running and ended, with what they used.
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include "cli/columns/account_columns.h"
+#include "cli/columns/job_words.h"
+#include "cli/command.h"
+#include "cli/session.h"
+#include "cli/submit/job_filter.h"
+#include "cli/submit/job_refs.h"
+#include "common/text/text.h"
+
+namespace gantry::cli {
+namespace {
+
+struct StepChoice {  // -j 12.batch
+  proto::JobRef job;
+  std::string step;
+};
+
+struct Query {
+  proto::QueryHistory history;
+  std::vector<StepChoice> steps;
+  std::string fields;
+  std::string delimiter = "|";
+  Instant now{};
+  bool all_users = false;
+  bool no_header = false;
+  bool parsable = false;   // -p: a delimiter at the end as well
+  bool parsable2 = false;  // -P
+  bool jobs_only = false;  // -X
+  bool help_format = false;
+  bool json = false;
+  bool bytes = false;
+
+  proto::JobFilter& filter() { return history.filter; }
+};
+
+// Ids, of which some may name a step: "12,13.batch,14_2.0".
+Result<void> add_jobs(Query& q, std::string_view text) {
+  int depth = 0;
+  std::string id;
+  for (std::size_t at = 0; at <= text.size(); ++at) {
+    const char c = at < text.size() ? text[at] : ',';
+    depth += c == '[' ? 1 : c == ']' ? -1 : 0;
+    if (c != ',' || depth > 0) {
+      id += c;
+      continue;
+    }
+    const std::size_t dot = id.find('.');
+    if (auto done = add_job_refs(q.history.filter.jobs, id.substr(0, dot)); !done) return done;
+    if (dot != std::string::npos)
+      q.steps.push_back({q.history.filter.jobs.back(), id.substr(dot + 1)});
+    id.clear();
+    if (at >= text.size()) break;
+  }
+  return {};
+}
+Result<void> set_start(Query& q, std::string_view text) {
+  const auto t = parse_time(text, q.now, TimeSense::latest);
+  if (!t) return tl::unexpected(t.error());
+  q.history.start = *t;
+  return {};
+}
+Result<void> set_end(Query& q, std::string_view text) {
+  const auto t = parse_time(text, q.now, TimeSense::latest);
+  if (!t) return tl::unexpected(t.error());
+  q.history.end = *t;
+  return {};
+}
+Result<void> set_brief(Query& q, std::string_view) {
+  q.fields = kAccountBriefFields;
+  return {};
+}
+Result<void> set_long(Query& q, std::string_view) {
+  q.fields = kAccountLongFields;
+  return {};
+}
+Result<void> set_efficiency(Query& q, std::string_view) {
+  q.fields = kAccountEfficiencyFields;
+  q.history.series = q.jobs_only = true;
+  return {};
+}
+Result<void> set_delimiter(Query& q, std::string_view text) {
+  if (text.empty()) return fail(ErrorCode::invalid_argument, "must not be empty");
+  q.delimiter = text;
+  return {};
+}
+
+Result<void> set_duplicates(Query& q, std::string_view) {
+  q.history.duplicates = true;
+  return {};
+}
+
+constexpr Option kOptions[] = {
+    {.name = "accounts",
+     .letter = 'A',
+     .arg = Arg::required,
+     .value = "NAME,...",
+     .help = "Jobs of these accounts",
+     .set = call<add_words<Query, &proto::JobFilter::accounts>>},
+    {.name = "allocations",
+     .letter = 'X',
+     .help = "Jobs only, without their steps",
+     .set = put<&Query::jobs_only>},
+    {.name = "allusers",
+     .letter = 'a',
+     .help = "Jobs of all users (that one may see)",
+     .set = put<&Query::all_users>},
+    {.name = "brief", .letter = 'b', .help = "JobID, State and ExitCode", .set = call<set_brief>},
+    {.name = "delimiter",
+     .arg = Arg::required,
+     .value = "TEXT",
+     .help = "Between the values of -p and -P (default |)",
+     .set = call<set_delimiter>},
+    {.name = "duplicates",
+     .letter = 'D',
+     .help = "Every run of a requeued job, not only the last",
+     .set = call<set_duplicates>},
+    {.name = "efficiency",
+     .help = "What jobs used of the cores, memory and GPUs that they had; with --json also the "
+             "series of each GPU",
+     .set = call<set_efficiency>},
+    {.name = "endtime",
+     .letter = 'E',
+     .arg = Arg::required,
+     .value = "TIME",
+     .help = "Jobs that existed before this time",
+     .set = call<set_end>},
+    {.name = "format",
+     .letter = 'o',
+     .arg = Arg::required,
+     .value = "FIELD[%WIDTH],...",
+     .help = "These fields; %-20 aligns left; --helpformat lists them",
+     .set = put<&Query::fields>,
+     .env = "FORMAT"},
+    {.name = "helpformat",
+     .letter = 'e',
+     .help = "List the fields",
+     .set = put<&Query::help_format>},
+    {.name = "jobs",
+     .letter = 'j',
+     .arg = Arg::required,
+     .value = "JOB[.STEP],...",
+     .help = "These jobs",
+     .set = call<add_jobs>},
+    {.name = "json", .help = "All fields as JSON", .set = put<&Query::json>},
+    {.name = "long", .letter = 'l', .help = "Many columns", .set = call<set_long>},
+    {.name = "name",
+     .arg = Arg::required,
+     .value = "NAME,...",
+     .help = "Jobs of these names",
+     .set = call<add_words<Query, &proto::JobFilter::names>>},
+    {.name = "noconvert", .help = "Sizes in bytes", .set = put<&Query::bytes>},
+    {.name = "nodelist",
+     .letter = 'N',
+     .arg = Arg::required,
+     .value = "NODES",
+     .help = "Jobs that ran on these nodes",
+     .set = call<add_nodes<Query>>},
+    {.name = "noheader", .letter = 'n', .help = "No header", .set = put<&Query::no_header>},
+    {.name = "parsable",
+     .letter = 'p',
+     .help = "Values parted by |, also behind the last",
+     .set = put<&Query::parsable>},
+    {.name = "parsable2",
+     .letter = 'P',
+     .help = "Values parted by |",
+     .set = put<&Query::parsable2>},
+    {.name = "partition",
+     .letter = 'r',
+     .arg = Arg::required,
+     .value = "PARTITION,...",
+     .help = "Jobs of these partitions",
+     .set = call<add_words<Query, &proto::JobFilter::partitions>>},
+    {.name = "starttime",
+     .letter = 'S',
+     .arg = Arg::required,
+     .value = "TIME",
+     .help = "Jobs that existed after this time: 2026-01-31, now-1day (default: today, or any time "
+             "with -j)",
+     .set = call<set_start>},
+    {.name = "state",
+     .letter = 's',
+     .arg = Arg::required,
+     .value = "STATE,...",
+     .help = "Jobs in these states",
+     .set = call<add_words<Query, &proto::JobFilter::states>>},
+    {.name = "user",
+     .letter = 'u',
+     .arg = Arg::required,
+     .value = "USER,...",
+     .help = "Jobs of these users",
+     .set = call<add_words<Query, &proto::JobFilter::users>>},
+    {.name = "associations", .letter = 'x', .refused = "use --accounts"},
+    {.name = "batch-script", .letter = 'B', .refused = "use gctl show job --script"},
+    {.name = "clusters", .letter = 'M', .refused = "there is one cluster"},
+    {.name = "gid", .letter = 'g', .refused = "use --user"},
+    {.name = "local", .letter = 'L', .refused = "there is one cluster"},
+    {.name = "qos", .letter = 'q', .refused = "there are no QOS"},
+    {.name = "units", .refused = "use --noconvert for bytes"},
+    {.name = "wckeys", .letter = 'W', .refused = "there are no wckeys"},
+};
+
+constexpr std::string_view kPrefixes[] = {"SACCT_", "GACCT_"};
+
+constexpr Example kExamples[] = {
+    {"gacct", "My jobs of today"},
+    {"gacct -j 12 -o JobID,State,Elapsed,TotalCPU,MaxRSS,NodeList", "What job 12 used"},
+    {"gacct -S now-7days -s F,TO,OOM -X -o JobID,JobName%-20,State,Cause",
+     "What went wrong in the last week, and why"},
+    {"gacct --efficiency -S now-1day -a", "Who used how much of what they had, GPUs too"},
+    {"gacct -nP -X -o jobid,state -j 12,13", "For scripts"},
+};
+constexpr ExitDoc kExits[] = {{"0", "fine, also when there is no such job"},
+                              {"1", "no answer"},
+                              {"2", "the command line is wrong"}};
+
+Result<void> finish_query(Query& q) {
+  if (auto good = check_states(q.history.filter.states); !good) return good;
+  const bool by_id = !q.history.filter.jobs.empty();
+  if (!by_id && !q.history.start) {
+    const auto today = parse_time("today", q.now, TimeSense::latest);
+    if (!today) return tl::unexpected(today.error());
+    q.history.start = *today;
+  }
+  if (q.history.start && q.history.end && *q.history.end < *q.history.start)
+    return fail(ErrorCode::invalid_argument, "the end time is before the start time");
+  if (!by_id && !q.all_users && q.history.filter.users.empty() && ::geteuid() != 0)
+    q.history.filter.users.push_back(login_name());
+  return {};
+}
+
+// Calls `each` for every page.
+template <class Each>
+Result<void> for_pages(Session& session, proto::QueryHistory history, Each each) {
+  while (true) {
+    auto page = session.call<proto::HistoryReply>(history);
+    if (!page) return tl::unexpected(page.error());
+    each(*page);
+    if (!page->more) return {};
+    if (page->position == history.position)
+      return fail(ErrorCode::malformed, "the controller gave a page of jobs twice");
+    history.position = page->position;
+  }
+}
+
+bool same_job(const proto::JobRef& ref, const proto::JobRow& row) {
+  if (ref.tasks.empty()) return ref.job == row.job || ref.job == row.array_job;
+  return ref.job == row.array_job && row.array_task && contains_index(ref.tasks, *row.array_task);
+}
+
+// With -j 12.batch only that step; the job's own line is then left out.
+bool wants_step(const Query& q, const proto::JobRow& row, std::string_view step, bool& by_step) {
+  bool any = false;
+  for (const StepChoice& choice : q.steps) {
+    if (!same_job(choice.job, row)) continue;
+    by_step = true;
+    any = any || choice.step == step;
+  }
+  return any;
+}
+
+// What is left of an array whose tasks all have rows of their own.
+bool is_empty_rest(const proto::JobRow& row) {
+  return row.array_job.value() != 0 && !row.array_task &&
+         (row.array_tasks.empty() || row.array_tasks.front() == '%');
+}
+
+void add_rows(TableWriter& table, const Query& q, const proto::HistoryReply& page) {
+  for (const proto::HistoryRow& job : page.rows) {
+    if (is_empty_rest(job.row)) continue;
+    bool by_step = false;
+    wants_step(q, job.row, "", by_step);
+    if (!by_step) add_row(table, account_columns(), AccountView{&job, nullptr, page.now, q.bytes});
+    if (q.jobs_only) continue;
+    for (const proto::StepRow& step : job.steps)
+      if (!by_step || wants_step(q, job.row, step.step, by_step))
+        add_row(table, account_columns(), AccountView{&job, &step, page.now, q.bytes});
+  }
+}
+
+void print_fields() {
+  std::string line;
+  int column = 0;
+  for (const auto& c : account_columns()) {
+    fmt::print("{:<20}", c.name);
+    if (++column % 4 == 0) fmt::print("\n");
+  }
+  if (column % 4 != 0) fmt::print("\n");
+}
+
+Result<int> run(const Invocation& invocation) {
+  Query q;
+  q.now = system_now();
+  const auto operands = invocation.parse(&q, 0, 0);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  if (q.help_format) {
+    print_fields();
+    return 0;
+  }
+  if (auto done = finish_query(q); !done) return tl::unexpected(done.error());
+  const auto columns = infos(account_columns());
+  const auto layout = parse_field_list(q.fields.empty() ? kAccountFields : q.fields, columns);
+  if (!layout) return tl::unexpected(layout.error());
+  auto session = Session::open(invocation.program());
+  if (!session) return tl::unexpected(session.error());
+  if (q.json) {
+    proto::HistoryReply all;
+    auto done = for_pages(*session, q.history, [&](proto::HistoryReply& page) {
+      all.now = page.now;
+      for (proto::HistoryRow& row : page.rows)
+        if (!is_empty_rest(row.row)) all.rows.push_back(std::move(row));
+    });
+    if (!done) return tl::unexpected(done.error());
+    fmt::print("{}\n", codec::to_json(all, codec::JsonStyle::pretty));
+    return 0;
+  }
+  TableStyle style;
+  style.header = !q.no_header;
+  if (q.parsable || q.parsable2) {
+    style.delimiter = q.delimiter;
+    style.trailing_delimiter = !q.parsable2;
+  } else {
+    style.rule = true;
+    style.cut_mark = '+';
+    style.colour = wants_colour(stdout);
+  }
+  TableWriter table(*layout, style, stdout);
+  auto done = for_pages(*session, q.history,
+                        [&](const proto::HistoryReply& page) { add_rows(table, q, page); });
+  if (!done) return tl::unexpected(done.error());
+  return 0;
+}
+
+}  // namespace
+
+extern const Command kGacct;
+const Command kGacct{
+    .name = "gacct",
+    .summary = "Show accounting of jobs",
+    .description =
+        "Lists jobs, waiting, running and ended, with their steps and what they used: processor "
+        "time "
+        "and peak memory as the kernel counted them for the whole job. Accounting is kept for "
+        "ever.\n\n"
+        "A value that is longer than its column ends in `+`; FIELD%30 makes room, -P cuts nothing.",
+    .options = kOptions,
+    .examples = kExamples,
+    .exits = kExits,
+    .run = run,
+    .env_prefixes = kPrefixes,
+};
+
+}  // namespace gantry::cli

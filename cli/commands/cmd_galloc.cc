@@ -1,0 +1,100 @@
+// galloc: asks for an allocation and runs a command (or a shell) here while it lasts; grun in it
+// starts steps on the allocated nodes.
+#include <fmt/core.h>
+
+#include "cli/command.h"
+#include "cli/step/allocation.h"
+#include "cli/step/allocation_shell.h"
+#include "cli/submit/job_gpu_table.h"
+#include "cli/submit/job_option_table.h"
+
+namespace gantry::cli {
+namespace {
+
+struct GallocRequest : JobRequest {
+  bool no_shell = false;
+};
+
+constexpr Option kOwnOptions[] = {
+    {.name = "no-shell",
+     .help = "Run nothing: the job lives on without us, until its time limit or gcancel",
+     .set = put<&GallocRequest::no_shell>},
+    {.name = "quiet",
+     .letter = 'Q',
+     .help = "Print nothing but errors",
+     .set = put<&JobRequest::quiet>},
+    {.name = "x11", .refused = "X11 is not forwarded"},
+};
+constexpr auto kOptions = join(kOwnOptions, kJobOptions, kPlaceOptions, kGpuOptions,
+                               kRefusedJobOptions, kRefusedStepOptions);
+
+constexpr std::string_view kPrefixes[] = {"SALLOC_", "GALLOC_"};
+
+constexpr Example kExamples[] = {
+    {"galloc -N 2 -n 8 -t 1:00:00", "A shell with eight tasks' worth of two nodes for an hour"},
+    {"galloc -n 4 grun -l hostname", "A command instead of a shell"},
+};
+constexpr ExitDoc kExits[] = {
+    {"N", "the exit code of the command or shell; 128 + the signal that ended it"},
+    {"1", "the allocation was refused, or given up while waiting"},
+    {"2", "the command line is wrong"},
+};
+
+Result<int> run(const Invocation& invocation) {
+  auto parsed = invocation.parse_only();
+  if (!parsed) return tl::unexpected(parsed.error());
+  if (!*parsed) return 0;
+  GallocRequest request;
+  request.now = system_now();
+  auto given = options_from_environment(kOptions, kPrefixes);
+  given.insert(given.end(), (*parsed)->given.begin(), (*parsed)->given.end());
+  if (auto done = apply_options(given, static_cast<JobRequest*>(&request)); !done)
+    return tl::unexpected(done.error());
+  if (auto done = finish_request(request, given); !done) return tl::unexpected(done.error());
+
+  if (request.no_shell && !(*parsed)->operands.empty())
+    return fail(ErrorCode::usage, "--no-shell runs no command; leave it, or the command");
+  auto session = Session::open(invocation.program());
+  if (!session) return tl::unexpected(session.error());
+  auto allocation = Allocation::ask(invocation, request, *session);
+  if (!allocation) return tl::unexpected(allocation.error());
+  if (!request.quiet)
+    fmt::print(stderr, "{}: Granted job allocation {} on {}\n", invocation.program(),
+               allocation->job().value(), allocation->row().node_list);
+  if (request.no_shell) return 0;
+  set_allocation_environment(allocation->row(), request);
+  if (const auto known = set_allocation_geometry(*session, allocation->job()); !known)
+    fmt::print(stderr, "galloc: {}\n", known.error().message);
+  auto status = run_in_allocation(invocation.program(), Manner::gantry, (*parsed)->operands);
+  // The session has been idle for as long as the shell lived: a fresh one is safer.
+  auto again = Session::open(invocation.program());
+  allocation->end(again ? *again : *session,
+                  status ? ExitStatus{*status & 0xff, 0} : ExitStatus{1, 0});
+  if (!request.quiet)
+    fmt::print(stderr, "{}: Relinquishing job allocation {}\n", invocation.program(),
+               allocation->job().value());
+  return status;
+}
+
+}  // namespace
+
+extern const Command kGalloc;
+const Command kGalloc{
+    .name = "galloc",
+    .summary = "Get an allocation and run a command or a shell in it",
+    .operands = "[COMMAND [ARGUMENT...]]",
+    .description =
+        "Waits for nodes, then runs COMMAND (or your shell) here, with the allocation in its "
+        "environment: grun in it starts tasks on the allocated nodes. The nodes are given back "
+        "when the command ends. With --no-shell nothing runs here; grun --jobid uses the nodes "
+        "until "
+        "gcancel, or the time limit, ends the job.",
+    .options = kOptions,
+    .examples = kExamples,
+    .exits = kExits,
+    .run = run,
+    .stop_at_operand = true,
+    .env_prefixes = kPrefixes,
+};
+
+}  // namespace gantry::cli

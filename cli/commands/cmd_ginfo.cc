@@ -1,0 +1,354 @@
+// ginfo: partitions and nodes.
+#include <fmt/core.h>
+
+#include <map>
+
+#include "cli/columns/gpu_columns.h"
+#include "cli/columns/gpu_layout.h"
+#include "cli/columns/job_words.h"
+#include "cli/columns/node_columns.h"
+#include "cli/columns/node_members.h"
+#include "cli/command.h"
+#include "cli/session.h"
+#include "cli/terminal.h"
+#include "common/text/hostlist.h"
+
+namespace gantry::cli {
+namespace {
+
+struct Query {
+  std::string format;
+  std::vector<std::string> nodes;
+  std::vector<std::string> partitions;
+  std::vector<std::string> states;
+  bool no_header = false;
+  bool by_node = false;
+  bool long_form = false;
+  bool reasons = false;
+  bool summary = false;
+  bool gpus = false;
+  bool layout = false;
+  bool drift = false;
+  bool json = false;
+  bool stats = false;
+  bool all = false;
+  bool dead = false;
+  bool responding = false;
+};
+
+Result<void> add_nodes(Query& q, std::string_view text) {
+  auto names = expand_hostlist(text);
+  if (!names) return tl::unexpected(names.error());
+  q.nodes.insert(q.nodes.end(), names->begin(), names->end());
+  return {};
+}
+
+constexpr Option kOptions[] = {
+    {.name = "all",
+     .letter = 'a',
+     .help = "All partitions (they always are)",
+     .set = put<&Query::all>},
+    {.name = "dead",
+     .letter = 'd',
+     .help = "Only nodes that do not respond",
+     .set = put<&Query::dead>},
+    {.name = "drift",
+     .help = "GPUs, drivers and slices that are not as they should be",
+     .set = put<&Query::drift>},
+    {.name = "format",
+     .letter = 'o',
+     .arg = Arg::required,
+     .value = "FORMAT",
+     .help = "Fields as %[[.]WIDTH]LETTER with any text around them; the letters are in the manual "
+             "page",
+     .set = put<&Query::format>,
+     .env = "FORMAT"},
+    {.name = "gpus",
+     .letter = 'g',
+     .help = "Every GPU and slice, who has it, and what is wrong with it",
+     .set = put<&Query::gpus>},
+    {.name = "json",
+     .help = "All fields of nodes and partitions as JSON",
+     .set = put<&Query::json>},
+    {.name = "layout",
+     .help = "Every GPU drawn: its slices, whose they are, and what is free",
+     .set = put<&Query::layout>},
+    {.name = "list-reasons",
+     .letter = 'R',
+     .help = "Why nodes are down, drained or closed",
+     .set = put<&Query::reasons>},
+    {.name = "long", .letter = 'l', .help = "More columns", .set = put<&Query::long_form>},
+    {.name = "Node", .letter = 'N', .help = "One line for each node", .set = put<&Query::by_node>},
+    {.name = "nodes",
+     .letter = 'n',
+     .arg = Arg::required,
+     .value = "NODES",
+     .help = "These nodes",
+     .set = call<add_nodes>},
+    {.name = "noheader", .letter = 'h', .help = "No header", .set = put<&Query::no_header>},
+    {.name = "partition",
+     .letter = 'p',
+     .arg = Arg::required,
+     .value = "PARTITION,...",
+     .help = "These partitions",
+     .set = put<&Query::partitions>,
+     .env = "PARTITION"},
+    {.name = "responding",
+     .letter = 'r',
+     .help = "Only nodes that respond",
+     .set = put<&Query::responding>},
+    {.name = "states",
+     .letter = 't',
+     .arg = Arg::required,
+     .value = "STATE,...",
+     .help = "Nodes in these states: idle, mixed, allocated, drained, draining, down",
+     .set = put<&Query::states>},
+    {.name = "stats", .help = "Counters of the controller", .set = put<&Query::stats>},
+    {.name = "summarize",
+     .letter = 's',
+     .help = "One line for each partition",
+     .set = put<&Query::summary>},
+    {.name = "Format", .letter = 'O', .refused = "use -o/--format"},
+    {.name = "clusters", .letter = 'M', .refused = "there is one cluster"},
+    {.name = "exact", .letter = 'e', .refused = "nodes are always grouped exactly"},
+    {.name = "iterate", .letter = 'i', .refused = "use watch(1)"},
+    {.name = "reservation", .letter = 'T', .refused = "use gctl reservations"},
+    {.name = "sort",
+     .letter = 'S',
+     .refused = "partitions and nodes are listed in the order of gantry.yaml"},
+};
+
+constexpr std::string_view kPrefixes[] = {"SINFO_", "GINFO_"};
+
+constexpr Example kExamples[] = {
+    {"ginfo", "Partitions, and how many of their nodes are in which state"},
+    {"ginfo -N -o '%N %t %C %m %x'", "Each node with its cores, memory and container runtime"},
+    {"ginfo -R", "Why nodes are out of service"},
+    {"ginfo --gpus -n node1", "The GPUs of a node, and whose jobs have them"},
+    {"watch ginfo --layout", "How GPUs are cut, as it follows the queue"},
+};
+constexpr ExitDoc kExits[] = {
+    {"0", "fine"}, {"1", "no answer"}, {"2", "the command line is wrong"}};
+
+// A state as given with -t, long or short, any case.
+bool wanted(const Query& q, const proto::NodeRow& node) {
+  const bool silent = node.health != NodeHealth::up;
+  if ((q.dead && !silent) || (q.responding && silent)) return false;
+  if (q.reasons && node.reason.empty() && node.gpu_trouble.empty() && node.health == NodeHealth::up)
+    return false;
+  if (q.states.empty()) return true;
+  std::string names[] = {node_state(node), node_state_compact(node)};
+  for (std::string& name : names)
+    if (name.ends_with('*')) name.pop_back();
+  for (const std::string& state : q.states) {
+    std::string word = state;
+    for (char& c : word) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    if (word == names[0] || word == names[1] || word == "all") return true;
+    if (word == "drain" && node.intent == NodeIntent::drain) return true;
+  }
+  return false;
+}
+
+Result<void> check_node_states(const std::vector<std::string>& states) {
+  static constexpr std::string_view kStates[] = {"all",   "alloc",   "allocated", "down",
+                                                 "drain", "drained", "drng",      "draining",
+                                                 "idle",  "mix",     "mixed"};
+  for (const std::string& state : states) {
+    std::string word = state;
+    for (char& c : word) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    if (std::find(std::begin(kStates), std::end(kStates), word) == std::end(kStates))
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("Bad state string: \"{}\"; use idle, mixed, allocated, drained, "
+                              "draining, down or all",
+                              state));
+  }
+  return {};
+}
+
+std::string_view format_of(const Query& q) {
+  if (!q.format.empty()) return q.format;
+  if (q.reasons) return kInfoReasonFormat;
+  if (q.summary) return kInfoSummaryFormat;
+  if (q.by_node) return q.long_form ? kInfoNodeLongFormat : kInfoNodeFormat;
+  return q.long_form ? kInfoLongFormat : kInfoFormat;
+}
+
+// Puts nodes into groups: within each partition if one is shown, by the values of all columns that
+// are of one node.
+std::vector<NodeGroup> group(const Query& q, const Layout& layout,
+                             const std::vector<proto::NodeRow>& nodes,
+                             const std::vector<proto::PartitionRow>& partitions) {
+  const auto columns = node_columns();
+  bool by_partition = false;
+  for (const Cell& cell : layout.cells)
+    by_partition = by_partition || is_of_partition(columns[cell.column].letter);
+  using Nodes = std::vector<const proto::NodeRow*>;
+  const auto alike = [&](const Nodes& some) {
+    std::vector<Nodes> out;
+    std::map<std::string, std::size_t> index;
+    for (const proto::NodeRow* node : some) {
+      const NodeGroup alone{nullptr, {node}};
+      std::string key;
+      for (const Cell& cell : layout.cells) {
+        const auto& column = columns[cell.column];
+        key += '\n';
+        if (!is_sum(column.letter) && !is_of_partition(column.letter)) column.put(key, alone);
+      }
+      if (q.by_node) key += '\n' + node->name;
+      const auto [at, fresh] = index.emplace(std::move(key), out.size());
+      if (fresh) out.emplace_back();
+      out[at->second].push_back(node);
+    }
+    return out;
+  };
+  std::vector<NodeGroup> groups;
+  if (!by_partition) {
+    Nodes all;
+    for (const proto::NodeRow& node : nodes) all.push_back(&node);
+    for (Nodes& some : alike(all)) groups.push_back({nullptr, std::move(some)});
+    return groups;
+  }
+  NodeMembers members(nodes);
+  std::vector<Nodes> in;  // the partition's nodes, by what they have alike
+  for (const proto::PartitionRow& partition : partitions) {
+    const Nodes& some = members.of(partition);
+    if (!members.same_again()) in = alike(some);
+    for (const Nodes& one : in) groups.push_back({&partition, one});
+    const bool asked = !q.nodes.empty() || !q.states.empty() || q.reasons || q.by_node;
+    if (in.empty() && !asked) groups.push_back({&partition, {}});
+  }
+  return groups;
+}
+
+Result<int> print_stats(Session& session, bool json) {
+  const auto stats = session.call<proto::ShowStatsReply>(proto::ShowStats{});
+  if (!stats) return tl::unexpected(stats.error());
+  if (json)
+    fmt::print("{}\n", codec::to_json(*stats, codec::JsonStyle::pretty));
+  else
+    for (const auto& [name, value] : stats->values) fmt::print("{} {}\n", name, value);
+  return 0;
+}
+
+// Nodes that should have GPUs and have none, on standard error.
+void tell_why_none(const std::vector<proto::NodeRow>& nodes) {
+  for (const proto::NodeRow& node : nodes)
+    if (node.gpus.gpus.empty() && !node.gpus.why_none.empty())
+      fmt::print(stderr, "ginfo: {} has no GPUs: {}\n", node.name, node.gpus.why_none);
+}
+
+void print_layout(const std::vector<proto::NodeRow>& nodes) {
+  const auto width = static_cast<std::uint32_t>(std::max(40, terminal_width(stdout)));
+  for (const std::string& line : layout_lines(nodes, width)) fmt::print("{}\n", line);
+  tell_why_none(nodes);
+}
+
+void print_drift(const Query& q, const std::vector<proto::NodeRow>& nodes) {
+  const std::vector<Drift> all = drift_of(nodes);
+  std::size_t node = 4, wanted = 6;
+  for (const Drift& d : all) {
+    node = std::max(node, d.node.size());
+    wanted = std::max(wanted, d.wanted.size());
+  }
+  if (!q.no_header) fmt::print("{:<{}} GPU {:<{}} FOUND\n", "NODE", node, "WANTED", wanted);
+  for (const Drift& d : all)
+    fmt::print("{:<{}} {:>3} {:<{}} {}\n", d.node, node, d.gpu.empty() ? "-" : d.gpu, d.wanted,
+               wanted, d.found);
+}
+
+Result<int> print_gpus(Session& session, const Query& q) {
+  const auto columns = gpu_columns();
+  const auto layout = parse_format(q.format.empty() ? kGpuFormat : std::string_view(q.format),
+                                   infos(columns), q.format.empty());
+  if (!layout) return tl::unexpected(layout.error());
+  auto nodes = session.call<proto::ListNodesReply>(proto::ListNodes{q.nodes, q.partitions, true});
+  if (!nodes) return tl::unexpected(nodes.error());
+  std::erase_if(nodes->nodes, [&](const proto::NodeRow& node) { return !wanted(q, node); });
+  if (q.json) {
+    fmt::print("{}\n", codec::to_json(*nodes, codec::JsonStyle::pretty));
+    return 0;
+  }
+  if (q.layout) return print_layout(nodes->nodes), 0;
+  if (q.drift) return print_drift(q, nodes->nodes), 0;
+  TableStyle style;
+  style.header = !q.no_header;
+  style.colour = wants_colour(stdout);
+  TableWriter table(*layout, style, stdout);
+  for (const GpuRow& row : gpu_rows(nodes->nodes)) add_row(table, columns, row);
+  tell_why_none(nodes->nodes);
+  return 0;
+}
+
+Result<int> run(const Invocation& invocation) {
+  Query q;
+  const auto operands = invocation.parse(&q, 0, 0);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  if (auto good = check_node_states(q.states); !good) return tl::unexpected(good.error());
+  if (q.layout && q.drift)
+    return fail(ErrorCode::usage, "--layout and --drift are two tables: give one of them");
+  if ((q.layout || q.drift) && !q.format.empty())
+    return fail(ErrorCode::usage, "--format does not apply to --layout and --drift");
+  if (q.gpus || q.layout || q.drift) {
+    auto session = Session::open(invocation.program());
+    if (!session) return tl::unexpected(session.error());
+    return print_gpus(*session, q);
+  }
+  const auto columns = infos(node_columns());
+  const auto layout = parse_format(format_of(q), columns, q.format.empty());
+  if (!layout) return tl::unexpected(layout.error());
+  auto session = Session::open(invocation.program());
+  if (!session) return tl::unexpected(session.error());
+  if (q.stats) return print_stats(*session, q.json);
+
+  auto partitions = session->call<proto::ListPartitionsReply>(proto::ListPartitions{});
+  if (!partitions) return tl::unexpected(partitions.error());
+  auto nodes = session->call<proto::ListNodesReply>(proto::ListNodes{q.nodes, q.partitions, false});
+  if (!nodes) return tl::unexpected(nodes.error());
+  std::erase_if(partitions->partitions, [&](const proto::PartitionRow& p) {
+    return !q.partitions.empty() &&
+           std::find(q.partitions.begin(), q.partitions.end(), p.name) == q.partitions.end();
+  });
+  std::erase_if(nodes->nodes, [&](const proto::NodeRow& node) { return !wanted(q, node); });
+  if (q.json) {
+    // Two objects into one: {"nodes": [...], "now": ..., "partitions": [...]}
+    std::string first = codec::to_json(*nodes, codec::JsonStyle::pretty);
+    const std::string second = codec::to_json(*partitions, codec::JsonStyle::pretty);
+    first.resize(first.find_last_not_of(" \n", first.rfind('}') - 1) + 1);
+    fmt::print("{},{}\n", first, std::string_view(second).substr(1));
+    return 0;
+  }
+  TableStyle style;
+  style.header = !q.no_header;
+  style.colour = wants_colour(stdout);
+  TableWriter table(*layout, style, stdout);
+  for (const NodeGroup& g : group(q, *layout, nodes->nodes, partitions->partitions))
+    add_row(table, node_columns(), g);
+  return 0;
+}
+
+}  // namespace
+
+extern const Command kGinfo;
+const Command kGinfo{
+    .name = "ginfo",
+    .summary = "Show partitions and nodes",
+    .description =
+        "Lists the partitions with their nodes, grouped by state. A `*` behind a partition marks "
+        "the "
+        "default one; behind a state it means that the node does not respond.\n\n"
+        "Fields of -o: %P and %R partition, %a up or down, %l and %L longest and usual time limit, "
+        "%s size of jobs, %p priority, %D number of nodes, %F nodes as allocated/idle/other/total, "
+        "%N node list, %n node, %o address, %t and %T state, %C cores as "
+        "allocated/idle/other/total, %c cores, %m memory and %e free memory and %d scratch in MB, "
+        "%O load, %f features, %G GPUs, %X sockets, %Y cores per socket, %Z threads per core, %z "
+        "the "
+        "three, %E reason, %u who set it, %H since when, %v version, %x container runtime.",
+    .options = kOptions,
+    .examples = kExamples,
+    .exits = kExits,
+    .run = run,
+    .env_prefixes = kPrefixes,
+};
+
+}  // namespace gantry::cli

@@ -1,0 +1,145 @@
+// gprio: what orders waiting jobs, as the scheduler compares them.
+#include <fmt/core.h>
+
+#include "cli/columns/tenant_columns.h"
+#include "cli/command.h"
+#include "cli/session.h"
+#include "cli/submit/job_filter.h"
+#include "cli/submit/job_refs.h"
+#include "cli/terminal.h"
+#include "common/text/text.h"
+
+namespace gantry::cli {
+namespace {
+
+struct Query {
+  proto::PriorityTuples tuples;
+  std::string format;
+  std::uint32_t most = 0;
+  bool no_header = false;
+  bool json = false;
+  proto::JobFilter& filter() { return tuples.filter; }
+};
+
+Result<void> add_jobs(Query& q, std::string_view text) {
+  return add_job_refs(q.tuples.filter.jobs, text);
+}
+Result<void> set_most(Query& q, std::string_view text) {
+  const auto number = parse_integer("the number of jobs", text, 1, 1'000'000'000);
+  if (!number) return tl::unexpected(number.error());
+  q.most = static_cast<std::uint32_t>(*number);
+  return {};
+}
+
+Result<void> set_terms(Query& q, std::string_view) {
+  q.format = kPriorityTermsFormat;
+  return {};
+}
+
+constexpr Option kOptions[] = {
+    {.name = "account",
+     .letter = 'A',
+     .arg = Arg::required,
+     .value = "NAME,...",
+     .help = "Jobs of these accounts (projects)",
+     .set = call<add_words<Query, &proto::JobFilter::accounts>>},
+    {.name = "format",
+     .letter = 'o',
+     .arg = Arg::required,
+     .value = "FORMAT",
+     .help = "Fields as %[[.]WIDTH]LETTER with any text around them",
+     .set = put<&Query::format>},
+    {.name = "jobs",
+     .letter = 'j',
+     .arg = Arg::required,
+     .value = "JOB,...",
+     .help = "These jobs",
+     .set = call<add_jobs>},
+    {.name = "json", .help = "As JSON, a page on each line", .set = put<&Query::json>},
+    {.name = "most",
+     .letter = 'n',
+     .arg = Arg::required,
+     .value = "N",
+     .help = "Only the first N",
+     .set = call<set_most>},
+    {.name = "noheader", .letter = 'h', .help = "No header", .set = put<&Query::no_header>},
+    {.name = "partition",
+     .letter = 'p',
+     .arg = Arg::required,
+     .value = "PARTITION,...",
+     .help = "Jobs of these tenants and partitions",
+     .set = call<add_words<Query, &proto::JobFilter::partitions>>},
+    {.name = "user",
+     .letter = 'u',
+     .arg = Arg::required,
+     .value = "USER,...",
+     .help = "Jobs of these users",
+     .set = call<add_words<Query, &proto::JobFilter::users>>},
+    {.name = "weights",
+     .letter = 'w',
+     .help = "The terms of the weighted priority, where gantry.yaml sets weights for it",
+     .set = call<set_terms>},
+};
+
+constexpr Example kExamples[] = {
+    {"gprio -n 20", "Who is next"},
+    {"gprio -j 12,13", "Why 12 goes before 13: the first field in which they differ"},
+};
+constexpr ExitDoc kExits[] = {
+    {"0", "fine"}, {"1", "no answer"}, {"2", "the command line is wrong"}};
+
+Result<int> run(const Invocation& in) {
+  Query q;
+  const auto operands = in.parse(&q, 0, 0);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const auto columns = priority_columns();
+  const auto layout = parse_format(q.format.empty() ? kPriorityFormat : std::string_view(q.format),
+                                   infos(columns), q.format.empty());
+  if (!layout) return tl::unexpected(layout.error());
+  auto session = Session::open(in.program());
+  if (!session) return tl::unexpected(session.error());
+  TableStyle style;
+  style.header = !q.no_header && !q.json;
+  TableWriter table(*layout, style, stdout);
+  auto reply = session->call<proto::PriorityTuplesReply>(q.tuples);
+  if (!reply) return tl::unexpected(reply.error());
+  if (q.most != 0 && reply->rows.size() > q.most) {
+    reply->rows.resize(q.most);
+    reply->more = true;
+  }
+  if (q.json)
+    fmt::print("{}\n", codec::to_json(*reply));
+  else
+    for (const proto::PriorityRow& row : reply->rows) add_row(table, columns, row);
+  if (q.json) {  // nothing for the table's destructor to write
+    table.flush();
+  }
+  return 0;
+}
+
+}  // namespace
+
+extern const Command kGprio;
+const Command kGprio{
+    .name = "gprio",
+    .summary = "Show why waiting jobs go in the order they do",
+    .description =
+        "Jobs are compared field by field, from the left, until one differs: the priority of the "
+        "partition; the RANK (the value of the priority class, raised by waiting); whether the "
+        "job would borrow; the SHARE values from the top of the cohorts down to the tenant (low "
+        "first); the fair-share levels of project and user inside the tenant (high first); the "
+        "job's own priority; since when it waits.\n\n"
+        "Fields of -o: %o place, %i job, %u user, %a account, %P partition, %d its priority, %c "
+        "class, %r rank (+ what waiting added), %b borrows and at which levels, %v share values, "
+        "%f level of the project, %F of the user, %p priority, %w its weighted terms, %t since.\n\n"
+        "With priority weights in gantry.yaml the own priority is their sum, as in Slurm, and "
+        "takes "
+        "the place of the fair-share levels; classes that do not preempt then have one rank.",
+    .options = kOptions,
+    .examples = kExamples,
+    .exits = kExits,
+    .run = run,
+};
+
+}  // namespace gantry::cli

@@ -1,0 +1,370 @@
+// gqueue: the job queue.
+#include <fmt/core.h>
+
+#include <ctime>
+#include <map>
+#include <set>
+
+#include "cli/columns/job_columns.h"
+#include "cli/columns/job_words.h"
+#include "cli/command.h"
+#include "cli/session.h"
+#include "cli/submit/job_filter.h"
+#include "cli/submit/job_refs.h"
+#include "cli/terminal.h"
+#include "common/text/text.h"
+
+namespace gantry::cli {
+namespace {
+
+struct Query {
+  proto::ListJobs list;
+  std::string format{kQueueFormat};
+  bool own_format = false;  // -o: cut to widths, as asked
+  bool no_header = false;
+  bool each_task = false;
+  bool me = false;
+  bool json = false;
+  bool start = false;
+  std::optional<Duration> watch;
+  std::string program;
+
+  proto::JobFilter& filter() { return list.filter; }
+};
+
+Result<void> add_jobs(Query& q, std::string_view text) {
+  return add_job_refs(q.list.filter.jobs, text);
+}
+Result<void> set_format(Query& q, std::string_view text) {
+  q.format = text;
+  q.own_format = true;
+  return {};
+}
+Result<void> set_long(Query& q, std::string_view) {
+  q.format = kQueueLongFormat;
+  return {};
+}
+Result<void> set_start(Query& q, std::string_view) {
+  q.start = true;
+  q.format = kQueueStartFormat;
+  return {};
+}
+Result<void> set_cost(Query& q, std::string_view) {
+  q.format = kQueueCostFormat;
+  return {};
+}
+Result<void> set_why(Query& q, std::string_view) {
+  q.start = true;
+  q.format = kQueueWhyFormat;
+  return {};
+}
+Result<void> set_watch(Query& q, std::string_view text) {
+  if (text.empty()) text = "2";
+  const auto n = parse_integer("seconds", text, 1, 3600);
+  if (!n) return tl::unexpected(n.error());
+  q.watch = seconds(*n);
+  return {};
+}
+
+constexpr Option kOptions[] = {
+    {.name = "account",
+     .letter = 'A',
+     .arg = Arg::required,
+     .value = "NAME,...",
+     .help = "Jobs of these accounts",
+     .set = call<add_words<Query, &proto::JobFilter::accounts>>},
+    {.name = "array",
+     .letter = 'r',
+     .help = "One line for each array task",
+     .set = put<&Query::each_task>},
+    {.name = "format",
+     .letter = 'o',
+     .arg = Arg::required,
+     .value = "FORMAT",
+     .help = "Fields as %[[.]WIDTH]LETTER with any text around them; the letters are in the manual "
+             "page",
+     .set = call<set_format>,
+     .env = "FORMAT"},
+    {.name = "job",
+     .letter = 'j',
+     .arg = Arg::required,
+     .value = "JOB,...",
+     .help = "These jobs: 12, 12_3, 12_[1-4]",
+     .set = call<add_jobs>},
+    {.name = "jobs",
+     .arg = Arg::required,
+     .value = "JOB,...",
+     .help = "The same",
+     .set = call<add_jobs>},
+    {.name = "cost", .help = "What jobs have cost so far and cost per hour", .set = call<set_cost>},
+    {.name = "json", .help = "All fields as JSON", .set = put<&Query::json>},
+    {.name = "long", .letter = 'l', .help = "Show time limits as well", .set = call<set_long>},
+    {.name = "me", .help = "My jobs", .set = put<&Query::me>},
+    {.name = "name",
+     .letter = 'n',
+     .arg = Arg::required,
+     .value = "NAME,...",
+     .help = "Jobs of these names",
+     .set = call<add_words<Query, &proto::JobFilter::names>>},
+    {.name = "nodelist",
+     .letter = 'w',
+     .arg = Arg::required,
+     .value = "NODES",
+     .help = "Jobs on these nodes",
+     .set = call<add_nodes<Query>>},
+    {.name = "noheader", .letter = 'h', .help = "No header", .set = put<&Query::no_header>},
+    {.name = "partition",
+     .letter = 'p',
+     .arg = Arg::required,
+     .value = "PARTITION,...",
+     .help = "Jobs of these partitions",
+     .set = call<add_words<Query, &proto::JobFilter::partitions>>,
+     .env = "PARTITION"},
+    {.name = "reservation",
+     .letter = 'R',
+     .arg = Arg::required,
+     .value = "NAME,...",
+     .help = "Jobs that name these reservations",
+     .set = call<add_words<Query, &proto::JobFilter::reservations>>,
+     .env = "RESERVATION"},
+    {.name = "start",
+     .help = "Pending jobs with the time at which they are expected to start",
+     .set = call<set_start>},
+    {.name = "states",
+     .letter = 't',
+     .arg = Arg::required,
+     .value = "STATE,...",
+     .help = "Jobs in these states, or all (default: all but ended ones)",
+     .set = call<add_words<Query, &proto::JobFilter::states>>,
+     .env = "STATES"},
+    {.name = "user",
+     .letter = 'u',
+     .arg = Arg::required,
+     .value = "USER,...",
+     .help = "Jobs of these users",
+     .set = call<add_words<Query, &proto::JobFilter::users>>,
+     .env = "USERS"},
+    {.name = "why",
+     .help = "Pending jobs with the cause of their wait in words, and when they may start",
+     .set = call<set_why>},
+    {.name = "watch",
+     .arg = Arg::optional,
+     .value = "SECONDS",
+     .help = "Keep showing the queue; when the output is no terminal, a line for each change until "
+             "no job is left",
+     .set = call<set_watch>},
+    {.name = "all", .letter = 'a', .refused = "there are no hidden partitions"},
+    {.name = "Format", .letter = 'O', .refused = "use -o/--format"},
+    {.name = "clusters", .letter = 'M', .refused = "there is one cluster"},
+    {.name = "iterate", .letter = 'i', .refused = "use --watch=SECONDS"},
+    {.name = "qos", .letter = 'q', .refused = "there are no QOS"},
+    {.name = "licenses", .letter = 'L', .refused = "use squeue -L"},
+    {.name = "sort", .letter = 'S', .refused = "jobs are listed by id; use sort(1)"},
+    {.name = "steps", .letter = 's', .refused = "use gacct"},
+};
+
+constexpr std::string_view kPrefixes[] = {"SQUEUE_", "GQUEUE_"};
+
+constexpr Example kExamples[] = {
+    {"gqueue --me", "My jobs that wait or run"},
+    {"gqueue -t all -o '%i %T %r' -j 12", "State and reason of job 12, ended or not"},
+    {"gqueue -p batch -t PD --start", "When pending jobs of a partition are expected to start"},
+    {"gqueue --why -p fraud", "What the pending jobs of a tenant wait for"},
+    {"gqueue --cost -t R", "What running jobs cost"},
+    {"gqueue --watch", "The queue, live"},
+};
+constexpr ExitDoc kExits[] = {{"0", "fine, also when no job is listed"},
+                              {"1", "the one job asked for does not exist, or no answer"},
+                              {"2", "the command line is wrong"}};
+
+proto::ListJobs request_of(const Query& q) {
+  proto::ListJobs list = q.list;
+  if (q.me) list.filter.users.push_back(login_name());
+  if (list.filter.states.empty())
+    list.filter.states = q.start ? std::vector<std::string>{"PENDING"}
+                                 : std::vector<std::string>{"PENDING", "CONFIGURING", "RUNNING",
+                                                            "SUSPENDED", "COMPLETING"};
+  return list;
+}
+
+// Calls `each` for every page.
+template <class Each>
+Result<void> for_pages(Session& session, proto::ListJobs list, Each each) {
+  while (true) {
+    auto page = session.call<proto::ListJobsReply>(list);
+    if (!page) return tl::unexpected(page.error());
+    const bool more = page->more;
+    const JobId next = page->next;
+    each(*page);
+    if (!more) return {};
+    if (next <= list.after)
+      return fail(ErrorCode::malformed, "the controller gave a page of jobs twice");
+    list.after = next;
+  }
+}
+
+// With -r, the pending rest of an array becomes a row for each task.
+std::vector<proto::JobRow> each_task(const proto::JobRow& row) {
+  std::vector<proto::JobRow> rows;
+  const auto tasks = parse_index_ranges(row.array_tasks);
+  if (row.array_tasks.empty() || !tasks) return {row};
+  for (const IndexRange& range : tasks->ranges) {
+    for (std::uint64_t i = range.first; i <= range.last; i += range.step) {
+      rows.push_back(row);
+      rows.back().array_tasks.clear();
+      rows.back().array_task = static_cast<std::uint32_t>(i);
+    }
+  }
+  return rows;
+}
+
+void split_arrays(const Query& q, proto::ListJobsReply& page) {
+  if (!q.each_task) return;
+  std::vector<proto::JobRow> rows;
+  for (const proto::JobRow& row : page.rows)
+    for (proto::JobRow& one : each_task(row)) rows.push_back(std::move(one));
+  page.rows = std::move(rows);
+}
+
+// One job that does not exist is an error; of several, some may be gone (as with squeue).
+Result<void> check_known(const Query& q, const proto::ListJobsReply& page) {
+  if (q.list.filter.jobs.size() == 1 && !page.unknown.empty())
+    return fail(ErrorCode::not_found,
+                "Invalid job id specified: there is no job " + format_job_ref(page.unknown[0]));
+  return {};
+}
+
+Result<void> print_table(const Query& q, Session& session, const Layout& layout, std::FILE* out,
+                         std::size_t most_rows) {
+  TableStyle style;
+  style.header = !q.no_header;
+  style.colour = wants_colour(out);
+  TableWriter table(layout, style, out);
+  Result<void> refused;
+  std::size_t left_out = 0;
+  auto done = for_pages(session, request_of(q), [&](proto::ListJobsReply& page) {
+    split_arrays(q, page);
+    for (const proto::JobRow& row : page.rows) {
+      if (table.rows() < most_rows)
+        add_row(table, job_columns(), JobView{&row, page.now});
+      else
+        ++left_out;
+    }
+    if (refused) refused = check_known(q, page);
+  });
+  if (!done) return done;
+  if (!refused) return refused;
+  table.flush();
+  if (left_out > 0) fmt::print(out, "... and {} more\n", left_out);
+  return {};
+}
+
+Result<void> print_json(const Query& q, Session& session) {
+  proto::ListJobsReply all;
+  Result<void> refused;
+  auto done = for_pages(session, request_of(q), [&](proto::ListJobsReply& page) {
+    split_arrays(q, page);
+    if (refused) refused = check_known(q, page);
+    all.now = page.now;
+    all.unknown = page.unknown;
+    for (proto::JobRow& row : page.rows) all.rows.push_back(std::move(row));
+  });
+  if (!done) return done;
+  if (!refused) return refused;
+  fmt::print("{}\n", codec::to_json(all, codec::JsonStyle::pretty));
+  return {};
+}
+
+void pause(Duration d) {
+  const timespec time{static_cast<std::time_t>(d.us / 1'000'000), d.us % 1'000'000 * 1'000};
+  ::nanosleep(&time, nullptr);
+}
+
+// Repaints a terminal until it is interrupted.
+Result<void> watch_live(const Query& q, Session& session, const Layout& layout) {
+  while (true) {
+    fmt::print("\033[H\033[2J{}  {}, every {} s\n\n", format_time(system_now()),
+               session.config().cluster, q.watch->seconds());
+    const int rows = std::max(5, terminal_height(stdout) - 5);
+    if (auto done = print_table(q, session, layout, stdout, static_cast<std::size_t>(rows)); !done)
+      return done;
+    std::fflush(stdout);
+    pause(*q.watch);
+  }
+}
+
+// A line for every job that appears, changes or goes, until none is left.
+Result<void> watch_lines(const Query& q, Session& session) {
+  std::map<std::string, std::string> before;
+  while (true) {
+    std::map<std::string, std::string> now;
+    auto done = for_pages(session, request_of(q), [&](proto::ListJobsReply& page) {
+      split_arrays(q, page);
+      for (const proto::JobRow& row : page.rows)
+        now[shown_id(row)] = fmt::format("{} {}", words_of(row).state, where_or_why(row));
+    });
+    if (!done) return done;
+    const std::string time = format_time(system_now());
+    for (const auto& [id, text] : now)
+      if (const auto old = before.find(id); old == before.end() || old->second != text)
+        fmt::print("{} {} {}\n", time, id, text);
+    for (const auto& [id, text] : before)
+      if (!now.contains(id)) fmt::print("{} {} gone\n", time, id);
+    std::fflush(stdout);
+    if (now.empty()) return {};
+    before = std::move(now);
+    pause(*q.watch);
+  }
+}
+
+Result<int> run(const Invocation& invocation) {
+  Query q;
+  const auto operands = invocation.parse(&q, 0, 0);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  q.program = invocation.program();
+  if (auto good = check_states(q.list.filter.states); !good) return tl::unexpected(good.error());
+  if (q.json && q.watch) return fail(ErrorCode::usage, "--json and --watch exclude each other");
+  const auto columns = infos(job_columns());
+  const auto layout = parse_format(q.format, columns, !q.own_format);
+  if (!layout) return tl::unexpected(layout.error());
+  auto session = Session::open(q.program);
+  if (!session) return tl::unexpected(session.error());
+  Result<void> done;
+  if (q.json)
+    done = print_json(q, *session);
+  else if (q.watch && is_terminal(stdout))
+    done = watch_live(q, *session, *layout);
+  else if (q.watch)
+    done = watch_lines(q, *session);
+  else
+    done = print_table(q, *session, *layout, stdout, static_cast<std::size_t>(-1));
+  if (!done) return tl::unexpected(done.error());
+  return 0;
+}
+
+}  // namespace
+
+extern const Command kGqueue;
+const Command kGqueue{
+    .name = "gqueue",
+    .summary = "Show the job queue",
+    .description =
+        "Lists jobs that wait, start, run or end, by id. Jobs that have ended stay listed for a "
+        "while with -t all; afterwards gacct knows them.\n\n"
+        "Fields of -o: %i id, %A own number, %F array, %K array task, %j name, %t and %T state, %M "
+        "time used, %L time left, %l time limit, %D nodes, %C cores, %m memory, %R nodes or "
+        "reason, "
+        "%r reason, %w the same in words, %v reservation, %b GPUs, %N nodes, %B first node, %P "
+        "partition, %u user, %U uid, %a account, %S start, "
+        "%V "
+        "submit, %e end, %Q and %p priority. %10x is left-aligned and cut to 10, %.10x "
+        "right-aligned.",
+    .options = kOptions,
+    .examples = kExamples,
+    .exits = kExits,
+    .run = run,
+    .env_prefixes = kPrefixes,
+};
+
+}  // namespace gantry::cli

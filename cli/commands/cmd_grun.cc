@@ -1,0 +1,216 @@
+// grun: runs tasks over the nodes of a job. Inside a job it starts a step of it; outside it asks
+// for an allocation, runs the step there, and gives the allocation back.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "cli/command.h"
+#include "cli/session.h"
+#include "cli/step/allocation.h"
+#include "cli/step/allocation_shell.h"
+#include "cli/step/step_options.h"
+#include "cli/step/step_run.h"
+#include "cli/submit/job_gpu_table.h"
+#include "cli/submit/job_option_table.h"
+#include "common/job/gpu_bind.h"
+#include "common/text/text.h"
+
+namespace gantry::cli {
+namespace {
+
+Result<void> set_job_id(StepOptions& options, std::string_view value) {
+  const auto job = parse_job_ref(value);
+  if (!job || !job->tasks.empty())
+    return fail(ErrorCode::usage, fmt::format("'{}' is not the id of one job", value));
+  options.job_id = job->id();
+  return {};
+}
+
+Result<void> set_input(StepOptions& options, std::string_view value) {
+  if (value != "none" && value != "0")
+    return fail(
+        ErrorCode::usage,
+        fmt::format("'{}': standard input goes to task 0 ('0', the default) or to 'none'", value));
+  options.input = value == "none" ? StepInput::none : StepInput::first_task;
+  return {};
+}
+
+Result<void> set_mpi(StepOptions& options, std::string_view value) {
+  for (const auto& [mpi, name] : enum_names(proto::StepMpi{})) {
+    if (name != value) continue;
+    options.mpi = mpi;
+    return {};
+  }
+  return fail(ErrorCode::usage, fmt::format("'{}': there are pmix, pmi2 and none", value));
+}
+
+Result<void> set_gpu_bind(StepOptions& o, std::string_view text) {
+  if (auto bind = parse_gpu_bind(text); !bind) return tl::unexpected(bind.error());
+  o.gpu_bind = text;
+  return {};
+}
+
+constexpr Option kOwnOptions[] = {
+    {.name = "error",
+     .letter = 'e',
+     .arg = Arg::required,
+     .value = "FILE",
+     .help = "Standard error of the tasks, on their nodes: %j job, %s step, %t task, %N node "
+             "(default: here)",
+     .set = put<&StepOptions::std_err>},
+    {.name = "input",
+     .letter = 'i',
+     .arg = Arg::required,
+     .value = "0|none",
+     .help = "Which task reads our standard input (default: task 0)",
+     .set = call<set_input>},
+    {.name = "jobid",
+     .arg = Arg::required,
+     .value = "JOB",
+     .help = "Run in this job of yours instead of the one we are in",
+     .set = call<set_job_id>},
+    {.name = "gpu-bind",
+     .arg = Arg::required,
+     .value = "HOW",
+     .help = "GPUs that each task sees: none (all), closest, per_task:N, single:N, "
+             "map_gpu:LIST, mask_gpu:LIST",
+     .set = call<set_gpu_bind>},
+    {.name = "kill-on-bad-exit",
+     .letter = 'K',
+     .arg = Arg::optional,
+     .value = "",
+     .help = "End all tasks when one ends with an exit code other than 0",
+     .set = put<&StepOptions::kill_on_bad_exit>},
+    {.name = "label",
+     .letter = 'l',
+     .help = "Put the number of the task in front of each line",
+     .set = put<&StepOptions::label>},
+    {.name = "output",
+     .letter = 'o',
+     .arg = Arg::required,
+     .value = "FILE",
+     .help = "Standard output of the tasks, on their nodes (default: here)",
+     .set = put<&StepOptions::std_out>},
+    {.name = "overlap",
+     .help = "Share cores with other steps of the job, even if others are free",
+     .set = put<&StepOptions::overlap>},
+    {.name = "exact",
+     .help = "Only cores that no other step has: wait for them",
+     .set = put<&StepOptions::exact>},
+    {.name = "mpi",
+     .arg = Arg::required,
+     .value = "none|pmix|pmi2",
+     .help = "pmix, pmi2: a PMIx or PMI-1 and PMI-2 server beside the tasks on each node, and one "
+             "task's failure ends all",
+     .set = call<set_mpi>},
+    {.name = "multi-prog", .refused = "one program per step; branch on SLURM_PROCID"},
+    {.name = "pty",
+     .help = "Give task 0 a terminal, which is ours; the other tasks have no standard files",
+     .set = put<&StepOptions::terminal>},
+    {.name = "het-group", .refused = "srun has it"},
+    {.name = "x11", .refused = "X11 is not forwarded"},
+};
+constexpr auto kOptions =
+    join(kOwnOptions, kJobOptions, kPlaceOptions, kGpuOptions, kRefusedJobOptions);
+
+constexpr std::string_view kPrefixes[] = {"SRUN_", "GRUN_"};
+
+constexpr Example kExamples[] = {
+    {"grun -n 8 -l hostname", "In a job: eight tasks over its nodes, lines with the task's number"},
+    {"grun -N 2 --ntasks-per-node=1 -c 4 python3 train.py",
+     "One task with four cores on each of two nodes"},
+    {"grun -n 1 -c 2 --mem=2G -t 10:00 ./test",
+     "Outside of a job: ask for an allocation, run, give it back"},
+};
+constexpr ExitDoc kExits[] = {
+    {"0", "every task ended with 0"},
+    {"N", "the largest exit code of the tasks; 128 + the signal that ended one"},
+    {"1", "the step could not be started"},
+    {"2", "the command line is wrong"},
+};
+
+// Options that mean something to a step; the others ask for an allocation.
+constexpr std::string_view kStepWords[] = {"chdir",    "cpus-per-task",  "export",
+                                           "job-name", "nodelist",       "nodes",
+                                           "ntasks",   "ntasks-per-node"};
+
+// Inside a job an option that only an allocation could honour is refused, not ignored.
+Result<void> check_step_options(const std::vector<Given>& typed) {
+  for (const Given& g : typed) {
+    const bool own = std::any_of(std::begin(kOwnOptions), std::end(kOwnOptions),
+                                 [&](const Option& o) { return o.name == g.option->name; });
+    const bool step = std::find(std::begin(kStepWords), std::end(kStepWords), g.option->name) !=
+                      std::end(kStepWords);
+    if (!own && !step)
+      return fail(ErrorCode::usage,
+                  fmt::format("{} asks for an allocation; a step inside a job has the job's",
+                              shown_name(*g.option)));
+  }
+  return {};
+}
+
+Result<int> run(const Invocation& invocation) {
+  auto parsed = invocation.parse_only();
+  if (!parsed) return tl::unexpected(parsed.error());
+  if (!*parsed) return 0;
+  if ((*parsed)->operands.empty())
+    return fail(ErrorCode::usage, "no command was given; for example: grun -n 4 hostname");
+
+  StepOptions options;
+  options.now = system_now();
+  auto given = options_from_environment(kOptions, kPrefixes);
+  given.insert(given.end(), (*parsed)->given.begin(), (*parsed)->given.end());
+  if (auto done = apply_options(given, static_cast<JobRequest*>(&options)); !done)
+    return tl::unexpected(done.error());
+  if (auto done = finish_request(options, given); !done) return tl::unexpected(done.error());
+
+  const bool files = !options.std_out.empty() || !options.std_err.empty();
+  if (options.terminal && (files || options.label || options.input == StepInput::none))
+    return fail(ErrorCode::usage,
+                "--pty: a terminal is input and output; leave --input, --output, --error and "
+                "--label");
+  const auto job = surrounding_job(options);
+  if (job)
+    if (auto good = check_step_options((*parsed)->given); !good)
+      return tl::unexpected(good.error());
+  auto session = Session::open(invocation.program());
+  if (!session) return tl::unexpected(session.error());
+  const auto step = [&](JobId id) {
+    return run_step({invocation.program(), (*parsed)->operands, job_environment(options.exported)},
+                    options, *session, id);
+  };
+  if (job) return step(*job);
+
+  auto allocation = Allocation::ask(invocation, options, *session);
+  if (!allocation) return tl::unexpected(allocation.error());
+  set_allocation_environment(allocation->row(), options);
+  auto status = step(allocation->job());
+  allocation->end(*session, status ? ExitStatus{*status & 0xff, 0} : ExitStatus{1, 0});
+  return status;
+}
+
+}  // namespace
+
+extern const Command kGrun;
+const Command kGrun{
+    .name = "grun",
+    .summary = "Run tasks over the nodes of a job",
+    .operands = "COMMAND [ARGUMENT...]",
+    .description =
+        "Inside a job (or with --jobid) grun starts COMMAND as a step: as many tasks as asked for, "
+        "in block order over the job's nodes, with the job's limits and inside its container. "
+        "Outside of a job it asks for an allocation first and gives it back at the end.\n\n"
+        "Steps that run side by side take different cores of the job while it has enough; beyond "
+        "that they share cores, but for a step with --exact, which waits for cores of its own.\n\n"
+        "Output of all tasks appears here as it comes; standard input goes to task 0; signals go "
+        "to "
+        "all tasks. Ctrl-C twice within a second ends the step.",
+    .options = kOptions,
+    .examples = kExamples,
+    .exits = kExits,
+    .run = run,
+    .stop_at_operand = true,
+    .env_prefixes = kPrefixes,
+};
+
+}  // namespace gantry::cli

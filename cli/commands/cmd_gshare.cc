@@ -1,0 +1,96 @@
+// gshare: the fair-share tree, and who is served first in it.
+#include <fmt/core.h>
+
+#include "cli/columns/tenant_columns.h"
+#include "cli/command.h"
+#include "cli/session.h"
+#include "cli/terminal.h"
+#include "config/values.h"
+
+namespace gantry::cli {
+namespace {
+
+struct Query {
+  std::string format;
+  std::vector<std::string> tenants;
+  bool no_header = false;
+  bool json = false;
+  bool tenants_only = false;
+};
+
+constexpr Option kOptions[] = {
+    {.name = "format",
+     .letter = 'o',
+     .arg = Arg::required,
+     .value = "FORMAT",
+     .help = "Fields as %[[.]WIDTH]LETTER with any text around them",
+     .set = put<&Query::format>},
+    {.name = "json", .help = "As JSON", .set = put<&Query::json>},
+    {.name = "noheader", .letter = 'h', .help = "No header", .set = put<&Query::no_header>},
+    {.name = "partition",
+     .letter = 'p',
+     .arg = Arg::required,
+     .value = "PARTITION,...",
+     .help = "These tenants",
+     .set = put<&Query::tenants>},
+    {.name = "tenants",
+     .letter = 't',
+     .help = "Tenants only, without projects and users",
+     .set = put<&Query::tenants_only>},
+};
+
+constexpr Example kExamples[] = {
+    {"gshare", "The whole tree that one may see"},
+    {"gshare -p fraud", "One tenant, its projects and their users"},
+};
+constexpr ExitDoc kExits[] = {
+    {"0", "fine"}, {"1", "no answer"}, {"2", "the command line is wrong"}};
+
+Result<int> run(const Invocation& in) {
+  Query q;
+  const auto operands = in.parse(&q, 0, 0);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const auto columns = share_columns();
+  const auto layout = parse_format(q.format.empty() ? kShareFormat : std::string_view(q.format),
+                                   infos(columns), q.format.empty());
+  if (!layout) return tl::unexpected(layout.error());
+  const auto reply = ask<proto::ShareTreeReply>(in.program(), proto::ShareTree{q.tenants});
+  if (!reply) return tl::unexpected(reply.error());
+  if (q.json) {
+    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
+    return 0;
+  }
+  TableStyle style;
+  style.header = !q.no_header;
+  style.colour = wants_colour(stdout);
+  if (style.header)
+    fmt::print("usage counts half after {}\n", config::show_length(reply->half_life));
+  std::fflush(stdout);
+  TableWriter table(*layout, style, stdout);
+  for (const proto::ShareRow& row : reply->rows)
+    if (!q.tenants_only || row.project.empty()) add_row(table, columns, row);
+  return 0;
+}
+
+}  // namespace
+
+extern const Command kGshare;
+const Command kGshare{
+    .name = "gshare",
+    .summary = "Show the fair-share tree: shares, usage, and who is served first",
+    .description =
+        "Tenants, their projects and users, each with its part of the shares and of the usage "
+        "among its siblings. LEVEL is share over usage: above 1 it has had less than its share; "
+        "the highest is served first. BORROWS is how much of what can be lent a tenant holds "
+        "beyond its own, over its weight: the lowest is served first. PLACE is the order that "
+        "follows.\n\n"
+        "Fields of -o: %n name, %s shares, %S part of the shares, %u usage, %U part of the usage, "
+        "%R charge per second of what runs, %f level, %b borrows, %k place, %q queued, %r running.",
+    .options = kOptions,
+    .examples = kExamples,
+    .exits = kExits,
+    .run = run,
+};
+
+}  // namespace gantry::cli

@@ -1,0 +1,48 @@
+// gantry replay: the program gantry-replay, which has the scheduler in it, in place of this one.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "cli/cluster/daemons.h"
+#include "cli/command.h"
+
+namespace gantry::cli {
+namespace {
+
+Result<int> run_replay(const Invocation& in) {
+  auto program = find_program("gantry-replay");
+  if (!program) return tl::unexpected(program.error());
+  std::vector<std::string> words{*program};
+  words.insert(words.end(), in.args().begin(), in.args().end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  ::execv(program->c_str(), argv.data());
+  return fail(ErrorCode::io_error, *program + ": " + std::strerror(errno));
+}
+
+constexpr Example kExamples[] = {
+    {"gantry replay --trace log.swf --cluster gantry.yaml --policy tenants/",
+     "What would these tenants have had of that log?"},
+    {"gacct -a -S 2026-01-01 --json | gantry replay --history --cluster gantry.yaml --policy old/ "
+     "--policy2 new/ --svg change.svg",
+     "Two policies side by side on this cluster's own history"}};
+constexpr ExitDoc kExits[] = {
+    {"0", "done"}, {"1", "the input is wrong"}, {"2", "the command line is wrong"}};
+
+}  // namespace
+
+extern const Command kReplay;
+const Command kReplay{
+    .name = "replay",
+    .summary = "Run a trace, or recorded history, through the scheduler in virtual time",
+    .operands = "--trace FILE --cluster FILE [--policy POLICY [--policy2 POLICY]]",
+    .description =
+        "Reports utilisation, waits, slowdown, fairness, quota and what preemption cost, in all "
+        "and by tenant, as a table, JSON or SVG. `gantry replay --help` lists all options.",
+    .examples = kExamples,
+    .exits = kExits,
+    .run = run_replay};
+
+}  // namespace gantry::cli

@@ -1,0 +1,498 @@
+// gantry up, down, status: a whole cluster on this machine, for one's own work, demos and tests.
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <ctime>
+#include <set>
+
+#include "cli/cluster/daemons.h"
+#include "cli/cluster/local_cluster.h"
+#include "cli/columns/job_words.h"
+#include "cli/command.h"
+#include "cli/session.h"
+#include "cli/slurm/reference.h"
+#include "cli/terminal.h"
+#include "common/text/text.h"
+
+namespace gantry::cli {
+
+extern const Command kUp;
+extern const Command kDown;
+extern const Command kStatus;
+
+namespace {
+
+constexpr Duration kStartTimeout = seconds(60);   // until all nodes are up
+constexpr Duration kStopTimeout = seconds(15);    // of one daemon
+constexpr Duration kCancelTimeout = seconds(30);  // until cancelled jobs are gone
+constexpr Duration kLook = milliseconds(100);
+void pause() {
+  const timespec time{0, kLook.us * 1'000};
+  ::nanosleep(&time, nullptr);
+}
+
+// One line that changes on a terminal; elsewhere a line whenever it changes.
+class Progress {
+ public:
+  void say(const std::string& text) {
+    if (text == last_) return;
+    if (live_)
+      fmt::print(stderr, "\r\033[K{}", text);
+    else
+      fmt::print(stderr, "{}\n", text);
+    std::fflush(stderr);
+    last_ = text;
+  }
+  void end() {
+    if (live_ && !last_.empty()) fmt::print(stderr, "\r\033[K");
+    last_.clear();
+  }
+
+ private:
+  bool live_ = is_terminal(stderr);
+  std::string last_;
+};
+
+// ---- up
+struct Up {
+  ClusterRequest request;
+  std::string directory;
+  bool sized = false;     // any of the options that shape a new cluster
+  unsigned restarts = 5;  // crashes within a minute until a daemon is left stopped
+};
+
+Result<void> set_nodes(Up& up, std::string_view text) {
+  const auto n = parse_integer("the number of nodes", text, 1, 256);
+  if (!n) return tl::unexpected(n.error());
+  up.request.nodes = static_cast<std::uint32_t>(*n);
+  up.sized = true;
+  return {};
+}
+Result<void> set_cpus(Up& up, std::string_view text) {
+  const auto n = parse_integer("the number of cores of a node", text, 1, 4096);
+  if (!n) return tl::unexpected(n.error());
+  up.request.cpus = static_cast<std::uint32_t>(*n);
+  up.sized = true;
+  return {};
+}
+Result<void> set_memory(Up& up, std::string_view text) {
+  const auto bytes = parse_memory(text);
+  if (!bytes) return tl::unexpected(bytes.error());
+  up.request.memory = *bytes;
+  up.sized = true;
+  return {};
+}
+Result<void> set_name(Up& up, std::string_view text) {
+  if (text.empty() || text.size() > 64 ||
+      text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") !=
+          std::string_view::npos)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("\"{}\" is not a name; use letters, digits, - and _", text));
+  up.request.name = text;
+  up.sized = true;
+  return {};
+}
+Result<void> add_user(Up& up, std::string_view text) {
+  for (std::string& user : split_list(text)) up.request.users.push_back(std::move(user));
+  up.sized = true;
+  return {};
+}
+Result<void> set_runtimes(Up& up, std::string_view text) {
+  up.request.runtimes = split_list(text);
+  for (const std::string& runtime : up.request.runtimes)
+    if (runtime != "crun" && runtime != "runc" && runtime != "process" && runtime != "none" &&
+        !runtime.starts_with('/'))
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("\"{}\" is not crun, runc, process or a path", runtime));
+  up.sized = true;
+  return {};
+}
+Result<void> set_oversubscribe(Up& up, std::string_view) {
+  up.request.oversubscribe = true;
+  up.sized = true;
+  return {};
+}
+Result<void> set_restarts(Up& up, std::string_view text) {
+  const auto n = parse_integer("the number of crashes", text, 0, 1'000'000);
+  if (!n) return tl::unexpected(n.error());
+  up.restarts = static_cast<unsigned>(*n);
+  return {};
+}
+Result<void> set_root_jobs(Up& up, std::string_view) {
+  up.request.root_jobs = true;
+  up.sized = true;
+  return {};
+}
+
+constexpr Option kUpOptions[] = {
+    {.name = "cpus",
+     .arg = Arg::required,
+     .value = "N",
+     .help = "Cores of each node (default: an equal share)",
+     .set = call<set_cpus>},
+    {.name = "memory",
+     .arg = Arg::required,
+     .value = "SIZE",
+     .help = "Memory of each node: 2G (default: an equal share of four fifths)",
+     .set = call<set_memory>},
+    {.name = "name",
+     .arg = Arg::required,
+     .value = "NAME",
+     .help = "Name of the cluster (default: local)",
+     .set = call<set_name>},
+    {.name = "nodes",
+     .arg = Arg::required,
+     .value = "N",
+     .help = "Number of nodes (default: one per core, at most four)",
+     .set = call<set_nodes>},
+    {.name = "oversubscribe",
+     .help = "Let nodes share cores and memory of the machine",
+     .set = call<set_oversubscribe>},
+    {.name = "restarts",
+     .arg = Arg::required,
+     .value = "N",
+     .help = "Crashes within a minute after which a daemon is left stopped (default 5); until then "
+             "it is started again. 0: never again",
+     .set = call<set_restarts>},
+    {.name = "root-jobs",
+     .help = "Let root run jobs too, for development",
+     .set = call<set_root_jobs>},
+    {.name = "runtime",
+     .arg = Arg::required,
+     .value = "NAME,...",
+     .help = "Container runtimes to try in order (default crun,runc); process runs jobs without a "
+             "container, for development only",
+     .set = call<set_runtimes>},
+    {.name = "state",
+     .arg = Arg::required,
+     .value = "DIR",
+     .help = "Where everything is kept (default /var/lib/gantry/local for root, "
+             "~/.local/state/gantry for others)",
+     .set = put<&Up::directory>},
+    {.name = "user",
+     .arg = Arg::required,
+     .value = "USER,...",
+     .help = "Make a key for these users, so that they need no munge (root)",
+     .set = call<add_user>},
+};
+
+std::string ended(const Daemon& daemon) {
+  const std::string log = log_tail(daemon, 4);
+  std::string text = fmt::format("{} has ended; its log says:\n{}", daemon.name, log);
+  if (text.ends_with('\n')) text.pop_back();
+  if (log.find("no container runtime works") != std::string::npos)
+    text += "\nFor development, `gantry up --runtime process` runs jobs without containers.";
+  return text;
+}
+
+// How many of the nodes are up; an error when a daemon has ended.
+Result<proto::ListNodesReply> look(const LocalCluster& cluster,
+                                   const std::vector<Daemon>& daemons) {
+  for (const Daemon& daemon : daemons)
+    if (!running_pid(daemon)) return fail(ErrorCode::runtime_failed, ended(daemon));
+  const auto client = cluster.client();
+  if (!client) return tl::unexpected(client.error());
+  auto session = Session::open("gantry", *client);
+  if (!session) return tl::unexpected(session.error());
+  return session->call<proto::ListNodesReply>(proto::ListNodes{});
+}
+
+Result<proto::ListNodesReply> wait_until_up(const LocalCluster& cluster,
+                                            const std::vector<Daemon>& daemons) {
+  Progress progress;
+  const Instant deadline = system_now() + kStartTimeout;
+  progress.say("starting the controller");
+  while (true) {
+    const auto reply = look(cluster, daemons);
+    if (!reply && !may_retry(reply.error().code)) {
+      progress.end();
+      return reply;
+    }
+    std::size_t up = 0;
+    if (reply) {
+      for (const proto::NodeRow& node : reply->nodes) up += node.health == NodeHealth::up ? 1 : 0;
+      progress.say(fmt::format("starting: {} of {} nodes are up", up, reply->nodes.size()));
+      if (up == reply->nodes.size()) {
+        progress.end();
+        return reply;
+      }
+    }
+    if (system_now() > deadline) {
+      progress.end();
+      return fail(
+          ErrorCode::timed_out,
+          fmt::format("not all nodes came up within {} s; look at the logs beside {}, and stop "
+                      "with `gantry down`",
+                      kStartTimeout.seconds(), daemons[0].log_file));
+    }
+    pause();
+  }
+}
+
+void print_next(const LocalCluster& cluster, const Config& config,
+                const proto::ListNodesReply& nodes) {
+  const NodeConfig& first = config.nodes.front();
+  fmt::print("Cluster {} is up: {} nodes with {} cores and {} of memory each.\n", config.cluster,
+             config.nodes.size(), first.cpus, format_memory(first.memory));
+  std::set<std::string> runtimes;
+  std::set<std::string> off;
+  for (const proto::NodeRow& node : nodes.nodes) {
+    runtimes.insert(node.runtime);
+    off.insert(node.layers_off.begin(), node.layers_off.end());
+  }
+  for (const std::string& runtime : runtimes) fmt::print("Jobs run with {}.\n", runtime);
+  if (off.empty()) {
+    fmt::print("All isolation layers are on.\n");
+  } else {
+    fmt::print("Isolation layers that are off here:\n");
+    for (const std::string& layer : off) fmt::print("  - {}\n", layer);
+  }
+  if (!config.controller.allow_munge)
+    fmt::print(
+        "Munge does not answer here: only users with a key can submit (gantry up --user).\n");
+  if (::geteuid() == 0 && !config.noded.allow_root_jobs)
+    fmt::print("Jobs do not run as root: submit as another user, or start with --root-jobs.\n");
+  fmt::print("\nNext:\n");
+  const auto paths = client_config_paths();
+  const std::string own = cluster.directory() + "/client.conf";
+  bool found_first = false;
+  for (const std::string& path : paths) {
+    if (path == own) found_first = true;
+    if (path == own || ::access(path.c_str(), F_OK) == 0) break;
+  }
+  if (!found_first) fmt::print("  export GANTRY_CONF={}\n", cluster.directory());
+  fmt::print("  gbatch --wrap='hostname; sleep 10'\n  gqueue\n  gacct\n");
+  const std::string slurm = slurm::names_directory();
+  if (!slurm.empty())
+    fmt::print("  PATH={}:$PATH        # sbatch, squeue, scancel, ... as in Slurm\n", slurm);
+  fmt::print("  gantry down{}\n",
+             found_first ? "" : fmt::format(" --state {}", cluster.directory()));
+}
+
+Result<int> run_up(const Invocation& in) {
+  Up up;
+  const auto operands = in.parse(&up, 0, 0);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const auto cluster = LocalCluster::at(up.directory);
+  if (!cluster) return tl::unexpected(cluster.error());
+  if (cluster->exists() && up.sized)
+    return fail(
+        ErrorCode::already_exists,
+        fmt::format("{} holds a cluster already; start it as it is with `gantry up` alone, or "
+                    "remove it with `gantry down --remove`",
+                    cluster->directory()));
+  const bool is_new = !cluster->exists();
+  for (const char* name : {"gantry-ctld", "gantry-noded"})  // before anything is written
+    if (const auto program = find_program(name); !program) return tl::unexpected(program.error());
+  if (is_new) {
+    const auto machine = look_at_machine();
+    if (!machine) return tl::unexpected(machine.error());
+    const auto request = settle_sizes(up.request, *machine);
+    if (!request) return tl::unexpected(request.error());
+    if (auto made = cluster->create(*request, *machine); !made) return tl::unexpected(made.error());
+  }
+  const auto config = cluster->config();
+  if (!config) return tl::unexpected(config.error());
+  const auto daemons = cluster->daemons(*config);
+  if (!daemons) return tl::unexpected(daemons.error());
+  std::vector<const Daemon*> started;
+  for (const Daemon& daemon : *daemons) {
+    if (running_pid(daemon)) continue;
+    if (auto done = start_daemon(daemon, up.restarts); !done) return tl::unexpected(done.error());
+    started.push_back(&daemon);
+  }
+  const auto nodes = wait_until_up(*cluster, *daemons);
+  if (!nodes) {
+    // What this call started ends with it, so that nothing is left half running.
+    for (const Daemon* daemon : started) (void)stop_daemon(*daemon, kStopTimeout);
+    if (is_new) (void)cluster->remove();
+    return tl::unexpected(nodes.error());
+  }
+  if (started.empty()) fmt::print("It was running already.\n");
+  print_next(*cluster, *config, *nodes);
+  return 0;
+}
+
+// ---- down
+struct Down {
+  std::string directory;
+  bool cancel = false;
+  bool leave = false;
+  bool remove = false;
+};
+constexpr Option kDownOptions[] = {
+    {.name = "cancel", .help = "Cancel all jobs first", .set = put<&Down::cancel>},
+    {.name = "leave",
+     .help = "Leave the jobs as they are: running ones go on, and the next `gantry up` finds them",
+     .set = put<&Down::leave>},
+    {.name = "remove",
+     .help = "Remove the directory as well: keys, queue, accounting",
+     .set = put<&Down::remove>},
+    {.name = "state",
+     .arg = Arg::required,
+     .value = "DIR",
+     .help = "Where the cluster is kept",
+     .set = put<&Down::directory>},
+};
+
+Result<std::size_t> count_jobs(Session& session) {
+  const auto ping = session.call<proto::PingReply>(proto::Ping{});
+  if (!ping) return tl::unexpected(ping.error());
+  return ping->jobs_queued + ping->jobs_active;
+}
+
+// Cancels everything and waits until it is gone; or refuses when nobody said what to do.
+Result<void> settle_jobs(const LocalCluster& cluster, const Down& down) {
+  const auto client = cluster.client();
+  if (!client) return tl::unexpected(client.error());
+  auto session = Session::open("gantry", *client);
+  if (!session) return {};  // the controller is gone already
+  auto jobs = count_jobs(*session);
+  if (!jobs) return tl::unexpected(jobs.error());
+  if (*jobs == 0) return {};
+  if (!down.cancel)
+    return fail(
+        ErrorCode::wrong_state,
+        fmt::format("{} jobs wait or run; end them with --cancel, or leave them as they are "
+                    "with --leave",
+                    *jobs));
+  proto::CancelJobs cancel;
+  cancel.filter.states = {"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "COMPLETING"};
+  const auto done = session->call<proto::JobsDone>(cancel);
+  if (!done) return tl::unexpected(done.error());
+  Progress progress;
+  const Instant deadline = system_now() + kCancelTimeout;
+  while (*jobs > 0 && system_now() < deadline) {
+    progress.say(fmt::format("waiting for {} jobs to end", *jobs));
+    pause();
+    jobs = count_jobs(*session);
+    if (!jobs) return tl::unexpected(jobs.error());
+  }
+  progress.end();
+  if (*jobs > 0)
+    return fail(ErrorCode::timed_out,
+                fmt::format("{} jobs did not end; nothing was stopped", *jobs));
+  return {};
+}
+
+Result<int> run_down(const Invocation& in) {
+  Down down;
+  const auto operands = in.parse(&down, 0, 0);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  if (down.cancel && down.leave)
+    return fail(ErrorCode::usage, "--cancel and --leave exclude each other");
+  if (down.leave && down.remove)
+    return fail(ErrorCode::usage, "--leave and --remove exclude each other");
+  const auto cluster = LocalCluster::at(down.directory);
+  if (!cluster) return tl::unexpected(cluster.error());
+  if (!cluster->exists())
+    return fail(ErrorCode::not_found,
+                fmt::format("there is no cluster in {}", cluster->directory()));
+  const auto config = cluster->config();
+  if (!config) return tl::unexpected(config.error());
+  const auto daemons = cluster->daemons(*config);
+  if (!daemons) return tl::unexpected(daemons.error());
+  const bool answers = running_pid(daemons->front()).has_value();
+  if (answers && !down.leave)
+    if (auto done = settle_jobs(*cluster, down); !done) return tl::unexpected(done.error());
+  std::size_t stopped = 0;
+  for (auto daemon = daemons->rbegin(); daemon != daemons->rend(); ++daemon) {
+    stopped += running_pid(*daemon) ? 1 : 0;
+    if (auto done = stop_daemon(*daemon, kStopTimeout); !done) return tl::unexpected(done.error());
+  }
+  if (down.remove)
+    if (auto done = cluster->remove(); !done) return tl::unexpected(done.error());
+  fmt::print("Cluster {} is down: {} daemons stopped{}.\n", config->cluster, stopped,
+             down.remove ? fmt::format(", {} removed", cluster->directory()) : "");
+  return 0;
+}
+
+// ---- status
+struct StatusQuery {
+  std::string directory;
+};
+constexpr Option kStatusOptions[] = {
+    {.name = "state",
+     .arg = Arg::required,
+     .value = "DIR",
+     .help = "Where the cluster is kept",
+     .set = put<&StatusQuery::directory>},
+};
+
+Result<int> run_status(const Invocation& in) {
+  StatusQuery query;
+  const auto operands = in.parse(&query, 0, 0);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const auto cluster = LocalCluster::at(query.directory);
+  if (!cluster) return tl::unexpected(cluster.error());
+  if (!cluster->exists())
+    return fail(ErrorCode::not_found,
+                fmt::format("there is no cluster in {}", cluster->directory()));
+  const auto config = cluster->config();
+  if (!config) return tl::unexpected(config.error());
+  const auto daemons = cluster->daemons(*config);
+  if (!daemons) return tl::unexpected(daemons.error());
+  std::map<std::string, std::string> states;
+  const auto client = cluster->client();
+  if (client && running_pid(daemons->front())) {
+    if (auto session = Session::open("gantry", *client)) {
+      if (const auto nodes = session->call<proto::ListNodesReply>(proto::ListNodes{}))
+        for (const proto::NodeRow& node : nodes->nodes)
+          states[node.name] = fmt::format("{}, {} jobs", node_state(node), node.jobs);
+      if (const auto ping = session->call<proto::PingReply>(proto::Ping{}))
+        states["ctld"] = fmt::format("{} jobs wait, {} run", ping->jobs_queued, ping->jobs_active);
+    } else {
+      states["ctld"] = session.error().message;
+    }
+  }
+  fmt::print("cluster {} in {}\n", config->cluster, cluster->directory());
+  bool all = true;
+  for (const Daemon& daemon : *daemons) {
+    const auto pid = running_pid(daemon);
+    all = all && pid.has_value();
+    const std::string state =
+        states.contains(daemon.name) ? states[daemon.name] : why_stopped(daemon);
+    fmt::print("  {:<8} {:<16} {}\n", daemon.name,
+               pid ? fmt::format("running {}", *pid) : "stopped", state);
+  }
+  return all ? 0 : 1;
+}
+
+constexpr Example kUpExamples[] = {
+    {"gantry up", "Start a cluster, or the one that was stopped here"},
+    {"gantry up --nodes 4 --cpus 1 --memory 1G --oversubscribe",
+     "Four small nodes on a small machine"},
+    {"gantry down --cancel", "Cancel all jobs and stop it"},
+};
+constexpr ExitDoc kUpExits[] = {
+    {"0", "all nodes are up"}, {"1", "it did not start"}, {"2", "the command line is wrong"}};
+constexpr ExitDoc kStatusExits[] = {{"0", "every daemon runs"},
+                                    {"1", "some do not, or there is no cluster"}};
+
+}  // namespace
+
+const Command kUp{.name = "up",
+                  .summary = "Start a whole cluster on this machine",
+                  .description =
+                      "Makes keys and a gantry.yaml in a directory of its own, starts a controller "
+                      "and node daemons, and waits until all nodes are up. As an ordinary user the "
+                      "containers are rootless; it says which layers of isolation are then off. A "
+                      "daemon that crashes is started again.",
+                  .options = kUpOptions,
+                  .examples = kUpExamples,
+                  .exits = kUpExits,
+                  .run = run_up};
+const Command kDown{.name = "down",
+                    .summary = "Stop the cluster that `gantry up` started",
+                    .options = kDownOptions,
+                    .run = run_down};
+const Command kStatus{.name = "status",
+                      .summary = "Show the daemons of that cluster",
+                      .options = kStatusOptions,
+                      .exits = kStatusExits,
+                      .run = run_status};
+
+}  // namespace gantry::cli

@@ -1,0 +1,153 @@
+// gctl mig: what the planner says of MIG mode, with the command for it. Gantry cuts GPUs that are
+// in MIG mode and never switches the mode itself: that needs the GPU idle, without any other client
+// of the driver, and on some models a reset.
+#include <fmt/core.h>
+
+#include <set>
+
+#include "cli/commands/control/gctl_mig.h"
+#include "cli/session.h"
+#include "cli/table.h"
+#include "common/proto/cluster.h"
+#include "common/proto/gpu_rows.h"
+
+namespace gantry::cli {
+namespace {
+
+struct Mig {
+  std::string format;
+  bool no_header = false;
+  bool json = false;
+};
+
+constexpr Option kOptions[] = {
+    {.name = "format",
+     .letter = 'o',
+     .arg = Arg::required,
+     .value = "FORMAT",
+     .help = "These columns, as %10N: N node, g GPU, m model, w wanted mode, s what the jobs wait "
+             "for, n how many jobs (at least), j the first of them, r why, c the command",
+     .set = put<&Mig::format>},
+    {.name = "json", .help = "As JSON", .set = put<&Mig::json>},
+    {.name = "noheader", .letter = 'h', .help = "No header", .set = put<&Mig::no_header>},
+};
+
+struct Row {
+  proto::MigModeRow plan;
+  std::string pci;  // "" = the node does not say
+};
+using O = std::string&;
+using R = const Row&;
+
+void put_command(O o, R r) {
+  const std::string gpu = r.pci.empty() ? std::to_string(r.plan.gpu) : r.pci;
+  o += fmt::format("nvidia-smi -i {} -mig {}", gpu, r.plan.on ? 1 : 0);
+}
+
+constexpr Column<Row> kColumns[] = {
+    {.letter = 'N', .name = "Node", .header = "NODE", .put = [](O o, R r) { o += r.plan.node; }},
+    {.letter = 'g',
+     .name = "Gpu",
+     .header = "GPU",
+     .right = true,
+     .put = [](O o, R r) { o += std::to_string(r.plan.gpu); }},
+    {.letter = 'm', .name = "Model", .header = "MODEL", .put = [](O o, R r) { o += r.plan.model; }},
+    {.letter = 'w',
+     .name = "Mig",
+     .header = "MIG",
+     .put = [](O o, R r) { o += r.plan.on ? "on" : "off"; }},
+    {.letter = 's',
+     .name = "For",
+     .header = "FOR",
+     .put = [](O o, R r) { o += r.plan.profile.empty() ? "whole GPUs" : r.plan.profile; }},
+    {.letter = 'n',
+     .name = "Jobs",
+     .header = "JOBS",
+     .right = true,
+     .put = [](O o, R r) { o += std::to_string(r.plan.jobs); }},
+    {.letter = 'j',
+     .name = "First",
+     .header = "FIRST",
+     .right = true,
+     .put = [](O o, R r) { o += std::to_string(r.plan.first.value()); }},
+    {.letter = 'r',
+     .name = "Why",
+     .header = "WHY",
+     .put = [](O o, R r) { o += r.plan.only_way ? "the only way" : "others are in use"; }},
+    {.letter = 'c', .name = "Command", .header = "COMMAND", .put = put_command},
+};
+constexpr std::string_view kFormat = "%N %.3g %m %w %s %.4n %.5j %r %c";
+
+// Addresses for the command, from the nodes that are named.
+Result<std::vector<Row>> with_addresses(Session& session, proto::MigModePlan plan) {
+  std::set<std::string> names;
+  for (const proto::MigModeRow& row : plan.rows) names.insert(row.node);
+  const auto nodes =
+      session.call<proto::ListNodesReply>(proto::ListNodes{{names.begin(), names.end()}, {}, true});
+  if (!nodes) return tl::unexpected(nodes.error());
+  std::vector<Row> rows;
+  for (proto::MigModeRow& row : plan.rows) {
+    std::string pci;
+    for (const proto::NodeRow& node : nodes->nodes)
+      for (const GpuDevice& gpu : node.gpus.gpus)
+        if (node.name == row.node && gpu.index == row.gpu) pci = gpu.pci;
+    rows.push_back({std::move(row), std::move(pci)});
+  }
+  return rows;
+}
+
+Result<int> run(const Invocation& in) {
+  Mig mig;
+  const auto operands = in.parse(&mig, 0, 0);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const auto columns = infos(std::span<const Column<Row>>(kColumns));
+  const auto layout = parse_format(mig.format.empty() ? kFormat : std::string_view(mig.format),
+                                   columns, mig.format.empty());
+  if (!layout) return tl::unexpected(layout.error());
+  auto session = Session::open(in.program());
+  if (!session) return tl::unexpected(session.error());
+  auto plan = session->call<proto::MigModePlan>(proto::PlanMigModes{});
+  if (!plan) return tl::unexpected(plan.error());
+  if (mig.json) {
+    fmt::print("{}\n", codec::to_json(*plan, codec::JsonStyle::pretty));
+    return 0;
+  }
+  if (plan->rows.empty()) {
+    fmt::print(stderr, "no job waits for a GPU whose MIG mode could be switched\n");
+    return 0;
+  }
+  const auto rows = with_addresses(*session, std::move(*plan));
+  if (!rows) return tl::unexpected(rows.error());
+  TableStyle style;
+  style.header = !mig.no_header;
+  style.colour = wants_colour(stdout);
+  TableWriter table(*layout, style, stdout);
+  for (const Row& row : *rows) add_row(table, std::span<const Column<Row>>(kColumns), row);
+  return 0;
+}
+
+constexpr Example kExamples[] = {
+    {"gctl mig", "What is worth switching now"},
+    {"gctl drain gpu01 --gpu 3 -r 'MIG mode'", "First: nothing new starts on the GPU"},
+    {"gctl resume gpu01 --gpu 3", "Last: it takes jobs again, in its new mode"},
+};
+
+}  // namespace
+
+const Command kGctlMig{
+    .name = "mig",
+    .summary = "Where MIG mode would have to be switched for jobs that wait (operators)",
+    .description =
+        "Lists idle GPUs that would serve waiting jobs if their MIG mode were the other one. It is "
+        "a proposal: Gantry makes and destroys slices, and never switches the mode, which needs an "
+        "idle GPU and on some models a reset.\n\n"
+        "To do it: drain the GPU (`gctl drain NODE --gpu N -r TEXT`), run the command on its node, "
+        "with a reset where the driver asks for one (`nvidia-smi -i GPU --gpu-reset`), start the "
+        "node's gantry-noded again (its jobs run on), and resume the GPU (`gctl resume NODE --gpu "
+        "N`). The driver refuses while monitoring or another client has the GPU open.",
+    .options = kOptions,
+    .examples = kExamples,
+    .run = run};
+
+}  // namespace gantry::cli

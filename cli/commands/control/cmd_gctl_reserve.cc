@@ -1,0 +1,340 @@
+// Advance reservations and maintenance windows.
+#include <fmt/core.h>
+
+#include "cli/commands/control/gctl_reserve.h"
+#include "cli/session.h"
+#include "cli/table.h"
+#include "common/text/hostlist.h"
+#include "common/text/text.h"
+
+namespace gantry::cli {
+namespace {
+
+// ---- reserve
+
+struct Reserve {
+  proto::MakeReservation make;
+  Instant now{};
+  bool json = false;
+};
+
+Result<void> set_nodes(Reserve& r, std::string_view text) {
+  auto names = expand_hostlist(text);
+  if (!names) return tl::unexpected(names.error());
+  for (std::string& name : *names) r.make.nodes.push_back(std::move(name));
+  return {};
+}
+Result<void> set_count(Reserve& r, std::string_view text) {
+  const auto n = parse_integer("count", text, 1, 65'536);
+  if (!n) return tl::unexpected(n.error());
+  r.make.count = static_cast<std::uint32_t>(*n);
+  return {};
+}
+Result<void> set_start(Reserve& r, std::string_view text) {
+  const auto t = parse_time(text, r.now);
+  if (!t) return tl::unexpected(t.error());
+  r.make.start = *t;
+  return {};
+}
+Result<void> set_end(Reserve& r, std::string_view text) {
+  const auto t = parse_time(text, r.now);
+  if (!t) return tl::unexpected(t.error());
+  r.make.end = *t;
+  return {};
+}
+Result<void> set_duration(Reserve& r, std::string_view text) {
+  const auto length = parse_duration(text);
+  if (!length) return tl::unexpected(length.error());
+  if (!*length) return fail(ErrorCode::invalid_argument, "a reservation cannot be UNLIMITED");
+  r.make.length = **length;
+  return {};
+}
+Result<void> set_partition(Reserve& r, std::string_view text) {
+  r.make.partition = text;
+  return {};
+}
+Result<void> set_features(Reserve& r, std::string_view text) {
+  r.make.constraint = text;
+  return {};
+}
+Result<void> set_comment(Reserve& r, std::string_view text) {
+  r.make.comment = text;
+  return {};
+}
+Result<void> add_users(Reserve& r, std::string_view text) {
+  for (std::string& user : split_list(text)) r.make.users.push_back(std::move(user));
+  return {};
+}
+Result<void> add_tenants(Reserve& r, std::string_view text) {
+  for (std::string& tenant : split_list(text)) r.make.tenants.push_back(std::move(tenant));
+  return {};
+}
+Result<void> set_maintenance(Reserve& r, std::string_view) {
+  r.make.maintenance = true;
+  return {};
+}
+Result<void> set_ignore_jobs(Reserve& r, std::string_view) {
+  r.make.ignore_jobs = true;
+  return {};
+}
+
+constexpr Option kReserveOptions[] = {
+    {.name = "comment",
+     .arg = Arg::required,
+     .value = "TEXT",
+     .help = "What it is for",
+     .set = call<set_comment>},
+    {.name = "count",
+     .letter = 'N',
+     .arg = Arg::required,
+     .value = "N",
+     .help = "So many nodes, chosen among those that nobody needs then",
+     .set = call<set_count>},
+    {.name = "duration",
+     .letter = 't',
+     .arg = Arg::required,
+     .value = "TIME",
+     .help = "How long: minutes, H:M:S, D-H, D-H:M:S",
+     .set = call<set_duration>},
+    {.name = "end",
+     .letter = 'E',
+     .arg = Arg::required,
+     .value = "TIME",
+     .help = "Until when, instead of a duration",
+     .set = call<set_end>},
+    {.name = "features",
+     .letter = 'C',
+     .arg = Arg::required,
+     .value = "FEATURES",
+     .help = "With --count: nodes with these features: a, a&b, a|b",
+     .set = call<set_features>},
+    {.name = "ignore-jobs",
+     .help = "Although jobs may still run there when it begins; they are left alone",
+     .set = call<set_ignore_jobs>},
+    {.name = "json", .help = "What was made as JSON", .set = put<&Reserve::json>},
+    {.name = "maintenance",
+     .help = "Nobody's: no job runs there meanwhile",
+     .set = call<set_maintenance>},
+    {.name = "nodes",
+     .letter = 'w',
+     .arg = Arg::required,
+     .value = "NODES",
+     .help = "These nodes",
+     .set = call<set_nodes>},
+    {.name = "partition",
+     .letter = 'p',
+     .arg = Arg::required,
+     .value = "PARTITION",
+     .help = "With --count: nodes of this partition or tenant",
+     .set = call<set_partition>},
+    {.name = "start",
+     .letter = 'S',
+     .arg = Arg::required,
+     .value = "TIME",
+     .help = "From when: 2026-01-31T08:00, 16:00, now+2hours, tomorrow (default now)",
+     .set = call<set_start>},
+    {.name = "tenants",
+     .arg = Arg::required,
+     .value = "TENANT,...",
+     .help = "Whose jobs may use it",
+     .set = call<add_tenants>},
+    {.name = "users",
+     .letter = 'u',
+     .arg = Arg::required,
+     .value = "USER,...",
+     .help = "Who may use it",
+     .set = call<add_users>},
+};
+
+constexpr Example kReserveExamples[] = {
+    {"gctl reserve course --count 4 --start 2026-02-02T09:00 --duration 8:00:00 --users eva,ben",
+     "Four nodes for a course"},
+    {"gctl reserve --maintenance --nodes 'n[01-16]' --start tomorrow --duration 2:00:00 --comment "
+     "'new firmware'",
+     "Nothing runs there in those two hours"},
+    {"gbatch --reservation course -t 1:00:00 lesson1.sh", "A job in it"},
+};
+
+Result<int> run_reserve(const Invocation& in) {
+  Reserve r;
+  r.now = system_now();
+  const auto operands = in.parse(&r, 0, 1);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  if (!(*operands)->empty()) r.make.name = (*operands)->front();
+  if (r.make.nodes.empty() && r.make.count == 0)
+    return fail(ErrorCode::usage, "give --nodes or --count");
+  if (!r.make.length && !r.make.end) return fail(ErrorCode::usage, "give --duration or --end");
+  const auto reply = ask<proto::ListReservationsReply>(in.program(), r.make);
+  if (!reply) return tl::unexpected(reply.error());
+  for (const std::string& warning : reply->warnings)
+    fmt::print(stderr, "{}: warning: {}\n", in.program(), warning);
+  if (r.json) {
+    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
+    return 0;
+  }
+  for (const proto::ReservationRow& row : reply->reservations)
+    fmt::print("{} {} has {} from {} to {}\n",
+               row.maintenance ? "maintenance window" : "reservation", row.name, row.node_list,
+               format_time(row.start), format_time(row.end));
+  return 0;
+}
+
+// ---- reservations
+
+struct List {
+  std::string format;
+  bool no_header = false;
+  bool json = false;
+};
+
+constexpr Option kListOptions[] = {
+    {.name = "format",
+     .letter = 'o',
+     .arg = Arg::required,
+     .value = "FORMAT",
+     .help = "Fields as %[[.]WIDTH]LETTER with any text around them",
+     .set = put<&List::format>},
+    {.name = "json", .help = "As JSON", .set = put<&List::json>},
+    {.name = "noheader", .letter = 'h', .help = "No header", .set = put<&List::no_header>},
+};
+
+using O = std::string&;
+using V = const proto::ReservationRow&;
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
+  return text.empty() ? "-" : text;
+}
+
+constexpr Column<proto::ReservationRow> kColumns[] = {
+    {.letter = 'n', .name = "Name", .header = "NAME", .put = [](O o, V r) { o += r.name; }},
+    {.letter = 's',
+     .name = "State",
+     .header = "STATE",
+     .put =
+         [](O o, V r) {
+           o += r.maintenance ? "maint" : r.active ? "active" : "planned";
+           if (r.maintenance && !r.active) o += "-planned";
+         }},
+    {.letter = 'S',
+     .name = "Start",
+     .header = "START",
+     .put = [](O o, V r) { o += format_time(r.start); }},
+    {.letter = 'E',
+     .name = "End",
+     .header = "END",
+     .put = [](O o, V r) { o += format_time(r.end); }},
+    {.letter = 'd',
+     .name = "Duration",
+     .header = "DURATION",
+     .put = [](O o, V r) { o += format_duration(r.end - r.start); }},
+    {.letter = 'D',
+     .name = "Nodes",
+     .header = "NODES",
+     .right = true,
+     .put = [](O o, V r) { o += std::to_string(r.nodes); }},
+    {.letter = 'N',
+     .name = "NodeList",
+     .header = "NODELIST",
+     .put = [](O o, V r) { o += r.node_list; }},
+    {.letter = 'T',
+     .name = "Tenants",
+     .header = "TENANTS",
+     .put = [](O o, V r) { o += joined(r.tenants); }},
+    {.letter = 'u',
+     .name = "Users",
+     .header = "USERS",
+     .put = [](O o, V r) { o += joined(r.users); }},
+    {.letter = 'q',
+     .name = "Queued",
+     .header = "QUEUED",
+     .right = true,
+     .put = [](O o, V r) { o += std::to_string(r.queued); }},
+    {.letter = 'r',
+     .name = "Running",
+     .header = "RUNNING",
+     .right = true,
+     .put = [](O o, V r) { o += std::to_string(r.running); }},
+    {.letter = 'b', .name = "By", .header = "BY", .put = [](O o, V r) { o += r.by; }},
+    {.letter = 'c',
+     .name = "Comment",
+     .header = "COMMENT",
+     .put = [](O o, V r) { o += r.comment; }},
+};
+constexpr std::string_view kUsual = "%n %s %S %E %D %N %T %u %q %r %c";
+
+Result<int> run_list(const Invocation& in) {
+  List list;
+  const auto operands = in.parse(&list, 0, kAnyOperands);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const std::span<const Column<proto::ReservationRow>> columns = kColumns;
+  const auto layout = parse_format(list.format.empty() ? kUsual : std::string_view(list.format),
+                                   infos(columns), list.format.empty());
+  if (!layout) return tl::unexpected(layout.error());
+  const auto reply =
+      ask<proto::ListReservationsReply>(in.program(), proto::ListReservations{**operands});
+  if (!reply) return tl::unexpected(reply.error());
+  if (list.json) {
+    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
+    return 0;
+  }
+  TableStyle style;
+  style.header = !list.no_header;
+  style.colour = wants_colour(stdout);
+  TableWriter table(*layout, style, stdout);
+  for (const proto::ReservationRow& row : reply->reservations) add_row(table, columns, row);
+  return 0;
+}
+
+// ---- unreserve
+
+struct NoOptions {};
+
+Result<int> run_unreserve(const Invocation& in) {
+  NoOptions none;
+  const auto operands = in.parse(&none, 1, kAnyOperands);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  auto session = Session::open(in.program());
+  if (!session) return tl::unexpected(session.error());
+  for (const std::string& name : **operands)
+    if (const auto ok = session->call<proto::Ok>(proto::RemoveReservation{name}); !ok)
+      return tl::unexpected(ok.error());
+  return 0;
+}
+
+}  // namespace
+
+const Command kGctlReserve{
+    .name = "reserve",
+    .summary = "Set nodes aside for a time, for some, or for maintenance",
+    .operands = "[NAME]",
+    .description =
+        "Other jobs start there only if they end before, by their time limits. Jobs use it with "
+        "--reservation NAME and a time limit that fits into it. With --maintenance nobody does. "
+        "It is refused when jobs may still run there at its start, or when another reservation "
+        "has one of the nodes; a maintenance window may overlap others. It ends by itself; jobs "
+        "that still wait for it then wait until they name another (gctl update job JOB "
+        "reservation=NAME) or none (reservation=).\n\n"
+        "For operators and administrators.",
+    .options = kReserveOptions,
+    .examples = kReserveExamples,
+    .run = run_reserve};
+const Command kGctlReservations{
+    .name = "reservations",
+    .summary = "List reservations and maintenance windows",
+    .operands = "[NAME...]",
+    .description =
+        "Fields of -o: %n name, %s state, %S start, %E end, %d duration, %D number and %N list of "
+        "nodes, %T tenants, %u users, %q queued and %r running jobs, %b who made it, %c comment.",
+    .options = kListOptions,
+    .run = run_list};
+const Command kGctlUnreserve{.name = "unreserve",
+                             .summary = "Remove reservations before their end; jobs there go on",
+                             .operands = "NAME...",
+                             .run = run_unreserve};
+
+}  // namespace gantry::cli

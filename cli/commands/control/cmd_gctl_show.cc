@@ -1,0 +1,217 @@
+// gctl show: one kind of thing each, in Slurm's record layout or as JSON.
+#include <fmt/core.h>
+
+#include <cstdlib>
+
+#include "cli/columns/show_records.h"
+#include "cli/commands/control/gctl_show.h"
+#include "cli/session.h"
+#include "cli/submit/job_refs.h"
+#include "common/text/hostlist.h"
+#include "common/text/text.h"
+
+namespace gantry::cli {
+namespace {
+
+struct Show {
+  bool oneline = false;
+  bool json = false;
+  bool script = false;
+};
+
+constexpr Option kOneline{.name = "oneliner",
+                          .letter = 'o',
+                          .help = "One line for each record",
+                          .set = put<&Show::oneline>};
+constexpr Option kJson{.name = "json", .help = "All fields as JSON", .set = put<&Show::json>};
+constexpr Option kJobOptions[] = {
+    kOneline,
+    kJson,
+    {.name = "script", .help = "Print the batch script instead", .set = put<&Show::script>},
+};
+constexpr Option kRecordOptions[] = {kOneline, kJson};
+constexpr Option kJsonOptions[] = {kJson};
+
+template <class Reply>
+bool print_json(const Show& show, const Reply& reply) {
+  if (show.json) fmt::print("{}\n", codec::to_json(reply, codec::JsonStyle::pretty));
+  return show.json;
+}
+
+Result<int> run_job(const Invocation& in) {
+  Show show;
+  const auto operands = in.parse(&show, 1, kAnyOperands);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  std::vector<proto::JobRef> refs;
+  for (const std::string& operand : **operands)
+    if (auto done = add_job_refs(refs, operand); !done) return tl::unexpected(done.error());
+  auto session = Session::open(in.program());
+  if (!session) return tl::unexpected(session.error());
+  for (const proto::JobRef& ref : refs) {
+    const auto reply = session->call<proto::ShowJobReply>(proto::ShowJob{ref, show.script});
+    if (!reply) return tl::unexpected(reply.error());
+    if (reply->jobs.empty())
+      return fail(ErrorCode::not_found,
+                  "Invalid job id specified: there is no job " + format_job_ref(ref));
+    if (show.script) {
+      std::fwrite(reply->jobs[0].script.data(), 1, reply->jobs[0].script.size(), stdout);
+      continue;
+    }
+    if (print_json(show, *reply)) continue;
+    RecordWriter out(show.oneline, stdout);
+    for (const proto::JobDetail& job : reply->jobs) write_job(out, job, reply->now);
+  }
+  return 0;
+}
+
+Result<int> run_node(const Invocation& in) {
+  Show show;
+  const auto operands = in.parse(&show, 0, 1);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  proto::ListNodes list;
+  if (!(*operands)->empty()) {
+    auto names = expand_hostlist((*operands)->front());
+    if (!names) return tl::unexpected(names.error());
+    list.nodes = std::move(*names);
+  }
+  const auto reply = ask<proto::ListNodesReply>(in.program(), list);
+  if (!reply) return tl::unexpected(reply.error());
+  if (reply->nodes.empty() && !list.nodes.empty())
+    return fail(ErrorCode::not_found, fmt::format("Node {} not found", list.nodes[0]));
+  if (print_json(show, *reply)) return 0;
+  RecordWriter out(show.oneline, stdout);
+  for (const proto::NodeRow& node : reply->nodes) write_node(out, node);
+  return 0;
+}
+
+Result<int> run_partition(const Invocation& in) {
+  Show show;
+  const auto operands = in.parse(&show, 0, 1);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  auto session = Session::open(in.program());
+  if (!session) return tl::unexpected(session.error());
+  auto reply = session->call<proto::ListPartitionsReply>(proto::ListPartitions{});
+  if (!reply) return tl::unexpected(reply.error());
+  const auto nodes = session->call<proto::ListNodesReply>(proto::ListNodes{});
+  if (!nodes) return tl::unexpected(nodes.error());
+  if (!(*operands)->empty()) {
+    std::erase_if(reply->partitions,
+                  [&](const proto::PartitionRow& p) { return p.name != (*operands)->front(); });
+    if (reply->partitions.empty())
+      return fail(ErrorCode::not_found,
+                  fmt::format("Partition {} not found", (*operands)->front()));
+  }
+  if (print_json(show, *reply)) return 0;
+  RecordWriter out(show.oneline, stdout);
+  NodeMembers members(nodes->nodes);
+  for (const proto::PartitionRow& partition : reply->partitions)
+    write_partition(out, partition, members);
+  return 0;
+}
+
+Result<int> run_config(const Invocation& in) {
+  Show show;
+  const auto operands = in.parse(&show, 0, 0);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const auto reply = ask<proto::ShowConfigReply>(in.program(), proto::ShowConfig{});
+  if (!reply) return tl::unexpected(reply.error());
+  if (print_json(show, *reply)) return 0;
+  for (const auto& [name, value] : reply->values) fmt::print("{} = {}\n", name, value);
+  return 0;
+}
+
+Result<int> run_stats(const Invocation& in) {
+  Show show;
+  const auto operands = in.parse(&show, 0, 0);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const auto reply = ask<proto::ShowStatsReply>(in.program(), proto::ShowStats{});
+  if (!reply) return tl::unexpected(reply.error());
+  if (print_json(show, *reply)) return 0;
+  for (const auto& [name, value] : reply->values) fmt::print("{} {}\n", name, value);
+  return 0;
+}
+
+// ---- host lists: no controller is asked
+
+Result<std::string> host_list_text(const std::vector<std::string>& operands) {
+  if (!operands.empty()) return operands[0];
+  for (const char* name : {"SLURM_JOB_NODELIST", "GANTRY_JOB_NODELIST"})
+    if (const char* list = std::getenv(name); list != nullptr) return std::string(list);
+  return fail(ErrorCode::invalid_argument,
+              "no host list is given, and SLURM_JOB_NODELIST is not set");
+}
+
+Result<int> run_hostnames(const Invocation& in) {
+  Show show;
+  const auto operands = in.parse(&show, 0, 1);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const auto text = host_list_text(**operands);
+  if (!text) return tl::unexpected(text.error());
+  const auto names = expand_hostlist(*text);
+  if (!names) return tl::unexpected(names.error());
+  for (const std::string& name : *names) fmt::print("{}\n", name);
+  return 0;
+}
+
+Result<int> run_hostlist(const Invocation& in) {
+  Show show;
+  const auto operands = in.parse(&show, 0, 1);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const auto text = host_list_text(**operands);
+  if (!text) return tl::unexpected(text.error());
+  const auto names = expand_hostlist(*text);
+  if (!names) return tl::unexpected(names.error());
+  fmt::print("{}\n", compress_hostlist(*names));
+  return 0;
+}
+
+const Command kJob{.name = "job",
+                   .summary = "Everything about jobs",
+                   .operands = "JOB...",
+                   .options = kJobOptions,
+                   .run = run_job};
+const Command kNode{.name = "node",
+                    .summary = "Everything about nodes",
+                    .operands = "[NODES]",
+                    .options = kRecordOptions,
+                    .run = run_node};
+const Command kPartition{.name = "partition",
+                         .summary = "Everything about partitions",
+                         .operands = "[PARTITION]",
+                         .options = kRecordOptions,
+                         .run = run_partition};
+const Command kShowConfig{.name = "config",
+                          .summary = "The controller's options with their values",
+                          .options = kJsonOptions,
+                          .run = run_config};
+const Command kStats{.name = "stats",
+                     .summary = "Counters of the controller",
+                     .options = kJsonOptions,
+                     .run = run_stats};
+const Command kHostnames{.name = "hostnames",
+                         .summary = "The names in a host list, one per line",
+                         .operands = "[NODES]",
+                         .run = run_hostnames};
+const Command kHostlist{.name = "hostlist",
+                        .summary = "A host list in its shortest form",
+                        .operands = "[NODES]",
+                        .run = run_hostlist};
+
+constexpr const Command* kSub[] = {&kJob,   &kNode,      &kPartition, &kShowConfig,
+                                   &kStats, &kHostnames, &kHostlist};
+
+}  // namespace
+
+const Command kGctlShow{.name = "show",
+                        .summary = "Show a job, node, partition, the configuration or counters",
+                        .run = nullptr,
+                        .sub = kSub};
+
+}  // namespace gantry::cli

@@ -1,0 +1,237 @@
+// gctl top: what jobs do on their GPUs and slices, as their nodes last saw it; and what they cost.
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "cli/columns/job_words.h"
+#include "cli/commands/control/gctl_top.h"
+#include "cli/session.h"
+#include "cli/table.h"
+#include "common/money/money.h"
+#include "common/proto/cluster.h"
+#include "common/proto/job_query.h"
+#include "common/text/text.h"
+
+namespace gantry::cli {
+namespace {
+
+struct Top {
+  Duration idle{};  // only those that have been idle for so long
+  std::string format;
+  bool no_header = false;
+  bool json = false;
+  bool cost = false;
+};
+
+struct TopRow {
+  std::string node;
+  proto::GpuTopRow gpu;
+};
+
+Result<void> set_idle(Top& top, std::string_view text) {
+  const auto idle = parse_duration(text);
+  if (!idle) return tl::unexpected(idle.error());
+  if (!*idle) return fail(ErrorCode::invalid_argument, "must be a time");
+  top.idle = **idle;
+  return {};
+}
+
+constexpr Option kOptions[] = {
+    {.name = "cost",
+     .help =
+         "All jobs that run, by what they cost an hour, the dearest first; -o: j job, n name, u "
+         "user, q partition, g GPUs, c cores, e elapsed, s cost so far, r cost per hour",
+     .set = put<&Top::cost>},
+    {.name = "format",
+     .letter = 'o',
+     .arg = Arg::required,
+     .value = "FORMAT",
+     .help = "These columns, as %10j: j job, u user, q partition, N node, g GPU, m device, b busy, "
+             "y memory, w power, i idle",
+     .set = put<&Top::format>},
+    {.name = "idle",
+     .letter = 'i',
+     .arg = Arg::required,
+     .value = "TIME",
+     .help = "Only GPUs that their jobs have left idle for so long: minutes, or H:M:S",
+     .set = call<set_idle>},
+    {.name = "json", .help = "As JSON", .set = put<&Top::json>},
+    {.name = "noheader", .letter = 'h', .help = "No header", .set = put<&Top::no_header>},
+};
+
+using O = std::string&;
+using R = const TopRow&;
+
+constexpr Column<TopRow> kColumns[] = {
+    {.letter = 'j',
+     .name = "Job",
+     .header = "JOB",
+     .right = true,
+     .put = [](O o, R r) { o += r.gpu.display_id; }},
+    {.letter = 'u', .name = "User", .header = "USER", .put = [](O o, R r) { o += r.gpu.user; }},
+    {.letter = 'q',
+     .name = "Partition",
+     .header = "PARTITION",
+     .put = [](O o, R r) { o += r.gpu.partition; }},
+    {.letter = 'N', .name = "Node", .header = "NODE", .put = [](O o, R r) { o += r.node; }},
+    {.letter = 'g',
+     .name = "Gpu",
+     .header = "GPU",
+     .right = true,
+     .put = [](O o, R r) { o += std::to_string(r.gpu.gpu); }},
+    {.letter = 'm', .name = "Device", .header = "DEVICE", .put = [](O o, R r) { o += r.gpu.name; }},
+    {.letter = 'b',
+     .name = "Busy",
+     .header = "BUSY",
+     .right = true,
+     .put = [](O o, R r) { o += r.gpu.busy ? fmt::format("{}%", *r.gpu.busy) : "-"; }},
+    {.letter = 'y',
+     .name = "Memory",
+     .header = "MEMORY",
+     .right = true,
+     .put =
+         [](O o, R r) {
+           o += fmt::format("{:.1f}/{:.1f}G", r.gpu.memory_mib / 1024.0,
+                            r.gpu.of_memory_mib / 1024.0);
+         }},
+    {.letter = 'w',
+     .name = "Power",
+     .header = "POWER",
+     .right = true,
+     .put = [](O o, R r) { o += r.gpu.power_w ? fmt::format("{}W", *r.gpu.power_w) : "-"; }},
+    {.letter = 'i',
+     .name = "Idle",
+     .header = "IDLE",
+     .right = true,
+     .put =
+         [](O o, R r) {
+           o += r.gpu.idle ? format_duration_long(*r.gpu.idle) : "-";
+           if (!r.gpu.has_process) o += "*";
+         }},
+};
+
+constexpr std::string_view kFormat = "%j %u %q %N %g %m %b %y %w %i";
+
+// ---- by cost
+
+struct CostRow {
+  proto::JobRow job;
+  Instant now{};
+};
+using C = const CostRow&;
+
+constexpr Column<CostRow> kCostColumns[] = {
+    {'j', "Job", "JOB", 0, true, [](O o, C r) { o += shown_id(r.job); }},
+    {'n', "Name", "NAME", 0, false, [](O o, C r) { o += r.job.name; }},
+    {'u', "User", "USER", 0, false, [](O o, C r) { o += r.job.user; }},
+    {'q', "Partition", "PARTITION", 0, false, [](O o, C r) { o += r.job.partition; }},
+    {'g', "Gpus", "GPUS", 0, true, [](O o, C r) { o += gpus_text(r.job); }},
+    {'c', "Cores", "CORES", 0, true, [](O o, C r) { o += std::to_string(r.job.cpus); }},
+    {'e', "Elapsed", "ELAPSED", 0, true,
+     [](O o, C r) { o += r.job.started ? format_duration(run_time(r.job, r.now)) : "-"; }},
+    {'s', "Cost", "COST", 0, true,
+     [](O o, C r) { o += r.job.cost ? format_money(*r.job.cost, 4) : "-"; }},
+    {'r', "Rate", "PER HOUR", 0, true,
+     [](O o, C r) { o += r.job.cost_rate ? format_money(*r.job.cost_rate, 4) : "-"; }},
+};
+constexpr std::string_view kCostFormat = "%.3j %n %u %q %.4g %.5c %.7e %.8s %.8r";
+
+Result<int> run_cost(const Invocation& in, const Top& top) {
+  const auto columns = infos(std::span<const Column<CostRow>>(kCostColumns));
+  const auto layout = parse_format(top.format.empty() ? kCostFormat : std::string_view(top.format),
+                                   columns, top.format.empty());
+  if (!layout) return tl::unexpected(layout.error());
+  auto session = Session::open(in.program());
+  if (!session) return tl::unexpected(session.error());
+  proto::ListJobs query;
+  query.filter.states = {"running", "configuring"};
+  proto::ListJobsReply all;
+  for (bool more = true; more;) {
+    auto page = session->call<proto::ListJobsReply>(query);
+    if (!page) return tl::unexpected(page.error());
+    query.after = page->next;
+    more = page->more;
+    page->rows.insert(page->rows.begin(), std::make_move_iterator(all.rows.begin()),
+                      std::make_move_iterator(all.rows.end()));
+    all = std::move(*page);
+  }
+  if (all.currency.empty())
+    return fail(ErrorCode::not_found, "there are no prices: gtenant price apply -f FILE");
+  std::stable_sort(all.rows.begin(), all.rows.end(),
+                   [](const proto::JobRow& a, const proto::JobRow& b) {
+                     return a.cost_rate.value_or(Money{}) > b.cost_rate.value_or(Money{});
+                   });
+  if (top.json) {
+    fmt::print("{}\n", codec::to_json(all, codec::JsonStyle::pretty));
+    return 0;
+  }
+  TableStyle style;
+  style.header = !top.no_header;
+  TableWriter table(*layout, style, stdout);
+  for (proto::JobRow& job : all.rows)
+    add_row(table, std::span<const Column<CostRow>>(kCostColumns),
+            CostRow{std::move(job), all.now});
+  return 0;
+}
+
+Result<int> run(const Invocation& in) {
+  Top top;
+  const auto operands = in.parse(&top, 0, kAnyOperands);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  if (top.cost) {
+    if (!(*operands)->empty() || top.idle > Duration{})
+      return fail(ErrorCode::usage, "--cost is of all jobs: leave out --idle and nodes");
+    return run_cost(in, top);
+  }
+  const auto columns = infos(std::span<const Column<TopRow>>(kColumns));
+  const auto layout = parse_format(top.format.empty() ? kFormat : std::string_view(top.format),
+                                   columns, top.format.empty());
+  if (!layout) return tl::unexpected(layout.error());
+  auto nodes = ask<proto::ListNodesReply>(in.program(), proto::ListNodes{**operands, {}, true});
+  if (!nodes) return tl::unexpected(nodes.error());
+  std::vector<TopRow> rows;
+  for (proto::NodeRow& node : nodes->nodes) {
+    std::erase_if(node.top, [&](const proto::GpuTopRow& gpu) {
+      return gpu.idle.value_or(Duration{}) < top.idle;
+    });
+    for (const proto::GpuTopRow& gpu : node.top) rows.push_back({node.name, gpu});
+  }
+  if (top.json) {
+    std::erase_if(nodes->nodes, [](const proto::NodeRow& node) { return node.top.empty(); });
+    fmt::print("{}\n", codec::to_json(*nodes, codec::JsonStyle::pretty));
+    return 0;
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](R a, R b) { return a.gpu.job < b.gpu.job; });
+  TableStyle style;
+  style.header = !top.no_header;
+  style.colour = wants_colour(stdout);
+  TableWriter table(*layout, style, stdout);
+  for (const TopRow& row : rows) add_row(table, std::span<const Column<TopRow>>(kColumns), row);
+  return 0;
+}
+
+constexpr Example kExamples[] = {
+    {"gctl top", "Every GPU that a job has"},
+    {"gctl top --idle 30", "Those that have done nothing for half an hour"},
+    {"gctl top --cost", "Who burns how much money an hour"},
+};
+
+}  // namespace
+
+const Command kGctlTop{
+    .name = "top",
+    .summary = "What jobs do on their GPUs now",
+    .operands = "[NODE...]",
+    .description =
+        "Each GPU and slice as its node last saw it, every few seconds. IDLE is since it "
+        "was last seen busy, or since its job has it; * = no process is on it. Older "
+        "GPUs do not tell how busy a slice is, and a slice's power is its part of the "
+        "GPU's.",
+    .options = kOptions,
+    .examples = kExamples,
+    .run = run};
+
+}  // namespace gantry::cli

@@ -1,0 +1,117 @@
+// gctl why: the causes in the controller's words, then the planner's answers to "what if".
+#include <fmt/core.h>
+
+#include "cli/columns/job_words.h"
+#include "cli/commands/control/gctl_why.h"
+#include "cli/session.h"
+#include "cli/submit/job_refs.h"
+#include "common/text/text.h"
+
+namespace gantry::cli {
+namespace {
+
+struct Why {
+  bool causes_only = false;
+  bool json = false;
+};
+
+constexpr Option kWhyOptions[] = {
+    {.name = "brief",
+     .letter = 'b',
+     .help = "The causes only, not what would make it start sooner",
+     .set = put<&Why::causes_only>},
+    {.name = "json", .help = "As JSON, one document for each job", .set = put<&Why::json>},
+};
+
+void print_causes(const proto::JobDetail& job, Instant now) {
+  const proto::JobRow& row = job.row;
+  fmt::print("job {} is {}", shown_id(row), words_of(row).state);
+  if (row.phase != Phase::queued) {
+    if (!row.node_list.empty()) fmt::print(" on {}", row.node_list);
+    fmt::print("{}{}\n", job.cause.empty() ? "" : ": ", job.cause);
+    return;
+  }
+  if (job.why.empty()) fmt::print(": {}", explained(row.verdict, now));
+  fmt::print("\n");
+  for (const std::string& cause : job.why) fmt::print("  {}\n", cause);
+  if (row.expected_start)
+    fmt::print("  expected to start at {}\n", format_time(*row.expected_start));
+}
+
+void print_sooner(const proto::WhatIfReply& reply) {
+  if (!reply.rows.empty()) fmt::print("  it would start sooner with\n");
+  for (const proto::WhatIfRow& row : reply.rows) {
+    const std::string when = !row.start                ? "soon"
+                             : *row.start <= reply.now ? "at once"
+                                                       : "at " + format_time(*row.start);
+    fmt::print("    {}: {} ({})\n", row.options, when, row.change);
+  }
+  if (!reply.modes.empty()) {
+    const proto::MigModeRow& first = reply.modes.front();
+    fmt::print("  {} with MIG mode {}: an operator can switch GPU {} of {}{} (gctl mig)\n",
+               first.only_way ? "it can start only" : "a GPU would be free",
+               first.on ? "on" : "off", first.gpu, first.node,
+               reply.modes.size() > 1 ? fmt::format(" and {} more", reply.modes.size() - 1) : "");
+  }
+  if (!reply.complete) fmt::print("  (there was no time to try everything)\n");
+}
+
+// What only the planner knows. Without it the causes stand for themselves.
+void ask_sooner(const Invocation& in, Session& session, const proto::JobRow& row, bool json) {
+  const auto reply = session.call<proto::WhatIfReply>(proto::WhatIf{{row.job, {}}});
+  if (!reply)
+    fmt::print(stderr, "{}: what would make job {} start sooner is not known: {}\n", in.program(),
+               shown_id(row), reply.error().message);
+  else if (json)
+    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
+  else
+    print_sooner(*reply);
+}
+
+Result<int> run_why(const Invocation& in) {
+  Why why;
+  const auto operands = in.parse(&why, 1, kAnyOperands);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  std::vector<proto::JobRef> refs;
+  for (const std::string& operand : **operands)
+    if (auto done = add_job_refs(refs, operand); !done) return tl::unexpected(done.error());
+  auto session = Session::open(in.program());
+  if (!session) return tl::unexpected(session.error());
+  for (const proto::JobRef& ref : refs) {
+    const auto reply = session->call<proto::ShowJobReply>(proto::ShowJob{ref, false});
+    if (!reply) return tl::unexpected(reply.error());
+    if (reply->jobs.empty())
+      return fail(ErrorCode::not_found, "there is no job " + format_job_ref(ref));
+    if (why.json) fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
+    for (const proto::JobDetail& job : reply->jobs) {
+      if (!why.json) print_causes(job, reply->now);
+      if (job.row.phase == Phase::queued && !why.causes_only)
+        ask_sooner(in, *session, job.row, why.json);
+    }
+  }
+  return 0;
+}
+
+constexpr Example kExamples[] = {
+    {"gctl why 12", "What job 12 waits for, and what would make it start sooner"},
+    {"gctl why -b 12 13", "The causes only"},
+};
+
+}  // namespace
+
+const Command kGctlWhy{
+    .name = "why",
+    .summary = "Say why a job does not run, or how it ended",
+    .operands = "JOB...",
+    .description =
+        "Of a waiting job: the causes in their order, with numbers; when it may expect to start; "
+        "and changes to it that would make it start sooner (fewer GPUs or nodes, a shorter time "
+        "limit, another GPU model), which the planner tries out one by one on its view of the "
+        "cluster. They are estimates: they go by the time limits of what runs, and others may "
+        "submit more urgent work.",
+    .options = kWhyOptions,
+    .examples = kExamples,
+    .run = run_why};
+
+}  // namespace gantry::cli

@@ -1,0 +1,120 @@
+// sacctmgr: its command line. What it lists is in sacctmgr_list.cc, what it changes in
+// sacctmgr_verbs.cc and sacctmgr_qos_verbs.cc.
+#include <fmt/core.h>
+
+#include "cli/slurm/accounts/sacctmgr_list.h"
+#include "cli/slurm/accounts/sacctmgr_verbs.h"
+#include "cli/slurm/format.h"
+#include "cli/slurm/frame.h"
+
+namespace gantry::cli::slurm {
+namespace {
+
+constexpr Option kSacctmgrOptions[] = {
+    {.name = "associations",
+     .letter = 's',
+     .help = "Users and accounts with their associations",
+     .set = put<&SacctmgrCall::associations>},
+    {.name = "help", .letter = 'h', .help = "Show this help", .set = always},
+    {.name = "immediate",
+     .letter = 'i',
+     .help = "Ask no questions",
+     .set = put<&SacctmgrCall::immediate>},
+    {.name = "noheader", .letter = 'n', .help = "No header", .set = put<&SacctmgrCall::no_header>},
+    {.name = "oneliner",
+     .letter = 'o',
+     .help = "A line for each, which is always so",
+     .set = always},
+    {.name = "parsable",
+     .letter = 'p',
+     .help = "Values parted by |, also behind the last",
+     .set = put<&SacctmgrCall::parsable>},
+    {.name = "parsable2",
+     .letter = 'P',
+     .help = "Values parted by |",
+     .set = put<&SacctmgrCall::parsable2>},
+    {.name = "quiet", .letter = 'Q', .help = "Say less, of which there is nothing", .set = always},
+    {.name = "readonly",
+     .letter = 'r',
+     .help = "Change nothing",
+     .set = put<&SacctmgrCall::read_only>},
+    {.name = "verbose",
+     .letter = 'v',
+     .help = "Say more, of which there is nothing",
+     .set = always},
+    {.name = "json", .refused = "use gtenant export"},
+    {.name = "yaml", .refused = "use gtenant export"},
+};
+
+Result<int> run_sacctmgr(const Invocation& call) {
+  SacctmgrCall options;
+  int status = 0;
+  const auto operands = parse_into(call, &options, status);
+  if (!operands) return status;
+  if (operands->empty()) {
+    complain(call, "a command is missing: list, add, modify, delete, dump or load");
+    return 1;
+  }
+  const std::string verb = lower_case(operands->front());
+  static constexpr std::pair<std::string_view, std::string_view> kChanges[] = {
+      {"add", "add"},   {"create", "add"},    {"delete", "delete"}, {"dump", "dump"},
+      {"load", "load"}, {"modify", "modify"}, {"remove", "delete"}, {"archive", ""},
+      {"clear", ""},    {"problem", ""},      {"reconfigure", ""},  {"shutdown", ""}};
+  if (std::string_view("list").starts_with(verb) || std::string_view("show").starts_with(verb))
+    return list_entities(call, options, {operands->begin() + 1, operands->end()});
+  for (const auto& [word, change] : kChanges) {
+    if (verb.size() < 2 || !word.starts_with(verb)) continue;
+    if (change.empty()) {
+      complain(call, fmt::format("{} is not supported: accounts are documents, which gtenant "
+                                 "history and rollback look after",
+                                 word));
+      return 1;
+    }
+    if (options.read_only && change != "dump") {
+      complain(call, fmt::format("--readonly: {} would change something", word));
+      return 1;
+    }
+    return change_accounts(call, change, {operands->begin() + 1, operands->end()},
+                           options.immediate);
+  }
+  fmt::print(stderr, "invalid keyword: {}\n", operands->front());
+  return 1;
+}
+
+constexpr Example kSacctmgrExamples[] = {
+    {"sacctmgr -nP show users withassoc format=account,qos where user=$USER",
+     "Which accounts I may charge"},
+    {"sacctmgr list qos", "The priority classes"},
+    {"sacctmgr -i add account retraining parent=fraud fairshare=3", "A project of tenant fraud"},
+    {"sacctmgr -i add user ann account=retraining", "Let ann submit to fraud, with a share there"},
+    {"sacctmgr -i add qos high Priority=800 Preempt=normal,best-effort",
+     "A priority class that takes from lower ones"},
+    {"sacctmgr -i modify account fraud set QOS+=high", "Let its jobs say -q high"},
+};
+constexpr ExitDoc kSacctmgrExits[] = {{"0", "fine"}, {"1", "refused, no answer, or wrong words"}};
+
+}  // namespace
+
+extern const Command kSacctmgr;
+const Command kSacctmgr{
+    .name = "sacctmgr",
+    .summary = "List and change users, accounts and QOS; list associations",
+    .operands = "list|add|modify|delete|dump|load ...",
+    .description =
+        "Slurm's sacctmgr, over gtenant: tenants and their projects are accounts, who may submit "
+        "to a tenant has an association with each of its projects, priority classes are QOS. "
+        "Entities are users, accounts, associations, clusters, qos and tres; conditions are names, "
+        "user=, account=, cluster=, withassoc and format=.\n\n"
+        "add, modify and delete change accounts, users and QOS: an account below root is a tenant, "
+        "one below a tenant its project, and a user may charge every project of a tenant that one "
+        "has a share in. A QOS has Description, Priority, GraceTime, Preempt, PreemptMode and "
+        "PreemptExemptTime; QOS and DefaultQOS of an account below root say which its jobs may "
+        "name. dump writes accounts and users to a file, load reads one of ours or of Slurm's and "
+        "names what has no counterpart. What else a tenant has is in documents: gtenant apply.",
+    .options = kSacctmgrOptions,
+    .examples = kSacctmgrExamples,
+    .exits = kSacctmgrExits,
+    .run = run_sacctmgr,
+};
+
+}  // namespace gantry::cli::slurm

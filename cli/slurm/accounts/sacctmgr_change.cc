@@ -1,0 +1,308 @@
+#include "cli/slurm/accounts/sacctmgr_change.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "cli/slurm/accounts/account_limits.h"
+#include "cli/slurm/format.h"
+#include "common/text/text.h"
+
+namespace gantry::cli::slurm {
+namespace {
+
+Error no_account(const std::string& name) {
+  return {ErrorCode::not_found, fmt::format("account {} doesn't exist", name)};
+}
+
+bool may_submit(const tenancy::Tenant& tenant, const std::string& user) {
+  return std::any_of(tenant.grants.begin(), tenant.grants.end(), [&](const tenancy::Grant& g) {
+    return g.user == user && g.role >= tenancy::Role::user;
+  });
+}
+
+bool has_share(const tenancy::Project& project, const std::string& user) {
+  return std::any_of(project.users.begin(), project.users.end(),
+                     [&](const tenancy::UserShare& share) { return share.user == user; });
+}
+
+Result<void> put_limits(tenancy::Tenant& tenant, const Accounts::Settings& settings) {
+  for (const auto& [key, value] : settings.limits)
+    if (const auto set = set_limit(tenant, key, value); !set) return tl::unexpected(set.error());
+  return {};
+}
+
+// What only a tenant has is refused of projects and users.
+Result<void> check_no_limits(const std::string& name, const Accounts::Settings& settings) {
+  const std::string key = !settings.limits.empty() ? settings.limits.front().first
+                          : settings.qos           ? "QOS"
+                          : settings.default_qos   ? "DefaultQOS"
+                                                   : "";
+  if (key.empty()) return {};
+  return fail(ErrorCode::unsupported,
+              fmt::format("{}: {}: {} a tenant's, the account below root", name, key,
+                          settings.limits.empty() ? "it is" : "a limit is"));
+}
+
+void set_share(tenancy::Project& project, const std::string& user, std::uint32_t shares) {
+  for (tenancy::UserShare& share : project.users)
+    if (share.user == user) {
+      share.shares = shares;
+      return;
+    }
+  project.users.push_back({user, shares});
+}
+
+}  // namespace
+
+Accounts::Accounts(const proto::TenancyDocuments& documents)
+    : revision_(documents.revision), qos_(documents) {
+  for (const tenancy::Document& document : documents.documents)
+    if (const auto* tenant = std::get_if<tenancy::Tenant>(&document))
+      before_[tenant->name] = now_[tenant->name] = *tenant;
+}
+
+Result<Accounts::Place> Accounts::find(const std::string& account) {
+  if (const auto it = now_.find(account); it != now_.end()) return Place{&it->second, nullptr};
+  for (auto& [name, tenant] : now_)
+    for (tenancy::Project& project : tenant.projects)
+      if (project.name == account) return Place{&tenant, &project};
+  return tl::unexpected(no_account(account));
+}
+
+std::string Accounts::tenant_above(const std::string& account) {
+  const auto place = find(account);
+  return place && place->project != nullptr ? place->tenant->name : std::string();
+}
+
+Result<void> Accounts::put_qos(tenancy::Tenant& tenant, const Settings& settings) const {
+  if (settings.default_qos && !settings.default_qos->empty())
+    if (auto known = qos_.check_known({*settings.default_qos}); !known) return known;
+  if (settings.default_qos) tenant.default_class = *settings.default_qos;
+  if (settings.qos) {
+    for (const auto* names : {&settings.qos->added, &settings.qos->removed})
+      if (auto known = qos_.check_known(*names); !known) return known;
+    tenant.allowed_classes = settings.qos->applied_to(qos_.allowed_to(tenant));
+  }
+  // The default may always be named, so a list without it would not hold.
+  const auto& allowed = tenant.allowed_classes;
+  const std::string by_default = qos_.default_of(tenant);
+  if ((!settings.qos && !settings.default_qos) || allowed.empty() ||
+      std::find(allowed.begin(), allowed.end(), by_default) != allowed.end())
+    return {};
+  return fail(ErrorCode::wrong_state,
+              fmt::format(" Error with request:\n These associations don't have access to their "
+                          "default qos.\n Please give them access before they the default can be "
+                          "set to this.\n  DefQOS = {:<10} A = {}",
+                          by_default, tenant.name));
+}
+
+Result<void> Accounts::check_qos(const Settings& settings) const {
+  tenancy::Tenant scratch;
+  return put_qos(scratch, settings);
+}
+
+Result<bool> Accounts::add_account(const std::string& name, const Settings& settings) {
+  if (find(name)) return false;
+  if (settings.parent.empty() || settings.parent == "root") {
+    tenancy::Tenant tenant;
+    tenant.name = name;
+    tenant.description = settings.description.value_or("");
+    if (settings.fairshare)
+      tenant.weight = thousandths_of(Times{*settings.fairshare}).narrow<std::uint32_t>().value();
+    if (auto put = put_limits(tenant, settings); !put) return tl::unexpected(put.error());
+    if (auto put = put_qos(tenant, settings); !put) return tl::unexpected(put.error());
+    now_[name] = std::move(tenant);
+    return true;
+  }
+  const auto parent = find(settings.parent);
+  if (!parent) return tl::unexpected(parent.error());
+  if (parent->project != nullptr)
+    return fail(ErrorCode::unsupported,
+                fmt::format("account {} is a project: accounts have two levels, tenants below root "
+                            "and projects below them",
+                            settings.parent));
+  if (settings.description)
+    return fail(ErrorCode::unsupported,
+                fmt::format("account {}: a project has no description of its own", name));
+  if (const auto none = check_no_limits("account " + name, settings); !none)
+    return tl::unexpected(none.error());
+  parent->tenant->projects.push_back(
+      {name, settings.fairshare.value_or(1), {{kNoUser, 0}}});  // until users are added
+  return true;
+}
+
+Result<bool> Accounts::add_user(const std::string& name, const std::string& account,
+                                const Settings& settings) {
+  const auto place = find(account);
+  if (!place) return tl::unexpected(place.error());
+  if (const auto none = check_no_limits("user " + name, settings); !none)
+    return tl::unexpected(none.error());
+  bool changed = false;
+  if (!may_submit(*place->tenant, name)) {
+    place->tenant->grants.push_back({tenancy::Role::user, name, ""});
+    changed = true;
+  }
+  if (place->project == nullptr && settings.fairshare)
+    return fail(ErrorCode::unsupported,
+                fmt::format("fairshare of user {}: a user's shares are of a project, and {} is a "
+                            "tenant",
+                            name, account));
+  if (place->project == nullptr) return changed;
+  if (has_share(*place->project, name)) return changed;
+  auto& users = place->project->users;
+  std::erase_if(users, [](const tenancy::UserShare& share) { return share.user == kNoUser; });
+  users.push_back({name, settings.fairshare.value_or(1)});
+  return true;
+}
+
+Result<void> Accounts::modify_account(const std::string& name, const Settings& settings) {
+  const auto place = find(name);
+  if (!place) return tl::unexpected(place.error());
+  if (!settings.parent.empty())
+    return fail(ErrorCode::unsupported,
+                fmt::format("account {}: an account is not moved to another parent; make it there "
+                            "and delete it here",
+                            name));
+  if (place->project == nullptr) {
+    if (settings.description) place->tenant->description = *settings.description;
+    if (settings.fairshare)
+      place->tenant->weight =
+          thousandths_of(Times{*settings.fairshare}).narrow<std::uint32_t>().value();
+    if (auto put = put_limits(*place->tenant, settings); !put) return put;
+    return put_qos(*place->tenant, settings);
+  }
+  if (const auto none = check_no_limits("account " + name, settings); !none)
+    return tl::unexpected(none.error());
+  if (settings.description)
+    return fail(ErrorCode::unsupported,
+                fmt::format("account {}: a project has no description of its own", name));
+  if (settings.fairshare) place->project->shares = *settings.fairshare;
+  return {};
+}
+
+std::vector<Accounts::Place> Accounts::places_of(const std::string& user,
+                                                 const std::string& account) {
+  std::vector<Place> out;
+  for (auto& [name, tenant] : now_) {
+    if (!may_submit(tenant, user)) continue;
+    if (account.empty() || account == name) out.push_back({&tenant, nullptr});
+    for (tenancy::Project& project : tenant.projects) {
+      const bool theirs = project.users.empty() || has_share(project, user);
+      if (theirs && (account.empty() || account == project.name))
+        out.push_back({&tenant, &project});
+    }
+  }
+  return out;
+}
+
+Result<void> Accounts::modify_user(const std::string& name, const std::string& account,
+                                   const Settings& settings) {
+  if (const auto none = check_no_limits("user " + name, settings); !none)
+    return tl::unexpected(none.error());
+  bool changed = false;
+  for (const Place& place : places_of(name, account))
+    if (place.project != nullptr && has_share(*place.project, name) && settings.fairshare) {
+      set_share(*place.project, name, *settings.fairshare);
+      changed = true;
+    }
+  if (changed) return {};
+  return fail(ErrorCode::not_found,
+              fmt::format("user {} has no share in a project that could be set", name));
+}
+
+Result<void> Accounts::remove_account(const std::string& name) {
+  const auto place = find(name);
+  if (!place) return tl::unexpected(place.error());
+  if (place->project == nullptr) {
+    now_.erase(name);
+    return {};
+  }
+  std::erase_if(place->tenant->projects,
+                [&](const tenancy::Project& project) { return project.name == name; });
+  return {};
+}
+
+// With the tenant's role everything goes; of a project only that the user belongs to it. One that
+// names nobody is the whole tenant's, so when the last one goes it is left to nobody, by name.
+Result<void> Accounts::remove_user(const std::string& name, const std::string& account) {
+  const auto places = places_of(name, account);
+  if (places.empty())
+    return fail(ErrorCode::not_found, fmt::format("user {} has no association{}", name,
+                                                  account.empty() ? "" : " with " + account));
+  for (const Place& place : places) {
+    if (place.project == nullptr) {
+      std::erase_if(place.tenant->grants,
+                    [&](const tenancy::Grant& grant) { return grant.user == name; });
+      continue;
+    }
+    auto& users = place.project->users;
+    if (users.empty()) {
+      if (account.empty()) continue;
+      return fail(ErrorCode::unsupported,
+                  fmt::format("account {} is open to all users of its tenant; add those that it "
+                              "belongs to",
+                              account));
+    }
+    std::erase_if(users, [&](const tenancy::UserShare& share) { return share.user == name; });
+    if (users.empty()) users.push_back({kNoUser, 0});
+  }
+  return {};
+}
+
+proto::ApplyTenancy Accounts::changes() const {
+  proto::ApplyTenancy out;
+  out.base_revision = revision_;
+  out.comment = "sacctmgr";
+  for (const auto& [name, tenant] : now_) {
+    const auto old = before_.find(name);
+    if (old == before_.end() || !(old->second == tenant)) out.documents.emplace_back(tenant);
+  }
+  for (const auto& [name, tenant] : before_)
+    if (!now_.contains(name)) out.removals.push_back({"Tenant", name});
+  return out;
+}
+
+Result<void> read_setting(const std::string& key, const std::string& value,
+                          Accounts::Settings& settings) {
+  std::string word = lower_case(key);
+  char sign = '=';
+  if (word.ends_with('+') || word.ends_with('-')) {
+    sign = word.back();
+    word.pop_back();
+  }
+  const auto is = [&](std::string_view name, std::size_t least) {
+    return word.size() >= least && name.starts_with(word);
+  };
+  if (sign != '=' && !is("qoslevel", 1))
+    return fail(ErrorCode::usage,
+                fmt::format("{}: it is one value, which = sets; {}= is for QOS", word, sign));
+  if (is("parent", 3)) {
+    settings.parent = value;
+  } else if (is("description", 3)) {
+    settings.description = value;
+  } else if (is("fairshare", 1) || is("shares", 2)) {
+    const auto shares = parse_integer("fairshare", value, 0, 1'000'000);
+    if (!shares) return tl::unexpected(shares.error());
+    settings.fairshare = static_cast<std::uint32_t>(*shares);
+  } else if (is("qoslevel", 1)) {
+    auto list = parse_name_list(value, sign);
+    if (!list) return tl::unexpected(list.error());
+    settings.qos = std::move(*list);
+  } else if (is("defaultqos", 8)) {
+    settings.default_qos = value == "-1" ? "" : value;
+  } else if (!is("organization", 1) && !is("cluster", 1) && !is("defaultaccount", 8)) {
+    tenancy::Tenant scratch;
+    const auto limit = set_limit(scratch, word, value);
+    if (!limit) return tl::unexpected(limit.error());
+    if (!*limit)
+      return fail(ErrorCode::unsupported,
+                  fmt::format("{} has no counterpart here: limits are a tenant's quota, see "
+                              "gtenant apply",
+                              key));
+    settings.limits.emplace_back(word, value);
+  }
+  return {};
+}
+
+}  // namespace gantry::cli::slurm

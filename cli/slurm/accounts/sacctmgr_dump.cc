@@ -1,0 +1,195 @@
+// sacctmgr's file: accounts and users below their parents, written and read again.
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "cli/slurm/accounts/sacctmgr_change.h"
+#include "cli/slurm/format.h"
+#include "common/text/text.h"
+
+namespace gantry::cli::slurm {
+
+namespace {
+
+// What the account's own document says, in the order in which Slurm has it.
+std::string dumped_qos(const tenancy::Tenant& tenant) {
+  std::string out;
+  if (!tenant.default_class.empty()) out += fmt::format(":DefaultQOS='{}'", tenant.default_class);
+  if (!tenant.allowed_classes.empty())
+    out += fmt::format(":QOS='{}'", fmt::join(tenant.allowed_classes, ","));
+  return out;
+}
+
+}  // namespace
+
+std::string Accounts::dump(const std::string& cluster) const {
+  std::string out =
+      fmt::format("Cluster - '{}':Fairshare=1:QOS='normal'\nParent - 'root'\n", cluster);
+  for (const auto& [name, tenant] : now_)
+    out += fmt::format("Account - '{}':Description='{}':Organization='{}':Fairshare={}{}\n", name,
+                       tenant.description, name,
+                       times_in(Thousandths{tenant.weight.value_or(1000)}).value(),
+                       dumped_qos(tenant));
+  for (const auto& [name, tenant] : now_) {
+    out += fmt::format("Parent - '{}'\n", name);
+    std::set<std::string> users;
+    for (const tenancy::Grant& grant : tenant.grants)
+      if (!grant.user.empty() && grant.role >= tenancy::Role::user) users.insert(grant.user);
+    for (const std::string& user : users)
+      out += fmt::format("User - '{}':DefaultAccount='{}':Fairshare=1\n", user, name);
+    for (const tenancy::Project& project : tenant.projects)
+      if (project.name != name)
+        out += fmt::format("Account - '{}':Description='{}':Organization='{}':Fairshare={}\n",
+                           project.name, project.name, name, project.shares);
+    for (const tenancy::Project& project : tenant.projects) {
+      if (project.name == name || project.users.empty()) continue;
+      if (project.users.front().user == kNoUser) continue;
+      out += fmt::format("Parent - '{}'\n", project.name);
+      for (const tenancy::UserShare& share : project.users)
+        out += fmt::format("User - '{}':DefaultAccount='{}':Fairshare={}\n", share.user,
+                           project.name, share.shares);
+    }
+  }
+  return out;
+}
+
+namespace {
+
+// "Account - 'cs':Fairshare=2:Description='x'": the kind, the name, and settings.
+struct DumpLine {
+  std::string kind, name;
+  std::vector<std::pair<std::string, std::string>> settings;
+};
+
+std::string dump_unquoted(std::string_view text) {
+  if (text.size() >= 2 && text.front() == '\'' && text.back() == '\'')
+    text = text.substr(1, text.size() - 2);
+  return std::string(text);
+}
+
+std::vector<std::string> dump_parts(std::string_view text) {  // at ':' outside of quotes
+  std::vector<std::string> out(1);
+  bool quoted = false;
+  for (const char c : text) {
+    quoted = quoted != (c == '\'');
+    if (c == ':' && !quoted)
+      out.emplace_back();
+    else
+      out.back() += c;
+  }
+  return out;
+}
+
+std::optional<DumpLine> read_dump_line(std::string_view line) {
+  const std::size_t dash = line.find(" - ");
+  if (dash == std::string_view::npos) return std::nullopt;
+  DumpLine out;
+  out.kind = lower_case(line.substr(0, dash));
+  const auto parts = dump_parts(line.substr(dash + 3));
+  out.name = dump_unquoted(parts.front());
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const std::size_t equals = parts[i].find('=');
+    out.settings.emplace_back(
+        parts[i].substr(0, equals),
+        equals == std::string::npos ? "" : dump_unquoted(parts[i].substr(equals + 1)));
+  }
+  return out;
+}
+
+bool sets_qos(const std::string& key) {
+  const std::string word = lower_case(key);
+  return word == "qos" || word == "qoslevel" || word == "defaultqos";
+}
+
+void drop_qos(const DumpLine& line, Accounts::Settings& settings,
+              std::vector<std::string>& ignored) {
+  for (const auto& [key, value] : line.settings)
+    if (sets_qos(key))
+      ignored.push_back(fmt::format("{} {}: {}={}", line.kind, line.name, key, value));
+  settings.qos.reset();
+  settings.default_qos.reset();
+}
+
+// Limits of what is below a tenant are named, not kept.
+void drop_limits(const DumpLine& line, Accounts::Settings& settings,
+                 std::vector<std::string>& ignored) {
+  for (const auto& [key, value] : settings.limits)
+    ignored.push_back(fmt::format("{} {}: {}={}", line.kind, line.name, key, value));
+  settings.limits.clear();
+  drop_qos(line, settings, ignored);
+}
+
+Result<void> take_dump_line(const DumpLine& line, const std::string& parent, Accounts& accounts,
+                            std::vector<std::string>& ignored) {
+  Accounts::Settings settings;
+  for (const auto& [key, value] : line.settings)
+    if (const auto read = read_setting(key, value, settings); !read)
+      ignored.push_back(fmt::format("{} {}: {}={}", line.kind, line.name, key, value));
+  settings.parent = parent;
+  const bool below_root = parent.empty() || parent == "root";
+  if (line.kind == "account") {
+    if (!below_root) settings.description.reset();
+    if (const std::string tenant = below_root ? "" : accounts.tenant_above(parent);
+        !tenant.empty()) {
+      ignored.push_back(
+          fmt::format("account {}: its parent {} is a project of {}, and so is it now", line.name,
+                      parent, tenant));
+      settings.parent = tenant;
+    }
+    if (!below_root) drop_limits(line, settings, ignored);
+    // Of QOS that are not there, too: a file has their names only.
+    if (!accounts.check_qos(settings)) drop_qos(line, settings, ignored);
+    auto added = accounts.add_account(line.name, settings);
+    return added ? Result<void>() : tl::unexpected(added.error());
+  }
+  if (below_root) {  // root and its like administer the cluster, which is not an account's affair
+    ignored.push_back(fmt::format("user {} of the root account", line.name));
+    return {};
+  }
+  drop_limits(line, settings, ignored);
+  Accounts::Settings of_user;
+  of_user.fairshare = settings.fairshare;
+  auto added = accounts.add_user(line.name, parent, of_user);
+  if (!added && added.error().code == ErrorCode::unsupported) {  // a share of a tenant
+    if (settings.fairshare != 1u)
+      ignored.push_back(fmt::format("user {}: Fairshare={} of {}", line.name,
+                                    settings.fairshare.value_or(1), parent));
+    added = accounts.add_user(line.name, parent, {});
+  }
+  return added ? Result<void>() : tl::unexpected(added.error());
+}
+
+}  // namespace
+
+Result<void> load_dump(const std::string& text, Accounts& accounts,
+                       std::vector<std::string>& ignored) {
+  std::string parent;
+  std::size_t number = 0;
+  for (std::string_view rest = text; !rest.empty();) {
+    ++number;
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    if (line.empty() || line.front() == '#') continue;
+    const auto read = read_dump_line(line);
+    const auto wrong = [&](const std::string& why) {
+      return fail(ErrorCode::malformed, fmt::format("line {}: {}", number, why));
+    };
+    if (!read) return wrong("\"KIND - 'NAME':KEY=VALUE\" is expected");
+    if (read->kind == "parent") {
+      parent = read->name;
+    } else if (read->kind == "cluster") {
+      for (const auto& [key, value] : read->settings)
+        if (key != "Fairshare" && key != "QOS")
+          ignored.push_back(fmt::format("cluster {}: {}={}", read->name, key, value));
+    } else if (read->kind != "account" && read->kind != "user") {
+      return wrong(fmt::format("\"{}\" is none of Cluster, Parent, Account and User", read->kind));
+    } else if (const auto taken = take_dump_line(*read, parent, accounts, ignored); !taken) {
+      return wrong(taken.error().message);
+    }
+  }
+  return {};
+}
+
+}  // namespace gantry::cli::slurm

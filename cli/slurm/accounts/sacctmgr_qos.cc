@@ -1,0 +1,239 @@
+#include "cli/slurm/accounts/sacctmgr_qos.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "cli/option.h"
+#include "cli/slurm/format.h"
+#include "common/text/text.h"
+
+namespace gantry::cli::slurm {
+namespace {
+
+using tenancy::PriorityClass;
+using tenancy::VictimMode;
+
+bool contains_name(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::vector<std::string> sorted_once(std::vector<std::string> names) {
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
+Error request_error(const std::string& why) {
+  return {ErrorCode::wrong_state, " Error with request: " + why};
+}
+
+}  // namespace
+
+std::vector<std::string> NameList::applied_to(const std::vector<std::string>& now) const {
+  std::vector<std::string> out = replaces ? std::vector<std::string>{} : now;
+  out.insert(out.end(), added.begin(), added.end());
+  std::erase_if(out, [&](const std::string& name) { return contains_name(removed, name); });
+  return sorted_once(std::move(out));
+}
+
+Result<NameList> parse_name_list(const std::string& text, char sign) {
+  NameList out;
+  bool plain = false, changes = false;
+  if (text != "-1")
+    for (const std::string& word : split_list(text)) {
+      const bool signed_word = word.starts_with('+') || word.starts_with('-');
+      const char own = signed_word ? word.front() : sign;
+      (own == '-' ? out.removed : out.added).push_back(signed_word ? word.substr(1) : word);
+      (own == '=' ? plain : changes) = true;
+    }
+  if (plain && changes)
+    return fail(ErrorCode::usage,
+                " You can't set qos equal to something and then add or subtract from it in the "
+                "same line");
+  out.replaces = sign == '=' && !changes;
+  return out;
+}
+
+QosBook::QosBook(const proto::TenancyDocuments& documents) : revision_(documents.revision) {
+  bool own_default = false;
+  for (const tenancy::Document& document : documents.documents) {
+    if (const auto* cls = std::get_if<PriorityClass>(&document)) {
+      documents_[cls->name] = *cls;
+      own_default = own_default || cls->is_default;
+    }
+    if (const auto* tenant = std::get_if<tenancy::Tenant>(&document)) tenants_.push_back(*tenant);
+    if (const auto* tier = std::get_if<tenancy::Tier>(&document))
+      tiers_[tier->name] = tier->defaults;
+  }
+  now_ = documents_;
+  for (PriorityClass& cls : tenancy::built_in_classes()) {
+    cls.is_default = cls.is_default && !own_default;
+    now_.emplace(cls.name, cls);
+  }
+  before_ = now_;
+}
+
+Result<void> QosBook::check_known(const std::vector<std::string>& names) const {
+  std::vector<std::string> valid;
+  for (const auto& [name, cls] : now_) valid.push_back(name);
+  for (const std::string& name : names)
+    if (!now_.contains(name))
+      return fail(ErrorCode::not_found,
+                  fmt::format(" You gave a bad qos '{}'. Valid QOS's are {}", name, joined(valid)));
+  return {};
+}
+
+std::vector<std::string> QosBook::victims_of(const PriorityClass& cls) const {
+  std::vector<std::string> out;
+  for (const auto& [name, other] : now_)
+    if (cls.preempts && other.preemptible && other.value < cls.value) out.push_back(name);
+  return out;
+}
+
+std::string QosBook::default_of(const tenancy::Tenant& tenant) const {
+  const auto tier = tiers_.find(tenant.tier);
+  if (!tenant.default_class.empty()) return tenant.default_class;
+  if (tier != tiers_.end() && !tier->second.default_class.empty())
+    return tier->second.default_class;
+  for (const auto& [name, cls] : now_)
+    if (cls.is_default) return name;
+  return {};
+}
+
+std::vector<std::string> QosBook::allowed_to(const tenancy::Tenant& tenant) const {
+  const auto tier = tiers_.find(tenant.tier);
+  std::vector<std::string> out = tenant.allowed_classes;
+  if (out.empty() && tier != tiers_.end()) out = tier->second.allowed_classes;
+  const bool open = out.empty();
+  const std::string by_default = default_of(tenant);
+  for (const auto& [name, cls] : now_)
+    if ((open && !cls.preempts) || name == by_default) out.push_back(name);
+  return sorted_once(std::move(out));
+}
+
+// Named all at once, so that it does not matter which of several new ones comes first.
+Result<void> QosBook::set_preempt(const std::vector<std::string>& names, const NameList& list) {
+  if (auto known = check_known(list.added); !known) return known;
+  if (auto known = check_known(list.removed); !known) return known;
+  for (const std::string& name : names) {
+    PriorityClass& cls = now_.at(name);
+    const std::vector<std::string> wanted = list.applied_to(victims_of(cls));
+    cls.preempts = !wanted.empty();
+    for (const std::string& victim : wanted) {
+      const PriorityClass& other = now_.at(victim);
+      if (other.value >= cls.value)
+        return tl::unexpected(request_error(
+            fmt::format("Preempt: {} has Priority {} and {} has {}; a QOS takes from lower ones "
+                        "only",
+                        victim, other.value, name, cls.value)));
+      if (!other.preemptible)
+        return tl::unexpected(request_error(
+            fmt::format("Preempt: {} is not taken from, as its PreemptMode is off", victim)));
+    }
+    if (const auto victims = victims_of(cls); victims != wanted)
+      return tl::unexpected(request_error(
+          fmt::format("Preempt: a QOS that takes from others takes from every lower one whose "
+                      "PreemptMode is not off; for {} that is Preempt={}",
+                      name, joined(victims))));
+  }
+  return {};
+}
+
+Result<std::vector<std::string>> QosBook::add(const std::vector<std::string>& names,
+                                              const QosSettings& settings) {
+  std::vector<std::string> fresh;
+  for (const std::string& name : names) {
+    if (now_.contains(name)) continue;
+    PriorityClass cls;
+    cls.name = cls.description = name;
+    now_[name] = cls;
+    fresh.push_back(name);
+  }
+  return modify(fresh, settings);
+}
+
+Result<std::vector<std::string>> QosBook::modify(const std::vector<std::string>& names,
+                                                 const QosSettings& settings) {
+  std::vector<std::string> found;
+  for (const std::string& name : names) {
+    const auto it = now_.find(name);
+    if (it == now_.end()) continue;
+    PriorityClass& cls = it->second;
+    if (settings.description) cls.description = *settings.description;
+    if (settings.priority) cls.value = *settings.priority;
+    if (settings.grace) cls.grace = *settings.grace;
+    if (settings.exempt) cls.min_run_time = *settings.exempt;
+    if (settings.preemptible) cls.preemptible = *settings.preemptible;
+    if (settings.victim_mode) cls.victim_mode = *settings.victim_mode;
+    found.push_back(name);
+  }
+  if (settings.preempt)
+    if (const auto set = set_preempt(found, *settings.preempt); !set)
+      return tl::unexpected(set.error());
+  return found;
+}
+
+Result<void> QosBook::check_removal(const std::string& name, const std::string& cluster) const {
+  std::string defaults, users;
+  if (now_.at(name).is_default)
+    defaults += fmt::format("  DefQOS = {:<10} C = {:<10} A = root\n", name, cluster);
+  for (const tenancy::Tenant& tenant : tenants_) {
+    const bool by_cluster = now_.at(name).is_default && tenant.default_class.empty();
+    if (default_of(tenant) == name && !by_cluster)
+      defaults += fmt::format("  DefQOS = {:<10} C = {:<10} A = {}\n", name, cluster, tenant.name);
+    if (contains_name(tenant.allowed_classes, name))
+      users += fmt::format("\n  QOS = {:<10} C = {:<10} A = {}", name, cluster, tenant.name);
+  }
+  if (!defaults.empty())
+    return fail(ErrorCode::wrong_state,
+                " Associations listed below have these as their Default QOS.\n" + defaults +
+                    " Please either remove the qos' listed above from list and resubmit,\n"
+                    " or change the default qos to remove the qos.\n Changes Discarded");
+  if (!users.empty())
+    return tl::unexpected(request_error(
+        fmt::format("the accounts listed below have it: take it from them first, with modify "
+                    "account NAME set QOS-={}{}",
+                    name, users)));
+  for (const PriorityClass& cls : tenancy::built_in_classes())
+    if (cls.name == name)
+      return tl::unexpected(request_error(
+          documents_.contains(name)
+              ? fmt::format("QOS {0} is always there; gtenant delete priorityclass {0} makes it "
+                            "again what it was",
+                            name)
+              : fmt::format("QOS {} is always there", name)));
+  return {};
+}
+
+Result<std::vector<std::string>> QosBook::remove(const std::vector<std::string>& names,
+                                                 const std::string& cluster) {
+  std::vector<std::string> found;
+  for (const std::string& name : sorted_once(names)) {
+    if (!now_.contains(name)) continue;
+    if (const auto may = check_removal(name, cluster); !may) return tl::unexpected(may.error());
+    now_.erase(name);
+    found.push_back(name);
+  }
+  return found;
+}
+
+proto::ApplyTenancy QosBook::changes() const {
+  proto::ApplyTenancy out;
+  out.base_revision = revision_;
+  out.comment = "sacctmgr";
+  for (const auto& [name, cls] : now_) {
+    const auto old = before_.find(name);
+    if (old == before_.end() || !(old->second == cls)) out.documents.emplace_back(cls);
+  }
+  for (const auto& [name, cls] : before_)
+    if (!now_.contains(name)) out.removals.push_back({std::string(PriorityClass::kName), name});
+  return out;
+}
+
+}  // namespace gantry::cli::slurm

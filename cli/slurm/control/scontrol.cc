@@ -1,0 +1,260 @@
+// scontrol: shows and changes jobs, nodes, partitions, reservations, in Slurm's manner. Its verbs
+// are words with a least length to which they may be shortened; those that Gantry has not are in
+// the same table, with the reason.
+#include "cli/slurm/control/scontrol.h"
+
+#include <fmt/core.h>
+
+#include <iterator>
+
+#include "cli/slurm/format.h"
+
+namespace gantry::cli::slurm {
+namespace {
+
+struct ScontrolCall : Control {
+  std::optional<std::string> clusters;
+};
+Result<void> count_details(ScontrolCall& c, std::string_view) {
+  ++c.details;
+  return {};
+}
+Result<void> set_scontrol_clusters(ScontrolCall& c, std::string_view text) {
+  c.clusters = text;
+  return {};
+}
+template <bool Control::*Shape>
+Result<void> set_control_flag(ScontrolCall& c, std::string_view) {
+  c.*Shape = true;
+  return {};
+}
+
+constexpr Option kScontrolOptions[] = {
+    {.name = "all",
+     .letter = 'a',
+     .help = "Hidden partitions as well, of which there are none",
+     .set = always},
+    {.name = "cluster",
+     .letter = 'M',
+     .arg = Arg::required,
+     .value = "NAME",
+     .help = "Our own cluster's name is all that can be given",
+     .set = call<set_scontrol_clusters>},
+    {.name = "clusters",
+     .arg = Arg::required,
+     .value = "NAME",
+     .help = "The same",
+     .set = call<set_scontrol_clusters>},
+    {.name = "details",
+     .letter = 'd',
+     .help = "Where a job has its cores, memory and GPUs",
+     .set = call<count_details>},
+    {.name = "help", .letter = 'h', .help = "Show this help", .set = always},
+    {.name = "hide", .help = "No hidden partitions, of which there are none", .set = always},
+    {.name = "json",
+     .arg = Arg::optional,
+     .value = "data_parser",
+     .help = "Records as JSON",
+     .set = call<set_control_flag<&Control::json>>},
+    {.name = "local", .help = "This cluster, which is always so", .set = always},
+    {.name = "oneliner",
+     .letter = 'o',
+     .help = "One line for each record",
+     .set = call<set_control_flag<&Control::oneline>>},
+    {.name = "quiet",
+     .letter = 'Q',
+     .help = "Print nothing but errors",
+     .set = call<set_control_flag<&Control::quiet>>},
+    {.name = "verbose",
+     .letter = 'v',
+     .help = "Say more, of which there is nothing",
+     .set = always},
+    {.name = "yaml",
+     .arg = Arg::optional,
+     .value = "data_parser",
+     .help = "Records as YAML",
+     .set = call<set_control_flag<&Control::yaml>>},
+    {.name = "federation", .refused = "there is one cluster"},
+    {.name = "future", .letter = 'F', .refused = "there are no nodes of the future"},
+    {.name = "sibling", .refused = "there is one cluster"},
+    {.name = "uid", .letter = 'u', .refused = "you act as who you are"},
+};
+
+struct Verb {
+  std::string_view name;
+  std::size_t least;  // characters that are enough
+  int (*run)(const Control&, const Arguments&) = nullptr;
+  std::string_view what;  // one line, or why it is refused
+};
+
+int nothing_to_do(const Control&, const Arguments&) {
+  return 0;
+}
+int print_version(const Control&, const Arguments&) {
+  fmt::print("{}\n", kSlurmVersion);
+  return 0;
+}
+
+constexpr Verb kVerbs[] = {
+    {"show", 2, control_show, "job, node, partition, config, reservation, step, hostnames, ..."},
+    {"hold", 4, control_hold, "keep pending jobs from starting"},
+    {"uhold", 2, control_hold, "the same, as the jobs' owner"},
+    {"holdu", 5, control_hold, "the same"},
+    {"release", 3, control_release, "let held jobs start"},
+    {"suspend", 2, control_suspend, "stop running jobs where they are (operators)"},
+    {"resume", 3, control_resume, "let suspended jobs go on (operators)"},
+    {"requeue", 7, control_requeue, "put running or ended jobs back into the queue"},
+    {"requeuehold", 8, control_requeuehold, "the same, and hold them"},
+    {"update", 1, control_update, "change a job, node or partition: KEY=VALUE..."},
+    {"create", 2, control_create, "create a reservation: KEY=VALUE..."},
+    {"delete", 3, control_delete, "delete ReservationName=NAME"},
+    {"ping", 2, control_ping, "whether the controller answers"},
+    {"wait_job", 4, control_wait_job, "wait until a job has its nodes"},
+    {"write", 2, control_write, "write batch_script JOB [FILE|-]"},
+    {"completing", 3, control_completing, "jobs that are ending"},
+    {"notify", 1, control_notify, "notify JOB TEXT...: a line in the job's standard error"},
+    {"listpids", 2, control_listpids, "listpids [JOB[.STEP] [NODE]]: processes on this machine"},
+    {"pidinfo", 2, control_pidinfo, "pidinfo PID: whose it is, and until when"},
+    {"reconfigure", 3, control_reconfigure, "read the configuration again (administrators)"},
+    {"token", 2, control_token, "token [username=NAME] [lifespan=SECONDS]: for SLURM_JWT"},
+    {"top", 3, control_top, "put pending jobs in front of their owner's others"},
+    {"version", 4, print_version, "the version"},
+    {"all", 3, nothing_to_do, "show hidden partitions, of which there are none"},
+    {"hide", 4, nothing_to_do, "do not show hidden partitions"},
+    {"local", 3, nothing_to_do, "show this cluster"},
+    {"abort", 5, nullptr, "stop gantry-ctld as a service"},
+    {"cancel_reboot", 5, nullptr, "nodes are never rebooted"},
+    {"errnumstr", 2, nullptr, "errors have no numbers of Slurm's"},
+    {"fsdampeningfactor", 2, nullptr, "use controller.fair_share_half_life"},
+    {"power", 3, nullptr, "power is not managed"},
+    {"reboot", 3, nullptr, "nodes are never rebooted"},
+    {"schedloglevel", 2, nullptr, "gantry-ctld has --log-level"},
+    {"setdebug", 4, nullptr, "gantry-ctld has --log-level"},
+    {"setdebugflags", 9, nullptr, "gantry-ctld has --log-level"},
+    {"shutdown", 3, nullptr, "stop gantry-ctld as a service"},
+    {"takeover", 4, nullptr, "there is one controller"},
+};
+
+const Verb* find_verb(std::string_view word) {
+  const std::string wanted = lower_case(word);
+  const Verb* found = nullptr;
+  for (const Verb& verb : kVerbs) {
+    if (verb.name == wanted) return &verb;
+    if (found == nullptr && wanted.size() >= verb.least && verb.name.starts_with(wanted))
+      found = &verb;
+  }
+  return found;
+}
+
+int run_verb(const Control& c, Arguments words) {
+  const Verb* verb = find_verb(words[0]);
+  if (verb == nullptr) {
+    fmt::print(stderr, "invalid keyword: {}\n", words[0]);
+    return 1;
+  }
+  if (verb->run == nullptr) {
+    fmt::print(stderr, "scontrol: error: {} is not supported: {}\n", verb->name, verb->what);
+    return 1;
+  }
+  words.erase(words.begin());
+  return verb->run(c, words);
+}
+
+// Lines of words from standard input, until there are no more or one says exit.
+int run_interactive(const Control& c) {
+  int status = 0;
+  std::string line;
+  while (true) {
+    fmt::print("scontrol: ");
+    std::fflush(stdout);
+    line.clear();
+    int ch = 0;
+    while ((ch = std::getchar()) != EOF && ch != '\n') line += static_cast<char>(ch);
+    Arguments words;
+    std::string_view rest = line;
+    while (!rest.empty()) {
+      const std::size_t end = std::min(rest.find(' '), rest.size());
+      if (end > 0) words.emplace_back(rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    const bool ends = !words.empty() && (words[0] == "exit" || words[0] == "quit");
+    if (!words.empty() && !ends) status = run_verb(c, std::move(words));
+    if (ends || ch == EOF) break;
+  }
+  fmt::print("\n");
+  return status;
+}
+
+Result<int> run_scontrol(const Invocation& call) {
+  ScontrolCall c;
+  int status = 0;
+  auto operands = parse_into(call, &c, status);
+  if (!operands) return status;
+  std::string named;
+  if (!check_clusters(call, c.clusters, named, status)) return status;
+  if (operands->empty()) return run_interactive(c);
+  if (lower_case(operands->front()) == "help") {
+    fmt::print("{}", help_text(call.command(), call.program()));
+    return 0;
+  }
+  return run_verb(c, std::move(*operands));
+}
+
+// The verbs, for --help and the manual page.
+const std::string& description() {
+  static const std::string text = [] {
+    std::string out = "Slurm's scontrol, over gctl. The verbs, which may be shortened:\n\n";
+    for (const Verb& verb : kVerbs)
+      if (verb.run != nullptr) out += fmt::format("{}: {}.\n\n", verb.name, verb.what);
+    out += "Refused, because Gantry has no such thing:";
+    for (const Verb& verb : kVerbs)
+      if (verb.run == nullptr) out += fmt::format(" {} ({}).", verb.name, verb.what);
+    return out;
+  }();
+  return text;
+}
+
+constexpr Example kScontrolExamples[] = {
+    {"scontrol show job 12", "Everything about a job"},
+    {"scontrol show hostnames 'n[01-03]'", "The names in a host list, one a line"},
+    {"scontrol update NodeName=n01 State=DRAIN Reason='new memory'", "Give a node no new jobs"},
+    {"scontrol requeue $SLURM_JOB_ID", "In a job: start again from the queue"},
+};
+constexpr ExitDoc kScontrolExits[] = {{"0", "done"}, {"1", "refused, not found, or no answer"}};
+
+}  // namespace
+
+bool has_arguments(const Arguments& args, std::string_view keyword, std::size_t least) {
+  const bool enough = args.size() >= least;
+  if (!enough) fmt::print(stderr, "too few arguments for keyword:{}\n", keyword);
+  return enough;
+}
+
+int control_error(std::string_view prefix, const Error& error) {
+  const Words words = words_for(error);
+  fmt::print(stderr, "{}: {}\n", prefix, words.text);
+  if (!words.detail.empty() && words.detail != words.text && error.code != ErrorCode::not_found &&
+      error.code != ErrorCode::unavailable)
+    fmt::print(stderr, "scontrol: {}\n", words.detail);
+  return 1;
+}
+
+KeyValue key_value(const std::string& word) {
+  const std::size_t equals = word.find('=');
+  if (equals == std::string::npos) return {"", word};
+  return {lower_case(word.substr(0, equals)), word.substr(equals + 1)};
+}
+
+extern const Command kScontrol;
+const Command kScontrol{
+    .name = "scontrol",
+    .summary = "Show and change jobs, nodes, partitions and reservations",
+    .operands = "VERB [ARGUMENT...]",
+    .description = description(),
+    .options = kScontrolOptions,
+    .examples = kScontrolExamples,
+    .exits = kScontrolExits,
+    .run = run_scontrol,
+};
+
+}  // namespace gantry::cli::slurm

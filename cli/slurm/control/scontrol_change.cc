@@ -1,0 +1,382 @@
+// scontrol's verbs that change things: hold, release, requeue, update, create, delete; and waiting.
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include "cli/files.h"
+#include "cli/slurm/control/scontrol.h"
+#include "cli/slurm/format.h"
+#include "cli/submit/job_refs.h"
+#include "common/proto/reservation.h"
+#include "common/text/hostlist.h"
+#include "common/text/text.h"
+
+namespace gantry::cli::slurm {
+namespace {
+
+// Jobs by id, parted by commas or blanks; by name with name= or jobname=, those that are queued.
+std::optional<std::vector<proto::JobRef>> control_jobs(const Control& c, const Arguments& args,
+                                                       std::string_view call = {}) {
+  std::vector<proto::JobRef> refs;
+  for (const std::string& arg : args) {
+    const KeyValue one = key_value(arg);
+    if (one.key == "name" || one.key == "jobname") {
+      proto::ListJobs list;
+      list.filter.names = {one.value};
+      const auto reply = ask<proto::ListJobsReply>(c.program, list);
+      if (!reply) return control_error("slurm_load_jobs error", reply.error()), std::nullopt;
+      for (const proto::JobRow& row : reply->rows) refs.push_back({row.job, {}});
+      continue;
+    }
+    if (!add_job_refs(refs, one.value)) {
+      fmt::print(stderr, "Invalid job id specified for job {}\n", one.value);
+      if (!call.empty()) fmt::print(stderr, "{}: Invalid job id specified\n", call);
+      return std::nullopt;
+    }
+  }
+  return refs;
+}
+
+// A job that is not active has ended, or is none.
+std::string_view why_not_active(const Control& c, const proto::JobRef& ref) {
+  const auto shown = ask<proto::ShowJobReply>(c.program, proto::ShowJob{ref, false});
+  return shown && !shown->jobs.empty() ? "Job/step already completing or completed"
+                                       : "Invalid job id specified";
+}
+
+// What was not done, in Slurm's lines; `call` names its function, {} = no second line.
+int report_done(const Control& c, const Result<proto::JobsDone>& done, std::string_view call) {
+  if (!done) return control_error(call.empty() ? "scontrol error" : call, done.error());
+  const auto say = [&](const proto::JobRef& ref, std::string_view text) {
+    fmt::print(stderr, "{} for job {}\n", text, format_job_ref(ref));
+    if (!call.empty()) fmt::print(stderr, "{}: {}\n", call, text);
+  };
+  for (const proto::JobRef& ref : done->not_active) say(ref, why_not_active(c, ref));
+  for (const auto& refused : done->refused) {
+    const Words words = words_for(to_error(refused.error));
+    say(refused.job, words.text);
+    if (!words.detail.empty()) fmt::print(stderr, "scontrol: {}\n", words.detail);
+  }
+  return done->not_active.empty() && done->refused.empty() ? 0 : 1;
+}
+
+template <class Message>
+int change_jobs(const Control& c, const Arguments& args, std::string_view keyword,
+                std::string_view call, Message message) {
+  if (!has_arguments(args, keyword)) return 1;
+  auto refs = control_jobs(c, args, call);
+  if (!refs) return 1;
+  message.jobs = std::move(*refs);
+  return report_done(c, ask<proto::JobsDone>(c.program, message), call);
+}
+
+int not_supported(const std::string& pair) {
+  fmt::print(stderr, "Update of this parameter is not supported: {}\nRequest aborted\n", pair);
+  return 1;
+}
+int bad_value(const std::string& pair, const Error& error) {
+  fmt::print(stderr, "Invalid value: {}\n{}\nRequest aborted\n", pair, error.message);
+  return 1;
+}
+
+int update_jobs(const Control& c, const Arguments& args) {
+  const KeyValue first = key_value(args[0]);
+  std::vector<proto::JobRef> refs;
+  if (!add_job_refs(refs, first.value)) {
+    fmt::print(stderr, "Invalid job id specified for job {}\n", first.value);
+    return 1;
+  }
+  int status = 0;
+  for (const proto::JobRef& ref : refs) {
+    proto::UpdateJob update;
+    update.job = ref;
+    for (std::size_t i = 1; i < args.size(); ++i) {
+      const auto known = set_job_key(c, update, key_value(args[i]));
+      if (!known) return bad_value(args[i], known.error());
+      if (!*known) return not_supported(args[i]);
+    }
+    const int one = report_done(c, ask<proto::JobsDone>(c.program, update), {});
+    status = std::max(status, one);
+  }
+  return status;
+}
+
+int update_nodes(const Control& c, const Arguments& args) {
+  proto::UpdateNodes update;
+  auto names = expand_hostlist(key_value(args[0]).value);
+  if (!names) return bad_value(args[0], names.error());
+  update.nodes = std::move(*names);
+  std::optional<proto::NodeAction> action;
+  for (std::size_t i = 1; i < args.size(); ++i) {
+    const KeyValue pair = key_value(args[i]);
+    const std::string state = lower_case(pair.value);
+    if (pair.key == "reason")
+      update.reason = pair.value;
+    else if (pair.key == "state" && state == "drain")
+      action = proto::NodeAction::drain;
+    else if (pair.key == "state" && (state == "resume" || state == "undrain" || state == "idle"))
+      action = proto::NodeAction::resume;
+    else if (pair.key == "state")
+      return bad_value(args[i], {ErrorCode::invalid_argument,
+                                 "there are DRAIN, RESUME, UNDRAIN and IDLE; for a node that is "
+                                 "gone, gctl close and gctl dead"});
+    else
+      return not_supported(args[i]);
+  }
+  if (!action) return not_supported(args.back());
+  if (*action == proto::NodeAction::drain && update.reason.empty()) {
+    fmt::print(stderr,
+               "You must specify a reason when DOWNING or DRAINING a node. Request denied\n");
+    return 1;
+  }
+  update.action = *action;
+  const auto ok = ask<proto::Ok>(c.program, update);
+  return ok ? 0 : control_error("slurm_update error", ok.error());
+}
+
+int update_partition(const Control& c, const Arguments& args) {
+  proto::UpdatePartition update;
+  update.name = key_value(args[0]).value;
+  if (args.size() < 2) return not_supported(args[0]);
+  for (std::size_t i = 1; i < args.size(); ++i) {
+    const KeyValue pair = key_value(args[i]);
+    const std::string state = lower_case(pair.value);
+    if (pair.key != "state") return not_supported(args[i]);
+    if (state != "up" && state != "down")
+      return bad_value(args[i], {ErrorCode::invalid_argument, "there are UP and DOWN"});
+    update.up = state == "up";
+  }
+  const auto ok = ask<proto::Ok>(c.program, update);
+  return ok ? 0 : control_error("slurm_update error", ok.error());
+}
+
+Result<bool> set_reservation_key(proto::MakeReservation& make, const KeyValue& pair) {
+  const auto when = [&](std::optional<Instant>& out) -> Result<bool> {
+    const auto t = parse_time(pair.value, system_now());
+    if (!t) return tl::unexpected(t.error());
+    out = *t;
+    return true;
+  };
+  const std::string& key = pair.key;
+  if (key == "starttime") return when(make.start);
+  if (key == "endtime") return when(make.end);
+  if (key == "duration") {
+    const auto length = parse_duration(pair.value);
+    if (!length) return tl::unexpected(length.error());
+    if (!*length) return fail(ErrorCode::invalid_argument, "a reservation has an end");
+    make.length = **length;
+  } else if (key == "reservationname" || key == "reservation") {
+    make.name = pair.value;
+  } else if (key == "nodes") {
+    auto names = expand_hostlist(pair.value);
+    if (!names) return tl::unexpected(names.error());
+    make.nodes = std::move(*names);
+  } else if (key == "nodecnt" || key == "nodecount") {
+    const auto n = parse_integer("NodeCnt", pair.value, 1, 65'536);
+    if (!n) return tl::unexpected(n.error());
+    make.count = static_cast<std::uint32_t>(*n);
+  } else if (key == "users" || key == "user") {
+    make.users = split_list(pair.value);
+  } else if (key == "accounts" || key == "account") {
+    make.tenants = split_list(pair.value);
+  } else if (key == "partitionname" || key == "partition") {
+    make.partition = pair.value;
+  } else if (key == "features") {
+    make.constraint = pair.value;
+  } else if (key == "comment") {
+    make.comment = pair.value;
+  } else if (key == "flags") {
+    for (const std::string& flag : split_list(upper_case(pair.value))) {
+      if (flag == "MAINT")
+        make.maintenance = true;
+      else if (flag == "IGNORE_JOBS")
+        make.ignore_jobs = true;
+      else if (flag != "SPEC_NODES")
+        return fail(ErrorCode::invalid_argument, "flags are MAINT, IGNORE_JOBS and SPEC_NODES");
+    }
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+int control_hold(const Control& c, const Arguments& args) {
+  return change_jobs(c, args, "hold", "slurm_suspend error", proto::HoldJobs{});
+}
+int control_release(const Control& c, const Arguments& args) {
+  return change_jobs(c, args, "release", "slurm_suspend error", proto::ReleaseJobs{});
+}
+int control_suspend(const Control& c, const Arguments& args) {
+  return change_jobs(c, args, "suspend", "slurm_suspend error", proto::SuspendJobs{});
+}
+int control_resume(const Control& c, const Arguments& args) {
+  return change_jobs(c, args, "resume", "slurm_resume error", proto::ResumeJobs{});
+}
+int control_notify(const Control& c, const Arguments& args) {
+  if (!has_arguments(args, "notify", 2)) return 1;
+  proto::NotifyJobs message;
+  auto refs = control_jobs(c, {args[0]});
+  if (!refs) return 1;
+  message.jobs = std::move(*refs);
+  message.text =
+      "slurmstepd: error: " + fmt::format("{}", fmt::join(args.begin() + 1, args.end(), " "));
+  const auto done = ask<proto::JobsDone>(c.program, message);
+  if (done && !done->not_active.empty()) {
+    fmt::print(stderr, "job notify failure: Invalid job id specified\n");
+    return 1;
+  }
+  return report_done(c, done, {});
+}
+int control_top(const Control& c, const Arguments& args) {
+  return change_jobs(c, args, "top", "slurm_top_job error", proto::TopJobs{});
+}
+int control_requeue(const Control& c, const Arguments& args) {
+  return change_jobs(c, args, "requeue", {}, proto::RequeueJobs{});
+}
+int control_requeuehold(const Control& c, const Arguments& args) {
+  proto::RequeueJobs message;
+  message.hold = true;
+  return change_jobs(c, args, "requeuehold", {}, message);
+}
+
+int control_update(const Control& c, const Arguments& args) {
+  if (args.empty()) {
+    fmt::print(stderr, "too few arguments for update keyword\n");
+    return 1;
+  }
+  // The key that says what is meant may stand anywhere.
+  struct Kind {
+    std::string_view key;
+    int (*update)(const Control&, const Arguments&);
+  };
+  static constexpr Kind kKinds[] = {{"jobid", update_jobs},
+                                    {"job", update_jobs},
+                                    {"nodename", update_nodes},
+                                    {"node", update_nodes},
+                                    {"partitionname", update_partition},
+                                    {"partition", update_partition}};
+  for (const Kind& kind : kKinds)
+    for (std::size_t i = 0; i < args.size(); ++i) {
+      if (key_value(args[i]).key != kind.key) continue;
+      Arguments ordered = args;
+      std::rotate(ordered.begin(), ordered.begin() + static_cast<std::ptrdiff_t>(i),
+                  ordered.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+      return kind.update(c, ordered);
+    }
+  fmt::print(stderr,
+             "No valid entity in update command\nInput line must include \"NodeName\", "
+             "\"PartitionName\", \"Reservation\", \"JobId\", or \"SlurmctldDebug\"\n");
+  return 1;
+}
+
+namespace {
+int too_few_words(std::string_view keyword) {
+  fmt::print(stderr, "too few arguments for {} keyword\n", keyword);
+  return 1;
+}
+}  // namespace
+
+int control_create(const Control& c, const Arguments& args) {
+  if (args.empty()) return too_few_words("create");
+  proto::MakeReservation make;
+  bool reservation = false;
+  for (const std::string& arg : args) {
+    if (lower_case(arg) == "reservation" || lower_case(arg) == "res") {
+      reservation = true;
+      continue;
+    }
+    const KeyValue pair = key_value(arg);
+    reservation = reservation || pair.key == "reservationname" || pair.key == "reservation";
+    const auto known = set_reservation_key(make, pair);
+    if (!known) return bad_value(arg, known.error());
+    if (!*known) return not_supported(arg);
+  }
+  if (!reservation) {
+    fmt::print(stderr,
+               "scontrol: error: only reservations are created; partitions are in "
+               "gantry.yaml, tenants in gtenant\n");
+    return 1;
+  }
+  const auto made = ask<proto::ListReservationsReply>(c.program, make);
+  if (!made) return control_error("Error creating the reservation", made.error());
+  for (const proto::ReservationRow& row : made->reservations)
+    fmt::print("Reservation created: {}\n", row.name);
+  return 0;
+}
+
+int control_delete(const Control& c, const Arguments& args) {
+  if (args.empty()) return too_few_words("delete");
+  // <ENTITY>=<ID>, or the two as words.
+  KeyValue pair = key_value(args[0]);
+  if (pair.key.empty() && args.size() == 2) pair = {lower_case(args[0]), args[1]};
+  if (pair.key.empty() || args.size() > (args[0].find('=') == std::string::npos ? 2 : 1)) {
+    fmt::print(stderr,
+               "scontrol: error: Proper format is 'delete <ENTITY>=<ID>' or "
+               "'delete <ENTITY> <ID>'\n");
+    return 1;
+  }
+  if (pair.key != "reservationname" && pair.key != "reservation") {
+    fmt::print(stderr, "scontrol: error: only reservations are deleted: ReservationName=NAME\n");
+    return 1;
+  }
+  const auto ok = ask<proto::Ok>(c.program, proto::RemoveReservation{pair.value});
+  return ok ? 0 : control_error("slurm_delete_reservation error", ok.error());
+}
+
+int control_wait_job(const Control& c, const Arguments& args) {
+  if (!has_arguments(args, "wait_job")) return 1;
+  auto refs = control_jobs(c, args);
+  if (!refs) return 1;
+  proto::WaitJobs wait;
+  wait.jobs = std::move(*refs);
+  wait.until_started = true;
+  auto session = Session::open(c.program);
+  if (!session) return control_error("slurm_load_jobs error", session.error());
+  const auto request = session->send(wait);
+  if (!request) return control_error("slurm_load_jobs error", request.error());
+  auto reply = session->receive<proto::WaitReply>(*request, kCallTimeout);
+  while (!reply && reply.error().code == ErrorCode::timed_out)
+    reply = session->receive<proto::WaitReply>(*request, kCallTimeout);
+  const auto failed = [&] {
+    fmt::print(stderr, "scontrol: Problem running job {}\n", args[0]);
+    return 1;
+  };
+  if (!reply && reply.error().code == ErrorCode::not_found) return failed();
+  if (!reply) return control_error("slurm_load_jobs error", reply.error());
+  for (const proto::JobRow& row : reply->rows)
+    if (row.phase == Phase::ended) return failed();
+  return 0;
+}
+
+int control_write(const Control& c, const Arguments& args) {
+  if (args.size() < 2 || lower_case(args[0]) != "batch_script") {
+    fmt::print(stderr, "scontrol: error: write batch_script JOB [FILE|-]\n");
+    return 1;
+  }
+  std::vector<proto::JobRef> refs;
+  if (!add_job_refs(refs, args[1]) || refs.size() != 1) {
+    fmt::print(stderr, "Invalid job id specified for job {}\n", args[1]);
+    return 1;
+  }
+  const auto shown = ask<proto::ShowJobReply>(c.program, proto::ShowJob{refs[0], true});
+  if (!shown) return control_error("job script retrieval failed", shown.error());
+  if (shown->jobs.empty() || shown->jobs[0].script.empty()) {
+    fmt::print(stderr, "job script retrieval failed: Invalid job id specified\n");
+    return 1;
+  }
+  const Bytes& script = shown->jobs[0].script;
+  const std::string file = args.size() > 2 ? args[2] : fmt::format("slurm-{}.sh", args[1]);
+  if (file == "-") {
+    std::fwrite(script.data(), 1, script.size(), stdout);
+    return 0;
+  }
+  if (const auto written = write_file(file, script, 0700); !written) {
+    fmt::print(stderr, "{}\n", written.error().message);
+    return 1;
+  }
+  fmt::print("batch script for job {} written to {}\n", args[1], file);
+  return 0;
+}
+
+}  // namespace gantry::cli::slurm

@@ -1,0 +1,135 @@
+// The keys of scontrol update JobId=.
+#include <fmt/core.h>
+
+#include "cli/session.h"
+#include "cli/slurm/control/scontrol.h"
+#include "common/proto/job_change.h"
+#include "common/text/hostlist.h"
+#include "common/text/text.h"
+
+namespace gantry::cli::slurm {
+namespace {
+
+// "+30" and "-30" change the limit that the job has.
+Result<Duration> new_time_limit(const Control& c, const proto::JobRef& job,
+                                const std::string& text) {
+  const bool relative = text.starts_with('+') || text.starts_with('-');
+  const auto limit = parse_duration(relative ? std::string_view(text).substr(1) : text);
+  if (!limit) return tl::unexpected(limit.error());
+  if (!*limit) return fail(ErrorCode::invalid_argument, "a limit cannot become UNLIMITED");
+  if (!relative) return **limit;
+  const auto shown = ask<proto::ShowJobReply>(c.program, proto::ShowJob{job, false});
+  if (!shown) return tl::unexpected(shown.error());
+  if (shown->jobs.empty() || !shown->jobs[0].row.time_limit)
+    return fail(ErrorCode::invalid_argument, "the job has no limit to change");
+  const Duration now = *shown->jobs[0].row.time_limit;
+  return text[0] == '+' ? now + **limit : now - **limit;
+}
+
+template <class Number>
+Result<void> put_integer(std::optional<Number>& out, const KeyValue& pair, std::int64_t low,
+                         std::int64_t high) {
+  const auto n = parse_integer(pair.key, pair.value, low, high);
+  if (!n) return tl::unexpected(n.error());
+  out = static_cast<Number>(*n);
+  return {};
+}
+
+Result<void> put_memory(std::optional<std::int64_t>& out, const KeyValue& pair) {
+  const auto bytes = parse_memory(pair.value);
+  if (!bytes) return tl::unexpected(bytes.error());
+  if (*bytes == 0) return fail(ErrorCode::invalid_argument, "say how much");
+  out = *bytes;
+  return {};
+}
+
+Result<void> put_nodes(std::optional<std::vector<std::string>>& out, const KeyValue& pair) {
+  out.emplace();
+  if (pair.value.empty()) return {};
+  auto names = expand_hostlist(pair.value);
+  if (!names) return tl::unexpected(names.error());
+  *out = std::move(*names);
+  return {};
+}
+
+// N or MIN-MAX.
+Result<void> put_node_count(proto::Reshape& shape, const KeyValue& pair) {
+  const std::size_t dash = pair.value.find('-');
+  const std::string low = pair.value.substr(0, dash);
+  if (auto r = put_integer(shape.min_nodes, {pair.key, low}, 1, 65'536); !r) return r;
+  return put_integer(shape.max_nodes,
+                     {pair.key, dash == std::string::npos ? low : pair.value.substr(dash + 1)},
+                     *shape.min_nodes, 65'536);
+}
+
+// What a waiting job asks for. False: the key is none of it.
+Result<bool> set_size_key(proto::UpdateJob& update, const KeyValue& pair) {
+  proto::Reshape shape = update.reshape.value_or(proto::Reshape{});
+  const std::string& key = pair.key;
+  Result<void> done;
+  if (key == "numnodes" || key == "reqnodes")
+    done = put_node_count(shape, pair);
+  else if (key == "numtasks" || key == "reqprocs")
+    done = put_integer(shape.tasks, pair, 1, 1'000'000);
+  else if (key == "cpuspertask" || key == "reqcpuspertask")
+    done = put_integer(shape.cpus_per_task, pair, 1, 65'535);
+  else if (key == "minmemorynode")
+    done = put_memory(shape.memory_per_node, pair);
+  else if (key == "minmemorycpu")
+    done = put_memory(shape.memory_per_cpu, pair);
+  else if (key == "features")
+    shape.constraint = pair.value;
+  else if (key == "reqnodelist" || key == "nodelist")
+    done = put_nodes(shape.required_nodes, pair);
+  else if (key == "excnodelist")
+    done = put_nodes(shape.excluded_nodes, pair);
+  else
+    return false;
+  if (!done) return tl::unexpected(done.error());
+  update.reshape = std::move(shape);
+  return true;
+}
+
+}  // namespace
+
+Result<bool> set_job_key(const Control& c, proto::UpdateJob& update, const KeyValue& pair) {
+  Result<void> done;
+  const std::string& key = pair.key;
+  if (key == "timelimit" || key == "time") {
+    const auto limit = new_time_limit(c, update.job, pair.value);
+    if (!limit) return tl::unexpected(limit.error());
+    update.time_limit = *limit;
+  } else if (key == "nice") {
+    done =
+        put_integer(update.nice, {key, pair.value.empty() ? "100" : pair.value}, -10'000, 10'000);
+  } else if (key == "priority") {
+    done = put_integer(update.priority, pair, 0, UINT32_MAX);
+  } else if (key == "arraytaskthrottle") {
+    done = put_integer(update.array_max_running, pair, 1, 1'000'000);
+  } else if (key == "partition") {
+    update.partition = pair.value;
+  } else if (key == "account") {
+    update.account = pair.value;
+  } else if (key == "reservation" || key == "reservationname") {
+    update.reservation = pair.value;
+  } else if (key == "jobname" || key == "name") {
+    update.name = pair.value;
+  } else if (key == "requeue") {
+    if (pair.value != "0" && pair.value != "1")
+      return fail(ErrorCode::invalid_argument, "requeue is 0 or 1");
+    update.requeue = pair.value == "1";
+  } else if (key == "comment") {
+    update.comment = pair.value;
+  } else if (key == "starttime" || key == "eligibletime" || key == "begin") {
+    const auto t = parse_time(pair.value, system_now());
+    if (!t) return tl::unexpected(t.error());
+    update.begin = *t;
+  } else {
+    const auto size = set_size_key(update, pair);
+    if (!size || !*size) return size;
+  }
+  if (!done) return tl::unexpected(done.error());
+  return true;
+}
+
+}  // namespace gantry::cli::slurm

@@ -1,0 +1,157 @@
+// scontrol listpids and pidinfo: processes of jobs on this machine, by their cgroups.
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <tuple>
+
+#include "cli/session.h"
+#include "cli/slurm/control/scontrol.h"
+#include "cli/slurm/records/job_fields.h"
+#include "common/proto/job_query.h"
+#include "common/text/text.h"
+
+namespace gantry::cli::slurm {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct JobProcess {
+  std::int64_t pid = 0;
+  std::string node;
+  JobId job{};
+  std::string step;  // "0", "batch"
+};
+
+std::string text_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// Of ".../NODE/job_7.1/step_0/..." what is between `before` and the next slash.
+std::string_view behind(std::string_view path, std::string_view before) {
+  const std::size_t at = path.find(before);
+  if (at == std::string_view::npos) return {};
+  path.remove_prefix(at + before.size());
+  return path.substr(0, path.find('/'));
+}
+
+// Every hierarchy has a line of its own; not each of them knows the step.
+std::optional<JobProcess> process_of(std::int64_t pid, const std::string& cgroups) {
+  JobProcess out{pid, "", {}, "batch"};
+  std::istringstream lines(cgroups);
+  for (std::string line; std::getline(lines, line);) {
+    const std::string_view path = std::string_view(line).substr(line.rfind(':') + 1);
+    const std::string_view job = behind(path, "/job_");
+    const auto id = parse_integer("job", job.substr(0, job.find('.')), 1, INT64_MAX);
+    if (job.find('.') == std::string_view::npos || !id) continue;
+    out.job = JobId(static_cast<std::uint64_t>(*id));
+    const std::string_view above = path.substr(0, path.find("/job_"));
+    out.node = above.substr(above.rfind('/') + 1);
+    if (const std::string_view step = behind(path, "/step_"); !step.empty()) out.step = step;
+  }
+  if (out.job.value() == 0) return std::nullopt;
+  return out;
+}
+
+std::vector<JobProcess> processes() {
+  std::vector<JobProcess> out;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator("/proc", ignored)) {
+    const auto pid = parse_integer("pid", entry.path().filename().string(), 1, INT32_MAX);
+    if (!pid) continue;
+    if (auto one = process_of(*pid, text_of(entry.path() / "cgroup")))
+      out.push_back(std::move(*one));
+  }
+  std::sort(out.begin(), out.end(), [](const JobProcess& a, const JobProcess& b) {
+    return std::tuple(a.job, a.step, a.pid) < std::tuple(b.job, b.step, b.pid);
+  });
+  return out;
+}
+
+// "-" of a process that is no task, or that we may not look into.
+std::string variable_of(std::int64_t pid, std::string_view name) {
+  const std::string all = text_of(fmt::format("/proc/{}/environ", pid));
+  const std::string wanted = fmt::format("{}=", name);
+  for (std::size_t at = 0; at < all.size();) {
+    const std::size_t end = std::min(all.find('\0', at), all.size());
+    const std::string_view entry = std::string_view(all).substr(at, end - at);
+    if (entry.starts_with(wanted)) return std::string(entry.substr(wanted.size()));
+    at = end + 1;
+  }
+  return "-";
+}
+
+// As slurm_ctime2() writes.
+std::string long_time(Instant t) {
+  const std::time_t seconds = static_cast<std::time_t>(t.us / 1'000'000);
+  std::tm parts{};
+  ::localtime_r(&seconds, &parts);
+  std::array<char, 64> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), "%a %b %d %H:%M:%S %Y", &parts)};
+}
+
+}  // namespace
+
+int control_listpids(const Control& c, const Arguments& args) {
+  std::string job = args.empty() ? "*" : args[0];
+  const std::string node = args.size() > 1 ? args[1] : "";
+  std::string step;
+  if (const std::size_t dot = job.find('.'); dot != std::string::npos) {
+    step = job.substr(dot + 1);
+    job.resize(dot);
+  }
+  const auto id = parse_integer("job", job, 1, INT64_MAX);
+  if (!id && job != "*") {
+    fmt::print(stderr, "scontrol: error: Invalid job id {}\n", args[0]);
+    return 1;
+  }
+  std::vector<JobProcess> found = processes();
+  std::erase_if(found, [&](const JobProcess& p) {
+    return (id && p.job.value() != static_cast<std::uint64_t>(*id)) ||
+           (!step.empty() && p.step != step) || (!node.empty() && p.node != node);
+  });
+  if (found.empty() && !c.quiet) {
+    std::array<char, 256> host{};
+    (void)::gethostname(host.data(), host.size() - 1);
+    const std::string here = node.empty() ? host.data() : node;
+    if (!id)
+      fmt::print(stderr, "No job steps exist on this node.\n");
+    else if (step.empty())
+      fmt::print(stderr, "JobId={} does not exist on node {}.\n", *id, here);
+    else
+      fmt::print(stderr, "StepId={}.{} does not exist on node {}.\n", *id, step, here);
+  }
+  fmt::print("{:<8} {:<8} {:<8} {:<7} {:<8}\n", "PID", "JOBID", "STEPID", "LOCALID", "GLOBALID");
+  for (const JobProcess& p : found)
+    fmt::print("{:<8} {:<8} {:<8} {:<7} {:<8}\n", p.pid, p.job.value(), p.step,
+               variable_of(p.pid, "SLURM_LOCALID"), variable_of(p.pid, "SLURM_PROCID"));
+  return found.empty() ? 1 : 0;
+}
+
+int control_pidinfo(const Control& c, const Arguments& args) {
+  if (!has_arguments(args, "pidinfo")) return 1;
+  const auto pid = parse_integer("pid", args[0], 1, INT32_MAX);
+  const auto process =
+      pid ? process_of(*pid, text_of(fmt::format("/proc/{}/cgroup", *pid))) : std::nullopt;
+  if (!process) {
+    if (!c.quiet) fmt::print(stderr, "Failed to locate job for requested pid\n");
+    return 1;
+  }
+  const auto shown = ask<proto::ShowJobReply>(c.program, proto::ShowJob{{process->job, {}}, false});
+  if (!shown) return control_error("slurm_get_end_time error", shown.error());
+  const auto end = shown->jobs.empty() ? std::nullopt : expected_end(shown->jobs.front().row);
+  fmt::print("Slurm job id {} ends at {}\n", process->job.value(),
+             end ? long_time(*end) : std::string("Unknown"));
+  if (end)
+    fmt::print("slurm_get_rem_time is {}\n",
+               std::max<std::int64_t>(0, (*end - shown->now).seconds()));
+  return 0;
+}
+
+}  // namespace gantry::cli::slurm

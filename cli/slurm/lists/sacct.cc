@@ -1,0 +1,154 @@
+// sacct: accounting of jobs and steps, in Slurm's manner.
+#include <fmt/core.h>
+
+#include "cli/slurm/lists/sacct_query.h"
+#include "cli/slurm/records/account_json.h"
+#include "common/text/text.h"
+
+namespace gantry::cli::slurm {
+namespace {
+
+constexpr std::string_view kUsualList = "JobID,JobName,Partition,Account,AllocCPUS,State,ExitCode";
+constexpr std::string_view kSacctPrefixes[] = {"SACCT_"};
+
+bool is_of(const proto::JobRef& ref, const proto::JobRow& row) {
+  if (ref.tasks.empty()) return ref.job == row.job || ref.job == row.array_job;
+  return ref.job == row.array_job && row.array_task && contains_index(ref.tasks, *row.array_task);
+}
+
+// With -j 12.batch only that step; the job's own line is then left out.
+struct Choice {
+  bool job = true;
+  std::vector<const proto::StepRow*> steps;
+};
+Choice choose_lines(const SacctQuery& q, const proto::HistoryRow& job) {
+  Choice choice;
+  std::vector<std::string_view> wanted;
+  for (const WantedStep& step : q.steps)
+    if (is_of(step.job, job.row)) wanted.push_back(step.step);
+  choice.job = wanted.empty();
+  for (const proto::StepRow& step : job.steps) {
+    const bool named = std::find(wanted.begin(), wanted.end(), step.step) != wanted.end();
+    if (wanted.empty() ? !q.jobs_only : named) choice.steps.push_back(&step);
+  }
+  return choice;
+}
+
+// "ALL", wherever it stands, is every field.
+std::string fields_of(std::string_view asked) {
+  std::string list;
+  for (const std::string& one : split_list(asked)) {
+    if (lower_case(one) != "all") {
+      list += one + ",";
+      continue;
+    }
+    for (const Field<AccountRow>& field : account_fields()) list += std::string(field.name) + ",";
+  }
+  return list;
+}
+
+void print_help_format() {
+  std::size_t column = 0;
+  for (const Field<AccountRow>& field : account_fields()) {
+    if (column > 0) fmt::print("{}", column % 4 == 0 ? "\n" : " ");
+    fmt::print("{:<19}", field.name);
+    ++column;
+  }
+  fmt::print("\n");
+}
+
+void print_accounts(const SacctQuery& q, const History& history, Layout layout) {
+  TableStyle style;
+  style.header = !q.no_header;
+  if (q.parsable || q.parsable2) {
+    style.delimiter = q.delimiter;
+    style.trailing_delimiter = !q.parsable2;
+  } else {
+    style.rule = true;
+    style.cut_mark = '+';
+    layout.after = " ";
+  }
+  const std::string cluster = cluster_name();
+  TableWriter table(std::move(layout), style, stdout);
+  for (const proto::HistoryRow& job : history.jobs) {
+    const Choice choice = choose_lines(q, job);
+    AccountRow row{&job, nullptr, history.now, q.units, cluster};
+    if (choice.job) put_row(table, account_fields(), row);
+    for (const proto::StepRow* step : choice.steps) {
+      row.step = step;
+      put_row(table, account_fields(), row);
+    }
+  }
+}
+
+Result<int> run_sacct(const Invocation& call) {
+  SacctQuery q;
+  q.now = system_now();
+  int status = 0;
+  const auto operands = parse_into(call, &q, status);
+  if (!operands) return status;
+  if (!operands->empty()) {
+    std::string words;
+    for (const std::string& operand : *operands) words += " " + operand;
+    fmt::print(stderr, "Error: Unknown arguments:{}\n", words);
+    return 1;
+  }
+  if (q.help_format) {
+    print_help_format();
+    return 0;
+  }
+  std::string named;
+  if (!check_clusters(call, q.clusters, named, status)) return status;
+  finish_sacct(q);
+  std::vector<std::string> unknown;
+  const Layout layout =
+      list_layout(q.fields.empty() ? std::string(kUsualList) : fields_of(q.fields),
+                  names_of(account_fields()), unknown);
+  if (!unknown.empty()) {
+    complain(call, fmt::format("Invalid field requested: \"{}\"", unknown.front()));
+    return 1;
+  }
+  auto session = Session::open("sacct");
+  if (!session) return tl::unexpected(session.error());
+  auto history = ask_history(*session, q.history);
+  if (!history) return tl::unexpected(history.error());
+  keep_only(*history, q.sieve);
+  if (q.truncate) cut_times(*history, q.history.start, q.history.end);
+  if (!q.json && !q.yaml) {
+    print_accounts(q, *history, layout);
+    return 0;
+  }
+  Tree jobs = Tree::list();
+  const std::string cluster = cluster_name();
+  for (const proto::HistoryRow& job : history->jobs)
+    jobs.add("", sacct_job_tree({&job, nullptr, history->now, Units::usual, cluster}));
+  print_document(q.json ? Shape::json : Shape::yaml, "sacct", {{"jobs", std::move(jobs)}});
+  return 0;
+}
+
+constexpr Example kSacctExamples[] = {
+    {"sacct -X -P -n -o JobIDRaw,State -j 12,13", "States of two jobs, for scripts"},
+    {"sacct -S now-7days -s F,TO,OOM -X", "What went wrong in the last week"},
+    {"sacct -j 12 -o JobID,Elapsed,TotalCPU,MaxRSS%12", "What job 12 and its steps used"},
+};
+constexpr ExitDoc kSacctExits[] = {{"0", "fine, also when there is no such job"},
+                                   {"1", "no answer, or the command line is wrong"}};
+
+}  // namespace
+
+extern const Command kSacct;
+const Command kSacct{
+    .name = "sacct",
+    .summary = "Show accounting of jobs and steps",
+    .description =
+        "Slurm's sacct, over gacct. Jobs have lines of their own, and below them one for the batch "
+        "script, one for what was run from outside (extern), and one for each step. A value that "
+        "is longer than its column ends in +.",
+    .options = sacct_options(),
+    .examples = kSacctExamples,
+    .exits = kSacctExits,
+    .run = run_sacct,
+    .env_prefixes = kSacctPrefixes,
+};
+
+}  // namespace gantry::cli::slurm

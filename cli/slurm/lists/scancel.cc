@@ -1,0 +1,381 @@
+// scancel: ends jobs, or sends them a signal, in Slurm's manner.
+#include <fmt/core.h>
+#include <pwd.h>
+
+#include <csignal>
+
+#include "cli/columns/job_words.h"
+#include "cli/slurm/frame.h"
+#include "cli/slurm/records/queue.h"
+#include "cli/submit/job_filter.h"
+#include "cli/submit/job_refs.h"
+#include "common/text/text.h"
+
+namespace gantry::cli::slurm {
+namespace {
+
+struct ScancelRequest {
+  proto::CancelJobs cancel;
+  std::optional<std::string> clusters;
+  bool me = false;
+  bool quiet = false;
+  bool verbose = false;
+  bool batch = false;
+  bool full = false;
+  bool interactive = false;
+  std::vector<std::string> qos, wckeys;  // by which the controller does not choose; none = any
+  std::vector<proto::SignalStep> steps;  // JOB.STEP
+
+  proto::JobFilter& filter() { return cancel.filter; }
+};
+
+// An empty word, of a variable that is not set, must not mean all jobs.
+template <std::vector<std::string> proto::JobFilter::*Member>
+Result<void> add_scancel_words(ScancelRequest& r, std::string_view text) {
+  if (text.empty()) return fail(ErrorCode::invalid_argument, "an empty word matches no job");
+  return add_words<ScancelRequest, Member>(r, text);
+}
+template <std::vector<std::string> ScancelRequest::*Member>
+Result<void> add_scancel_choice(ScancelRequest& r, std::string_view text) {
+  if (text.empty()) return fail(ErrorCode::invalid_argument, "an empty word matches no job");
+  (r.*Member).emplace_back(text);
+  return {};
+}
+Result<void> set_scancel_signal(ScancelRequest& r, std::string_view text) {
+  const auto signal = parse_signal(text);
+  if (!signal)
+    return fail(ErrorCode::invalid_argument, fmt::format("Unknown job signal: {}", text));
+  r.cancel.signal = *signal;
+  return {};
+}
+Result<void> add_scancel_states(ScancelRequest& r, std::string_view text) {
+  for (std::string& word : split_list(text)) {
+    static constexpr std::string_view kAllowed[] = {"PENDING", "PD",        "RUNNING",
+                                                    "R",       "SUSPENDED", "S"};
+    if (std::find(std::begin(kAllowed), std::end(kAllowed), upper_case(word)) == std::end(kAllowed))
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("Invalid job state specified: {}\nValid job states are PENDING, "
+                              "RUNNING, and SUSPENDED",
+                              word));
+    r.filter().states.push_back(std::move(word));
+  }
+  return {};
+}
+Result<void> set_scancel_clusters(ScancelRequest& r, std::string_view text) {
+  r.clusters = text;
+  return {};
+}
+
+constexpr Option kScancelOptions[] = {
+    {.name = "account",
+     .letter = 'A',
+     .arg = Arg::required,
+     .value = "NAME",
+     .help = "Jobs of this account",
+     .set = call<add_scancel_words<&proto::JobFilter::accounts>>,
+     .env = "ACCOUNT"},
+    {.name = "batch",
+     .letter = 'b',
+     .help = "Signal the batch shell only",
+     .set = put<&ScancelRequest::batch>,
+     .env = "BATCH"},
+    {.name = "clusters",
+     .letter = 'M',
+     .arg = Arg::required,
+     .value = "NAMES",
+     .help = "Our own cluster's name is all that can be given",
+     .set = call<set_scancel_clusters>},
+    {.name = "cluster",
+     .arg = Arg::required,
+     .value = "NAME",
+     .help = "The same",
+     .set = call<set_scancel_clusters>},
+    {.name = "ctld",
+     .help = "Send the signal through the controller, which is always so",
+     .set = always,
+     .env = "CTLD"},
+    {.name = "full",
+     .letter = 'f',
+     .help = "Signal the batch shell and all steps",
+     .set = put<&ScancelRequest::full>,
+     .env = "FULL"},
+    {.name = "interactive",
+     .letter = 'i',
+     .help = "Ask about each job",
+     .set = put<&ScancelRequest::interactive>,
+     .env = "INTERACTIVE"},
+    {.name = "jobname",
+     .arg = Arg::required,
+     .value = "NAME",
+     .help = "Jobs of this name",
+     .set = call<add_scancel_words<&proto::JobFilter::names>>},
+    {.name = "me", .help = "My jobs", .set = put<&ScancelRequest::me>},
+    {.name = "name",
+     .letter = 'n',
+     .arg = Arg::required,
+     .value = "NAME",
+     .help = "Jobs of this name",
+     .set = call<add_scancel_words<&proto::JobFilter::names>>,
+     .env = "NAME"},
+    {.name = "nodelist",
+     .letter = 'w',
+     .arg = Arg::required,
+     .value = "NODES",
+     .help = "Jobs on these nodes",
+     .set = call<add_nodes<ScancelRequest>>},
+    {.name = "partition",
+     .letter = 'p',
+     .arg = Arg::required,
+     .value = "NAME",
+     .help = "Jobs of this partition",
+     .set = call<add_scancel_words<&proto::JobFilter::partitions>>,
+     .env = "PARTITION"},
+    {.name = "qos",
+     .letter = 'q',
+     .arg = Arg::required,
+     .value = "NAME",
+     .help = "Jobs of this priority class; normal is the tenant's default one",
+     .set = call<add_scancel_choice<&ScancelRequest::qos>>,
+     .env = "QOS"},
+    {.name = "quiet",
+     .letter = 'Q',
+     .help = "No complaint about jobs that have ended",
+     .set = put<&ScancelRequest::quiet>,
+     .env = "QUIET"},
+    {.name = "reservation",
+     .letter = 'R',
+     .arg = Arg::required,
+     .value = "NAME",
+     .help = "Jobs that name this reservation",
+     .set = call<add_scancel_words<&proto::JobFilter::reservations>>},
+    {.name = "signal",
+     .letter = 's',
+     .arg = Arg::required,
+     .value = "SIGNAL",
+     .help = "Send this signal to the steps instead of ending the job: TERM, SIGUSR1, 15",
+     .set = call<set_scancel_signal>},
+    {.name = "state",
+     .letter = 't',
+     .arg = Arg::required,
+     .value = "STATE",
+     .help = "Jobs in this state: PENDING, RUNNING or SUSPENDED",
+     .set = call<add_scancel_states>,
+     .env = "STATE"},
+    {.name = "user",
+     .letter = 'u',
+     .arg = Arg::required,
+     .value = "USER",
+     .help = "Jobs of this user",
+     .set = call<add_scancel_words<&proto::JobFilter::users>>,
+     .env = "USER"},
+    {.name = "verbose",
+     .letter = 'v',
+     .help = "Say what is done",
+     .set = put<&ScancelRequest::verbose>,
+     .env = "VERBOSE"},
+    {.name = "wckey",
+     .arg = Arg::required,
+     .value = "KEY",
+     .help = "Jobs with this wckey",
+     .set = call<add_scancel_choice<&ScancelRequest::wckeys>>,
+     .env = "WCKEY"},
+    {.name = "admin-comment", .refused = "who cancelled a job is recorded by itself"},
+    {.name = "cron", .letter = 'c', .refused = "there are no scrontab jobs"},
+    {.name = "hurry", .letter = 'H', .refused = "there is no staging to skip"},
+    {.name = "sibling", .refused = "there is one cluster"},
+};
+constexpr std::string_view kScancelPrefixes[] = {"SCANCEL_"};
+
+bool names_no_job(const ScancelRequest& r) {
+  const proto::JobFilter& f = r.cancel.filter;
+  return !r.me && r.steps.empty() && f.jobs.empty() && f.users.empty() && f.names.empty() &&
+         f.partitions.empty() && f.accounts.empty() && f.nodes.empty() && f.states.empty() &&
+         f.reservations.empty() && r.qos.empty() && r.wckeys.empty();
+}
+
+// Ids of jobs; commas part them here as well as blanks.
+bool add_scancel_jobs(const Invocation& call, const std::vector<std::string>& operands,
+                      ScancelRequest& r) {
+  for (const std::string& operand : operands) {
+    if (const std::size_t dot = operand.find('.'); dot != std::string::npos) {
+      const auto job = parse_job_ref(operand.substr(0, dot));
+      const auto step = parse_integer("step", operand.substr(dot + 1), 0, UINT32_MAX);
+      if (!job || !step) {
+        complain(call, "Invalid job id " + operand);
+        return false;
+      }
+      r.steps.push_back({*job, StepId(static_cast<std::uint32_t>(*step)), SIGKILL});
+      continue;
+    }
+    if (!add_job_refs(r.filter().jobs, operand)) {
+      complain(call, "Invalid job id " + operand);
+      return false;
+    }
+  }
+  return true;
+}
+
+// What --signal, --batch and --full mean together.
+void settle_signal(ScancelRequest& r) {
+  proto::CancelJobs& cancel = r.cancel;
+  const bool choosy = r.batch || r.full;
+  if (choosy && !cancel.signal) cancel.signal = SIGKILL;
+  if (!choosy && cancel.signal == SIGKILL) cancel.signal.reset();  // ends the job
+  cancel.scope = r.full    ? proto::SignalScope::full
+                 : r.batch ? proto::SignalScope::batch_shell
+                           : proto::SignalScope::steps;
+  cancel.all_mine = r.me;
+}
+
+// One after the other; a step that has ended is no error.
+int signal_steps(const Invocation& call, const ScancelRequest& r) {
+  int status = 0;
+  for (proto::SignalStep step : r.steps) {
+    const std::string name = fmt::format("{}.{}", format_job_ref(step.job), step.step.value());
+    if (r.cancel.signal) step.signal = *r.cancel.signal;
+    if (r.verbose)
+      fmt::print(stderr, "scancel: {} step {}\n", r.cancel.signal ? "Signaling" : "Terminating",
+                 name);
+    const auto done = ask<proto::Ok>("scancel", step);
+    if (done) continue;
+    const bool over = done.error().message.starts_with("there is no step");
+    if (!over || r.verbose)
+      complain(call, fmt::format("Kill job error on job step id {}: {}", name,
+                                 words_for(done.error()).text));
+    if (!over) status = 1;
+  }
+  return status;
+}
+
+// Steps alone: the filter must not mean all jobs.
+bool only_steps(const ScancelRequest& r) {
+  ScancelRequest rest = r;
+  rest.steps.clear();
+  return !r.steps.empty() && names_no_job(rest);
+}
+
+bool has_wckey(const QueueRow& row, const std::vector<std::string>& wckeys) {
+  if (wckeys.empty()) return true;
+  if (!row.detail) return false;
+  const auto& given = row.detail->spec.given;
+  return std::any_of(wckeys.begin(), wckeys.end(), [&](const std::string& key) {
+    return std::find(given.begin(), given.end(), "wckey=" + key) != given.end();
+  });
+}
+
+// The answer is a line that begins with y; the end of the input is a no.
+bool may_cancel(const QueueRow& row) {
+  fmt::print("Cancel job_id={} name={} partition={} [y/n]? ", shown_id(row.row), row.row.name,
+             row.row.partition);
+  std::fflush(stdout);
+  std::string answer;
+  for (int c = 0; (c = std::getchar()) != EOF && c != '\n';) answer += static_cast<char>(c);
+  return answer.starts_with('y') || answer.starts_with('Y');
+}
+
+// What --qos, --wckey and --interactive leave of the jobs: names them all. False: none is left.
+Result<bool> choose_jobs(ScancelRequest& r) {
+  auto session = Session::open("scancel");
+  if (!session) return tl::unexpected(session.error());
+  QueueQuestion question;
+  question.list.filter = r.filter();
+  if (r.me) question.list.filter.users.push_back(login_name());
+  if (question.list.filter.states.empty())
+    question.list.filter.states = {"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED"};
+  question.qos = r.qos;
+  question.details = !r.qos.empty() || !r.wckeys.empty();
+  const auto rows = ask_queue(*session, question, cluster_name());
+  if (!rows) return tl::unexpected(rows.error());
+  std::vector<proto::JobRef> chosen;
+  for (const QueueRow& row : *rows) {
+    if (!has_wckey(row, r.wckeys) || (r.interactive && !may_cancel(row))) continue;
+    proto::JobRef ref{row.row.job, {}};
+    if (const auto rest = parse_index_ranges(row.row.array_tasks)) ref.tasks = rest->ranges;
+    // One task of what is left of an array, which has the array's id.
+    if (row.row.array_task && row.row.job == row.row.array_job)
+      ref.tasks = {{*row.row.array_task, *row.row.array_task, 1}};
+    chosen.push_back(std::move(ref));
+  }
+  r.filter() = {};
+  r.filter().jobs = std::move(chosen);
+  r.me = false;
+  return !r.filter().jobs.empty();
+}
+
+int scancel_error(const Error& error) {
+  fmt::print(stderr, "slurm_load_jobs error: {}\n", words_for(error).text);
+  return 1;
+}
+
+Result<int> run_scancel(const Invocation& call) {
+  ScancelRequest r;
+  int status = 0;
+  const auto operands = parse_into(call, &r, status);
+  if (!operands) return status;
+  if (!add_scancel_jobs(call, *operands, r)) return 1;
+  if (names_no_job(r)) {
+    complain(call, "No job identification provided");
+    return 1;
+  }
+  for (const std::string& user : r.filter().users)
+    if (::getpwnam(user.c_str()) == nullptr &&
+        user.find_first_not_of("0123456789") != std::string::npos) {
+      complain(call, "Invalid user name: " + user);
+      return 1;
+    }
+  std::string named;
+  if (!check_clusters(call, r.clusters, named, status)) return status;
+  const int steps = signal_steps(call, r);
+  if (only_steps(r)) return steps;
+  if (r.interactive || !r.qos.empty() || !r.wckeys.empty()) {
+    const auto left = choose_jobs(r);
+    if (!left) return scancel_error(left.error());
+    if (!*left) return steps;
+  }
+  settle_signal(r);
+  const auto reply = ask<proto::JobsDone>("scancel", r.cancel);
+  if (!reply) return scancel_error(reply.error());
+  if (r.verbose) {
+    for (const proto::JobRef& ref : r.filter().jobs)
+      fmt::print(stderr, "scancel: {} job {}\n", r.cancel.signal ? "Signaling" : "Terminating",
+                 format_job_ref(ref));
+    for (const proto::JobRef& ref : reply->not_active)
+      fmt::print(stderr, "scancel: error: Kill job error on job id {}: Invalid job id specified\n",
+                 format_job_ref(ref));
+  }
+  for (const auto& refused : reply->refused)
+    if (!r.quiet)
+      complain(call, fmt::format("Kill job error on job id {}: {}", format_job_ref(refused.job),
+                                 words_for(to_error(refused.error)).text));
+  return reply->refused.empty() ? steps : 1;
+}
+
+constexpr Example kScancelExamples[] = {
+    {"scancel 12 15_3 16_[4-9]", "A job, an array task, some tasks of an array"},
+    {"scancel 12.3", "End step 3 of job 12, and nothing else"},
+    {"scancel --me -t PENDING", "All my jobs that have not started"},
+    {"scancel -s USR1 -b 12", "Send SIGUSR1 to the batch shell of job 12"},
+};
+constexpr ExitDoc kScancelExits[] = {
+    {"0", "done; also when a job had ended or never existed"},
+    {"1", "a job belongs to someone else, the command line is wrong, or no answer"}};
+
+}  // namespace
+
+extern const Command kScancel;
+const Command kScancel{
+    .name = "scancel",
+    .summary = "Cancel jobs, or send them a signal",
+    .operands = "[JOB[.STEP]...]",
+    .description =
+        "Slurm's scancel, over gcancel. Ends the jobs that are named or that meet all the "
+        "conditions given: SIGTERM and SIGCONT to every process, and SIGKILL when the time that "
+        "the cluster allows is over. With --signal nothing is ended.",
+    .options = kScancelOptions,
+    .examples = kScancelExamples,
+    .exits = kScancelExits,
+    .run = run_scancel,
+    .env_prefixes = kScancelPrefixes,
+};
+
+}  // namespace gantry::cli::slurm

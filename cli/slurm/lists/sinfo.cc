@@ -1,0 +1,497 @@
+// sinfo: partitions and nodes, in Slurm's manner.
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <map>
+
+#include "cli/columns/job_words.h"
+#include "cli/columns/node_members.h"
+#include "cli/slurm/frame.h"
+#include "cli/slurm/json.h"
+#include "cli/slurm/records/node_fields.h"
+#include "cli/slurm/records/node_json.h"
+#include "cli/slurm/records/node_sort.h"
+#include "common/proto/reservation.h"
+#include "common/text/hostlist.h"
+#include "common/text/text.h"
+
+namespace gantry::cli::slurm {
+namespace {
+
+struct SinfoQuery {
+  std::vector<std::string> partitions;
+  std::vector<std::string> nodes;
+  std::vector<std::vector<std::string>> states;  // one of these; of an inner list, all
+  std::string letters;
+  std::string names;
+  std::string sort;
+  std::optional<std::string> clusters;
+  std::int64_t iterate = 0;  // seconds; 0 = once
+  bool no_header = false;
+  bool by_node = false;
+  bool long_form = false;
+  bool summary = false;
+  bool reasons = false;
+  bool reservations = false;
+  bool exact = false;
+  bool dead = false;
+  bool responding = false;
+  bool json = false;
+  bool yaml = false;
+};
+
+Result<void> set_sinfo_nodes(SinfoQuery& q, std::string_view text) {
+  auto names = expand_hostlist(text);
+  if (!names) return tl::unexpected(names.error());
+  q.nodes = std::move(*names);
+  return {};
+}
+Result<void> set_sinfo_partitions(SinfoQuery& q, std::string_view text) {
+  q.partitions = split_list(text);
+  return {};
+}
+Result<void> set_sinfo_letters(SinfoQuery& q, std::string_view text) {
+  q.letters = text;
+  q.names.clear();
+  return {};
+}
+Result<void> set_sinfo_names(SinfoQuery& q, std::string_view text) {
+  q.names = text;
+  q.letters.clear();
+  return {};
+}
+Result<void> set_sinfo_sort(SinfoQuery& q, std::string_view text) {
+  if (auto known = check_node_sort(text); !known) return known;
+  q.sort = text;
+  return {};
+}
+Result<void> set_sinfo_iterate(SinfoQuery& q, std::string_view text) {
+  const auto n = parse_integer("iterate", text, 1, 86'400);
+  if (!n) return fail(ErrorCode::invalid_argument, fmt::format("--iterate={}", text));
+  q.iterate = *n;
+  return {};
+}
+Result<void> set_sinfo_clusters(SinfoQuery& q, std::string_view text) {
+  q.clusters = text;
+  return {};
+}
+
+// States of Slurm's nodes, in long and in short form; those that ours never have match nothing.
+struct StateWord {
+  std::string_view word;
+  std::string_view shown;  // the compact form without marks, or "" for what never is
+};
+constexpr StateWord kSinfoStates[] = {{"all", ""},
+                                      {"alloc", "alloc"},
+                                      {"allocated", "alloc"},
+                                      {"cloud", ""},
+                                      {"blocked", ""},
+                                      {"dynamic_future", ""},
+                                      {"dynamic_norm", ""},
+                                      {"invalid_reg", ""},
+                                      {"external", ""},
+                                      {"reboot_issued", ""},
+                                      {"reboot_requested", ""},
+                                      {"comp", "comp"},
+                                      {"completing", "comp"},
+                                      {"down", "down"},
+                                      {"drain", "drain"},
+                                      {"drained", "drain"},
+                                      {"drng", "drng"},
+                                      {"draining", "drng"},
+                                      {"fail", ""},
+                                      {"future", ""},
+                                      {"futr", ""},
+                                      {"idle", "idle"},
+                                      {"maint", "maint"},
+                                      {"mix", "mix"},
+                                      {"mixed", "mix"},
+                                      {"no_respond", "*"},
+                                      {"npc", ""},
+                                      {"perfctrs", ""},
+                                      {"planned", ""},
+                                      {"plnd", ""},
+                                      {"power_down", ""},
+                                      {"power_up", ""},
+                                      {"powered_down", ""},
+                                      {"powering_down", ""},
+                                      {"powering_up", ""},
+                                      {"reboot", ""},
+                                      {"resv", "resv"},
+                                      {"reserved", "resv"},
+                                      {"unk", ""},
+                                      {"unknown", ""}};
+
+const StateWord* sinfo_state(std::string_view word) {
+  const auto known = std::find_if(std::begin(kSinfoStates), std::end(kSinfoStates),
+                                  [&](const StateWord& s) { return s.word == word; });
+  return known == std::end(kSinfoStates) ? nullptr : known;
+}
+
+// States parted by commas, of which a node has to be in one; those joined by & it has to be in all.
+Result<void> set_sinfo_states(SinfoQuery& q, std::string_view text) {
+  q.states.clear();
+  for (const std::string& item : split_list(text)) {
+    std::vector<std::string>& all = q.states.emplace_back();
+    for (std::size_t at = 0; at <= item.size();) {
+      const std::size_t end = std::min(item.find('&', at), item.size());
+      const std::string part = item.substr(at, end - at);
+      at = end + 1;
+      std::string word = lower_case(part);
+      while (!word.empty() && std::string_view("*~#!%$@^-").find(word.back()) != std::string::npos)
+        word.pop_back();
+      if (sinfo_state(word) == nullptr)
+        return fail(ErrorCode::invalid_argument,
+                    fmt::format("Bad state string: \"{}\"\nvalid states: "
+                                "unknown,down,idle,allocated,mixed,drain,drained,draining,"
+                                "no_respond,reserved,completing,maint,planned,all",
+                                part));
+      all.push_back(word);
+    }
+  }
+  return {};
+}
+template <bool SinfoQuery::*Shape>
+Result<void> set_sinfo_shape(SinfoQuery& q, std::string_view) {
+  q.*Shape = true;
+  return {};
+}
+
+constexpr Option kSinfoOptions[] = {
+    {.name = "all",
+     .letter = 'a',
+     .help = "Hidden partitions as well, of which there are none",
+     .set = always,
+     .env = "ALL"},
+    {.name = "clusters",
+     .letter = 'M',
+     .arg = Arg::required,
+     .value = "NAMES",
+     .help = "Our own cluster's name is all that can be given",
+     .set = call<set_sinfo_clusters>},
+    {.name = "cluster",
+     .arg = Arg::required,
+     .value = "NAME",
+     .help = "The same",
+     .set = call<set_sinfo_clusters>},
+    {.name = "dead",
+     .letter = 'd',
+     .help = "Only nodes that do not respond",
+     .set = put<&SinfoQuery::dead>},
+    {.name = "exact",
+     .letter = 'e',
+     .help = "Group nodes only if they are equal in everything",
+     .set = put<&SinfoQuery::exact>},
+    {.name = "format",
+     .letter = 'o',
+     .arg = Arg::required,
+     .value = "FORMAT",
+     .help = "Fields as %[[.]WIDTH]LETTER with any text around them",
+     .set = call<set_sinfo_letters>,
+     .env = "FORMAT"},
+    {.name = "Format",
+     .letter = 'O',
+     .arg = Arg::required,
+     .value = "NAME[:[.][WIDTH][TEXT]],...",
+     .help = "Fields by name",
+     .set = call<set_sinfo_names>},
+    {.name = "hide", .help = "No hidden partitions, of which there are none", .set = always},
+    {.name = "iterate",
+     .letter = 'i',
+     .arg = Arg::required,
+     .value = "SECONDS",
+     .help = "Show it again and again",
+     .set = call<set_sinfo_iterate>},
+    {.name = "json",
+     .arg = Arg::optional,
+     .value = "data_parser",
+     .help = "Nodes as JSON",
+     .set = call<set_sinfo_shape<&SinfoQuery::json>>},
+    {.name = "local",
+     .help = "Nodes of this cluster, which is always so",
+     .set = always,
+     .env = "LOCAL"},
+    {.name = "long", .letter = 'l', .help = "More columns", .set = put<&SinfoQuery::long_form>},
+    {.name = "Node",
+     .letter = 'N',
+     .help = "A line for each node and partition",
+     .set = put<&SinfoQuery::by_node>},
+    {.name = "nodes",
+     .letter = 'n',
+     .arg = Arg::required,
+     .value = "NODES",
+     .help = "Only these nodes",
+     .set = call<set_sinfo_nodes>},
+    {.name = "noconvert", .help = "Do not convert units, which is always so", .set = always},
+    {.name = "noheader", .letter = 'h', .help = "No header", .set = put<&SinfoQuery::no_header>},
+    {.name = "partition",
+     .letter = 'p',
+     .arg = Arg::required,
+     .value = "NAME,...",
+     .help = "Only these partitions",
+     .set = call<set_sinfo_partitions>,
+     .env = "PARTITION"},
+    {.name = "reservation",
+     .letter = 'T',
+     .help = "Show reservations instead",
+     .set = put<&SinfoQuery::reservations>},
+    {.name = "responding",
+     .letter = 'r',
+     .help = "Only nodes that respond",
+     .set = put<&SinfoQuery::responding>},
+    {.name = "list-reasons",
+     .letter = 'R',
+     .help = "Why nodes are down or drained",
+     .set = put<&SinfoQuery::reasons>},
+    {.name = "sort",
+     .letter = 'S',
+     .arg = Arg::required,
+     .value = "[+-#]LETTER,...",
+     .help = "Order of the lines, by letters of -o (default #P,-t: partitions as they are "
+             "configured; with -N N)",
+     .set = call<set_sinfo_sort>,
+     .env = "SORT"},
+    {.name = "states",
+     .letter = 't',
+     .arg = Arg::required,
+     .value = "STATE,...",
+     .help = "Only nodes in these states",
+     .set = call<set_sinfo_states>},
+    {.name = "summarize",
+     .letter = 's',
+     .help = "A line for each partition",
+     .set = put<&SinfoQuery::summary>},
+    {.name = "verbose",
+     .letter = 'v',
+     .help = "Say more, of which there is nothing",
+     .set = always},
+    {.name = "yaml",
+     .arg = Arg::optional,
+     .value = "data_parser",
+     .help = "Nodes as YAML",
+     .set = call<set_sinfo_shape<&SinfoQuery::yaml>>},
+    {.name = "federation", .refused = "there is one cluster"},
+    {.name = "future", .letter = 'F', .refused = "there are no nodes of the future"},
+};
+constexpr std::string_view kSinfoPrefixes[] = {"SINFO_"};
+
+std::string usual_format(const SinfoQuery& q, std::size_t partition, std::size_t node) {
+  if (q.summary) return fmt::format("%{}P %.5a %.10l %.16F %N", partition);
+  if (q.by_node && q.long_form)
+    return fmt::format("%{}N %.6D %.{}P %.11T %4c %.8z %.6m %.8d %.6w %.8f %20E", node, partition);
+  if (q.by_node) return fmt::format("%{}N %.6D %.{}P %6t", node, partition);
+  if (q.reasons) return q.long_form ? "%20E %12U %19H %6t %N" : "%20E %9u %19H %N";
+  if (q.long_form)
+    return fmt::format("%{}P %.5a %.10l %.10s %.4r %.8h %.10g %.6D %.11T %.11i %N", partition);
+  return fmt::format("%{}P %.5a %.10l %.6D %.6t %N", partition);
+}
+
+// SINFO_FORMAT is for a sinfo that is told nothing of its form, SINFO_PARTITION for one that is not
+// told which partitions.
+bool outdone_in_sinfo(std::span<const Given> typed, const Given& of_environment) {
+  const std::string_view name = of_environment.option->name;
+  if (name == "partition") return was_typed(typed, {"all"});
+  return name == "format" &&
+         was_typed(typed, {"format", "Format", "summarize", "Node", "list-reasons"});
+}
+
+bool is_wanted(const SinfoQuery& q, const proto::NodeRow& node) {
+  const bool silent = node.health != NodeHealth::up;
+  if ((q.dead && !silent) || (q.responding && silent)) return false;
+  const std::string mark = node_state_compact(node);
+  const std::string state = mark.substr(0, mark.find('*'));
+  if (q.reasons && state != "down" && state != "drain" && state != "drng") return false;
+  const auto is_in = [&](const std::string& word) {
+    const std::string_view shown = sinfo_state(word)->shown;
+    if (word == "all" || shown == state) return true;
+    if (shown == "alloc" && state == "mix") return true;  // a part of it is
+    if (word == "drain" && node.intent == NodeIntent::drain) return true;
+    return shown == "*" && mark != state;
+  };
+  return q.states.empty() || std::any_of(q.states.begin(), q.states.end(), [&](const auto& words) {
+           return std::all_of(words.begin(), words.end(), is_in);
+         });
+}
+
+struct Cluster {
+  std::vector<proto::PartitionRow> partitions;
+  std::vector<proto::NodeRow> nodes;
+};
+
+Result<Cluster> ask_cluster(const SinfoQuery& q, bool gpus) {
+  auto session = Session::open("sinfo");
+  if (!session) return tl::unexpected(session.error());
+  auto partitions = session->call<proto::ListPartitionsReply>(proto::ListPartitions{});
+  if (!partitions) return tl::unexpected(partitions.error());
+  auto nodes = session->call<proto::ListNodesReply>(proto::ListNodes{{}, q.partitions, gpus});
+  if (!nodes) return tl::unexpected(nodes.error());
+  std::erase_if(partitions->partitions, [&](const proto::PartitionRow& p) {
+    const auto& names = q.partitions;
+    return !names.empty() && std::find(names.begin(), names.end(), p.name) == names.end();
+  });
+  // One that does not exist is no error in Slurm.
+  std::erase_if(nodes->nodes, [&](const proto::NodeRow& node) {
+    const bool named =
+        q.nodes.empty() || std::find(q.nodes.begin(), q.nodes.end(), node.name) != q.nodes.end();
+    return !named || !is_wanted(q, node);
+  });
+  return Cluster{std::move(partitions->partitions), std::move(nodes->nodes)};
+}
+
+// Nodes go into one line when the values of all fields but sums are the same.
+std::vector<NodeLine> lines_of(const SinfoQuery& q, const Layout& layout,
+                               const proto::PartitionRow* partition,
+                               const std::vector<const proto::NodeRow*>& nodes,
+                               std::string_view cluster) {
+  std::vector<NodeLine> lines;
+  std::map<std::string, std::size_t> known;
+  for (const proto::NodeRow* node : nodes) {
+    NodeLine line{partition, {node}, cluster};
+    std::string key = q.by_node ? node->name : "";
+    for (const Cell& cell : layout.cells) {
+      if (!is_of_all(cell.column)) node_fields()[cell.column].put(key, line);
+      key += '\n';
+    }
+    if (q.exact) key += fmt::format("{} {}", to_string(node->total), node_state(*node));
+    const auto [at, added] = known.try_emplace(std::move(key), lines.size());
+    if (added)
+      lines.push_back(std::move(line));
+    else
+      lines[at->second].nodes.push_back(node);
+  }
+  return lines;
+}
+
+std::vector<NodeLine> node_lines(const SinfoQuery& q, const Layout& layout, const Cluster& all,
+                                 std::string_view cluster) {
+  const bool by_partition =
+      std::any_of(layout.cells.begin(), layout.cells.end(),
+                  [](const Cell& c) { return is_of_partition_field(c.column); });
+  if (!by_partition) {  // each node once
+    std::vector<const proto::NodeRow*> nodes;
+    for (const proto::NodeRow& node : all.nodes) nodes.push_back(&node);
+    return lines_of(q, layout, nullptr, nodes, cluster);
+  }
+  std::vector<NodeLine> lines;
+  NodeMembers members(all.nodes);
+  std::vector<NodeLine> in;  // the partition's
+  for (const proto::PartitionRow& partition : all.partitions) {
+    const auto& nodes = members.of(partition);
+    if (!members.same_again()) in = lines_of(q, layout, &partition, nodes, cluster);
+    for (NodeLine& line : in) line.partition = &partition;
+    lines.insert(lines.end(), in.begin(), in.end());
+    if (in.empty() && !q.reasons && !q.by_node) lines.push_back({&partition, {}, cluster});
+  }
+  return lines;
+}
+
+int load_partitions_error(const Error& error) {
+  fmt::print(stderr, "slurm_load_partitions: {}\n", words_for(error).text);
+  return 1;
+}
+
+int show_reservations(const SinfoQuery& q) {
+  const auto reply = ask<proto::ListReservationsReply>("sinfo", proto::ListReservations{});
+  if (!reply) return load_partitions_error(reply.error());
+  if (reply->reservations.empty()) {
+    fmt::print("No reservations in the system\n");
+    return 0;
+  }
+  if (!q.no_header)
+    fmt::print("{:<12} {:>8} {:>19} {:>19} {:>11}  {}\n", "RESV_NAME", "STATE", "START_TIME",
+               "END_TIME", "DURATION", "NODELIST");
+  for (const proto::ReservationRow& row : reply->reservations)
+    fmt::print("{:<12} {:>8} {:>19} {:>19} {:>11}  {}\n", row.name,
+               row.active ? "ACTIVE" : "INACTIVE", shown_time(row.start), shown_time(row.end),
+               format_duration_long(row.end - row.start), row.node_list);
+  return 0;
+}
+
+int show_nodes(const SinfoQuery& q, const std::string& named) {
+  const bool gpus = q.json || q.yaml || q.letters.find('G') != std::string::npos ||
+                    lower_case(q.names).find("gres") != std::string::npos;
+  const auto all = ask_cluster(q, gpus);
+  if (!all) return load_partitions_error(all.error());
+  if (q.json || q.yaml) {
+    Tree nodes = Tree::list();
+    for (const proto::NodeRow& node : all->nodes) nodes.add("", node_tree(node));
+    Tree lines = sinfo_tree(all->partitions, all->nodes, cluster_name());
+    std::vector<std::pair<std::string, Tree>> payload;
+    payload.emplace_back("sinfo", std::move(lines));
+    payload.emplace_back("nodes", std::move(nodes));
+    print_document(q.json ? Shape::json : Shape::yaml, "sinfo", std::move(payload));
+    return 0;
+  }
+  std::size_t partition = 9;
+  std::size_t node = 9;
+  for (const auto& p : all->partitions)
+    partition = std::max(partition, p.name.size() + p.is_default);
+  for (const auto& n : all->nodes) node = std::max(node, n.name.size());
+  std::vector<std::string> unknown;
+  const auto names = names_of(node_fields());
+  const Layout layout = !q.names.empty() && lower_case(q.names) != "all"
+                            ? names_layout(q.names, names, unknown)
+                            : letters_layout(!q.names.empty()    ? "%all"
+                                             : q.letters.empty() ? usual_format(q, partition, node)
+                                                                 : q.letters,
+                                             names, unknown);
+  for (const std::string& name : unknown)
+    fmt::print(stderr, "sinfo: error: Invalid job format specification: {}\n", name);
+  if ((q.long_form || q.iterate > 0) && !q.no_header) print_date();
+  if (!named.empty() && !q.no_header) fmt::print("CLUSTER: {}\n", named);
+  const std::string cluster = cluster_name();
+  TableStyle style;
+  style.header = !q.no_header;
+  TableWriter table(layout, style, stdout);
+  auto lines = node_lines(q, layout, *all, cluster);
+  sort_node_lines(lines, !q.sort.empty() ? q.sort : q.by_node ? "N" : "#P,-t", all->partitions);
+  for (const NodeLine& line : lines) put_row(table, node_fields(), line);
+  return 0;
+}
+
+Result<int> run_sinfo(const Invocation& call) {
+  SinfoQuery q;
+  int status = 0;
+  const auto operands = parse_into(call, &q, status, outdone_in_sinfo);
+  if (!operands) return status;
+  if (!operands->empty()) {
+    complain(call, "Unrecognized option: " + operands->front());
+    return 1;
+  }
+  std::string named;
+  if (!check_clusters(call, q.clusters, named, status)) return status;
+  while (true) {
+    const int shown = q.reservations ? show_reservations(q) : show_nodes(q, named);
+    if (q.iterate == 0) return shown;
+    fmt::print("\n");
+    std::fflush(stdout);
+    const timespec pause{q.iterate, 0};
+    ::nanosleep(&pause, nullptr);
+  }
+}
+
+constexpr Example kSinfoExamples[] = {
+    {"sinfo", "Partitions with their nodes, grouped by state"},
+    {"sinfo -N -o '%N %t %C %m %G'", "A line for each node: state, cores, memory, GPUs"},
+    {"sinfo -R", "Why nodes are down or drained"},
+};
+constexpr ExitDoc kSinfoExits[] = {{"0", "fine"}, {"1", "no answer, or the command line is wrong"}};
+
+}  // namespace
+
+extern const Command kSinfo;
+const Command kSinfo{
+    .name = "sinfo",
+    .summary = "Show partitions and nodes",
+    .description =
+        "Slurm's sinfo, over ginfo. Lists the partitions with their nodes, grouped by what the "
+        "fields show. A * behind a partition marks the default one; behind a state it means that "
+        "the node does not respond.",
+    .options = kSinfoOptions,
+    .examples = kSinfoExamples,
+    .exits = kSinfoExits,
+    .run = run_sinfo,
+    .env_prefixes = kSinfoPrefixes,
+};
+
+}  // namespace gantry::cli::slurm

@@ -1,0 +1,273 @@
+// sprio: what the priority of pending jobs is made of, in Slurm's manner.
+#include <fmt/core.h>
+
+#include <map>
+
+#include "cli/slurm/format.h"
+#include "cli/slurm/frame.h"
+#include "cli/submit/job_filter.h"
+#include "cli/submit/job_refs.h"
+#include "common/proto/tenancy_view.h"
+
+namespace gantry::cli::slurm {
+namespace {
+
+constexpr std::string_view kPrioFormat = "%.15i %9r %.10Y %.10S %.10A %.10F %.10J %.10P %.10Q";
+constexpr std::string_view kPrioNormFormat = "%.15i %9r %.10y %.10a %.10f %.10j %.10p %.10q";
+constexpr std::string_view kPrioLongFormat =
+    "%.15i %9r %.8u %.10Y %.10S %.10A %.10B %.10F %.10J %.10P %.10Q %.11N %.20T";
+
+struct SprioQuery {
+  proto::PriorityTuples tuples;
+  std::optional<std::string> clusters;
+  std::string format;
+  bool no_header = false;
+  bool long_form = false;
+  bool norm = false;
+  bool weights = false;
+  proto::JobFilter& filter() { return tuples.filter; }
+};
+Result<void> add_sprio_jobs(SprioQuery& q, std::string_view text) {
+  if (add_job_refs(q.filter().jobs, text)) return {};
+  return fail(ErrorCode::invalid_argument, fmt::format("Invalid job id: {}", text));
+}
+Result<void> set_sprio_clusters(SprioQuery& q, std::string_view text) {
+  q.clusters = text;
+  return {};
+}
+
+struct PrioLine {
+  const proto::PriorityRow* row = nullptr;
+  bool weights = false;  // the line of -w
+  std::string_view cluster;
+};
+
+const proto::PriorityTerm* term_of(const PrioLine& v, std::string_view name) {
+  for (const proto::PriorityTerm& term : v.row->terms)
+    if (term.name == name) return &term;
+  return nullptr;
+}
+void put_points(std::string& out, const PrioLine& v, std::string_view name) {
+  const proto::PriorityTerm* term = term_of(v, name);
+  if (term == nullptr)
+    out += '0';
+  else
+    out += v.weights ? std::to_string(term->weight) : std::to_string(term->points);
+}
+void put_factor(std::string& out, const PrioLine& v, std::string_view name) {
+  const proto::PriorityTerm* term = term_of(v, name);
+  out += fmt::format("{:.7f}", term == nullptr ? 0.0 : term->factor);
+}
+std::string prio_id(const PrioLine& v) {
+  const proto::PriorityRow& row = *v.row;
+  if (v.weights) return "Weights";
+  if (row.array_job.value() == 0) return std::to_string(row.job.value());
+  return row.array_tasks.empty() ? std::to_string(row.job.value())
+                                 : fmt::format("{}_[{}]", row.array_job.value(), row.array_tasks);
+}
+
+using P = const PrioLine&;
+using Out = std::string&;
+constexpr Field<PrioLine> kPrioFields[] = {
+    {.letter = 'a',
+     .name = {},
+     .header = "AGE",
+     .put = [](Out o, P v) { put_factor(o, v, "age"); }},
+    {.letter = 'A',
+     .name = {},
+     .header = "AGE",
+     .put = [](Out o, P v) { put_points(o, v, "age"); }},
+    {.letter = 'b', .name = {}, .header = "ASSOC", .put = [](Out o, P) { o += "0.0000000"; }},
+    {.letter = 'B', .name = {}, .header = "ASSOC", .put = [](Out o, P) { o += "0"; }},
+    {.letter = 'c', .name = {}, .header = "CLUSTER", .put = [](Out o, P v) { o += v.cluster; }},
+    {.letter = 'f',
+     .name = {},
+     .header = "FAIRSHARE",
+     .put = [](Out o, P v) { put_factor(o, v, "fairshare"); }},
+    {.letter = 'F',
+     .name = {},
+     .header = "FAIRSHARE",
+     .put = [](Out o, P v) { put_points(o, v, "fairshare"); }},
+    {.letter = 'i', .name = {}, .header = "JOBID", .put = [](Out o, P v) { o += prio_id(v); }},
+    {.letter = 'j',
+     .name = {},
+     .header = "JOBSIZE",
+     .put = [](Out o, P v) { put_factor(o, v, "jobsize"); }},
+    {.letter = 'J',
+     .name = {},
+     .header = "JOBSIZE",
+     .put = [](Out o, P v) { put_points(o, v, "jobsize"); }},
+    {.letter = 'n',
+     .name = {},
+     .header = "QOS_NAME",
+     .put = [](Out o, P v) { o += v.row->priority_class; }},
+    {.letter = 'N', .name = {}, .header = "NICE", .put = [](Out o, P) { o += "0"; }},
+    {.letter = 'o',
+     .name = {},
+     .header = "ACCOUNT",
+     .put = [](Out o, P v) { o += v.row->account; }},
+    {.letter = 'p',
+     .name = {},
+     .header = "PARTITION",
+     .put = [](Out o, P v) { put_factor(o, v, "partition"); }},
+    {.letter = 'P',
+     .name = {},
+     .header = "PARTITION",
+     .put = [](Out o, P v) { put_points(o, v, "partition"); }},
+    {.letter = 'q',
+     .name = {},
+     .header = "QOS",
+     .put = [](Out o, P v) { put_factor(o, v, "class"); }},
+    {.letter = 'Q',
+     .name = {},
+     .header = "QOS",
+     .put = [](Out o, P v) { put_points(o, v, "class"); }},
+    {.letter = 'r',
+     .name = {},
+     .header = "PARTITION",
+     .put = [](Out o, P v) { o += v.weights ? "" : v.row->partition; }},
+    {.letter = 'S',
+     .name = {},
+     .header = "SITE",
+     .put = [](Out o, P v) { o += v.weights ? "1" : "0"; }},
+    {.letter = 't', .name = {}, .header = "TRES", .put = [](Out, P) {}},
+    {.letter = 'T', .name = {}, .header = "TRES", .put = [](Out, P) {}},
+    {.letter = 'u',
+     .name = {},
+     .header = "USER",
+     .put = [](Out o, P v) { o += v.weights ? "" : v.row->user; }},
+    {.letter = 'y',
+     .name = {},
+     .header = "PRIORITY",
+     .put =
+         [](Out o, P v) {
+           o += fmt::format("{:.14f}", static_cast<double>(v.row->priority) / 4294967296.0);
+         }},
+    {.letter = 'Y',
+     .name = {},
+     .header = "PRIORITY",
+     .put = [](Out o, P v) { o += v.weights ? "" : std::to_string(v.row->priority); }},
+};
+
+constexpr Option kSprioOptions[] = {
+    {.name = "clusters",
+     .letter = 'M',
+     .arg = Arg::required,
+     .value = "NAMES",
+     .help = "Our own cluster's name is all that can be given",
+     .set = call<set_sprio_clusters>},
+    {.name = "cluster",
+     .arg = Arg::required,
+     .value = "NAME",
+     .help = "The same",
+     .set = call<set_sprio_clusters>},
+    {.name = "format",
+     .letter = 'o',
+     .arg = Arg::required,
+     .value = "FORMAT",
+     .help = "Fields as %[[.]WIDTH]LETTER with any text around them",
+     .set = put<&SprioQuery::format>},
+    {.name = "jobs",
+     .letter = 'j',
+     .arg = Arg::required,
+     .value = "JOB,...",
+     .help = "These jobs",
+     .set = call<add_sprio_jobs>},
+    {.name = "local", .help = "Jobs of this cluster, which is always so", .set = always},
+    {.name = "long", .letter = 'l', .help = "More columns", .set = put<&SprioQuery::long_form>},
+    {.name = "noheader", .letter = 'h', .help = "No header", .set = put<&SprioQuery::no_header>},
+    {.name = "norm",
+     .letter = 'n',
+     .help = "Factors between 0 and 1, without their weights",
+     .set = put<&SprioQuery::norm>},
+    {.name = "partition",
+     .letter = 'p',
+     .arg = Arg::required,
+     .value = "NAME,...",
+     .help = "Jobs of these partitions",
+     .set = call<add_words<SprioQuery, &proto::JobFilter::partitions>>},
+    {.name = "user",
+     .letter = 'u',
+     .arg = Arg::required,
+     .value = "USER,...",
+     .help = "Jobs of these users",
+     .set = call<add_words<SprioQuery, &proto::JobFilter::users>>},
+    {.name = "users",
+     .arg = Arg::required,
+     .value = "USER,...",
+     .help = "The same",
+     .set = call<add_words<SprioQuery, &proto::JobFilter::users>>},
+    {.name = "verbose",
+     .letter = 'v',
+     .help = "Say more, of which there is nothing",
+     .set = always},
+    {.name = "weights",
+     .letter = 'w',
+     .help = "The weights instead of jobs",
+     .set = put<&SprioQuery::weights>},
+    {.name = "federation", .refused = "there is one cluster"},
+    {.name = "sibling", .refused = "there is one cluster"},
+    {.name = "sort", .letter = 'S', .refused = "jobs come in the order in which they are served"},
+};
+constexpr std::string_view kSprioPrefixes[] = {"SPRIO_"};
+
+Result<int> run_sprio(const Invocation& call) {
+  SprioQuery q;
+  int status = 0;
+  const auto operands = parse_into(call, &q, status);
+  if (!operands) return status;
+  if (!operands->empty()) {
+    complain(call, "Unrecognized option: " + operands->front());
+    return 1;
+  }
+  std::string named;
+  if (!check_clusters(call, q.clusters, named, status)) return status;
+  std::string_view format = q.long_form ? kPrioLongFormat : q.norm ? kPrioNormFormat : kPrioFormat;
+  if (!q.format.empty()) format = q.format;
+  std::vector<std::string> unknown;
+  const Layout layout = letters_layout(format, names_of<PrioLine>(kPrioFields), unknown);
+  for (const std::string& name : unknown)
+    fmt::print(stderr, "Invalid job format specification: {}\n", name);
+  auto session = Session::open("sprio");
+  if (!session) return tl::unexpected(session.error());
+  TableStyle style;
+  style.header = !q.no_header;
+  if (!named.empty() && style.header) fmt::print("CLUSTER: {}\n", named);
+  std::fflush(stdout);
+  const std::string cluster = cluster_name();
+  TableWriter table(layout, style, stdout);
+  const auto reply = session->call<proto::PriorityTuplesReply>(q.tuples);
+  if (!reply) return tl::unexpected(reply.error());
+  for (const proto::PriorityRow& row : reply->rows) {
+    put_row<PrioLine>(table, kPrioFields, {&row, q.weights, cluster});
+    if (q.weights) return 0;  // they are the same for all
+  }
+  const auto& filter = q.tuples.filter;
+  if (reply->rows.empty() && (!filter.jobs.empty() || !filter.users.empty()))
+    fmt::print("Unable to find jobs matching user/id(s) specified\n");
+  return 0;
+}
+
+constexpr Example kSprioExamples[] = {
+    {"sprio", "Pending jobs, the next one first"},
+    {"sprio -n -j 12,13", "What two jobs have of each factor"},
+};
+constexpr ExitDoc kSprioExits[] = {{"0", "fine"}, {"1", "no answer, or the command line is wrong"}};
+
+}  // namespace
+
+extern const Command kSprio;
+const Command kSprio{
+    .name = "sprio",
+    .summary = "Show what the priority of pending jobs is made of",
+    .description =
+        "Slurm's sprio, over gprio. The factors have points where gantry.yaml sets weights for "
+        "them; gprio shows the other things that order jobs: quota, tenants and classes.",
+    .options = kSprioOptions,
+    .examples = kSprioExamples,
+    .exits = kSprioExits,
+    .run = run_sprio,
+    .env_prefixes = kSprioPrefixes,
+};
+
+}  // namespace gantry::cli::slurm

@@ -1,0 +1,133 @@
+#include "cli/slurm/lists/squeue_steps.h"
+
+#include <fmt/core.h>
+
+#include "cli/columns/job_words.h"
+#include "cli/slurm/frame.h"
+#include "cli/slurm/records/account_fields.h"
+#include "cli/slurm/records/history.h"
+#include "cli/slurm/records/job_values.h"
+#include "common/text/text.h"
+
+namespace gantry::cli::slurm {
+namespace {
+
+constexpr std::string_view kStepFormat = "%.15i %.8j %.9P %.8u %.9M %N";
+
+using StepOf = const AccountRow&;
+using Out = std::string&;
+
+std::string step_id(StepOf v) {
+  return shown_id(v.job->row) + "." + v.step->step;
+}
+
+constexpr Field<AccountRow> kStepFields[] = {
+    {.letter = 'A',
+     .name = "NumTasks",
+     .header = "TASKS",
+     .put = [](Out o, StepOf v) { put_number(o, v.step->tasks); }},
+    {.letter = 'C',
+     .name = "NumCPUs",
+     .header = "CPUS",
+     .put = [](Out o, StepOf v) { put_number(o, v.step->cpus); }},
+    {.letter = 'i',
+     .name = "StepID",
+     .header = "STEPID",
+     .put = [](Out o, StepOf v) { o += step_id(v); }},
+    {.letter = 'j',
+     .name = "StepName",
+     .header = "NAME",
+     .put = [](Out o, StepOf v) { o += v.step->name; }},
+    {.letter = 'M',
+     .name = "TimeUsed",
+     .header = "TIME",
+     .put = [](Out o, StepOf v) { o += format_duration(elapsed_of(v)); }},
+    {.letter = 'N',
+     .name = "Nodes",
+     .header = "NODELIST",
+     .put = [](Out o, StepOf v) { o += v.step->node_list; }},
+    {.letter = 'P',
+     .name = "Partition",
+     .header = "PARTITION",
+     .put = [](Out o, StepOf v) { o += v.job->row.partition; }},
+    {.letter = 'S',
+     .name = "StartTime",
+     .header = "START_TIME",
+     .put = [](Out o, StepOf v) { o += shown_time(v.step->started); }},
+    {.letter = 'u',
+     .name = "UserName",
+     .header = "USER",
+     .put = [](Out o, StepOf v) { o += v.job->row.user; }},
+    {.letter = 'U',
+     .name = "UserID",
+     .header = "USER",
+     .put = [](Out o, StepOf v) { put_number(o, v.job->row.uid.value()); }},
+    // A step has no limit of its own, and the job's devices.
+    {.letter = 'l',
+     .name = "TimeLimit",
+     .header = "TIME_LIMIT",
+     .put = [](Out o, StepOf) { o += "UNLIMITED"; }},
+    {.letter = 'b',
+     .name = "tres-per-node",
+     .header = "TRES_PER_NODE",
+     .put = [](Out o, StepOf) { o += "N/A"; }},
+    {.name = "ArrayJobID",
+     .header = "ARRAY_JOB_ID",
+     .put =
+         [](Out o, StepOf v) {
+           if (v.job->row.array_job.value() != 0)
+             put_number(o, v.job->row.array_job.value());
+           else
+             o += "N/A";
+         }},
+    {.name = "ArrayTaskID",
+     .header = "ARRAY_TASK_ID",
+     .put = [](Out o, StepOf v) { put_task(o, v.job->row); }},
+    {.name = "Cluster", .header = "CLUSTER", .put = [](Out o, StepOf v) { o += v.cluster; }},
+    {.name = "JobID",
+     .header = "JOBID",
+     .put = [](Out o, StepOf v) { put_number(o, v.job->row.job.value()); }},
+    {.name = "StepState",
+     .header = "STATE",
+     .put = [](Out o, StepOf v) { o += step_state(*v.job, *v.step); }},
+};
+
+bool is_wanted(const StepsQuestion& question, const std::string& id) {
+  const std::string job = id.substr(0, id.find('.'));
+  const auto names = [&](const std::string& word) { return word == id || word == job; };
+  return question.wanted.empty() ||
+         std::any_of(question.wanted.begin(), question.wanted.end(), names);
+}
+
+}  // namespace
+
+Result<int> show_steps(const Invocation& call, const StepsQuestion& question) {
+  const std::span<const Field<AccountRow>> fields = kStepFields;
+  std::vector<std::string> unknown;
+  const std::string_view letters = question.letters.empty() ? kStepFormat : question.letters;
+  const auto names = names_of(fields);
+  Layout layout = question.names.empty() ? letters_layout(letters, names, unknown)
+                                         : names_layout(question.names, names, unknown);
+  for (const std::string& name : unknown)
+    complain(call, "Invalid job step format specification: " + name);
+  auto session = Session::open("squeue");
+  if (!session) return tl::unexpected(session.error());
+  proto::QueryHistory query;
+  query.filter = question.filter;
+  query.filter.states = {"RUNNING", "SUSPENDED"};
+  if (query.filter.jobs.empty()) query.start = system_now();
+  const auto history = ask_history(*session, query);
+  if (!history) return tl::unexpected(history.error());
+  TableStyle style;
+  style.header = !question.no_header;
+  const std::string cluster = cluster_name();
+  TableWriter table(std::move(layout), style, stdout);
+  for (const proto::HistoryRow& job : history->jobs)
+    for (const proto::StepRow& step : job.steps) {
+      const AccountRow row{&job, &step, history->now, Units::usual, cluster};
+      if (step.running && is_wanted(question, step_id(row))) put_row(table, fields, row);
+    }
+  return 0;
+}
+
+}  // namespace gantry::cli::slurm

@@ -1,0 +1,272 @@
+// sreport: what accounts and users have used, in Slurm's manner, summed from the accounts of jobs.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+
+#include "cli/slurm/format.h"
+#include "cli/slurm/frame.h"
+#include "cli/slurm/records/history.h"
+#include "common/text/text.h"
+
+namespace gantry::cli::slurm {
+namespace {
+
+struct SreportCall {
+  std::string unit = "minutes";  // of -t
+  bool no_header = false;
+  bool parsable = false;
+  bool parsable2 = false;
+};
+Result<void> set_sreport_unit(SreportCall& c, std::string_view text) {
+  const std::string word = lower_case(text);
+  for (const std::string_view known : {"seconds", "minutes", "hours"})
+    if (word.size() >= 3 && known.starts_with(word)) {
+      c.unit = known;
+      return {};
+    }
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("unknown time format {}: seconds, minutes or hours", text));
+}
+
+constexpr Option kSreportOptions[] = {
+    {.name = "help", .letter = 'h', .help = "Show this help", .set = always},
+    {.name = "local", .help = "This cluster, which is always so", .set = always},
+    {.name = "noheader", .letter = 'n', .help = "No header", .set = put<&SreportCall::no_header>},
+    {.name = "parsable",
+     .letter = 'p',
+     .help = "Values parted by |, also behind the last",
+     .set = put<&SreportCall::parsable>},
+    {.name = "parsable2",
+     .letter = 'P',
+     .help = "Values parted by |",
+     .set = put<&SreportCall::parsable2>},
+    {.name = "quiet", .letter = 'Q', .help = "Say less, of which there is nothing", .set = always},
+    {.name = "unit",
+     .letter = 't',
+     .arg = Arg::required,
+     .value = "seconds|minutes|hours",
+     .help = "Unit of the times (default minutes)",
+     .set = call<set_sreport_unit>},
+    {.name = "verbose",
+     .letter = 'v',
+     .help = "Say more, of which there is nothing",
+     .set = always},
+    {.name = "all_clusters", .letter = 'a', .refused = "there is one cluster"},
+    {.name = "federation", .refused = "there is one cluster"},
+    {.name = "tres", .letter = 'T', .refused = "times are of cores; greport has every resource"},
+};
+
+struct UseLine {
+  std::string cluster, account, login;
+  std::int64_t used = 0;  // in the unit asked for
+};
+using U = const UseLine&;
+using Out = std::string&;
+constexpr Field<UseLine> kUseFields[] = {
+    {.name = "Cluster", .put = [](Out o, U v) { o += v.cluster; }, .width = 9},
+    {.name = "Account", .put = [](Out o, U v) { o += v.account; }, .width = 15},
+    {.name = "Accounts",
+     .header = "Account",
+     .put = [](Out o, U v) { o += v.account; },
+     .width = 15},
+    {.name = "Login", .put = [](Out o, U v) { o += v.login; }, .width = 9},
+    {.name = "Proper",
+     .header = "Proper Name",
+     .put = [](Out o, U v) { o += v.login; },
+     .width = 15},
+    {.name = "TresName", .header = "TRES Name", .put = [](Out o, U) { o += "cpu"; }, .width = 14},
+    {.name = "Used", .put = [](Out o, U v) { o += std::to_string(v.used); }, .width = 8},
+    {.name = "Energy", .put = [](Out o, U) { o += "0"; }, .width = 8},
+};
+
+struct Report {
+  std::string_view type, name, title, format;
+  bool by_account;  // first, else by user
+};
+constexpr Report kReports[] = {
+    {"cluster", "accountutilizationbyuser", "Cluster/Account/User Utilization",
+     "Cluster,Account%15,Login,Proper,Used,Energy", true},
+    {"cluster", "userutilizationbyaccount", "Cluster/User/Account Utilization",
+     "Cluster,Login,Proper,Account,Used,Energy", false},
+    {"user", "topusage", "Top Users", "Cluster,Login,Proper,Account,Used,Energy", false},
+};
+
+struct Span {
+  Instant start, end;
+  std::vector<std::string> users, accounts;
+  std::string format;
+  std::size_t top = 10;
+};
+
+Result<void> read_span(const std::vector<std::string>& words, Instant now, Span& span) {
+  for (const std::string& word : words) {
+    const std::size_t equals = word.find('=');
+    const std::string key = lower_case(word.substr(0, equals));
+    const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
+    if (key.starts_with("start") || key.starts_with("end")) {
+      const auto t = parse_time(value, now, TimeSense::latest);
+      if (!t) return tl::unexpected(t.error());
+      (key.starts_with("start") ? span.start : span.end) = *t;
+    } else if (key.starts_with("user")) {
+      span.users = split_list(value);
+    } else if (key.starts_with("account")) {
+      span.accounts = split_list(value);
+    } else if (key.starts_with("format")) {
+      span.format = value;
+    } else if (key.starts_with("topcount")) {
+      const auto n = parse_integer("topcount", value, 1, 1'000'000);
+      if (!n) return tl::unexpected(n.error());
+      span.top = static_cast<std::size_t>(*n);
+    } else if (!key.starts_with("cluster")) {
+      return fail(ErrorCode::invalid_argument, fmt::format("Unknown condition: {}", word));
+    }
+  }
+  return {};
+}
+
+// Core seconds of the part of each job that lies within the span.
+std::vector<UseLine> uses_of(const History& history, const Span& span, std::string_view unit,
+                             const std::string& cluster) {
+  std::map<std::pair<std::string, std::string>, std::int64_t> seconds;
+  for (const proto::HistoryRow& job : history.jobs) {
+    if (!job.row.started) continue;
+    const Instant begin = std::max(*job.row.started, span.start);
+    const Instant end = std::min(job.row.ended.value_or(history.now), span.end);
+    if (begin >= end) continue;
+    seconds[{job.row.account, job.row.user}] += (end - begin).seconds() * job.row.cpus;
+  }
+  const std::int64_t divisor = unit == "seconds" ? 1 : unit == "minutes" ? 60 : 3600;
+  std::vector<UseLine> out;
+  for (const auto& [who, n] : seconds) out.push_back({cluster, who.first, who.second, n / divisor});
+  return out;
+}
+
+Result<int> run_report(const SreportCall& c, const Report& report, const Span& span) {
+  std::vector<std::string> unknown;
+  Layout layout = list_layout(span.format.empty() ? report.format : std::string_view(span.format),
+                              names_of<UseLine>(kUseFields), unknown);
+  if (!unknown.empty()) {
+    fmt::print(stderr, " Unknown field '{}'\n", unknown.front());
+    return 1;
+  }
+  proto::QueryHistory query;
+  query.start = span.start;
+  query.end = span.end;
+  query.filter.users = span.users;
+  query.filter.accounts = span.accounts;
+  query.duplicates = true;
+  auto session = Session::open("sreport");
+  if (!session) return tl::unexpected(session.error());
+  const auto history = ask_history(*session, query);
+  if (!history) return tl::unexpected(history.error());
+  std::vector<UseLine> lines = uses_of(*history, span, c.unit, cluster_name());
+  if (report.name == "topusage") {
+    std::stable_sort(lines.begin(), lines.end(),
+                     [](const UseLine& a, const UseLine& b) { return a.used > b.used; });
+    if (lines.size() > span.top) lines.resize(span.top);
+  } else if (!report.by_account) {
+    std::stable_sort(lines.begin(), lines.end(),
+                     [](const UseLine& a, const UseLine& b) { return a.login < b.login; });
+  }
+  TableStyle style;
+  style.header = !c.no_header;
+  if (c.parsable || c.parsable2) {
+    style.delimiter = "|";
+    style.trailing_delimiter = !c.parsable2;
+  } else {
+    style.rule = true;
+    style.cut_mark = '+';
+    layout.after = " ";
+  }
+  if (style.header) {
+    const std::string rule(80, '-');
+    fmt::print("{0}\n{1} {2} - {3} ({4} secs)\nUsage reported in CPU {5}{6}\n{0}\n", rule,
+               report.title, format_time(span.start), format_time(span.end),
+               (span.end - span.start).seconds(), upper_case(c.unit.substr(0, 1)),
+               c.unit.substr(1));
+    std::fflush(stdout);
+  }
+  TableWriter table(std::move(layout), style, stdout);
+  for (const UseLine& line : lines) put_row<UseLine>(table, kUseFields, line);
+  return 0;
+}
+
+// "" of a type that has none.
+std::string valid_reports(const std::string& type) {
+  std::string text;
+  for (const Report& report : kReports)
+    if (report.type.starts_with(type))
+      text += fmt::format("{}\"{}\"", text.empty() ? "" : ", ", report.name);
+  return text;
+}
+
+Result<int> run_sreport(const Invocation& call) {
+  SreportCall c;
+  int status = 0;
+  const auto operands = parse_into(call, &c, status);
+  if (!operands) return status;
+  if (operands->empty()) {
+    complain(call,
+             "a report is missing: cluster AccountUtilizationByUser, cluster "
+             "UserUtilizationByAccount or user TopUsage");
+    return 1;
+  }
+  const std::string type = lower_case((*operands)[0]);
+  const std::string valid = valid_reports(type);
+  if (valid.empty() || operands->size() < 2) {
+    fmt::print(
+        stderr, "{}{}\n",
+        valid.empty() ? "invalid keyword: " : "too few arguments for keyword:", (*operands)[0]);
+    return 1;
+  }
+  const std::string name = lower_case((*operands)[1]);
+  const auto report = std::find_if(std::begin(kReports), std::end(kReports), [&](const Report& r) {
+    return r.type.starts_with(type) && r.name.starts_with(name);
+  });
+  if (report == std::end(kReports)) {
+    fmt::print(stderr, "Not valid report {}\nValid {} reports are, {}; greport has more\n",
+               (*operands)[1], (*operands)[0], valid);
+    return 1;
+  }
+  const Instant now = system_now();
+  Span span;
+  // Yesterday, as in Slurm.
+  const auto today = parse_time("today", now, TimeSense::latest);
+  if (!today) return tl::unexpected(today.error());
+  span.end = *today;
+  span.start = *today - hours(24);
+  if (auto done = read_span({operands->begin() + 2, operands->end()}, now, span); !done) {
+    complain(call, done.error().message);
+    return 1;
+  }
+  return run_report(c, *report, span);
+}
+
+constexpr Example kSreportExamples[] = {
+    {"sreport cluster AccountUtilizationByUser start=2026-01-01 end=now",
+     "Core minutes by account"},
+    {"sreport -nP -t hours user TopUsage topcount=5 start=now-30days end=now format=Login,Used",
+     "Who used most"},
+};
+constexpr ExitDoc kSreportExits[] = {{"0", "fine"},
+                                     {"1", "no answer, or the command line is wrong"}};
+
+}  // namespace
+
+extern const Command kSreport;
+const Command kSreport{
+    .name = "sreport",
+    .summary = "Report what accounts and users have used",
+    .operands = "TYPE REPORT [CONDITION...]",
+    .description =
+        "Slurm's sreport: cluster AccountUtilizationByUser, cluster UserUtilizationByAccount and "
+        "user TopUsage, in time of cores, with start=, end=, users=, accounts=, topcount= and "
+        "format=. Without a time it is about yesterday. greport has costs, GPUs and months.",
+    .options = kSreportOptions,
+    .examples = kSreportExamples,
+    .exits = kSreportExits,
+    .run = run_sreport,
+};
+
+}  // namespace gantry::cli::slurm

@@ -1,0 +1,113 @@
+#include "cli/slurm/records/history.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "cli/columns/job_words.h"
+#include "cli/slurm/records/account_fields.h"
+#include "common/text/text.h"
+
+namespace gantry::cli::slurm {
+namespace {
+
+// What is left of an array whose tasks all have rows of their own.
+bool is_used_up(const proto::JobRow& row) {
+  return row.array_job.value() != 0 && !row.array_task &&
+         (row.array_tasks.empty() || row.array_tasks.front() == '%');
+}
+
+using Key = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint32_t>;
+
+Key key_of(const proto::JobRow& row, bool each_run) {
+  const std::uint64_t array = row.array_job.value();
+  const std::uint64_t task = row.array_task ? *row.array_task : array != 0 ? UINT64_MAX : 0;
+  return {array != 0 ? array : row.job.value(), task, row.job.value(), each_run ? row.restarts : 0};
+}
+
+// An allocation, which has no batch step, is told of with one.
+void add_extern(proto::HistoryRow& job) {
+  if (!job.row.started || job.row.node_list.empty()) return;
+  const auto is_extern = [](const proto::StepRow& s) { return s.step == "extern"; };
+  if (std::any_of(job.steps.begin(), job.steps.end(), is_extern)) return;
+  proto::StepRow step;
+  step.step = "extern";
+  step.name = "extern";
+  step.running = job.row.phase != Phase::ended;
+  step.started = *job.row.started;
+  step.ended = job.row.ended;
+  step.cpus = job.row.cpus;
+  step.tasks = job.row.nodes;
+  step.node_list = job.row.node_list;
+  const auto after_batch = std::find_if(job.steps.begin(), job.steps.end(),
+                                        [](const proto::StepRow& s) { return s.step != "batch"; });
+  job.steps.insert(after_batch, std::move(step));
+}
+
+}  // namespace
+
+Result<History> ask_history(Session& session, proto::QueryHistory query) {
+  std::map<Key, proto::HistoryRow> found;
+  History history;
+  while (true) {
+    auto page = session.call<proto::HistoryReply>(query);
+    if (!page) return tl::unexpected(page.error());
+    history.now = page->now;
+    for (proto::HistoryRow& job : page->rows) {
+      if (is_used_up(job.row)) continue;
+      const auto [at, added] = found.try_emplace(key_of(job.row, query.duplicates));
+      if (added || at->second.row.restarts <= job.row.restarts) at->second = std::move(job);
+    }
+    if (!page->more) break;
+    if (page->position == query.position)
+      return fail(ErrorCode::malformed, "the controller gave a page of jobs twice");
+    query.position = page->position;
+  }
+  for (auto& [key, job] : found) {
+    add_extern(job);
+    history.jobs.push_back(std::move(job));
+  }
+  return history;
+}
+
+std::string_view priority_class_of(const proto::HistoryRow& job) {
+  return job.priority_class.empty() ? std::string_view("normal") : job.priority_class;
+}
+
+void keep_only(History& history, const HistorySieve& sieve) {
+  const auto asked = [](const std::vector<std::string>& names, std::string_view name) {
+    const std::string lower = lower_case(name);
+    return names.empty() || std::any_of(names.begin(), names.end(), [&](const std::string& n) {
+             return lower_case(n) == lower;
+           });
+  };
+  const auto within = [](const std::optional<HistorySieve::Range>& range, std::uint32_t n) {
+    return !range || (n >= range->low && n <= range->high);
+  };
+  std::erase_if(history.jobs, [&](const proto::HistoryRow& job) {
+    const AccountRow line{&job, nullptr, history.now, Units::usual, ""};
+    std::string group;
+    put_group(group, line);
+    const Duration limit = job.row.time_limit.value_or(kUnlimited);
+    const Duration least = sieve.limit_min.value_or(Duration{});
+    const bool exactly = sieve.limit_min && !sieve.limit_max;
+    const Duration most = exactly ? least : sieve.limit_max.value_or(kUnlimited);
+    return !asked(sieve.qos, priority_class_of(job)) || !asked(sieve.wckeys, job.wckey) ||
+           !asked(sieve.groups, group) || !asked(sieve.reasons, reason_of(job.row)) ||
+           !within(sieve.cpus, cpus_of(line)) || !within(sieve.nodes, job.row.nodes) ||
+           limit < least || limit > most;
+  });
+}
+
+void cut_times(History& history, std::optional<Instant> start, std::optional<Instant> end) {
+  const auto cut = [&](std::optional<Instant>& t) {
+    if (t && start) t = std::max(*t, *start);
+    if (t && end) t = std::min(*t, *end);
+  };
+  for (proto::HistoryRow& job : history.jobs) {
+    cut(job.row.started);
+    cut(job.row.ended);
+  }
+}
+
+}  // namespace gantry::cli::slurm

@@ -1,0 +1,158 @@
+#include "cli/slurm/records/job_values.h"
+
+#include <fmt/core.h>
+#include <grp.h>
+
+#include <charconv>
+
+#include "cli/columns/job_words.h"
+#include "cli/columns/show_records.h"
+#include "common/resources/resources.h"
+#include "common/text/hostlist.h"
+#include "common/text/text.h"
+
+namespace gantry::cli::slurm {
+
+const proto::JobDetail& detail(const QueueRow& v) {
+  static const proto::JobDetail none;
+  return v.detail ? *v.detail : none;
+}
+
+void put_number(std::string& out, std::uint64_t n) {
+  std::array<char, 20> digits;
+  out.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), n).ptr);
+}
+
+void text_or(std::string& out, std::string_view text, std::string_view none) {
+  out += text.empty() ? none : text;
+}
+
+bool was_given(const JobSpec& spec, std::string_view name) {
+  return std::find(spec.given.begin(), spec.given.end(), name) != spec.given.end();
+}
+
+std::string given_value(const JobSpec& spec, std::string_view name) {
+  for (const std::string& entry : spec.given)
+    if (entry.starts_with(name) && entry.size() > name.size() && entry[name.size()] == '=')
+      return entry.substr(name.size() + 1);
+  return {};
+}
+
+std::string tres_per_node(const JobSpec& spec) {
+  const JobShape& shape = spec.shape;
+  const bool by_node = was_given(spec, "gres") || was_given(spec, "gpus-per-node");
+  const bool other = was_given(spec, "gpus") || was_given(spec, "gpus-per-task");
+  if (other && !by_node) return {};
+  if (!shape.gpu_slice.empty() && shape.gpu_share > 0)
+    return fmt::format("gres:mig:{}:{}", shape.gpu_slice, format_thousandths(shape.gpu_share));
+  if (shape.gpus_per_node == 0) return {};
+  if (!shape.gpu_slice.empty())
+    return fmt::format("gres:mig:{}:{}", shape.gpu_slice, shape.gpus_per_node);
+  const std::string model = shape.gpu_models.size() == 1 ? shape.gpu_models[0] + ":" : "";
+  return fmt::format("gres:gpu:{}{}", model, shape.gpus_per_node);
+}
+
+std::string first_node_of(const std::string& hostlist) {
+  const auto names = expand_hostlist(hostlist);
+  return names && !names->empty() ? names->front() : "";
+}
+
+Duration time_used(const proto::JobRow& row, Instant now) {
+  return run_time(row, now);
+}
+
+std::optional<Instant> expected_end(const proto::JobRow& row) {
+  if (row.ended) return row.ended;
+  const auto start = row.started ? row.started : row.expected_start;
+  if (!start || !row.time_limit) return std::nullopt;
+  return *start + *row.time_limit + row.suspended;
+}
+
+std::string group_name(Gid gid) {
+  const group* found = ::getgrgid(gid.value());
+  return found != nullptr ? found->gr_name : std::to_string(gid.value());
+}
+
+void put_task(std::string& out, const proto::JobRow& row) {
+  if (row.array_task)
+    put_number(out, *row.array_task);
+  else
+    text_or(out, row.array_tasks, "N/A");
+}
+
+bool is_held(const proto::JobRow& row) {
+  return row.verdict.reason == Reason::held_user || row.verdict.reason == Reason::held_admin;
+}
+
+std::int64_t shown_priority(const proto::JobRow& row) {
+  return is_held(row) ? 0 : row.priority;
+}
+
+std::string command_of(const JobSpec& spec) {
+  std::string text = given_value(spec, "command");
+  for (const std::string& arg : spec.script_args)
+    if (!text.empty()) text += " " + arg;
+  return text;
+}
+
+// Of what has ended only that which failed shows why.
+void put_reason_or_nodes(std::string& out, const proto::JobRow& row) {
+  const bool ended = row.phase == Phase::ended && row.outcome;
+  const bool failed =
+      ended && (*row.outcome == Outcome::failed || *row.outcome == Outcome::timeout ||
+                *row.outcome == Outcome::out_of_memory || *row.outcome == Outcome::deadline ||
+                *row.outcome == Outcome::launch_failed);
+  out += !ended || failed ? where_or_why(row) : row.node_list;
+}
+
+void put_command(std::string& out, const QueueRow& v) {
+  text_or(out, command_of(spec(v)), "(null)");
+}
+
+void put_memory(std::string& out, const QueueRow& v) {
+  const auto& each = spec(v).shape.memory_per_cpu;
+  const std::int64_t bytes = each ? *each : v.row.memory_per_node;
+  out += bytes == 0 ? "0" : format_memory(bytes);
+}
+
+void put_file(std::string& out, const QueueRow& v, const std::string& pattern) {
+  if (!pattern.empty()) out += output_path(pattern, spec(v), v.row);
+}
+
+void put_time_left(std::string& out, const QueueRow& v) {
+  if (!v.row.time_limit)
+    out += "UNLIMITED";
+  else
+    out += format_duration(
+        std::max(*v.row.time_limit - seconds(time_used(v.row, v.now).us / 1'000'000), Duration{}));
+}
+
+std::string tres_text(const proto::JobRow& row, std::int64_t memory) {
+  std::string text = fmt::format("cpu={}", row.cpus);
+  if (memory > 0) text += ",mem=" + format_memory(memory);
+  text += fmt::format(",node={},billing={}", row.nodes, row.cpus);
+  if (row.gpus > 0) text += fmt::format(",gres/gpu={}", row.gpus);
+  return text;
+}
+
+std::int64_t memory_in_all(const proto::JobDetail& job) {
+  if (job.placement.empty()) return job.row.memory_per_node * job.row.nodes;
+  std::int64_t memory = 0;
+  for (const NodePlacement& place : job.placement) memory += place.memory;
+  return memory;
+}
+
+void put_tres(std::string& out, const QueueRow& v) {
+  out += v.row.node_list.empty() ? "N/A" : tres_text(v.row, memory_in_all(detail(v)));
+}
+
+void put_gpus_per_task(std::string& out, const QueueRow& v) {
+  const JobShape& shape = spec(v).shape;
+  if (!was_given(spec(v), "gpus-per-task") || shape.tasks == 0) {
+    out += "N/A";
+    return;
+  }
+  out += fmt::format("gres:gpu:{}", shape.gpus_per_node * shape.min_nodes / shape.tasks);
+}
+
+}  // namespace gantry::cli::slurm

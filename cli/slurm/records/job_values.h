@@ -1,0 +1,36 @@
+// Values of jobs as squeue, scontrol and --json show them, for the tables of fields.
+#pragma once
+
+#include "cli/slurm/records/job_fields.h"
+
+namespace gantry::cli::slurm {
+
+// The detail of a row that has none is an empty one: the job has gone meanwhile.
+const proto::JobDetail& detail(const QueueRow& v);
+inline const JobSpec& spec(const QueueRow& v) {
+  return detail(v).spec;
+}
+
+void put_number(std::string& out, std::uint64_t n);
+void text_or(std::string& out, std::string_view text, std::string_view none);
+void put_task(std::string& out, const proto::JobRow& row);
+void put_reason_or_nodes(std::string& out, const proto::JobRow& row);  // %R
+void put_command(std::string& out, const QueueRow& v);
+void put_memory(std::string& out, const QueueRow& v);
+void put_file(std::string& out, const QueueRow& v, const std::string& pattern);
+void put_time_left(std::string& out, const QueueRow& v);
+void put_tres(std::string& out, const QueueRow& v);
+void put_gpus_per_task(std::string& out, const QueueRow& v);
+
+[[nodiscard]] bool is_held(const proto::JobRow& row);
+// 0 while it is held, which is how clients of Slurm know.
+[[nodiscard]] std::int64_t shown_priority(const proto::JobRow& row);
+
+// What was submitted: a path, or "" when there is none (--wrap, standard input).
+std::string command_of(const JobSpec& spec);
+
+// "cpu=4,mem=8G,node=2,billing=4,gres/gpu=2"
+std::string tres_text(const proto::JobRow& row, std::int64_t memory);
+std::int64_t memory_in_all(const proto::JobDetail& job);  // bytes
+
+}  // namespace gantry::cli::slurm

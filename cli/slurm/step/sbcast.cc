@@ -1,0 +1,218 @@
+// sbcast: a file to every node of a job, by a step of one task on each node that reads it.
+//
+// The step writes beside the destination and renames when all has come, so that a copy is whole or
+// not there. It writes in the job's container: what the container sees, and nothing else.
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include "cli/session.h"
+#include "cli/slurm/frame.h"
+#include "cli/slurm/submit/job_request.h"
+#include "common/text/hostlist.h"
+#include "common/text/text.h"
+
+extern char** environ;  // POSIX
+
+namespace gantry::cli::slurm {
+namespace {
+
+constexpr std::size_t kFanOut = 8;  // nodes at a time
+constexpr std::size_t kMostFanOut = 64;
+
+// $1 destination, $2 bytes, $3 mode, $4 1 = replace what is there, $5 time of change or "", $6 name
+constexpr const char* kReceive = R"sh(set -e; umask 077; d=$1
+if [ -d "$d" ]; then d=$d/$6; fi
+if [ "$4" = 0 ] && [ -e "$d" ]; then echo "sbcast: error: $d: File exists" >&2; exit 17; fi
+t=$d.sbcast.$$; trap 'rm -f "$t"' EXIT; cat >"$t"
+[ "$(wc -c <"$t")" -eq "$2" ] || { echo "sbcast: error: $d: it came in part only" >&2; exit 5; }
+chmod "$3" "$t"; [ -z "$5" ] || touch -d "@$5" "$t"; mv -f "$t" "$d")sh";
+
+struct SbcastRequest {
+  std::optional<JobId> job;
+  std::size_t fan_out = kFanOut;
+  bool force = false, preserve = false, verbose = false;
+};
+
+Result<void> set_sbcast_job(SbcastRequest& r, std::string_view text) {
+  const auto id = parse_integer("the job", text, 1, INT64_MAX);
+  if (!id) return tl::unexpected(id.error());
+  r.job = JobId(static_cast<std::uint64_t>(*id));
+  return {};
+}
+Result<void> set_sbcast_fan_out(SbcastRequest& r, std::string_view text) {
+  const auto n = parse_integer("the fan-out", text, 1, kMostFanOut);
+  if (!n) return tl::unexpected(n.error());
+  r.fan_out = static_cast<std::size_t>(*n);
+  return {};
+}
+
+constexpr Option kSbcastOptions[] = {
+    {.name = "fanout",
+     .letter = 'F',
+     .arg = Arg::required,
+     .value = "N",
+     .help = "Nodes that are written to at a time, at most 64 (default 8)",
+     .set = call<set_sbcast_fan_out>,
+     .env = "FANOUT"},
+    {.name = "force",
+     .letter = 'f',
+     .help = "Replace what is there",
+     .set = put<&SbcastRequest::force>,
+     .env = "FORCE"},
+    {.name = "jobid",
+     .letter = 'j',
+     .arg = Arg::required,
+     .value = "JOB",
+     .help = "To the nodes of this job (default: the job around us)",
+     .set = call<set_sbcast_job>},
+    {.name = "preserve",
+     .letter = 'p',
+     .help = "Keep the time of change; the permissions are kept in any case",
+     .set = put<&SbcastRequest::preserve>,
+     .env = "PRESERVE"},
+    {.name = "verbose",
+     .letter = 'v',
+     .help = "Say which node has it",
+     .set = put<&SbcastRequest::verbose>},
+    {.name = "compress", .letter = 'C', .refused = "the streams are not compressed"},
+    {.name = "exclude", .refused = "only the file itself is copied"},
+    {.name = "send-libs", .refused = "only the file itself is copied"},
+    {.name = "size", .letter = 's', .refused = "a file is one stream, without blocks"},
+    {.name = "timeout",
+     .letter = 't',
+     .refused = "a copy ends when a node is lost, or with Ctrl-C"},
+    {.name = "treewidth", .refused = "use --fanout"},
+};
+constexpr std::string_view kSbcastPrefixes[] = {"SBCAST_"};
+
+// Of the job around us by its environment, of another from the controller.
+Result<std::vector<std::string>> sbcast_nodes(const Invocation& call, const SbcastRequest& r) {
+  const char* list = std::getenv("SLURM_JOB_NODELIST");
+  if (!r.job && list != nullptr) return expand_hostlist(list);
+  proto::ShowJob show;
+  show.job.job = *r.job;
+  const auto reply = ask<proto::ShowJobReply>(call.program(), show);
+  if (!reply) return tl::unexpected(reply.error());
+  if (reply->jobs.empty() || reply->jobs[0].row.node_list.empty() ||
+      reply->jobs[0].row.phase != Phase::running)
+    return fail(ErrorCode::wrong_state, "Invalid job id specified");
+  return expand_hostlist(reply->jobs[0].row.node_list);
+}
+
+struct SbcastSource {
+  std::string path, name;
+  struct stat status {};
+};
+
+// srun with the file as its input: the step's output and errors are ours.
+Result<pid_t> start_sbcast_copy(const std::string& node, const SbcastSource& source,
+                                const SbcastRequest& r, const std::string& to) {
+  std::vector<std::string> words{"srun", "-Q", "--overlap", "-N1", "-n1", "-w", node};
+  if (r.job) words.push_back(fmt::format("--jobid={}", r.job->value()));
+  const std::string when = r.preserve ? std::to_string(source.status.st_mtime) : "";
+  for (const std::string& word :
+       {std::string("sh"), std::string("-c"), std::string(kReceive), std::string("sbcast"), to,
+        std::to_string(source.status.st_size), fmt::format("{:04o}", source.status.st_mode & 0777),
+        std::string(r.force ? "1" : "0"), when, source.name})
+    words.push_back(word);
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t files;
+  ::posix_spawn_file_actions_init(&files);
+  ::posix_spawn_file_actions_addopen(&files, 0, source.path.c_str(), O_RDONLY, 0);
+  pid_t pid = 0;
+  const int error = ::posix_spawn(&pid, "/proc/self/exe", &files, nullptr, argv.data(), environ);
+  ::posix_spawn_file_actions_destroy(&files);
+  if (error != 0)
+    return fail(ErrorCode::io_error, fmt::format("cannot start srun: {}", std::strerror(error)));
+  return pid;
+}
+
+// Waits for one of them; false: it went wrong, which srun or the step has said.
+bool end_sbcast_copy(const Invocation& call, const SbcastRequest& r,
+                     std::map<pid_t, std::string>& under_way) {
+  int status = 0;
+  const pid_t pid = ::waitpid(-1, &status, 0);
+  const auto it = under_way.find(pid);
+  if (it == under_way.end()) return true;  // interrupted
+  const bool good = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (!good) complain(call, fmt::format("{}: the file is not there", it->second));
+  if (good && r.verbose) fmt::print(stderr, "sbcast: {}: done\n", it->second);
+  under_way.erase(it);
+  return good;
+}
+
+Result<int> run_sbcast(const Invocation& call) {
+  int status = 0;
+  SbcastRequest r;
+  const auto operands = parse_into(call, &r, status);
+  if (!operands) return status;
+  const auto refuse = [&](const std::string& why) {
+    complain(call, why);
+    return 1;
+  };
+  if (operands->size() != 2)
+    return refuse(fmt::format("Need two file names, have {} names", operands->size()));
+  if (!r.job && std::getenv("SLURM_JOB_ID") == nullptr)
+    return refuse(
+        "Need a job id to run this command.  Run from within a Slurm job or use the "
+        "--jobid option.");
+  SbcastSource source{(*operands)[0], (*operands)[0].substr((*operands)[0].rfind('/') + 1)};
+  if (::stat(source.path.c_str(), &source.status) != 0)
+    return refuse(fmt::format("Can't open `{}`: {}", source.path, std::strerror(errno)));
+  if (!S_ISREG(source.status.st_mode))
+    return refuse(fmt::format("`{}`: Not a regular file", source.path));
+  const auto nodes = sbcast_nodes(call, r);
+  if (!nodes) return refuse(words_for(nodes.error()).text);
+  std::map<pid_t, std::string> under_way;
+  bool good = true;
+  for (const std::string& node : *nodes) {
+    const auto pid = start_sbcast_copy(node, source, r, (*operands)[1]);
+    if (!pid) return refuse(pid.error().message);
+    under_way.emplace(*pid, node);
+    while (under_way.size() >= r.fan_out) good = end_sbcast_copy(call, r, under_way) && good;
+  }
+  while (!under_way.empty()) good = end_sbcast_copy(call, r, under_way) && good;
+  return good ? 0 : 1;
+}
+
+constexpr Example kSbcastExamples[] = {
+    {"sbcast model.bin /tmp/model.bin", "In a job: into the private /tmp of each of its nodes"},
+    {"sbcast -f -j 12 conf.yaml /tmp/", "Into a running job's, from outside"},
+};
+constexpr ExitDoc kSbcastExits[] = {{"0", "every node has it"},
+                                    {"1", "some node has not, which was said"}};
+
+}  // namespace
+
+extern const Command kSbcast;
+const Command kSbcast{
+    .name = "sbcast",
+    .summary = "Copy a file to the nodes of a job",
+    .operands = "SOURCE DESTINATION",
+    .description =
+        "Slurm's sbcast. A step on each node of the job writes the file, in the job's container, "
+        "so "
+        "that /tmp is the job's own. A copy is there as a whole or not at all; one that exists is "
+        "replaced with --force only.",
+    .options = kSbcastOptions,
+    .examples = kSbcastExamples,
+    .exits = kSbcastExits,
+    .run = run_sbcast,
+    .stop_at_operand = true,
+    .env_prefixes = kSbcastPrefixes,
+};
+
+}  // namespace gantry::cli::slurm

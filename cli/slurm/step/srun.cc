@@ -1,0 +1,494 @@
+// srun: runs tasks over the nodes of a job, in Slurm's manner. Inside a job it starts a step of it;
+// outside it asks for an allocation, runs the step there, and gives the allocation back.
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "cli/client_config.h"
+#include "cli/files.h"
+#include "cli/random_id.h"
+#include "cli/slurm/frame.h"
+#include "cli/slurm/step/multi_prog.h"
+#include "cli/slurm/step/srun_parts.h"
+#include "cli/slurm/step/srun_table.h"
+#include "cli/slurm/submit/job_table.h"
+#include "cli/slurm/submit/place_table.h"
+#include "cli/slurm/submit/refused_table.h"
+#include "cli/step/allocation.h"
+#include "cli/step/allocation_shell.h"
+#include "cli/step/step_run.h"
+#include "common/text/hostlist.h"
+#include "common/text/text.h"
+
+extern char** environ;  // POSIX
+
+namespace gantry::cli::slurm {
+
+namespace srun {
+namespace {
+Result<void> wrong_value(std::string message) {
+  return fail(ErrorCode::invalid_argument, std::move(message));
+}
+}  // namespace
+
+Result<void> set_jobid(SrunRequest& r, std::string_view text) {
+  const auto job = parse_job_ref(text);
+  if (!job || !job->tasks.empty()) return wrong_value(fmt::format("\"{}\" is not one job", text));
+  r.job_id = job->id();
+  return {};
+}
+Result<void> set_input(SrunRequest& r, std::string_view text) {
+  if (text == "all") return wrong_value("\"all\": standard input goes to task 0, or to none");
+  const bool is_number = text.find_first_not_of("0123456789") == std::string_view::npos;
+  if (is_number && text != "0")
+    return wrong_value(fmt::format("\"{}\": standard input goes to task 0, or to none", text));
+  r.input = text == "none" ? StepInput::none : StepInput::first_task;
+  r.input_file = is_number || text == "none" ? "" : std::string(text);
+  return {};
+}
+Result<void> set_kill(SrunRequest& r, std::string_view text) {
+  if (!text.empty() && text != "0" && text != "1")
+    return wrong_value(fmt::format("\"{}\" is not 0 or 1", text));
+  r.kill_on_bad_exit = text != "0";
+  return {};
+}
+Result<void> set_wait(SrunRequest& r, std::string_view text) {
+  const auto n = parse_integer("the time to wait in seconds", text, 0, 31'536'000);
+  if (!n) return tl::unexpected(n.error());
+  r.patience_s = static_cast<std::uint32_t>(*n);
+  return {};
+}
+Result<void> set_relative(SrunRequest& r, std::string_view text) {
+  const auto n = parse_integer("the number of the first node", text, 0, 65'535);
+  if (!n) return tl::unexpected(n.error());
+  r.relative = static_cast<std::uint32_t>(*n);
+  return {};
+}
+Result<void> set_cpu_bind(SrunRequest& r, std::string_view text) {
+  r.unbound = text == "none";
+  if (r.unbound || text == "q" || text == "quiet" || text == "cores") return {};
+  return wrong_value(
+      fmt::format("\"{}\": each task is bound to cores of its own: q or cores", text));
+}
+Result<void> set_mpi(SrunRequest& r, std::string_view text) {
+  const bool pmix = text == "pmix" || text == "pmix_v4";
+  if (!pmix && text != "pmi2" && text != "none" && text != "list")
+    return wrong_value(fmt::format(
+        "\"{}\": there are pmix, pmi2 and none; launchers that start one daemon on each "
+        "node work with none",
+        text));
+  r.list_mpi = text == "list";
+  r.mpi = pmix             ? proto::StepMpi::pmix
+          : text == "pmi2" ? proto::StepMpi::pmi2
+                           : proto::StepMpi::none;
+  return {};
+}
+
+}  // namespace srun
+
+namespace {
+
+constexpr auto kSrunAll = join(kSrunOptions, kSlurmJobOptions, kSlurmPlaceOptions, kSlurmRefused);
+constexpr std::string_view kSrunPrefixes[] = {"SLURM_"};
+
+// Job options that mean something to a step as well.
+constexpr std::string_view kStepWords[] = {
+    "chdir",    "clusters", "cpus-per-task", "distribution",    "exclusive",        "export",
+    "gpu-bind", "hint",     "job-name",      "nodelist",        "nodefile",         "nodes",
+    "no-kill",  "ntasks",   "oversubscribe", "ntasks-per-node", "threads-per-core", "profile"};
+
+bool is_one_of(std::span<const Option> table, const Option* option) {
+  return std::any_of(table.begin(), table.end(),
+                     [&](const Option& o) { return o.name == option->name; });
+}
+
+// Inside a job an option that only an allocation could honour is refused, not ignored. Of a step
+// --exclusive says that it waits for cores of its own.
+bool keep_step_options(const Invocation& call, std::vector<Given>& given, bool& exclusive) {
+  for (const Given& one : given) {
+    const std::string_view name = one.option->name;
+    const bool step =
+        std::find(std::begin(kStepWords), std::end(kStepWords), name) != std::end(kStepWords);
+    const bool all_memory = name == "mem" && one.value == "0";
+    exclusive = exclusive || name == "exclusive";
+    if (name == "exclusive" && !one.value.empty()) {
+      complain(call,
+               fmt::format("--exclusive={} is for allocations; a step has --exclusive", one.value));
+      return false;
+    }
+    if (name == "immediate") {
+      complain(call,
+               "--immediate is for allocations; a step has --overlap, or waits for its cores");
+      return false;
+    }
+    if (step || all_memory || is_one_of(kSrunOptions, one.option) || !one.option->refused.empty())
+      continue;
+    complain(call, fmt::format("{} asks for an allocation; a step inside a job has the job's",
+                               shown_name(*one.option)));
+    return false;
+  }
+  std::erase_if(given, [](const Given& one) {
+    return one.option->name == "exclusive" || (one.option->name == "mem" && one.value == "0");
+  });
+  return true;
+}
+
+bool reads_stdin_from(const Invocation& call, const std::string& file) {
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0 || ::dup2(fd, STDIN_FILENO) < 0) {
+    complain(call, fmt::format("Could not open stdin file {}: {}", file, std::strerror(errno)));
+    return false;
+  }
+  ::close(fd);
+  return true;
+}
+
+bool options_agree(const Invocation& call, const SrunRequest& r, bool exclusive) {
+  const bool files = !r.std_out.empty() || !r.std_err.empty() || !r.input_file.empty();
+  const char* wrong = nullptr;
+  if (r.terminal && (files || r.label || r.input == StepInput::none))
+    wrong = "--pty: a terminal is input and output; leave --input, --output, --error and --label";
+  if (exclusive && r.overlap) wrong = "--exclusive and --overlap exclude each other";
+  if (wrong != nullptr) complain(call, wrong);
+  return wrong == nullptr;
+}
+
+// -r: the job's nodes from the Nth on.
+bool set_relative_nodes(const Invocation& call, SrunRequest& r, const std::string& group) {
+  if (!r.relative) return true;
+  const char* list = std::getenv(("SLURM_JOB_NODELIST" + group).c_str());
+  auto names = expand_hostlist(list == nullptr ? "" : list);
+  const std::size_t wanted = r.nodes ? r.nodes->first : 1;
+  if (!names || *r.relative + wanted > names->size()) {
+    const auto job = number_of_env("SLURM_JOB_ID");
+    complain(call, fmt::format("Unable to create step for job {}: Invalid node count for "
+                               "--relative",
+                               job.value_or(0)));
+    return false;
+  }
+  const auto first = names->begin() + *r.relative;
+  const auto last = r.nodes ? first + static_cast<std::ptrdiff_t>(wanted) : names->end();
+  r.spec.shape.required_nodes.assign(first, last);
+  return true;
+}
+
+// A launcher's daemon has all cores of its node, as Slurm gives them to a step that asks for none.
+// A component's launchers have to say how many.
+void widen_launchers(SrunRequest& r) {
+  JobShape& shape = r.spec.shape;
+  auto& given = r.spec.given;
+  const bool sized = std::find(given.begin(), given.end(), "cpus-per-task") != given.end();
+  const auto cores = number_of_env("SLURM_CPUS_ON_NODE");
+  if (sized || r.exact || r.overlap || !shape.tasks_per_node || !cores) return;
+  if (number_of_env("SLURM_CPUS_PER_TASK")) return;
+  shape.cpus_per_task = std::max(1u, *cores / *shape.tasks_per_node);
+  given.emplace_back("cpus-per-task");
+}
+
+// --export says what is passed on of our environment; the job's own variables always are.
+std::map<std::string, std::string> step_environment_of(const SrunRequest& r) {
+  std::map<std::string, std::string> out = job_environment(r.exported);
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t equals = text.find('=');
+    if (!text.starts_with("SLURM_") && !text.starts_with("GANTRY_")) continue;
+    out.try_emplace(std::string(text.substr(0, equals)), text.substr(equals + 1));
+  }
+  for (const char* name : kTokenVariables) out.erase(name);  // a secret, as in job_environment()
+  // Tasks are told of -c only if it was given, to the job or here.
+  const auto& given = r.spec.given;
+  if (std::find(given.begin(), given.end(), "cpus-per-task") != given.end())
+    out["SLURM_CPUS_PER_TASK"] = std::to_string(r.spec.shape.cpus_per_task);
+  return out;
+}
+
+// `group`: behind the names of variables that describe the job, or its component.
+bool read_srun_options(const Invocation& call, const Parsed& parsed, SrunRequest& r, bool inside,
+                       const std::string& group, int& status) {
+  r.now = system_now();
+  r.manner = Manner::slurm;
+  status = 1;
+  std::vector<Given> typed = parsed.given;
+  bool exclusive = false;
+  if (inside && !keep_step_options(call, typed, exclusive)) return false;
+  auto given = options_from_environment(kSrunAll, kSrunPrefixes);
+  // Of a job's variables most describe it; only those about srun itself are options here.
+  if (inside)
+    std::erase_if(given, [](const Given& one) {
+      return !is_one_of(kSrunOptions, one.option) && one.option->name != "distribution";
+    });
+  given.insert(given.end(), typed.begin(), typed.end());
+  if (!apply(call, given, static_cast<JobRequest*>(&r), status)) return false;
+  if (!options_agree(call, r, exclusive)) return false;
+  r.exact = r.exact || exclusive;
+  const bool exported = std::any_of(typed.begin(), typed.end(),
+                                    [](const Given& g) { return g.option->name == "export"; });
+  if (const char* rule = std::getenv("SLURM_EXPORT_ENV"); rule != nullptr && !exported)
+    if (auto done = job::set_export(r, rule); !done) {
+      complain(call, "SLURM_EXPORT_ENV: " + done.error().message);
+      return false;
+    }
+  if (inside && !set_relative_nodes(call, r, group)) return false;
+  auto done = before_finish(call, r, given);
+  if (done) done = finish_request(r, given);
+  if (done && !inside) done = after_finish(r);
+  if (!done) {
+    complain(call, done.error().message);
+    return false;
+  }
+  if (r.unbound && r.spec.shape.tasks_per_node != 1u) {
+    complain(call,
+             "--cpu-bind=none: each task is bound to cores of its own, which are all of the "
+             "job's on a node only with --ntasks-per-node=1");
+    return false;
+  }
+  if (inside && group.empty()) widen_launchers(r);
+  return true;
+}
+
+int allocation_error(const Invocation& call, const Error& error) {
+  if (error.message.starts_with("Job allocation ")) {
+    fmt::print(stderr, "{}: {}\n", call.program(), error.message);
+    return 1;
+  }
+  const Words words = words_for(error);
+  if (!words.detail.empty()) complain(call, words.detail);
+  complain(call, "Unable to allocate resources: " + words.text);
+  return 1;
+}
+
+int step_error(const Invocation& call, JobId job, const Error& error) {
+  unsigned asked = 0, held = 0;
+  if (std::sscanf(error.message.c_str(), "the step asks for %u nodes, job %*s has %u", &asked,
+                  &held) == 2) {
+    complain(call, fmt::format("Only allocated {} nodes asked for {}", held, asked));
+    return 1;
+  }
+  const Words words = words_for(error);
+  if (!words.detail.empty()) complain(call, words.detail);
+  complain(call, fmt::format("Unable to create step for job {}: {}", job.value(), words.text));
+  return 1;
+}
+
+int test_srun(const Invocation& call, const SrunRequest& r, Session& session) {
+  proto::SubmitJob message;
+  message.request_id = random_id();
+  message.spec = r.spec;
+  message.spec.kind = JobKind::allocation;
+  message.spec.submit_line = call.line();
+  message.test_only = true;
+  const auto reply = session.call<proto::SubmitReply>(message);
+  if (!reply) {
+    fmt::print(stderr, "allocation failure: {}\n", words_for(reply.error()).text);
+    return 1;
+  }
+  say_start(call.program(), *reply, r.now);
+  return 0;
+}
+
+// What is to be run: the operands, or what the file of --multi-prog says.
+std::optional<std::vector<std::string>> program_of(const Invocation& call, const SrunRequest& r,
+                                                   const std::vector<std::string>& operands) {
+  if (!r.multi_prog) return operands;
+  const auto text = read_small_file(operands[0]);
+  if (!text || !*text) {
+    complain(call, fmt::format("Could not open multi_prog config file {}", operands[0]));
+    return std::nullopt;
+  }
+  auto command = multi_prog_command(**text);
+  if (command) return std::move(*command);
+  complain(call, command.error().message);
+  return std::nullopt;
+}
+
+// One part of the command line in one component of the job.
+struct SrunPart {
+  SrunRequest request;
+  std::vector<std::string> argv;
+  std::optional<std::uint32_t> group;
+};
+
+bool parts_agree(const Invocation& call, const std::vector<SrunPart>& parts) {
+  if (parts.size() < 2) return true;
+  const SrunRequest& first = parts.front().request;
+  const char* wrong = nullptr;
+  if (first.terminal) wrong = "--pty is not supported over several components";
+  if (first.mpi == proto::StepMpi::pmix)
+    wrong = "--mpi=pmix is not supported over several components";
+  if (first.mpi == proto::StepMpi::pmi2)
+    wrong = "--mpi=pmi2 is not supported over several components";
+  if (first.test_only) wrong = "--test-only is not supported for several components";
+  if (wrong != nullptr) complain(call, wrong);
+  return wrong == nullptr;
+}
+
+// Nothing: `status` is how srun ends.
+std::optional<std::vector<SrunPart>> read_parts(const Invocation& call,
+                                                const std::vector<Parsed>& typed, bool inside,
+                                                int& status) {
+  status = 1;
+  const auto groups = groups_of(call, typed, inside);
+  if (!groups) return std::nullopt;
+  std::vector<SrunPart> parts;
+  for (std::size_t i = 0; i < typed.size(); ++i)
+    for (const auto& group : (*groups)[i]) {
+      SrunPart part{{}, {}, group};
+      if (!read_srun_options(call, typed[i], part.request, inside, behind_names(group), status))
+        return std::nullopt;
+      parts.push_back(std::move(part));
+      if (parts.front().request.list_mpi) return parts;
+      const auto said = std::find_if(typed.begin() + static_cast<std::ptrdiff_t>(i), typed.end(),
+                                     [](const Parsed& p) { return !p.operands.empty(); });
+      if (said == typed.end()) {
+        fmt::print(stderr, "srun: fatal: No command given to execute.\n");
+        status = 1;
+        return std::nullopt;
+      }
+      auto argv = program_of(call, parts.back().request, said->operands);
+      status = 1;
+      if (!argv) return std::nullopt;
+      parts.back().argv = std::move(*argv);
+    }
+  return parts_agree(call, parts) ? std::optional(std::move(parts)) : std::nullopt;
+}
+
+// --prolog and --epilog: with the step's command as arguments; how it ends is its own affair.
+void run_beside(const Invocation& call, const std::string& program, const SrunPart& part) {
+  if (program.empty()) return;
+  std::vector<const char*> argv{program.c_str()};
+  for (const std::string& word : part.argv) argv.push_back(word.c_str());
+  argv.push_back(nullptr);
+  std::fflush(stdout);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::execvp(argv[0], const_cast<char**>(argv.data()));
+    ::_exit(127);
+  }
+  int status = 0;
+  while (pid > 0 && ::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (pid < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 127))
+    complain(call, fmt::format("{} could not be run", program));
+}
+
+Result<int> run_parts(const Invocation& call, const std::vector<SrunPart>& parts, JobId job,
+                      Session& session) {
+  std::vector<std::optional<std::uint32_t>> groups;
+  for (const SrunPart& part : parts) groups.push_back(part.group);
+  const auto jobs = jobs_of(groups, job, session);
+  if (!jobs && jobs.error().code == ErrorCode::usage) {
+    complain(call, jobs.error().message);
+    return 1;
+  }
+  if (!jobs) return tl::unexpected(jobs.error());
+  std::vector<StepPart> steps;
+  const auto nodes = nodes_of_components(groups);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const SrunRequest& r = parts[i].request;
+    auto environment = step_environment_of(r);
+    for (const auto& [name, value] : nodes) environment[name] = value;
+    steps.push_back({{call.program(), parts[i].argv, std::move(environment)},
+                     r,
+                     (*jobs)[i],
+                     behind_names(parts[i].group)});
+  }
+  const SrunRequest& first = parts.front().request;
+  run_beside(call, first.prolog, parts.front());
+  auto done = run_step(std::move(steps), session);
+  run_beside(call, first.epilog, parts.front());
+  return done;
+}
+
+Result<int> run_with_allocation(const Invocation& call, std::vector<SrunPart>& parts,
+                                Session& session) {
+  std::vector<const JobRequest*> requests;
+  for (SrunPart& part : parts) {
+    std::string& name = part.request.spec.name;
+    if (name.empty()) name = part.argv[0].substr(part.argv[0].rfind('/') + 1);
+    requests.push_back(&part.request);
+  }
+  const SrunRequest& r = parts.front().request;
+  if (r.test_only) return test_srun(call, r, session);
+  auto allocation = Allocation::ask(call, requests, session);
+  if (!allocation) return allocation_error(call, allocation.error());
+  set_allocation_environment(allocation->row(), r);
+  auto known = set_allocation_geometry(session, allocation->job());
+  if (known && parts.size() > 1) known = set_component_geometry(session, allocation->job());
+  if (!known) complain(call, known.error().message);
+  const auto done = run_parts(call, parts, allocation->job(), session);
+  allocation->end(session, done ? ExitStatus{*done & 0xff, 0} : ExitStatus{1, 0});
+  return done ? *done : step_error(call, allocation->job(), done.error());
+}
+
+Result<int> run_srun(const Invocation& call) {
+  int status = 0;
+  const auto typed = parse_parts(call, status);
+  if (!typed) return status;
+  const auto& options = typed->front().given;
+  const bool inside = number_of_env("SLURM_JOB_ID") ||
+                      std::any_of(options.begin(), options.end(),
+                                  [](const auto& o) { return o.option->name == "jobid"; });
+  auto parts = read_parts(call, *typed, inside, status);
+  if (!parts) return status;
+  const SrunRequest& r = parts->front().request;
+  if (r.list_mpi) {
+    fmt::print(
+        "MPI plugin types are...\n\tnone\n\tpmi2\n\tpmix\nspecific pmix plugin versions available: "
+        "pmix_v4\n");
+    return 0;
+  }
+  std::string named;
+  if (!check_clusters(call, r.clusters, named, status)) return status;
+  if (!r.input_file.empty() && !reads_stdin_from(call, r.input_file)) return 1;
+  auto session = Session::open(call.program());
+  if (!session) return allocation_error(call, session.error());
+  if (!inside) return run_with_allocation(call, *parts, *session);
+  const auto done = run_parts(call, *parts, *surrounding_job(r), *session);
+  return done ? *done : step_error(call, *surrounding_job(r), done.error());
+}
+
+constexpr Example kSrunExamples[] = {
+    {"srun -n 8 -l hostname", "In a job: eight tasks over its nodes, lines with the task's number"},
+    {"srun --ntasks-per-node=1 -c 4 python3 train.py", "One task with four cores on each node"},
+    {"srun --het-group=0 ./front : --het-group=1 -n 8 ./back",
+     "In a heterogeneous job: another program in each component, as one step"},
+    {"srun -n 1 -c 2 --mem=2G -t 10:00 ./test",
+     "Outside of a job: ask for an allocation, run, give it back"},
+};
+constexpr ExitDoc kSrunExits[] = {
+    {"0", "every task ended with 0"},
+    {"N", "the largest exit code of the tasks; 128 + the signal that ended one"},
+    {"1", "the step could not be started"},
+    {"255", "the command line or a variable cannot be parsed"},
+};
+
+}  // namespace
+
+extern const Command kSrun;
+const Command kSrun{
+    .name = "srun",
+    .summary = "Run tasks over the nodes of a job",
+    .operands = "COMMAND [ARGUMENT...] [: [OPTION...] COMMAND [ARGUMENT...]]...",
+    .description =
+        "Slurm's srun, over grun. Inside a job, or with --jobid, COMMAND is started as a step: as "
+        "many tasks as asked for, else as the job has, in block order over its nodes. Outside of a "
+        "job an allocation is asked for first and given back at the end. Output of all tasks "
+        "appears here as it comes; standard input goes to task 0; signals go to all tasks.\n\n"
+        "In a heterogeneous job tasks are started in its first component, or in those that "
+        "--het-group names, as one step with ranks that go through all of them. Commands with a : "
+        "between them are for one component each; outside of a job they ask for such a job.",
+    .options = kSrunAll,
+    .examples = kSrunExamples,
+    .exits = kSrunExits,
+    .run = run_srun,
+    .stop_at_operand = true,
+    .env_prefixes = kSrunPrefixes,
+};
+
+}  // namespace gantry::cli::slurm

@@ -1,0 +1,189 @@
+// srun's own options, apart from those that describe a job.
+#pragma once
+
+#include "cli/slurm/frame.h"
+#include "cli/slurm/submit/job_request.h"
+
+namespace gantry::cli::slurm {
+
+struct SrunRequest : SlurmRequest {
+  std::optional<std::uint32_t> relative;  // -r
+  std::string input_file;                 // -i FILE
+  bool list_mpi = false;                  // --mpi=list
+  bool multi_prog = false;
+  bool unbound = false;               // --cpu-bind=none
+  std::string prolog, epilog;         // programs run here; "" = none
+  std::vector<std::uint32_t> groups;  // --het-group; empty: not said
+};
+
+namespace srun {
+Result<void> set_jobid(SrunRequest& r, std::string_view text);
+Result<void> set_input(SrunRequest& r, std::string_view text);
+Result<void> set_kill(SrunRequest& r, std::string_view text);
+Result<void> set_wait(SrunRequest& r, std::string_view text);
+Result<void> set_relative(SrunRequest& r, std::string_view text);
+Result<void> set_cpu_bind(SrunRequest& r, std::string_view text);
+Result<void> set_mpi(SrunRequest& r, std::string_view text);
+template <std::string SrunRequest::*Program>
+Result<void> set_beside(SrunRequest& r, std::string_view text) {
+  r.*Program = text == "none" ? "" : text;
+  return {};
+}
+Result<void> set_het_group(SrunRequest& r, std::string_view text);  // in srun_parts.cc
+}  // namespace srun
+
+inline constexpr Option kSrunOptions[] = {
+    {.name = "cpu-bind",
+     .arg = Arg::required,
+     .value = "q|cores|none",
+     .help =
+         "Tasks are bound to their own cores, which is always so; none, where a task has all of "
+         "the job's cores on its node (--ntasks-per-node=1)",
+     .set = call<srun::set_cpu_bind>},
+    {.name = "disable-status",
+     .letter = 'X',
+     .help = "Ctrl-C goes to the tasks at once, which is always so",
+     .set = always,
+     .env = "DISABLE_STATUS"},
+    {.name = "epilog",
+     .arg = Arg::required,
+     .value = "PROGRAM|none",
+     .help = "Run here behind the step, with srun's environment",
+     .set = call<srun::set_beside<&SrunRequest::epilog>>,
+     .env = "EPILOG"},
+    {.name = "error",
+     .letter = 'e',
+     .arg = Arg::required,
+     .value = "FILE",
+     .help = "Standard error of the tasks, on their nodes: %j job, %s step, %t task, %N node, %n "
+             "its number (default: here)",
+     .set = put<&StepOptions::std_err>,
+     .env = "STDERRMODE"},
+    {.name = "exact",
+     .help = "Only cores that no other step has: wait for them (so does --exclusive inside a job)",
+     .set = put<&StepOptions::exact>,
+     .env = "EXACT"},
+    {.name = "help", .letter = 'h', .help = "Show this help", .set = always},
+    {.name = "het-group",
+     .arg = Arg::required,
+     .value = "N[,N...|-N]",
+     .help = "In these components of the heterogeneous job: their tasks are numbered through "
+             "(default: the first, or of A : B one each)",
+     .set = call<srun::set_het_group>},
+    {.name = "immediate",
+     .letter = 'I',
+     .arg = Arg::optional,
+     .value = "SECONDS",
+     .help = "Give up if there is no allocation in this time (default 1)",
+     .set = call<set::immediate>,
+     .env = "IMMEDIATE"},
+    {.name = "input",
+     .letter = 'i',
+     .arg = Arg::required,
+     .value = "FILE|0|none",
+     .help = "What task 0 reads (default: our standard input)",
+     .set = call<srun::set_input>,
+     .env = "STDINMODE"},
+    {.name = "jobid",
+     .arg = Arg::required,
+     .value = "JOB",
+     .help = "Run in this job of yours instead of the one we are in",
+     .set = call<srun::set_jobid>},
+    {.name = "kill-on-bad-exit",
+     .letter = 'K',
+     .arg = Arg::optional,
+     .value = "0|1",
+     .help = "End all tasks when one ends with an exit code other than 0",
+     .set = call<srun::set_kill>,
+     .env = "KILL_BAD_EXIT"},
+    {.name = "label",
+     .letter = 'l',
+     .help = "Put the number of the task in front of each line",
+     .set = put<&StepOptions::label>,
+     .env = "LABELIO"},
+    {.name = "mpi",
+     .arg = Arg::required,
+     .value = "none|pmix|pmi2|list",
+     .help = "pmix, pmi2: a PMIx or PMI-1 and PMI-2 server beside the tasks on each node, and one "
+             "task's failure ends all; none: "
+             "launchers start their own daemons (default); list: what there is",
+     .set = call<srun::set_mpi>,
+     .env = "MPI_TYPE"},
+    {.name = "multi-prog",
+     .help = "The operand is a file that says which tasks run which program",
+     .set = put<&SrunRequest::multi_prog>},
+    {.name = "output",
+     .letter = 'o',
+     .arg = Arg::required,
+     .value = "FILE",
+     .help = "Standard output of the tasks, on their nodes (default: here)",
+     .set = put<&StepOptions::std_out>,
+     .env = "STDOUTMODE"},
+    {.name = "overlap",
+     .help = "Share cores with other steps of the job, even if others are free",
+     .set = put<&StepOptions::overlap>,
+     .env = "OVERLAP"},
+    {.name = "prolog",
+     .arg = Arg::required,
+     .value = "PROGRAM|none",
+     .help = "Run here before the step, with srun's environment",
+     .set = call<srun::set_beside<&SrunRequest::prolog>>,
+     .env = "PROLOG"},
+    {.name = "pty",
+     .help = "Give task 0 a terminal, which is ours; the other tasks have no standard files",
+     .set = put<&StepOptions::terminal>,
+     .env = "PTY"},
+    {.name = "quiet",
+     .letter = 'Q',
+     .help = "Print nothing but errors",
+     .set = put<&JobRequest::quiet>},
+    {.name = "verbose",
+     .letter = 'v',
+     .help = "Say on standard error which tasks are started where",
+     .set = put<&JobRequest::verbose>,
+     .env = "DEBUG"},
+    {.name = "quit-on-interrupt",
+     .help = "The first Ctrl-C ends the step, not only the second one",
+     .set = put<&StepOptions::quit_on_interrupt>,
+     .env = "QUIT_ON_INTERRUPT"},
+    {.name = "relative",
+     .letter = 'r',
+     .arg = Arg::required,
+     .value = "N",
+     .help = "On nodes of the job from the Nth on, counted from 0",
+     .set = call<srun::set_relative>},
+    {.name = "test-only",
+     .help = "Check the job and say when it could start; run nothing",
+     .set = put<&JobRequest::test_only>},
+    {.name = "unbuffered",
+     .letter = 'u',
+     .help = "Output as it comes, not in whole lines",
+     .set = put<&StepOptions::unbuffered>,
+     .env = "UNBUFFEREDIO"},
+    {.name = "wait",
+     .letter = 'W',
+     .arg = Arg::required,
+     .value = "SECONDS",
+     .help = "End the other tasks so long after the first one has ended (default 0: never)",
+     .set = call<srun::set_wait>,
+     .env = "WAIT"},
+    {.name = "accel-bind", .refused = "a job's tasks see all GPUs that it has on a node"},
+    {.name = "bcast", .refused = "copy files with cp: the nodes see the same directories"},
+    {.name = "bcast-exclude", .refused = "there is no --bcast"},
+    {.name = "compress", .refused = "there is no --bcast"},
+    {.name = "external-launcher", .refused = "use --overlap with --ntasks-per-node=1"},
+    {.name = "interactive", .refused = "use salloc"},
+    {.name = "no-allocate", .letter = 'Z', .refused = "tasks run within a job"},
+    {.name = "open-mode", .refused = "files are truncated; redirect srun's own output to append"},
+    {.name = "preserve-env",
+     .letter = 'E',
+     .refused = "say how many nodes and tasks with -N and -n"},
+    {.name = "send-libs", .refused = "there is no --bcast"},
+    {.name = "slurmd-debug", .refused = "gantry-noded has --log-level"},
+    {.name = "task-epilog", .refused = "write a script around the program"},
+    {.name = "task-prolog", .refused = "write a script around the program"},
+    {.name = "threads", .letter = 'T', .refused = "all nodes are asked at once"},
+    {.name = "treewidth", .refused = "all nodes are asked at once"},
+};
+
+}  // namespace gantry::cli::slurm

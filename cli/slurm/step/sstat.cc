@@ -1,0 +1,193 @@
+// sstat: what running steps use, in Slurm's manner; sacct's fields over what the accounts know now.
+#include <fmt/core.h>
+
+#include "cli/slurm/frame.h"
+#include "cli/slurm/records/account_fields.h"
+#include "cli/slurm/records/history.h"
+#include "cli/submit/job_refs.h"
+
+namespace gantry::cli::slurm {
+namespace {
+
+// The columns of Slurm's sstat, with its widths where sacct's are others.
+constexpr std::string_view kStatList =
+    "JobID,MaxVMSize,MaxVMSizeNode,MaxVMSizeTask,AveVMSize,MaxRSS,MaxRSSNode,MaxRSSTask,AveRSS,"
+    "MaxPages,MaxPagesNode,MaxPagesTask,AvePages,MinCPU,MinCPUNode,MinCPUTask,AveCPU,NTasks,"
+    "AveCPUFreq,ReqCPUFreqMin,ReqCPUFreqMax,ReqCPUFreqGov,ConsumedEnergy%14,MaxDiskRead,"
+    "MaxDiskReadNode,MaxDiskReadTask,AveDiskRead%12,MaxDiskWrite,MaxDiskWriteNode,"
+    "MaxDiskWriteTask,AveDiskWrite%12,TRESUsageInAve%14,TRESUsageInMax%14,TRESUsageInMaxNode%18,"
+    "TRESUsageInMaxTask%18,TRESUsageInMin%14,TRESUsageInMinNode%18,TRESUsageInMinTask%18,"
+    "TRESUsageInTot%14,TRESUsageOutAve,TRESUsageOutMax,TRESUsageOutMaxNode%19,"
+    "TRESUsageOutMaxTask%19,TRESUsageOutMin%15,TRESUsageOutMinNode%19,TRESUsageOutMinTask%19,"
+    "TRESUsageOutTot%15";
+
+struct SstatQuery {
+  std::vector<std::pair<proto::JobRef, std::string>> steps;  // "" = one of the job's
+  std::string fields;
+  Units units = Units::usual;
+  bool all_steps = false;
+  bool no_header = false;
+  bool parsable = false;
+  bool parsable2 = false;
+  bool help_format = false;
+};
+Result<void> add_sstat_jobs(SstatQuery& q, std::string_view text) {
+  for (const std::string& word : split_list(text)) {
+    const std::size_t dot = word.find('.');
+    std::vector<proto::JobRef> refs;
+    if (!add_job_refs(refs, word.substr(0, dot)))
+      return fail(ErrorCode::invalid_argument, fmt::format("Invalid job id specified: {}", word));
+    q.steps.emplace_back(refs.front(), dot == std::string::npos ? "" : word.substr(dot + 1));
+  }
+  return {};
+}
+Result<void> set_sstat_noconvert(SstatQuery& q, std::string_view) {
+  q.units = Units::bytes;
+  return {};
+}
+
+constexpr Option kSstatOptions[] = {
+    {.name = "allsteps",
+     .letter = 'a',
+     .help = "All running steps of the jobs",
+     .set = put<&SstatQuery::all_steps>},
+    {.name = "fields",
+     .arg = Arg::required,
+     .value = "FIELD[%WIDTH],...",
+     .help = "The same",
+     .set = put<&SstatQuery::fields>},
+    {.name = "format",
+     .letter = 'o',
+     .arg = Arg::required,
+     .value = "FIELD[%WIDTH],...",
+     .help = "These fields; --helpformat lists them",
+     .set = put<&SstatQuery::fields>},
+    {.name = "help", .letter = 'h', .help = "Show this help", .set = always},
+    {.name = "helpformat",
+     .letter = 'e',
+     .help = "List the fields",
+     .set = put<&SstatQuery::help_format>},
+    {.name = "jobs",
+     .letter = 'j',
+     .arg = Arg::required,
+     .value = "JOB[.STEP],...",
+     .help = "These jobs or steps",
+     .set = call<add_sstat_jobs>},
+    {.name = "noconvert", .help = "Sizes in bytes", .set = call<set_sstat_noconvert>},
+    {.name = "noheader", .letter = 'n', .help = "No header", .set = put<&SstatQuery::no_header>},
+    {.name = "parsable",
+     .letter = 'p',
+     .help = "Values parted by |, also behind the last",
+     .set = put<&SstatQuery::parsable>},
+    {.name = "parsable2",
+     .letter = 'P',
+     .help = "Values parted by |",
+     .set = put<&SstatQuery::parsable2>},
+    {.name = "verbose",
+     .letter = 'v',
+     .help = "Say more, of which there is nothing",
+     .set = always},
+    {.name = "json", .refused = "use sacct --json"},
+    {.name = "pidformat", .letter = 'i', .refused = "processes are in their containers"},
+    {.name = "yaml", .refused = "use sacct --yaml"},
+};
+
+// Without a step: the numbered one that began last, else the batch script.
+std::vector<const proto::StepRow*> stat_steps(const SstatQuery& q, const proto::HistoryRow& job,
+                                              const std::string& step) {
+  std::vector<const proto::StepRow*> running;
+  for (const proto::StepRow& one : job.steps)
+    if (one.running && one.step != "extern" && (step.empty() || one.step == step))
+      running.push_back(&one);
+  if (!step.empty() || q.all_steps || running.size() < 2) return running;
+  return {running.back()};
+}
+
+void print_stat_fields() {
+  std::vector<std::string> names;
+  for (const std::string& name : split_list(kStatList))
+    names.push_back(name.substr(0, name.find('%')));
+  std::sort(names.begin(), names.end());
+  for (std::size_t i = 0; i < names.size(); ++i)
+    fmt::print("{}{:<19}", i == 0 ? "" : i % 4 == 0 ? "\n" : " ", names[i]);
+  fmt::print("\n");
+}
+
+Result<int> run_sstat(const Invocation& call) {
+  SstatQuery q;
+  int status = 0;
+  auto operands = parse_into(call, &q, status);
+  if (!operands) return status;
+  for (const std::string& operand : *operands)
+    if (!add_sstat_jobs(q, operand)) {
+      complain(call, "Invalid job id specified: " + operand);
+      return 1;
+    }
+  if (q.help_format) {
+    print_stat_fields();
+    return 0;
+  }
+  if (q.steps.empty()) {
+    complain(call, "You didn't give me any jobs to stat.");
+    return 1;
+  }
+  std::vector<std::string> unknown;
+  Layout layout = list_layout(q.fields.empty() ? kStatList : std::string_view(q.fields),
+                              names_of(account_fields()), unknown);
+  if (!unknown.empty()) {
+    complain(call, fmt::format("Invalid field requested: \"{}\"", unknown.front()));
+    return 1;
+  }
+  TableStyle style;
+  style.header = !q.no_header;
+  if (q.parsable || q.parsable2) {
+    style.delimiter = "|";
+    style.trailing_delimiter = !q.parsable2;
+  } else {
+    style.rule = true;
+    style.cut_mark = '+';
+    layout.after = " ";
+  }
+  auto session = Session::open("sstat");
+  if (!session) return tl::unexpected(session.error());
+  const std::string cluster = cluster_name();
+  TableWriter table(std::move(layout), style, stdout);
+  for (const auto& [ref, step] : q.steps) {
+    proto::QueryHistory query;
+    query.filter.jobs = {ref};
+    const auto history = ask_history(*session, query);
+    if (!history) return tl::unexpected(history.error());
+    std::size_t shown = 0;
+    for (const proto::HistoryRow& job : history->jobs)
+      for (const proto::StepRow* one : stat_steps(q, job, step)) {
+        put_row(table, account_fields(), {&job, one, history->now, q.units, cluster});
+        ++shown;
+      }
+    if (shown > 0) continue;
+    complain(call, fmt::format("No steps running for job {}", ref.job.value()));
+  }
+  return status;
+}
+
+constexpr Example kSstatExamples[] = {
+    {"sstat -j 12.batch -o JobID,MaxRSS,AveCPU", "What the script of job 12 uses so far"}};
+constexpr ExitDoc kSstatExits[] = {{"0", "fine, also when nothing runs"},
+                                   {"1", "no answer, or the command line is wrong"}};
+
+}  // namespace
+
+extern const Command kSstat;
+const Command kSstat{
+    .name = "sstat",
+    .summary = "Show what running steps use",
+    .operands = "[JOB[.STEP]...]",
+    .description =
+        "Slurm's sstat. The figures are those of the steps that run now, as their nodes have "
+        "reported them last.",
+    .options = kSstatOptions,
+    .examples = kSstatExamples,
+    .exits = kSstatExits,
+    .run = run_sstat,
+};
+
+}  // namespace gantry::cli::slurm

@@ -1,0 +1,355 @@
+// The setters of options that Slurm has and we have not, and what they do to a request.
+#include "cli/slurm/submit/job_request.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <poll.h>
+#include <pwd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+
+#include "cli/files.h"
+#include "cli/step/step_run.h"
+#include "cli/submit/job_setters.h"
+#include "common/job/gpu_bind.h"
+#include "common/text/hostlist.h"
+#include "common/text/text.h"
+
+namespace gantry::cli::slurm {
+namespace {
+
+constexpr int kLoginSeconds = 8;  // for a login shell to print its environment, as Slurm's default
+constexpr std::size_t kMaxLoginBytes = 1u << 20;
+
+Result<void> wrong(std::string message) {
+  return fail(ErrorCode::invalid_argument, std::move(message));
+}
+
+bool was_given(std::span<const Given> given, std::string_view name) {
+  return std::any_of(given.begin(), given.end(),
+                     [&](const Given& g) { return g.option->name == name; });
+}
+
+// NAME=VALUE\0... into `out`; names that are there already stay.
+void add_entries(std::string_view text, std::map<std::string, std::string>& out) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\0'), text.size());
+    const std::string_view entry = text.substr(0, end);
+    const std::size_t equals = entry.find('=');
+    if (equals != 0 && equals != std::string_view::npos)
+      out.try_emplace(std::string(entry.substr(0, equals)), entry.substr(equals + 1));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+// What a login shell of the user has in its environment: `$SHELL -lc "env -0"` with a bare one.
+Result<std::string> login_environment() {
+  const passwd* user = ::getpwuid(::geteuid());
+  if (user == nullptr) return fail(ErrorCode::not_found, "the user database does not know you");
+  const std::string shell =
+      user->pw_shell != nullptr && *user->pw_shell != 0 ? user->pw_shell : "/bin/sh";
+  const std::string home = fmt::format("HOME={}", user->pw_dir);
+  const std::string name = fmt::format("USER={}", user->pw_name);
+  const std::string login = fmt::format("LOGNAME={}", user->pw_name);
+  const std::string path = "PATH=/usr/local/bin:/usr/bin:/bin";
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    return fail(ErrorCode::io_error, fmt::format("pipe: {}", std::strerror(errno)));
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    const char* argv[] = {shell.c_str(), "-lc", "env -0", nullptr};
+    const char* env[] = {home.c_str(), name.c_str(), login.c_str(), path.c_str(), nullptr};
+    const int null = ::open("/dev/null", O_RDWR);
+    ::dup2(null, 0);
+    ::dup2(ends[1], 1);
+    ::dup2(null, 2);
+    ::execve(argv[0], const_cast<char**>(argv), const_cast<char**>(env));
+    ::_exit(127);
+  }
+  ::close(ends[1]);
+  std::string text;
+  bool in_time = pid > 0;
+  std::array<char, 65536> buffer;
+  while (in_time && text.size() < kMaxLoginBytes) {
+    pollfd ready{ends[0], POLLIN, 0};
+    in_time = ::poll(&ready, 1, kLoginSeconds * 1000) > 0;
+    const ssize_t n = in_time ? ::read(ends[0], buffer.data(), buffer.size()) : -1;
+    if (n <= 0) break;
+    text.append(buffer.data(), static_cast<std::size_t>(n));
+  }
+  ::close(ends[0]);
+  if (pid > 0 && !in_time) ::kill(pid, SIGKILL);
+  while (pid > 0 && ::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  if (text.empty())
+    return fail(
+        ErrorCode::io_error,
+        fmt::format("--get-user-env: {} -lc env said nothing within {} s", shell, kLoginSeconds));
+  return text;
+}
+
+Result<std::string> read_export_file(const std::string& name) {
+  const bool is_fd = name.find_first_not_of("0123456789") == std::string::npos;
+  auto text = read_small_file(is_fd ? "/proc/self/fd/" + name : name);
+  if (!text) return tl::unexpected(text.error());
+  if (!*text) return fail(ErrorCode::not_found, fmt::format("--export-file: there is no {}", name));
+  return **text;
+}
+
+}  // namespace
+
+namespace set {
+
+Result<void> time(SlurmRequest& r, std::string_view text) {
+  const auto limit = parse_duration(text);
+  if (!limit) return tl::unexpected(limit.error());
+  const bool none = !limit->has_value() || (*limit)->us == 0;  // 0 is no limit, as in Slurm
+  r.spec.unlimited_time = none;
+  r.spec.time_limit = none ? std::nullopt : *limit;
+  return {};
+}
+Result<void> clusters(SlurmRequest& r, std::string_view text) {
+  r.clusters = text;
+  return {};
+}
+Result<void> wckey(SlurmRequest& r, std::string_view text) {
+  if (auto ok = job::check_text(text); !ok) return ok;
+  if (text.size() > 256) return wrong("has more than 256 bytes");
+  r.wckey = text;
+  return {};
+}
+Result<void> export_file(SlurmRequest& r, std::string_view text) {
+  if (text.empty()) return wrong("must not be empty");
+  r.export_file = text;
+  return {};
+}
+// With all of a node's memory nobody else can run there: such a job has the whole node.
+Result<void> mem(SlurmRequest& r, std::string_view text) {
+  const auto bytes = parse_memory(text);
+  if (!bytes || *bytes != 0) return job::set_mem(r, text);
+  r.spec.shape.memory_per_node.reset();
+  r.spec.shape.memory_per_cpu.reset();
+  return job::set_exclusive(r, "");
+}
+Result<void> nodefile(SlurmRequest& r, std::string_view text) {
+  const auto file = read_small_file(std::string(text));
+  if (!file) return tl::unexpected(file.error());
+  if (!*file) return wrong(fmt::format("there is no {}", text));
+  std::string list;
+  for (const char c : **file) list += c == '\n' || c == ' ' || c == '\t' ? ',' : c;
+  std::string tidy;
+  for (const std::string& word : split_list(list)) tidy += (tidy.empty() ? "" : ",") + word;
+  return job::set_nodelist(r, tidy);
+}
+Result<void> cpus_per_gpu(SlurmRequest& r, std::string_view text) {
+  const auto n = parse_integer("the number of cores per GPU", text, 1, 1024);
+  if (!n) return tl::unexpected(n.error());
+  r.cpus_per_gpu = static_cast<std::uint32_t>(*n);
+  return {};
+}
+Result<void> tasks_per_gpu(SlurmRequest& r, std::string_view text) {
+  const auto n = parse_integer("the number of tasks per GPU", text, 1, 1024);
+  if (!n) return tl::unexpected(n.error());
+  r.tasks_per_gpu = static_cast<std::uint32_t>(*n);
+  return {};
+}
+Result<void> immediate(SlurmRequest& r, std::string_view text) {
+  const auto n = parse_integer("the seconds to wait", text.empty() ? "1" : text, 1, 31'536'000);
+  if (!n) return tl::unexpected(n.error());
+  r.most_wait = seconds(*n);
+  return {};
+}
+Result<void> get_user_env(SlurmRequest& r, std::string_view text) {
+  // [TIMEOUT][L|S]: how long a login shell may take, and whether it is one; ours is, for 8 s.
+  if (text.find_first_not_of("0123456789LS") != std::string_view::npos)
+    return wrong(fmt::format("\"{}\" is not [SECONDS][L|S]", text));
+  r.get_user_env = true;
+  return {};
+}
+Result<void> tres_per_task(SlurmRequest& r, std::string_view text) {
+  for (const std::string& item : split_list(text)) {
+    const std::size_t at = item.find_first_of("=:", item.find('/') == std::string::npos ? 0 : 5);
+    const std::string name = item.substr(0, at);
+    const std::string value = at == std::string::npos ? "1" : item.substr(at + 1);
+    Result<void> done = wrong(fmt::format("\"{}\" is not cpu=N or gres/gpu[:MODEL]=N", item));
+    if (name == "cpu") done = job::set_cpus(r, value);
+    if (name == "gres/gpu") {
+      std::string model = value;
+      std::replace(model.begin(), model.end(), '=', ':');
+      done = job::set_gpus_per_task(r, model);
+    }
+    if (!done) return done;
+  }
+  return {};
+}
+Result<void> qos(SlurmRequest& r, std::string_view text) {
+  return job::spec_text<&JobSpec::priority_class>(r, text == "normal" ? "" : text);
+}
+Result<void> comment(SlurmRequest& r, std::string_view text) {
+  return job::spec_text<&JobSpec::comment>(r, text);
+}
+// Over the nodes, and of a node's cores over its sockets; within a socket a task has some that lie
+// beside each other.
+Result<void> distribution(SlurmRequest& r, std::string_view text) {
+  std::vector<std::string_view> levels;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(':', at), text.size());
+    levels.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  if (levels.size() > 3)
+    return wrong(fmt::format("\"{}\": nodes, sockets and cores are three levels", text));
+  levels.resize(3, "*");
+  const std::string_view nodes = levels[0], sockets = levels[1], cores = levels[2];
+  if (nodes != "block" && nodes != "*" && nodes != "cyclic")
+    return wrong(fmt::format("\"{}\": over the nodes there are block and cyclic", text));
+  if (sockets != "block" && sockets != "*" && sockets != "cyclic" && sockets != "fcyclic")
+    return wrong(fmt::format("\"{}\": over the sockets there are block, cyclic and fcyclic", text));
+  if (cores != "block" && cores != "*")
+    return wrong(fmt::format("\"{}\": within a socket tasks are laid out block by block", text));
+  std::erase_if(r.spec.given, [](const std::string& s) { return s.starts_with("distribution="); });
+  const std::string_view first = nodes == "*" ? "block" : nodes;
+  if (sockets != "*" && sockets != "block")
+    r.spec.given.push_back(fmt::format("distribution={}:{}", first, sockets));
+  else if (nodes != "*")
+    r.spec.given.push_back(fmt::format("distribution={}", nodes));
+  return {};
+}
+Result<void> hint(SlurmRequest&, std::string_view text) {
+  if (text == "nomultithread" || text == "compute_bound") return {};
+  return wrong(fmt::format("\"{}\": a task has whole cores to itself: nomultithread", text));
+}
+Result<void> one(SlurmRequest&, std::string_view text) {
+  if (text == "1") return {};
+  return wrong(fmt::format("\"{}\": cores are given whole, so it can only be 1", text));
+}
+Result<void> gpu_bind(SlurmRequest& r, std::string_view text) {
+  if (auto bind = parse_gpu_bind(text); !bind) return tl::unexpected(bind.error());
+  r.gpu_bind = text;
+  return {};
+}
+Result<void> none(SlurmRequest&, std::string_view text) {
+  if (text == "none" || text == "NONE" || text == "no") return {};
+  return wrong(fmt::format("\"{}\": it can only be none", text));
+}
+Result<void> off(SlurmRequest&, std::string_view text) {
+  if (text == "off" || text == "no") return {};
+  return wrong("a job that loses a node ends, or is requeued: it can only be off");
+}
+
+// 1[@TIME]: how long a job would wait for it is not ours to choose; without an end it is required.
+Result<void> switches(SlurmRequest& r, std::string_view text) {
+  const std::size_t at = std::min(text.find('@'), text.size());
+  if (text.substr(0, at) != "1")
+    return wrong(
+        fmt::format("\"{}\": only 1 can be kept, all nodes on one switch; gbatch has "
+                    "--topology",
+                    text));
+  bool always = false;
+  if (at < text.size()) {
+    const auto wait = parse_duration(text.substr(at + 1));
+    if (!wait) return tl::unexpected(wait.error());
+    always = !wait->has_value();
+  }
+  return job::set_topology(r, always ? "required:switch" : "preferred:switch");
+}
+
+}  // namespace set
+
+namespace {
+
+// Of the tasks the GPUs follow, or of the GPUs the tasks.
+Result<void> settle_tasks_per_gpu(SlurmRequest& r) {
+  if (!r.tasks_per_gpu) return {};
+  constexpr std::uint32_t kOne = 1000;  // GpuWish counts in thousandths
+  GpuWish& gpus = r.gpus;
+  if (gpus.per_task || r.spec.shape.tasks_per_node)
+    return fail(ErrorCode::invalid_argument,
+                "--ntasks-per-gpu excludes --gpus-per-task and --ntasks-per-node");
+  const bool sized = gpus.in_all || gpus.per_node;
+  if (r.tasks && sized)
+    return fail(ErrorCode::invalid_argument,
+                "--ntasks-per-gpu goes with --ntasks or with GPUs, not with both");
+  if (!r.tasks && !sized)
+    return fail(ErrorCode::invalid_argument,
+                "--ntasks-per-gpu needs --ntasks, or GPUs: --gpus, --gpus-per-node or --gres");
+  if (r.tasks) {
+    gpus.in_all = (*r.tasks + *r.tasks_per_gpu - 1) / *r.tasks_per_gpu * kOne;
+    return {};
+  }
+  const std::uint32_t nodes = r.nodes ? r.nodes->first : 1;
+  const std::uint32_t count = gpus.in_all ? *gpus.in_all : *gpus.per_node * nodes;
+  r.tasks = std::max(1u, count / kOne * *r.tasks_per_gpu);
+  return {};
+}
+
+}  // namespace
+
+Result<void> before_finish(const Invocation& call, SlurmRequest& r, std::span<const Given> given) {
+  if (auto done = settle_tasks_per_gpu(r); !done) return done;
+  if (r.tasks && r.nodes && *r.tasks < r.nodes->first) {
+    fmt::print(stderr, "{}: Warning: can't run {} processes on {} nodes, setting nnodes to {}\n",
+               call.program(), *r.tasks, r.nodes->first, *r.tasks);
+    r.nodes->first = *r.tasks;
+  }
+  if (r.tasks && r.nodes) r.nodes->second = std::min(r.nodes->second, *r.tasks);
+  for (const std::string_view name : {"gres", "gpus-per-node", "gpus", "gpus-per-task"})
+    if (was_given(given, name)) r.spec.given.emplace_back(name);
+  const bool by_tres = std::any_of(given.begin(), given.end(), [](const Given& g) {
+    return g.option->name == "tres-per-task" && g.value.find("gres/gpu") != std::string::npos;
+  });
+  if (by_tres) r.spec.given.emplace_back("gpus-per-task");
+  if (!r.wckey.empty()) r.spec.given.push_back("wckey=" + r.wckey);
+  return {};
+}
+
+Result<void> after_finish(SlurmRequest& r) {
+  JobSpec& spec = r.spec;
+  JobShape& shape = spec.shape;
+  if (r.cpus_per_gpu) {
+    if (shape.gpus_per_node == 0)
+      return fail(ErrorCode::invalid_argument, "--cpus-per-gpu needs GPUs: --gpus-per-node or so");
+    const std::uint32_t per_node = shape.tasks / std::max(shape.min_nodes, 1u);
+    const std::uint32_t tasks = shape.tasks_per_node.value_or(std::max(per_node, 1u));
+    const std::uint32_t cores = *r.cpus_per_gpu * shape.gpus_per_node;
+    if (cores % tasks != 0)
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("{} cores for {} GPUs cannot be dealt evenly to {} tasks; use "
+                              "--cpus-per-task",
+                              cores, shape.gpus_per_node, tasks));
+    shape.cpus_per_task = cores / tasks;
+  }
+  if (spec.std_out.empty()) spec.std_out = spec.array ? "slurm-%A_%a.out" : "slurm-%j.out";
+  return {};
+}
+
+Result<std::map<std::string, std::string>> slurm_environment(const SlurmRequest& r) {
+  std::map<std::string, std::string> out = job_environment(r.exported);
+  if (!r.export_file.empty()) {
+    // As in Slurm: what the file says, and SLURM_* of ours, whatever --export says.
+    const auto text = read_export_file(r.export_file);
+    if (!text) return tl::unexpected(text.error());
+    out.clear();
+    add_entries(*text, out);
+  }
+  if (r.get_user_env) {
+    const auto text = login_environment();
+    if (!text) return tl::unexpected(text.error());
+    add_entries(*text, out);
+  }
+  for (auto& [name, value] : task_gpu_variables(r.gpus, r.gpu_bind)) out[name] = value;
+  return out;
+}
+
+void say_start(const std::string& program, const proto::SubmitReply& reply, Instant now) {
+  fmt::print(stderr, "{}: Job 0 to start at {} using {} processors on nodes {} in partition {}\n",
+             program, format_time(reply.expected_start.value_or(now)), reply.cpus,
+             reply.expected_nodes.empty() ? "(null)" : reply.expected_nodes, reply.partition);
+}
+
+}  // namespace gantry::cli::slurm

@@ -1,0 +1,60 @@
+// A job as it is asked for by sbatch, srun or salloc: Slurm's options over the request of ours.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/option.h"
+#include "cli/step/step_options.h"
+#include "common/proto/job_submit.h"
+
+namespace gantry::cli::slurm {
+
+// Begins with the request, so that the setters of our own options work on it as they are.
+struct SlurmRequest : StepOptions {
+  std::optional<std::string> clusters;  // -M
+  std::string wckey;                    // recorded with the job
+  std::string export_file;              // --export-file
+  std::optional<std::uint32_t> cpus_per_gpu, tasks_per_gpu;
+  bool get_user_env = false;
+};
+
+// What SlurmRequest says beyond its base, before finish_request(): nodes from a file, GPUs of
+// --tres-per-task; remembers options that clients look for again ("gres", "gpus", "wckey=NAME").
+// More nodes than tasks is a warning in Slurm: each node has at least one.
+Result<void> before_finish(const Invocation& call, SlurmRequest& request,
+                           std::span<const Given> given);
+// After it: cores for each GPU, Slurm's default names of output files.
+Result<void> after_finish(SlurmRequest& request);
+
+// The job's environment: --export, --export-file, --get-user-env, and task_gpu_variables().
+Result<std::map<std::string, std::string>> slurm_environment(const SlurmRequest& request);
+
+// --test-only's line. Slurm has the id that the job would have got; ours has none.
+void say_start(const std::string& program, const proto::SubmitReply& reply, Instant now);
+
+namespace set {
+Result<void> time(SlurmRequest& r, std::string_view text);
+Result<void> clusters(SlurmRequest& r, std::string_view text);
+Result<void> wckey(SlurmRequest& r, std::string_view text);
+Result<void> export_file(SlurmRequest& r, std::string_view text);
+Result<void> mem(SlurmRequest& r, std::string_view text);
+Result<void> nodefile(SlurmRequest& r, std::string_view text);
+Result<void> cpus_per_gpu(SlurmRequest& r, std::string_view text);
+Result<void> tasks_per_gpu(SlurmRequest& r, std::string_view text);
+Result<void> immediate(SlurmRequest& r, std::string_view text);  // srun, salloc
+Result<void> get_user_env(SlurmRequest& r, std::string_view text);
+Result<void> tres_per_task(SlurmRequest& r, std::string_view text);
+Result<void> qos(SlurmRequest& r, std::string_view text);
+Result<void> comment(SlurmRequest& r, std::string_view text);
+Result<void> distribution(SlurmRequest& r, std::string_view text);
+Result<void> hint(SlurmRequest& r, std::string_view text);
+Result<void> one(SlurmRequest& r, std::string_view text);  // only 1, which is what we do
+Result<void> gpu_bind(SlurmRequest& r, std::string_view text);
+Result<void> none(SlurmRequest& r, std::string_view text);  // only "none"
+Result<void> off(SlurmRequest& r, std::string_view text);   // only "off" or "no"
+Result<void> switches(SlurmRequest& r, std::string_view text);
+}  // namespace set
+
+}  // namespace gantry::cli::slurm

@@ -1,0 +1,187 @@
+// salloc: asks for an allocation and runs a command, or a shell, here while it lasts.
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "cli/slurm/frame.h"
+#include "cli/slurm/submit/job_table.h"
+#include "cli/slurm/submit/place_table.h"
+#include "cli/slurm/submit/refused_table.h"
+#include "cli/step/allocation.h"
+#include "cli/step/allocation_shell.h"
+#include "cli/step/step_run.h"
+
+namespace gantry::cli::slurm {
+namespace {
+
+struct SallocRequest : SlurmRequest {
+  bool no_shell = false;
+  bool bell = false;
+};
+
+Result<void> no_bell(SallocRequest& r, std::string_view) {
+  r.bell = false;
+  return {};
+}
+
+constexpr Option kSallocOwn[] = {
+    {.name = "bell",
+     .help = "Ring the terminal's bell when the allocation is there",
+     .set = put<&SallocRequest::bell>,
+     .env = "BELL"},
+    {.name = "help", .letter = 'h', .help = "Show this help", .set = always},
+    {.name = "immediate",
+     .letter = 'I',
+     .arg = Arg::optional,
+     .value = "SECONDS",
+     .help = "Give up if there is no allocation in this time (default 1)",
+     .set = call<set::immediate>,
+     .env = "IMMEDIATE"},
+    {.name = "no-bell",
+     .help = "No bell when the allocation is there",
+     .set = call<no_bell>,
+     .env = "NO_BELL"},
+    {.name = "no-shell",
+     .help = "Run nothing: the job lives on without us, until its time limit or scancel",
+     .set = put<&SallocRequest::no_shell>},
+    {.name = "quiet",
+     .letter = 'Q',
+     .help = "Print nothing but errors",
+     .set = put<&JobRequest::quiet>},
+    {.name = "verbose",
+     .letter = 'v',
+     .help = "Say more, of which there is nothing",
+     .set = always},
+    {.name = "wait-all-nodes",
+     .arg = Arg::required,
+     .value = "1",
+     .help = "1: start when all nodes are ready, which is always so",
+     .set = call<set::one>,
+     .env = "WAIT_ALL_NODES"},
+    {.name = "get-user-env", .refused = "the command has this environment"},
+    {.name = "kill-command", .letter = 'K', .refused = "the command sees the end by its own means"},
+};
+constexpr auto kSallocOptions =
+    join(kSallocOwn, kSlurmJobOptions, kSlurmPlaceOptions, kSlurmRefused);
+constexpr std::string_view kSallocPrefixes[] = {"SALLOC_"};
+
+bool read_salloc_options(const Invocation& call, const Parsed& parsed, SallocRequest& r,
+                         int& status) {
+  r.now = system_now();
+  auto given = options_from_environment(kSallocOptions, kSallocPrefixes);
+  given.insert(given.end(), parsed.given.begin(), parsed.given.end());
+  if (!apply(call, given, static_cast<JobRequest*>(&r), status)) return false;
+  auto done = before_finish(call, r, given);
+  if (done) done = finish_request(r, given);
+  if (done) done = after_finish(r);
+  if (done) return true;
+  complain(call, done.error().message);
+  status = 1;
+  return false;
+}
+
+// One request for each component; empty: `status` is how salloc ends.
+std::vector<SallocRequest> read_components(const Invocation& call, const std::vector<Parsed>& parts,
+                                           int& status) {
+  std::vector<SallocRequest> requests(parts.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (!read_salloc_options(call, parts[i], requests[i], status)) return {};
+    if (requests[i].spec.name.empty()) requests[i].spec.name = requests.front().spec.name;
+    for (const Given& given : parts[i].given)
+      if (i > 0 && (given.option->name == "no-shell" || given.option->name == "clusters")) {
+        complain(call, fmt::format("{} is for the first component", shown_name(*given.option)));
+        status = 1;
+        return {};
+      }
+  }
+  return requests;
+}
+
+void set_environment(const Invocation& call, const Allocation& allocation,
+                     const std::vector<SallocRequest>& requests, Session& session) {
+  const SallocRequest& r = requests.front();
+  set_allocation_environment(allocation.row(), r);
+  auto known = set_allocation_geometry(session, allocation.job());
+  if (known && requests.size() > 1) known = set_component_geometry(session, allocation.job());
+  if (!known) complain(call, known.error().message);
+  for (const auto& [name, value] : task_gpu_variables(r.gpus, r.gpu_bind))
+    ::setenv(name.c_str(), value.c_str(), 1);
+}
+
+Result<int> run_salloc(const Invocation& call) {
+  int status = 0;
+  const auto parts = parse_components(call, status);
+  if (!parts) return status;
+  auto requests = read_components(call, *parts, status);
+  if (requests.empty()) return status;
+  const SallocRequest& r = requests.front();
+  const std::vector<std::string>& command = parts->back().operands;
+  for (SallocRequest& request : requests)
+    if (request.spec.name.empty() && !command.empty())
+      request.spec.name = command[0].substr(command[0].rfind('/') + 1);
+  if (r.no_shell && !command.empty()) {
+    complain(call, "--no-shell runs no command; leave it, or the command");
+    return 1;
+  }
+  std::string named;
+  if (!check_clusters(call, r.clusters, named, status)) return status;
+  const auto refuse = [&](const Error& error) {
+    const Words words = words_for(error);
+    if (!words.detail.empty()) complain(call, words.detail);
+    complain(call, "Job submit/allocate failed: " + words.text);
+    return 1;
+  };
+  auto session = Session::open(call.program());
+  if (!session) return refuse(session.error());
+  std::vector<const JobRequest*> asked;
+  for (const SallocRequest& request : requests) asked.push_back(&request);
+  auto allocation = Allocation::ask(call, asked, *session);
+  if (!allocation) return refuse(allocation.error());
+  const std::uint64_t id = allocation->job().value();
+  if (!r.quiet)
+    fmt::print(stderr, "salloc: Granted job allocation {}\nsalloc: Nodes {} are ready for job\n",
+               id, allocation->row().node_list);
+  if (r.bell && ::isatty(STDERR_FILENO) == 1) fmt::print(stderr, "\a");
+  if (r.no_shell) return 0;
+  set_environment(call, *allocation, requests, *session);
+  const auto done = run_in_allocation(call.program(), Manner::slurm, command);
+  // The session has been idle for as long as the shell lived: a fresh one is safer.
+  auto again = Session::open(call.program());
+  allocation->end(again ? *again : *session, done ? ExitStatus{*done & 0xff, 0} : ExitStatus{1, 0});
+  if (!r.quiet) fmt::print(stderr, "salloc: Relinquishing job allocation {}\n", id);
+  return done;
+}
+
+constexpr Example kSallocExamples[] = {
+    {"salloc -N 2 -n 8 -t 1:00:00", "A shell with two nodes for an hour"},
+    {"salloc -n 4 srun -l hostname", "A command instead of a shell"},
+};
+constexpr ExitDoc kSallocExits[] = {
+    {"N", "the exit code of the command or shell; 128 + the signal that ended it"},
+    {"1", "the allocation was refused, or given up while waiting"},
+    {"255", "the command line or a variable cannot be parsed"},
+};
+
+}  // namespace
+
+extern const Command kSalloc;
+const Command kSalloc{
+    .name = "salloc",
+    .summary = "Get an allocation and run a command or a shell in it",
+    .operands = "[: OPTION...]... [COMMAND [ARGUMENT...]]",
+    .description =
+        "Slurm's salloc, over galloc. Waits for nodes, then runs COMMAND, or your shell, here, "
+        "with the allocation in its environment: srun in it starts tasks on the allocated nodes. "
+        "The nodes are given back when it ends.\n\n"
+        "salloc OPTIONS : OPTIONS asks for a heterogeneous job: components with options of their "
+        "own, which start together on nodes of their own.",
+    .options = kSallocOptions,
+    .examples = kSallocExamples,
+    .exits = kSallocExits,
+    .run = run_salloc,
+    .stop_at_operand = true,
+    .env_prefixes = kSallocPrefixes,
+};
+
+}  // namespace gantry::cli::slurm

@@ -1,0 +1,124 @@
+// Submit, wait, give back.
+#include "cli/step/allocation.h"
+
+#include <fmt/core.h>
+
+#include <csignal>
+
+#include "cli/random_id.h"
+#include "common/text/text.h"
+
+namespace gantry::cli {
+namespace {
+
+constexpr Duration kPatience = milliseconds(500);  // a start that takes longer is announced
+constexpr Duration kPollSignals = milliseconds(250);
+
+volatile std::sig_atomic_t interrupted = 0;  // set by the handler, read by the wait below
+
+void note_signal(int) {
+  interrupted = 1;
+}
+
+// SIGINT, SIGTERM and SIGHUP end the wait instead of the process while this lives.
+class Interruptible {
+ public:
+  Interruptible() {
+    interrupted = 0;
+    struct sigaction action {};
+    action.sa_handler = note_signal;
+    for (std::size_t i = 0; i < kSignals.size(); ++i)
+      ::sigaction(kSignals[i], &action, &before_[i]);
+  }
+  ~Interruptible() {
+    for (std::size_t i = 0; i < kSignals.size(); ++i)
+      ::sigaction(kSignals[i], &before_[i], nullptr);
+  }
+  Interruptible(const Interruptible&) = delete;
+  Interruptible& operator=(const Interruptible&) = delete;
+
+ private:
+  static constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP};
+  std::array<struct sigaction, 3> before_{};
+};
+
+}  // namespace
+
+Result<Allocation> Allocation::ask(const Invocation& invocation, const JobRequest& request,
+                                   Session& session) {
+  return ask(invocation, std::vector{&request}, session);
+}
+
+Result<Allocation> Allocation::ask(const Invocation& invocation,
+                                   const std::vector<const JobRequest*>& parts, Session& session) {
+  proto::SubmitTogether all;
+  for (const JobRequest* request : parts) {
+    proto::SubmitJob& message = all.parts.emplace_back();
+    message.request_id = random_id();
+    message.spec = request->spec;
+    message.spec.kind = JobKind::allocation;
+    message.spec.requeue = false;  // its owner waits: a second start would find nobody
+    if (message.spec.name.empty()) message.spec.name = "interactive";
+    message.spec.submit_line = invocation.line();
+  }
+  all.parts.front().environment = job_environment(parts.front()->exported);
+  const Interruptible interruptible;
+  const auto submitted = parts.size() == 1 ? session.call<proto::SubmitReply>(all.parts.front())
+                                           : session.call<proto::SubmitReply>(all);
+  if (!submitted) return tl::unexpected(submitted.error());
+  Allocation allocation(invocation.program(), submitted->job);
+
+  proto::WaitJobs wait;
+  wait.jobs.push_back({submitted->job, {}});
+  wait.until_started = true;
+  const auto asked = session.send(wait);
+  if (!asked) return tl::unexpected(asked.error());
+  bool announced = false;
+  Duration patience = kPatience;
+  const std::optional<Duration> most = parts.front()->most_wait;
+  const Instant begin = system_now();
+  for (;;) {
+    if (most) patience = std::min(patience, *most);
+    auto reply = session.receive<proto::WaitReply>(*asked, patience);
+    if (reply) {
+      if (!reply->rows.empty()) allocation.row_ = std::move(reply->rows.front());
+      break;
+    }
+    if (reply.error().code != ErrorCode::timed_out) return tl::unexpected(reply.error());
+    if (interrupted != 0) {
+      allocation.end(session, {1, 0});
+      return fail(ErrorCode::wrong_state,
+                  fmt::format("Job allocation {} has been revoked", submitted->job.value()));
+    }
+    if (most && system_now() - begin >= *most) {
+      allocation.end(session, {1, 0});
+      return fail(ErrorCode::unavailable, "Requested nodes are busy");
+    }
+    if (!announced && !most)
+      fmt::print(stderr, "{}: job {} queued and waiting for resources\n", allocation.program_,
+                 submitted->job.value());
+    announced = !most;
+    patience = kPollSignals;
+  }
+  if (allocation.row_.phase == Phase::ended)
+    return fail(ErrorCode::wrong_state,
+                fmt::format("Job allocation {} has been revoked", submitted->job.value()));
+  if (announced)
+    fmt::print(stderr, "{}: job {} has been allocated resources\n", allocation.program_,
+               submitted->job.value());
+  return allocation;
+}
+
+void Allocation::end(Session& session, ExitStatus exit) const {
+  proto::EndAllocation message;
+  message.job = job_;
+  message.exit = exit;
+  const auto done = session.call<proto::Ok>(message);
+  if (done) return;
+  const ErrorCode code = done.error().code;
+  if (code == ErrorCode::not_found || code == ErrorCode::wrong_state) return;  // ended already
+  fmt::print(stderr, "{}: job {} could not be given back: {}\n", program_, job_.value(),
+             done.error().message);
+}
+
+}  // namespace gantry::cli

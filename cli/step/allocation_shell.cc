@@ -1,0 +1,147 @@
+#include "cli/step/allocation_shell.h"
+
+#include <fmt/core.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+#include "cli/client_config.h"
+#include "cli/columns/job_words.h"
+#include "cli/step/step_run.h"
+#include "common/text/hostlist.h"
+
+namespace gantry::cli {
+
+namespace {
+
+void set(const std::string& name, const std::string& value) {
+  ::setenv(("SLURM_" + name).c_str(), value.c_str(), 1);
+  ::setenv(("GANTRY_" + name).c_str(), value.c_str(), 1);
+}
+
+Result<std::vector<proto::JobDetail>> details_of(Session& session, JobId job) {
+  auto shown = session.call<proto::ShowJobReply>(proto::ShowJob{{job, {}}, false});
+  if (!shown) return tl::unexpected(shown.error());
+  if (shown->jobs.empty()) return fail(ErrorCode::not_found, "the allocation is gone");
+  return std::move(shown->jobs);
+}
+
+// `behind` the names.
+void set_geometry(const proto::JobDetail& job, const std::string& behind) {
+  std::vector<std::uint32_t> tasks, cpus;
+  for (const NodePlacement& place : job.placement) {
+    tasks.push_back(place.tasks);
+    cpus.push_back(static_cast<std::uint32_t>(place.cpus.size()));
+  }
+  set("TASKS_PER_NODE" + behind, compress_counts(tasks));
+  set("JOB_CPUS_PER_NODE" + behind, compress_counts(cpus));
+}
+
+}  // namespace
+
+Result<void> set_allocation_geometry(Session& session, JobId job) {
+  const auto jobs = details_of(session, job);
+  if (!jobs) return tl::unexpected(jobs.error());
+  set_geometry(jobs->front(), "");
+  return {};
+}
+
+Result<void> set_component_geometry(Session& session, JobId leader) {
+  const auto jobs = details_of(session, leader);
+  if (!jobs) return tl::unexpected(jobs.error());
+  for (const proto::JobDetail& job : *jobs) {
+    if (!job.row.het) continue;
+    const std::string behind = fmt::format("_HET_GROUP_{}", job.row.het->offset);
+    set("HET_SIZE", std::to_string(job.row.het->size));
+    for (const char* name : {"JOB_ID", "JOBID"})
+      set(name + behind, std::to_string(job.row.job.value()));
+    for (const char* name : {"JOB_NODELIST", "NODELIST"}) set(name + behind, job.row.node_list);
+    for (const char* name : {"JOB_NUM_NODES", "NNODES"})
+      set(name + behind, std::to_string(job.row.nodes));
+    for (const char* name : {"NTASKS", "NPROCS"}) set(name + behind, std::to_string(job.row.tasks));
+    set("JOB_NAME" + behind, job.row.name);
+    set("JOB_PARTITION" + behind, job.row.partition);
+    set_geometry(job, behind);
+  }
+  return {};
+}
+
+void set_allocation_environment(const proto::JobRow& row, const JobRequest& request) {
+  set("JOB_ID", std::to_string(row.job.value()));
+  ::setenv("SLURM_JOBID", std::to_string(row.job.value()).c_str(), 1);
+  set("JOB_NAME", row.name);
+  set("JOB_NODELIST", row.node_list);
+  ::setenv("SLURM_NODELIST", row.node_list.c_str(), 1);
+  set("JOB_NUM_NODES", std::to_string(row.nodes));
+  ::setenv("SLURM_NNODES", std::to_string(row.nodes).c_str(), 1);
+  set("JOB_PARTITION", row.partition);
+  set("JOB_USER", row.user);
+  set("JOB_UID", std::to_string(row.uid.value()));
+  set("JOB_GID", std::to_string(::getgid()));
+  const std::string& qos = request.spec.priority_class;
+  set("JOB_QOS", qos.empty() ? "normal" : qos);
+  if (!row.account.empty()) set("JOB_ACCOUNT", row.account);
+  if (row.started) set("JOB_START_TIME", std::to_string(row.started->us / 1'000'000));
+  if (const auto end = expected_end_of(row); end && row.started)
+    set("JOB_END_TIME", std::to_string(end->us / 1'000'000));
+  if (const auto config = find_client_config(); config && !config->cluster.empty())
+    set("CLUSTER_NAME", config->cluster);
+  set("SUBMIT_DIR", request.spec.work_dir);
+  set("SUBMIT_HOST", request.spec.submit_host);
+  const JobShape& shape = request.spec.shape;
+  if (shape.memory_per_cpu)
+    set("MEM_PER_CPU", std::to_string(*shape.memory_per_cpu >> 20));
+  else if (row.memory_per_node > 0)
+    set("MEM_PER_NODE", std::to_string(row.memory_per_node >> 20));
+  for (const std::string& given : request.spec.given) {
+    if (given == "ntasks" || given == "ntasks-per-node")
+      for (const char* name : {"NTASKS", "NPROCS"}) set(name, std::to_string(shape.tasks));
+    if (given == "cpus-per-task") set("CPUS_PER_TASK", std::to_string(shape.cpus_per_task));
+    if (given == "ntasks-per-node") set("NTASKS_PER_NODE", std::to_string(*shape.tasks_per_node));
+  }
+  for (const auto& [name, value] : task_gpu_variables(request.gpus, ""))
+    ::setenv(name.c_str(), value.c_str(), 1);
+}
+
+Result<int> run_in_allocation(const std::string& program, Manner manner,
+                              std::vector<std::string> command) {
+  if (command.empty()) {
+    const char* shell = std::getenv("SHELL");
+    command.emplace_back(shell != nullptr && *shell != 0 ? shell : "/bin/sh");
+  }
+  std::vector<char*> argv;
+  for (std::string& word : command) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  // The terminal's signals are the command's: we stay to give the allocation back.
+  std::signal(SIGINT, SIG_IGN);
+  std::signal(SIGQUIT, SIG_IGN);
+  const pid_t pid = ::fork();
+  if (pid < 0) return fail(ErrorCode::io_error, fmt::format("fork: {}", std::strerror(errno)));
+  if (pid == 0) {
+    std::signal(SIGINT, SIG_DFL);
+    std::signal(SIGQUIT, SIG_DFL);
+    ::execvp(argv[0], argv.data());
+    const int error = errno;
+    if (manner == Manner::slurm) {
+      if (error == ENOENT)
+        fmt::print(stderr, "{}: error: _fork_command: Unable to find command \"{}\"\n", program,
+                   command[0]);
+      else
+        fmt::print(stderr, "{}: error: Unable to exec command \"{}\": {}\n", program, command[0],
+                   std::strerror(error));
+      ::_exit(1);
+    }
+    fmt::print(stderr, "{}: error: {}: {}\n", program, command[0], std::strerror(error));
+    ::_exit(error == ENOENT ? 127 : 126);
+  }
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+}  // namespace gantry::cli

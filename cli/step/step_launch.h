@@ -1,0 +1,38 @@
+// Starting a step: who accepts its streams, and handing each node its part.
+//
+// Outside of a container grun listens itself and talks to the nodes by CURVE. Inside one without a
+// network both go through the job's socket: the node accepts streams and passes the descriptors.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/step/step_streams.h"
+#include "common/proto/step_attach.h"
+#include "common/proto/steps.h"
+#include "common/result.h"
+
+namespace gantry::cli {
+
+// `towards`: an address of the cluster; the listener is bound to the local address that leads
+// there.
+Result<std::unique_ptr<StreamSource>> listen_for_streams(const std::string& towards);
+// On the job's socket at `path`.
+Result<std::unique_ptr<StreamSource>> listen_through_node(const std::string& path);
+
+// Hands `launch` (complete but for its node) to every node of the permission. On an error the nodes
+// that had it already give up by themselves, because nobody answers their streams.
+Result<void> launch_on_nodes(const proto::StepPermission& permission, proto::LaunchStep launch);
+Result<void> launch_through_node(const std::string& path, const proto::StepPermission& permission,
+                                 proto::LaunchStep launch);
+
+// The same with `attach`. The nodes (by place in the permission) where nothing of the step runs any
+// more, or not yet, are no error: they are given back.
+Result<std::vector<std::size_t>> attach_on_nodes(const proto::StepPermission& permission,
+                                                 proto::AttachStep attach);
+Result<std::vector<std::size_t>> attach_through_node(const std::string& path,
+                                                     const proto::StepPermission& permission,
+                                                     proto::AttachStep attach);
+
+}  // namespace gantry::cli

@@ -1,0 +1,329 @@
+#include "cli/step/step_run.h"
+
+#include <fmt/core.h>
+#include <sodium.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <numeric>
+
+#include "cli/step/raw_terminal.h"
+#include "cli/step/step_launch.h"
+#include "common/net/job_socket_client.h"
+#include "common/proto/meeting_point.h"
+#include "common/text/text.h"
+
+namespace gantry::cli {
+
+std::optional<std::uint32_t> number_of_env(const char* name) {
+  const char* text = std::getenv(name);
+  if (text == nullptr || *text == 0) return std::nullopt;
+  char* end = nullptr;
+  const unsigned long value = std::strtoul(text, &end, 10);
+  if (*end != 0 || value == 0 || value > 1'000'000) return std::nullopt;
+  return static_cast<std::uint32_t>(value);
+}
+
+std::optional<JobId> surrounding_job(const StepOptions& options) {
+  if (options.job_id) return options.job_id;
+  if (const auto id = number_of_env("SLURM_JOB_ID")) return JobId(*id);
+  return std::nullopt;
+}
+
+namespace {
+
+// What -m says of the nodes, and of each node's cores.
+struct Distribution {
+  bool cyclic_nodes = false;
+  proto::CoreOrder cores = proto::CoreOrder::block;
+};
+
+Distribution distribution_of(const StepOptions& options) {
+  Distribution out;
+  constexpr std::string_view kName = "distribution=";
+  for (const std::string_view word : options.spec.given) {
+    if (!word.starts_with(kName)) continue;
+    out.cyclic_nodes = word.substr(kName.size()).starts_with("cyclic");
+    if (word.ends_with(":cyclic")) out.cores = proto::CoreOrder::cyclic;
+    if (word.ends_with(":fcyclic")) out.cores = proto::CoreOrder::fcyclic;
+  }
+  return out;
+}
+
+// Sizes: as given, else the job's from its environment (Slurm's rule).
+proto::StepShape step_shape(const StepOptions& options, const std::string& group) {
+  const auto said = [&](const char* name) { return number_of_env((name + group).c_str()); };
+  const JobRequest& r = options;
+  proto::StepShape shape;
+  shape.overlap = options.overlap;
+  shape.exclusive = options.exact && !options.overlap;
+  shape.cyclic = distribution_of(options).cyclic_nodes;
+  shape.nodelist = r.spec.shape.required_nodes;
+  shape.tasks_per_node = r.spec.shape.tasks_per_node;
+  if (r.nodes) shape.nodes = r.nodes->first;
+  if (r.tasks) shape.tasks = *r.tasks;
+  const bool sized = r.tasks || r.nodes || shape.tasks_per_node;
+  if (!sized) {
+    shape.nodes = said("SLURM_JOB_NUM_NODES").value_or(0);
+    shape.tasks = said("SLURM_NTASKS").value_or(0);
+    shape.tasks_per_node = said("SLURM_NTASKS_PER_NODE");
+  }
+  const auto& given = r.spec.given;
+  if (std::find(given.begin(), given.end(), "cpus-per-task") != given.end())
+    shape.cpus_per_task = r.spec.shape.cpus_per_task;
+  else
+    shape.cpus_per_task = said("SLURM_CPUS_PER_TASK").value_or(0);
+  return shape;
+}
+
+constexpr Duration kFirstPause = milliseconds(50);
+constexpr Duration kLongestPause = seconds(1);
+
+// A step that wants cores of its own asks again until it has them. Nobody calls it: the controller
+// remembers no step that it has not made, so one that is given up leaves nothing behind.
+Result<proto::StepGranted> await_cores(const proto::StepCreate& create, const std::string& program,
+                                       bool quiet, Session& session,
+                                       Result<proto::StepGranted> granted) {
+  if (!quiet)
+    fmt::print(stderr,
+               "{}: Job {} step creation temporarily disabled, retrying (Requested nodes are "
+               "busy)\n",
+               program, create.job.value());
+  for (Duration pause = kFirstPause; granted && granted->busy;
+       pause = std::min(pause * 2, kLongestPause)) {
+    const timespec nap{pause.us / 1'000'000, pause.us % 1'000'000 * 1'000};
+    // tidy-allow(sleep): the end of a step is no event for who waits for its cores
+    ::nanosleep(&nap, nullptr);
+    granted = session.call<proto::StepGranted>(create);
+  }
+  return granted;
+}
+
+Result<proto::StepGranted> create_step(const proto::StepCreate& create, const std::string& program,
+                                       bool quiet, Session& session) {
+  auto granted = session.call<proto::StepGranted>(create);
+  if (!granted && granted.error().code == ErrorCode::wrong_state) {
+    // A script may be quicker than the news of its own start.
+    proto::WaitJobs wait;
+    wait.jobs.push_back({create.job, {}});
+    wait.until_started = true;
+    (void)session.call<proto::WaitReply>(wait, seconds(10));
+    granted = session.call<proto::StepGranted>(create);
+  }
+  if (!granted || !granted->busy) return granted;
+  granted = await_cores(create, program, quiet, session, std::move(granted));
+  if (granted && !quiet) {
+    const auto permission = codec::decode<proto::StepPermission>(granted->permission);
+    if (permission)
+      fmt::print(stderr, "{}: Step created for StepId={}.{}\n", program, create.job.value(),
+                 permission->step.value());
+  }
+  return granted;
+}
+
+// As Slurm's srun: without a terminal here the step has none either, which is said.
+void set_terminal(proto::LaunchStep& launch, const StepCommand& command, StepOptions& options) {
+  if (!options.terminal) return;
+  launch.terminal = terminal_size();
+  options.terminal = launch.terminal.has_value();
+  if (options.terminal) return;
+  fmt::print(stderr,
+             "{0}: error: ioctl(TIOCGWINSZ): {1}\n{0}: error: Not using a pseudo-terminal, "
+             "disregarding --pty option\n",
+             command.program, std::strerror(errno));
+}
+
+}  // namespace
+
+std::map<std::string, std::string> task_gpu_variables(const GpuWish& gpus,
+                                                      const std::string& bind) {
+  std::map<std::string, std::string> out;
+  if (!bind.empty()) out["SLURM_GPU_BIND"] = bind;
+  if (gpus.per_task && *gpus.per_task >= 1000)  // a part of one is the same for all
+    out.try_emplace("SLURM_GPU_BIND", fmt::format("per_task:{}", *gpus.per_task / 1000));
+  return out;
+}
+
+namespace {
+
+// What the controller has made of a part.
+struct Made {
+  proto::StepGranted granted;
+  proto::StepPermission permission;
+};
+
+Result<Made> make_step(const StepPart& part, Session& session) {
+  proto::StepCreate create;
+  create.job = part.job;
+  create.shape = step_shape(part.options, part.group);
+  const std::string& first = part.command.argv[0];
+  const std::string& name = part.options.spec.name;
+  create.name = name.empty() ? first.substr(first.rfind('/') + 1) : name;
+  auto granted = create_step(create, part.command.program, part.options.quiet, session);
+  if (!granted) return tl::unexpected(granted.error());
+  auto permission = codec::decode<proto::StepPermission>(granted->permission);
+  if (!permission) return tl::unexpected(permission.error());
+  return Made{std::move(*granted), std::move(*permission)};
+}
+
+Result<void> tell_end(const proto::StepPermission& permission, Instant started, const StepEnd& end,
+                      Session& session) {
+  proto::StepDone done;
+  done.key = permission.key;
+  done.step = permission.step;
+  done.started = started;
+  done.ended = system_now();
+  done.exit = end.largest;
+  done.usage = end.usage;
+  const auto told = session.call<proto::Ok>(done);
+  if (!told && told.error().code != ErrorCode::not_found) return tl::unexpected(told.error());
+  return {};
+}
+
+constexpr StepEnd kNotStarted{{1, 0}, {}};
+
+// In the order of their jobs, so that two that want cores of their own never wait for each other.
+Result<std::vector<Made>> make_steps(const std::vector<StepPart>& parts, Session& session) {
+  std::vector<std::size_t> order(parts.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return parts[a].job < parts[b].job; });
+  std::vector<Made> out(parts.size());
+  for (std::size_t n = 0; n < order.size(); ++n) {
+    auto made = make_step(parts[order[n]], session);
+    if (!made) {
+      for (std::size_t i = 0; i < n; ++i)
+        (void)tell_end(out[order[i]].permission, system_now(), kNotStarted, session);
+      return tl::unexpected(made.error());
+    }
+    out[order[n]] = std::move(*made);
+  }
+  return out;
+}
+
+// One permission for all, as the streams see it.
+proto::StepPermission joined(const std::vector<Made>& steps) {
+  proto::StepPermission all = steps.front().permission;
+  for (std::size_t i = 1; i < steps.size(); ++i) {
+    for (proto::StepNode node : steps[i].permission.nodes) {
+      node.first_rank += all.tasks;
+      for (std::uint32_t& rank : node.ranks) rank += all.tasks;
+      all.nodes.push_back(std::move(node));
+    }
+    all.tasks += steps[i].permission.tasks;
+  }
+  return all;
+}
+
+proto::LaunchStep launch_of(StepPart& part, const Made& made) {
+  proto::LaunchStep launch;
+  launch.permission = made.granted.permission;
+  launch.signature = made.granted.signature;
+  launch.argv = std::move(part.command.argv);
+  launch.environment = std::move(part.command.environment);
+  for (auto& [name, value] : task_gpu_variables(part.options.gpus, part.options.gpu_bind))
+    launch.environment[name] = value;
+  launch.work_dir = part.options.spec.work_dir;
+  launch.std_out = part.options.std_out;
+  launch.std_err = part.options.std_err;
+  launch.job_name = part.options.spec.name;
+  launch.mpi = part.options.mpi;
+  launch.core_order = distribution_of(part.options).cores;
+  return launch;
+}
+
+// What the tasks of each part are told of all of them. The first task's node is where they meet.
+void number_through(std::vector<proto::LaunchStep>& launches, const std::vector<Made>& steps,
+                    const proto::StepPermission& all) {
+  proto::HetStep het;
+  for (const proto::StepNode& node : all.nodes) {
+    het.nodes.push_back(node.node);
+    het.tasks.push_back(node.tasks);
+  }
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    launches[i].het = het;
+    het.first_rank += steps[i].permission.tasks;
+    het.first_node += static_cast<std::uint32_t>(steps[i].permission.nodes.size());
+    launches[i].environment.merge(meeting_point(steps.front().permission));
+  }
+}
+
+// "srun: launching StepId=12.0 on host n1, 2 tasks: 0-1", as Slurm's srun -v has it.
+void say_where(const std::string& program, const std::vector<Made>& steps) {
+  for (const Made& made : steps)
+    for (const proto::StepNode& node : made.permission.nodes) {
+      std::vector<std::uint32_t> ranks;
+      for (std::uint32_t i = 0; i < node.tasks; ++i) ranks.push_back(node.rank(i));
+      fmt::print(stderr, "{}: launching StepId={}.{} on host {}, {} tasks: {}\n", program,
+                 made.permission.key.job.value(), made.permission.step.value(), node.node,
+                 node.tasks, format_index_ranges(compress_indexes(ranks)));
+    }
+}
+
+Result<StepResult> run_made(std::vector<StepPart>& parts, const std::vector<Made>& steps,
+                            const proto::StepPermission& all, Session& session) {
+  if (parts.front().options.verbose) say_where(parts.front().command.program, steps);
+  const char* job_socket = std::getenv(net::kJobSocketVariable);
+  auto source = job_socket != nullptr ? listen_through_node(job_socket)
+                                      : listen_for_streams(session.config().address);
+  if (!source) return tl::unexpected(source.error());
+  Bytes key;
+  key.resize(net::kStreamKeyBytes);
+  ::randombytes_buf(key.data(), key.size());
+  std::vector<proto::LaunchStep> launches;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    proto::LaunchStep& launch = launches.emplace_back(launch_of(parts[i], steps[i]));
+    launch.io_address = (*source)->address();
+    launch.io_ticket = (*source)->ticket();
+    launch.io_key = key;
+  }
+  const StepCommand& command = parts.front().command;
+  StepOptions& options = parts.front().options;
+  if (parts.size() > 1)
+    number_through(launches, steps, all);
+  else
+    set_terminal(launches.front(), command, options);
+  StepStreams streams(command.program, all, key, options);
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    const auto launched =
+        job_socket != nullptr
+            ? launch_through_node(job_socket, steps[i].permission, std::move(launches[i]))
+            : launch_on_nodes(steps[i].permission, std::move(launches[i]));
+    if (!launched) return tl::unexpected(launched.error());
+  }
+  return streams.run(**source);
+}
+
+}  // namespace
+
+Result<int> run_step(std::vector<StepPart> parts, Session& session) {
+  const std::string program = parts.front().command.program;
+  const auto steps = make_steps(parts, session);
+  if (!steps) return tl::unexpected(steps.error());
+  const proto::StepPermission all = joined(*steps);
+  const Instant started = system_now();
+  const auto result = run_made(parts, *steps, all, session);
+  std::size_t node = 0;
+  for (const Made& made : *steps) {
+    StepEnd end = result ? StepEnd{} : kNotStarted;
+    for (std::size_t i = 0; i < made.permission.nodes.size(); ++i, ++node)
+      if (result) end.add(result->nodes[node]);
+    const auto told = tell_end(made.permission, started, end, session);
+    if (result && !told)
+      fmt::print(stderr, "{}: the step's end could not be recorded: {}\n", program,
+                 told.error().message);
+  }
+  if (!result) return tl::unexpected(result.error());
+  return result->exit_status;
+}
+
+Result<int> run_step(StepCommand command, StepOptions options, Session& session, JobId job) {
+  std::vector<StepPart> parts;
+  parts.push_back({std::move(command), std::move(options), job, ""});
+  return run_step(std::move(parts), session);
+}
+
+}  // namespace gantry::cli

@@ -1,0 +1,30 @@
+// Setters of options that say which jobs are meant: gqueue, gacct and gcancel share them. R is the
+// command's own struct; its filter() is the proto::JobFilter to fill.
+#pragma once
+
+#include <string_view>
+
+#include "cli/option.h"
+#include "common/proto/job_ref.h"
+#include "common/text/hostlist.h"
+
+namespace gantry::cli {
+
+// --account, --name, --partition, --state, --user: commas part words, repeated options add some.
+template <class R, std::vector<std::string> proto::JobFilter::*Member>
+Result<void> add_words(R& request, std::string_view text) {
+  for (std::string& word : split_list(text)) (request.filter().*Member).push_back(std::move(word));
+  return {};
+}
+
+// --nodelist
+template <class R>
+Result<void> add_nodes(R& request, std::string_view text) {
+  auto names = expand_hostlist(text);
+  if (!names) return tl::unexpected(names.error());
+  auto& nodes = request.filter().nodes;
+  nodes.insert(nodes.end(), names->begin(), names->end());
+  return {};
+}
+
+}  // namespace gantry::cli

@@ -1,0 +1,115 @@
+// What the options say together, and the environment that goes with the job.
+#include "cli/submit/job_request.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <set>
+
+#include "cli/client_config.h"
+#include "common/job/mail.h"
+#include "common/limits.h"
+
+extern char** environ;  // POSIX
+
+namespace gantry::cli {
+namespace {
+
+// The value that was given last, as the setters saw it; nullptr if none was.
+const Given* last_given(std::span<const Given> given, std::string_view name) {
+  const Given* found = nullptr;
+  for (const Given& g : given)
+    if (g.option->name == name) found = &g;
+  return found;
+}
+
+std::string absolute_path(const std::string& path, const std::string& base) {
+  if (path.starts_with('/')) return path;
+  if (path == "." || path.empty()) return base;
+  return base.ends_with('/') ? base + path : base + "/" + path;
+}
+
+Result<std::string> present_directory() {
+  const std::unique_ptr<char, decltype(&std::free)> path(::getcwd(nullptr, 0), std::free);
+  if (!path)
+    return fail(ErrorCode::io_error, fmt::format("the present directory cannot be named ({}); use "
+                                                 "--chdir",
+                                                 std::strerror(errno)));
+  return std::string(path.get());
+}
+
+}  // namespace
+
+Result<void> finish_request(JobRequest& r, std::span<const Given> given) {
+  JobSpec& spec = r.spec;
+  JobShape& shape = spec.shape;
+  const Given* mem = last_given(given, "mem");
+  const Given* mem_per_cpu = last_given(given, "mem-per-cpu");
+  if (mem != nullptr && mem_per_cpu != nullptr && mem->place.empty() == mem_per_cpu->place.empty())
+    return fail(ErrorCode::usage, "--mem and --mem-per-cpu exclude each other");
+  if (r.nodes) {
+    shape.min_nodes = r.nodes->first;
+    shape.max_nodes = r.nodes->second;
+  } else if (r.tasks && shape.tasks_per_node) {
+    shape.min_nodes = (*r.tasks + *shape.tasks_per_node - 1) / *shape.tasks_per_node;
+    shape.max_nodes = shape.min_nodes;
+  } else if (!shape.required_nodes.empty()) {
+    shape.min_nodes = static_cast<std::uint32_t>(shape.required_nodes.size());
+    shape.max_nodes = shape.min_nodes;
+  } else if (r.tasks && !r.gpus.in_all && !r.gpus.per_task && r.gpus.shards == 0) {
+    // As few nodes as hold them. How many GPUs a node needs is then only known if that was said.
+    shape.max_nodes = std::clamp(*r.tasks, 1u, kMaxJobNodes);
+  }
+  if (r.tasks)
+    shape.tasks = *r.tasks;
+  else
+    shape.tasks = shape.min_nodes * shape.tasks_per_node.value_or(1);
+  if (r.tasks && r.nodes && *r.tasks < shape.min_nodes)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{} tasks cannot use {} nodes; ask for as many tasks as nodes at least",
+                            *r.tasks, shape.min_nodes));
+  if (auto r2 = apply_gpus(r.gpus, shape); !r2) return r2;
+  for (const std::string& node : shape.required_nodes)
+    if (std::binary_search(shape.excluded_nodes.begin(), shape.excluded_nodes.end(), node))
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("node {} is in --nodelist and in --exclude", node));
+  for (std::string_view name : {"ntasks", "cpus-per-task", "ntasks-per-node", "network"})
+    if (last_given(given, name) != nullptr) spec.given.emplace_back(name);
+  if (shape.memory_per_node) spec.given.emplace_back("mem");
+  if (shape.memory_per_cpu) spec.given.emplace_back("mem-per-cpu");
+  if (r.mail_type) spec.given.push_back(std::string(kMailTypeGiven) + *r.mail_type);
+  if (r.mail_user) spec.given.push_back(std::string(kMailUserGiven) + *r.mail_user);
+
+  if (r.chdir && r.chdir->starts_with('/')) {
+    spec.work_dir = *r.chdir;
+  } else {
+    const auto here = present_directory();
+    if (!here) return tl::unexpected(here.error());
+    spec.work_dir = absolute_path(r.chdir.value_or(""), *here);
+  }
+  if (r.chdir)
+    if (const auto here = present_directory(); here && *here != spec.work_dir)
+      spec.given.push_back("submit-dir=" + *here);
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) == 0) spec.submit_host = host.data();
+  return {};
+}
+
+std::map<std::string, std::string> job_environment(const ExportRule& rule) {
+  std::map<std::string, std::string> out;
+  const std::set<std::string_view> wanted(rule.names.begin(), rule.names.end());
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string_view::npos) continue;
+    const std::string_view name = text.substr(0, equals);
+    if (rule.all || wanted.contains(name)) out.emplace(name, text.substr(equals + 1));
+  }
+  for (const auto& [name, value] : rule.set) out[name] = value;
+  // Secrets of whoever submits: others could read them in the job, which speaks for itself.
+  for (const char* name : kTokenVariables) out.erase(name);
+  return out;
+}
+
+}  // namespace gantry::cli

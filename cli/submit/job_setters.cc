@@ -1,0 +1,395 @@
+// The setters of job options.
+#include "cli/submit/job_setters.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "cli/random_id.h"
+#include "cli/submit/dependency.h"
+#include "common/job/mail.h"
+#include "common/text/hostlist.h"
+#include "common/text/text.h"
+
+namespace gantry::cli::job {
+namespace {
+
+using R = JobRequest;
+
+constexpr std::int64_t kMaxCount =
+    1'000'000;  // of tasks and cpus; the controller has the real limits
+
+Result<void> invalid(std::string message) {
+  return fail(ErrorCode::invalid_argument, std::move(message));
+}
+
+Result<std::uint32_t> count(std::string_view text, std::string_view what) {
+  const auto number = parse_integer(what, text, 1, kMaxCount);
+  if (!number) return tl::unexpected(number.error());
+  return static_cast<std::uint32_t>(*number);
+}
+
+Result<void> set_names(std::vector<std::string>& out, std::string_view text) {
+  auto names = expand_hostlist(text);
+  if (!names) return tl::unexpected(names.error());
+  if (names->empty()) return invalid("names no node");
+  std::sort(names->begin(), names->end());
+  names->erase(std::unique(names->begin(), names->end()), names->end());
+  out = std::move(*names);
+  return {};
+}
+
+}  // namespace
+
+Result<void> check_text(std::string_view text) {
+  if (text.size() > 4096) return invalid("is longer than 4096 bytes");
+  if (text.find('\n') != std::string_view::npos) return invalid("must be one line");
+  return {};
+}
+
+Result<void> set_nodes(R& r, std::string_view text) {
+  const std::size_t dash = text.find('-');
+  const auto low = count(text.substr(0, dash), "the number of nodes");
+  if (!low) return tl::unexpected(low.error());
+  std::uint32_t most = *low;
+  if (dash != std::string_view::npos) {
+    const auto high = count(text.substr(dash + 1), "the number of nodes");
+    if (!high) return tl::unexpected(high.error());
+    most = *high;
+  }
+  if (most < *low) return invalid(fmt::format("\"{}\" has a maximum below its minimum", text));
+  r.nodes = {*low, most};
+  return {};
+}
+Result<void> set_tasks(R& r, std::string_view text) {
+  const auto n = count(text, "the number of tasks");
+  if (!n) return tl::unexpected(n.error());
+  r.tasks = *n;
+  return {};
+}
+Result<void> set_cpus(R& r, std::string_view text) {
+  const auto n = count(text, "the number of cores per task");
+  if (!n) return tl::unexpected(n.error());
+  r.spec.shape.cpus_per_task = *n;
+  return {};
+}
+Result<void> set_tasks_per_node(R& r, std::string_view text) {
+  const auto n = count(text, "the number of tasks per node");
+  if (!n) return tl::unexpected(n.error());
+  r.spec.shape.tasks_per_node = *n;
+  return {};
+}
+template <auto Which>
+Result<void> set_gpus(R& r, std::string_view text) {
+  const auto n = parse_gpus(text, r.gpus);
+  if (!n) return tl::unexpected(n.error());
+  r.gpus.*Which = *n;
+  return {};
+}
+Result<void> set_gpus_per_node(R& r, std::string_view text) {
+  return set_gpus<&GpuWish::per_node>(r, text);
+}
+Result<void> set_gpus_in_all(R& r, std::string_view text) {
+  return set_gpus<&GpuWish::in_all>(r, text);
+}
+Result<void> set_gpus_per_task(R& r, std::string_view text) {
+  return set_gpus<&GpuWish::per_task>(r, text);
+}
+Result<void> set_gres(R& r, std::string_view text) {
+  return parse_gres(text, r.gpus);
+}
+// NAME, NAME:N or NAME*N, parted by commas or semicolons.
+Result<void> set_licenses(R& r, std::string_view text) {
+  std::vector<GresCount> licenses;
+  std::string list(text);
+  std::replace(list.begin(), list.end(), ';', ',');
+  for (const std::string& one : split_list(list)) {
+    const std::size_t end = std::min(one.find_first_of(":*"), one.size());
+    GresCount& added = licenses.emplace_back(GresCount{one.substr(0, end), 1});
+    if (end < one.size()) {
+      const auto n = parse_integer("licences", one.substr(end + 1), 1, kMostLicenses);
+      if (!n) return tl::unexpected(n.error());
+      added.count = static_cast<std::uint32_t>(*n);
+    }
+    if (added.name.empty() || added.name.find_first_of("|@ ") != std::string::npos)
+      return invalid(fmt::format("\"{}\" is no licence: NAME or NAME:N", one));
+  }
+  std::sort(licenses.begin(), licenses.end());
+  for (std::size_t i = 1; i < licenses.size(); ++i)
+    if (licenses[i].name == licenses[i - 1].name)
+      return invalid(fmt::format("{} is given twice", licenses[i].name));
+  if (licenses.empty()) return invalid("must not be empty");
+  r.spec.shape.licenses = std::move(licenses);
+  return {};
+}
+Result<void> set_mem_per_gpu(R& r, std::string_view text) {
+  const auto bytes = parse_memory(text);
+  if (!bytes) return tl::unexpected(bytes.error());
+  if (*bytes == 0) return invalid("must be more than 0");
+  r.gpus.memory_each = *bytes;
+  return {};
+}
+Result<void> set_mem(R& r, std::string_view text) {
+  const auto bytes = parse_memory(text);
+  if (!bytes) return tl::unexpected(bytes.error());
+  if (*bytes == 0)
+    return invalid("0 would mean all memory of the node; use --exclusive, or say how much");
+  r.spec.shape.memory_per_node = *bytes;
+  r.spec.shape.memory_per_cpu.reset();
+  return {};
+}
+Result<void> set_mem_per_cpu(R& r, std::string_view text) {
+  const auto bytes = parse_memory(text);
+  if (!bytes) return tl::unexpected(bytes.error());
+  if (*bytes == 0) return invalid("must be more than 0");
+  r.spec.shape.memory_per_cpu = *bytes;
+  r.spec.shape.memory_per_node.reset();
+  return {};
+}
+Result<void> set_tmp(R& r, std::string_view text) {
+  const auto bytes = parse_memory(text);
+  if (!bytes) return tl::unexpected(bytes.error());
+  r.spec.shape.scratch_per_node = *bytes;
+  return {};
+}
+Result<void> set_time(R& r, std::string_view text) {
+  const auto limit = parse_duration(text);
+  if (!limit) return tl::unexpected(limit.error());
+  r.spec.time_limit = *limit;
+  r.spec.unlimited_time = !limit->has_value();
+  if (*limit && (*limit)->us == 0)  // Slurm's 0: as long as the partition allows
+    return invalid("0 is no time limit; use UNLIMITED, or leave it to the partition");
+  return {};
+}
+Result<void> set_begin(R& r, std::string_view text) {
+  const auto t = parse_time(text, r.now);
+  if (!t) return tl::unexpected(t.error());
+  r.spec.begin = *t;
+  return {};
+}
+Result<void> set_deadline(R& r, std::string_view text) {
+  const auto t = parse_time(text, r.now);
+  if (!t) return tl::unexpected(t.error());
+  if (*t <= r.now) return invalid(fmt::format("\"{}\" is in the past", text));
+  r.spec.deadline = *t;
+  return {};
+}
+Result<void> set_array(R& r, std::string_view text) {
+  auto array = parse_index_ranges(text);
+  if (!array) return tl::unexpected(array.error());
+  r.spec.array = std::move(*array);
+  return {};
+}
+Result<void> set_dependency(R& r, std::string_view text) {
+  auto parsed = parse_dependency(text);
+  if (!parsed) return tl::unexpected(parsed.error());
+  r.spec.dependencies = std::move(parsed->list);
+  r.spec.any_dependency = parsed->any;
+  return {};
+}
+Result<void> set_kill_on_invalid(R& r, std::string_view text) {
+  if (text != "yes" && text != "no") return invalid(fmt::format("\"{}\" is not yes or no", text));
+  r.spec.cancel_on_invalid_dependency = text == "yes";
+  return {};
+}
+Result<void> set_nodelist(R& r, std::string_view text) {
+  return set_names(r.spec.shape.required_nodes, text);
+}
+Result<void> set_exclude(R& r, std::string_view text) {
+  return set_names(r.spec.shape.excluded_nodes, text);
+}
+Result<void> set_exclusive(R& r, std::string_view text) {
+  if (text.empty())
+    r.spec.shape.exclusive = true;
+  else if (text == "user")
+    r.spec.shape.sharing = NodeSharing::same_user;
+  else if (text == "tenant")
+    r.spec.shape.sharing = NodeSharing::same_tenant;
+  else
+    return invalid(
+        fmt::format("\"{}\" is not user or tenant; --exclusive alone asks for whole nodes", text));
+  return {};
+}
+Result<void> set_gpu_models(R& r, std::string_view text) {
+  for (std::string& model : split_list(text)) {
+    for (char& c : model) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    r.spec.shape.gpu_models.push_back(std::move(model));
+  }
+  if (r.spec.shape.gpu_models.empty()) return invalid("must not be empty");
+  return {};
+}
+Result<void> set_tolerations(R& r, std::string_view text) {
+  auto& taints = r.spec.shape.tolerations;
+  for (std::string& taint : split_list(text)) taints.push_back(std::move(taint));
+  std::sort(taints.begin(), taints.end());
+  taints.erase(std::unique(taints.begin(), taints.end()), taints.end());
+  if (taints.empty()) return invalid("must not be empty");
+  return {};
+}
+// [required:|preferred:|balanced:]LEVEL
+Result<void> set_topology(R& r, std::string_view text) {
+  TopologyWish wish = TopologyWish::required;
+  if (const std::size_t colon = text.find(':'); colon != std::string_view::npos) {
+    bool known = false;
+    for (const auto& [value, name] : enum_names(TopologyWish{}))
+      if (value != TopologyWish::none && name == text.substr(0, colon)) {
+        wish = value;
+        known = true;
+      }
+    if (!known)
+      return invalid(
+          fmt::format("\"{}\" is not required, preferred or balanced", text.substr(0, colon)));
+    text.remove_prefix(colon + 1);
+  }
+  if (text.empty()) return invalid("the level is missing");
+  if (auto ok = check_text(text); !ok) return ok;
+  r.spec.shape.topology = wish;
+  r.spec.shape.topology_level = text;
+  return {};
+}
+// LEVEL[:N]
+Result<void> set_keyed(R& r, std::string key, std::string_view text) {
+  JobShape& shape = r.spec.shape;
+  if (!shape.anti_affinity.empty())
+    return invalid("a job keeps away from others by one key: --anti-affinity or --spread");
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  shape.anti_affinity_level = text.empty() ? "node" : text.substr(0, colon);
+  if (shape.anti_affinity_level.empty()) return invalid("the level is missing");
+  if (colon < text.size()) {
+    const auto n = parse_integer("the number in one domain", text.substr(colon + 1), 1, 65'536);
+    if (!n) return tl::unexpected(n.error());
+    shape.anti_affinity_most = static_cast<std::uint32_t>(*n);
+  }
+  shape.anti_affinity = std::move(key);
+  return check_text(shape.anti_affinity_level);
+}
+// KEY[:LEVEL[:N]]
+Result<void> set_anti_affinity(R& r, std::string_view text) {
+  if (auto ok = check_text(text); !ok) return ok;
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  if (colon == 0) return invalid("the key is missing");
+  const std::string_view rest = colon < text.size() ? text.substr(colon + 1) : "";
+  if (colon + 1 == text.size()) return invalid("the level is missing");
+  return set_keyed(r, std::string(text.substr(0, colon)), rest);
+}
+Result<void> set_spread(R& r, std::string_view text) {
+  if (text.empty()) return invalid("the level is missing");
+  return set_keyed(r, "spread-" + random_id().substr(0, 8), text);
+}
+Result<void> set_nice(R& r, std::string_view text) {
+  if (text.empty()) {
+    r.spec.nice = 100;
+    return {};
+  }
+  const auto n = parse_integer("nice", text, -10'000, 10'000);
+  if (!n) return tl::unexpected(n.error());
+  r.spec.nice = static_cast<std::int32_t>(*n);
+  return {};
+}
+Result<void> set_priority(R& r, std::string_view text) {
+  const auto n = parse_integer("priority", text, 0, UINT32_MAX);
+  if (!n) return tl::unexpected(n.error());
+  r.spec.priority = static_cast<std::uint32_t>(*n);
+  return {};
+}
+Result<void> set_hold(R& r, std::string_view) {
+  r.spec.hold = true;
+  return {};
+}
+Result<void> set_requeue(R& r, std::string_view) {
+  r.spec.requeue = true;
+  return {};
+}
+Result<void> set_no_requeue(R& r, std::string_view) {
+  r.spec.requeue = false;
+  return {};
+}
+Result<void> set_signal(R& r, std::string_view text) {
+  const auto warn = parse_warn_signal(text);
+  if (!warn) return tl::unexpected(warn.error());
+  r.spec.warn_signal = *warn;
+  return {};
+}
+Result<void> set_open_mode(R& r, std::string_view text) {
+  if (text == "append" || text == "a")
+    r.spec.open_mode = OpenMode::append;
+  else if (text == "truncate" || text == "t")
+    r.spec.open_mode = OpenMode::truncate;
+  else
+    return invalid(fmt::format("\"{}\" is not append or truncate", text));
+  return {};
+}
+Result<void> set_mail_type(R& r, std::string_view text) {
+  const auto events = parse_mail_events(text);
+  if (!events) return tl::unexpected(events.error());
+  r.mail_type = format_mail_events(*events);
+  return {};
+}
+
+Result<void> set_mail_user(R& r, std::string_view text) {
+  const auto to = parse_mail_addresses(text);
+  if (!to) return tl::unexpected(to.error());
+  r.mail_user = text;
+  return {};
+}
+
+Result<void> set_network(R& r, std::string_view text) {
+  if (text == "none")
+    r.spec.network = NetworkMode::loopback;
+  else if (text == "host")
+    r.spec.network = NetworkMode::host;
+  else
+    return invalid(fmt::format("\"{}\" is not none or host", text));
+  return {};
+}
+Result<void> set_mounts(R& r, std::string_view text) {
+  std::vector<std::string> mounts = split_list(text);
+  for (const std::string& mount : mounts) {
+    const std::size_t colon = mount.find(':');
+    const std::string_view rest =
+        colon == std::string::npos ? "" : std::string_view(mount).substr(colon + 1);
+    const std::size_t flags = rest.find(':');
+    const std::string_view mode = flags == std::string_view::npos ? "ro" : rest.substr(flags + 1);
+    if (!mount.starts_with('/') || !rest.starts_with('/') || (mode != "ro" && mode != "rw"))
+      return invalid(fmt::format("\"{}\" is not SRC:DST[:ro|:rw] with absolute paths", mount));
+  }
+  r.spec.container.mounts = std::move(mounts);
+  return {};
+}
+Result<void> set_container_writable(R& r, std::string_view) {
+  r.spec.container.writable = true;
+  return {};
+}
+
+Result<void> set_constraint(R& r, std::string_view text) {
+  for (const char c : text)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 &&
+        std::string_view("_-.&|").find(c) == std::string_view::npos)
+      return invalid(fmt::format("\"{}\" is not supported; use feature names with & or |", text));
+  if (text.empty()) return invalid("must not be empty");
+  r.spec.shape.constraint = text;
+  return {};
+}
+
+Result<void> set_export(R& r, std::string_view text) {
+  ExportRule rule{.all = false, .names = {}, .set = {}};
+  if (text == "NIL") return invalid("NIL is not supported; use NONE");
+  for (const std::string& item : split_list(text)) {
+    const std::size_t equals = item.find('=');
+    if (item == "ALL") {
+      rule.all = true;
+    } else if (item == "NONE") {
+      if (text != "NONE") return invalid("NONE must stand alone");
+    } else if (equals == 0) {
+      return invalid(fmt::format("\"{}\" has no name before `=`", item));
+    } else if (equals == std::string::npos) {
+      rule.names.push_back(item);
+    } else {
+      rule.set.emplace_back(item.substr(0, equals), item.substr(equals + 1));
+    }
+  }
+  r.exported = std::move(rule);
+  return {};
+}
+
+}  // namespace gantry::cli::job

@@ -1,0 +1,158 @@
+// gtenant budget: what budgets have left.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "cli/session.h"
+#include "cli/table.h"
+#include "cli/tenancy/cmd_gtenant.h"
+#include "common/text/text.h"
+
+namespace gantry::cli {
+namespace {
+
+struct BudgetOptions {
+  std::string format;
+  bool no_header = false;
+  bool json = false;
+};
+
+constexpr Option kBudgetOptions[] = {
+    {.name = "format",
+     .letter = 'o',
+     .arg = Arg::required,
+     .value = "FORMAT",
+     .help = "Fields as %[[.]WIDTH]LETTER with any text around them",
+     .set = put<&BudgetOptions::format>},
+    {.name = "json", .help = "As JSON", .set = put<&BudgetOptions::json>},
+    {.name = "noheader", .letter = 'h', .help = "No header", .set = put<&BudgetOptions::no_header>},
+};
+
+using O = std::string&;
+using Row = const proto::BudgetRow&;
+
+std::string scope_of(Row r) {
+  std::string out = r.budget.tenant;
+  if (!r.budget.project.empty()) out += "/" + r.budget.project;
+  if (!r.budget.user.empty()) out += " " + r.budget.user;
+  return out;
+}
+
+Money left_of(Row r) {
+  return r.amount - r.spent - r.reserved;
+}
+
+std::int64_t percent_of(Row r) {
+  return static_cast<std::int64_t>(static_cast<__int128>(r.spent.micros) * 100 /
+                                   std::max<std::int64_t>(r.amount.micros, 1));
+}
+
+Colour colour_of(Row r) {
+  if (r.period.empty()) return Colour::none;
+  if (left_of(r) <= Money{} || r.spent >= r.amount) return Colour::red;
+  return r.forecast > r.amount ? Colour::yellow : Colour::none;
+}
+
+void put_sum(O o, Row r, Money sum) {
+  o += r.period.empty() ? "-" : format_money(sum, 2);
+}
+
+constexpr Column<proto::BudgetRow> kColumns[] = {
+    {'n', "Budget", "BUDGET", 12, false, [](O o, Row r) { o += r.budget.name; }},
+    {'t', "Of", "OF", 16, false, [](O o, Row r) { o += scope_of(r); }},
+    {'p', "Period", "PERIOD", 8, false,
+     [](O o, Row r) {
+       o += r.period == "fixed" ? r.budget.from + ".." + r.budget.until
+            : r.period.empty()  ? "-"
+                                : r.period;
+     }},
+    {'a', "Amount", "AMOUNT", 10, true, [](O o, Row r) { o += format_money(r.amount, 2); }},
+    {'s', "Spent", "SPENT", 10, true, [](O o, Row r) { put_sum(o, r, r.spent); }, colour_of},
+    {'r', "Reserved", "RESERVED", 10, true, [](O o, Row r) { put_sum(o, r, r.reserved); }},
+    {'l', "Left", "LEFT", 10, true, [](O o, Row r) { put_sum(o, r, left_of(r)); }},
+    {'f', "Forecast", "FORECAST", 10, true, [](O o, Row r) { put_sum(o, r, r.forecast); }},
+    {'u', "Use", "USE", 5, true,
+     [](O o, Row r) { o += r.period.empty() ? "-" : fmt::format("{}%", percent_of(r)); }},
+    {'w', "Waiting", "WAITING", 7, true, [](O o, Row r) { o += std::to_string(r.waiting); }},
+    {'A', "AtLimit", "AT LIMIT", 11, false,
+     [](O o, Row r) {
+       o += enum_name(r.budget.at_limit);
+       if (!r.budget.lower_to.empty()) o += " " + r.budget.lower_to;
+     }},
+    {'i', "Increase", "INCREASE", 10, true, [](O o, Row r) { o += format_money(r.increase, 2); }},
+    {'e', "Ends", "ENDS", 19, false,
+     [](O o, Row r) { o += r.period.empty() ? "-" : format_time(r.to); }},
+};
+constexpr std::string_view kBudgetFormat = "%n %t %p %.10a %.10s %.10r %.10l %.10f %.5u %.7w %A";
+
+Result<int> run_budget_list(const Invocation& in) {
+  BudgetOptions options;
+  const auto operands = in.parse(&options, 0, kAnyOperands);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const std::span<const Column<proto::BudgetRow>> columns(kColumns);
+  auto layout = parse_format(options.format.empty() ? kBudgetFormat : options.format,
+                             infos(columns), options.format.empty());
+  if (!layout) return tl::unexpected(layout.error());
+  const auto reply = ask<proto::BudgetList>(in.program(), proto::ListBudgets{**operands});
+  if (!reply) return tl::unexpected(reply.error());
+  if (options.json) {
+    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
+    return 0;
+  }
+  TableStyle style;
+  style.header = !options.no_header;
+  style.colour = wants_colour(stdout);
+  {
+    TableWriter table(std::move(*layout), style, stdout);
+    for (const proto::BudgetRow& row : reply->rows) add_row(table, columns, row);
+  }
+  int status = 0;
+  for (const std::string& name : **operands) {
+    const bool found = std::any_of(reply->rows.begin(), reply->rows.end(), [&](Row row) {
+      return row.budget.name == name || row.budget.tenant == name;
+    });
+    if (found) continue;
+    fmt::print(stderr, "{}: error: there is no budget {}, nor one of a tenant {}\n", in.program(),
+               name, name);
+    status = 1;
+  }
+  if (reply->rows.empty() && (*operands)->empty())
+    fmt::print(stderr, "{}: there is no budget; gtenant apply -f FILE\n", in.program());
+  return status;
+}
+
+constexpr Example kBudgetExamples[] = {
+    {"gtenant budget list", "Every budget that you may see"},
+    {"gtenant budget list fraud", "Those of a tenant"},
+    {"gtenant budget list -h -o '%n %l'", "What each has left, for scripts"},
+};
+
+const Command kBudgetList{
+    .name = "list",
+    .summary = "List budgets with what is spent, set aside, left and forecast",
+    .operands = "[BUDGET|TENANT...]",
+    .description =
+        "SPENT is up to now, RESERVED what jobs that run may still cost up to their time limits, "
+        "LEFT what new ones may cost. FORECAST is what will be spent at the end of the period at "
+        "the pace of the last seven days. WAITING counts jobs that wait for the budget.\n\n"
+        "Fields of -o: %n name, %t whose, %p period, %a amount, %s spent, %r reserved, %l left, %f "
+        "forecast, %u part that is spent, %w waiting jobs, %A what happens at the limit, %i of the "
+        "amount: increases in force, %e end of the period.",
+    .options = kBudgetOptions,
+    .examples = kBudgetExamples,
+    .run = run_budget_list};
+constexpr const Command* kBudgetSub[] = {&kBudgetList};
+
+}  // namespace
+
+const Command kTenantBudget{.name = "budget",
+                            .summary = "Money for tenants, projects and users: list",
+                            .description =
+                                "Budgets are documents: gtenant apply, diff, export and delete are "
+                                "for them, too. docs/money.md explains them with examples.",
+                            .examples = kBudgetExamples,
+                            .run = nullptr,
+                            .sub = kBudgetSub};
+
+}  // namespace gantry::cli

@@ -1,0 +1,112 @@
+// gtenant events: quota and budgets that filled up, GPUs that jobs do not use.
+#include <fmt/core.h>
+
+#include <ctime>
+
+#include "cli/session.h"
+#include "cli/tenancy/cmd_gtenant.h"
+#include "common/text/text.h"
+
+namespace gantry::cli {
+namespace {
+
+struct EventOptions {
+  std::uint32_t limit = 0;
+  bool follow = false;
+  bool json = false;
+};
+
+Result<void> set_limit(EventOptions& o, std::string_view text) {
+  const auto n = parse_integer("the number of events", text, 1, 1'000'000);
+  if (!n) return tl::unexpected(n.error());
+  o.limit = static_cast<std::uint32_t>(*n);
+  return {};
+}
+
+constexpr Option kOptions[] = {
+    {.name = "follow",
+     .letter = 'f',
+     .help = "Go on with those that come",
+     .set = put<&EventOptions::follow>},
+    {.name = "json", .help = "As JSON, one event a line", .set = put<&EventOptions::json>},
+    {.name = "limit",
+     .letter = 'n',
+     .arg = Arg::required,
+     .value = "N",
+     .help = "The newest N only",
+     .set = call<set_limit>},
+};
+
+void print_event(const EventOptions& options, const proto::QuotaAlert& a) {
+  if (options.json) {
+    fmt::print("{}\n", codec::to_json(a));
+    return;
+  }
+  if (!a.budget.empty()) {
+    fmt::print("{} {} has spent {} of {} of budget {} for {}: {} % reached{}\n", format_time(a.at),
+               a.tenant, format_money(a.spent, 2), format_money(a.amount, 2), a.budget, a.period,
+               a.percent, a.ended > 0 ? fmt::format(", {} jobs are ended", a.ended) : "");
+    return;
+  }
+  if (!a.job.empty()) {
+    const std::string_view then = a.step == proto::IdleGpuStep::warn      ? "; its owner is told"
+                                  : a.step == proto::IdleGpuStep::requeue ? "; it is requeued"
+                                  : a.step == proto::IdleGpuStep::cancel  ? "; it is cancelled"
+                                                                          : "";
+    fmt::print("{} {} job {} of {} has done nothing for {} on {}{}{}\n", format_time(a.at),
+               a.tenant, a.job, a.user, format_duration(a.idle), a.gpus,
+               a.no_process ? ", with no process there" : "", then);
+    return;
+  }
+  fmt::print("{} {} uses {} of its {}{}: {} % reached\n", format_time(a.at), a.tenant,
+             amount_words(a.resource, a.used), amount_words(a.resource, a.nominal),
+             a.flavor.empty() ? "" : " of " + a.flavor, a.percent);
+}
+
+Result<int> run_events(const Invocation& in) {
+  EventOptions options;
+  const auto operands = in.parse(&options, 0, kAnyOperands);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  auto session = Session::open(in.program());
+  if (!session) return tl::unexpected(session.error());
+  proto::TenantEvents ask{**operands, 0, options.limit};
+  while (true) {
+    const auto reply = session->call<proto::TenantEventsReply>(ask);
+    if (!reply) return tl::unexpected(reply.error());
+    for (const proto::QuotaAlert& a : reply->events) {
+      print_event(options, a);
+      ask.after = a.number;
+    }
+    if (std::fflush(stdout) != 0 || !options.follow) return 0;
+    ask.limit = 0;
+    const timespec pause{2, 0};
+    ::nanosleep(&pause, nullptr);
+  }
+}
+
+constexpr Example kExamples[] = {
+    {"gtenant events fraud", "When the tenant's quota filled up"},
+    {"gtenant events -f --json", "All that come, for a program"},
+};
+
+}  // namespace
+
+const Command kTenantEvents{
+    .name = "events",
+    .summary =
+        "List when quota filled up (70, 85 and 100 %), budgets (their thresholds), and idle "
+        "GPUs of jobs",
+    .operands = "[TENANT...]",
+    .description =
+        "An event comes when a tenant's use of a resource reaches a threshold; of the same one "
+        "again after it was 5 points below, and not within ten minutes. The controller keeps the "
+        "last 1000, and writes each to its log as `quota_filled tenant=... percent=...`, those of "
+        "budgets as `budget_reached tenant=... budget=... percent=...`. GPUs that a job has and "
+        "does not use come as the tenant's `idle_gpus` wants it, in the log as `gpus_idle "
+        "tenant=... job=... step=...`.",
+    .options = kOptions,
+    .examples = kExamples,
+    .run = run_events};
+
+}  // namespace gantry::cli

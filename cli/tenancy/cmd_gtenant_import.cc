@@ -1,0 +1,127 @@
+// gtenant import --slurm: a cluster of Slurm's as gantry.yaml and documents of tenants.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "cli/files.h"
+#include "cli/slurm/accounts/sacctmgr_change.h"
+#include "cli/slurm/import/import_conf.h"
+#include "cli/tenancy/cmd_gtenant.h"
+#include "config/tenancy/write.h"
+
+namespace gantry::cli {
+namespace {
+
+struct ImportOptions {
+  std::string slurm_conf, folder;
+};
+
+constexpr Option kImportOptions[] = {
+    {.name = "directory",
+     .letter = 'd',
+     .arg = Arg::required,
+     .value = "DIR",
+     .help = "Write gantry.yaml and tenants.yaml there instead of to standard output",
+     .set = put<&ImportOptions::folder>},
+    {.name = "slurm",
+     .arg = Arg::required,
+     .value = "SLURM.CONF",
+     .help = "The cluster's slurm.conf; files that it includes are read as well",
+     .set = put<&ImportOptions::slurm_conf>},
+};
+
+// The other files say themselves what they are.
+struct OtherFiles {
+  std::vector<slurm::ConfLine> gres;
+  std::string dump;
+};
+Result<OtherFiles> read_others(const std::vector<std::string>& paths) {
+  OtherFiles out;
+  for (const std::string& path : paths) {
+    const auto text = read_small_file(path, kLargeFile);
+    if (!text) return tl::unexpected(text.error());
+    if (!*text) return fail(ErrorCode::not_found, fmt::format("there is no {}", path));
+    if ((*text)->find("Cluster - ") != std::string::npos) {
+      out.dump += **text;
+      continue;
+    }
+    auto lines = slurm::read_conf(path);
+    if (!lines) return tl::unexpected(lines.error());
+    const bool gres = std::all_of(lines->begin(), lines->end(), [](const slurm::ConfLine& line) {
+      return std::any_of(line.words.begin(), line.words.end(), [](const auto& word) {
+        return word.first == "name" || word.first == "autodetect";
+      });
+    });
+    if (!gres)
+      return fail(ErrorCode::malformed,
+                  fmt::format("{} is neither a gres.conf nor a file of sacctmgr dump", path));
+    out.gres.insert(out.gres.end(), lines->begin(), lines->end());
+  }
+  return out;
+}
+
+Result<int> run_import(const Invocation& in) {
+  ImportOptions options;
+  const auto operands = in.parse(&options, 0, kAnyOperands);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  if (options.slurm_conf.empty())
+    return fail(ErrorCode::usage, "--slurm=SLURM.CONF is missing: what is to be imported");
+  const auto conf = slurm::read_conf(options.slurm_conf);
+  if (!conf) return tl::unexpected(conf.error());
+  const auto others = read_others(**operands);
+  if (!others) return tl::unexpected(others.error());
+  const auto cluster = slurm::import_cluster(*conf, others->gres);
+  if (!cluster) return tl::unexpected(cluster.error());
+  std::vector<std::string> left_out = cluster->left_out;
+  slurm::Accounts accounts(proto::TenancyDocuments{});
+  if (auto done = slurm::load_dump(others->dump, accounts, left_out); !done)
+    return tl::unexpected(done.error());
+  const std::string tenants = tenancy::to_text(accounts.changes().documents);
+  if (options.folder.empty()) {
+    fmt::print("{}{}{}", cluster->gantry_yaml, tenants.empty() ? "" : "---\n", tenants);
+  } else {
+    if (auto made = make_directories(options.folder, kPrivateFolder); !made)
+      return tl::unexpected(made.error());
+    for (const auto& [name, text] :
+         {std::pair{"gantry.yaml", &cluster->gantry_yaml}, std::pair{"tenants.yaml", &tenants}}) {
+      if (text->empty()) continue;
+      const std::string path = fmt::format("{}/{}", options.folder, name);
+      if (auto done = write_file(path, *text, kPrivateFile); !done)
+        return tl::unexpected(done.error());
+      fmt::print("{}\n", path);
+    }
+  }
+  for (const std::string& line : left_out) fmt::print(stderr, "left out: {}\n", line);
+  return 0;
+}
+
+constexpr Example kImportExamples[] = {
+    {"gtenant import --slurm slurm.conf gres.conf cluster.cfg -d new/",
+     "new/gantry.yaml for the daemons, new/tenants.yaml for gtenant apply"},
+    {"sacctmgr dump research file=cluster.cfg", "How Slurm writes the third file"},
+};
+constexpr ExitDoc kImportExits[] = {
+    {"0", "written; what was left out is told on standard error"},
+    {"1", "a file cannot be read, or what it becomes would be refused"},
+    {"2", "the command line is wrong"}};
+
+}  // namespace
+
+extern const Command kTenantImport;
+const Command kTenantImport{
+    .name = "import",
+    .summary = "Make a configuration and tenants of Slurm's files",
+    .operands = "[GRES.CONF] [DUMP]",
+    .description =
+        "Reads slurm.conf, and if they are named gres.conf and a file of `sacctmgr dump`; writes "
+        "gantry.yaml and the tenants' documents. Accounts below root become tenants with their "
+        "Grp limits as quota, accounts below these projects, users members. What has no "
+        "counterpart is named on standard error with its place. Nothing is sent anywhere.",
+    .options = kImportOptions,
+    .examples = kImportExamples,
+    .exits = kImportExits,
+    .run = run_import,
+};
+
+}  // namespace gantry::cli

@@ -1,0 +1,240 @@
+// gtenant price: what things cost. Price books are documents as others are; these commands take
+// nothing else, so that a file of prices can be given to who keeps them.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "cli/table.h"
+#include "cli/tenancy/cmd_gtenant.h"
+#include "config/tenancy/amounts.h"
+#include "config/tenancy/load.h"
+#include "config/tenancy/write.h"
+
+namespace gantry::cli {
+namespace {
+
+using tenancy::PriceBook;
+
+struct PriceOptions : PlanOptions {
+  std::vector<std::string> files;
+};
+
+Result<void> add_price_file(PriceOptions& options, std::string_view path) {
+  if (path.empty() || path == "-") return fail(ErrorCode::usage, "-f needs the name of a file");
+  options.files.emplace_back(path);
+  return {};
+}
+
+constexpr Option kPriceFileOption[] = {
+    {.name = "filename",
+     .letter = 'f',
+     .arg = Arg::required,
+     .value = "FILE|DIR",
+     .help = "Price books (docs/money.md); may be given several times",
+     .set = call<add_price_file>},
+};
+
+Result<Change> price_change(Session& session, const PriceOptions& options) {
+  if (options.files.empty())
+    return fail(ErrorCode::usage, "no file is given; use -f FILE or -f DIR");
+  auto present = present_documents(session);
+  if (!present) return tl::unexpected(present.error());
+  tenancy::LoadOptions load;
+  load.known = present->documents;
+  load.nodes = &present->nodes;
+  auto loaded = tenancy::load_documents(options.files, load);
+  if (!loaded) return tl::unexpected(loaded.error());
+  for (const tenancy::Document& document : loaded->documents)
+    if (!std::holds_alternative<PriceBook>(document))
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("{} {} is no price book; gtenant apply takes every kind",
+                              kind_of(document), name_of(document)));
+  Change change;
+  change.documents = std::move(loaded->documents);
+  change.notes = std::move(loaded->notes);
+  change.revision = present->revision;
+  return change;
+}
+
+Result<int> run_price_apply(const Invocation& in) {
+  PriceOptions options;
+  const auto operands = in.parse(&options, 0, 0);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  auto session = Session::open(in.program());
+  if (!session) return tl::unexpected(session.error());
+  auto change = price_change(*session, options);
+  if (!change) return tl::unexpected(change.error());
+  return finish_change(in, *session, std::move(*change), options);
+}
+
+Result<int> run_price_diff(const Invocation& in) {
+  PriceOptions options;
+  const auto operands = in.parse(&options, 0, 0);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  auto session = Session::open(in.program());
+  if (!session) return tl::unexpected(session.error());
+  auto change = price_change(*session, options);
+  if (!change) return tl::unexpected(change.error());
+  const auto plan = session->call<proto::TenancyPlanned>(proto::ApplyTenancy{
+      std::move(change->documents), std::move(change->removals), "", true, change->revision});
+  if (!plan) return tl::unexpected(plan.error());
+  const ShownPlan shown = show_plan(*plan, wants_colour(stdout));
+  if (options.json)
+    fmt::print("{}\n", codec::to_json(*plan, codec::JsonStyle::pretty));
+  else
+    fmt::print("{}", shown.text);
+  return shown.changes ? kSomethingDiffers : 0;
+}
+
+// ---- list
+
+struct PriceLine {
+  std::string book, from, what, price, unit;
+};
+
+constexpr Column<PriceLine> kPriceColumns[] = {
+    {'b', "Book", "BOOK", 10, false, [](std::string& o, const PriceLine& p) { o += p.book; }},
+    {'f', "From", "FROM", 16, false, [](std::string& o, const PriceLine& p) { o += p.from; }},
+    {'w', "What", "WHAT", 18, false, [](std::string& o, const PriceLine& p) { o += p.what; }},
+    {'p', "Price", "PRICE", 10, true, [](std::string& o, const PriceLine& p) { o += p.price; }},
+    {'u', "Unit", "PER", 12, false, [](std::string& o, const PriceLine& p) { o += p.unit; }},
+};
+constexpr std::string_view kPriceFormat = "%b %f %w %.10p %u";
+
+std::string words_of(const tenancy::PricePlan& plan) {
+  std::string out;
+  for (const auto& [word, names] :
+       {std::pair("class", &plan.classes), std::pair("project", &plan.projects),
+        std::pair("tenant", &plan.tenants), std::pair("tier", &plan.tiers)})
+    for (const std::string& name : *names)
+      out += fmt::format("{}{} {}", out.empty() ? "" : ", ", word, name);
+  return out.empty() ? "nobody" : out;
+}
+
+std::vector<PriceLine> lines_of(const PriceBook& book, const std::string& currency) {
+  std::vector<PriceLine> out;
+  const auto add = [&](std::string what, std::string price, std::string unit) {
+    out.push_back({book.name, book.from.empty() ? "always" : book.from, std::move(what),
+                   std::move(price), std::move(unit)});
+  };
+  for (const auto& [key, price] : book.gpu) {
+    const std::size_t colon = key.find(':');
+    const std::string_view thing = colon == std::string::npos       ? "GPU"
+                                   : key.substr(colon) == ":shared" ? "share"
+                                                                    : "slice";
+    add("gpu " + key, format_money(price), fmt::format("{}, {}-hour", currency, thing));
+  }
+  for (const auto& [what, price, unit] :
+       {std::tuple("cpu", book.cpu, "core"), std::tuple("memory", book.memory, "GiB"),
+        std::tuple("scratch", book.scratch, "GiB")})
+    if (price.micros != 0)
+      add(what, format_money(price), fmt::format("{}, {}-hour", currency, unit));
+  for (const auto& [name, price] : book.meters) add("meter " + name, format_money(price), currency);
+  for (const auto& [name, cost] : book.overhead)
+    add("overhead " + name, format_money(cost), currency + ", month, shared by all");
+  for (const tenancy::PricePlan& plan : book.plans)
+    add("plan " + plan.name, "x " + tenancy::show_thousandths(plan.factor), words_of(plan));
+  for (const tenancy::PriceHours& hours : book.hours) {
+    std::string days;
+    for (const std::string& day : hours.days) days += (days.empty() ? " on " : ", ") + day;
+    add("hours " + hours.name, "x " + tenancy::show_thousandths(hours.factor),
+        fmt::format("{} to {}{}", format_time_of_day(hours.from), format_time_of_day(hours.until),
+                    days));
+  }
+  return out;
+}
+
+struct PriceListOptions {
+  bool json = false;
+  bool no_header = false;
+};
+
+constexpr Option kPriceListOptions[] = {
+    {.name = "json", .help = "As JSON", .set = put<&PriceListOptions::json>},
+    {.name = "noheader",
+     .letter = 'n',
+     .help = "No line of headers",
+     .set = put<&PriceListOptions::no_header>},
+};
+
+Result<int> run_price_list(const Invocation& in) {
+  PriceListOptions options;
+  const auto operands = in.parse(&options, 0, 0);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  proto::GetTenancy get;
+  get.kinds = {std::string(PriceBook::kName)};
+  const auto reply = ask<proto::TenancyDocuments>(in.program(), get);
+  if (!reply) return tl::unexpected(reply.error());
+  if (options.json) {
+    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
+    return 0;
+  }
+  std::vector<PriceBook> books;
+  std::string currency;
+  for (const tenancy::Document& document : reply->documents) {
+    books.push_back(std::get<PriceBook>(document));
+    if (currency.empty()) currency = books.back().currency;
+  }
+  if (books.empty()) {
+    fmt::print(stderr, "{}: there are no prices; gtenant price apply -f FILE\n", in.program());
+    return 0;
+  }
+  std::sort(books.begin(), books.end(),
+            [](const PriceBook& a, const PriceBook& b) { return a.from < b.from; });
+  const std::span<const Column<PriceLine>> columns(kPriceColumns);
+  const auto known = infos(columns);
+  auto layout = parse_format(kPriceFormat, known, true);
+  if (!layout) return tl::unexpected(layout.error());
+  TableStyle style;
+  style.header = !options.no_header;
+  TableWriter table(std::move(*layout), style, stdout);
+  for (const PriceBook& book : books)
+    for (const PriceLine& line : lines_of(book, currency)) add_row(table, columns, line);
+  return 0;
+}
+
+constexpr auto kPriceApplyOptions = join(kPriceFileOption, kPlanOptions);
+constexpr auto kPriceDiffOptions = join(kPriceFileOption, kJsonOption);
+
+constexpr ExitDoc kPriceDiffExits[] = {{"0", "nothing would change"},
+                                       {"1", "a file is wrong, or no answer"},
+                                       {"2", "the command line is wrong"},
+                                       {"3", "something would change"}};
+
+const Command kPriceApply{
+    .name = "apply",
+    .summary = "Create and change price books from files",
+    .description =
+        "Shows what would change, asks, and applies all of it or nothing. What was charged until "
+        "then stays as it is; jobs that run are charged the new prices from then on.",
+    .options = kPriceApplyOptions,
+    .run = run_price_apply};
+const Command kPriceList{.name = "list",
+                         .summary = "List the prices, by the date from which they count",
+                         .options = kPriceListOptions,
+                         .run = run_price_list};
+const Command kPriceDiff{.name = "diff",
+                         .summary = "Show what price apply would change",
+                         .options = kPriceDiffOptions,
+                         .exits = kPriceDiffExits,
+                         .run = run_price_diff};
+constexpr const Command* kPriceSub[] = {&kPriceApply, &kPriceList, &kPriceDiff};
+
+constexpr Example kPriceExamples[] = {
+    {"gtenant price apply -f prices.yaml", "New prices, after a look at what changes"},
+    {"gtenant price list", "What an hour of each thing costs"},
+};
+
+}  // namespace
+
+const Command kTenantPrice{.name = "price",
+                           .summary = "What an hour of each thing costs: apply, list and diff",
+                           .description = "docs/money.md explains price books with examples.",
+                           .examples = kPriceExamples,
+                           .run = nullptr,
+                           .sub = kPriceSub};
+
+}  // namespace gantry::cli

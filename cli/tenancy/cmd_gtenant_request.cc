@@ -1,0 +1,298 @@
+// gtenant request: more of a budget or of quota, asked for by a tenant's admins and decided by the
+// platform's.
+#include <fmt/core.h>
+
+#include "cli/session.h"
+#include "cli/table.h"
+#include "cli/tenancy/cmd_gtenant.h"
+#include "common/text/text.h"
+#include "config/tenancy/amounts.h"
+
+namespace gantry::cli {
+namespace {
+
+using proto::Increase;
+using proto::IncreaseState;
+
+struct AskOptions {
+  Increase wanted;
+  std::string quota;  // "gpu=8"
+  bool json = false;
+};
+
+Result<void> set_budget(AskOptions& o, std::string_view text) {
+  o.wanted.budget = text;
+  return {};
+}
+Result<void> set_amount(AskOptions& o, std::string_view text) {
+  const auto amount = parse_money(text);
+  if (!amount) return fail(ErrorCode::usage, "--amount: " + amount.error().message);
+  o.wanted.amount = *amount;
+  return {};
+}
+Result<void> set_until(AskOptions& o, std::string_view text) {
+  const auto until = parse_time(text, system_now());
+  if (!until) return fail(ErrorCode::usage, "--until: " + until.error().message);
+  o.wanted.until = *until;
+  return {};
+}
+Result<void> set_flavor(AskOptions& o, std::string_view text) {
+  o.wanted.flavor = text;
+  return {};
+}
+Result<void> set_reason(AskOptions& o, std::string_view text) {
+  o.wanted.reason = text;
+  return {};
+}
+Result<void> set_quota(AskOptions& o, std::string_view text) {
+  const std::size_t equals = text.find('=');
+  for (const auto& [resource, key] : tenancy::kResourceKeys) {
+    if (equals == std::string_view::npos || text.substr(0, equals) != key) continue;
+    const auto amount = tenancy::parse_amount(resource, text.substr(equals + 1));
+    if (!amount) return fail(ErrorCode::usage, "--quota: " + amount.error().message);
+    o.wanted.resource = resource;
+    o.wanted.quota = *amount;
+    return {};
+  }
+  return fail(ErrorCode::usage, fmt::format("--quota: \"{}\" is none of gpu=N, cpu=N, memory=SIZE "
+                                            "and scratch=SIZE",
+                                            text));
+}
+
+constexpr Option kAskOptions[] = {
+    {.name = "amount",
+     .arg = Arg::required,
+     .value = "MONEY",
+     .help = "How much more the budget is to be",
+     .set = call<set_amount>},
+    {.name = "budget",
+     .arg = Arg::required,
+     .value = "NAME",
+     .help = "Of which budget, with --amount",
+     .set = call<set_budget>},
+    {.name = "comment",
+     .letter = 'm',
+     .arg = Arg::required,
+     .value = "TEXT",
+     .help = "Why",
+     .set = call<set_reason>},
+    {.name = "flavor",
+     .arg = Arg::required,
+     .value = "FLAVOR",
+     .help = "Of which quota; of all flavors together unless given",
+     .set = call<set_flavor>},
+    {.name = "json", .help = "As JSON", .set = put<&AskOptions::json>},
+    {.name = "quota",
+     .arg = Arg::required,
+     .value = "RESOURCE=N",
+     .help = "How much more nominal quota: gpu=8, memory=512Gi",
+     .set = call<set_quota>},
+    {.name = "until",
+     .arg = Arg::required,
+     .value = "TIME",
+     .help = "Until when; for good unless given",
+     .set = call<set_until>},
+};
+
+std::string what_of(const Increase& i, const std::string& currency) {
+  if (i.amount) return fmt::format("{} {} for {}", format_money(*i.amount, 2), currency, i.budget);
+  return fmt::format("{}{}", amount_words(i.resource, i.quota.value_or(0)),
+                     i.flavor.empty() ? "" : " of " + i.flavor);
+}
+
+void print_reply(const proto::IncreaseReply& reply, bool json) {
+  if (json) {
+    fmt::print("{}\n", codec::to_json(reply, codec::JsonStyle::pretty));
+    return;
+  }
+  for (const Increase& i : reply.rows)
+    fmt::print("request {}: {} more of tenant {}{}: {}\n", i.number, what_of(i, reply.currency),
+               i.tenant, i.until ? " until " + format_time(*i.until) : "", enum_name(i.state));
+}
+
+Result<int> run_ask(const Invocation& in) {
+  AskOptions options;
+  const auto operands = in.parse(&options, 1, 1);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  options.wanted.tenant = (**operands)[0];
+  const Increase& w = options.wanted;
+  if (w.amount.has_value() == w.quota.has_value() || w.amount.has_value() == w.budget.empty())
+    return fail(ErrorCode::usage,
+                "ask for --budget NAME --amount MONEY, or for --quota RESOURCE=N");
+  if (w.amount && !w.flavor.empty()) return fail(ErrorCode::usage, "--flavor is for --quota");
+  const auto reply = ask<proto::IncreaseReply>(in.program(), proto::AskIncrease{options.wanted});
+  if (!reply) return tl::unexpected(reply.error());
+  print_reply(*reply, options.json);
+  return 0;
+}
+
+// ---- decisions
+
+struct DecideOptions {
+  std::string note;
+  bool json = false;
+};
+constexpr Option kDecideOptions[] = {
+    {.name = "comment",
+     .letter = 'm',
+     .arg = Arg::required,
+     .value = "TEXT",
+     .help = "Why, for the history",
+     .set = put<&DecideOptions::note>},
+    {.name = "json", .help = "As JSON", .set = put<&DecideOptions::json>},
+};
+
+Result<int> decide(const Invocation& in, IncreaseState state) {
+  DecideOptions options;
+  const auto operands = in.parse(&options, 1, 1);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const auto number = parse_integer("the request's number", (**operands)[0], 1, INT64_MAX);
+  if (!number) return tl::unexpected(number.error());
+  const auto reply = ask<proto::IncreaseReply>(
+      in.program(),
+      proto::DecideIncrease{static_cast<std::uint64_t>(*number), state, options.note});
+  if (!reply) return tl::unexpected(reply.error());
+  print_reply(*reply, options.json);
+  return 0;
+}
+Result<int> run_approve(const Invocation& in) {
+  return decide(in, IncreaseState::approved);
+}
+Result<int> run_deny(const Invocation& in) {
+  return decide(in, IncreaseState::denied);
+}
+Result<int> run_withdraw(const Invocation& in) {
+  return decide(in, IncreaseState::withdrawn);
+}
+Result<int> run_end(const Invocation& in) {
+  return decide(in, IncreaseState::expired);
+}
+
+// ---- list
+
+struct RequestListOptions {
+  bool all = false;
+  bool json = false;
+  bool no_header = false;
+};
+constexpr Option kRequestListOptions[] = {
+    {.name = "all",
+     .letter = 'a',
+     .help = "Those that were denied, withdrawn or are over as well",
+     .set = put<&RequestListOptions::all>},
+    {.name = "json", .help = "As JSON", .set = put<&RequestListOptions::json>},
+    {.name = "noheader",
+     .letter = 'n',
+     .help = "No line of headers",
+     .set = put<&RequestListOptions::no_header>},
+};
+
+struct RequestRow {
+  const Increase* increase = nullptr;
+  std::string what;
+};
+using O = std::string&;
+using R = const RequestRow&;
+
+void put_text(O o, const std::string& text) {
+  o += text.empty() ? "-" : text;
+}
+
+constexpr Column<RequestRow> kRequestColumns[] = {
+    {'i', "Request", "REQUEST", 7, true, [](O o, R r) { o += std::to_string(r.increase->number); }},
+    {'t', "Tenant", "TENANT", 10, false, [](O o, R r) { o += r.increase->tenant; }},
+    {'w', "What", "MORE", 20, false, [](O o, R r) { o += r.what; }},
+    {'u', "Until", "UNTIL", 19, false,
+     [](O o, R r) { o += r.increase->until ? format_time(*r.increase->until) : "for good"; }},
+    {'s', "State", "STATE", 9, false, [](O o, R r) { o += enum_name(r.increase->state); }},
+    {'b', "By", "BY", 8, false, [](O o, R r) { o += r.increase->asked_by; }},
+    {'d', "Decided", "DECIDED", 8, false, [](O o, R r) { put_text(o, r.increase->decided_by); }},
+    {'r', "Reason", "REASON", 20, false,
+     [](O o, R r) {
+       put_text(o, r.increase->note.empty() ? r.increase->reason
+                                            : r.increase->reason + " (" + r.increase->note + ")");
+     }},
+};
+constexpr std::string_view kRequestFormat = "%.7i %t %w %u %s %b %d %r";
+
+Result<int> run_request_list(const Invocation& in) {
+  RequestListOptions options;
+  const auto operands = in.parse(&options, 0, kAnyOperands);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const auto reply =
+      ask<proto::IncreaseReply>(in.program(), proto::ListIncreases{**operands, options.all});
+  if (!reply) return tl::unexpected(reply.error());
+  if (options.json) {
+    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
+    return 0;
+  }
+  const std::span<const Column<RequestRow>> columns(kRequestColumns);
+  auto layout = parse_format(kRequestFormat, infos(columns), true);
+  if (!layout) return tl::unexpected(layout.error());
+  TableStyle style;
+  style.header = !options.no_header;
+  TableWriter table(std::move(*layout), style, stdout);
+  for (const Increase& i : reply->rows)
+    add_row(table, columns, RequestRow{&i, what_of(i, reply->currency)});
+  return 0;
+}
+
+constexpr Example kRequestExamples[] = {
+    {"gtenant request ask fraud --budget fraud-month --amount 500 --until 2026-12-01 -m "
+     "'retraining'",
+     "More money until the end of the month"},
+    {"gtenant request ask fraud --quota gpu=8 --flavor a100 -m 'quarter end'", "More quota"},
+    {"gtenant request list", "What is asked for, and what is in force"},
+    {"gtenant request approve 7", "A platform admin's word"},
+};
+
+const Command kRequestAsk{.name = "ask",
+                          .summary = "Ask for more of a budget or of quota",
+                          .operands = "TENANT",
+                          .options = kAskOptions,
+                          .examples = kRequestExamples,
+                          .run = run_ask};
+const Command kRequestList{.name = "list",
+                           .summary = "List requests that are open or in force",
+                           .operands = "[TENANT...]",
+                           .options = kRequestListOptions,
+                           .run = run_request_list};
+const Command kRequestApprove{.name = "approve",
+                              .summary = "Grant a request (platform admins)",
+                              .operands = "NUMBER",
+                              .options = kDecideOptions,
+                              .run = run_approve};
+const Command kRequestDeny{.name = "deny",
+                           .summary = "Refuse a request (platform admins)",
+                           .operands = "NUMBER",
+                           .options = kDecideOptions,
+                           .run = run_deny};
+const Command kRequestWithdraw{.name = "withdraw",
+                               .summary = "Take back a request that is not decided",
+                               .operands = "NUMBER",
+                               .options = kDecideOptions,
+                               .run = run_withdraw};
+const Command kRequestEnd{.name = "end",
+                          .summary = "End what was approved, now (platform admins)",
+                          .operands = "NUMBER",
+                          .options = kDecideOptions,
+                          .run = run_end};
+constexpr const Command* kRequestSub[] = {&kRequestAsk,  &kRequestList,     &kRequestApprove,
+                                          &kRequestDeny, &kRequestWithdraw, &kRequestEnd};
+
+}  // namespace
+
+const Command kTenantRequest{
+    .name = "request",
+    .summary = "More of a budget or of quota: ask, list, approve, deny, withdraw, end",
+    .description =
+        "A tenant's admin asks, a platform admin decides. What is approved is added to the budget "
+        "or to the nominal quota until its time is over; documents stay as they are.",
+    .examples = kRequestExamples,
+    .run = nullptr,
+    .sub = kRequestSub};
+
+}  // namespace gantry::cli

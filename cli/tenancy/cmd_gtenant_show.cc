@@ -1,0 +1,239 @@
+// gtenant get, export, history: the documents that exist, and how they came to be.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "cli/files.h"
+#include "cli/session.h"
+#include "cli/table.h"
+#include "cli/tenancy/cmd_gtenant.h"
+#include "cli/terminal.h"
+#include "common/text/text.h"
+#include "config/tenancy/write.h"
+
+namespace gantry::cli {
+namespace {
+
+struct GetOptions {
+  std::optional<std::uint64_t> revision;
+  std::string folder;
+  bool json = false;
+};
+
+Result<void> set_revision(GetOptions& options, std::string_view text) {
+  const auto revision = parse_revision(text);
+  if (!revision) return tl::unexpected(revision.error());
+  options.revision = *revision;
+  return {};
+}
+
+constexpr Option kGetOptions[] = {
+    {.name = "json", .help = "As JSON", .set = put<&GetOptions::json>},
+    {.name = "revision",
+     .letter = 'r',
+     .arg = Arg::required,
+     .value = "N",
+     .help = "As they were at an earlier revision",
+     .set = call<set_revision>},
+};
+constexpr Option kExportOptions[] = {
+    {.name = "directory",
+     .letter = 'd',
+     .arg = Arg::required,
+     .value = "DIR",
+     .help = "A file for each, kind/name.yaml, instead of standard output",
+     .set = put<&GetOptions::folder>},
+    {.name = "revision",
+     .letter = 'r',
+     .arg = Arg::required,
+     .value = "N",
+     .help = "As they were at an earlier revision",
+     .set = call<set_revision>},
+};
+
+Result<int> run_get(const Invocation& in) {
+  GetOptions options;
+  const auto operands = in.parse(&options, 1, kAnyOperands);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const std::vector<std::string>& words = **operands;
+  const auto kind = kind_named(words[0]);
+  if (!kind) return tl::unexpected(kind.error());
+  proto::GetTenancy get;
+  get.revision = options.revision;
+  get.kinds = {*kind};
+  get.names.assign(words.begin() + 1, words.end());
+  const auto reply = ask<proto::TenancyDocuments>(in.program(), get);
+  if (!reply) return tl::unexpected(reply.error());
+  if (options.json)
+    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
+  else
+    fmt::print("{}", tenancy::to_text(reply->documents));
+  int status = 0;
+  for (const std::string& name : get.names) {
+    const bool found = std::any_of(reply->documents.begin(), reply->documents.end(),
+                                   [&](const auto& d) { return name_of(d) == name; });
+    if (found) continue;
+    fmt::print(stderr, "{}: error: there is no {} {}\n", in.program(), *kind, name);
+    status = 1;
+  }
+  return status;
+}
+
+Result<int> run_export(const Invocation& in) {
+  GetOptions options;
+  const auto operands = in.parse(&options, 0, 0);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  proto::GetTenancy get;
+  get.revision = options.revision;
+  const auto reply = ask<proto::TenancyDocuments>(in.program(), get);
+  if (!reply) return tl::unexpected(reply.error());
+  if (options.folder.empty()) {
+    fmt::print("# revision {}\n{}", reply->revision, tenancy::to_text(reply->documents));
+    return 0;
+  }
+  for (const tenancy::Document& document : reply->documents) {
+    std::string kind(kind_of(document));
+    for (char& c : kind) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    const std::string folder = options.folder + "/" + kind;
+    if (auto done = make_directories(folder, kPrivateFolder); !done)
+      return tl::unexpected(done.error());
+    std::string file(name_of(document));
+    std::replace(file.begin(), file.end(), '/', '+');  // of a Manifest
+    const std::string path = fmt::format("{}/{}.yaml", folder, file);
+    if (auto done = write_file(path, tenancy::to_text(document), kPrivateFile); !done)
+      return tl::unexpected(done.error());
+  }
+  fmt::print("{} documents of revision {} are in {}\n", reply->documents.size(), reply->revision,
+             options.folder);
+  return 0;
+}
+
+// ---- history
+
+struct HistoryOptions {
+  std::uint32_t limit = 0;
+  bool long_form = false;
+  bool no_header = false;
+  bool json = false;
+};
+
+Result<void> set_limit(HistoryOptions& options, std::string_view text) {
+  const auto number = parse_integer("the number of revisions", text, 1, 1'000'000);
+  if (!number) return tl::unexpected(number.error());
+  options.limit = static_cast<std::uint32_t>(*number);
+  return {};
+}
+
+constexpr Option kHistoryOptions[] = {
+    {.name = "json", .help = "As JSON", .set = put<&HistoryOptions::json>},
+    {.name = "limit",
+     .arg = Arg::required,
+     .value = "N",
+     .help = "Only the newest N",
+     .set = call<set_limit>},
+    {.name = "long",
+     .letter = 'l',
+     .help = "With what changed in each",
+     .set = put<&HistoryOptions::long_form>},
+    {.name = "noheader",
+     .letter = 'h',
+     .help = "No header",
+     .set = put<&HistoryOptions::no_header>},
+};
+
+using O = std::string&;
+using R = const proto::TenancyRevision&;
+
+std::string changes_of(R revision) {
+  std::string text;
+  std::map<proto::ChangeAction, std::vector<std::string>> names;
+  for (const auto& change : revision.changes)
+    if (change.action != proto::ChangeAction::unchanged)
+      names[change.action].push_back(change.kind + " " + change.name);
+  for (const auto& [action, list] : names) {
+    const char sign = action == proto::ChangeAction::created   ? '+'
+                      : action == proto::ChangeAction::removed ? '-'
+                                                               : '~';
+    text += fmt::format("{}{}{}", text.empty() ? "" : " ", sign,
+                        list.size() == 1 ? list[0] : std::to_string(list.size()));
+  }
+  return text;
+}
+
+constexpr Column<proto::TenancyRevision> kHistoryColumns[] = {
+    {'r', "Revision", "REVISION", 8, true, [](O o, R r) { o += std::to_string(r.revision); }},
+    {'t', "Time", "TIME", 19, false, [](O o, R r) { o += format_time(r.at); }},
+    {'u', "Author", "AUTHOR", 8, false, [](O o, R r) { o += r.author; }},
+    {'c', "Changes", "CHANGES", 20, false, [](O o, R r) { o += changes_of(r); }},
+    {'m', "Comment", "COMMENT", 20, false, [](O o, R r) { o += r.comment; }},
+};
+
+Result<int> run_history(const Invocation& in) {
+  HistoryOptions options;
+  const auto operands = in.parse(&options, 0, 2);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  proto::TenancyHistory history;
+  history.limit = options.limit;
+  if (!(*operands)->empty()) {
+    const auto kind = kind_named((**operands)[0]);
+    if (!kind) return tl::unexpected(kind.error());
+    history.kind = *kind;
+    if ((*operands)->size() > 1) history.name = (**operands)[1];
+  }
+  const auto reply = ask<proto::TenancyHistoryReply>(in.program(), history);
+  if (!reply) return tl::unexpected(reply.error());
+  if (options.json) {
+    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
+    return 0;
+  }
+  if (options.long_form) {
+    for (R revision : reply->revisions) {
+      fmt::print("revision {}  {}  {}  {}\n", revision.revision, format_time(revision.at),
+                 revision.author, revision.comment);
+      proto::TenancyPlanned plan;
+      plan.changes = revision.changes;
+      const std::string text = show_plan(plan, wants_colour(stdout)).text;
+      fmt::print("{}\n", text.substr(0, text.rfind('\n', text.size() - 2) + 1));
+    }
+    return 0;
+  }
+  const std::span<const Column<proto::TenancyRevision>> columns = kHistoryColumns;
+  const auto layout = parse_format("%.8r %t %u %c %m", infos(columns), true);
+  if (!layout) return tl::unexpected(layout.error());
+  TableStyle style;
+  style.header = !options.no_header;
+  TableWriter table(*layout, style, stdout);
+  for (R revision : reply->revisions) add_row(table, columns, revision);
+  return 0;
+}
+
+constexpr Example kGetExamples[] = {
+    {"gtenant get tenant fraud", "One document, as YAML"},
+    {"gtenant get priorityclasses", "All of a kind"},
+};
+
+}  // namespace
+
+const Command kTenantGet{.name = "get",
+                         .summary = "Print documents",
+                         .operands = "KIND [NAME...]",
+                         .description =
+                             "Kinds are tenant, cohort, tier, priorityclass, flavor, "
+                             "nodepool and topology.",
+                         .options = kGetOptions,
+                         .examples = kGetExamples,
+                         .run = run_get};
+const Command kTenantExport{.name = "export",
+                            .summary = "Print all documents, as apply reads them",
+                            .options = kExportOptions,
+                            .run = run_export};
+const Command kTenantHistory{.name = "history",
+                             .summary = "Who changed what, when, and why",
+                             .operands = "[KIND [NAME]]",
+                             .options = kHistoryOptions,
+                             .run = run_history};
+
+}  // namespace gantry::cli

@@ -1,0 +1,142 @@
+// gtenant list and quota: what tenants hold of what they own.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "cli/columns/tenant_columns.h"
+#include "cli/session.h"
+#include "cli/tenancy/cmd_gtenant.h"
+#include "cli/terminal.h"
+
+namespace gantry::cli {
+namespace {
+
+struct UseOptions {
+  std::string format;
+  bool no_header = false;
+  bool json = false;
+};
+
+constexpr Option kUseOptions[] = {
+    {.name = "format",
+     .letter = 'o',
+     .arg = Arg::required,
+     .value = "FORMAT",
+     .help = "Fields as %[[.]WIDTH]LETTER with any text around them",
+     .set = put<&UseOptions::format>},
+    {.name = "json", .help = "As JSON", .set = put<&UseOptions::json>},
+    {.name = "noheader", .letter = 'h', .help = "No header", .set = put<&UseOptions::no_header>},
+};
+
+Result<Layout> layout_of(const UseOptions& options, std::string_view usual,
+                         std::span<const ColumnInfo> columns) {
+  return parse_format(options.format.empty() ? usual : std::string_view(options.format), columns,
+                      options.format.empty());
+}
+
+TableStyle style_of(const UseOptions& options) {
+  TableStyle style;
+  style.header = !options.no_header;
+  style.colour = wants_colour(stdout);
+  return style;
+}
+
+// Names that nothing was told of; 1 if there are any.
+int name_missing(const Invocation& in, const std::vector<std::string>& names,
+                 const std::vector<proto::TenantUse>& rows) {
+  int status = 0;
+  for (const std::string& name : names) {
+    const bool found =
+        std::any_of(rows.begin(), rows.end(), [&](const auto& row) { return row.name == name; });
+    if (found) continue;
+    fmt::print(stderr, "{}: error: there is no tenant or cohort {}\n", in.program(), name);
+    status = 1;
+  }
+  return status;
+}
+
+Result<int> run_list(const Invocation& in) {
+  UseOptions options;
+  const auto operands = in.parse(&options, 0, kAnyOperands);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const auto columns = tenant_columns();
+  const auto layout = layout_of(options, kTenantFormat, infos(columns));
+  if (!layout) return tl::unexpected(layout.error());
+  const auto reply = ask<proto::TenantUsageReply>(in.program(), proto::TenantUsage{**operands});
+  if (!reply) return tl::unexpected(reply.error());
+  if (options.json) {
+    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
+    return 0;
+  }
+  {
+    TableWriter table(*layout, style_of(options), stdout);
+    for (const proto::TenantUse& row : reply->rows)
+      if (!row.is_cohort) add_row(table, columns, row);
+  }
+  return name_missing(in, **operands, reply->rows);
+}
+
+Result<int> run_quota(const Invocation& in) {
+  UseOptions options;
+  const auto operands = in.parse(&options, 0, kAnyOperands);
+  if (!operands) return tl::unexpected(operands.error());
+  if (!*operands) return 0;
+  const auto columns = quota_columns();
+  const auto layout = layout_of(options, kQuotaFormat, infos(columns));
+  if (!layout) return tl::unexpected(layout.error());
+  const auto reply = ask<proto::TenantUsageReply>(in.program(), proto::TenantUsage{**operands});
+  if (!reply) return tl::unexpected(reply.error());
+  if (options.json) {
+    fmt::print("{}\n", codec::to_json(*reply, codec::JsonStyle::pretty));
+    return 0;
+  }
+  {
+    TableWriter table(*layout, style_of(options), stdout);
+    for (const proto::TenantUse& row : reply->rows) {
+      bool first = true;
+      for (const proto::QuotaUse& cell : row.cells) {
+        QuotaRow line{&row, &cell, first || !options.format.empty(), is_terminal(stdout)};
+        add_row(table, columns, line);
+        first = false;
+      }
+    }
+  }
+  for (const proto::TenantUse& row : reply->rows)
+    if (row.cells.empty() && !row.is_cohort)
+      fmt::print(stderr, "{}: {} has no quota: it may use everything that is free\n", in.program(),
+                 row.name);
+  return name_missing(in, **operands, reply->rows);
+}
+
+constexpr Example kQuotaExamples[] = {
+    {"gtenant quota fraud", "Every line of its quota"},
+    {"gtenant quota -h -o '%n %r %a'", "What each could start now, for scripts"},
+};
+
+}  // namespace
+
+const Command kTenantList{
+    .name = "list",
+    .summary = "List tenants with what they use",
+    .operands = "[TENANT...]",
+    .description =
+        "GPU, CPU and MEMORY are what is used of its own, + what is borrowed, / what it owns.\n\n"
+        "Fields of -o: %n name, %c cohort, %q queued and %r running jobs with their limits, %g "
+        "GPUs, %p cores, %m memory, %d scratch, %s state.",
+    .options = kUseOptions,
+    .run = run_list};
+const Command kTenantQuota{
+    .name = "quota",
+    .summary = "Show what tenants and cohorts use, own, borrow and lend",
+    .operands = "[TENANT|COHORT...]",
+    .description =
+        "On a terminal the bar shows what is used of its own (#), what is borrowed (+), and the "
+        "rest up to the limit (.).\n\n"
+        "Fields of -o: %n name, %r resource, %f flavor, %u used, %o nominal, %b borrowed, %l "
+        "limit, %L lent and lending limit, %a available now, %p part of the limit.",
+    .options = kUseOptions,
+    .examples = kQuotaExamples,
+    .run = run_quota};
+
+}  // namespace gantry::cli

@@ -1,0 +1,92 @@
+// JobShape: the part of a job's request that decides where and how it fits. See job_spec.h.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/resources/gres.h"
+
+namespace gantry {
+
+enum class TopologyWish : std::uint8_t { none = 0, required = 1, preferred = 2, balanced = 3 };
+constexpr auto enum_names(TopologyWish) {
+  using enum TopologyWish;
+  return std::array<std::pair<TopologyWish, std::string_view>, 4>{
+      {{none, "none"}, {required, "required"}, {preferred, "preferred"}, {balanced, "balanced"}}};
+}
+
+enum class NodeSharing : std::uint8_t { any = 0, same_user = 1, same_tenant = 2 };
+constexpr auto enum_names(NodeSharing) {
+  using enum NodeSharing;
+  return std::array<std::pair<NodeSharing, std::string_view>, 3>{
+      {{any, "any"}, {same_user, "user"}, {same_tenant, "tenant"}}};
+}
+
+// The part that decides where and how a job fits: equal shapes form one scheduling class.
+struct JobShape {
+  std::uint32_t min_nodes = 1;
+  std::uint32_t max_nodes = 1;  // >= min_nodes; as few as hold the tasks
+  std::uint32_t tasks = 1;
+  std::optional<std::uint32_t> tasks_per_node;
+  std::uint32_t cpus_per_task = 1;              // whole cores
+  std::optional<std::int64_t> memory_per_node;  // bytes; at most one of these two
+  std::optional<std::int64_t> memory_per_cpu;   // bytes
+  std::int64_t scratch_per_node = 0;            // bytes
+  std::uint32_t gpus_per_node = 0;              // whole ones; with gpu_slice: slices
+  std::string constraint;                       // features: "a&b", "a|b", "" = any
+  std::vector<std::string> required_nodes;      // -w, expanded and sorted
+  std::vector<std::string> excluded_nodes;      // -x
+  bool exclusive = false;                       // whole nodes
+  TopologyWish topology = TopologyWish::none;
+  std::string topology_level;              // with a wish; a level's name, "node" for one node
+  NodeSharing sharing = NodeSharing::any;  // whose jobs may be on its nodes as well
+  std::vector<std::string> tolerations;    // taints, sorted
+  std::string anti_affinity;             // key shared with jobs that it keeps away from; "" = none
+  std::string anti_affinity_level;       // "node" or a topology level
+  std::uint32_t anti_affinity_most = 1;  // jobs or gang members of the key in one domain
+  std::vector<std::string> gpu_models;   // allowed, the preferred first; none = any
+  std::string gpu_slice;                 // MIG profile, "1g.10gb"; "" = whole GPUs
+  // A part of one GPU of each node, with gpu_slice of one slice: thousandths, 1..999; 0 = whole
+  // ones. Excludes gpus_per_node.
+  std::uint32_t gpu_share = 0;
+  std::uint32_t gpu_shards = 0;     // as asked; the controller makes a gpu_share of them
+  std::vector<GresCount> gres;      // other resources, on each node; sorted by name, each once
+  std::vector<GresCount> licenses;  // of the cluster, for the whole job; the same order
+  friend bool operator==(const JobShape&, const JobShape&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "min_nodes", s.min_nodes);
+    v(2, "max_nodes", s.max_nodes);
+    v(3, "tasks", s.tasks);
+    v(4, "tasks_per_node", s.tasks_per_node);
+    v(5, "cpus_per_task", s.cpus_per_task);
+    v(6, "memory_per_node", s.memory_per_node);
+    v(7, "memory_per_cpu", s.memory_per_cpu);
+    v(8, "scratch_per_node", s.scratch_per_node);
+    v(9, "gpus_per_node", s.gpus_per_node);
+    v(10, "constraint", s.constraint);
+    v(11, "required_nodes", s.required_nodes);
+    v(12, "excluded_nodes", s.excluded_nodes);
+    v(13, "exclusive", s.exclusive);
+    v(14, "topology", s.topology);
+    v(15, "topology_level", s.topology_level);
+    v(16, "sharing", s.sharing);
+    v(17, "tolerations", s.tolerations);
+    v(18, "anti_affinity", s.anti_affinity);
+    v(19, "anti_affinity_level", s.anti_affinity_level);
+    v(20, "anti_affinity_most", s.anti_affinity_most);
+    v(21, "gpu_models", s.gpu_models);
+    v(22, "gpu_slice", s.gpu_slice);
+    v(23, "gpu_share", s.gpu_share);
+    v(24, "gpu_shards", s.gpu_shards);
+    v(25, "gres", s.gres);
+    v(26, "licenses", s.licenses);
+  }
+};
+
+}  // namespace gantry

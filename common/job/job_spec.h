@@ -1,0 +1,227 @@
+// JobSpec: what a user asked for, immutable once acknowledged. Stored once per job (or per array)
+// in the `jobs` table; script and environment are stored apart by content hash.
+//
+// Unset is std::nullopt; unlimited time is TimeLimit::unlimited. Paths are absolute, or relative
+// to work_dir; output patterns (%j %A %a %x %u %N %t) are expanded on the node.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/fields.h"
+#include "common/job/job_shape.h"
+#include "common/job/placement.h"
+#include "common/resources/resources.h"
+#include "common/time/time.h"
+#include "common/types.h"
+
+namespace gantry {
+
+enum class DependencyKind : std::uint8_t {
+  after = 1,        // the other has started (or been cancelled), plus delay
+  after_any = 2,    // has ended
+  after_ok = 3,     // has ended with exit 0
+  after_notok = 4,  // has ended otherwise
+  after_corr = 5,   // array element of the same index has ended with exit 0
+  singleton = 6,    // no earlier job of same name and user is queued or running; job is unset
+};
+constexpr auto enum_names(DependencyKind) {
+  using enum DependencyKind;
+  return std::array<std::pair<DependencyKind, std::string_view>, 6>{{{after, "after"},
+                                                                     {after_any, "afterany"},
+                                                                     {after_ok, "afterok"},
+                                                                     {after_notok, "afternotok"},
+                                                                     {after_corr, "aftercorr"},
+                                                                     {singleton, "singleton"}}};
+}
+
+struct Dependency {
+  DependencyKind kind = DependencyKind::after_any;
+  JobId job{};                              // job, array, or array element's own id
+  std::optional<std::uint32_t> array_task;  // one element of array `job`
+  Duration delay{};                         // after:ID+MINUTES only
+  friend bool operator==(const Dependency&, const Dependency&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "kind", s.kind);
+    v(2, "job", s.job);
+    v(3, "array_task", s.array_task);
+    v(4, "delay", s.delay);
+  }
+};
+
+// Inclusive range of array indexes, first <= last, step >= 1.
+struct IndexRange {
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+  std::uint32_t step = 1;
+  friend bool operator==(const IndexRange&, const IndexRange&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "first", s.first);
+    v(2, "last", s.last);
+    v(3, "step", s.step);
+  }
+};
+
+struct ArraySpec {
+  std::vector<IndexRange> ranges;            // sorted, disjoint; at most kMaxArrayTasks in all
+  std::optional<std::uint32_t> max_running;  // %N
+  friend bool operator==(const ArraySpec&, const ArraySpec&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "ranges", s.ranges);
+    v(2, "max_running", s.max_running);
+  }
+};
+
+struct WarnSignal {  // --signal=[B:]SIG[@SECONDS]
+  std::int32_t signal = 0;
+  Duration before{};  // before the time limit; default 60 s
+  bool batch_shell_only = false;
+  friend bool operator==(const WarnSignal&, const WarnSignal&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "signal", s.signal);
+    v(2, "before", s.before);
+    v(3, "batch_shell_only", s.batch_shell_only);
+  }
+};
+
+struct ContainerSpec {
+  std::string image;                // "" = host view; DIR, oci:DIR[:REF], oci-archive:FILE,
+                                    // FILE.sqsh, docker://HOST/IMAGE:TAG
+  std::vector<std::string> mounts;  // SRC:DST[:ro|rw]
+  std::string work_dir;             // "" = the job's work_dir, or the image's
+  bool writable = false;            // overlay on a read-only root
+  friend bool operator==(const ContainerSpec&, const ContainerSpec&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "image", s.image);
+    v(2, "mounts", s.mounts);
+    v(3, "work_dir", s.work_dir);
+    v(4, "writable", s.writable);
+  }
+};
+
+enum class JobKind : std::uint8_t {
+  batch = 1,       // has a script, run on the first node
+  allocation = 2,  // galloc / grun outside a job: holds nodes for steps, ended by its owner
+};
+constexpr auto enum_names(JobKind) {
+  return std::array<std::pair<JobKind, std::string_view>, 2>{
+      {{JobKind::batch, "batch"}, {JobKind::allocation, "allocation"}}};
+}
+
+enum class OpenMode : std::uint8_t { truncate = 0, append = 1 };
+constexpr auto enum_names(OpenMode) {
+  return std::array<std::pair<OpenMode, std::string_view>, 2>{
+      {{OpenMode::truncate, "truncate"}, {OpenMode::append, "append"}}};
+}
+
+enum class NetworkMode : std::uint8_t { loopback = 0, host = 1 };
+constexpr auto enum_names(NetworkMode) {
+  return std::array<std::pair<NetworkMode, std::string_view>, 2>{
+      {{NetworkMode::loopback, "none"}, {NetworkMode::host, "host"}}};
+}
+
+inline constexpr std::uint32_t kMaxHetParts = 128;  // as in Slurm
+
+// One component of a heterogeneous job: a job of its own that starts together with the others.
+// Their ids follow each other; the first one, the leader, runs the script.
+struct HetPart {
+  JobId leader{};
+  std::uint32_t offset = 0;  // from the leader: 0 is the leader itself
+  std::uint32_t size = 0;    // components in all, 2..kMaxHetParts
+  friend bool operator==(const HetPart&, const HetPart&) = default;
+  [[nodiscard]] JobId member(std::uint32_t at) const { return JobId(leader.value() + at); }
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "leader", s.leader);
+    v(2, "offset", s.offset);
+    v(3, "size", s.size);
+  }
+};
+
+struct JobSpec {
+  JobKind kind = JobKind::batch;
+  std::string name;
+  std::string partition;  // "" = the default one; resolved at submit
+  std::string account;    // a project of the tenant; without tenants free text
+  std::string comment;
+  JobShape shape;
+  std::optional<Duration> time_limit;  // unset = partition default; see unlimited
+  bool unlimited_time = false;         // --time=UNLIMITED, where the partition allows it
+  std::optional<Instant> begin;
+  std::optional<Instant> deadline;
+  std::vector<Dependency> dependencies;
+  bool any_dependency = false;               // "?" separator: one met is enough
+  bool cancel_on_invalid_dependency = true;  // --kill-on-invalid-dep=yes|no
+  std::optional<ArraySpec> array;
+  std::int32_t nice = 0;                  // -10000..10000; only an admin may go below 0
+  std::optional<std::uint32_t> priority;  // admin only; 0 = held
+  bool hold = false;
+  bool requeue = true;  // may be requeued after a node failure
+  std::optional<WarnSignal> warn_signal;
+  std::string work_dir;  // absolute
+  std::string std_in;    // "" = /dev/null
+  std::string std_out;   // pattern; "" = gantry-%j.out (%A_%a for elements)
+  std::string std_err;   // "" = joined to std_out
+  OpenMode open_mode = OpenMode::truncate;
+  ContainerSpec container;
+  NetworkMode network = NetworkMode::loopback;
+  std::string submit_host;
+  std::string submit_line;  // the command as typed, for gacct
+  std::vector<std::string> script_args;
+  // Options that were given, for SLURM_* variables that exist only then: "ntasks", "cpus-per-task",
+  // "ntasks-per-node", "mem", "mem-per-cpu".
+  std::vector<std::string> given;
+  std::string priority_class;   // "" = the tenant's default
+  std::string tenant_class;     // a class of the tenant's own; "" = none
+  std::string reservation;      // "" = none
+  std::string checkpoint_file;  // pattern; touched when the job has saved its work; "" = none
+  std::optional<HetPart> het;   // the controller's word, never a client's
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "kind", s.kind);
+    v(2, "name", s.name);
+    v(3, "partition", s.partition);
+    v(4, "account", s.account);
+    v(5, "comment", s.comment);
+    v(6, "shape", s.shape);
+    v(7, "time_limit", s.time_limit);
+    v(8, "unlimited_time", s.unlimited_time);
+    v(9, "begin", s.begin);
+    v(10, "deadline", s.deadline);
+    v(11, "dependencies", s.dependencies);
+    v(12, "any_dependency", s.any_dependency);
+    v(13, "cancel_on_invalid_dependency", s.cancel_on_invalid_dependency);
+    v(14, "array", s.array);
+    v(15, "nice", s.nice);
+    v(16, "priority", s.priority);
+    v(17, "hold", s.hold);
+    v(18, "requeue", s.requeue);
+    v(19, "warn_signal", s.warn_signal);
+    v(20, "work_dir", s.work_dir);
+    v(21, "std_in", s.std_in);
+    v(22, "std_out", s.std_out);
+    v(23, "std_err", s.std_err);
+    v(24, "open_mode", s.open_mode);
+    v(25, "container", s.container);
+    v(26, "network", s.network);
+    v(27, "submit_host", s.submit_host);
+    v(28, "submit_line", s.submit_line);
+    v(29, "script_args", s.script_args);
+    v(30, "given", s.given);
+    v(31, "priority_class", s.priority_class);
+    v(32, "tenant_class", s.tenant_class);
+    v(33, "reservation", s.reservation);
+    v(34, "checkpoint_file", s.checkpoint_file);
+    v(35, "het", s.het);
+  }
+};
+
+}  // namespace gantry

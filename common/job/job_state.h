@@ -1,0 +1,216 @@
+// What a job, and a node, can be in. Internal states are ours; public names are tables.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/fields.h"
+#include "common/resources/gpu_usage.h"
+#include "common/time/time.h"
+
+namespace gantry {
+
+enum class Phase : std::uint8_t {
+  queued = 1,
+  starting = 2,
+  running = 3,
+  finishing = 4,
+  ended = 5,
+  suspended = 6,  // of rows only: running, and frozen on its nodes
+};
+constexpr auto enum_names(Phase) {
+  using enum Phase;
+  return std::array<std::pair<Phase, std::string_view>, 6>{{{queued, "queued"},
+                                                            {starting, "starting"},
+                                                            {running, "running"},
+                                                            {finishing, "finishing"},
+                                                            {ended, "ended"},
+                                                            {suspended, "suspended"}}};
+}
+
+// How a job ended (phase ended), or is going to end (phase finishing).
+enum class Outcome : std::uint8_t {
+  completed = 1,      // exit 0
+  failed = 2,         // exit code or signal of its own
+  cancelled = 3,      // by a person, or by a dependency that can never be met
+  timeout = 4,        // over its time limit
+  out_of_memory = 5,  // killed by its own memory limit
+  node_fail = 6,      // node, node daemon state or shim lost
+  launch_failed = 7,  // never started, for the node's fault: prolog, runtime (BF)
+  deadline = 8,       // could not end before its deadline
+  preempted = 9,      // had to leave for another job, and was not requeued
+};
+constexpr auto enum_names(Outcome) {
+  using enum Outcome;
+  return std::array<std::pair<Outcome, std::string_view>, 9>{{{completed, "completed"},
+                                                              {failed, "failed"},
+                                                              {cancelled, "cancelled"},
+                                                              {timeout, "timeout"},
+                                                              {out_of_memory, "out_of_memory"},
+                                                              {node_fail, "node_fail"},
+                                                              {launch_failed, "launch_failed"},
+                                                              {deadline, "deadline"},
+                                                              {preempted, "preempted"}}};
+}
+
+// Why a queued job waits. Names are Slurm's where Slurm has the reason.
+enum class Reason : std::uint8_t {
+  none = 0,
+  priority = 1,         // others stand in front; a = how many jobs
+  resources = 2,        // head of its queue; a = nodes that fit now, b = nodes needed
+  dependency = 3,       // subject = what is still open, "afterok:12,afterany:13"
+  never_satisfied = 4,  // dependency that can never be met; subject names it
+  begin_time = 5,       // a = begin time, microseconds since the epoch
+  held_user = 6,
+  held_admin = 7,             // subject = who and why
+  array_task_limit = 8,       // a = tasks running, b = the limit %N
+  partition_down = 9,         // subject = partition
+  partition_node_limit = 10,  // a = nodes asked, b = nodes allowed
+  partition_time_limit = 11,  // a = minutes asked, b = minutes allowed
+  nodes_unavailable = 12,     // required nodes are down or drained; subject = their names
+  requeued = 13,            // waits out the back-off after a failed start; a = until, microseconds
+  bad_constraints = 14,     // no node of the partition has what it asks for, at present
+  launch_failed_held = 15,  // held because its start failed too often; subject = the last cause
+  deadline = 16,
+  // Of tenants; subject names resource and flavor ("gpu of a100"), units of
+  // common/resources/resources.h.
+  tenant_quota = 17,   // nominal plus borrowing limit is used up; a = used + asked, b = limit
+  cohort_quota = 18,   // nothing left to borrow; subject also who holds it; a = asked, b = left
+  tenant_jobs = 19,    // a = running jobs, b = limit
+  reclaiming = 20,     // waits for jobs that leave for it; a = how many, b = until (us)
+  planned = 21,        // fits, but would delay a plan; subject = that job's id
+  topology = 22,       // no domain has room; a = nodes in the best one, b = needed; subject = level
+  anti_affinity = 23,  // subject = key and level
+  reservation = 24,    // its reservation has not begun or is full; subject = name
+  maintenance = 25,    // would run into it; subject = name, a = from (us)
+  tainted = 26,        // subject = taints that it does not tolerate
+  // A GPU is emptied for its slices; subject = node, b = GPU, a = free from (us; 0 = unknown).
+  mig_repartition = 27,
+  budget = 28,     // a = it may cost, b = what is left, both millionths; subject = the budget
+  licenses = 29,   // a = free, b = asked; subject = which
+  no_tenant = 30,  // there are tenants, and it is none's; subject = partition
+  account_not_allowed = 31,  // by a list of the partition; subject = partition
+  qos_not_allowed = 32,      // so of its priority class
+};
+constexpr auto enum_names(Reason) {
+  using enum Reason;
+  return std::array<std::pair<Reason, std::string_view>, 33>{
+      {{none, "None"},
+       {priority, "Priority"},
+       {resources, "Resources"},
+       {dependency, "Dependency"},
+       {never_satisfied, "DependencyNeverSatisfied"},
+       {begin_time, "BeginTime"},
+       {held_user, "JobHeldUser"},
+       {held_admin, "JobHeldAdmin"},
+       {array_task_limit, "JobArrayTaskLimit"},
+       {partition_down, "PartitionDown"},
+       {partition_node_limit, "PartitionNodeLimit"},
+       {partition_time_limit, "PartitionTimeLimit"},
+       {nodes_unavailable, "ReqNodeNotAvail"},
+       {requeued, "BeginTime"},
+       {bad_constraints, "BadConstraints"},
+       {launch_failed_held, "launch_failed_requeued_held"},
+       {deadline, "DeadLine"},
+       {tenant_quota, "TenantQuota"},
+       {cohort_quota, "CohortQuota"},
+       {tenant_jobs, "TenantMaxJobs"},
+       {reclaiming, "Reclaiming"},
+       {planned, "Planned"},
+       {topology, "Topology"},
+       {anti_affinity, "AntiAffinity"},
+       {reservation, "Reservation"},
+       {maintenance, "ReqNodeNotAvail"},
+       {tainted, "Taints"},
+       {mig_repartition, "MigRepartition"},
+       {budget, "Budget"},
+       {licenses, "Licenses"},
+       {no_tenant, "InvalidAccount"},
+       {account_not_allowed, "AccountNotAllowed"},
+       {qos_not_allowed, "QOSNotAllowed"}}};
+}
+
+struct Verdict {
+  Reason reason = Reason::none;
+  std::int64_t a = 0;  // meaning: see the reason
+  std::int64_t b = 0;
+  std::string subject;
+  friend bool operator==(const Verdict&, const Verdict&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "reason", s.reason);
+    v(2, "a", s.a);
+    v(3, "b", s.b);
+    v(4, "subject", s.subject);
+  }
+};
+
+// For how long a job waited for one reason.
+struct WaitPart {
+  Reason reason = Reason::none;
+  Duration length{};
+  friend bool operator==(const WaitPart&, const WaitPart&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "reason", s.reason);
+    v(2, "length", s.length);
+  }
+};
+
+// Exit of a job or task: an exit code, or the signal that ended it (then code is 0).
+struct ExitStatus {
+  std::int32_t code = 0;    // 0..255
+  std::int32_t signal = 0;  // 0 or 1..64
+  friend bool operator==(const ExitStatus&, const ExitStatus&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "code", s.code);
+    v(2, "signal", s.signal);
+  }
+};
+
+// Read from the job's cgroup, and of its GPUs; whole job on one node, all its processes.
+struct Usage {
+  std::int64_t cpu_user_us = 0;
+  std::int64_t cpu_system_us = 0;
+  std::int64_t memory_peak_bytes = 0;
+  std::int64_t io_read_bytes = 0;
+  std::int64_t io_write_bytes = 0;
+  std::vector<GpuUsage> gpus;  // whole attempts only
+  friend bool operator==(const Usage&, const Usage&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "cpu_user_us", s.cpu_user_us);
+    v(2, "cpu_system_us", s.cpu_system_us);
+    v(3, "memory_peak_bytes", s.memory_peak_bytes);
+    v(4, "io_read_bytes", s.io_read_bytes);
+    v(5, "io_write_bytes", s.io_write_bytes);
+    v(6, "gpus", s.gpus);
+  }
+};
+
+// Node: health (what we see) times intent (what the operator wants). Idle, mixed and allocated are
+// computed from the placements, never stored.
+enum class NodeHealth : std::uint8_t {
+  down = 0,
+  up = 1,
+  lost = 2
+};  // down: never seen, or said goodbye
+constexpr auto enum_names(NodeHealth) {
+  using enum NodeHealth;
+  return std::array<std::pair<NodeHealth, std::string_view>, 3>{
+      {{down, "down"}, {up, "up"}, {lost, "lost"}}};
+}
+enum class NodeIntent : std::uint8_t { open = 0, drain = 1, closed = 2 };
+constexpr auto enum_names(NodeIntent) {
+  using enum NodeIntent;
+  return std::array<std::pair<NodeIntent, std::string_view>, 3>{
+      {{open, "open"}, {drain, "drain"}, {closed, "closed"}}};
+}
+
+}  // namespace gantry

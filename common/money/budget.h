@@ -1,0 +1,72 @@
+// Budgets: how much money a tenant, a project or a user of it may cost in a period, and what
+// happens when that is used up. A tenancy document (tenancy_cluster.h).
+//
+// What is spent is what the ledger charges less what it credits. A budget that holds or stops jobs
+// sets aside, when a job starts, the most that it may come to (its time limit at the prices that
+// are known); so what is spent and set aside never is above the amount.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/fields.h"
+#include "common/money/money.h"
+#include "common/time/time.h"
+
+namespace gantry::tenancy {
+
+// Calendar periods of the tenant's time zone; `fixed` goes once, from `from` until `until`.
+enum class BudgetPeriod : std::uint8_t { month = 0, quarter = 1, year = 2, week = 3, fixed = 4 };
+constexpr auto enum_names(BudgetPeriod) {
+  using enum BudgetPeriod;
+  return std::array<std::pair<BudgetPeriod, std::string_view>, 5>{
+      {{month, "month"}, {quarter, "quarter"}, {year, "year"}, {week, "week"}, {fixed, "fixed"}}};
+}
+
+// What becomes of jobs that it has nothing left for: they start all the same (warn), they start in
+// a lower class, they wait (hold); with `stop` those that run are ended, too, once it is used up.
+enum class BudgetAction : std::uint8_t { warn = 0, lower_class = 1, hold = 2, stop = 3 };
+constexpr auto enum_names(BudgetAction) {
+  using enum BudgetAction;
+  return std::array<std::pair<BudgetAction, std::string_view>, 4>{
+      {{warn, "warn"}, {lower_class, "lower-class"}, {hold, "hold"}, {stop, "stop"}}};
+}
+
+inline constexpr Money kMostBudget{1'000'000'000'000 * kMoneyUnit};
+inline constexpr std::uint32_t kMostWarnPercent = 1000;
+
+struct Budget {
+  static constexpr std::string_view kName = "Budget";
+  static constexpr int kKind = 9;
+  std::string name;
+  std::string description;
+  std::string tenant;
+  std::string project;  // of the tenant; "" = all of them
+  std::string user;     // login name; "" = all
+  Money amount;         // for each period, above 0
+  BudgetPeriod period = BudgetPeriod::month;
+  std::string from, until;             // of `fixed`, local: "2026-12-01"; from then, to before then
+  std::vector<std::uint32_t> warn_at;  // per cent of the amount that is spent; ascending
+  BudgetAction at_limit = BudgetAction::hold;
+  std::string lower_to;          // of lower_class: a PriorityClass
+  Duration grace = seconds(60);  // of stop: signal to kill
+  friend bool operator==(const Budget&, const Budget&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "name", s.name);
+    v(2, "description", s.description);
+    v(3, "tenant", s.tenant);
+    v(4, "project", s.project);
+    v(5, "user", s.user);
+    v(6, "amount", s.amount);
+    v(7, "period", s.period);
+    v(8, "from", s.from);
+    v(9, "until", s.until);
+    v(10, "warn_at", s.warn_at);
+    v(11, "at_limit", s.at_limit);
+    v(12, "lower_to", s.lower_to);
+    v(13, "grace", s.grace);
+  }
+};
+
+}  // namespace gantry::tenancy

@@ -1,0 +1,75 @@
+// What a job did on one GPU or slice of one node, as it is kept with the job in about a kilobyte;
+// noded/gpu/health/series.h makes it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "common/fields.h"
+#include "common/time/time.h"
+#include "common/types.h"
+
+namespace gantry {
+
+// What was done about what an earlier tenant may have left in a device's memory.
+enum class GpuScrub : std::uint8_t {
+  not_needed = 0,  // it was this tenant's before, or nobody's since it was scrubbed
+  done = 1,
+  not_possible = 2,  // the note says why; the node's policy let the job start
+  off = 3,           // noded.gpu_scrub: off
+};
+constexpr auto enum_names(GpuScrub) {
+  using enum GpuScrub;
+  return std::array<std::pair<GpuScrub, std::string_view>, 4>{
+      {{not_needed, "not_needed"}, {done, "done"}, {not_possible, "not_possible"}, {off, "off"}}};
+}
+
+struct GpuUsage {
+  std::string uuid;  // of the GPU or slice
+  std::string name;  // "h100", "h100 1g.10gb"
+  Instant start{};
+  Duration interval{};
+  std::uint32_t points = 0;
+  Bytes data;  // noded/gpu/health/series.h, encode_points
+  std::uint64_t samples = 0;
+  std::uint32_t busy_permille = 0;  // mean over those samples that tell
+  std::uint64_t busy_samples = 0;   // that told
+  std::uint32_t memory_peak_mib = 0;
+  std::uint64_t energy_j = 0;           // power times time between samples
+  std::optional<Instant> last_busy;     // unset: never seen busy
+  std::optional<Instant> last_process;  // unset: never seen with a process
+  std::string node;
+  std::uint32_t gpu = 0;         // GpuDevice::index
+  std::uint32_t memory_mib = 0;  // that it has
+  GpuScrub scrub = GpuScrub::not_needed;
+  std::string scrub_note;
+  friend bool operator==(const GpuUsage&, const GpuUsage&) = default;
+
+  template <class S, class V>
+  static void fields(S& s, V&& v) {
+    v(1, "uuid", s.uuid);
+    v(2, "name", s.name);
+    v(3, "start", s.start);
+    v(4, "interval", s.interval);
+    v(5, "points", s.points);
+    v(6, "data", s.data);
+    v(7, "samples", s.samples);
+    v(8, "busy_permille", s.busy_permille);
+    v(9, "busy_samples", s.busy_samples);
+    v(10, "memory_peak_mib", s.memory_peak_mib);
+    v(11, "energy_j", s.energy_j);
+    v(12, "last_busy", s.last_busy);
+    v(13, "last_process", s.last_process);
+    v(14, "node", s.node);
+    v(15, "gpu", s.gpu);
+    v(16, "memory_mib", s.memory_mib);
+    v(17, "scrub", s.scrub);
+    v(18, "scrub_note", s.scrub_note);
+  }
+};
+
+}  // namespace gantry

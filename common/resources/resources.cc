@@ -1,0 +1,87 @@
+// Arithmetic and text of Resources. A sum that overflows or a difference below zero is our bug.
+#include "common/resources/resources.h"
+
+#include <fmt/format.h>
+
+#include "common/assert.h"
+#include "common/resources/gres.h"
+#include "common/text/text.h"
+
+namespace gantry {
+
+Resources& Resources::operator+=(const Resources& o) {
+  for (std::size_t i = 0; i < kResourceCount; ++i)
+    GANTRY_ASSERT(!__builtin_add_overflow(v_[i], o.v_[i], &v_[i]), kResourceTable[i].name);
+  return *this;
+}
+
+Resources& Resources::operator-=(const Resources& o) {
+  for (std::size_t i = 0; i < kResourceCount; ++i) {
+    GANTRY_ASSERT(!__builtin_sub_overflow(v_[i], o.v_[i], &v_[i]), kResourceTable[i].name);
+    GANTRY_ASSERT(v_[i] >= 0, kResourceTable[i].name);
+  }
+  return *this;
+}
+
+// 4000 -> "4", 500 -> "0.5", 1250 -> "1.25".
+std::string format_thousandths(std::int64_t thousandths) {
+  std::string text = fmt::format("{}.{:03}", thousandths / 1000, thousandths % 1000);
+  while (text.back() == '0') text.pop_back();
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
+
+namespace {
+
+std::string format_amount(const ResourceRow& row, std::int64_t amount) {
+  switch (row.id) {
+    case Resource::cpu:
+    case Resource::gpu: return format_thousandths(amount);
+    case Resource::memory:
+    case Resource::scratch: return format_memory(amount);
+  }
+  return std::to_string(amount);
+}
+
+std::string in_bytes(std::int64_t bytes) {
+  constexpr std::int64_t kMiB = 1 << 20, kGiB = 1 << 30;
+  const bool large = bytes >= kGiB || bytes <= -kGiB;
+  std::string text =
+      fmt::format("{:.2f}", static_cast<double>(bytes) / static_cast<double>(large ? kGiB : kMiB));
+  while (text.back() == '0') text.pop_back();
+  if (text.back() == '.') text.pop_back();
+  return text + (large ? " GiB" : " MiB");
+}
+
+}  // namespace
+
+std::string amount_words(Resource r, std::int64_t amount) {
+  switch (r) {
+    case Resource::cpu:
+      return fmt::format("{} core{}", format_thousandths(amount), amount == 1000 ? "" : "s");
+    case Resource::memory: return in_bytes(amount);
+    case Resource::gpu:
+      return fmt::format("{} GPU{}", format_thousandths(amount), amount == 1000 ? "" : "s");
+    case Resource::scratch: return in_bytes(amount) + " of scratch";
+  }
+  return std::to_string(amount);
+}
+
+std::string to_string(const std::vector<GresCount>& gres) {
+  std::string text;
+  for (const GresCount& g : gres)
+    text += fmt::format("{}{}:{}", text.empty() ? "" : ",", g.name, g.count);
+  return text;
+}
+
+std::string to_string(const Resources& r) {
+  std::string text;
+  for (const ResourceRow& row : kResourceTable) {
+    if (r[row.id] == 0) continue;
+    if (!text.empty()) text += ',';
+    text += fmt::format("{}={}", row.name, format_amount(row, r[row.id]));
+  }
+  return text;
+}
+
+}  // namespace gantry

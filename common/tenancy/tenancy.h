@@ -1,0 +1,227 @@
+// Tenancy documents: what a platform team declares about tenants, and the controller keeps. One
+// struct per kind; `gantry.yaml` of the cluster says what machines there are, these say whose they
+// are.
+//
+// A quota line speaks of one resource in one flavor, or in all flavors together (flavor ""); both
+// are checked when both are given. A tenant with lines for some flavors of a resource and none for
+// "" may use no other flavor of it; without any line for a resource it is unlimited in it. Amounts
+// are in the units of common/resources/resources.h (thousandths of a core and of a GPU, bytes).
+// Formulas: Kueue's (nominal, borrowing limit, lending limit, cohorts); see
+// ctld/sched/tenant/quota.h.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/fields.h"
+#include "common/resources/resources.h"
+#include "common/time/time.h"
+
+namespace gantry {
+
+constexpr auto enum_names(Resource) {  // on the wire a number, in JSON the name
+  using enum Resource;
+  return std::array<std::pair<Resource, std::string_view>, kResourceCount>{
+      {{cpu, "cpu"}, {memory, "mem"}, {gpu, "gpu"}, {scratch, "scratch"}}};
+}
+
+}  // namespace gantry
+
+namespace gantry::tenancy {
+
+struct QuotaLine {
+  std::string flavor;  // "" = all flavors together
+  Resource resource = Resource::gpu;
+  std::int64_t nominal = 0;            // guaranteed
+  std::optional<std::int64_t> borrow;  // beyond nominal; unset = no limit but the cohort's
+  std::optional<std::int64_t> lend;    // of nominal, while idle; unset = all of it
+  friend bool operator==(const QuotaLine&, const QuotaLine&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "flavor", s.flavor);
+    v(2, "resource", s.resource);
+    v(3, "nominal", s.nominal);
+    v(4, "borrow", s.borrow);
+    v(5, "lend", s.lend);
+  }
+};
+
+enum class Role : std::uint8_t {
+  viewer = 1,
+  user = 2,
+  tenant_admin = 3,
+  operator_role = 4,
+  admin = 5
+};
+constexpr auto enum_names(Role) {
+  using enum Role;
+  return std::array<std::pair<Role, std::string_view>, 5>{{{viewer, "viewer"},
+                                                           {user, "user"},
+                                                           {tenant_admin, "tenant-admin"},
+                                                           {operator_role, "operator"},
+                                                           {admin, "admin"}}};
+}
+
+struct Grant {  // of a role in a tenant; exactly one of user and group
+  Role role = Role::user;
+  std::string user;   // login name
+  std::string group;  // of the operating system
+  friend bool operator==(const Grant&, const Grant&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "role", s.role);
+    v(2, "user", s.user);
+    v(3, "group", s.group);
+  }
+};
+
+struct UserShare {
+  std::string user;
+  std::uint32_t shares = 1;  // 0..1,000,000; 0 = last of all
+  friend bool operator==(const UserShare&, const UserShare&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "user", s.user);
+    v(2, "shares", s.shares);
+  }
+};
+
+struct Project {  // an account in Slurm's words
+  std::string name;
+  std::uint32_t shares = 1;
+  std::vector<UserShare> users;  // those not named here have one share each
+  friend bool operator==(const Project&, const Project&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "name", s.name);
+    v(2, "shares", s.shares);
+    v(3, "users", s.users);
+  }
+};
+
+enum class Reclaim : std::uint8_t { any = 0, lower = 1, never = 2 };
+constexpr auto enum_names(Reclaim) {
+  using enum Reclaim;
+  return std::array<std::pair<Reclaim, std::string_view>, 3>{
+      {{any, "any"}, {lower, "lower-class"}, {never, "never"}}};
+}
+
+enum class VictimMode : std::uint8_t { requeue = 0, suspend = 1, cancel = 2 };
+constexpr auto enum_names(VictimMode) {
+  using enum VictimMode;
+  return std::array<std::pair<VictimMode, std::string_view>, 3>{
+      {{requeue, "requeue"}, {suspend, "suspend"}, {cancel, "cancel"}}};
+}
+
+// What a job of the tenant gets when it does not say, and may ask at most; unset = the partition's.
+struct JobLimits {
+  std::optional<Duration> default_time, max_time;
+  std::optional<std::int64_t> default_memory_per_cpu;  // bytes
+  std::optional<std::uint32_t> default_cpus;           // per task
+  std::optional<Resources> max_per_job, max_per_node;  // a component of 0 = no limit
+  std::optional<std::uint32_t> max_nodes;
+  std::optional<bool> host_network;  // whether they may use --network=host; unset = no
+  friend bool operator==(const JobLimits&, const JobLimits&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "default_time", s.default_time);
+    v(2, "max_time", s.max_time);
+    v(3, "default_memory_per_cpu", s.default_memory_per_cpu);
+    v(4, "default_cpus", s.default_cpus);
+    v(5, "max_per_job", s.max_per_job);
+    v(6, "max_per_node", s.max_per_node);
+    v(7, "max_nodes", s.max_nodes);
+    v(8, "host_network", s.host_network);
+  }
+};
+
+struct CountLimits {  // unset = no limit
+  std::optional<std::uint32_t> queued_jobs, running_jobs, array_tasks, reservations;
+  std::optional<std::uint32_t> queued_jobs_per_user, submits_per_minute;
+  friend bool operator==(const CountLimits&, const CountLimits&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "queued_jobs", s.queued_jobs);
+    v(2, "running_jobs", s.running_jobs);
+    v(3, "array_tasks", s.array_tasks);
+    v(4, "reservations", s.reservations);
+    v(5, "queued_jobs_per_user", s.queued_jobs_per_user);
+    v(6, "submits_per_minute", s.submits_per_minute);
+  }
+};
+
+// How long GPUs may do nothing in a running job, until which is done about it; unset = never.
+struct IdleGpuLimits {
+  std::optional<Duration> note, warn, requeue, cancel;
+  friend bool operator==(const IdleGpuLimits&, const IdleGpuLimits&) = default;
+  [[nodiscard]] bool any() const { return note || warn || requeue || cancel; }
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "note", s.note);
+    v(2, "warn", s.warn);
+    v(3, "requeue", s.requeue);
+    v(4, "cancel", s.cancel);
+  }
+};
+
+struct TenantClass {  // orders only inside the tenant: added to the job priority
+  std::string name;
+  std::int32_t value = 0;
+  friend bool operator==(const TenantClass&, const TenantClass&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "name", s.name);
+    v(2, "value", s.value);
+  }
+};
+
+// Its name is the name of its queue (partition) as well. Lists left empty and values left unset are
+// taken from the tier.
+struct Tenant {
+  static constexpr std::string_view kName = "Tenant";
+  static constexpr int kKind = 1;
+  std::string name;                     // as a partition's
+  std::string cohort;                   // "" = none: it neither borrows nor lends
+  std::string tier;                     // "" = none
+  std::optional<std::uint32_t> weight;  // thousandths, 1000 = 1; of what is borrowed
+  std::vector<QuotaLine> quota;
+  JobLimits jobs;
+  CountLimits counts;
+  std::vector<Project> projects;  // none: one, named as the tenant
+  std::vector<Grant> grants;
+  std::vector<TenantClass> classes;
+  std::string default_class;                  // a PriorityClass; "" = the cluster's default
+  std::vector<std::string> allowed_classes;   // PriorityClasses; none = all that do not preempt
+  std::vector<std::string> node_pools;        // none = all that are nobody's own
+  std::optional<Reclaim> reclaim;             // of its nominal quota from borrowers; unset = any
+  std::map<std::string, std::string> labels;  // "cost-center", "team", ...
+  std::string description;
+  IdleGpuLimits idle_gpus;
+  friend bool operator==(const Tenant&, const Tenant&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "name", s.name);
+    v(2, "cohort", s.cohort);
+    v(3, "tier", s.tier);
+    v(4, "weight", s.weight);
+    v(5, "quota", s.quota);
+    v(6, "jobs", s.jobs);
+    v(7, "counts", s.counts);
+    v(8, "projects", s.projects);
+    v(9, "grants", s.grants);
+    v(10, "classes", s.classes);
+    v(11, "default_class", s.default_class);
+    v(12, "allowed_classes", s.allowed_classes);
+    v(13, "node_pools", s.node_pools);
+    v(14, "reclaim", s.reclaim);
+    v(15, "labels", s.labels);
+    v(16, "description", s.description);
+    v(17, "idle_gpus", s.idle_gpus);
+  }
+};
+
+}  // namespace gantry::tenancy

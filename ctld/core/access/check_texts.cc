@@ -1,0 +1,88 @@
+#include "ctld/core/access/check_texts.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/core.h>
+
+#include "common/codec/texts.h"
+#include "common/text/printable.h"
+#include "ctld/core/access/front_door.h"
+
+namespace gantry::core {
+namespace {
+
+enum class Rule : std::uint8_t { words, path, data };
+
+struct FieldRule {
+  std::string_view field;
+  Rule rule;
+};
+constexpr std::array<FieldRule, 12> kRules{{{"work_dir", Rule::path},
+                                            {"std_in", Rule::path},
+                                            {"std_out", Rule::path},
+                                            {"std_err", Rule::path},
+                                            {"checkpoint_file", Rule::path},
+                                            {"image", Rule::path},
+                                            {"mounts", Rule::path},
+                                            {"program", Rule::path},
+                                            {"script", Rule::data},
+                                            {"script_args", Rule::data},
+                                            {"environment", Rule::data},
+                                            {"submit_line", Rule::data}}};
+
+Rule rule_of(std::string_view field) {
+  for (const FieldRule& r : kRules)
+    if (r.field == field) return r.rule;
+  return Rule::words;
+}
+
+std::string in_words(std::string_view field) {
+  std::string out = fmt::format("the field \"{}\"", field);
+  std::replace(out.begin(), out.end(), '_', ' ');
+  return out;
+}
+
+Result<void> check(std::string_view field, std::string_view text, Lines lines) {
+  const Rule rule = rule_of(field);
+  if (rule == Rule::data || is_printable(text, lines)) return {};
+  if (rule == Rule::words) return check_printable(in_words(field), text, lines);
+  const auto control = [](char c) { return (c >= 0 && c < 0x20) || c == 0x7f; };
+  if (std::none_of(text.begin(), text.end(), control)) return {};
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("{} must not contain control characters", in_words(field)));
+}
+
+template <class Message>
+Result<void> check_message(const Message& message) {
+  constexpr Lines kLines = std::is_same_v<Message, proto::ApplyTenancy> ? Lines::many : Lines::one;
+  Result<void> found;
+  codec::each_text(message, [&](std::string_view field, const std::string& text) {
+    if (found) found = check(field, text, kLines);
+  });
+  return found;
+}
+
+template <class Message>
+void clean(Message& message) {
+  codec::each_text(message, [](std::string_view, auto& text) {
+    if constexpr (!std::is_const_v<std::remove_reference_t<decltype(text)>>)
+      if (!is_printable(text, Lines::many)) text = printable(text, Lines::many);
+  });
+}
+void clean(proto::FetchLogReply&) {}  // of a job's output
+
+}  // namespace
+
+Result<void> check_texts(const ClientMessage& message) {
+  return std::visit([](const auto& m) { return check_message(m); }, message);
+}
+Result<void> check_texts(const ShellMessage& message) {
+  return std::visit([](const auto& m) { return check_message(m); }, message);
+}
+
+void clean_texts(NodeMessage& message) {
+  std::visit([](auto& m) { clean(m); }, message);
+}
+
+}  // namespace gantry::core

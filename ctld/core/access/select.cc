@@ -1,0 +1,225 @@
+// Resolving references and filters; see select.h.
+#include "ctld/core/access/select.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "common/text/text.h"
+#include "ctld/core/access/authorise.h"
+#include "ctld/core/access/front_door.h"
+
+namespace gantry::core {
+namespace {
+
+bool among(const std::vector<std::string>& list, const std::string& text) {
+  return list.empty() || std::find(list.begin(), list.end(), text) != list.end();
+}
+
+void add_array(const State& state, const Job& array, const std::vector<IndexRange>& ranges,
+               std::vector<Selected>& out) {
+  const ArrayState& tasks = *array.tasks;
+  if (ranges.empty()) {
+    out.push_back({array.id, std::nullopt, !tasks.elements.empty()});
+    for (const auto& [ordinal, element] : tasks.elements)
+      out.push_back({element, std::nullopt, true});
+    return;
+  }
+  const OrdinalSet wanted = tasks.indexes.select(ranges);
+  OrdinalSet pending = wanted.intersect(tasks.pending);
+  if (!pending.empty()) out.push_back({array.id, std::move(pending), false});
+  for (const Span span : wanted.spans())
+    for (auto it = tasks.elements.lower_bound(span.first);
+         it != tasks.elements.end() && it->first <= span.last; ++it)
+      if (state.jobs.find(it->second) != nullptr) out.push_back({it->second, std::nullopt, false});
+}
+
+// 12+1 is one component, 12 (the leader's id) all of them; another's own id is that one.
+void add_components(const State& state, const Job& job, const proto::JobRef& ref,
+                    std::vector<Selected>& out) {
+  const HetPart& het = *class_of(state, job).het;
+  if (ref.component && (het.offset != 0 || *ref.component >= het.size)) return;
+  const bool all = het.offset == 0 && !ref.component;
+  const JobId named = ref.component ? het.member(*ref.component) : job.id;
+  for (std::uint32_t i = 0; i < het.size; ++i)
+    if (const JobId id = het.member(i); all || id == named)
+      if (state.jobs.find(id) != nullptr) out.push_back({id, std::nullopt, all && id != named});
+}
+
+}  // namespace
+
+Result<JobMatch> JobMatch::make(const State& state, const proto::JobFilter& filter) {
+  for (const auto* words : {&filter.users, &filter.names, &filter.partitions, &filter.accounts,
+                            &filter.nodes, &filter.states, &filter.reservations, &filter.tenants})
+    if (words->size() > kMaxFilterWords)
+      return fail(ErrorCode::limit_exceeded,
+                  fmt::format("a filter has at most {} words of a kind", kMaxFilterWords));
+  JobMatch match;
+  match.users_ = filter.users;
+  match.names_ = filter.names;
+  match.partitions_ = filter.partitions;
+  match.accounts_ = filter.accounts;
+  match.reservations_ = filter.reservations;
+  match.tenants_ = filter.tenants;
+  match.by_node_ = !filter.nodes.empty();
+  for (const std::string& name : filter.nodes) {
+    const Node* node = state.node_named(name);
+    if (node == nullptr)
+      return fail(ErrorCode::not_found, fmt::format("node \"{}\" is not in this cluster", name));
+    match.nodes_.push_back(node->id);
+  }
+  if (filter.states.empty()) return match;
+  const auto states = StateSet::parse(filter.states);
+  if (!states) return tl::unexpected(states.error());
+  match.states_ = *states;
+  return match;
+}
+
+bool JobMatch::operator()(const State& state, const Job& job) const {
+  if (states_ && !states_->has(shown_phase(job), job.outcome)) return false;
+  if (!among(users_, state.names.text(job.user)) || !among(names_, state.names.text(job.name)) ||
+      !among(accounts_, state.names.text(job.account)))
+    return false;
+  if (!among(reservations_, class_of(state, job).reservation)) return false;
+  if (!partitions_.empty() &&
+      !among(partitions_, state.partition(class_of(state, job).partition).name))
+    return false;
+  if (!tenants_.empty() &&
+      !among(tenants_, state.partition(class_of(state, job).partition).payer()))
+    return false;
+  if (!by_node_) return true;
+  if (!job.placed()) return false;
+  for (const NodeRun& run : job.active->nodes)
+    if (std::find(nodes_.begin(), nodes_.end(), run.grant.node) != nodes_.end()) return true;
+  return false;
+}
+
+std::vector<Selected> resolve(const State& state, const Identity& who,
+                              const std::vector<proto::JobRef>& refs,
+                              std::vector<proto::JobRef>& unknown, May what) {
+  const Reach reach(state, who);
+  std::vector<Selected> out;
+  for (const proto::JobRef& ref : refs) {
+    const std::size_t before = out.size();
+    const Job* job = state.jobs.find(ref.job);
+    if (job != nullptr && reach.may(what, state, *job)) {
+      const auto& het = class_of(state, *job).het;
+      if (job->is_array())
+        add_array(state, *job, ref.tasks, out);
+      else if (het && ref.tasks.empty())
+        add_components(state, *job, ref, out);
+      else if (ref.tasks.empty() && !ref.component)
+        out.push_back({job->id, std::nullopt, false});
+    }
+    if (out.size() == before) unknown.push_back(ref);
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Selected& a, const Selected& b) { return a.job < b.job; });
+  // One entry per job; several sets of tasks of one array are joined.
+  std::vector<Selected> unique;
+  for (Selected& s : out) {
+    if (unique.empty() || unique.back().job != s.job) {
+      unique.push_back(std::move(s));
+    } else if (!s.tasks) {
+      unique.back().tasks.reset();
+    } else if (unique.back().tasks) {
+      for (const Span span : s.tasks->spans()) unique.back().tasks->insert(span);
+    }
+  }
+  return unique;
+}
+
+void walk_jobs(const State& state, const Identity& who, const JobMatch& match, JobId after,
+               const std::function<bool(const Job&)>& f, May what) {
+  const Reach reach(state, who);
+  if (!reach.only_own()) {
+    state.jobs.walk(after, [&](const Job& job) {
+      return !reach.may(what, state, job) || !match(state, job) || f(job);
+    });
+    return;
+  }
+  const auto user = state.users.find(who.owner.uid);
+  if (user == state.users.end()) return;
+  const std::vector<JobId> ids = user->second.jobs.ids();
+  for (auto it = std::upper_bound(ids.begin(), ids.end(), after); it != ids.end(); ++it) {
+    const Job* job = state.jobs.find(*it);
+    if (job == nullptr || job->uid != who.owner.uid || !match(state, *job)) continue;
+    if (!f(*job)) return;
+  }
+}
+
+void refuse_others(const State& state, const Identity& who, std::vector<proto::JobRef>& unknown,
+                   proto::JobsDone& done) {
+  const Reach reach(state, who);
+  std::erase_if(unknown, [&](const proto::JobRef& ref) {
+    const Job* job = state.jobs.find(ref.job);
+    if (job == nullptr || job->phase == Phase::ended || reach.may(May::change, state, *job))
+      return false;
+    constexpr auto kCode = static_cast<std::uint16_t>(ErrorCode::permission_denied);
+    done.refused.push_back({ref, {kCode, "Access/permission denied"}});
+    return true;
+  });
+}
+
+namespace {
+
+struct RefCount {
+  std::size_t refs = 0, ranges = 0;
+  std::uint64_t steps = 0;
+};
+
+Result<void> count_ref(const proto::JobRef& ref, RefCount& n) {
+  ++n.refs;
+  n.ranges += ref.tasks.size();
+  for (const IndexRange& r : ref.tasks) {
+    if (r.step == 0 || r.first > r.last)
+      return fail(ErrorCode::invalid_argument, "an index range is FIRST-LAST, with a step above 0");
+    if (r.step > 1) n.steps += r.last - r.first + 1;
+  }
+  if (n.refs <= kMaxRefs && n.ranges <= kMaxRefRanges && n.steps <= kMaxRefSteps) return {};
+  return fail(
+      ErrorCode::limit_exceeded,
+      fmt::format("a request names at most {} jobs and {} index ranges", kMaxRefs, kMaxRefRanges));
+}
+
+Result<void> count_refs(const std::vector<proto::JobRef>& refs, RefCount& n) {
+  for (const proto::JobRef& ref : refs)
+    if (auto r = count_ref(ref, n); !r) return r;
+  return {};
+}
+
+template <class Message>
+Result<void> check_message(const Message& m) {
+  RefCount n;
+  if constexpr (requires { m.filter.jobs; }) {
+    return count_refs(m.filter.jobs, n);
+  } else if constexpr (requires { count_refs(m.jobs, n); }) {
+    return count_refs(m.jobs, n);
+  } else if constexpr (requires { count_ref(m.job, n); }) {
+    return count_ref(m.job, n);
+  } else {
+    return {};
+  }
+}
+
+}  // namespace
+
+Result<void> check_refs(const ClientMessage& message) {
+  return std::visit([](const auto& m) { return check_message(m); }, message);
+}
+Result<void> check_refs(const ShellMessage& message) {
+  return std::visit([](const auto& m) { return check_message(m); }, message);
+}
+
+bool has_row(const Job& job) {
+  if (!job.is_array() || !job.tasks->pending.empty()) return true;
+  return job.phase == Phase::ended && job.tasks->elements.empty();
+}
+
+proto::JobRef ref_of(const State& state, const Job& job) {
+  if (const auto& het = class_of(state, job).het) return {het->leader, {}, het->offset};
+  if (!job.is_element()) return {job.id, {}};
+  return {job.array, {{job.task, job.task, 1}}};
+}
+
+}  // namespace gantry::core

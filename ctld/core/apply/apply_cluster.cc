@@ -1,0 +1,132 @@
+// apply() of events about the controller, nodes, partitions and keys; and the dispatch.
+#include "common/assert.h"
+#include "ctld/core/apply.h"
+#include "ctld/core/resources/index.h"
+
+namespace gantry::core {
+
+void apply(State& state, Instant at, const Event& event) {
+  state.last_time = at;
+  state.fold_meta = true;
+  std::visit([&](const auto& e) { apply_event(state, at, e); }, event);
+}
+
+void apply_event(State& state, Instant, const event::ControllerStarted& e) {
+  GANTRY_ASSERT(e.epoch > state.epoch, "the epoch grows");
+  state.epoch = e.epoch;
+}
+
+void apply_event(State& state, Instant, const event::NodeDeclared& e) {
+  GANTRY_ASSERT(e.node.value() == state.nodes.size(), "node ids are given in order");
+  Node& node = state.nodes.emplace_back();
+  node.id = e.node;
+  node.name = e.name;
+  state.node_ids[e.name] = e.node;
+  touch(state, node);
+}
+
+void apply_event(State& state, Instant, const event::PartitionDeclared& e) {
+  GANTRY_ASSERT(e.partition.value() == state.partitions.size(), "partition ids are given in order");
+  Partition& partition = state.partitions.emplace_back();
+  partition.id = e.partition;
+  partition.set_key(e.name);
+  state.partition_ids[e.name] = e.partition;
+  if (!partition.tenant.empty()) {
+    state.parts_of_tenants[partition.tenant].push_back(e.partition);
+    if (const Partition* whole = state.partition_named(partition.name))
+      partition.up_set = whole->up_set;
+  }
+  state.fold_partitions.push_back(e.partition);
+}
+
+void apply_event(State& state, Instant, const event::NodeRegistered& e) {
+  Node& node = state.node(e.node);
+  node.facts = e.facts;
+  touch(state, node);
+}
+
+void apply_event(State& state, Instant at, const event::NodeHealthChanged& e) {
+  Node& node = state.node(e.node);
+  node.health = e.health;
+  if (node.intent == NodeIntent::open) {  // an operator's reason stays
+    node.reason = e.reason;
+    node.reason_by.clear();
+    node.since = e.reason.empty() ? std::nullopt : std::optional(at);
+  }
+  touch(state, node);
+}
+
+void apply_event(State& state, Instant, const event::NodesLost& e) {
+  for (const NodeId id : e.nodes) {
+    Node& node = state.node(id);
+    GANTRY_ASSERT(node.health == NodeHealth::lost && node.intent == NodeIntent::open,
+                  "lost, and no operator's");
+    node.reason = e.reason;
+    node.since = e.since;
+    touch(state, node);
+  }
+}
+
+void apply_event(State& state, Instant at, const event::NodeIntentChanged& e) {
+  Node& node = state.node(e.node);
+  node.intent = e.intent;
+  node.reason = e.reason;
+  node.reason_by = e.by;
+  node.since = e.reason.empty() ? std::nullopt : std::optional(at);
+  touch(state, node);
+}
+
+namespace {
+
+auto drained_at(Node& node, const std::string& uuid) {
+  return std::lower_bound(node.drained_gpus.begin(), node.drained_gpus.end(), uuid,
+                          [](const proto::DrainedGpu& d, const auto& u) { return d.uuid < u; });
+}
+
+}  // namespace
+
+void apply_event(State& state, Instant at, const event::GpuDrained& e) {
+  Node& node = state.node(e.node);
+  auto d = drained_at(node, e.uuid);
+  if (d == node.drained_gpus.end() || d->uuid != e.uuid)
+    d = node.drained_gpus.insert(d, {e.uuid, {}, {}, at});  // another reason: since as before
+  d->reason = e.reason;
+  d->by = e.by;
+  touch(state, node);
+}
+
+void apply_event(State& state, Instant, const event::GpuResumed& e) {
+  Node& node = state.node(e.node);
+  const auto d = drained_at(node, e.uuid);
+  GANTRY_ASSERT(d != node.drained_gpus.end() && d->uuid == e.uuid, "a GPU that was drained");
+  node.drained_gpus.erase(d);
+  touch(state, node);
+}
+
+void apply_event(State& state, Instant, const event::NodeEnrolled& e) {
+  Node& node = state.node(e.node);
+  state.node_keys.erase(node.public_key);
+  node.public_key = e.public_key;
+  state.node_keys[e.public_key] = e.node;
+  state.fold_node_keys.push_back(e.node);
+  touch(state, node);
+}
+
+void apply_event(State& state, Instant, const event::PartitionUpChanged& e) {
+  const std::string name = state.partition(e.partition).name;
+  for (Partition& p : state.partitions) {  // and what tenants have in it
+    if (p.name != name) continue;
+    p.up_set = e.up;
+    state.fold_partitions.push_back(p.id);
+  }
+}
+
+void apply_event(State& state, Instant, const event::KeyRegistered& e) {
+  if (e.user)
+    state.user_keys[e.public_key] = *e.user;
+  else
+    state.user_keys.erase(e.public_key);
+  state.fold_keys.push_back(e.public_key);
+}
+
+}  // namespace gantry::core

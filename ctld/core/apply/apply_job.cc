@@ -1,0 +1,183 @@
+// apply() of events about jobs that wait: submits, holds, updates, dependencies, array tasks.
+#include <algorithm>
+
+#include "common/assert.h"
+#include "common/codec/codec.h"
+#include "ctld/core/apply.h"
+#include "ctld/core/money/budgets.h"
+#include "ctld/core/money/ledger.h"
+#include "ctld/core/notify/triggers.h"
+#include "ctld/core/resources/index.h"
+#include "ctld/core/state/history_row.h"
+#include "ctld/core/tenancy/shares.h"
+
+namespace gantry::core {
+
+void apply_event(State& state, Instant at, const event::JobSubmitted& e) {
+  const auto spec = state.new_specs.find(e.job);
+  GANTRY_ASSERT(spec != state.new_specs.end(), "a submit without its spec");
+  const auto head = codec::decode<SpecHead>(spec->second);
+  GANTRY_ASSERT(head.has_value(), "a spec that we encoded");
+  Job& job = state.jobs.add(e.job);
+  job.id = e.job;
+  job.spec = std::move(spec->second);
+  job.spec.shrink_to_fit();
+  state.new_specs.erase(spec);
+  fill_job(state, job, *head, e.partition, e.time_limit);
+  job.submitted = at;
+  job.not_before = e.not_before;
+  job.eligible = std::max(at, e.not_before.value_or(at));
+  job.hold = e.hold;
+  job.class_priority = e.class_priority;
+  if (job.dependencies) {
+    GANTRY_ASSERT(e.dependencies.size() == job.dependencies->list.size(), "a status for each");
+    for (std::size_t i = 0; i < e.dependencies.size(); ++i)
+      job.dependencies->list[i].status = e.dependencies[i];
+  }
+  if (job.tasks) {
+    job.tasks->corr_met = OrdinalSet::from_spans(e.corr_met);
+    job.tasks->corr_never = OrdinalSet::from_spans(e.corr_never);
+  }
+  set_share(state, job);
+  index_job(state, job, &*head);
+  touch(state, job);
+}
+
+void apply_event(State& state, Instant, const event::JobHeld& e) {
+  JobEdit job(state, e.job);
+  job->hold = e.hold;
+  job->cause = e.cause;
+}
+
+void apply_event(State& state, Instant at, const event::JobReleased& e) {
+  JobEdit job(state, e.job);
+  job->hold = Hold::none;
+  if (job->priority == 0u) job->priority.reset();
+  job->cause.clear();
+  job->launch_failures = 0;
+  if (job->backing_off) {
+    job->not_before.reset();
+    job->backing_off = false;
+  }
+  job->eligible = std::max(at, job->not_before.value_or(at));
+}
+
+void apply_event(State& state, Instant at, const event::JobUpdated& e) {
+  JobEdit job(state, e.job);
+  charge(state, *job, at);  // to whom it was until now
+  take_back(state, *job);
+  if (e.account) {
+    state.names.drop(job->account);
+    job->account = state.names.add(*e.account);
+  }
+  if (e.account || e.reservation) job->respecified = true;
+  // A tenant's own class says nothing in another's queue.
+  if (e.partition && *e.partition != class_of(state, *job).partition) job->class_priority = 0;
+  if (e.requeue) job->may_requeue = *e.requeue;
+  job->reshaped = job->reshaped || e.shape || e.requeue;
+  if (e.partition || e.time_limit || e.unlimited_time || e.reservation || e.shape) {
+    sched::ClassKey key = class_of(state, *job);
+    if (e.shape) key.shape = *e.shape;
+    if (e.reservation) key.reservation = *e.reservation;
+    if (e.partition) key.partition = *e.partition;
+    if (e.time_limit) key.time_limit = e.time_limit;
+    if (e.unlimited_time) key.time_limit.reset();
+    if (job->active) job->active->warned = false;
+    set_class(state, *job, key);
+  }
+  if (e.partition || e.account) set_share(state, *job);
+  if (e.nice) job->nice = *e.nice;
+  if (e.priority) job->priority = e.priority;
+  if (e.comment) job->comment = std::make_unique<std::string>(*e.comment);
+  if (e.begin) {
+    job->not_before = e.begin;
+    job->backing_off = false;
+    job->eligible = std::max(at, *e.begin);
+  }
+  if (e.max_running && job->tasks) job->tasks->max_running = e.max_running;
+  if (e.name) {
+    unindex_ended(state, *job);  // of the old name's lists
+    state.names.drop(job->name);
+    job->name = state.names.add(*e.name);
+    job->renamed = true;
+    if (!job->is_element()) state.same_name[name_key(job->uid, job->name)].add(job->id);
+    if (job->dependencies)
+      for (const DependencyState& d : job->dependencies->list)
+        if (d.status == DependencyStatus::open) add_dependent(state, *job, d.what);
+  }
+  if (job->active) set_aside(state, *job);
+}
+
+void apply_event(State& state, Instant at, const event::DependencySettled& e) {
+  JobEdit job(state, e.job);
+  GANTRY_ASSERT(job->dependencies && e.index < job->dependencies->list.size(),
+                "a known dependency");
+  DependencyState& d = job->dependencies->list[e.index];
+  GANTRY_ASSERT(d.status == DependencyStatus::open, "a dependency is settled once");
+  d.status = e.met ? DependencyStatus::met : DependencyStatus::never;
+  // The same job may be named twice; it stays listed while another one of them is open.
+  remove_dependent(state, *job, d.what);
+  if (e.not_before)
+    job->not_before = std::max(*e.not_before, job->not_before.value_or(*e.not_before));
+  job->eligible = std::max(at, job->not_before.value_or(at));
+}
+
+void apply_event(State& state, Instant, const event::TaskDependencySettled& e) {
+  JobEdit job(state, e.array);
+  GANTRY_ASSERT(job->tasks != nullptr, "an array");
+  OrdinalSet& set = e.met ? job->tasks->corr_met : job->tasks->corr_never;
+  for (const Span span : e.ordinals) set.insert(span);
+}
+
+void apply_event(State& state, Instant at, const event::TasksCancelled& e) {
+  JobEdit job(state, e.array);
+  GANTRY_ASSERT(job->tasks != nullptr, "an array");
+  ArrayState& tasks = *job->tasks;
+  const OrdinalSet gone = OrdinalSet::from_spans(e.ordinals);
+  GANTRY_ASSERT(gone.intersect(tasks.pending).count() == gone.count(), "only pending tasks");
+  tasks.pending.erase(gone);
+  for (const Span span : gone.spans()) tasks.done_bad.insert(span);
+  tasks.note_end(e.outcome, {});
+  tasks.never_started -= gone.count();
+  // Two of these within a microsecond would be one history entry.
+  tasks.last_history = std::max(at, tasks.last_history + microseconds(1));
+  state.history.push_back(
+      history_of_tasks(state, *job, gone, tasks.last_history, e.outcome, e.cause));
+}
+
+void apply_event(State& state, Instant at, const event::TaskSplit& e) {
+  {
+    JobEdit array(state, e.array);
+    GANTRY_ASSERT(array->tasks && array->tasks->pending.contains(e.ordinal), "a pending task");
+    array->tasks->pending.erase(e.ordinal);
+  }
+  const Job& array = state.jobs.at(e.array);
+  Job& job = state.jobs.add(e.job);
+  job.id = e.job;
+  fill_element(state, job, array, e.ordinal);
+  job.submitted = array.submitted;
+  job.eligible = std::max(array.eligible, array.submitted);
+  job.not_before = array.not_before;
+  job.hold = array.hold;
+  job.cause = array.cause;
+  if (job.not_before && *job.not_before <= at) job.not_before.reset();
+  index_job(state, job, nullptr);
+  touch(state, job);
+}
+
+void apply_event(State& state, Instant, const event::JobsForgotten& e) {
+  for (const JobId id : e.jobs) {
+    Job& job = state.jobs.at(id);
+    // At or near the front: after a restart, jobs that ended in one turn are in order of their ids.
+    const auto at = std::find_if(state.ended.begin(), state.ended.end(),
+                                 [&](const auto& entry) { return entry.second == id; });
+    GANTRY_ASSERT(at != state.ended.end(), "only ended jobs are forgotten");
+    state.ended.erase(at);
+    if (!job.fold_due) state.fold_jobs.push_back(id);
+    unindex_job(state, job);
+    state.jobs.remove(id);
+    forget_triggers(state, id);
+  }
+}
+
+}  // namespace gantry::core

@@ -1,0 +1,62 @@
+// apply() of events about tenancy documents, reservations and checkpoints.
+#include <algorithm>
+
+#include "common/assert.h"
+#include "ctld/core/apply.h"
+#include "ctld/core/money/budgets.h"
+#include "ctld/core/money/ledger.h"
+#include "ctld/core/resources/index.h"
+
+namespace gantry::core {
+
+void apply_event(State& state, Instant at, const event::TenancyApplied& e) {
+  TenancyState& tenancy = state.tenancy;
+  GANTRY_ASSERT(e.revision == tenancy.revision + 1, "revisions are numbered in order");
+  tenancy.revision = e.revision;
+  const bool prices = std::any_of(e.changes.begin(), e.changes.end(), [](const DocumentChange& c) {
+    return c.kind == tenancy::PriceBook::kKind || c.kind == tenancy::Budget::kKind;
+  });
+  if (prices) charge_all(state, at);  // until now at the prices until now
+  for (const DocumentChange& change : e.changes) {
+    const DocumentKey key{change.kind, change.name};
+    if (change.after)
+      tenancy.documents.insert_or_assign(key, *change.after);
+    else
+      tenancy.documents.erase(key);
+    tenancy.fold_documents.push_back(key);
+  }
+  if (prices) {
+    state.ledger.prices = compile_prices(tenancy.documents);
+    make_budgets(state, at);
+  }
+  tenancy.class_names.insert(tenancy.class_names.end(), e.new_classes.begin(), e.new_classes.end());
+  tenancy.history.push_back({e.revision, at, e.author, e.comment, e.changes});
+  tenancy.fold_revisions.push_back(e.revision);
+  if (tenancy.history.size() > kMaxRevisions) {
+    tenancy.fold_revisions.push_back(tenancy.history.front().revision);
+    tenancy.history.pop_front();
+  }
+}
+
+void apply_event(State& state, Instant, const event::ReservationSet& e) {
+  state.tenancy.reservations.insert_or_assign(e.reservation.name, e.reservation);
+  state.tenancy.fold_reservations.push_back(e.reservation.name);
+}
+
+void apply_event(State& state, Instant, const event::ReservationRemoved& e) {
+  state.tenancy.reservations.erase(e.name);
+  state.tenancy.fold_reservations.push_back(e.name);
+}
+
+void apply_event(State& state, Instant at, const event::JobCheckpointed& e) {
+  JobEdit job(state, e.job);
+  GANTRY_ASSERT(job->active != nullptr, "a placed job");
+  job->active->checkpoint = e.saved.value_or(at);
+  save_bill(state, *job, std::min(at, *job->active->checkpoint));
+}
+
+void apply_event(State& state, Instant, const event::HalfLifeSet& e) {
+  state.tenancy.half_life = e.half_life;
+}
+
+}  // namespace gantry::core

@@ -1,0 +1,32 @@
+// The codec of events and records: the durable form of the controller.
+#include "common/codec/define.h"
+#include "ctld/core/event/events.h"
+#include "ctld/core/job/submit/blobs.h"
+#include "ctld/core/state/budget_state.h"
+#include "ctld/core/state/record.h"
+#include "ctld/core/state/trigger_state.h"
+#include "ctld/core/usage_event.h"
+
+namespace gantry {
+
+GANTRY_CODEC_INSTANTIATE(core::JournalEvent)
+GANTRY_CODEC_INSTANTIATE(core::JobRecord)
+GANTRY_CODEC_INSTANTIATE_BINARY(core::StoredSpec)
+GANTRY_CODEC_INSTANTIATE_BINARY(core::SpecHead)
+GANTRY_CODEC_INSTANTIATE_BINARY(core::SpecTail)
+GANTRY_CODEC_INSTANTIATE_BINARY(core::NodeRecord)
+GANTRY_CODEC_INSTANTIATE_BINARY(core::PartitionRecord)
+GANTRY_CODEC_INSTANTIATE_BINARY(core::TextRecord)
+GANTRY_CODEC_INSTANTIATE_BINARY(core::MetaRecord)
+GANTRY_CODEC_INSTANTIATE_BINARY(core::EnvironmentBlob)
+GANTRY_CODEC_INSTANTIATE(core::DocumentRecord)
+GANTRY_CODEC_INSTANTIATE_BINARY(core::ShareNode)
+GANTRY_CODEC_INSTANTIATE(core::LedgerSum)
+GANTRY_CODEC_INSTANTIATE(core::BudgetBook)
+GANTRY_CODEC_INSTANTIATE(core::Reservation)
+GANTRY_CODEC_INSTANTIATE(core::TenancyRevision)
+GANTRY_CODEC_INSTANTIATE(core::TriggerState)
+GANTRY_CODEC_INSTANTIATE(core::UsageEvent)
+GANTRY_CODEC_INSTANTIATE_FROM_JSON(core::UsageEvent)
+
+}  // namespace gantry

@@ -1,0 +1,335 @@
+// Recovery: State from its records; see load.h.
+#include "ctld/core/apply/load.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "common/codec/codec.h"
+#include "ctld/core/money/budgets.h"
+#include "ctld/core/money/ledger.h"
+#include "ctld/core/notify/triggers.h"
+#include "ctld/core/resources/index.h"
+
+namespace gantry::core {
+namespace {
+
+tl::unexpected<Error> broken(std::string_view what, const Error& error) {
+  return fail(ErrorCode::malformed,
+              fmt::format("the store's {} cannot be read: {}", what, error.message));
+}
+
+void restore_tasks(Job& job, const ArrayRecord& r) {
+  ArrayState& tasks = *job.tasks;
+  tasks.pending = OrdinalSet::from_spans(r.pending);
+  tasks.done_ok = OrdinalSet::from_spans(r.done_ok);
+  tasks.done_bad = OrdinalSet::from_spans(r.done_bad);
+  tasks.corr_met = OrdinalSet::from_spans(r.corr_met);
+  tasks.corr_never = OrdinalSet::from_spans(r.corr_never);
+  tasks.max_running = r.max_running;
+  tasks.never_started = r.never_started;
+  tasks.last_history = r.last_history;
+  tasks.worst = r.worst;
+  tasks.worst_exit = r.worst_exit;
+}
+
+void restore_active(Job& job, const ActiveRecord& r) {
+  job.active = std::make_unique<Active>();
+  job.active->placed = r.placed;
+  job.active->exclusive = r.exclusive;
+  job.active->warned = r.warned;
+  job.active->nodes = r.nodes;
+  job.active->finish = r.finish;
+  job.active->usage = r.usage;
+  job.active->steps = r.steps;
+  job.active->next_step = r.next_step;
+  job.active->charge = r.charge;
+  job.active->checkpoint = r.checkpoint;
+  job.active->waits = r.waits;
+  job.active->bill = r.bill;
+  job.active->idle_told = r.idle_told;
+  job.active->suspended = r.suspended;
+  job.active->suspended_before = r.suspended_before;
+}
+
+// The mutable part; the hot part from the spec (or the array) is in already.
+void restore(State& state, Job& job, const JobRecord& r) {
+  job.phase = r.phase;
+  job.hold = r.hold;
+  job.started_once = r.started_once;
+  job.outcome = r.outcome;
+  job.exit = r.exit;
+  if (r.name) {
+    state.names.drop(job.name);
+    job.name = state.names.add(*r.name);
+    job.renamed = true;
+  }
+  if (r.account) {
+    state.names.drop(job.account);
+    job.account = state.names.add(*r.account);
+    job.respecified = true;
+  }
+  if (r.comment) job.comment = std::make_unique<std::string>(*r.comment);
+  sched::ClassKey key = class_of(state, job);
+  key.partition = r.partition;
+  key.time_limit = r.time_limit;
+  if (r.reservation) key.reservation = *r.reservation;
+  if (r.shape) {
+    key.shape = *r.shape;
+    job.may_requeue = r.may_requeue.value_or(job.may_requeue);
+    job.reshaped = true;
+  }
+  if (r.priority_class) key.priority_class = *r.priority_class;
+  job.lowered = r.lowered;
+  set_class(state, job, key);
+  job.nice = r.nice;
+  job.priority = r.priority;
+  job.restarts = r.restarts;
+  job.launch_failures = r.launch_failures;
+  job.attempt = r.attempt;
+  job.submitted = r.submitted;
+  job.eligible = r.eligible;
+  job.not_before = r.not_before;
+  job.backing_off = r.backing_off;
+  job.started = r.started;
+  job.ended = r.ended;
+  job.cause = r.cause;
+  job.preemptions = r.preemptions;
+  job.share = r.share;
+  job.class_priority = r.class_priority;
+  job.billed = r.billed;
+  job.credited = r.credited;
+  if (job.dependencies)
+    for (std::size_t i = 0; i < job.dependencies->list.size() && i < r.dependencies.size(); ++i)
+      job.dependencies->list[i].status = r.dependencies[i];
+  if (job.tasks && r.tasks) restore_tasks(job, *r.tasks);
+  if (r.active) restore_active(job, *r.active);
+  if (job.phase == Phase::ended) state.ended.emplace_back(job.ended.value_or(Instant{}), job.id);
+}
+
+}  // namespace
+
+Result<void> Loader::node(std::string_view name, std::string_view value) {
+  const auto r = codec::decode<NodeRecord>(value);
+  if (!r) return broken("node record", r.error());
+  if (state_.nodes.size() <= r->id.value()) state_.nodes.resize(r->id.value() + 1);
+  Node& node = state_.nodes[r->id.value()];
+  node.id = r->id;
+  node.name = name;
+  node.health = r->health;
+  node.intent = r->intent;
+  node.reason = r->reason;
+  node.reason_by = r->reason_by;
+  node.since = r->since;
+  node.facts = r->facts;
+  node.drained_gpus = r->drained_gpus;
+  state_.node_ids[node.name] = node.id;
+  return {};
+}
+
+Result<void> Loader::record(store::Table table, std::string_view key, std::string_view value) {
+  switch (table) {
+    case store::Table::meta: {
+      const auto r = codec::decode<MetaRecord>(value);
+      if (!r) return broken("meta record", r.error());
+      state_.epoch = r->epoch;
+      state_.last_job = r->last_job;
+      state_.last_time = r->last_time;
+      applied_ = r->applied;
+      if (!r->class_names.empty()) state_.tenancy.class_names = r->class_names;
+      state_.tenancy.half_life = r->half_life;
+      state_.budgets.kill_wait = r->kill_wait;
+      state_.budgets.start_timeout = r->start_timeout;
+      state_.triggers.last = r->last_trigger;
+      return {};
+    }
+    case store::Table::job_state:
+      jobs_.emplace_back(JobId(store::ordered_key_value(key)), Bytes(value));
+      return {};
+    case store::Table::node: return node(key, value);
+    case store::Table::node_key:
+    case store::Table::user_key: {
+      const auto r = codec::decode<TextRecord>(value);
+      if (!r) return broken("key record", r.error());
+      if (table == store::Table::user_key)
+        state_.user_keys[std::string(key)] = r->text;
+      else
+        node_keys_.emplace_back(key, r->text);
+      return {};
+    }
+    case store::Table::partition: {
+      const auto r = codec::decode<PartitionRecord>(value);
+      if (!r) return broken("partition record", r.error());
+      if (state_.partitions.size() <= r->id.value()) state_.partitions.resize(r->id.value() + 1);
+      Partition& partition = state_.partitions[r->id.value()];
+      partition.id = r->id;
+      partition.set_key(std::string(key));
+      partition.up_set = r->up_set;
+      state_.partition_ids[std::string(key)] = r->id;
+      if (!partition.tenant.empty()) state_.parts_of_tenants[partition.tenant].push_back(r->id);
+      return {};
+    }
+    case store::Table::document:
+    case store::Table::share:
+    case store::Table::reservation:
+    case store::Table::revision:
+    case store::Table::alert: return tenancy(table, value);
+    case store::Table::ledger: {
+      auto r = codec::decode<LedgerSum>(value);
+      if (!r) return broken("sum of the ledger", r.error());
+      add_total(state_.ledger, std::string(key), *r);
+      state_.ledger.sums.insert_or_assign(std::string(key), std::move(*r));
+      return {};
+    }
+    case store::Table::usage: {
+      auto r = codec::decode<BudgetBook>(value);
+      if (!r) return broken("record of a budget", r.error());
+      state_.budgets.books.insert_or_assign(std::string(key), std::move(*r));
+      return {};
+    }
+    case store::Table::increase: {
+      auto r = codec::decode<proto::Increase>(value);
+      if (!r) return broken("request for more", r.error());
+      state_.budgets.last_increase = std::max(state_.budgets.last_increase, r->number);
+      const std::uint64_t number = r->number;
+      state_.budgets.increases.insert_or_assign(number, std::move(*r));
+      return {};
+    }
+    case store::Table::posted: {
+      auto r = codec::decode<proto::PostedBatch>(value);
+      if (!r) return broken("batch of charges", r.error());
+      state_.ledger.posted.insert_or_assign(std::string(key), std::move(*r));
+      return {};
+    }
+    case store::Table::trigger: {
+      auto r = codec::decode<TriggerState>(value);
+      if (!r) return broken("trigger", r.error());
+      TriggerState& one = state_.triggers.all[r->trigger.id];
+      one = std::move(*r);
+      index_trigger(state_.triggers, one);
+      return {};
+    }
+    case store::Table::request: return {};  // not used by this release
+  }
+  return fail(ErrorCode::malformed, "the store has a table that this release does not know");
+}
+
+Result<void> Loader::tenancy(store::Table table, std::string_view value) {
+  TenancyState& tenancy = state_.tenancy;
+  if (table == store::Table::document) {
+    auto r = codec::decode<DocumentRecord>(value);
+    if (!r) return broken("tenancy document", r.error());
+    const DocumentKey key = key_of(r->document);
+    tenancy.documents.insert_or_assign(key, std::move(r->document));
+  } else if (table == store::Table::share) {
+    auto r = codec::decode<ShareNode>(value);
+    if (!r) return broken("fair-share record", r.error());
+    if (tenancy.shares.size() <= r->id.value()) tenancy.shares.resize(r->id.value() + 1);
+    tenancy.share_ids[{r->parent, r->name}] = r->id;
+    tenancy.shares[r->id.value()] = std::move(*r);
+  } else if (table == store::Table::reservation) {
+    auto r = codec::decode<Reservation>(value);
+    if (!r) return broken("reservation", r.error());
+    const std::string name = r->name;
+    tenancy.reservations.insert_or_assign(name, std::move(*r));
+  } else if (table == store::Table::alert) {
+    auto r = codec::decode<proto::QuotaAlert>(value);
+    if (!r) return broken("quota alert", r.error());
+    tenancy.last_alert = r->number;  // in order of their numbers
+    tenancy.alerts.push_back(std::move(*r));
+  } else {
+    auto r = codec::decode<TenancyRevision>(value);
+    if (!r) return broken("revision of tenancy documents", r.error());
+    tenancy.revision = r->revision;  // in order of their numbers
+    tenancy.history.push_back(std::move(*r));
+  }
+  return {};
+}
+
+Result<void> Loader::spec(JobId id, std::string_view data) {
+  if (next_ == 0) state_.requests.reserve(jobs_.size());
+  while (next_ < jobs_.size() && jobs_[next_].first < id) ++next_;  // elements have no spec
+  if (next_ == jobs_.size() || jobs_[next_].first != id) {
+    state_.new_specs.emplace(id, Bytes(data));  // its submit is among the events to come
+    return {};
+  }
+  const auto record = codec::decode<JobRecord>(jobs_[next_].second);
+  if (!record) return broken(fmt::format("record of job {}", id.value()), record.error());
+  const auto head = codec::decode<SpecHead>(data);
+  if (!head) return broken(fmt::format("spec of job {}", id.value()), head.error());
+  jobs_[next_].second = Bytes();
+  Job& job = state_.jobs.add(id);
+  job.id = id;
+  job.spec.assign(data.data(), data.size());
+  fill_job(state_, job, *head, record->partition, record->time_limit);
+  restore(state_, job, *record);
+  index_job(state_, job, &*head);
+  return {};
+}
+
+Result<void> Loader::job_without_spec(JobId id, const JobRecord& record) {
+  const Job* array = state_.jobs.find(record.array);
+  if (record.array == JobId{} || array == nullptr || !array->is_array())
+    return fail(ErrorCode::malformed, fmt::format("the store has no spec of job {}", id.value()));
+  Job& job = state_.jobs.add(id);
+  job.id = id;
+  fill_element(state_, job, *array, record.ordinal);
+  if (job.respecified && !record.account) {  // so was its account changed, or its reservation
+    const auto head = codec::decode<SpecHead>(array->spec);
+    if (!head) return broken(fmt::format("spec of job {}", array->id.value()), head.error());
+    state_.names.drop(job.account);
+    job.account = state_.names.add(head->spec.account);
+    sched::ClassKey key = class_of(state_, job);
+    key.reservation = head->spec.reservation;
+    set_class(state_, job, key);
+    job.respecified = false;
+  }
+  if (job.reshaped && !record.shape) {  // the array was reshaped after this one was split off
+    const auto head = codec::decode<SpecHead>(array->spec);
+    if (!head) return broken(fmt::format("spec of job {}", array->id.value()), head.error());
+    sched::ClassKey key = class_of(state_, job);
+    key.shape = head->spec.shape;
+    set_class(state_, job, key);
+    job.may_requeue = head->spec.requeue;
+    job.reshaped = false;
+  }
+  if (job.renamed && !record.name) {  // the array was renamed after this one was split off
+    const auto head = codec::decode<SpecHead>(array->spec);
+    if (!head) return broken(fmt::format("spec of job {}", array->id.value()), head.error());
+    state_.names.drop(job.name);
+    job.name = state_.names.add(head->spec.name);
+    job.renamed = false;
+  }
+  restore(state_, job, record);
+  index_job(state_, job, nullptr);
+  return {};
+}
+
+Result<void> Loader::finish() {
+  finished_ = true;
+  state_.ledger.prices = compile_prices(state_.tenancy.documents);
+  for (auto& [id, bytes] : jobs_) {
+    if (bytes.empty()) continue;
+    const auto record = codec::decode<JobRecord>(bytes);
+    if (!record) return broken(fmt::format("record of job {}", id.value()), record.error());
+    if (auto done = job_without_spec(id, *record); !done) return done;
+  }
+  jobs_.clear();
+  jobs_.shrink_to_fit();
+  for (const auto& [name, key] : node_keys_) {
+    const auto it = state_.node_ids.find(name);
+    if (it == state_.node_ids.end()) continue;
+    state_.node(it->second).public_key = key;
+    state_.node_keys[key] = it->second;
+  }
+  load_budgets(state_);
+  // Tasks before their array, which they need as long as they are known.
+  std::sort(state_.ended.begin(), state_.ended.end(), [&](const auto& a, const auto& b) {
+    const bool array_a = state_.jobs.at(a.second).is_array();
+    const bool array_b = state_.jobs.at(b.second).is_array();
+    return std::tie(a.first, array_a, a.second) < std::tie(b.first, array_b, b.second);
+  });
+  return {};
+}
+
+}  // namespace gantry::core

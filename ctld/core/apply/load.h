@@ -1,0 +1,41 @@
+// State from its records, and its records from State; see record.h.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "ctld/core/state/record.h"
+#include "ctld/core/state/state.h"
+
+namespace gantry::core {
+
+// Takes records (any order) and then specs (ascending), and builds jobs as their specs come.
+class Loader {
+ public:
+  explicit Loader(State& state) : state_(state) {}
+  Result<void> record(store::Table table, std::string_view key, std::string_view value);
+  Result<void> spec(JobId job, std::string_view data);
+  // After the last spec, before the first event: elements, and what only exists in a whole.
+  Result<void> finish();
+  [[nodiscard]] bool finished() const { return finished_; }
+  [[nodiscard]] EventSeq applied() const { return applied_; }  // what the records include
+
+ private:
+  Result<void> node(std::string_view name, std::string_view value);
+  Result<void> tenancy(store::Table table, std::string_view value);
+  Result<void> job_without_spec(JobId id, const JobRecord& record);
+
+  State& state_;
+  std::vector<std::pair<JobId, Bytes>> jobs_;  // by id; emptied as specs come
+  std::size_t next_ = 0;
+  std::vector<std::pair<std::string, std::string>> node_keys_;
+  EventSeq applied_{};
+  bool finished_ = false;
+};
+
+JobRecord record_of(const State& state, const Job& job);
+
+// What changed since the last call, sorted; see Core::take_fold.
+store::FoldBatch fold(State& state, EventSeq applied);
+
+}  // namespace gantry::core

@@ -1,0 +1,191 @@
+// Events of attempts, from placement to end, and of their steps; see events.h.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/proto/node_report.h"
+#include "ctld/core/event/event_fields.h"
+#include "ctld/core/state/job.h"
+#include "ctld/core/state/node.h"
+
+namespace gantry::core::event {
+
+struct JobPlaced {
+  JobId job{};
+  Attempt attempt{};
+  std::vector<sched::NodeGrant> grants;
+  bool exclusive = false;
+  double charge = 0;                          // of the fair share, per second
+  std::vector<WaitPart> waits{};              // until now, by cause
+  std::string plan{};                         // of the price book; "" = on demand
+  std::vector<BillItem> items{};              // lines of the bill
+  std::vector<std::vector<HeldPart>> held{};  // what each grant adds to them
+  GANTRY_EVENT(30, "job_placed") {
+    v(1, "job", s.job);
+    v(2, "attempt", s.attempt);
+    v(3, "grants", s.grants);
+    v(4, "exclusive", s.exclusive);
+    v(5, "charge", s.charge);
+    v(6, "waits", s.waits);
+    v(7, "plan", s.plan);
+    v(8, "items", s.items);
+    v(9, "held", s.held);
+  }
+};
+
+struct NodeReady {  // prepared and held, or running its holder
+  JobId job{};
+  NodeId node{};
+  RunState state = RunState::ready;
+  GANTRY_EVENT(31, "node_ready") {
+    v(1, "job", s.job);
+    v(2, "node", s.node);
+    v(3, "state", s.state);
+  }
+};
+
+struct JobStarted {
+  JobId job{};
+  GANTRY_EVENT(32, "job_started") { v(1, "job", s.job); }
+};
+
+struct JobWarned {
+  JobId job{};
+  GANTRY_EVENT(33, "job_warned") { v(1, "job", s.job); }
+};
+
+struct JobFinishing {  // decided how it ends; every node has to let go yet
+  JobId job{};
+  Outcome outcome = Outcome::completed;
+  std::optional<ExitStatus> exit;
+  std::string cause;
+  std::optional<RequeueWhy> requeue;
+  std::optional<Hold> hold;
+  std::optional<Duration> grace{};  // signal to kill; unset: kill_wait
+  GANTRY_EVENT(34, "job_finishing") {
+    v(1, "job", s.job);
+    v(2, "outcome", s.outcome);
+    v(3, "exit", s.exit);
+    v(4, "cause", s.cause);
+    v(5, "requeue", s.requeue);
+    v(6, "hold", s.hold);
+    v(7, "grace", s.grace);
+  }
+};
+
+struct NodeExited {  // nothing of the attempt is left on this node
+  JobId job{};
+  NodeId node{};
+  proto::ExitCause cause = proto::ExitCause::exited;
+  ExitStatus exit;
+  std::string message;
+  Usage usage;
+  std::optional<Duration> ran;  // by the node's clock
+  GANTRY_EVENT(35, "node_exited") {
+    v(1, "job", s.job);
+    v(2, "node", s.node);
+    v(3, "cause", s.cause);
+    v(4, "exit", s.exit);
+    v(5, "message", s.message);
+    v(6, "usage", s.usage);
+    v(7, "ran", s.ran);
+  }
+};
+
+struct JobEnded {
+  JobId job{};
+  Outcome outcome = Outcome::completed;
+  ExitStatus exit;
+  std::string cause;
+  GANTRY_EVENT(36, "job_ended") {
+    v(1, "job", s.job);
+    v(2, "outcome", s.outcome);
+    v(3, "exit", s.exit);
+    v(4, "cause", s.cause);
+  }
+};
+
+struct JobRequeued {
+  JobId job{};
+  RequeueWhy why = RequeueWhy::asked;
+  std::optional<Instant> not_before;  // back-off
+  Hold hold = Hold::none;
+  std::string cause;
+  GANTRY_EVENT(37, "job_requeued") {
+    v(1, "job", s.job);
+    v(2, "why", s.why);
+    v(3, "not_before", s.not_before);
+    v(4, "hold", s.hold);
+    v(5, "cause", s.cause);
+  }
+};
+
+struct JobsForgotten {  // min_job_age after their end
+  std::vector<JobId> jobs;
+  GANTRY_EVENT(38, "jobs_forgotten") { v(1, "jobs", s.jobs); }
+};
+
+struct JobSuspended {
+  JobId job{};
+  GANTRY_EVENT(41, "job_suspended") { v(1, "job", s.job); }
+};
+
+struct JobResumed {
+  JobId job{};
+  GANTRY_EVENT(42, "job_resumed") { v(1, "job", s.job); }
+};
+
+struct NodeFrozen {  // a node has stopped its part of the job, or lets it go on
+  JobId job{};
+  NodeId node{};
+  bool frozen = false;
+  GANTRY_EVENT(43, "node_frozen") {
+    v(1, "job", s.job);
+    v(2, "node", s.node);
+    v(3, "frozen", s.frozen);
+  }
+};
+
+struct StepCreated {
+  JobId job{};
+  StepId step{};
+  std::string name;
+  std::uint32_t tasks = 0;
+  std::uint32_t cpus = 0;
+  std::vector<NodeId> nodes;
+  std::vector<std::vector<std::uint16_t>> cores;  // of each node; none with --overlap
+  std::vector<std::uint32_t> node_tasks;          // of each node
+  bool cyclic = false;                            // tasks are numbered round the nodes
+  GANTRY_EVENT(39, "step_created") {
+    v(1, "job", s.job);
+    v(2, "step", s.step);
+    v(3, "name", s.name);
+    v(4, "tasks", s.tasks);
+    v(5, "cpus", s.cpus);
+    v(6, "nodes", s.nodes);
+    v(7, "cores", s.cores);
+    v(8, "node_tasks", s.node_tasks);
+    v(9, "cyclic", s.cyclic);
+  }
+};
+
+struct StepEnded {
+  JobId job{};
+  StepId step{};
+  ExitStatus exit;
+  Instant started{};
+  Instant ended{};
+  Usage usage;
+  GANTRY_EVENT(40, "step_ended") {
+    v(1, "job", s.job);
+    v(2, "step", s.step);
+    v(3, "exit", s.exit);
+    v(4, "started", s.started);
+    v(5, "ended", s.ended);
+    v(6, "usage", s.usage);
+  }
+};
+
+}  // namespace gantry::core::event

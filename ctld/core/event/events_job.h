@@ -1,0 +1,132 @@
+// Events of jobs that wait; see events.h.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ctld/core/event/event_fields.h"
+#include "ctld/core/state/job.h"
+
+namespace gantry::core::event {
+
+struct JobSubmitted {  // its spec is in the same commit, by the same id
+  JobId job{};
+  PartitionId partition{};
+  std::optional<Duration> time_limit;
+  Hold hold = Hold::none;
+  std::vector<DependencyStatus> dependencies;  // of the spec's, as they stand
+  std::optional<Instant> not_before;
+  std::vector<Span> corr_met, corr_never;  // aftercorr, as it stands
+  std::int32_t class_priority = 0;         // of its tenant's own class
+  GANTRY_EVENT(20, "job_submitted") {
+    v(1, "job", s.job);
+    v(2, "partition", s.partition);
+    v(3, "time_limit", s.time_limit);
+    v(4, "hold", s.hold);
+    v(5, "dependencies", s.dependencies);
+    v(6, "not_before", s.not_before);
+    v(7, "corr_met", s.corr_met);
+    v(8, "corr_never", s.corr_never);
+    v(9, "class_priority", s.class_priority);
+  }
+};
+
+struct JobHeld {
+  JobId job{};
+  Hold hold = Hold::user;
+  std::string cause;
+  GANTRY_EVENT(21, "job_held") {
+    v(1, "job", s.job);
+    v(2, "hold", s.hold);
+    v(3, "cause", s.cause);
+  }
+};
+
+struct JobReleased {  // hold and back-off are off
+  JobId job{};
+  GANTRY_EVENT(22, "job_released") { v(1, "job", s.job); }
+};
+
+struct JobUpdated {  // what is set, changed
+  JobId job{};
+  std::optional<PartitionId> partition;
+  std::optional<Duration> time_limit;
+  bool unlimited_time = false;
+  std::optional<std::int32_t> nice;
+  std::optional<std::uint32_t> priority;
+  std::optional<std::string> name;
+  std::optional<std::string> comment;
+  std::optional<Instant> begin;
+  std::optional<std::uint32_t> max_running;
+  std::optional<std::string> account;
+  std::optional<std::string> reservation;
+  std::optional<JobShape> shape;
+  std::optional<bool> requeue;
+  GANTRY_EVENT(23, "job_updated") {
+    v(1, "job", s.job);
+    v(2, "partition", s.partition);
+    v(3, "time_limit", s.time_limit);
+    v(4, "unlimited_time", s.unlimited_time);
+    v(5, "nice", s.nice);
+    v(6, "priority", s.priority);
+    v(7, "name", s.name);
+    v(8, "comment", s.comment);
+    v(9, "begin", s.begin);
+    v(10, "max_running", s.max_running);
+    v(11, "account", s.account);
+    v(12, "reservation", s.reservation);
+    v(13, "shape", s.shape);
+    v(14, "requeue", s.requeue);
+  }
+};
+
+struct DependencySettled {
+  JobId job{};
+  std::uint32_t index = 0;  // in the job's list
+  bool met = false;         // else it never will be
+  std::optional<Instant> not_before;
+  GANTRY_EVENT(24, "dependency_settled") {
+    v(1, "job", s.job);
+    v(2, "index", s.index);
+    v(3, "met", s.met);
+    v(4, "not_before", s.not_before);
+  }
+};
+
+struct TaskDependencySettled {  // aftercorr, of some tasks
+  JobId array{};
+  std::vector<Span> ordinals;
+  bool met = false;
+  GANTRY_EVENT(25, "task_dependency_settled") {
+    v(1, "array", s.array);
+    v(2, "ordinals", s.ordinals);
+    v(3, "met", s.met);
+  }
+};
+
+struct TasksCancelled {  // while they were pending
+  JobId array{};
+  std::vector<Span> ordinals;
+  Outcome outcome = Outcome::cancelled;
+  std::string cause;
+  GANTRY_EVENT(26, "tasks_cancelled") {
+    v(1, "array", s.array);
+    v(2, "ordinals", s.ordinals);
+    v(3, "outcome", s.outcome);
+    v(4, "cause", s.cause);
+  }
+};
+
+struct TaskSplit {  // a pending task becomes an element, a job of its own
+  JobId array{};
+  std::uint32_t ordinal = 0;
+  JobId job{};
+  GANTRY_EVENT(27, "task_split") {
+    v(1, "array", s.array);
+    v(2, "ordinal", s.ordinal);
+    v(3, "job", s.job);
+  }
+};
+
+}  // namespace gantry::core::event

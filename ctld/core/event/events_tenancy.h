@@ -1,0 +1,72 @@
+// Events of tenancy documents and reservations; see events.h.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ctld/core/event/event_fields.h"
+#include "ctld/core/state/tenancy_state.h"
+
+namespace gantry::core::event {
+
+struct TenancyApplied {  // all of one apply, or of a rollback
+  std::uint64_t revision = 0;
+  std::string author;
+  std::string comment;
+  std::vector<DocumentChange> changes;
+  std::vector<std::string> new_classes;  // priority classes that get an index, in order
+  GANTRY_EVENT(50, "tenancy_applied") {
+    v(1, "revision", s.revision);
+    v(2, "author", s.author);
+    v(3, "comment", s.comment);
+    v(4, "changes", s.changes);
+    v(5, "new_classes", s.new_classes);
+  }
+};
+
+struct ReservationSet {  // made, or changed
+  Reservation reservation;
+  GANTRY_EVENT(51, "reservation_set") { v(1, "reservation", s.reservation); }
+};
+
+struct ReservationRemoved {
+  std::string name;
+  std::string by;  // "" = it is over
+  GANTRY_EVENT(52, "reservation_removed") {
+    v(1, "name", s.name);
+    v(2, "by", s.by);
+  }
+};
+
+struct JobCheckpointed {  // what it has done so far would not be lost
+  JobId job{};
+  std::optional<Instant> saved{};  // before this event
+  GANTRY_EVENT(53, "job_checkpointed") {
+    v(1, "job", s.job);
+    v(2, "saved", s.saved);
+  }
+};
+
+struct HalfLifeSet {  // from the configuration
+  Duration half_life{};
+  GANTRY_EVENT(54, "half_life_set") { v(1, "half_life", s.half_life); }
+};
+
+struct QuotaFilled {  // a tenant's use has reached a threshold of what it owns
+  proto::QuotaAlert alert;
+  GANTRY_EVENT(55, "quota_filled") { v(1, "alert", s.alert); }
+};
+
+// GPUs of a running job do nothing, and what is done about it is the alert's step; or (step none)
+// all of them do something again.
+struct GpusIdle {
+  JobId job{};
+  proto::QuotaAlert alert;  // step none: of no tenant, and not kept
+  GANTRY_EVENT(56, "gpus_idle") {
+    v(1, "job", s.job);
+    v(2, "alert", s.alert);
+  }
+};
+
+}  // namespace gantry::core::event

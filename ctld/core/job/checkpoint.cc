@@ -1,0 +1,43 @@
+#include "ctld/core/job/checkpoint.h"
+
+#include <algorithm>
+
+#include "ctld/core/handlers.h"
+#include "ctld/core/job/split.h"
+#include "ctld/core/settle.h"
+
+namespace gantry::core {
+namespace {
+
+// The same touch comes with every heartbeat, each time a little off by its way here.
+constexpr Duration kSameTouch = seconds(2);
+
+}  // namespace
+
+void note_checkpoints(Context& ctx, NodeId node,
+                      const std::vector<proto::AttemptCheckpoint>& checkpoints, Instant sent) {
+  for (const proto::AttemptCheckpoint& c : checkpoints) {
+    const Job* job = ctx.state.jobs.find(c.key.job);
+    if (job == nullptr || job->attempt != c.key.attempt || job->phase != Phase::running) continue;
+    const auto& nodes = job->active->nodes;
+    if (std::none_of(nodes.begin(), nodes.end(),
+                     [&](const NodeRun& run) { return run.grant.node == node; }))
+      continue;
+    const Duration age = std::max(Duration{}, sent - c.at);
+    if (age > ctx.now - *job->started) continue;  // before it began: not its own doing
+    const Instant saved = ctx.now - age;
+    if (job->active->checkpoint && saved <= *job->active->checkpoint + kSameTouch) continue;
+    ctx.record(event::JobCheckpointed{job->id, saved});
+    ctx.turn.changes.emplace_back(placed_view(ctx.state, ctx.state.jobs.at(c.key.job)));
+  }
+}
+
+void handle(Context& ctx, const ClientRequest& from, proto::CheckpointJobs&& message) {
+  change_jobs(ctx, from, message.jobs, Trigger::checkpoint, [&](const Job& job) -> Result<void> {
+    ctx.record(event::JobCheckpointed{job.id, std::nullopt});
+    ctx.turn.changes.emplace_back(placed_view(ctx.state, ctx.state.jobs.at(job.id)));
+    return {};
+  });
+}
+
+}  // namespace gantry::core

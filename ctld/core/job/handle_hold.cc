@@ -1,0 +1,37 @@
+// HoldJobs and ReleaseJobs. A user's hold can be lifted by the user, an administrator's by an
+// administrator; a job that is held because it was requeued too often, by either.
+#include <fmt/core.h>
+
+#include "ctld/core/access/authorise.h"
+#include "ctld/core/access/select.h"
+#include "ctld/core/handlers.h"
+#include "ctld/core/job/split.h"
+#include "ctld/core/state/moves.h"
+
+namespace gantry::core {
+
+void handle(Context& ctx, const ClientRequest& from, proto::HoldJobs&& message) {
+  const Hold hold = is_operator(ctx.state, from.who) ? Hold::admin : Hold::user;
+  change_jobs(ctx, from, message.jobs, Trigger::hold, [&](const Job& job) -> Result<void> {
+    // An administrator's own jobs are held as theirs, so that an ordinary user's are told apart.
+    const Hold kind = hold == Hold::admin && job.uid == from.who.owner.uid ? Hold::user : hold;
+    if (job.hold == Hold::admin || job.hold == kind) return {};
+    const std::string cause =
+        kind == Hold::admin ? fmt::format("held by {}", from.who.owner.user) : std::string();
+    ctx.record(event::JobHeld{job.id, kind, cause});
+    return {};
+  });
+}
+
+void handle(Context& ctx, const ClientRequest& from, proto::ReleaseJobs&& message) {
+  change_jobs(ctx, from, message.jobs, Trigger::release, [&](const Job& job) -> Result<void> {
+    if (job.hold == Hold::admin && !is_operator(ctx.state, from.who))
+      return fail(ErrorCode::permission_denied,
+                  fmt::format("job {} is held by an administrator, who alone can release it",
+                              display_id(ctx.state, job)));
+    if (job.hold != Hold::none || job.backing_off) ctx.record(event::JobReleased{job.id});
+    return {};
+  });
+}
+
+}  // namespace gantry::core

@@ -1,0 +1,125 @@
+// ListJobs and ShowJob: reading the queue, narrowed to what the asker may see.
+#include <algorithm>
+
+#include "common/assert.h"
+#include "common/codec/codec.h"
+#include "ctld/core/access/authorise.h"
+#include "ctld/core/access/select.h"
+#include "ctld/core/access/sight.h"
+#include "ctld/core/handlers.h"
+#include "ctld/core/job/explain.h"
+#include "ctld/core/job/rows.h"
+#include "ctld/core/state/record.h"
+
+namespace gantry::core {
+namespace {
+
+constexpr std::uint32_t kMaxRows = 1000;  // in one ListJobsReply: a few ms of the loop
+constexpr std::size_t kMaxShown = 1000;   // jobs in one ShowJobReply
+
+// False when the page is full.
+bool add_row(const Context& ctx, const Sight& sight, const Job& job, std::uint32_t limit,
+             proto::ListJobsReply& reply) {
+  if (!has_row(job)) return true;
+  if (reply.rows.size() >= limit) {
+    reply.more = true;
+    return false;
+  }
+  proto::JobRow& row = reply.rows.emplace_back(live_row(ctx, job));
+  row.verdict = sight.verdict(std::move(row.verdict));
+  reply.next = job.id;
+  return true;
+}
+
+proto::JobDetail detail_of(const Context& ctx, const Sight& sight, const Job& job, BlobRefs& blobs,
+                           bool with_script) {
+  auto stored = codec::decode<StoredSpec>(spec_bytes(ctx.state, job));
+  GANTRY_ASSERT(stored.has_value(), "a spec that was read once");
+  proto::JobDetail detail;
+  detail.row = live_row(ctx, job);
+  detail.row.verdict = sight.verdict(std::move(detail.row.verdict));
+  detail.spec = std::move(stored->spec);
+  detail.spec.name = detail.row.name;
+  detail.spec.partition = detail.row.partition;
+  detail.spec.account = detail.row.account;
+  detail.spec.reservation = detail.row.reservation;
+  detail.spec.shape = class_of(ctx.state, job).shape;
+  detail.spec.requeue = job.may_requeue;
+  detail.spec.nice = job.nice;
+  detail.spec.priority = job.priority;
+  detail.spec.time_limit = detail.row.time_limit;
+  detail.spec.unlimited_time = !detail.row.time_limit;
+  detail.spec.hold = job.hold != Hold::none;
+  if (job.comment) detail.spec.comment = *job.comment;
+  if (job.not_before && job.phase == Phase::queued) detail.spec.begin = job.not_before;
+  if (job.is_array()) detail.spec.array->max_running = job.tasks->max_running;
+  detail.owner = std::move(stored->owner);
+  detail.cause = job.cause;
+  detail.attempt = job.attempt.value();
+  detail.preemptions = job.preemptions;
+  if (job.active) {
+    detail.usage = job.active->usage;
+    detail.checkpoint = job.active->checkpoint;
+    detail.suspended_since = job.active->suspended;
+    for (const NodeRun& run : job.active->nodes)
+      detail.placement.push_back({ctx.state.node(run.grant.node).name, run.grant.cpus,
+                                  run.grant.memory, run.grant.scratch, run.grant.tasks,
+                                  run.grant.devices, run.grant.gres});
+  }
+  if (job.dependencies && job.phase == Phase::queued)
+    for (const DependencyState& d : job.dependencies->list)
+      if (d.status != DependencyStatus::met)
+        detail.waits_for.push_back({d.what, d.status == DependencyStatus::never});
+  if (with_script && stored->script_digest.size() == sizeof(store::Digest)) {
+    blobs.script.emplace();
+    std::copy(stored->script_digest.begin(), stored->script_digest.end(), blobs.script->begin());
+  }
+  detail.why = why(ctx, job, &sight);
+  return detail;
+}
+
+}  // namespace
+
+void handle(Context& ctx, const ClientRequest& from, proto::ListJobs&& message) {
+  const auto match = JobMatch::make(ctx.state, message.filter);
+  if (!match) return refuse(ctx, from, match.error());
+  const std::uint32_t limit = message.limit == 0 ? kMaxRows : std::min(message.limit, kMaxRows);
+  const Sight sight(ctx.state, from.who);
+  proto::ListJobsReply reply;
+  reply.now = ctx.now;
+  reply.currency = ctx.state.ledger.prices.currency;
+  if (message.filter.jobs.empty()) {
+    walk_jobs(ctx.state, from.who, *match, message.after,
+              [&](const Job& job) { return add_row(ctx, sight, job, limit, reply); });
+  } else {
+    for (const Selected& s : resolve(ctx.state, from.who, message.filter.jobs, reply.unknown)) {
+      const Job& job = ctx.state.jobs.at(s.job);
+      if (job.id <= message.after || !(*match)(ctx.state, job)) continue;
+      if (!add_row(ctx, sight, job, limit, reply)) break;
+    }
+  }
+  ctx.reply(from, std::move(reply));
+}
+
+void handle(Context& ctx, const ClientRequest& from, proto::ShowJob&& message) {
+  std::vector<proto::JobRef> unknown;
+  const Sight sight(ctx.state, from.who);
+  proto::ShowJobReply reply;
+  reply.now = ctx.now;
+  std::vector<BlobRefs> blobs;
+  for (const Selected& s : resolve(ctx.state, from.who, {message.job}, unknown)) {
+    const Job& job = ctx.state.jobs.at(s.job);
+    if (!has_row(job)) continue;
+    if (reply.jobs.size() >= kMaxShown) break;
+    const bool script = message.with_script && may(May::change, ctx.state, from.who, job);
+    reply.jobs.push_back(detail_of(ctx, sight, job, blobs.emplace_back(), script));
+  }
+  if (!unknown.empty())
+    return refuse(
+        ctx, from,
+        {ErrorCode::not_found, fmt::format("there is no job {}", message.job.job.value())});
+  ctx.reply(from, std::move(reply));
+  ctx.turn.replies.back().blobs = std::move(blobs);
+}
+
+}  // namespace gantry::core

@@ -1,0 +1,26 @@
+// NotifyJobs: a line in the standard error of running jobs. Nothing is kept: it is lost with the
+// node that was to write it.
+#include <fmt/core.h>
+
+#include "ctld/core/handlers.h"
+#include "ctld/core/job/split.h"
+
+namespace gantry::core {
+
+void handle(Context& ctx, const ClientRequest& from, proto::NotifyJobs&& message) {
+  if (message.text.empty() || message.text.size() > proto::NotifyJobs::kMaxText)
+    return refuse(
+        ctx, from,
+        {ErrorCode::invalid_argument,
+         fmt::format("a message is one line of 1 to {} bytes", proto::NotifyJobs::kMaxText)});
+  change_jobs(ctx, from, message.jobs, Trigger::signal, [&](const Job& job) -> Result<void> {
+    const NodeId node = job.active->nodes.front().grant.node;
+    if (ctx.link(node).session == 0)
+      return fail(ErrorCode::unavailable,
+                  fmt::format("node {} is not connected", ctx.state.node(node).name));
+    ctx.send(node, proto::TellAttempt{ctx.stamp(node), {job.id, job.attempt}, message.text});
+    return {};
+  });
+}
+
+}  // namespace gantry::core

@@ -1,0 +1,280 @@
+// UpdateJob: changes what may still change, by the same rules as a submit.
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "common/codec/codec.h"
+#include "common/limits.h"
+#include "ctld/core/access/authorise.h"
+#include "ctld/core/handlers.h"
+#include "ctld/core/job/split.h"
+#include "ctld/core/job/submit/dependency.h"
+#include "ctld/core/job/submit/validate.h"
+#include "ctld/core/settle.h"
+#include "ctld/core/state/stored_spec.h"
+#include "ctld/core/tenancy/admission.h"
+#include "ctld/core/tenancy/queues.h"
+#include "ctld/core/tenancy/reservations.h"
+#include "ctld/core/tenancy/tenant_submit.h"
+
+namespace gantry::core {
+namespace {
+
+tl::unexpected<Error> not_queued(const State& state, const Job& job, std::string_view what) {
+  return fail(ErrorCode::wrong_state,
+              fmt::format("job {} is {}: its {} can only change while it waits",
+                          display_id(state, job), enum_name(job.phase), what));
+}
+
+Result<void> check_ranks(const Context& ctx, const Identity& who, const Job& job,
+                         const proto::UpdateJob& m) {
+  if (m.priority && !is_admin(who))
+    return fail(ErrorCode::permission_denied, "only an administrator may set a priority");
+  if (m.nice && (*m.nice < -kMaxNice || *m.nice > kMaxNice))
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("nice must be {} to {}, not {}", -kMaxNice, kMaxNice, *m.nice));
+  if (m.nice && *m.nice < 0 && !is_admin(who))
+    return fail(ErrorCode::permission_denied,
+                "only an administrator may give a negative nice value");
+  if (m.array_max_running && !job.is_array())
+    return fail(ErrorCode::wrong_state, fmt::format("job {} is no array, or no task of it waits",
+                                                    display_id(ctx.state, job)));
+  if (m.array_max_running == 0u)
+    return fail(ErrorCode::invalid_argument, "an array's limit of running tasks must be 1 or more");
+  return {};
+}
+
+// The limit of a running job may go down, and up only by an administrator.
+Result<void> check_limit(const Context& ctx, const Identity& who, const Job& job,
+                         const Partition& partition, const proto::UpdateJob& m) {
+  if (!m.time_limit) return {};
+  const auto old = time_limit_of(ctx.state, job);
+  if (job.phase != Phase::queued && !is_admin(who) && old && *m.time_limit > *old)
+    return fail(ErrorCode::permission_denied,
+                "only an administrator may raise the time limit of a job that has started");
+  if (is_admin(who) && m.time_limit->us > 0 && *m.time_limit <= hours(24 * kMaxDurationDays))
+    return {};
+  const auto checked = check_time_limit(partition, m.time_limit, false);
+  if (!checked) return tl::unexpected(checked.error());
+  return {};
+}
+
+// Does the account that is named leave the job with its tenant?
+bool keeps(const State& state, const QueueWish& wish) {
+  const CompiledTenant* tenant = state.tenancy.tenant(wish.present);
+  if (tenant == nullptr) return false;
+  if (wish.account == wish.present) return true;
+  const auto& projects = tenant->effective.projects;
+  return std::any_of(projects.begin(), projects.end(),
+                     [&](const tenancy::Project& p) { return p.name == wish.account; });
+}
+
+// The queue that it is asked to be in: another partition, another tenant, or both; null = it stays.
+// The asker may submit to it, and the job's class may be there.
+Result<const Partition*> queue_for(Context& ctx, const Identity& who, const Job& job,
+                                   const proto::UpdateJob& m) {
+  const PartitionId present = class_of(ctx.state, job).partition;
+  const Partition& now = ctx.state.partition(present);
+  QueueWish wish{m.partition.value_or(""), m.account.value_or(""), tenant_name_of(ctx.state, now)};
+  if (m.partition && wish.partition.empty())
+    return fail(ErrorCode::invalid_argument, "the partition's name is empty");
+  const bool others =
+      m.account && (owes_tenant(ctx.state, now) ||
+                    (ctx.state.tenancy.tenant(wish.account) != nullptr && !keeps(ctx.state, wish)));
+  if (!m.partition && !others) return nullptr;
+  // From a tenant's own queue into the other's own; from a partition into the other's part of it.
+  if (!m.partition && !ctx.state.tenancy.queues.contains(now.name)) wish.partition = now.name;
+  auto queue = choose_queue(ctx, who, wish);
+  if (!queue) return queue;
+  const CompiledTenant* tenant = tenant_of(ctx.state, **queue);
+  if (tenant == nullptr || is_admin(who)) return queue;
+  const std::uint32_t index = class_of(ctx.state, job).priority_class;
+  if (std::binary_search(tenant->allowed_classes.begin(), tenant->allowed_classes.end(), index))
+    return queue;
+  return fail(
+      ErrorCode::invalid_argument,
+      fmt::format("job {} has the priority class {}, which tenant {} does not allow",
+                  display_id(ctx.state, job),
+                  ctx.state.tenancy.compiled.view->classes.at(index).name, tenant->effective.name));
+}
+
+// Other rules hold in another queue.
+Result<void> check_arrival(Context& ctx, const Job& job, const Partition& queue,
+                           const proto::UpdateJob& m) {
+  if (auto r = check_partition_fit(ctx, queue, class_of(ctx.state, job).shape); !r) return r;
+  if (auto r = check_moved(ctx, job, queue); !r) return r;
+  const auto stored = codec::decode<StoredSpec>(spec_bytes(ctx.state, job));
+  if (stored && stored->spec.network == NetworkMode::host)
+    if (auto r = check_host_network(ctx.state, queue); !r) return r;
+  if (m.time_limit) return {};
+  const auto limit = time_limit_of(ctx.state, job);
+  if (auto r = check_time_limit(queue, limit, !limit); !r) return tl::unexpected(r.error());
+  return {};
+}
+
+// The account that is asked for; or, in another queue, the one there that it stays in or gets.
+Result<std::optional<std::string>> account_for(const State& state, const Identity& who,
+                                               const Job& job, const Partition& queue,
+                                               const proto::UpdateJob& m) {
+  if (!m.account && !m.partition) return std::optional<std::string>();
+  const std::string now(state.names.text(job.account));
+  if (m.account)
+    if (auto r = check_text("the account", *m.account, kMaxAccountBytes); !r)
+      return tl::unexpected(r.error());
+  const CompiledTenant* tenant = tenant_of(state, queue);
+  if (tenant == nullptr) return m.account;
+  const Payer payer =
+      payer_of(state, who, std::string(state.names.text(job.user)), tenant->effective.name);
+  auto project = project_of(payer, tenant->effective, m.account.value_or(now));
+  if (!project && !m.account) project = project_of(payer, tenant->effective, "");
+  if (!project) return tl::unexpected(project.error());
+  return *project == now ? std::optional<std::string>() : std::optional(std::move(*project));
+}
+
+// The lists of its partition, for the account that it gets.
+Result<void> check_lists(const State& state, const Identity& who, const Job& job,
+                         const Partition& queue, const std::optional<std::string>& account) {
+  const auto& classes = state.tenancy.class_names;
+  const std::uint32_t index = class_of(state, job).priority_class;
+  return check_admission(state, who, queue,
+                         {account.value_or(std::string(state.names.text(job.account))),
+                          index < classes.size() ? classes[index] : std::string()});
+}
+
+// Another reservation, or another queue or limit under the one that it names.
+Result<void> check_window(const Context& ctx, const Identity& who, const Job& job,
+                          const Partition& queue, const proto::UpdateJob& m) {
+  const sched::ClassKey& key = class_of(ctx.state, job);
+  const std::string& name = m.reservation ? *m.reservation : key.reservation;
+  if (name.empty() || !(m.reservation || queue.id != key.partition)) return {};
+  return check_reservation(ctx, who, queue, key.shape, m.time_limit ? m.time_limit : key.time_limit,
+                           name);
+}
+
+// What it asks for with what is changed, by the rules of a submit.
+Result<JobShape> reshaped(Context& ctx, const Identity& who, const Job& job,
+                          const Partition& partition, const proto::UpdateJob& m) {
+  const sched::ClassKey& key = class_of(ctx.state, job);
+  if (key.het)
+    return fail(ErrorCode::wrong_state,
+                fmt::format("job {} is a component: what it asks for cannot change",
+                            display_id(ctx.state, job)));
+  const proto::Reshape& change = *m.reshape;
+  JobShape shape = key.shape;
+  const auto set = [](const auto& from, auto& to) {
+    if (from) to = *from;
+  };
+  set(change.min_nodes, shape.min_nodes);
+  set(change.max_nodes, shape.max_nodes);
+  set(change.tasks, shape.tasks);
+  set(change.cpus_per_task, shape.cpus_per_task);
+  if (change.memory_per_node) shape.memory_per_cpu.reset();
+  if (change.memory_per_cpu) shape.memory_per_node.reset();
+  if (change.memory_per_node) shape.memory_per_node = change.memory_per_node;
+  if (change.memory_per_cpu) shape.memory_per_cpu = change.memory_per_cpu;
+  set(change.constraint, shape.constraint);
+  set(change.required_nodes, shape.required_nodes);
+  set(change.excluded_nodes, shape.excluded_nodes);
+  if (shape.tasks < shape.min_nodes) {  // each node has one at least
+    if (change.tasks) return fail(ErrorCode::invalid_argument, "there are fewer tasks than nodes");
+    shape.tasks = shape.min_nodes;
+  }
+  shape.max_nodes = std::max(shape.min_nodes, std::min(shape.max_nodes, shape.tasks));
+  if (auto r = check_new_shape(ctx, partition, shape); !r) return tl::unexpected(r.error());
+  if (auto r = check_reshaped(ctx, partition, shape); !r) return tl::unexpected(r.error());
+  const std::string& window = m.reservation ? *m.reservation : key.reservation;
+  if (!window.empty())
+    if (auto r = check_reservation(ctx, who, partition, shape,
+                                   m.time_limit ? m.time_limit : key.time_limit, window);
+        !r)
+      return tl::unexpected(r.error());
+  return shape;
+}
+
+Result<event::JobUpdated> changes(Context& ctx, const Identity& who, const Job& job,
+                                  const proto::UpdateJob& m) {
+  const bool queued = job.phase == Phase::queued;
+  event::JobUpdated e;
+  e.job = job.id;
+  const Partition* partition = nullptr;
+  if ((m.partition || m.account) && !queued)
+    return not_queued(ctx.state, job, m.partition ? "partition" : "account");
+  const auto queue = queue_for(ctx, who, job, m);
+  if (!queue) return tl::unexpected(queue.error());
+  if (*queue != nullptr) {
+    partition = *queue;
+    if (auto r = check_arrival(ctx, job, *partition, m); !r) return tl::unexpected(r.error());
+    e.partition = partition->id;
+  } else {
+    partition = &ctx.state.partition(class_of(ctx.state, job).partition);
+  }
+  if (partition->declared == nullptr)
+    return fail(ErrorCode::wrong_state,
+                fmt::format("partition {} is no longer configured: move the job "
+                            "to another one first",
+                            partition->name));
+  if (auto r = check_ranks(ctx, who, job, m); !r) return tl::unexpected(r.error());
+  if (auto r = check_limit(ctx, who, job, *partition, m); !r) return tl::unexpected(r.error());
+  if (m.name)
+    if (auto r = check_text("the job name", *m.name, kMaxNameBytes); !r)
+      return tl::unexpected(r.error());
+  if (m.name && m.name->empty())
+    return fail(ErrorCode::invalid_argument, "a job name is not empty");
+  if (m.comment)
+    if (auto r = check_text("the comment", *m.comment, kMaxCommentBytes); !r)
+      return tl::unexpected(r.error());
+  if (auto r = check_instant(ctx, "the begin time", m.begin); !r) return tl::unexpected(r.error());
+  if (m.begin && !queued) return not_queued(ctx.state, job, "begin time");
+  if (m.reservation && !queued) return not_queued(ctx.state, job, "reservation");
+  auto account = account_for(ctx.state, who, job, *partition, m);
+  if (!account) return tl::unexpected(account.error());
+  if (e.partition || *account)
+    if (auto r = check_lists(ctx.state, who, job, *partition, *account); !r)
+      return tl::unexpected(r.error());
+  if (auto r = check_window(ctx, who, job, *partition, m); !r) return tl::unexpected(r.error());
+  if (m.reshape) {
+    if (!queued) return not_queued(ctx.state, job, "size");
+    auto shape = reshaped(ctx, who, job, *partition, m);
+    if (!shape) return tl::unexpected(shape.error());
+    e.shape = std::move(*shape);
+  }
+  if (m.requeue && !queued) return not_queued(ctx.state, job, "requeue setting");
+  e.requeue = m.requeue;
+  e.account = std::move(*account);
+  e.reservation = m.reservation;
+  e.time_limit = m.time_limit;
+  e.nice = m.nice;
+  e.priority = m.priority;
+  e.name = m.name;
+  e.comment = m.comment;
+  e.begin = m.begin;
+  e.max_running = m.array_max_running;
+  return e;
+}
+
+}  // namespace
+
+void handle(Context& ctx, const ClientRequest& from, proto::UpdateJob&& m) {
+  change_jobs(ctx, from, {m.job}, Trigger::update, [&](const Job& job) -> Result<void> {
+    const JobId id = job.id;
+    proto::UpdateJob mine = m;
+    if (job.is_element() && m.job.job == job.array && m.job.tasks.empty())
+      mine.array_max_running.reset();  // meant for the array, not for those that left it
+    auto e = changes(ctx, from.who, job, mine);
+    if (!e) return tl::unexpected(e.error());
+    const std::string old_name(ctx.state.names.text(job.name));
+    ctx.record(std::move(*e));
+    if (m.name) {
+      settle_named(ctx, job.uid, old_name);
+      settle_named(ctx, job.uid, *m.name);
+    }
+    if (m.priority == 0u) ctx.record(event::JobHeld{id, Hold::admin, "priority 0"});
+    const Job& now = ctx.state.jobs.at(id);
+    if (m.time_limit && now.placed())
+      ctx.turn.changes.emplace_back(
+          sched::JobLimitChanged{id, placed_view(ctx.state, now).ends_by});
+    return {};
+  });
+}
+
+}  // namespace gantry::core

@@ -1,0 +1,154 @@
+// WaitJobs: answered when every job it names (of an array: every task) has ended, or started. The
+// waits are in memory only: a client that loses its connection asks again.
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "common/assert.h"
+#include "common/text/text.h"
+#include "ctld/core/access/authorise.h"
+#include "ctld/core/handlers.h"
+#include "ctld/core/job/rows.h"
+#include "ctld/core/settle.h"
+
+namespace gantry::core {
+namespace {
+
+constexpr std::size_t kMaxWaitJobs = 10'000;  // named by one request
+// Of one user at a time, over all connections. Each is kept, and looked at when a job ends.
+constexpr std::size_t kMaxUserWaits = 4'096;
+constexpr std::size_t kMaxUserWaitJobs = 100'000;  // that these name
+
+bool reached(const State& state, JobId id, bool until_started) {
+  const Job* job = state.jobs.find(id);
+  if (job == nullptr || job->phase == Phase::ended) return true;
+  if (!until_started) return false;
+  if (job->is_array()) return job->tasks->never_started == 0;
+  return job->phase == Phase::running || job->phase == Phase::finishing;
+}
+
+proto::JobRow result_row(const Context& ctx, const Job& job) {
+  proto::JobRow row = live_row(ctx, job);
+  if (job.is_array() && job.phase == Phase::ended) {
+    row.exit = job.tasks->worst_exit;
+    row.outcome = job.tasks->worst;
+    row.array_tasks.clear();
+  }
+  return row;
+}
+
+void unlink(Context& ctx, std::uint64_t id, const Wait& wait) {
+  const auto without = [id](auto& table, const auto& key) {
+    const auto it = table.find(key);
+    if (it == table.end()) return;
+    std::erase(it->second, id);
+    if (it->second.empty()) table.erase(it);
+  };
+  for (const JobId job : wait.jobs) without(ctx.rt.waits_of, job);
+  without(ctx.rt.waits_from, wait.connection);
+  const auto user = ctx.rt.waited_by.find(wait.uid);
+  GANTRY_ASSERT(user != ctx.rt.waited_by.end(), "a wait that was not counted");
+  user->second.jobs -= wait.jobs.size();
+  if (--user->second.requests == 0) ctx.rt.waited_by.erase(user);
+}
+
+Result<void> check_room_to_wait(const Context& ctx, const Identity& who, const Wait& wait) {
+  const auto user = ctx.rt.waited_by.find(wait.uid);
+  if (user == ctx.rt.waited_by.end() || is_operator(ctx.state, who)) return {};
+  const auto& has = user->second;
+  if (has.requests < kMaxUserWaits && has.jobs + wait.jobs.size() <= kMaxUserWaitJobs) return {};
+  return fail(ErrorCode::too_many,
+              fmt::format("{} waits for {} jobs in {} requests already, and one user may wait for "
+                          "{} in {}: try again later",
+                          who.owner.user, has.jobs, has.requests, kMaxUserWaitJobs, kMaxUserWaits));
+}
+
+void keep_wait(Context& ctx, Wait&& wait) {
+  const std::uint64_t id = ctx.rt.next_wait++;
+  for (const JobId job : wait.jobs) ctx.rt.waits_of[job].push_back(id);
+  ctx.rt.waits_from[wait.connection].push_back(id);
+  Runtime::Waited& user = ctx.rt.waited_by[wait.uid];
+  ++user.requests;
+  user.jobs += wait.jobs.size();
+  ctx.rt.waits.emplace(id, std::move(wait));
+}
+
+bool try_answer(Context& ctx, const Wait& wait) {
+  const bool all = std::all_of(wait.jobs.begin(), wait.jobs.end(), [&](JobId id) {
+    return reached(ctx.state, id, wait.until_started);
+  });
+  if (!all) return false;
+  proto::WaitReply reply;
+  for (const JobId id : wait.jobs)
+    if (const Job* job = ctx.state.jobs.find(id)) reply.rows.push_back(result_row(ctx, *job));
+  ctx.turn.replies.push_back({wait.connection, wait.request, std::move(reply)});
+  return true;
+}
+
+}  // namespace
+
+void handle(Context& ctx, const ClientRequest& from, proto::WaitJobs&& message) {
+  if (message.jobs.empty() || message.jobs.size() > kMaxWaitJobs)
+    return refuse(
+        ctx, from,
+        {ErrorCode::invalid_argument, fmt::format("name 1 to {} jobs to wait for", kMaxWaitJobs)});
+  Wait wait{from.connection, from.request, from.who.owner.uid, {}, message.until_started};
+  for (const proto::JobRef& ref : message.jobs) {
+    const Job* job = ctx.state.jobs.find(ref.id());
+    if (job == nullptr || !may(May::see, ctx.state, from.who, *job))
+      return refuse(ctx, from,
+                    {ErrorCode::not_found, fmt::format("there is no job {}", format_job_ref(ref))});
+    if (ref.tasks.empty()) {
+      wait.jobs.push_back(ref.id());
+      continue;
+    }
+    // A task can be waited for once it is an element; before, the whole array has to be named.
+    const auto ordinal =
+        job->is_array() && ref.tasks.size() == 1 && ref.tasks[0].first == ref.tasks[0].last
+            ? job->tasks->indexes.ordinal_of(ref.tasks[0].first)
+            : std::nullopt;
+    const auto element = ordinal ? job->tasks->elements.find(*ordinal)
+                                 : std::map<std::uint32_t, JobId>::const_iterator{};
+    if (!ordinal || element == job->tasks->elements.end())
+      return refuse(ctx, from,
+                    {ErrorCode::wrong_state,
+                     fmt::format("job {}: only the whole array, or one task that has been started, "
+                                 "can be waited for",
+                                 ref.job.value())});
+    wait.jobs.push_back(element->second);
+  }
+  std::sort(wait.jobs.begin(), wait.jobs.end());
+  wait.jobs.erase(std::unique(wait.jobs.begin(), wait.jobs.end()), wait.jobs.end());
+  if (try_answer(ctx, wait)) return;
+  if (auto room = check_room_to_wait(ctx, from.who, wait); !room)
+    return refuse(ctx, from, room.error());
+  keep_wait(ctx, std::move(wait));
+}
+
+void answer_waits(Context& ctx, JobId job) {
+  const auto it = ctx.rt.waits_of.find(job);
+  if (it == ctx.rt.waits_of.end()) return;
+  for (const std::uint64_t id : std::vector<std::uint64_t>(it->second)) {
+    const auto wait = ctx.rt.waits.find(id);
+    if (wait == ctx.rt.waits.end() || !reached(ctx.state, job, wait->second.until_started))
+      continue;
+    if (!try_answer(ctx, wait->second)) continue;
+    unlink(ctx, id, wait->second);
+    ctx.rt.waits.erase(wait);
+  }
+}
+
+void drop_waits(Context& ctx, ConnectionId connection) {
+  std::erase_if(ctx.rt.logs,
+                [&](const auto& entry) { return entry.second.connection == connection; });
+  const auto it = ctx.rt.waits_from.find(connection);
+  if (it == ctx.rt.waits_from.end()) return;
+  for (const std::uint64_t id : std::vector<std::uint64_t>(it->second)) {
+    const auto wait = ctx.rt.waits.find(id);
+    if (wait == ctx.rt.waits.end()) continue;
+    unlink(ctx, id, wait->second);
+    ctx.rt.waits.erase(wait);
+  }
+}
+
+}  // namespace gantry::core

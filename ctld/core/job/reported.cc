@@ -1,0 +1,33 @@
+#include "ctld/core/job/reported.h"
+
+#include <algorithm>
+
+namespace gantry::core {
+namespace {
+
+constexpr std::size_t kMostGpusOfNode = 512;               // whole, or 64 GPUs in slices
+constexpr std::size_t kMostSeriesBytes = 8 << 10;          // of one
+constexpr std::int64_t kMostUsed = std::int64_t{1} << 56;  // microseconds, or bytes, of one node
+
+}  // namespace
+
+Usage held_to_possible(const Usage& usage) {
+  Usage out = usage;
+  for (std::int64_t* n : {&out.cpu_user_us, &out.cpu_system_us, &out.memory_peak_bytes,
+                          &out.io_read_bytes, &out.io_write_bytes})
+    *n = std::clamp(*n, std::int64_t{0}, kMostUsed);
+  if (out.gpus.size() > kMostGpusOfNode) out.gpus.resize(kMostGpusOfNode);
+  std::erase_if(out.gpus, [](const GpuUsage& gpu) { return gpu.data.size() > kMostSeriesBytes; });
+  return out;
+}
+
+void hold_to_possible(proto::StepDone& done, Instant job_began, Instant now) {
+  done.exit.code = std::clamp(done.exit.code, 0, 255);
+  done.exit.signal = std::clamp(done.exit.signal, 0, 64);
+  done.ended = std::clamp(done.ended, job_began, std::max(job_began, now));
+  done.started = std::clamp(done.started, job_began, done.ended);
+  done.usage.gpus.clear();
+  done.usage = held_to_possible(done.usage);
+}
+
+}  // namespace gantry::core

@@ -1,0 +1,207 @@
+// Rows of listings and of the history; see rows.h and history_row.h.
+#include "ctld/core/job/rows.h"
+
+#include "common/assert.h"
+#include "common/codec/codec.h"
+#include "common/text/hostlist.h"
+#include "common/text/text.h"
+#include "ctld/core/job/explain.h"
+#include "ctld/core/money/ledger.h"
+#include "ctld/core/state/history_row.h"
+#include "ctld/core/state/record.h"
+#include "ctld/core/tenancy/multifactor.h"
+#include "ctld/core/tenancy/queues.h"
+
+namespace gantry::core {
+namespace {
+
+void requested(const State& state, const Job& job, proto::JobRow& row) {
+  const JobShape& shape = class_of(state, job).shape;
+  row.nodes = shape.min_nodes;
+  row.tasks = std::max(shape.tasks, shape.min_nodes);
+  row.cpus = row.tasks * shape.cpus_per_task;
+  row.gpus = row.nodes * shape.gpus_per_node;
+  row.gpu_parts = row.nodes * shape.gpu_share;
+  if (shape.memory_per_node)
+    row.memory_per_node = *shape.memory_per_node;
+  else if (shape.memory_per_cpu)
+    row.memory_per_node = *shape.memory_per_cpu * (row.cpus / std::max(1u, row.nodes));
+}
+
+std::string step_nodes(const State& state, const std::vector<NodeId>& nodes) {
+  std::vector<std::string> names;
+  for (const NodeId id : nodes) names.push_back(state.node(id).name);
+  return compress_hostlist(names);
+}
+
+proto::StepRow batch_row(const Job& job, const proto::JobRow& row, const Usage& usage) {
+  proto::StepRow step;
+  step.step = job.kind == JobKind::batch ? "batch" : "extern";
+  step.name = step.step;
+  step.running = !job.ended;
+  step.outcome = job.outcome.value_or(Outcome::completed);
+  step.exit = job.exit;
+  step.started = *job.started;
+  step.ended = job.ended;
+  step.tasks = 1;
+  step.cpus = static_cast<std::uint32_t>(job.active->nodes.front().grant.cpus.size());
+  step.node_list = row.node_list;
+  step.usage = usage;
+  return step;
+}
+
+}  // namespace
+
+namespace {
+
+void put_cost(const State& state, const Job& job, Instant now, proto::JobRow& row) {
+  const auto cost = cost_of(state, job, now);
+  if (!cost) return;
+  row.cost = cost->cost;
+  row.credit = cost->credit;
+  row.cost_rate = cost->rate;
+}
+
+}  // namespace
+
+std::string node_list_of(const State& state, const Job& job) {
+  if (!job.active) return {};
+  const auto& nodes = job.active->nodes;
+  if (nodes.size() == 1) return state.node(nodes.front().grant.node).name;
+  std::vector<std::string> names;
+  names.reserve(nodes.size());
+  for (const NodeRun& run : nodes) names.push_back(state.node(run.grant.node).name);
+  return compress_hostlist(names);
+}
+
+std::int64_t priority_of(const State& state, const Job& job) {
+  const Partition& partition = state.partition(class_of(state, job).partition);
+  const std::int64_t base = partition.declared ? partition.declared->priority : 0;
+  const std::int64_t own =
+      job.priority ? static_cast<std::int64_t>(*job.priority) : kDefaultPriority;
+  return base * kPartitionWeight + own + job.class_priority - job.nice;
+}
+
+proto::JobRow plain_row(const State& state, const Job& job) {
+  proto::JobRow row;
+  row.job = job.id;
+  if (job.is_element()) {
+    row.array_job = job.array;
+    row.array_task = job.task;
+  } else if (job.is_array()) {
+    row.array_job = job.id;
+    ArraySpec rest{job.tasks->indexes.ranges_of(job.tasks->pending), job.tasks->max_running};
+    row.array_tasks = format_array_spec(rest);
+  }
+  row.name = state.names.text(job.name);
+  row.user = state.names.text(job.user);
+  row.uid = job.uid;
+  row.account = state.names.text(job.account);
+  const Partition& queue = state.partition(class_of(state, job).partition);
+  row.partition = queue.name;
+  row.tenant = tenant_name_of(state, queue);
+  row.phase = shown_phase(job);
+  row.outcome = job.outcome;
+  if (!row.outcome && job.active && job.active->finish) row.outcome = job.active->finish->outcome;
+  row.submitted = job.submitted;
+  row.eligible = job.eligible;
+  row.started = job.started;
+  row.ended = job.ended;
+  row.time_limit = time_limit_of(state, job);
+  requested(state, job, row);
+  if (job.active && !job.active->nodes.empty()) {
+    row.nodes = static_cast<std::uint32_t>(job.active->nodes.size());
+    row.cpus = 0;
+    row.tasks = 0;
+    row.gpus = 0;
+    for (const NodeRun& run : job.active->nodes) {
+      row.cpus += static_cast<std::uint32_t>(run.grant.cpus.size());
+      row.tasks += run.grant.tasks;
+      row.gpus += run.grant.gpus;
+    }
+    row.memory_per_node = job.active->nodes.front().grant.memory;
+    row.node_list = node_list_of(state, job);
+  }
+  row.exit = job.exit;
+  row.restarts = job.restarts;
+  row.reservation = class_of(state, job).reservation;
+  row.het = class_of(state, job).het;
+  return row;
+}
+
+proto::JobRow live_row(const Context& ctx, const Job& job) {
+  proto::JobRow row = plain_row(ctx.state, job);
+  row.priority = priority_now(ctx, job);
+  put_cost(ctx.state, job, ctx.now, row);
+  if (job.active) row.suspended = job.active->suspended_until(ctx.now);
+  if (job.phase != Phase::queued) return row;
+  row.verdict = verdict_of(ctx, job);
+  if (const auto it = ctx.rt.expected.find(job.id); it != ctx.rt.expected.end())
+    row.expected_start = it->second.start;
+  return row;
+}
+
+proto::HistoryRow history_row(const State& state, const Job& job, Instant now) {
+  const auto tail = codec::decode<SpecTail>(spec_bytes(state, job));
+  GANTRY_ASSERT(tail.has_value(), "a spec that was read once");
+  proto::HistoryRow out;
+  out.row = plain_row(state, job);
+  out.row.priority = priority_of(state, job);
+  put_cost(state, job, now, out.row);
+  if (job.active) out.row.suspended = job.active->suspended_until(now);
+  out.licenses = to_string(class_of(state, job).shape.licenses);
+  out.cause = job.cause;
+  out.work_dir = tail->spec.work_dir;
+  out.comment = job.comment ? *job.comment : tail->spec.comment;
+  out.submit_line = tail->spec.submit_line;
+  out.group = std::to_string(tail->owner.gid.value());
+  out.priority_class = tail->spec.priority_class;
+  constexpr std::string_view kWckey = "wckey=";
+  for (const std::string& given : tail->spec.given)
+    if (given.starts_with(kWckey)) out.wckey = given.substr(kWckey.size());
+  if (!job.active) return out;
+  out.usage = job.active->usage;
+  out.waits = job.active->waits;
+  for (const NodeRun& run : job.active->nodes) out.alloc_memory += run.grant.memory;
+  if (!job.started) return out;
+  out.steps.push_back(batch_row(job, out.row, out.usage));
+  for (const StepState& step : job.active->steps) {
+    proto::StepRow row;
+    row.step = std::to_string(step.id.value());
+    row.name = step.name;
+    row.running = !step.ended && !job.ended;
+    const bool clean = step.ended && step.exit == ExitStatus{};
+    row.outcome = clean ? Outcome::completed : step.ended ? Outcome::failed : Outcome::cancelled;
+    row.exit = step.exit;
+    row.started = step.started;
+    row.ended = step.ended ? step.ended : job.ended;
+    row.tasks = step.tasks;
+    row.cpus = step.cpus;
+    row.node_list = step_nodes(state, step.nodes);
+    row.usage = step.usage;
+    out.steps.push_back(std::move(row));
+  }
+  return out;
+}
+
+store::HistoryEntry history_of(const State& state, const Job& job) {
+  store::HistoryEntry entry;
+  entry.end = job.ended.value_or(Instant{});
+  entry.job = job.id;
+  if (job.is_element()) entry.array = job.array;
+  entry.data = codec::encode(history_row(state, job, state.last_time));
+  return entry;
+}
+
+store::HistoryEntry history_of_tasks(const State& state, const Job& array, const OrdinalSet& tasks,
+                                     Instant end, Outcome outcome, const std::string& cause) {
+  proto::HistoryRow out = history_row(state, array, end);
+  out.row.array_tasks = format_index_ranges(array.tasks->indexes.ranges_of(tasks));
+  out.row.phase = Phase::ended;
+  out.row.outcome = outcome;
+  out.row.ended = end;
+  out.cause = cause;
+  return {end, array.id, array.id, codec::encode(out)};
+}
+
+}  // namespace gantry::core

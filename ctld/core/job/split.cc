@@ -1,0 +1,114 @@
+// See split.h.
+#include "ctld/core/job/split.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "common/text/text.h"
+#include "ctld/core/access/select.h"
+#include "ctld/core/handlers.h"
+#include "ctld/core/job/eligible.h"
+
+namespace gantry::core {
+namespace {
+
+proto::ErrorReply wire(const Error& error) {
+  return {static_cast<std::uint16_t>(error.code), error.message};
+}
+
+// The jobs that one selection stands for, after splitting what has to be split.
+Result<std::vector<JobId>> jobs_of(Context& ctx, const Selected& s) {
+  const Job& job = ctx.state.jobs.at(s.job);
+  if (!job.is_array() || !s.tasks || s.tasks->count() == job.tasks->pending.count())
+    return std::vector<JobId>{s.job};
+  return split_tasks(ctx, s.job, *s.tasks);
+}
+
+void put_last_named_first(const State& state, const std::vector<proto::JobRef>& refs,
+                          std::vector<Selected>& jobs) {
+  const auto place = [&](const Selected& s) {
+    const Job& job = state.jobs.at(s.job);
+    return std::find_if(refs.begin(), refs.end(),
+                        [&](const proto::JobRef& ref) {
+                          return ref.id() == job.id || (job.is_element() && ref.job == job.array);
+                        }) -
+           refs.begin();
+  };
+  std::stable_sort(jobs.begin(), jobs.end(),
+                   [&](const Selected& a, const Selected& b) { return place(a) > place(b); });
+}
+
+}  // namespace
+
+Result<std::vector<JobId>> split_tasks(Context& ctx, JobId array, const OrdinalSet& tasks) {
+  if (tasks.count() > kMaxSplit)
+    return fail(
+        ErrorCode::limit_exceeded,
+        fmt::format("{} tasks of array {} named one by one; at most {} are allowed: name the "
+                    "whole array instead",
+                    tasks.count(), array.value(), kMaxSplit));
+  const Job& job = ctx.state.jobs.at(array);
+  if (job.dependencies)
+    for (const DependencyState& d : job.dependencies->list)
+      if (d.status == DependencyStatus::open)
+        return fail(ErrorCode::wrong_state,
+                    fmt::format("array {} still waits for its dependencies: name the whole array "
+                                "instead of single tasks",
+                                array.value()));
+  // An element is past its dependencies, so one that can never be met must not be left behind.
+  if (job.dependencies && ready_tasks(job).intersect(tasks).count() != tasks.count())
+    return fail(ErrorCode::wrong_state,
+                fmt::format("a dependency of array {} will never be met: name the whole array "
+                            "instead of single tasks",
+                            array.value()));
+  std::vector<JobId> out;
+  const OrdinalSet chosen = tasks;  // a copy: State changes below
+  for (const Span span : chosen.spans())
+    for (std::uint32_t ordinal = span.first; ordinal <= span.last; ++ordinal) {
+      const JobId element(ctx.state.last_job.value() + 1);
+      ctx.record(event::TaskSplit{array, ordinal, element});
+      out.push_back(element);
+    }
+  return out;
+}
+
+void change_jobs(Context& ctx, const ClientRequest& from, const std::vector<proto::JobRef>& refs,
+                 Trigger trigger, const std::function<Result<void>(const Job&)>& change,
+                 Turns turns) {
+  proto::JobsDone done;
+  auto jobs_named = resolve(ctx.state, from.who, refs, done.not_active, May::change);
+  if (turns == Turns::last_named_first) put_last_named_first(ctx.state, refs, jobs_named);
+  refuse_others(ctx.state, from.who, done.not_active, done);
+  for (const Selected& s : jobs_named) {
+    const Job& job = ctx.state.jobs.at(s.job);
+    if (!has_row(job)) continue;
+    if (s.implied && !next_phase(trigger, job.phase)) continue;
+    if (job.phase == Phase::ended) {
+      done.not_active.push_back(ref_of(ctx.state, job));
+      continue;
+    }
+    if (const auto legal = may_move(trigger, job.phase, display_id(ctx.state, job)); !legal) {
+      done.refused.push_back({ref_of(ctx.state, job), wire(legal.error())});
+      continue;
+    }
+    const auto jobs = jobs_of(ctx, s);
+    if (!jobs) {
+      done.refused.push_back({ref_of(ctx.state, ctx.state.jobs.at(s.job)), wire(jobs.error())});
+      continue;
+    }
+    for (const JobId id : *jobs) {
+      const Job& one = ctx.state.jobs.at(id);
+      const std::uint64_t counts = one.is_array() ? one.tasks->pending.count() : 1;
+      const proto::JobRef name = ref_of(ctx.state, one);
+      if (const auto changed = change(one); !changed) {
+        done.refused.push_back({name, wire(changed.error())});
+        continue;
+      }
+      done.changed += counts;
+    }
+  }
+  ctx.reply(from, std::move(done));
+}
+
+}  // namespace gantry::core

@@ -1,0 +1,49 @@
+// Hashing and filling in; see blobs.h.
+#include "ctld/core/job/submit/blobs.h"
+
+#include <sodium.h>
+
+#include "common/codec/codec.h"
+
+namespace gantry::core {
+
+store::Digest digest_of(std::string_view contents) {
+  store::Digest out{};
+  static_assert(out.size() == crypto_generichash_BYTES);
+  crypto_generichash(out.data(), out.size(),
+                     reinterpret_cast<const unsigned char*>(contents.data()), contents.size(),
+                     nullptr, 0);
+  return out;
+}
+
+Result<void> fill(Order& order, const store::Store& store) {
+  auto* launch = std::get_if<proto::Launch>(&order.message);
+  if (launch == nullptr) return {};
+  if (order.blobs.script) {
+    auto script = store.read_blob(*order.blobs.script);
+    if (!script) return tl::unexpected(script.error());
+    launch->script = std::move(*script);
+  }
+  if (order.blobs.environment) {
+    const auto bytes = store.read_blob(*order.blobs.environment);
+    if (!bytes) return tl::unexpected(bytes.error());
+    auto blob = codec::decode<EnvironmentBlob>(*bytes);
+    if (!blob) return tl::unexpected(blob.error());
+    launch->environment = std::move(blob->variables);
+  }
+  return {};
+}
+
+Result<void> fill(Reply& reply, const store::Store& store) {
+  auto* show = std::get_if<proto::ShowJobReply>(&reply.message);
+  if (show == nullptr) return {};
+  for (std::size_t i = 0; i < reply.blobs.size() && i < show->jobs.size(); ++i) {
+    if (!reply.blobs[i].script) continue;
+    auto script = store.read_blob(*reply.blobs[i].script);
+    if (!script) return tl::unexpected(script.error());
+    show->jobs[i].script = std::move(*script);
+  }
+  return {};
+}
+
+}  // namespace gantry::core

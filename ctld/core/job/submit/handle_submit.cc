@@ -1,0 +1,312 @@
+// SubmitJob: a job, or an array as one record. The answer leaves after the commit of its event, its
+// spec and what is new of its script and environment. A retry with the same request id gets the
+// first one's answer. SubmitTogether: the components of a heterogeneous job, all of them or none.
+#include <set>
+#include <span>
+
+#include <fmt/core.h>
+
+#include "common/assert.h"
+#include "common/codec/codec.h"
+#include "common/text/hostlist.h"
+#include "common/text/text.h"
+#include "ctld/core/access/authorise.h"
+#include "ctld/core/handlers.h"
+#include "ctld/core/job/submit/blobs.h"
+#include "ctld/core/job/submit/dependency.h"
+#include "ctld/core/job/submit/validate.h"
+#include "ctld/core/money/budget_gate.h"
+#include "ctld/core/money/estimate.h"
+#include "ctld/core/resources/forecast.h"
+#include "ctld/core/resources/licenses.h"
+#include "ctld/core/state/record.h"
+#include "ctld/core/tenancy/queues.h"
+
+namespace gantry::core {
+namespace {
+
+// The job that this request made before, if it is still known.
+const Job* made_before(const Context& ctx, const Identity& who, const std::string& request_id) {
+  if (request_id.empty()) return nullptr;
+  const auto it = ctx.state.requests.find(request_key(who.owner.uid, request_id));
+  if (it == ctx.state.requests.end()) return nullptr;
+  const Job* job = ctx.state.jobs.find(it->second);
+  if (job == nullptr || job->uid != who.owner.uid) return nullptr;
+  const auto head = codec::decode<SpecHead>(job->spec);
+  return head && head->request_id == request_id ? job : nullptr;
+}
+
+Bytes bytes_of(const store::Digest& digest) {
+  return Bytes(digest.begin(), digest.end());
+}
+
+// Stores the contents unless some job has them already. Within one turn nothing is counted yet, so
+// the batch may hold the same blob twice; the store keeps one.
+Bytes store_blob(Context& ctx, Bytes contents, std::uint32_t& bytes) {
+  const store::Digest digest = digest_of(contents);
+  bytes = static_cast<std::uint32_t>(contents.size());
+  if (!ctx.state.blobs.known(digest))
+    ctx.turn.append.blobs.emplace_back(digest, std::move(contents));
+  return bytes_of(digest);
+}
+
+Hold hold_at_submit(const Identity& who, const JobSpec& spec) {
+  if (spec.priority == 0u && is_admin(who)) return Hold::admin;
+  return spec.hold || spec.priority == 0u ? Hold::user : Hold::none;
+}
+
+std::uint32_t cores_of(const JobSpec& spec) {
+  return std::max(spec.shape.tasks, spec.shape.min_nodes) * spec.shape.cpus_per_task;
+}
+
+void put_cost(const Context& ctx, const Identity& who, const Partition& partition,
+              const JobSpec& spec, std::optional<Duration> limit, const Forecast* where,
+              proto::SubmitReply& reply) {
+  const auto cost = estimate_cost(ctx, partition, spec, limit, where);
+  if (!cost) return;
+  reply.currency = ctx.state.ledger.prices.currency;
+  reply.cost_per_hour = cost->per_hour;
+  reply.cost_expected = cost->expected;
+  reply.cost_most = cost->most;
+  warn_of_budgets(ctx, partition, spec, who.owner.user, *cost, reply.warnings);
+}
+
+// What can be said without a plan.
+void test_only(Context& ctx, const ClientRequest& from, const Partition& partition,
+               const JobSpec& spec, std::optional<Duration> limit, proto::SubmitReply reply) {
+  reply.cpus = cores_of(spec);
+  std::optional<Forecast> found;
+  if (partition.up() && spec.dependencies.empty() && licenses_free(ctx.state, spec.shape))
+    found = forecast(ctx, partition, spec.shape);
+  put_cost(ctx, from.who, partition, spec, limit, found ? &*found : nullptr, reply);
+  if (!found) {
+    reply.warnings.push_back(
+        "it cannot start at once: what it needs is taken, or it has to wait for something else");
+    return ctx.reply(from, std::move(reply));
+  }
+  std::vector<std::string> names;
+  for (const NodeId id : found->nodes) names.push_back(ctx.state.node(id).name);
+  reply.cpus = found->cores;
+  reply.expected_start = std::max(found->start, spec.begin.value_or(found->start));
+  reply.expected_nodes = compress_hostlist(names);
+  const std::uint64_t waiting = ctx.state.counters.queued;
+  if (waiting > 0)
+    reply.warnings.push_back(fmt::format("jobs that wait already may go first: {}", waiting));
+  ctx.reply(from, std::move(reply));
+}
+
+// What has been checked becomes a job; its id.
+JobId make_job(Context& ctx, const Identity& who, proto::SubmitJob&& submit,
+               const Resolved& resolved, DependencyStart&& dependencies) {
+  const Partition& partition = ctx.state.partition(resolved.partition);
+  StoredSpec stored{std::move(submit.spec), who.owner, {}, {}, std::move(submit.request_id)};
+  if (!submit.script.empty())
+    stored.script_digest = store_blob(ctx, std::move(submit.script), stored.script_bytes);
+  if (!submit.environment.empty())
+    stored.environment_digest =
+        store_blob(ctx, codec::encode(EnvironmentBlob{std::move(submit.environment)}),
+                   stored.environment_bytes);
+
+  event::JobSubmitted made;
+  made.job = JobId(ctx.state.last_job.value() + 1);
+  made.partition = resolved.partition;
+  made.time_limit = resolved.time_limit;
+  made.hold = hold_at_submit(who, stored.spec);
+  made.dependencies = std::move(dependencies.statuses);
+  made.not_before = dependencies.not_before;
+  if (stored.spec.begin && *stored.spec.begin > ctx.now)
+    made.not_before = std::max(*stored.spec.begin, made.not_before.value_or(*stored.spec.begin));
+  if (const CompiledTenant* tenant = tenant_of(ctx.state, partition))
+    for (const tenancy::TenantClass& c : tenant->effective.classes)
+      if (c.name == stored.spec.tenant_class) made.class_priority = c.value;
+  made.corr_met = dependencies.corr_met.spans();
+  made.corr_never = dependencies.corr_never.spans();
+  const JobId id = made.job;
+
+  Bytes spec = codec::encode(stored);
+  ctx.turn.append.specs.emplace_back(id, spec);
+  ctx.state.new_specs.emplace(id, std::move(spec));
+  ctx.record(std::move(made));
+  ++ctx.rt.stats.submits;
+  return id;
+}
+
+Result<void> queue_has_room(const Context& ctx, std::size_t more) {
+  const std::uint64_t most = ctx.config.controller.max_jobs;
+  if (ctx.state.counters.unended + more <= most) return {};
+  return fail(ErrorCode::limit_exceeded,
+              fmt::format("the queue holds {} jobs, {}the most that controller.max_jobs allows",
+                          ctx.state.counters.unended,
+                          more == 1 ? "" : fmt::format("{} more are over {}, ", more, most)));
+}
+
+// Bytes of scripts and environments that the user has not stored already.
+std::uint64_t new_bytes(const State& state, Uid user, std::span<const proto::SubmitJob> parts) {
+  std::uint64_t bytes = 0;
+  const auto add = [&](const Bytes& blob) {
+    if (!blob.empty() && !state.blobs.used_by(digest_of(blob), user)) bytes += blob.size();
+  };
+  for (const proto::SubmitJob& part : parts) {
+    add(part.script);
+    if (!part.environment.empty()) add(codec::encode(EnvironmentBlob{part.environment}));
+  }
+  return bytes;
+}
+
+// What one user may have in the queue and in the store, whatever the tenants allow. The new specs
+// themselves are counted once they are there: what they hold is bounded.
+Result<void> user_has_room(const Context& ctx, const Identity& who,
+                           std::span<const proto::SubmitJob> parts) {
+  if (is_operator(ctx.state, who)) return {};
+  std::uint64_t jobs = 0, bytes = 0;
+  for (const proto::SubmitJob& part : parts) {
+    jobs += part.spec.array ? ArrayIndexes(part.spec.array->ranges).count() : 1;
+    bytes += part.script.size();
+    for (const auto& [name, value] : part.environment) bytes += name.size() + value.size() + 16;
+  }
+  const ControllerConfig& most = ctx.config.controller;
+  const auto it = ctx.state.users.find(who.owner.uid);
+  const UserJobs none;
+  const UserJobs& has = it == ctx.state.users.end() ? none : it->second;
+  if (has.unended + jobs > most.max_user_jobs)
+    return fail(ErrorCode::limit_exceeded,
+                fmt::format("{} would have {} jobs queued and active, array tasks one by one; "
+                            "controller.max_user_jobs allows {}",
+                            who.owner.user, has.unended + jobs, most.max_user_jobs));
+  const auto room = static_cast<std::uint64_t>(most.max_user_bytes);
+  if (has.stored + bytes <= room) return {};
+  bytes = new_bytes(ctx.state, who.owner.uid, parts);
+  if (has.stored + bytes <= room) return {};
+  return fail(ErrorCode::limit_exceeded,
+              fmt::format("{} would have {} of scripts, environments and requests stored; "
+                          "controller.max_user_bytes allows {}",
+                          who.owner.user,
+                          format_memory_rounded(static_cast<std::int64_t>(has.stored + bytes)),
+                          format_memory_rounded(most.max_user_bytes)));
+}
+
+// What no component may ask, whatever the partition.
+Result<void> check_parts(const std::vector<proto::SubmitJob>& parts) {
+  const auto unsupported = [](std::string what) {
+    return fail(ErrorCode::unsupported, fmt::format("{} of a heterogeneous job", what));
+  };
+  if (parts.size() < 2 || parts.size() > kMaxHetParts)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("a heterogeneous job has 2 to {} components, not {}", kMaxHetParts,
+                            parts.size()));
+  for (const proto::SubmitJob& part : parts) {
+    const bool first = &part == &parts[0];
+    if (part.test_only) return unsupported("a test of the start (--test-only)");
+    if (part.spec.array) return unsupported("an array");
+    if (!part.spec.shape.gpu_slice.empty()) return unsupported("a slice of a GPU in a component");
+    if (!first && part.spec.kind != JobKind::allocation)
+      return unsupported("a script for other than the first component");
+    if (!first && !part.spec.shape.licenses.empty())
+      return unsupported("licences for other than the first component");
+    if (!first && !part.spec.dependencies.empty())
+      return unsupported("a dependency of other than the first component");
+  }
+  return {};
+}
+
+// Components never share a node. What else may keep them apart only a plan can tell.
+Result<void> enough_nodes(const Context& ctx, const std::vector<proto::SubmitJob>& parts,
+                          const std::vector<Resolved>& resolved) {
+  std::set<NodeId> nodes;
+  std::size_t wanted = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto& all = ctx.state.partition(resolved[i].partition).nodes;
+    nodes.insert(all.begin(), all.end());
+    wanted += std::max(1u, parts[i].spec.shape.min_nodes);
+  }
+  if (wanted <= nodes.size()) return {};
+  return fail(ErrorCode::never_fits,
+              fmt::format("the components ask for {} nodes together, their partitions have {}",
+                          wanted, nodes.size()));
+}
+
+}  // namespace
+
+void handle(Context& ctx, const ClientRequest& from, proto::SubmitJob&& submit) {
+  if (!submit.test_only) {
+    if (const Job* first = made_before(ctx, from.who, submit.request_id)) {
+      proto::SubmitReply reply;
+      reply.job = first->id;
+      reply.partition = ctx.state.partition(class_of(ctx.state, *first).partition).name;
+      return ctx.reply(from, std::move(reply));
+    }
+  }
+  if (auto r = queue_has_room(ctx, 1); !r) return refuse(ctx, from, r.error());
+  const auto resolved = validate(ctx, from.who, submit);
+  if (!resolved) return refuse(ctx, from, resolved.error());
+  if (!submit.test_only)
+    if (auto r = user_has_room(ctx, from.who, {&submit, 1}); !r)
+      return refuse(ctx, from, r.error());
+  auto dependencies = resolve_dependencies(ctx, from.who, submit.spec);
+  if (!dependencies) return refuse(ctx, from, dependencies.error());
+
+  proto::SubmitReply reply;
+  reply.partition = submit.spec.partition;
+  const Partition& partition = ctx.state.partition(resolved->partition);
+  if (!partition.up())
+    reply.warnings.push_back(fmt::format("partition {} is down: the job waits", partition.name));
+  if (auto r =
+          check_budgets(ctx, partition, submit.spec, from.who.owner.user, resolved->time_limit);
+      !r)
+    return refuse(ctx, from, r.error());
+  if (submit.test_only) {
+    return test_only(ctx, from, partition, submit.spec, resolved->time_limit, std::move(reply));
+  }
+  put_cost(ctx, from.who, partition, submit.spec, resolved->time_limit, nullptr, reply);
+
+  reply.job = make_job(ctx, from.who, std::move(submit), *resolved, std::move(*dependencies));
+  ctx.reply(from, std::move(reply));
+}
+
+void handle(Context& ctx, const ClientRequest& from, proto::SubmitTogether&& message) {
+  std::vector<proto::SubmitJob>& parts = message.parts;
+  if (auto r = check_parts(parts); !r) return refuse(ctx, from, r.error());
+  proto::SubmitReply reply;
+  if (const Job* first = made_before(ctx, from.who, parts[0].request_id)) {
+    reply.job = first->id;
+    reply.partition = ctx.state.partition(class_of(ctx.state, *first).partition).name;
+    return ctx.reply(from, std::move(reply));
+  }
+  if (auto r = queue_has_room(ctx, parts.size()); !r) return refuse(ctx, from, r.error());
+  const auto refuse_part = [&](std::size_t at, Error error) {
+    error.message = fmt::format("component {}: {}", at, error.message);
+    refuse(ctx, from, error);
+  };
+  std::vector<Resolved> resolved;
+  std::vector<DependencyStart> dependencies;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    JobSpec& spec = parts[i].spec;
+    const auto one = validate(ctx, from.who, parts[i], resolved);
+    if (!one) return refuse_part(i, one.error());
+    auto waits = resolve_dependencies(ctx, from.who, spec);
+    if (!waits) return refuse_part(i, waits.error());
+    const Partition& partition = ctx.state.partition(one->partition);
+    if (auto r = check_budgets(ctx, partition, spec, from.who.owner.user, one->time_limit); !r)
+      return refuse_part(i, r.error());
+    if (!partition.up())
+      reply.warnings.push_back(fmt::format("partition {} is down: the job waits", partition.name));
+    resolved.push_back(*one);
+    dependencies.push_back(std::move(*waits));
+  }
+  if (auto r = user_has_room(ctx, from.who, parts); !r) return refuse(ctx, from, r.error());
+  if (auto r = enough_nodes(ctx, parts, resolved); !r) return refuse(ctx, from, r.error());
+  reply.partition = parts[0].spec.partition;
+  reply.job = JobId(ctx.state.last_job.value() + 1);
+  const bool requeue = parts[0].spec.requeue && parts[0].spec.kind == JobKind::batch;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    parts[i].spec.het =
+        HetPart{reply.job, static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(parts.size())};
+    parts[i].spec.requeue = requeue;
+    const JobId id =
+        make_job(ctx, from.who, std::move(parts[i]), resolved[i], std::move(dependencies[i]));
+    GANTRY_ASSERT(id.value() == reply.job.value() + i, "ids follow each other");
+  }
+  ctx.reply(from, std::move(reply));
+}
+
+}  // namespace gantry::core

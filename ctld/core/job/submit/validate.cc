@@ -1,0 +1,468 @@
+// The checks of a submit, part by part; see validate.h.
+#include "ctld/core/job/submit/validate.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "common/job/mail.h"
+#include "common/limits.h"
+#include "common/text/printable.h"
+#include "common/text/text.h"
+#include "ctld/core/access/authorise.h"
+#include "ctld/core/resources/licenses.h"
+#include "ctld/core/tenancy/admission.h"
+#include "ctld/core/tenancy/queues.h"
+#include "ctld/core/tenancy/reservations.h"
+#include "ctld/core/tenancy/tenant_submit.h"
+#include "ctld/sched/gpu/mig_rack.h"
+
+namespace gantry::core {
+namespace {
+
+tl::unexpected<Error> bad(std::string message) {
+  return fail(ErrorCode::invalid_argument, std::move(message));
+}
+
+Result<void> check_number(std::string_view what, std::int64_t n, std::int64_t low,
+                          std::int64_t high) {
+  if (n >= low && n <= high) return {};
+  return bad(fmt::format("{} must be {} to {}, not {}", what, low, high, n));
+}
+
+Result<void> check_path(std::string_view what, std::string_view path, bool absolute) {
+  if (path.size() > kMaxPathBytes)
+    return fail(ErrorCode::limit_exceeded, fmt::format("{} has {} bytes; at most {} are allowed",
+                                                       what, path.size(), kMaxPathBytes));
+  if (path.find('\0') != std::string_view::npos || path.find('\n') != std::string_view::npos)
+    return bad(fmt::format("{} must not contain a zero byte or a line break", what));
+  if (absolute && !path.starts_with('/'))
+    return bad(fmt::format("{} must be an absolute path, not \"{}\"", what, path));
+  return {};
+}
+
+Result<void> check_script(const Context& ctx, const proto::SubmitJob& submit) {
+  if (submit.spec.kind == JobKind::allocation) {
+    if (submit.script.empty()) return {};
+    return bad("an allocation has no script");
+  }
+  if (submit.script.size() > ctx.config.controller.max_script_bytes)
+    return fail(ErrorCode::limit_exceeded,
+                fmt::format("the script has {} bytes; at most {} are allowed", submit.script.size(),
+                            ctx.config.controller.max_script_bytes));
+  if (!submit.script.starts_with("#!"))
+    return bad("the script must begin with #! and the path of an interpreter, as in #!/bin/sh");
+  if (submit.script.find('\0') != Bytes::npos) return bad("the script contains a zero byte");
+  return {};
+}
+
+Result<void> check_environment(const proto::SubmitJob& submit) {
+  std::size_t bytes = 0;
+  for (const auto& [name, value] : submit.environment) {
+    bytes += name.size() + value.size() + 2;
+    if (name.empty() || name.find('=') != std::string::npos || name.find('\0') != std::string::npos)
+      return bad("environment variables need a name without \"=\" and zero bytes");
+    if (std::any_of(name.begin(), name.end(),
+                    [](unsigned char c) { return c < 0x20 || c == 0x7f; }))
+      return bad("the name of an environment variable must not contain control characters");
+    if (value.find('\0') != std::string::npos)
+      return bad(fmt::format("environment variable {} contains a zero byte", name));
+  }
+  if (bytes > kMaxEnvironmentBytes)
+    return fail(ErrorCode::limit_exceeded,
+                fmt::format("the environment has {} bytes; at most {} are allowed", bytes,
+                            kMaxEnvironmentBytes));
+  return {};
+}
+
+Result<void> check_words(JobSpec& spec) {
+  if (spec.name.empty()) spec.name = spec.kind == JobKind::batch ? "batch" : "interactive";
+  if (auto r = check_text("the job name", spec.name, kMaxNameBytes); !r) return r;
+  if (auto r = check_text("the account", spec.account, kMaxAccountBytes); !r) return r;
+  if (auto r = check_text("the comment", spec.comment, kMaxCommentBytes); !r) return r;
+  if (auto r = check_text("the submit host", spec.submit_host, kMaxHostName); !r) return r;
+  // Only ever shown, and cut off anywhere: it is made fit for that instead of refused.
+  if (spec.submit_line.size() > kMaxSubmitLineBytes) spec.submit_line.resize(kMaxSubmitLineBytes);
+  spec.submit_line = printable(spec.submit_line);
+  std::size_t bytes = 0;
+  for (const std::string& arg : spec.script_args) {
+    bytes += arg.size() + 1;
+    if (arg.find('\0') != std::string::npos) return bad("a script argument contains a zero byte");
+  }
+  if (spec.script_args.size() > kMaxScriptArgs || bytes > kMaxArgBytes)
+    return fail(
+        ErrorCode::limit_exceeded,
+        fmt::format("{} script arguments with {} bytes; at most {} with {} bytes are allowed",
+                    spec.script_args.size(), bytes, kMaxScriptArgs, kMaxArgBytes));
+  if (spec.given.size() > 64) return bad("too many entries in \"given\"");
+  return {};
+}
+
+Result<void> check_mail(const Context& ctx, const JobSpec& spec) {
+  const auto wish = mail_wish(spec.given);
+  if (!wish) return tl::unexpected(wish.error());
+  if (!*wish || (*wish)->events == 0 || !ctx.config.controller.mail_program.empty()) return {};
+  return fail(ErrorCode::unsupported,
+              "--mail-type: no mail is sent here, as controller.mail_program is not set");
+}
+
+Result<void> check_paths(const JobSpec& spec) {
+  if (auto r = check_path("the working directory", spec.work_dir, true); !r) return r;
+  if (auto r = check_path("standard input", spec.std_in, false); !r) return r;
+  if (auto r = check_path("standard output", spec.std_out, false); !r) return r;
+  if (auto r = check_path("standard error", spec.std_err, false); !r) return r;
+  if (auto r = check_path("the checkpoint file", spec.checkpoint_file, false); !r) return r;
+  const ContainerSpec& c = spec.container;
+  if (auto r = check_path("the container image", c.image, false); !r) return r;
+  if (!c.work_dir.empty())
+    if (auto r = check_path("the container's working directory", c.work_dir, true); !r) return r;
+  if (c.mounts.size() > kMaxMounts)
+    return fail(
+        ErrorCode::limit_exceeded,
+        fmt::format("{} container mounts; at most {} are allowed", c.mounts.size(), kMaxMounts));
+  for (const std::string& mount : c.mounts)
+    if (auto r = check_path("a container mount", mount, false); !r) return r;
+  return {};
+}
+
+Result<void> check_parts(const JobShape& s) {
+  if (auto r = check_number("thousandths of a GPU", s.gpu_share, 0, kWholeDevice.value() - 1); !r)
+    return r;
+  if (auto r = check_number("shards of a GPU", s.gpu_shards, 0, 1000); !r) return r;
+  if (s.gpu_share + s.gpu_shards > 0 && s.gpus_per_node > 0)
+    return bad("a part of a GPU and whole GPUs or slices exclude each other");
+  if (s.gpu_share > 0 && s.gpu_shards > 0)
+    return bad("a part of a GPU is given in shards or as a fraction, not both");
+  return {};
+}
+
+// "switch", as --switches of sbatch says it, is the narrowest level of the site's topology, unless
+// it has one of that name. Where no topology is declared all nodes are on one switch.
+void name_switch(const Context& ctx, JobShape& shape) {
+  if (shape.topology == TopologyWish::none || shape.topology_level != "switch") return;
+  const sched::TenancyPtr& view = ctx.state.tenancy.compiled.view;
+  if (!view || view->levels.empty()) {
+    shape.topology = TopologyWish::none;
+    shape.topology_level.clear();
+    return;
+  }
+  const bool named = std::any_of(view->levels.begin(), view->levels.end(),
+                                 [](const sched::TopologyLevel& l) { return l.name == "switch"; });
+  if (!named) shape.topology_level = view->levels.back().name;
+}
+
+// Shards as thousandths, by what the partition's nodes declare; all of a GPU's are a whole one.
+Result<void> count_shards(const Context& ctx, const Partition& partition, JobShape& shape) {
+  if (shape.gpu_shards == 0) return {};
+  std::uint32_t each = 0;
+  for (const NodeId id : partition.nodes) {
+    const NodeConfig* node = ctx.state.node(id).declared;
+    if (node == nullptr || node->gpu_shards == 0) continue;
+    if (each != 0 && each != node->gpu_shards)
+      return bad(
+          fmt::format("nodes of partition {} have {} and {} shards in a GPU, so that a "
+                      "number of them says nothing; ask for a fraction, as --gpus=0.25",
+                      partition.name, each, node->gpu_shards));
+    each = node->gpu_shards;
+  }
+  if (each == 0)
+    return fail(ErrorCode::never_fits,
+                fmt::format("no node of partition {} has shards of GPUs", partition.name));
+  if (shape.gpu_shards > each)
+    return fail(ErrorCode::never_fits,
+                fmt::format("{} shards asked, but a job gets shards of one GPU, which has {} in "
+                            "partition {}",
+                            shape.gpu_shards, each, partition.name));
+  if (shape.gpu_shards == each)
+    shape.gpus_per_node = 1;
+  else
+    shape.gpu_share = shape.gpu_shards * static_cast<std::uint32_t>(kWholeDevice.value()) / each;
+  return {};
+}
+
+Result<void> check_gres(const JobShape& s) {
+  for (std::size_t i = 0; i < s.gres.size(); ++i) {
+    const GresCount& g = s.gres[i];
+    if (auto r = check_text("the name of a resource", g.name, kMaxNameBytes); !r) return r;
+    if (auto r = check_number("the number of " + g.name, g.count, 1, kMostGresCount); !r) return r;
+    if (i > 0 && s.gres[i - 1].name >= g.name)
+      return bad("resources by name are sorted, each once");
+  }
+  return {};
+}
+
+Result<void> check_license_counts(const JobShape& s) {
+  for (std::size_t i = 0; i < s.licenses.size(); ++i) {
+    const GresCount& g = s.licenses[i];
+    if (auto r = check_text("the name of a licence", g.name, kMaxNameBytes); !r) return r;
+    if (auto r = check_number("the number of " + g.name, g.count, 1, kMostLicenses); !r) return r;
+    if (i > 0 && s.licenses[i - 1].name >= g.name)
+      return bad("licences are sorted by name, each once");
+  }
+  return {};
+}
+
+Result<void> check_shape(const JobShape& s) {
+  if (auto r = check_number("the number of nodes", s.min_nodes, 1, kMaxJobNodes); !r) return r;
+  if (auto r = check_number("the greatest number of nodes", s.max_nodes, s.min_nodes, kMaxJobNodes);
+      !r)
+    return r;
+  if (auto r = check_number("the number of tasks", s.tasks, 1, kMaxJobTasks); !r) return r;
+  if (auto r = check_number("cores per task", s.cpus_per_task, 1, kMaxCpusPerTask); !r) return r;
+  if (s.tasks_per_node)
+    if (auto r = check_number("tasks per node", *s.tasks_per_node, 1, kMaxJobTasks); !r) return r;
+  if (s.memory_per_node && s.memory_per_cpu)
+    return bad("memory per node and memory per core exclude each other");
+  if (s.memory_per_node)
+    if (auto r = check_number("memory per node in bytes", *s.memory_per_node, 0, kMaxMemoryBytes);
+        !r)
+      return r;
+  if (s.memory_per_cpu)
+    if (auto r = check_number("memory per core in bytes", *s.memory_per_cpu, 1, kMaxMemoryBytes);
+        !r)
+      return r;
+  if (auto r = check_number("scratch per node in bytes", s.scratch_per_node, 0, kMaxMemoryBytes);
+      !r)
+    return r;
+  if (auto r = check_number("GPUs per node", s.gpus_per_node, 0, 1024); !r) return r;
+  if (!s.gpu_slice.empty() && s.gpu_shards > 0)
+    return bad("shards are parts of whole GPUs; of a slice ask for a fraction, as mig:3g.40gb:0.5");
+  if (!s.gpu_slice.empty() && (s.gpus_per_node + s.gpu_share == 0 || s.gpu_slice.size() > 32 ||
+                               sched::compute_slices_of(s.gpu_slice) == 0))
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("\"{}\" is not a MIG profile with a number of slices, as 1g.10gb",
+                            s.gpu_slice.substr(0, 32)));
+  if (auto r = check_parts(s); !r) return r;
+  if (auto r = check_gres(s); !r) return r;
+  if (auto r = check_license_counts(s); !r) return r;
+  if (s.required_nodes.size() > kMaxJobNodes || s.excluded_nodes.size() > kMaxJobNodes)
+    return fail(ErrorCode::limit_exceeded,
+                fmt::format("at most {} nodes may be named", kMaxJobNodes));
+  if (auto r = check_text("the anti-affinity key", s.anti_affinity, kMaxNameBytes); !r) return r;
+  if (auto r = check_number("the number of one anti-affinity key in a domain", s.anti_affinity_most,
+                            1, kMaxJobNodes);
+      !r)
+    return r;
+  return check_text("the constraint", s.constraint, kMaxConstraintBytes);
+}
+
+Result<void> check_nodes(const Context& ctx, const Partition& partition, const JobShape& shape) {
+  for (const auto* list : {&shape.required_nodes, &shape.excluded_nodes})
+    for (const std::string& name : *list)
+      if (ctx.state.node_named(name) == nullptr)
+        return fail(ErrorCode::not_found, fmt::format("node \"{}\" is not in this cluster", name));
+  for (const std::string& name : shape.required_nodes) {
+    const NodeId id = ctx.state.node_named(name)->id;
+    if (std::find(partition.nodes.begin(), partition.nodes.end(), id) == partition.nodes.end())
+      return bad(fmt::format("node {} is not in partition {}", name, partition.name));
+  }
+  return {};
+}
+
+Result<void> check_array(const Context& ctx, const ArraySpec& array) {
+  if (array.ranges.empty()) return bad("an array needs at least one index");
+  std::uint64_t count = 0;
+  std::optional<std::uint32_t> before;
+  for (const IndexRange& r : array.ranges) {
+    if (r.step == 0 || r.first > r.last || (before && r.first <= *before))
+      return bad("array ranges must ascend without overlap, each with a step of 1 or more");
+    if (r.last > kMaxArrayIndex)
+      return fail(ErrorCode::limit_exceeded,
+                  fmt::format("array index {} is above {}", r.last, kMaxArrayIndex));
+    before = r.last;
+    count += (r.last - r.first) / r.step + 1;
+  }
+  const std::uint32_t most = std::min(kMaxArrayTasks, ctx.config.controller.max_array_tasks);
+  if (count > most)
+    return fail(ErrorCode::limit_exceeded,
+                fmt::format("the array has {} tasks; at most {} are allowed", count, most));
+  if (array.max_running == 0u) return bad("an array's %LIMIT must be 1 or more");
+  return {};
+}
+
+Result<void> check_policy(const Context& ctx, const Identity& who, const JobSpec& spec,
+                          const Partition& partition) {
+  if (spec.nice < -kMaxNice || spec.nice > kMaxNice)
+    return bad(fmt::format("nice must be {} to {}, not {}", -kMaxNice, kMaxNice, spec.nice));
+  if (!is_admin(who) && spec.nice < 0)
+    return fail(ErrorCode::permission_denied,
+                "only an administrator may give a negative nice value");
+  if (!is_admin(who) && spec.priority && *spec.priority != 0)
+    return fail(ErrorCode::permission_denied, "only an administrator may set a priority");
+  if (spec.network == NetworkMode::host)
+    if (auto r = check_host_network(ctx.state, partition); !r) return r;
+  if (spec.warn_signal) {
+    if (auto r = check_number("the warning signal", spec.warn_signal->signal, 1, 64); !r) return r;
+    if (auto r = check_number("seconds between warning and limit",
+                              spec.warn_signal->before.seconds(), 0, 65535);
+        !r)
+      return r;
+  }
+  return {};
+}
+
+Result<void> check_times(const Context& ctx, const JobSpec& spec, std::optional<Duration> limit) {
+  if (auto r = check_instant(ctx, "the begin time", spec.begin); !r) return r;
+  if (auto r = check_instant(ctx, "the deadline", spec.deadline); !r) return r;
+  if (!spec.deadline) return {};
+  Instant begin = std::max(ctx.now, spec.begin.value_or(ctx.now));
+  const auto& reservations = ctx.state.tenancy.reservations;
+  if (const auto r = reservations.find(spec.reservation); r != reservations.end())
+    begin = std::max(begin, r->second.from);
+  const Instant end = begin + limit.value_or(Duration{1});
+  if (end <= *spec.deadline) return {};
+  return bad(
+      fmt::format("the job cannot end before its deadline {}: with its time limit it ends at {} "
+                  "if it starts as early as it may",
+                  format_time(*spec.deadline), format_time(end)));
+}
+
+}  // namespace
+
+Result<void> check_host_network(const State& state, const Partition& partition) {
+  if (partition.declared->allow_host_network) return {};
+  const Partition* whole = state.partition_named(partition.name);
+  const bool tenant = state.tenancy.queues.contains(partition.name) ||
+                      (whole != &partition && whole->declared->allow_host_network);
+  return fail(ErrorCode::permission_denied,
+              tenant
+                  ? fmt::format("tenant {} may not use the host's network "
+                                "(limits.host_network of its document)",
+                                partition.payer())
+                  : fmt::format("partition {} does not allow the host's network", partition.name));
+}
+
+Result<void> check_instant(const Context& ctx, std::string_view what, std::optional<Instant> t) {
+  const Instant most = ctx.now + hours(24 * kMaxDurationDays);
+  if (!t || (t->us >= 0 && *t <= most)) return {};
+  return bad(fmt::format("{} must be before {}", what, format_time(most)));
+}
+
+Result<void> check_text(std::string_view what, std::string_view text, std::size_t most) {
+  if (text.size() > most)
+    return fail(ErrorCode::limit_exceeded,
+                fmt::format("{} has {} bytes; at most {} are allowed", what, text.size(), most));
+  return check_printable(what, text);
+}
+
+Result<std::optional<Duration>> check_time_limit(const Partition& partition,
+                                                 std::optional<Duration> asked, bool unlimited) {
+  const std::optional<Duration>& most = partition.declared->max_time;
+  if (unlimited) {
+    if (most)
+      return fail(ErrorCode::limit_exceeded,
+                  fmt::format("partition {} allows at most {}, not an unlimited time",
+                              partition.name, format_duration(*most)));
+    return std::optional<Duration>{};
+  }
+  if (!asked) {
+    const auto& usual = partition.declared->default_time;
+    return usual ? usual : most;
+  }
+  if (asked->us <= 0) return bad("the time limit must be above zero");
+  if (*asked > hours(24 * kMaxDurationDays))
+    return fail(ErrorCode::limit_exceeded,
+                fmt::format("a time limit is at most {} days, or UNLIMITED", kMaxDurationDays));
+  if (most && *asked > *most)
+    return fail(ErrorCode::limit_exceeded,
+                fmt::format("a time limit of {} is above the {} that partition {} allows",
+                            format_duration(*asked), format_duration(*most), partition.name));
+  return asked;
+}
+
+Result<void> check_partition_fit(Context& ctx, const Partition& partition, const JobShape& shape) {
+  const auto& most = partition.declared->max_nodes;
+  if (most && shape.min_nodes > *most)
+    return fail(ErrorCode::limit_exceeded,
+                fmt::format("{} nodes are above the {} that partition {} allows for a job",
+                            shape.min_nodes, *most, partition.name));
+  const std::size_t id = partition.id.value();
+  const sched::TenancyPtr& view = ctx.state.tenancy.compiled.view;
+  return ctx.rt.fits.check(shape, ctx.rt.partition_views.at(id), ctx.rt.partition_nodes.at(id),
+                           view ? std::span<const sched::TopologyLevel>(view->levels)
+                                : std::span<const sched::TopologyLevel>());
+}
+
+namespace {
+void tidy_nodes(JobShape& shape) {
+  for (auto* list : {&shape.required_nodes, &shape.excluded_nodes}) {
+    std::sort(list->begin(), list->end());
+    list->erase(std::unique(list->begin(), list->end()), list->end());
+  }
+}
+
+// Of a range what the partition allows.
+void cap_nodes(const Partition& partition, JobShape& shape) {
+  const auto& most = partition.declared->max_nodes;
+  if (most && shape.min_nodes <= *most) shape.max_nodes = std::min(shape.max_nodes, *most);
+}
+}  // namespace
+
+Result<void> check_new_shape(Context& ctx, const Partition& partition, JobShape& shape) {
+  if (auto r = check_shape(shape); !r) return r;
+  tidy_nodes(shape);
+  if (auto r = check_nodes(ctx, partition, shape); !r) return r;
+  cap_nodes(partition, shape);
+  return check_partition_fit(ctx, partition, shape);
+}
+
+Result<Resolved> validate(Context& ctx, const Identity& who, proto::SubmitJob& submit,
+                          std::span<const Resolved> beside) {
+  JobSpec& spec = submit.spec;
+  if (who.owner.uid == Uid{} && !ctx.config.noded.allow_root_jobs)
+    return fail(ErrorCode::permission_denied,
+                "jobs do not run as root here (noded.allow_root_jobs is off)");
+  if (submit.request_id.size() > kMaxRequestIdBytes)
+    return bad(fmt::format("a request id has at most {} bytes", kMaxRequestIdBytes));
+  if (spec.het) return bad("whose component a job is, the controller says");
+  if (auto r = check_script(ctx, submit); !r) return tl::unexpected(r.error());
+  if (auto r = check_environment(submit); !r) return tl::unexpected(r.error());
+  if (auto r = check_words(spec); !r) return tl::unexpected(r.error());
+  if (auto r = check_paths(spec); !r) return tl::unexpected(r.error());
+  if (auto r = check_mail(ctx, spec); !r) return tl::unexpected(r.error());
+  if (auto r = check_shape(spec.shape); !r) return tl::unexpected(r.error());
+  if (spec.array && spec.kind == JobKind::allocation)
+    return bad("an allocation cannot be an array");
+  if (spec.array)
+    if (auto r = check_array(ctx, *spec.array); !r) return tl::unexpected(r.error());
+
+  const auto queue = choose_queue(ctx, who, {spec.partition, spec.account});
+  if (!queue) return tl::unexpected(queue.error());
+  const Partition* partition = *queue;
+  spec.partition = partition->name;
+  name_switch(ctx, spec.shape);
+  if (auto r = count_shards(ctx, *partition, spec.shape); !r) return tl::unexpected(r.error());
+  const auto with_it = std::count_if(beside.begin(), beside.end(), [&](const Resolved& other) {
+    return tenant_of(ctx.state, ctx.state.partition(other.partition)) ==
+           tenant_of(ctx.state, *partition);
+  });
+  if (auto r = check_tenant(ctx, who, *partition, spec, submit.test_only,
+                            static_cast<std::uint64_t>(with_it));
+      !r)
+    return tl::unexpected(r.error());
+  if (auto r = check_admission(ctx.state, who, *partition, {spec.account, spec.priority_class}); !r)
+    return tl::unexpected(r.error());
+  if (partition->declared->exclusive_nodes) spec.shape.exclusive = true;
+  const bool said = std::find(spec.given.begin(), spec.given.end(), "network") != spec.given.end();
+  if (partition->declared->host_network_by_default && !said) spec.network = NetworkMode::host;
+  if (!spec.shape.anti_affinity.empty())  // nobody keeps another's jobs away
+    spec.shape.anti_affinity = fmt::format("{}/{}", who.owner.user, spec.shape.anti_affinity);
+
+  tidy_nodes(spec.shape);
+  if (auto r = check_policy(ctx, who, spec, *partition); !r) return tl::unexpected(r.error());
+  if (auto r = check_licenses(ctx.state, spec.shape); !r) return tl::unexpected(r.error());
+  if (auto r = check_nodes(ctx, *partition, spec.shape); !r) return tl::unexpected(r.error());
+  auto limit = check_time_limit(*partition, spec.time_limit, spec.unlimited_time);
+  if (!limit) return tl::unexpected(limit.error());
+  // Before the deadline, which is reckoned from when the reservation begins.
+  if (!spec.reservation.empty())
+    if (auto r = check_reservation(ctx, who, *partition, spec.shape, *limit, spec.reservation); !r)
+      return tl::unexpected(r.error());
+  if (auto r = check_times(ctx, spec, *limit); !r) return tl::unexpected(r.error());
+  cap_nodes(*partition, spec.shape);
+  if (auto r = check_partition_fit(ctx, *partition, spec.shape); !r)
+    return tl::unexpected(r.error());
+  return Resolved{partition->id, *limit};
+}
+
+}  // namespace gantry::core

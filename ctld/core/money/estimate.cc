@@ -1,0 +1,199 @@
+#include "ctld/core/money/estimate.h"
+
+#include <algorithm>
+
+#include "common/text/text.h"
+#include "ctld/core/money/ledger.h"
+#include "ctld/sched/gpu/gpu_share.h"
+#include "ctld/sched/gpu/mig.h"
+#include "ctld/sched/queue/geometry.h"
+
+namespace gantry::core {
+namespace {
+
+using tenancy::PriceBook;
+
+constexpr Duration kLongestWalk = hours(24 * 366);  // through prices, hour by hour
+
+bool may_have(const JobShape& shape, const sched::NodeChanged& view) {
+  if (shape.gpus_per_node + shape.gpu_share == 0 || shape.gpu_models.empty()) return true;
+  return std::any_of(shape.gpu_models.begin(), shape.gpu_models.end(), [&](const std::string& m) {
+    return m == view.gpu_model || std::any_of(view.devices.begin(), view.devices.end(),
+                                              [&](const auto& gpu) { return gpu.model == m; });
+  });
+}
+
+// The slices that it asks for, or the part of one, by the node's geometries.
+std::vector<GpuGrant> slices_of(const sched::NodeChanged& view, const JobShape& shape) {
+  for (const MigGeometry& g : view.geometries)
+    for (const MigProfile& p : g.profiles) {
+      if (p.name != shape.gpu_slice) continue;
+      const sched::MigShare share{p.compute_slices, g.compute_slices, p.memory_slices,
+                                  g.memory_slices};
+      GpuGrant grant;
+      grant.profile = p.id;
+      grant.thousandths = std::min(share.thousandths(), kOneGpu).narrow<std::uint16_t>();
+      for (const sched::GpuView& gpu : view.devices)
+        if (gpu.model == g.model) grant.gpu = gpu.index;
+      if (shape.gpu_share == 0) return std::vector<GpuGrant>(shape.gpus_per_node, grant);
+      const DevicePart part{shape.gpu_share};
+      grant.thousandths = sched::weight_of_part(grant.thousandths, part).narrow<std::uint16_t>();
+      grant.of_slice = part.narrow<std::uint16_t>();
+      return {grant};
+    }
+  return {};
+}
+
+class Estimator {
+ public:
+  Estimator(const Context& ctx, const Partition& partition, const JobSpec& spec)
+      : ctx_(ctx),
+        prices_(ctx.state.ledger.prices),
+        partition_(partition),
+        shape_(spec.shape),
+        demand_(sched::demand_of(spec.shape, ctx.rt.partition_views.at(partition.id.value()))),
+        exclusive_(spec.shape.exclusive || partition.declared->exclusive_nodes) {
+    std::string cls = spec.priority_class;
+    std::string tier;
+    if (const CompiledTenant* tenant = ctx.state.tenancy.tenant(partition.payer())) {
+      tier = tenant->effective.tier;
+      if (cls.empty()) cls = ctx.state.tenancy.compiled.classes.at(tenant->default_class).name;
+    } else if (cls.empty()) {
+      const CompiledTenancy& compiled = ctx.state.tenancy.compiled;
+      cls = compiled.classes.at(compiled.default_class).name;
+    }
+    plan_ = plan_for(prices_.at(ctx.now), cls, partition.payer(),
+                     spec.account.empty() ? partition.payer() : spec.account, tier);
+  }
+
+  // The bill of the dearest nodes that it may get; they are alike.
+  [[nodiscard]] Bill dearest() const {
+    Bill best;
+    Money rate{-1};
+    std::vector<const sched::NodeChanged*> kinds;
+    const auto alike = [](const sched::NodeChanged& a, const sched::NodeChanged& b) {
+      return a.cpus.size() == b.cpus.size() && a.memory == b.memory && a.scratch == b.scratch &&
+             a.gpu_model == b.gpu_model && a.gpus_when_well == b.gpus_when_well &&
+             a.geometries.size() == b.geometries.size();
+    };
+    const bool same_everywhere =
+        !exclusive_ && shape_.gpus_per_node == 0 && shape_.gpu_slice.empty();
+    for (const NodeId id : partition_.nodes) {
+      const sched::NodeChanged& view = ctx_.rt.node_views.at(id.value());
+      if (!may_have(shape_, view)) continue;
+      if (std::any_of(kinds.begin(), kinds.end(), [&](const auto* k) { return alike(*k, view); }))
+        continue;
+      kinds.push_back(&view);
+      const std::uint32_t tasks = (demand_.tasks + demand_.min_nodes - 1) / demand_.min_nodes;
+      Bill bill = bill_on({id}, {tasks});
+      for (BillLine& line : bill.lines) line.amount *= demand_.min_nodes;
+      if (const Money its = rate_of(bill, prices_.at(ctx_.now), kFactorUnit); its > rate) {
+        rate = its;
+        best = std::move(bill);
+      }
+      if (same_everywhere) break;
+    }
+    return best;
+  }
+
+  [[nodiscard]] Bill bill_on(const std::vector<NodeId>& nodes,
+                             const std::vector<std::uint32_t>& tasks) const {
+    std::vector<sched::NodeGrant> grants;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      const sched::NodeChanged& view = ctx_.rt.node_views.at(nodes[i].value());
+      const sched::Room need = sched::need_for(demand_, sched::room_of(view), tasks[i]);
+      sched::NodeGrant& grant = grants.emplace_back();
+      grant.node = nodes[i];
+      grant.cpus.resize(static_cast<std::size_t>(std::max(need.cpus, 0)));
+      grant.memory = need.memory;
+      grant.scratch = need.scratch;
+      if (shape_.gpu_share > 0 && shape_.gpu_slice.empty())
+        grant.devices = {
+            {0, std::nullopt, 0,
+             thousandths_of_gpu(DevicePart{shape_.gpu_share}).narrow<std::uint16_t>()}};
+      else if (shape_.gpu_slice.empty())
+        grant.gpus = shape_.gpus_per_node;
+      else
+        grant.devices = slices_of(view, shape_);
+    }
+    const Holding holding = holding_of(ctx_.state, grants, exclusive_);
+    Bill bill;
+    bill.plan = plan_;
+    for (const BillItem& item : holding.items) bill.lines.emplace_back().what = item;
+    for (const auto& held : holding.held)
+      for (const HeldPart& part : held) bill.lines[part.line].amount += part.amount;
+    return bill;
+  }
+
+  [[nodiscard]] Money rate_of(const Bill& bill, const PriceBook* book,
+                              std::int64_t hours_factor) const {
+    Money sum;
+    for (const BillLine& line : bill.lines) {
+      Exact cost;
+      sum += add_charge(cost, line.amount, line.what.unit,
+                        price_of(book, line.what.item, line.what.unit), hours(1),
+                        plan_factor(book, bill.plan), hours_factor);
+    }
+    return sum;
+  }
+
+  [[nodiscard]] Money per_hour(const Bill& bill) const {
+    const Piece now = piece_at(prices_, prices_.zone_of(partition_.payer()), ctx_.now,
+                               ctx_.now + microseconds(1));
+    return rate_of(bill, now.book, now.hour_factor);
+  }
+
+  // Per hour, at the highest of the prices that are known, at any hour of the day.
+  [[nodiscard]] Money most(const Bill& bill) const {
+    Money out;
+    const PriceBook* present = prices_.at(ctx_.now);
+    for (const PriceTable::Book& b : prices_.books) {
+      if (&b.book != present && b.from <= ctx_.now) continue;
+      std::int64_t factor = kFactorUnit;
+      for (const tenancy::PriceHours& h : b.book.hours)
+        factor = std::max<std::int64_t>(factor, h.factor);
+      out = std::max(out, rate_of(bill, &b.book, factor));
+    }
+    return out;
+  }
+
+  [[nodiscard]] Money from(Bill bill, Instant start, Duration length) const {
+    bill.since = start;
+    return cost_until(prices_, prices_.zone_of(partition_.payer()), std::move(bill),
+                      start + length);
+  }
+
+ private:
+  const Context& ctx_;
+  const PriceTable& prices_;
+  const Partition& partition_;
+  const JobShape& shape_;
+  const sched::Demand demand_;
+  const bool exclusive_;
+  std::string plan_;
+};
+
+}  // namespace
+
+std::optional<Estimate> estimate_cost(const Context& ctx, const Partition& partition,
+                                      const JobSpec& spec, std::optional<Duration> limit,
+                                      const Forecast* where) {
+  if (ctx.state.ledger.prices.currency.empty()) return std::nullopt;
+  const Estimator estimator(ctx, partition, spec);
+  const Bill bill = estimator.dearest();
+  Estimate out{estimator.per_hour(bill), std::nullopt, std::nullopt};
+  if (!limit) return out;
+  const std::uint64_t tasks = spec.array ? count_indexes(spec.array->ranges) : 1;
+  // Rounded up; what does not fit is no figure for anybody.
+  const __int128 most =
+      (static_cast<__int128>(estimator.most(bill).micros) * limit->us + kMicrosecondsPerHour - 1) /
+      kMicrosecondsPerHour * static_cast<__int128>(tasks);
+  if (most <= INT64_MAX) out.most = Money{static_cast<std::int64_t>(most)};
+  if (where != nullptr && *limit <= kLongestWalk)
+    out.expected =
+        estimator.from(estimator.bill_on(where->nodes, where->tasks),
+                       std::max(where->start, spec.begin.value_or(where->start)), *limit);
+  return out;
+}
+
+}  // namespace gantry::core

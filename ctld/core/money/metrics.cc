@@ -1,0 +1,96 @@
+#include "ctld/core/money/metrics.h"
+
+#include "common/metrics/ledger_metrics.h"
+#include "ctld/core/money/budgets.h"
+#include "ctld/core/money/ledger.h"
+
+namespace gantry::core {
+namespace {
+
+using Series = std::map<std::array<std::string, 3>, proto::LedgerRow>;
+
+void add_to(Series& out, const std::string& tenant, const std::string& type,
+            const std::string& item, const LedgerSum& sum) {
+  proto::LedgerRow& row = out[{tenant, type, item}];
+  row.tenant = tenant;
+  row.job_type = type;
+  row.item = item;
+  Held& held = item == "cpu"       ? row.cpu
+               : item == "memory"  ? row.memory
+               : item == "scratch" ? row.scratch
+                                   : row.gpu;
+  add_held(held, sum.held, held_unit(item));
+  row.cost += sum.cost;
+  row.credit += sum.credit;
+  row.runs += sum.runs;
+}
+
+proto::LedgerReply counters(const State& state, Instant now,
+                            const std::optional<std::string>& tenant) {
+  Series series;
+  const auto& totals = state.ledger.totals;
+  auto it = tenant ? totals.lower_bound({*tenant, "", ""}) : totals.begin();
+  for (; it != totals.end() && (!tenant || it->first[0] == *tenant); ++it)
+    add_to(series, it->first[0], it->first[1], it->first[2], it->second);
+  accrue(state, now, [&](const LedgerParts& parts, const LedgerSum& more) {
+    if (parts.period.find('W') != std::string::npos) return;
+    if (tenant && parts.tenant != *tenant) return;
+    add_to(series, parts.tenant, parts.job_type, parts.item, more);
+  });
+  proto::LedgerReply out;
+  out.currency = state.ledger.prices.currency;
+  for (auto& [key, row] : series) out.rows.push_back(std::move(row));
+  return out;
+}
+
+// GPUs held, and jobs, by queue.
+proto::TenantUsageReply held_now(const State& state, const std::optional<std::string>& tenant) {
+  proto::TenantUsageReply out;
+  std::map<std::string, GpuThousandths> gpus;
+  for (const JobId id : jobs_on_nodes(state)) {
+    const Job& job = state.jobs.at(id);
+    const std::string& name = state.partition(class_of(state, job).partition).payer();
+    if (!job.active || (tenant && name != *tenant)) continue;
+    for (const BillLine& line : job.active->bill.lines)
+      if (line.what.item.starts_with("gpu:")) gpus[name] += GpuThousandths{line.amount};
+  }
+  for (const Partition& partition : state.partitions) {
+    if (partition.declared == nullptr || !partition.tenant.empty()) continue;
+    if (tenant && partition.name != *tenant) continue;
+    proto::TenantUse& row = out.rows.emplace_back();
+    row.name = partition.name;
+    const QueueCounts counts = state.tenant_counts(partition.name);
+    row.queued = counts.queued;
+    row.running = counts.active;
+    row.used.set<Resource::gpu>(gpus[partition.name]);
+  }
+  return out;
+}
+
+proto::BudgetList budgets_now(const State& state, Instant now,
+                              const std::optional<std::string>& tenant) {
+  proto::BudgetList out;
+  out.currency = state.ledger.prices.currency;
+  for (const auto& [name, stand] : stands_of(state, now)) {
+    const BudgetAccount& account = state.budgets.accounts.at(name);
+    if (tenant && account.budget.tenant != *tenant) continue;
+    proto::BudgetRow& row = out.rows.emplace_back();
+    row.budget = account.budget;
+    row.period = stand.span.name;
+    row.amount = amount_of(account);
+    row.spent = stand.spent;
+    row.reserved = stand.reserved;
+    row.forecast = stand.forecast;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string metrics_text(const State& state, Instant now,
+                         const std::optional<std::string>& tenant) {
+  return ledger_metrics(counters(state, now, tenant), held_now(state, tenant)) +
+         budget_metrics(budgets_now(state, now, tenant));
+}
+
+}  // namespace gantry::core

@@ -1,0 +1,227 @@
+// Nodes, partitions, keys and the controller itself.
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "common/version.h"
+#include "config/options.h"
+#include "ctld/core/access/authorise.h"
+#include "ctld/core/access/sight.h"
+#include "ctld/core/handlers.h"
+#include "ctld/core/job/submit/validate.h"
+#include "ctld/core/node/racks.h"
+#include "ctld/core/resources/gpus.h"
+#include "ctld/core/settle.h"
+
+namespace gantry::core {
+namespace {
+
+constexpr std::size_t kMaxOptions = 2000;  // in one page of ShowConfig
+
+// What an UpdateNodes is about, and the reason there: one for the nodes that it names, or one for
+// each domain of the topology.
+struct Target {
+  std::vector<NodeId> nodes;
+  std::string reason;
+};
+Result<std::vector<Target>> targets_of(const State& state, const proto::UpdateNodes& m) {
+  std::vector<Target> out;
+  if (!m.nodes.empty()) out.push_back({{}, m.reason});
+  for (const std::string& name : m.nodes) {
+    const Node* node = state.node_named(name);
+    if (node == nullptr) return tl::unexpected(no_such_node(name));
+    out.back().nodes.push_back(node->id);
+  }
+  for (const std::string& name : m.domains) {
+    auto domain = domain_nodes(state, name);
+    if (!domain) return tl::unexpected(domain.error());
+    out.push_back({std::move(domain->nodes), fmt::format("{}: {}", domain->title, m.reason)});
+  }
+  return out;
+}
+
+void update_node(Context& ctx, const Node& node, proto::NodeAction action,
+                 const std::string& reason, const std::string& by) {
+  const NodeId id = node.id;
+  switch (action) {
+    case proto::NodeAction::resume:
+      ctx.record(event::NodeIntentChanged{id, NodeIntent::open, {}, {}});
+      return;
+    case proto::NodeAction::drain:
+      ctx.record(event::NodeIntentChanged{id, NodeIntent::drain, reason, by});
+      return;
+    case proto::NodeAction::close:
+      ctx.record(event::NodeIntentChanged{id, NodeIntent::closed, reason, by});
+      return;
+    case proto::NodeAction::dead:
+      ctx.rt.links.at(id.value()).session = 0;
+      if (node.health != NodeHealth::down)
+        ctx.record(event::NodeHealthChanged{id, NodeHealth::down,
+                                            fmt::format("declared dead by {}: {}", by, reason)});
+      release_all(
+          ctx, id, proto::ExitCause::fenced,
+          fmt::format("{} was declared dead by {}: {}", ctx.state.node(id).name, by, reason));
+      return;
+  }
+}
+
+}  // namespace
+
+void handle(Context& ctx, const ClientRequest& from, proto::UpdateNodes&& m) {
+  if (m.nodes.empty() == m.domains.empty())
+    return refuse(
+        ctx, from,
+        {ErrorCode::invalid_argument,
+         m.nodes.empty() ? "name at least one node" : "name nodes or racks, not both at once"});
+  if (!m.gpus.empty() && !m.domains.empty())
+    return refuse(ctx, from, {ErrorCode::invalid_argument, "name the nodes of the GPUs"});
+  if (!m.gpus.empty()) return update_gpus(ctx, from, m);
+  if (m.action != proto::NodeAction::resume && m.reason.empty())
+    return refuse(
+        ctx, from,
+        {ErrorCode::invalid_argument, fmt::format("give a reason for {}", enum_name(m.action))});
+  if (auto r = check_text("the reason", m.reason, kMaxCommentBytes); !r)
+    return refuse(ctx, from, r.error());
+  const auto all = targets_of(ctx.state, m);
+  if (!all) return refuse(ctx, from, all.error());
+  for (const Target& some : *all)
+    for (const NodeId id : some.nodes) {
+      const Node& node = ctx.state.node(id);
+      // While it answers, its jobs are ended by cancelling them.
+      if (m.action == proto::NodeAction::dead && node.health == NodeHealth::up &&
+          ctx.link(id).session != 0)
+        return refuse(
+            ctx, from,
+            {ErrorCode::wrong_state, fmt::format("node {} answers: it is not dead", node.name)});
+    }
+  for (const Target& some : *all)
+    for (const NodeId id : some.nodes)
+      update_node(ctx, ctx.state.node(id), m.action, some.reason, from.who.owner.user);
+  ctx.reply(from, proto::Ok{});
+}
+
+void handle(Context& ctx, const ClientRequest& from, proto::UpdatePartition&& m) {
+  const Partition* partition = ctx.state.partition_named(m.name);
+  if (partition == nullptr || partition->declared == nullptr)
+    return refuse(ctx, from,
+                  {ErrorCode::not_found, fmt::format("there is no partition \"{}\"", m.name)});
+  if (partition->up() != m.up) {
+    ctx.record(event::PartitionUpChanged{partition->id, m.up});
+    for (const Partition& p : ctx.state.partitions) {  // and what tenants have in it
+      if (p.name != m.name) continue;
+      ctx.rt.partition_views[p.id.value()] = partition_view(ctx.state, p);
+      ctx.turn.changes.emplace_back(ctx.rt.partition_views[p.id.value()]);
+    }
+    ctx.turn.schedule = true;
+  }
+  ctx.reply(from, proto::Ok{});
+}
+
+void handle(Context& ctx, const ClientRequest& from, proto::ShowConfig&& m) {
+  const auto& values =
+      is_operator(ctx.state, from.who) ? ctx.rt.config_values : ctx.rt.users_config_values;
+  if (!m.after) return ctx.reply(from, proto::ShowConfigReply{values});
+  proto::ShowConfigReply reply;
+  auto it = m.after->empty() ? values.begin() : values.upper_bound(*m.after);
+  for (; it != values.end() && reply.values.size() < kMaxOptions; ++it)
+    reply.values.emplace_hint(reply.values.end(), *it);
+  reply.page = proto::ConfigPage{it != values.end()};
+  ctx.reply(from, std::move(reply));
+}
+
+void handle(Context& ctx, const ClientRequest& from, proto::EnrollNode&& m) {
+  const Node* node = ctx.state.node_named(m.node);
+  if (node == nullptr || node->declared == nullptr) return refuse(ctx, from, no_such_node(m.node));
+  if (m.public_key.size() != 40)
+    return refuse(ctx, from, {ErrorCode::invalid_argument, "a node's key has 40 characters (Z85)"});
+  if (const auto it = ctx.state.node_keys.find(m.public_key);
+      it != ctx.state.node_keys.end() && it->second != node->id)
+    return refuse(ctx, from,
+                  {ErrorCode::already_exists,
+                   fmt::format("this key is node {}'s", ctx.state.node(it->second).name)});
+  if (node->public_key != m.public_key) {
+    const NodeId id = node->id;
+    ctx.rt.links.at(id.value()).session = 0;  // whoever spoke for it so far does no more
+    ctx.record(event::NodeEnrolled{id, m.public_key});
+  }
+  ctx.reply(from, proto::Ok{});
+}
+
+void handle(Context& ctx, const ClientRequest& from, proto::RegisterKey&& m) {
+  const bool own = m.user == from.who.owner.user && !from.who.inside;
+  if (!own && !is_admin(from.who))
+    return refuse(ctx, from,
+                  {ErrorCode::permission_denied,
+                   "only an administrator may register a key for somebody else"});
+  const auto hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  if (m.public_key.size() != 64 || !std::all_of(m.public_key.begin(), m.public_key.end(), hex))
+    return refuse(ctx, from, {ErrorCode::invalid_argument, "a key has 64 characters, 0-9 and a-f"});
+  if (m.user.empty() || m.user.size() > kMaxAccountBytes)
+    return refuse(ctx, from, {ErrorCode::invalid_argument, "name the key's user"});
+  const auto known = ctx.state.user_keys.find(m.public_key);
+  if (known != ctx.state.user_keys.end() && known->second != m.user)
+    return refuse(ctx, from,
+                  {ErrorCode::already_exists, "this key is registered for another user"});
+  if (m.remove && known == ctx.state.user_keys.end())
+    return refuse(ctx, from, {ErrorCode::not_found, "this key is not registered"});
+  const auto has = std::count_if(ctx.state.user_keys.begin(), ctx.state.user_keys.end(),
+                                 [&](const auto& entry) { return entry.second == m.user; });
+  const std::uint32_t most = ctx.config.controller.max_user_keys;
+  if (!m.remove && known == ctx.state.user_keys.end() && has >= most && !is_admin(from.who))
+    return refuse(
+        ctx, from,
+        {ErrorCode::limit_exceeded,
+         fmt::format("{} has {} keys; controller.max_user_keys allows {}", m.user, has, most)});
+  if (m.remove)
+    ctx.record(event::KeyRegistered{m.public_key, std::nullopt});
+  else if (known == ctx.state.user_keys.end())
+    ctx.record(event::KeyRegistered{m.public_key, m.user});
+  ctx.reply(from, proto::Ok{});
+}
+
+void handle(Context& ctx, const ClientRequest& from, proto::ShowStats&&) {
+  const Stats& s = ctx.rt.stats;
+  const auto n = [](std::uint64_t v) { return static_cast<std::int64_t>(v); };
+  proto::ShowStatsReply reply;
+  reply.values = {{"submits_total", n(s.submits)},
+                  {"events_total", n(s.events)},
+                  {"jobs_ended_total", n(s.ended)},
+                  {"jobs_completed_total", n(s.completed)},
+                  {"jobs_cancelled_total", n(s.cancelled)},
+                  {"jobs_failed_total", n(s.failed)},
+                  {"plans_total", n(s.plans)},
+                  {"plan_classes_total", n(s.classes)},
+                  {"plan_us_last", s.plan_last.us},
+                  {"plan_us_most", s.plan_most.us},
+                  {"plan_us_total", s.plan_all.us},
+                  {"backfilled_total", n(s.backfilled)},
+                  {"starts_total", n(s.starts)},
+                  {"plan_drops_total", n(s.plan_drops)},
+                  {"reports_ignored_total", n(s.reports_ignored)},
+                  {"orders_total", n(s.orders)},
+                  {"refused_total", n(s.refused)},
+                  {"jobs_queued", n(ctx.state.counters.queued)},
+                  {"jobs_active", n(ctx.state.counters.active)},
+                  {"jobs_known", n(ctx.state.jobs.size())},
+                  {"waits", n(ctx.rt.waits.size())}};
+  ctx.reply(from, std::move(reply));
+}
+
+void handle(Context& ctx, const ClientRequest& from, proto::Ping&&) {
+  proto::PingReply reply;
+  reply.cluster = ctx.config.cluster;
+  reply.version = kVersion;
+  reply.epoch = ctx.state.epoch;
+  reply.now = ctx.now;
+  reply.started = ctx.rt.started;
+  reply.jobs_queued = ctx.state.counters.queued;
+  reply.jobs_active = ctx.state.counters.active;
+  for (const NodeId id : ctx.state.node_order) {
+    const Node& node = ctx.state.node(id);
+    ++reply.nodes;
+    if (node.health == NodeHealth::up && ctx.link(id).session != 0) ++reply.nodes_up;
+  }
+  ctx.reply(from, std::move(reply));
+}
+
+}  // namespace gantry::core

@@ -1,0 +1,181 @@
+// Reports of nodes about attempts. A report that does not fit (an old attempt, a second copy) is
+// counted and otherwise ignored; only an exit is acknowledged in any case, so that the node can
+// forget it.
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "ctld/core/handlers.h"
+#include "ctld/core/job/checkpoint.h"
+#include "ctld/core/job/reported.h"
+#include "ctld/core/node/idle_gpus.h"
+#include "ctld/core/resources/gpus.h"
+#include "ctld/core/settle.h"
+#include "ctld/core/state/moves.h"
+#include "ctld/core/tenancy/tenants.h"
+
+namespace gantry::core {
+namespace {
+
+// The job, if this very attempt is placed on the node and the trigger is legal.
+const Job* expecting(Context& ctx, NodeId node, const proto::AttemptKey& key, Trigger trigger,
+                     const NodeRun** run) {
+  const Job* job = ctx.state.jobs.find(key.job);
+  if (job != nullptr && job->attempt == key.attempt && job->active &&
+      next_phase(trigger, job->phase))
+    for (const NodeRun& r : job->active->nodes)
+      if (r.grant.node == node && r.state != RunState::released) {
+        *run = &r;
+        return job;
+      }
+  ++ctx.rt.stats.reports_ignored;
+  return nullptr;
+}
+
+void seen(Context& ctx, NodeId node) {
+  ctx.rt.links.at(node.value()).last_seen = ctx.now;
+  set_timer(ctx, node);
+}
+
+// False if the node has to register first.
+bool in_session(Context& ctx, NodeId node) {
+  seen(ctx, node);
+  if (ctx.link(node).session != 0) return true;
+  ctx.send(node, proto::RegisterAgain{ctx.state.epoch});
+  return false;
+}
+
+}  // namespace
+
+namespace {
+
+constexpr std::size_t kMostTrouble = 300;  // bytes of a node's word about itself
+
+// What a node says of itself keeps jobs away until an operator has looked: it does not open again
+// by itself, and one that is opened too early is drained with its next heartbeat.
+void drain_on_trouble(Context& ctx, NodeId id, std::string trouble) {
+  if (trouble.empty() || ctx.state.node(id).intent != NodeIntent::open) return;
+  trouble.resize(std::min(trouble.size(), kMostTrouble));
+  for (char& c : trouble)
+    if (c < 0x20 || c > 0x7e) c = '?';
+  ctx.note(fmt::format("node {} drains itself: {}", ctx.state.node(id).name, trouble));
+  ctx.record(event::NodeIntentChanged{id, NodeIntent::drain, std::move(trouble), "gantry"});
+}
+
+}  // namespace
+
+void handle(Context& ctx, NodeId node, proto::Heartbeat&& beat) {
+  NodeLink& link = ctx.rt.links.at(node.value());
+  if (!in_session(ctx, node)) return;
+  if (beat.session != link.session) {
+    ctx.send(node, proto::RegisterAgain{ctx.state.epoch});
+    return;
+  }
+  if (!link.missing.empty()) judge_missing(ctx, node);
+  link.load = beat.load;
+  link.free_memory = beat.free_memory;
+  link.gpus = std::move(beat.gpus);
+  note_checkpoints(ctx, node, beat.checkpoints, beat.sent);
+  look_at_idle_gpus(ctx, node);
+  drain_on_trouble(ctx, node, std::move(beat.trouble));
+  proto::HeartbeatAck ack;
+  ack.stamp = {ctx.state.epoch, link.session, 0};
+  ack.heard = beat.sent;
+  ctx.send(node, std::move(ack));
+}
+
+void handle(Context& ctx, NodeId id, proto::GpuReport&& report) {
+  if (!in_session(ctx, id) || report.session != ctx.link(id).session) return;
+  const Node& node = ctx.state.node(id);
+  if (node.facts.gpus == report.gpus) return;
+  NodeFacts facts = node.facts;
+  facts.gpus = std::move(report.gpus);
+  ctx.record(event::NodeRegistered{id, std::move(facts)});
+  if (const std::string trouble = gpu_trouble(ctx.state.node(id)); !trouble.empty())
+    ctx.note(fmt::format("node {}: {}", ctx.state.node(id).name, trouble));
+  act_on_faults(ctx, id);
+}
+
+void handle(Context& ctx, NodeId node, proto::LaunchReady&& report) {
+  if (!in_session(ctx, node)) return;
+  const NodeRun* run = nullptr;
+  const Job* job = expecting(ctx, node, report.key, Trigger::ready, &run);
+  if (job == nullptr || run->state != RunState::launched) return;
+  ctx.record(event::NodeReady{job->id, node, RunState::ready});
+}
+
+void handle(Context& ctx, NodeId node, proto::Started&& report) {
+  if (!in_session(ctx, node)) return;
+  const NodeRun* run = nullptr;
+  const Job* job = expecting(ctx, node, report.key, Trigger::ready, &run);
+  if (job == nullptr || run->state == RunState::running) return;
+  const JobId id = job->id;
+  const bool batch_node = run == &job->active->nodes.front();
+  ctx.record(event::NodeReady{id, node, RunState::running});
+  if (!batch_node || !next_phase(Trigger::started, ctx.state.jobs.at(id).phase)) return;
+  ctx.record(event::JobStarted{id});
+  const auto limit = time_limit_of(ctx.state, ctx.state.jobs.at(id));
+  ctx.turn.changes.emplace_back(
+      sched::JobLimitChanged{id, limit ? std::optional(ctx.now + *limit) : std::nullopt});
+}
+
+void handle(Context& ctx, NodeId node, proto::Frozen&& report) {
+  if (!in_session(ctx, node)) return;
+  const NodeRun* run = nullptr;
+  const Job* job = expecting(ctx, node, report.key, Trigger::suspend, &run);
+  if (job == nullptr || run->frozen == report.frozen) return;
+  ctx.record(event::NodeFrozen{job->id, node, report.frozen});
+}
+
+void handle(Context& ctx, NodeId node, proto::ExitReport&& report) {
+  const bool registered = in_session(ctx, node);
+  const proto::AttemptKey key = report.key;
+  const NodeRun* run = nullptr;
+  if (const Job* job = expecting(ctx, node, key, Trigger::exited, &run))
+    release_node(ctx, *job, node, std::move(report));
+  if (registered) ctx.send(node, proto::AckExit{ctx.stamp(node), key});
+}
+
+void handle(Context& ctx, NodeId node, proto::Goodbye&& report) {
+  NodeLink& link = ctx.rt.links.at(node.value());
+  if (report.session != link.session || link.session == 0) return;
+  link.session = 0;
+  ctx.record(event::NodeHealthChanged{node, NodeHealth::down, "the node daemon was stopped"});
+}
+
+void release_node(Context& ctx, const Job& job, NodeId node, proto::ExitReport report) {
+  const JobId id = job.id;
+  const bool had_started = job.started.has_value();
+  event::NodeExited e;
+  e.job = id;
+  e.node = node;
+  e.cause = report.cause;
+  e.exit = report.exit;
+  e.message = std::move(report.message);
+  e.usage = held_to_possible(report.usage);
+  if (report.started && report.started->us >= 0 && report.ended >= *report.started)
+    e.ran = report.ended - *report.started;
+  for (const NodeRun& run : job.active->nodes)
+    if (run.grant.node == node) free_quota(ctx, job, run.grant);
+  ctx.record(std::move(e));
+  ctx.turn.changes.emplace_back(sched::NodeReleased{id, node});
+  ctx.turn.schedule = true;
+  const Job& now = ctx.state.jobs.at(id);
+  const auto limit = time_limit_of(ctx.state, now);
+  if (!had_started && now.started && limit)  // it ran, although its Started never came
+    ctx.turn.changes.emplace_back(sched::JobLimitChanged{id, placed_view(ctx.state, now).ends_by});
+}
+
+void release_all(Context& ctx, NodeId node, proto::ExitCause cause, const std::string& why) {
+  for (const JobId id : std::vector<JobId>(ctx.state.node(node).jobs)) {
+    const Job& job = ctx.state.jobs.at(id);
+    proto::ExitReport report;
+    report.key = {id, job.attempt};
+    report.cause = cause;
+    report.message = why;
+    report.ended = ctx.now;
+    release_node(ctx, job, node, std::move(report));
+  }
+}
+
+}  // namespace gantry::core

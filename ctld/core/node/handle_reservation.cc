@@ -1,0 +1,320 @@
+// MakeReservation, RemoveReservation, ListReservations. A reservation is made whole or refused: for
+// nodes by name, or for so many, chosen among those that nobody needs then.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include "common/limits.h"
+#include "common/text/hostlist.h"
+#include "common/text/text.h"
+#include "ctld/core/access/sight.h"
+#include "ctld/core/handlers.h"
+#include "ctld/core/job/submit/validate.h"
+#include "ctld/core/settle.h"
+#include "ctld/core/tenancy/reservations.h"
+#include "ctld/core/tenancy/tenants.h"
+#include "ctld/sched/queue/constraint.h"
+
+namespace gantry::core {
+namespace {
+
+constexpr Duration kPast = seconds(60);  // a start so long ago is taken for now
+constexpr std::size_t kNamedJobs = 5;    // in a message
+
+tl::unexpected<Error> bad(std::string message) {
+  return fail(ErrorCode::invalid_argument, std::move(message));
+}
+
+Result<std::string> name_for(const Context& ctx, const Identity& who, const std::string& asked) {
+  const auto& all = ctx.state.tenancy.reservations;
+  if (asked.empty())
+    for (std::size_t n = 1;; ++n)
+      if (std::string name = fmt::format("{}_{}", who.owner.user, n); !all.contains(name))
+        return name;
+  const bool sound = std::all_of(asked.begin(), asked.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
+  });
+  if (!sound || asked.size() > kMaxAccountBytes)
+    return bad(
+        fmt::format("the name \"{}\" must be of letters, digits, '-', '_' and '.', at most "
+                    "{} of them",
+                    asked, kMaxAccountBytes));
+  if (all.contains(asked))
+    return fail(ErrorCode::already_exists, fmt::format("there is a reservation {} already", asked));
+  return asked;
+}
+
+Result<void> set_times(const Context& ctx, const proto::MakeReservation& m, Reservation& r) {
+  if (m.end.has_value() == m.length.has_value())
+    return bad("a reservation has either an end or a duration");
+  if (auto ok = check_instant(ctx, "the start", m.start); !ok) return ok;
+  r.from = m.start.value_or(ctx.now);
+  if (r.from < ctx.now - kPast)
+    return bad(fmt::format("the start {} has passed", format_time(r.from)));
+  r.from = std::max(r.from, ctx.now);
+  if (m.length && (m.length->us <= 0 || *m.length > hours(24 * kMaxDurationDays)))
+    return bad(
+        fmt::format("the duration must be above zero, and at most {} days", kMaxDurationDays));
+  r.until = m.end ? *m.end : r.from + *m.length;
+  if (auto ok = check_instant(ctx, "the end", r.until); !ok) return ok;
+  if (r.until <= r.from)
+    return bad(fmt::format("the end {} must come after the start {}", format_time(r.until),
+                           format_time(r.from)));
+  return {};
+}
+
+// Whose it is; with the tenants' own limit of reservations.
+Result<void> set_people(const Context& ctx, proto::MakeReservation& m, Reservation& r) {
+  const TenancyState& tenancy = ctx.state.tenancy;
+  if (m.maintenance && !(m.tenants.empty() && m.users.empty()))
+    return bad("a maintenance window is nobody's: it takes no tenants and no users");
+  if (!m.maintenance && m.tenants.empty() && m.users.empty())
+    return bad("name the tenants or users who may use it, or make it a maintenance window");
+  if (m.tenants.size() > kMaxReservationNames || m.users.size() > kMaxReservationNames)
+    return fail(ErrorCode::limit_exceeded,
+                fmt::format("at most {} tenants and as many users", kMaxReservationNames));
+  for (auto* list : {&m.tenants, &m.users}) {
+    std::sort(list->begin(), list->end());
+    list->erase(std::unique(list->begin(), list->end()), list->end());
+  }
+  for (const std::string& user : m.users)
+    if (auto ok = check_text("a user's name", user, kMaxAccountBytes); !ok) return ok;
+  for (const std::string& name : m.tenants) {
+    const CompiledTenant* tenant = tenancy.tenant(name);
+    if (tenant == nullptr)
+      return fail(ErrorCode::not_found, fmt::format("there is no tenant {}", name));
+    const auto& most = tenant->effective.counts.reservations;
+    std::uint64_t has = 0;
+    for (const auto& [other, one] : tenancy.reservations)
+      has += std::binary_search(one.tenants.begin(), one.tenants.end(), name) ? 1 : 0;
+    if (most && has + 1 > *most)
+      return fail(ErrorCode::limit_exceeded,
+                  fmt::format("tenant {} would have {} reservations; its limit is {}", name,
+                              has + 1, *most));
+  }
+  r.tenants = std::move(m.tenants);
+  r.users = std::move(m.users);
+  r.maintenance = m.maintenance;
+  return {};
+}
+
+// Another one that has the node for some of the time.
+const Reservation* overlapping(const State& state, NodeId node, const Reservation& r) {
+  for (const auto& [name, other] : state.tenancy.reservations)
+    if (other.from < r.until && r.from < other.until &&
+        std::find(other.nodes.begin(), other.nodes.end(), node) != other.nodes.end())
+      return &other;
+  return nullptr;
+}
+
+// Jobs that may still run there when it begins.
+std::vector<JobId> jobs_beyond(const State& state, NodeId node, Instant from) {
+  std::vector<JobId> out;
+  for (const JobId id : state.node(node).jobs) {
+    const Job& job = state.jobs.at(id);
+    const auto end = limit_end(state, job);
+    if (job.phase != Phase::finishing && (!end || *end > from)) out.push_back(id);
+  }
+  return out;
+}
+
+Result<void> take_named(const Context& ctx, const proto::MakeReservation& m, Reservation& r) {
+  if (!m.partition.empty() || !m.constraint.empty())
+    return bad("partition and features choose nodes by count; these are named");
+  std::set<NodeId> chosen;
+  for (const std::string& name : m.nodes) {
+    const Node* node = ctx.state.node_named(name);
+    if (node == nullptr || node->declared == nullptr)
+      return fail(ErrorCode::not_found, fmt::format("node \"{}\" is not in this cluster", name));
+    chosen.insert(node->id);
+    const Reservation* other = overlapping(ctx.state, node->id, r);
+    if (other != nullptr && !r.maintenance && !other->maintenance)
+      return fail(ErrorCode::wrong_state,
+                  fmt::format("reservation {} has node {} from {} to {}", other->name, name,
+                              format_time(other->from), format_time(other->until)));
+  }
+  r.nodes.assign(chosen.begin(), chosen.end());
+  return {};
+}
+
+Result<void> take_count(const Context& ctx, const proto::MakeReservation& m, Reservation& r) {
+  const auto constraint = sched::parse_constraint(m.constraint);
+  if (!constraint) return tl::unexpected(constraint.error());
+  std::vector<NodeId> from = ctx.state.node_order;
+  if (!m.partition.empty()) {
+    const Partition* partition = ctx.state.partition_named(m.partition);
+    if (partition == nullptr || partition->declared == nullptr)
+      return fail(ErrorCode::not_found, fmt::format("there is no partition \"{}\"", m.partition));
+    from = partition->nodes;
+  }
+  std::vector<NodeId> up, down;
+  for (const NodeId id : from) {
+    const Node& node = ctx.state.node(id);
+    if (!sched::matches(*constraint, node.declared->features)) continue;
+    if (overlapping(ctx.state, id, r) != nullptr) continue;
+    if (!m.ignore_jobs && !jobs_beyond(ctx.state, id, r.from).empty()) continue;
+    (available(ctx, node) ? up : down).push_back(id);
+  }
+  if (up.size() + down.size() < m.count)
+    return fail(ErrorCode::never_fits,
+                fmt::format("{} of the {} nodes can be had from {} to {}: others are reserved, or "
+                            "jobs may still run there{}",
+                            up.size() + down.size(), m.count, format_time(r.from),
+                            format_time(r.until), m.ignore_jobs ? "" : " (--ignore-jobs)"));
+  up.insert(up.end(), down.begin(), down.end());  // those out of service last
+  up.resize(m.count);
+  std::sort(up.begin(), up.end());
+  r.nodes = std::move(up);
+  return {};
+}
+
+// The warning about jobs, or why they forbid it.
+Result<std::string> check_jobs(const Context& ctx, const proto::MakeReservation& m,
+                               const Reservation& r) {
+  std::set<JobId> jobs;
+  for (const NodeId node : r.nodes)
+    for (const JobId id : jobs_beyond(ctx.state, node, r.from)) jobs.insert(id);
+  if (jobs.empty()) return std::string();
+  std::vector<std::string> names;
+  for (const JobId id : jobs) {
+    if (names.size() == kNamedJobs) {
+      names.emplace_back("...");
+      break;
+    }
+    names.push_back(display_id(ctx.state, ctx.state.jobs.at(id)));
+  }
+  const std::string text =
+      fmt::format("{} job{} may still run there when it begins: {}", jobs.size(),
+                  jobs.size() == 1 ? "" : "s", fmt::join(names, ", "));
+  if (m.ignore_jobs) return text;
+  return fail(ErrorCode::wrong_state, text + " (--ignore-jobs makes it all the same)");
+}
+
+Result<Reservation> reservation_of(const Context& ctx, const Identity& who,
+                                   proto::MakeReservation& m) {
+  Reservation r;
+  if (ctx.state.tenancy.reservations.size() >= kMaxReservations)
+    return fail(
+        ErrorCode::limit_exceeded,
+        fmt::format("there are {} reservations, the most that there can be", kMaxReservations));
+  if (m.nodes.empty() == (m.count == 0))
+    return bad("a reservation has either nodes by name or a number of nodes");
+  auto name = name_for(ctx, who, m.name);
+  if (!name) return tl::unexpected(name.error());
+  r.name = std::move(*name);
+  r.by = who.owner.user;
+  if (auto ok = check_text("the comment", m.comment, kMaxCommentBytes); !ok)
+    return tl::unexpected(ok.error());
+  r.comment = m.comment;
+  if (auto ok = set_times(ctx, m, r); !ok) return tl::unexpected(ok.error());
+  if (auto ok = set_people(ctx, m, r); !ok) return tl::unexpected(ok.error());
+  if (auto ok = m.nodes.empty() ? take_count(ctx, m, r) : take_named(ctx, m, r); !ok)
+    return tl::unexpected(ok.error());
+  return r;
+}
+
+proto::ReservationRow row_of(const Context& ctx, const Reservation& r) {
+  proto::ReservationRow row;
+  row.name = r.name;
+  std::vector<std::string> names;
+  for (const NodeId id : r.nodes) names.push_back(ctx.state.node(id).name);
+  row.node_list = compress_hostlist(names);
+  row.nodes = static_cast<std::uint32_t>(r.nodes.size());
+  row.start = r.from;
+  row.end = r.until;
+  row.maintenance = r.maintenance;
+  row.active = r.from <= ctx.now && ctx.now < r.until;
+  row.tenants = r.tenants;
+  row.users = r.users;
+  row.by = r.by;
+  row.comment = r.comment;
+  return row;
+}
+
+void count_jobs(const State& state, std::vector<proto::ReservationRow>& rows) {
+  std::map<std::string_view, proto::ReservationRow*> by_name;
+  for (proto::ReservationRow& row : rows) by_name.emplace(row.name, &row);
+  state.jobs.walk(JobId{}, [&](const Job& job) {
+    const std::string& name = class_of(state, job).reservation;
+    if (name.empty() || job.phase == Phase::ended) return true;
+    const auto it = by_name.find(name);
+    if (it == by_name.end()) return true;
+    proto::ReservationRow& row = *it->second;
+    row.queued +=
+        job.phase != Phase::queued ? 0 : (job.is_array() ? job.tasks->pending.count() : 1);
+    row.running += job.placed() ? 1 : 0;
+    return true;
+  });
+}
+
+// What those who may use it see: its nodes that are theirs, and of the names their own.
+void narrow(const Sight& sight, const Identity& who, const Reservation& r,
+            proto::ReservationRow& row) {
+  if (sight.everything()) return;
+  const std::vector<std::string> names = sight.names_of(r.nodes);
+  row.node_list = compress_hostlist(names);
+  row.nodes = static_cast<std::uint32_t>(names.size());
+  std::erase_if(row.tenants, [&](const std::string& name) { return !sight.tenant(name); });
+  std::erase_if(row.users, [&](const std::string& name) { return name != who.owner.user; });
+}
+
+}  // namespace
+
+void handle(Context& ctx, const ClientRequest& from, proto::MakeReservation&& m) {
+  auto made = reservation_of(ctx, from.who, m);
+  if (!made) return refuse(ctx, from, made.error());
+  const auto warning = check_jobs(ctx, m, *made);
+  if (!warning) return refuse(ctx, from, warning.error());
+  const std::string name = made->name;
+  ctx.note(fmt::format("reservation {} was made by {}", name, made->by));
+  ctx.record(event::ReservationSet{std::move(*made)});
+  const Reservation& r = ctx.state.tenancy.reservations.at(name);
+  ctx.turn.changes.emplace_back(reservation_view(ctx.state, r));
+  ctx.turn.schedule = true;
+  ctx.rt.window_due = next_window(ctx);
+  proto::ListReservationsReply reply;
+  reply.now = ctx.now;
+  reply.reservations.push_back(row_of(ctx, r));
+  if (!warning->empty()) reply.warnings.push_back(*warning);
+  ctx.reply(from, std::move(reply));
+}
+
+void handle(Context& ctx, const ClientRequest& from, proto::RemoveReservation&& m) {
+  if (!ctx.state.tenancy.reservations.contains(m.name))
+    return refuse(ctx, from,
+                  {ErrorCode::not_found, fmt::format("there is no reservation \"{}\"", m.name)});
+  ctx.note(fmt::format("reservation {} was removed by {}", m.name, from.who.owner.user));
+  ctx.record(event::ReservationRemoved{m.name, from.who.owner.user});
+  sched::ReservationChanged gone;
+  gone.name = m.name;
+  gone.removed = true;
+  ctx.turn.changes.emplace_back(std::move(gone));
+  ctx.turn.schedule = true;
+  ctx.rt.window_due = next_window(ctx);
+  ctx.reply(from, proto::Ok{});
+}
+
+void handle(Context& ctx, const ClientRequest& from, proto::ListReservations&& m) {
+  proto::ListReservationsReply reply;
+  reply.now = ctx.now;
+  const Sight sight(ctx.state, from.who);
+  std::set<std::string> asked(m.names.begin(), m.names.end());
+  for (const auto& [name, r] : ctx.state.tenancy.reservations) {
+    if (!sight.reservation(r) || (!m.names.empty() && asked.erase(name) == 0)) continue;
+    narrow(sight, from.who, r, reply.reservations.emplace_back(row_of(ctx, r)));
+  }
+  if (!asked.empty())
+    return refuse(
+        ctx, from,
+        {ErrorCode::not_found, fmt::format("there is no reservation \"{}\"", *asked.begin())});
+  std::stable_sort(reply.reservations.begin(), reply.reservations.end(),
+                   [](const auto& a, const auto& b) { return a.start < b.start; });
+  if (!reply.reservations.empty()) count_jobs(ctx.state, reply.reservations);
+  ctx.reply(from, std::move(reply));
+}
+
+}  // namespace gantry::core

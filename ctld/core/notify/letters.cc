@@ -1,0 +1,148 @@
+#include "ctld/core/notify/letters.h"
+
+#include <fmt/core.h>
+
+#include "common/codec/codec.h"
+#include "common/job/mail.h"
+#include "common/job/public_state.h"
+#include "common/text/printable.h"
+#include "common/text/text.h"
+#include "ctld/core/job/eligible.h"
+#include "ctld/core/job/rows.h"
+#include "ctld/core/state/stored_spec.h"
+
+namespace gantry::core {
+namespace {
+
+MailWish wish_of(const State& state, const Job& job) {
+  const auto tail = codec::decode<SpecTail>(spec_bytes(state, job));
+  GANTRY_ASSERT(tail.has_value(), "a spec that was read once");
+  auto wish = mail_wish(tail->spec.given);
+  return wish && *wish ? std::move(**wish) : MailWish{};
+}
+
+// No task of the array but this one has started yet.
+bool first_task(const State& state, const Job& array, JobId started) {
+  if (!array.tasks->done_ok.empty()) return false;
+  for (const auto& [ordinal, id] : array.tasks->elements) {
+    const Job* other = id == started ? nullptr : state.jobs.find(id);
+    if (other != nullptr && other->started_once) return false;
+  }
+  return true;
+}
+
+// "Job_id=12", "Array Task Job_id=12_3 (15)", "Array Summary Job_id=12_* (12)".
+std::string about(const Job& job) {
+  if (job.is_array())
+    return fmt::format("Array Summary Job_id={}_* ({})", job.id.value(), job.id.value());
+  if (job.is_element())
+    return fmt::format("Array Task Job_id={}_{} ({})", job.array.value(), job.task, job.id.value());
+  return fmt::format("Job_id={}", job.id.value());
+}
+
+std::string state_and_exit(const Job& job) {
+  const Outcome outcome = job.outcome.value_or(Outcome::completed);
+  const std::string_view name = public_state(Phase::ended, outcome).name;
+  if (outcome == Outcome::cancelled || outcome == Outcome::timeout) return std::string(name);
+  if (job.exit.signal != 0) return fmt::format("{}, Signal {}", name, job.exit.signal);
+  return fmt::format("{}, ExitCode {}", name, job.exit.code);
+}
+
+// Headers are ASCII.
+std::string header_text(std::string text) {
+  for (char& c : text)
+    if (c < ' ' || c > '~') c = '?';
+  return text;
+}
+
+Letter letter_about(const State& state, const Job& job, const MailWish& wish,
+                    const std::string& what) {
+  Letter letter;
+  letter.uid = job.uid;
+  letter.to = wish.to;
+  if (letter.to.empty()) letter.to.emplace_back(state.names.text(job.user));
+  const std::string name(state.names.text(job.name));
+  letter.subject = header_text(fmt::format("Slurm {} Name={} {}", about(job), name, what));
+  letter.body = fmt::format(
+      "{} of {} in {}: {}\nName: {}\n", display_id(state, job), state.names.text(job.user),
+      state.partition(class_of(state, job).partition).name, what, printable(name));
+  const std::string nodes = job.active ? node_list_of(state, job) : std::string();
+  if (!nodes.empty()) letter.body += fmt::format("Nodes: {}\n", nodes);
+  if (!job.cause.empty()) letter.body += fmt::format("Reason: {}\n", printable(job.cause));
+  return letter;
+}
+
+struct Teller {
+  const State& state;
+  Instant at;
+  std::vector<Letter>& out;
+
+  void tell(const Job& job, const MailWish& wish, const std::string& what) {
+    out.push_back(letter_about(state, job, wish, what));
+  }
+
+  void operator()(const event::JobStarted& e) {
+    const Job& job = state.jobs.at(e.job);
+    const MailWish wish = wish_of(state, job);
+    if (!has(wish.events, MailEvent::begin)) return;
+    const std::string what =
+        "Began, Queued time " + format_duration_long(std::max(at - job.submitted, Duration{}));
+    if (!job.is_element() || has(wish.events, MailEvent::array_tasks)) return tell(job, wish, what);
+    const Job* array = state.jobs.find(job.array);
+    if (array != nullptr && first_task(state, *array, job.id)) tell(*array, wish, what);
+  }
+
+  void operator()(const event::JobEnded& e) {
+    const Job& job = state.jobs.at(e.job);
+    const MailWish wish = wish_of(state, job);
+    const bool each = has(wish.events, MailEvent::array_tasks);
+    if (wish.events == 0 || (job.is_array() ? each : job.is_element() && !each)) return;
+    const Instant began = job.is_array() ? job.submitted : job.started.value_or(at);
+    const std::string rest =
+        fmt::format("{} time {}, {}", job.is_array() ? "Total" : "Run",
+                    format_duration_long(std::max(at - began, Duration{})), state_and_exit(job));
+    const bool well = e.outcome == Outcome::completed || e.outcome == Outcome::cancelled;
+    if (e.outcome == Outcome::timeout && has(wish.events, MailEvent::time_limit))
+      tell(job, wish, "Reached time limit, " + rest);
+    else if (!well && has(wish.events, MailEvent::fail))
+      tell(job, wish, "Failed, " + rest);
+    else if (has(wish.events, MailEvent::end))
+      tell(job, wish, "Ended, " + rest);
+  }
+
+  void operator()(const event::JobRequeued& e) {
+    const Job& job = state.jobs.at(e.job);
+    const MailWish wish = wish_of(state, job);
+    if (!has(wish.events, MailEvent::requeue)) return;
+    if (job.is_element() && !has(wish.events, MailEvent::array_tasks)) return;
+    tell(job, wish, "Requeued");
+  }
+
+  void operator()(const event::DependencySettled& e) {
+    const Job& job = state.jobs.at(e.job);
+    if (e.met || dependency_gate(job) != Gate::never) return;
+    const MailWish wish = wish_of(state, job);
+    if (has(wish.events, MailEvent::invalid_depend)) tell(job, wish, "Invalid dependency");
+  }
+
+  // What its tenant wants its owner told, whatever mail the job asks for.
+  void operator()(const event::GpusIdle& e) {
+    if (e.alert.step != proto::IdleGpuStep::warn) return;
+    const Job& job = state.jobs.at(e.job);
+    const MailWish wish = wish_of(state, job);
+    tell(job, wish, fmt::format("GPUs idle for {}", format_duration_long(e.alert.idle)));
+    out.back().body += fmt::format("GPUs that do nothing: {}{}\n", e.alert.gpus,
+                                   e.alert.no_process ? " (no process is on any)" : "");
+  }
+
+  template <class Other>
+  void operator()(const Other&) {}
+};
+
+}  // namespace
+
+void write_letters(const State& state, Instant at, const Event& event, std::vector<Letter>& out) {
+  std::visit(Teller{state, at, out}, event);
+}
+
+}  // namespace gantry::core

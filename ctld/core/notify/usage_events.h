@@ -1,0 +1,19 @@
+// Usage events: each start and each end of an attempt of a job, with what it holds and what it
+// cost, for other programs. Made of the journal's events while they are applied, so their ids (of
+// the journal) are the same whenever they are told again after a restart.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ctld/core/event/events.h"
+#include "ctld/core/state/state.h"
+#include "ctld/core/usage_event.h"
+
+namespace gantry::core {
+
+// Applies the event, and adds what there is to tell of it.
+void apply_and_tell(State& state, EventSeq seq, Instant at, const Event& event,
+                    const std::string& cluster, std::vector<UsageEvent>& out);
+
+}  // namespace gantry::core

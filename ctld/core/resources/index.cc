@@ -1,0 +1,298 @@
+// Keeping State's derived parts in step; see index.h.
+#include "ctld/core/resources/index.h"
+
+#include <algorithm>
+
+#include "common/assert.h"
+#include "common/codec/codec.h"
+#include "ctld/core/resources/gpus.h"
+#include "ctld/core/resources/gres.h"
+#include "ctld/core/resources/licenses.h"
+
+namespace gantry::core {
+namespace {
+
+constexpr std::uint64_t kRecordBytes = 1024;  // about, of a job in memory besides its spec
+
+store::Digest digest_of(const Bytes& bytes) {
+  store::Digest out{};
+  GANTRY_ASSERT(bytes.size() == out.size(), "a digest has 32 octets");
+  std::copy(bytes.begin(), bytes.end(), out.begin());
+  return out;
+}
+
+void count_in_queue(State& state, const Job& job, std::uint64_t sign) {
+  const PartitionId id = class_of(state, job).partition;
+  if (state.queues.size() <= id.value()) state.queues.resize(id.value() + 1);
+  QueueCounts& queue = state.queues[id.value()];
+  if (job.placed()) queue.active += sign;
+  if (job.phase != Phase::queued) return;
+  wait_for_licenses(state, job, sign == 1);
+  const std::uint64_t tasks = job.is_array() ? job.tasks->pending.count() : 1;
+  queue.queued += sign * tasks;
+  const auto own = state.user_queued.try_emplace({id, job.uid}, 0).first;
+  own->second += sign * tasks;
+  if (own->second == 0) state.user_queued.erase(own);
+}
+
+// Adds (or with sign -1 takes away) what the job counts for.
+void count(State& state, const Job& job, std::uint64_t sign) {
+  Counters& c = state.counters;
+  if (job.phase == Phase::queued)
+    c.queued += sign * (job.is_array() ? job.tasks->pending.count() : 1);
+  if (job.placed()) c.active += sign;
+  count_in_queue(state, job, sign);
+  if (job.phase != Phase::ended && !job.is_element()) c.unended += sign;
+  if (job.phase != Phase::ended)
+    state.users[job.uid].unended += sign * (job.is_array() ? job.tasks->pending.count() : 1);
+  if (!job.is_element()) return;
+  Job* array = state.jobs.find(job.array);
+  GANTRY_ASSERT(array != nullptr && array->is_array(), "an element's array outlives it");
+  if (job.placed()) array->tasks->active += static_cast<std::uint32_t>(sign);
+  if (job.phase != Phase::ended) array->tasks->unended += static_cast<std::uint32_t>(sign);
+  if (job.phase != Phase::queued) return;
+  if (sign == 1)
+    array->tasks->queued.insert(job.id);
+  else
+    array->tasks->queued.erase(job.id);
+}
+
+}  // namespace
+
+JobEdit::JobEdit(State& state, JobId id) : state_(state), job_(state.jobs.at(id)) {
+  count(state_, job_, std::uint64_t(-1));
+}
+
+JobEdit::~JobEdit() {
+  count(state_, job_, 1);
+  touch(state_, job_);
+  if (job_.is_element()) state_.touched.push_back(job_.array);
+}
+
+void touch(State& state, Job& job) {
+  state.touched.push_back(job.id);
+  if (job.fold_due) return;
+  job.fold_due = true;
+  state.fold_jobs.push_back(job.id);
+}
+
+void touch(State& state, Node& node) {
+  state.touched_nodes.push_back(node.id);
+  state.trigger_nodes.push_back(node.id);
+  if (node.fold_due) return;
+  node.fold_due = true;
+  state.fold_nodes.push_back(node.id);
+}
+
+void set_class(State& state, Job& job, const sched::ClassKey& key) {
+  const ClassId next = state.classes.add(key);
+  state.classes.drop(job.cls);
+  job.cls = next;
+}
+
+void fill_job(State& state, Job& job, const SpecHead& head, PartitionId partition,
+              std::optional<Duration> time_limit) {
+  const SpecHead::Spec& spec = head.spec;
+  job.kind = spec.kind;
+  job.name = state.names.add(spec.name);
+  job.account = state.names.add(spec.account);
+  job.user = state.names.add(head.owner.user);
+  job.uid = head.owner.uid;
+  // A component goes with its leader, whatever it is itself.
+  job.may_requeue =
+      spec.requeue && (spec.kind == JobKind::batch || (spec.het && spec.het->offset > 0));
+  job.nice = spec.nice;
+  job.priority = spec.priority;
+  job.deadline = spec.deadline;
+  job.warn = spec.warn_signal;
+  job.has_image = !spec.container.image.empty();
+  sched::ClassKey key{partition, spec.shape, time_limit, 0, spec.reservation, spec.het};
+  const auto& classes = state.tenancy.class_names;
+  if (const auto it = std::find(classes.begin(), classes.end(), spec.priority_class);
+      it != classes.end())
+    key.priority_class = static_cast<std::uint32_t>(it - classes.begin());
+  job.cls = state.classes.add(key);
+  if (!spec.dependencies.empty()) {
+    job.dependencies = std::make_unique<Dependencies>();
+    job.dependencies->any = spec.any_dependency;
+    job.dependencies->cancel_on_never = spec.cancel_on_invalid_dependency;
+    for (const Dependency& d : spec.dependencies)
+      job.dependencies->list.push_back({d, DependencyStatus::open});
+  }
+  if (spec.array) {
+    job.tasks = std::make_unique<ArrayState>();
+    job.tasks->indexes = ArrayIndexes(spec.array->ranges);
+    job.tasks->max_running = spec.array->max_running;
+    job.tasks->pending = OrdinalSet::first_n(job.tasks->indexes.count());
+    job.tasks->never_started = job.tasks->indexes.count();
+  }
+}
+
+void fill_element(State& state, Job& element, const Job& array, std::uint32_t ordinal) {
+  element.array = array.id;
+  element.ordinal = ordinal;
+  element.task = array.tasks->indexes.index_of(ordinal);
+  element.kind = array.kind;
+  element.name = state.names.add(state.names.text(array.name));
+  element.account = state.names.add(state.names.text(array.account));
+  element.user = state.names.add(state.names.text(array.user));
+  element.renamed = array.renamed;
+  element.respecified = array.respecified;
+  element.reshaped = array.reshaped;
+  element.lowered = array.lowered;
+  element.uid = array.uid;
+  element.share = array.share;
+  element.class_priority = array.class_priority;
+  element.may_requeue = array.may_requeue;
+  element.nice = array.nice;
+  element.priority = array.priority;
+  element.deadline = array.deadline;
+  element.warn = array.warn;
+  element.has_image = array.has_image;
+  element.cls = state.classes.add(class_of(state, array));
+}
+
+void add_dependent(State& state, const Job& job, const Dependency& d) {
+  if (d.kind == DependencyKind::singleton) {
+    state.singletons[name_key(job.uid, job.name)].push_back(job.id);
+  } else {
+    state.dependents[{d.job, d.array_task}].push_back(job.id);
+  }
+}
+
+void remove_dependent(State& state, const Job& job, const Dependency& d) {
+  const auto without = [&](auto& table, const auto& key) {
+    const auto it = table.find(key);
+    if (it == table.end()) return;
+    const auto at = std::find(it->second.begin(), it->second.end(), job.id);
+    if (at != it->second.end()) it->second.erase(at);
+    if (it->second.empty()) table.erase(it);
+  };
+  if (d.kind == DependencyKind::singleton)
+    without(state.singletons, name_key(job.uid, job.name));
+  else
+    without(state.dependents, DependencyKey{d.job, d.array_task});
+}
+
+void index_job(State& state, Job& job, const SpecHead* head) {
+  state.last_job = std::max(state.last_job, job.id);
+  UserJobs& user = state.users[job.uid];
+  if (user.name.empty()) user.name = state.names.text(job.user);
+  user.jobs.add(job.id);
+  if (head != nullptr) {
+    if (!head->request_id.empty()) state.requests[request_key(job.uid, head->request_id)] = job.id;
+    user.stored += job.spec.size() + kRecordBytes;
+    if (!head->script_digest.empty() && state.blobs.add(digest_of(head->script_digest), job.uid))
+      user.stored += head->script_bytes;
+    if (!head->environment_digest.empty() &&
+        state.blobs.add(digest_of(head->environment_digest), job.uid))
+      user.stored += head->environment_bytes;
+  }
+  if (job.is_element()) state.jobs.at(job.array).tasks->elements[job.ordinal] = job.id;
+  if (job.phase != Phase::ended && !job.is_element())
+    state.same_name[name_key(job.uid, job.name)].add(job.id);
+  if (job.phase == Phase::queued && job.dependencies)
+    for (const DependencyState& d : job.dependencies->list)
+      if (d.status == DependencyStatus::open) add_dependent(state, job, d.what);
+  if (job.placed()) take_licenses(state, job);
+  if (job.placed() && job.active)
+    for (const NodeRun& run : job.active->nodes)
+      if (run.state != RunState::released) take_grant(state, job, run.grant, job.active->exclusive);
+  count(state, job, 1);
+}
+
+void unindex_ended(State& state, const Job& job) {
+  if (job.dependencies)
+    for (const DependencyState& d : job.dependencies->list)
+      if (d.status == DependencyStatus::open) remove_dependent(state, job, d.what);
+  if (job.is_element()) return;
+  const std::uint64_t key = name_key(job.uid, job.name);
+  const auto it = state.same_name.find(key);
+  if (it == state.same_name.end()) return;
+  it->second.removed([&](JobId id) {
+    const Job* other = state.jobs.find(id);
+    return other != nullptr && other->phase != Phase::ended && id != job.id &&
+           name_key(other->uid, other->name) == key;
+  });
+  if (it->second.empty()) state.same_name.erase(it);
+}
+
+namespace {
+
+void drop_stored(State& state, const Job& job, const SpecHead& head) {
+  std::uint64_t bytes = job.spec.size() + kRecordBytes;
+  if (!head.script_digest.empty() && state.blobs.drop(digest_of(head.script_digest), job.uid))
+    bytes += head.script_bytes;
+  if (!head.environment_digest.empty() &&
+      state.blobs.drop(digest_of(head.environment_digest), job.uid))
+    bytes += head.environment_bytes;
+  UserJobs& user = state.users[job.uid];
+  GANTRY_ASSERT(user.stored >= bytes, "more bytes given back than were stored");
+  user.stored -= bytes;
+}
+
+}  // namespace
+
+void unindex_job(State& state, Job& job) {
+  GANTRY_ASSERT(job.phase == Phase::ended, "only ended jobs are forgotten");
+  if (!job.is_element()) {
+    const auto head = codec::decode<SpecHead>(job.spec);
+    GANTRY_ASSERT(head.has_value(), "a spec that was read once");
+    const auto it = state.requests.find(request_key(job.uid, head->request_id));
+    if (it != state.requests.end() && it->second == job.id) state.requests.erase(it);
+    drop_stored(state, job, *head);
+    state.forgotten_specs.push_back(job.id);
+  } else if (Job* array = state.jobs.find(job.array)) {
+    array->tasks->elements.erase(job.ordinal);
+  }
+  UserJobs& user = state.users[job.uid];
+  user.jobs.removed([&](JobId id) { return id != job.id && state.jobs.find(id) != nullptr; });
+  if (user.jobs.empty()) state.users.erase(job.uid);
+  state.names.drop(job.name);
+  state.names.drop(job.account);
+  state.names.drop(job.user);
+  state.classes.drop(job.cls);
+}
+
+void take_grant(State& state, const Job& job, const sched::NodeGrant& grant, bool exclusive) {
+  Node& node = state.node(grant.node);
+  for (const std::uint16_t cpu : grant.cpus) {
+    if (node.cpu_taken.size() <= cpu) node.cpu_taken.resize(cpu + 1u);
+    GANTRY_ASSERT(!node.cpu_taken[cpu], "a core is given to one job at a time");
+    node.cpu_taken[cpu] = true;
+  }
+  node.cpus_taken += static_cast<std::uint32_t>(grant.cpus.size());
+  node.memory_taken += grant.memory;
+  node.scratch_taken += grant.scratch;
+  take_gpus(node, grant, class_of(state, job).partition);
+  take_gres(node, grant);
+  node.exclusive_jobs += exclusive ? 1 : 0;
+  const auto at = std::lower_bound(node.jobs.begin(), node.jobs.end(), job.id);
+  GANTRY_ASSERT(at == node.jobs.end() || *at != job.id, "a job holds a node once");
+  node.jobs.insert(at, job.id);
+  state.trigger_nodes.push_back(node.id);
+}
+
+void give_grant(State& state, const Job& job, const sched::NodeGrant& grant, bool exclusive) {
+  Node& node = state.node(grant.node);
+  for (const std::uint16_t cpu : grant.cpus) {
+    GANTRY_ASSERT(cpu < node.cpu_taken.size() && node.cpu_taken[cpu], "a core given back twice");
+    node.cpu_taken[cpu] = false;
+  }
+  GANTRY_ASSERT(node.cpus_taken >= grant.cpus.size() && node.memory_taken >= grant.memory &&
+                    node.scratch_taken >= grant.scratch,
+                "more given back than taken");
+  node.cpus_taken -= static_cast<std::uint32_t>(grant.cpus.size());
+  node.memory_taken -= grant.memory;
+  node.scratch_taken -= grant.scratch;
+  give_gpus(node, grant, class_of(state, job).partition);
+  if (!node.drained_gpus.empty()) state.touched_nodes.push_back(node.id);  // is gone with its job
+  give_gres(node, grant);
+  node.exclusive_jobs -= exclusive ? 1 : 0;
+  const auto at = std::lower_bound(node.jobs.begin(), node.jobs.end(), job.id);
+  GANTRY_ASSERT(at != node.jobs.end() && *at == job.id, "a node given back by who has it");
+  node.jobs.erase(at);
+  state.trigger_nodes.push_back(node.id);
+}
+
+}  // namespace gantry::core

@@ -1,0 +1,82 @@
+// Budgets in State: what was spent of each, what is set aside, and the increases that were asked
+// for. Durable are the books (Table::usage) and the increases (Table::increase); the rest is
+// derived from the documents and the bills. Only apply() changes it (budgets.h has the rules).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "common/money/budget.h"
+#include "common/proto/budget.h"
+#include "common/time/time_zone.h"
+
+namespace gantry::core {
+
+inline constexpr std::size_t kPeriodsKept = 24;      // of each budget
+inline constexpr std::int64_t kForecastDays = 7;     // whose pace the forecast goes by
+inline constexpr std::size_t kIncreasesKept = 2000;  // all that are open, and the newest others
+
+struct DaySpent {
+  std::int64_t day = 0;  // local, since 1970-01-01
+  Money spent;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "day", s.day);
+    v(2, "spent", s.spent);
+  }
+};
+
+// The durable part of a budget.
+struct BudgetBook {
+  std::string tenant, project, user;   // whose it was when it was opened: another's starts afresh
+  std::string from;                    // of a fixed one
+  Instant since{};                     // when it was opened
+  std::map<std::string, Money> spent;  // by period, less what was credited; at most kPeriodsKept
+  std::vector<DaySpent> days;          // ascending; the last kForecastDays + 1 with charges
+  std::string period;                  // the one that `told` is of; "" = none
+  std::uint32_t told = 0;              // per cent: the greatest threshold that was announced in it
+  bool fold_due = false;               // not durable
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "tenant", s.tenant);
+    v(2, "project", s.project);
+    v(3, "user", s.user);
+    v(4, "from", s.from);
+    v(5, "since", s.since);
+    v(6, "spent", s.spent);
+    v(7, "days", s.days);
+    v(8, "period", s.period);
+    v(9, "told", s.told);
+  }
+};
+
+// A budget at work; derived.
+struct BudgetAccount {
+  tenancy::Budget budget;
+  BudgetBook* book = nullptr;          // in BudgetState::books
+  TimeZone zone;                       // of its tenant
+  std::optional<Instant> from, until;  // of a fixed one
+  Money increase;                      // approved, and in force
+  Money reserved;                      // what may still come of running jobs, as their bills are
+};
+
+struct BudgetState {
+  std::map<std::string, BudgetBook> books;             // by name
+  std::map<std::uint64_t, proto::Increase> increases;  // by number
+  std::uint64_t last_increase = 0;                     // derived
+  Duration kill_wait = seconds(30);      // from the configuration, by an event: a job may cost
+  Duration start_timeout = seconds(60);  // as much longer than its time limit
+
+  // Derived from the documents.
+  std::map<std::string, BudgetAccount> accounts;  // addresses stay while the documents do
+  std::unordered_map<std::string, std::vector<BudgetAccount*>> by_tenant;  // by name of the budget
+
+  std::vector<std::string> fold_books;  // for the fold
+  std::vector<std::uint64_t> fold_increases;
+  std::vector<std::string> moved;  // for settle: there may be more left of these
+};
+
+}  // namespace gantry::core

@@ -1,0 +1,43 @@
+// What a job waits for, and what has come of it. Part of a Job (job.h) and of its record.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/job/job_spec.h"
+
+namespace gantry::core {
+
+enum class DependencyStatus : std::uint8_t { open = 0, met = 1, never = 2 };
+constexpr auto enum_names(DependencyStatus) {
+  using enum DependencyStatus;
+  return std::array<std::pair<DependencyStatus, std::string_view>, 3>{
+      {{open, "open"}, {met, "met"}, {never, "never"}}};
+}
+
+struct DependencyState {
+  Dependency what;
+  DependencyStatus status = DependencyStatus::open;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "what", s.what);
+    v(2, "status", s.status);
+  }
+};
+
+struct Dependencies {
+  std::vector<DependencyState> list;
+  bool any = false;  // one met is enough
+  bool cancel_on_never = true;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "list", s.list);
+    v(2, "any", s.any);
+    v(3, "cancel_on_never", s.cancel_on_never);
+  }
+};
+
+}  // namespace gantry::core

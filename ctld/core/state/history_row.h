@@ -1,0 +1,17 @@
+// What the history keeps of a job (or of array tasks that were cancelled while pending) for good:
+// store::HistoryEntry with an encoded proto::HistoryRow, whose row.uid says who may read it.
+#pragma once
+
+#include "common/proto/history.h"
+#include "ctld/core/state/state.h"
+
+namespace gantry::core {
+
+// The accounting row of any known job, ended or not, with its cost up to `now`.
+proto::HistoryRow history_row(const State& state, const Job& job, Instant now);
+
+store::HistoryEntry history_of(const State& state, const Job& job);
+store::HistoryEntry history_of_tasks(const State& state, const Job& array, const OrdinalSet& tasks,
+                                     Instant end, Outcome outcome, const std::string& cause);
+
+}  // namespace gantry::core

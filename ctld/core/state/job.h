@@ -1,0 +1,201 @@
+// Job: what the controller knows of one job, of one array element that is on its own, or of an
+// array (its record stands for all tasks that have not been split off, and stays until every one
+// ended).
+//
+// Small, because a million may wait: what only launch and `show` need stays encoded in `spec`, and
+// parts that most jobs lack are behind pointers. All of it is durable (record.h), but for the
+// marked members. Only apply() changes it.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/job/job_spec.h"
+#include "common/job/job_state.h"
+#include "common/proto/node_report.h"
+#include "common/proto/tenant_events.h"
+#include "ctld/core/state/bill.h"
+#include "ctld/core/state/dependency_state.h"
+#include "ctld/core/state/finish.h"
+#include "ctld/core/state/names.h"
+#include "ctld/core/state/ordinal_set.h"
+#include "ctld/core/state/step_state.h"
+#include "ctld/sched/change.h"
+
+namespace gantry::core {
+
+using ClassId = Id<struct ClassTag, std::uint32_t>;  // index into ClassTable
+
+// An array's tasks. A task is pending (here), or an element of its own, or done; or it was
+// cancelled while pending, and then it is in done_bad.
+struct ArrayState {
+  ArrayIndexes indexes;  // from the spec
+  OrdinalSet pending;
+  std::optional<std::uint32_t> max_running;
+  OrdinalSet done_ok;
+  OrdinalSet done_bad;
+  OrdinalSet corr_met, corr_never;     // aftercorr: tasks whose counterpart ended
+  std::uint32_t never_started = 0;     // tasks that have neither started nor ended
+  Instant last_history{};              // of cancelled tasks; keeps their rows apart
+  Outcome worst = Outcome::completed;  // of the tasks that ended
+  ExitStatus worst_exit;
+  // Derived from the elements' records.
+  std::map<std::uint32_t, JobId> elements;  // known ones by ordinal
+  std::uint32_t active = 0;                 // starting, running, finishing
+  std::uint32_t unended = 0;                // elements that have not ended
+  std::set<JobId> queued;                   // elements that wait by themselves
+
+  void note_end(Outcome outcome, ExitStatus exit) {
+    const auto rank = [](Outcome o, ExitStatus e) {
+      return e.signal != 0             ? 128 + e.signal
+             : e.code != 0             ? e.code + 1
+             : o == Outcome::completed ? 0
+                                       : 1;
+    };
+    if (rank(outcome, exit) <= rank(worst, worst_exit)) return;
+    worst = outcome;
+    worst_exit = exit;
+  }
+  // Every task has ended.
+  [[nodiscard]] bool complete() const { return pending.empty() && unended == 0; }
+};
+
+// What one node has to do with an attempt.
+enum class RunState : std::uint8_t {
+  launched = 1,  // ordered; not confirmed
+  ready = 2,     // prepared, held
+  running = 3,
+  released = 4,  // nothing of it is left there
+};
+constexpr auto enum_names(RunState) {
+  using enum RunState;
+  return std::array<std::pair<RunState, std::string_view>, 4>{
+      {{launched, "launched"}, {ready, "ready"}, {running, "running"}, {released, "released"}}};
+}
+
+struct NodeRun {
+  sched::NodeGrant grant;
+  RunState state = RunState::launched;
+  proto::ExitCause cause = proto::ExitCause::exited;  // once released
+  ExitStatus exit;
+  std::string message;
+  std::vector<HeldPart> held;  // what it adds to the bill
+  bool frozen = false;         // as the node said last
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "grant", s.grant);
+    v(2, "state", s.state);
+    v(3, "cause", s.cause);
+    v(4, "exit", s.exit);
+    v(5, "message", s.message);
+    v(6, "held", s.held);
+    v(7, "frozen", s.frozen);
+  }
+};
+
+// Of a job that has been placed: its newest attempt, kept after the end for `show`.
+struct Active {
+  Instant placed{};
+  bool exclusive = false;
+  bool warned = false;                // the warning signal went out
+  proto::IdleGpuStep idle_told{};     // about its GPUs that do nothing
+  double charge = 0;                  // of the fair share, per second
+  std::optional<Instant> checkpoint;  // newest one of this attempt
+  std::vector<NodeRun> nodes;         // rank order; the first is the batch node
+  std::optional<Finish> finish;
+  Usage usage;                   // of this attempt: sums, and the greatest peak of a node
+  std::vector<StepState> steps;  // the newest kMaxStepsKept
+  StepId next_step{};
+  std::vector<WaitPart> waits;  // before this attempt, by cause
+  Bill bill;
+  std::optional<Instant> suspended;  // since then; only while the job is running
+  Duration suspended_before{};       // ended suspensions together
+  [[nodiscard]] Duration suspended_until(Instant now) const {
+    return suspended_before + (suspended ? std::max(Duration{}, now - *suspended) : Duration{});
+  }
+  [[nodiscard]] bool all_released() const {
+    for (const NodeRun& run : nodes)
+      if (run.state != RunState::released) return false;
+    return true;
+  }
+};
+
+struct Job {
+  JobId id{};
+  JobId array{};              // an element's array
+  std::uint32_t ordinal = 0;  // an element's place in it
+  std::uint32_t task = 0;     // an element's index
+
+  Phase phase = Phase::queued;
+  JobKind kind = JobKind::batch;
+  Hold hold = Hold::none;
+  bool may_requeue = true;
+  bool started_once = false;       // some attempt has run
+  bool has_image = false;          // a container image, which may have to be fetched
+  bool renamed = false;            // the spec has its old name
+  bool respecified = false;        // account or reservation are not the spec's any more
+  bool reshaped = false;           // shape or may_requeue are not the spec's any more
+  bool lowered = false;            // its class is not the spec's: a budget's
+  bool fold_due = false;           // not durable: its record changed since the last fold
+  std::optional<Outcome> outcome;  // ended
+  ExitStatus exit;
+
+  NameId name, user, account;
+  Uid uid{};
+  ClassId cls{};  // partition, shape and time limit
+  std::int32_t nice = 0;
+  std::optional<std::uint32_t> priority;
+  std::int32_t class_priority = 0;  // of its tenant's own class
+  std::uint32_t restarts = 0;
+  std::uint32_t launch_failures = 0;
+  std::uint32_t preemptions = 0;
+  std::optional<sched::ShareId> share;  // its user's leaf, in a tenant's queue
+  Attempt attempt{};                    // of the newest start; 0 = none yet
+
+  Instant submitted{};
+  Instant eligible{};                 // since when it counts in the queue's order
+  std::optional<Instant> not_before;  // begin time, dependency delay or back-off
+  bool backing_off = false;           // not_before is a back-off
+  std::optional<Instant> deadline;
+  std::optional<Instant> started, ended;
+  std::optional<WarnSignal> warn;
+  Money billed, credited;  // of attempts that are settled
+
+  std::string cause;                     // why it ended, is held, or was requeued last
+  Bytes spec;                            // encoded StoredSpec; an element has its array's
+  std::unique_ptr<std::string> comment;  // instead of the spec's
+  std::unique_ptr<Dependencies> dependencies;
+  std::unique_ptr<ArrayState> tasks;  // of an array
+  std::unique_ptr<Active> active;
+
+  // Not durable, not apply's: what queue.cc and timers.cc have told others about this job.
+  std::uint32_t told_startable = 0;  // 0 = the scheduler does not have it
+  std::int64_t told_priority = 0;
+  std::int32_t told_rank = 0;
+  bool told_raised = false;
+  ClassId told_class{};
+  Instant told_since{};
+  Instant timer{};  // when it asked to be looked at; 0 = never
+
+  [[nodiscard]] bool is_array() const { return tasks != nullptr; }
+  [[nodiscard]] bool is_element() const { return array != JobId{}; }
+  [[nodiscard]] bool placed() const {
+    return phase == Phase::starting || phase == Phase::running || phase == Phase::finishing;
+  }
+};
+
+// As listings have it.
+inline Phase shown_phase(const Job& job) {
+  return job.active && job.active->suspended ? Phase::suspended : job.phase;
+}
+
+// An image may have to be fetched first: as often start_timeout.
+inline constexpr std::int64_t kImageStarts = 10;
+inline constexpr std::size_t kMaxStepsKept = 1024;  // per attempt; older ones are dropped
+
+}  // namespace gantry::core

@@ -1,0 +1,112 @@
+// Node and Partition as the controller knows them. Ids are given once, by an event, and stay with
+// the name, so placements in the journal mean the same after the configuration was reordered.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/job/job_state.h"
+#include "common/proto/gpu_rows.h"
+#include "common/resources/gpu.h"
+#include "common/time/time.h"
+#include "common/types.h"
+#include "config/config.h"
+#include "ctld/sched/change.h"
+
+namespace gantry::core {
+
+// As it registered.
+struct NodeFacts {
+  std::string boot_id;
+  std::string address;
+  std::string version;
+  std::string runtime;
+  std::vector<std::string> layers_off;
+  std::uint32_t cpus = 0;
+  std::int64_t memory = 0;
+  std::int64_t scratch = 0;
+  std::uint32_t sockets = 1;
+  std::uint32_t cores_per_socket = 1;
+  std::uint32_t threads_per_core = 1;
+  std::optional<Instant> booted;  // first registration with this boot id
+  GpuInventory gpus;
+  friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "boot_id", s.boot_id);
+    v(2, "address", s.address);
+    v(3, "version", s.version);
+    v(4, "runtime", s.runtime);
+    v(5, "layers_off", s.layers_off);
+    v(6, "cpus", s.cpus);
+    v(7, "memory", s.memory);
+    v(8, "scratch", s.scratch);
+    v(9, "sockets", s.sockets);
+    v(10, "cores_per_socket", s.cores_per_socket);
+    v(11, "threads_per_core", s.threads_per_core);
+    v(12, "booted", s.booted);
+    v(13, "gpus", s.gpus);
+  }
+};
+
+struct Node {
+  NodeId id{};
+  std::string name;
+  NodeHealth health = NodeHealth::down;
+  NodeIntent intent = NodeIntent::open;
+  std::string reason;  // of the intent, or of the health when that is not up
+  std::string reason_by;
+  std::optional<Instant> since;
+  NodeFacts facts;
+  std::vector<proto::DrainedGpu> drained_gpus;  // by UUID, ascending
+  std::string public_key;                       // Z85; "" = not enrolled
+
+  // Derived by apply() from the placements.
+  std::vector<JobId> jobs;      // holding something here, ascending
+  std::vector<bool> cpu_taken;  // by CPU number, grows as needed
+  std::uint32_t cpus_taken = 0;
+  std::int64_t memory_taken = 0;
+  std::int64_t scratch_taken = 0;
+  struct HeldGpu {
+    GpuGrant grant;
+    PartitionId tenant;
+  };
+  std::uint32_t gpus_taken = 0;                         // whole ones
+  std::vector<HeldGpu> gpu_grants;                      // held here, by GPU and start
+  std::map<std::string, std::vector<bool>> gres_taken;  // by name, then place; grows as needed
+  std::uint32_t exclusive_jobs = 0;
+
+  // From the configuration, by Core::start(); null if the node is no longer in it.
+  const NodeConfig* declared = nullptr;
+  std::vector<std::uint16_t> cpus;
+  std::vector<GresCount> gres;  // sorted
+  bool fold_due = false;
+};
+
+// A queue: a partition of the configuration, a tenant's own queue (which has the tenant's name), or
+// what one tenant has in a partition of the configuration: its jobs there are a queue of their own,
+// so that quota, pools, price and limits of the tenant hold for them as for all others it has.
+struct Partition {
+  PartitionId id{};
+  std::string name;            // as users name it
+  std::string tenant;          // whose part of the partition `name` it is; "" = it is all of it
+  std::optional<bool> up_set;  // by an operator; unset = as configured
+  const PartitionConfig* declared = nullptr;  // null if it is no longer configured
+  std::vector<NodeId> nodes;                  // in configuration order
+  bool fold_due = false;
+  [[nodiscard]] bool up() const { return declared != nullptr && up_set.value_or(declared->up); }
+  // Who pays for its jobs: a tenant; in a cluster without tenants the partition.
+  [[nodiscard]] const std::string& payer() const { return tenant.empty() ? name : tenant; }
+  // What tells it from all others, in the store and in State::partition_ids: "batch",
+  // "batch/fraud". No name of a partition or tenant has a '/'.
+  [[nodiscard]] std::string key() const { return tenant.empty() ? name : name + '/' + tenant; }
+  void set_key(const std::string& key) {
+    const std::size_t slash = key.find('/');
+    name = key.substr(0, slash);
+    tenant = slash == std::string::npos ? std::string() : key.substr(slash + 1);
+  }
+};
+
+}  // namespace gantry::core

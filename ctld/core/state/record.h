@@ -1,0 +1,229 @@
+// Records: the durable form of State's tables, written by the fold and read at start.
+//
+// A StoredSpec is immutable and written once, with the submit. A JobRecord holds all else that is
+// durable of a job. Replaying the journal from empty gives the very same records.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ctld/core/state/job.h"
+#include "ctld/core/state/node.h"
+#include "ctld/core/state/stored_spec.h"
+#include "ctld/core/state/tenancy_state.h"
+
+namespace gantry::core {
+
+struct ArrayRecord {
+  std::vector<Span> pending, done_ok, done_bad, corr_met, corr_never;
+  std::optional<std::uint32_t> max_running;
+  std::uint32_t never_started = 0;
+  Instant last_history{};
+  Outcome worst = Outcome::completed;
+  ExitStatus worst_exit;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "pending", s.pending);
+    v(2, "done_ok", s.done_ok);
+    v(3, "done_bad", s.done_bad);
+    v(4, "corr_met", s.corr_met);
+    v(5, "corr_never", s.corr_never);
+    v(6, "max_running", s.max_running);
+    v(7, "never_started", s.never_started);
+    v(8, "last_history", s.last_history);
+    v(9, "worst", s.worst);
+    v(10, "worst_exit", s.worst_exit);
+  }
+};
+
+struct ActiveRecord {
+  Instant placed{};
+  bool exclusive = false;
+  bool warned = false;
+  std::vector<NodeRun> nodes;
+  std::optional<Finish> finish;
+  Usage usage;
+  std::vector<StepState> steps;
+  StepId next_step{};
+  double charge = 0;
+  std::optional<Instant> checkpoint;
+  std::vector<WaitPart> waits;
+  Bill bill;
+  proto::IdleGpuStep idle_told{};
+  std::optional<Instant> suspended;
+  Duration suspended_before{};
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "placed", s.placed);
+    v(2, "exclusive", s.exclusive);
+    v(3, "warned", s.warned);
+    v(4, "nodes", s.nodes);
+    v(5, "finish", s.finish);
+    v(6, "usage", s.usage);
+    v(7, "steps", s.steps);
+    v(8, "next_step", s.next_step);
+    v(9, "charge", s.charge);
+    v(10, "checkpoint", s.checkpoint);
+    v(11, "waits", s.waits);
+    v(12, "bill", s.bill);
+    v(13, "idle_told", s.idle_told);
+    v(14, "suspended", s.suspended);
+    v(15, "suspended_before", s.suspended_before);
+  }
+};
+
+// Name, account, reservation, nice, priority and the time limit are here as well as in the spec:
+// they may be updated.
+struct JobRecord {
+  JobId array{};
+  std::uint32_t ordinal = 0;
+  Phase phase = Phase::queued;
+  Hold hold = Hold::none;
+  bool started_once = false;
+  std::optional<Outcome> outcome;
+  ExitStatus exit;
+  std::optional<std::string> name;  // unset: the spec's
+  PartitionId partition{};
+  std::optional<Duration> time_limit;
+  std::int32_t nice = 0;
+  std::optional<std::uint32_t> priority;
+  std::uint32_t restarts = 0;
+  std::uint32_t launch_failures = 0;
+  Attempt attempt{};
+  Instant submitted{};
+  Instant eligible{};
+  std::optional<Instant> not_before;
+  bool backing_off = false;
+  std::optional<Instant> started, ended;
+  std::string cause;
+  std::vector<DependencyStatus> dependencies;
+  std::optional<ArrayRecord> tasks;
+  std::optional<ActiveRecord> active;
+  std::optional<std::string> comment;  // unset: the spec's
+  std::uint32_t preemptions = 0;
+  std::optional<sched::ShareId> share;
+  std::int32_t class_priority = 0;
+  std::optional<std::string> account;      // unset: the spec's
+  std::optional<std::string> reservation;  // unset: the spec's
+  Money billed, credited;
+  // Of elements, and where a budget lowered it; unset: the spec's, or the array's.
+  std::optional<std::uint32_t> priority_class;
+  bool lowered = false;
+  std::optional<JobShape> shape;    // unset: the spec's
+  std::optional<bool> may_requeue;  // as shape
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "array", s.array);
+    v(2, "ordinal", s.ordinal);
+    v(3, "phase", s.phase);
+    v(4, "hold", s.hold);
+    v(5, "started_once", s.started_once);
+    v(6, "outcome", s.outcome);
+    v(7, "exit", s.exit);
+    v(8, "name", s.name);
+    v(9, "partition", s.partition);
+    v(10, "time_limit", s.time_limit);
+    v(11, "nice", s.nice);
+    v(12, "priority", s.priority);
+    v(13, "restarts", s.restarts);
+    v(14, "launch_failures", s.launch_failures);
+    v(15, "attempt", s.attempt);
+    v(16, "submitted", s.submitted);
+    v(17, "eligible", s.eligible);
+    v(18, "not_before", s.not_before);
+    v(19, "backing_off", s.backing_off);
+    v(20, "started", s.started);
+    v(21, "ended", s.ended);
+    v(22, "cause", s.cause);
+    v(23, "dependencies", s.dependencies);
+    v(24, "tasks", s.tasks);
+    v(25, "active", s.active);
+    v(26, "comment", s.comment);
+    v(27, "preemptions", s.preemptions);
+    v(28, "share", s.share);
+    v(29, "class_priority", s.class_priority);
+    v(30, "account", s.account);
+    v(31, "reservation", s.reservation);
+    v(32, "billed", s.billed);
+    v(33, "credited", s.credited);
+    v(34, "priority_class", s.priority_class);
+    v(35, "lowered", s.lowered);
+    v(36, "shape", s.shape);
+    v(37, "may_requeue", s.may_requeue);
+  }
+};
+
+struct NodeRecord {
+  NodeId id{};
+  NodeHealth health = NodeHealth::down;
+  NodeIntent intent = NodeIntent::open;
+  std::string reason;
+  std::string reason_by;
+  std::optional<Instant> since;
+  NodeFacts facts;
+  std::vector<proto::DrainedGpu> drained_gpus{};
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "id", s.id);
+    v(2, "health", s.health);
+    v(3, "intent", s.intent);
+    v(4, "reason", s.reason);
+    v(5, "reason_by", s.reason_by);
+    v(6, "since", s.since);
+    v(7, "facts", s.facts);
+    v(8, "drained_gpus", s.drained_gpus);
+  }
+};
+
+struct PartitionRecord {
+  PartitionId id{};
+  std::optional<bool> up_set;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "id", s.id);
+    v(2, "up_set", s.up_set);
+  }
+};
+
+struct TextRecord {  // user_key: hex key -> user; node_key: name -> Z85 key
+  std::string text;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "text", s.text);
+  }
+};
+
+struct DocumentRecord {
+  tenancy::Document document;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "document", s.document);
+  }
+};
+
+struct MetaRecord {
+  Epoch epoch{};
+  JobId last_job{};
+  Instant last_time{};
+  EventSeq applied{};  // the records are as of this event
+  std::vector<std::string> class_names;
+  Duration half_life = hours(7 * 24);
+  Duration kill_wait = seconds(30);
+  Duration start_timeout = seconds(60);
+  TriggerId last_trigger{};
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "epoch", s.epoch);
+    v(2, "last_job", s.last_job);
+    v(3, "last_time", s.last_time);
+    v(4, "applied", s.applied);
+    v(5, "class_names", s.class_names);
+    v(6, "half_life", s.half_life);
+    v(7, "kill_wait", s.kill_wait);
+    v(8, "start_timeout", s.start_timeout);
+    v(9, "last_trigger", s.last_trigger);
+  }
+};
+
+}  // namespace gantry::core

@@ -1,0 +1,224 @@
+// State: everything the controller knows that survives a restart, and the indexes over it. Tables
+// are durable (record.h); what is marked as derived is rebuilt by apply() and by load.
+//
+// apply() (apply.h) is the only code that changes it, but for the members that say otherwise.
+// Everybody else reads.
+#pragma once
+
+#include <cstring>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include <tsl/robin_map.h>
+
+#include "common/types.h"
+#include "ctld/core/state/budget_state.h"
+#include "ctld/core/state/job.h"
+#include "ctld/core/state/job_table.h"
+#include "ctld/core/state/ledger_state.h"
+#include "ctld/core/state/names.h"
+#include "ctld/core/state/node.h"
+#include "ctld/core/state/node_sets.h"
+#include "ctld/core/state/tenancy_state.h"
+#include "ctld/core/state/trigger_state.h"
+#include "ctld/sched/queue/geometry.h"
+#include "ctld/store/store.h"
+
+namespace gantry::core {
+
+// Jobs with equal shape, partition and limit; the scheduler's verdict is per class.
+struct JobClass {
+  sched::ClassKey key;
+  std::uint32_t users = 0;
+  // Not durable, not apply's: from the last plan that looked at it.
+  JobId head{};
+  Verdict of_head, of_rest;
+};
+
+class ClassTable {
+ public:
+  ClassId add(const sched::ClassKey& key);
+  void drop(ClassId id);
+  [[nodiscard]] const JobClass& at(ClassId id) const { return classes_[id.value()]; }
+  [[nodiscard]] JobClass& at(ClassId id) { return classes_[id.value()]; }
+
+ private:
+  struct Hash {
+    std::size_t operator()(const sched::ClassKey& key) const { return sched::hash_of(key); }
+  };
+  std::deque<JobClass> classes_;
+  std::vector<ClassId> free_;
+  std::unordered_map<sched::ClassKey, ClassId, Hash> ids_;
+};
+
+// How many specs of whom use a stored script or environment; those at 0 go with the next fold.
+class BlobUses {
+ public:
+  // True if the user did not use it: its bytes count for the user from now on.
+  bool add(const store::Digest& digest, Uid user);
+  [[nodiscard]] bool used_by(const store::Digest& digest, Uid user) const;
+  // True if it was the user's last use.
+  bool drop(const store::Digest& digest, Uid user);
+  [[nodiscard]] bool known(const store::Digest& digest) const { return uses_.contains(digest); }
+  std::vector<store::Digest> take_unused();
+
+ private:
+  struct Hash {
+    std::size_t operator()(const store::Digest& d) const {
+      std::size_t h = 0;
+      static_assert(sizeof(h) <= sizeof(d));
+      std::memcpy(&h, d.data(), sizeof h);
+      return h;
+    }
+  };
+  using Uses = std::vector<std::pair<Uid, std::uint32_t>>;  // sorted; nearly always one
+  std::unordered_map<store::Digest, Uses, Hash> uses_;
+  std::vector<store::Digest> unused_;
+};
+
+// A job that waits for another one, or for a task of an array (no task: the whole).
+struct DependencyKey {
+  JobId job{};
+  std::optional<std::uint32_t> task;
+  friend auto operator<=>(const DependencyKey&, const DependencyKey&) = default;
+};
+
+struct UserJobs {
+  std::string name;           // login name
+  IdList jobs;                // known ones, arrays and elements too
+  std::uint64_t unended = 0;  // jobs that wait or are placed, array tasks one by one
+  std::uint64_t stored = 0;   // bytes of specs, and of scripts and environments, each once
+};
+
+struct QueueCounts {  // of a partition; derived; array tasks one by one
+  std::uint64_t queued = 0;
+  std::uint64_t active = 0;
+};
+
+struct License {            // of the whole cluster, by name; see licenses.h
+  std::uint32_t total = 0;  // from the configuration
+  std::uint32_t most = 0;   // in use at the most since the start
+  std::uint32_t used = 0;   // derived, as is the next
+  std::set<std::pair<std::uint32_t, JobId>> waiting;  // who waits, by how many they ask
+};
+
+struct Counters {             // derived
+  std::uint64_t queued = 0;   // array tasks one by one
+  std::uint64_t active = 0;   // starting, running, finishing
+  std::uint64_t unended = 0;  // jobs and arrays that have not ended; elements not counted
+};
+
+struct State {
+  // Tables.
+  Epoch epoch{};
+  JobId last_job{};     // greatest id given
+  Instant last_time{};  // of the newest event
+  JobTable<Job> jobs;
+  std::vector<Node> nodes;                       // by NodeId
+  std::vector<Partition> partitions;             // by PartitionId
+  std::map<std::string, std::string> user_keys;  // hex public key -> login name
+  TenancyState tenancy;
+  LedgerState ledger;
+  BudgetState budgets;
+  TriggerTable triggers;
+
+  // Derived.
+  Names names;
+  ClassTable classes;
+  BlobUses blobs;
+  std::unordered_map<std::string, NodeId> node_ids;
+  std::unordered_map<std::string, PartitionId> partition_ids;  // by Partition::key()
+  // By tenant: what it has in partitions of the configuration; by id, beside its own queue.
+  std::map<std::string, std::vector<PartitionId>> parts_of_tenants;
+  std::unordered_map<std::string, NodeId> node_keys;  // enrolled Z85 key -> node
+  tsl::robin_map<std::uint64_t, JobId> requests;      // by request_key()
+  std::map<Uid, UserJobs> users;
+  std::unordered_map<std::uint64_t, IdList> same_name;               // (uid, name): not ended
+  std::unordered_map<std::uint64_t, std::vector<JobId>> singletons;  // (uid, name): open ones
+  std::map<DependencyKey, std::vector<JobId>> dependents;            // with that one open
+  std::deque<std::pair<Instant, JobId>> ended;                       // in order of their end
+  Counters counters;
+  std::vector<QueueCounts> queues;  // by PartitionId
+  std::map<std::string, License> licenses;
+  std::map<std::pair<PartitionId, Uid>, std::uint64_t> user_queued;  // none with 0
+
+  std::unordered_map<JobId, Bytes> new_specs;  // of submits that are about to be applied
+
+  // What apply() leaves for others to look at; they take it.
+  std::vector<JobId> touched;  // by Settle, after every input
+  std::vector<NodeId> touched_nodes;
+  std::vector<NodeId> trigger_nodes;  // touched, or something began or ended to be held there
+  std::vector<JobId> fold_jobs;       // by Fold; removed jobs too
+  std::vector<NodeId> fold_nodes;
+  std::vector<PartitionId> fold_partitions;
+  std::vector<std::string> fold_keys;  // of user_keys
+  std::vector<NodeId> fold_node_keys;
+  bool fold_meta = false;
+  std::vector<JobId> forgotten_specs;
+  std::vector<store::HistoryEntry> history;
+
+  // From the configuration, by Core::start().
+  std::vector<NodeId> node_order;  // as configured
+  std::vector<PartitionId> partition_order;
+  std::optional<PartitionId> default_partition;
+  std::vector<std::string> gres_names;  // gres_names(config)
+  NodeSets node_sets;                   // of nodes and partitions; by make_queues()
+
+  [[nodiscard]] QueueCounts queue_counts(PartitionId id) const {
+    return id.value() < queues.size() ? queues[id.value()] : QueueCounts{};
+  }
+  // Of the tenant's own queue and what it has in partitions of the configuration.
+  [[nodiscard]] QueueCounts tenant_counts(const std::string& tenant) const;
+  [[nodiscard]] std::uint64_t tenant_queued(const std::string& tenant, Uid uid) const;
+  [[nodiscard]] std::vector<PartitionId> queues_of_tenant(const std::string& tenant) const;
+  [[nodiscard]] const Node* node_named(std::string_view name) const;
+  // As a user names it; null also for what one tenant has of a partition.
+  [[nodiscard]] const Partition* partition_named(std::string_view name) const;
+  [[nodiscard]] const Node& node(NodeId id) const { return nodes.at(id.value()); }
+  [[nodiscard]] Node& node(NodeId id) { return nodes.at(id.value()); }
+  [[nodiscard]] const Partition& partition(PartitionId id) const {
+    return partitions.at(id.value());
+  }
+  [[nodiscard]] Partition& partition(PartitionId id) { return partitions.at(id.value()); }
+};
+
+// The class key's partition, shape and limit.
+inline const sched::ClassKey& class_of(const State& state, const Job& job) {
+  return state.classes.at(job.cls).key;
+}
+inline std::optional<Duration> time_limit_of(const State& state, const Job& job) {
+  return class_of(state, job).time_limit;
+}
+// The bytes of its StoredSpec; an element has its array's.
+inline const Bytes& spec_bytes(const State& state, const Job& job) {
+  return job.is_element() ? state.jobs.at(job.array).spec : job.spec;
+}
+inline std::uint64_t name_key(Uid uid, NameId name) {
+  return (static_cast<std::uint64_t>(uid.value()) << 32) | name.value();
+}
+// When its time limit ends it, as things are: unset without one, and while it is suspended.
+inline std::optional<Instant> limit_end(const State& state, const Job& job) {
+  const auto limit = time_limit_of(state, job);
+  if (!limit || job.active->suspended) return std::nullopt;
+  return job.started.value_or(job.active->placed) + *limit + job.active->suspended_before;
+}
+std::uint64_t request_key(Uid uid, std::string_view request_id);
+
+// "12" or, of an element, "12_3".
+std::string display_id(const State& state, const Job& job);
+
+// Where a dependency on the job counts: an element's under its array and index.
+inline DependencyKey dependency_key(const Job& job) {
+  return job.is_element() ? DependencyKey{job.array, job.task}
+                          : DependencyKey{job.id, std::nullopt};
+}
+
+}  // namespace gantry::core

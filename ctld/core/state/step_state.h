@@ -1,0 +1,45 @@
+// A step of a placed job, as the controller knows it. Only apply() changes it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/fields.h"
+#include "common/job/job_state.h"
+#include "common/types.h"
+
+namespace gantry::core {
+
+struct StepState {
+  StepId id{};
+  std::string name;
+  std::uint32_t tasks = 0;
+  std::uint32_t cpus = 0;
+  std::vector<NodeId> nodes;
+  Instant started{};
+  std::optional<Instant> ended;
+  ExitStatus exit;
+  Usage usage;
+  std::vector<std::vector<std::uint16_t>> cores;  // of each node, its own while it runs
+  std::vector<std::uint32_t> node_tasks;          // of each node
+  bool cyclic = false;                            // tasks are numbered round the nodes
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "id", s.id);
+    v(2, "name", s.name);
+    v(3, "tasks", s.tasks);
+    v(4, "cpus", s.cpus);
+    v(5, "nodes", s.nodes);
+    v(6, "started", s.started);
+    v(7, "ended", s.ended);
+    v(8, "exit", s.exit);
+    v(9, "usage", s.usage);
+    v(10, "cores", s.cores);
+    v(11, "node_tasks", s.node_tasks);
+    v(12, "cyclic", s.cyclic);
+  }
+};
+
+}  // namespace gantry::core

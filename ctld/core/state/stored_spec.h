@@ -1,0 +1,139 @@
+// A job's spec as it lies in the store: immutable, written once, with the submit; and the parts of
+// it that are read without the rest.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/job/job_spec.h"
+
+namespace gantry::core {
+
+struct StoredSpec {
+  JobSpec spec;  // partition resolved; array ranges checked
+  Owner owner;
+  Bytes script_digest;  // 32 octets, or empty
+  Bytes environment_digest;
+  std::string request_id;
+  std::uint32_t script_bytes = 0;  // as stored; 0 = none, or stored before this was counted
+  std::uint32_t environment_bytes = 0;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "spec", s.spec);
+    v(2, "owner", s.owner);
+    v(3, "script_digest", s.script_digest);
+    v(4, "environment_digest", s.environment_digest);
+    v(5, "request_id", s.request_id);
+    v(6, "script_bytes", s.script_bytes);
+    v(7, "environment_bytes", s.environment_bytes);
+  }
+};
+
+// The same bytes, read only as far as the hot part of a Job needs: numbers are JobSpec's.
+struct SpecHead {
+  struct Container {
+    std::string image;
+    template <class Self, class V>
+    static void fields(Self& s, V&& v) {
+      v(1, "image", s.image);
+    }
+  };
+  struct Spec {
+    JobKind kind = JobKind::batch;
+    std::string name;
+    std::string account;
+    JobShape shape;
+    std::optional<Instant> deadline;
+    std::vector<Dependency> dependencies;
+    bool any_dependency = false;
+    bool cancel_on_invalid_dependency = true;
+    std::optional<ArraySpec> array;
+    std::int32_t nice = 0;
+    std::optional<std::uint32_t> priority;
+    bool requeue = true;
+    std::optional<WarnSignal> warn_signal;
+    Container container;
+    std::string priority_class;
+    std::string reservation;
+    std::optional<HetPart> het;
+    template <class Self, class V>
+    static void fields(Self& s, V&& v) {
+      v(1, "kind", s.kind);
+      v(2, "name", s.name);
+      v(4, "account", s.account);
+      v(6, "shape", s.shape);
+      v(10, "deadline", s.deadline);
+      v(11, "dependencies", s.dependencies);
+      v(12, "any_dependency", s.any_dependency);
+      v(13, "cancel_on_invalid_dependency", s.cancel_on_invalid_dependency);
+      v(14, "array", s.array);
+      v(15, "nice", s.nice);
+      v(16, "priority", s.priority);
+      v(18, "requeue", s.requeue);
+      v(19, "warn_signal", s.warn_signal);
+      v(25, "container", s.container);
+      v(31, "priority_class", s.priority_class);
+      v(33, "reservation", s.reservation);
+      v(35, "het", s.het);
+    }
+  };
+  struct Who {
+    Uid uid{};
+    std::string user;
+    template <class Self, class V>
+    static void fields(Self& s, V&& v) {
+      v(1, "uid", s.uid);
+      v(3, "user", s.user);
+    }
+  };
+  Spec spec;
+  Who owner;
+  Bytes script_digest;
+  Bytes environment_digest;
+  std::string request_id;
+  std::uint32_t script_bytes = 0;
+  std::uint32_t environment_bytes = 0;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "spec", s.spec);
+    v(2, "owner", s.owner);
+    v(3, "script_digest", s.script_digest);
+    v(4, "environment_digest", s.environment_digest);
+    v(5, "request_id", s.request_id);
+    v(6, "script_bytes", s.script_bytes);
+    v(7, "environment_bytes", s.environment_bytes);
+  }
+};
+
+// The rest of a spec that the history wants; numbers are StoredSpec's and JobSpec's.
+struct SpecTail {
+  struct Spec {
+    std::string comment, work_dir, submit_line, priority_class;
+    std::vector<std::string> given;
+    template <class Self, class V>
+    static void fields(Self& s, V&& v) {
+      v(5, "comment", s.comment);
+      v(20, "work_dir", s.work_dir);
+      v(28, "submit_line", s.submit_line);
+      v(30, "given", s.given);
+      v(31, "priority_class", s.priority_class);
+    }
+  };
+  struct Who {
+    Gid gid{};
+    template <class Self, class V>
+    static void fields(Self& s, V&& v) {
+      v(2, "gid", s.gid);
+    }
+  };
+  Spec spec;
+  Who owner;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "spec", s.spec);
+    v(2, "owner", s.owner);
+  }
+};
+
+}  // namespace gantry::core

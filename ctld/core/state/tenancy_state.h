@@ -1,0 +1,133 @@
+// What State knows of tenants: the documents with their history, the fair-share tree with its
+// usage, and reservations. Durable, but for what is marked as derived. Only apply() changes it, and
+// compile_tenancy() what is derived.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "common/proto/tenant_events.h"
+#include "config/config.h"
+#include "ctld/core/state/tenancy_compile.h"
+#include "ctld/sched/change.h"
+
+namespace gantry::core {
+
+inline constexpr std::size_t kMaxRevisions = 1000;  // kept for history and rollback
+inline constexpr std::size_t kMaxAlerts = 1000;     // of quota, kept for gtenant events
+
+// One apply: what it changed, and what was there before.
+struct DocumentChange {
+  int kind = 0;  // of tenancy::Document
+  std::string name;
+  std::optional<tenancy::Document> before, after;  // unset: was not, is not there
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "kind", s.kind);
+    v(2, "name", s.name);
+    v(3, "before", s.before);
+    v(4, "after", s.after);
+  }
+};
+
+struct TenancyRevision {
+  std::uint64_t revision = 0;  // 1..
+  Instant at{};
+  std::string author;  // login name
+  std::string comment;
+  std::vector<DocumentChange> changes;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "revision", s.revision);
+    v(2, "at", s.at);
+    v(3, "author", s.author);
+    v(4, "comment", s.comment);
+    v(5, "changes", s.changes);
+  }
+};
+
+// A node of the fair-share tree: a tenant, a project of it, a user in it.
+struct ShareNode {
+  sched::ShareId id{};
+  std::optional<sched::ShareId> parent;  // unset: a tenant
+  std::string name;
+  sched::DecayedUsage usage;  // of all below
+  std::uint32_t running = 0;  // attempts that are charged now
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "id", s.id);
+    v(2, "parent", s.parent);
+    v(3, "name", s.name);
+    v(4, "usage", s.usage);
+    v(5, "running", s.running);
+  }
+};
+
+// Nodes set aside for some; see sched::ReservationChanged.
+struct Reservation {
+  std::string name;
+  std::vector<NodeId> nodes;
+  Instant from{}, until{};
+  bool maintenance = false;
+  std::vector<std::string> users;    // login names that may use it
+  std::string by;                    // who made it
+  std::vector<std::string> tenants;  // whose jobs may use it
+  std::string comment;
+  friend bool operator==(const Reservation&, const Reservation&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "name", s.name);
+    v(2, "nodes", s.nodes);
+    v(3, "from", s.from);
+    v(4, "until", s.until);
+    v(5, "maintenance", s.maintenance);
+    v(7, "users", s.users);  // 6 was one tenant
+    v(8, "by", s.by);
+    v(9, "tenants", s.tenants);
+    v(10, "comment", s.comment);
+  }
+};
+
+struct TenancyState {
+  std::uint64_t revision = 0;  // 0 = no documents yet
+  Documents documents;
+  // Index of a priority class in ClassKey and in sched::Tenancy: given once, never reused.
+  std::vector<std::string> class_names = new_class_names({}, {});
+  std::deque<TenancyRevision> history;  // oldest first
+  std::vector<ShareNode> shares;        // by ShareId
+  std::map<std::string, Reservation> reservations;
+  std::uint64_t last_alert = 0;
+  std::deque<proto::QuotaAlert> alerts;  // oldest first
+  Duration half_life = hours(7 * 24);    // of usage; from the configuration, by an event
+
+  // Derived.
+  std::map<std::tuple<std::optional<sched::ShareId>, std::string>, sched::ShareId> share_ids;
+
+  // Derived from the documents and the configured nodes, by compile_tenancy().
+  CompiledTenancy compiled;
+  std::map<std::string, PartitionConfig> queues;  // of tenants, as partitions; addresses stay
+  std::map<std::string, PartitionConfig> parts;   // of partitions that tenants have, by key
+
+  // For the fold.
+  std::vector<DocumentKey> fold_documents;
+  std::vector<sched::ShareId> fold_shares;
+  std::vector<std::string> fold_reservations;
+  std::vector<std::uint64_t> fold_revisions;
+  std::vector<std::uint64_t> fold_alerts;
+  // For settle: the scheduler has to hear of these.
+  std::vector<sched::ShareId> touched_shares;
+
+  [[nodiscard]] const CompiledTenant* tenant(const std::string& name) const {
+    const auto it = compiled.tenants.find(name);
+    return it == compiled.tenants.end() ? nullptr : &it->second;
+  }
+  [[nodiscard]] bool has_tenant(const std::string& name) const {
+    return documents.contains({tenancy::Tenant::kKind, name});
+  }
+};
+
+}  // namespace gantry::core

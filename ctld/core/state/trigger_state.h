@@ -1,0 +1,62 @@
+// Triggers that are set (strigger). Only apply() changes them.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/proto/triggers.h"
+#include "common/time/time.h"
+#include "common/types.h"
+
+namespace gantry::core {
+
+struct TriggerPull {     // what a trigger waits for has happened
+  Instant due{};         // when its program runs
+  std::string argument;  // the job's id, or a host list
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "due", s.due);
+    v(2, "argument", s.argument);
+  }
+};
+
+struct TriggerState {
+  proto::Trigger trigger;
+  std::vector<TriggerPull> pulls;       // in order of their time
+  std::optional<Attempt> timed, ended;  // the attempt whose time limit, whose end pulled it last
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "trigger", s.trigger);
+    v(2, "pulls", s.pulls);
+    v(3, "timed", s.timed);
+    v(4, "ended", s.ended);
+  }
+  [[nodiscard]] bool spent() const { return !trigger.permanent && !pulls.empty(); }
+};
+
+struct TriggerTable {
+  std::map<TriggerId, TriggerState> all;
+  TriggerId last{};  // greatest id given
+
+  // Derived.
+  std::map<JobId, std::set<TriggerId>> of_job;    // that name the job
+  std::set<TriggerId> of_nodes;                   // down, up, drained, idle
+  std::set<std::pair<Instant, TriggerId>> pulls;  // the first of each
+
+  std::vector<TriggerId> fold;  // taken by Fold
+};
+
+// Of a program that is to be run; see triggers.h.
+struct ProgramRun {
+  TriggerId trigger{};
+  Uid uid{};
+  std::string user;
+  std::string program;  // absolute path
+  std::string argument;
+};
+
+}  // namespace gantry::core

@@ -1,0 +1,135 @@
+#include "ctld/core/tenancy/multifactor.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ctld/core/job/rows.h"
+#include "ctld/core/settle.h"
+#include "ctld/sched/tenant/decay.h"
+
+namespace gantry::core {
+namespace {
+
+double age_factor(const Context& ctx, const Job& job) {
+  const double waited = static_cast<double>((ctx.rt.weights.as_of - job.eligible).us);
+  const auto most = static_cast<double>(ctx.config.controller.priority_max_age.us);
+  return std::clamp(waited / most, 0.0, 1.0);
+}
+
+double size_factor(const Context& ctx, const Job& job) {
+  const JobShape& s = class_of(ctx.state, job).shape;
+  const double cores = static_cast<double>(std::max(s.tasks, s.min_nodes)) * s.cpus_per_task;
+  return ctx.rt.weights.cores > 0 ? std::min(1.0, cores / ctx.rt.weights.cores) : 0;
+}
+
+double share_factor(const Context& ctx, const Job& job) {
+  if (!job.share) return 1;
+  const auto it = ctx.rt.weights.fair.find(*job.share);
+  return it == ctx.rt.weights.fair.end() ? 1 : it->second;
+}
+
+double partition_factor(const Context& ctx, const Job& job) {
+  const Partition& p = ctx.state.partition(class_of(ctx.state, job).partition);
+  std::uint32_t most = 0;
+  for (const PartitionConfig& c : ctx.config.partitions) most = std::max(most, c.priority);
+  return p.declared != nullptr && most > 0 ? static_cast<double>(p.declared->priority) / most : 0;
+}
+
+double class_factor(const Context& ctx, const Job& job) {
+  const auto& classes = ctx.state.tenancy.compiled.view->classes;
+  std::int32_t most = 0;
+  for (const sched::ClassView& c : classes) most = std::max(most, c.value);
+  const std::int32_t own = classes.at(class_of(ctx.state, job).priority_class).value;
+  return most > 0 ? std::max(0.0, static_cast<double>(own) / most) : 0;
+}
+
+// 2^(-usage / share) of each user's leaf, within its tenant.
+std::unordered_map<sched::ShareId, double> fair_factors(const Context& ctx) {
+  const auto& nodes = ctx.state.tenancy.shares;
+  struct Sum {
+    double shares = 0, usage = 0;
+  };
+  std::vector<Sum> below(nodes.size());
+  std::vector<double> usage(nodes.size()), shares(nodes.size());
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    usage[n] = sched::amount_at(nodes[n].usage, ctx.now, ctx.state.tenancy.half_life);
+    shares[n] = share_view(ctx.state, nodes[n]).shares;
+    if (!nodes[n].parent) continue;
+    below[nodes[n].parent->value()].usage += usage[n];
+    below[nodes[n].parent->value()].shares += shares[n];
+  }
+  std::unordered_map<sched::ShareId, double> out;
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    if (!nodes[n].parent || !nodes[nodes[n].parent->value()].parent) continue;  // users only
+    const std::size_t project = nodes[n].parent->value();
+    const std::size_t tenant = nodes[project].parent->value();
+    const auto part = [](double own, double all) { return all > 0 ? own / all : 0; };
+    const double share =
+        part(shares[n], below[project].shares) * part(shares[project], below[tenant].shares);
+    const double used = part(usage[n], below[tenant].usage);
+    out[nodes[n].id] = share > 0 ? std::exp2(-used / share) : (used > 0 ? 0 : 1);
+  }
+  return out;
+}
+
+}  // namespace
+
+bool weighted(const Config& config) {
+  const ControllerConfig& c = config.controller;
+  return c.priority_weight_age + std::uint64_t{c.priority_weight_fairshare} +
+             c.priority_weight_job_size + c.priority_weight_partition + c.priority_weight_class >
+         0;
+}
+
+std::vector<proto::PriorityTerm> terms_of(const Context& ctx, const Job& job) {
+  std::vector<proto::PriorityTerm> out;
+  if (!weighted(ctx.config)) return out;
+  const ControllerConfig& c = ctx.config.controller;
+  const auto add = [&](std::string name, std::uint32_t weight, double factor) {
+    if (weight == 0) return;
+    out.push_back({std::move(name), weight, factor, std::llround(weight * factor)});
+  };
+  add("age", c.priority_weight_age, age_factor(ctx, job));
+  add("fairshare", c.priority_weight_fairshare, share_factor(ctx, job));
+  add("jobsize", c.priority_weight_job_size, size_factor(ctx, job));
+  add("partition", c.priority_weight_partition, partition_factor(ctx, job));
+  add("class", c.priority_weight_class, class_factor(ctx, job));
+  return out;
+}
+
+std::int64_t priority_now(const Context& ctx, const Job& job) {
+  const std::int64_t plain = priority_of(ctx.state, job);
+  if (job.priority || !weighted(ctx.config)) return plain;
+  std::int64_t sum = plain - kDefaultPriority;
+  for (const proto::PriorityTerm& term : terms_of(ctx, job)) sum += term.points;
+  return sum;
+}
+
+Rank rank_now(const Context& ctx, const Job& job) {
+  const Rank rank = rank_of(ctx.state, job, ctx.now, ctx.config.controller.oldest_first_after);
+  if (!weighted(ctx.config)) return rank;
+  const auto& compiled = ctx.state.tenancy.compiled;
+  const std::uint32_t index = class_of(ctx.state, job).priority_class;
+  if (index >= compiled.classes.size() || compiled.classes[index].preempts) return rank;
+  return {compiled.classes.at(compiled.default_class).value, std::nullopt};
+}
+
+std::optional<Instant> next_reckoning(const Context& ctx) {
+  if (!weighted(ctx.config) || ctx.state.counters.queued == 0) return std::nullopt;
+  return ctx.rt.weights.as_of + ctx.config.controller.priority_period;
+}
+
+void reckon(Context& ctx) {
+  if (!weighted(ctx.config)) return;
+  ctx.rt.weights.as_of = ctx.now;
+  ctx.rt.weights.fair = fair_factors(ctx);
+  ctx.rt.weights.cores = 0;
+  for (const Node& node : ctx.state.nodes)
+    if (node.declared != nullptr) ctx.rt.weights.cores += static_cast<double>(node.cpus.size());
+  ctx.state.jobs.walk(JobId{}, [&](const Job& job) {
+    if (job.phase == Phase::queued) ctx.state.touched.push_back(job.id);
+    return true;
+  });
+}
+
+}  // namespace gantry::core

@@ -1,0 +1,128 @@
+#include "ctld/core/tenancy/reservations.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "common/text/hostlist.h"
+#include "common/text/text.h"
+#include "ctld/core/access/authorise.h"
+#include "ctld/core/access/sight.h"
+#include "ctld/core/tenancy/queues.h"
+
+namespace gantry::core {
+namespace {
+
+template <class T>
+bool among(const std::vector<T>& list, const T& one) {
+  return std::find(list.begin(), list.end(), one) != list.end();
+}
+
+std::string nodes_text(const State& state, const std::vector<NodeId>& nodes) {
+  std::vector<std::string> names;
+  for (const NodeId id : nodes) names.push_back(state.node(id).name);
+  return compress_hostlist(names);
+}
+
+std::string_view kind_of(const Reservation& r) {
+  return r.maintenance ? "maintenance window" : "reservation";
+}
+
+tl::unexpected<Error> no_reservation(const std::string& name) {
+  return fail(ErrorCode::not_found,
+              fmt::format("there is no reservation \"{}\"; gctl reservations lists them", name));
+}
+
+}  // namespace
+
+Result<void> check_reservation(const Context& ctx, const Identity& who, const Partition& partition,
+                               const JobShape& shape, std::optional<Duration> limit,
+                               const std::string& name) {
+  const auto& all = ctx.state.tenancy.reservations;
+  const auto it = all.find(name);
+  if (it == all.end()) return no_reservation(name);
+  const Reservation& r = it->second;
+  if (r.maintenance)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{} is a maintenance window: no job may use it", name));
+  const CompiledTenant* payer = tenant_of(ctx.state, partition);
+  const bool tenant = payer != nullptr && among(r.tenants, payer->effective.name);
+  if (!Sight(ctx.state, who).reservation(r)) return no_reservation(name);
+  if (!tenant && !among(r.users, who.owner.user) && !is_operator(ctx.state, who))
+    return fail(ErrorCode::permission_denied,
+                fmt::format("{} may not use reservation {} from partition {}", who.owner.user, name,
+                            partition.name));
+  const Duration room = r.until - std::max(r.from, ctx.now);
+  if (!limit || *limit > room)
+    return fail(
+        ErrorCode::limit_exceeded,
+        fmt::format("reservation {} ends at {}: a job in it needs a time limit of {} at "
+                    "the most, not {}",
+                    name, format_time(r.until), format_duration(room), format_time_limit(limit)));
+  std::uint32_t nodes = 0;
+  for (const NodeId id : r.nodes) nodes += among(partition.nodes, id) ? 1 : 0;
+  if (shape.min_nodes > nodes)
+    return fail(ErrorCode::never_fits,
+                fmt::format("reservation {} has {} nodes of partition {}; the job needs {}", name,
+                            nodes, partition.name, shape.min_nodes));
+  for (const std::string& node : shape.required_nodes)
+    if (!among(r.nodes, ctx.state.node_named(node)->id))
+      return fail(ErrorCode::never_fits,
+                  fmt::format("node {} is not in reservation {}", node, name));
+  return {};
+}
+
+std::string reservation_words(const Context& ctx, const std::string& name) {
+  const auto& all = ctx.state.tenancy.reservations;
+  const auto it = all.find(name);
+  if (it == all.end())
+    return fmt::format(
+        "its reservation {} is over, or was removed (gctl update job ... "
+        "reservation= names another, or none)",
+        name);
+  const Reservation& r = it->second;
+  if (ctx.now < r.from)
+    return fmt::format("its reservation {} begins at {}", name, format_time(r.from));
+  return fmt::format("its reservation {} of {} is full until others in it end, and is over at {}",
+                     name, nodes_text(ctx.state, r.nodes), format_time(r.until));
+}
+
+std::string window_words(const Context& ctx, const std::string& name, Instant from) {
+  const auto& all = ctx.state.tenancy.reservations;
+  const auto it = all.find(name);
+  if (it == all.end())
+    return fmt::format("it would run into {}, which begins at {}", name, format_time(from));
+  const Reservation& r = it->second;
+  const std::string nodes = nodes_text(ctx.state, r.nodes);
+  if (ctx.now >= r.from)
+    return fmt::format("{} {} has {} until {}", kind_of(r), name, nodes, format_time(r.until));
+  return fmt::format("it would run into {} {} of {}, from {} to {}: a shorter time limit may fit",
+                     kind_of(r), name, nodes, format_time(r.from), format_time(r.until));
+}
+
+std::optional<Instant> next_window(const Context& ctx) {
+  std::optional<Instant> next;
+  for (const auto& [name, r] : ctx.state.tenancy.reservations) {
+    const Instant at = r.from > ctx.now ? r.from : r.until;
+    if (!next || at < *next) next = at;
+  }
+  return next;
+}
+
+void run_windows(Context& ctx) {
+  std::vector<std::string> over;
+  for (const auto& [name, r] : ctx.state.tenancy.reservations)
+    if (r.until <= ctx.now) over.push_back(name);
+  for (const std::string& name : over) {
+    ctx.note(fmt::format("reservation {} is over", name));
+    ctx.record(event::ReservationRemoved{name, {}});
+    sched::ReservationChanged gone;
+    gone.name = name;
+    gone.removed = true;
+    ctx.turn.changes.emplace_back(std::move(gone));
+  }
+  ctx.turn.schedule = true;
+  ctx.rt.window_due = next_window(ctx);
+}
+
+}  // namespace gantry::core

@@ -1,0 +1,433 @@
+#include "ctld/core/tenancy/tenant_submit.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include "common/text/text.h"
+#include "ctld/core/access/authorise.h"
+#include "ctld/core/tenancy/queues.h"
+#include "ctld/core/tenancy/tenants.h"
+#include "ctld/sched/gpu/mig_rack.h"
+
+namespace gantry::core {
+namespace {
+
+using tenancy::Role;
+
+std::string amount_text(Resource r, std::int64_t amount) {
+  Resources one;
+  one.row(r) = amount;
+  const std::string text = to_string(one);
+  return text.empty() ? fmt::format("{}=0", kResourceTable[static_cast<std::size_t>(r)].name)
+                      : text;
+}
+
+// What one node of the job would hold, and the whole job, as far as the request says it.
+struct Wanted {
+  Resources node, job;
+};
+Wanted wanted_of(const JobShape& s, const Partition& partition) {
+  const std::int64_t tasks = std::max(s.tasks, s.min_nodes);
+  const Times nodes{s.min_nodes};
+  const std::int64_t tasks_on_node = (tasks + s.min_nodes - 1) / s.min_nodes;
+  Wanted w;
+  const Cores cores{tasks * s.cpus_per_task}, cores_on_node{tasks_on_node * s.cpus_per_task};
+  w.job.set<Resource::cpu>(thousandths_of(cores));
+  w.node.set<Resource::cpu>(thousandths_of(cores_on_node));
+  const auto* declared = partition.declared;
+  const ByteCount per_cpu{s.memory_per_cpu.value_or(
+      declared != nullptr ? declared->default_memory_per_cpu.value_or(0) : 0)};
+  if (s.memory_per_node) {
+    w.node.set<Resource::memory>(ByteCount{*s.memory_per_node});
+    w.job.set<Resource::memory>(ByteCount{*s.memory_per_node} * nodes);
+  } else {
+    w.node.set<Resource::memory>(per_cpu * Times{cores_on_node.value()});
+    w.job.set<Resource::memory>(per_cpu * Times{cores.value()});
+  }
+  const GpuThousandths each =  // of slices about; exactly when they are given
+      s.gpu_slice.empty()
+          ? kOneGpu
+          : least_weight(thousandths_of(ComputeSlices{sched::compute_slices_of(s.gpu_slice)}));
+  const GpuThousandths on_node =
+      each * Times{s.gpus_per_node} + part_of(each, DevicePart{s.gpu_share});
+  w.node.set<Resource::gpu>(on_node);
+  w.job.set<Resource::gpu>(on_node * nodes);
+  w.node.set<Resource::scratch>(ByteCount{s.scratch_per_node});
+  w.job.set<Resource::scratch>(ByteCount{s.scratch_per_node} * nodes);
+  return w;
+}
+
+Result<void> check_most(std::string_view what, const Resources& asked,
+                        const std::optional<Resources>& most, const std::string& tenant) {
+  if (!most) return {};
+  for (const ResourceRow& row : kResourceTable)
+    if ((*most)[row.id] != 0 && asked[row.id] > (*most)[row.id])
+      return fail(ErrorCode::limit_exceeded,
+                  fmt::format("the job asks for {} {}; tenant {} allows {}",
+                              amount_text(row.id, asked[row.id]), what, tenant,
+                              amount_text(row.id, (*most)[row.id])));
+  return {};
+}
+
+// Who brings how many jobs.
+struct Newcomers {
+  Uid uid;
+  std::string user;
+  std::uint64_t jobs = 1;
+  bool array = false;
+};
+
+Result<void> check_counts(const Context& ctx, const Newcomers& come,
+                          const tenancy::Tenant& tenant) {
+  const auto& counts = tenant.counts;
+  const auto over = [&](std::string_view what, std::uint64_t would, std::uint32_t limit) {
+    return fail(ErrorCode::limit_exceeded,
+                fmt::format("tenant {} would have {} {}; its limit is {}", tenant.name, would, what,
+                            limit));
+  };
+  if (counts.array_tasks && come.array && come.jobs > *counts.array_tasks)
+    return over("tasks in this array", come.jobs, *counts.array_tasks);
+  const QueueCounts queue = ctx.state.tenant_counts(tenant.name);
+  if (counts.queued_jobs && queue.queued + come.jobs > *counts.queued_jobs)
+    return over("queued jobs", queue.queued + come.jobs, *counts.queued_jobs);
+  if (counts.queued_jobs_per_user) {
+    const std::uint64_t own = ctx.state.tenant_queued(tenant.name, come.uid);
+    if (own + come.jobs > *counts.queued_jobs_per_user)
+      return fail(
+          ErrorCode::limit_exceeded,
+          fmt::format("{} would have {} queued jobs in tenant {}; its limit for a user is {}",
+                      come.user, own + come.jobs, tenant.name, *counts.queued_jobs_per_user));
+  }
+  return {};
+}
+
+// Submits in the present minute of cluster time, an array as one.
+Result<void> check_rate(Context& ctx, const tenancy::Tenant& tenant) {
+  if (!tenant.counts.submits_per_minute) return {};
+  SubmitWindow& window = ctx.rt.submit_windows[ctx.state.partition_ids.at(tenant.name)];
+  const std::int64_t minute = ctx.now.us / minutes(1).us;
+  if (window.minute != minute) window = {minute, 0};
+  if (window.submits >= *tenant.counts.submits_per_minute)
+    return fail(
+        ErrorCode::limit_exceeded,
+        fmt::format("tenant {} has submitted {} jobs in this minute, which is its limit: try "
+                    "again in {}",
+                    tenant.name, window.submits,
+                    format_duration(minutes(minute + 1) - Duration{ctx.now.us})));
+  ++window.submits;
+  return {};
+}
+
+// Of the flavors that the nodes of its queue have, at least one must be able to hold it one day.
+Result<void> check_quota(const Context& ctx, const CompiledTenant& tenant, const Partition& queue,
+                         const JobShape& shape, const Resources& wanted) {
+  const auto& nodes = ctx.state.tenancy.compiled.nodes;
+  std::vector<std::uint32_t> flavors;
+  for (const NodeId id : queue.nodes) {
+    const std::uint32_t f = nodes[id.value()].flavor;
+    if (std::find(flavors.begin(), flavors.end(), f) != flavors.end()) continue;
+    const auto& models = shape.gpu_models;
+    const NodeConfig* declared = ctx.state.node(id).declared;
+    if (declared == nullptr) continue;
+    if (!models.empty() &&
+        std::find(models.begin(), models.end(), declared->gpu_model) == models.end())
+      continue;
+    flavors.push_back(f);
+  }
+  std::optional<sched::QuotaCell> why;
+  for (const std::uint32_t f : flavors) {
+    why = ctx.rt.quota->never_fits(tenant.quota_node, {f, wanted});
+    if (!why) return {};
+  }
+  if (!why) return {};  // no node at all: the shape's own check says so
+  const Resource r = why->resource;
+  const std::string& flavor = ctx.state.tenancy.compiled.view->flavors[why->flavor].name;
+  const sched::QuotaTree& quota = *ctx.rt.quota;
+  return fail(
+      ErrorCode::limit_exceeded,
+      fmt::format(
+          "quota exceeded: the job asks for {}{}; tenant {} can never have more than {} "
+          "(its own {}, the rest borrowed), and uses {} now",
+          amount_text(r, wanted[r]), flavor.empty() ? "" : " of " + flavor, tenant.effective.name,
+          amount_text(
+              r, std::max<std::int64_t>(0, quota.potential(tenant.quota_node, why->flavor, r))),
+          amount_text(r, quota.subtree(tenant.quota_node, why->flavor, r)),
+          amount_text(r, quota.usage(tenant.quota_node, why->flavor, r))));
+}
+
+// What the job asks for, against the tenant's maxima and what its quota can ever allow.
+Result<void> check_amounts(const Context& ctx, const CompiledTenant& tenant,
+                           const Partition& partition, const JobShape& shape) {
+  const tenancy::Tenant& t = tenant.effective;
+  const Wanted wanted = wanted_of(shape, partition);
+  if (auto r = check_most("in all", wanted.job, t.jobs.max_per_job, t.name); !r) return r;
+  if (auto r = check_most("on a node", wanted.node, t.jobs.max_per_node, t.name); !r) return r;
+  return check_quota(ctx, tenant, partition, shape, wanted.job);
+}
+
+Result<void> resolve_class(const State& state, const Identity& who, const CompiledTenant* tenant,
+                           JobSpec& spec) {
+  const auto& classes = state.tenancy.compiled.view->classes;
+  if (spec.priority_class.empty()) {
+    const std::uint32_t index =
+        tenant != nullptr ? tenant->default_class : state.tenancy.compiled.default_class;
+    spec.priority_class = classes.at(index).name;
+    return {};
+  }
+  std::vector<std::string> allowed;
+  for (std::uint32_t i = 0; i < classes.size(); ++i) {
+    // One that was removed ranks the jobs that still have it, as another; nobody gets it any more.
+    if (state.tenancy.compiled.classes.at(i).name != classes[i].name) continue;
+    const bool may =
+        is_admin(who) || (tenant != nullptr ? std::binary_search(tenant->allowed_classes.begin(),
+                                                                 tenant->allowed_classes.end(), i)
+                                            : !classes[i].preempts);
+    if (may && classes[i].name == spec.priority_class) return {};
+    if (may) allowed.push_back(classes[i].name);
+  }
+  return fail(ErrorCode::invalid_argument,
+              fmt::format("priority class \"{}\" is not one of those allowed here: {}",
+                          spec.priority_class, fmt::join(allowed, ", ")));
+}
+
+Result<void> resolve_tenant_class(const tenancy::Tenant& tenant, const JobSpec& spec) {
+  if (spec.tenant_class.empty()) return {};
+  std::vector<std::string> names;
+  for (const tenancy::TenantClass& c : tenant.classes) {
+    if (c.name == spec.tenant_class) return {};
+    names.push_back(c.name);
+  }
+  return fail(
+      ErrorCode::not_found,
+      fmt::format("tenant {} has no class \"{}\" of its own{}", tenant.name, spec.tenant_class,
+                  names.empty() ? "" : fmt::format("; it has {}", fmt::join(names, ", "))));
+}
+
+}  // namespace
+
+Resources asked_of_quota(const JobShape& shape, const Partition& queue) {
+  return wanted_of(shape, queue).job;
+}
+
+namespace {
+
+std::optional<Role> granted(const CompiledTenant& tenant, const Identity& who) {
+  std::optional<Role> best;
+  for (const tenancy::Grant& grant : tenant.effective.grants) {
+    const bool mine = grant.user.empty() ? std::find(who.groups.begin(), who.groups.end(),
+                                                     grant.group) != who.groups.end()
+                                         : grant.user == who.owner.user;
+    if (mine && (!best || grant.role > *best)) best = grant.role;
+  }
+  // A job works for its owner as an ordinary user, and administers nothing.
+  if (best && who.inside) best = std::min(*best, Role::user);
+  return best;
+}
+
+bool has_project(const CompiledTenant& tenant, const std::string& name) {
+  const auto& projects = tenant.effective.projects;
+  return std::any_of(projects.begin(), projects.end(),
+                     [&](const tenancy::Project& p) { return p.name == name; });
+}
+
+// The first few: a cluster may have a thousand.
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr std::size_t kMostNamed = 12;
+  const std::size_t shown = std::min(names.size(), kMostNamed);
+  return fmt::format("{}{}", fmt::join(names.begin(), names.begin() + shown, ", "),
+                     shown < names.size() ? ", ..." : "");
+}
+
+tl::unexpected<Error> no_tenant(const State& state, const Identity& who) {
+  std::vector<std::string> all;
+  for (const auto& [name, tenant] : state.tenancy.compiled.tenants) all.push_back(name);
+  if (is_admin(who))
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("every job here is a tenant's, and administrators are of none: name "
+                            "one of the tenants {} with --account",
+                            some_of(all)));
+  return fail(ErrorCode::permission_denied,
+              fmt::format("{} belongs to no tenant, and every job here is a tenant's: ask an "
+                          "administrator for the role user in one (gtenant show TENANT)",
+                          who.owner.user));
+}
+
+// The tenant whose job it is to be.
+Result<std::string> choose_tenant(const State& state, const Identity& who, const QueueWish& wish) {
+  const auto& tenants = state.tenancy.compiled.tenants;
+  const CompiledTenant* present = state.tenancy.tenant(wish.present);
+  if (present != nullptr &&
+      (wish.account.empty() || wish.account == wish.present || has_project(*present, wish.account)))
+    return wish.present;
+  std::vector<std::string> mine = tenants_of(state, who);
+  // A tenant in which the asker has no role is answered as a word that names nothing.
+  const auto role = role_in(state, who, wish.account);
+  if (tenants.contains(wish.account) && (role || is_operator(state, who))) {
+    if (role.value_or(Role::viewer) >= Role::user) return wish.account;
+    return fail(ErrorCode::permission_denied,
+                fmt::format("{} may not submit to tenant {}", who.owner.user, wish.account));
+  }
+  if (mine.empty()) return no_tenant(state, who);
+  if (mine.size() > 1 && !wish.account.empty()) {
+    std::erase_if(mine,
+                  [&](const std::string& t) { return !has_project(tenants.at(t), wish.account); });
+    if (mine.empty())
+      return fail(ErrorCode::not_found,
+                  fmt::format("there is no tenant or project \"{}\" that {} may charge",
+                              wish.account, who.owner.user));
+  }
+  if (mine.size() > 1)
+    return fail(ErrorCode::invalid_argument,
+                wish.account.empty()
+                    ? fmt::format("{} belongs to several tenants: name one of {} with --partition "
+                                  "or --account",
+                                  who.owner.user, some_of(mine))
+                    : fmt::format("several tenants of {} have a project {}: name one of {} with "
+                                  "--partition",
+                                  who.owner.user, wish.account, some_of(mine)));
+  return mine.front();
+}
+
+}  // namespace
+
+std::optional<Role> role_in(const State& state, const Identity& who, const std::string& tenant) {
+  if (is_admin(who)) return Role::admin;
+  const CompiledTenant* t = state.tenancy.tenant(tenant);
+  return t == nullptr ? std::nullopt : granted(*t, who);
+}
+
+std::vector<std::string> tenants_of(const State& state, const Identity& who) {
+  std::vector<std::string> out;
+  for (const auto& [name, tenant] : state.tenancy.compiled.tenants)
+    if (granted(tenant, who).value_or(Role::viewer) >= Role::user) out.push_back(name);
+  return out;
+}
+
+Result<const Partition*> choose_queue(Context& ctx, const Identity& who, const QueueWish& wish) {
+  const State& state = ctx.state;
+  const bool tenants = !state.tenancy.compiled.tenants.empty();
+  const std::string& named = wish.partition;
+  const Partition* partition = nullptr;
+  if (!named.empty()) {
+    partition = state.partition_named(named);
+    if (partition == nullptr || partition->declared == nullptr)
+      return fail(ErrorCode::not_found, fmt::format("there is no partition \"{}\"", named));
+    if (!tenants) return partition;
+    if (state.tenancy.queues.contains(named)) {
+      const auto role = role_in(state, who, named);
+      if (role.value_or(Role::viewer) >= Role::user) return partition;
+      // A tenant's queue in which the asker has no role is not told from one that is not there.
+      if (!role && !is_operator(state, who))
+        return fail(ErrorCode::not_found, fmt::format("there is no partition \"{}\"", named));
+      return fail(ErrorCode::permission_denied,
+                  fmt::format("{} may not submit to tenant {}", who.owner.user, named));
+    }
+  } else if (!tenants) {
+    if (state.default_partition) return &state.partition(*state.default_partition);
+    return fail(ErrorCode::not_found, "there is no default partition: name one with --partition");
+  }
+  const auto tenant = choose_tenant(state, who, wish);
+  if (!tenant) return tl::unexpected(tenant.error());
+  if (partition == nullptr) partition = state.partition_named(*tenant);
+  if (state.tenancy.queues.contains(partition->name)) return partition;
+  return &part_of(ctx, partition->id, *tenant);
+}
+
+namespace {
+
+bool names_user(const tenancy::Project& project, const std::string& user) {
+  return std::any_of(project.users.begin(), project.users.end(),
+                     [&](const auto& one) { return one.user == user; });
+}
+
+}  // namespace
+
+Payer payer_of(const State& state, const Identity& who, const std::string& user,
+               const std::string& tenant) {
+  return {user, role_in(state, who, tenant).value_or(Role::viewer) >= Role::tenant_admin};
+}
+
+Result<std::string> project_of(const Payer& payer, const tenancy::Tenant& tenant,
+                               const std::string& named) {
+  const bool whole = named == tenant.name &&
+                     std::none_of(tenant.projects.begin(), tenant.projects.end(),
+                                  [&](const tenancy::Project& p) { return p.name == named; });
+  const std::string account = whole ? std::string() : named;
+  if (tenant.projects.empty()) {
+    if (account.empty()) return tenant.name;
+    return fail(ErrorCode::not_found,
+                fmt::format("tenant {} has no project \"{}\": its only one is {}", tenant.name,
+                            account, tenant.name));
+  }
+  std::vector<std::string> names;
+  const tenancy::Project* mine = nullptr;  // the first that names the user, else the first open one
+  for (const tenancy::Project& p : tenant.projects) {
+    names.push_back(p.name);
+    const bool named = names_user(p, payer.user);
+    const bool may = named || p.users.empty() || payer.all_projects;
+    if (p.name == account && may) return account;
+    if (p.name == account)
+      return fail(ErrorCode::permission_denied,
+                  fmt::format("{} does not belong to project {} of tenant {}", payer.user, p.name,
+                              tenant.name));
+    if (may && (mine == nullptr || (named && !names_user(*mine, payer.user)))) mine = &p;
+  }
+  if (!account.empty())
+    return fail(ErrorCode::not_found, fmt::format("tenant {} has no project \"{}\"; it has {}",
+                                                  tenant.name, account, fmt::join(names, ", ")));
+  if (mine == nullptr)
+    return fail(
+        ErrorCode::permission_denied,
+        fmt::format("{} does not belong to a project of tenant {}", payer.user, tenant.name));
+  return mine->name;
+}
+
+Result<void> check_tenant(Context& ctx, const Identity& who, const Partition& partition,
+                          JobSpec& spec, bool test_only, std::uint64_t beside) {
+  const CompiledTenant* tenant = tenant_of(ctx.state, partition);
+  if (auto r = resolve_class(ctx.state, who, tenant, spec); !r) return r;
+  if (tenant == nullptr) {
+    if (spec.tenant_class.empty()) return {};
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("partition {} is no tenant's, so it has no class \"{}\"",
+                            partition.name, spec.tenant_class));
+  }
+  const tenancy::Tenant& t = tenant->effective;
+  const auto given = [&](std::string_view option) {
+    return std::find(spec.given.begin(), spec.given.end(), option) != spec.given.end();
+  };
+  if (t.jobs.default_cpus && !given("cpus-per-task"))
+    spec.shape.cpus_per_task = *t.jobs.default_cpus;
+  auto project = project_of(payer_of(ctx.state, who, who.owner.user, t.name), t, spec.account);
+  if (!project) return tl::unexpected(project.error());
+  spec.account = std::move(*project);
+  if (auto r = resolve_tenant_class(t, spec); !r) return r;
+  if (auto r = check_amounts(ctx, *tenant, partition, spec.shape); !r) return r;
+  if (test_only) return {};
+  Newcomers come{who.owner.uid, who.owner.user};
+  come.array = spec.array.has_value();
+  if (come.array) come.jobs = ArrayIndexes(spec.array->ranges).count();
+  come.jobs += beside;
+  if (auto r = check_counts(ctx, come, t); !r) return r;
+  return check_rate(ctx, t);
+}
+
+Result<void> check_reshaped(const Context& ctx, const Partition& queue, const JobShape& shape) {
+  const CompiledTenant* tenant = tenant_of(ctx.state, queue);
+  return tenant == nullptr ? Result<void>{} : check_amounts(ctx, *tenant, queue, shape);
+}
+
+Result<void> check_moved(const Context& ctx, const Job& job, const Partition& queue) {
+  const CompiledTenant* tenant = tenant_of(ctx.state, queue);
+  if (tenant == nullptr || class_of(ctx.state, job).partition == queue.id) return {};
+  if (auto r = check_amounts(ctx, *tenant, queue, class_of(ctx.state, job).shape); !r) return r;
+  if (tenant == tenant_of(ctx.state, job)) return {};  // it is there already
+  Newcomers come{job.uid, std::string(ctx.state.names.text(job.user))};
+  come.array = job.is_array();
+  if (come.array) come.jobs = job.tasks->pending.count();
+  return check_counts(ctx, come, tenant->effective);
+}
+
+}  // namespace gantry::core

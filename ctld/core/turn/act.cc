@@ -1,0 +1,201 @@
+// Orders to nodes, derived from what a job is and what was sent last; see settle.h.
+//
+//   launched                    -> Launch (several nodes, or components: held)
+//   ready, and so are all       -> Go
+//   running, and it is other    -> Freeze
+//   finishing, not released     -> Terminate
+//
+// An order that has no effect on State is sent again, with growing pauses; nodes take each once.
+#include <fmt/core.h>
+
+#include "common/assert.h"
+#include "common/codec/codec.h"
+#include "common/text/text.h"
+#include "ctld/core/job/het.h"
+#include "ctld/core/settle.h"
+#include "ctld/core/state/record.h"
+
+namespace gantry::core {
+namespace {
+
+constexpr Duration kResendFirst = seconds(5);  // doubles
+constexpr Duration kResendMost = seconds(60);
+
+store::Digest digest_of_bytes(const Bytes& bytes) {
+  store::Digest out{};
+  std::copy_n(bytes.begin(), std::min(bytes.size(), out.size()), out.begin());
+  return out;
+}
+
+SentKind wanted(const State& state, const Job& job, const NodeRun& run) {
+  if (run.state == RunState::released) return SentKind::none;
+  if (job.phase == Phase::finishing) return SentKind::terminate;
+  if (run.state == RunState::launched) return SentKind::launch;
+  const bool freeze = job.active->suspended.has_value();
+  if (run.state == RunState::running && run.frozen != freeze)
+    return freeze ? SentKind::freeze : SentKind::thaw;
+  if (run.state != RunState::ready) return SentKind::none;
+  for (const NodeRun& other : job.active->nodes)
+    if (other.state == RunState::launched) return SentKind::none;
+  return siblings_ready(state, job) ? SentKind::go : SentKind::none;
+}
+
+NodePlacement placement_of(const State& state, const sched::NodeGrant& grant) {
+  return {state.node(grant.node).name,
+          grant.cpus,
+          grant.memory,
+          grant.scratch,
+          grant.tasks,
+          grant.devices,
+          grant.gres};
+}
+
+void fill_array(const State& state, const Job& job, proto::Launch& launch) {
+  if (!job.is_element()) return;
+  const ArrayIndexes& indexes = state.jobs.at(job.array).tasks->indexes;
+  launch.array_job = job.array;
+  launch.array_task = job.task;
+  launch.array_count = indexes.count();
+  launch.array_min = indexes.ranges().front().first;
+  launch.array_max = indexes.ranges().back().last;
+  launch.array_step = indexes.ranges().front().step;
+}
+
+// Components are placed together, so all of them are known when the first one is launched.
+void fill_components(const State& state, const Job& job, proto::Launch& launch) {
+  const auto& het = class_of(state, job).het;
+  for (std::uint32_t i = 0; het && launch.runs_batch && i < het->size; ++i) {
+    proto::HetGroup& group = launch.het.emplace_back();
+    group.job = het->member(i);
+    const Job* part = state.jobs.find(group.job);
+    if (part == nullptr || !part->placed()) continue;  // cancelled by itself
+    const auto stored = codec::decode<StoredSpec>(spec_bytes(state, *part));
+    GANTRY_ASSERT(stored.has_value(), "a spec that was read once");
+    group.partition = state.partition(class_of(state, *part).partition).name;
+    group.shape = class_of(state, *part).shape;
+    group.given = stored->spec.given;
+    group.name = stored->spec.name;
+    group.priority_class = stored->spec.priority_class;
+    for (const NodeRun& run : part->active->nodes)
+      group.placement.push_back(placement_of(state, run.grant));
+  }
+}
+
+void send_launch(Context& ctx, const Job& job, std::uint32_t index) {
+  auto stored = codec::decode<StoredSpec>(spec_bytes(ctx.state, job));
+  GANTRY_ASSERT(stored.has_value(), "a spec that was read once");
+  const Active& active = *job.active;
+  proto::Launch launch;
+  launch.stamp = ctx.stamp(active.nodes[index].grant.node);
+  launch.key = {job.id, job.attempt};
+  launch.hold = active.nodes.size() > 1 || class_of(ctx.state, job).het;
+  launch.runs_batch = index == 0 && job.kind == JobKind::batch;
+  fill_array(ctx.state, job, launch);
+  fill_components(ctx.state, job, launch);
+  launch.restarts = job.restarts;
+  launch.owner = std::move(stored->owner);
+  launch.spec = std::move(stored->spec);
+  launch.spec.name = ctx.state.names.text(job.name);
+  launch.spec.shape = class_of(ctx.state, job).shape;
+  for (const NodeRun& run : active.nodes)
+    launch.placement.push_back(placement_of(ctx.state, run.grant));
+  launch.node_index = index;
+  const Partition& queue = ctx.state.partition(class_of(ctx.state, job).partition);
+  launch.partition = queue.name;
+  launch.tenant = queue.payer();
+  launch.time_limit = time_limit_of(ctx.state, job);
+  launch.placed_at = active.placed;
+  BlobRefs blobs;
+  if (!stored->script_digest.empty() && launch.runs_batch)
+    blobs.script = digest_of_bytes(stored->script_digest);
+  if (!stored->environment_digest.empty())
+    blobs.environment = digest_of_bytes(stored->environment_digest);
+  ctx.send(active.nodes[index].grant.node, std::move(launch), std::move(blobs));
+}
+
+// The words after "CANCELLED AT" are what clients of Slurm look for.
+std::string notice_of(const State& state, const Job& job, const NodeRun& run) {
+  const Finish& finish = *job.active->finish;
+  if (!job.started) return {};  // nobody reads it
+  std::string_view why;
+  if (finish.requeue == RequeueWhy::asked)
+    why = " DUE TO JOB REQUEUE";
+  else if (finish.requeue == RequeueWhy::preempted)
+    why = " DUE TO PREEMPTION";
+  else if (finish.requeue == RequeueWhy::idle_gpus)
+    why = " DUE TO IDLE GPUS";
+  else if (finish.requeue)
+    why = " DUE TO NODE FAILURE";
+  else if (finish.outcome == Outcome::timeout)
+    why = " DUE TO TIME LIMIT";
+  else if (finish.outcome == Outcome::deadline)
+    why = " DUE TO DEADLINE";
+  else if (finish.outcome == Outcome::node_fail)
+    why = " DUE TO NODE FAILURE";
+  else if (finish.outcome != Outcome::cancelled)
+    return {};
+  return fmt::format("slurmstepd: error: *** JOB {} ON {} CANCELLED AT {}{} ***", job.id.value(),
+                     state.node(run.grant.node).name, format_time(finish.since), why);
+}
+
+void send_terminate(Context& ctx, const Job& job, const NodeRun& run) {
+  const Finish& finish = *job.active->finish;
+  proto::Terminate order;
+  order.stamp = ctx.stamp(run.grant.node);
+  order.key = {job.id, job.attempt};
+  // Counted from the decision: a repetition does not give more time.
+  const Duration grace = finish.grace.value_or(ctx.config.controller.kill_wait);
+  order.grace = std::max(Duration{}, grace - (ctx.now - finish.since));
+  order.notice = notice_of(ctx.state, job, run);
+  ctx.send(run.grant.node, std::move(order));
+}
+
+}  // namespace
+
+void act(Context& ctx, const Job& job) {
+  if (!job.placed()) {
+    ctx.rt.sent.erase(job.id);
+    return;
+  }
+  const auto& nodes = job.active->nodes;
+  std::vector<Sent>& sent = ctx.rt.sent[job.id];
+  if (sent.size() != nodes.size()) sent.assign(nodes.size(), Sent{});
+  for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+    const SentKind want = wanted(ctx.state, job, nodes[i]);
+    const NodeLink& link = ctx.link(nodes[i].grant.node);
+    if (want == SentKind::none || !ctx.hears(nodes[i].grant.node, job)) continue;
+    Sent& last = sent[i];
+    const bool repeated = last.kind == want && last.session == link.session;
+    if (repeated && ctx.now < last.at + last.again) continue;
+    if (!repeated)
+      last = Sent{want, link.session, ctx.now, ctx.now, kResendFirst};
+    else
+      last.again = std::min(last.again * 2, kResendMost);
+    last.at = ctx.now;
+    if (want == SentKind::launch) send_launch(ctx, job, i);
+    if (want == SentKind::terminate) send_terminate(ctx, job, nodes[i]);
+    if (want == SentKind::freeze || want == SentKind::thaw)
+      ctx.send(nodes[i].grant.node, proto::Freeze{ctx.stamp(nodes[i].grant.node),
+                                                  {job.id, job.attempt},
+                                                  want == SentKind::freeze});
+    if (want == SentKind::go)
+      ctx.send(nodes[i].grant.node,
+               proto::Go{ctx.stamp(nodes[i].grant.node), {job.id, job.attempt}});
+  }
+}
+
+std::optional<Instant> next_act(const Context& ctx, const Job& job) {
+  std::optional<Instant> next;
+  if (!job.placed()) return next;
+  const auto it = ctx.rt.sent.find(job.id);
+  if (it == ctx.rt.sent.end()) return next;
+  for (std::size_t i = 0; i < it->second.size(); ++i) {
+    const NodeRun& run = job.active->nodes[i];
+    if (wanted(ctx.state, job, run) == SentKind::none || !ctx.hears(run.grant.node, job)) continue;
+    const Instant again = it->second[i].at + it->second[i].again;
+    if (!next || again < *next) next = again;
+  }
+  return next;
+}
+
+}  // namespace gantry::core

@@ -1,0 +1,295 @@
+// Core: the step interface over State, handlers, settle and fold. See core.h.
+#include "ctld/core/core.h"
+
+#include <iterator>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "common/assert.h"
+#include "common/codec/codec.h"
+#include "config/gres.h"
+#include "config/options.h"
+#include "ctld/core/access/check_texts.h"
+#include "ctld/core/access/front_door.h"
+#include "ctld/core/apply.h"
+#include "ctld/core/apply/audit.h"
+#include "ctld/core/apply/load.h"
+#include "ctld/core/handlers.h"
+#include "ctld/core/money/budget_gate.h"
+#include "ctld/core/money/posted.h"
+#include "ctld/core/notify/triggers.h"
+#include "ctld/core/notify/usage_events.h"
+#include "ctld/core/settle.h"
+#include "ctld/core/state/record.h"
+#include "ctld/core/tenancy/admission.h"
+#include "ctld/core/tenancy/multifactor.h"
+#include "ctld/core/tenancy/reservations.h"
+#include "ctld/core/tenancy/tenants.h"
+
+namespace gantry::core {
+
+struct Core::Private {
+  explicit Private(const Config& c, State& state) : config(c), loader(state) {}
+  Config config;
+  Runtime rt;
+  Turn turn;
+  Loader loader;
+  EventSeq last_seq{};  // recorded, or replayed
+  Context context(State& state, Instant now) {
+    return {state, rt, config, turn, last_seq, std::max(now, state.last_time)};
+  }
+};
+
+namespace {
+
+void declare(Context& ctx) {
+  State& state = ctx.state;
+  for (const NodeConfig& c : ctx.config.nodes)
+    if (!state.node_ids.contains(c.name))
+      ctx.record(
+          event::NodeDeclared{NodeId(static_cast<std::uint32_t>(state.nodes.size())), c.name});
+  for (const PartitionConfig& c : ctx.config.partitions)
+    if (!state.partition_ids.contains(c.name))
+      ctx.record(event::PartitionDeclared{
+          PartitionId(static_cast<std::uint32_t>(state.partitions.size())), c.name});
+}
+
+// What is not durable of nodes and partitions comes from the configuration at every start.
+void configure(State& state, const Config& config) {
+  state.gres_names = gres_names(config);
+  for (const GresCount& g : declared_licenses(config)) state.licenses[g.name].total = g.count;
+  for (auto& [name, license] : state.licenses) license.most = std::max(license.total, license.used);
+  for (const NodeConfig& c : config.nodes) {
+    Node& node = state.node(state.node_ids.at(c.name));
+    node.declared = &c;
+    for (DeclaredGres& g : declared_gres(c)) node.gres.push_back({std::move(g.name), g.count});
+    if (c.cpu_ids)
+      node.cpus = *c.cpu_ids;
+    else
+      for (std::uint32_t cpu = 0; cpu < c.cpus; ++cpu)
+        node.cpus.push_back(static_cast<std::uint16_t>(cpu));
+    std::sort(node.cpus.begin(), node.cpus.end());
+    state.node_order.push_back(node.id);
+  }
+  for (const PartitionConfig& c : config.partitions) {
+    Partition& partition = state.partition(state.partition_ids.at(c.name));
+    partition.declared = &c;
+    for (const std::string& name : c.nodes)
+      if (const auto it = state.node_ids.find(name); it != state.node_ids.end())
+        partition.nodes.push_back(it->second);
+    state.partition_order.push_back(partition.id);
+    if (c.is_default) state.default_partition = partition.id;
+  }
+}
+
+void take(Context& ctx, ClientRequest&& request) {
+  if (auto in = let_in(ctx.state, request.who, request.message); !in)
+    return refuse(ctx, request, in.error());
+  ClientMessage message = std::move(request.message);
+  std::visit([&](auto&& m) { handle(ctx, request, std::move(m)); }, std::move(message));
+}
+
+void take(Context& ctx, ConnectionClosed&& closed) {
+  drop_waits(ctx, closed.connection);
+}
+
+void take(Context& ctx, FromNode&& from) {
+  const auto it = ctx.state.node_ids.find(from.node);
+  if (it == ctx.state.node_ids.end()) {
+    ++ctx.rt.stats.reports_ignored;
+    return ctx.note(
+        fmt::format("message of node {} ignored: it is not in this cluster", from.node));
+  }
+  const NodeId node = it->second;
+  clean_texts(from.message);
+  std::visit([&](auto&& m) { handle(ctx, node, std::move(m)); }, std::move(from.message));
+}
+
+void take(Context& ctx, PlanReady&& ready) {
+  apply_plan(ctx, std::move(ready.plan));
+}
+
+void take(Context& ctx, Tick&&) {
+  run_timers(ctx);
+}
+
+void take(Context& ctx, Reconfigured&&) {
+  pull_reconfigured(ctx);
+  run_timers(ctx);
+}
+
+}  // namespace
+
+Core::Core(const Config& config)
+    : state_(std::make_unique<State>()), p_(std::make_unique<Private>(config, *state_)) {}
+Core::~Core() = default;
+
+Result<void> Core::load_record(store::Table table, std::string_view key, std::string_view value) {
+  return p_->loader.record(table, key, value);
+}
+
+Result<void> Core::load_spec(JobId job, std::string_view data) {
+  return p_->loader.spec(job, data);
+}
+
+Result<void> Core::replay(const store::JournalEntry& entry) {
+  if (!p_->loader.finished())
+    if (auto done = p_->loader.finish(); !done) return done;
+  const auto event = codec::decode<JournalEvent>(entry.data);
+  if (!event)
+    return fail(ErrorCode::malformed, fmt::format("event {} of the journal cannot be read: {}",
+                                                  entry.seq.value(), event.error().message));
+  if (p_->config.controller.usage_events.empty())
+    apply(*state_, event->at, event->event);
+  else
+    apply_and_tell(*state_, entry.seq, event->at, event->event, p_->config.cluster, p_->turn.usage);
+  state_->touched.clear();
+  state_->touched_nodes.clear();
+  state_->trigger_nodes.clear();
+  state_->budgets.moved.clear();
+  p_->last_seq = entry.seq;
+  return {};
+}
+
+Result<void> Core::start(Instant now) {
+  if (!p_->loader.finished())
+    if (auto done = p_->loader.finish(); !done) return done;
+  GANTRY_ASSERT(!p_->rt.running, "a core is started once");
+  p_->last_seq = std::max(p_->last_seq, p_->loader.applied());
+  Context ctx = p_->context(*state_, now);
+  ctx.record(event::ControllerStarted{Epoch(state_->epoch.value() + 1)});
+  if (state_->tenancy.half_life != p_->config.controller.fair_share_half_life)
+    ctx.record(event::HalfLifeSet{p_->config.controller.fair_share_half_life});
+  if (state_->budgets.kill_wait != p_->config.controller.kill_wait ||
+      state_->budgets.start_timeout != p_->config.controller.start_timeout)
+    ctx.record(
+        event::OvertimeSet{p_->config.controller.kill_wait, p_->config.controller.start_timeout});
+  declare(ctx);
+  configure(*state_, p_->config);
+  compile_tenancy(ctx);
+  for (const std::string& one : unknown_in_lists(*state_, p_->config)) ctx.note(one);
+  ctx.rt.links.resize(state_->nodes.size());
+  for (NodeLink& link : ctx.rt.links) link.last_seen = ctx.now;
+  make_views(ctx);
+  p_->rt.config_values = describe(p_->config);
+  p_->rt.users_config_values = config::describe_for_users(p_->config);
+  p_->rt.started = ctx.now;
+  p_->rt.window_due = next_window(ctx);
+  reckon(ctx);
+  close_months(ctx);
+  look_at_budgets(ctx);
+  for (const Node& node : state_->nodes) {
+    state_->touched_nodes.push_back(node.id);
+    state_->trigger_nodes.push_back(node.id);
+  }
+  state_->jobs.walk(JobId{}, [&](const Job& job) {
+    if (job.phase != Phase::ended) state_->touched.push_back(job.id);
+    return true;
+  });
+  settle(ctx);
+  for (const auto& [id, one] : state_->triggers.all) watch_idle(ctx, one);
+  p_->turn.changes.clear();  // full_view() has them
+  p_->rt.running = true;
+  return {};
+}
+
+void Core::step(Instant now, Input input) {
+  GANTRY_ASSERT(p_->rt.running, "start() comes first");
+  Context ctx = p_->context(*state_, now);
+  std::visit([&](auto&& i) { take(ctx, std::move(i)); }, std::move(input));
+  settle(ctx);
+}
+
+Turn Core::take_turn() {
+  Context ctx = p_->context(*state_, state_->last_time);
+  Turn turn = std::move(p_->turn);
+  p_->turn = Turn{};
+  turn.wake = next_wake(ctx);
+  return turn;
+}
+
+store::FoldBatch Core::take_fold() {
+  GANTRY_ASSERT(p_->turn.append.empty(), "a fold comes between turns");
+  return fold(*state_, p_->last_seq);
+}
+
+Epoch Core::epoch() const {
+  return state_->epoch;
+}
+Instant Core::last_time() const {
+  return state_->last_time;
+}
+
+std::optional<std::string> Core::node_of_key(std::string_view z85) const {
+  const auto it = state_->node_keys.find(std::string(z85));
+  if (it == state_->node_keys.end()) return std::nullopt;
+  return state_->node(it->second).name;
+}
+
+std::optional<std::string> Core::user_of_key(std::string_view hex) const {
+  const auto it = state_->user_keys.find(std::string(hex));
+  return it == state_->user_keys.end() ? std::nullopt : std::optional(it->second);
+}
+
+Result<Identity> Core::inside_identity(std::string_view node, const proto::AttemptKey& key) const {
+  const Job* job = state_->jobs.find(key.job);
+  const Node* from = state_->node_named(node);
+  if (job != nullptr && from != nullptr && job->placed() && job->attempt == key.attempt)
+    for (const NodeRun& run : job->active->nodes) {
+      if (run.grant.node != from->id || run.state == RunState::released) continue;
+      auto stored = codec::decode<StoredSpec>(spec_bytes(*state_, *job));
+      GANTRY_ASSERT(stored.has_value(), "a spec that was read once");
+      return Identity{std::move(stored->owner), proto::Role::user, key, {}, {}};
+    }
+  return fail(ErrorCode::permission_denied,
+              fmt::format("job {} is not running on node {}", key.job.value(), node));
+}
+
+std::vector<sched::Change> Core::full_view() const {
+  std::vector<sched::Change> all;
+  full_view([&](std::vector<sched::Change> some) {
+    all.insert(all.end(), std::make_move_iterator(some.begin()),
+               std::make_move_iterator(some.end()));
+  });
+  return all;
+}
+
+void Core::full_view(const std::function<void(std::vector<sched::Change>)>& take) const {
+  constexpr std::size_t kBatch = 4096;
+  std::vector<sched::Change> out;
+  Turn unused;
+  EventSeq seq;
+  const Context ctx{*state_, p_->rt, p_->config, unused, seq, state_->last_time};
+  tell_tenancy(ctx, out);
+  state_->jobs.walk(JobId{}, [&](const Job& job) {
+    if (job.placed()) out.emplace_back(placed_view(*state_, job));
+    if (job.told_startable > 0) out.emplace_back(queued_view(*state_, job));
+    if (out.size() < kBatch) return true;
+    take(std::exchange(out, {}));
+    out.reserve(kBatch + 1);
+    return true;
+  });
+  take(std::move(out));
+}
+
+std::string Core::audit() const {
+  if (std::string wrong = core::audit(*state_); !wrong.empty()) return wrong;
+  std::vector<std::pair<std::uint32_t, sched::QuotaNeed>> uses;
+  state_->jobs.walk(JobId{}, [&](const Job& job) {
+    if (!job.placed()) return true;
+    const auto node = quota_node_of(*state_, class_of(*state_, job).partition);
+    for (const NodeRun& run : job.active->nodes)
+      if (node && run.state != RunState::released)
+        uses.emplace_back(*node, quota_need(*state_, run.grant));
+    return true;
+  });
+  return p_->rt.quota ? p_->rt.quota->audit(uses) : std::string();
+}
+
+void refuse(Context& ctx, const ClientRequest& request, const Error& error) {
+  ++ctx.rt.stats.refused;
+  ctx.reply(request, proto::ErrorReply{static_cast<std::uint16_t>(error.code), error.message});
+}
+
+}  // namespace gantry::core

@@ -1,0 +1,314 @@
+// A plan is a proposal. Each start is checked again against State as it is now, in the plan's
+// order, and becomes fact (JobPlaced) or is dropped and counted; the job stays queued, and a later
+// plan sees what changed. Verdicts and estimates are taken as they are.
+#include <algorithm>
+#include <set>
+#include <span>
+
+#include <fmt/core.h>
+
+#include "ctld/core/handlers.h"
+#include "ctld/core/job/eligible.h"
+#include "ctld/core/money/budget_gate.h"
+#include "ctld/core/money/ledger.h"
+#include "ctld/core/resources/gpus.h"
+#include "ctld/core/resources/gres.h"
+#include "ctld/core/settle.h"
+#include "ctld/core/tenancy/queues.h"
+#include "ctld/core/tenancy/quota_alerts.h"
+#include "ctld/core/tenancy/shares.h"
+#include "ctld/core/tenancy/tenants.h"
+#include "ctld/core/turn/waits.h"
+
+namespace gantry::core {
+namespace {
+
+// Whose pool the node is in, and what that asks of jobs: documents may have changed since the plan.
+std::optional<std::string> pool_objection(const Context& ctx, const Node& node,
+                                          const Partition& partition, const JobShape& shape) {
+  const auto& nodes = ctx.state.tenancy.compiled.nodes;
+  if (node.id.value() >= nodes.size()) return std::nullopt;
+  const CompiledNode& place = nodes[node.id.value()];
+  if (!place.tenant.empty() && place.tenant != tenant_name_of(ctx.state, partition))
+    return fmt::format("{} is tenant {}'s own", node.name, place.tenant);
+  if (place.gpu_jobs_only && shape.gpus_per_node + shape.gpu_share == 0)
+    return fmt::format("{} is for jobs with GPUs", node.name);
+  for (const std::string& taint : place.taints)
+    if (std::find(shape.tolerations.begin(), shape.tolerations.end(), taint) ==
+        shape.tolerations.end())
+      return fmt::format("{} has the taint {}", node.name, taint);
+  return std::nullopt;
+}
+
+// Why these grants cannot be had, or nothing.
+std::optional<std::string> objection(const Context& ctx, const Partition& partition,
+                                     const JobShape& shape, bool exclusive,
+                                     const std::vector<sched::NodeGrant>& grants) {
+  if (grants.empty() || grants.size() < shape.min_nodes) return "too few nodes";
+  for (std::size_t i = 0; i < grants.size(); ++i) {
+    const sched::NodeGrant& g = grants[i];
+    if (g.node.value() >= ctx.state.nodes.size()) return "an unknown node";
+    const Node& node = ctx.state.node(g.node);
+    for (std::size_t k = 0; k < i; ++k)
+      if (grants[k].node == g.node) return fmt::format("{} twice", node.name);
+    if (!available(ctx, node)) return fmt::format("{} is not available", node.name);
+    if (std::find(partition.nodes.begin(), partition.nodes.end(), g.node) == partition.nodes.end())
+      return fmt::format("{} is not in partition {}", node.name, partition.name);
+    if (auto why = pool_objection(ctx, node, partition, shape)) return why;
+    if (node.exclusive_jobs > 0 || (exclusive && !node.jobs.empty()))
+      return fmt::format("{} is taken exclusively", node.name);
+    if (g.cpus.empty()) return fmt::format("no core of {}", node.name);
+    for (std::size_t c = 0; c < g.cpus.size(); ++c) {
+      if (c > 0 && g.cpus[c] <= g.cpus[c - 1]) return "cores out of order";
+      if (!std::binary_search(node.cpus.begin(), node.cpus.end(), g.cpus[c]))
+        return fmt::format("{} has no core {}", node.name, g.cpus[c]);
+      if (g.cpus[c] < node.cpu_taken.size() && node.cpu_taken[g.cpus[c]])
+        return fmt::format("core {} of {} is taken", g.cpus[c], node.name);
+    }
+    if (g.memory < 0 || node.memory_taken + g.memory > node.declared->memory)
+      return fmt::format("{} has too little memory free", node.name);
+    if (g.scratch < 0 || node.scratch_taken + g.scratch > node.declared->scratch)
+      return fmt::format("{} has too little scratch free", node.name);
+    if (auto why = gpu_objection(node, g, partition.id)) return why;
+    if (shape.gpu_share > 0 &&
+        (g.devices.size() != 1 || g.devices[0].profile.has_value() == shape.gpu_slice.empty() ||
+         g.devices[0].of_device() != DevicePart{shape.gpu_share}))
+      return "other than the part of a GPU that is asked";
+    if (auto why = gres_objection(node, g, shape)) return why;
+  }
+  return std::nullopt;
+}
+
+// Why its tenant may not have these grants now, or nothing.
+std::optional<std::string> quota_objection(const Context& ctx, const Partition& partition,
+                                           const std::vector<sched::NodeGrant>& grants) {
+  const auto node = quota_node_of(ctx.state, partition.id);
+  if (!node) return std::nullopt;
+  const sched::QuotaNeed need = quota_need(ctx.state, grants);
+  for (const sched::NodeGrant& grant : grants)
+    if (quota_need(ctx.state, grant).flavor != need.flavor) return "nodes of several flavors";
+  const sched::QuotaFit fit = ctx.rt.quota->fit(*node, need);
+  if (fit.fits) return std::nullopt;
+  return fmt::format("tenant {} would use {} of {}, and may use {}", partition.payer(),
+                     fit.would_use,
+                     kResourceTable[static_cast<std::size_t>(fit.cell->resource)].name, fit.limit);
+}
+
+void drop(Context& ctx, JobId job, const std::string& why) {
+  ++ctx.rt.stats.plan_drops;
+  ctx.note(fmt::format("plan: start of job {} dropped: {}", job.value(), why));
+  // The scheduler is told nothing: its replica never had this start.
+  ctx.turn.schedule = true;
+}
+
+// The scheduler has the job no more under its old id.
+void place(Context& ctx, JobId id, std::vector<sched::NodeGrant>&& grants, bool exclusive) {
+  const Attempt attempt(ctx.state.jobs.at(id).attempt.value() + 1);
+  const double charge = charge_of(ctx.state, grants);
+  auto waits = waits_of(ctx, ctx.state.jobs.at(id));
+  ctx.rt.waits_since.erase(id);
+  Holding holding = holding_of(ctx.state, grants, exclusive);
+  ctx.record(event::JobPlaced{id, attempt, std::move(grants), exclusive, charge, std::move(waits),
+                              plan_of(ctx.state, ctx.state.jobs.at(id), ctx.now),
+                              std::move(holding.items), std::move(holding.held)});
+  ++ctx.rt.stats.starts;
+  Job& job = ctx.state.jobs.at(id);
+  for (const NodeRun& run : job.active->nodes) use_quota(ctx, job, run.grant);
+  if (const auto node = quota_node_of(ctx.state, class_of(ctx.state, job).partition))
+    quota_taken(ctx, *node, quota_need(ctx.state, job.active->nodes.front().grant).flavor);
+  budget_taken(ctx, job);
+  if (job.told_startable != 0) {
+    job.told_startable = 0;
+    ctx.turn.changes.emplace_back(sched::JobUnqueued{id});
+  }
+  ctx.turn.changes.emplace_back(placed_view(ctx.state, job));
+}
+
+void apply_start(Context& ctx, sched::Start&& start) {
+  const Job* job = ctx.state.jobs.find(start.job);
+  if (job == nullptr) return drop(ctx, start.job, "it is gone");
+  if (startable(ctx.state, *job, ctx.now) == 0) return drop(ctx, start.job, "it may not start now");
+  const sched::ClassKey& key = class_of(ctx.state, *job);
+  const Partition& partition = ctx.state.partition(key.partition);
+  if (!partition.up())
+    return drop(ctx, start.job, fmt::format("partition {} is down", partition.name));
+  const bool exclusive = key.shape.exclusive || partition.declared->exclusive_nodes;
+  if (const auto why = objection(ctx, partition, key.shape, exclusive, start.grants))
+    return drop(ctx, start.job, *why);
+  if (const auto why = quota_objection(ctx, partition, start.grants))
+    return drop(ctx, start.job, *why);
+  if (refused_by_budget(ctx, start.job, start.grants, exclusive)) {
+    ++ctx.rt.stats.plan_drops;
+    return;
+  }
+  if (!job->is_array()) return place(ctx, start.job, std::move(start.grants), exclusive);
+  const JobId array = start.job;
+  const std::uint32_t ordinal =
+      job->dependencies ? ready_tasks(*job).front() : job->tasks->pending.front();
+  const JobId element(ctx.state.last_job.value() + 1);
+  ctx.record(event::TaskSplit{array, ordinal, element});
+  place(ctx, element, std::move(start.grants), exclusive);
+}
+
+// What quota earlier components of the same job take, while the later ones are asked about.
+class QuotaTrial {
+ public:
+  explicit QuotaTrial(Context& ctx) : ctx_(ctx) {}
+  ~QuotaTrial() {
+    for (const auto& [node, need] : taken_) ctx_.rt.quota->remove(node, need);
+  }
+  QuotaTrial(const QuotaTrial&) = delete;
+  QuotaTrial& operator=(const QuotaTrial&) = delete;
+  void take(const Partition& partition, const std::vector<sched::NodeGrant>& grants) {
+    const auto node = quota_node_of(ctx_.state, partition.id);
+    if (!node) return;
+    taken_.emplace_back(*node, quota_need(ctx_.state, grants));
+    ctx_.rt.quota->add(*node, taken_.back().second);
+  }
+
+ private:
+  Context& ctx_;
+  std::vector<std::pair<std::uint32_t, sched::QuotaNeed>> taken_;
+};
+
+// Why a component cannot start beside those before it, or nothing.
+std::optional<std::string> objection_beside(Context& ctx, const sched::Start& start,
+                                            std::set<NodeId>& nodes, QuotaTrial& quota) {
+  const Job& job = ctx.state.jobs.at(start.job);
+  if (startable(ctx.state, job, ctx.now) == 0) return "it may not start now";
+  const sched::ClassKey& key = class_of(ctx.state, job);
+  const Partition& partition = ctx.state.partition(key.partition);
+  if (!partition.up()) return fmt::format("partition {} is down", partition.name);
+  const bool exclusive = key.shape.exclusive || partition.declared->exclusive_nodes;
+  if (auto why = objection(ctx, partition, key.shape, exclusive, start.grants)) return why;
+  for (const sched::NodeGrant& g : start.grants)
+    if (!nodes.insert(g.node).second)
+      return fmt::format("{} is another component's", ctx.state.node(g.node).name);
+  if (auto why = quota_objection(ctx, partition, start.grants)) return why;
+  quota.take(partition, start.grants);
+  return std::nullopt;
+}
+
+// The components of a heterogeneous job: all become fact, or none does.
+void apply_together(Context& ctx, std::span<sched::Start> starts) {
+  const HetPart het = *class_of(ctx.state, ctx.state.jobs.at(starts[0].job)).het;
+  if (het.offset != 0 || starts.size() != het.size)
+    return drop(ctx, starts[0].job, "a component by itself");
+  {
+    std::set<NodeId> nodes;
+    QuotaTrial quota(ctx);
+    for (const sched::Start& start : starts)
+      if (const auto why = objection_beside(ctx, start, nodes, quota))
+        return drop(ctx, start.job, *why);
+  }
+  const auto alone = [&](const sched::Start& start) {
+    const sched::ClassKey& key = class_of(ctx.state, ctx.state.jobs.at(start.job));
+    return key.shape.exclusive || ctx.state.partition(key.partition).declared->exclusive_nodes;
+  };
+  BudgetSums beside;
+  for (const sched::Start& start : starts)
+    if (refused_by_budget(ctx, start.job, start.grants, alone(start), &beside)) {
+      ++ctx.rt.stats.plan_drops;
+      return;
+    }
+  for (sched::Start& start : starts) place(ctx, start.job, std::move(start.grants), alone(start));
+}
+
+// How many starts from here on belong together: components stand side by side.
+std::size_t together(const State& state, std::span<const sched::Start> starts) {
+  const auto het_of = [&](const sched::Start& start) {
+    const Job* job = state.jobs.find(start.job);
+    return job == nullptr ? std::nullopt : class_of(state, *job).het;
+  };
+  const auto first = het_of(starts[0]);
+  if (!first) return 0;
+  std::size_t n = 1;
+  while (n < starts.size() && starts[n].job == first->member(first->offset + n)) {
+    const auto next = het_of(starts[n]);
+    if (!next || next->leader != first->leader) break;
+    ++n;
+  }
+  return n;
+}
+
+std::string_view to_text(sched::PreemptWhy why) {
+  switch (why) {
+    case sched::PreemptWhy::by_class: return "";
+    case sched::PreemptWhy::reclaim: return ", which takes back its quota";
+    case sched::PreemptWhy::by_share: return ", which borrows less";
+  }
+  return "";
+}
+
+// Its nodes stay its own until they have let go; the scheduler keeps them for the other.
+void apply_preempt(Context& ctx, const sched::Preempt& p) {
+  const Job* victim = ctx.state.jobs.find(p.victim);
+  const Job* other = ctx.state.jobs.find(p.for_job);
+  const bool runs =
+      victim != nullptr && (victim->phase == Phase::starting || victim->phase == Phase::running);
+  if (!runs || other == nullptr || other->phase != Phase::queued) {
+    ++ctx.rt.stats.plan_drops;
+    return ctx.note(fmt::format("plan: job {} is not preempted for job {}: {}", p.victim.value(),
+                                p.for_job.value(),
+                                runs ? "that one waits no more" : "it has ended"));
+  }
+  const auto& classes = ctx.state.tenancy.compiled.classes;
+  const tenancy::PriorityClass& cls = classes.at(class_of(ctx.state, *victim).priority_class);
+  event::JobFinishing e;
+  e.job = p.victim;
+  e.outcome = Outcome::preempted;
+  e.grace = cls.grace;
+  const PartitionId queue = class_of(ctx.state, *other).partition;
+  const std::string payer = ctx.state.partition(queue).payer();
+  const std::string other_text = fmt::format("job {} of {}", display_id(ctx.state, *other), payer);
+  // The cause is the victim's to read, for ever; whose job came is another tenant's business.
+  const bool same = ctx.state.partition(class_of(ctx.state, *victim).partition).payer() == payer;
+  e.cause = fmt::format("preempted for {}{}", same ? other_text : "a job of another tenant",
+                        to_text(p.why));
+  if (cls.victim_mode == tenancy::VictimMode::requeue && victim->may_requeue)
+    e.requeue = RequeueWhy::preempted;
+  ctx.note(fmt::format("job {} is preempted for {}{}", display_id(ctx.state, *victim), other_text,
+                       to_text(p.why)));
+  if (victim->warn && victim->phase == Phase::running) send_warning(ctx, *victim);
+  ctx.record(std::move(e));
+  ++ctx.rt.stats.preemptions;
+  ctx.turn.changes.emplace_back(placed_view(ctx.state, ctx.state.jobs.at(p.victim)));
+}
+
+}  // namespace
+
+void apply_plan(Context& ctx, sched::Plan&& plan) {
+  ++ctx.rt.stats.plans;
+  ctx.rt.stats.classes += plan.stats.classes;
+  ctx.rt.stats.plan_last = plan.stats.took;
+  ctx.rt.stats.plan_most = std::max(ctx.rt.stats.plan_most, plan.stats.took);
+  ctx.rt.stats.plan_all = ctx.rt.stats.plan_all + plan.stats.took;
+  ctx.rt.stats.backfilled += plan.stats.backfilled;
+  ctx.rt.planned = ctx.now;
+  const std::uint64_t starts = ctx.rt.stats.starts;
+  for (std::span<sched::Start> rest(plan.starts); !rest.empty();) {
+    const std::size_t parts = together(ctx.state, rest);
+    if (parts == 0)
+      apply_start(ctx, std::move(rest[0]));
+    else
+      apply_together(ctx, rest.first(parts));
+    rest = rest.subspan(std::max<std::size_t>(parts, 1));
+  }
+  for (const sched::Preempt& preempt : plan.preemptions) apply_preempt(ctx, preempt);
+  for (sched::ClassVerdict& v : plan.verdicts) {
+    const Job* head = ctx.state.jobs.find(v.head);
+    if (head == nullptr || head->told_startable == 0) continue;  // the next plan has another one
+    verdict_changes(ctx, head->cls, v);
+    JobClass& cls = ctx.state.classes.at(head->cls);
+    cls.head = v.head;
+    cls.of_head = std::move(v.of_head);
+    cls.of_rest = std::move(v.of_rest);
+  }
+  // Only some plans estimate; the others know their reserved heads and leave the rest as it is.
+  if (plan.estimated) ctx.rt.expected.clear();
+  for (sched::Expected& e : plan.expected) ctx.rt.expected.insert_or_assign(e.job, std::move(e));
+  // One that started nothing would come out the same until something changes.
+  if (plan.stats.budget_spent && ctx.rt.stats.starts != starts) ctx.turn.schedule = true;
+}
+
+}  // namespace gantry::core

@@ -1,0 +1,161 @@
+// What the scheduler's replica is told: jobs that may start, nodes, partitions. Each call compares
+// with what was told last and says only what changed.
+#include "ctld/core/job/eligible.h"
+#include "ctld/core/job/rows.h"
+#include "ctld/core/money/budget_gate.h"
+#include "ctld/core/resources/gpus.h"
+#include "ctld/core/settle.h"
+#include "ctld/core/tenancy/multifactor.h"
+#include "ctld/core/tenancy/tenants.h"
+
+namespace gantry::core {
+
+void sync_queue(Context& ctx, Job& job) {
+  std::uint32_t want = startable(ctx.state, job, ctx.now);
+  if (want == 0)
+    drop_gate(ctx, job.id);
+  else if (gated(ctx, job))
+    want = 0;
+  if (want == 0) {
+    if (job.told_startable == 0) return;
+    job.told_startable = 0;
+    ctx.turn.changes.emplace_back(sched::JobUnqueued{job.id});
+    return;
+  }
+  const std::int64_t priority = priority_now(ctx, job);
+  const Rank rank = rank_now(ctx, job);
+  if (job.told_startable == want && job.told_priority == priority && job.told_class == job.cls &&
+      job.told_since == job.eligible && job.told_rank == rank.value)
+    return;
+  job.told_startable = want;
+  job.told_priority = priority;
+  job.told_class = job.cls;
+  job.told_since = job.eligible;
+  job.told_rank = rank.value;
+  job.told_raised = rank.raised;
+  ctx.turn.schedule = true;
+  if (ctx.rt.running) ctx.turn.changes.emplace_back(queued_view(ctx.state, job));
+}
+
+sched::JobQueued queued_view(const State& state, const Job& job) {
+  return {job.id,         class_of(state, job), job.told_priority,
+          job.told_since, job.told_startable,   job.told_rank,
+          job.share,      job.told_raised};
+}
+
+bool available(const Context& ctx, const Node& node) {
+  return node.declared != nullptr && node.health == NodeHealth::up &&
+         node.intent == NodeIntent::open && ctx.link(node.id).session != 0;
+}
+
+sched::NodeChanged node_view(const Context& ctx, const Node& node) {
+  sched::NodeChanged view;
+  view.node = node.id;
+  view.name = node.name;
+  view.available = available(ctx, node);
+  view.cpus = node.cpus;
+  view.sockets = std::max(1u, node.facts.sockets);
+  if (node.declared == nullptr) return view;
+  view.memory = node.declared->memory;
+  view.scratch = node.declared->scratch;
+  view.devices = gpus_for_jobs(node);
+  view.gpus = whole_gpus(view.devices);
+  view.gpus_when_well = gpus_when_well(node);
+  view.geometries = node.facts.gpus.geometries;
+  view.gpu_sharing = shares_gpus(node);
+  for (const GresCount& g : node.gres) {
+    const auto& names = ctx.state.gres_names;
+    const auto at = std::lower_bound(names.begin(), names.end(), g.name) - names.begin();
+    view.gres.at(static_cast<std::size_t>(at)) = static_cast<std::int16_t>(g.count);
+  }
+  view.features = node.declared->features;
+  view.gpu_model = node.declared->gpu_model;
+  const auto& compiled = ctx.state.tenancy.compiled.nodes;
+  if (node.id.value() >= compiled.size()) return view;
+  const CompiledNode& place = compiled[node.id.value()];
+  view.flavor = place.flavor;
+  view.domains = place.domains;
+  view.taints = place.taints;
+  view.gpu_jobs_only = place.gpu_jobs_only;
+  view.spread = place.spread;
+  return view;
+}
+
+void sync_node(Context& ctx, NodeId id) {
+  if (!ctx.rt.running) return;
+  sched::NodeChanged view = node_view(ctx, ctx.state.node(id));
+  sched::NodeChanged& told = ctx.rt.node_views.at(id.value());
+  const bool same_gpus = told.devices == view.devices && told.geometries == view.geometries &&
+                         told.gpu_sharing == view.gpu_sharing && told.gpus == view.gpus;
+  if (told.available == view.available && told.sockets == view.sockets && same_gpus) return;
+  if (told.sockets != view.sockets || !same_gpus) ctx.rt.fits.clear();
+  if (view.available) ctx.turn.schedule = true;
+  told = view;
+  ctx.turn.changes.emplace_back(std::move(view));
+}
+
+sched::PartitionChanged partition_view(const State& state, const Partition& partition) {
+  sched::PartitionChanged view;
+  view.partition = partition.id;
+  view.name = partition.name;
+  view.up = partition.up();
+  view.nodes = partition.nodes;
+  view.gres_names = state.gres_names;
+  view.quota_node = quota_node_of(state, partition.id).value_or(sched::kNoIndex);
+  if (partition.declared == nullptr) return view;
+  view.priority = partition.declared->priority;
+  view.default_memory_per_cpu = partition.declared->default_memory_per_cpu.value_or(0);
+  view.exclusive_nodes = partition.declared->exclusive_nodes;
+  return view;
+}
+
+sched::JobPlaced placed_view(const State& state, const Job& job) {
+  sched::JobPlaced view;
+  view.job = job.id;
+  for (const NodeRun& run : job.active->nodes)
+    if (run.state != RunState::released) view.grants.push_back(run.grant);
+  view.exclusive = job.active->exclusive;
+  view.partition = class_of(state, job).partition;
+  view.priority_class = class_of(state, job).priority_class;
+  view.rank = rank_of(state, job, Instant{}).value;
+  view.share = job.share;
+  view.started = job.active->placed;
+  view.checkpoint = job.active->checkpoint;
+  view.preemptions = job.preemptions;
+  view.requeue = job.may_requeue;
+  view.sharing = class_of(state, job).shape.sharing;
+  view.anti_affinity = class_of(state, job).shape.anti_affinity;
+  view.ends_by = limit_end(state, job);
+  // A victim is on its way out; what else finishes was told with other words, or ends by itself.
+  if (job.phase != Phase::finishing || !job.active->finish->grace) return view;
+  view.leaving = true;
+  const Instant gone = job.active->finish->since + *job.active->finish->grace;
+  view.ends_by = std::min(view.ends_by.value_or(gone), gone);
+  return view;
+}
+
+namespace {
+
+void view_partition(Context& ctx, const Partition& p) {
+  ctx.rt.partition_views.push_back(partition_view(ctx.state, p));
+  auto& nodes = ctx.rt.partition_nodes.emplace_back();
+  for (const NodeId id : p.nodes) nodes.push_back(&ctx.rt.node_views[id.value()]);
+}
+
+}  // namespace
+
+void make_views(Context& ctx) {
+  ctx.rt.node_views.clear();
+  ctx.rt.partition_views.clear();
+  ctx.rt.partition_nodes.clear();
+  for (const Node& node : ctx.state.nodes) ctx.rt.node_views.push_back(node_view(ctx, node));
+  for (const Partition& p : ctx.state.partitions) view_partition(ctx, p);
+}
+
+void add_partition_view(Context& ctx, const Partition& partition) {
+  if (!ctx.rt.running) return;  // make_views() is to come
+  view_partition(ctx, partition);
+  ctx.turn.changes.emplace_back(ctx.rt.partition_views.back());
+}
+
+}  // namespace gantry::core

@@ -1,0 +1,56 @@
+// The loop of settle(); see settle.h.
+#include "ctld/core/settle.h"
+
+#include "ctld/core/job/het.h"
+#include "ctld/core/job/submit/dependency.h"
+#include "ctld/core/money/budget_gate.h"
+#include "ctld/core/notify/triggers.h"
+#include "ctld/core/tenancy/tenants.h"
+
+namespace gantry::core {
+
+namespace {
+
+void settle_touched(Context& ctx) {
+  State& state = ctx.state;
+  std::vector<JobId> jobs;
+  std::vector<NodeId> nodes;
+  while (!state.touched.empty() || !state.touched_nodes.empty()) {
+    jobs.clear();
+    jobs.swap(state.touched);
+    nodes.clear();
+    nodes.swap(state.touched_nodes);
+    for (const NodeId node : nodes) {
+      sync_node(ctx, node);
+      set_timer(ctx, node);
+    }
+    for (const JobId id : jobs) {
+      if (state.jobs.find(id) == nullptr) continue;
+      settle_dependents(ctx, id);
+      if (draw_consequences(ctx, id)) continue;  // it is touched again
+      Job* job = state.jobs.find(id);
+      if (job == nullptr) continue;
+      sync_queue(ctx, *job);
+      sync_suspension(ctx, *job);
+      if (job->is_array() && job->tasks->max_running)  // decides for waiting elements, too
+        for (const JobId element : job->tasks->queued) sync_queue(ctx, state.jobs.at(element));
+      pull_triggers(ctx, *job);
+      act(ctx, *job);
+      set_timer(ctx, *job);
+      answer_waits(ctx, id);
+      settle_siblings(ctx, id);
+    }
+  }
+}
+
+}  // namespace
+
+void settle(Context& ctx) {
+  do settle_touched(ctx);
+  while (open_gates(ctx));
+  pull_triggers(ctx);
+  fire_triggers(ctx);
+  tell_shares(ctx);
+}
+
+}  // namespace gantry::core

@@ -1,0 +1,215 @@
+// Consequences for one job: how a lost part ends the whole, when the last node has let go, what a
+// dependency that cannot be met means, when an array is over.
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "ctld/core/job/eligible.h"
+#include "ctld/core/job/het.h"
+#include "ctld/core/job/submit/dependency.h"
+#include "ctld/core/settle.h"
+#include "ctld/core/state/moves.h"
+
+namespace gantry::core {
+namespace {
+
+constexpr Duration kBackoffFirst = seconds(30);  // after a failed start; doubles
+constexpr Duration kBackoffMost = minutes(10);
+
+// Why nothing more may be tried, or nothing.
+std::optional<RequeueWhy> requeue_after(const Job& job, proto::ExitCause cause) {
+  if (!job.may_requeue) return std::nullopt;
+  switch (cause) {
+    case proto::ExitCause::fenced:
+    case proto::ExitCause::shim_lost:  // all of it was killed: nothing of the attempt runs on
+    case proto::ExitCause::node_rebooted: return RequeueWhy::node_failure;
+    case proto::ExitCause::launch_failed: return RequeueWhy::launch_failure;
+    default: return std::nullopt;
+  }
+}
+
+Outcome outcome_of(proto::ExitCause cause, const ExitStatus& exit, bool batch_node) {
+  switch (cause) {
+    case proto::ExitCause::exited:
+      if (!batch_node) return Outcome::node_fail;
+      return exit == ExitStatus{} ? Outcome::completed : Outcome::failed;
+    case proto::ExitCause::out_of_memory: return Outcome::out_of_memory;
+    case proto::ExitCause::launch_failed: return Outcome::launch_failed;
+    case proto::ExitCause::refused: return Outcome::failed;  // it would fail everywhere
+    case proto::ExitCause::ordered:
+    case proto::ExitCause::shim_lost:
+    case proto::ExitCause::fenced:
+    case proto::ExitCause::node_rebooted: return Outcome::node_fail;
+  }
+  return Outcome::node_fail;
+}
+
+std::string cause_text(const std::string& node, const NodeRun& run, bool batch_node) {
+  const bool plain = run.cause == proto::ExitCause::exited && batch_node;
+  if (plain) return run.message;
+  const std::string what = run.message.empty() ? std::string(enum_name(run.cause)) : run.message;
+  return what.find(node) == std::string::npos ? fmt::format("{}: {}", node, what) : what;
+}
+
+// The first node that let go of a job that is not finishing decides how it ends.
+bool decide_end(Context& ctx, const Job& job) {
+  const auto& nodes = job.active->nodes;
+  const auto gone = std::find_if(nodes.begin(), nodes.end(), [](const NodeRun& run) {
+    return run.state == RunState::released;
+  });
+  if (gone == nodes.end()) return false;
+  const bool batch_node = gone == nodes.begin();
+  event::JobFinishing e;
+  e.job = job.id;
+  e.outcome = outcome_of(gone->cause, gone->exit, batch_node);
+  e.cause = cause_text(ctx.state.node(gone->grant.node).name, *gone, batch_node);
+  e.requeue = requeue_after(job, gone->cause);
+  if (!batch_node) e.exit = ExitStatus{};  // the batch script's end is our doing
+  ctx.record(std::move(e));
+  return true;
+}
+
+void requeue(Context& ctx, const Job& job) {
+  const Finish& finish = *job.active->finish;
+  event::JobRequeued e;
+  e.job = job.id;
+  e.why = *finish.requeue;
+  e.hold = finish.hold.value_or(Hold::none);
+  e.cause = job.cause;
+  if (e.why == RequeueWhy::launch_failure) {
+    const std::uint32_t doublings = std::min(job.launch_failures, 10u);
+    e.not_before = ctx.now + std::min(kBackoffFirst * (std::int64_t{1} << doublings), kBackoffMost);
+  }
+  if (job.restarts + 1 >= ctx.config.controller.max_requeues && e.hold == Hold::none) {
+    e.hold = Hold::launch_failed;
+    e.cause = fmt::format("requeued {} times; last: {}", job.restarts + 1,
+                          job.cause.empty() ? "asked for" : job.cause);
+  }
+  ctx.rt.waits_since[job.id] = ctx.now;
+  ctx.record(std::move(e));
+}
+
+// What became of a node from which no word about its start can come any more.
+bool lost_sight(const NodeRun& run) {
+  return run.cause == proto::ExitCause::fenced || run.cause == proto::ExitCause::node_rebooted ||
+         run.cause == proto::ExitCause::shim_lost;
+}
+
+// A job whose start was given up had run after all: its own end counts, or (if it may run only
+// once) that it was cut short. It may have run where the node was lost before it could tell.
+std::optional<Outcome> ran_after_all(const Job& job) {
+  if (job.active->finish->requeue != RequeueWhy::start_timeout) return std::nullopt;
+  const auto& nodes = job.active->nodes;
+  if (!job.may_requeue && std::any_of(nodes.begin(), nodes.end(), lost_sight))
+    return Outcome::node_fail;
+  if (!job.started) return std::nullopt;
+  const NodeRun& batch = nodes.front();
+  if (batch.cause == proto::ExitCause::exited || batch.cause == proto::ExitCause::out_of_memory)
+    return outcome_of(batch.cause, batch.exit, true);
+  return job.may_requeue ? std::nullopt : std::optional(Outcome::node_fail);
+}
+
+void count_end(Context& ctx, Outcome outcome) {
+  ++ctx.rt.stats.ended;
+  switch (outcome) {
+    case Outcome::completed: ++ctx.rt.stats.completed; break;
+    case Outcome::cancelled: ++ctx.rt.stats.cancelled; break;
+    default: ++ctx.rt.stats.failed; break;
+  }
+}
+
+// The last node let go.
+bool close_attempt(Context& ctx, const Job& job) {
+  if (!job.active->all_released()) return false;
+  const Finish& finish = *job.active->finish;
+  if (const auto outcome = ran_after_all(job)) {
+    ctx.record(event::JobEnded{job.id, *outcome, job.active->nodes.front().exit, job.cause});
+    count_end(ctx, *outcome);
+    return true;
+  }
+  if (finish.requeue) {
+    requeue(ctx, job);
+    return true;
+  }
+  const ExitStatus exit = finish.exit.value_or(job.active->nodes.front().exit);
+  const Outcome outcome = finish.outcome;
+  ctx.record(event::JobEnded{job.id, outcome, exit, job.cause});
+  count_end(ctx, outcome);
+  return true;
+}
+
+// Tasks whose aftercorr counterpart failed, or a job whose dependencies cannot be met.
+bool cancel_never(Context& ctx, const Job& job) {
+  if (!job.dependencies || !job.dependencies->cancel_on_never) return false;
+  constexpr auto kCause = "DependencyNeverSatisfied: a dependency can never be met";
+  const Gate gate = dependency_gate(job);
+  if (gate == Gate::never) {
+    if (job.is_array() && job.tasks->pending.empty()) return false;
+    end_job(ctx, job.id, Outcome::cancelled, kCause);
+    return true;
+  }
+  if (!job.is_array() || job.tasks->corr_never.empty()) return false;
+  if (job.dependencies->any) {
+    const bool open = std::any_of(
+        job.dependencies->list.begin(), job.dependencies->list.end(), [](const DependencyState& d) {
+          return d.what.kind != DependencyKind::after_corr && d.status != DependencyStatus::never;
+        });
+    if (open) return false;
+  }
+  const OrdinalSet never = job.tasks->pending.intersect(job.tasks->corr_never);
+  if (never.empty()) return false;
+  ctx.record(event::TasksCancelled{job.id, never.spans(), Outcome::cancelled, kCause});
+  settle_tasks(ctx, job.id, never, false);
+  return true;
+}
+
+}  // namespace
+
+bool draw_consequences(Context& ctx, JobId id) {
+  const Job& job = ctx.state.jobs.at(id);
+  switch (job.phase) {
+    case Phase::queued:
+      if (cancel_never(ctx, job)) return true;
+      if (job.is_array() && job.tasks->complete()) {
+        ctx.record(event::JobEnded{id, job.tasks->worst, job.tasks->worst_exit, job.cause});
+        return true;
+      }
+      return follow_siblings(ctx, id);
+    case Phase::starting:
+    case Phase::running: return decide_end(ctx, job) || follow_siblings(ctx, id);
+    case Phase::finishing: return close_attempt(ctx, job);
+    case Phase::ended:
+    case Phase::suspended: return false;
+  }
+  return false;
+}
+
+void end_job(Context& ctx, JobId id, Outcome outcome, std::string cause) {
+  const Job& job = ctx.state.jobs.at(id);
+  switch (job.phase) {
+    case Phase::queued:
+      if (job.is_array()) {
+        if (job.tasks->pending.empty()) return;
+        const OrdinalSet all = job.tasks->pending;
+        if (outcome == Outcome::cancelled) ctx.rt.stats.cancelled += all.count();
+        ctx.record(event::TasksCancelled{id, all.spans(), outcome, std::move(cause)});
+        settle_tasks(ctx, id, all, false);
+      } else {
+        ctx.record(event::JobEnded{id, outcome, {}, std::move(cause)});
+        count_end(ctx, outcome);
+      }
+      return;
+    case Phase::starting:
+    case Phase::running:
+      ctx.record(event::JobFinishing{id, outcome, {}, std::move(cause), {}, {}});
+      return;
+    case Phase::finishing:  // a person's word goes before a requeue
+      if (job.active->finish->requeue)
+        ctx.record(event::JobFinishing{id, outcome, {}, std::move(cause), {}, {}});
+      return;
+    case Phase::ended:
+    case Phase::suspended: return;
+  }
+}
+
+}  // namespace gantry::core

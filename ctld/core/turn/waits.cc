@@ -1,0 +1,76 @@
+#include "ctld/core/turn/waits.h"
+
+#include <algorithm>
+
+namespace gantry::core {
+namespace {
+
+constexpr Duration kShortest = seconds(1);
+
+void add(std::vector<WaitPart>& parts, Reason reason, Duration length) {
+  if (length.us <= 0) return;
+  const auto it = std::find_if(parts.begin(), parts.end(),
+                               [&](const WaitPart& p) { return p.reason == reason; });
+  if (it == parts.end())
+    parts.push_back({reason, length});
+  else
+    it->length = it->length + length;
+}
+
+// What kept it from being eligible at all.
+Reason before_eligible(const Job& job) {
+  if (job.dependencies) return Reason::dependency;
+  if (job.not_before && *job.not_before == job.eligible)
+    return job.backing_off ? Reason::requeued : Reason::begin_time;
+  return Reason::held_user;
+}
+
+Reason reason_in(const Spell& spell, JobId id) {
+  return spell.head == id ? spell.of_head : spell.of_rest;
+}
+
+}  // namespace
+
+void verdict_changes(Context& ctx, ClassId id, const sched::ClassVerdict& next) {
+  const JobClass& cls = ctx.state.classes.at(id);
+  if (cls.of_head.reason == Reason::none) {  // the first one
+    ctx.rt.spells.erase(id);
+    return;
+  }
+  const bool same = cls.head == next.head && cls.of_head.reason == next.of_head.reason &&
+                    cls.of_rest.reason == next.of_rest.reason;
+  // Another head for the same reason is of interest only where the rest waits for something else.
+  const bool alike = cls.of_head.reason == cls.of_rest.reason &&
+                     next.of_head.reason == next.of_rest.reason &&
+                     cls.of_head.reason == next.of_head.reason;
+  if (same || alike) return;
+  if (ctx.rt.spells.size() >= kMaxClasses && !ctx.rt.spells.contains(id)) return;
+  std::vector<Spell>& spells = ctx.rt.spells[id];
+  if (spells.size() == kMaxSpells) spells.erase(spells.begin());  // the next one stands for both
+  spells.push_back({ctx.now, cls.head, cls.of_head.reason, cls.of_rest.reason});
+}
+
+std::vector<WaitPart> waits_of(const Context& ctx, const Job& job) {
+  std::vector<WaitPart> parts;
+  if (ctx.now - job.submitted < kShortest) return parts;
+  Instant at = std::max(job.submitted, std::min(job.eligible, ctx.now));
+  if (job.restarts == 0) add(parts, before_eligible(job), at - job.submitted);
+  if (const auto again = ctx.rt.waits_since.find(job.id); again != ctx.rt.waits_since.end())
+    at = std::max(at, again->second);
+  const JobId id = job.is_element() ? job.array : job.id;
+  const JobClass& cls = ctx.state.classes.at(job.cls);
+  if (const auto spells = ctx.rt.spells.find(job.cls); spells != ctx.rt.spells.end())
+    for (const Spell& spell : spells->second) {
+      if (spell.until <= at) continue;
+      add(parts, reason_in(spell, id), spell.until - at);
+      at = spell.until;
+    }
+  const Reason last = (cls.head == id ? cls.of_head : cls.of_rest).reason;
+  add(parts, last, ctx.now - at);
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const WaitPart& a, const WaitPart& b) { return a.length > b.length; });
+  std::erase_if(parts, [](const WaitPart& p) { return p.length < kShortest; });
+  return parts;
+}
+
+}  // namespace gantry::core

@@ -1,0 +1,71 @@
+// Heterogeneous jobs in a plan: jobs with ids that follow each other (ClassKey::het), each of a
+// class of its own. They start together or not at all, on nodes that no two of them share.
+//
+// All is done at the leader's turn: places are tried for one component after the other, those with
+// the fewest nodes to choose from first, and then in other orders; only when every one has a place
+// is anything taken. A group that must wait gets plans as any job, one for each component and all
+// for one start. Their place in the order is the leader's, so they are kept or broken together;
+// where one is lost, all are made anew. Nobody is preempted for a group.
+//
+// Trying orders is no complete search: a group that only a particular choice of nodes lets in may
+// wait for more room than it needs.
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "ctld/sched/bits.h"
+#include "ctld/sched/cycle/cycle.h"
+
+namespace gantry::sched {
+
+class HetGroup {
+ public:
+  // Of the job whose turn it is, if that leads a group all of whose jobs wait; else of nobody, and
+  // then nothing can be placed or planned.
+  HetGroup(Cycle& cycle, const Turn& turn);
+
+  // As Cycle's.
+  bool place_now(Turn& turn);
+  bool reserve_ahead(Turn& turn);
+  Verdict explain(const Turn& turn);
+
+ private:
+  struct Member {
+    std::uint32_t slot = 0;  // in the queue
+    JobClass* cls = nullptr;
+    Slot found;  // by the last trial
+    std::uint32_t flavor = 0;
+    std::optional<Promise> promise;  // taken out by lift_promises()
+  };
+
+  [[nodiscard]] bool may_run() const;  // some day
+  [[nodiscard]] JobId job(const Member& m) const;
+  [[nodiscard]] bool has_job_left(const Member& m) const;
+  [[nodiscard]] bool is_shut_out(const Member& m) const;
+  Bits nodes_for(const Member& m, const NodeChoice& choice) const;
+  [[nodiscard]] std::optional<Neighbours> neighbours_of(const Member& m) const;
+  void take(Member& m, Slot found, std::uint32_t flavor);  // for the rest of the trial
+  void begin_trial();
+  std::optional<Blocked> fit_now(Member& m);
+  std::optional<Blocked> try_now(std::size_t order);  // nullopt: all have a place
+  bool fit_ahead(Member& m, Instant from, Instant before);
+  bool try_ahead(std::size_t order, Instant before);
+  void start(Turn& turn);
+
+  [[nodiscard]] bool all_promised() const;
+  void lift_promises();
+  void put_back_promises();
+  void drop_promises();
+  void promise_found(const Turn& turn);
+
+  Cycle& cycle_;
+  std::vector<Member> members_;     // by offset; none: nothing can be done
+  std::vector<std::size_t> order_;  // the fewest nodes first
+  Bits used_;                       // by members that have a place in this trial
+  std::vector<std::pair<std::uint32_t, QuotaNeed>> charged_;  // for them
+  std::vector<std::uint32_t> tenants_;                        // theirs
+};
+
+}  // namespace gantry::sched

@@ -1,0 +1,35 @@
+// Searches for victims that found none, within one plan: what was in vain for one job is for every
+// other of its tenant and priority class that asks the same of the same nodes (kinds.h) and does
+// not end sooner, as there is ever less to be had in a plan.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "ctld/sched/tenant/quota.h"
+
+namespace gantry::sched {
+
+struct Asker {
+  std::uint32_t tenant = kNoIndex;  // its quota node
+  std::uint32_t kind = 0, priority_class = 0;
+  friend auto operator<=>(const Asker&, const Asker&) = default;
+};
+
+class InVain {
+ public:
+  using Limit = std::optional<Duration>;  // unset: unlimited
+
+  void note(const Asker& asker, Limit limit) {
+    if (!knows(asker, limit)) shortest_.insert_or_assign(asker, limit);
+  }
+  [[nodiscard]] bool knows(const Asker& asker, Limit limit) const {
+    const auto at = shortest_.find(asker);
+    return at != shortest_.end() && (!limit || (at->second && *at->second <= *limit));
+  }
+
+ private:
+  std::map<Asker, Limit> shortest_;
+};
+
+}  // namespace gantry::sched

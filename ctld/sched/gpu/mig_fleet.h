@@ -1,0 +1,60 @@
+// All GPUs of the cluster that are in MIG mode, by how well they suit a slice: the best one first
+// (mig_place.h), whatever its node, without looking at the others. Which nodes may be used, and
+// what is kept for others, is asked of each that is offered.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "ctld/sched/gpu/mig_rack.h"
+
+namespace gantry::sched {
+
+class MigFleet {
+ public:
+  // Numbers every GPU of the nodes' racks; their states count as of now.
+  template <class Nodes>
+  void build(Nodes& nodes, const MigShapes& shapes);
+  void put(std::uint32_t gpu, MigState state) { parts_[part_[gpu]].pool.put(gpu, state); }
+  [[nodiscard]] bool empty() const { return node_.empty(); }
+
+  // Calls f(node) for GPUs that have room for it, the best first, until it returns true; says if
+  // it did. A node may come several times.
+  template <class F>
+  bool any(std::string_view profile, F&& f) const {
+    for (const Part& part : parts_)
+      if (const auto p = part.shape->table.profile_named(profile))
+        if (part.pool.any(*p, nullptr, [&](std::uint32_t g) { return f(node_[g]); })) return true;
+    return false;
+  }
+
+ private:
+  struct Part {  // of one geometry
+    const MigShapes::Shape* shape;
+    MigPool pool;
+  };
+  std::vector<Part> parts_;          // by shape
+  std::vector<std::uint32_t> node_;  // by GPU
+  std::vector<std::uint32_t> part_;  // by GPU
+};
+
+template <class Nodes>
+void MigFleet::build(Nodes& nodes, const MigShapes& shapes) {
+  parts_.clear();
+  node_.clear();
+  part_.clear();
+  for (std::uint32_t n = 0; n < nodes.size(); ++n)
+    for (std::size_t i = 0; i < nodes[n].slices.gpus().size(); ++i) {
+      nodes[n].slices.number(i, static_cast<std::uint32_t>(node_.size()));
+      node_.push_back(n);
+      part_.push_back(nodes[n].slices.gpus()[i].shape->index);
+    }
+  if (node_.empty()) return;
+  for (std::size_t s = 0; s < shapes.size(); ++s)
+    parts_.push_back({&shapes[s], MigPool(shapes[s].order, node_.size())});
+  for (const auto& node : nodes)
+    for (const MigRack::Gpu& gpu : node.slices.gpus()) put(gpu.fleet, gpu.state);
+}
+
+}  // namespace gantry::sched

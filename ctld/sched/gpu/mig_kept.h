@@ -1,0 +1,24 @@
+// A place on a GPU that plans keep for a waiting job: nobody else is given it who would still be
+// there when the job needs it. Kept from plan to plan, like a promise (promises.h); which and for
+// whom is the planner's (mig_plan.h).
+#pragma once
+
+#include <cstdint>
+
+#include "common/time/time.h"
+#include "common/types.h"
+
+namespace gantry::sched {
+
+struct MigKept {
+  JobId job;
+  std::uint32_t part = 0;  // of a job on several nodes: which of them, from 0 on
+  std::uint32_t node = 0;
+  std::uint16_t gpu = 0;      // GpuView::index
+  std::uint32_t profile = 0;  // MigProfile::id
+  std::uint16_t start = 0;    // memory slice
+  Instant from{};             // kMigNever (mig_room.h): not known
+  friend bool operator==(const MigKept&, const MigKept&) = default;
+};
+
+}  // namespace gantry::sched

@@ -1,0 +1,157 @@
+// MIG from the queue: which waiting jobs get which slices now, which GPUs are cut anew for that and
+// how, which ones are kept free of small slices for a large one that waits, and where MIG mode
+// would have to change. A pure function from a view to a plan; nothing here is done, only proposed.
+//
+// What holds of every plan:
+//   * a slice in use, or one that has failed, is neither destroyed nor overlapped;
+//   * of a node one GPU is cut anew at a time: changes have turns, and turn n + 1 begins when turn
+//     n has ended; the other GPUs run on, and slices that exist already start at once;
+//   * a change destroys first and creates then, only what stands in the way and what a job gets;
+//     stopped after any step it leaves a legal layout, from which the next plan goes on;
+//   * jobs are served in the order of the queue; one passes another only on places that the other
+//     could not use, or (by its time limit) is gone from when the other one needs them;
+//   * a reservation that was held is kept, or becomes one for an earlier time, until its job is
+//     among the starts; one whose turn has not come by the next plan is planned anew in its place;
+//   * reservations take no more than a part of the GPUs, so small jobs do not starve either.
+//
+// Who asks gives as a want's nodes those that have the cores, memory and partition for its jobs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/time/time.h"
+#include "common/types.h"
+#include "ctld/sched/gpu/mig.h"
+
+namespace gantry::sched {
+
+// ---- the view
+
+struct MigUse {  // by a job
+  JobId job;
+  std::optional<Instant> until;  // by its limit; nullopt = not known
+  friend bool operator==(const MigUse&, const MigUse&) = default;
+};
+
+struct MigSliceView {
+  MigPlacementId at = 0;
+  std::optional<MigUse> use;  // nullopt = idle
+  bool failed = false;        // left alone until it is mended
+};
+
+// With `changing`, its slices are those that there will be after the change.
+struct MigGpuView {
+  std::uint32_t node = 0, index = 0;   // index: on its node
+  std::optional<std::uint32_t> table;  // into MigView::tables; nullopt: cannot be partitioned
+  bool mig = false;                    // MIG mode is on
+  bool healthy = true;                 // else nothing is planned on it
+  bool fixed = false;                  // partitioned by hand: what is found is what is scheduled
+  bool changing = false;               // a change is under way there
+  std::optional<MigUse> whole;         // MIG off: the whole GPU is in use
+  std::vector<MigSliceView> slices;    // that exist; a legal layout
+};
+
+// What several jobs may ask alike.
+struct MigWant {
+  std::string profile;      // "3g.40gb"; empty = whole GPUs
+  bool full_slice = false;  // whole GPUs, and one GPU's largest slice will do
+  std::vector<std::uint32_t>
+      tables;                        // of slices: these models, the first one preferred; none = any
+  std::vector<std::uint32_t> nodes;  // ascending; none = any
+};
+
+struct MigJob {
+  JobId job;
+  std::uint32_t want = 0;         // into MigView::wants
+  std::uint32_t count = 1;        // slices, or whole GPUs, all on one node
+  std::optional<Duration> limit;  // nullopt = none
+};
+
+struct MigGrant {
+  std::uint32_t gpu = 0;             // into MigView::gpus
+  std::optional<MigPlacementId> at;  // nullopt = the whole GPU
+  bool exists = false;               // the slice is there, idle
+  friend bool operator==(const MigGrant&, const MigGrant&) = default;
+};
+
+struct MigReservation {
+  JobId job;
+  std::vector<MigGrant> grants;
+  std::optional<Instant> at;  // nullopt: when those without a limit have ended
+  friend bool operator==(const MigReservation&, const MigReservation&) = default;
+};
+
+struct MigView {
+  Instant now{};
+  std::vector<const MigTable*> tables;
+  std::vector<MigGpuView> gpus;  // ascending by node, then index
+  std::vector<MigWant> wants;
+  std::vector<MigJob> jobs;  // waiting, in the order of the queue
+  // Of the last plan, with GPUs as they are numbered now; those of jobs that wait no more, and on
+  // GPUs that cannot give it any more, are dropped.
+  std::vector<MigReservation> held;
+  // By table and profile: how much was asked for lately, in slices. Waiting jobs count as well.
+  std::vector<std::vector<std::uint32_t>> asked;
+};
+
+struct MigPolicy {
+  Duration change = seconds(10);     // what one change of a GPU takes
+  std::uint32_t reservations = 16;   // the first so many blocked jobs get one
+  std::uint32_t reserved_part = 12;  // percent of the GPUs (of a table; of the whole ones) that
+                                     // may be reserved, and at least one
+  std::uint32_t mode_switches = 8;   // listed in one plan
+};
+
+// ---- the plan
+
+struct MigStart {
+  JobId job;
+  std::vector<MigGrant> grants;  // of one node, ascending by GPU
+  std::uint32_t turn = 0;        // 0: all its slices exist; n: after the node's n-th change
+};
+
+// One GPU's. To destroy, in this order, and then to create, in this order.
+struct MigChange {
+  std::uint32_t gpu = 0;
+  std::uint32_t turn = 1;  // of its node: 1 may begin now, unless a change is under way there
+  bool waits = false;      // for one that is under way
+  std::vector<MigPlacementId> destroy, create;
+};
+
+struct MigModeSwitch {  // an operator's action; the GPU has no slice in use
+  std::uint32_t gpu = 0;
+  bool on = false;
+  std::uint32_t want = 0;  // whose jobs it would serve
+};
+
+enum class MigWhy : std::uint8_t {
+  nowhere,   // no healthy GPU that it may use could ever give it, not even with another mode
+  mode,      // only GPUs in the other mode could
+  in_use,    // what could is in use
+  reserved,  // in use, and it has a reservation
+};
+
+struct MigWaiting {  // jobs of one want that wait
+  std::uint32_t want = 0;
+  std::uint32_t jobs = 0;
+  JobId first;
+  MigWhy why{};  // of the first
+  friend bool operator==(const MigWaiting&, const MigWaiting&) = default;
+};
+
+struct MigPlan {
+  std::vector<MigStart> starts;    // in the order of the queue
+  std::vector<MigChange> changes;  // ascending by node, then turn
+  std::vector<MigReservation> reservations;
+  std::vector<MigModeSwitch> switches;
+  std::vector<MigWaiting> waiting;  // ascending by want
+  std::uint64_t attempts = 0;       // nodes and GPUs tried
+};
+
+MigPlan plan_mig(const MigView& view, const MigPolicy& policy);
+
+}  // namespace gantry::sched

@@ -1,0 +1,123 @@
+// The GPUs of one node that are in MIG mode, as placement sees them: what is cut out of each by
+// jobs, what more fits, and where it goes. Slices that exist and nobody has are no obstacle: the
+// node makes room for what a job was given. GPUs that are partitioned by hand are as they are
+// found. A slice of which jobs have parts is one tenant's and in use until the last part is given
+// back.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/resources/gpu.h"
+#include "ctld/sched/change.h"
+#include "ctld/sched/gpu/mig_place.h"
+#include "ctld/sched/gpu/mig_room.h"
+
+namespace gantry::sched {
+
+// "1g.10gb" has 1 compute slice, "3g.40gb+me" 3; 0: not the name of a profile.
+std::uint32_t compute_slices_of(std::string_view profile);
+
+// Compiled geometries, shared by nodes alike.
+class MigShapes {
+ public:
+  struct Shape {
+    MigGeometry geometry;
+    MigTable table;
+    MigOrder order;           // every profile wanted alike
+    std::uint32_t index = 0;  // of the shape
+    Shape(const MigGeometry& g, MigTable t, std::uint32_t at)
+        : geometry(g),
+          table(std::move(t)),
+          order(table, std::vector<std::uint32_t>(table.profiles().size(), 1)),
+          index(at) {}
+  };
+  // null: what the driver says makes no sense; such a GPU gets no jobs.
+  const Shape* of(const MigGeometry& geometry);
+  [[nodiscard]] std::size_t size() const { return shapes_.size(); }
+  [[nodiscard]] const Shape& operator[](std::size_t i) const { return *shapes_[i]; }
+
+ private:
+  std::vector<std::unique_ptr<Shape>> shapes_;
+};
+
+// Who asks for slices of a node.
+struct MigAsk {
+  std::string_view profile;
+  Instant end = kMigNever;           // it is gone by then
+  std::uint32_t owner = 0xFFFFFFFF;  // its class: what is kept for that is not in its way
+  PartitionId tenant{};
+  DevicePart part{};  // of one slice; 0 = whole slices
+};
+
+class MigRack {
+ public:
+  struct Hold {  // a place that is kept for a job of a class from some time on
+    JobId job;
+    MigPlacementId at = 0;
+    Instant from{};  // kMigNever: not known
+    std::uint32_t owner = 0;
+  };
+  struct Shared {  // a slice of which jobs have parts
+    MigPlacementId at = 0;
+    PartitionId tenant{};
+    DevicePart taken{};  // of the slice
+  };
+  struct Gpu {
+    std::uint16_t index = 0;
+    const MigShapes::Shape* shape = nullptr;
+    std::uint64_t layout = 0;  // bits of placements that jobs have
+    MigState state = 0;
+    bool by_hand = false;
+    std::uint64_t existing = 0;  // by hand: the slices that there are
+    std::uint32_t fleet = 0;     // its number in MigFleet
+    std::vector<Shared> shared;  // of the layout
+    std::vector<Hold> holds;     // in the plan in the making
+    std::vector<MigUsed> used;   // with holds: the layout, and until when
+  };
+
+  void set(std::span<const GpuView> devices, const std::vector<MigGeometry>& geometries,
+           MigShapes& shapes);
+  [[nodiscard]] std::span<const Gpu> gpus() const { return gpus_; }
+  void number(std::size_t i, std::uint32_t fleet) { gpus_[i].fleet = fleet; }
+
+  [[nodiscard]] bool has(std::string_view profile) const;
+  [[nodiscard]] std::uint32_t compute_slices() const;  // of all, in use or not
+  // Of its GPUs.
+  [[nodiscard]] SliceThousandths compute_of(std::span<const GpuGrant> devices) const;
+  [[nodiscard]] std::uint32_t fits(const MigAsk& ask) const;  // of a part: 0 or more
+  // Has the tenant a slice in parts with room for this one?
+  [[nodiscard]] bool room_beside(const MigAsk& ask) const { return beside(ask).second != nullptr; }
+  [[nodiscard]] bool has_parts() const;
+  [[nodiscard]] GpuThousandths thousandths(std::string_view profile) const;  // of one slice
+  // `count` of them: first on what is kept for others until they come, then where the order of
+  // mig_place.h says; a part in the fullest slice of its tenant that has room, else in a new one.
+  // Fewer fit: our bug.
+  [[nodiscard]] std::vector<GpuGrant> choose(const MigAsk& ask, std::uint32_t count) const;
+  // Those that are not slices, or of GPUs that it has not, are passed over. Two tenants in a slice,
+  // or more parts than there are: our bug.
+  void mark(std::span<const GpuGrant> devices, PartitionId tenant, bool taken);
+  // Where such a grant lies.
+  [[nodiscard]] std::optional<std::pair<std::size_t, MigPlacementId>> find(const GpuGrant& d) const;
+
+  // Until drop_holds(). `used`: the GPU's layout with its ends.
+  void hold(std::size_t gpu, const Hold& hold, std::vector<MigUsed> used);
+  void drop_holds();
+  // Of a GPU with holds: a slice that was marked since will be in use until then.
+  void lasts(std::span<const GpuGrant> devices, Instant until);
+
+ private:
+  struct Try;
+  [[nodiscard]] std::uint64_t open(const Gpu& gpu, std::uint32_t profile, const MigAsk& ask,
+                                   MigState state, std::uint64_t also) const;
+  static bool mark_part(Gpu& g, MigPlacementId at, DevicePart part, PartitionId tenant, bool taken);
+  [[nodiscard]] std::pair<const Gpu*, const Shared*> beside(const MigAsk& ask) const;
+  std::vector<Gpu> gpus_;
+};
+
+}  // namespace gantry::sched

@@ -1,0 +1,115 @@
+// Which nodes a class may use, and whether it could start there at all with every job gone.
+//
+// Classes that ask the same of a node (partition, features, GPU models, taints tolerated, with or
+// without GPUs, excluded names) share one set. Sets are made when first needed and again after
+// nodes or partitions changed; within a set nodes are counted by size, so the question "could it
+// ever" costs as many steps as there are kinds of nodes.
+//
+// A job runs on nodes of one flavor, and of one GPU model where it has a preference: a set falls
+// into choices, in the order in which they are to be tried. Without flavors there is one.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ctld/sched/bits.h"
+#include "ctld/sched/nodes/grid.h"
+#include "ctld/sched/queue/queue.h"
+
+namespace gantry::sched {
+
+inline constexpr std::size_t kMaxNamedNodes = 16;  // in a verdict's subject
+
+struct SizeCount {
+  Room size;
+  Room well;  // with the GPUs that are out of service now
+  std::uint32_t available = 0;
+  std::uint32_t all = 0;
+};
+
+struct NodeSet {
+  std::uint64_t generation = 0;
+  Bits nodes;  // in any state
+  std::vector<SizeCount> sizes;
+  std::vector<NodeChoice> choices;  // of a class's set: at least one, unless it is empty
+  std::string unavailable;          // host list of the first kMaxNamedNodes that are not available
+  std::string taints;               // kept nodes out that would have been in
+};
+
+class Eligible {
+ public:
+  static constexpr std::size_t kMaxSets = 4096;
+
+  void partition_changed(const PartitionChanged& partition);
+  void node_changed(const NodeChanged& node);
+
+  [[nodiscard]] const PartitionChanged* partition(PartitionId id) const;
+  [[nodiscard]] std::uint64_t generation() const { return generation_; }
+
+  void begin_plan();  // forgets old sets when there are too many; never within a plan
+
+  // Brings the class's node set, required nodes, least need and standing up to date.
+  void refresh(JobClass& cls, const Grid& grid);
+
+  // Has the choice enough nodes of the right size, in any state and with every job gone?
+  [[nodiscard]] bool can_ever_hold(const JobClass& cls, const NodeChoice& choice,
+                                   const Grid& grid) const {
+    return could_hold(cls, sets_[choice.node_set], grid, false);
+  }
+
+  // All nodes of the class, whatever their flavor.
+  [[nodiscard]] const Bits& nodes_of(const JobClass& cls) const {
+    return sets_[cls.node_set].nodes;
+  }
+  // Where it may run, to be tried in this order: by JobShape::gpu_models, then by flavor.
+  [[nodiscard]] std::span<const NodeChoice> flavors_of(const JobClass& cls) const {
+    return cls.required.empty() ? sets_[cls.node_set].choices : cls.choices;
+  }
+  [[nodiscard]] const Bits& nodes_of(const NodeChoice& choice) const {
+    return sets_[choice.node_set].nodes;
+  }
+
+ private:
+  struct SetKey {  // of a class, or of one of its choices
+    PartitionId partition;
+    std::string constraint;
+    std::vector<std::string> excluded, gpu_models, tolerations;
+    bool gpus = false;
+    std::string slice;
+    bool shared = false;                                            // parts of GPUs
+    std::optional<std::pair<std::uint32_t, std::uint32_t>> choice;  // place in gpu_models, flavor
+    friend auto operator<=>(const SetKey&, const SetKey&) = default;
+  };
+  std::uint32_t set_for(const SetKey& key, const Grid& grid);
+  void set_least(JobClass& cls) const;
+  void fill(std::uint32_t index, const SetKey& key, const Grid& grid);
+  static bool admits(const SetKey& key, const GridNode& node);
+  static std::vector<std::string> not_tolerated(const SetKey& key, const GridNode& node);
+  static void count(NodeSet& set, std::uint32_t n, const Grid& grid);
+  [[nodiscard]] Verdict stand(const JobClass& cls, const Grid& grid) const;
+  [[nodiscard]] Verdict stand_required(const JobClass& cls, const Grid& grid) const;
+  // Of a class that must have one domain: no reason if one has room with all jobs gone.
+  [[nodiscard]] Verdict stand_in_domain(const JobClass& cls, const Grid& grid) const;
+  // Nodes that would do in the best domain, and whether they are enough.
+  struct BestDomain {
+    std::uint32_t nodes = 0;
+    bool enough = false;
+  };
+  [[nodiscard]] BestDomain best_domain(const JobClass& cls, const Grid& grid,
+                                       bool only_available) const;
+  [[nodiscard]] bool could_hold(const JobClass& cls, const Grid& grid, bool only_available) const;
+  [[nodiscard]] bool could_hold(const JobClass& cls, const NodeSet& set, const Grid& grid,
+                                bool only_available) const;
+
+  std::uint64_t generation_ = 1;
+  std::vector<std::optional<PartitionChanged>> partitions_;
+  std::unordered_map<std::string, std::uint32_t> node_by_name_;
+  std::map<SetKey, std::uint32_t> set_by_key_;
+  std::deque<NodeSet> sets_;
+};
+
+}  // namespace gantry::sched

@@ -1,0 +1,153 @@
+// What holds nodes: the placements, ordered by the time their limits end them.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ctld/sched/change.h"
+#include "ctld/sched/nodes/grid.h"
+#include "ctld/sched/queue/ordered_slots.h"
+
+namespace gantry::sched {
+
+struct Use {  // one node of one job
+  std::uint32_t node = 0;
+  Room room;  // of cpus and GPUs those that the node has: others come back to nobody
+  std::vector<std::uint16_t> cpus;
+  std::vector<GpuGrant> devices;
+  std::vector<GresGrant> gres;
+  std::size_t granted_cpus = 0;  // what quota counts, however many the node has now
+  std::uint32_t granted_gpus = 0;
+};
+
+struct Placement {
+  JobId job{};
+  std::optional<Instant> ends_by;  // unset = unlimited
+  bool exclusive = false;
+  bool leaving = false;
+  bool requeue = true;
+  NodeSharing sharing = NodeSharing::any;
+  PartitionId partition{};
+  std::uint32_t priority_class = 0;
+  std::optional<ShareId> share;
+  Instant started{};
+  std::optional<Instant> checkpoint;
+  std::uint32_t preemptions = 0;
+  std::string anti_affinity;
+  std::uint32_t group_at = 0;                                 // in its group
+  std::uint32_t flavor = 0;                                   // of all its nodes; 0: of several
+  Resources held;                                             // as quota counts it
+  std::vector<Use> uses;                                      // by node
+  [[nodiscard]] const Use& use_of(std::uint32_t node) const;  // must be one of them
+};
+
+// What a placement gives back at its end, in one line of the processor's cache: walks along the
+// ends (walk.cc) read thousands of these, and little else.
+struct End {
+  Instant at{};
+  std::uint32_t node = 0;   // if it is one
+  std::uint32_t nodes = 0;  // several: see Placement::uses
+  Room room;
+};
+
+// Placements that preemption sees alike. Their order is not fixed.
+struct PlacementGroup {
+  PartitionId partition{};
+  std::uint32_t priority_class = 0;
+  bool leaving = false;
+  friend auto operator<=>(const PlacementGroup&, const PlacementGroup&) = default;
+};
+
+struct Owner {
+  PartitionId partition{};
+  std::optional<ShareId> user;
+};
+// A node of a job that the plan in the making has started; see neighbours.h.
+struct Guest {
+  std::uint32_t node = 0;
+  Owner owner;
+  NodeSharing sharing = NodeSharing::any;
+  std::string anti_affinity;
+};
+
+// Every change keeps the grid in step.
+class Running {
+ public:
+  void place(const JobPlaced& change, Grid& grid);   // of a known job: replaces what it held
+  void release(JobId job, NodeId node, Grid& grid);  // not held: nothing
+  void set_end(JobId job, std::optional<Instant> ends_by);
+  void set_leaving(JobId job, bool leaving);  // nobody's victim; a plan asks it to go
+  void node_changed(const NodeChanged& change, Grid& grid);
+
+  [[nodiscard]] const Placement& operator[](std::uint32_t slot) const { return pool_[slot]; }
+  // Asks the processor for it: who reads thousands of them waits for memory mostly.
+  void fetch(std::uint32_t slot) const {
+    const char* at = reinterpret_cast<const char*>(&pool_[slot]);
+    for (std::size_t line = 0; line < sizeof(Placement); line += 64) __builtin_prefetch(at + line);
+  }
+  [[nodiscard]] std::optional<std::uint32_t> find(JobId job) const {
+    const auto it = by_job_.find(job);
+    return it == by_job_.end() ? std::nullopt : std::optional(it->second);
+  }
+  [[nodiscard]] std::size_t size() const { return by_job_.size(); }
+  [[nodiscard]] std::span<const std::uint32_t> on_node(std::uint32_t n) const {
+    return n < on_node_.size() ? std::span<const std::uint32_t>(on_node_[n])
+                               : std::span<const std::uint32_t>();
+  }
+  // Of a placement with an end.
+  [[nodiscard]] const End& end_of(std::uint32_t slot) const { return end_of_[slot]; }
+  // Placements with an end, earliest first (then by job id).
+  [[nodiscard]] const OrderedSlots& ends() const { return ends_; }
+  [[nodiscard]] OrderedSlots::Cursor first_ending_after(Instant t) const {
+    return ends_.lower_bound([&](std::uint32_t s) { return *pool_[s].ends_by <= t; });
+  }
+  [[nodiscard]] const std::map<PlacementGroup, std::vector<std::uint32_t>>& groups() const {
+    return groups_;  // slots; none empty
+  }
+
+  // For neighbours.h: placements with a key; whether anybody lets only some on its nodes; and what
+  // the plan in the making has started.
+  [[nodiscard]] std::span<const std::uint32_t> with_key(const std::string& key) const;
+  [[nodiscard]] bool any_locks() const { return locks_ > 0; }
+  [[nodiscard]] std::span<const Guest> guests() const { return guests_; }
+  void add_guest(const Guest& guest);
+  void forget_guests();
+
+  [[nodiscard]] std::string audit(const Grid& grid) const;
+
+ private:
+  [[nodiscard]] auto earlier() const {
+    return [this](std::uint32_t a, std::uint32_t b) {
+      return std::pair{*pool_[a].ends_by, pool_[a].job} <
+             std::pair{*pool_[b].ends_by, pool_[b].job};
+    };
+  }
+  static Things things_of(const Use& use, const Placement& p) {
+    return {use.cpus, use.devices, use.gres, p.partition};
+  }
+  void measure(Use& use, const Placement& p, const Grid& grid) const;
+  void remove(std::uint32_t slot);
+  static void note_flavor(Placement& p, const Grid& grid);
+  void note_held(std::uint32_t slot);  // its uses or its end have changed
+  void join_group(std::uint32_t slot);
+  void leave_group(std::uint32_t slot);
+  static PlacementGroup group_of(const Placement& p) {
+    return {p.partition, p.priority_class, p.leaving};
+  }
+
+  std::vector<Placement> pool_;
+  std::vector<End> end_of_;  // by slot
+  std::vector<std::uint32_t> free_;
+  std::unordered_map<JobId, std::uint32_t> by_job_;
+  std::vector<std::vector<std::uint32_t>> on_node_;  // slots
+  OrderedSlots ends_;
+  std::map<PlacementGroup, std::vector<std::uint32_t>> groups_;
+  std::unordered_map<std::string, std::vector<std::uint32_t>> by_key_;  // none empty
+  std::size_t locks_ = 0;  // placements and guests that do not share with anybody
+  std::vector<Guest> guests_;
+};
+
+}  // namespace gantry::sched

@@ -1,0 +1,82 @@
+// What a place comes to: its CPUs and devices, and why there is none.
+#include <algorithm>
+#include <unordered_map>
+
+#include "ctld/sched/nodes/topology.h"
+#include "ctld/sched/place/place.h"
+
+namespace gantry::sched {
+namespace {
+
+std::vector<GpuGrant> choose_devices(const Grid& grid, const JobClass& cls, std::uint32_t node,
+                                     const Room& need, Instant end) {
+  if (need.slices > SliceThousandths{})
+    return grid.node(node).slices.choose(ask_of(cls, end), slices_for(cls));
+  if (cls.demand.gpu_share == DevicePart{}) return grid.choose_devices(node, need.gpus);
+  return {grid.choose_part(node, cls.demand.gpu_share, cls.key.partition)};
+}
+
+}  // namespace
+
+std::vector<NodeGrant> make_grants(const Grid& grid, const JobClass& cls,
+                                   const std::vector<Share>& shares, Instant end) {
+  std::vector<NodeGrant> grants;
+  grants.reserve(shares.size());
+  for (const auto& [node, tasks] : shares) {
+    const Room need = need_for(cls.demand, grid.room(node), tasks);
+    grants.push_back({NodeId{node}, grid.choose_cpus(node, need.cpus), need.memory, need.scratch,
+                      static_cast<std::uint32_t>(need.gpus), tasks,
+                      choose_devices(grid, cls, node, need, end),
+                      grid.choose_gres(node, cls.key.shape.gres)});
+  }
+  return grants;
+}
+
+std::optional<Verdict> explain_place(const Grid& grid, const Bits& allowed, const JobClass& cls,
+                                     const Neighbours* neighbours) {
+  const JobShape& shape = cls.key.shape;
+  std::vector<Candidate> all;
+  for (std::size_t w = 0; w < allowed.words(); ++w)
+    any_in_word(allowed.word(w), w, [&](std::uint32_t n) {
+      if (!grid.available(n) || !has_devices(grid, cls, n, kMigNever)) return false;
+      if (const auto fits = tasks_fitting(cls.demand, grid.room(n), grid.free(n)); fits > 0)
+        all.push_back({n, fits, std::binary_search(cls.required.begin(), cls.required.end(), n)});
+      return false;
+    });
+  const auto required = static_cast<std::uint32_t>(cls.required.size());
+  if (!choose_nodes(cls.demand, all, required)) return std::nullopt;
+  if (neighbours != nullptr) {
+    std::erase_if(all, [&](const Candidate& c) { return !neighbours->allows(c.node); });
+    neighbours->trim(all);
+    if (!choose_nodes(cls.demand, all, required)) {
+      if (shape.anti_affinity.empty())
+        return Verdict{Reason::resources, 0, cls.demand.min_nodes, ""};
+      return Verdict{Reason::anti_affinity, 0, 0,
+                     shape.anti_affinity + " by " + shape.anti_affinity_level};
+    }
+  }
+  if (choose_places(grid, cls, all)) return std::nullopt;
+  std::unordered_map<std::uint32_t, std::uint32_t> domains;
+  std::uint32_t most = 0;
+  if (const auto level = grid.level(shape.topology_level))
+    for (const Candidate& c : all)
+      if (const std::uint32_t domain = grid.domain(*level, c.node); domain != kNoIndex)
+        most = std::max(most, ++domains[domain]);
+  return Verdict{Reason::topology, most, cls.demand.min_nodes, shape.topology_level};
+}
+
+std::uint32_t count_fitting(const Grid& grid, const Bits& allowed, const JobClass& cls) {
+  const Demand& d = cls.demand;
+  std::uint32_t count = 0;
+  if (d.cpus_per_task > static_cast<std::uint32_t>(grid.most_cpus())) return 0;
+  const std::uint32_t least = (d.tasks + d.max_nodes - 1) / d.max_nodes;
+  for (std::size_t w = 0; w < grid.words(); ++w)
+    any_in_word(grid.at_least(static_cast<std::int32_t>(d.cpus_per_task), w) & allowed.word(w), w,
+                [&](std::uint32_t n) {
+                  count += tasks_fitting(d, grid.room(n), grid.free(n)) >= least ? 1 : 0;
+                  return false;
+                });
+  return count;
+}
+
+}  // namespace gantry::sched

@@ -1,0 +1,127 @@
+// The rules of preempt.h: which running jobs a job may take from, and whether a set of them may go
+// together and leaves it its quota. Nothing about where anything runs.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "ctld/sched/preempt/preempt.h"
+
+namespace gantry::sched {
+
+enum class VictimRule : std::uint8_t {
+  none,      // may not be taken
+  of_class,  // a lower class
+  within,    // a lower class, and x is within what its own tenant is guaranteed
+  reclaim,   // guaranteed quota
+  by_share,  // both sides borrow
+};
+
+// A running job that may be a victim.
+struct Suspect {
+  std::uint32_t slot = 0;   // in Running
+  std::uint32_t index = 0;  // among all suspects
+  JobId job{};
+  VictimRule rule = VictimRule::none;
+  std::int32_t class_value = 0;
+  std::int64_t lost_work = 0;
+  std::int64_t cost = 0;
+  std::uint32_t quota_node = kNoIndex;
+  QuotaNeed use;
+};
+
+struct SetCheck {
+  std::optional<std::size_t> offender;  // index of the first that may not go
+  bool fits = false;                    // all may, and the job then has its quota
+};
+
+using ByResource = std::array<bool, kResourceCount>;
+
+// While it lives, jobs that are leaving are not in the quota's usage.
+class PreemptRules {
+ public:
+  explicit PreemptRules(const PreemptRequest& request);
+  ~PreemptRules();
+  PreemptRules(const PreemptRules&) = delete;
+  PreemptRules& operator=(const PreemptRules&) = delete;
+
+  [[nodiscard]] const std::vector<std::uint32_t>& leaving() const { return leaving_; }  // slots
+
+  // Once, before all else: what there is not enough of on the nodes. Says if anything lacks, there
+  // or in the quota.
+  bool contest(const ByResource& on_nodes);
+
+  // From now on lower classes of tenants that exceed nothing may go as well, for a job within its
+  // tenant's own quota: where more quota was promised than there is room for, and only there.
+  // False: this job may not ask that. After contest().
+  bool let_lower_classes_give_way();
+
+  // What holds for each placement of a group.
+  struct OfGroup {
+    VictimRule rule = VictimRule::none;
+    ByResource exceeds{}, exceeds_flavor{};  // exceeds() of its tenant, by cell: the whole, x's own
+  };
+  [[nodiscard]] OfGroup rule_for(const PlacementGroup& group);
+  // nullopt: this one may not go.
+  [[nodiscard]] std::optional<Suspect> judge(std::uint32_t slot, const OfGroup& group) const;
+  [[nodiscard]] PreemptWhy why(const Suspect& s) const;
+  [[nodiscard]] std::int32_t value_of(std::uint32_t priority_class) const {
+    return class_view(priority_class).value;
+  }
+  [[nodiscard]] Duration grace_of(std::uint32_t priority_class) const {
+    return class_view(priority_class).grace;
+  }
+  // In the order in which as many as possible may go: the own ones first, as they lower the own
+  // share; then the small ones, as only the last of a tenant may take it below what it exceeds by.
+  void sort(std::vector<const Suspect*>& set) const;
+  // May they go one after the other? With `rule_b` that one may stand in for rule a once for each
+  // tenant. If a set may go, so may a part of it, but for own jobs, whose going helps the others'.
+  SetCheck check(const std::vector<const Suspect*>& set, bool rule_b);
+  // Takes of these, in order, those that may go, until they are enough (asked when the quota fits;
+  // the second argument says that there are no more). Empty if they never are.
+  std::vector<const Suspect*> grow(
+      const std::vector<const Suspect*>& from, bool rule_b, std::size_t most,
+      const std::function<bool(const std::vector<const Suspect*>&, bool)>& enough);
+
+ private:
+  [[nodiscard]] const ClassView& class_view(std::uint32_t index) const;
+  [[nodiscard]] std::uint32_t tenant_of(PartitionId partition) const;
+  [[nodiscard]] bool guaranteed_at(std::size_t step) const;
+  [[nodiscard]] std::int64_t claimed_by(std::uint32_t tenant, std::uint32_t f, Resource r) const;
+  [[nodiscard]] bool exceeds_cell(std::uint32_t tenant, std::uint32_t top, std::uint32_t f,
+                                  Resource r) const;
+  [[nodiscard]] bool exceeds(std::uint32_t tenant, std::uint32_t top, const QuotaNeed* use) const;
+  // The lowest node above both, and how far up x's path it is; kNoIndex and the whole path's length
+  // if there is none.
+  struct Meeting {
+    std::uint32_t top = kNoIndex;
+    std::size_t steps = 0;
+  };
+  [[nodiscard]] Meeting meet(std::uint32_t other) const;
+  [[nodiscard]] bool within_own() const;
+  [[nodiscard]] bool gives_way(std::uint32_t slot) const;
+  [[nodiscard]] VictimRule rule_for_tenant(std::uint32_t other, std::int32_t value);
+  [[nodiscard]] std::uint32_t side_of(std::uint32_t other, std::uint32_t top) const;
+  [[nodiscard]] std::int64_t value_with_job(std::size_t steps);
+  bool take(const Suspect& s, bool rule_b, std::vector<std::uint32_t>& used_b);
+  [[nodiscard]] bool quota_fits() const;
+  void give_back(std::span<const Suspect* const> taken);
+  [[nodiscard]] QuotaNeed use_of(const Placement& p) const;
+
+  const PreemptRequest& r_;
+  QuotaTree& quota_;
+  const Tenancy& tree_;
+  std::uint32_t tenant_ = kNoIndex;
+  const ClassView& class_;
+  ByResource contested_{};
+  bool lower_give_way_ = false;
+  std::vector<std::uint32_t> path_;  // from the tenant to its root
+  std::vector<bool> guaranteed_;     // by step of the path: fits there without borrowing
+  std::vector<std::uint32_t> leaving_;
+  std::vector<std::pair<std::uint32_t, QuotaNeed>> left_;  // taken out of the quota
+};
+
+}  // namespace gantry::sched

@@ -1,0 +1,80 @@
+// What plans leave for the next one: which partitions are asleep, because all of their lines have
+// been looked at and must wait, and what would wake them; and what has changed since.
+//
+// A partition is woken by a change of its queue, by room for a wish of one of its jobs (Kinds knows
+// which have failed) that its quota allows, by a change on a node that is promised to one of its
+// jobs, and if it waits for anything else, by any change of a node. All others a plan may pass
+// over: it would find the same. Time alone wakes nobody; so every now and then a plan looks at
+// everything (Policy::everything). forget() is for changes of what all of this rests on: then the
+// next does.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "common/types.h"
+#include "ctld/sched/bits.h"
+#include "ctld/sched/policy.h"
+#include "ctld/sched/queue/order.h"
+
+namespace gantry::sched {
+
+class Memory {
+ public:
+  struct Wait {
+    std::uint32_t wish = 0;
+    std::int32_t rank = 0;
+  };
+  struct Lane {  // of a partition
+    bool asleep = false;
+    bool restless = false;  // any change of a node wakes it
+    std::vector<Wait> waits;
+  };
+
+  // ---- what has changed
+  void forget() {
+    looked_at_all_.reset();
+    keys.forget();
+  }
+  void touch_partition(PartitionId partition) {
+    lane(partition.value()).asleep = false;
+    keys.forget(partition.value());
+  }
+  void touch_job(JobId job) { jobs_.push_back(job); }
+  void touch_node(std::uint32_t node) {
+    if (touched_.test(node)) return;
+    if (touched_.words() * 64 <= node) touched_.resize(node + 1);
+    touched_.set(node);
+    nodes_.push_back(node);
+  }
+
+  // ---- plans
+  // May this plan pass over those that sleep? Otherwise it begins anew. `boundary`: the next moment
+  // at which a window opens or closes.
+  bool may_pass_over(Instant now, const Policy& policy, std::optional<Instant> boundary);
+  // The plan has looked at everything, or at everything that is awake; or (cut) at less.
+  void planned(bool everything, bool cut, Instant now, const Policy& policy);
+
+  Lane& lane(std::uint32_t partition) {
+    if (lanes_.size() <= partition) lanes_.resize(partition + 1);
+    return lanes_[partition];
+  }
+  // Nodes and jobs that have changed, which are forgotten.
+  [[nodiscard]] bool touched(std::uint32_t node) const { return touched_.test(node); }
+  [[nodiscard]] const std::vector<std::uint32_t>& nodes() const { return nodes_; }
+  [[nodiscard]] const std::vector<JobId>& jobs() const { return jobs_; }
+  void forget_changes();
+
+  KnownKeys keys;
+
+ private:
+  std::optional<Instant> looked_at_all_;
+  std::optional<Instant> boundary_;
+  Policy policy_;
+  std::vector<Lane> lanes_;  // by partition
+  Bits touched_;
+  std::vector<std::uint32_t> nodes_;
+  std::vector<JobId> jobs_;
+};
+
+}  // namespace gantry::sched

@@ -1,0 +1,243 @@
+// Whose job comes next in a plan. The order, in full:
+//
+//   partition priority > rank of the job's class (raised by waiting) > not borrowing before
+//   borrowing, the top level of the cohorts first > share value of the cohorts and of the tenant
+//   with the job (quota.h) > Fair Tree inside the tenant (fairshare.h) > job priority > time > id
+//
+// A tenant is a partition. Each brings forward one job, the first by rank, Fair Tree and the rest;
+// tenants stand in a heap by that job. While a plan is made usage only grows, so a tenant's place
+// in the heap can only be too good: it is looked at again when it comes first (the lazy heap is
+// exact). Only tenants with waiting jobs are touched; without tenancy what is left of the order is
+// priority, time, id.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "ctld/sched/queue/queue.h"
+#include "ctld/sched/tenant/fairshare.h"
+#include "ctld/sched/tenant/quota.h"
+
+namespace gantry::sched {
+
+// The users of one tenant who have waiting jobs; a walk down the tree that finds the next one in
+// O(depth x log users).
+class FairWalk {
+ public:
+  // Without a tree all users are equal.
+  FairWalk(const ShareTree* tree, Instant now) : tree_(tree), now_(now), nodes_(1) {}
+
+  void offer(std::uint32_t share, const Waiting& first);  // the user's first job, new or changed
+  void withdraw(std::uint32_t share);                     // has no more
+  void charged(std::uint32_t share);                      // the usage has changed
+  [[nodiscard]] bool empty() const { return nodes_[0].children.empty(); }
+  [[nodiscard]] std::uint32_t best() const;  // whose job comes next
+
+ private:
+  static constexpr std::uint32_t kTop = 0;
+  struct Key {
+    std::int32_t rank = 0;
+    double among = 0;  // ShareTree::among_siblings()
+    bool account = false;
+    Waiting first;  // of a user
+    std::uint32_t node = 0;
+    bool operator<(const Key& b) const;
+    [[nodiscard]] bool ties(const Key& o) const { return rank == o.rank && among == o.among; }
+  };
+  struct Node {
+    std::uint32_t share = kNoShare;
+    std::uint32_t parent = kTop;
+    Key key;
+    bool entered = false;                 // it is among the parent's children
+    std::vector<std::uint32_t> children;  // of an account; nodes in the order of their keys
+  };
+  std::uint32_t node_of(std::uint32_t share);
+  void enter(std::uint32_t node);  // with its key as it is now
+  void leave(std::uint32_t node);
+  void update_accounts(std::uint32_t node);
+  [[nodiscard]] std::vector<std::uint32_t>::iterator place_of(std::uint32_t node);
+  [[nodiscard]] const Key& first_of(std::uint32_t account) const {
+    return nodes_[nodes_[account].children.front()].key;
+  }
+  [[nodiscard]] double level(const Key& key) const;
+  [[nodiscard]] std::uint32_t best_below(const std::vector<std::uint32_t>& parents) const;
+  [[nodiscard]] std::uint32_t best_by_ranking() const;
+
+  const ShareTree* tree_;
+  Instant now_;
+  std::vector<Node> nodes_;                                        // [0] is above all
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> by_share_;  // share, node; sorted
+};
+
+// Why the head of a line must wait.
+struct Blocked {
+  enum class By : std::uint8_t { room, quota, tenant_jobs, reservation };
+  By by = By::room;
+  QuotaFit fit;               // by quota
+  std::uint32_t component{};  // of a heterogeneous job: whose place is not to be had
+};
+
+// One line in a plan: how far its jobs have been dealt with.
+struct Turn {
+  std::uint32_t line = 0;
+  std::uint32_t class_index = 0;
+  std::uint32_t partition = 0;
+  std::uint32_t tenant = 0;                  // its number in Order
+  OrderedSlots::Cursor at;                   // the job whose turn it is
+  Waiting first;                             // that job
+  std::uint32_t started = 0;                 // elements of that job (an array) dealt with
+  std::optional<OrderedSlots::Cursor> head;  // the first that must wait; set = nothing fits now
+  Waiting head_job;                          // that one
+  std::uint32_t ahead = 0;                   // of these, how many have a reservation
+  bool fresh = true;                         // never looked at in this plan
+  bool searched = false;                     // find_place() has been asked once
+  bool reserved = false;                     // the head has a reservation
+  std::uint32_t passed = 0;                  // lines of its partition that were passed over
+  std::uint32_t blocked = 0;                 // why the head must wait: Cycle's, from 1 on
+};
+
+// What the order needs to know of a line's class.
+struct Claim {
+  std::uint32_t quota_node = kNoIndex;  // kNoIndex: no quota
+  QuotaNeed need;                       // at least
+  std::uint32_t levels = 0;             // QuotaFit::levels
+};
+
+// What the best job of a partition brings to the order.
+struct OrderKey {
+  static constexpr std::size_t kLevels = 6;  // of cohorts and tenant that are compared
+  std::uint32_t priority = 0;
+  std::int32_t rank = 0;
+  std::uint32_t levels = 0;
+  std::array<std::int64_t, kLevels> values{};
+  Waiting first;
+  std::uint32_t tenant = 0;  // its number in Order
+  std::uint64_t version = 0;
+};
+
+// A line of a partition, where it stands among the others when nothing starts.
+struct Step {
+  Waiting first;
+  std::uint32_t share = kNoShare;
+  std::uint32_t wish = 0;  // of Kinds
+  QuotaNeed need;
+};
+
+// The order of partitions' lines, and the keys of the first, from plan to plan: while nothing of
+// what they are made of has changed.
+class KnownKeys {
+ public:
+  void forget() { keys_.clear(); }
+  void forget(std::uint32_t partition) {
+    if (partition < keys_.size()) keys_[partition].known = false;
+  }
+
+ private:
+  friend class Order;
+  struct Known {
+    bool known = false;
+    Instant at{};                 // of the fair share
+    std::optional<ShareId> root;  // of its users
+    std::uint64_t shares = 0;     // ShareTree::version()
+    OrderKey key;
+    std::uint32_t quota_node = kNoIndex;
+    std::uint64_t quota = 0;  // QuotaTree::stamp()
+    std::vector<Step> steps;  // all lines, or none
+  };
+  std::vector<Known> keys_;  // by partition
+};
+
+class Order {
+ public:
+  using Claims = std::function<Claim(std::uint32_t partition, std::uint32_t class_index)>;
+  // Which partitions and lines a plan passes over; nothing of theirs can start.
+  struct Passing {
+    // Of it, or all the rest; may only become true when failures() or the usage has grown.
+    std::function<bool(std::uint32_t partition)> all;
+    std::function<std::uint64_t()> failures;
+    std::function<bool(std::uint32_t partition)> lines;  // may be passed over one by one
+    std::function<bool(std::uint32_t partition, const Step&)> line;
+  };
+  // Usage for the fair share is that at the last multiple of this, so that what is known of the
+  // order lasts that long.
+  static constexpr Duration kShareStep = seconds(5);
+
+  // `shares` may be null: no fair share. `quota` may be null: no quota. `busy`: the partitions to
+  // go through. `passing`: null if nothing is passed over.
+  Order(const Queue& queue, const ShareTree* shares, const QuotaTree* quota, Instant now,
+        Claims claims, KnownKeys& keys, const std::vector<std::uint32_t>& busy,
+        std::optional<Passing> passing);
+
+  // Partition priority and rank of the job that comes next; nullopt: there is none.
+  [[nodiscard]] std::optional<std::pair<std::uint32_t, std::int32_t>> front();
+  std::optional<Turn> next();
+  // Exactly one of these follows each next(): the line has more jobs, or not.
+  void again(const Turn& turn);
+  void done(const Turn& turn);
+  // The turn's line has started a job: its user's and its tenant's usage have grown.
+  void started(const Turn& turn);
+  void usage_grew() { ++version_; }  // of some tenant's quota
+  // Of a line's first turn, for the next plan, if that wants it; nothing: it cannot be told in
+  // short.
+  [[nodiscard]] bool wants_note(const Turn& turn) const { return tenants_[turn.tenant].noting; }
+  void note(const Turn& turn, std::optional<Step> step);
+
+  // The rest of the lines that had been looked at already, but of partitions that were passed over;
+  // for the end of a plan.
+  std::vector<Turn> drain();
+
+ private:
+  struct User {
+    std::uint32_t share = kNoShare;
+    const Lines* lines = nullptr;
+    Lines::const_iterator untouched;
+    std::vector<Turn> touched;  // a heap
+    [[nodiscard]] bool touched_first() const;
+    [[nodiscard]] bool empty() const { return touched.empty() && untouched == lines->end(); }
+    [[nodiscard]] const Waiting& first() const;
+  };
+  struct Tenant {
+    Tenant(std::uint32_t id, std::uint32_t its_priority, Instant now)
+        : partition(id), priority(its_priority), walk(nullptr, now) {}
+    std::uint32_t partition = 0;
+    std::uint32_t priority = 0;
+    FairWalk walk;
+    std::vector<User> users;                  // by share
+    bool built = false;                       // these two
+    bool skipped = false;                     // all of it or all the rest
+    bool stepping = false;                    // so far its lines have been passed over
+    bool noting = false;                      // its lines, for the next plan
+    std::uint32_t step = 0;                   // lines that were passed over
+    std::uint64_t failures = 0, version = 0;  // when last asked whether to pass over all of it
+  };
+  static bool later(const OrderKey& a, const OrderKey& b);
+  void build(Tenant& tenant);
+  bool settle();
+  bool pass_all(Tenant& tenant);
+  bool pass_line(std::uint32_t tenant);
+  [[nodiscard]] KnownKeys::Known& known_of(const Tenant& tenant) {
+    return keys_.keys_[tenant.partition];
+  }
+  [[nodiscard]] User& best_user(Tenant& tenant);
+  User& user_of(Tenant& tenant, std::uint32_t share);
+  Turn peek(Tenant& tenant, User& user);
+  OrderKey key_of(std::uint32_t tenant);
+  [[nodiscard]] OrderKey first_key(std::uint32_t tenant);
+  void enter(std::uint32_t tenant);
+  void pop();
+
+  const Queue& queue_;
+  const ShareTree* shares_;
+  const QuotaTree* quota_;
+  const Instant now_;
+  const Claims claims_;
+  KnownKeys& keys_;
+  const std::optional<Passing> passing_;
+  std::vector<Tenant> tenants_;
+  std::vector<OrderKey> heap_;
+  std::uint64_t version_ = 0;  // of the usage
+};
+
+}  // namespace gantry::sched

@@ -1,0 +1,176 @@
+// The view ahead: what is free when, going by the limits of what runs and by the plans made so far.
+//
+// Exact, without time slots: running jobs are kept in the order of their ends, and a node that a
+// plan has reserved carries a few checkpoints: the room left from each reservation's start on.
+// Between checkpoints room only grows, so the least room over a span is that at its start and at
+// the checkpoints inside it. A search for the earliest start walks the ends in order and looks only
+// at nodes where something is given back; a job that fits soon costs few steps.
+//
+// Reservations name concrete nodes and are honoured by everyone who uses those nodes, whatever the
+// partition. They last for one plan: begin() forgets them; what is promised for longer (promises.h)
+// is reserved again at the beginning of the next.
+//
+// Windows (advance reservations, maintenance) are closed to all jobs but those that name them, and
+// these may run in them only. set_windows() tells of them, speak_for() whose questions follow.
+#pragma once
+
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ctld/sched/bits.h"
+#include "ctld/sched/nodes/running.h"
+#include "ctld/sched/queue/queue.h"
+
+namespace gantry::sched {
+
+// A start on nodes, at once or ahead.
+struct Slot {
+  Instant start{};
+  std::vector<Share> shares;
+  std::vector<Room> room;  // free on each at `start`, but for reservations
+};
+
+struct Window {
+  std::string name;
+  Instant from{}, until{};
+  bool maintenance = false;
+  std::vector<std::uint32_t> nodes;
+};
+
+class Timeline {
+ public:
+  static constexpr std::uint32_t kNoWindow = ~std::uint32_t{0};
+  // A job past its limit is on its way out: it is taken to end this long from now.
+  static constexpr Duration kOverdue = seconds(1);
+  static constexpr Instant kNever{std::numeric_limits<std::int64_t>::max()};
+
+  Timeline(const Grid& grid, const Running& running) : grid_(grid), running_(running) {}
+
+  void set_windows(const std::map<std::string, ReservationChanged>& reservations);
+  void begin(Instant now);
+  // begin(), but the reservations stay. From nodes that have changed since they must be lifted.
+  void resume(Instant now);
+  void clear(std::uint32_t node);  // as if never reserved, if all reservations have been lifted
+  template <class F>
+  void each_promised(std::uint32_t node, F&& f) const {  // f(job)
+    if (reserved_.test(node))
+      for (const Reservation& r : ahead_[node].reservations) f(r.job);
+  }
+  // Questions that follow are of a job that names this reservation ("" = none). False: there is no
+  // such window.
+  bool speak_for(const std::string& reservation);
+  [[nodiscard]] const Window* own_window() const {
+    return own_ == kNoWindow ? nullptr : &windows_[own_];
+  }
+  [[nodiscard]] Instant now() const { return now_; }
+
+  [[nodiscard]] bool any_reserved() const { return !reserved_nodes_.empty(); }
+  [[nodiscard]] std::uint64_t reserved_word(std::size_t w) const { return reserved_.word(w); }
+
+  // Tasks that fit on the node over [from, until), if `room` is free there at `from` but for
+  // reservations. Later ends of running jobs are not needed: room only grows with them.
+  [[nodiscard]] std::uint32_t fits(std::uint32_t node, const Demand& demand, Instant from,
+                                   Instant until, const Room& room) const;
+  // fits(...) >= tasks, where only that is asked.
+  [[nodiscard]] bool holds(std::uint32_t node, const Demand& demand, Instant from, Instant until,
+                           const Room& room, std::uint32_t tasks) const {
+    return reserved_.test(node) || closed(node)
+               ? fits(node, demand, from, until, room) >= tasks
+               : sched::holds(demand, grid_.room(node), room, tasks);
+  }
+  // Past this start time fits() may answer less for the same room.
+  [[nodiscard]] std::optional<Instant> same_until(std::uint32_t node, Instant from,
+                                                  Instant until) const;
+
+  // This plan starts a job now; the grid has been told already.
+  void started(const Demand& demand, const std::vector<Share>& shares,
+               std::optional<Instant> until);
+
+  // The earliest start after now, and not before `from`, at which the class's next job fits without
+  // delaying a reservation; nullopt if the known ends never make room, or not before `before`.
+  // `steps` grows by the ends looked at.
+  std::optional<Slot> earliest(const JobClass& cls, const Bits& allowed, Instant from,
+                               std::uint64_t& steps, Instant before = kNever);
+  void reserve(const JobClass& cls, const Slot& slot, JobId job);
+  // reserve() for a start that was found in an earlier plan; false if there is no room any more.
+  bool keep(const JobClass& cls, JobId job, Instant start, const std::vector<Share>& shares);
+  void lift(JobId job, Instant start, const std::vector<Share>& shares);  // takes it out again
+
+  // A running job will leave by `by` and not at its limit; tell before Running::set_end(). moved()
+  // with the times exchanged takes it back.
+  void moved(const Placement& placement, Instant by, std::optional<Instant> limit);
+
+  // The next moment after now at which a window opens or closes; nullopt: none will.
+  [[nodiscard]] std::optional<Instant> next_boundary(Instant now) const;
+
+  // Room on the node at a time, going by the limits, but for reservations.
+  [[nodiscard]] Room room_at(std::uint32_t node, Instant at) const;
+  // What closes or holds the node for some time in [from, until).
+  [[nodiscard]] const Window* window_in(std::uint32_t node, Instant from, Instant until) const;
+  [[nodiscard]] std::optional<JobId> promised_in(std::uint32_t node, Instant from, Instant until,
+                                                 JobId but) const;
+
+  static Instant end_of(Instant start, const std::optional<Duration>& limit);
+
+ private:
+  friend class Walk;
+
+  struct Reservation {
+    JobId job;
+    Instant from, until;
+    Room room;
+    std::uint32_t tasks = 0;  // tells two elements of an array apart that begin at one time
+  };
+  struct Checkpoint {
+    Instant at;
+    Room spare;  // free then, running jobs and reservations taken off
+  };
+  struct Ahead {
+    std::vector<Reservation> reservations;
+    std::vector<Checkpoint> checkpoints;  // by time
+  };
+  struct Freed {  // room given back in the future by something of this plan
+    Instant at;
+    std::uint32_t node;
+    bool reserved;  // of a reservation, which fits() knows about: no room
+    Room room;
+  };
+  [[nodiscard]] bool closed(std::uint32_t node) const {
+    return own_ != kNoWindow || closed_.test(node);
+  }
+  [[nodiscard]] Room spare_at(const Ahead& ahead, Instant at, Room room) const;
+  Ahead& ahead_of(std::uint32_t node);
+  static void promise(Checkpoint& point, const Room& need);
+  void sort_freed();
+  void fit_grid();
+
+  const Grid& grid_;
+  const Running& running_;
+  Instant now_{};
+  Bits reserved_;
+  std::vector<std::uint32_t> reserved_nodes_;
+  std::vector<Ahead> ahead_;  // by node; empty but for reserved nodes
+  std::vector<Freed> freed_;  // the first sorted_freed_ by time, then node
+  std::size_t sorted_freed_ = 0;
+  std::vector<Freed> started_;  // of these, what jobs started by this plan give back
+
+  std::vector<Window> windows_;  // by end
+  std::uint32_t own_ = kNoWindow;
+  Bits closed_;                                         // nodes with windows
+  std::vector<std::vector<std::uint32_t>> windows_on_;  // by node
+
+  // What a walk notes about nodes; valid where the stamp is the walk's.
+  struct Note {
+    std::uint32_t stamp = 0;
+    std::uint32_t fits = 0;
+    std::uint32_t dirty = 0;  // stamp of the moment
+    Room room;
+  };
+  std::vector<Note> notes_;
+  std::uint32_t stamp_ = 0;
+};
+
+}  // namespace gantry::sched

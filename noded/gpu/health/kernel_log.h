@@ -1,0 +1,21 @@
+// Xids that the kernel has logged: those of a time when nobody listened to the driver's events.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "noded/gpu/health/xid.h"
+
+namespace gantry::gpu {
+
+struct LoggedXid {
+  Duration at{};  // since the machine was started
+  XidLine line;
+};
+
+// Those of /dev/kmsg that came after `since` (runtime::since_boot()), in their order; none where it
+// cannot be read.
+std::vector<LoggedXid> logged_xids(const std::string& kmsg, Duration since);
+
+}  // namespace gantry::gpu

@@ -1,0 +1,80 @@
+// Looks at the GPUs and slices that jobs have, every few seconds, and keeps a series for each. One
+// look asks a GPU for its power once, and each GPU or slice for utilisation and memory once,
+// however many jobs share it.
+//
+// Utilisation of a slice comes from GPM, which Hopper and later have: on older GPUs it stays
+// unknown. No driver tells the power of a slice: it is the GPU's, divided by compute slices.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "noded/gpu/health/series.h"
+#include "noded/gpu/nvml/discover.h"
+
+namespace gantry::gpu {
+
+class GpuSampler {
+ public:
+  // `found` must outlive it. `interval`: about that between steps.
+  GpuSampler(const Nvml& nvml, const Discovery& found, Duration interval);
+  ~GpuSampler();
+  GpuSampler(const GpuSampler&) = delete;
+  GpuSampler& operator=(const GpuSampler&) = delete;
+
+  using Track = std::uint64_t;  // one job's use of one GPU or slice
+
+  // `gpu`: GpuDevice::index. not_found: no such GPU, or its slice is gone.
+  Result<Track> begin(std::uint32_t gpu, const MigSlice* slice, Instant now);
+  std::optional<GpuUsage> end(Track track);
+
+  void step(Instant now);
+
+  // What the last step saw, for `gctl top` and for finding what is allocated and idle.
+  struct Activity {
+    Track track = 0;
+    Instant since{};                      // begun
+    std::optional<Reading> reading;       // unset: it did not answer
+    std::optional<Instant> last_busy;     // never
+    std::optional<Instant> last_process;  // never
+    std::string name;                     // as GpuUsage::name
+    bool has_process = false;             // at the last look
+  };
+  [[nodiscard]] std::vector<Activity> activity() const;
+  [[nodiscard]] std::optional<GpuUsage> so_far(Track track) const;
+
+ private:
+  struct Source {  // a GPU or slice that is looked at
+    std::uint32_t gpu = 0;
+    nvml::Device device = nullptr;  // of the slice, or of the GPU
+    std::optional<std::uint32_t> gpu_instance;
+    std::uint32_t compute_slices = 0, of_slices = 1;
+    std::string uuid, name;
+    nvml::GpmSample before = nullptr, after = nullptr;
+    bool has_before = false;
+    std::uint32_t users = 0;
+    std::optional<Reading> reading;
+    bool has_process = false;
+  };
+  struct Tracked {
+    std::string source;  // uuid
+    Instant since;
+    UsageSeries series;
+  };
+  Result<Source> find(std::uint32_t gpu, const MigSlice* slice) const;
+  void look(Source& source, std::optional<std::uint32_t> gpu_power, bool at_processes);
+  std::optional<std::uint32_t> busy_of(Source& source);
+  void drop(Source& source);
+
+  const Nvml& nvml_;
+  const Discovery& found_;
+  Duration interval_;
+  std::map<std::string, Source> sources_;  // by uuid
+  std::map<Track, Tracked> tracks_;
+  Track last_track_ = 0;
+  std::uint64_t steps_ = 0;
+};
+
+}  // namespace gantry::gpu

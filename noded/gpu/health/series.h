@@ -1,0 +1,70 @@
+// What one GPU or slice did over the time of a job: a series of fixed length, whatever the time.
+// When it is full, neighbours become one point and its interval doubles: a job of 20 minutes has a
+// point every 5 s, one of a day every 11 minutes. Kept with the job in about a kilobyte.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/resources/gpu_usage.h"
+#include "common/result.h"
+#include "common/time/time.h"
+#include "common/types.h"
+
+namespace gantry::gpu {
+
+inline constexpr std::size_t kSeriesPoints = 256;
+
+struct Reading {                          // one look at a GPU or slice
+  std::optional<std::uint32_t> busy;      // percent; unset: the driver does not tell
+  std::uint64_t memory = 0;               // bytes in use
+  std::optional<std::uint32_t> power_mw;  // of a slice: its part of the GPU's by compute slices
+};
+
+struct SeriesPoint {                     // over one interval
+  std::optional<std::uint32_t> busy;     // percent, mean
+  std::uint32_t memory_mib = 0;          // most
+  std::optional<std::uint32_t> power_w;  // mean
+  friend bool operator==(const SeriesPoint&, const SeriesPoint&) = default;
+};
+
+class UsageSeries {
+ public:
+  UsageSeries(Instant start, Duration interval) : start_(start), interval_(interval) {}
+
+  // `now` never goes back; before `start` it counts as the start.
+  void add(Instant now, const Reading& reading);
+  void saw_process(Instant now) { last_process_ = now; }
+
+  [[nodiscard]] Duration interval() const { return interval_; }
+  [[nodiscard]] std::optional<Instant> last_busy() const { return last_busy_; }
+  [[nodiscard]] std::optional<Instant> last_process() const { return last_process_; }
+  // A point without samples (the GPU did not answer) is unset.
+  [[nodiscard]] std::vector<std::optional<SeriesPoint>> points() const;
+  [[nodiscard]] GpuUsage stored(std::string uuid, std::string name) const;
+
+ private:
+  struct Sums {
+    std::uint32_t samples = 0, busy_samples = 0, power_samples = 0;
+    std::uint32_t memory_mib = 0;
+    std::uint64_t busy = 0, power_mw = 0;
+    void merge(const Sums& other);
+    [[nodiscard]] std::optional<SeriesPoint> point() const;
+  };
+  void halve();
+
+  Instant start_;
+  Duration interval_;
+  std::vector<Sums> ring_;
+  Sums total_;
+  std::uint64_t energy_mj_ = 0;
+  std::optional<Instant> last_sample_, last_busy_, last_process_;
+};
+
+// Deltas as variable-length integers: an idle GPU's point takes 3 bytes.
+Bytes encode_points(const std::vector<std::optional<SeriesPoint>>& points);
+Result<std::vector<std::optional<SeriesPoint>>> decode_points(std::string_view data,
+                                                              std::uint32_t points);
+
+}  // namespace gantry::gpu

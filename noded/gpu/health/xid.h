@@ -1,0 +1,63 @@
+// Xids: what the driver reports of a GPU, by number, and what follows from each. Facts: NVIDIA's
+// Xid catalogue and the lists of its Kubernetes drivers.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "common/resources/gpu.h"
+
+namespace gantry::gpu {
+
+enum class XidAction : std::uint8_t {
+  note = 1,        // an application's own fault, or news: told with the job
+  end_jobs = 2,    // the jobs there are damaged; the GPU goes on
+  fail_slice = 3,  // out of service: the slice if the event names one, else the GPU
+  fail_gpu = 4,    // all of the GPU, whatever the event names
+  fail_node = 5,   // only a restart of the node helps
+};
+constexpr auto enum_names(XidAction) {
+  return std::array<std::pair<XidAction, std::string_view>, 5>{
+      {{XidAction::note, "note"},
+       {XidAction::end_jobs, "end_jobs"},
+       {XidAction::fail_slice, "fail_slice"},
+       {XidAction::fail_gpu, "fail_gpu"},
+       {XidAction::fail_node, "fail_node"}}};
+}
+
+struct XidRule {
+  std::uint32_t xid;
+  XidAction action;
+  std::string_view what;  // a clause
+};
+std::span<const XidRule> xid_rules();  // ascending
+// That of a number that is not in the table: the GPU is taken out.
+XidRule rule_of(std::uint32_t xid);
+
+struct XidEvent {
+  std::uint32_t xid = 0;
+  std::optional<std::uint32_t> gpu_instance;  // unset: of the whole GPU
+};
+
+// What an event does: to whom (FaultDomain::none: nothing goes out of service) and how it is
+// called, "gpu-xid-79: fallen off the bus". `end_jobs`: the jobs of that slice, or else of that
+// GPU, end.
+struct XidOutcome {
+  XidAction action = XidAction::note;
+  GpuFault fault;
+  bool end_jobs = false;
+};
+XidOutcome judge(const XidEvent& event, Instant now);
+
+// A line of the kernel's log, where events cannot be had: "NVRM: Xid (PCI:0000:3b:00): 79, pid=…",
+// of a slice "NVRM: Xid (PCI:0000:3b:00 GPU-I:05): 94, …".
+struct XidLine {
+  std::string pci;  // "0000:3b:00.0"
+  std::uint32_t xid = 0;
+  std::optional<std::uint32_t> gpu_instance;
+};
+std::optional<XidLine> parse_xid_line(std::string_view line);
+
+}  // namespace gantry::gpu

@@ -1,0 +1,211 @@
+#include "noded/gpu/mig/mig.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace gantry::gpu {
+
+using nvml::Return;
+
+namespace {
+
+std::string name_of(const MigTarget& target) {
+  return fmt::format("GPU {} ({})", target.gpu->index, target.gpu->pci);
+}
+
+bool overlap(std::uint32_t a, std::uint32_t a_size, std::uint32_t b, std::uint32_t b_size) {
+  return a < b + b_size && b < a + a_size;
+}
+
+bool is_in(std::span<const std::string> list, const std::string& uuid) {
+  return std::find(list.begin(), list.end(), uuid) != list.end();
+}
+
+// The MIG devices within one GPU instance.
+Answer<std::vector<Nvml::MigDevice>> devices_in(const Nvml& nvml, nvml::Device gpu,
+                                                std::uint32_t gpu_instance) {
+  return nvml.mig_devices(gpu).map([&](std::vector<Nvml::MigDevice> all) {
+    std::erase_if(all, [&](auto& one) { return one.gpu_instance != gpu_instance; });
+    return all;
+  });
+}
+
+// Why the compute instances of a GPU instance may not go: "" when they may.
+Answer<std::string> why_busy(const Nvml& nvml, const std::vector<Nvml::MigDevice>& devices,
+                             std::span<const std::string> in_use) {
+  for (const Nvml::MigDevice& one : devices) {
+    if (is_in(in_use, one.uuid)) return fmt::format("{} is a job's", one.uuid);
+    const auto processes = nvml.processes(one.device);
+    if (!processes) return tl::unexpected(processes.error());
+    if (!processes->empty())
+      return fmt::format("process {} runs on {}", processes->front().pid, one.uuid);
+  }
+  return std::string();
+}
+
+}  // namespace
+
+std::vector<MigTarget> mig_targets(const Discovery& found) {
+  std::vector<MigTarget> out;
+  for (const GpuDevice& gpu : found.inventory.gpus)
+    if (const MigGeometry* geometry = find_geometry(found.inventory, gpu.model);
+        gpu.mig && geometry != nullptr && found.devices[gpu.index] != nullptr)
+      out.push_back({found.devices[gpu.index], &gpu, geometry});
+  return out;
+}
+
+Answer<std::vector<MigPartitioner::Instance>> MigPartitioner::instances(
+    const MigTarget& target) const {
+  std::vector<Instance> out;
+  for (const MigProfile& profile : target.geometry->profiles) {
+    const auto handles = nvml_.gpu_instances(target.device, profile.id);
+    if (!handles) return tl::unexpected(handles.error());
+    for (const nvml::GpuInstance handle : *handles) {
+      const auto info = nvml_.info(handle);
+      if (!info) return tl::unexpected(info.error());
+      out.push_back({handle, *info, &profile});
+    }
+  }
+  return out;
+}
+
+Answer<std::vector<nvml::ComputeInstance>> MigPartitioner::computes(
+    nvml::GpuInstance instance) const {
+  std::vector<nvml::ComputeInstance> out;
+  const auto profiles = nvml_.compute_profiles(instance);
+  if (!profiles) return tl::unexpected(profiles.error());
+  for (const nvml::ComputeInstanceProfile& profile : *profiles) {
+    const auto found = nvml_.compute_instances(instance, profile.id);
+    if (!found) return tl::unexpected(found.error());
+    out.insert(out.end(), found->begin(), found->end());
+  }
+  return out;
+}
+
+// The driver says insufficient_resources for a place that is taken, so the instances are looked at.
+Result<const MigProfile*> MigPartitioner::check_place(const MigTarget& target,
+                                                      std::uint32_t profile_id,
+                                                      std::uint32_t start) const {
+  const MigProfile* profile = find_profile(*target.geometry, profile_id);
+  if (profile == nullptr)
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{}: an {} has no MIG profile {}", name_of(target), target.gpu->model,
+                            profile_id));
+  if (std::find(profile->starts.begin(), profile->starts.end(), start) == profile->starts.end())
+    return fail(ErrorCode::invalid_argument,
+                fmt::format("{}: {} cannot start at {}", name_of(target), profile->name, start));
+  const auto present = instances(target);
+  if (!present) return fail_nvml(name_of(target), present.error());
+  std::uint32_t compute = profile->compute_slices;
+  for (const Instance& one : *present) {
+    compute += one.profile->compute_slices;
+    if (overlap(start, profile->memory_slices, one.info.placement.start, one.info.placement.size))
+      return fail(ErrorCode::wrong_state,
+                  fmt::format("{}: {} at {} is in the way of {} at {}", name_of(target),
+                              one.profile->name, one.info.placement.start, profile->name, start));
+  }
+  if (compute > target.geometry->compute_slices)
+    return fail(
+        ErrorCode::wrong_state,
+        fmt::format("{}: with {} it would have {} compute slices, more than {}", name_of(target),
+                    profile->name, compute, target.geometry->compute_slices));
+  return profile;
+}
+
+Result<MigSlice> MigPartitioner::create(const MigTarget& target, std::uint32_t profile_id,
+                                        std::uint32_t start) {
+  const auto profile = check_place(target, profile_id, start);
+  if (!profile) return tl::unexpected(profile.error());
+  MigIntent intent{MigStep::create, target.gpu->uuid, {}};
+  intent.slice.profile = profile_id;
+  intent.slice.start = start;
+  if (auto begun = journal_.begin(intent); !begun) return tl::unexpected(begun.error());
+  auto slice = make(target, **profile, start);
+  if (auto done = journal_.done(target.gpu->uuid); !done) return tl::unexpected(done.error());
+  return slice;
+}
+
+Result<MigSlice> MigPartitioner::make(const MigTarget& target, const MigProfile& profile,
+                                      std::uint32_t start) {
+  const auto instance = nvml_.create(target.device, profile.id, {start, profile.memory_slices});
+  if (!instance)
+    return fail_nvml(fmt::format("{}: {} at {}", name_of(target), profile.name, start),
+                     instance.error());
+  auto slice = complete(target, profile, start, *instance);
+  if (slice) return slice;
+  if (auto gone = take_away(*instance); !gone)
+    slice.error().message += fmt::format("; and it stays half made: {}", to_string(gone.error()));
+  return slice;
+}
+
+// The rest of a fresh GPU instance, after a look at what the driver made.
+Result<MigSlice> MigPartitioner::complete(const MigTarget& target, const MigProfile& profile,
+                                          std::uint32_t start, nvml::GpuInstance instance) {
+  const std::string what = fmt::format("{}: {} at {}", name_of(target), profile.name, start);
+  const auto info = nvml_.info(instance);
+  if (!info) return fail_nvml(what, info.error());
+  if (info->profile != profile.id || info->placement.start != start ||
+      info->placement.size != profile.memory_slices)
+    return fail(ErrorCode::io_error,
+                fmt::format("{}: the driver made profile {} at {} of {}", what, info->profile,
+                            info->placement.start, info->placement.size));
+  const auto compute_profiles = nvml_.compute_profiles(instance);
+  if (!compute_profiles) return fail_nvml(what, compute_profiles.error());
+  const auto whole = std::find_if(compute_profiles->begin(), compute_profiles->end(),
+                                  [&](auto& one) { return one.slices == profile.compute_slices; });
+  if (whole == compute_profiles->end())
+    return fail(ErrorCode::unsupported,
+                fmt::format("{}: the driver offers no compute instance of all {} slices", what,
+                            profile.compute_slices));
+  const auto compute = nvml_.create(instance, whole->id);
+  if (!compute) return fail_nvml(what, compute.error());
+  const auto made = nvml_.info(*compute);
+  if (!made) return fail_nvml(what, made.error());
+  const auto devices = devices_in(nvml_, target.device, info->id);
+  if (!devices) return fail_nvml(what, devices.error());
+  if (devices->size() != 1 || devices->front().compute_instance != made->id)
+    return fail(ErrorCode::io_error,
+                fmt::format("{}: the driver shows {} MIG devices in it", what, devices->size()));
+  return MigSlice{profile.id, start, info->id, made->id, devices->front().uuid};
+}
+
+// Compute instances, then the GPU instance. The driver refuses what has processes.
+Answer<void> MigPartitioner::take_away(nvml::GpuInstance instance) const {
+  const auto inside = computes(instance);
+  if (!inside) return tl::unexpected(inside.error());
+  for (const nvml::ComputeInstance one : *inside)
+    if (auto gone = nvml_.destroy(one); !gone) return gone;
+  return nvml_.destroy(instance);
+}
+
+Result<void> MigPartitioner::destroy(const MigTarget& target, const MigSlice& slice,
+                                     std::span<const std::string> in_use) {
+  const std::string what = fmt::format("{}: slice {}", name_of(target), slice.uuid);
+  const auto present = instances(target);
+  if (!present) return fail_nvml(what, present.error());
+  for (const Instance& one : *present) {
+    if (one.info.id != slice.gpu_instance) continue;
+    const auto devices = devices_in(nvml_, target.device, one.info.id);
+    if (!devices) return fail_nvml(what, devices.error());
+    const bool same = one.profile->id == slice.profile && one.info.placement.start == slice.start &&
+                      devices->size() == 1 && devices->front().uuid == slice.uuid;
+    if (!same)
+      return fail(ErrorCode::wrong_state,
+                  fmt::format("{}: GPU instance {} is another one by now", what, one.info.id));
+    const auto busy = why_busy(nvml_, *devices, in_use);
+    if (!busy) return fail_nvml(what, busy.error());
+    if (!busy->empty()) return fail(ErrorCode::wrong_state, fmt::format("{}: {}", what, *busy));
+    if (auto begun = journal_.begin({MigStep::destroy, target.gpu->uuid, slice}); !begun)
+      return begun;
+    const auto gone = take_away(one.handle);
+    if (!gone && gone.error().code != Return::in_use)
+      return fail_nvml(what, gone.error());  // in the journal: recover() goes on with it
+    if (auto done = journal_.done(target.gpu->uuid); !done) return done;
+    if (!gone) return fail_nvml(what, gone.error());
+    return {};
+  }
+  return {};
+}
+
+}  // namespace gantry::gpu

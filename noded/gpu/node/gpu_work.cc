@@ -1,0 +1,317 @@
+#include "noded/gpu/node/gpu_work.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+
+#include "noded/gpu/cdi.h"
+#include "noded/gpu/driver_files.h"
+#include "noded/runtime/job_dir.h"
+
+namespace gantry::node {
+namespace {
+
+ByteCount slice_memory(const GpuInventory& found, const GpuDevice& gpu, const MigSlice& slice) {
+  for (const MigGeometry& g : found.geometries)
+    if (g.model == gpu.model)
+      if (const MigProfile* p = gpu::find_profile(g, slice.profile)) return ByteCount{p->memory};
+  return {};
+}
+
+}  // namespace
+
+GpuWork::GpuWork(Options options, gpu::KnownGpus known, const Logger& log, Publish publish)
+    : options_(std::move(options)),
+      log_(log),
+      publish_(std::move(publish)),
+      known_(std::move(known)),
+      holders_(options_.holders, log) {}
+
+void GpuWork::open() {
+  auto opened = gpu::Nvml::open(options_.library);
+  if (!opened) {
+    found_.inventory = gpu::no_gpus(opened.error());
+    return publish(false);
+  }
+  nvml_ = std::move(*opened);
+  auto journal = gpu::MigJournal::open(options_.state_dir + "/mig");
+  if (journal)
+    partitioner_ = std::make_unique<gpu::MigPartitioner>(*nvml_, std::move(*journal));
+  else
+    log_.error("slices cannot be made", {{"why", journal.error().message}});
+  sampler_ = std::make_unique<gpu::GpuSampler>(*nvml_, found_, options_.sample);
+  check();
+}
+
+void GpuWork::see() {
+  const Instant now = runtime::wall_clock();
+  found_ = gpu::discover(*nvml_, options_.roots, now);
+  found_.inventory.cannot_share = holders_.cannot_share();
+  for (const std::string& warning : found_.warnings)  // each once, not at every look
+    if (std::find(warned_.begin(), warned_.end(), warning) == warned_.end()) log_.warning(warning);
+  warned_ = found_.warnings;
+  auto numbers = gpu::read_device_numbers(options_.roots);
+  if (numbers) {
+    numbers_ = std::move(*numbers);
+  } else if (!found_.inventory.gpus.empty()) {
+    found_.inventory.gpus.clear();
+    found_.inventory.why_none = numbers.error().message;
+    return;
+  }
+  gpu::keep_indexes(found_, known_, now);
+  known_.gpus = found_.inventory.gpus;
+  // What was up once and is not any more is down, also when that came while no daemon ran.
+  baselines_.resize(known_.gpus.size());
+  known_.links.resize(known_.gpus.size());
+  for (std::size_t i = 0; i < baselines_.size(); ++i) {
+    if (baselines_[i].links == 0 && found_.devices[i] != nullptr)
+      baselines_[i] = gpu::HealthBaseline::of(*nvml_, found_.devices[i]);
+    known_.links[i] = baselines_[i].links = std::max(baselines_[i].links, known_.links[i]);
+  }
+}
+
+void GpuWork::publish(bool checked) {
+  GpuSight sight{found_.inventory, std::nullopt, known_.links};
+  if (checked) {
+    const Instant now = runtime::wall_clock();
+    auto& checks = sight.checks.emplace(found_.inventory.gpus.size());
+    for (std::size_t i = 0; i < checks.size(); ++i)
+      if (found_.devices[i] != nullptr)  // one that is lost says so itself
+        checks[i] = gpu::check(*nvml_, found_.devices[i], baselines_[i], now);
+  }
+  publish_(std::move(sight));
+}
+
+void GpuWork::look() {
+  if (nvml_ == nullptr) return;
+  see();
+  publish(false);
+}
+
+void GpuWork::check() {
+  if (nvml_ == nullptr) return;
+  see();
+  publish(true);
+}
+
+void GpuWork::begin_watch(std::function<void(const gpu::GpuEvent&)> sink,
+                          std::function<void(const std::string&)> failed) {
+  holders_.settle();
+  if (nvml_ == nullptr) return;
+  finish_halves();
+  if (found_.inventory.gpus.empty()) return;
+  auto reader = gpu::EventReader::open(*nvml_, found_);
+  if (!reader) return failed(reader.error().message);
+  events_ = std::make_unique<gpu::EventThread>(
+      std::move(*reader), std::move(sink),
+      [nvml = nvml_, failed = std::move(failed)](const gpu::Failure& why) {
+        failed(gpu::to_string(why));
+      });
+}
+
+// What a daemon that died left half done; held slices are known by now.
+void GpuWork::finish_halves() {
+  if (!partitioner_ || options_.by_hand) return;
+  const auto held = held_devices();
+  const auto done = partitioner_->recover(gpu::mig_targets(found_), held);
+  if (!done) return log_.error("slices", {{"why", done.error().message}});
+  for (const std::string& what : *done) log_.info(what);
+  if (!done->empty()) look();
+}
+
+std::vector<std::string> GpuWork::held_devices() const {
+  std::vector<std::string> out;
+  for (const auto& [key, uuids] : held_) out.insert(out.end(), uuids.begin(), uuids.end());
+  return out;
+}
+
+const GpuDevice* GpuWork::find(std::uint32_t index) const {
+  for (const GpuDevice& gpu : found_.inventory.gpus)
+    if (gpu.index == index) return &gpu;
+  return nullptr;
+}
+
+// The driver's file, or one of our own where there is none: nobody makes those of new slices.
+Result<std::string> GpuWork::file_of(const gpu::DeviceFile& file) const {
+  const dev_t number = makedev(file.major, file.minor);
+  const auto is_it = [&](const std::string& path) {
+    struct stat st {};
+    return ::stat(path.c_str(), &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == number;
+  };
+  std::string path = options_.roots.dev + file.path.substr(4);
+  if (is_it(path)) return path;
+  if (auto r = runtime::make_dirs(options_.files_dir, 0711); !r) return tl::unexpected(r.error());
+  path = fmt::format("{}/{}-{}", options_.files_dir, file.major, file.minor);
+  const mode_t mode = file.permissions.find('w') != std::string::npos ? 0666 : 0444;
+  if (is_it(path)) return path;
+  if (::mknod(path.c_str(), S_IFCHR | mode, number) != 0 || ::chmod(path.c_str(), mode) != 0)
+    return runtime::fail_errno(ErrorCode::io_error, path);
+  return path;
+}
+
+Result<void> GpuWork::add_files(const std::vector<gpu::DeviceFile>& files,
+                                runtime::LaunchRequest& request) const {
+  for (const gpu::DeviceFile& file : files) {
+    const bool known = std::any_of(request.devices.begin(), request.devices.end(),
+                                   [&](const auto& d) { return d.path == file.path; });
+    if (known) continue;
+    auto source = file_of(file);
+    if (!source) return tl::unexpected(source.error());
+    request.devices.push_back(
+        {file.path, std::move(*source), file.major, file.minor, file.permissions});
+  }
+  return {};
+}
+
+Result<MigSlice> GpuWork::slice_for(const GpuDevice& gpu, const GpuGrant& grant) {
+  const auto held = held_devices();
+  const auto is_held = [&](const MigSlice& s) {
+    return std::find(held.begin(), held.end(), s.uuid) != held.end();
+  };
+  const auto targets = gpu::mig_targets(found_);
+  const auto target = std::find_if(targets.begin(), targets.end(),
+                                   [&](const auto& t) { return t.gpu->uuid == gpu.uuid; });
+  if (!partitioner_ || target == targets.end())
+    return fail(ErrorCode::unavailable, fmt::format("GPU {} is not in MIG mode", grant.gpu));
+  const auto size = [&](std::uint32_t profile) {
+    const MigProfile* p = gpu::find_profile(*target->geometry, profile);
+    return p != nullptr ? p->memory_slices : 0;
+  };
+  const std::vector<MigSlice> present = gpu.slices;
+  for (const MigSlice& s : present)
+    if (s.profile == *grant.profile && s.start == grant.start && (grant.part() || !is_held(s)))
+      return s;  // who else has parts of it: GpuHolders
+  if (options_.by_hand)
+    return fail(ErrorCode::unavailable,
+                fmt::format("the slice at {} of GPU {} is not there", grant.start, grant.gpu));
+  for (const MigSlice& s : present) {
+    const bool in_the_way =
+        s.start < grant.start + size(*grant.profile) && grant.start < s.start + size(s.profile);
+    if (!in_the_way) continue;
+    if (auto r = partitioner_->destroy(*target, s, held); !r) return tl::unexpected(r.error());
+  }
+  auto made = partitioner_->create(*target, *grant.profile, grant.start);
+  if (!made && made.error().code == ErrorCode::wrong_state) {
+    // Compute slices may be short although the place is free: idle slices elsewhere on the GPU have
+    // them.
+    for (const MigSlice& s : present)
+      if (!is_held(s)) (void)partitioner_->destroy(*target, s, held);
+    made = partitioner_->create(*target, *grant.profile, grant.start);
+  }
+  return made;
+}
+
+Result<void> GpuWork::add(const AttemptKey& key, const GpuGrant& grant,
+                          runtime::LaunchRequest& request, std::vector<HandedDevice>& devices) {
+  const GpuDevice* gpu = find(grant.gpu);
+  if (gpu == nullptr)
+    return fail(ErrorCode::unavailable, fmt::format("GPU {} is not there", grant.gpu));
+  if (!grant.profile) {
+    const auto files = gpu::device_files(numbers_, *gpu);
+    if (!files) return tl::unexpected(files.error());
+    const GpuHolders::Device whole{fmt::format("GPU {}", gpu->index), gpu->uuid,
+                                   ByteCount{gpu->memory}};
+    if (auto r = holders_.take(key, whole, grant.of_device(), request); !r) return r;
+    if (auto r = add_files(*files, request); !r) return r;
+    held_[key].push_back(gpu->uuid);
+    devices.push_back(handed(*gpu, nullptr));
+    return {};
+  }
+  const auto slice = slice_for(*gpu, grant);
+  if (!slice) return tl::unexpected(slice.error());
+  const GpuHolders::Device device{fmt::format("the slice at {} of GPU {}", grant.start, grant.gpu),
+                                  slice->uuid, slice_memory(found_.inventory, *gpu, *slice)};
+  if (auto r = holders_.take(key, device, grant.of_device(), request); !r) return r;
+  held_[key].push_back(slice->uuid);
+  look();  // capability files have numbers only now
+  gpu = find(grant.gpu);
+  if (gpu == nullptr) return fail(ErrorCode::unavailable, fmt::format("GPU {} is gone", grant.gpu));
+  const auto files = gpu::device_files(numbers_, *gpu, *slice);
+  if (!files) return tl::unexpected(files.error());
+  if (auto r = add_files(*files, request); !r) return r;
+  devices.push_back(handed(*gpu, &*slice));
+  return {};
+}
+
+// As found on the node, where no specification speaks of the job's devices.
+void GpuWork::add_driver(runtime::LaunchRequest& request) {
+  for (gpu::DriverFile& file : gpu::driver_files(nvml_->file(), gpu::kProgramFolders))
+    request.mounts.push_back(
+        {std::move(file.path), std::move(file.source), "", {"ro", "nosuid", "nodev", "bind"}});
+}
+
+// The driver's libraries and hooks, for a job that brings a root of its own.
+Result<void> GpuWork::add_cdi(const std::vector<HandedDevice>& devices,
+                              runtime::LaunchRequest& request) {
+  constexpr std::string_view kKind = "nvidia.com/gpu=";
+  const gpu::CdiRegistry registry = gpu::read_cdi(options_.cdi_dirs);
+  for (const std::string& problem : registry.problems) log_.warning("CDI", {{"why", problem}});
+  std::vector<std::string> names;
+  for (const HandedDevice& device : devices) {
+    const std::string index = std::to_string(device.gpu);
+    for (const std::string& name : {device.uuid, std::string("all"), index})
+      if (registry.devices.contains(std::string(kKind) + name)) {
+        names.push_back(std::string(kKind) + name);
+        break;
+      }
+  }
+  if (names.empty()) {
+    add_driver(request);
+    return {};
+  }
+  auto merged = gpu::merge_cdi(registry, names);
+  if (!merged) return tl::unexpected(merged.error());
+  gpu::CdiEdits edits = gpu::fit_for_job(std::move(*merged), gpu::CdiNodes::dropped);
+  for (const std::string& one : edits.env) {
+    const auto at = one.find('=');
+    request.env[one.substr(0, at)] = at == std::string::npos ? "" : one.substr(at + 1);
+  }
+  for (gpu::CdiMount& m : edits.mounts)
+    request.mounts.push_back(
+        {std::move(m.container), std::move(m.host), std::move(m.type), std::move(m.options)});
+  for (gpu::CdiHook& h : edits.hooks)
+    request.hooks.push_back(
+        {std::move(h.stage), std::move(h.path), std::move(h.args), std::move(h.env), h.timeout_s});
+  request.device_gids = std::move(edits.gids);
+  return {};
+}
+
+Result<GpuPrepared> GpuWork::prepare(const AttemptKey& key, const std::vector<GpuGrant>& grants,
+                                     runtime::LaunchRequest request) {
+  if (found_.inventory.gpus.empty())
+    return fail(ErrorCode::unavailable, "no GPUs: " + found_.inventory.why_none);
+  std::vector<HandedDevice> devices;
+  for (const GpuGrant& grant : grants)
+    if (auto r = add(key, grant, request, devices); !r) return tl::unexpected(r.error());
+  const auto common = gpu::common_device_files(numbers_);
+  if (!common) return tl::unexpected(common.error());
+  if (auto r = add_files(*common, request); !r) return tl::unexpected(r.error());
+  if (!request.container.image.empty())
+    if (auto r = add_cdi(devices, request); !r) return tl::unexpected(r.error());
+  std::vector<std::string> uuids;
+  std::vector<std::uint32_t> indices;
+  std::vector<std::int32_t> numa;  // of each device's GPU
+  for (const HandedDevice& device : devices) {
+    uuids.push_back(device.uuid);
+    numa.push_back(found_.inventory.gpus.at(device.gpu).numa);
+    if (indices.empty() || indices.back() != device.gpu) indices.push_back(device.gpu);
+  }
+  const std::string list = fmt::format("{}", fmt::join(uuids, ","));
+  request.env["CUDA_VISIBLE_DEVICES"] = list;
+  request.env["NVIDIA_VISIBLE_DEVICES"] = list;
+  request.env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+  request.state("GANTRY_GPU_NUMA", fmt::format("{}", fmt::join(numa, ",")));
+  const std::string numbers = fmt::format("{}", fmt::join(indices, ","));
+  request.env["GPU_DEVICE_ORDINAL"] = numbers;
+  for (const std::string prefix : {"SLURM_", "GANTRY_"}) {
+    request.state(prefix + "JOB_GPUS", numbers);
+    request.state(prefix + "GPUS_ON_NODE", std::to_string(uuids.size()));
+  }
+  std::erase_if(devices, [&](const HandedDevice& d) { return !holders_.alone(key, d.uuid); });
+  return GpuPrepared{std::move(request), std::move(devices)};
+}
+
+}  // namespace gantry::node

@@ -1,0 +1,124 @@
+// What asks the driver, on a thread for that alone (noded/gpu/driver_thread.h): looking, checking,
+// slices, what a job is given. It decides nothing: what follows from what is found is gpus.h's.
+//
+// Made anywhere; every other call comes from the driver's thread, in the order in which gpus.h
+// posts them. What is found is published as a Sight, on that thread.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/log/log.h"
+#include "common/proto/node_report.h"
+#include "common/resources/gpu_usage.h"
+#include "noded/gpu/devices.h"
+#include "noded/gpu/health/health.h"
+#include "noded/gpu/health/sample.h"
+#include "noded/gpu/mig/mig.h"
+#include "noded/gpu/node/gpu_handover.h"
+#include "noded/gpu/node/gpu_holders.h"
+#include "noded/gpu/nvml/known.h"
+#include "noded/runtime/launch.h"
+
+namespace gantry::node {
+
+using proto::AttemptKey;
+
+// One look at everything.
+struct GpuSight {
+  GpuInventory inventory;  // its faults are those that discovery tells
+  // By index, what checks found; unset: only looked at, the last checks hold.
+  std::optional<std::vector<std::vector<GpuFault>>> checks;
+  std::vector<std::uint32_t> links;  // by index, KnownGpus::links
+};
+
+struct GpuPrepared {
+  runtime::LaunchRequest request;
+  std::vector<HandedDevice> fresh;  // that nobody else has a part of
+};
+
+class GpuWork {
+ public:
+  struct Options {
+    std::string library;  // of NVML; %n is replaced already
+    std::string state_dir, files_dir;
+    gpu::Roots roots;
+    bool by_hand = false;  // slices are used as they are found
+    GpuHolders::Options holders{};
+    std::vector<std::string> cdi_dirs{};
+    Duration sample = seconds(5);  // between two looks at what jobs do
+  };
+  using Publish = std::function<void(GpuSight&&)>;
+  GpuWork(Options options, gpu::KnownGpus known, const Logger& log, Publish publish);
+
+  // Loads the library, looks and checks. Without a driver the sight says why.
+  void open();
+  void look();
+  void check();
+  // What a daemon that died left half done, once it is known what is held. Events from then on.
+  void begin_watch(std::function<void(const gpu::GpuEvent&)> sink,
+                   std::function<void(const std::string&)> failed);
+
+  // With device files and variables for these grants. A slice that is not there is made; idle ones
+  // in its way are destroyed. An error is the node's fault; then release() what it holds.
+  Result<GpuPrepared> prepare(const AttemptKey& key, const std::vector<GpuGrant>& grants,
+                              runtime::LaunchRequest request);
+  void hold(const AttemptKey& key, std::vector<std::string> uuids,
+            const runtime::LaunchSharing& sharing = {});
+  // May come twice.
+  void release(const AttemptKey& key);
+
+  // Is somebody there still?
+  [[nodiscard]] std::vector<GpuHandover::Seen> look_at(
+      const std::vector<HandedDevice>& devices) const;
+  // It runs from now on; hold() says so itself.
+  void begin_use(const AttemptKey& key);
+  // Those that it has alone.
+  [[nodiscard]] std::vector<HandedDevice> devices_of(const AttemptKey& key) const;
+  // What jobs do, now.
+  std::vector<proto::GpuActivity> sample();
+  // What it did on each of its devices; it is released.
+  std::vector<GpuUsage> finish(const AttemptKey& key);
+
+ private:
+  void see();
+  void publish(bool checked);
+  void finish_halves();
+  [[nodiscard]] const GpuDevice* find(std::uint32_t index) const;
+  Result<void> add(const AttemptKey& key, const GpuGrant& grant, runtime::LaunchRequest& request,
+                   std::vector<HandedDevice>& devices);
+  void add_driver(runtime::LaunchRequest& request);
+  Result<void> add_cdi(const std::vector<HandedDevice>& devices, runtime::LaunchRequest& request);
+  [[nodiscard]] HandedDevice handed(const GpuDevice& gpu, const MigSlice* slice) const;
+  [[nodiscard]] Result<std::string> file_of(const gpu::DeviceFile& file) const;
+  Result<void> add_files(const std::vector<gpu::DeviceFile>& files,
+                         runtime::LaunchRequest& request) const;
+  Result<MigSlice> slice_for(const GpuDevice& gpu, const GpuGrant& grant);
+  [[nodiscard]] std::vector<std::string> held_devices() const;
+
+  Options options_;
+  const Logger& log_;
+  Publish publish_;
+  std::shared_ptr<gpu::Nvml> nvml_;  // also of an event thread that was left behind
+  gpu::Discovery found_;
+  std::vector<std::string> warned_;  // at the last look
+  gpu::KnownGpus known_;             // indexes, for as long as the machine is up
+  gpu::DeviceNumbers numbers_;
+  std::vector<gpu::HealthBaseline> baselines_;           // by index
+  std::map<AttemptKey, std::vector<std::string>> held_;  // UUIDs of GPUs and slices
+  GpuHolders holders_;                                   // of GPUs that are not in MIG mode
+  std::unique_ptr<gpu::MigPartitioner> partitioner_;
+  std::unique_ptr<gpu::GpuSampler> sampler_;
+  struct Tracked {
+    gpu::GpuSampler::Track track;
+    std::uint32_t gpu;
+    std::uint32_t memory_mib;
+  };
+  std::map<AttemptKey, std::vector<Tracked>> tracks_;
+  std::unique_ptr<gpu::EventThread> events_;
+};
+
+}  // namespace gantry::node

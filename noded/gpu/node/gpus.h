@@ -1,0 +1,144 @@
+// The GPUs of this node, for the daemon: what is there, what of it a job gets, and what goes wrong.
+// On the loop's thread, which no call of the driver ever holds up: those are gpu_work.h's, on a
+// thread of their own. When the driver has not answered for a while, GPUs that nobody has are
+// closed with the cause gpu-no-answer; what runs runs on, and the daemon does everything else.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/loop/loop.h"
+#include "config/config.h"
+#include "noded/gpu/driver_thread.h"
+#include "noded/gpu/node/gpu_work.h"
+
+namespace gantry::node {
+
+// %n in the text is the node's name: several nodes may live on one machine.
+std::string for_node(std::string text, const std::string& node);
+
+struct GpuTimes {
+  Duration check = seconds(10);    // between looks
+  Duration proof = seconds(60);    // without a fault, and the GPU is in service again
+  Duration silence = seconds(20);  // of the driver, and it counts as dead
+  Duration sample = seconds(5);    // between looks at what jobs do
+  Duration patience = seconds(5);  // with who should have left a GPU
+};
+
+class Gpus {
+ public:
+  // A node without GPUs, or whose driver does not answer within `silence`, has none and says why.
+  // `bin_dir`: where gantry-gpu-scrub is.
+  Gpus(const NodedConfig& config, const NodeConfig& node, const std::string& boot_id,
+       const std::string& bin_dir, loop::Loop& loop, const Logger& log, GpuTimes times = {});
+  ~Gpus();
+  Gpus(const Gpus&) = delete;
+  Gpus& operator=(const Gpus&) = delete;
+
+  // With the faults that are known; what the controller is told.
+  [[nodiscard]] const GpuInventory& inventory() const { return told_; }
+  // Majors that only jobs with GPUs may open.
+  [[nodiscard]] std::vector<std::uint32_t> majors() const;
+
+  // Device files and variables for a job that was given these. `done` is called once: at once for
+  // a job without GPUs, else in a later turn; an error is the node's fault. After released() it is
+  // not called any more.
+  using Prepared = std::function<void(Result<runtime::LaunchRequest>&&)>;
+  void prepare(const AttemptKey& key, const std::vector<GpuGrant>& grants,
+               runtime::LaunchRequest request, Prepared done);
+  // An attempt that runs on from an earlier daemon has the devices that its variables name.
+  void recovered(const AttemptKey& key, const runtime::LaunchRequest& request);
+  // Nothing of it runs any more: what it did on its devices, at once without any. These are looked
+  // at before anybody else gets them.
+  using Finished = std::function<void(std::vector<GpuUsage>&&)>;
+  void finish(const AttemptKey& key, Finished done);
+  void released(const AttemptKey& key);
+  // Somebody who knows says that the GPU with this UUID is well: what waited to be proved gone is
+  // forgotten. What a look still finds wrong with it closes it again.
+  void declared_well(const std::string& uuid);
+  // At the last look.
+  [[nodiscard]] const std::vector<proto::GpuActivity>& activity() const { return activity_; }
+
+  // From here on `changed` hears of every other inventory. A fault that ends jobs and leaves the
+  // GPU in service is told once with the fault and once without.
+  void watch(std::function<void(const GpuInventory&)> changed);
+
+ private:
+  struct Sticky {  // a fault told by an event: it stays until the GPU has proved that it is well
+    GpuFault fault;
+    std::optional<Instant> well_since;
+    std::optional<Instant> tried;  // to hand it over, if that is what mends it
+  };
+  using Faults = std::vector<GpuFault>;
+
+  // gpus_handover.cc
+  struct Waiting {  // for devices that are looked at
+    AttemptKey key;
+    std::vector<GpuGrant> grants;
+    runtime::LaunchRequest request;
+  };
+  void open_handover(const NodedConfig& config, const std::string& bin_dir);
+  void admit();
+  [[nodiscard]] bool prepares_on(std::uint32_t gpu) const;
+  void start_preparing(Waiting&& one);
+  void prepared(const AttemptKey& key, Result<GpuPrepared>&& made);
+  void handed(const AttemptKey& key, runtime::LaunchRequest&& request,
+              const std::vector<HandedDevice>& devices, GpuHandover::Outcome&& outcome);
+  void fail_preparing(const AttemptKey& key, const Error& why);
+  void finished(const AttemptKey& key, std::vector<GpuUsage>&& usage,
+                std::vector<HandedDevice>&& devices);
+  void take_faults(std::vector<GpuHandover::Fault>&& faults);
+  void repair(const GpuDevice& gpu, bool well, Instant now);
+  void repaired(const HandedDevice& device, const GpuFault& fault, GpuHandover::Outcome&& outcome);
+  [[nodiscard]] bool is_memory_of(const HandedDevice& device, const std::string& owner) const;
+  void set_memory_of(const HandedDevice& device, const std::string& owner);
+  void watch_use();
+
+  void load(const std::string& boot_id);
+  void read_log();
+  void post(std::function<void(GpuWork&)> work);
+  void saw(GpuSight&& sight);
+  void take_checks(std::vector<Faults>&& checks, Instant now);
+  void prove(const GpuDevice& gpu, bool well, Instant now);
+  void take_event(const gpu::GpuEvent& event);
+  void add_sticky(const std::string& uuid, const GpuFault& fault);
+  void listen();
+  [[nodiscard]] GpuInventory with_faults() const;
+  [[nodiscard]] bool is_held(const GpuDevice& gpu) const;
+  void tell();
+  void remember();
+  void look_out();
+
+  loop::Loop& loop_;
+  const Logger& log_;
+  const GpuTimes times_;
+  std::string node_, state_dir_;
+  gpu::Roots roots_;
+  std::shared_ptr<gpu::Outlet> outlet_;
+  std::shared_ptr<GpuWork> work_;  // null: no GPUs are wanted
+  std::unique_ptr<gpu::DriverThread> thread_;
+
+  GpuInventory seen_;                                       // at the last look
+  GpuInventory told_;                                       // that, with faults
+  gpu::KnownGpus known_;                                    // as kept on disk
+  std::map<std::string, Faults> checks_;                    // at the last check, by UUID of the GPU
+  std::map<std::string, std::vector<Sticky>> sticky_;       // by UUID of the GPU
+  std::map<AttemptKey, std::vector<std::string>> held_;     // UUIDs of GPUs and slices
+  std::map<AttemptKey, std::vector<std::uint16_t>> given_;  // indexes of GPUs
+  std::map<AttemptKey, Prepared> preparing_;
+  std::vector<Waiting> waiting_;
+  std::map<AttemptKey, Finished> finishing_;
+  std::map<AttemptKey, std::vector<runtime::LaunchGpu>> handed_;  // before it began
+  std::vector<proto::GpuActivity> activity_;
+  bool sample_posted_ = false;
+  std::optional<Instant> silent_since_;
+  bool check_posted_ = false;
+  std::function<void(const GpuInventory&)> changed_;
+  loop::Watch checks_timer_, silence_timer_, samples_timer_;
+  std::unique_ptr<GpuHandover> handover_;
+};
+
+}  // namespace gantry::node

@@ -1,0 +1,347 @@
+#include "noded/machine/cgroup.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <ctime>
+#include <set>
+#include <utility>
+
+#include "noded/machine/device_filter.h"
+
+namespace gantry::runtime {
+namespace {
+
+std::int64_t number(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  std::int64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+std::int64_t read_number(const std::string& path) {
+  const auto text = read_file(path);
+  return text ? number(*text) : 0;
+}
+
+// Value of "key N" in a file of such lines.
+std::int64_t read_keyed(const std::string& path, std::string_view key) {
+  const auto text = read_file(path);
+  if (!text) return 0;
+  for (const auto& line : split(*text, '\n'))
+    if (line.size() > key.size() && line.starts_with(key) && line[key.size()] == ' ')
+      return number(std::string_view(line).substr(key.size()));
+  return 0;
+}
+
+void pause_for(std::int64_t us) {
+  const timespec t{us / 1'000'000, (us % 1'000'000) * 1000};
+  // tidy-allow(sleep): no event tells when a cgroup that was killed can be removed
+  ::nanosleep(&t, nullptr);
+}
+
+Result<void> make(const std::string& path) {
+  if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST)
+    return fail_errno(ErrorCode::io_error, path);
+  return {};
+}
+
+// Nothing is set per job in it (device_filter.h): its processes go to the node's directory.
+bool is_shared(const CgroupLayout& layout, const CgroupMount& mount) {
+  return layout.version == 1 && layout.device_majors.empty() && mount.controllers.size() == 1 &&
+         mount.controllers[0] == "devices";
+}
+
+bool is_step_controller(const CgroupMount& mount) {
+  for (const auto& c : mount.controllers)
+    if (c == "freezer" || c == "cpuacct") return true;
+  return false;
+}
+
+Result<void> limit_cpuset(const CgroupLayout& layout, const std::string& name,
+                          const CgroupLimits& limits) {
+  const auto* mount = layout.with("cpuset");
+  if (mount == nullptr) return {};
+  const std::string dir = mount->path + "/" + name;
+  if (layout.version == 1 || !limits.mems.empty()) {
+    std::string mems = cpu_list(limits.mems);
+    if (mems.empty()) mems = trim(read_file(mount->path + "/cpuset.mems").value_or(""));
+    if (auto r = write_existing(dir + "/cpuset.mems", mems); !r) return r;
+  }
+  if (layout.version == 1 || !limits.cpus.empty()) {
+    std::string cpus = cpu_list(limits.cpus);
+    if (cpus.empty()) cpus = trim(read_file(mount->path + "/cpuset.cpus").value_or(""));
+    if (auto r = write_existing(dir + "/cpuset.cpus", cpus); !r) return r;
+  }
+  return {};
+}
+
+Result<void> limit_memory(const CgroupLayout& layout, const std::string& name,
+                          const CgroupLimits& limits) {
+  const auto* mount = layout.with("memory");
+  if (mount == nullptr || limits.memory <= 0) return {};
+  const std::string dir = mount->path + "/" + name;
+  const std::string bytes = std::to_string(limits.memory);
+  if (layout.version == 1) {
+    if (auto r = write_existing(dir + "/memory.limit_in_bytes", bytes); !r) return r;
+    if (layout.swap_accounting) try_write(dir + "/memory.memsw.limit_in_bytes", bytes);
+    return {};
+  }
+  if (auto r = write_existing(dir + "/memory.max", bytes); !r) return r;
+  if (layout.swap_accounting) try_write(dir + "/memory.swap.max", "0");
+  try_write(dir + "/memory.oom.group", "1");
+  return {};
+}
+
+void remove_below(const std::string& dir) {
+  for (const auto& name : list_dir(dir)) {
+    struct stat st {};
+    const std::string child = dir + "/" + name;
+    if (::lstat(child.c_str(), &st) == 0 && S_ISDIR(st.st_mode)) {
+      remove_below(child);
+      ::rmdir(child.c_str());
+    }
+  }
+}
+
+void collect_processes(const std::string& dir, std::set<int>& pids) {
+  const auto text = read_file(dir + "/cgroup.procs");
+  if (!text) return;
+  for (const auto& line : split(*text, '\n'))
+    if (const auto pid = number(line); pid > 0) pids.insert(static_cast<int>(pid));
+  for (const auto& name : list_dir(dir)) {
+    struct stat st {};
+    const std::string child = dir + "/" + name;
+    if (::lstat(child.c_str(), &st) == 0 && S_ISDIR(st.st_mode)) collect_processes(child, pids);
+  }
+}
+
+Usage read_usage_v1(const CgroupLayout& layout, const std::string& name) {
+  Usage usage;
+  if (const auto* m = layout.with("cpuacct")) {
+    const std::string dir = m->path + "/" + name;
+    usage.cpu_user_us = read_number(dir + "/cpuacct.usage_user") / 1000;
+    usage.cpu_system_us = read_number(dir + "/cpuacct.usage_sys") / 1000;
+  }
+  if (const auto* m = layout.with("memory"))
+    usage.memory_peak_bytes = read_number(m->path + "/" + name + "/memory.max_usage_in_bytes");
+  if (const auto* m = layout.with("blkio")) {
+    const auto text =
+        read_file(m->path + "/" + name + "/blkio.throttle.io_service_bytes_recursive");
+    for (const auto& line : split(text.value_or(""), '\n')) {
+      const auto words = split(line, ' ');  // "254:0 Read 4096"
+      if (words.size() != 3) continue;
+      if (words[1] == "Read") usage.io_read_bytes += number(words[2]);
+      if (words[1] == "Write") usage.io_write_bytes += number(words[2]);
+    }
+  }
+  return usage;
+}
+
+Usage read_usage_v2(const std::string& dir) {
+  Usage usage;
+  usage.cpu_user_us = read_keyed(dir + "/cpu.stat", "user_usec");
+  usage.cpu_system_us = read_keyed(dir + "/cpu.stat", "system_usec");
+  usage.memory_peak_bytes = read_number(dir + "/memory.peak");
+  const auto text = read_file(dir + "/io.stat");
+  for (const auto& line : split(text.value_or(""), '\n'))
+    for (const auto& word : split(line, ' ')) {  // "254:0 rbytes=4096 wbytes=0 ..."
+      if (word.starts_with("rbytes="))
+        usage.io_read_bytes += number(std::string_view(word).substr(7));
+      if (word.starts_with("wbytes="))
+        usage.io_write_bytes += number(std::string_view(word).substr(7));
+    }
+  return usage;
+}
+
+}  // namespace
+
+std::string cpu_list(const std::vector<std::uint16_t>& ids) {
+  std::string out;
+  for (std::size_t i = 0; i < ids.size();) {
+    std::size_t last = i;
+    while (last + 1 < ids.size() && ids[last + 1] == ids[last] + 1) ++last;
+    if (!out.empty()) out += ',';
+    out += std::to_string(ids[i]);
+    if (last > i) out += "-" + std::to_string(ids[last]);
+    i = last + 1;
+  }
+  return out;
+}
+
+Result<void> create_cgroup(const CgroupLayout& layout, const std::string& name,
+                           const CgroupLimits& limits) {
+  for (const auto& mount : layout.mounts)
+    if (!is_shared(layout, mount))
+      if (auto r = make(mount.path + "/" + name); !r) return r;
+  if (auto r = install_job_device_filter(layout, name, limits.devices); !r) return r;
+  if (auto r = limit_cpuset(layout, name, limits); !r) return r;
+  if (auto r = limit_memory(layout, name, limits); !r) return r;
+  if (const auto* mount = layout.with("pids"); mount != nullptr && limits.pids > 0)
+    return write_existing(mount->path + "/" + name + "/pids.max", std::to_string(limits.pids));
+  return {};
+}
+
+Result<void> create_step_cgroup(const CgroupLayout& layout, const std::string& name) {
+  for (const auto& mount : layout.mounts)
+    if (layout.version == 2 || is_step_controller(mount))
+      if (auto r = make(mount.path + "/" + name); !r) return r;
+  return {};
+}
+
+std::vector<Fd> open_cgroup_entries(const CgroupLayout& layout, const std::string& name) {
+  std::vector<Fd> entries;
+  // v1: a single thread that moves itself, by "0" into tasks, needs no lock of the whole system and
+  // so no wait for an RCU grace period, which cgroup.procs costs (10 ms for seven hierarchies).
+  const char* file = layout.version == 1 ? "/tasks" : "/cgroup.procs";
+  for (const auto& mount : layout.mounts) {
+    std::string dir = mount.path + "/" + name;
+    // v1: where the step or job has no directory of its own, that of the job or node above it.
+    for (;; dir.resize(dir.rfind('/'))) {
+      Fd fd(::open((dir + file).c_str(), O_WRONLY | O_CLOEXEC));
+      const bool missing = !fd && errno == ENOENT;
+      if (fd) entries.push_back(std::move(fd));
+      if (!missing || dir.size() <= mount.path.size()) break;
+    }
+  }
+  return entries;
+}
+
+Fd open_cgroup_directory(const CgroupLayout& layout, const std::string& name) {
+  if (layout.version != 2) return {};
+  const std::string dir = layout.mounts.front().path + "/" + name;
+  return Fd(::open(dir.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+}
+
+Usage read_usage(const CgroupLayout& layout, const std::string& name) {
+  if (layout.version == 1) return read_usage_v1(layout, name);
+  if (layout.version == 2) return read_usage_v2(layout.mounts.front().path + "/" + name);
+  return {};
+}
+
+std::uint32_t read_oom_kills(const CgroupLayout& layout, const std::string& name) {
+  const auto* mount = layout.with("memory");
+  if (mount == nullptr) return 0;
+  const std::string dir = mount->path + "/" + name;
+  if (layout.version == 2)
+    return static_cast<std::uint32_t>(read_keyed(dir + "/memory.events", "oom_kill"));
+  // v1 counts a kill where the victim was: for runc, in the directory that it made.
+  auto kills = read_keyed(dir + "/memory.oom_control", "oom_kill");
+  struct stat st {};
+  if (::stat(dir.c_str(), &st) != 0 || st.st_nlink <= 2) return static_cast<std::uint32_t>(kills);
+  for (const auto& child : list_dir(dir))
+    if (!child.starts_with("memory.") && !child.starts_with("cgroup."))
+      kills += read_keyed(dir + "/" + child + "/memory.oom_control", "oom_kill");
+  return static_cast<std::uint32_t>(kills);
+}
+
+std::vector<int> cgroup_processes(const CgroupLayout& layout, const std::string& name) {
+  std::set<int> pids;
+  for (const auto& mount : layout.mounts) {
+    collect_processes(mount.path + "/" + name, pids);
+    if (layout.version == 2) break;
+  }
+  return {pids.begin(), pids.end()};
+}
+
+// First a hold on each process, then a second look at who is here: who was held and is here by that
+// number is no other.
+void signal_cgroup(const CgroupLayout& layout, const std::string& name, int number, int spared) {
+  constexpr std::size_t kAtOnce = 256;  // descriptors
+  const auto all = cgroup_processes(layout, name);
+  for (std::size_t begin = 0; begin < all.size(); begin += kAtOnce) {
+    std::vector<std::pair<int, Fd>> held;
+    for (std::size_t i = begin; i < std::min(all.size(), begin + kAtOnce); ++i)
+      if (all[i] != spared)
+        held.emplace_back(all[i], static_cast<int>(::syscall(SYS_pidfd_open, all[i], 0)));
+    const auto now = cgroup_processes(layout, name);
+    for (const auto& [pid, fd] : held)
+      if (fd && std::binary_search(now.begin(), now.end(), pid))
+        ::syscall(SYS_pidfd_send_signal, fd.get(), number, nullptr, 0);
+  }
+}
+
+Result<void> freeze_cgroup(const CgroupLayout& layout, const std::string& name, bool frozen) {
+  if (layout.version == 2)
+    return write_existing(layout.mounts.front().path + "/" + name + "/cgroup.freeze",
+                          frozen ? "1" : "0");
+  const auto* freezer = layout.with("freezer");
+  if (freezer == nullptr)
+    return fail(ErrorCode::wrong_state, "there is no cgroup that could be frozen");
+  return write_existing(freezer->path + "/" + name + "/freezer.state",
+                        frozen ? "FROZEN" : "THAWED");
+}
+
+bool can_freeze(const CgroupLayout& layout) {
+  return layout.version == 2 || layout.with("freezer") != nullptr;
+}
+
+bool is_frozen(const CgroupLayout& layout, const std::string& name) {
+  if (layout.version == 2)
+    return read_number(layout.mounts.front().path + "/" + name + "/cgroup.freeze") == 1;
+  const auto* freezer = layout.with("freezer");
+  return freezer != nullptr &&
+         read_number(freezer->path + "/" + name + "/freezer.self_freezing") == 1;
+}
+
+bool kill_cgroup(const CgroupLayout& layout, const std::string& name, Duration patience) {
+  if (layout.version == 0) return true;
+  if (layout.version == 2) try_write(layout.mounts.front().path + "/" + name + "/cgroup.kill", "1");
+  const auto* freezer = layout.version == 1 ? layout.with("freezer") : nullptr;
+  const std::string state =
+      freezer != nullptr ? freezer->path + "/" + name + "/freezer.state" : std::string();
+  for (std::int64_t waited = 0, nap = 500;;
+       waited += nap, nap = std::min<std::int64_t>(nap * 2, 20'000)) {
+    if (cgroup_processes(layout, name).empty()) return true;
+    if (freezer != nullptr) try_write(state, "FROZEN");
+    signal_cgroup(layout, name, SIGKILL);
+    if (freezer != nullptr) try_write(state, "THAWED");
+    if (waited >= patience.us) return false;
+    pause_for(nap);
+  }
+}
+
+bool remove_cgroup(const CgroupLayout& layout, const std::string& name, Duration patience) {
+  std::int64_t waited = 0;
+  bool clean = true;
+  for (const auto& mount : layout.mounts) {
+    const std::string dir = mount.path + "/" + name;
+    for (std::int64_t nap = 200; ::rmdir(dir.c_str()) != 0 && errno != ENOENT;
+         nap = std::min<std::int64_t>(nap * 2, 10'000)) {
+      remove_below(dir);
+      if (::rmdir(dir.c_str()) == 0 || errno == ENOENT) break;
+      if (waited >= patience.us) {
+        clean = false;
+        break;
+      }
+      pause_for(nap);
+      waited += nap;
+    }
+  }
+  // Nothing is ever put in there by us, so they are empty once the others are.
+  for (const auto& other : layout.others) {
+    const std::string dir = other + "/" + name;
+    remove_below(dir);
+    ::rmdir(dir.c_str());
+  }
+  return clean;
+}
+
+std::vector<std::string> list_cgroups(const CgroupLayout& layout) {
+  std::set<std::string> names;
+  const auto add = [&names](const std::string& dir) {
+    for (const auto& name : list_dir(dir))
+      if (name.starts_with("job_")) names.insert(name);
+  };
+  for (const auto& mount : layout.mounts) add(mount.path);
+  for (const auto& other : layout.others) add(other);
+  return {names.begin(), names.end()};
+}
+
+}  // namespace gantry::runtime

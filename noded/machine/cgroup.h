@@ -1,0 +1,77 @@
+// Cgroups of jobs: one directory per attempt (and one below it per step), in each hierarchy of a
+// v1 or hybrid machine, or in the only one of v2. All functions are idempotent.
+//
+//   <mount>/<root>/<node>/job_<id>.<attempt>             limits; the batch script's processes
+//   <mount>/<root>/<node>/job_<id>.<attempt>/step_<n>    a step's processes (v1: freezer, cpuacct)
+//
+// The limits are ours, written before any process enters, and so the OCI runtime is told to leave
+// cgroups alone. Devices: device_filter.h.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/job/job_state.h"
+#include "common/result.h"
+#include "noded/machine/cgroup_layout.h"
+#include "noded/machine/device.h"
+#include "noded/machine/files.h"
+
+namespace gantry::runtime {
+
+struct CgroupLimits {
+  std::vector<std::uint16_t> cpus;  // empty = inherited
+  std::vector<std::uint16_t> mems;  // empty = inherited
+  std::int64_t memory = 0;          // bytes, 0 = none
+  std::uint32_t pids = 0;           // 0 = none
+  std::vector<DeviceRule> devices;  // of layout.device_majors; no others of those
+};
+
+// Finds the hierarchies, makes <root>/<node> in each that can be written, and turns controllers on.
+// version 0 with the reason in `why_not` when there is nothing to write to.
+CgroupLayout discover_cgroups(const std::string& root, const std::string& node,
+                              std::vector<std::string>& why_not);
+
+// `name` is the path below the node's directory: "job_7.1" or "job_7.1/step_0".
+Result<void> create_cgroup(const CgroupLayout& layout, const std::string& name,
+                           const CgroupLimits& limits);
+Result<void> create_step_cgroup(const CgroupLayout& layout, const std::string& name);
+
+// For a child with one thread to enter `name` in every hierarchy: it writes "0" into each of these
+// between fork and exec.
+std::vector<Fd> open_cgroup_entries(const CgroupLayout& layout, const std::string& name);
+
+// v2: the directory itself, for clone3 with CLONE_INTO_CGROUP, which unlike a move takes no lock of
+// the whole system. Empty on v1.
+Fd open_cgroup_directory(const CgroupLayout& layout, const std::string& name);
+
+// Stops every process in and below `name` where it is, or lets them go on. Processes may run on for
+// some milliseconds. wrong_state without cgroups that can do so.
+Result<void> freeze_cgroup(const CgroupLayout& layout, const std::string& name, bool frozen);
+bool can_freeze(const CgroupLayout& layout);  // a node daemon without root on v1 cannot
+bool is_frozen(const CgroupLayout& layout, const std::string& name);  // or about to be
+
+Usage read_usage(const CgroupLayout& layout, const std::string& name);
+std::uint32_t read_oom_kills(const CgroupLayout& layout, const std::string& name);
+
+// Processes in `name` and below it.
+std::vector<int> cgroup_processes(const CgroupLayout& layout, const std::string& name);
+
+// A signal to every process in `name` and below it but `spared`. The kernel gives numbers of
+// processes again; one that was given to a stranger meanwhile gets nothing.
+void signal_cgroup(const CgroupLayout& layout, const std::string& name, int number, int spared = 0);
+
+// SIGKILL to everything in and below `name`, fork bombs included: cgroup.kill, or freeze, signal,
+// thaw until empty. Returns false when something is still there after `patience`.
+bool kill_cgroup(const CgroupLayout& layout, const std::string& name, Duration patience);
+
+// Removes `name` and everything below; false when a directory is still busy after `patience`.
+bool remove_cgroup(const CgroupLayout& layout, const std::string& name, Duration patience);
+
+// Names of all job directories that exist in any hierarchy.
+std::vector<std::string> list_cgroups(const CgroupLayout& layout);
+
+std::string cpu_list(const std::vector<std::uint16_t>& ids);  // "0-3,8"; sorted input
+
+}  // namespace gantry::runtime

@@ -1,0 +1,51 @@
+// Where cgroups are on this machine: found once when noded starts, handed to every shim.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/fields.h"
+
+namespace gantry::runtime {
+
+// One hierarchy: v1 has one for each controller (or for a few together), v2 has one for all.
+struct CgroupMount {
+  std::string path;                      // of the node's own directory: <mount>/<root>/<node>
+  std::vector<std::string> controllers;  // that we use of it
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "path", s.path);
+    v(2, "controllers", s.controllers);
+  }
+};
+
+struct CgroupLayout {
+  std::uint32_t version = 0;        // 0 = none may be written, 1 = v1 or hybrid, 2 = unified
+  std::vector<CgroupMount> mounts;  // v2: exactly one
+  std::string relative;             // "/gantry/n1", the same in every hierarchy
+  bool swap_accounting = false;     // v1: memory.memsw.*, v2: memory.swap.max exist
+  // v1 hierarchies that we do not use, but in which the OCI runtime makes directories as well (cpu,
+  // name=systemd): the same directory there. They are only ever removed by us.
+  std::vector<std::string> others;
+  // Character devices that only some jobs may open: GPUs. None: no job needs rules of its own.
+  std::vector<std::uint32_t> device_majors;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "version", s.version);
+    v(2, "mounts", s.mounts);
+    v(3, "relative", s.relative);
+    v(4, "swap_accounting", s.swap_accounting);
+    v(5, "others", s.others);
+    v(6, "device_majors", s.device_majors);
+  }
+  [[nodiscard]] const CgroupMount* with(std::string_view controller) const {
+    for (const auto& m : mounts)
+      for (const auto& c : m.controllers)
+        if (c == controller) return &m;
+    return nullptr;
+  }
+};
+
+}  // namespace gantry::runtime

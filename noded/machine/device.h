@@ -1,0 +1,108 @@
+// Character devices that some jobs may open and others may not.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/fields.h"
+#include "common/quantity.h"
+#include "common/resources/gpu_usage.h"
+
+namespace gantry::runtime {
+
+struct DeviceRule {
+  std::uint32_t major = 0;
+  std::uint32_t minor = 0;
+  std::string access;  // of "r" and "w"
+  friend bool operator==(const DeviceRule&, const DeviceRule&) = default;
+};
+
+struct LaunchDevice {
+  std::string path;    // in the container, "/dev/nvidia0"
+  std::string source;  // on the node: what is bound there
+  std::uint32_t major = 0;
+  std::uint32_t minor = 0;
+  std::string access;  // "rw", "r"
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "path", s.path);
+    v(2, "source", s.source);
+    v(3, "major", s.major);
+    v(4, "minor", s.minor);
+    v(5, "access", s.access);
+  }
+};
+
+struct LaunchBind {    // a directory of the node that a job may write
+  std::string path;    // in the container
+  std::string source;  // on the node
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "path", s.path);
+    v(2, "source", s.source);
+  }
+};
+
+// Where a job with an image finds the driver's libraries, if no CDI specification says otherwise:
+// images of NVIDIA's look there by themselves, others by LD_LIBRARY_PATH.
+inline constexpr std::string_view kDriverLibraries = "/usr/local/nvidia/lib64";
+
+struct LaunchMount {  // a file or directory of the driver, for a job with an image
+  std::string path;   // in the container
+  std::string source;
+  std::string type;  // "" = bind
+  std::vector<std::string> options;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "path", s.path);
+    v(2, "source", s.source);
+    v(3, "type", s.type);
+    v(4, "options", s.options);
+  }
+};
+
+struct LaunchHook {   // as in the OCI runtime specification
+  std::string stage;  // "createContainer"
+  std::string path;
+  std::vector<std::string> args, env;
+  std::optional<std::uint32_t> timeout_s;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "stage", s.stage);
+    v(2, "path", s.path);
+    v(3, "args", s.args);
+    v(4, "env", s.env);
+    v(5, "timeout_s", s.timeout_s);
+  }
+};
+
+struct LaunchGpu {  // what was done to a GPU or slice before the job got it
+  std::string uuid;
+  std::uint32_t gpu = 0;  // GpuDevice::index
+  GpuScrub scrub = GpuScrub::not_needed;
+  std::string note;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "uuid", s.uuid);
+    v(2, "gpu", s.gpu);
+    v(3, "scrub", s.scrub);
+    v(4, "note", s.note);
+  }
+};
+
+struct LaunchSharing {  // of a GPU or slice with other jobs of its tenant
+  std::string tenant;
+  DevicePart::in<std::uint32_t> part{};  // of its one device; 0 = all of its devices
+  std::vector<LaunchBind> binds;         // what they have in common
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "tenant", s.tenant);
+    v(2, "thousandths", s.part);
+    v(3, "binds", s.binds);
+  }
+};
+
+}  // namespace gantry::runtime

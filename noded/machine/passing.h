@@ -1,0 +1,22 @@
+// Messages with one descriptor, between noded and the shims' template. The socket is a SEQPACKET.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "noded/machine/files.h"
+
+namespace gantry::runtime {
+
+inline constexpr std::size_t kMaxPassedBytes = 4096;
+
+// fd -1 = none goes along. False: the other end is gone, or nothing could be sent.
+bool pass(const Fd& socket, std::string_view bytes, int fd);
+
+struct Passed {
+  std::string bytes;  // "" = the other end is gone
+  Fd fd;
+};
+Passed take_passed(const Fd& socket);  // waits for one
+
+}  // namespace gantry::runtime

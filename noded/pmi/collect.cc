@@ -1,0 +1,120 @@
+// Messages between servers: u32 size of a, u32 size of b, u8 kind, u32 number, a, b.
+#include "noded/pmi/collect.h"
+
+#include "noded/pmi/wire.h"
+
+namespace gantry::pmix {
+namespace {
+
+constexpr char kPart = 1;      // a = which gathering, b = the part
+constexpr char kQuestion = 2;  // number, a = rank
+constexpr char kAnswer = 3;    // number, a = "1" good, b = the data
+constexpr std::size_t kHead = 13;
+
+std::uint32_t number_at(std::string_view bytes, std::size_t at) {
+  std::uint32_t value = 0;
+  std::memcpy(&value, bytes.data() + at, sizeof value);
+  return value;
+}
+
+std::string as_bytes(std::uint32_t value) {
+  std::string out;
+  append_number(out, value);
+  return out;
+}
+
+}  // namespace
+
+void Collect::send(std::uint32_t node, char kind, std::uint32_t number, std::string_view a,
+                   std::string_view b) {
+  std::string out;
+  append_number(out, static_cast<std::uint32_t>(a.size()));
+  append_number(out, static_cast<std::uint32_t>(b.size()));
+  out += kind;
+  append_number(out, number);
+  out += a;
+  out += b;
+  send_(node, out);
+}
+
+bool Collect::receive(std::uint32_t node, std::string_view bytes) {
+  if (node >= nodes_) return false;
+  std::string& in = partial_[node];
+  in += bytes;
+  std::size_t at = 0;
+  while (in.size() - at >= kHead) {
+    const std::size_t a = number_at(in, at), b = number_at(in, at + 4);
+    if (a > kMaxBytes || b > kMaxBytes) return false;
+    if (in.size() - at < kHead + a + b) break;
+    const std::string_view body = std::string_view(in).substr(at + kHead, a + b);
+    if (!take(node, in[at + 8], number_at(in, at + 9), body.substr(0, a), body.substr(a)))
+      return false;
+    at += kHead + a + b;
+  }
+  in.erase(0, at);
+  return true;
+}
+
+bool Collect::take(std::uint32_t node, char kind, std::uint32_t number, std::string_view a,
+                   std::string_view b) {
+  if (kind == kPart) {
+    const std::string id(a);
+    gatherings_[id].parts[node] = b;
+    look(id);
+  } else if (kind == kQuestion && a.size() == sizeof number) {
+    asked_(node, number, number_at(a, 0));
+  } else if (kind == kAnswer) {
+    const auto it = questions_.find(number);
+    if (it == questions_.end()) return true;
+    const Done done = std::move(it->second);
+    questions_.erase(it);
+    done(a == "1", std::string(b));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void Collect::gather(const std::string& who, const std::set<std::uint32_t>& among, std::string part,
+                     Done done) {
+  const std::string id = who + "#" + std::to_string(rounds_[who]++);
+  if (among.size() == nodes_ && nodes_ > 1) {
+    send(kAllOthers, kPart, 0, id, part);
+  } else {
+    for (const std::uint32_t node : among)
+      if (node != self_) send(node, kPart, 0, id, part);
+  }
+  Gathering& gathering = gatherings_[id];
+  gathering.parts[self_] = std::move(part);
+  gathering.among = among;
+  gathering.done = std::move(done);
+  look(id);
+}
+
+bool Collect::awaited(const std::string& who) const {
+  const auto begun = rounds_.find(who);
+  const std::uint32_t next = begun == rounds_.end() ? 0 : begun->second;
+  return gatherings_.count(who + "#" + std::to_string(next)) != 0;
+}
+
+void Collect::look(const std::string& id) {
+  const auto it = gatherings_.find(id);
+  if (it->second.among.empty() || it->second.parts.size() < it->second.among.size()) return;
+  Gathering whole = std::move(it->second);
+  gatherings_.erase(it);
+  std::string all;
+  for (const auto& [node, part] : whole.parts) all += part;
+  whole.done(true, all);
+}
+
+void Collect::ask(std::uint32_t node, std::uint32_t rank, Done done) {
+  const std::uint32_t question = next_question_++;
+  questions_[question] = std::move(done);
+  send(node, kQuestion, question, as_bytes(rank), "");
+}
+
+void Collect::answer(std::uint32_t node, std::uint32_t question, bool good, std::string_view data) {
+  send(node, kAnswer, question, good ? "1" : "0", data);
+}
+
+}  // namespace gantry::pmix

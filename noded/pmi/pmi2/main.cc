@@ -1,0 +1,182 @@
+// gantry-pmi2 NAME NODE NODES TASKS: the PMI server of one step on one node, for --mpi=pmi2. As
+// gantry-pmix (noded/pmi/pmix/main.cc) it is started by gantry-shim beside the step's tasks, inside
+// of their container and as their user, and what it says to its like goes over descriptor 4. The
+// tasks' sockets are descriptors kFirstTask and on.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+
+#include "noded/pmi/pmi2/server.h"
+#include "noded/pmi/wire.h"
+
+namespace gantry::pmi2 {
+namespace {
+
+using pmix::kFirstTask;
+using pmix::Word;
+
+void say(Word word, std::uint32_t number, std::string_view bytes) {
+  std::string out;
+  pmix::append(out, word, number, bytes);
+  for (std::size_t at = 0; at < out.size();) {
+    const ssize_t n = ::send(pmix::kSocket, out.data() + at, out.size() - at, MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) ::_exit(1);  // the shim has gone, and the step with it
+    at += static_cast<std::size_t>(n);
+  }
+}
+
+void say_to_peer(std::uint32_t node, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const std::string_view part = bytes.substr(0, pmix::kMaxPeerBytes);
+    say(Word::peer, node, part);
+    bytes.remove_prefix(part.size());
+  }
+}
+
+void say_abort(std::uint32_t rank, int status, const std::string& why) {
+  say(Word::abort, rank, std::string(reinterpret_cast<const char*>(&status), sizeof status) + why);
+}
+
+// A task's socket, and what it has not taken yet. While there is some, it is not read from: so a
+// task that does not read is held up, and cannot fill our memory.
+struct Line {
+  int fd = -1;
+  std::string out;
+  bool ending = false;
+};
+
+class Loop {
+ public:
+  explicit Loop(const pmix::Layout& layout)
+      : lines_(layout.tasks[layout.self]),
+        server_(layout,
+                {[this](std::uint32_t task, std::string_view bytes) { answer(task, bytes); },
+                 [this](std::uint32_t task) { end(task); }, say_to_peer, say_abort,
+                 [](std::uint32_t rank, const std::string& why) { say(Word::fault, rank, why); }}) {
+    for (std::uint32_t task = 0; task < lines_.size(); ++task) {
+      lines_[task].fd = kFirstTask + static_cast<int>(task);
+      ::fcntl(lines_[task].fd, F_SETFL, O_NONBLOCK);
+    }
+  }
+
+  void run() {
+    for (std::uint32_t task = 0; task < lines_.size(); ++task) {
+      std::string bytes;
+      for (const auto& word : server_.environment(task, kFirstTask)) bytes += word + '\0';
+      say(Word::environment, task, bytes);
+    }
+    say(Word::ready, 0, "");
+    while (turn()) {
+    }
+    // The tasks have ended: whether others still wait for them is seen from their last words.
+    for (std::uint32_t task = 0; task < lines_.size(); ++task)
+      while (lines_[task].fd >= 0 && read(task)) {
+      }
+  }
+
+ private:
+  bool turn() {
+    std::vector<pollfd> watched{{pmix::kSocket, POLLIN, 0}};
+    for (const Line& line : lines_)
+      watched.push_back({line.fd, static_cast<short>(line.out.empty() ? POLLIN : POLLOUT), 0});
+    if (::poll(watched.data(), watched.size(), -1) < 0) return errno == EINTR;
+    for (std::uint32_t task = 0; task < lines_.size(); ++task) {
+      const short events = watched[task + 1].revents;
+      if (events == 0 || lines_[task].fd < 0) continue;
+      if (lines_[task].out.empty())
+        read(task);
+      else
+        write(task);
+    }
+    return watched[0].revents == 0 || hear();
+  }
+
+  // False: the shim has said all.
+  bool hear() {
+    char buffer[32 << 10];
+    const ssize_t n = ::read(pmix::kSocket, buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) return true;
+    if (n <= 0) return false;
+    in_.append(buffer, static_cast<std::size_t>(n));
+    std::size_t at = 0;
+    pmix::Frame frame;
+    while (pmix::take(in_, at, frame) == pmix::Taken::frame)
+      if (frame.word == Word::peer) server_.from_peer(frame.number, frame.bytes);
+    in_.erase(0, at);
+    return true;
+  }
+
+  // False: there is nothing more for now.
+  bool read(std::uint32_t task) {
+    char buffer[16 << 10];
+    const ssize_t n = ::read(lines_[task].fd, buffer, sizeof buffer);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN)) return errno == EINTR;
+    if (n <= 0) {
+      close(task);
+      server_.gone(task);
+      return false;
+    }
+    server_.from_task(task, {buffer, static_cast<std::size_t>(n)});
+    return true;
+  }
+
+  void write(std::uint32_t task) {
+    Line& line = lines_[task];
+    while (!line.out.empty()) {
+      const ssize_t n = ::send(line.fd, line.out.data(), line.out.size(), MSG_NOSIGNAL);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0 && errno == EAGAIN) return;
+      if (n <= 0) break;  // it reads no more; that it has gone is seen when it is read from
+      line.out.erase(0, static_cast<std::size_t>(n));
+    }
+    line.out.clear();
+    if (line.ending) close(task);
+  }
+
+  void answer(std::uint32_t task, std::string_view bytes) {
+    if (lines_[task].fd < 0) return;
+    lines_[task].out += bytes;
+    write(task);
+  }
+
+  void end(std::uint32_t task) {
+    lines_[task].ending = true;
+    if (lines_[task].fd >= 0 && lines_[task].out.empty()) close(task);
+  }
+
+  void close(std::uint32_t task) {
+    ::close(lines_[task].fd);
+    lines_[task].fd = -1;
+  }
+
+  std::vector<Line> lines_;
+  Server server_;
+  std::string in_;
+};
+
+int run(int argc, char** argv) {
+  const auto layout = pmix::read_layout(argc, argv);
+  if (!layout) {
+    std::fputs("usage: gantry-pmi2 NAME NODE NODES TASKS, started by gantry-shim\n", stderr);
+    return 2;
+  }
+  Loop loop(*layout);
+  loop.run();
+  return 0;
+}
+
+}  // namespace
+}  // namespace gantry::pmi2
+
+int main(int argc, char** argv) {
+  // It runs with the job's ids; what it says to the shim is not for the job's programs to say.
+  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  return gantry::pmi2::run(argc, argv);
+}

@@ -1,0 +1,97 @@
+#include "noded/shim/io/outputs.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "noded/shim/as_user.h"
+
+namespace gantry::runtime {
+namespace {
+
+constexpr unsigned kOutputMode = 0666;  // less the umask
+
+Result<std::string> file_of(const NodeSetup& setup, const LaunchRequest& request,
+                            const std::string& pattern, const std::string& fallback) {
+  auto name = expand_pattern(pattern.empty() ? fallback : pattern, pattern_values(setup, request));
+  if (!name) return name;
+  return absolute_path(request.work_dir, *name);
+}
+
+struct WantedFile {
+  const char* what;  // in front of a refusal
+  std::string path;
+  int flags;
+};
+
+// Appending always: the script, its children and a notice of ours may write to one file.
+WantedFile output_file(const LaunchRequest& request, const std::string& path) {
+  int flags = O_WRONLY | O_CREAT | O_APPEND;
+  if (request.open_mode == OpenMode::truncate) flags |= O_TRUNC;
+  return {"output file ", path, flags};
+}
+
+// All of them by one process of the user's, in this order.
+Result<std::vector<Fd>> open_files(const Owner& owner, const std::vector<WantedFile>& wanted) {
+  auto done = as_user(owner, [&](const AsUser& user) -> Result<FromUser> {
+    FromUser out;
+    for (const WantedFile& one : wanted) {
+      auto fd = user.open_file(one.path, one.flags, kOutputMode);
+      if (!fd) return fail(fd.error().code, one.what + fd.error().message);
+      out.files.push_back(std::move(*fd));
+    }
+    return out;
+  });
+  if (!done) return tl::unexpected(done.error());
+  return std::move(done->files);
+}
+
+}  // namespace
+
+PatternValues pattern_values(const NodeSetup& setup, const LaunchRequest& request) {
+  PatternValues v;
+  v.job = request.key.job;
+  v.array_job = request.array_job;
+  v.array_task = request.array_task;
+  v.name = request.name;
+  v.user = request.owner.user;
+  v.node = setup.node;
+  v.node_index = request.node_index;
+  return v;
+}
+
+std::string absolute_path(const std::string& work_dir, const std::string& path) {
+  return path.starts_with('/') ? path : work_dir + "/" + path;
+}
+
+Result<Fd> open_output(const LaunchRequest& request, const std::string& path) {
+  auto files = open_files(request.owner, {output_file(request, path)});
+  if (!files) return tl::unexpected(files.error());
+  return std::move(files->front());
+}
+
+Result<StandardFiles> open_standard_files(const NodeSetup& setup, const LaunchRequest& request) {
+  const std::string fallback = request.array_task ? "gantry-%A_%a.out" : "gantry-%j.out";
+  const auto out = file_of(setup, request, request.std_out, fallback);
+  const auto err = file_of(setup, request, request.std_err, request.std_out);
+  const auto in = file_of(setup, request, request.std_in, "/dev/null");
+  for (const auto* one : {&out, &err, &in})
+    if (!*one) return tl::unexpected(one->error());
+  std::vector<WantedFile> wanted{output_file(request, *out)};
+  const bool apart = !request.std_err.empty() && *err != *out;
+  if (apart) wanted.push_back(output_file(request, *err));
+  wanted.push_back({"input file ", *in, O_RDONLY});
+  auto opened = open_files(request.owner, wanted);
+  if (!opened) return tl::unexpected(opened.error());
+  StandardFiles files;
+  files.out = std::move(opened->front());
+  if (apart) files.err = std::move((*opened)[1]);
+  files.in = std::move(opened->back());
+  return files;
+}
+
+void say_in_output(const LaunchRequest& request, const StandardFiles& files,
+                   std::string_view text) {
+  write_as_user(request.owner, files.err_fd(), text);
+}
+
+}  // namespace gantry::runtime

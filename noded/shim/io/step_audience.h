@@ -1,0 +1,67 @@
+// All who hear a running step: grun, which it is for, and those who are attached to it.
+//
+// What the tasks say goes to all of them. Only grun makes the tasks wait when it does not read, and
+// only its loss ends them; who is attached may come and go. An attachment is a file in the step's
+// directory, which noded puts there (noded/runtime/job_dir.h).
+#pragma once
+
+#include <poll.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "noded/shim/io/step_io.h"
+
+namespace gantry::runtime {
+
+class StepAudience final : public StepIo {
+ public:
+  static constexpr std::size_t kMostAttached = 16;  // at a time, on one node
+
+  // `dir`: the step's. All arguments outlive this.
+  StepAudience(const Shim& shim, const StepRequest& request, std::string dir,
+               std::unique_ptr<StepIo> grun)
+      : shim_(shim), request_(request), dir_(std::move(dir)), grun_(std::move(grun)) {}
+
+  void look_for_attachments();
+  // Those who are attached: what to poll for, and what came of it, in the same order.
+  void add_watched(std::vector<pollfd>& watched) const;
+  void serve(const pollfd* watched, StepControl& control);
+  // After finish(): until those who are attached have read to the end, or have had their time.
+  void let_go(StepControl& control);
+
+  void started(std::uint32_t tasks) override { grun_->started(tasks); }
+  void output(std::uint32_t task, int stream, std::string_view bytes) override;
+  void closed(std::uint32_t task, int stream) override { grun_->closed(task, stream); }
+  void exited(std::uint32_t task, ExitStatus status, std::string_view message) override;
+  void peer(std::uint32_t node, std::string_view bytes) override { grun_->peer(node, bytes); }
+  void aborted(std::uint32_t rank, std::optional<std::int32_t> status,
+               std::string_view message) override {
+    grun_->aborted(rank, status, message);
+  }
+  [[nodiscard]] bool full() const override { return grun_->full(); }
+  [[nodiscard]] int fd() const override { return grun_->fd(); }
+  [[nodiscard]] short events() const override { return grun_->events(); }
+  void ready(short events, StepControl& control) override { grun_->ready(events, control); }
+  void look_at_input(const StepControl& control) override;
+  [[nodiscard]] bool lost() const override { return grun_->lost(); }
+  void finish(const ExitRecord& record) override;
+
+ private:
+  struct Exit {
+    ExitStatus status;
+    std::string message;
+  };
+
+  const Shim& shim_;
+  const StepRequest& request_;
+  std::string dir_;
+  std::unique_ptr<StepIo> grun_;
+  std::vector<std::unique_ptr<StepIo>> attached_;
+  std::map<std::uint32_t, Exit> exits_;  // by task: for those who come later
+};
+
+}  // namespace gantry::runtime

@@ -1,0 +1,41 @@
+// A container of the OCI runtime, from prepared files and root to its exit.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/job/job_state.h"
+#include "common/result.h"
+#include "noded/shim/io/outputs.h"
+#include "noded/shim/process/init_protocol.h"
+#include "noded/shim/rootfs/oci_config.h"
+#include "noded/shim/rootfs/rootfs.h"
+#include "noded/shim/shim.h"
+
+namespace gantry::runtime {
+
+struct Container {
+  int init_pid = 0;                   // in the shim's PID namespace
+  int child_pid = 0;                  // the batch shell
+  Fd socket;                          // to gantry-init
+  bool closed = false;                // the socket is: PID 1 is going or gone
+  bool ended = false;                 // PID 1 has been reaped
+  std::optional<int> program_status;  // wait status of the batch shell, as init says
+  std::optional<int> exec_error;      // errno of its exec
+  int init_status = 0;                // wait status of PID 1
+};
+
+// Starts the runtime and returns when PID 1 runs. Fails with what the runtime said.
+Result<Container> start_container(const Shim& shim, const Root& root, const StandardFiles& files,
+                                  const std::vector<std::string>& env, Signals& signals);
+
+// Takes in what init said, without blocking.
+void read_init(Container& container);
+void say_go(const Container& container);
+// Reaps ended children; sets `ended` when PID 1 is among them.
+void reap_children(Container& container);
+
+ExitStatus exit_of(const Container& container);
+
+}  // namespace gantry::runtime

@@ -1,0 +1,420 @@
+#include "noded/shim/process/step_tasks.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+
+#include "common/codec/codec.h"
+#include "common/job/gpu_bind.h"
+#include "noded/machine/cgroup.h"
+#include "noded/machine/files.h"
+#include "noded/machine/numa.h"
+#include "noded/machine/passing.h"
+#include "noded/shim/io/outputs.h"
+
+namespace gantry::runtime {
+namespace {
+
+constexpr std::size_t kChunk = 32 << 10;
+constexpr std::size_t kTerminalRoom = 64 << 10;  // bytes that a terminal may hold for its reader
+
+struct Pipe {
+  Fd reader, writer;
+};
+
+Result<Pipe> make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno(ErrorCode::runtime_failed, "pipe");
+  return Pipe{Fd(ends[0]), Fd(ends[1])};
+}
+
+// PID 1 of the job's container, held so that the number cannot be reused under us.
+Result<Fd> container_of(const Shim& shim) {
+  const auto gone = [&] {
+    return fail(ErrorCode::wrong_state,
+                "job " + job_name(shim.request.key) + " does not run on node " + shim.setup.node);
+  };
+  const auto bytes = read_file(shim.dir + "/" + kRunningFile);
+  if (!bytes) return gone();
+  const auto running = codec::decode<RunningRecord>(*bytes);
+  if (!running || running->init_pid <= 0) return gone();
+  Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, running->init_pid, 0)));
+  if (!pidfd || start_time_of(running->init_pid) != running->init_start) return gone();
+  return pidfd;
+}
+
+// Nodes of a job are told to go one after the other: the step may be here before its container is.
+Result<Fd> container_when_running(const Shim& shim) {
+  constexpr int kTries = 2'000;  // of 5 ms
+  const std::string record = shim.dir + "/" + kRunningFile;
+  const std::string exit = shim.dir + "/" + kExitFile;
+  for (int i = 0; i < kTries; ++i) {
+    if (::access(record.c_str(), F_OK) == 0 || ::access(exit.c_str(), F_OK) == 0) break;
+    // tidy-allow(sleep): the container's start has no event for anyone but noded
+    ::usleep(5'000);
+  }
+  return container_of(shim);
+}
+
+// The devices are this node's, whatever the environment of srun says: that may be another node's,
+// or one outside of the job.
+void put_gpus(const LaunchRequest& job, std::map<std::string, std::string>& env) {
+  constexpr std::array<std::string_view, 9> kNames{
+      "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
+      "GPU_DEVICE_ORDINAL",   "SLURM_JOB_GPUS",         "GANTRY_JOB_GPUS",
+      "SLURM_GPUS_ON_NODE",   "GANTRY_GPUS_ON_NODE",    "GANTRY_GPU_NUMA"};
+  const auto is_ours = [&](std::string_view name) {
+    return name.starts_with("CUDA_MPS_") ||
+           std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+  };
+  for (const auto& [name, value] : job.env)
+    if (is_ours(name)) env[name] = value;
+  const auto held = job.env.find("SLURM_JOB_GPUS");
+  if (held != job.env.end()) env["SLURM_STEP_GPUS"] = env["GANTRY_STEP_GPUS"] = held->second;
+}
+
+// Of each GPU from these cores; none: not known.
+std::vector<std::uint32_t> distances(const LaunchRequest& job,
+                                     const std::vector<std::uint16_t>& cpus) {
+  std::vector<std::uint32_t> out;
+  const auto nodes = job.env.find("GANTRY_GPU_NUMA");
+  if (nodes == job.env.end() || cpus.empty()) return out;
+  const NumaMap numa = NumaMap::read();
+  for (const std::string& node : split(nodes->second, ','))
+    out.push_back(numa.distance(cpus, std::atoi(node.c_str())));
+  return out;
+}
+
+// What --gpu-bind says of this task, which has these cores.
+Result<void> bind_gpus(const LaunchRequest& job, const StepRequest& step, std::uint32_t index,
+                       const std::vector<std::uint16_t>& cpus,
+                       std::map<std::string, std::string>& env) {
+  const auto how = step.env.find("SLURM_GPU_BIND");
+  const auto visible = env.find("CUDA_VISIBLE_DEVICES");
+  if (how == step.env.end() || visible == env.end() || visible->second.empty()) return {};
+  const auto bind = parse_gpu_bind(how->second);
+  if (!bind) return tl::unexpected(bind.error());
+  const std::vector<std::string> all = split(visible->second, ',');
+  const auto own = gpus_of_task(
+      *bind, index, all.size(),
+      bind->kind == GpuBind::Kind::closest ? distances(job, cpus) : std::vector<std::uint32_t>());
+  if (!own) return tl::unexpected(own.error());
+  visible->second.clear();
+  for (const std::size_t gpu : *own)
+    visible->second += (visible->second.empty() ? "" : ",") + all.at(gpu);
+  return {};
+}
+
+Result<std::vector<std::string>> environment_of(const LaunchRequest& job, const StepRequest& step,
+                                                std::uint32_t index,
+                                                const std::vector<std::uint16_t>& cpus) {
+  std::map<std::string, std::string> all{{"PATH", "/usr/local/bin:/usr/bin:/bin"},
+                                         {"HOME", job.owner.home},
+                                         {"USER", job.owner.user},
+                                         {"LOGNAME", job.owner.user},
+                                         {"SHELL", job.owner.shell}};
+  for (const auto& [name, value] : step.env) all[name] = value;
+  for (const auto& [name, value] : step.task_env[index]) all[name] = value;
+  put_gpus(job, all);
+  if (auto bound = bind_gpus(job, step, index, cpus, all); !bound)
+    return tl::unexpected(bound.error());
+  all["TMPDIR"] = "/tmp";
+  std::vector<std::string> out;
+  for (const auto& [name, value] : all) out.push_back(name + "=" + value);
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::uint16_t> StepTasks::cpus_of(std::uint32_t index) const {
+  const auto& cpus = request_.cpus;
+  const std::size_t share = cpus.size() / request_.task_env.size();
+  if (!request_.bind_tasks || share == 0) return cpus;
+  const auto first = cpus.begin() + static_cast<std::ptrdiff_t>(share * index);
+  return {first, first + static_cast<std::ptrdiff_t>(share)};
+}
+
+Result<int> StepTasks::output_of(std::uint32_t index, const std::string& pattern, int number,
+                                 Task& task, std::vector<Fd>& given) {
+  if (pattern.empty()) {
+    auto pipe = make_pipe();
+    if (!pipe) return tl::unexpected(pipe.error());
+    ::fcntl(pipe->reader.get(), F_SETFL, O_NONBLOCK);
+    given.push_back(std::move(pipe->writer));
+    task.streams.push_back({std::move(pipe->reader), number});
+    return given.back().get();
+  }
+  auto values = pattern_values(shim_.setup, shim_.request);
+  values.step = request_.step;
+  values.task = request_.rank(index);
+  values.node_index = request_.node_index;
+  const auto name = expand_pattern(pattern, values);
+  if (!name) return tl::unexpected(name.error());
+  const auto& dir = request_.work_dir.empty() ? shim_.request.work_dir : request_.work_dir;
+  auto fd = open_output(shim_.request, absolute_path(dir, *name));
+  if (!fd) return tl::unexpected(fd.error());
+  given.push_back(std::move(*fd));
+  return given.back().get();
+}
+
+// Task 0 makes its terminal itself; until then, and for all others, there is nothing to read.
+Result<void> StepTasks::give_terminal(std::uint32_t index, TaskSpec& spec, std::vector<Fd>& given) {
+  given.emplace_back(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  spec.in = spec.out = spec.err = given.back().get();
+  if (request_.rank(index) != 0) return {};
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    return fail_errno(ErrorCode::runtime_failed, "socketpair");
+  terminal_socket_.reset(ends[0]);
+  given.emplace_back(ends[1]);
+  spec.extra = ends[1];
+  spec.terminal = request_.terminal;
+  return {};
+}
+
+// By now every task has executed its program or failed to: what it passed is there.
+void StepTasks::take_terminal() {
+  if (!terminal_socket_) return;
+  terminal_ = take_passed(terminal_socket_).fd;
+  terminal_socket_.reset();
+  if (!terminal_) return;
+  ::fcntl(terminal_.get(), F_SETFL, ::fcntl(terminal_.get(), F_GETFL) | O_NONBLOCK);
+  input_.reset(::fcntl(terminal_.get(), F_DUPFD_CLOEXEC, 3));
+  tasks_.front().streams.push_back({Fd(::fcntl(terminal_.get(), F_DUPFD_CLOEXEC, 3)), 1});
+}
+
+Result<TaskSpec> StepTasks::prepare(std::uint32_t index, std::vector<Fd>& given) {
+  TaskSpec spec;
+  spec.argv = request_.argv;
+  spec.cpus = cpus_of(index);
+  auto env = environment_of(shim_.request, request_, index, spec.cpus);
+  if (!env) return tl::unexpected(env.error());
+  spec.env = std::move(*env);
+  if (mpi_) {  // in front: the first of a name counts
+    spec.env.insert(spec.env.begin(), mpi_->environment(index).begin(),
+                    mpi_->environment(index).end());
+    spec.more = mpi_->sockets(index);
+  }
+  if (request_.terminal) {
+    if (auto done = give_terminal(index, spec, given); !done) return tl::unexpected(done.error());
+    return spec;
+  }
+  if (request_.rank(index) == 0 && !request_.io_address.empty()) {
+    auto pipe = make_pipe();
+    if (!pipe) return tl::unexpected(pipe.error());
+    ::fcntl(pipe->writer.get(), F_SETFL, O_NONBLOCK);
+    input_ = std::move(pipe->writer);
+    given.push_back(std::move(pipe->reader));
+  } else {
+    given.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  }
+  spec.in = given.back().get();
+  auto& task = tasks_[index];
+  const auto out = output_of(index, request_.std_out, 1, task, given);
+  if (!out) return tl::unexpected(out.error());
+  spec.out = *out;
+  if (!request_.std_out.empty() && request_.std_err.empty()) {
+    spec.err = *out;
+    return spec;
+  }
+  const auto err = output_of(index, request_.std_err, 2, task, given);
+  if (!err) return tl::unexpected(err.error());
+  spec.err = *err;
+  return spec;
+}
+
+Result<void> StepTasks::start(Signals& signals) {
+  if (request_.task_env.empty() || request_.argv.empty())
+    return fail(ErrorCode::invalid_argument, "a step needs a program and at least one task");
+  tasks_.resize(request_.task_env.size());
+  TaskPlace place;
+  Fd container;
+  if (shim_.setup.runtime != RuntimeKind::process) {
+    auto found = container_when_running(shim_);
+    if (!found) return tl::unexpected(found.error());
+    container = std::move(*found);
+    place.container = container.get();
+    place.seccomp_bpf = read_file(shim_.setup.state_dir + "/" + kSeccompBpf).value_or("");
+  }
+  const auto cgroup_name = step_cgroup(request_.key, request_.step);
+  if (auto r = create_step_cgroup(shim_.setup.cgroups, cgroup_name); !r) return r;
+  const auto cgroup = open_cgroup_entries(shim_.setup.cgroups, cgroup_name);
+  place.cgroup = &cgroup;
+  place.owner = &shim_.request.owner;
+  place.cwd = request_.work_dir.empty() ? shim_.request.work_dir : request_.work_dir;
+  place.rootless = shim_.setup.rootless;
+  if (request_.mpi != proto::StepMpi::none) {
+    auto server = MpiServer::start(shim_, request_, place, signals);
+    if (!server) return tl::unexpected(server.error());
+    mpi_ = std::move(*server);
+  }
+  return start_in(place);
+}
+
+Result<void> StepTasks::start_in(const TaskPlace& place) {
+  std::vector<TaskSpec> specs;
+  std::vector<Fd> given;  // our copies of the tasks' ends, closed when they have theirs
+  for (std::uint32_t i = 0; i < tasks_.size(); ++i) {
+    auto spec = prepare(i, given);
+    if (!spec) return tl::unexpected(spec.error());
+    specs.push_back(std::move(*spec));
+  }
+  auto started = start_tasks(specs, place);
+  if (!started) return tl::unexpected(started.error());
+  given.clear();
+  if (mpi_) mpi_->let_go_of_sockets();
+  for (std::size_t i = 0; i < tasks_.size(); ++i) {
+    tasks_[i].pid = (*started)[i].pid;
+    tasks_[i].error = std::move((*started)[i].error);
+  }
+  // The step was killed while it began: of these tasks nobody has told, and one may be about to
+  // run.
+  const bool cut_short =
+      std::any_of(tasks_.begin(), tasks_.end(), [](const Task& t) { return t.pid <= 0; });
+  if (cut_short)
+    kill_cgroup(shim_.setup.cgroups, step_cgroup(request_.key, request_.step), seconds(1));
+  for (std::uint32_t i = 0; cut_short && i < tasks_.size(); ++i) {
+    if (tasks_[i].pid > 0) continue;
+    tasks_[i].status = ExitStatus{0, SIGKILL};
+    io_.exited(i, *tasks_[i].status, "");
+  }
+  take_terminal();
+  return {};
+}
+
+bool StepTasks::running() const {
+  return std::any_of(tasks_.begin(), tasks_.end(), [](const Task& t) { return !t.status; });
+}
+
+void StepTasks::collect_exits() {
+  for (;;) {
+    int status = 0;
+    const pid_t pid = ::waitpid(-1, &status, WNOHANG);
+    if (pid <= 0) return;
+    for (std::uint32_t i = 0; i < tasks_.size(); ++i) {
+      if (tasks_[i].pid != pid || tasks_[i].status) continue;
+      tasks_[i].status = WIFSIGNALED(status) ? ExitStatus{0, WTERMSIG(status)}
+                                             : ExitStatus{WEXITSTATUS(status), 0};
+      for (auto& stream : tasks_[i].streams)  // what it wrote comes before its exit
+        read_what_is_there(i, stream);
+      io_.exited(i, *tasks_[i].status, tasks_[i].error);
+    }
+  }
+}
+
+// Bytes that were read; 0 = nothing more for now, or closed.
+std::size_t StepTasks::read_stream(std::uint32_t index, Stream& stream) {
+  static_assert(kChunk <= 64 << 10, "on the stack");
+  std::array<char, kChunk> buffer;
+  const ssize_t n = ::read(stream.fd.get(), buffer.data(), buffer.size());
+  if (n > 0) {
+    io_.output(index, stream.number, {buffer.data(), static_cast<std::size_t>(n)});
+    return static_cast<std::size_t>(n);
+  }
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
+  stream.fd.reset();
+  io_.closed(index, stream.number);
+  return 0;
+}
+
+// As much as the pipe can hold: what a task wrote before it ended is in that. A process that it
+// left behind may go on writing faster than anybody reads.
+void StepTasks::read_what_is_there(std::uint32_t index, Stream& stream) {
+  const int room = stream.fd ? ::fcntl(stream.fd.get(), F_GETPIPE_SZ) : 0;
+  std::size_t left = room > 0 ? static_cast<std::size_t>(room) : kTerminalRoom;
+  while (stream.fd && left > 0) {
+    const std::size_t n = read_stream(index, stream);
+    if (n == 0) return;
+    left -= std::min(left, n);
+  }
+}
+
+void StepTasks::move_output() {
+  for (std::uint32_t i = 0; i < tasks_.size(); ++i)
+    for (auto& stream : tasks_[i].streams)
+      if (stream.fd && !io_.full()) read_stream(i, stream);
+}
+
+void StepTasks::drain() {
+  for (std::uint32_t i = 0; i < tasks_.size(); ++i)
+    for (auto& stream : tasks_[i].streams) read_what_is_there(i, stream);
+}
+
+void StepTasks::input(std::string_view bytes) {
+  if (input_) pending_input_.append(bytes);
+  write_input();
+}
+
+void StepTasks::close_input() {
+  close_input_ = true;
+  write_input();
+}
+
+void StepTasks::write_input() {
+  while (input_ && !pending_input_.empty()) {
+    const ssize_t n = ::write(input_.get(), pending_input_.data(), pending_input_.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return;
+    if (n < 0) {  // task 0 does not read any more
+      input_.reset();
+      pending_input_.clear();
+      return;
+    }
+    pending_input_.erase(0, static_cast<std::size_t>(n));
+  }
+  if (!close_input_) return;
+  // The end of file, as a terminal has it; its other side stays open for the output.
+  if (terminal_ && input_) (void)!::write(input_.get(), "\004", 1);
+  input_.reset();
+}
+
+void StepTasks::window(const proto::TerminalSize& size) {
+  const winsize window{size.rows, size.columns, 0, 0};
+  if (terminal_) ::ioctl(terminal_.get(), TIOCSWINSZ, &window);  // the kernel sends SIGWINCH
+}
+
+void StepTasks::peer(std::uint32_t node, std::string_view bytes) {
+  if (mpi_) mpi_->from_peer(node, bytes);
+}
+
+void StepTasks::serve_mpi() {
+  if (mpi_ && !io_.full()) mpi_->serve(io_);
+}
+
+void StepTasks::end_mpi() {
+  if (mpi_) mpi_->end(io_);
+}
+
+void StepTasks::signal(int number) {
+  for (const auto& task : tasks_)
+    if (!task.status && task.pid > 0) ::kill(-task.pid, number);  // a session of its own each
+}
+
+std::vector<StepTasks::Wanted> StepTasks::wanted() const {
+  std::vector<Wanted> out;
+  if (input_ && !pending_input_.empty()) out.push_back({input_.get(), POLLOUT});
+  if (io_.full()) return out;
+  if (mpi_ && mpi_->fd() >= 0) out.push_back({mpi_->fd(), mpi_->events()});
+  for (const auto& task : tasks_)
+    for (const auto& stream : task.streams)
+      if (stream.fd) out.push_back({stream.fd.get(), POLLIN});
+  return out;
+}
+
+std::vector<ExitStatus> StepTasks::statuses() const {
+  std::vector<ExitStatus> out;
+  for (const auto& task : tasks_) out.push_back(task.status.value_or(ExitStatus{0, SIGKILL}));
+  return out;
+}
+
+}  // namespace gantry::runtime

@@ -1,0 +1,81 @@
+// The tasks of one step on this node, with their pipes.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "noded/shim/io/step_io.h"
+#include "noded/shim/process/step_mpi.h"
+#include "noded/shim/task.h"
+
+namespace gantry::runtime {
+
+class StepTasks {
+ public:
+  StepTasks(const Shim& shim, const StepRequest& request, StepIo& io)
+      : shim_(shim), request_(request), io_(io) {}
+
+  Result<void> start(Signals& signals);
+  // One round of the loop: output moved, ended tasks reaped. `reap` = SIGCHLD came.
+  void collect_exits();
+  void move_output();
+  void write_input();
+
+  [[nodiscard]] bool running() const;  // a task has not ended
+  void drain();                        // what ended tasks left in their pipes
+  void input(std::string_view bytes);
+  void close_input();
+  [[nodiscard]] bool input_full() const { return pending_input_.size() > kMaxInput; }
+  void signal(int number);
+  void window(const proto::TerminalSize& size);
+  void peer(std::uint32_t node, std::string_view bytes);
+  void serve_mpi();  // moves what the PMI server says; without one nothing
+  void end_mpi();
+
+  // Descriptors to poll: readable outputs (none while io is full), and the input when it waits.
+  struct Wanted {
+    int fd;
+    short events;
+  };
+  [[nodiscard]] std::vector<Wanted> wanted() const;
+  [[nodiscard]] std::vector<ExitStatus> statuses() const;
+
+ private:
+  static constexpr std::size_t kMaxInput = 256 << 10;
+
+  struct Stream {
+    Fd fd;  // read end; empty = a file, or closed
+    int number = 1;
+  };
+  struct Task {
+    int pid = 0;
+    std::vector<Stream> streams;
+    std::optional<ExitStatus> status;
+    std::string error;
+  };
+
+  Result<void> start_in(const TaskPlace& place);
+  Result<TaskSpec> prepare(std::uint32_t index, std::vector<Fd>& given);
+  Result<void> give_terminal(std::uint32_t index, TaskSpec& spec, std::vector<Fd>& given);
+  void take_terminal();
+  Result<int> output_of(std::uint32_t index, const std::string& pattern, int number, Task& task,
+                        std::vector<Fd>& given);
+  std::size_t read_stream(std::uint32_t index, Stream& stream);
+  void read_what_is_there(std::uint32_t index, Stream& stream);
+  [[nodiscard]] std::vector<std::uint16_t> cpus_of(std::uint32_t index) const;
+
+  const Shim& shim_;
+  const StepRequest& request_;
+  StepIo& io_;
+  std::vector<Task> tasks_;
+  std::unique_ptr<MpiServer> mpi_;
+  Fd terminal_socket_;  // where task 0 passes its terminal's other side
+  Fd terminal_;         // that side; input_ and its stream are copies
+  Fd input_;
+  bool close_input_ = false;
+  std::string pending_input_;
+};
+
+}  // namespace gantry::runtime

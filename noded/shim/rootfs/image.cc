@@ -1,0 +1,241 @@
+#include "noded/shim/rootfs/image.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "noded/image/digest.h"
+#include "noded/image/store.h"
+#include "noded/image/take_in.h"
+#include "noded/shim/rootfs/image_tools.h"
+
+namespace gantry::runtime {
+namespace {
+
+// In the private mounts: the kernel lays no overlay on what was opened in others.
+Result<void> open_directory(const Shim& shim, ImageUse& image, Signals& signals) {
+  ImageTools tools(shim, signals);
+  auto dir =
+      open_user_directory(shim.request.owner, image.path, [&tools] { return tools.stopped(); });
+  if (!dir && dir.error().code == ErrorCode::permission_denied &&
+      dir.error().message.ends_with("Permission denied"))
+    return fail(ErrorCode::permission_denied,
+                "image " + image.path + ": " + shim.request.owner.user + " may not read it");
+  if (!dir) return fail(dir.error().code, "image " + dir.error().message);
+  if (!is_within(dir->get(), shim.setup.image_dirs))
+    return fail(ErrorCode::permission_denied,
+                "image " + image.path + ": not below one of this node's image directories");
+  image.root = std::move(*dir);
+  return {};
+}
+
+// One image on its way into the cache.
+class Fetch {
+ public:
+  Fetch(const Shim& shim, const ImageReference& reference, Signals& signals)
+      : shim_(shim),
+        owner_(shim.request.owner),
+        reference_(reference),
+        source_(reference.source),
+        store_(store_of(shim.setup)),
+        tools_(shim, signals),
+        stopped_([this] { return tools_.stopped(); }) {}
+
+  Result<ImageStore::Held> run() {
+    if (auto r = store_.make(); !r) return tl::unexpected(r.error());
+    const UserFile file{
+        nullptr, reference_.kind == ImageKind::squashfs ? reference_.source : reference_.file,
+        &shim_.setup.image_dirs};
+    FileState state;
+    if (!file.path.empty()) {  // skopeo would only say that it failed, and not whose fault that is
+      auto seen = look_at(owner_, file, stopped_);
+      if (!seen) return tl::unexpected(seen.error());
+      state = std::move(*seen);
+      if (auto r = name_truly(state.true_path); !r) return tl::unexpected(r.error());
+    }
+    auto turn = store_.take_turn(owner_.uid, reference_.source, stopped_);
+    if (!turn) return tl::unexpected(turn.error());
+    return reference_.kind == ImageKind::squashfs ? squashfs(state) : copied(state);
+  }
+
+ private:
+  // Where a node has a list of directories, skopeo gets the path that was looked at, without links:
+  // else one could come to lead elsewhere before it opens it. Whoever can put a link into that path
+  // can put an image there as well.
+  Result<void> name_truly(const std::string& path) {
+    if (reference_.kind != ImageKind::copied || shim_.setup.image_dirs.empty()) return {};
+    if (path.find(':') != std::string::npos)
+      return fail(ErrorCode::invalid_argument, path + ": the path of such an image has no ':'");
+    const auto at = reference_.source.find(':') + 1;
+    source_ = reference_.source.substr(0, at) + path +
+              reference_.source.substr(at + reference_.file.size());
+    return {};
+  }
+
+  Result<ImageStore::Held> squashfs(const FileState& state) {
+    const std::string& path = reference_.source;
+    if (state.directory) return fail(ErrorCode::invalid_argument, path + ": is a directory");
+    if (auto held = store_.find_by_state(state.identity, owner_.uid)) return std::move(*held);
+    auto slot = prepare_slot(shim_, store_, stopped_);
+    if (!slot) return tl::unexpected(slot.error());
+    const auto out = new_file(*slot, kSquashfsFile);
+    if (!out) return tl::unexpected(out.error());
+    const auto taken = take_in(owner_, {nullptr, path, &shim_.setup.image_dirs}, *out,
+                               store_.limits().image_bytes, stopped_);
+    if (!taken) return tl::unexpected(taken.error());
+    ImageRecord record;
+    record.source = path;
+    return unpacked(*slot, key_of_squashfs(taken->digest), std::move(record),
+                    unchanged(path, state) ? state.identity : "", taken->bytes,
+                    [&] { return tools_.unpack_squashfs(*slot, store_.limits()); });
+  }
+
+  // It may have been changed while it was read: then its state says nothing of what that was.
+  bool unchanged(const std::string& path, const FileState& state) {
+    const auto after = look_at(owner_, {nullptr, path}, stopped_);
+    return after && after->identity == state.identity;
+  }
+
+  Result<ImageStore::Held> copied(const FileState& file) {
+    // An archive is one file; which of its images is meant is a part of its state here.
+    std::string state;
+    if (!reference_.file.empty() && !file.directory)
+      state = file.identity + "." + sha256_hex(reference_.source).substr(0, 16);
+    if (!state.empty())
+      if (auto held = store_.find_by_state(state, owner_.uid)) return std::move(*held);
+    if (auto key = tools_.inspect(source_, !reference_.file.empty(), store_))
+      if (auto held = store_.find(*key, owner_.uid)) return std::move(*held);
+    auto slot = prepare_slot(shim_, store_, stopped_);
+    if (!slot) return tl::unexpected(slot.error());
+    auto incoming = make_incoming(shim_, *slot);
+    if (!incoming) return tl::unexpected(incoming.error());
+    if (auto r = tools_.copy(source_, *slot, store_); !r) return tl::unexpected(r.error());
+    auto text = take_in_text(owner_, {&*incoming, "image/manifest.json"}, kMaxImageJson, stopped_);
+    if (!text) return tl::unexpected(text.error());
+    auto manifest = parse_manifest(*text);
+    if (!manifest) return tl::unexpected(manifest.error());
+    auto meta = take_config(*incoming, *manifest);
+    if (!meta) return tl::unexpected(meta.error());
+    auto layers = take_layers(*incoming, *slot, *manifest, *meta);
+    if (!layers) return tl::unexpected(layers.error());
+    remove_tree(slot->dir + "/incoming");
+    for (const auto& file : minimal_layout(*layers)) {
+      const auto out = new_file(*slot, file.path);
+      if (!out) return tl::unexpected(out.error());
+      if (::write(out->get(), file.text.data(), file.text.size()) !=
+          static_cast<ssize_t>(file.text.size()))
+        return fail_errno(ErrorCode::io_error, file.path);
+    }
+    if (!state.empty() && !unchanged(reference_.file, file)) state.clear();
+    ImageRecord record;
+    record.source = reference_.source;
+    record.config = std::move(meta->config);
+    return unpacked(*slot, key_of(*manifest), std::move(record), state, manifest->size(),
+                    [&] { return tools_.unpack_layers(*slot, store_.limits()); });
+  }
+
+  Result<ImageMeta> take_config(const Fd& incoming, const Manifest& manifest) {
+    const auto& blob = manifest.config;
+    const auto text =
+        take_in_text(owner_, {&incoming, "image/" + blob.digest}, kMaxImageJson, stopped_);
+    if (!text) return tl::unexpected(text.error());
+    if (sha256_hex(*text) != blob.digest || static_cast<std::int64_t>(text->size()) != blob.size)
+      return fail(ErrorCode::invalid_argument,
+                  "its configuration is not what its manifest says: sha256:" + blob.digest);
+    return parse_image_config(*text, manifest.layers.size());
+  }
+
+  Result<std::vector<LayerForm>> take_layers(const Fd& incoming, const Slot& slot,
+                                             const Manifest& manifest, const ImageMeta& meta) {
+    std::vector<LayerForm> out;
+    std::int64_t left = store_.limits().image_bytes;
+    for (std::size_t i = 0; i < manifest.layers.size(); ++i) {
+      const Blob& blob = manifest.layers[i];
+      LayerForm form{blob, meta.diff_ids[i]};
+      const LayerForm* earlier = nullptr;
+      for (const LayerForm& other : out)
+        if (other.blob.digest == blob.digest) earlier = &other;
+      if (earlier != nullptr) {
+        form.gzip = earlier->gzip;
+      } else {
+        const auto file = new_file(slot, "blobs/sha256/" + blob.digest);
+        if (!file) return tl::unexpected(file.error());
+        const auto taken =
+            take_in(owner_, {&incoming, "image/" + blob.digest}, *file, left, stopped_);
+        if (!taken) return tl::unexpected(taken.error());
+        if (taken->digest != blob.digest || taken->bytes != blob.size)
+          return fail(ErrorCode::invalid_argument,
+                      "a layer is not what its manifest says: sha256:" + blob.digest);
+        if (taken->head.starts_with("\x28\xb5\x2f\xfd"))
+          return fail(ErrorCode::invalid_argument,
+                      "a layer is compressed with zstd; gzip or none is supported");
+        form.gzip = taken->head.starts_with("\x1f\x8b");
+        left -= taken->bytes;
+      }
+      out.push_back(std::move(form));
+    }
+    return out;
+  }
+
+  // Everything of it has been brought by this user: makes it unless somebody has.
+  Result<ImageStore::Held> unpacked(const Slot& slot, const std::string& key, ImageRecord record,
+                                    const std::string& state, std::int64_t bytes,
+                                    const std::function<Result<void>()>& unpack) {
+    auto alone = store_.lock_key(key, stopped_);
+    if (!alone) return tl::unexpected(alone.error());
+    if (!store_.is_there(key)) {
+      constexpr int kUsualCompression = 3;
+      store_.make_room(bytes * kUsualCompression);
+      if (auto r = unpack(); !r) return tl::unexpected(r.error());
+      if (auto r = store_.keep(slot, key, std::move(record)); !r) return tl::unexpected(r.error());
+    }
+    if (auto r = store_.prove(key, owner_.uid, state); !r) return tl::unexpected(r.error());
+    alone->reset();
+    auto held = store_.find(key, owner_.uid);
+    if (!held) return fail(ErrorCode::runtime_failed, "removed from the cache just now");
+    store_.make_room(0);
+    return std::move(*held);
+  }
+
+  const Shim& shim_;
+  const Owner& owner_;
+  const ImageReference& reference_;
+  std::string source_;  // as skopeo gets it
+  ImageStore store_;
+  ImageTools tools_;
+  Stopped stopped_;
+};
+
+}  // namespace
+
+Result<void> fetch_image(const Shim& shim, ImageUse& image, Signals& signals) {
+  auto reference = parse_image(shim.request.container.image, shim.request.work_dir);
+  if (!reference) return tl::unexpected(reference.error());
+  image.kind = reference->kind;
+  image.path = reference->source;
+  if (image.kind == ImageKind::none || image.kind == ImageKind::directory) return {};
+  auto held = Fetch(shim, *reference, signals).run();
+  if (!held) {
+    const auto& why = held.error().message;
+    const bool named = why.find(image.path) != std::string::npos ||
+                       (!reference->file.empty() && why.starts_with(reference->file));
+    return fail(held.error().code, "image " + (named ? why : image.path + ": " + why));
+  }
+  image.path = held->tree;
+  image.config = std::move(held->record.config);
+  image.held = std::move(held->lock);
+  return {};
+}
+
+Result<void> mount_image(const Shim& shim, ImageUse& image, Signals& signals) {
+  if (image.kind == ImageKind::none) return {};
+  if (image.kind == ImageKind::directory) return open_directory(shim, image, signals);
+  image.root.reset(::open(image.path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!image.root) return fail_errno(ErrorCode::runtime_failed, "image " + image.path);
+  return {};
+}
+
+}  // namespace gantry::runtime

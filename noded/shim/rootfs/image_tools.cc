@@ -1,0 +1,279 @@
+#include "noded/shim/rootfs/image_tools.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "noded/machine/cgroup.h"
+#include "noded/machine/user_child.h"
+
+namespace gantry::runtime {
+namespace {
+
+constexpr std::int64_t kToolMemory = std::int64_t{2} << 30;
+constexpr std::uint32_t kToolTasks = 512;
+constexpr std::int64_t kIncomingFiles = 2 * kMaxLayers;  // blobs, manifest, what skopeo puts aside
+constexpr Duration kLook = milliseconds(500);            // between two looks at how much it is
+constexpr Duration kPatience = seconds(10);
+
+Result<void> give(const std::string& path, std::uint32_t uid, std::uint32_t gid, unsigned mode) {
+  const Fd dir(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!dir || ::fchown(dir.get(), uid, gid) != 0 || ::fchmod(dir.get(), mode) != 0)
+    return fail_errno(ErrorCode::io_error, path);
+  return {};
+}
+
+// Looks from time to time how much a directory holds.
+class SizeWatch {
+ public:
+  SizeWatch(const std::string& dir, const StoreLimits& limits)
+      : dir_(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)),
+        limits_(limits) {}
+  bool is_over() {
+    const Instant now = wall_clock();
+    if (now < next_ && next_ - now < hours(1)) return false;  // not after a jump of the clock
+    const auto size = tree_size(dir_.get(), limits_);
+    const Instant after = wall_clock();
+    next_ = after + std::max(kLook, Duration{(after - now).us * 5});
+    return size.bytes > limits_.image_bytes || size.files > limits_.image_files;
+  }
+
+ private:
+  Fd dir_;
+  StoreLimits limits_;
+  Instant next_{};
+};
+
+// The cgroup of a slot's tools, while this lives.
+class ToolCgroup {
+ public:
+  ToolCgroup(const NodeSetup& setup, const Slot& slot)
+      : layout_(setup.cgroups), name_("image_" + std::to_string(slot.number)) {}
+  ToolCgroup(const ToolCgroup&) = delete;
+  ToolCgroup& operator=(const ToolCgroup&) = delete;
+  ~ToolCgroup() {
+    if (layout_.version == 0 || remove_cgroup(layout_, name_, Duration{})) return;
+    kill_cgroup(layout_, name_, kPatience);
+    remove_cgroup(layout_, name_, kPatience);
+  }
+  Result<void> enter(ChildSpec& spec) {
+    if (layout_.version == 0) return {};
+    CgroupLimits limits;
+    limits.memory = kToolMemory;
+    limits.pids = kToolTasks;
+    if (auto r = create_cgroup(layout_, name_, limits); !r)
+      return fail(ErrorCode::runtime_failed, "cgroup " + r.error().message);
+    entries_ = open_cgroup_entries(layout_, name_);
+    directory_ = open_cgroup_directory(layout_, name_);
+    spec.cgroup = &entries_;
+    spec.cgroup_directory = directory_.get();
+    return {};
+  }
+
+ private:
+  const CgroupLayout& layout_;
+  std::string name_;
+  std::vector<Fd> entries_;
+  Fd directory_;
+};
+
+std::string too_large(const StoreLimits& limits) {
+  return "it is larger than images may be here: " + std::to_string(limits.image_bytes) +
+         " bytes, " + std::to_string(limits.image_files) + " files";
+}
+
+void limit_files(ChildSpec& spec, const StoreLimits& limits) {
+  spec.limits = {{RLIMIT_FSIZE, static_cast<std::uint64_t>(limits.image_bytes)},
+                 {RLIMIT_CORE, 0},
+                 {RLIMIT_NOFILE, 4096}};
+}
+
+}  // namespace
+
+ImageStore store_of(const NodeSetup& setup) {
+  return {setup.image_cache_dir, {setup.image_cache_size, setup.image_size, setup.image_files}};
+}
+
+Result<Slot> prepare_slot(const Shim& shim, const ImageStore& store, const Stopped& stopped) {
+  auto slot = store.take_slot(stopped);
+  if (!slot) return slot;
+  for (const char* name : {"/layout", "/out"})
+    if (::mkdir((slot->dir + name).c_str(), 0700) != 0)
+      return fail_errno(ErrorCode::io_error, slot->dir + name);
+  if (shim.setup.rootless) return slot;
+  if (auto r = give(slot->dir + "/layout", 0, slot->uid(), 0750); !r)
+    return tl::unexpected(r.error());
+  if (auto r = give(slot->dir + "/out", slot->uid(), slot->uid(), 0700); !r)
+    return tl::unexpected(r.error());
+  return slot;
+}
+
+Result<Fd> make_incoming(const Shim& shim, const Slot& slot) {
+  const auto& owner = shim.request.owner;
+  const std::string dir = slot.dir + "/incoming", temporary = dir + "/tmp";
+  for (const auto& path : {dir, temporary})
+    if (::mkdir(path.c_str(), 0700) != 0) return fail_errno(ErrorCode::io_error, path);
+  Fd fd(::open(dir.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd) return fail_errno(ErrorCode::io_error, dir);
+  if (shim.setup.rootless) return fd;
+  for (const auto& path : {temporary, dir})  // the outer one last: it opens the way to the other
+    if (auto r = give(path, owner.uid.value(), owner.gid.value(), 0700); !r)
+      return tl::unexpected(r.error());
+  return fd;
+}
+
+Result<Fd> new_file(const Slot& slot, const std::string& path) {
+  std::string at = slot.dir + "/layout";
+  const auto parts = split(path, '/');
+  for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
+    at += "/" + parts[i];
+    if (::mkdir(at.c_str(), 0755) != 0 && errno != EEXIST)
+      return fail_errno(ErrorCode::io_error, at);
+  }
+  at += "/" + parts.back();
+  Fd fd(::open(at.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+  if (!fd) return fail_errno(ErrorCode::io_error, at);
+  return fd;
+}
+
+ImageTools::ImageTools(const Shim& shim, Signals& signals)
+    : shim_(shim), signals_(signals), deadline_(wall_clock() + shim.setup.image_timeout) {}
+
+std::string ImageTools::stopped() {
+  for (int s = signals_.next(); s != 0; s = signals_.next())
+    if (s == SIGTERM) told_to_end_ = true;
+  if (told_to_end_) return "ended by order";
+  return deadline_ < wall_clock() ? "over its time" : "";
+}
+
+ChildSpec ImageTools::skopeo(const ImageStore& store, const std::string& temporary) const {
+  const auto& owner = shim_.request.owner;
+  ChildSpec spec;
+  spec.argv = {"/usr/bin/skopeo", "--policy", store.policy(), "--override-os", "linux"};
+  spec.env = {"PATH=/usr/bin:/bin", "HOME=" + owner.home, "TMPDIR=" + temporary,
+              "XDG_RUNTIME_DIR=/run/user/" + std::to_string(owner.uid.value())};
+  limit_files(spec, store.limits());
+  if (shim_.setup.rootless) return spec;
+  spec.uid = owner.uid.value();
+  spec.gid = owner.gid.value();
+  for (const auto g : owner.groups) spec.groups.push_back(g.value());
+  return spec;
+}
+
+Result<std::string> ImageTools::manifest_of(const std::string& source, const ImageStore& store) {
+  auto spec = skopeo(store, "/tmp");
+  spec.argv.insert(spec.argv.end(), {"inspect", "--raw", "--retry-times", "2"});
+  if (is_on_loopback(source)) spec.argv.emplace_back("--tls-verify=false");
+  spec.argv.insert(spec.argv.end(), {"--", source});
+  for (auto& limit : spec.limits)
+    if (limit.what == RLIMIT_FSIZE) limit.most = kMaxImageJson;
+  const Fd said(::memfd_create("manifest", MFD_CLOEXEC));
+  if (!said) return fail_errno(ErrorCode::runtime_failed, "memfd");
+  spec.out = said.get();
+  auto done = run_helper(std::move(spec), signals_, shim_.setup.image_timeout,
+                         [this] { return stopped(); });
+  if (!done) return tl::unexpected(done.error());
+  struct stat st {};
+  if (::fstat(said.get(), &st) != 0) return fail_errno(ErrorCode::io_error, "manifest");
+  std::string text(static_cast<std::size_t>(st.st_size), '\0');
+  if (::pread(said.get(), text.data(), text.size(), 0) != st.st_size)
+    return fail_errno(ErrorCode::io_error, "manifest");
+  return text;
+}
+
+// What comes of it is only a claim; the store asks for a proof as well.
+std::optional<std::string> ImageTools::inspect(const std::string& source, bool is_file,
+                                               const ImageStore& store) {
+  auto text = manifest_of(source, store);
+  if (!text) return std::nullopt;
+  const auto chosen = platform_manifest(*text, this_architecture());
+  if (!chosen) return std::nullopt;
+  if (!chosen->empty()) {
+    if (is_file) return std::nullopt;
+    const auto slash = source.rfind('/');
+    const auto end = std::min(source.find_first_of(":@", slash), source.size());
+    text = manifest_of(source.substr(0, end) + "@sha256:" + *chosen, store);
+    if (!text) return std::nullopt;
+  }
+  const auto manifest = parse_manifest(*text);
+  if (!manifest) return std::nullopt;
+  return key_of(*manifest);
+}
+
+Result<void> ImageTools::copy(const std::string& source, const Slot& slot,
+                              const ImageStore& store) {
+  const std::string dir = slot.dir + "/incoming";
+  auto spec = skopeo(store, dir + "/tmp");
+  spec.argv.insert(spec.argv.end(),
+                   {"copy", "--quiet", "--preserve-digests", "--retry-times", "2"});
+  if (is_on_loopback(source)) spec.argv.emplace_back("--src-tls-verify=false");
+  spec.argv.insert(spec.argv.end(), {"--", source, "dir:" + dir + "/image"});
+  ToolCgroup cgroup(shim_.setup, slot);
+  if (auto r = cgroup.enter(spec); !r) return r;
+  StoreLimits limits = store.limits();
+  limits.image_files = kIncomingFiles;
+  // As the user, whose directory it is. It ends when that is too much, or when somebody ends it.
+  auto watch = UserChild::start(shim_.request.owner, UserChild::Channel::bytes, {}, [&](const Fd&) {
+    SizeWatch size(dir, limits);
+    // tidy-allow(sleep): a process of its own that looks again and again, and is killed
+    while (!size.is_over()) ::usleep(static_cast<useconds_t>(kLook.us));
+    return 0;
+  });
+  if (!watch) return tl::unexpected(watch.error());
+  bool over = false;
+  const auto done = run_helper(std::move(spec), signals_, shim_.setup.image_timeout, [&] {
+    pollfd watched{watch->socket().get(), POLLIN, 0};
+    over = over || ::poll(&watched, 1, 0) > 0;
+    return over ? too_large(limits) : stopped();
+  });
+  if (over) return fail(ErrorCode::invalid_argument, too_large(store.limits()));
+  if (!done) return tl::unexpected(done.error());
+  return {};
+}
+
+Result<void> ImageTools::unpack(std::vector<std::string> argv, const Slot& slot,
+                                const StoreLimits& limits) {
+  ChildSpec spec;
+  spec.argv = std::move(argv);
+  spec.env = {"PATH=/usr/bin:/bin", "HOME=/nonexistent", "TMPDIR=" + slot.dir + "/out"};
+  spec.cwd = slot.dir;
+  limit_files(spec, limits);
+  ToolCgroup cgroup(shim_.setup, slot);
+  if (auto r = cgroup.enter(spec); !r) return r;
+  if (!shim_.setup.rootless) {
+    spec.uid = spec.gid = slot.uid();
+    spec.namespaces = CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNS;
+  }
+  SizeWatch size(slot.dir + "/out", limits);
+  bool over = false;
+  const auto done = run_helper(std::move(spec), signals_, shim_.setup.image_timeout, [&] {
+    over = over || size.is_over();
+    return over ? too_large(limits) : stopped();
+  });
+  if (over) return fail(ErrorCode::invalid_argument, too_large(limits));
+  if (!done) return tl::unexpected(done.error());
+  return {};
+}
+
+Result<void> ImageTools::unpack_layers(const Slot& slot, const StoreLimits& limits) {
+  return unpack({"/usr/bin/umoci", "raw", "unpack", "--rootless", "--image",
+                 slot.dir + "/layout:image", slot.dir + "/out/tree"},
+                slot, limits);
+}
+
+Result<void> ImageTools::unpack_squashfs(const Slot& slot, const StoreLimits& limits) {
+  return unpack(
+      {"/usr/bin/unsquashfs", "-no-progress", "-quiet", "-no-xattrs", "-no-exit-code",
+       "-processors", "2", "-dest", slot.dir + "/out/tree", slot.dir + "/layout/" + kSquashfsFile},
+      slot, limits);
+}
+
+}  // namespace gantry::runtime

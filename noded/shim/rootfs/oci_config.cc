@@ -1,0 +1,334 @@
+#include "noded/shim/rootfs/oci_config.h"
+
+#include <rapidjson/stringbuffer.h>
+#include <rapidjson/writer.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+
+#include "noded/machine/files.h"
+
+namespace gantry::runtime {
+namespace {
+
+using Writer = rapidjson::Writer<rapidjson::StringBuffer>;
+
+constexpr std::uint32_t kIds = 65536;
+
+void text(Writer& w, std::string_view value) {
+  w.String(value.data(), static_cast<rapidjson::SizeType>(value.size()));
+}
+void key(Writer& w, std::string_view name) {
+  w.Key(name.data(), static_cast<rapidjson::SizeType>(name.size()));
+}
+void pair(Writer& w, std::string_view name, std::string_view value) {
+  key(w, name);
+  text(w, value);
+}
+template <class Range>
+void texts(Writer& w, std::string_view name, const Range& values) {
+  key(w, name);
+  w.StartArray();
+  for (const auto& v : values) text(w, v);
+  w.EndArray();
+}
+
+struct Limit {
+  std::string_view name;
+  int resource;
+  rlim_t soft, hard;
+};
+
+// What a job starts with, never above what this process may give.
+void limits(Writer& w) {
+  constexpr rlim_t kMax = RLIM_INFINITY;
+  const std::array<Limit, 4> wanted{{{"RLIMIT_NOFILE", RLIMIT_NOFILE, 65536, 1048576},
+                                     {"RLIMIT_CORE", RLIMIT_CORE, 0, kMax},
+                                     {"RLIMIT_MEMLOCK", RLIMIT_MEMLOCK, kMax, kMax},
+                                     {"RLIMIT_STACK", RLIMIT_STACK, 8u << 20, kMax}}};
+  key(w, "rlimits");
+  w.StartArray();
+  for (const auto& limit : wanted) {
+    rlimit own{};
+    if (::getrlimit(static_cast<__rlimit_resource_t>(limit.resource), &own) != 0) continue;
+    const rlim_t hard = std::min(limit.hard, own.rlim_max);
+    w.StartObject();
+    pair(w, "type", limit.name);
+    key(w, "soft");
+    w.Uint64(std::min(limit.soft, hard));
+    key(w, "hard");
+    w.Uint64(hard);
+    w.EndObject();
+  }
+  w.EndArray();
+}
+
+int score_of_oom() {
+  constexpr int kJobs = 500;  // jobs go before the daemons of the node
+  const auto own = read_file("/proc/self/oom_score_adj");
+  return own ? std::max(kJobs, std::atoi(own->c_str())) : kJobs;
+}
+
+void process(Writer& w, const NodeSetup& setup, const LaunchRequest& request,
+             const OciInput& input) {
+  key(w, "process");
+  w.StartObject();
+  key(w, "terminal");
+  w.Bool(false);
+  key(w, "user");
+  w.StartObject();
+  key(w, "uid");
+  w.Uint(request.owner.uid.value());
+  key(w, "gid");
+  w.Uint(request.owner.gid.value());
+  if (!setup.rootless && !(request.owner.groups.empty() && request.device_gids.empty())) {
+    key(w, "additionalGids");
+    w.StartArray();
+    for (const auto g : request.owner.groups) w.Uint(g.value());
+    for (const auto g : request.device_gids) w.Uint(g);
+    w.EndArray();
+  }
+  w.EndObject();
+  key(w, "args");
+  w.StartArray();
+  text(w, kInitInside);
+  for (const auto& arg : input.args) text(w, arg);
+  w.EndArray();
+  texts(w, "env", input.env);
+  pair(w, "cwd", input.cwd);
+  key(w, "noNewPrivileges");
+  w.Bool(true);
+  key(w, "capabilities");
+  w.StartObject();
+  for (const char* set : {"bounding", "effective", "inheritable", "permitted", "ambient"})
+    texts(w, set, std::array<std::string_view, 0>{});
+  w.EndObject();
+  if (!setup.rootless) limits(w);
+  key(w, "oomScoreAdj");
+  w.Int(score_of_oom());
+  w.EndObject();
+}
+
+void mount(Writer& w, std::string_view target, std::string_view type, std::string_view source,
+           std::initializer_list<std::string_view> options) {
+  w.StartObject();
+  pair(w, "destination", target);
+  pair(w, "type", type);
+  pair(w, "source", source);
+  texts(w, "options", options);
+  w.EndObject();
+}
+
+// Never more than it says, and without devices or programs of other owners.
+void driver_mount(Writer& w, const LaunchMount& m) {
+  const auto has = [&](std::string_view word) {
+    return std::find(m.options.begin(), m.options.end(), word) != m.options.end();
+  };
+  const bool bind = m.type.empty() || m.type == "none" || m.type == "bind";
+  std::vector<std::string_view> options(m.options.begin(), m.options.end());
+  if (bind && !has("bind") && !has("rbind")) options.emplace_back("rbind");
+  for (const std::string_view word : {"nosuid", "nodev"})
+    if (!has(word)) options.push_back(word);
+  w.StartObject();
+  pair(w, "destination", m.path);
+  pair(w, "type", bind ? "bind" : std::string_view(m.type));
+  pair(w, "source", m.source);
+  texts(w, "options", options);
+  w.EndObject();
+}
+
+void hooks(Writer& w, const LaunchRequest& request) {
+  if (request.hooks.empty()) return;
+  constexpr std::array<std::string_view, 6> kStages{
+      "prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop"};
+  key(w, "hooks");
+  w.StartObject();
+  for (const std::string_view stage : kStages) {
+    key(w, stage);
+    w.StartArray();
+    for (const LaunchHook& hook : request.hooks) {
+      if (hook.stage != stage) continue;
+      w.StartObject();
+      pair(w, "path", hook.path);
+      texts(w, "args", hook.args);
+      texts(w, "env", hook.env);
+      if (hook.timeout_s) {
+        key(w, "timeout");
+        w.Uint(*hook.timeout_s);
+      }
+      w.EndObject();
+    }
+    w.EndArray();
+  }
+  w.EndObject();
+}
+
+void mounts(Writer& w, const NodeSetup& setup, const LaunchRequest& request) {
+  key(w, "mounts");
+  w.StartArray();
+  mount(w, "/proc", "proc", "proc", {"nosuid", "noexec", "nodev"});
+  mount(w, "/dev", "tmpfs", "tmpfs", {"nosuid", "strictatime", "mode=755", "size=1m"});
+  mount(w, "/dev/pts", "devpts", "devpts",
+        {"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"});
+  const std::string size =
+      "size=" + std::to_string(request.memory > 0 ? request.memory / 2 : std::int64_t{64} << 20);
+  mount(w, "/dev/shm", "tmpfs", "shm", {"nosuid", "noexec", "nodev", "mode=1777", size});
+  mount(w, "/dev/mqueue", "mqueue", "mqueue", {"nosuid", "noexec", "nodev"});
+  if (request.network == NetworkMode::loopback)
+    mount(w, "/sys", "sysfs", "sysfs", {"nosuid", "noexec", "nodev", "ro"});
+  else  // a new sysfs would need a network namespace of its own
+    mount(w, "/sys", "none", "/sys", {"rbind", "nosuid", "noexec", "nodev", "ro", "rprivate"});
+  for (const LaunchDevice& d : request.devices)
+    mount(w, d.path, "bind", d.source, {"bind", "nosuid", "noexec"});
+  for (const LaunchBind& b : request.sharing.binds)
+    mount(w, b.path, "bind", b.source, {"bind", "nosuid", "nodev", "noexec", "rw"});
+  for (const LaunchMount& m : request.mounts) driver_mount(w, m);
+  mount(w, kInitInside, "bind", setup.init_path, {"bind", "ro", "nosuid", "nodev"});
+  w.EndArray();
+}
+
+void mappings(Writer& w, std::string_view name, const std::vector<IdRange>& ranges) {
+  key(w, name);
+  w.StartArray();
+  for (const auto& r : ranges) {
+    w.StartObject();
+    key(w, "containerID");
+    w.Uint(r.inside);
+    key(w, "hostID");
+    w.Uint(r.outside);
+    key(w, "size");
+    w.Uint(r.count);
+    w.EndObject();
+  }
+  w.EndArray();
+}
+
+void namespaces(Writer& w, const NodeSetup& setup, const LaunchRequest& request) {
+  key(w, "namespaces");
+  w.StartArray();
+  const auto add = [&](std::string_view type) {
+    w.StartObject();
+    pair(w, "type", type);
+    w.EndObject();
+  };
+  for (const char* type : {"pid", "mount", "ipc", "uts", "cgroup"}) add(type);
+  if (request.network == NetworkMode::loopback) add("network");
+  if (!setup.user_namespace) return w.EndArray(), void();
+  add("user");
+  w.EndArray();
+  if (setup.rootless) {
+    mappings(w, "uidMappings", {{request.owner.uid.value(), request.owner.uid.value(), 1}});
+    mappings(w, "gidMappings", {{request.owner.gid.value(), request.owner.gid.value(), 1}});
+    return;
+  }
+  std::vector<std::uint32_t> gids{request.owner.gid.value()};
+  for (const auto g : request.owner.groups) gids.push_back(g.value());
+  gids.insert(gids.end(), request.device_gids.begin(), request.device_gids.end());
+  mappings(w, "uidMappings", keep_mapping({request.owner.uid.value()}, setup.subid_base));
+  mappings(w, "gidMappings", keep_mapping(std::move(gids), setup.subid_base));
+}
+
+void allowed_devices(Writer& w, const LaunchRequest& request) {
+  if (request.devices.empty()) return;
+  key(w, "resources");
+  w.StartObject();
+  key(w, "devices");
+  w.StartArray();
+  for (const LaunchDevice& d : request.devices) {
+    w.StartObject();
+    key(w, "allow");
+    w.Bool(true);
+    pair(w, "type", "c");
+    key(w, "major");
+    w.Uint(d.major);
+    key(w, "minor");
+    w.Uint(d.minor);
+    pair(w, "access", d.access);
+    w.EndObject();
+  }
+  w.EndArray();
+  w.EndObject();
+}
+
+void linux_part(Writer& w, const NodeSetup& setup, const LaunchRequest& request,
+                const OciInput& input) {
+  constexpr std::array<std::string_view, 14> kMasked{
+      "/proc/acpi",          "/proc/asound",
+      "/proc/kcore",         "/proc/keys",
+      "/proc/latency_stats", "/proc/timer_list",
+      "/proc/timer_stats",   "/proc/sched_debug",
+      "/proc/scsi",          "/proc/interrupts",
+      "/sys/firmware",       "/sys/fs/selinux",
+      "/sys/dev/block",      "/sys/devices/virtual/powercap"};
+  constexpr std::array<std::string_view, 5> kReadOnly{"/proc/bus", "/proc/fs", "/proc/irq",
+                                                      "/proc/sys", "/proc/sysrq-trigger"};
+  key(w, "linux");
+  w.StartObject();
+  namespaces(w, setup, request);
+  texts(w, "maskedPaths", kMasked);
+  texts(w, "readonlyPaths", kReadOnly);
+  pair(w, "rootfsPropagation", "private");
+  if (!input.cgroups_path.empty()) {  // a runtime that writes device rules of its own
+    pair(w, "cgroupsPath", input.cgroups_path);
+    allowed_devices(w, request);
+  }
+  if (setup.runtime == RuntimeKind::crun && !input.seccomp_bpf.empty()) {
+    key(w, "seccomp");  // must be there for the annotation to count
+    w.StartObject();
+    pair(w, "defaultAction", "SCMP_ACT_ERRNO");
+    w.EndObject();
+  } else if (!input.seccomp_json.empty()) {
+    key(w, "seccomp");
+    w.RawValue(input.seccomp_json.data(), input.seccomp_json.size(), rapidjson::kObjectType);
+  }
+  w.EndObject();
+}
+
+}  // namespace
+
+std::vector<IdRange> keep_mapping(std::vector<std::uint32_t> own, std::uint32_t base) {
+  std::sort(own.begin(), own.end());
+  own.erase(std::unique(own.begin(), own.end()), own.end());
+  std::vector<IdRange> ranges;
+  std::uint32_t next = 0;
+  for (const auto id : own) {
+    if (next < kIds && id > next) {
+      const auto count = std::min(id, kIds) - next;
+      ranges.push_back({next, base + next, count});
+    }
+    ranges.push_back({id, id, 1});
+    next = std::max(next, id < kIds ? id + 1 : kIds);
+  }
+  if (next < kIds) ranges.push_back({next, base + next, kIds - next});
+  return ranges;
+}
+
+std::string write_oci_config(const NodeSetup& setup, const LaunchRequest& request,
+                             const OciInput& input) {
+  rapidjson::StringBuffer buffer;
+  Writer w(buffer);
+  w.StartObject();
+  pair(w, "ociVersion", "1.0.2");
+  process(w, setup, request, input);
+  key(w, "root");
+  w.StartObject();
+  pair(w, "path", input.root);
+  key(w, "readonly");
+  w.Bool(input.read_only);
+  w.EndObject();
+  pair(w, "hostname", setup.node);
+  mounts(w, setup, request);
+  hooks(w, request);
+  linux_part(w, setup, request, input);
+  if (setup.runtime == RuntimeKind::crun && !input.seccomp_bpf.empty()) {
+    key(w, "annotations");
+    w.StartObject();
+    pair(w, "run.oci.seccomp_bpf_data", input.seccomp_bpf);
+    w.EndObject();
+  }
+  w.EndObject();
+  return {buffer.GetString(), buffer.GetSize()};
+}
+
+}  // namespace gantry::runtime

@@ -1,0 +1,207 @@
+#include "noded/shim/rootfs/rootfs.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "noded/shim/as_user.h"
+#include "noded/shim/mounts.h"
+#include "noded/shim/rootfs/host_view.h"
+#include "noded/shim/rootfs/user_mounts.h"
+
+namespace gantry::runtime {
+namespace {
+
+// A directory for the container's private files: a tmpfs of limited size, or the scratch disk.
+Result<void> private_directory(const Fd& target, const LaunchRequest& request,
+                               const std::string& scratch_dir) {
+  if (!scratch_dir.empty()) {
+    // It is the user's by now, and may lie where its owner can put something else in its place.
+    const Fd source(::open(scratch_dir.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!source) return fail_errno(ErrorCode::runtime_failed, scratch_dir);
+    if (auto r = check_holds_files(source, scratch_dir); !r) return r;
+    auto tree = clone_tree(source, Access::read_write, false);
+    if (!tree) return tl::unexpected(tree.error());
+    return attach_tree(*tree, target);
+  }
+  std::int64_t bytes = request.tmp_bytes;
+  if (bytes <= 0) bytes = request.memory > 0 ? request.memory / 2 : 0;
+  std::string options = "mode=1777";
+  if (bytes > 0) options += ",size=" + std::to_string(bytes);
+  return mount_tmpfs("/proc/self/fd/" + std::to_string(target.get()), options);
+}
+
+Result<void> overlay_root(const Fd& lower, const std::string& base, const LaunchRequest& request,
+                          bool rootless) {
+  for (const char* name : {"/upper", "/work"})
+    if (auto r = make_dirs(base + name, 0755); !r) return r;
+  // By descriptor: a path may hold ':' and ',', which the option string cannot.
+  std::string options = "lowerdir=/proc/self/fd/" + std::to_string(lower.get()) +
+                        ",upperdir=" + base + "/upper,workdir=" + base + "/work,volatile";
+  if (rootless) options += ",userxattr";
+  if (::mount("overlay", (base + "/root").c_str(), "overlay", MS_NOSUID | MS_NODEV,
+              options.c_str()) != 0)
+    return fail_errno(ErrorCode::runtime_failed, "overlay on image " + request.container.image);
+  return {};
+}
+
+Result<void> private_directories(const std::string& root, const LaunchRequest& request,
+                                 const RootPlan& plan) {
+  const Fd root_fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root_fd) return fail_errno(ErrorCode::runtime_failed, root);
+  // Most are not there yet: made first, each takes two calls instead of five. One part only: an
+  // image may hold links, which this follows.
+  for (const char* name : {"proc", "sys", "dev", "tmp", "run"})
+    (void)::mkdirat(root_fd.get(), name, 0755);
+  const auto all_ours = [](const Fd&) { return true; };  // nothing of the user's is mounted yet
+  for (const char* name : {"/proc", "/sys", "/dev", "/tmp", "/run/gantry"})
+    if (auto made = make_in_root(root_fd, name, true, all_ours); !made)
+      return tl::unexpected(made.error());
+  for (const char* name : {"/tmp", "/var/tmp"}) {
+    // A link in an image, also one of /var, is left as it is.
+    const auto place = open_in_root(root_fd, name, O_PATH | O_DIRECTORY, Links::refused);
+    if (!place) continue;
+    const bool on_disk = std::string_view(name) == "/tmp";
+    if (auto r = private_directory(*place, request, on_disk ? plan.scratch_dir : ""); !r) return r;
+  }
+  const Fd run(::open(plan.run_dir.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!run) return fail_errno(ErrorCode::runtime_failed, plan.run_dir);
+  auto tree = clone_tree(run, Access::read_only, false);
+  if (!tree) return tl::unexpected(tree.error());
+  auto target = open_in_root(root_fd, "/run/gantry", O_PATH | O_DIRECTORY);
+  if (!target) return tl::unexpected(target.error());
+  return attach_tree(*tree, *target);
+}
+
+Result<void> map_single_user() {
+  const std::string uid = std::to_string(::geteuid());
+  const std::string gid = std::to_string(::getegid());
+  if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
+    return fail_errno(
+        ErrorCode::runtime_failed,
+        "no user namespace for an ordinary user (never in a chroot; elsewhere see the "
+        "sysctls user.max_user_namespaces and kernel.unprivileged_userns_clone)");
+  if (auto r = write_existing("/proc/self/setgroups", "deny"); !r) return r;
+  if (auto r = write_existing("/proc/self/uid_map", uid + " " + uid + " 1"); !r) return r;
+  return write_existing("/proc/self/gid_map", gid + " " + gid + " 1");
+}
+
+// The directory that the job starts in, as a path inside the container.
+Result<std::string> working_directory(const std::string& root, const LaunchRequest& request,
+                                      const RootPlan& plan) {
+  const Fd root_fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const auto& given = request.container.work_dir;
+  std::vector<std::string> choices{!given.empty() ? given : request.work_dir};
+  const bool may_be_another = given.empty() && plan.image != nullptr;
+  if (may_be_another && !plan.image_cwd.empty()) choices.push_back(plan.image_cwd);
+  const auto usable = [&](const AsUser& user, const std::string& path) -> Result<void> {
+    auto fd = open_in_root(root_fd, path, O_PATH | O_DIRECTORY);
+    if (!fd) return tl::unexpected(fd.error());
+    if (!user.may(*fd, X_OK)) return fail_errno(code_of_path_error(errno), path);
+    return {};
+  };
+  const auto first = as_user(request.owner,
+                             [&](const AsUser& user) -> Result<FromUser> {
+                               Result<void> why;
+                               for (std::size_t i = 0; i < choices.size(); ++i) {
+                                 auto found = usable(user, choices[i]);
+                                 if (found) return FromUser{{}, i};
+                                 if (i == 0) why = std::move(found);
+                               }
+                               return tl::unexpected(why.error());
+                             },
+                             {{root_fd.get()}});
+  if (first) return choices[first->facts];
+  if (may_be_another && first.error().code != ErrorCode::runtime_failed) return "/";
+  return fail(first.error().code, "working directory " + first.error().message);
+}
+
+// In a chroot, "/" is no mount, so it can neither be made private nor be pivoted away from, and the
+// kernel refuses user namespaces. The root becomes a mount, and the root of our own namespace:
+// setns() to the namespace that we are in leads to its real root, from where the way back is a
+// descriptor.
+Result<void> make_chroot_the_root() {
+  const Fd chroot(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const Fd own(::open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
+  if (!chroot || !own) return fail_errno(ErrorCode::runtime_failed, "own mount namespace");
+  if (::setns(own.get(), CLONE_NEWNS) != 0 ||
+      ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+    return fail_errno(ErrorCode::runtime_failed, "private mounts outside of the chroot");
+  constexpr unsigned kWhole = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE;
+  const Fd tree(
+      ::open_tree(chroot.get(), "", kWhole));  // devices go on working, unlike clone_tree()
+  if (!tree) return fail_errno(ErrorCode::runtime_failed, "open_tree");
+  if (auto r = attach_tree(tree, chroot); !r) return r;
+  if (::fchdir(tree.get()) != 0 || ::syscall(SYS_pivot_root, ".", ".") != 0 ||
+      ::umount2(".", MNT_DETACH) != 0 || ::chdir("/") != 0)
+    return fail_errno(ErrorCode::runtime_failed, "leaving the chroot's outside");
+  return {};
+}
+
+}  // namespace
+
+Result<void> enter_private_mounts(const NodeSetup& setup, const LaunchRequest& request) {
+  if (setup.rootless) {
+    if (auto r = map_single_user(); !r) return r;
+  } else if (::unshare(CLONE_NEWNS) != 0) {
+    return fail_errno(ErrorCode::runtime_failed, "mount namespace");
+  }
+  if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
+    if (errno != EINVAL || setup.rootless)
+      return fail_errno(ErrorCode::runtime_failed, "private mounts");
+    if (auto r = make_chroot_the_root(); !r) return r;
+  }
+  // crun refuses a cgroup2 mount with controllers beside v1; it need not see it.
+  // Covered, not unmounted: that would wait for an RCU grace period.
+  if (!setup.hide_cgroup2.empty())
+    if (auto r = mount_tmpfs(setup.hide_cgroup2, "mode=755,size=1m"); !r) return r;
+  std::string options = "mode=711";
+  if (request.memory > 0 && request.container.writable)
+    options += ",size=" + std::to_string(request.memory);
+  return mount_tmpfs(setup.mount_dir, options);
+}
+
+Result<void> private_binds(const NodeSetup& setup, LaunchRequest& request) {
+  for (std::size_t i = 0; i < request.sharing.binds.size(); ++i) {
+    LaunchBind& bind = request.sharing.binds[i];
+    const std::string here = setup.mount_dir + "/bind" + std::to_string(i);
+    if (::mkdir(here.c_str(), 0711) != 0) return fail_errno(ErrorCode::runtime_failed, here);
+    const Fd source(::open(bind.source.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!source) return fail_errno(ErrorCode::runtime_failed, bind.source);
+    auto tree = clone_tree(source, Access::read_write, false, true);
+    if (!tree) return tl::unexpected(tree.error());
+    if (auto r = attach_tree(*tree, here); !r) return r;
+    bind.source = here;
+  }
+  return {};
+}
+
+Result<Root> build_root(const NodeSetup& setup, const LaunchRequest& request,
+                        const RootPlan& plan) {
+  Root root{setup.mount_dir + "/root", "", !request.container.writable};
+  if (::mkdir(root.path.c_str(), 0755) != 0)
+    return fail_errno(ErrorCode::runtime_failed, root.path);
+  const auto made = plan.image == nullptr
+                        ? host_directories(root.path)
+                        : overlay_root(*plan.image, setup.mount_dir, request, setup.rootless);
+  if (!made) return tl::unexpected(made.error());
+  if (auto r = private_directories(root.path, request, plan); !r) return tl::unexpected(r.error());
+  if (auto r = own_directories(setup, request, root.path, plan.image != nullptr); !r)
+    return tl::unexpected(r.error());
+  if (auto r = driver_mount_points(request, root.path); !r) return tl::unexpected(r.error());
+  if (auto r = user_mounts(request, root.path); !r) return tl::unexpected(r.error());
+  if (auto r = drop_pseudo(root.path); !r) return tl::unexpected(r.error());
+  auto cwd = working_directory(root.path, request, plan);
+  if (!cwd) return tl::unexpected(cwd.error());
+  root.cwd = *cwd;
+  return root;
+}
+
+}  // namespace gantry::runtime

@@ -1,0 +1,167 @@
+#include "noded/shim/rootfs/scratch.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string_view>
+
+#include "noded/runtime/contact.h"
+#include "noded/runtime/job_dir.h"
+
+namespace gantry::runtime {
+namespace {
+
+constexpr Duration kLookApart = seconds(5);
+constexpr int kShare = 20;    // at most one part in so many of a core goes into looking
+constexpr int kLookMs = 100;  // how often it is asked whether it has seen all
+
+}  // namespace
+
+Result<std::string> make_scratch(const NodeSetup& setup, const LaunchRequest& request) {
+  if (request.scratch <= 0) return std::string();
+  if (setup.scratch_dir.empty())
+    return fail(ErrorCode::never_fits, "scratch space was asked for, but this node has none");
+  const auto path = scratch_path(setup, request.key);
+  // What is there already was made by a stranger, where everybody may make files, or by a shim of
+  // this attempt that did not come far. Nothing in it may be this job's.
+  remove_tree(path);
+  if (::mkdir(path.c_str(), 0700) != 0) return fail_errno(ErrorCode::runtime_failed, path);
+  if (!setup.rootless &&
+      ::lchown(path.c_str(), request.owner.uid.value(), request.owner.gid.value()) != 0)
+    return fail_errno(ErrorCode::runtime_failed, path);
+  return path;
+}
+
+void remove_scratch(const NodeSetup& setup, const LaunchRequest& request) {
+  if (request.scratch > 0 && !setup.scratch_dir.empty())
+    remove_tree(scratch_path(setup, request.key));
+}
+
+namespace {
+
+void walk(int parent, const char* name, int depth, ScratchUse& use) {
+  if (depth > kMostScratchDepth) use.too_deep = true;
+  if (use.too_deep) return;
+  // Not into what a user has mounted there (FUSE): it is no part of the disk.
+  open_how how{};
+  how.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  how.resolve = depth == 0 ? 0 : RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS;
+  const int fd = static_cast<int>(::syscall(SYS_openat2, parent, name, &how, sizeof how));
+  if (fd < 0) use.too_deep = use.too_deep || errno == EMFILE;
+  DIR* dir = fd < 0 ? nullptr : ::fdopendir(fd);
+  if (dir == nullptr) return;
+  while (const dirent* entry = ::readdir(dir)) {
+    const std::string_view child = entry->d_name;
+    struct stat st {};
+    if (child == ".." || ::fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    const bool directory = S_ISDIR(st.st_mode);
+    const auto names = directory ? 1 : std::max<std::int64_t>(1, st.st_nlink);
+    if (!directory || child == ".") use.bytes += std::int64_t{st.st_blocks} * 512 / names;
+    if (directory && child != ".") walk(fd, entry->d_name, depth + 1, use);
+    if (use.too_deep) break;
+  }
+  ::closedir(dir);
+}
+
+// One descriptor a level.
+void allow_descriptors() {
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &files);
+}
+
+}  // namespace
+
+ScratchUse scratch_used(const std::string& directory) {
+  ScratchUse use;
+  walk(AT_FDCWD, directory.c_str(), 0, use);
+  return use;
+}
+
+ScratchLimit::ScratchLimit(const NodeSetup& setup, const LaunchRequest& request)
+    : limit_(setup.scratch_dir.empty() ? 0 : request.scratch) {
+  if (limit_ <= 0) return;
+  directory_ = scratch_path(setup, request.key);
+  next_ = since_boot() + kLookApart;
+}
+
+// By its descriptor: whoever waits for any child of the shim's may have taken its end already.
+ScratchLimit::~ScratchLimit() {
+  if (!looker_) return;
+  ::syscall(SYS_pidfd_send_signal, looker_.get(), SIGKILL, nullptr, 0);
+  (void)::waitid(P_PIDFD, static_cast<id_t>(looker_.get()), nullptr, WEXITED);
+}
+
+void ScratchLimit::start_look(Duration now) {
+  int ends[2];
+  began_ = now;
+  next_ = now + kLookApart;
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return;
+  Fd reader(ends[0]);
+  const Fd writer(ends[1]);
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(1);
+    allow_descriptors();
+    const ScratchUse use = scratch_used(directory_);
+    ::_exit(::write(writer.get(), &use, sizeof use) == sizeof use ? 0 : 1);
+  }
+  if (pid < 0) return;
+  looker_.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  answer_ = std::move(reader);
+}
+
+void ScratchLimit::take_answer(Duration now) {
+  ScratchUse use;
+  const ssize_t n = ::read(answer_.get(), &use, sizeof use);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (n == sizeof use) used_ = use;
+  answer_.reset();
+  if (looker_) (void)::waitid(P_PIDFD, static_cast<id_t>(looker_.get()), nullptr, WEXITED);
+  looker_.reset();
+  next_ = now + std::max(kLookApart, (now - began_) * kShare);
+}
+
+bool ScratchLimit::is_over() {
+  if (limit_ <= 0) return false;
+  // It is to end, whatever it deletes now.
+  if (used_.too_deep || used_.bytes > limit_) return true;
+  const Duration now = since_boot();
+  if (answer_)
+    take_answer(now);
+  else if (now >= next_)
+    start_look(now);
+  return used_.too_deep || used_.bytes > limit_;
+}
+
+int ScratchLimit::pause() const {
+  if (limit_ <= 0) return -1;
+  if (answer_) return kLookMs;
+  return static_cast<int>(std::max<std::int64_t>(1, (next_ - since_boot()).us / 1000 + 1));
+}
+
+std::string ScratchLimit::complaint() const {
+  if (limit_ <= 0) return {};
+  if (used_.too_deep)
+    return "has more than " + std::to_string(kMostScratchDepth) +
+           " directories in each other in /tmp; how much scratch space (--tmp) it uses cannot be "
+           "told";
+  if (used_.bytes <= limit_) return {};
+  return "exceeded its scratch space of " + std::to_string(limit_) +
+         " bytes (--tmp): " + std::to_string(used_.bytes) + " bytes used in /tmp";
+}
+
+}  // namespace gantry::runtime

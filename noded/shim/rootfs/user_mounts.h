@@ -1,0 +1,32 @@
+// --container-mounts: SRC:DST[:ro|rw], bound into a container's root within the user's own rights.
+#pragma once
+
+#include <string>
+
+#include "common/result.h"
+#include "noded/machine/files.h"
+#include "noded/runtime/launch.h"
+
+namespace gantry::runtime {
+
+struct MountSpec {
+  std::string source;
+  std::string target;
+  enum class Mode { as_allowed, read_only, read_write } mode = Mode::as_allowed;
+};
+
+// Without a mode the mount is writable if the user may write to the source.
+Result<MountSpec> parse_mount(const std::string& text);
+
+// The place in `root` to mount on; made when missing: by us in the container's own file systems,
+// with the user's rights anywhere else.
+Result<Fd> mount_point(const LaunchRequest& request, const Fd& root, const std::string& path,
+                       bool directory);
+
+// Places for what the driver brings into an image: the runtime, root only inside, may not make
+// them.
+Result<void> driver_mount_points(const LaunchRequest& request, const std::string& root);
+
+Result<void> user_mounts(const LaunchRequest& request, const std::string& root);
+
+}  // namespace gantry::runtime

@@ -1,0 +1,278 @@
+// The life of one attempt on this node: cgroup, prolog, output files, root, container, exit,
+// usage, epilog, exit record. Whatever fails before the container runs is a launch failure, or a
+// refusal if the job's owner has to mend it; the message names the node and the cause.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "common/codec/codec.h"
+#include "noded/machine/cgroup.h"
+#include "noded/shim/environment.h"
+#include "noded/shim/fence.h"
+#include "noded/shim/hooks.h"
+#include "noded/shim/process/container.h"
+#include "noded/shim/process/process_job.h"
+#include "noded/shim/rootfs/image.h"
+#include "noded/shim/rootfs/scratch.h"
+
+namespace gantry::runtime {
+namespace {
+
+constexpr Duration kKillPatience = seconds(10);
+
+CgroupLimits limits_of(const LaunchRequest& request) {
+  CgroupLimits limits{request.cpus, request.mems, request.memory, request.pids_max, {}};
+  for (const LaunchDevice& d : request.devices)
+    limits.devices.push_back({d.major, d.minor, d.access});
+  return limits;
+}
+
+Result<void> check_owner(const NodeSetup& setup, const LaunchRequest& request) {
+  if (request.owner.uid.value() == 0 && !setup.allow_root_jobs)
+    return fail(ErrorCode::permission_denied,
+                "jobs of root are not allowed here (noded.allow_root_jobs)");
+  if (setup.rootless && request.owner.uid.value() != ::geteuid())
+    return fail(ErrorCode::permission_denied,
+                "this node daemon is not root and runs jobs of its own user only");
+  return {};
+}
+
+void record_running(const Shim& shim, const Container& container, bool held, Instant started) {
+  RunningRecord record;
+  record.init_pid = container.init_pid;
+  record.init_start = start_time_of(container.init_pid);
+  record.child_pid = container.child_pid;
+  record.held = held;
+  record.started = started;
+  (void)write_small(shim.dir_fd.get(), kRunningFile, codec::encode(record));
+}
+
+void append_notice(const Shim& shim, const StandardFiles& files) {
+  const auto text = read_file(shim.dir + "/" + kNoticeFile);
+  if (text) say_in_output(shim.request, files, *text);
+}
+
+// From a running PID 1 to its end.
+class Watch {
+ public:
+  Watch(Shim& shim, Signals& signals, Container& container, const StandardFiles& files)
+      : shim_(shim),
+        signals_(signals),
+        container_(container),
+        files_(files),
+        scratch_(shim.setup, shim.request),
+        held_(shim.request.hold && shim.request.kind == LaunchKind::batch) {}
+
+  std::optional<Instant> run() {
+    report();
+    while (!container_.ended) {
+      pollfd watched[2] = {{signals_.fd(), POLLIN, 0}, {container_.socket.get(), POLLIN, 0}};
+      ::poll(watched, 2, pause());
+      if (fence_is_over(shim_) || scratch_.is_over()) ::kill(container_.init_pid, SIGKILL);
+      read_init(container_);
+      if (container_.closed && !container_.ended) await_end();
+      for (int s = signals_.next(); s != 0; s = signals_.next()) react(s);
+      if (!held_ && !shell_recorded_ && container_.child_pid != 0) {
+        shell_recorded_ = true;
+        record_running(shim_, container_, false, *started_);
+      }
+    }
+    read_init(container_);
+    return started_;
+  }
+  [[nodiscard]] const ScratchLimit& scratch() const { return scratch_; }
+
+ private:
+  [[nodiscard]] int pause() const {
+    const int fence = fence_pause(shim_), scratch = scratch_.pause();
+    return fence < 0 || (scratch >= 0 && scratch < fence) ? scratch : fence;
+  }
+  // The shell is forked within a millisecond: one record and one note for both.
+  void await_shell() {
+    pollfd watched[1] = {{container_.socket.get(), POLLIN, 0}};
+    if (container_.child_pid == 0 && ::poll(watched, 1, 50) == 1) read_init(container_);
+  }
+  void report() {
+    if (!held_ && shim_.request.kind == LaunchKind::batch) await_shell();
+    if (!held_) started_ = wall_clock();
+    record_running(shim_, container_, held_, started_.value_or(Instant{}));
+    shell_recorded_ = container_.child_pid != 0;
+    notify(shim_, held_ ? NoteKind::held : NoteKind::running);
+  }
+  void await_end() {  // the socket closed, so PID 1 is going; its status comes with SIGCHLD
+    reap_children(container_);  // its signal may have come before the OCI runtime was done
+    if (container_.ended) return;
+    pollfd watched[1] = {{signals_.fd(), POLLIN, 0}};
+    ::poll(watched, 1, 1000);
+    reap_children(container_);
+  }
+  void react(int number) {
+    if (number == SIGCHLD) reap_children(container_);
+    if (number == SIGUSR2) append_notice(shim_, files_);
+    if (number == SIGTERM) ::kill(container_.init_pid, SIGKILL);
+    if (number != SIGUSR1 || !held_) return;
+    held_ = false;
+    say_go(container_);
+    report();
+  }
+
+  Shim& shim_;
+  Signals& signals_;
+  Container& container_;
+  const StandardFiles& files_;
+  ScratchLimit scratch_;
+  bool held_;
+  bool shell_recorded_ = false;
+  std::optional<Instant> started_;
+};
+
+struct Job {
+  Shim& shim;
+  Signals& signals;
+  Fd host_mounts;  // the mount namespace that we left
+  Fd host_root;    // and our root in it
+  StandardFiles files;
+  bool prolog_ran = false;
+  ExitRecord record;
+};
+
+Result<void> prepare(Job& job, ImageUse& image) {
+  auto& [shim, signals, host_mounts, host_root, files, prolog_ran, record] = job;
+  const auto& request = shim.request;
+  if (auto r = check_owner(shim.setup, request); !r) return r;
+  if (auto r = create_cgroup(shim.setup.cgroups, job_cgroup(request.key), limits_of(request)); !r)
+    return fail(ErrorCode::runtime_failed, "cgroup " + r.error().message);
+  if (!request.prolog.empty()) {
+    prolog_ran = true;
+    if (auto r = run_hook(shim, "prolog", request.prolog, {}, signals); !r) return r;
+  }
+  auto opened = open_standard_files(shim.setup, request);
+  if (!opened) return tl::unexpected(opened.error());
+  files = std::move(*opened);
+  return fetch_image(shim, image, signals);
+}
+
+Result<Container> launch(Job& job, ImageUse& image) {
+  auto& shim = job.shim;
+  RootPlan plan;
+  plan.run_dir = shim.dir + "/run";
+  auto scratch = make_scratch(shim.setup, shim.request);
+  if (!scratch) return tl::unexpected(scratch.error());
+  plan.scratch_dir = *scratch;
+  if (!shim.setup.rootless) {
+    job.host_mounts.reset(::open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
+    job.host_root.reset(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  }
+  if (auto r = enter_private_mounts(shim.setup, shim.request); !r) return tl::unexpected(r.error());
+  if (auto r = private_binds(shim.setup, shim.request); !r) return tl::unexpected(r.error());
+  if (auto r = mount_image(shim, image, job.signals); !r) return tl::unexpected(r.error());
+  if (image.root) plan.image = &image.root;
+  plan.image_cwd = image.config.work_dir;
+  auto root = build_root(shim.setup, shim.request, plan);
+  if (!root) return tl::unexpected(root.error());
+  auto env = container_environment(shim.request, image.config);
+  if (!env) return tl::unexpected(env.error());
+  return start_container(shim, *root, job.files, *env, job.signals);
+}
+
+// Into the record, and into the job's own output.
+void explain(Job& job, const std::string& why) {
+  job.record.message = on_node(job.shim, why);
+  const std::string line = "gantry: error: job " +
+                           std::to_string(job.shim.request.key.job.value()) + " on " +
+                           job.record.message + "\n";
+  say_in_output(job.shim.request, job.files, line);
+}
+
+void explain_scratch(Job& job, const ScratchLimit& scratch) {
+  if (const std::string why = scratch.complaint(); !why.empty()) explain(job, why);
+}
+
+void explain_memory(Job& job) {
+  auto& record = job.record;
+  if (record.oom_kills == 0) return;
+  record.cause = ExitCause::out_of_memory;
+  explain(job, "exceeded its memory limit of " + std::to_string(job.shim.request.memory) +
+                   " bytes (peak " + std::to_string(record.usage.memory_peak_bytes) + "); " +
+                   std::to_string(record.oom_kills) + " process(es) killed");
+}
+
+void clean_up(Job& job) {
+  const auto& setup = job.shim.setup;
+  const auto name = job_cgroup(job.shim.request.key);
+  if (setup.cgroups.version != 0) {
+    job.record.usage = read_usage(setup.cgroups, name);
+    job.record.oom_kills = read_oom_kills(setup.cgroups, name);
+    explain_memory(job);
+    // The common case first: nothing is left in it.
+    if (!remove_cgroup(setup.cgroups, name, Duration{})) {
+      kill_cgroup(setup.cgroups, name, kKillPatience);
+      remove_cgroup(setup.cgroups, name, kKillPatience);
+    }
+  }
+  remove_scratch(setup, job.shim.request);
+}
+
+void run_epilog(Job& job) {
+  const auto& request = job.shim.request;
+  if (request.epilog.empty()) return;
+  const auto r = run_hook(job.shim, "epilog", request.epilog,
+                          {job.host_mounts.get(), job.host_root.get(), &job.record}, job.signals);
+  if (!r && job.record.message.empty()) job.record.message = on_node(job.shim, r.error().message);
+}
+
+// Whose fault it is that nothing ran. What the user named and may not or cannot have would fail
+// again on every node; the rest may go better elsewhere, or later. Faults of the node never have
+// these codes.
+ExitCause cause_of(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::invalid_argument:
+    case ErrorCode::not_found:
+    case ErrorCode::permission_denied: return ExitCause::refused;
+    default: return ExitCause::launch_failed;
+  }
+}
+
+}  // namespace
+
+int run_job(Shim& shim, Signals& signals) {
+  Job job{shim, signals, {}, {}, {}, false, {}};
+  job.record.key = shim.request.key;
+  ImageUse image;
+  Result<void> outcome = prepare(job, image);
+  if (outcome && fence_is_over(shim))
+    outcome = fail(ErrorCode::runtime_failed, "its time without the controller is over");
+  if (outcome && shim.setup.runtime == RuntimeKind::process) {
+    outcome = run_process_job(shim, signals, job.files, job.record);
+  } else if (outcome) {
+    auto container = launch(job, image);
+    if (container) {
+      Watch watch(shim, signals, *container, job.files);
+      job.record.started = watch.run();
+      job.record.exit = exit_of(*container);
+      explain_scratch(job, watch.scratch());
+      if (container->exec_error)
+        job.record.message =
+            on_node(shim, errno_text("the batch script cannot be run", *container->exec_error));
+    } else {
+      outcome = tl::unexpected(container.error());
+    }
+  }
+  if (!outcome) {
+    job.record.cause = cause_of(outcome.error());
+    job.record.exit = {1, 0};
+    job.record.message = on_node(shim, outcome.error().message);
+  }
+  clean_up(job);
+  explain_fence(shim, job.record);
+  run_epilog(job);
+  job.record.ended = wall_clock();
+  write_exit_record(shim, shim.dir_fd.get(), job.record);
+  return 0;
+}
+
+}  // namespace gantry::runtime

@@ -1,0 +1,133 @@
+// The life of a step's tasks on this node: started inside the job's container, their output moved,
+// their exits told, and a record left. The step ends with its last task; what tasks left running is
+// killed with the step's cgroup.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "common/codec/codec.h"
+#include "noded/machine/cgroup.h"
+#include "noded/shim/io/step_audience.h"
+#include "noded/shim/process/step_tasks.h"
+#include "noded/shim/shim.h"
+
+namespace gantry::runtime {
+namespace {
+
+constexpr Duration kKillPatience = seconds(10);
+
+class Control : public StepControl {
+ public:
+  explicit Control(StepTasks& tasks) : tasks_(tasks) {}
+  void input(std::string_view bytes) override { tasks_.input(bytes); }
+  void close_input() override { tasks_.close_input(); }
+  void signal(int number) override { tasks_.signal(number); }
+  [[nodiscard]] bool input_full() const override { return tasks_.input_full(); }
+  void window(const proto::TerminalSize& size) override { tasks_.window(size); }
+  void peer(std::uint32_t node, std::string_view bytes) override { tasks_.peer(node, bytes); }
+
+ private:
+  StepTasks& tasks_;
+};
+
+void run_tasks(StepTasks& tasks, StepAudience& io, Signals& signals, Control& control) {
+  bool killed = false;
+  while (tasks.running()) {
+    io.look_at_input(control);
+    std::vector<pollfd> watched{{signals.fd(), POLLIN, 0}, {io.fd(), io.events(), 0}};
+    io.add_watched(watched);
+    for (const auto& w : tasks.wanted()) watched.push_back({w.fd, w.events, 0});
+    ::poll(watched.data(), watched.size(), -1);
+    bool reap = false, attach = false;
+    for (int s = signals.next(); s != 0; s = signals.next()) {
+      reap = reap || s == SIGCHLD;
+      attach = attach || s == kAttachSignal;
+      if (s == SIGTERM) tasks.signal(SIGKILL);
+    }
+    if (watched[1].revents != 0) io.ready(watched[1].revents, control);
+    io.serve(watched.data() + 2, control);
+    if (attach) io.look_for_attachments();
+    if (io.lost() && !killed) {
+      killed = true;
+      tasks.signal(SIGKILL);
+    }
+    tasks.write_input();
+    tasks.move_output();
+    tasks.serve_mpi();
+    if (reap) tasks.collect_exits();
+  }
+  tasks.drain();
+}
+
+// The largest exit code counts, a signal as 128 + number.
+ExitStatus worst(const std::vector<ExitStatus>& all) {
+  ExitStatus out;
+  const auto weight = [](const ExitStatus& s) { return s.signal != 0 ? 128 + s.signal : s.code; };
+  for (const auto& s : all)
+    if (weight(s) > weight(out)) out = s;
+  return out;
+}
+
+Result<StepRequest> read_request(const std::string& dir) {
+  const auto bytes = read_file(dir + "/" + kLaunchFile);
+  if (!bytes) return tl::unexpected(bytes.error());
+  return codec::decode<StepRequest>(*bytes);
+}
+
+}  // namespace
+
+int run_step(Shim& shim, StepId step, Signals& signals) {
+  const std::string dir = step_dir(shim.setup.state_dir, shim.request.key, step);
+  const Fd dir_fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ExitRecord record;
+  record.key = shim.request.key;
+  const auto request = read_request(dir);
+  auto grun = request ? make_step_io(shim, *request)
+                      : Result<std::unique_ptr<StepIo>>(tl::unexpected(request.error()));
+  Result<void> outcome;
+  if (!grun) outcome = tl::unexpected(grun.error());
+  std::optional<StepAudience> io;
+  std::optional<StepTasks> tasks;
+  std::optional<Control> control;
+  if (grun) {
+    io.emplace(shim, *request, dir, std::move(*grun));
+    tasks.emplace(shim, *request, *io);
+    control.emplace(*tasks);
+    outcome = tasks->start(signals);
+    if (outcome) {
+      record.started = wall_clock();
+      notify(shim, NoteKind::running);
+      io->started(static_cast<std::uint32_t>(request->task_env.size()));
+      io->look_for_attachments();  // they may have come before the signal could be heard
+      run_tasks(*tasks, *io, signals, *control);
+      io->look_for_attachments();  // who comes this late hears at least how it ended
+      tasks->end_mpi();
+      record.tasks = tasks->statuses();
+      record.exit = worst(record.tasks);
+      record.unheard = io->lost();
+    }
+  }
+  if (!outcome) {
+    record.cause = ExitCause::launch_failed;
+    record.message = on_node(shim, outcome.error().message);
+    record.exit = {1, 0};
+    if (io && request)  // grun must hear that its tasks will never say anything
+      for (std::uint32_t task = 0; task < request->task_env.size(); ++task)
+        io->exited(task, record.exit, outcome.error().message);
+  }
+  const auto cgroup = step_cgroup(shim.request.key, step);
+  kill_cgroup(shim.setup.cgroups, cgroup, kKillPatience);
+  record.usage = read_usage(shim.setup.cgroups, cgroup);
+  remove_cgroup(shim.setup.cgroups, cgroup, kKillPatience);
+  record.ended = wall_clock();
+  if (io) io->finish(record);
+  write_exit_record(shim, dir_fd.get(), record);
+  if (io) io->let_go(*control);
+  return 0;
+}
+
+}  // namespace gantry::runtime

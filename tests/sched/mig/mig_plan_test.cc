@@ -1,0 +1,422 @@
+// MIG from the queue: placing, cutting anew, reserving, modes; what holds of every plan; crashes
+// between any two steps; and how much random demand is refused.
+// With GANTRY_LONG=1 each property is tried on 10,000 cases, otherwise on a few hundred.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <map>
+
+#include "tests/sched/mig/mig_demand.h"
+#include "tests/sched/mig/mig_world.h"
+
+namespace gantry::sched {
+namespace {
+
+bool is_long() {
+  return std::getenv("GANTRY_LONG") != nullptr;
+}
+std::uint64_t cases(std::uint64_t few) {
+  return is_long() ? 10'000 : few;
+}
+
+// A few 8-slice GPUs by hand: "3g.40gb@4:7=60" is a slice in use by job 7 for 60 minutes, without
+// ":" it is idle, without "=" nobody knows how long.
+struct Scene {
+  MigTable h100 = compiled(h100_geometry());
+  MigView view;
+  MigPolicy policy;
+
+  Scene() {
+    view.now = Instant{hours(10).us};
+    view.tables = {&h100};
+  }
+  MigGpuView& gpu(std::uint32_t node, const std::vector<std::string>& slices) {
+    MigGpuView& g = view.gpus.emplace_back();
+    g.node = node;
+    for (const MigGpuView& other : view.gpus) g.index += other.node == node ? 1 : 0;
+    --g.index;
+    g.table = 0;
+    g.mig = true;
+    for (const std::string& text : slices) {
+      const auto at = text.find('@'), job = text.find(':'), until = text.find('=');
+      MigSliceView& s = g.slices.emplace_back();
+      s.at = place(text.substr(0, at), static_cast<std::uint32_t>(std::stoul(text.substr(at + 1))));
+      if (job != std::string::npos) s.use = MigUse{JobId{std::stoull(text.substr(job + 1))}, {}};
+      if (until != std::string::npos)
+        s.use->until = view.now + minutes(std::stol(text.substr(until + 1)));
+    }
+    return g;
+  }
+  MigPlacementId place(const std::string& profile, std::uint32_t start) const {
+    return *h100.placement(*h100.profile_named(profile), start);
+  }
+  void wants(std::uint64_t job, const std::string& profile, std::uint32_t count = 1,
+             std::optional<Duration> limit = std::nullopt) {
+    std::uint32_t w = 0;
+    while (w < view.wants.size() && view.wants[w].profile != profile) ++w;
+    if (w == view.wants.size()) view.wants.emplace_back().profile = profile;
+    view.jobs.push_back({JobId{job}, w, count, limit});
+  }
+  // "11: 0 3g.40gb@4+ turn 1; ": job 11 gets it on GPU 0, to be made
+  std::string starts() {
+    const MigPlan plan = plan_mig(view, policy);
+    std::string text;
+    for (const MigStart& s : plan.starts) {
+      text += std::to_string(s.job.value()) + ":";
+      for (const MigGrant& g : s.grants) text += " " + std::to_string(g.gpu) + " " + name(g);
+      text += s.turn > 0 ? " turn " + std::to_string(s.turn) + "; " : "; ";
+    }
+    return text;
+  }
+  std::string name(const MigGrant& g) const {
+    return g.at ? name(*g.at) + (g.exists ? "" : "+") : "whole";
+  }
+  std::string name(MigPlacementId at) const {
+    const MigPlacement& p = h100.placements()[at];
+    return h100.profiles()[p.profile].name + "@" + std::to_string(p.start);
+  }
+  std::string changes() {
+    std::string text;
+    for (const MigChange& c : plan_mig(view, policy).changes) {
+      text += std::to_string(c.gpu) + " turn " + std::to_string(c.turn) + ":";
+      for (const auto p : c.destroy) text += " -" + name(p);
+      for (const auto p : c.create) text += " +" + name(p);
+      text += c.waits ? " waits; " : "; ";
+    }
+    return text;
+  }
+};
+
+TEST_CASE("fullest GPU first; an idle slice starts at once; an empty GPU stays whole") {
+  Scene s;
+  s.gpu(1, {});
+  s.gpu(1, {"1g.10gb@6:1"});
+  s.gpu(1, {"3g.40gb@4:2", "2g.20gb@0"});
+  s.wants(11, "2g.20gb");
+  s.wants(12, "2g.20gb");
+  s.wants(13, "7g.80gb");
+  CHECK(s.starts() == "11: 2 2g.20gb@0; 12: 2 2g.20gb@2+ turn 1; 13: 0 7g.80gb@0+ turn 2; ");
+  // One GPU of the node at a time: the second one's change has the next turn.
+  CHECK(s.changes() == "2 turn 1: +2g.20gb@2; 0 turn 2: +7g.80gb@0; ");
+}
+
+TEST_CASE("idle slices that stand in the way go, and no others") {
+  Scene s;
+  s.gpu(1, {"1g.10gb@0", "1g.10gb@1:1", "1g.10gb@2", "1g.10gb@4", "1g.10gb@5"});
+  s.wants(11, "3g.40gb");
+  CHECK(s.starts() == "11: 0 3g.40gb@4+ turn 1; ");
+  CHECK(s.changes() == "0 turn 1: -1g.10gb@4 -1g.10gb@5 +3g.40gb@4; ");
+  // Compute slices can be in the way too: 1g + 1g + 2g + 2g leave one for a 4g's place.
+  Scene c;
+  c.gpu(1, {"2g.20gb@4", "1g.10gb@6", "1g.10gb@0:1"});
+  c.wants(11, "1g.20gb", 3);
+  CHECK(c.starts() == "11: 0 1g.20gb@2+ 0 1g.20gb@4+ 0 1g.20gb@6+ turn 1; ");
+}
+
+TEST_CASE("two nodes change at a time, and a node where a change is under way waits") {
+  Scene s;
+  s.gpu(1, {});
+  s.gpu(1, {"7g.80gb@0:5"}).changing = true;
+  s.gpu(2, {});
+  for (const std::uint64_t job : {11, 12}) s.wants(job, "4g.40gb");
+  CHECK(s.changes() == "0 turn 1: +4g.40gb@0 waits; 2 turn 1: +4g.40gb@0; ");
+}
+
+TEST_CASE("a large one that waits has a GPU kept for it; short ones may use it until then") {
+  Scene s;
+  s.gpu(1, {"2g.20gb@0:1=60", "2g.20gb@4:2=30"});
+  s.gpu(1, {"2g.20gb@0:3=300", "2g.20gb@4:4"});
+  s.wants(11, "7g.80gb");
+  s.wants(12, "1g.20gb", 1, minutes(59));
+  s.wants(13, "1g.20gb", 1, hours(2));
+  s.wants(14, "1g.20gb");
+  const MigPlan plan = plan_mig(s.view, s.policy);
+  REQUIRE(plan.reservations.size() == 1);
+  CHECK(plan.reservations[0] ==
+        MigReservation{JobId{11}, {{0, s.place("7g.80gb", 0), false}}, s.view.now + minutes(60)});
+  CHECK(s.starts() ==
+        "12: 0 1g.20gb@6+ turn 1; 13: 1 1g.20gb@6+ turn 2; 14: 1 1g.20gb@2+ turn 2; ");
+  REQUIRE(plan.waiting.size() == 1);
+  CHECK(plan.waiting[0] == MigWaiting{0, 1, JobId{11}, MigWhy::reserved});
+  // The promise is kept, though another GPU would be as good by now.
+  s.view.held = plan.reservations;
+  s.view.gpus[1].slices.clear();
+  s.gpu(1, {"2g.20gb@0:7=60"});
+  s.view.gpus[1].slices.push_back(s.view.gpus[2].slices[0]);
+  CHECK(plan_mig(s.view, s.policy).reservations == plan.reservations);
+  // Free at once elsewhere, it starts there, and what was kept is free for the others.
+  s.view.gpus[1].slices.clear();
+  CHECK(s.starts().starts_with("11: 1 7g.80gb@0+ turn 1; "));
+}
+
+TEST_CASE("partitioned by hand: what is found is what is scheduled") {
+  Scene s;
+  s.gpu(1, {"3g.40gb@0", "3g.40gb@4:1=20"}).fixed = true;
+  for (const std::uint64_t job : {11, 12}) s.wants(job, "3g.40gb");
+  s.wants(13, "1g.10gb");
+  CHECK(s.starts() == "11: 0 3g.40gb@0; ");
+  CHECK(s.changes() == "");
+  const MigPlan plan = plan_mig(s.view, s.policy);
+  REQUIRE(plan.reservations.size() == 1);
+  CHECK(plan.reservations[0].grants[0].at == s.place("3g.40gb", 4));
+  CHECK(plan.waiting[1].why == MigWhy::nowhere);
+  CHECK(plan.switches.empty());
+}
+
+TEST_CASE("where MIG mode has to change is listed, and never done") {
+  Scene s;
+  s.gpu(1, {}).mig = false;
+  s.gpu(1, {"7g.80gb@0:1"});
+  s.gpu(2, {});
+  s.gpu(3, {}).healthy = false;
+  s.wants(11, "", 2);
+  for (const std::uint64_t job : {12, 13, 14}) s.wants(job, "4g.40gb");
+  const MigPlan plan = plan_mig(s.view, s.policy);
+  CHECK(s.starts() == "12: 2 4g.40gb@0+ turn 1; ");
+  // Two whole ones on a node cannot be had: one GPU is in MIG mode. Slices could use GPU 0.
+  CHECK(plan.waiting[0] == MigWaiting{0, 1, JobId{11}, MigWhy::mode});
+  CHECK(plan.waiting[1] == MigWaiting{1, 2, JobId{13}, MigWhy::reserved});
+  REQUIRE(plan.switches.size() == 1);
+  CHECK(plan.switches[0].gpu == 0);
+  CHECK(plan.switches[0].on);
+  Scene w;
+  w.gpu(1, {"1g.10gb@0"});
+  w.wants(11, "");
+  const MigPlan whole = plan_mig(w.view, w.policy);
+  REQUIRE(whole.switches.size() == 1);
+  CHECK(!whole.switches[0].on);
+  w.view.wants[0].full_slice = true;  // and where a slice will do
+  CHECK(w.starts() == "11: 0 7g.80gb@0+ turn 1; ");
+}
+
+TEST_CASE("whole GPUs are taken from the node with the fewest that are enough") {
+  Scene s;
+  for (int i = 0; i < 4; ++i) s.gpu(1, {}).mig = false;
+  for (int i = 0; i < 3; ++i) s.gpu(2, {}).mig = false;
+  s.view.gpus[4].whole = MigUse{JobId{1}, s.view.now + minutes(5)};
+  s.wants(11, "", 2);
+  s.wants(12, "", 4);
+  s.wants(13, "", 3);
+  CHECK(s.starts() == "11: 5 whole 6 whole; 12: 0 whole 1 whole 2 whole 3 whole; ");
+}
+
+// Each of the layouts as somebody may have left it, and each multiset as the queue may want it.
+TEST_CASE("from every layout to every other: 2,319 are cleared, 128 multisets are made") {
+  for (const auto& [geometry, layouts, multisets] :
+       {std::tuple{h100_geometry(), 2319u, 128u}, std::tuple{a30_geometry(), 76u, 20u}}) {
+    const MigTable t = compiled(geometry);
+    std::vector<std::vector<MigPlacementId>> all{{}};
+    std::map<std::vector<std::uint32_t>, std::size_t> wanted;  // by profile, the largest first
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      std::vector<std::uint32_t> profiles;
+      for (const MigPlacementId p : all[i]) profiles.push_back(t.placements()[p].profile);
+      std::sort(profiles.begin(), profiles.end());
+      wanted.emplace(profiles, i);
+      const std::vector<MigPlacementId> from = all[i];
+      const MigState s = t.state_of(from);
+      for (std::size_t p = from.empty() ? 0 : from.back() + 1; p < t.placements().size(); ++p)
+        if (((t.legal(s) >> p) & 1) != 0) {
+          all.push_back(from);
+          all.back().push_back(static_cast<MigPlacementId>(p));
+        }
+    }
+    REQUIRE(all.size() == layouts);
+    REQUIRE(wanted.size() == multisets);
+    MigView view;
+    view.tables = {&t};
+    MigGpuView& gpu = view.gpus.emplace_back();
+    gpu.table = 0;
+    gpu.mig = true;
+    for (const MigProfile& p : t.profiles()) view.wants.emplace_back().profile = p.name;
+    const auto ask = [&](const std::vector<std::uint32_t>& profiles) {
+      view.jobs.clear();
+      for (const std::uint32_t p : profiles)
+        view.jobs.push_back({JobId{1 + view.jobs.size()}, p, 1, {}});
+      return plan_mig(view, {}).starts.size();
+    };
+    for (const auto& layout : all) {
+      gpu.slices.clear();
+      for (const MigPlacementId p : layout) gpu.slices.emplace_back().at = p;
+      REQUIRE(ask({*t.full_profile()}) == 1);
+    }
+    for (const auto& [profiles, i] : wanted) {
+      CAPTURE(i);
+      gpu.slices.clear();
+      CHECK(ask(profiles) == profiles.size());
+      for (const MigPlacementId p : all[all.size() - 1 - i % 7]) gpu.slices.emplace_back().at = p;
+      CHECK(ask(profiles) == profiles.size());
+    }
+  }
+}
+
+TEST_CASE("plans are legal, repeatable, keep what was promised, and go on turn after turn") {
+  std::size_t starts = 0, changes = 0, reserved = 0, switches = 0, kept = 0;
+  for (std::uint64_t seed = 1; seed <= cases(400); ++seed) {
+    CAPTURE(seed);
+    MigWorld w(seed);
+    std::map<JobId, Instant> promised;
+    MigPlan before;
+    for (int turn = 0; turn < 12; ++turn) {
+      CAPTURE(turn);
+      const MigPlan plan = plan_mig(w.view, w.policy);
+      REQUIRE(w.check(plan) == "");
+      REQUIRE(print(plan) == print(plan_mig(w.view, w.policy)));
+      for (const MigReservation& r : plan.reservations) {
+        if (promised.contains(r.job)) {
+          CAPTURE(r.job.value());
+          CAPTURE(print(before));
+          CAPTURE(print(plan));
+          REQUIRE(r.at.has_value());
+          REQUIRE(*r.at <= promised[r.job]);
+          ++kept;
+        }
+        if (r.at) promised[r.job] = *r.at;
+      }
+      before = plan;
+      for (const MigStart& start : plan.starts) promised.erase(start.job);  // has its turn, or will
+      starts += plan.starts.size();
+      changes += plan.changes.size();
+      reserved += plan.reservations.size();
+      switches += plan.switches.size();
+      w.follow(plan);
+      REQUIRE(w.check_layouts() == "");
+      w.pass(w.policy.change);
+      // Who waits for a turn gets it before anything else happens.
+      if (std::any_of(plan.starts.begin(), plan.starts.end(),
+                      [](const MigStart& s) { return s.turn > 1; }))
+        continue;
+      if (w.chance(50)) w.pass(minutes(static_cast<int>(w.pick(90))));
+      if (w.chance(50)) w.add_jobs(4);
+    }
+  }
+  CHECK(starts > 3000);
+  CHECK(changes > 1500);
+  CHECK(reserved > 3000);
+  CHECK(switches > 300);
+  CHECK(kept > 1000);
+}
+
+TEST_CASE("stopped after any step of its changes, a plan leaves layouts to go on from") {
+  std::size_t stopped = 0;
+  for (std::uint64_t seed = 1; seed <= cases(200); ++seed) {
+    CAPTURE(seed);
+    // Nothing was started before the stop: the jobs wait still, their slices are there or not.
+    MigWorld first(seed);
+    first.policy.reservations = 0;
+    const MigPlan plan = plan_mig(first.view, first.policy);
+    std::size_t all = 0;
+    for (const MigChange& c : plan.changes)
+      if (c.turn == 1 && !c.waits) all += c.destroy.size() + c.create.size();
+    for (std::size_t steps = 0; steps <= all; ++steps) {
+      CAPTURE(steps);
+      MigWorld w(seed);
+      w.policy.reservations = 0;
+      MigPlan part = plan;
+      part.starts.clear();
+      REQUIRE(w.follow(part, steps) == steps);
+      REQUIRE(w.check_layouts() == "");
+      // A while later all that can start has started, as from no stop at all: check() says so.
+      for (int turn = 0; turn < 30; ++turn) {
+        const MigPlan next = plan_mig(w.view, w.policy);
+        REQUIRE(w.check(next) == "");
+        if (next.starts.empty()) break;
+        w.follow(next);
+        REQUIRE(w.check_layouts() == "");
+        w.pass(w.policy.change);
+      }
+      REQUIRE(plan_mig(w.view, w.policy).changes.empty());
+      ++stopped;
+    }
+  }
+  CHECK(stopped > 1000);
+}
+
+// Slices without any limit on all GPUs, and always more small jobs: the large one comes to its GPU
+// when those that were there have ended, and the small ones have all the others meanwhile.
+TEST_CASE("nobody starves: a large one among small ones, and small ones among many large") {
+  for (std::uint64_t seed = 1; seed <= cases(100); ++seed) {
+    CAPTURE(seed);
+    MigWorld w(seed, {.nodes = 2, .gpus_per_node = 4, .jobs = 0, .plain = true});
+    std::uint64_t next = 10'000;
+    const auto add = [&](const char* profile) {
+      std::uint32_t want = 0;
+      while (w.view.wants[want].profile != profile) ++want;
+      w.view.jobs.push_back({JobId{++next}, want, 1, {}});
+      return JobId{next};
+    };
+    const auto turn = [&] {
+      const MigPlan plan = plan_mig(w.view, w.policy);
+      REQUIRE(w.check(plan) == "");
+      w.follow(plan);
+      w.pass(w.policy.change);
+      return plan.starts.size();
+    };
+    const auto end_one = [&] {
+      for (std::uint64_t tries = 0; tries < 100; ++tries) {
+        auto& slices = w.view.gpus[w.pick(w.view.gpus.size())].slices;
+        if (slices.empty()) continue;
+        MigSliceView& s = slices[w.pick(slices.size())];
+        if (!s.use) continue;
+        s.use.reset();
+        return;
+      }
+    };
+    w.policy.reservations = 4;
+    for (MigGpuView& g : w.view.gpus)
+      for (MigSliceView& s : g.slices) s.failed = false;
+    for (int i = 0; i < 60; ++i) add("1g.10gb");
+    for (int i = 0; i < 8; ++i) turn();
+    const bool many = seed % 2 == 0;
+    const JobId large = add("7g.80gb");
+    for (int i = 0; i < (many ? 20 : 0); ++i) add("7g.80gb");
+    std::size_t small_started = 0;
+    int turns = 0;
+    for (; turns < 2000; ++turns) {
+      end_one();
+      add("1g.10gb");
+      small_started += turn();
+      const bool waits = std::any_of(w.view.jobs.begin(), w.view.jobs.end(),
+                                     [&](const MigJob& j) { return j.job == large; });
+      if (!waits) break;
+    }
+    CHECK(turns < 2000);
+    CHECK(small_started > 0);
+  }
+}
+
+TEST_CASE("64 GPUs at 85 % load: at most 3.5 % refused without re-partitioning, under 1 % with") {
+  DemandSetup s;
+  s.mix = even_jobs();
+  s.jobs = is_long() ? 400'000 : 100'000;
+  const DemandResult spread = random_demand(DemandMode::spread, s);
+  const DemandResult without = random_demand(DemandMode::fullest, s);
+  CHECK(spread.refused > 0.25);
+  CHECK(without.refused <= 0.035);
+  CHECK(without.refused < random_demand(DemandMode::first_fit, s).refused);
+  s.jobs = is_long() ? 40'000 : 6'000;
+  s.patience = minutes(15);  // a quarter of the mean run time
+  for (const KnownEnds ends : {KnownEnds::exact, KnownEnds::limits}) {
+    s.ends = ends;
+    const DemandResult with = random_demand(DemandMode::repartition, s);
+    CAPTURE(static_cast<int>(ends));
+    CHECK(with.refused < 0.01);
+    CHECK(with.waited < 0.2);
+  }
+}
+
+TEST_CASE("the same through the cycle that the controller runs") {
+  DemandSetup s;
+  s.mix = even_jobs();
+  s.jobs = is_long() ? 40'000 : 6'000;
+  const DemandResult without = random_demand(DemandMode::cycle, s);
+  MESSAGE("without re-partitioning " << without.refused);
+  CHECK(without.refused <= 0.035);
+  s.patience = minutes(15);
+  s.ends = KnownEnds::limits;
+  const DemandResult with = random_demand(DemandMode::cycle, s);
+  MESSAGE("with " << with.refused << ", waited " << with.mean_wait << " s on average");
+  CHECK(with.refused < 0.01);
+}
+
+}  // namespace
+}  // namespace gantry::sched

@@ -1,0 +1,133 @@
+// The ledger: an account of its own of everything that was committed, kept from the events alone
+// and by rules of its own, so that the core's state can be held against it.
+//
+// Checked with each committed event: only legal moves; no core, memory or exclusive node given
+// twice; the components of a heterogeneous job placed in one commit and on nodes of their own;
+// what was cancelled and acknowledged is never placed again; a request makes one job; no job
+// starts before its begin time or its dependencies (singleton, after and after_corr are left to
+// other tests); a node is released only when nothing of the attempt lives there, and with the exit
+// and usage that its machine recorded.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/proto/job_change.h"
+#include "ctld/core/event/events.h"
+#include "ctld/core/state/moves.h"
+#include "ctld/core/state/record.h"
+#include "ctld/core/state/state.h"
+#include "ctld/store/memory_store.h"
+#include "tests/sim/check/book.h"
+#include "tests/sim/check/takings.h"
+#include "tests/sim/check/truth.h"
+
+namespace gantry::sim {
+
+struct Held {  // one node's part of an attempt
+  sched::NodeGrant grant;
+  bool released = false;
+  proto::ExitCause cause = proto::ExitCause::exited;
+  ExitStatus exit;
+};
+
+struct Account {  // of one job, element or array
+  JobId id{}, array{};
+  std::uint32_t ordinal = 0;
+  Phase phase = Phase::queued;
+  bool forgotten = false;
+  Attempt attempt{};
+  std::vector<Held> nodes;
+  bool exclusive = false;
+  Usage usage;
+  std::optional<Instant> started;
+  std::optional<Instant> begin;  // not before; as submitted, or as last changed
+  std::optional<Outcome> outcome;
+  ExitStatus exit;
+  std::uint32_t restarts = 0;
+  // A victim: from its choice on no node kills it before then (the world's clock).
+  Instant chosen{};
+  std::optional<Instant> spared_until;
+  bool final = false;                        // a cancel of it was acknowledged
+  bool ending = false;                       // by itself: a cancel changes nothing any more
+  core::StoredSpec spec;                     // an element has its array's
+  std::vector<std::uint32_t> indexes;        // of an array, by ordinal
+  std::set<std::uint32_t> split, cancelled;  // of an array: ordinals
+  std::set<std::uint32_t> final_tasks;       // of an array: indexes whose cancel was acknowledged
+};
+
+class Ledger {
+ public:
+  Ledger(const Queue& queue, Trace& trace, const Truth& truth, const Config& config)
+      : queue_(queue),
+        trace_(trace),
+        truth_(truth),
+        config_(config),
+        book_(queue, trace, config),
+        takings_(queue, trace, config) {}
+
+  // Takes what the store has committed since the last call.
+  void read(const store::MemoryStore& store);
+  // Holds the core's state against the account.
+  void compare(const core::State& state);
+  void controller_starts();  // its clock may be another one
+
+  // Answers that have left the controller.
+  void submitted(const std::string& user, const std::string& request_id, JobId job);
+  void cancelled(const proto::CancelJobs& asked, const proto::JobsDone& done);
+
+  [[nodiscard]] const Book& book() const { return book_; }
+  [[nodiscard]] const Takings& takings() const { return takings_; }
+  [[nodiscard]] const std::map<JobId, Account>& jobs() const { return jobs_; }
+  [[nodiscard]] const std::vector<JobId>& acknowledged() const { return acknowledged_; }
+  [[nodiscard]] const std::string& node_name(NodeId id) const { return nodes_.at(id.value()); }
+
+ private:
+  struct NodeAccount {
+    std::map<std::uint16_t, JobId> cpus;
+    std::int64_t memory = 0;
+    std::map<JobId, bool> jobs;  // exclusive?
+  };
+
+  void take(Instant at, const core::Event& event);
+  void move(Account& job, core::Trigger trigger);
+  void declared(const core::event::NodeDeclared& e);
+  void submitted(const core::event::JobSubmitted& e);
+  void split(const core::event::TaskSplit& e);
+  void tasks_cancelled(const core::event::TasksCancelled& e);
+  void placed(Instant at, const core::event::JobPlaced& e);
+  void may_start(Instant at, const Account& job);
+  void check_together();
+  void exited(const core::event::NodeExited& e);
+  void check_exit(const core::event::NodeExited& e, const Account& job);
+  void ended(const core::event::JobEnded& e);
+  void requeued(const core::event::JobRequeued& e);
+  void compare(const core::Job& job, const Account& account) const;
+  Account& account(JobId id);
+  [[noreturn]] void broken(const std::string& promise) const {
+    trace_.broken(queue_.now(), promise);
+  }
+
+  const Queue& queue_;
+  Trace& trace_;
+  const Truth& truth_;
+  const Config& config_;
+  Book book_;
+  Takings takings_;
+  std::uint64_t compared_ = 0;
+  std::size_t events_read_ = 0, specs_read_ = 0;
+  std::map<JobId, Bytes> specs_;
+  std::vector<std::string> nodes_;
+  std::vector<NodeAccount> held_;
+  std::map<JobId, Account> jobs_;
+  std::size_t known_ = 0;                                             // not forgotten
+  std::map<std::pair<std::string, std::string>, JobId> made_, told_;  // by user and request id
+  std::vector<JobId> acknowledged_;
+  std::map<JobId, std::uint32_t> placed_parts_;  // in the present commit, by leader
+};
+
+}  // namespace gantry::sim
