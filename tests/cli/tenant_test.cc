@@ -236,7 +236,10 @@ TEST_CASE("offboard takes the tenant's budgets along, and archives are its calle
   other.tenant = "search";
   tenancy::Tenant search;
   search.name = "search";
-  store.documents = {tenancy::Cohort{"ml-platform", "", {}, {}}, search, own, other};
+  tenancy::PriceBook book;  // without prices there are no budgets
+  book.name = "prices";
+  book.currency = "EUR";
+  store.documents = {tenancy::Cohort{"ml-platform", "", {}, {}}, search, book, own, other};
   store.earlier[0] = store.documents;
   REQUIRE(fake.run({"gtenant", "apply", "-y", "-f", "-"}, kFraud).status == 0);
   fake.answer<proto::QueryHistory>(proto::HistoryReply{sample_history(), false, kNow, {}, {}});
@@ -254,7 +257,7 @@ TEST_CASE("offboard takes the tenant's budgets along, and archives are its calle
   CHECK(exported.status == 0);
   std::set<std::string> left;
   for (const tenancy::Document& document : store.documents) left.insert(tenancy::name_of(document));
-  CHECK(left == std::set<std::string>{"ml-platform", "search", "elsewhere"});
+  CHECK(left == std::set<std::string>{"ml-platform", "search", "prices", "elsewhere"});
 
   namespace fs = std::filesystem;
   std::size_t files = 0;
