@@ -42,15 +42,35 @@ struct AttemptKey {
 struct AttemptStatus {
   AttemptKey key;
   AttemptPhase phase = AttemptPhase::preparing;
+  std::optional<Instant> started{};  // by the node's clock; once it runs
+  Duration asleep{};                 // as AttemptSleep has it
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "key", s.key);
     v(2, "phase", s.phase);
+    v(3, "started", s.started);
+    v(4, "asleep", s.asleep);
+  }
+};
+
+// For how long the machine has slept since the attempt began to run: the attempt did not run then,
+// and its time limit does not count it.
+struct AttemptSleep {
+  AttemptKey key;
+  Duration asleep{};
+  friend bool operator==(const AttemptSleep&, const AttemptSleep&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "key", s.key);
+    v(2, "asleep", s.asleep);
   }
 };
 
 // How the line of layers_off begins on a node that cannot stop a running job.
 inline constexpr std::string_view kNoSuspension = "suspension of jobs: ";
+
+// What a node says of the ids that it was told is believed so far above the controller's own.
+inline constexpr std::uint64_t kMostIdsAhead = 100'000'000;
 
 // First message after a connect, and whenever ctld asks. Answered by NodeAccept.
 struct NodeRegister {
@@ -72,6 +92,7 @@ struct NodeRegister {
   Instant sent{};                       // by the node's clock; comes back in NodeAccept
   GpuInventory gpus;
   std::vector<GresCount> gres{};  // of those declared: how many there are
+  JobId highest_job{};            // that it was ever ordered to start; 0 = none, or not known
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "node", s.node);
@@ -92,6 +113,7 @@ struct NodeRegister {
     v(16, "sent", s.sent);
     v(17, "gpus", s.gpus);
     v(18, "gres", s.gres);
+    v(19, "highest_job", s.highest_job);
   }
 };
 
@@ -149,6 +171,7 @@ struct Heartbeat {
   std::vector<AttemptCheckpoint> checkpoints{};  // of running attempts that have touched their file
   std::vector<GpuActivity> gpus{};
   std::string trouble{};  // why no job may start here, for people; "" = nothing is wrong
+  std::vector<AttemptSleep> asleep{};  // of running attempts during which the machine has slept
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "session", s.session);
@@ -158,6 +181,7 @@ struct Heartbeat {
     v(5, "checkpoints", s.checkpoints);
     v(6, "gpus", s.gpus);
     v(7, "trouble", s.trouble);
+    v(8, "asleep", s.asleep);
   }
 };
 
@@ -219,6 +243,9 @@ struct ExitReport {  // resent until AckExit; afterwards the node has forgotten 
   Usage usage;
   std::optional<Instant> started;
   Instant ended{};
+  // From start to end by a clock that nobody sets and that stands still while the machine sleeps.
+  // Unset: it never ran, or nobody knows.
+  std::optional<Duration> ran{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "key", s.key);
@@ -228,6 +255,7 @@ struct ExitReport {  // resent until AckExit; afterwards the node has forgotten 
     v(5, "usage", s.usage);
     v(6, "started", s.started);
     v(7, "ended", s.ended);
+    v(8, "ran", s.ran);
   }
 };
 

@@ -285,10 +285,16 @@ void handle(Context& ctx, const ClientRequest& from, proto::StepDone&& message) 
         {ErrorCode::not_found, fmt::format("there is no job {}", message.key.job.value())});
   // Too late for an attempt that is over: its account is written.
   const bool open = job->attempt == message.key.attempt && job->placed();
-  const auto known = [&](const StepState& s) { return s.id == message.step && !s.ended; };
-  if (open && std::any_of(job->active->steps.begin(), job->active->steps.end(), known))
-    ctx.record(event::StepEnded{message.key.job, message.step, message.exit, message.started,
-                                message.ended, message.usage});
+  if (open)
+    for (const StepState& step : job->active->steps) {
+      if (step.id != message.step || step.ended) continue;
+      // Times are by the clock of whoever ran it: not before it was granted, not in the future.
+      const Instant started = std::min(std::max(message.started, step.started), ctx.now);
+      const Instant ended = std::min(std::max(message.ended, started), ctx.now);
+      ctx.record(event::StepEnded{message.key.job, message.step, message.exit, started, ended,
+                                  message.usage});
+      break;
+    }
   ctx.reply(from, proto::Ok{});
 }
 

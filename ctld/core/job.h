@@ -84,8 +84,9 @@ struct NodeRun {
   proto::ExitCause cause = proto::ExitCause::exited;  // once released
   ExitStatus exit;
   std::string message;
-  std::vector<HeldPart> held;  // what it adds to the bill
-  bool frozen = false;         // as the node said last
+  std::vector<HeldPart> held;      // what it adds to the bill
+  bool frozen = false;             // as the node said last
+  std::optional<Instant> ended{};  // once released: until when it held it
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "grant", s.grant);
@@ -95,6 +96,7 @@ struct NodeRun {
     v(5, "message", s.message);
     v(6, "held", s.held);
     v(7, "frozen", s.frozen);
+    v(8, "ended", s.ended);
   }
 };
 

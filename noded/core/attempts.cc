@@ -111,6 +111,7 @@ void Core::State::settle(Instant now, Entry& entry, Exit exit) {
   if (!exit.started) exit.started = attempt.started;
   if (exit.started) exit.started = std::min(*exit.started, now);
   exit.ended = std::min(exit.ended, now);
+  if (exit.ran) exit.ran = std::max(*exit.ran, Duration{});
   attempt.exit = std::move(exit);
   attempt.backoff = kResendFirst;
   arm(entry, std::nullopt);
@@ -141,6 +142,7 @@ void Core::State::report_exit(Instant now, Entry& entry) {
   report.usage = attempt.exit.usage;
   report.started = attempt.exit.started;
   report.ended = attempt.exit.ended;
+  report.ran = attempt.exit.ran;
   turn.messages.emplace_back(std::move(report));
   arm(entry, now + attempt.backoff);
   attempt.backoff = std::min(attempt.backoff * 2, kResendMost);

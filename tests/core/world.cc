@@ -216,6 +216,10 @@ void World::command(const std::string& verb, const Words& w) {
     return ask(w.plain.at(1), std::move(m));
   }
   if (verb == "restart") return restart();
+  if (verb == "stopped") {  // the controller's process stands still for so long
+    now_ = now_ + parse_length(w.plain.at(1));
+    return;
+  }
   if (verb == "reconfigured") return step(Reconfigured{});
   if (verb == "fold") return fold();
   if (verb == "quiet") {

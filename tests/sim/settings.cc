@@ -102,6 +102,11 @@ void draw_for_tenants(Random& random, Settings& s) {
   if (random.chance(500)) s.estimates = 10;
 }
 
+void draw_pauses(Random& random, FaultRates& f) {
+  f.controller_pause = random.between(seconds(60), seconds(600));
+  if (random.chance(700)) f.machine_sleep = random.between(seconds(60), seconds(600));
+}
+
 }  // namespace
 
 Settings settings_of(Random& random, With with) {
@@ -126,6 +131,7 @@ Settings settings_of(Random& random, With with) {
   s.changes = with.changes;
   if (with.balance)
     s.config.controller.balance = random.pick(std::vector<Duration>{minutes(2), hours(1)});
+  if (with.pauses) draw_pauses(random, s.faults);
   return s;
 }
 

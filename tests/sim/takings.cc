@@ -157,10 +157,15 @@ void Takings::exited(Instant at, const event::NodeExited& e) {
   const auto it = attempts_.find(e.job);
   if (it == attempts_.end()) broken("a node lets go of what nobody holds");
   Attempt& attempt = it->second;
-  reckon(attempt, at);
+  // It is charged until the node let go, which may be heard late; but what was reckoned stays.
+  reckon(attempt, e.ended.value_or(at));
+  const std::int64_t late = (at - attempt.since).us;
   for (const core::HeldPart& part : attempt.held.at(e.node)) {
-    attempt.lines.at(part.line).amount -= part.amount;
-    taken_[kind_of(attempt.lines[part.line].what.item)] -= part.amount;
+    const std::size_t kind = kind_of(attempt.lines.at(part.line).what.item);
+    attempt.lines[part.line].amount -= part.amount;
+    taken_[kind] -= part.amount;
+    held_[kind] -= static_cast<Wide>(part.amount) * late;
+    idle_[kind] += static_cast<Wide>(part.amount) * late;
   }
   attempt.held.erase(e.node);
   if (!attempt.held.empty()) return;
