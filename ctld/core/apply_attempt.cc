@@ -176,7 +176,7 @@ void apply_event(State& state, Instant at, const event::NodeExited& e) {
   if (batch_node && e.started)
     set_started(state, *job, *e.started);
   else if (!job->started && batch_node && e.ran)
-    set_started(state, *job, std::max(job->active->placed, at - *e.ran));
+    set_started(state, *job, std::max(job->active->placed, ended - *e.ran));
   give_grant(state, *job, run.grant, job->active->exclusive);
   release_held(state, *job, run, ended);
   if (!job->active->all_released()) return;

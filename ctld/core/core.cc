@@ -16,6 +16,8 @@
 #include "ctld/core/budget_gate.h"
 #include "ctld/core/check_texts.h"
 #include "ctld/core/handlers.h"
+#include "ctld/core/index.h"
+#include "ctld/core/ledger.h"
 #include "ctld/core/load.h"
 #include "ctld/core/multifactor.h"
 #include "ctld/core/posted.h"
@@ -211,6 +213,13 @@ Turn Core::take_turn() {
   p_->turn = Turn{};
   turn.wake = next_wake(ctx);
   return turn;
+}
+
+void Core::doubt_orders() {
+  for (const JobId id : jobs_on_nodes(*state_)) {
+    JobEdit job(*state_, id);
+    for (NodeRun& run : job->active->nodes) run.perhaps_over |= run.state == RunState::launched;
+  }
 }
 
 store::FoldBatch Core::take_fold() {

@@ -156,6 +156,9 @@ class Core {
   // applied_seq to the last committed event. Call it between turns: after a turn's append, before
   // the next step. `records` and the rest are empty if nothing changed.
   store::FoldBatch take_fold();
+  // When an old store is accepted, before take_fold(): what was ordered and is not confirmed may
+  // have run to its end since, so it is not ordered again (NodeRun::perhaps_over).
+  void doubt_orders();
 
   // For the shell's identification of peers.
   [[nodiscard]] std::optional<std::string> node_of_key(std::string_view z85) const;  // enrolled

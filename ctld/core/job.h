@@ -87,6 +87,9 @@ struct NodeRun {
   std::vector<HeldPart> held;      // what it adds to the bill
   bool frozen = false;             // as the node said last
   std::optional<Instant> ended{};  // once released: until when it held it
+  // It was ordered before an old store was accepted: it may have run since and be over, and the
+  // node has forgotten it. So it is not ordered again.
+  bool perhaps_over = false;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "grant", s.grant);
@@ -97,6 +100,7 @@ struct NodeRun {
     v(6, "held", s.held);
     v(7, "frozen", s.frozen);
     v(8, "ended", s.ended);
+    v(9, "perhaps_over", s.perhaps_over);
   }
 };
 

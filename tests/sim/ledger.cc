@@ -299,7 +299,10 @@ void Ledger::check_times(Instant at, const event::NodeExited& e, Account& job) {
         fmt::format("job {} attempt {} on {}: {}", e.job.value(), job.attempt.value(), name, what));
   };
   const bool batch = job.nodes.front().grant.node == e.node;
-  if (batch && e.started) job.started = e.started;
+  if (batch && e.started)
+    job.started = e.started;
+  else if (batch && !job.started && e.ran)  // by the wall clock of a node that rebooted
+    job.started = std::max(job.placed, ended - *e.ran);
   if (ended < job.placed || ended > at) wrong("it ends outside of what the controller knows");
   if (batch && job.started && (*job.started < job.placed || *job.started > ended))
     wrong("it starts outside of what the controller knows");

@@ -60,13 +60,20 @@ void Takings::take(Instant at, const core::Event& event) {
     tenants_[e->job] = payers_.at(e->partition);
   if (const auto* e = std::get_if<event::TaskSplit>(&event))
     tenants_[e->job] = tenants_.at(e->array);
+  // What was held until now is written down at a change of whom it is for, and at a checkpoint.
+  if (const auto* e = std::get_if<event::JobUpdated>(&event)) note(e->job, at);
+  if (const auto* e = std::get_if<event::JobCheckpointed>(&event))
+    note(e->job, std::min(at, e->saved.value_or(at)));
   if (const auto* e = std::get_if<event::JobUpdated>(&event))
     if (e->partition) tenants_[e->job] = payers_.at(*e->partition);
   if (const auto* e = std::get_if<event::JobPlaced>(&event)) placed(at, *e);
   if (const auto* e = std::get_if<event::NodeExited>(&event)) exited(at, *e);
   const auto* applied = std::get_if<event::TenancyApplied>(&event);
   if (applied == nullptr) return;
-  for (auto& [id, attempt] : attempts_) reckon(attempt, at);
+  if (std::any_of(applied->changes.begin(), applied->changes.end(), [](const auto& change) {
+        return change.kind == tenancy::PriceBook::kKind || change.kind == tenancy::Budget::kKind;
+      }))
+    for (auto& [id, attempt] : attempts_) reckon(attempt, at);
   for (const core::DocumentChange& change : applied->changes) {
     const core::DocumentKey key{change.kind, change.name};
     if (change.after)
@@ -171,6 +178,10 @@ void Takings::exited(Instant at, const event::NodeExited& e) {
   if (!attempt.held.empty()) return;
   for (const Line& line : attempt.lines) over_ += rounded(line);
   attempts_.erase(it);
+}
+
+void Takings::note(JobId job, Instant until) {
+  if (const auto it = attempts_.find(job); it != attempts_.end()) reckon(it->second, until);
 }
 
 void Takings::reckon(Attempt& attempt, Instant to) const {
