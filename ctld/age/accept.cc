@@ -12,7 +12,8 @@
 namespace gantry::age {
 namespace {
 
-// The store's records as of its last event, and the record that has epoch and ids.
+// What has changed of the store's records by its last event and by the acceptance, and the record
+// that has epoch and ids.
 struct Loaded {
   store::FoldBatch fold;
   core::MetaRecord meta;
@@ -22,7 +23,6 @@ Result<Loaded> load(const Config& config, const store::Store& store) {
   Loaded out;
   core::Core core(config);
   store::LoadVisitor visitor;
-  bool tail = false;
   visitor.record = [&](store::Table table, std::string_view key,
                        std::string_view value) -> Result<void> {
     if (table == store::Table::meta) {
@@ -35,13 +35,12 @@ Result<Loaded> load(const Config& config, const store::Store& store) {
   visitor.spec = [&](JobId job, std::string_view spec) { return core.load_spec(job, spec); };
   visitor.blob = [](const store::Digest&, std::size_t) { return Result<void>{}; };
   visitor.event = [&](EventSeq seq, std::string_view data) {
-    tail = true;
     return core.replay(store::JournalEntry{seq, Bytes(data)});
   };
   if (auto done = store.load(visitor); !done) return tl::unexpected(done.error());
-  out.fold.applied = store.stats().last;
-  if (!tail) return out;
+  if (auto done = core.doubt_orders(); !done) return tl::unexpected(done.error());
   out.fold = core.take_fold();
+  out.fold.applied = store.stats().last;
   for (const store::RecordChange& change : out.fold.records) {
     if (change.table != store::Table::meta || !change.value) continue;
     auto meta = codec::decode<core::MetaRecord>(*change.value);

@@ -3,8 +3,9 @@
 //
 // Epoch and job ids jump past everything that is known, and kJobMargin more, so that nodes obey
 // again and no id is given twice. Jobs that wait are held at the next start: they may have run
-// since. What runs on nodes and is not in the store is left alone (strangers.h). Nothing else
-// changes.
+// since. So may those that the store has ordered and no node has confirmed: they are not ordered
+// again, and are lost where their node does not list them (core::NodeRun::perhaps_over). What runs
+// on nodes and is not in the store is left alone (strangers.h). Nothing else changes.
 #pragma once
 
 #include <string>

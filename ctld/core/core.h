@@ -157,6 +157,10 @@ class Core {
   // applied_seq to the last committed event. Call it between turns: after a turn's append, before
   // the next step. `records` and the rest are empty if nothing changed.
   store::FoldBatch take_fold();
+  // For the acceptance of an old store, in place of start(), before take_fold(): what is ordered
+  // and not confirmed may have run to its end since, so it is not ordered again
+  // (NodeRun::perhaps_over). An error: the store is inconsistent.
+  Result<void> doubt_orders();
 
   // For the shell's identification of peers.
   [[nodiscard]] std::optional<std::string> node_of_key(std::string_view z85) const;  // enrolled

@@ -6,9 +6,12 @@
 #include <filesystem>
 #include <fstream>
 
+#include "ctld/age/accept.h"
 #include "ctld/age/high_water.h"
 #include "ctld/age/newer.h"
 #include "ctld/age/strangers.h"
+#include "ctld/core/core.h"
+#include "ctld/store/lmdb_store.h"
 
 using namespace gantry;
 using namespace gantry::age;
@@ -29,6 +32,89 @@ proto::NodeRegister registration(std::uint64_t epoch,
     out.attempts.push_back({key, proto::AttemptPhase::running});
   return out;
 }
+
+// A controller with one node, on a store in a directory.
+struct Controller {
+  explicit Controller(const std::string& directory) : config(config_of(directory)), core(config) {
+    auto opened = store::LmdbStore::open({.directory = directory, .map_bytes = 1 << 24});
+    REQUIRE(opened);
+    store = std::move(*opened);
+    store::LoadVisitor visitor;
+    visitor.record = [&](store::Table table, std::string_view key, std::string_view value) {
+      return core.load_record(table, key, value);
+    };
+    visitor.spec = [&](JobId job, std::string_view spec) { return core.load_spec(job, spec); };
+    visitor.blob = [](const store::Digest&, std::size_t) { return Result<void>{}; };
+    visitor.event = [&](EventSeq seq, std::string_view data) {
+      return core.replay(store::JournalEntry{seq, Bytes(data)});
+    };
+    REQUIRE(store->load(visitor));
+    REQUIRE(core.start(now));
+    turn();
+    proto::NodeRegister message;
+    message.node = "n1";
+    message.boot_id = "boot";
+    message.cpus = {0, 1};
+    message.memory = std::int64_t{1} << 30;
+    core.step(now, core::FromNode{"n1", std::move(message)});
+    turn();
+    core.step(now, core::FromNode{"n1", proto::Heartbeat{session, 0, 0, {}}});
+    turn();
+  }
+  static Config config_of(const std::string& directory) {
+    Config c;
+    c.controller.state_dir = directory;
+    c.controller.store_map = 1 << 24;
+    NodeConfig& node = c.nodes.emplace_back();
+    node.name = "n1";
+    node.cpus = 2;
+    node.memory = std::int64_t{1} << 30;
+    PartitionConfig& partition = c.partitions.emplace_back();
+    partition.name = "main";
+    partition.is_default = true;
+    partition.nodes = {"n1"};
+    return c;
+  }
+  // A job on one CPU, whose order goes out to the node.
+  void place(std::uint64_t id, bool requeue) {
+    proto::SubmitJob submit;
+    submit.request_id = std::to_string(id);
+    submit.script = "#!/bin/sh\n";
+    submit.spec.work_dir = "/";
+    submit.spec.requeue = requeue;
+    core::Identity who;
+    who.owner.uid = Uid(1001);
+    who.owner.user = "alice";
+    core.step(now, core::ClientRequest{core::ConnectionId(1), id, who, std::move(submit)});
+    turn();
+    sched::NodeGrant grant;
+    grant.cpus = {static_cast<std::uint16_t>(id - 1)};
+    grant.memory = 1 << 20;
+    sched::Plan plan;
+    plan.starts.push_back({JobId(id), {std::move(grant)}});
+    core.step(now, core::PlanReady{std::move(plan)});
+    turn();
+  }
+  void turn() {
+    core::Turn turn = core.take_turn();
+    REQUIRE(store->append(turn.append));
+    for (const core::Order& order : turn.orders) {
+      launches += std::holds_alternative<proto::Launch>(order.message) ? 1 : 0;
+      if (const auto* accept = std::get_if<proto::NodeAccept>(&order.message))
+        session = accept->stamp.session;
+    }
+  }
+  [[nodiscard]] const core::Job& job(std::uint64_t id) const {
+    return core.state().jobs.at(JobId(id));
+  }
+
+  Config config;
+  core::Core core;
+  std::unique_ptr<store::LmdbStore> store;
+  Instant now{hours(500'000).us};
+  std::uint64_t session = 0;
+  int launches = 0;
+};
 
 }  // namespace
 
@@ -102,4 +188,34 @@ TEST_CASE("strangers are kept until they have ended") {
   CHECK_FALSE(strangers->any_on("n1"));
   std::ofstream(directory.path + "/strangers", std::ios::trunc) << "n1 twelve 1\n";
   CHECK(Strangers::load(directory.path).error().code == ErrorCode::malformed);
+}
+
+TEST_CASE("what an accepted store has ordered and its node does not list is not ordered again") {
+  for (const bool folded : {false, true}) {
+    CAPTURE(folded);
+    Directory directory;
+    EventSeq last;
+    {
+      Controller copied(directory.path);
+      copied.place(1, false);
+      copied.place(2, true);
+      REQUIRE(copied.launches == 2);
+      if (folded) REQUIRE(copied.store->fold(copied.core.take_fold()));
+      last = copied.store->stats().last;
+    }
+    const HighWater mark{Epoch(1), EventSeq(last.value() + 9), JobId(9), Epoch(0), false};
+    REQUIRE(save_high_water(directory.path, mark));
+    const auto accepted = accept_old_store(Controller::config_of(directory.path));
+    REQUIRE(accepted);
+    CHECK(accepted->epoch == Epoch(2));
+    CHECK(accepted->event == last);
+    CHECK(accepted->job == JobId(9 + kJobMargin));
+    const Controller after(directory.path);
+    CHECK(after.core.epoch() == Epoch(3));
+    CHECK(after.launches == 0);
+    CHECK(after.job(1).outcome == Outcome::node_fail);
+    CHECK(after.job(1).cause == "n1 has lost every trace of the job");
+    CHECK(after.job(2).phase == Phase::queued);
+    CHECK(after.job(2).restarts == 1);
+  }
 }

@@ -37,7 +37,7 @@ TEST_CASE("what is illegal is an error to a client") {
 }
 
 TEST_CASE("the documentation has the table as it is") {
-  const std::string path = std::string(GANTRY_SOURCE_DIR) + "/ctld/core/README.md";
+  const std::string path = std::string(GANTRY_SOURCE_DIR) + "/docs/job-states.md";
   std::stringstream buffer;
   buffer << std::ifstream(path).rdbuf();
   std::string text = buffer.str();

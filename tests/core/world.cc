@@ -216,6 +216,8 @@ void World::command(const std::string& verb, const Words& w) {
     return ask(w.plain.at(1), std::move(m));
   }
   if (verb == "restart") return restart();
+  if (verb == "copy") return void(copy_ = store_);
+  if (verb == "accept") return accept_copy();
   if (verb == "reconfigured") return step(Reconfigured{});
   if (verb == "fold") return fold();
   if (verb == "quiet") {

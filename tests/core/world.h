@@ -75,7 +75,9 @@ class World {
   void trigger(const std::string& verb, const Words& w);
   void wait(const Words& w);
   void restart();
+  void accept_copy();
   void fold();
+  [[nodiscard]] std::string recovery_from_store(const std::string& live) const;
 
   // world_tenants.cc
   bool tenants_command(const std::string& verb, const Words& w);  // false: it is none
@@ -134,6 +136,8 @@ class World {
 
   Config config_;
   store::MemoryStore store_;
+  std::optional<store::MemoryStore> copy_;  // of an earlier time
+  bool accepted_ = false;                   // a copy: not all that is stored is in the journal
   std::unique_ptr<Core> core_;
   std::unique_ptr<sched::Replica> replica_;
   std::map<std::string, FakeNode> nodes_;

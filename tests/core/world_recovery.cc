@@ -39,9 +39,22 @@ void World::restart() {
   for (const sched::Change& change : core_->full_view()) replica_->apply(change);
 }
 
+// The copy is put in the store's place and accepted (ctld/age/accept.h); nodes know what they knew.
+void World::accept_copy() {
+  store_ = copy_.value();
+  accepted_ = true;
+  const auto core = loaded(config_, store_);
+  const auto doubted = core->doubt_orders();
+  GANTRY_ASSERT(doubted.has_value(), "a copy can be loaded");
+  const auto done = store_.fold(core->take_fold());
+  GANTRY_ASSERT(done.has_value(), "the memory store takes a fold");
+  restart();
+}
+
 std::string World::check_recovery() {
   if (!core_) return {};
   const std::string live = records_text(core_->state());
+  if (accepted_) return recovery_from_store(live);
   auto empty = std::make_unique<Core>(config_);
   for (const auto& [id, data] : store_.every_spec())
     if (auto done = empty->load_spec(id, data); !done) return done.error().message;
@@ -49,6 +62,10 @@ std::string World::check_recovery() {
     if (auto done = empty->replay(entry); !done) return done.error().message;
   if (const std::string text = records_text(empty->state()); text != live)
     return "the journal from empty gives\n" + text + "instead of\n" + live;
+  return recovery_from_store(live);
+}
+
+std::string World::recovery_from_store(const std::string& live) const {
   const auto from_store = loaded(config_, store_);
   if (store_.stats().last == store_.stats().applied) return {};  // no event: not finished loading
   if (const std::string text = records_text(from_store->state()); text != live)

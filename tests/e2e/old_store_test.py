@@ -98,6 +98,38 @@ def case_an_older_store_is_noticed_and_newer_jobs_run_on(c):
     assert child.returncode in (None, -signal.SIGKILL)
 
 
+def case_a_start_that_the_copy_has_unconfirmed_is_not_repeated(c):
+    state, copy, ran = f"{c.state}/ctld", f"{c.top}/starting", f"{c.out}/ran"
+    noded = c.of_program("gantry-noded")
+    for node in ("node1", "node2"):  # they are there
+        c.ended(c.submit("-w", node, "--wrap=true"), "completed")
+    try:
+        for pid in noded:
+            os.kill(pid, signal.SIGSTOP)  # they confirm nothing
+        jobs = [c.submit("--no-requeue", "-w", node, script=f"echo again >> {ran}.{node}\n")
+                for node in ("node1", "node2")]
+        for job in jobs:
+            wait_for("the job to be ordered", lambda: c.queue_line(job, "%T") == "CONFIGURING")
+        argv = stop_controller(c, signal.SIGTERM)
+        shutil.copytree(state, copy)
+    finally:
+        for pid in noded:
+            os.kill(pid, signal.SIGCONT)
+    start_controller(c, argv)
+    for job in jobs:  # and so both nodes have heard of this start
+        c.ended(job, "completed")
+    argv = stop_controller(c, signal.SIGKILL)
+    shutil.rmtree(state)
+    shutil.copytree(copy, state)
+    refuses(c, argv, "is older than what is known of it")
+    done = c.root(["gantry-ctld", "--config", f"{c.state}/gantry.yaml", "--accept-old-store"])
+    equal(done.returncode, 0, done.stderr)
+    start_controller(c, argv)
+    for job, node in zip(jobs, ("node1", "node2")):
+        contains(c.ended(job, "node_fail")["cause"], "has lost every trace of the job", "the cause")
+        equal(cluster.text(f"{ran}.{node}"), "again\n", "what the runs of the job wrote")
+
+
 def case_a_damaged_store_is_said_and_left_as_it_is(c):
     data = f"{c.state}/ctld/data.mdb"
     check = ["gantry-ctld", "--config", f"{c.state}/gantry.yaml", "--check-store"]

@@ -80,7 +80,7 @@ void judge_listed(const Context& ctx, NodeId node, const std::vector<proto::Atte
 }
 
 // Jobs placed here that the node does not list, but for those whose order may be lost: act()
-// repeats it. After a reboot an order may also have been carried out before.
+// repeats it. After a reboot, or with an old store, an order may also have been carried out before.
 std::vector<proto::AttemptKey> missing_from(const Context& ctx, NodeId node, bool rebooted,
                                             const std::vector<proto::AttemptStatus>& listed) {
   std::set<proto::AttemptKey> has;
@@ -90,7 +90,8 @@ std::vector<proto::AttemptKey> missing_from(const Context& ctx, NodeId node, boo
     const Job& job = ctx.state.jobs.at(id);
     const proto::AttemptKey key{id, job.attempt};
     if (has.contains(key)) continue;
-    if (rebooted || run_of(job, node)->state != RunState::launched) missing.push_back(key);
+    const NodeRun& run = *run_of(job, node);
+    if (rebooted || run.perhaps_over || run.state != RunState::launched) missing.push_back(key);
   }
   return missing;
 }

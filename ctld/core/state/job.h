@@ -86,6 +86,9 @@ struct NodeRun {
   std::string message;
   std::vector<HeldPart> held;  // what it adds to the bill
   bool frozen = false;         // as the node said last
+  // It was ordered before an old store was accepted, and the store does not know whether the node
+  // took the order: the job may have run to its end since. So it is not ordered again.
+  bool perhaps_over = false;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "grant", s.grant);
@@ -95,6 +98,7 @@ struct NodeRun {
     v(5, "message", s.message);
     v(6, "held", s.held);
     v(7, "frozen", s.frozen);
+    v(8, "perhaps_over", s.perhaps_over);
   }
 };
 

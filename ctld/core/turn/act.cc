@@ -172,7 +172,7 @@ void act(Context& ctx, const Job& job) {
     else
       last.again = std::min(last.again * 2, kResendMost);
     last.at = ctx.now;
-    if (want == SentKind::launch) send_launch(ctx, job, i);
+    if (want == SentKind::launch && !nodes[i].perhaps_over) send_launch(ctx, job, i);
     if (want == SentKind::terminate) send_terminate(ctx, job, nodes[i]);
     if (want == SentKind::freeze || want == SentKind::thaw)
       ctx.send(nodes[i].grant.node, proto::Freeze{ctx.stamp(nodes[i].grant.node),

@@ -17,9 +17,11 @@
 #include "ctld/core/apply/load.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/money/budget_gate.h"
+#include "ctld/core/money/ledger.h"
 #include "ctld/core/money/posted.h"
 #include "ctld/core/notify/triggers.h"
 #include "ctld/core/notify/usage_events.h"
+#include "ctld/core/resources/index.h"
 #include "ctld/core/settle.h"
 #include "ctld/core/state/record.h"
 #include "ctld/core/tenancy/admission.h"
@@ -207,6 +209,18 @@ Turn Core::take_turn() {
   p_->turn = Turn{};
   turn.wake = next_wake(ctx);
   return turn;
+}
+
+Result<void> Core::doubt_orders() {
+  if (!p_->loader.finished())
+    if (auto done = p_->loader.finish(); !done) return done;
+  GANTRY_ASSERT(!p_->rt.running, "a core that runs knows what it has ordered");
+  p_->last_seq = std::max(p_->last_seq, p_->loader.applied());
+  for (const JobId id : jobs_on_nodes(*state_)) {
+    JobEdit job(*state_, id);
+    for (NodeRun& run : job->active->nodes) run.perhaps_over |= run.state == RunState::launched;
+  }
+  return {};
 }
 
 store::FoldBatch Core::take_fold() {

@@ -92,7 +92,7 @@ void requeue(Context& ctx, const Job& job) {
 // What became of a node from which no word about its start can come any more.
 bool lost_sight(const NodeRun& run) {
   return run.cause == proto::ExitCause::fenced || run.cause == proto::ExitCause::node_rebooted ||
-         run.cause == proto::ExitCause::shim_lost;
+         run.cause == proto::ExitCause::shim_lost || run.perhaps_over;
 }
 
 // A job whose start was given up had run after all: its own end counts, or (if it may run only
