@@ -44,7 +44,7 @@ target_link_libraries(deps_sodium INTERFACE ${GANTRY_SODIUM_A} Threads::Threads)
 add_library(deps::sodium ALIAS deps_sodium)
 
 # The allocator of programs that live on what lies in memory: the controller, and those that run its
-# scheduler (decision 98). Sanitizers bring their own.
+# scheduler (docs/decisions/core-and-store.md, 98). Sanitizers bring their own.
 add_library(deps_jemalloc INTERFACE)
 add_library(deps::jemalloc ALIAS deps_jemalloc)
 if(NOT GANTRY_SANITIZE)

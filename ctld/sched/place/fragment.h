@@ -10,7 +10,7 @@
 // FGD counts a node as good for m when one more m fits; here its cores and memory must last for all
 // of its free GPUs, so a node whose cores run out first is seen in time. Requests without GPUs can
 // use none of the capacity: their F_n(m) is all of it. The score is rounded on purpose: it makes
-// near-equal nodes equal, and the order among these packs them (docs/decisions.md, 123).
+// near-equal nodes equal, and the order among these packs them (docs/decisions/placement.md, 123).
 #pragma once
 
 #include <array>
