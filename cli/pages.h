@@ -10,7 +10,7 @@
 
 namespace gantry::cli {
 
-// Of a request whose reply comes in pages:
+// How a request whose reply comes in pages is asked:
 //   first(request)               makes it ask for the first page
 //   add(whole, page, request)    joins a page, and makes the request ask for the next; false: that
 //                                was the last, or the controller does not know pages

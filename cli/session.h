@@ -116,7 +116,7 @@ class Session {
     Bytes body;
   };
 
-  // Of the first page too_many is an answer, and for the others it waits.
+  // The first page may be refused (too_many); the pages after it are waited for.
   template <class Reply, class Request>
   Result<Reply> read_pages(Request request, Duration timeout) {
     Pages<Request>::first(request);

@@ -115,7 +115,7 @@ using SliceThousandths = Quantity<struct SliceThousandthUnit>;  // of compute sl
 constexpr SliceThousandths thousandths_of(ComputeSlices slices) {
   return SliceThousandths{slices.value() * 1000};
 }
-// What compute slices weigh of a GPU at the least: the smallest part that a slice can be is one of
+// The least that compute slices weigh of a GPU: the smallest part that a slice can be is one of
 // eight.
 constexpr GpuThousandths least_weight(SliceThousandths slices) {
   return GpuThousandths{slices.value() / 8};
