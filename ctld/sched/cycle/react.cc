@@ -119,7 +119,17 @@ std::vector<Promise> Cycle::take_changed_promises(std::set<std::uint32_t>& nodes
   const auto add = [&](JobId job) {
     if (promises_.contains(job) && jobs.insert(job).second) left.push_back(job);
   };
-  for (const JobId job : r_.memory_.jobs()) add(job);
+  // The components of a heterogeneous job have the place of their leader. When the leader's rank
+  // has changed, the reservations of all of them have to move; one that stayed at the old place
+  // would be put out of the way at the leader's turn, and the group would lose the others' too.
+  for (const JobId job : r_.memory_.jobs()) {
+    add(job);
+    const auto slot = r_.queue_.find(job);
+    if (!slot) continue;
+    const auto& het =
+        r_.queue_.job_class(r_.queue_.line(r_.queue_[*slot].line).class_index).key.het;
+    for (std::uint32_t i = 0; het && i < het->size; ++i) add(het->member(i));
+  }
   const std::set<std::uint32_t> lines = lines_to_deal();
   if (!lines.empty())
     for (const auto& [job, of_job] : promises_)
