@@ -289,6 +289,46 @@ TEST_CASE("a job that uses more scratch than it asked for ends, and is told why"
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 
+TEST_CASE("scratch of files that are deleted counts, as long as something holds them") {
+  if (!can_run()) return;
+  Node node([](RuntimeOptions& options) { options.scratch_dir = "/var/tmp"; });
+  const auto python = [&](const std::string& body) {
+    auto request = node.job("exec python3 - <<'END'\nimport mmap, os, socket, threading, time\n" +
+                            body + "\nEND\n");
+    request.scratch = 4'000'000;
+    return request;
+  };
+  const std::string make = "f = open('/tmp/a', 'w+b'); f.write(bytes(5_000_000)); f.flush()\n";
+  for (const std::string& body :
+       {make + "os.remove('/tmp/a'); time.sleep(12)",
+        make + "m = mmap.mmap(f.fileno(), 0); os.remove('/tmp/a'); f.close(); time.sleep(12)",
+        std::string("d = os.open('/tmp', os.O_TMPFILE | os.O_RDWR)\n"
+                    "os.write(d, bytes(5_000_000)); time.sleep(12)"),
+        // Of a thread with descriptors of its own, and in a directory that is gone as well.
+        std::string("import ctypes\nos.mkdir('/tmp/d')\n"
+                    "f = os.open('/tmp/d/a', os.O_CREAT | os.O_RDWR); os.write(f, "
+                    "bytes(5_000_000)); os.remove('/tmp/d/a'); os.rmdir('/tmp/d')\n"
+                    "def hold():\n    assert ctypes.CDLL(None).unshare(0x400) == 0\n"
+                    "    time.sleep(12)\n"
+                    "threading.Thread(target=hold).start(); time.sleep(1); os.close(f)\n"
+                    "time.sleep(12)")}) {
+    const auto record = node.run(python(body));
+    CHECK(record.exit == ExitStatus{0, SIGKILL});
+    CHECK_MESSAGE(has(record.message, "exceeded its scratch space of 4000000 bytes (--tmp): 50"),
+                  body, record.message);
+    CHECK(has(record.message, " of them by files that are deleted and still open"));
+  }
+  // Elsewhere on the same disk it is nobody's scratch; nor is what is half below the limit.
+  const auto other = node.run(python(
+      "f = open('" + node.home() +
+      "/a', 'w+b'); f.write(bytes(5_000_000)); f.flush()\n"
+      "os.remove(f.name)\n"
+      "g = open('/tmp/a', 'w+b'); g.write(bytes(2_000_000)); g.flush(); h = os.dup(g.fileno())\n"
+      "os.remove('/tmp/a')\nif os.fork() == 0: time.sleep(12); os._exit(0)\ntime.sleep(12)"));
+  CHECK_MESSAGE((other.exit == ExitStatus{0, 0}), other.message);
+  for (const auto& left : remains(node)) FAIL_CHECK(left);
+}
+
 TEST_CASE("scratch that lies deep counts, and is removed; too deep to be measured is too much") {
   if (!can_run()) return;
   Node node([](RuntimeOptions& options) { options.scratch_dir = "/var/tmp"; });
