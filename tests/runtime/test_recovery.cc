@@ -2,12 +2,15 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <set>
 
+#include "common/codec/codec.h"
 #include "noded/runtime/contact.h"
 #include "noded/runtime/job_dir.h"
+#include "noded/runtime/records.h"
 #include "tests/runtime/node_fixture.h"
 
 using namespace gantry;
@@ -61,6 +64,32 @@ TEST_CASE("SIGTERM arrives at the script and its children; the batch shell can b
   const auto record = node.wait_end(request.key);
   CHECK(record.exit == ExitStatus{3, 0});
   CHECK(has(node.output(), "term"));
+}
+
+TEST_CASE("what has got the number of a batch shell that is gone hears no signal for it") {
+  if (!can_run()) return;
+  Node node;
+  auto request = node.job("echo ready; exec sleep 1000");
+  start(node, request);
+  await_output(node);
+  const pid_t stranger = ::fork();
+  REQUIRE(stranger >= 0);
+  if (stranger == 0)
+    for (;;) ::pause();
+  // As the record is when the kernel has given the shell's number to another process.
+  const std::string path = job_dir(node.state_dir(), request.key) + "/" + kRunningFile;
+  auto record = codec::decode<RunningRecord>(node.read(path));
+  REQUIRE(record);
+  REQUIRE(record->child_pid > 0);
+  record->child_pid = stranger;
+  node.write(path, codec::encode(*record), 0600, false);
+  REQUIRE(node.runtime().signal(request.key, SIGKILL, SignalScope::batch_shell));
+  ::usleep(300'000);  // tidy-allow(sleep): nothing tells of a signal that does not come
+  CHECK(::waitpid(stranger, nullptr, WNOHANG) == 0);
+  ::kill(stranger, SIGKILL);
+  ::waitpid(stranger, nullptr, 0);
+  REQUIRE(node.runtime().kill(request.key));
+  node.wait_end(request.key);
 }
 
 TEST_CASE("SIGTERM ends a script that does nothing about it") {
