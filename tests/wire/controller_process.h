@@ -15,12 +15,14 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <sstream>
 #include <string>
 #include <utility>
 
 #include "common/auth/signature.h"
 #include "common/net/client.h"
 #include "common/net/keys.h"
+#include "common/time/time.h"
 
 namespace gantry::test {
 
@@ -86,6 +88,17 @@ class Controller {
   Controller& operator=(const Controller&) = delete;
 
   [[nodiscard]] bool lives() const { return ::waitpid(pid_, nullptr, WNOHANG) == 0; }
+  // What its loop has used of a processor.
+  [[nodiscard]] Duration loop_cpu() const {
+    std::ifstream file(fmt::format("/proc/{0}/task/{0}/stat", pid_));
+    std::string stat(std::istreambuf_iterator<char>(file), {});
+    std::istringstream fields(stat.substr(stat.rfind(')') + 1));
+    std::string skipped;
+    for (int i = 0; i < 11; ++i) fields >> skipped;
+    std::int64_t user = 0, system = 0;  // in ticks
+    fields >> user >> system;
+    return {(user + system) * 1'000'000 / ::sysconf(_SC_CLK_TCK)};
+  }
   // Waits until it has ended by itself; its exit status.
   int wait_for_end() {
     int status = 0;

@@ -284,7 +284,13 @@ TEST_CASE("requests that take the loop long are few, however seldom they come") 
                                  10});
   std::optional<proto::ErrorReply> refused;
   std::uint64_t asked = 0;
-  while (asked < 2'000 && !refused) {
+  // A machine that is busy with other things gives the loop less than the user's share of a
+  // processor; then nothing has to be refused.
+  const Instant began = wall();
+  const Duration used_before = c.loop_cpu();
+  const auto spent = [&] { return wall() - began; };
+  const auto used = [&] { return c.loop_cpu() - used_before; };
+  while (!refused && used() * 2 < spent() + seconds(12) && spent() < seconds(40)) {
     for (int i = 0; i < 8; ++i, ++asked) REQUIRE(user.send(header.view(), body));
     for (int i = 0; i < 8; ++i) {
       const auto reply = answer(user);
@@ -294,6 +300,10 @@ TEST_CASE("requests that take the loop long are few, however seldom they come") 
       REQUIRE(error);
       if (error->code == static_cast<std::uint16_t>(ErrorCode::too_many)) refused = *error;
     }
+  }
+  if (!refused && spent() >= seconds(40)) {
+    MESSAGE("SKIPPED: the controller got too little of a processor");
+    return;
   }
   REQUIRE_MESSAGE(refused, "none of ", asked, " was refused");
   CHECK(refused->message ==
