@@ -155,8 +155,9 @@ std::vector<Option> options_of(ControllerConfig& c) {
        "administrators and operators have none."},
       {"max_user_requests", &c.max_user_requests, between(0, 1'000'000),
        "Requests per second of one user, from all connections and out of all jobs; ten seconds' "
-       "worth may come at once. What is too much is refused, and the commands ask again; 0 = no "
-       "limit. Root, administrators and operators have none."},
+       "worth may come at once, and one that takes the controller long counts as several, so that "
+       "one user has a quarter of its time. What is too much is refused, and the commands ask "
+       "again; 0 = no limit. Root, administrators and operators have none."},
       {"user_triggers",
        &c.user_triggers,
        {},

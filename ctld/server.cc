@@ -219,6 +219,8 @@ void Server::send_greetings() {
 void Server::send_reply(core::Reply& reply) {
   const rpc::Session* session = find_session(reply.connection);
   if (session == nullptr) return;
+  const auto uid = session->identity ? std::optional(session->identity->owner.uid) : std::nullopt;
+  const Duration began = loop_time();
   if (!reply.blobs.empty()) {
     if (auto done = core::fill(reply, *store_); !done) {
       refuse(*session, reply.request, done.error());
@@ -235,6 +237,7 @@ void Server::send_reply(core::Reply& reply) {
     ping->config_problem = config_problem_;
   const rpc::Encoded encoded = rpc::encode_reply(reply.message);
   send_to(*session, encoded.type, reply.request, encoded.body);
+  if (uid) limits_.took(*uid, loop_time() - began);
 }
 
 void Server::send_order(core::Order& order) {

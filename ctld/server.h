@@ -113,6 +113,7 @@ class Server {
                  net::Incoming& incoming);
   void relayed(const std::string& node, const proto::NodeRelay& relay);
   void from_client(rpc::Session& session, const net::MessageHeader& header, std::string_view body);
+  void answer(rpc::Session& session, const net::MessageHeader& header, std::string_view body);
   void hello(const rpc::Session& session, std::uint64_t request, std::string_view body);
   // What the shell answers itself, from whom; their grants are in it.
   struct Asked {
@@ -149,6 +150,8 @@ class Server {
   void set_standing(rpc::Session& session, net::Standing standing);
   void cut_off(rpc::Session& session);
   [[nodiscard]] bool unlimited(const core::Identity& who) const;
+  // Of this thread, while it runs: a machine that is busy with other things costs nobody's share.
+  static Duration loop_time();
   [[nodiscard]] std::string metrics_of_sessions() const;
 
   // server_age.cc: a store that is older than what its nodes know

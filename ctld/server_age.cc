@@ -195,11 +195,14 @@ void Server::stranger_ended(const std::string& node, const proto::AttemptKey& ke
 bool Server::admit(const std::string& node, core::NodeMessage& message) {
   if (auto* registration = std::get_if<proto::NodeRegister>(&message)) {
     if (!admit_registration(node, *registration)) return false;
-  } else if (const auto* beat = std::get_if<proto::Heartbeat>(&message)) {
-    // In a session of a controller that started as often as this one, and is not this one: it will
-    // register when it has heard nothing for a while, and then we learn more.
-    if ((beat->session >> 32) >= core_->epoch().value() && !age_.heard_us.contains(node))
-      return false;
+  } else if (!age_.heard_us.contains(node)) {
+    // The node speaks in a session of another controller. If that one started as often as we did or
+    // more often, its answers and ours look alike to the node, so nothing but its registration is
+    // taken; it registers when its heartbeats stay unanswered. Only a heartbeat names its session:
+    // in one of an earlier start it is answered, and the node registers at once. What else it
+    // reports comes again after that.
+    const auto* beat = std::get_if<proto::Heartbeat>(&message);
+    if (beat == nullptr || (beat->session >> 32) >= core_->epoch().value()) return false;
   } else if (const auto* report = std::get_if<proto::ExitReport>(&message)) {
     if (age_.strangers.has(node, report->key)) stranger_ended(node, report->key);
   }

@@ -105,6 +105,14 @@ void Server::from_client(rpc::Session& session, const net::MessageHeader& header
     refuse(session, header.request, admitted.error());
     return;
   }
+  const auto uid = session.identity ? std::optional(session.identity->owner.uid) : std::nullopt;
+  const Duration began = loop_time();
+  answer(session, header, body);  // and the session may be gone
+  if (uid) limits_.took(*uid, loop_time() - began);
+}
+
+void Server::answer(rpc::Session& session, const net::MessageHeader& header,
+                    std::string_view body) {
   switch (header.type) {
     case number<proto::Hello>: hello(session, header.request, body); return;
     case number<proto::Authenticate>: authenticate(session, header.request, body); return;

@@ -3,6 +3,9 @@
 // An identity holds as long as what proved it: a token until its end, a registered key until it is
 // removed, and each until its connection closes. Who has not shown one may send a few messages and
 // has to hurry; what is refused is counted and logged, with who asked from where.
+#include <time.h>
+
+#include "common/assert.h"
 #include "common/codec/codec.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/server.h"
@@ -39,6 +42,13 @@ void Server::peer_closed(net::PeerId peer) {
 
 bool Server::unlimited(const core::Identity& who) const {
   return who.owner.uid == Uid{0} || core::is_operator(core_->state(), who);
+}
+
+Duration Server::loop_time() {
+  timespec t{};
+  const int failed = ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  GANTRY_ASSERT(failed == 0, "a thread has a clock");
+  return {std::int64_t{t.tv_sec} * 1'000'000 + t.tv_nsec / 1'000};
 }
 
 // One more message of this session; what is to be said to it if it is one too many.

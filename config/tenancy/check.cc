@@ -87,11 +87,33 @@ class Checker : private References {
     if (t.jobs.max_nodes == 0u) return problem("limits.nodes", "must be at least 1");
     if (t.weight && Thousandths{*t.weight} > kMostWeight)
       return problem("weight", "is above 1000000");
+    if (Found found = check_counts(t)) return found;
     if (Found found = check_people(t)) return found;
     std::set<std::string> seen;
     for (const TenantClass& c : t.classes)
       if (!config::is_word(c.name) || !seen.insert(c.name).second)
         return problem("classes", fmt::format("`{}` is no name, or is there twice", c.name));
+    return std::nullopt;
+  }
+
+  [[nodiscard]] Found check_counts(const Tenant& t) const {
+    if (t.grants.size() > kMostGrants)
+      return problem("roles", fmt::format("has {} grants; a tenant may have {}, and one to a group "
+                                          "holds for all who are in it",
+                                          t.grants.size(), kMostGrants));
+    if (t.projects.size() > kMostProjects)
+      return problem("projects", fmt::format("has {} projects; a tenant may have {}",
+                                             t.projects.size(), kMostProjects));
+    if (t.classes.size() > kMostTenantClasses)
+      return problem("classes", fmt::format("has {} classes; a tenant may have {}",
+                                            t.classes.size(), kMostTenantClasses));
+    std::size_t users = 0;
+    for (const Project& p : t.projects)
+      if ((users += p.users.size()) > kMostProjectUsers)
+        return problem(fmt::format("projects.{}.users", p.name),
+                       fmt::format("with them the projects name {} users; those of a tenant may "
+                                   "name {}",
+                                   users, kMostProjectUsers));
     return std::nullopt;
   }
 

@@ -6,6 +6,7 @@
 //   cohorts      no circle, at most kMostCohortLevels deep
 //   classes      exactly one default (the built-in `normal` unless a document says otherwise)
 //   quota        each cell once, nothing negative, lending at most nominal
+//   tenants      at most kMostGrants, kMostProjects, kMostProjectUsers, kMostTenantClasses
 //   nodes        a node is one tenant's own at most; domains of a level are disjoint, and each is
 //                within one domain of the wider level
 //   prices       price books agree on currency and time zones, each has a date of its own
@@ -23,6 +24,11 @@
 namespace gantry::tenancy {
 
 inline constexpr std::size_t kMostCohortLevels = 8;
+// Of one tenant: what its own admins may add to.
+inline constexpr std::size_t kMostGrants = 5'000;
+inline constexpr std::size_t kMostProjects = 1'000;
+inline constexpr std::size_t kMostProjectUsers = 20'000;  // named in all its projects together
+inline constexpr std::size_t kMostTenantClasses = 100;
 
 // Priority classes that exist without a document, the default first; a document of the same name
 // takes its place.

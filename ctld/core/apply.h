@@ -67,4 +67,8 @@ void apply_event(State&, Instant, const event::JobSuspended&);
 void apply_event(State&, Instant, const event::JobResumed&);
 void apply_event(State&, Instant, const event::NodeFrozen&);
 
+// The next revision of the documents; the oldest go, as far as kMaxRevisions and kMaxRevisionBytes
+// say. The only place where the history grows or is pruned.
+void keep_revision(TenancyState& tenancy, TenancyRevision&& revision);
+
 }  // namespace gantry::core

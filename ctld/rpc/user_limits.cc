@@ -1,5 +1,5 @@
 // A bucket is time: it holds up to kBurstSeconds, fills as the clock goes, and a request takes one
-// period out of it.
+// period out of it, or a multiple of the time that it has taken the loop.
 #include "ctld/rpc/user_limits.h"
 
 #include <fmt/core.h>
@@ -63,8 +63,14 @@ Result<void> UserLimits::requested(Uid uid, const std::string& user, Instant now
   bucket.left_us =
       std::min(kFull, bucket.left_us + std::max<std::int64_t>(0, (now - bucket.filled).us));
   bucket.filled = now;
+  if (bucket.left_us == kFull) bucket.costly_us = 0;
   if (bucket.left_us < period_us()) {
     ++refused_;
+    if (bucket.costly_us > kFull / 2)
+      return fail(ErrorCode::too_many,
+                  fmt::format("the requests of {} take more than one part in {} of the "
+                              "controller's time (controller.max_user_requests): try again later",
+                              user, kLoopShare));
     return fail(ErrorCode::too_many,
                 fmt::format("{} asks the controller more than {} times a second "
                             "(controller.max_user_requests): try again later",
@@ -72,6 +78,17 @@ Result<void> UserLimits::requested(Uid uid, const std::string& user, Instant now
   }
   bucket.left_us -= period_us();
   return {};
+}
+
+void UserLimits::took(Uid uid, Duration loop_time) {
+  const auto it = buckets_.find(uid);
+  if (options_.requests_per_second == 0 || it == buckets_.end()) return;
+  const std::int64_t most = 2 * kFull / kLoopShare;  // nothing costs more: left_us >= -kFull
+  const std::int64_t extra =
+      std::clamp<std::int64_t>(loop_time.us, 0, most) * kLoopShare - period_us();
+  if (extra <= 0) return;
+  it->second.costly_us += extra;
+  it->second.left_us = std::max(-kFull, it->second.left_us - extra);
 }
 
 Result<void> UserQuestions::asked(Uid uid, const std::string& user) {

@@ -90,4 +90,21 @@ Result<Fd> make_in_root(const Fd& root, const std::string& path, bool directory,
   return parent;
 }
 
+std::string unescaped_mount_name(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto digit = [&](std::size_t at) {
+      return at < text.size() && text[at] >= '0' && text[at] <= '7';
+    };
+    if (text[i] != '\\' || !digit(i + 1) || !digit(i + 2) || !digit(i + 3)) {
+      out += text[i];
+      continue;
+    }
+    out +=
+        static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
+    i += 3;
+  }
+  return out;
+}
+
 }  // namespace gantry::runtime

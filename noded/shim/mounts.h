@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "common/result.h"
 #include "noded/machine/files.h"
@@ -28,5 +29,8 @@ Result<Fd> open_in_root(const Fd& root, const std::string& path, int flags,
 using MayMake = std::function<bool(const Fd& directory)>;
 Result<Fd> make_in_root(const Fd& root, const std::string& path, bool directory,
                         const MayMake& may_make);
+
+// A name in mountinfo, where a blank is \040, and so on.
+std::string unescaped_mount_name(std::string_view text);
 
 }  // namespace gantry::runtime

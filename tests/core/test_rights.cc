@@ -285,6 +285,12 @@ TEST_CASE("one user waits for so many jobs at a time, and for the output of so m
   const proto::ReadLog log{{JobId(1), {}}, false, 0, 1000};
   CHECK(ask_until_refused(one.controller, kAlice, log, 20'000).first == 64);
   CHECK(ask_until_refused(one.controller, kRoot, log, 100).first == 100);
+  const auto [logs, crowded] = ask_until_refused(one.controller, kRoot, log, 20'000);
+  CHECK(logs == 10'000 - 164);
+  CHECK(crowded == "too many requests for output at once");
+  // One that the node has answered makes room for one, of the same user: ticket 1 was hers.
+  one.controller.step(FromNode{"n1", proto::FetchLogReply{1, "text", {}}});
+  CHECK(ask_until_refused(one.controller, kAlice, log, 100).first == 1);
 }
 
 }  // namespace gantry::core::test::rights_test

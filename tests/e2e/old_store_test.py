@@ -49,12 +49,20 @@ def node_line(c, node):
     return c.root(["ginfo", "-hN", "-n", node, "-o", "%T %E"]).stdout.strip()
 
 
+def all_nodes_answer(c):
+    """Both nodes have registered with the controller that runs now, however long that takes."""
+    for node in ("node1", "node2"):
+        c.ended(c.submit("-w", node, "--wrap=true"), "completed")
+
+
 def case_an_older_store_is_noticed_and_newer_jobs_run_on(c):
     state, copy = f"{c.state}/ctld", f"{c.top}/copy"
     waits = c.submit("--begin=now+1hour", "--wrap=true")
     argv = stop_controller(c, signal.SIGTERM)
     shutil.copytree(state, copy)  # what a backup at this moment has
     start_controller(c, argv)
+    # A node that has not heard of this start could not claim to know more than the copy.
+    all_nodes_answer(c)
     go = f"{c.out}/go"
     newer = c.submit(script=f"while [ ! -e {go} ]; do sleep 0.1; done\necho done\n")
     c.running(newer)
@@ -101,8 +109,7 @@ def case_an_older_store_is_noticed_and_newer_jobs_run_on(c):
 def case_a_start_that_the_copy_has_unconfirmed_is_not_repeated(c):
     state, copy, ran = f"{c.state}/ctld", f"{c.top}/starting", f"{c.out}/ran"
     noded = c.of_program("gantry-noded")
-    for node in ("node1", "node2"):  # they are there
-        c.ended(c.submit("-w", node, "--wrap=true"), "completed")
+    all_nodes_answer(c)
     try:
         for pid in noded:
             os.kill(pid, signal.SIGSTOP)  # they confirm nothing

@@ -1,5 +1,7 @@
 // Parts of the runtime that need no container: mappings, lists, mount texts, the call filter.
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -11,6 +13,7 @@
 #include "noded/machine/numa.h"
 #include "noded/runtime/job_dir.h"
 #include "noded/runtime/seccomp.h"
+#include "noded/shim/process/last_output.h"
 #include "noded/shim/rootfs/oci_config.h"
 #include "noded/shim/rootfs/user_mounts.h"
 
@@ -197,4 +200,37 @@ TEST_CASE("what CDI says of a driver is in config.json, and no more") {
   CHECK(has(R"("additionalGids":[44])"));
   CHECK(has(R"({"containerID":44,"hostID":44,"size":1})"));
   CHECK(write_oci_config(setup, {}, {}).find("hooks") == std::string::npos);
+}
+
+TEST_CASE("of a pipe that others fill again as much is read as it can hold") {
+  int ends[2];
+  REQUIRE(::pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0);
+  const Fd reader(ends[0]), writer(ends[1]);
+  REQUIRE(::fcntl(reader.get(), F_SETPIPE_SZ, 1 << 20) == 1 << 20);
+  const std::string chunk(32 << 10, 'x');
+  const auto fill = [&] {
+    while (::write(writer.get(), chunk.data(), chunk.size()) > 0) {
+    }
+  };
+  std::size_t taken = 0;
+  const auto read_some = [&] {
+    std::string buffer(chunk.size(), 0);
+    const ssize_t n = ::read(reader.get(), buffer.data(), buffer.size());
+    if (n <= 0 || taken > (100u << 20)) return std::size_t{0};
+    taken += static_cast<std::size_t>(n);
+    fill();
+    return static_cast<std::size_t>(n);
+  };
+  fill();
+  read_what_is_there(reader.get(), read_some);
+  CHECK(taken >= 1u << 20);  // all that was there at first
+  CHECK(taken <= (1u << 20) + chunk.size());
+
+  const Fd endless(::open("/dev/zero", O_RDONLY | O_CLOEXEC));
+  taken = 0;
+  read_what_is_there(endless.get(), [&] {
+    taken += 4096;
+    return taken > (100u << 20) ? std::size_t{0} : std::size_t{4096};
+  });
+  CHECK(taken == kTerminalRoom);
 }

@@ -2,12 +2,15 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <set>
 
+#include "common/codec/codec.h"
 #include "noded/runtime/contact.h"
 #include "noded/runtime/job_dir.h"
+#include "noded/runtime/records.h"
 #include "tests/runtime/node_fixture.h"
 
 using namespace gantry;
@@ -61,6 +64,32 @@ TEST_CASE("SIGTERM arrives at the script and its children; the batch shell can b
   const auto record = node.wait_end(request.key);
   CHECK(record.exit == ExitStatus{3, 0});
   CHECK(has(node.output(), "term"));
+}
+
+TEST_CASE("what has got the number of a batch shell that is gone hears no signal for it") {
+  if (!can_run()) return;
+  Node node;
+  auto request = node.job("echo ready; exec sleep 1000");
+  start(node, request);
+  await_output(node);
+  const pid_t stranger = ::fork();
+  REQUIRE(stranger >= 0);
+  if (stranger == 0)
+    for (;;) ::pause();
+  // As the record is when the kernel has given the shell's number to another process.
+  const std::string path = job_dir(node.state_dir(), request.key) + "/" + kRunningFile;
+  auto record = codec::decode<RunningRecord>(node.read(path));
+  REQUIRE(record);
+  REQUIRE(record->child_pid > 0);
+  record->child_pid = stranger;
+  node.write(path, codec::encode(*record), 0600, false);
+  REQUIRE(node.runtime().signal(request.key, SIGKILL, SignalScope::batch_shell));
+  ::usleep(300'000);  // tidy-allow(sleep): nothing tells of a signal that does not come
+  CHECK(::waitpid(stranger, nullptr, WNOHANG) == 0);
+  ::kill(stranger, SIGKILL);
+  ::waitpid(stranger, nullptr, 0);
+  REQUIRE(node.runtime().kill(request.key));
+  node.wait_end(request.key);
 }
 
 TEST_CASE("SIGTERM ends a script that does nothing about it") {
@@ -286,6 +315,46 @@ TEST_CASE("a job that uses more scratch than it asked for ends, and is told why"
   CHECK(record.exit == ExitStatus{0, SIGKILL});
   CHECK(has(record.message, "exceeded its scratch space of 4000000 bytes (--tmp): 50"));
   CHECK(has(node.output(), "exceeded its scratch space"));
+  for (const auto& left : remains(node)) FAIL_CHECK(left);
+}
+
+TEST_CASE("scratch of files that are deleted counts, as long as something holds them") {
+  if (!can_run()) return;
+  Node node([](RuntimeOptions& options) { options.scratch_dir = "/var/tmp"; });
+  const auto python = [&](const std::string& body) {
+    auto request = node.job("exec python3 - <<'END'\nimport mmap, os, socket, threading, time\n" +
+                            body + "\nEND\n");
+    request.scratch = 4'000'000;
+    return request;
+  };
+  const std::string make = "f = open('/tmp/a', 'w+b'); f.write(bytes(5_000_000)); f.flush()\n";
+  for (const std::string& body :
+       {make + "os.remove('/tmp/a'); time.sleep(12)",
+        make + "m = mmap.mmap(f.fileno(), 0); os.remove('/tmp/a'); f.close(); time.sleep(12)",
+        std::string("d = os.open('/tmp', os.O_TMPFILE | os.O_RDWR)\n"
+                    "os.write(d, bytes(5_000_000)); time.sleep(12)"),
+        // Of a thread with descriptors of its own, and in a directory that is gone as well.
+        std::string("import ctypes\nos.mkdir('/tmp/d')\n"
+                    "f = os.open('/tmp/d/a', os.O_CREAT | os.O_RDWR); os.write(f, "
+                    "bytes(5_000_000)); os.remove('/tmp/d/a'); os.rmdir('/tmp/d')\n"
+                    "def hold():\n    assert ctypes.CDLL(None).unshare(0x400) == 0\n"
+                    "    time.sleep(12)\n"
+                    "threading.Thread(target=hold).start(); time.sleep(1); os.close(f)\n"
+                    "time.sleep(12)")}) {
+    const auto record = node.run(python(body));
+    CHECK(record.exit == ExitStatus{0, SIGKILL});
+    CHECK_MESSAGE(has(record.message, "exceeded its scratch space of 4000000 bytes (--tmp): 50"),
+                  body, record.message);
+    CHECK(has(record.message, " of them by files that are deleted and still open"));
+  }
+  // Elsewhere on the same disk it is nobody's scratch; nor is what is half below the limit.
+  const auto other = node.run(python(
+      "f = open('" + node.home() +
+      "/a', 'w+b'); f.write(bytes(5_000_000)); f.flush()\n"
+      "os.remove(f.name)\n"
+      "g = open('/tmp/a', 'w+b'); g.write(bytes(2_000_000)); g.flush(); h = os.dup(g.fileno())\n"
+      "os.remove('/tmp/a')\nif os.fork() == 0: time.sleep(12); os._exit(0)\ntime.sleep(12)"));
+  CHECK_MESSAGE((other.exit == ExitStatus{0, 0}), other.message);
   for (const auto& left : remains(node)) FAIL_CHECK(left);
 }
 

@@ -98,6 +98,47 @@ TEST_CASE("quota, names and people") {
   CHECK(check_documents(documents).error().message.starts_with("Tenant a b: name: \"a b\" is not"));
 }
 
+TEST_CASE("what a tenant's admin may change has limits") {
+  const auto said = [](const Tenant& t) {
+    const std::vector<Document> documents{t};
+    const auto done = check_documents(documents);
+    return done ? "good" : done.error().message;
+  };
+  const auto tenant = [] {
+    Tenant t;
+    t.name = "a";
+    return t;
+  };
+  const auto name = [](std::size_t i) { return "u" + std::to_string(i); };
+  Tenant t = tenant();
+  for (std::size_t i = 0; i < kMostGrants; ++i) t.grants.push_back({Role::user, name(i), {}});
+  CHECK(said(t) == "good");
+  t.grants.push_back({Role::viewer, {}, "all"});
+  CHECK(said(t) ==
+        "Tenant a: roles: has 5001 grants; a tenant may have 5000, and one to a group holds for "
+        "all who are in it");
+  t = tenant();
+  for (std::size_t i = 0; i < kMostProjects; ++i) t.projects.push_back({name(i), 1, {}});
+  CHECK(said(t) == "good");
+  t.projects.push_back({"more", 1, {}});
+  CHECK(said(t) == "Tenant a: projects: has 1001 projects; a tenant may have 1000");
+  t.projects.clear();
+  for (std::size_t i = 0; i < 10; ++i) {
+    Project& p = t.projects.emplace_back(Project{name(i), 1, {}});
+    for (std::size_t j = 0; j < kMostProjectUsers / 10; ++j) p.users.push_back({name(j), 1});
+  }
+  CHECK(said(t) == "good");
+  t.projects.back().users.push_back({"more", 1});
+  CHECK(said(t) ==
+        "Tenant a: projects.u9.users: with them the projects name 20001 users; those of a tenant "
+        "may name 20000");
+  t = tenant();
+  for (std::size_t i = 0; i < kMostTenantClasses; ++i) t.classes.push_back({name(i), 0});
+  CHECK(said(t) == "good");
+  t.classes.push_back({"more", 0});
+  CHECK(said(t) == "Tenant a: classes: has 101 classes; a tenant may have 100");
+}
+
 TEST_CASE("nodes have one owner, domains nest") {
   CHECK(checked(doc("Tenant", "a") + doc("Tenant", "b") +
                 doc("NodePool", "p", "nodes: n[1-4]\ntenant: a\n") +

@@ -14,12 +14,15 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <sstream>
 #include <string>
 #include <utility>
 
 #include "common/auth/signature.h"
 #include "common/net/client.h"
 #include "common/net/keys.h"
+#include "common/time/time.h"
 
 namespace gantry::test {
 
@@ -35,11 +38,15 @@ inline int free_port() {
   return ntohs(address.sin_port);
 }
 
-// gantry-ctld as a process, with nodes that never come.
+// gantry-ctld as a process, with nodes that never come unless the test plays them.
 class Controller {
  public:
+  // Nodes that are enrolled, by name.
+  using NodeKeys = std::map<std::string, net::PublicKey>;
+
   // `more`: options below `controller:`, each "name: value, ". `nodes`: a host list.
-  explicit Controller(const std::string& more = "", const std::string& nodes = "n1")
+  explicit Controller(const std::string& more = "", const std::string& nodes = "n1",
+                      const NodeKeys& enrolled = {})
       : keys_(net::generate_key_pair()), port_(free_port()) {
     char name[] = "/tmp/gantry-wire-XXXXXX";
     REQUIRE(::mkdtemp(name) != nullptr);
@@ -50,6 +57,10 @@ class Controller {
     for (const auto& [user, key] : {std::pair{"root", &root_}, std::pair{"nobody", &nobody_}})
       std::ofstream(fmt::format("{}/state/users.d/{}.pub", directory_, user))
           << net::to_hex(key->verify_key.view()) << "\n";
+    std::filesystem::create_directories(directory_ + "/state/nodes.d");
+    for (const auto& [node, key] : enrolled)
+      std::ofstream(fmt::format("{}/state/nodes.d/{}.pub", directory_, node))
+          << net::to_z85(key) << "\n";
     std::ofstream(directory_ + "/gantry.yaml") << fmt::format(
         "controller: {{{2}port: {1}, state_dir: {0}/state, secret_key_file: {0}/key, "
         "public_key_file: {0}/pub, allow_munge: false}}\n"
@@ -67,14 +78,33 @@ class Controller {
     }
   }
   ~Controller() {
-    ::kill(pid_, SIGTERM);
-    ::waitpid(pid_, nullptr, 0);
+    if (pid_ > 0) {
+      ::kill(pid_, SIGTERM);
+      ::waitpid(pid_, nullptr, 0);
+    }
     std::filesystem::remove_all(directory_);
   }
   Controller(const Controller&) = delete;
   Controller& operator=(const Controller&) = delete;
 
   [[nodiscard]] bool lives() const { return ::waitpid(pid_, nullptr, WNOHANG) == 0; }
+  // What its loop has used of a processor.
+  [[nodiscard]] Duration loop_cpu() const {
+    std::ifstream file(fmt::format("/proc/{0}/task/{0}/stat", pid_));
+    std::string stat(std::istreambuf_iterator<char>(file), {});
+    std::istringstream fields(stat.substr(stat.rfind(')') + 1));
+    std::string skipped;
+    for (int i = 0; i < 11; ++i) fields >> skipped;
+    std::int64_t user = 0, system = 0;  // in ticks
+    fields >> user >> system;
+    return {(user + system) * 1'000'000 / ::sysconf(_SC_CLK_TCK)};
+  }
+  // Waits until it has ended by itself; its exit status.
+  int wait_for_end() {
+    int status = 0;
+    REQUIRE(::waitpid(std::exchange(pid_, -1), &status, 0) > 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
   [[nodiscard]] std::string address() const { return fmt::format("tcp://127.0.0.1:{}", port_); }
   [[nodiscard]] const net::PublicKey& key() const { return keys_.public_key; }
   // Registered keys, of an administrator and of a user.

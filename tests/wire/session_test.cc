@@ -66,6 +66,41 @@ TEST_CASE("limits: nobody's bucket is kept for ever, and 0 is no limit") {
   }
 }
 
+TEST_CASE("limits: a request costs what it takes the loop, and no more than ten seconds") {
+  // Each takes 10 ms of the loop, so that 100 per second would be all of it.
+  const auto served_in = [](UserLimits& limits, Duration each, Duration span) {
+    std::int64_t served = 0;
+    for (Instant now = kStart; now < kStart + span; now = now + milliseconds(1)) {
+      if (!limits.requested(Uid{1000}, "alice", now)) continue;
+      limits.took(Uid{1000}, each);
+      ++served;
+    }
+    return served;
+  };
+  UserLimits limits({.connections = 0, .requests_per_second = 1'000});
+  const std::int64_t served = served_in(limits, milliseconds(10), minutes(10));
+  CHECK(served >= 600 * 100 / kLoopShare);        // its share of the time
+  CHECK(served <= 600 * 100 / kLoopShare + 260);  // and ten seconds' worth at once
+  const auto refused = limits.requested(Uid{1000}, "alice", kStart + minutes(10));
+  REQUIRE_FALSE(refused);
+  CHECK(may_retry(refused.error().code));
+  CHECK(refused.error().message ==
+        "the requests of alice take more than one part in 4 of the controller's time "
+        "(controller.max_user_requests): try again later");
+  CHECK(limits.requested(Uid{1001}, "bob", kStart + minutes(10)));
+
+  // Cheap ones are counted, as ever: a tenth of a millisecond each, all of 1,000 a second.
+  UserLimits cheap({.connections = 0, .requests_per_second = 1'000});
+  CHECK(served_in(cheap, microseconds(100), minutes(1)) == 60'000);
+
+  // However long one took.
+  UserLimits long_one({.connections = 0, .requests_per_second = 1'000});
+  REQUIRE(long_one.requested(Uid{1000}, "alice", kStart));
+  long_one.took(Uid{1000}, hours(1));
+  CHECK_FALSE(long_one.requested(Uid{1000}, "alice", kStart + seconds(kBurstSeconds)));
+  CHECK(long_one.requested(Uid{1000}, "alice", kStart + seconds(kBurstSeconds) + milliseconds(1)));
+}
+
 TEST_CASE("limits: where there are too many connections, users who have few get theirs") {
   UserLimits limits({.connections = 1'024, .requests_per_second = 0});
   for (std::uint32_t i = 0; i < kFairConnections; ++i)

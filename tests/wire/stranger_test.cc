@@ -269,4 +269,49 @@ TEST_CASE("a user has so many connections and asks so often, an administrator as
   FAIL("a connection that has ended is still counted");
 }
 
+TEST_CASE("requests that take the loop long are few, however seldom they come") {
+  const Controller c;
+  (void)c.connect();
+  RawDealer user = dealer(c), root = dealer(c);
+  authenticate(user, c.nobody());
+  authenticate(root, c.root());
+  // Some ten milliseconds each, so that one after the other they are far from 1,000 a second.
+  proto::SubmitJob submit;
+  for (int i = 0; i < 50'000; ++i) submit.environment["a_name_" + std::to_string(i)] = "a value";
+  const Bytes body = codec::encode(submit);
+  const net::HeaderBytes header({proto::kProtocolVersion,
+                                 static_cast<std::uint16_t>(proto::number_of<proto::SubmitJob>),
+                                 10});
+  std::optional<proto::ErrorReply> refused;
+  std::uint64_t asked = 0;
+  // A machine that is busy with other things gives the loop less than the user's share of a
+  // processor; then nothing has to be refused.
+  const Instant began = wall();
+  const Duration used_before = c.loop_cpu();
+  const auto spent = [&] { return wall() - began; };
+  const auto used = [&] { return c.loop_cpu() - used_before; };
+  while (!refused && used() * 2 < spent() + seconds(12) && spent() < seconds(40)) {
+    for (int i = 0; i < 8; ++i, ++asked) REQUIRE(user.send(header.view(), body));
+    for (int i = 0; i < 8; ++i) {
+      const auto reply = answer(user);
+      REQUIRE(reply);
+      if (reply->type != proto::MessageType::ErrorReply) continue;
+      auto error = codec::decode<proto::ErrorReply>(reply->body);
+      REQUIRE(error);
+      if (error->code == static_cast<std::uint16_t>(ErrorCode::too_many)) refused = *error;
+    }
+  }
+  if (!refused && spent() >= seconds(40)) {
+    MESSAGE("SKIPPED: the controller got too little of a processor");
+    return;
+  }
+  REQUIRE_MESSAGE(refused, "none of ", asked, " was refused");
+  CHECK(refused->message ==
+        "the requests of nobody take more than one part in 4 of the controller's time "
+        "(controller.max_user_requests): try again later");
+  REQUIRE(send(root, 9, proto::Ping{}));
+  CHECK(answer(root)->type == proto::MessageType::PingReply);
+  MESSAGE(asked, " requests were taken");
+}
+
 }  // namespace gantry

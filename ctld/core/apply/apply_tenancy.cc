@@ -2,12 +2,26 @@
 #include <algorithm>
 
 #include "common/assert.h"
+#include "common/codec/codec.h"
 #include "ctld/core/apply.h"
 #include "ctld/core/money/budgets.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/resources/index.h"
 
 namespace gantry::core {
+
+void keep_revision(TenancyState& tenancy, TenancyRevision&& revision) {
+  revision.bytes = codec::encode(revision).size();
+  tenancy.history_bytes += revision.bytes;
+  tenancy.fold_revisions.push_back(revision.revision);
+  tenancy.history.push_back(std::move(revision));
+  while (tenancy.history.size() > 1 &&
+         (tenancy.history.size() > kMaxRevisions || tenancy.history_bytes > kMaxRevisionBytes)) {
+    tenancy.fold_revisions.push_back(tenancy.history.front().revision);
+    tenancy.history_bytes -= tenancy.history.front().bytes;
+    tenancy.history.pop_front();
+  }
+}
 
 void apply_event(State& state, Instant at, const event::TenancyApplied& e) {
   TenancyState& tenancy = state.tenancy;
@@ -30,12 +44,7 @@ void apply_event(State& state, Instant at, const event::TenancyApplied& e) {
     make_budgets(state, at);
   }
   tenancy.class_names.insert(tenancy.class_names.end(), e.new_classes.begin(), e.new_classes.end());
-  tenancy.history.push_back({e.revision, at, e.author, e.comment, e.changes});
-  tenancy.fold_revisions.push_back(e.revision);
-  if (tenancy.history.size() > kMaxRevisions) {
-    tenancy.fold_revisions.push_back(tenancy.history.front().revision);
-    tenancy.history.pop_front();
-  }
+  keep_revision(tenancy, {e.revision, at, e.author, e.comment, e.changes});
 }
 
 void apply_event(State& state, Instant, const event::ReservationSet& e) {

@@ -241,6 +241,8 @@ Result<void> Loader::tenancy(store::Table table, std::string_view value) {
     auto r = codec::decode<TenancyRevision>(value);
     if (!r) return broken("revision of tenancy documents", r.error());
     tenancy.revision = r->revision;  // in order of their numbers
+    r->bytes = value.size();
+    tenancy.history_bytes += r->bytes;
     tenancy.history.push_back(std::move(*r));
   }
   return {};

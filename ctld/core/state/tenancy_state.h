@@ -17,8 +17,10 @@
 
 namespace gantry::core {
 
-inline constexpr std::size_t kMaxRevisions = 1000;  // kept for history and rollback
-inline constexpr std::size_t kMaxAlerts = 1000;     // of quota, kept for gtenant events
+// Kept for history and rollback, the newest in any case.
+inline constexpr std::size_t kMaxRevisions = 1000;
+inline constexpr std::size_t kMaxRevisionBytes = 64u << 20;  // of all of them, as they are stored
+inline constexpr std::size_t kMaxAlerts = 1000;              // of quota, kept for gtenant events
 
 // One apply: what it changed, and what was there before.
 struct DocumentChange {
@@ -40,6 +42,7 @@ struct TenancyRevision {
   std::string author;  // login name
   std::string comment;
   std::vector<DocumentChange> changes;
+  std::size_t bytes = 0;  // as it is stored; derived
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "revision", s.revision);
@@ -105,6 +108,7 @@ struct TenancyState {
   Duration half_life = hours(7 * 24);    // of usage; from the configuration, by an event
 
   // Derived.
+  std::size_t history_bytes = 0;  // of history, as it is stored
   std::map<std::tuple<std::optional<sched::ShareId>, std::string>, sched::ShareId> share_ids;
 
   // Derived from the documents and the configured nodes, by compile_tenancy().

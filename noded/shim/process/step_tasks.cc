@@ -21,12 +21,12 @@
 #include "noded/machine/numa.h"
 #include "noded/machine/passing.h"
 #include "noded/shim/io/outputs.h"
+#include "noded/shim/process/last_output.h"
 
 namespace gantry::runtime {
 namespace {
 
 constexpr std::size_t kChunk = 32 << 10;
-constexpr std::size_t kTerminalRoom = 64 << 10;  // bytes that a terminal may hold for its reader
 
 struct Pipe {
   Fd reader, writer;
@@ -306,7 +306,7 @@ void StepTasks::collect_exits() {
       tasks_[i].status = WIFSIGNALED(status) ? ExitStatus{0, WTERMSIG(status)}
                                              : ExitStatus{WEXITSTATUS(status), 0};
       for (auto& stream : tasks_[i].streams)  // what it wrote comes before its exit
-        read_what_is_there(i, stream);
+        read_to_end(i, stream);
       io_.exited(i, *tasks_[i].status, tasks_[i].error);
     }
   }
@@ -327,16 +327,8 @@ std::size_t StepTasks::read_stream(std::uint32_t index, Stream& stream) {
   return 0;
 }
 
-// As much as the pipe can hold: what a task wrote before it ended is in that. A process that it
-// left behind may go on writing faster than anybody reads.
-void StepTasks::read_what_is_there(std::uint32_t index, Stream& stream) {
-  const int room = stream.fd ? ::fcntl(stream.fd.get(), F_GETPIPE_SZ) : 0;
-  std::size_t left = room > 0 ? static_cast<std::size_t>(room) : kTerminalRoom;
-  while (stream.fd && left > 0) {
-    const std::size_t n = read_stream(index, stream);
-    if (n == 0) return;
-    left -= std::min(left, n);
-  }
+void StepTasks::read_to_end(std::uint32_t index, Stream& stream) {
+  if (stream.fd) read_what_is_there(stream.fd.get(), [&] { return read_stream(index, stream); });
 }
 
 void StepTasks::move_output() {
@@ -347,7 +339,7 @@ void StepTasks::move_output() {
 
 void StepTasks::drain() {
   for (std::uint32_t i = 0; i < tasks_.size(); ++i)
-    for (auto& stream : tasks_[i].streams) read_what_is_there(i, stream);
+    for (auto& stream : tasks_[i].streams) read_to_end(i, stream);
 }
 
 void StepTasks::input(std::string_view bytes) {

@@ -63,7 +63,7 @@ class StepTasks {
   Result<int> output_of(std::uint32_t index, const std::string& pattern, int number, Task& task,
                         std::vector<Fd>& given);
   std::size_t read_stream(std::uint32_t index, Stream& stream);
-  void read_what_is_there(std::uint32_t index, Stream& stream);
+  void read_to_end(std::uint32_t index, Stream& stream);  // of what the task itself wrote
   [[nodiscard]] std::vector<std::uint16_t> cpus_of(std::uint32_t index) const;
 
   const Shim& shim_;

@@ -159,24 +159,6 @@ void show_hosts(const NodeSetup& setup, const LaunchRequest& request, const std:
   show_file(request, root, dir + "/" + kHostsFile, image ? kName : real.data());
 }
 
-// Names in mountinfo have \040 for a blank, and so on.
-std::string unescaped(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto digit = [&](std::size_t at) {
-      return at < text.size() && text[at] >= '0' && text[at] <= '7';
-    };
-    if (text[i] != '\\' || !digit(i + 1) || !digit(i + 2) || !digit(i + 3)) {
-      out += text[i];
-      continue;
-    }
-    out +=
-        static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
-    i += 3;
-  }
-  return out;
-}
-
 struct ListedMount {
   std::uint64_t id = 0, parent = 0;
   std::string path;
@@ -194,7 +176,7 @@ Result<std::vector<ListedMount>> listed_mounts() {
     const auto right = split(std::string_view(line).substr(dash + 3), ' ');
     if (left.size() < 5) continue;
     out.push_back({std::strtoull(left[0].c_str(), nullptr, 10),
-                   std::strtoull(left[1].c_str(), nullptr, 10), unescaped(left[4]),
+                   std::strtoull(left[1].c_str(), nullptr, 10), unescaped_mount_name(left[4]),
                    is_pseudo_name(right.front())});
   }
   return out;

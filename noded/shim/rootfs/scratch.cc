@@ -15,8 +15,10 @@
 #include <cerrno>
 #include <string_view>
 
+#include "noded/machine/cgroup.h"
 #include "noded/runtime/contact.h"
 #include "noded/runtime/job_dir.h"
+#include "noded/shim/rootfs/deleted_files.h"
 
 namespace gantry::runtime {
 namespace {
@@ -93,6 +95,8 @@ ScratchLimit::ScratchLimit(const NodeSetup& setup, const LaunchRequest& request)
     : limit_(setup.scratch_dir.empty() ? 0 : request.scratch) {
   if (limit_ <= 0) return;
   directory_ = scratch_path(setup, request.key);
+  cgroups_ = setup.cgroups;
+  cgroup_ = job_cgroup(request.key);
   next_ = since_boot() + kLookApart;
 }
 
@@ -116,7 +120,11 @@ void ScratchLimit::start_look(Duration now) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(1);
     allow_descriptors();
-    const ScratchUse use = scratch_used(directory_);
+    ScratchUse use = scratch_used(directory_);
+    const DeletedUse deleted = deleted_files_used(directory_, cgroup_processes(cgroups_, cgroup_));
+    use.deleted = deleted.bytes;
+    use.bytes += deleted.bytes;
+    use.too_many = deleted.too_many;
     ::_exit(::write(writer.get(), &use, sizeof use) == sizeof use ? 0 : 1);
   }
   if (pid < 0) return;
@@ -138,13 +146,13 @@ void ScratchLimit::take_answer(Duration now) {
 bool ScratchLimit::is_over() {
   if (limit_ <= 0) return false;
   // It is to end, whatever it deletes now.
-  if (used_.too_deep || used_.bytes > limit_) return true;
+  if (used_.is_over(limit_)) return true;
   const Duration now = since_boot();
   if (answer_)
     take_answer(now);
   else if (now >= next_)
     start_look(now);
-  return used_.too_deep || used_.bytes > limit_;
+  return used_.is_over(limit_);
 }
 
 int ScratchLimit::pause() const {
@@ -154,14 +162,20 @@ int ScratchLimit::pause() const {
 }
 
 std::string ScratchLimit::complaint() const {
-  if (limit_ <= 0) return {};
+  if (limit_ <= 0 || !used_.is_over(limit_)) return {};
   if (used_.too_deep)
     return "has more than " + std::to_string(kMostScratchDepth) +
            " directories in each other in /tmp; how much scratch space (--tmp) it uses cannot be "
            "told";
-  if (used_.bytes <= limit_) return {};
-  return "exceeded its scratch space of " + std::to_string(limit_) +
-         " bytes (--tmp): " + std::to_string(used_.bytes) + " bytes used in /tmp";
+  if (used_.too_many)
+    return "has more than " + std::to_string(kMostDeletedFiles) +
+           " files open that are deleted; how much scratch space (--tmp) it uses cannot be told";
+  std::string out = "exceeded its scratch space of " + std::to_string(limit_) +
+                    " bytes (--tmp): " + std::to_string(used_.bytes) + " bytes used in /tmp";
+  if (used_.deleted > 0)
+    out +=
+        ", " + std::to_string(used_.deleted) + " of them by files that are deleted and still open";
+  return out;
 }
 
 }  // namespace gantry::runtime

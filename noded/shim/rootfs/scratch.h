@@ -1,13 +1,14 @@
 // A job's own directory on the node's scratch disk, used as its /tmp when it asked for scratch.
 //
 // Its size is held by looking: file systems with quotas by directory are not everywhere, and a disk
-// image of the size would cost each start a mkfs. So a job may be over for a moment before it ends,
-// and files that are deleted and still open are not seen.
+// image of the size would cost each start a mkfs. So a job may be over for a moment before it ends.
+// Files that are deleted and still open or mapped count (deleted_files.h).
 #pragma once
 
 #include <string>
 
 #include "common/result.h"
+#include "noded/machine/cgroup_layout.h"
 #include "noded/machine/files.h"
 #include "noded/runtime/launch.h"
 
@@ -20,8 +21,13 @@ void remove_scratch(const NodeSetup& setup, const LaunchRequest& request);
 inline constexpr int kMostScratchDepth = 500;  // directories in each other
 
 struct ScratchUse {
-  std::int64_t bytes = 0;  // of disk; a file with several names counts once
-  bool too_deep = false;   // nobody can say how much there is: kMostScratchDepth
+  std::int64_t bytes = 0;    // of disk; a file with several names counts once
+  std::int64_t deleted = 0;  // of bytes: of files that have no name any more
+  bool too_deep = false;     // nobody can say how much there is: kMostScratchDepth
+  bool too_many = false;     // or kMostDeletedFiles
+  [[nodiscard]] bool is_over(std::int64_t limit) const {
+    return too_deep || too_many || bytes > limit;
+  }
 };
 // Everything below the directory, as root sees it. Needs the memory of one directory's name for
 // each level, whatever lies there. What goes while it looks is not counted.
@@ -48,6 +54,8 @@ class ScratchLimit {
   void take_answer(Duration now);
 
   std::string directory_;
+  CgroupLayout cgroups_;
+  std::string cgroup_;      // of the job
   std::int64_t limit_ = 0;  // bytes; 0 = there is none
   ScratchUse used_;         // when it was looked at last
   Duration next_{};         // since the machine started

@@ -1,0 +1,88 @@
+// What root does in a directory of a user's stays on its file system: users can mount some there
+// (FUSE), and answer for them as they like.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include "noded/image/take_in.h"
+#include "noded/machine/files.h"
+#include "noded/shim/rootfs/scratch.h"
+
+using namespace gantry;
+using namespace gantry::runtime;
+
+namespace {
+
+// In a child with a mount namespace of its own: `work` gets a directory with file `plain` in it and
+// a tmpfs at `sub` with file `kept` of 5 MB. What it says is the result.
+bool beside_a_mount(const std::function<bool(const std::string& dir)>& work) {
+  std::string dir = "/tmp/gantry-mount-XXXXXX";
+  REQUIRE(::mkdtemp(dir.data()) != nullptr);
+  REQUIRE(::chmod(dir.c_str(), 0755) == 0);
+  std::filesystem::create_directory(dir + "/sub");
+  std::ofstream(dir + "/plain") << "text";
+  const pid_t pid = ::fork();
+  REQUIRE(pid >= 0);
+  if (pid == 0) {
+    if (::unshare(CLONE_NEWNS) != 0 ||
+        ::mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("tmpfs", (dir + "/sub").c_str(), "tmpfs", 0, "mode=755") != 0)
+      ::_exit(2);
+    std::ofstream(dir + "/sub/kept") << std::string(5'000'000, 'x');
+    ::_exit(work(dir) ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(pid, &status, 0) == pid);
+  std::filesystem::remove_all(dir);
+  REQUIRE(WIFEXITED(status));
+  REQUIRE(WEXITSTATUS(status) != 2);
+  return WEXITSTATUS(status) == 0;
+}
+
+bool can_mount() {
+  if (::geteuid() == 0) return true;
+  MESSAGE("SKIPPED: mounts need root");
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("a tree is removed, and what is mounted in it is left as it is") {
+  if (!can_mount()) return;
+  CHECK(beside_a_mount([](const std::string& dir) {
+    remove_tree(dir);
+    return ::access((dir + "/sub/kept").c_str(), F_OK) == 0 &&
+           ::access((dir + "/plain").c_str(), F_OK) != 0;
+  }));
+}
+
+TEST_CASE("what is mounted in a scratch directory is not measured") {
+  if (!can_mount()) return;
+  CHECK(beside_a_mount([](const std::string& dir) {
+    const ScratchUse use = scratch_used(dir);
+    return !use.too_deep && use.bytes > 0 && use.bytes < 1'000'000;
+  }));
+}
+
+TEST_CASE("a file of an image that lies on what is mounted in it is not read") {
+  if (!can_mount()) return;
+  CHECK(beside_a_mount([](const std::string& dir) {
+    const Fd layout(::open(dir.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    Owner owner;
+    owner.uid = Uid(20'001);
+    owner.gid = Gid(20'001);
+    const auto read = [&](const char* name) {
+      return take_in_text(owner, {&layout, name, nullptr}, 10'000'000,
+                          [] { return std::string(); });
+    };
+    const auto plain = read("plain");
+    return plain && *plain == "text" && !read("sub/kept");
+  }));
+}

@@ -1,0 +1,127 @@
+// A signal meant for a job's processes reaches no stranger, although the kernel gives numbers of
+// processes again: between the look at the cgroup's list, the hold on a process and the signal.
+// FIFOs in the place of the list make the test decide what happens in between.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <thread>
+
+#include "noded/machine/cgroup.h"
+
+using namespace gantry;
+using namespace gantry::runtime;
+
+namespace {
+
+// A process that waits for its end; with this number where one is given. 0: not allowed to choose.
+pid_t sleeper(pid_t number = 0) {
+  clone_args args{};
+  args.exit_signal = SIGCHLD;
+  if (number != 0) {
+    args.set_tid = reinterpret_cast<std::uintptr_t>(&number);
+    args.set_tid_size = 1;
+  }
+  const long pid = ::syscall(SYS_clone3, &args, sizeof args);
+  if (pid == 0) {
+    ::close_range(0, ~0U, 0);  // else the list would have no end as long as this one lives
+    for (int number_of_signal : {SIGTERM, SIGINT}) ::signal(number_of_signal, SIG_DFL);
+    for (;;) ::pause();
+  }
+  return pid < 0 ? 0 : static_cast<pid_t>(pid);
+}
+
+void end(pid_t pid) {
+  if (pid <= 0) return;
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+}
+
+// A signal is there when kill() returns, so an end that does not come in this time does not come.
+bool ends(pid_t pid) {
+  const Fd held(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  pollfd over{held.get(), POLLIN, 0};
+  return ::poll(&over, 1, 500) == 1;
+}
+
+// The list of processes of a cgroup, which says something else at each look. The second argument of
+// look() happens after the list was read and before the reader goes on.
+class List {
+ public:
+  List() {
+    REQUIRE(::mkdtemp(dir_.data()) != nullptr);
+    REQUIRE(std::filesystem::create_directory(dir_ + "/job_1.1"));
+    layout.version = 2;
+    layout.mounts.push_back({dir_, {}});
+    make();
+  }
+  ~List() { std::filesystem::remove_all(dir_); }
+  void look(const std::string& text, const std::function<void()>& then = {}) {
+    const int fd = ::open(path().c_str(), O_WRONLY | O_CLOEXEC);  // once somebody reads
+    if (!text.empty()) REQUIRE(::write(fd, text.data(), text.size()) > 0);
+    REQUIRE(::unlink(path().c_str()) == 0);
+    make();  // for the next look
+    if (then) then();
+    ::close(fd);
+  }
+  CgroupLayout layout;
+
+ private:
+  [[nodiscard]] std::string path() const { return dir_ + "/job_1.1/cgroup.procs"; }
+  void make() const { REQUIRE(::mkfifo(path().c_str(), 0600) == 0); }
+  std::string dir_ = "/tmp/gantry-list-XXXXXX";
+};
+
+}  // namespace
+
+TEST_CASE("a process that the list has no more when it is held gets no signal") {
+  List list;
+  const pid_t stranger = sleeper(), meant = sleeper();
+  REQUIRE(stranger > 0);
+  REQUIRE(meant > 0);
+  std::thread kernel([&] {
+    list.look(std::to_string(stranger) + "\n" + std::to_string(meant) + "\n");
+    list.look(std::to_string(meant) + "\n");
+  });
+  signal_cgroup(list.layout, "job_1.1", SIGKILL);
+  kernel.join();
+  CHECK(ends(meant));
+  CHECK_FALSE(ends(stranger));
+  end(stranger);
+  end(meant);
+}
+
+TEST_CASE("a process that has got the number of one that was held gets no signal") {
+  const pid_t probe = sleeper();
+  end(probe);
+  const pid_t again = sleeper(probe);
+  end(again);
+  if (again != probe) {
+    MESSAGE("SKIPPED: numbers of processes may not be chosen here");
+    return;
+  }
+  List list;
+  const pid_t meant = sleeper();
+  REQUIRE(meant > 0);
+  pid_t stranger = 0;
+  std::thread kernel([&] {
+    list.look(std::to_string(meant) + "\n");
+    list.look(std::to_string(meant) + "\n", [&] {
+      end(meant);
+      stranger = sleeper(meant);
+    });
+  });
+  signal_cgroup(list.layout, "job_1.1", SIGKILL);
+  kernel.join();
+  REQUIRE(stranger == meant);
+  CHECK_FALSE(ends(stranger));
+  end(stranger);
+}
