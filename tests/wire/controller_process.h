@@ -67,14 +67,27 @@ class Controller {
     }
   }
   ~Controller() {
-    ::kill(pid_, SIGTERM);
-    ::waitpid(pid_, nullptr, 0);
+    if (pid_ > 0) ::kill(pid_, SIGTERM);
+    if (pid_ > 0) ::waitpid(pid_, nullptr, 0);
     std::filesystem::remove_all(directory_);
   }
   Controller(const Controller&) = delete;
   Controller& operator=(const Controller&) = delete;
 
   [[nodiscard]] bool lives() const { return ::waitpid(pid_, nullptr, WNOHANG) == 0; }
+  // Sends it the signal: whether it has ended within 30 s.
+  bool ends_by(int signal) {
+    ::kill(pid_, signal);
+    for (int tries = 0; tries < 300; ++tries) {
+      if (::waitpid(pid_, nullptr, WNOHANG) == pid_) {
+        pid_ = -1;
+        return true;
+      }
+      // tidy-allow(sleep): a process that ends tells nobody but its parent's waitpid()
+      ::usleep(100'000);
+    }
+    return false;
+  }
   [[nodiscard]] std::string address() const { return fmt::format("tcp://127.0.0.1:{}", port_); }
   [[nodiscard]] const net::PublicKey& key() const { return keys_.public_key; }
   // Registered keys, of an administrator and of a user.

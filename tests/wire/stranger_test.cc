@@ -269,4 +269,14 @@ TEST_CASE("a user has so many connections and asks so often, an administrator as
   FAIL("a connection that has ended is still counted");
 }
 
+TEST_CASE("a signal to end is heard while the configuration is read again") {
+  Controller c;
+  (void)c.connect();
+  RawDealer root = dealer(c);
+  authenticate(root, c.root());
+  REQUIRE(send(root, 2, proto::Reconfigure{}));
+  REQUIRE(answer(root)->type == proto::MessageType::Ok);
+  CHECK(c.ends_by(SIGTERM));
+}
+
 }  // namespace gantry
