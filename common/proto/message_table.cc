@@ -19,8 +19,9 @@ constexpr bool sound(const MessageRow& row) {
   if (row.from.has(Sender::stranger) &&
       (row.kind != MessageKind::read || row.right != Right::everybody))
     return false;
-  // A job administers nothing, whoever its owner is.
-  if (row.right != Right::everybody && !row.from.only(Sender::client)) return false;
+  // A job administers nothing, whoever its owner is, and leaves nothing behind that gives rights or
+  // runs programs outside of its container.
+  if ((row.right != Right::everybody || row.lasts) && !row.from.only(Sender::client)) return false;
   return asked && !row.from.has(Sender::node) && !row.from.has(Sender::controller);
 }
 

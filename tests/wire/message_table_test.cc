@@ -66,11 +66,12 @@ TEST_CASE("the controller takes from each kind of sender what is written here, a
   const Names client = taken_from(Sender::client);
   CHECK(client.size() ==
         2 + std::variant_size_v<core::ClientMessage> + std::variant_size_v<core::ShellMessage>);
-  CHECK(taken_from(Sender::job) ==
-        without(client, {"Authenticate", "MakeToken", "RegisterKey", "EnrollNode", "Reconfigure",
-                         "ApplyTenancy", "AskIncrease", "DecideIncrease", "ImportMeter",
-                         "ListMeters", "MakeReservation", "RemoveReservation", "UpdateNodes",
-                         "UpdatePartition", "SuspendJobs", "ResumeJobs", "PlanMigModes"}));
+  CHECK(
+      taken_from(Sender::job) ==
+      without(client, {"Authenticate", "MakeToken", "RegisterKey", "EnrollNode", "Reconfigure",
+                       "ApplyTenancy", "AskIncrease", "DecideIncrease", "ImportMeter", "ListMeters",
+                       "MakeReservation", "RemoveReservation", "UpdateNodes", "UpdatePartition",
+                       "SuspendJobs", "ResumeJobs", "PlanMigModes", "SetTrigger"}));
 }
 
 TEST_CASE("a node takes the steps of clients and of jobs, and else the controller's orders") {
