@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "common/result.h"
+#include "common/text/split.h"
 
 namespace gantry::cli {
 
@@ -88,8 +89,6 @@ template <class C, class M>
 C class_of(M C::*);
 template <class C, class M>
 M member_of(M C::*);
-
-std::vector<std::string> split_list(std::string_view text);  // at commas, empty parts left out
 
 // Sets a member by its type: bool = true, text, optional text, list (commas part items, repeated
 // options add to it).

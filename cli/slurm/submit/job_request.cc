@@ -176,12 +176,7 @@ Result<void> qos(SlurmRequest& r, std::string_view text) {
 // Over the nodes, and of a node's cores over its sockets; within a socket a task has some that lie
 // beside each other.
 Result<void> distribution(SlurmRequest& r, std::string_view text) {
-  std::vector<std::string_view> levels;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(':', at), text.size());
-    levels.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
+  std::vector<std::string> levels = split(text, ':');
   if (levels.size() > 3)
     return wrong(fmt::format("\"{}\": nodes, sockets and cores are three levels", text));
   levels.resize(3, "*");
