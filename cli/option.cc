@@ -174,15 +174,4 @@ Result<void> apply_options(std::span<const Given> given, void* target) {
   return {};
 }
 
-std::vector<std::string> split_list(std::string_view text) {
-  std::vector<std::string> items;
-  while (!text.empty()) {
-    const std::size_t comma = text.find(',');
-    if (comma != 0) items.emplace_back(text.substr(0, comma));
-    if (comma == std::string_view::npos) break;
-    text.remove_prefix(comma + 1);
-  }
-  return items;
-}
-
 }  // namespace gantry::cli

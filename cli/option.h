@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "common/result.h"
+#include "common/text/split.h"
 
 namespace gantry::cli {
 
@@ -68,12 +69,17 @@ Result<void> apply_options(std::span<const Given> given, void* target);
 // "--time" or "-t" for messages.
 std::string shown_name(const Option& option);
 
-// Tables joined into one, in constant expressions.
-template <std::size_t... N>
-constexpr auto join(const Option (&... tables)[N]) {
-  std::array<Option, (N + ...)> all{};
+// Tables joined into one, in constant expressions; a table is an array of either kind.
+template <class Table>
+inline constexpr std::size_t kRows = std::extent_v<Table>;
+template <std::size_t N>
+inline constexpr std::size_t kRows<std::array<Option, N>> = N;
+
+template <class... Tables>
+constexpr auto join(const Tables&... tables) {
+  std::array<Option, (kRows<Tables> + ...)> all{};
   std::size_t at = 0;
-  ((std::copy(std::begin(tables), std::end(tables), all.begin() + at), at += N), ...);
+  ((std::copy(std::begin(tables), std::end(tables), all.begin() + at), at += kRows<Tables>), ...);
   return all;
 }
 
@@ -83,8 +89,6 @@ template <class C, class M>
 C class_of(M C::*);
 template <class C, class M>
 M member_of(M C::*);
-
-std::vector<std::string> split_list(std::string_view text);  // at commas, empty parts left out
 
 // Sets a member by its type: bool = true, text, optional text, list (commas part items, repeated
 // options add to it).

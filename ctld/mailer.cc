@@ -1,10 +1,8 @@
 #include "ctld/mailer.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -66,29 +64,8 @@ Result<pid_t> start_program(const std::string& program, const core::Letter& lett
                    ? words_as_user(letter.uid, Privileges::may_be_gained, std::move(command))
                    : Result<std::vector<std::string>>(std::move(command));
   if (!words) return tl::unexpected(broken(program, words.error().message));
-  std::vector<char*> argv;
-  for (std::string& word : *words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  posix_spawn_file_actions_t files;
-  ::posix_spawn_file_actions_init(&files);
-  ::posix_spawn_file_actions_adddup2(&files, input, 0);
-  ::posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
-  ::posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
-  ::posix_spawn_file_actions_addchdir_np(&files, "/");
-  ::posix_spawn_file_actions_addclosefrom_np(&files, 3);
-  posix_spawnattr_t how;
-  ::posix_spawnattr_init(&how);
-  sigset_t none, all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  ::posix_spawnattr_setsigmask(&how, &none);
-  ::posix_spawnattr_setsigdefault(&how, &all);
-  ::posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  pid_t pid = 0;
-  const int error = ::posix_spawnp(&pid, argv[0], &files, &how, argv.data(), environ);
-  ::posix_spawnattr_destroy(&how);
-  ::posix_spawn_file_actions_destroy(&files);
-  if (error != 0) return tl::unexpected(broken(program, std::strerror(error)));
+  auto pid = start_words(std::move(*words), input, OwnSession::no);
+  if (!pid) return tl::unexpected(broken(program, pid.error().message));
   return pid;
 }
 
@@ -107,10 +84,8 @@ Result<void> wait_for_end(const std::string& program, pid_t pid) {
     }
     ::poll(nullptr, 0, static_cast<int>(kLookForEnd.count()));
   }
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
-  return tl::unexpected(broken(
-      program, WIFEXITED(status) ? fmt::format("ended with {}", WEXITSTATUS(status))
-                                 : fmt::format("was killed by signal {}", WTERMSIG(status))));
+  if (const auto failed = failed_ending(status)) return tl::unexpected(broken(program, *failed));
+  return {};
 }
 
 }  // namespace

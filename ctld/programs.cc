@@ -1,8 +1,6 @@
 #include "ctld/programs.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,32 +31,11 @@ Result<pid_t> start_run(const core::ProgramRun& run) {
   auto words = words_as_user(run.uid, Privileges::never, {run.program, run.argument});
   if (!words)
     return fail(words.error().code, fmt::format("{}: {}", name_of(run), words.error().message));
-  std::vector<char*> argv;
-  for (std::string& word : *words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  posix_spawn_file_actions_t files;
-  ::posix_spawn_file_actions_init(&files);
-  ::posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
-  ::posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
-  ::posix_spawn_file_actions_addchdir_np(&files, "/");
-  ::posix_spawn_file_actions_addclosefrom_np(&files, 3);
-  posix_spawnattr_t how;
-  ::posix_spawnattr_init(&how);
-  sigset_t none, all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  ::posix_spawnattr_setsigmask(&how, &none);
-  ::posix_spawnattr_setsigdefault(&how, &all);
-  ::posix_spawnattr_setflags(&how,
-                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
-  pid_t pid = 0;
-  const int error = ::posix_spawnp(&pid, argv[0], &files, &how, argv.data(), environ);
-  ::posix_spawnattr_destroy(&how);
-  ::posix_spawn_file_actions_destroy(&files);
-  if (error != 0)
-    return fail(ErrorCode::io_error, fmt::format("{}: cannot start {}: {}", name_of(run), argv[0],
-                                                 std::strerror(error)));
+  const std::string first = words->front();
+  auto pid = start_words(std::move(*words), std::nullopt, OwnSession::yes);
+  if (!pid)
+    return fail(pid.error().code,
+                fmt::format("{}: cannot start {}: {}", name_of(run), first, pid.error().message));
   return pid;
 }
 
@@ -140,10 +117,10 @@ void Programs::serve() {
         note_(fmt::format("{}: took over {} s", name_of(one.run), kMostRunTime.count()));
       }
       if (done == 0 || (done < 0 && errno == EINTR)) return false;
-      if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
-        note_(fmt::format("{}: ended with {}", name_of(one.run), WEXITSTATUS(status)));
-      if (WIFSIGNALED(status) && !one.killed)
-        note_(fmt::format("{}: was killed by signal {}", name_of(one.run), WTERMSIG(status)));
+      // That it took too long has been noted already; nothing is known where waitpid() failed.
+      const auto failed = done > 0 ? failed_ending(status) : std::nullopt;
+      if (failed && !(one.killed && WIFSIGNALED(status)))
+        note_(fmt::format("{}: {}", name_of(one.run), *failed));
       return true;
     });
   }

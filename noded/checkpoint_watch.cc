@@ -89,7 +89,7 @@ void CheckpointWatch::start(Uid user) {
     one.keys.push_back(key);
     one.paths.push_back(watched.path);
   }
-  one.times = runtime::Fd(::memfd_create("gantry-checkpoints", MFD_CLOEXEC));
+  one.times = Fd(::memfd_create("gantry-checkpoints", MFD_CLOEXEC));
   std::vector<gid_t> groups;
   for (const auto gid : owner->groups) groups.push_back(gid.value());
   one.pid = one.times ? ::fork() : -1;

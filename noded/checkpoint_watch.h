@@ -43,7 +43,7 @@ class CheckpointWatch {
   struct Look {
     std::vector<proto::AttemptKey> keys;
     std::vector<std::string> paths;
-    runtime::Fd times;
+    Fd times;
     pid_t pid = 0;
     loop::Watch ended, limit;
   };

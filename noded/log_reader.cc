@@ -104,7 +104,7 @@ void LogReader::read(const proto::FetchLog& fetch) {
   const std::uint64_t number = next_++;
   OneRead& one = reads_[number];
   one.fetch = fetch;
-  one.data = runtime::Fd(::memfd_create("gantry-log", MFD_CLOEXEC));
+  one.data = Fd(::memfd_create("gantry-log", MFD_CLOEXEC));
   std::vector<gid_t> groups;
   for (const auto gid : fetch.owner.groups) groups.push_back(gid.value());
   one.pid = one.data ? ::fork() : -1;

@@ -30,7 +30,7 @@ class LogReader {
  private:
   struct OneRead {
     proto::FetchLog fetch;
-    runtime::Fd data;
+    Fd data;
     pid_t pid = 0;
     bool given_up = false;
     loop::Watch ended;

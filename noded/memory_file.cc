@@ -46,10 +46,9 @@ Result<MemoryFile> MemoryFile::open(const std::string& state_dir) {
   if (auto made = runtime::make_dirs(state_dir, 0711); !made) return tl::unexpected(made.error());
   MemoryFile file;
   file.path_ = state_dir;
-  file.directory_ = runtime::Fd(::open(state_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  file.directory_ = Fd(::open(state_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!file.directory_) return runtime::fail_errno(ErrorCode::io_error, state_dir);
-  file.lock_ =
-      runtime::Fd(::openat(file.directory_.get(), kDaemonLock, O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  file.lock_ = Fd(::openat(file.directory_.get(), kDaemonLock, O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!file.lock_) return runtime::fail_errno(ErrorCode::io_error, state_dir + "/" + kDaemonLock);
   if (::flock(file.lock_.get(), LOCK_EX | LOCK_NB) != 0)
     return fail(ErrorCode::wrong_state,

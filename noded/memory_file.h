@@ -29,8 +29,8 @@ class MemoryFile {
  private:
   MemoryFile() = default;
   void drop_contact();
-  runtime::Fd directory_;
-  runtime::Fd lock_;
+  Fd directory_;
+  Fd lock_;
   std::string path_;
   Memory memory_;
 };

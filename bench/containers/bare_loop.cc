@@ -18,8 +18,6 @@
 namespace gantry::bench {
 namespace {
 
-using runtime::Fd;
-
 // Limits by the runtime itself, as without Gantry.
 std::string bare_config(const std::string& text, const std::string& cgroup, int memory_mib) {
   rapidjson::Document d;

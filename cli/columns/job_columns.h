@@ -13,6 +13,10 @@ struct JobView {
   Instant now{};  // cluster time of the listing
 };
 
+inline const proto::JobRow& row_of(const JobView& view) {
+  return *view.row;
+}
+
 std::span<const Column<JobView>> job_columns();
 
 inline constexpr std::string_view kQueueFormat = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R";

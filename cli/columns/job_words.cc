@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "common/job/verdict_text.h"
+#include "common/text/hostlist.h"
 #include "common/text/text.h"
 
 namespace gantry::cli {
@@ -80,6 +81,11 @@ std::string shown_id(const proto::JobRow& row) {
 std::string het_id_set(const proto::JobRow& row) {
   if (!row.het) return {};
   return fmt::format("{}-{}", row.het->leader.value(), row.het->member(row.het->size - 1).value());
+}
+
+std::string first_node_of(const std::string& hostlist) {
+  const auto names = expand_hostlist(hostlist);
+  return names && !names->empty() ? names->front() : "";
 }
 
 Duration run_time(const proto::JobRow& row, Instant now) {

@@ -28,6 +28,7 @@ Result<void> check_states(const std::vector<std::string>& states);
 std::string shown_id(const proto::JobRow& row);  // "12", "12_3", "12_[4-9%2]", "12+1"
 // Ids of all components of the heterogeneous job: "12-14"; "" of any other.
 std::string het_id_set(const proto::JobRow& row);
+std::string first_node_of(const std::string& hostlist);  // "" of an empty one
 // How long it has run, or ran; what it was suspended for is not in it.
 Duration run_time(const proto::JobRow& row, Instant now);
 // Unset: it has not started, or has no time limit.

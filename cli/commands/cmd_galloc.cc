@@ -5,8 +5,7 @@
 #include "cli/command.h"
 #include "cli/step/allocation.h"
 #include "cli/step/allocation_shell.h"
-#include "cli/submit/job_gpu_table.h"
-#include "cli/submit/job_option_table.h"
+#include "cli/submit/job_options.h"
 
 namespace gantry::cli {
 namespace {
@@ -15,18 +14,15 @@ struct GallocRequest : JobRequest {
   bool no_shell = false;
 };
 
-constexpr Option kOwnOptions[] = {
+constexpr Option kOnlyGallocOptions[] = {
     {.name = "no-shell",
      .help = "Run nothing: the job lives on without us, until its time limit or gcancel",
      .set = put<&GallocRequest::no_shell>},
-    {.name = "quiet",
-     .letter = 'Q',
-     .help = "Print nothing but errors",
-     .set = put<&JobRequest::quiet>},
     {.name = "x11", .refused = "X11 is not forwarded"},
 };
-constexpr auto kOptions = join(kOwnOptions, kJobOptions, kPlaceOptions, kGpuOptions,
-                               kRefusedJobOptions, kRefusedStepOptions);
+constexpr auto kOwnOptions =
+    in_order(Family::gantry, {"no-shell", "quiet", "x11"}, kOnlyGallocOptions, kJobOptionTable);
+constexpr auto kOptions = join(kOwnOptions, kJobOptions, kRefusedJobOptions, kRefusedStepOptions);
 
 constexpr std::string_view kPrefixes[] = {"SALLOC_", "GALLOC_"};
 

@@ -9,8 +9,8 @@
 #include "cli/random_id.h"
 #include "cli/session.h"
 #include "cli/step/step_run.h"
-#include "cli/submit/job_gpu_table.h"
-#include "cli/submit/job_option_table.h"
+#include "cli/submit/batch_option_table.h"
+#include "cli/submit/job_options.h"
 #include "cli/submit/script.h"
 #include "cli/submit/submit.h"
 #include "cli/submit/wait_job.h"
@@ -19,68 +19,11 @@
 namespace gantry::cli {
 namespace {
 
-constexpr Option kOwnOptions[] = {
-    {.name = "array",
-     .letter = 'a',
-     .arg = Arg::required,
-     .value = "INDEXES",
-     .help = "Submit one task for each index: 0-9, 1,3,7, 0-100:10; %N lets N run at a time",
-     .set = call<job::set_array>,
-     .env = "ARRAY_INX"},
-    {.name = "input",
-     .letter = 'i',
-     .arg = Arg::required,
-     .value = "FILE",
-     .help = "Standard input of the script (default /dev/null)",
-     .set = call<job::spec_word<&JobSpec::std_in>>,
-     .env = "INPUT"},
-    {.name = "output",
-     .letter = 'o',
-     .arg = Arg::required,
-     .value = "FILE",
-     .help = "Standard output; %j job, %A array, %a task, %x name, %u user, %N node (default "
-             "gantry-%j.out)",
-     .set = call<job::spec_word<&JobSpec::std_out>>,
-     .env = "OUTPUT"},
-    {.name = "error",
-     .letter = 'e',
-     .arg = Arg::required,
-     .value = "FILE",
-     .help = "Standard error (default: joined to the output)",
-     .set = call<job::spec_word<&JobSpec::std_err>>,
-     .env = "ERROR"},
-    {.name = "open-mode",
-     .arg = Arg::required,
-     .value = "append|truncate",
-     .help = "What becomes of output files that exist (default truncate)",
-     .set = call<job::set_open_mode>,
-     .env = "OPEN_MODE"},
-    {.name = "parsable", .help = "Print only the job id", .set = put<&JobRequest::parsable>},
-    {.name = "quiet",
-     .letter = 'Q',
-     .help = "Print nothing but errors",
-     .set = put<&JobRequest::quiet>},
-    {.name = "test-only",
-     .help = "Check the job and say when it could start; submit nothing",
-     .set = put<&JobRequest::test_only>},
-    {.name = "verbose",
-     .letter = 'v',
-     .help = "Show on standard error what is submitted",
-     .set = put<&JobRequest::verbose>},
-    {.name = "wait",
-     .letter = 'W',
-     .help = "Wait for the end of the job and return its exit code",
-     .set = put<&JobRequest::wait>,
-     .env = "WAIT"},
-    {.name = "wrap",
-     .arg = Arg::required,
-     .value = "COMMAND",
-     .help = "Submit this shell command instead of a script",
-     .set = put<&JobRequest::wrap>,
-     .directive = false},
-};
-constexpr auto kOptions = join(kOwnOptions, kJobOptions, kPlaceOptions, kGpuOptions,
-                               kRefusedJobOptions, kRefusedStepOptions);
+constexpr auto kOwnOptions = in_order(Family::gantry,
+                                      {"array", "input", "output", "error", "open-mode", "parsable",
+                                       "quiet", "test-only", "verbose", "wait", "wrap"},
+                                      {}, kBatchOptionTable, kJobOptionTable);
+constexpr auto kOptions = join(kOwnOptions, kJobOptions, kRefusedJobOptions, kRefusedStepOptions);
 
 constexpr std::string_view kPrefixes[] = {"SBATCH_", "GBATCH_"};
 

@@ -8,11 +8,9 @@
 #include "cli/session.h"
 #include "cli/step/allocation.h"
 #include "cli/step/allocation_shell.h"
-#include "cli/step/step_options.h"
+#include "cli/step/step_option_table.h"
 #include "cli/step/step_run.h"
-#include "cli/submit/job_gpu_table.h"
-#include "cli/submit/job_option_table.h"
-#include "common/job/gpu_bind.h"
+#include "cli/submit/job_options.h"
 #include "common/text/text.h"
 
 namespace gantry::cli {
@@ -44,20 +42,7 @@ Result<void> set_mpi(StepOptions& options, std::string_view value) {
   return fail(ErrorCode::usage, fmt::format("'{}': there are pmix, pmi2 and none", value));
 }
 
-Result<void> set_gpu_bind(StepOptions& o, std::string_view text) {
-  if (auto bind = parse_gpu_bind(text); !bind) return tl::unexpected(bind.error());
-  o.gpu_bind = text;
-  return {};
-}
-
-constexpr Option kOwnOptions[] = {
-    {.name = "error",
-     .letter = 'e',
-     .arg = Arg::required,
-     .value = "FILE",
-     .help = "Standard error of the tasks, on their nodes: %j job, %s step, %t task, %N node "
-             "(default: here)",
-     .set = put<&StepOptions::std_err>},
+constexpr Option kOnlyGrunOptions[] = {
     {.name = "input",
      .letter = 'i',
      .arg = Arg::required,
@@ -69,34 +54,12 @@ constexpr Option kOwnOptions[] = {
      .value = "JOB",
      .help = "Run in this job of yours instead of the one we are in",
      .set = call<set_job_id>},
-    {.name = "gpu-bind",
-     .arg = Arg::required,
-     .value = "HOW",
-     .help = "GPUs that each task sees: none (all), closest, per_task:N, single:N, "
-             "map_gpu:LIST, mask_gpu:LIST",
-     .set = call<set_gpu_bind>},
     {.name = "kill-on-bad-exit",
      .letter = 'K',
      .arg = Arg::optional,
      .value = "",
      .help = "End all tasks when one ends with an exit code other than 0",
      .set = put<&StepOptions::kill_on_bad_exit>},
-    {.name = "label",
-     .letter = 'l',
-     .help = "Put the number of the task in front of each line",
-     .set = put<&StepOptions::label>},
-    {.name = "output",
-     .letter = 'o',
-     .arg = Arg::required,
-     .value = "FILE",
-     .help = "Standard output of the tasks, on their nodes (default: here)",
-     .set = put<&StepOptions::std_out>},
-    {.name = "overlap",
-     .help = "Share cores with other steps of the job, even if others are free",
-     .set = put<&StepOptions::overlap>},
-    {.name = "exact",
-     .help = "Only cores that no other step has: wait for them",
-     .set = put<&StepOptions::exact>},
     {.name = "mpi",
      .arg = Arg::required,
      .value = "none|pmix|pmi2",
@@ -104,14 +67,15 @@ constexpr Option kOwnOptions[] = {
              "task's failure ends all",
      .set = call<set_mpi>},
     {.name = "multi-prog", .refused = "one program per step; branch on SLURM_PROCID"},
-    {.name = "pty",
-     .help = "Give task 0 a terminal, which is ours; the other tasks have no standard files",
-     .set = put<&StepOptions::terminal>},
     {.name = "het-group", .refused = "srun has it"},
     {.name = "x11", .refused = "X11 is not forwarded"},
 };
-constexpr auto kOptions =
-    join(kOwnOptions, kJobOptions, kPlaceOptions, kGpuOptions, kRefusedJobOptions);
+constexpr auto kOwnOptions =
+    in_order(Family::gantry,
+             {"error", "input", "jobid", "gpu-bind", "kill-on-bad-exit", "label", "output",
+              "overlap", "exact", "mpi", "multi-prog", "pty", "het-group", "x11"},
+             kOnlyGrunOptions, kStepOptionTable);
+constexpr auto kOptions = join(kOwnOptions, kJobOptions, kRefusedJobOptions);
 
 constexpr std::string_view kPrefixes[] = {"SRUN_", "GRUN_"};
 

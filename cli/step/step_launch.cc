@@ -3,11 +3,13 @@
 
 #include <arpa/inet.h>
 #include <fmt/core.h>
+#include <sodium.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "cli/random_id.h"
@@ -15,6 +17,7 @@
 #include "common/net/client.h"
 #include "common/net/header.h"
 #include "common/net/job_socket_client.h"
+#include "common/net/secure_stream.h"
 #include "common/net/socket.h"
 #include "common/proto/messages.h"
 
@@ -258,6 +261,31 @@ Result<std::vector<std::size_t>> attach_through_node(const std::string& path,
                                                      const proto::StepPermission& permission,
                                                      proto::AttachStep attach) {
   return where_none_runs(tell_through_node(path, permission, std::move(attach)));
+}
+
+Result<StepDoor> StepDoor::open(const std::string& towards) {
+  StepDoor door;
+  if (const char* path = std::getenv(net::kJobSocketVariable); path != nullptr)
+    door.job_socket_ = path;
+  auto source =
+      door.job_socket_ ? listen_through_node(*door.job_socket_) : listen_for_streams(towards);
+  if (!source) return tl::unexpected(source.error());
+  door.source_ = std::move(*source);
+  door.key_.resize(net::kStreamKeyBytes);
+  ::randombytes_buf(door.key_.data(), door.key_.size());
+  return door;
+}
+
+Result<void> StepDoor::launch(const proto::StepPermission& permission,
+                              proto::LaunchStep launch) const {
+  return job_socket_ ? launch_through_node(*job_socket_, permission, std::move(launch))
+                     : launch_on_nodes(permission, std::move(launch));
+}
+
+Result<std::vector<std::size_t>> StepDoor::attach(const proto::StepPermission& permission,
+                                                  proto::AttachStep attach) const {
+  return job_socket_ ? attach_through_node(*job_socket_, permission, std::move(attach))
+                     : attach_on_nodes(permission, std::move(attach));
 }
 
 }  // namespace gantry::cli

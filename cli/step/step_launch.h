@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,5 +35,36 @@ Result<std::vector<std::size_t>> attach_on_nodes(const proto::StepPermission& pe
 Result<std::vector<std::size_t>> attach_through_node(const std::string& path,
                                                      const proto::StepPermission& permission,
                                                      proto::AttachStep attach);
+
+// Where the nodes bring the streams of a step: to the job's socket if we run in a job that has one,
+// else straight here. The key is one for all streams of the step.
+class StepDoor {
+ public:
+  // `towards`: as of listen_for_streams().
+  static Result<StepDoor> open(const std::string& towards);
+
+  // What a node is told of us; for LaunchStep and AttachStep.
+  template <class Message>
+  void tell(Message& message) const {
+    message.io_address = source_->address();
+    message.io_ticket = source_->ticket();
+    message.io_key = key_;
+  }
+  [[nodiscard]] const Bytes& key() const { return key_; }
+  [[nodiscard]] StreamSource& source() const { return *source_; }
+
+  // launch_on_nodes() and attach_on_nodes(), or through the job's socket.
+  [[nodiscard]] Result<void> launch(const proto::StepPermission& permission,
+                                    proto::LaunchStep launch) const;
+  [[nodiscard]] Result<std::vector<std::size_t>> attach(const proto::StepPermission& permission,
+                                                        proto::AttachStep attach) const;
+
+ private:
+  StepDoor() = default;
+
+  std::optional<std::string> job_socket_;
+  std::unique_ptr<StreamSource> source_;
+  Bytes key_;
+};
 
 }  // namespace gantry::cli

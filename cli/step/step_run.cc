@@ -1,7 +1,6 @@
 #include "cli/step/step_run.h"
 
 #include <fmt/core.h>
-#include <sodium.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -266,19 +265,12 @@ void say_where(const std::string& program, const std::vector<Made>& steps) {
 Result<StepResult> run_made(std::vector<StepPart>& parts, const std::vector<Made>& steps,
                             const proto::StepPermission& all, Session& session) {
   if (parts.front().options.verbose) say_where(parts.front().command.program, steps);
-  const char* job_socket = std::getenv(net::kJobSocketVariable);
-  auto source = job_socket != nullptr ? listen_through_node(job_socket)
-                                      : listen_for_streams(session.config().address);
-  if (!source) return tl::unexpected(source.error());
-  Bytes key;
-  key.resize(net::kStreamKeyBytes);
-  ::randombytes_buf(key.data(), key.size());
+  const auto door = StepDoor::open(session.config().address);
+  if (!door) return tl::unexpected(door.error());
   std::vector<proto::LaunchStep> launches;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     proto::LaunchStep& launch = launches.emplace_back(launch_of(parts[i], steps[i]));
-    launch.io_address = (*source)->address();
-    launch.io_ticket = (*source)->ticket();
-    launch.io_key = key;
+    door->tell(launch);
   }
   const StepCommand& command = parts.front().command;
   StepOptions& options = parts.front().options;
@@ -286,15 +278,12 @@ Result<StepResult> run_made(std::vector<StepPart>& parts, const std::vector<Made
     number_through(launches, steps, all);
   else
     set_terminal(launches.front(), command, options);
-  StepStreams streams(command.program, all, key, options);
+  StepStreams streams(command.program, all, door->key(), options);
   for (std::size_t i = 0; i < launches.size(); ++i) {
-    const auto launched =
-        job_socket != nullptr
-            ? launch_through_node(job_socket, steps[i].permission, std::move(launches[i]))
-            : launch_on_nodes(steps[i].permission, std::move(launches[i]));
+    const auto launched = door->launch(steps[i].permission, std::move(launches[i]));
     if (!launched) return tl::unexpected(launched.error());
   }
-  return streams.run(**source);
+  return streams.run(door->source());
 }
 
 }  // namespace

@@ -27,16 +27,6 @@ bool is_profile(std::string_view text) {
   return digits != 0 && digits != std::string_view::npos && text.substr(digits).starts_with("g.");
 }
 
-std::vector<std::string> split_models(std::string_view text) {
-  std::vector<std::string> out{""};
-  for (const char c : text)
-    if (c == '|')
-      out.emplace_back();
-    else
-      out.back() += c;
-  return out;
-}
-
 Result<void> take_model(std::string_view text, GpuWish& wish) {
   if (is_profile(text)) {
     if (!wish.slice.empty() && wish.slice != text)
@@ -47,7 +37,7 @@ Result<void> take_model(std::string_view text, GpuWish& wish) {
   }
   const std::string model = lower(text);  // or several: "h100|a100"
   const auto odd = model.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_.|");
-  const std::vector<std::string> each = split_models(model);
+  const std::vector<std::string> each = split(model, '|');
   if (odd != std::string::npos ||
       std::any_of(each.begin(), each.end(), [](const std::string& m) { return m.empty(); }))
     return invalid(
@@ -218,7 +208,7 @@ Result<void> apply_gpus(const GpuWish& wish, JobShape& shape) {
   std::sort(shape.gres.begin(), shape.gres.end());
   if (!wish.model.empty()) {
     const auto& models = shape.gpu_models;
-    std::vector<std::string> wanted = split_models(wish.model);
+    std::vector<std::string> wanted = split(wish.model, '|');
     for (const std::string& model : wanted)
       if (!models.empty() && std::find(models.begin(), models.end(), model) == models.end())
         return invalid(fmt::format("GPUs of {} asked, which --gpu-model does not name", model));

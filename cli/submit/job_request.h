@@ -1,4 +1,4 @@
-// A job as it is being asked for by gbatch, grun or galloc. The setters of job_option_table.h fill
+// A job as it is being asked for by gbatch, grun or galloc. The setters of the option tables fill
 // it in the order of precedence (script, environment, command line; the later wins).
 #pragma once
 

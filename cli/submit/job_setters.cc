@@ -138,6 +138,14 @@ Result<void> set_mem(R& r, std::string_view text) {
   r.spec.shape.memory_per_cpu.reset();
   return {};
 }
+// With all of a node's memory nobody else can run there: such a job has the whole node.
+Result<void> set_mem_or_all(R& r, std::string_view text) {
+  const auto bytes = parse_memory(text);
+  if (!bytes || *bytes != 0) return set_mem(r, text);
+  r.spec.shape.memory_per_node.reset();
+  r.spec.shape.memory_per_cpu.reset();
+  return set_exclusive(r, "");
+}
 Result<void> set_mem_per_cpu(R& r, std::string_view text) {
   const auto bytes = parse_memory(text);
   if (!bytes) return tl::unexpected(bytes.error());
@@ -159,6 +167,14 @@ Result<void> set_time(R& r, std::string_view text) {
   r.spec.unlimited_time = !limit->has_value();
   if (*limit && (*limit)->us == 0)  // Slurm's 0: as long as the partition allows
     return invalid("0 is no time limit; use UNLIMITED, or leave it to the partition");
+  return {};
+}
+Result<void> set_time_or_none(R& r, std::string_view text) {
+  const auto limit = parse_duration(text);
+  if (!limit) return tl::unexpected(limit.error());
+  const bool none = !limit->has_value() || (*limit)->us == 0;  // 0 is no limit, as in Slurm
+  r.spec.unlimited_time = none;
+  r.spec.time_limit = none ? std::nullopt : *limit;
   return {};
 }
 Result<void> set_begin(R& r, std::string_view text) {

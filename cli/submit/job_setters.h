@@ -1,5 +1,6 @@
-// What the value of each job option means: one setter per option, for the table in
-// job_option_table.h. A setter quotes a wrong value and says what is allowed.
+// What the value of each job option means: one setter per option, for job_option_table.h,
+// place_option_table.h and batch_option_table.h. A setter quotes a wrong value and says what is
+// allowed.
 #pragma once
 
 #include "cli/submit/job_request.h"
@@ -17,9 +18,11 @@ Result<void> set_gres(JobRequest& r, std::string_view text);
 Result<void> set_licenses(JobRequest& r, std::string_view text);
 Result<void> set_mem_per_gpu(JobRequest& r, std::string_view text);
 Result<void> set_mem(JobRequest& r, std::string_view text);
+Result<void> set_mem_or_all(JobRequest& r, std::string_view text);  // 0: all of the node's
 Result<void> set_mem_per_cpu(JobRequest& r, std::string_view text);
 Result<void> set_tmp(JobRequest& r, std::string_view text);
 Result<void> set_time(JobRequest& r, std::string_view text);
+Result<void> set_time_or_none(JobRequest& r, std::string_view text);  // 0: no limit
 Result<void> set_begin(JobRequest& r, std::string_view text);
 Result<void> set_deadline(JobRequest& r, std::string_view text);
 Result<void> set_array(JobRequest& r, std::string_view text);

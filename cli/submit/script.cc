@@ -6,40 +6,13 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "common/text/split.h"
+
 namespace gantry::cli {
 namespace {
 
 bool is_blank(char c) {
   return c == ' ' || c == '\t';
-}
-
-// Words of one line, as a shell would part them.
-Result<std::vector<std::string>> split_words(std::string_view line) {
-  std::vector<std::string> words;
-  std::size_t at = 0;
-  while (at < line.size()) {
-    while (at < line.size() && is_blank(line[at])) ++at;
-    if (at == line.size() || line[at] == '#') break;
-    std::string word;
-    char quote = 0;
-    for (; at < line.size() && (quote != 0 || !is_blank(line[at])); ++at) {
-      const char c = line[at];
-      if (quote != 0 && c == quote) {
-        quote = 0;
-      } else if (quote == 0 && (c == '"' || c == '\'')) {
-        quote = c;
-      } else if (c == '\\' && quote != '\'' && at + 1 < line.size()) {
-        word += line[++at];
-      } else {
-        word += c;
-      }
-    }
-    if (quote != 0)
-      return fail(ErrorCode::usage,
-                  fmt::format("a {} quote is not closed", quote == '"' ? "double" : "single"));
-    words.push_back(std::move(word));
-  }
-  return words;
 }
 
 // The text behind "#SBATCH " or "#GANTRY ", if the line is a directive.
@@ -53,8 +26,10 @@ std::optional<std::string_view> directive_of(std::string_view line) {
 Result<void> parse_line(std::string_view text, const std::string& place,
                         std::span<const Option> options, Spelling spelling,
                         std::vector<std::vector<Given>>& out) {
-  const auto words = split_words(text);
-  if (!words) return tl::unexpected(words.error());
+  const auto words = split_words(text, Backslash::escapes);
+  if (!words)
+    return fail(ErrorCode::usage, fmt::format("a {} quote is not closed",
+                                              words.error() == '"' ? "double" : "single"));
   auto parsed = parse_options(options, *words, false, spelling);
   if (!parsed) return tl::unexpected(parsed.error());
   if (words->size() == 1 && (words->front() == "hetjob" || words->front() == "packjob")) {

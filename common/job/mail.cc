@@ -6,6 +6,8 @@
 #include <array>
 #include <utility>
 
+#include "common/text/split.h"
+
 namespace gantry {
 namespace {
 
@@ -29,16 +31,6 @@ constexpr std::string_view kNotKept[] = {"STAGE_OUT", "TIME_LIMIT_90", "TIME_LIM
                                          "TIME_LIMIT_50"};
 constexpr std::size_t kMostAddress = 254;  // RFC 5321
 
-std::vector<std::string> words_of(std::string_view text) {  // at commas; empty ones left out
-  std::vector<std::string> out;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(','), text.size());
-    if (end > 0) out.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return out;
-}
-
 std::string upper_case(std::string_view text) {
   std::string out(text);
   for (char& c : out)
@@ -60,7 +52,7 @@ bool is_address(std::string_view text) {
 
 Result<MailEvents> parse_mail_events(std::string_view text) {
   MailEvents events = 0;
-  for (const std::string& one : words_of(text)) {
+  for (const std::string& one : split_list(text)) {
     const std::string word = upper_case(one);
     const auto known = std::find_if(kWords.begin(), kWords.end(),
                                     [&](const auto& entry) { return entry.first == word; });
@@ -90,7 +82,7 @@ std::string format_mail_events(MailEvents events) {
 }
 
 Result<std::vector<std::string>> parse_mail_addresses(std::string_view text) {
-  std::vector<std::string> out = words_of(text);
+  std::vector<std::string> out = split_list(text);
   for (const std::string& one : out)
     if (!is_address(one))
       return fail(ErrorCode::invalid_argument, fmt::format("\"{}\" is no address of mail", one));

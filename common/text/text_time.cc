@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "common/limits.h"
+#include "common/text/split.h"
 #include "common/text/text.h"
 
 namespace gantry {
@@ -35,16 +36,6 @@ std::optional<std::int64_t> digits(std::string_view text) {
   if (text.empty() || text[0] == '-' || error != std::errc{} || stop != end) return std::nullopt;
   if (value > kMaxSeconds) return std::nullopt;
   return value;
-}
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  while (true) {
-    const std::size_t at = text.find(separator);
-    parts.push_back(text.substr(0, at));
-    if (at == std::string_view::npos) return parts;
-    text.remove_prefix(at + 1);
-  }
 }
 
 // Numbers between the separators, with at most `most` of them.

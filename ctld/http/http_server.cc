@@ -109,7 +109,7 @@ Server::Server(Fd listening, Answer answer)
 
 Server::~Server() {
   stopping_ = true;
-  wake_write_.close();
+  wake_write_.reset();
   thread_.join();
 }
 

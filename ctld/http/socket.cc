@@ -53,19 +53,6 @@ tl::unexpected<Error> failed(std::string_view what, const std::string& host, std
 
 }  // namespace
 
-Fd& Fd::operator=(Fd&& other) noexcept {
-  if (this != &other) {
-    close();
-    fd_ = std::exchange(other.fd_, -1);
-  }
-  return *this;
-}
-
-void Fd::close() {
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = -1;
-}
-
 Result<Fd> listen_on(const std::string& host, std::uint16_t port) {
   const auto addresses = resolve(host, port, true);
   if (!addresses) return tl::unexpected(addresses.error());

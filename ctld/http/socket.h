@@ -6,31 +6,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 
+#include "common/fd.h"
 #include "common/result.h"
 
 namespace gantry::http {
 
 using Deadline = std::chrono::steady_clock::time_point;
-
-// Owns a descriptor.
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept;
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  ~Fd() { close(); }
-  void close();
-  [[nodiscard]] int get() const { return fd_; }
-  [[nodiscard]] explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
 
 // A numeric address or a name; port 0 = any free one. unavailable, with the sentence.
 Result<Fd> listen_on(const std::string& host, std::uint16_t port);

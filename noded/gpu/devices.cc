@@ -52,7 +52,7 @@ Result<DeviceFile> capability(const DeviceNumbers& numbers, const std::string& n
 DeviceNumbers parse_device_numbers(std::string_view devices, std::string_view mig_minors) {
   DeviceNumbers out;
   bool characters = false;  // block devices have numbers of their own
-  for (const std::string& line : runtime::split(devices, '\n')) {
+  for (const std::string& line : split(devices, '\n')) {
     const std::string text = runtime::trim(line);
     if (text.ends_with(':')) characters = text == "Character devices:";
     const auto blank = text.find(' ');
@@ -60,7 +60,7 @@ DeviceNumbers parse_device_numbers(std::string_view devices, std::string_view mi
     if (const auto major = number_in(std::string_view(text).substr(0, blank)))
       out.majors[runtime::trim(std::string_view(text).substr(blank))] = *major;
   }
-  for (const std::string& line : runtime::split(mig_minors, '\n')) {
+  for (const std::string& line : split(mig_minors, '\n')) {
     const auto blank = line.find(' ');
     if (blank == std::string::npos) continue;
     if (const auto minor = number_in(runtime::trim(std::string_view(line).substr(blank))))

@@ -19,15 +19,13 @@
 namespace gantry::gpu {
 namespace {
 
-using runtime::Fd;
-
 constexpr int kControlSeconds = 10;  // for the program to answer
 constexpr int kEndMillis = 2000;     // for daemons to end by themselves
 
 std::string find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) return ::access(name.c_str(), X_OK) == 0 ? name : "";
   const char* path = std::getenv("PATH");
-  for (const std::string& dir : runtime::split(path != nullptr ? path : "/usr/bin:/bin", ':'))
+  for (const std::string& dir : split(path != nullptr ? path : "/usr/bin:/bin", ':'))
     if (const std::string file = dir + "/" + name; ::access(file.c_str(), X_OK) == 0) return file;
   return {};
 }
@@ -52,7 +50,7 @@ std::vector<pid_t> processes_with(const std::string& entry) {
     if (pid <= 1 || !is_ours(dir)) continue;
     const auto environment = runtime::read_file(dir + "/environ");
     if (!environment || environment->empty()) continue;
-    for (const std::string& e : runtime::split(*environment, '\0'))
+    for (const std::string& e : split(*environment, '\0'))
       if (e == entry) {
         found.push_back(pid);
         break;

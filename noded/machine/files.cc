@@ -14,11 +14,6 @@
 
 namespace gantry::runtime {
 
-void Fd::reset(int fd) {
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = fd;
-}
-
 std::string errno_text(std::string_view what, int error) {
   std::string text(what);
   text += ": ";
@@ -231,16 +226,6 @@ std::uint64_t start_time_of(int pid) {
   if (fields.size() > 19)
     std::from_chars(fields[19].data(), fields[19].data() + fields[19].size(), ticks);
   return ticks;
-}
-
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  for (;;) {
-    const auto at = text.find(separator);
-    parts.emplace_back(text.substr(0, at));
-    if (at == std::string_view::npos) return parts;
-    text.remove_prefix(at + 1);
-  }
 }
 
 std::string trim(std::string_view text) {

@@ -1,39 +1,16 @@
-// Descriptors and small files, for noded/runtime and the shim. Every descriptor is close-on-exec.
+// Small files, for noded/runtime and the shim. Every descriptor is close-on-exec.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "common/fd.h"
 #include "common/result.h"
+#include "common/text/split.h"
 #include "common/types.h"
 
 namespace gantry::runtime {
-
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& o) noexcept : fd_(o.release()) {}
-  Fd& operator=(Fd&& o) noexcept {
-    if (this != &o) reset(o.release());
-    return *this;
-  }
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  ~Fd() { reset(); }
-  [[nodiscard]] int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-  int release() {
-    const int fd = fd_;
-    fd_ = -1;
-    return fd;
-  }
-  void reset(int fd = -1);
-
- private:
-  int fd_ = -1;
-};
 
 // "PATH: No such file or directory", from errno or a given number.
 std::string errno_text(std::string_view what);
@@ -68,7 +45,6 @@ std::vector<std::string> list_dir(const std::string& path);  // names, sorted, w
 // When a process started, in clock ticks since boot (field 22 of /proc/PID/stat); 0 = no process.
 std::uint64_t start_time_of(int pid);
 
-std::vector<std::string> split(std::string_view text, char separator);
 std::string trim(std::string_view text);
 
 }  // namespace gantry::runtime

@@ -4,8 +4,7 @@
 #include "cli/cluster/local_cluster.h"
 #include "cli/columns/job_words.h"
 #include "cli/submit/dependency.h"
-#include "cli/submit/job_gpu_table.h"
-#include "cli/submit/job_option_table.h"
+#include "cli/submit/job_options.h"
 #include "cli/submit/job_refs.h"
 #include "common/text/text.h"
 
@@ -14,7 +13,7 @@ using namespace gantry::cli;
 
 namespace {
 
-constexpr auto kOptions = join(kJobOptions, kPlaceOptions, kGpuOptions, kRefusedJobOptions);
+constexpr auto kOptions = join(kJobOptions, kRefusedJobOptions);
 
 Result<JobRequest> request(std::vector<std::string> args) {
   auto parsed = parse_options(kOptions, args, false);

@@ -35,7 +35,7 @@ TEST_CASE("a user's set-uid program is no MPS daemon, whatever its environment s
   {
     const auto text = runtime::read_file("/bin/sleep");
     REQUIRE(text.has_value());
-    const runtime::Fd out(::open(program.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0755));
+    const Fd out(::open(program.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0755));
     REQUIRE(::write(out.get(), text->data(), text->size()) == static_cast<ssize_t>(text->size()));
   }
   REQUIRE(::chmod(program.c_str(), 04755) == 0);

@@ -6,7 +6,13 @@
 #include <fstream>
 #include <sstream>
 
+#include "cli/command.h"
 #include "cli/slurm/frame.h"
+#include "cli/step/step_option_table.h"
+#include "cli/submit/batch_option_table.h"
+#include "cli/submit/job_option_table.h"
+#include "cli/submit/place_option_table.h"
+#include "cli/submit/refused_option_table.h"
 #include "tests/cli/fake_controller.h"
 #include "tests/slurm/queue_of_slurm.h"
 
@@ -182,7 +188,45 @@ std::vector<Shown> joined(List first, const List& second) {
   return first;
 }
 
+// Each row of the table is an option of this command, as its family has it.
+void check_said_once(const cli::Command* command, cli::Family family,
+                     std::span<const cli::SubmitOption> table) {
+  REQUIRE(command != nullptr);
+  for (const cli::SubmitOption& row : table) {
+    if (!cli::is_in(row, family)) continue;
+    CAPTURE(command->name);
+    CAPTURE(row.option.name);
+    const cli::Option wanted = cli::option_in(row, family);
+    const auto is_same = [&](const cli::Option& o) {
+      return o.name == wanted.name && o.letter == wanted.letter && o.arg == wanted.arg &&
+             o.value == wanted.value && o.help == wanted.help && o.set == wanted.set &&
+             o.env == wanted.env && o.refused == wanted.refused;
+    };
+    CHECK(std::count_if(command->options.begin(), command->options.end(), is_same) == 1);
+  }
+}
+
 }  // namespace
+
+TEST_CASE("an option of submit is said once for both families") {
+  const auto ours = [](std::string_view name) {
+    return cli::find_command(cli::all_commands(), name);
+  };
+  const auto slurms = [](std::string_view name) {
+    return cli::find_command(cli::slurm::slurm_commands(), name);
+  };
+  using cli::Family;
+  for (const std::span<const cli::SubmitOption> table :
+       {std::span<const cli::SubmitOption>(cli::kJobOptionTable),
+        std::span<const cli::SubmitOption>(cli::kPlaceOptionTable),
+        std::span<const cli::SubmitOption>(cli::kBatchOptionTable),
+        std::span<const cli::SubmitOption>(cli::kRefusedOptionTable)}) {
+    check_said_once(ours("gbatch"), Family::gantry, table);
+    check_said_once(slurms("sbatch"), Family::slurm, table);
+  }
+  check_said_once(ours("grun"), Family::gantry, cli::kStepOptionTable);
+  check_said_once(slurms("srun"), Family::slurm, cli::kStepOptionTable);
+}
 
 TEST_CASE("options of sbatch") {
   Bench bench;

@@ -18,6 +18,10 @@ struct QueueRow {
   std::string cluster{};
 };
 
+inline const proto::JobRow& row_of(const QueueRow& view) {
+  return view.row;
+}
+
 std::span<const Field<QueueRow>> queue_fields();
 
 // A value of "given": "submitit" of "wckey=submitit"; "" = not given.
@@ -27,8 +31,6 @@ bool was_given(const JobSpec& spec, std::string_view name);
 // "gres:gpu:a100:2", or "" when GPUs were not asked for by node.
 std::string tres_per_node(const JobSpec& spec);
 
-std::string first_node_of(const std::string& hostlist);  // "" of an empty one
-Duration time_used(const proto::JobRow& row, Instant now);
 std::optional<Instant> expected_end(const proto::JobRow& row);
 std::string group_name(Gid gid);
 

@@ -3,12 +3,9 @@
 #include <fmt/core.h>
 #include <grp.h>
 
-#include <charconv>
-
 #include "cli/columns/job_words.h"
 #include "cli/columns/show_records.h"
 #include "common/resources/resources.h"
-#include "common/text/hostlist.h"
 #include "common/text/text.h"
 
 namespace gantry::cli::slurm {
@@ -16,15 +13,6 @@ namespace gantry::cli::slurm {
 const proto::JobDetail& detail(const QueueRow& v) {
   static const proto::JobDetail none;
   return v.detail ? *v.detail : none;
-}
-
-void put_number(std::string& out, std::uint64_t n) {
-  std::array<char, 20> digits;
-  out.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), n).ptr);
-}
-
-void text_or(std::string& out, std::string_view text, std::string_view none) {
-  out += text.empty() ? none : text;
 }
 
 bool was_given(const JobSpec& spec, std::string_view name) {
@@ -52,15 +40,6 @@ std::string tres_per_node(const JobSpec& spec) {
   return fmt::format("gres:gpu:{}{}", model, shape.gpus_per_node);
 }
 
-std::string first_node_of(const std::string& hostlist) {
-  const auto names = expand_hostlist(hostlist);
-  return names && !names->empty() ? names->front() : "";
-}
-
-Duration time_used(const proto::JobRow& row, Instant now) {
-  return run_time(row, now);
-}
-
 std::optional<Instant> expected_end(const proto::JobRow& row) {
   if (row.ended) return row.ended;
   const auto start = row.started ? row.started : row.expected_start;
@@ -71,13 +50,6 @@ std::optional<Instant> expected_end(const proto::JobRow& row) {
 std::string group_name(Gid gid) {
   const group* found = ::getgrgid(gid.value());
   return found != nullptr ? found->gr_name : std::to_string(gid.value());
-}
-
-void put_task(std::string& out, const proto::JobRow& row) {
-  if (row.array_task)
-    put_number(out, *row.array_task);
-  else
-    text_or(out, row.array_tasks, "N/A");
 }
 
 bool is_held(const proto::JobRow& row) {
@@ -124,7 +96,7 @@ void put_time_left(std::string& out, const QueueRow& v) {
     out += "UNLIMITED";
   else
     out += format_duration(
-        std::max(*v.row.time_limit - seconds(time_used(v.row, v.now).us / 1'000'000), Duration{}));
+        std::max(*v.row.time_limit - seconds(run_time(v.row, v.now).us / 1'000'000), Duration{}));
 }
 
 std::string tres_text(const proto::JobRow& row, std::int64_t memory) {

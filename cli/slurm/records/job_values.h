@@ -1,6 +1,7 @@
 // Values of jobs as squeue, scontrol and --json show them, for the tables of fields.
 #pragma once
 
+#include "cli/columns/job_values.h"
 #include "cli/slurm/records/job_fields.h"
 
 namespace gantry::cli::slurm {
@@ -11,9 +12,6 @@ inline const JobSpec& spec(const QueueRow& v) {
   return detail(v).spec;
 }
 
-void put_number(std::string& out, std::uint64_t n);
-void text_or(std::string& out, std::string_view text, std::string_view none);
-void put_task(std::string& out, const proto::JobRow& row);
 void put_reason_or_nodes(std::string& out, const proto::JobRow& row);  // %R
 void put_command(std::string& out, const QueueRow& v);
 void put_memory(std::string& out, const QueueRow& v);

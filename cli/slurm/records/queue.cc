@@ -104,12 +104,12 @@ std::string sort_text(const QueueRow& row, char letter) {
       return start ? instant(start) : std::string(20, '9');
     }
     case 'e': return instant(expected_end(row.row));
-    case 'M': return padded(time_used(row.row, row.now).us);
+    case 'M': return padded(run_time(row.row, row.now).us);
     case 'l': return padded(row.row.time_limit ? row.row.time_limit->us : INT64_MAX);
     case 'L':
       return padded(
           row.row.time_limit
-              ? std::max<std::int64_t>(0, (*row.row.time_limit - time_used(row.row, row.now)).us)
+              ? std::max<std::int64_t>(0, (*row.row.time_limit - run_time(row.row, row.now)).us)
               : INT64_MAX);
     default: break;
   }

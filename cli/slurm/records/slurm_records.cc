@@ -68,7 +68,7 @@ void job_names(RecordWriter& out, const proto::JobDetail& job) {
 
 void job_times(RecordWriter& out, const proto::JobDetail& job, Instant now) {
   const proto::JobRow& row = job.row;
-  out.field("RunTime", format_duration_long(time_used(row, now)));
+  out.field("RunTime", format_duration_long(run_time(row, now)));
   out.field("TimeLimit", row.time_limit ? format_duration_long(*row.time_limit) : "UNLIMITED");
   out.field("TimeMin", "N/A").line();
   out.field("SubmitTime", shown_time(row.submitted));

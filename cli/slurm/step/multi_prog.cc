@@ -2,38 +2,13 @@
 
 #include <fmt/core.h>
 
+#include "common/text/split.h"
 #include "common/text/text.h"
 
 namespace gantry::cli::slurm {
 namespace {
 
 constexpr std::uint64_t kMaxTasksNamed = 100'000;
-
-Result<std::vector<std::string>> words_of_line(std::string_view line) {
-  std::vector<std::string> words;
-  std::string word;
-  bool in_word = false;
-  char quote = 0;
-  for (const char c : line) {
-    if (quote != 0 && c == quote) {
-      quote = 0;
-    } else if (quote == 0 && (c == '"' || c == '\'')) {
-      quote = c;
-      in_word = true;
-    } else if (quote == 0 && (c == ' ' || c == '\t')) {
-      if (in_word) words.push_back(std::exchange(word, ""));
-      in_word = false;
-    } else if (quote == 0 && c == '#' && !in_word) {
-      break;
-    } else {
-      word += c;
-      in_word = true;
-    }
-  }
-  if (quote != 0) return fail(ErrorCode::invalid_argument, "a quote is not closed");
-  if (in_word) words.push_back(word);
-  return words;
-}
 
 std::string for_shell(const std::string& word, const std::string& task, std::uint64_t offset) {
   std::string out = "'";
@@ -69,10 +44,10 @@ Result<std::vector<std::string>> multi_prog_command(std::string_view text) {
   };
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    const auto words = words_of_line(text.substr(0, end));
+    const auto words = split_words(text.substr(0, end), Backslash::is_text);
     text.remove_prefix(std::min(end + 1, text.size()));
     ++number;
-    if (!words) return wrong(words.error().message);
+    if (!words) return wrong("a quote is not closed");
     if (words->empty()) continue;
     if (words->size() < 2) return wrong("no program is named");
     if (words->front() == "*") {

@@ -1,7 +1,6 @@
 // sattach: what a running step writes, seen a second time. Its srun, if there is one, notices
 // nothing: output that is not read here in time is lost here (noded/shim/io/step_audience.h).
 #include <fmt/core.h>
-#include <sodium.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -147,23 +146,14 @@ const char* disagreement(const SattachRequest& r) {
 // The streams of all nodes, until the tasks have ended or we are told to go.
 Result<int> watch_step(const Invocation& call, const SattachRequest& r, Session& session,
                        const proto::StepGranted& granted, const proto::StepPermission& permission) {
-  const char* job_socket = std::getenv(net::kJobSocketVariable);
-  auto source = job_socket != nullptr ? listen_through_node(job_socket)
-                                      : listen_for_streams(session.config().address);
-  if (!source) return tl::unexpected(source.error());
-  Bytes key;
-  key.resize(net::kStreamKeyBytes);
-  ::randombytes_buf(key.data(), key.size());
+  const auto door = StepDoor::open(session.config().address);
+  if (!door) return tl::unexpected(door.error());
   proto::AttachStep attach;
   attach.permission = granted.permission;
   attach.signature = granted.signature;
-  attach.io_address = (*source)->address();
-  attach.io_ticket = (*source)->ticket();
-  attach.io_key = key;
-  StepStreams streams(call.program(), permission, key, r);
-  const auto none = job_socket != nullptr
-                        ? attach_through_node(job_socket, permission, std::move(attach))
-                        : attach_on_nodes(permission, std::move(attach));
+  door->tell(attach);
+  StepStreams streams(call.program(), permission, door->key(), r);
+  const auto none = door->attach(permission, std::move(attach));
   if (!none) return tl::unexpected(none.error());
   for (const std::size_t node : *none) {
     streams.leave_out(node);
@@ -175,7 +165,7 @@ Result<int> watch_step(const Invocation& call, const SattachRequest& r, Session&
       if (std::find(none->begin(), none->end(), i) == none->end())
         fmt::print(stderr, "sattach: Node {}, {} tasks\n", permission.nodes[i].node,
                    permission.nodes[i].tasks);
-  const auto result = streams.run(**source);
+  const auto result = streams.run(door->source());
   if (!result) return tl::unexpected(result.error());
   return result->exit_status;
 }

@@ -17,9 +17,6 @@
 #include "cli/slurm/step/multi_prog.h"
 #include "cli/slurm/step/srun_parts.h"
 #include "cli/slurm/step/srun_table.h"
-#include "cli/slurm/submit/job_table.h"
-#include "cli/slurm/submit/place_table.h"
-#include "cli/slurm/submit/refused_table.h"
 #include "cli/step/allocation.h"
 #include "cli/step/allocation_shell.h"
 #include "cli/step/step_run.h"
@@ -94,7 +91,7 @@ Result<void> set_mpi(SrunRequest& r, std::string_view text) {
 
 namespace {
 
-constexpr auto kSrunAll = join(kSrunOptions, kSlurmJobOptions, kSlurmPlaceOptions, kSlurmRefused);
+constexpr auto kSrunAll = join(kSrunOptions, kSlurmJobOptions, kSlurmRefused);
 constexpr std::string_view kSrunPrefixes[] = {"SLURM_"};
 
 // Job options that mean something to a step as well.

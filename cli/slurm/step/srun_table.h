@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/slurm/frame.h"
-#include "cli/slurm/submit/job_request.h"
+#include "cli/slurm/submit/job_options.h"
 
 namespace gantry::cli::slurm {
 
@@ -32,13 +32,12 @@ Result<void> set_beside(SrunRequest& r, std::string_view text) {
 Result<void> set_het_group(SrunRequest& r, std::string_view text);  // in srun_parts.cc
 }  // namespace srun
 
-inline constexpr Option kSrunOptions[] = {
+inline constexpr Option kOnlySrunOptions[] = {
     {.name = "cpu-bind",
      .arg = Arg::required,
      .value = "q|cores|none",
-     .help =
-         "Tasks are bound to their own cores, which is always so; none, where a task has all of "
-         "the job's cores on its node (--ntasks-per-node=1)",
+     .help = "Tasks are bound to their own cores, which is always so; none, where a task has all "
+             "of the job's cores on its node (--ntasks-per-node=1)",
      .set = call<srun::set_cpu_bind>},
     {.name = "disable-status",
      .letter = 'X',
@@ -51,18 +50,6 @@ inline constexpr Option kSrunOptions[] = {
      .help = "Run here behind the step, with srun's environment",
      .set = call<srun::set_beside<&SrunRequest::epilog>>,
      .env = "EPILOG"},
-    {.name = "error",
-     .letter = 'e',
-     .arg = Arg::required,
-     .value = "FILE",
-     .help = "Standard error of the tasks, on their nodes: %j job, %s step, %t task, %N node, %n "
-             "its number (default: here)",
-     .set = put<&StepOptions::std_err>,
-     .env = "STDERRMODE"},
-    {.name = "exact",
-     .help = "Only cores that no other step has: wait for them (so does --exclusive inside a job)",
-     .set = put<&StepOptions::exact>,
-     .env = "EXACT"},
     {.name = "help", .letter = 'h', .help = "Show this help", .set = always},
     {.name = "het-group",
      .arg = Arg::required,
@@ -70,13 +57,6 @@ inline constexpr Option kSrunOptions[] = {
      .help = "In these components of the heterogeneous job: their tasks are numbered through "
              "(default: the first, or of A : B one each)",
      .set = call<srun::set_het_group>},
-    {.name = "immediate",
-     .letter = 'I',
-     .arg = Arg::optional,
-     .value = "SECONDS",
-     .help = "Give up if there is no allocation in this time (default 1)",
-     .set = call<set::immediate>,
-     .env = "IMMEDIATE"},
     {.name = "input",
      .letter = 'i',
      .arg = Arg::required,
@@ -96,47 +76,23 @@ inline constexpr Option kSrunOptions[] = {
      .help = "End all tasks when one ends with an exit code other than 0",
      .set = call<srun::set_kill>,
      .env = "KILL_BAD_EXIT"},
-    {.name = "label",
-     .letter = 'l',
-     .help = "Put the number of the task in front of each line",
-     .set = put<&StepOptions::label>,
-     .env = "LABELIO"},
     {.name = "mpi",
      .arg = Arg::required,
      .value = "none|pmix|pmi2|list",
      .help = "pmix, pmi2: a PMIx or PMI-1 and PMI-2 server beside the tasks on each node, and one "
-             "task's failure ends all; none: "
-             "launchers start their own daemons (default); list: what there is",
+             "task's failure ends all; none: launchers start their own daemons (default); list: "
+             "what there is",
      .set = call<srun::set_mpi>,
      .env = "MPI_TYPE"},
     {.name = "multi-prog",
      .help = "The operand is a file that says which tasks run which program",
      .set = put<&SrunRequest::multi_prog>},
-    {.name = "output",
-     .letter = 'o',
-     .arg = Arg::required,
-     .value = "FILE",
-     .help = "Standard output of the tasks, on their nodes (default: here)",
-     .set = put<&StepOptions::std_out>,
-     .env = "STDOUTMODE"},
-    {.name = "overlap",
-     .help = "Share cores with other steps of the job, even if others are free",
-     .set = put<&StepOptions::overlap>,
-     .env = "OVERLAP"},
     {.name = "prolog",
      .arg = Arg::required,
      .value = "PROGRAM|none",
      .help = "Run here before the step, with srun's environment",
      .set = call<srun::set_beside<&SrunRequest::prolog>>,
      .env = "PROLOG"},
-    {.name = "pty",
-     .help = "Give task 0 a terminal, which is ours; the other tasks have no standard files",
-     .set = put<&StepOptions::terminal>,
-     .env = "PTY"},
-    {.name = "quiet",
-     .letter = 'Q',
-     .help = "Print nothing but errors",
-     .set = put<&JobRequest::quiet>},
     {.name = "verbose",
      .letter = 'v',
      .help = "Say on standard error which tasks are started where",
@@ -185,5 +141,49 @@ inline constexpr Option kSrunOptions[] = {
     {.name = "threads", .letter = 'T', .refused = "all nodes are asked at once"},
     {.name = "treewidth", .refused = "all nodes are asked at once"},
 };
+
+inline constexpr auto kSrunOptions =
+    in_order(Family::slurm,
+             {"cpu-bind",
+              "disable-status",
+              "epilog",
+              "error",
+              "exact",
+              "help",
+              "het-group",
+              "immediate",
+              "input",
+              "jobid",
+              "kill-on-bad-exit",
+              "label",
+              "mpi",
+              "multi-prog",
+              "output",
+              "overlap",
+              "prolog",
+              "pty",
+              "quiet",
+              "verbose",
+              "quit-on-interrupt",
+              "relative",
+              "test-only",
+              "unbuffered",
+              "wait",
+              "accel-bind",
+              "bcast",
+              "bcast-exclude",
+              "compress",
+              "external-launcher",
+              "interactive",
+              "no-allocate",
+              "open-mode",
+              "preserve-env",
+              "send-libs",
+              "slurmd-debug",
+              "task-epilog",
+              "task-prolog",
+              "threads",
+              "treewidth"},
+             join(kOnlySrunOptions, kOnlySlurmOptions), kStepOptionTable, kJobOptionTable);
 
 }  // namespace gantry::cli::slurm

@@ -16,7 +16,6 @@
 #include "cli/files.h"
 #include "cli/step/step_run.h"
 #include "cli/submit/job_setters.h"
-#include "common/job/gpu_bind.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 
@@ -105,14 +104,6 @@ Result<std::string> read_export_file(const std::string& name) {
 
 namespace set {
 
-Result<void> time(SlurmRequest& r, std::string_view text) {
-  const auto limit = parse_duration(text);
-  if (!limit) return tl::unexpected(limit.error());
-  const bool none = !limit->has_value() || (*limit)->us == 0;  // 0 is no limit, as in Slurm
-  r.spec.unlimited_time = none;
-  r.spec.time_limit = none ? std::nullopt : *limit;
-  return {};
-}
 Result<void> clusters(SlurmRequest& r, std::string_view text) {
   r.clusters = text;
   return {};
@@ -127,14 +118,6 @@ Result<void> export_file(SlurmRequest& r, std::string_view text) {
   if (text.empty()) return wrong("must not be empty");
   r.export_file = text;
   return {};
-}
-// With all of a node's memory nobody else can run there: such a job has the whole node.
-Result<void> mem(SlurmRequest& r, std::string_view text) {
-  const auto bytes = parse_memory(text);
-  if (!bytes || *bytes != 0) return job::set_mem(r, text);
-  r.spec.shape.memory_per_node.reset();
-  r.spec.shape.memory_per_cpu.reset();
-  return job::set_exclusive(r, "");
 }
 Result<void> nodefile(SlurmRequest& r, std::string_view text) {
   const auto file = read_small_file(std::string(text));
@@ -190,18 +173,10 @@ Result<void> tres_per_task(SlurmRequest& r, std::string_view text) {
 Result<void> qos(SlurmRequest& r, std::string_view text) {
   return job::spec_text<&JobSpec::priority_class>(r, text == "normal" ? "" : text);
 }
-Result<void> comment(SlurmRequest& r, std::string_view text) {
-  return job::spec_text<&JobSpec::comment>(r, text);
-}
 // Over the nodes, and of a node's cores over its sockets; within a socket a task has some that lie
 // beside each other.
 Result<void> distribution(SlurmRequest& r, std::string_view text) {
-  std::vector<std::string_view> levels;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(':', at), text.size());
-    levels.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
+  std::vector<std::string> levels = split(text, ':');
   if (levels.size() > 3)
     return wrong(fmt::format("\"{}\": nodes, sockets and cores are three levels", text));
   levels.resize(3, "*");
@@ -227,11 +202,6 @@ Result<void> hint(SlurmRequest&, std::string_view text) {
 Result<void> one(SlurmRequest&, std::string_view text) {
   if (text == "1") return {};
   return wrong(fmt::format("\"{}\": cores are given whole, so it can only be 1", text));
-}
-Result<void> gpu_bind(SlurmRequest& r, std::string_view text) {
-  if (auto bind = parse_gpu_bind(text); !bind) return tl::unexpected(bind.error());
-  r.gpu_bind = text;
-  return {};
 }
 Result<void> none(SlurmRequest&, std::string_view text) {
   if (text == "none" || text == "NONE" || text == "no") return {};

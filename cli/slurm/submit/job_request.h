@@ -35,11 +35,9 @@ Result<std::map<std::string, std::string>> slurm_environment(const SlurmRequest&
 void say_start(const std::string& program, const proto::SubmitReply& reply, Instant now);
 
 namespace set {
-Result<void> time(SlurmRequest& r, std::string_view text);
 Result<void> clusters(SlurmRequest& r, std::string_view text);
 Result<void> wckey(SlurmRequest& r, std::string_view text);
 Result<void> export_file(SlurmRequest& r, std::string_view text);
-Result<void> mem(SlurmRequest& r, std::string_view text);
 Result<void> nodefile(SlurmRequest& r, std::string_view text);
 Result<void> cpus_per_gpu(SlurmRequest& r, std::string_view text);
 Result<void> tasks_per_gpu(SlurmRequest& r, std::string_view text);
@@ -47,11 +45,9 @@ Result<void> immediate(SlurmRequest& r, std::string_view text);  // srun, salloc
 Result<void> get_user_env(SlurmRequest& r, std::string_view text);
 Result<void> tres_per_task(SlurmRequest& r, std::string_view text);
 Result<void> qos(SlurmRequest& r, std::string_view text);
-Result<void> comment(SlurmRequest& r, std::string_view text);
 Result<void> distribution(SlurmRequest& r, std::string_view text);
 Result<void> hint(SlurmRequest& r, std::string_view text);
-Result<void> one(SlurmRequest& r, std::string_view text);  // only 1, which is what we do
-Result<void> gpu_bind(SlurmRequest& r, std::string_view text);
+Result<void> one(SlurmRequest& r, std::string_view text);   // only 1, which is what we do
 Result<void> none(SlurmRequest& r, std::string_view text);  // only "none"
 Result<void> off(SlurmRequest& r, std::string_view text);   // only "off" or "no"
 Result<void> switches(SlurmRequest& r, std::string_view text);

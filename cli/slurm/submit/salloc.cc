@@ -5,9 +5,7 @@
 #include <cstdlib>
 
 #include "cli/slurm/frame.h"
-#include "cli/slurm/submit/job_table.h"
-#include "cli/slurm/submit/place_table.h"
-#include "cli/slurm/submit/refused_table.h"
+#include "cli/slurm/submit/job_options.h"
 #include "cli/step/allocation.h"
 #include "cli/step/allocation_shell.h"
 #include "cli/step/step_run.h"
@@ -25,19 +23,12 @@ Result<void> no_bell(SallocRequest& r, std::string_view) {
   return {};
 }
 
-constexpr Option kSallocOwn[] = {
+constexpr Option kOnlySallocOptions[] = {
     {.name = "bell",
      .help = "Ring the terminal's bell when the allocation is there",
      .set = put<&SallocRequest::bell>,
      .env = "BELL"},
     {.name = "help", .letter = 'h', .help = "Show this help", .set = always},
-    {.name = "immediate",
-     .letter = 'I',
-     .arg = Arg::optional,
-     .value = "SECONDS",
-     .help = "Give up if there is no allocation in this time (default 1)",
-     .set = call<set::immediate>,
-     .env = "IMMEDIATE"},
     {.name = "no-bell",
      .help = "No bell when the allocation is there",
      .set = call<no_bell>,
@@ -45,25 +36,18 @@ constexpr Option kSallocOwn[] = {
     {.name = "no-shell",
      .help = "Run nothing: the job lives on without us, until its time limit or scancel",
      .set = put<&SallocRequest::no_shell>},
-    {.name = "quiet",
-     .letter = 'Q',
-     .help = "Print nothing but errors",
-     .set = put<&JobRequest::quiet>},
     {.name = "verbose",
      .letter = 'v',
      .help = "Say more, of which there is nothing",
      .set = always},
-    {.name = "wait-all-nodes",
-     .arg = Arg::required,
-     .value = "1",
-     .help = "1: start when all nodes are ready, which is always so",
-     .set = call<set::one>,
-     .env = "WAIT_ALL_NODES"},
     {.name = "get-user-env", .refused = "the command has this environment"},
     {.name = "kill-command", .letter = 'K', .refused = "the command sees the end by its own means"},
 };
-constexpr auto kSallocOptions =
-    join(kSallocOwn, kSlurmJobOptions, kSlurmPlaceOptions, kSlurmRefused);
+constexpr auto kSallocOwn = in_order(Family::slurm,
+                                     {"bell", "help", "immediate", "no-bell", "no-shell", "quiet",
+                                      "verbose", "wait-all-nodes", "get-user-env", "kill-command"},
+                                     join(kOnlySallocOptions, kOnlySlurmOptions), kJobOptionTable);
+constexpr auto kSallocOptions = join(kSallocOwn, kSlurmJobOptions, kSlurmRefused);
 constexpr std::string_view kSallocPrefixes[] = {"SALLOC_"};
 
 bool read_salloc_options(const Invocation& call, const Parsed& parsed, SallocRequest& r,

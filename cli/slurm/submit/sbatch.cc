@@ -8,9 +8,8 @@
 
 #include "cli/random_id.h"
 #include "cli/slurm/frame.h"
-#include "cli/slurm/submit/job_table.h"
-#include "cli/slurm/submit/place_table.h"
-#include "cli/slurm/submit/refused_table.h"
+#include "cli/slurm/submit/job_options.h"
+#include "cli/submit/batch_option_table.h"
 #include "cli/submit/job_request.h"
 #include "cli/submit/script.h"
 #include "cli/submit/submit.h"
@@ -20,21 +19,7 @@
 namespace gantry::cli::slurm {
 namespace {
 
-constexpr Option kOwnOptions[] = {
-    {.name = "array",
-     .letter = 'a',
-     .arg = Arg::required,
-     .value = "INDEXES",
-     .help = "One task for each index: 0-9, 1,3,7, 0-100:10; %N lets N run at a time",
-     .set = call<job::set_array>,
-     .env = "ARRAY_INX"},
-    {.name = "error",
-     .letter = 'e',
-     .arg = Arg::required,
-     .value = "FILE",
-     .help = "Standard error of the script (default: joined to the output)",
-     .set = call<job::spec_word<&JobSpec::std_err>>,
-     .env = "ERROR"},
+constexpr Option kOnlySbatchOptions[] = {
     {.name = "export-file",
      .arg = Arg::required,
      .value = "FILE|FD",
@@ -51,70 +36,14 @@ constexpr Option kOwnOptions[] = {
      .help = "Do not read #PBS and #BSUB lines, which is always so",
      .set = always,
      .env = "IGNORE_PBS"},
-    {.name = "input",
-     .letter = 'i',
-     .arg = Arg::required,
-     .value = "FILE",
-     .help = "Standard input of the script (default /dev/null)",
-     .set = call<job::spec_word<&JobSpec::std_in>>,
-     .env = "INPUT"},
-    {.name = "no-requeue",
-     .help = "Never start the job a second time",
-     .set = call<job::set_no_requeue>,
-     .env = "NO_REQUEUE"},
-    {.name = "open-mode",
-     .arg = Arg::required,
-     .value = "append|truncate",
-     .help = "What becomes of output files that exist (default truncate)",
-     .set = call<job::set_open_mode>,
-     .env = "OPEN_MODE"},
-    {.name = "output",
-     .letter = 'o',
-     .arg = Arg::required,
-     .value = "FILE",
-     .help = "Standard output: %A array, %a task, %j job, %J job.step, %N node, %n its number, %s "
-             "step, %t task, %u user, %x name (default slurm-%j.out, of arrays slurm-%A_%a.out)",
-     .set = call<job::spec_word<&JobSpec::std_out>>,
-     .env = "OUTPUT"},
-    {.name = "parsable",
-     .help = "Print only the job id, and ;CLUSTER when one was named",
-     .set = put<&JobRequest::parsable>},
-    {.name = "quiet",
-     .letter = 'Q',
-     .help = "Print nothing but errors",
-     .set = put<&JobRequest::quiet>},
-    {.name = "requeue",
-     .help = "May be started again after a node failure (default)",
-     .set = call<job::set_requeue>,
-     .env = "REQUEUE"},
-    {.name = "test-only",
-     .help = "Check the job and say when it could start; submit nothing",
-     .set = put<&JobRequest::test_only>},
-    {.name = "verbose",
-     .letter = 'v',
-     .help = "Show on standard error what is submitted",
-     .set = put<&JobRequest::verbose>,
-     .env = "DEBUG"},
-    {.name = "wait",
-     .letter = 'W',
-     .help = "Wait for the end of the job and return its exit code",
-     .set = put<&JobRequest::wait>,
-     .env = "WAIT"},
-    {.name = "wait-all-nodes",
-     .arg = Arg::required,
-     .value = "1",
-     .help = "1: start when all nodes are ready, which is always so",
-     .set = call<set::one>,
-     .env = "WAIT_ALL_NODES"},
-    {.name = "wrap",
-     .arg = Arg::required,
-     .value = "COMMAND",
-     .help = "Submit this shell command instead of a script",
-     .set = put<&JobRequest::wrap>,
-     .directive = false},
 };
-constexpr auto kSbatchOptions =
-    join(kOwnOptions, kSlurmJobOptions, kSlurmPlaceOptions, kSlurmRefused);
+constexpr auto kOwnOptions =
+    in_order(Family::slurm,
+             {"array", "error", "export-file", "get-user-env", "help", "ignore-pbs", "input",
+              "no-requeue", "open-mode", "output", "parsable", "quiet", "requeue", "test-only",
+              "verbose", "wait", "wait-all-nodes", "wrap"},
+             join(kOnlySbatchOptions, kOnlySlurmOptions), kBatchOptionTable, kJobOptionTable);
+constexpr auto kSbatchOptions = join(kOwnOptions, kSlurmJobOptions, kSlurmRefused);
 constexpr std::string_view kSbatchPrefixes[] = {"SBATCH_"};
 
 struct Script {

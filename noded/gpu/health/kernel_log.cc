@@ -15,7 +15,7 @@ constexpr std::size_t kMostLog = std::size_t{64} << 20;  // bytes; a kernel keep
 
 // Each read gives one record; EPIPE says that some were overwritten meanwhile.
 std::string read_log(const std::string& path) {
-  const runtime::Fd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   std::string text;
   char record[8192];
   while (fd && text.size() < kMostLog) {

@@ -30,7 +30,7 @@ Result<std::string> file_of(const std::string& gpu) {
 
 Result<MigJournal> MigJournal::open(const std::string& dir) {
   if (auto made = runtime::make_dirs(dir, 0700); !made) return tl::unexpected(made.error());
-  runtime::Fd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  Fd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return runtime::fail_errno(ErrorCode::io_error, dir);
   return MigJournal(dir, std::move(fd));
 }

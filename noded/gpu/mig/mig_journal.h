@@ -43,9 +43,9 @@ class MigJournal {
   [[nodiscard]] Result<std::vector<MigIntent>> pending() const;
 
  private:
-  MigJournal(std::string dir, runtime::Fd fd) : dir_(std::move(dir)), fd_(std::move(fd)) {}
+  MigJournal(std::string dir, Fd fd) : dir_(std::move(dir)), fd_(std::move(fd)) {}
   std::string dir_;
-  runtime::Fd fd_;
+  Fd fd_;
 };
 
 }  // namespace gantry::gpu

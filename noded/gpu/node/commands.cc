@@ -32,7 +32,7 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 
 struct Commands::Running {
   pid_t pid = 0;
-  runtime::Fd output;
+  Fd output;
   std::string text;
   CommandEnd end;
   std::function<void(const CommandEnd&)> done;
@@ -76,7 +76,7 @@ void Commands::start(Running& one, std::vector<std::string>& argv, std::vector<s
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return void(one.text = runtime::errno_text("pipe"));
   one.output.reset(ends[0]);
-  const runtime::Fd write(ends[1]);
+  const Fd write(ends[1]);
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
   env.insert(env.begin(), "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
   posix_spawn_file_actions_t files{};

@@ -167,7 +167,7 @@ void Gpus::recovered(const AttemptKey& key, const runtime::LaunchRequest& reques
   const auto visible = request.env.find(std::string(kVisible));
   if (visible == request.env.end() || work_ == nullptr) return;
   std::vector<std::string> uuids;
-  for (const std::string& uuid : runtime::split(visible->second, ','))
+  for (const std::string& uuid : split(visible->second, ','))
     if (!uuid.empty()) uuids.push_back(uuid);
   if (uuids.empty()) return;
   held_[key] = uuids;

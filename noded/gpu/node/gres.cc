@@ -27,8 +27,8 @@ constexpr std::uint32_t kMemoryMajor = 1, kTerminalMajor = 5;
 Result<std::string> output_of(const std::string& program) {
   int pipe[2];
   if (::pipe2(pipe, O_CLOEXEC) != 0) return runtime::fail_errno(ErrorCode::io_error, "pipe");
-  const runtime::Fd read(pipe[0]);
-  runtime::Fd write(pipe[1]);
+  const Fd read(pipe[0]);
+  Fd write(pipe[1]);
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);

@@ -67,7 +67,7 @@ Result<KnownGpus> load_known(const std::string& dir, const std::string& boot_id)
 
 Result<void> store_known(const std::string& dir, const KnownGpus& known) {
   if (auto made = runtime::make_dirs(dir, 0700); !made) return made;
-  const runtime::Fd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Fd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return runtime::fail_errno(ErrorCode::io_error, dir);
   // It has to outlive the daemon, not the machine.
   return runtime::write_whole(fd.get(), kFile, codec::encode(known), runtime::Durability::none);

@@ -1,0 +1,70 @@
+// The options that describe a job, as gbatch, grun and galloc have them: join() them with a
+// command's own.
+#pragma once
+
+#include "cli/submit/job_option_table.h"
+#include "cli/submit/place_option_table.h"
+#include "cli/submit/refused_option_table.h"
+
+namespace gantry::cli {
+
+inline constexpr auto kJobOptions = in_order(Family::gantry,
+                                             {"account",
+                                              "begin",
+                                              "chdir",
+                                              "checkpoint-file",
+                                              "comment",
+                                              "container-image",
+                                              "container-mounts",
+                                              "container-workdir",
+                                              "container-writable",
+                                              "cpus-per-task",
+                                              "deadline",
+                                              "dependency",
+                                              "export",
+                                              "hold",
+                                              "job-name",
+                                              "kill-on-invalid-dep",
+                                              "mem",
+                                              "mem-per-cpu",
+                                              "mail-type",
+                                              "mail-user",
+                                              "network",
+                                              "nice",
+                                              "no-requeue",
+                                              "nodes",
+                                              "ntasks",
+                                              "ntasks-per-node",
+                                              "partition",
+                                              "priority",
+                                              "priority-class",
+                                              "requeue",
+                                              "signal",
+                                              "tenant-class",
+                                              "time",
+                                              "tmp",
+                                              "anti-affinity",
+                                              "constraint",
+                                              "exclude",
+                                              "exclusive",
+                                              "gpu-model",
+                                              "licenses",
+                                              "nodelist",
+                                              "reservation",
+                                              "spread",
+                                              "tolerate",
+                                              "topology",
+                                              "gpus",
+                                              "gpus-per-node",
+                                              "gpus-per-task",
+                                              "gres",
+                                              "mem-per-gpu"},
+                                             {}, kJobOptionTable, kPlaceOptionTable);
+
+// What Slurm has and Gantry has not: refused with the reason, never ignored.
+inline constexpr auto kRefusedJobOptions = all_in<Family::gantry, kRefusedOptionTable>();
+
+// Refused by the commands that start no tasks themselves.
+inline constexpr Option kRefusedStepOptions[] = {{.name = "gpu-bind", .refused = kAllGpus}};
+
+}  // namespace gantry::cli
