@@ -8,12 +8,11 @@
 //   quota violation  time in which a claim is older than the reclaim deadline, and for so long
 //                    somebody could have made room for it
 //   no place         such time in which nobody could, or could for less than the deadline: no set
-//   of
-//                    jobs that may be taken from others frees the nodes that any of the jobs needs
-//                    (places.h)
+//                    of jobs that may be taken from others frees the nodes that any of the jobs
+//                    needs (places.h), or only nodes that are reserved for a job that has waited
+//                    for controller.oldest_first_after, which no claim takes
 //   Jain's index     (sum x)^2 / (n sum x^2) of x = decayed use / decayed fair share, over tenants
-//   that
-//                    have waited for an hour at least; mean over time with two such tenants
+//                    that have waited for an hour at least; mean over time with two such tenants
 //
 // Fair is what fair.h says; decay is that of the fair share. Use includes what is on its way out.
 #pragma once

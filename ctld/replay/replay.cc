@@ -24,7 +24,12 @@ class Replay {
  public:
   Replay(const Trace& trace, const Cluster& cluster, const Site& site, const Yardstick& yardstick,
          const ReplayOptions& options)
-      : trace_(trace), cluster_(cluster), site_(site), options_(options), shares_(site.compiled) {
+      : trace_(trace),
+        cluster_(cluster),
+        site_(site),
+        options_(options),
+        deadline_(yardstick.deadline),
+        shares_(site.compiled) {
     std::set<std::string> names;
     for (const TraceJob& job : trace.jobs) names.insert(job.tenant);
     out_.tenants.assign(names.begin(), names.end());
@@ -397,7 +402,6 @@ class Replay {
       for (const sched::Start& s : plan.starts) start(s, t);
       for (const sched::Preempt& p : plan.preemptions) preempt(p, t);
       soonest.reset();
-      note_claims(plan);
       for (const sched::Expected& e : plan.expected)
         if (auto& told = out_.jobs[e.job.value() - 1].foretold; !told) told = e.start;
       for (const sched::Expected& e : plan.expected)
@@ -410,33 +414,31 @@ class Replay {
     if (!waiting_.empty() && (policy.keep_promises || next_moment() == kNever)) promised_ = soonest;
   }
 
-  // Nodes that jobs leave for others, within their tenants' quota.
-  void note_claims(const sched::Plan& plan) {
-    claimed_.clear();
-    std::set<std::uint32_t> claimants;
-    for (const std::uint32_t i : running_)
-      if (live_[i].phase == Phase::leaving && live_[i].leaves_for)
-        claimants.insert(*live_[i].leaves_for);
-    for (const sched::Expected& e : plan.expected)
-      if (const auto i = static_cast<std::uint32_t>(e.job.value() - 1); claimants.contains(i))
-        claimed_[i] = e.nodes;
-  }
-
   // For the measures: could somebody have made room for one of the tenant's waiting jobs that its
-  // nominal quota allows?
+  // nominal quota allows? Jobs for which others are on their way out have their room already.
   [[nodiscard]] bool has_place(std::size_t tenant) const {
     if (!site_.switches.preemption) return true;
     std::vector<std::int64_t> room, excess;
-    const auto of = [&](const auto& n) {
-      return cluster_.unit == Resource::gpu ? std::int64_t{n.gpus}
-                                            : static_cast<std::int64_t>(n.cpus.size());
-    };
-    for (const sched::NodeChanged& node : site_.nodes) room.push_back(of(node));
+    for (const sched::NodeChanged& node : site_.nodes) room.push_back(units_of(node));
     for (std::size_t t = 0; t < out_.tenants.size(); ++t) excess.push_back(meter_->excess(t));
-    for (const auto& [i, nodes] : claimed_)
-      if (out_.jobs[i].tenant != tenant)
-        for (const NodeId n : nodes)
-          room[n.value()] -= out_.jobs[i].units / static_cast<std::int64_t>(nodes.size());
+    std::vector<sched::Promise> oldest;
+    std::set<std::uint32_t> served;
+    std::int64_t claimed = 0;  // by the tenant's own
+    for (sched::Promise& p : replica_.promises()) {
+      const auto i = static_cast<std::uint32_t>(p.job.value() - 1);
+      const std::int64_t units = out_.jobs[i].units;
+      if (p.claimed) {
+        if (out_.jobs[i].tenant == tenant) {
+          if (p.start > out_.end + deadline_) return true;
+          claimed += units;
+          served.insert(i);
+        }
+        for (const sched::Share& s : p.shares)
+          room[s.node] -= units / static_cast<std::int64_t>(p.shares.size());
+      } else if (p.aged) {
+        oldest.push_back(std::move(p));
+      }
+    }
     std::vector<HeldUnits> held;
     for (const std::uint32_t i : running_) {
       const Live& live = live_[i];
@@ -447,17 +449,38 @@ class Replay {
       const auto& cls = site_.compiled.view->classes[live.key.priority_class];
       const bool may_go = cls.preemptible && out_.end - live.started >= cls.min_run_time;
       for (const sched::NodeGrant& g : live.grants) {
-        room[g.node.value()] -= of(g);
+        room[g.node.value()] -= units_of(g);
         if (may_go)
-          held.push_back({g.node.value(), out_.jobs[i].tenant, of(g), out_.jobs[i].units, i});
+          held.push_back({g.node.value(), out_.jobs[i].tenant, units_of(g), out_.jobs[i].units, i});
       }
     }
     return std::any_of(waiting_.begin(), waiting_.end(), [&](std::uint32_t i) {
       const JobResult& job = out_.jobs[i];
-      if (job.tenant != tenant || job.units + excess[tenant] > 0) return false;
-      const std::uint32_t nodes = live_[i].key.shape.min_nodes;
-      return could_have_place(room, held, excess, nodes, job.units / nodes);
+      if (job.tenant != tenant || served.contains(i)) return false;
+      if (claimed + job.units + excess[tenant] > 0) return false;
+      return could_run(i, room, held, excess, oldest);
     });
+  }
+
+  template <class Node>
+  [[nodiscard]] std::int64_t units_of(const Node& n) const {
+    return cluster_.unit == Resource::gpu ? std::int64_t{n.gpus}
+                                          : static_cast<std::int64_t>(n.cpus.size());
+  }
+  // Not where a job that has waited for oldest_first_after has a reservation that it would delay:
+  // no claim takes that.
+  [[nodiscard]] bool could_run(std::uint32_t i, std::vector<std::int64_t> room,
+                               std::vector<HeldUnits> held, const std::vector<std::int64_t>& excess,
+                               const std::vector<sched::Promise>& oldest) const {
+    const Instant until = sched::Timeline::end_of(out_.end + deadline_, live_[i].key.time_limit);
+    std::set<std::uint32_t> closed;
+    for (const sched::Promise& p : oldest)
+      if (p.start < until && p.job.value() != i + 1)
+        for (const sched::Share& s : p.shares) closed.insert(s.node);
+    for (const std::uint32_t n : closed) room[n] = 0;
+    std::erase_if(held, [&](const HeldUnits& h) { return closed.contains(h.node); });
+    const std::uint32_t nodes = live_[i].key.shape.min_nodes;
+    return could_have_place(room, held, excess, nodes, out_.jobs[i].units / nodes);
   }
 
   void finish() {
@@ -484,13 +507,13 @@ class Replay {
   const Cluster& cluster_;
   const Site& site_;
   const ReplayOptions& options_;
+  const Duration deadline_;  // of a reclaim
   ShareBook shares_;
   std::optional<Meter> meter_;
   sched::Replica replica_;
   std::vector<Live> live_;
   std::set<std::uint32_t> waiting_, running_;
-  std::map<std::uint32_t, std::vector<NodeId>> claimed_;  // by waiting job
-  std::optional<Instant> promised_;                       // the next start, as the last plan has it
+  std::optional<Instant> promised_;  // the next start, as the last plan has it
   std::size_t next_ = 0, done_ = 0;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   Outcome out_;
