@@ -109,8 +109,9 @@ Result<bool> Server::run() {
   if (!failed_) loop_.run();
   if (failed_) return tl::unexpected(*failed_);
   fold();
-  log_.write(LogLevel::info, again_ ? "starting anew" : "stopped");
-  return again_;
+  const bool again = again_ && !ended_;
+  log_.write(LogLevel::info, again ? "starting anew" : "stopped");
+  return again;
 }
 
 Result<void> Server::start() {
@@ -148,7 +149,10 @@ Result<void> Server::start() {
   look_ = loop_.every(sched::kLookAtEverything, [this] {
     if (passed_over_) planner_->request(clock_.now());
   });
-  const auto stop = [this] { loop_.stop(); };
+  const auto stop = [this] {
+    ended_ = true;
+    loop_.stop();
+  };
   term_ = loop_.on_signal(SIGTERM, stop);
   intr_ = loop_.on_signal(SIGINT, stop);
   hup_ = loop_.on_signal(SIGHUP, [this] {

@@ -222,6 +222,7 @@ class Server {
   std::size_t unfolded_ = 0;  // events since the last fold
   std::optional<Error> failed_;
   bool again_ = false;          // stop, to be started with what the configuration says now
+  bool ended_ = false;          // a signal said to end, which counts more
   std::string config_problem_;  // why it was not
   // Answers to Hello leave with the turn's replies: a command, which sends its request along, is
   // then woken once and not twice.

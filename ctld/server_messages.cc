@@ -1,16 +1,27 @@
-// What comes in from the router: who sent it, is it sound, and on to the core.
+// What comes in from the router: who sent it, may it be sent from there, is it sound, and on to
+// whom the table of messages names.
 #include "ctld/server.h"
 
 #include "common/codec/codec.h"
 #include "common/overloaded.h"
 #include "common/version.h"
 #include "ctld/rpc/dispatch.h"
+#include "ctld/rpc/identity.h"
 
 namespace gantry::ctld {
 namespace {
 
 template <class T>
 constexpr std::uint16_t number = static_cast<std::uint16_t>(proto::number_of<T>);
+
+constexpr auto kHere = proto::Place::controller;
+
+constexpr bool of_sessions(const proto::MessageRow& m) {
+  return m.taker == proto::Taker::sessions;
+}
+// from_client() and from_node() take these by name.
+static_assert(std::is_same_v<proto::MessagesWhere<of_sessions>,
+                             std::variant<proto::Hello, proto::Authenticate, proto::NodeRelay>>);
 
 bool version_accepted(std::uint16_t protocol) {
   return protocol >= proto::kOldestProtocol && protocol <= proto::kProtocolVersion;
@@ -61,6 +72,11 @@ bool Server::receive_one() {
 
 void Server::from_node(const std::string& node, const net::MessageHeader& header,
                        net::Incoming& incoming) {
+  if (const auto sent = proto::check_sender(header.type, proto::Sender::node, kHere); !sent) {
+    log_.write(LogLevel::warning, "ignored a message of a node",
+               {{"node", node}, {"error", sent.error().message}});
+    return;
+  }
   if (header.type == number<proto::NodeRelay>) {
     const auto relay = codec::decode<proto::NodeRelay>(incoming.body);
     if (relay) {
@@ -113,17 +129,19 @@ void Server::from_client(rpc::Session& session, const net::MessageHeader& header
 
 void Server::answer(rpc::Session& session, const net::MessageHeader& header,
                     std::string_view body) {
-  switch (header.type) {
-    case number<proto::Hello>: hello(session, header.request, body); return;
-    case number<proto::Authenticate>: authenticate(session, header.request, body); return;
-    default: break;
-  }
-  if (!session.identity && header.type != number<proto::Ping>) {
+  if (const auto sent = proto::check_sender(header.type, session.sender(), kHere); !sent) {
+    const bool stranger = sent.error().code == ErrorCode::unauthenticated;
     refuse(session, header.request,
-           session.refused.value_or(Error{ErrorCode::unauthenticated, "authenticate first"}));
+           stranger ? session.refused.value_or(sent.error()) : sent.error());
     return;
   }
-  if (rpc::for_shell(header.type)) return answer_here(session, header, body);
+  switch (proto::find_message(header.type)->taker) {
+    case proto::Taker::sessions:
+      if (header.type == number<proto::Hello>) return hello(session, header.request, body);
+      return authenticate(session, header.request, body);
+    case proto::Taker::shell: return answer_here(session, header, body);
+    default: break;
+  }
   auto message = rpc::decode_client(header.type, body);
   if (!message) {
     refuse(session, header.request, message.error());
@@ -132,7 +150,7 @@ void Server::answer(rpc::Session& session, const net::MessageHeader& header,
   core::ClientRequest request;
   request.connection = session.id;
   request.request = header.request;
-  if (session.identity) request.who = *session.identity;
+  request.who = session.identity.value_or(rpc::nobody());
   request.message = std::move(*message);
   step(std::move(request));
 }

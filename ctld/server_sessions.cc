@@ -106,11 +106,6 @@ void Server::authenticate(rpc::Session& session, std::uint64_t request, std::str
     refuse(session, request, message.error());
     return;
   }
-  if (session.relayed()) {
-    refuse(session, request,
-           {ErrorCode::unsupported, "inside a job the job itself is the identity"});
-    return;
-  }
   const std::string network = net::network_of(router_.address_of(session.peer));
   if (!refusals_.may_look(network, clock_.now())) {
     refuse(session, request,

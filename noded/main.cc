@@ -213,7 +213,9 @@ Result<bool> run(const Start& start, const Options& options, std::optional<Start
   daemon->on_permission_key = [&](std::string_view key) {
     if (steps) steps->set_permission_key(key);
   };
+  bool ended = false;  // a signal said so: then nothing is started anew
   daemon->on_reread = [&] {
+    if (ended) return;
     auto again = prepare(options);
     if (!again) {
       log.error("the configuration is as it was", {{"why", again.error().message}});
@@ -222,8 +224,13 @@ Result<bool> run(const Start& start, const Options& options, std::optional<Start
     next = std::move(*again);
     daemon->stop();
   };
-  const auto end = loop.on_signal(SIGTERM, [&] { daemon->stop(); });
-  const auto interrupt = loop.on_signal(SIGINT, [&] { daemon->stop(); });
+  const auto stop = [&] {
+    ended = true;
+    next.reset();
+    daemon->stop();
+  };
+  const auto end = loop.on_signal(SIGTERM, stop);
+  const auto interrupt = loop.on_signal(SIGINT, stop);
   const auto rotate = loop.on_signal(SIGHUP, [&] {
     if (const auto again = log.reopen(); !again)
       log.error("the log file could not be reopened", {{"why", again.error().message}});

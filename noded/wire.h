@@ -1,5 +1,5 @@
 // The node's side of the wire: bytes to orders, reports to bytes, by the numbers of messages.def.
-// What is not an alternative of Order or RelayReply cannot be decoded here.
+// What the table of messages does not call an order cannot be decoded here, ErrorReply apart.
 #pragma once
 
 #include <string_view>

@@ -11,7 +11,7 @@ namespace gantry {
 #define GANTRY_KIND_reply(type)
 #define GANTRY_KIND_report(type) GANTRY_CODEC_INSTANTIATE_BINARY(type)
 #define GANTRY_KIND_order(type) GANTRY_CODEC_INSTANTIATE_BINARY(type)
-#define X(type, number, sender, kind) GANTRY_KIND_##kind(proto::type)
+#define X(type, number, from, kind, ...) GANTRY_KIND_##kind(proto::type)
 #include "common/proto/messages.def"
 #undef X
 

@@ -10,7 +10,7 @@ namespace gantry {
 #define GANTRY_KIND_reply(type) GANTRY_CODEC_INSTANTIATE(type)
 #define GANTRY_KIND_report(type)
 #define GANTRY_KIND_order(type)
-#define X(type, number, sender, kind) GANTRY_KIND_##kind(proto::type)
+#define X(type, number, from, kind, ...) GANTRY_KIND_##kind(proto::type)
 #include "common/proto/messages.def"
 #undef X
 

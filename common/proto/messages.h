@@ -25,14 +25,14 @@
 namespace gantry::proto {
 
 enum class MessageType : std::uint16_t {
-#define X(type, number, sender, kind) type = number,
+#define X(type, number, ...) type = number,
 #include "common/proto/messages.def"
 #undef X
 };
 
 template <class T>
 struct MessageNumber;
-#define X(type, number, sender, kind)                       \
+#define X(type, number, ...)                                \
   template <>                                               \
   struct MessageNumber<type> {                              \
     static constexpr MessageType value = MessageType::type; \

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "common/job/job_spec.h"
-#include "common/proto/messages.h"
+#include "common/proto/message_table.h"
 #include "common/result.h"
 #include "common/types.h"
 #include "config/config.h"
@@ -42,23 +42,14 @@ struct Identity {  // established by the shell's authentication
   std::optional<Instant> token_ends;        // shown by a token, which holds until then
 };
 
-using ClientMessage = std::variant<
-    proto::SubmitJob, proto::ListJobs, proto::ShowJob, proto::CancelJobs, proto::HoldJobs,
-    proto::ReleaseJobs, proto::RequeueJobs, proto::UpdateJob, proto::WaitJobs, proto::ReadLog,
-    proto::ListNodes, proto::UpdateNodes, proto::ListPartitions, proto::UpdatePartition,
-    proto::ShowConfig, proto::EnrollNode, proto::RegisterKey, proto::ShowStats, proto::Ping,
-    proto::StepCreate, proto::StepDone, proto::EndAllocation, proto::ApplyTenancy,
-    proto::GetTenancy, proto::TenancyHistory, proto::TenantUsage, proto::ShareTree,
-    proto::PriorityTuples, proto::CheckpointJobs, proto::MakeReservation, proto::RemoveReservation,
-    proto::ListReservations, proto::TenantEvents, proto::QueryLedger, proto::ListBudgets,
-    proto::AskIncrease, proto::DecideIncrease, proto::ListIncreases, proto::ImportMeter,
-    proto::ListMeters, proto::SuspendJobs, proto::ResumeJobs, proto::SignalStep, proto::NotifyJobs,
-    proto::SubmitTogether, proto::StepAttach, proto::SetTrigger, proto::ListTriggers,
-    proto::ClearTriggers, proto::TopJobs>;
-
-using NodeMessage = std::variant<proto::NodeRegister, proto::Heartbeat, proto::LaunchReady,
-                                 proto::Started, proto::ExitReport, proto::Goodbye,
-                                 proto::FetchLogReply, proto::GpuReport, proto::Frozen>;
+constexpr bool asked_of_core(const proto::MessageRow& m) {
+  return m.taker == proto::Taker::core && m.from.has(proto::Sender::client);
+}
+constexpr bool reported_to_core(const proto::MessageRow& m) {
+  return m.taker == proto::Taker::core && m.from.has(proto::Sender::node);
+}
+using ClientMessage = proto::MessagesWhere<asked_of_core>;
+using NodeMessage = proto::MessagesWhere<reported_to_core>;
 
 struct ClientRequest {
   ConnectionId connection;

@@ -1,5 +1,6 @@
 // One handler per message, each a free function in the handle_*.cc of its group. A handler answers
-// its request exactly once, now or (WaitJobs, ReadLog) later. authorise() has already said yes.
+// its request exactly once, now or (WaitJobs, ReadLog) later. authorise() has already said yes. A
+// line of messages.def that says `core` and has no handler here does not compile.
 #pragma once
 
 #include "ctld/core/context.h"

@@ -13,21 +13,16 @@ constexpr std::uint16_t number = static_cast<std::uint16_t>(proto::number_of<T>)
 template <class Variant, std::size_t I = 0>
 Result<Variant> decode_as(std::uint16_t type, std::string_view body) {
   if constexpr (I == std::variant_size_v<Variant>) {
-    return fail(ErrorCode::unsupported, message_name(type) + " may not be sent on this connection");
+    return fail(ErrorCode::unsupported, proto::message_name(type) + " is not decoded here");
   } else {
     using T = std::variant_alternative_t<I, Variant>;
     if (type != number<T>) return decode_as<Variant, I + 1>(type, body);
     Result<T> message = codec::decode<T>(body);
     if (!message) {
-      return fail(message.error().code, message_name(type) + ": " + message.error().message);
+      return fail(message.error().code, proto::message_name(type) + ": " + message.error().message);
     }
     return Variant(std::in_place_index<I>, std::move(*message));
   }
-}
-
-template <class... Messages>
-bool is_one_of(std::uint16_t type, std::in_place_type_t<std::variant<Messages...>> /*unused*/) {
-  return ((type == number<Messages>) || ...);
 }
 
 template <class Variant>
@@ -43,10 +38,6 @@ Encoded encode_as(const Variant& message) {
 
 Result<core::ClientMessage> decode_client(std::uint16_t type, std::string_view body) {
   return decode_as<core::ClientMessage>(type, body);
-}
-
-bool for_shell(std::uint16_t type) {
-  return is_one_of(type, std::in_place_type<core::ShellMessage>);
 }
 
 Result<core::ShellMessage> decode_shell(std::uint16_t type, std::string_view body) {
@@ -68,17 +59,6 @@ Encoded encode_order(const core::OrderMessage& message) {
 Encoded encode_error(const Error& error) {
   return {number<proto::ErrorReply>,
           codec::encode(proto::ErrorReply{static_cast<std::uint16_t>(error.code), error.message})};
-}
-
-std::string message_name(std::uint16_t type) {
-  switch (static_cast<proto::MessageType>(type)) {
-#define X(type, number, sender, kind) \
-  case proto::MessageType::type:      \
-    return #type;
-#include "common/proto/messages.def"
-#undef X
-  }
-  return "message " + std::to_string(type);
 }
 
 }  // namespace gantry::rpc

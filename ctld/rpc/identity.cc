@@ -16,6 +16,13 @@ IdentityCheck::IdentityCheck(std::vector<std::string> admins, bool allow_munge,
       user_of_key_(std::move(user_of_key)),
       token_key_(token_key) {}
 
+core::Identity nobody() {
+  core::Identity who;
+  who.owner.uid = Uid{UINT32_MAX};  // (uid_t)-1, which no user has
+  who.owner.gid = Gid{UINT32_MAX};
+  return who;
+}
+
 proto::Role IdentityCheck::role_of(const std::string& user) const {
   const bool admin = std::find(admins_.begin(), admins_.end(), user) != admins_.end();
   return admin ? proto::Role::admin : proto::Role::user;

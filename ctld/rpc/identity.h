@@ -44,4 +44,7 @@ class IdentityCheck {
   auth::GroupNames groups_;
 };
 
+// Of a message that strangers may send too (Ping): nobody's uid, and so not root's 0.
+core::Identity nobody();
+
 }  // namespace gantry::rpc

@@ -36,6 +36,11 @@ struct Session {
   std::string node;                    // relayed: by which node
   std::uint64_t channel = 0;           // relayed: the node's number for it
   [[nodiscard]] bool relayed() const { return !node.empty(); }
+  // A node's connection is told apart before (Server::receive_one).
+  [[nodiscard]] proto::Sender sender() const {
+    if (relayed()) return proto::Sender::job;
+    return identity ? proto::Sender::client : proto::Sender::stranger;
+  }
 };
 
 class SessionTable {

@@ -6,7 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "common/proto/messages.h"
+#include "common/proto/message_table.h"
 
 namespace gantry::node {
 
@@ -23,25 +23,6 @@ struct JobSockets::Listener {
 };
 
 namespace {
-
-// Messages that a client may send and ctld answers. LaunchStep goes to a node, and who the sender
-// is needs no proof here.
-bool may_relay(std::uint16_t type) {
-  constexpr std::string_view kClient = "client";
-  switch (static_cast<proto::MessageType>(type)) {
-    case proto::MessageType::LaunchStep:
-    case proto::MessageType::Authenticate: return false;
-    default: break;
-  }
-  switch (type) {
-#define X(name, number, sender, kind) \
-  case number:                        \
-    return kClient == #sender;
-#include "common/proto/messages.def"
-#undef X
-    default: return false;
-  }
-}
 
 // A unix socket's path has at most 107 bytes, which a state directory easily exceeds: the name is
 // given relative to the directory's descriptor.
@@ -150,10 +131,10 @@ void JobSockets::handle(JobConnection& connection, net::StreamMessage&& message)
                                   message.header.protocol));
     return;
   }
-  if (!may_relay(message.header.type)) {
-    connection.refuse(
-        request, ErrorCode::unsupported,
-        fmt::format("message {} cannot be sent from inside a job", message.header.type));
+  if (const auto sent =
+          proto::check_sender(message.header.type, proto::Sender::job, proto::Place::controller);
+      !sent) {
+    connection.refuse(request, sent.error().code, sent.error().message);
     return;
   }
   const auto listener = listeners_.find(connection.key());

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "common/codec/codec.h"
-#include "common/proto/messages.h"
+#include "common/proto/message_table.h"
 #include "noded/core/core_order.h"
 #include "noded/core/step_environment.h"
 #include "noded/machine/discover.h"
@@ -20,6 +20,13 @@ constexpr Duration kAskerTime = seconds(60);
 
 template <class T>
 constexpr std::uint16_t number = static_cast<std::uint16_t>(proto::number_of<T>);
+
+constexpr bool asked_of_node(const proto::MessageRow& m) {
+  return m.taker == proto::Taker::noded && m.from.has(proto::Sender::client);
+}
+// receive_one() takes these by name.
+static_assert(std::is_same_v<proto::MessagesWhere<asked_of_node>,
+                             std::variant<proto::LaunchStep, proto::AttachStep>>);
 
 struct Answer {
   std::uint16_t type = 0;
@@ -91,14 +98,16 @@ bool StepService::receive_one() {
     result =
         fail(ErrorCode::version_mismatch, fmt::format("this node speaks protocol {}, not {}",
                                                       proto::kProtocolVersion, header->protocol));
+  } else if (auto sent =
+                 proto::check_sender(header->type, proto::Sender::client, proto::Place::node);
+             !sent) {
+    result = std::move(sent);
   } else if (header->type == number<proto::LaunchStep>) {
     const auto message = codec::decode<proto::LaunchStep>(incoming->body);
     result = message ? act(*message) : tl::unexpected(message.error());
-  } else if (header->type == number<proto::AttachStep>) {
+  } else {
     const auto message = codec::decode<proto::AttachStep>(incoming->body);
     result = message ? act(*message) : tl::unexpected(message.error());
-  } else {
-    result = fail(ErrorCode::unsupported, "a node takes LaunchStep and AttachStep from clients");
   }
   const Answer answer = answer_of(result);
   const net::HeaderBytes out({proto::kProtocolVersion, answer.type, header ? header->request : 0});

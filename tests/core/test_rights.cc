@@ -87,7 +87,7 @@ Matrix matrix(const State& state, const Identity& who) {
     if constexpr (kIn<Message, ClientMessage> || kIn<Message, ShellMessage>)
       ask_door<Message>(state, who, name, out);
   };
-#define X(Type, number, sender, kind) one(std::in_place_type<proto::Type>, #Type);
+#define X(Type, ...) one(std::in_place_type<proto::Type>, #Type);
 #include "common/proto/messages.def"
 #undef X
   return out;
@@ -110,7 +110,10 @@ TEST_CASE("a token makes nothing that lasts, whoever shows it; all else is its u
                               "SuspendJobs", "UpdateNodes", "UpdatePartition"});
   Identity inside = kRoot;
   inside.inside = proto::AttemptKey{};
-  CHECK(matrix(controller.state(), inside).refused_always == alice.refused_always);
+  std::set<std::string> to_jobs = alice.refused_always;
+  to_jobs.merge(std::set<std::string>{"ApplyTenancy", "AskIncrease", "DecideIncrease", "MakeToken",
+                                      "RegisterKey", "SetTrigger"});
+  CHECK(matrix(controller.state(), inside).refused_always == to_jobs);
 }
 
 TEST_CASE("what a token may plan or take away it may") {
@@ -235,6 +238,24 @@ struct Running {
   static constexpr proto::AttemptKey kKey{JobId(1), Attempt(1)};
   Controller controller;
 };
+
+TEST_CASE("a program leaves its job's container by no trigger, whoever may set them") {
+  Running one;
+  proto::SetTrigger set;
+  set.trigger.on = {proto::TriggerOn::fini};
+  set.trigger.job = JobId(1);
+  set.trigger.program = "/home/x/outside";
+  Identity inside = kAlice;
+  inside.inside = Running::kKey;
+  const auto refused = one.controller.ask(inside, set);
+  REQUIRE(error_of(refused) != nullptr);
+  CHECK(error_of(refused)->code == static_cast<std::uint16_t>(ErrorCode::permission_denied));
+  CHECK(one.controller.state().triggers.all.empty());
+  CHECK(error_of(one.controller.ask(kAlice, set)) == nullptr);
+  proto::ClearTriggers clear;
+  clear.filter.job = JobId(1);
+  CHECK(error_of(one.controller.ask(inside, clear)) == nullptr);
+}
 
 TEST_CASE("a step's account is held to what can be true, and is small") {
   Running one;

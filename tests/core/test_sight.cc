@@ -144,7 +144,7 @@ void ask_one(Controller& controller, const Identity& who, Asked& out) {
 
 Asked ask_all(Controller& controller, const Identity& who) {
   Asked out;
-#define X(Type, number, sender, kind) ask_one<proto::Type, k_##kind>(controller, who, out);
+#define X(Type, number, from, kind, ...) ask_one<proto::Type, k_##kind>(controller, who, out);
 #include "common/proto/messages.def"
 #undef X
   return out;

@@ -23,8 +23,8 @@ void check(std::string_view body) {
 
 void dispatch(std::uint16_t type, std::string_view body) {
   switch (type) {
-#define X(type, number, sender, kind) \
-  case number:                        \
+#define X(type, number, ...) \
+  case number:               \
     return check<proto::type>(body);
 #include "common/proto/messages.def"
 #undef X

@@ -96,7 +96,10 @@ TEST_CASE("a job's socket refuses what only nodes or the controller may send, an
   REQUIRE(got);
   CHECK(got->header.type == static_cast<std::uint16_t>(proto::MessageType::ErrorReply));
   CHECK(codec::decode<proto::ErrorReply>(got->body)->code ==
-        static_cast<std::uint16_t>(ErrorCode::unsupported));
+        static_cast<std::uint16_t>(ErrorCode::permission_denied));
+  CHECK(codec::decode<proto::ErrorReply>(got->body)->message ==
+        "ExitReport goes from a node to the controller: a program inside a job may not send it to "
+        "the controller");
   // A message that is none ends its connection, not the daemon.
   auto raw = net::connect_to("ipc://" + n.path, net::Deadline(seconds(5)));
   REQUIRE(raw);

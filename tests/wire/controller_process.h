@@ -105,6 +105,19 @@ class Controller {
     REQUIRE(::waitpid(std::exchange(pid_, -1), &status, 0) > 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
+  // Sends it the signal: whether it has ended within 30 s.
+  bool ends_by(int signal) {
+    ::kill(pid_, signal);
+    for (int tries = 0; tries < 300; ++tries) {
+      if (::waitpid(pid_, nullptr, WNOHANG) == pid_) {
+        pid_ = -1;
+        return true;
+      }
+      // tidy-allow(sleep): a process that ends tells nobody but its parent's waitpid()
+      ::usleep(100'000);
+    }
+    return false;
+  }
   [[nodiscard]] std::string address() const { return fmt::format("tcp://127.0.0.1:{}", port_); }
   [[nodiscard]] const net::PublicKey& key() const { return keys_.public_key; }
   // Registered keys, of an administrator and of a user.

@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "common/codec/schema.h"
-#include "common/proto/messages.h"
+#include "common/proto/message_table.h"
 
 namespace gantry {
 namespace {
@@ -22,9 +22,16 @@ struct Message {
   std::string kind;
 };
 
+// Which end of a connection it is that sends: a stranger and a job are clients on the wire.
+std::string end_of(const proto::Senders& from) {
+  if (from.has(proto::Sender::node)) return "node";
+  return from.has(proto::Sender::controller) ? "ctld" : "client";
+}
+
 std::vector<Message> messages() {
   return {
-#define X(type, number, sender, kind) {#type, number, #sender, #kind},
+#define X(type, number, senders, kind, ...) \
+  {#type, number, end_of(proto::kRowOf<proto::type>.from), #kind},
 #include "common/proto/messages.def"
 #undef X
   };
@@ -32,7 +39,7 @@ std::vector<Message> messages() {
 
 codec::Schema schema() {
   codec::Schema s;
-#define X(type, number, sender, kind) s.add<proto::type>();
+#define X(type, ...) s.add<proto::type>();
 #include "common/proto/messages.def"
 #undef X
   s.add<proto::StepPermission>();  // travels signed, as bytes

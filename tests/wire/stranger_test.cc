@@ -7,25 +7,20 @@
 
 #include <vector>
 
-#include "common/auth/registered_key.h"
-#include "common/codec/codec.h"
-#include "common/net/header.h"
 #include "common/proto/messages.h"
-#include "tests/wire/controller_process.h"
-#include "tests/wire/raw_dealer.h"
+#include "tests/wire/asking.h"
 
 namespace gantry {
 namespace {
 
+using test::answer;
+using test::authenticate;
 using test::Controller;
+using test::credential;
+using test::dealer;
 using test::RawDealer;
-constexpr Duration kSoon = seconds(60);
-
-Instant wall() {
-  timespec t{};
-  ::clock_gettime(CLOCK_REALTIME, &t);
-  return {std::int64_t{t.tv_sec} * 1'000'000 + t.tv_nsec / 1000};
-}
+using test::refusal;
+using test::send;
 
 // What libzmq's first ROUTERs of a fresh process call their first peers, from which each counts:
 // the numbers do not differ from process to process, so everybody can find them out.
@@ -60,51 +55,6 @@ std::vector<std::string> guesses(std::uint32_t count) {
       ids.push_back(std::move(id));
     }
   return ids;
-}
-
-template <class Message>
-bool send(RawDealer& peer, std::uint64_t request, const Message& message) {
-  const net::HeaderBytes header(
-      {proto::kProtocolVersion, static_cast<std::uint16_t>(proto::number_of<Message>), request});
-  return peer.send(header.view(), codec::encode(message));
-}
-
-struct Answer {
-  proto::MessageType type{};
-  std::uint64_t request = 0;
-  Bytes body;
-};
-std::optional<Answer> answer(RawDealer& peer, Duration patience = kSoon) {
-  const auto frames = peer.receive(patience);
-  if (!frames) return std::nullopt;
-  REQUIRE(frames->size() == 2);
-  const auto header = net::decode_header(frames->at(0));
-  REQUIRE(header);
-  return Answer{static_cast<proto::MessageType>(header->type), header->request, frames->at(1)};
-}
-
-proto::ErrorReply refusal(const std::optional<Answer>& answer) {
-  REQUIRE(answer);
-  REQUIRE(answer->type == proto::MessageType::ErrorReply);
-  return *codec::decode<proto::ErrorReply>(answer->body);
-}
-
-proto::Authenticate credential(const RawDealer& peer, const auth::SigningKey& key) {
-  return {proto::AuthMethod::key, auth::make_key_credential(key, peer.key(), wall()), true};
-}
-
-void authenticate(RawDealer& peer, const auth::SigningKey& key) {
-  REQUIRE(send(peer, 1, credential(peer, key)));
-  const auto reply = answer(peer);
-  REQUIRE(reply);
-  REQUIRE(reply->type == proto::MessageType::AuthReply);
-}
-
-RawDealer dealer(const Controller& c, const std::string& id = "",
-                 const net::KeyPair& keys = net::generate_key_pair()) {
-  RawDealer made(c.address(), c.key(), id, keys);
-  REQUIRE(made.connected());
-  return made;
 }
 
 }  // namespace
@@ -312,6 +262,16 @@ TEST_CASE("requests that take the loop long are few, however seldom they come") 
   REQUIRE(send(root, 9, proto::Ping{}));
   CHECK(answer(root)->type == proto::MessageType::PingReply);
   MESSAGE(asked, " requests were taken");
+}
+
+TEST_CASE("a signal to end is heard while the configuration is read again") {
+  Controller c;
+  (void)c.connect();
+  RawDealer root = dealer(c);
+  authenticate(root, c.root());
+  REQUIRE(send(root, 2, proto::Reconfigure{}));
+  REQUIRE(answer(root)->type == proto::MessageType::Ok);
+  CHECK(c.ends_by(SIGTERM));
 }
 
 }  // namespace gantry

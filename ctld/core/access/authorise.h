@@ -1,6 +1,6 @@
-// Who may do what: the one place. Every client message passes authorise() before anything else, and
-// whatever is not allowed there by name is refused. Every listing and every change of a single job
-// asks may_see() and may_change().
+// Who may do what: the one place. Every message of a client or a job passes authorise() before
+// anything else, which asks the table of messages (common/proto/message_table.h): may it be sent
+// from there, and whose is it? Every listing and every change of a single job asks may().
 //
 // Rules: an administrator may do everything, an operator (a role that documents grant) care for
 // nodes, partitions, reservations and all jobs. Everybody sees and touches the jobs that run as

@@ -2,19 +2,19 @@
 // becomes what documents make them (take_grants), may they (authorise), are the references and the
 // texts sound (check_refs, check_texts), and does it name nodes that they do not see (sight.h).
 //
-// A message that neither variant has cannot be decoded, and one without a line in authorise.cc is
-// refused: so nothing goes round this.
+// Both variants are made of the table of messages (common/proto/message_table.h): a message that it
+// gives to neither cannot be decoded, so nothing goes round this.
 #pragma once
-
-#include <variant>
 
 #include "ctld/core/core.h"
 
 namespace gantry::core {
 
 // What the shell answers itself, or lets other threads answer.
-using ShellMessage = std::variant<proto::Reconfigure, proto::MakeToken, proto::QueryHistory,
-                                  proto::WhatIf, proto::PlanMigModes>;
+constexpr bool asked_of_shell(const proto::MessageRow& m) {
+  return m.taker == proto::Taker::shell;
+}
+using ShellMessage = proto::MessagesWhere<asked_of_shell>;
 
 Result<void> let_in(const State& state, Identity& who, const ClientMessage& message);
 Result<void> let_in(const State& state, Identity& who, const ShellMessage& message);

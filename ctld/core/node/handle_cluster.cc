@@ -148,8 +148,7 @@ void handle(Context& ctx, const ClientRequest& from, proto::EnrollNode&& m) {
 }
 
 void handle(Context& ctx, const ClientRequest& from, proto::RegisterKey&& m) {
-  const bool own = m.user == from.who.owner.user && !from.who.inside;
-  if (!own && !is_admin(from.who))
+  if (m.user != from.who.owner.user && !is_admin(from.who))
     return refuse(ctx, from,
                   {ErrorCode::permission_denied,
                    "only an administrator may register a key for somebody else"});

@@ -1,0 +1,217 @@
+// The table of messages: every message from every kind of sender, what is decoded of it, and the
+// table in docs/visibility.md. The lists of names here are written by hand: a new line of
+// messages.def that reaches further than its writer thought shows in one of them.
+#include <doctest/doctest.h>
+
+#include <fmt/core.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "common/codec/codec.h"
+#include "common/proto/message_table.h"
+#include "ctld/rpc/dispatch.h"
+#include "ctld/rpc/identity.h"
+
+namespace gantry::rpc {
+namespace {
+
+using proto::MessageKind;
+using proto::MessageRow;
+using proto::Place;
+using proto::Right;
+using proto::Sender;
+using Names = std::set<std::string>;
+
+constexpr Sender kSenders[] = {Sender::stranger, Sender::client, Sender::job, Sender::node,
+                               Sender::controller};
+
+std::uint16_t number(const MessageRow& row) {
+  return static_cast<std::uint16_t>(row.type);
+}
+
+// What the controller takes from this sender.
+Names taken_from(Sender sender) {
+  Names out;
+  for (const MessageRow& row : proto::kMessages)
+    if (proto::check_sender(number(row), sender, Place::controller)) out.emplace(row.name);
+  return out;
+}
+
+Names without(Names all, const Names& some) {
+  for (const std::string& one : some) REQUIRE(all.erase(one) == 1);
+  return all;
+}
+
+struct Sample {
+  std::uint16_t number = 0;
+  Bytes body;  // of a message with nothing set
+};
+std::vector<Sample> samples() {
+  return {
+#define X(type, number, ...) {number, codec::encode(proto::type{})},
+#include "common/proto/messages.def"
+#undef X
+  };
+}
+
+TEST_CASE("the controller takes from each kind of sender what is written here, and no more") {
+  CHECK(taken_from(Sender::stranger) == Names{"Hello", "Authenticate", "Ping"});
+  CHECK(taken_from(Sender::node) == Names{"NodeRegister", "Heartbeat", "LaunchReady", "Started",
+                                          "ExitReport", "Goodbye", "NodeRelay", "FetchLogReply",
+                                          "GpuReport", "Frozen"});
+  CHECK(taken_from(Sender::controller).empty());
+  const Names client = taken_from(Sender::client);
+  CHECK(client.size() ==
+        2 + std::variant_size_v<core::ClientMessage> + std::variant_size_v<core::ShellMessage>);
+  CHECK(
+      taken_from(Sender::job) ==
+      without(client, {"Authenticate", "MakeToken", "RegisterKey", "EnrollNode", "Reconfigure",
+                       "ApplyTenancy", "AskIncrease", "DecideIncrease", "ImportMeter", "ListMeters",
+                       "MakeReservation", "RemoveReservation", "UpdateNodes", "UpdatePartition",
+                       "SuspendJobs", "ResumeJobs", "PlanMigModes", "SetTrigger"}));
+}
+
+TEST_CASE("a node takes the steps of clients and of jobs, and else the controller's orders") {
+  const auto taken = [](Sender sender) {
+    Names out;
+    for (const MessageRow& row : proto::kMessages)
+      if (proto::check_sender(number(row), sender, Place::node)) out.emplace(row.name);
+    return out;
+  };
+  CHECK(taken(Sender::stranger).empty());
+  CHECK(taken(Sender::node).empty());
+  CHECK(taken(Sender::client) == Names{"LaunchStep", "AttachStep"});
+  CHECK(taken(Sender::job) == Names{"LaunchStep", "AttachStep", "StepListen"});
+  for (const std::string& name : taken(Sender::controller))
+    CHECK_FALSE(taken_from(Sender::client).contains(name));
+}
+
+TEST_CASE("what is refused is refused with one sentence, and what is not is decoded once") {
+  const std::vector<Sample> all = samples();
+  CHECK(all.size() == proto::kMessages.size());
+  for (const Sample& sample : all) {
+    const std::string name = proto::message_name(sample.number);
+    CAPTURE(name);
+    const auto row = proto::find_message(sample.number);
+    REQUIRE(row);
+    for (const Sender sender : kSenders) {
+      CAPTURE(static_cast<int>(sender));
+      const auto sent = proto::check_sender(sample.number, sender, Place::controller);
+      if (!sent && sender == Sender::stranger) {
+        CHECK(sent.error().code == ErrorCode::unauthenticated);
+      } else if (!sent) {
+        CHECK(sent.error().code == ErrorCode::permission_denied);
+        CHECK(sent.error().message.find(name + " goes from ") == 0);
+        CHECK(sent.error().message.ends_with(" may not send it to the controller"));
+      }
+    }
+    const bool asked = row->from.has(Sender::client) && row->taker != proto::Taker::sessions &&
+                       place_of(row->taker) == Place::controller;
+    const int decoded = (decode_client(sample.number, sample.body) ? 1 : 0) +
+                        (decode_shell(sample.number, sample.body) ? 1 : 0);
+    CHECK(decoded == (asked ? 1 : 0));
+    CHECK(decode_node(sample.number, sample.body).has_value() ==
+          (row->from.has(Sender::node) && row->taker == proto::Taker::core));
+  }
+}
+
+TEST_CASE("sentences: who may send it to whom, and who has") {
+  const auto words = [](auto message, Sender sender, Place here) {
+    const auto n = static_cast<std::uint16_t>(proto::number_of<decltype(message)>);
+    const auto sent = proto::check_sender(n, sender, here);
+    return sent ? std::string("taken") : sent.error().message;
+  };
+  CHECK(words(proto::Reconfigure{}, Sender::job, Place::controller) ==
+        "Reconfigure goes from a client outside of jobs to the controller: a program inside a job "
+        "may not send it to the controller");
+  CHECK(words(proto::ExitReport{}, Sender::client, Place::controller) ==
+        "ExitReport goes from a node to the controller: a client may not send it to the "
+        "controller");
+  CHECK(words(proto::LaunchStep{}, Sender::client, Place::controller) ==
+        "LaunchStep goes from a client to a node: a client may not send it to the controller");
+  CHECK(words(proto::SubmitJob{}, Sender::node, Place::controller) ==
+        "SubmitJob goes from a client to the controller: a node may not send it to the controller");
+  CHECK(words(proto::SubmitReply{}, Sender::client, Place::controller) ==
+        "SubmitReply goes from the controller to whoever asked: a client may not send it to the "
+        "controller");
+  CHECK(words(proto::ListJobs{}, Sender::stranger, Place::controller) == "authenticate first");
+  const auto unknown = proto::check_sender(999, Sender::client, Place::controller);
+  REQUIRE_FALSE(unknown);
+  CHECK(unknown.error().code == ErrorCode::unsupported);
+  CHECK(unknown.error().message == "message 999 is unknown here");
+}
+
+TEST_CASE("a stranger's message is nobody's, not root's") {
+  CHECK(nobody().owner.uid != Uid{0});
+  CHECK(nobody().role == proto::Role::user);
+}
+
+// ---- docs/visibility.md
+
+std::string_view right_words(Right right) {
+  switch (right) {
+    case Right::everybody: return "everybody";
+    case Right::operators: return "operators";
+    case Right::admins: return "administrators";
+  }
+  return "?";
+}
+
+std::string from_words(const proto::Senders& from) {
+  if (from.has(Sender::node)) return "node";
+  if (from.only(Sender::job)) return "job";
+  std::string out = "client";
+  if (from.has(Sender::job)) out += ", job";
+  if (from.has(Sender::stranger)) out += ", stranger";
+  return out;
+}
+
+// A line a message that somebody else than the controller sends.
+std::string table() {
+  std::string out =
+      "| message | from | to | who may | by token |\n"
+      "|---|---|---|---|---|\n";
+  for (const MessageRow& row : proto::kMessages) {
+    if (row.from.has(Sender::controller) || row.kind == MessageKind::reply) continue;
+    const bool asks = row.kind == MessageKind::read || row.kind == MessageKind::write;
+    out += fmt::format("| {} | {} | {} | {} | {} |\n", row.name, from_words(row.from),
+                       place_of(row.taker) == Place::node ? "node" : "controller",
+                       asks ? right_words(row.right) : "", asks ? (row.lasts ? "no" : "yes") : "");
+  }
+  return out;
+}
+
+TEST_CASE("the documentation has the table of messages as it is") {
+  const std::string path = std::string(GANTRY_SOURCE_DIR) + "/docs/visibility.md";
+  std::stringstream buffer;
+  buffer << std::ifstream(path).rdbuf();
+  std::string text = buffer.str();
+  const auto from = text.find("| message | from |");
+  REQUIRE(from != std::string::npos);
+  const auto end = text.find("\n\n", from);
+  const auto to = end == std::string::npos ? text.size() : end + 1;
+  if (std::getenv("GANTRY_UPDATE_GOLDEN") != nullptr && text.substr(from, to - from) != table()) {
+    text.replace(from, to - from, table());
+    std::ofstream(path) << text;
+  }
+  CHECK(text.find(table()) != std::string::npos);
+}
+
+TEST_CASE("the documentation says of every message that reads what users see") {
+  std::stringstream buffer;
+  buffer << std::ifstream(std::string(GANTRY_SOURCE_DIR) + "/docs/visibility.md").rdbuf();
+  const std::string text = buffer.str();
+  const auto from = text.find("| message | commands |");
+  REQUIRE(from != std::string::npos);
+  const std::string seen = text.substr(from, text.find("\n\n", from) - from);
+  for (const MessageRow& row : proto::kMessages) {
+    if (row.kind != MessageKind::read || place_of(row.taker) != Place::controller) continue;
+    CHECK_MESSAGE(seen.find(row.name) != std::string::npos, row.name);
+  }
+}
+
+}  // namespace
+}  // namespace gantry::rpc

@@ -1,0 +1,170 @@
+// Every message from every kind of connection at the real controller: what is not for it is refused
+// with the sentence of check_sender(), and the controller lives. Then the same for rights that a
+// tenant's document gives.
+#include <doctest/doctest.h>
+
+#include <fmt/core.h>
+
+#include "common/proto/message_table.h"
+#include "tests/wire/asking.h"
+
+namespace gantry {
+namespace {
+
+using proto::MessageType;
+using proto::Place;
+using proto::Sender;
+using test::answer;
+using test::authenticate;
+using test::Controller;
+using test::dealer;
+using test::RawDealer;
+using test::refusal;
+using test::send;
+
+struct Sample {
+  std::uint16_t number = 0;
+  Bytes body;  // of a message with nothing set
+};
+std::vector<Sample> samples() {
+  return {
+#define X(type, number, ...) {number, codec::encode(proto::type{})},
+#include "common/proto/messages.def"
+#undef X
+  };
+}
+
+// Those that the controller has to refuse to this sender.
+std::vector<Sample> wrong_of(Sender sender) {
+  std::vector<Sample> out = samples();
+  std::erase_if(out, [&](const Sample& s) {
+    return proto::check_sender(s.number, sender, Place::controller).has_value();
+  });
+  return out;
+}
+
+std::string sentence(const Sample& s, Sender sender) {
+  return proto::check_sender(s.number, sender, Place::controller).error().message;
+}
+
+void expect_refusals(RawDealer& peer, Sender sender) {
+  for (const Sample& s : wrong_of(sender)) {
+    CAPTURE(proto::message_name(s.number));
+    const net::HeaderBytes header({proto::kProtocolVersion, s.number, 7});
+    REQUIRE(peer.send(header.view(), s.body));
+    CHECK(refusal(answer(peer)).message == sentence(s, sender));
+  }
+}
+
+// The next message of this type that the controller sends to the node.
+template <class Message>
+Message ordered(RawDealer& node) {
+  while (true) {
+    const auto got = answer(node);
+    REQUIRE(got);
+    if (got->type == proto::number_of<Message>) return *codec::decode<Message>(got->body);
+  }
+}
+
+// The only node of the controller, as far as the controller sees.
+RawDealer enrolled_node(const Controller& c, RawDealer& root) {
+  const net::KeyPair keys = net::generate_key_pair();
+  REQUIRE(send(root, 10, proto::EnrollNode{"n1", net::to_z85(keys.public_key)}));
+  REQUIRE(answer(root)->type == MessageType::Ok);
+  RawDealer node = dealer(c, "", keys);
+  proto::NodeRegister m;
+  m.node = "n1";
+  m.protocol = proto::kProtocolVersion;
+  m.boot_id = "boot";
+  m.cpus = {0};
+  m.memory = std::int64_t{1} << 30;
+  REQUIRE(send(node, 0, m));
+  (void)ordered<proto::NodeAccept>(node);
+  return node;
+}
+
+// A job of `nobody` that the node has been told to start.
+proto::AttemptKey launched_job(const Controller& c, RawDealer& node) {
+  RawDealer user = dealer(c);
+  authenticate(user, c.nobody());
+  proto::SubmitJob submit;
+  submit.spec.name = "job";
+  submit.spec.work_dir = "/";
+  submit.script = "#!/bin/sh\n";
+  REQUIRE(send(user, 2, submit));
+  const auto submitted = answer(user);
+  REQUIRE(submitted);
+  REQUIRE_MESSAGE(submitted->type == MessageType::SubmitReply, refusal(submitted).message);
+  return ordered<proto::Launch>(node).key;
+}
+
+}  // namespace
+
+TEST_CASE("a message from a wrong kind of connection is refused, whoever stands behind it") {
+  const Controller c("admins: [root], ");
+  (void)c.connect();
+  for (const Sample& s : wrong_of(Sender::stranger)) {
+    CAPTURE(proto::message_name(s.number));
+    RawDealer stranger = dealer(c);
+    REQUIRE(stranger.send(net::HeaderBytes({proto::kProtocolVersion, s.number, 7}).view(), s.body));
+    const auto refused = refusal(answer(stranger));
+    CHECK(refused.code == static_cast<std::uint16_t>(ErrorCode::unauthenticated));
+    CHECK(refused.message == "authenticate first");
+  }
+  RawDealer root = dealer(c);
+  authenticate(root, c.root());
+  expect_refusals(root, Sender::client);
+  RawDealer user = dealer(c);
+  authenticate(user, c.nobody());
+  expect_refusals(user, Sender::client);
+
+  // A node that says what clients say is not answered; the log has it.
+  RawDealer node = enrolled_node(c, root);
+  for (const Sample& s : wrong_of(Sender::node))
+    REQUIRE(node.send(net::HeaderBytes({proto::kProtocolVersion, s.number, 7}).view(), s.body));
+  const proto::AttemptKey key = launched_job(c, node);
+  CHECK(c.log().find("a node may not send it to the controller") != std::string::npos);
+
+  // What its job says is answered through the node.
+  for (const Sample& s : wrong_of(Sender::job)) {
+    CAPTURE(proto::message_name(s.number));
+    REQUIRE(send(node, 0, proto::NodeRelay{key, 1, s.number, 7, s.body}));
+    const auto reply = ordered<proto::RelayReply>(node);
+    REQUIRE(reply.type == static_cast<std::uint16_t>(MessageType::ErrorReply));
+    CHECK(codec::decode<proto::ErrorReply>(reply.body)->message == sentence(s, Sender::job));
+  }
+  REQUIRE(send(node, 0, proto::NodeRelay{key, 1, 8'000, 7, {}}));
+  CHECK(codec::decode<proto::ErrorReply>(ordered<proto::RelayReply>(node).body)->message ==
+        "message 8000 is unknown here");
+  CHECK(c.lives());
+}
+
+TEST_CASE("whom a document makes an administrator reads the configuration again, makes tokens") {
+  const Controller c;
+  (void)c.connect();
+  RawDealer user = dealer(c);
+  authenticate(user, c.nobody());
+  REQUIRE(send(user, 2, proto::Reconfigure{}));
+  CHECK(refusal(answer(user)).message == "nobody is no administrator of this cluster");
+  REQUIRE(send(user, 3, proto::MakeToken{"root", {}}));
+  CHECK(refusal(answer(user)).message == "nobody is no administrator: a token is for oneself");
+
+  RawDealer root = dealer(c);
+  authenticate(root, c.root());
+  tenancy::Tenant ops;
+  ops.name = "ops";
+  ops.grants.push_back({tenancy::Role::admin, "nobody", {}});
+  proto::ApplyTenancy apply;
+  apply.documents = {ops};
+  REQUIRE(send(root, 2, apply));
+  REQUIRE(answer(root)->type == MessageType::TenancyPlanned);
+
+  REQUIRE(send(user, 4, proto::MakeToken{"root", {}}));
+  CHECK(answer(user)->type == MessageType::TokenMade);
+  REQUIRE(send(user, 5, proto::PlanMigModes{}));
+  CHECK(answer(user)->type == MessageType::MigModePlan);
+  REQUIRE(send(user, 6, proto::Reconfigure{}));
+  CHECK(answer(user)->type == MessageType::Ok);
+}
+
+}  // namespace gantry
