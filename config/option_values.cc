@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 
+#include "common/proto/job_text.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 #include "config/options.h"

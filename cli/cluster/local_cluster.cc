@@ -18,6 +18,7 @@
 #include "common/auth/munge.h"
 #include "common/auth/signature.h"
 #include "common/auth/users.h"
+#include "common/proto/job_text.h"
 #include "common/text/text.h"
 
 namespace gantry::cli {

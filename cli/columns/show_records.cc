@@ -5,6 +5,7 @@
 
 #include "cli/columns/account_columns.h"
 #include "cli/columns/job_words.h"
+#include "common/proto/job_text.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 

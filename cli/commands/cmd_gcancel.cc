@@ -6,6 +6,7 @@
 #include "cli/session.h"
 #include "cli/submit/job_filter.h"
 #include "cli/submit/job_refs.h"
+#include "common/proto/job_text.h"
 #include "common/text/text.h"
 
 namespace gantry::cli {

@@ -12,6 +12,7 @@
 #include "cli/submit/job_filter.h"
 #include "cli/submit/job_refs.h"
 #include "cli/terminal.h"
+#include "common/proto/job_text.h"
 #include "common/text/text.h"
 
 namespace gantry::cli {

@@ -11,6 +11,7 @@
 #include "cli/step/step_option_table.h"
 #include "cli/step/step_run.h"
 #include "cli/submit/job_options.h"
+#include "common/proto/job_text.h"
 #include "common/text/text.h"
 
 namespace gantry::cli {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "common/proto/job_text.h"
 #include "common/text/text.h"
 
 namespace gantry::cli {

@@ -12,6 +12,7 @@
 #include "cli/step/raw_terminal.h"
 #include "cli/step/step_launch.h"
 #include "common/net/job_socket_client.h"
+#include "common/proto/job_text.h"
 #include "common/proto/meeting_point.h"
 #include "common/text/text.h"
 

@@ -5,6 +5,7 @@
 
 #include <charconv>
 
+#include "common/proto/job_text.h"
 #include "common/text/text.h"
 #include "config/nearest.h"
 

@@ -8,6 +8,7 @@
 #include "cli/random_id.h"
 #include "cli/submit/dependency.h"
 #include "common/job/mail.h"
+#include "common/proto/job_text.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 

@@ -7,6 +7,7 @@
 
 #include "cli/columns/job_words.h"
 #include "cli/terminal.h"
+#include "common/proto/job_text.h"
 #include "common/text/text.h"
 
 namespace gantry::cli {

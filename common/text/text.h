@@ -1,5 +1,5 @@
-// How people write quantities, and how we write them back: times, memory, signals, array indexes
-// and job ids. Commands, configuration and #SBATCH lines all use these and nothing else.
+// How people write quantities, and how we write them back: times, memory, signals.
+// Commands, configuration and #SBATCH lines all use these and nothing else.
 //
 // Forms are Slurm's. Parsers take the whole text or fail with invalid_argument and one sentence
 // that quotes it and says what is allowed. Dates are in the local time zone (TZ); no clock is read.
@@ -7,13 +7,9 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "common/job/job_spec.h"
-#include "common/proto/job_ref.h"
 #include "common/result.h"
 #include "common/time/time.h"
 
@@ -68,27 +64,5 @@ std::string format_memory_rounded(std::int64_t bytes);
 // "TERM", "SIGTERM", "15", "RTMIN+2"; any case; 1 to 64.
 Result<std::int32_t> parse_signal(std::string_view text);
 std::string signal_name(std::int32_t signal);  // "SIGTERM"; "signal 70" when there is none
-// [B:]SIGNAL[@SECONDS], the value of --signal; 60 seconds if not given, at most 65535.
-Result<WarnSignal> parse_warn_signal(std::string_view text);
-
-// ---- array indexes
-
-// "0-9:2,15%4": at most kMaxArrayTasks indexes of at most kMaxArrayIndex; the result is sorted and
-// disjoint, an index given twice counts once.
-Result<ArraySpec> parse_index_ranges(std::string_view text);
-std::string format_index_ranges(std::span<const IndexRange> ranges);
-std::string format_array_spec(const ArraySpec& spec);  // with %N
-
-// The shortest description that format_index_ranges would write well; `indexes` sorted, each once.
-std::vector<IndexRange> compress_indexes(std::span<const std::uint32_t> indexes);
-std::uint64_t count_indexes(std::span<const IndexRange> ranges);
-bool contains_index(std::span<const IndexRange> ranges, std::uint32_t index);
-
-// ---- job ids
-
-// "123", "123_7", "123_[1-10,12]". A limit as squeue prints it, "123_[1-10%2]", is no part of the
-// name and may stand there.
-Result<proto::JobRef> parse_job_ref(std::string_view text);
-std::string format_job_ref(const proto::JobRef& ref);
 
 }  // namespace gantry

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "common/assert.h"
+#include "common/proto/job_text.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 #include "ctld/core/apply/audit.h"

@@ -4,6 +4,7 @@
 #include "common/codec/codec.h"
 #include "common/job/public_state.h"
 #include "common/overloaded.h"
+#include "common/proto/job_text.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 #include "ctld/core/job/submit/blobs.h"

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include "common/proto/job_text.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 #include "world.h"

@@ -1,6 +1,7 @@
 // Submits of scenarios; see world.h.
 #include <fmt/core.h>
 
+#include "common/proto/job_text.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 #include "world.h"

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "common/fields.h"
+#include "common/proto/job_text.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 

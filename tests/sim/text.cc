@@ -5,6 +5,8 @@
 
 #include "common/text/text.h"
 
+#include "common/proto/job_text.h"
+
 namespace gantry::sim {
 namespace {
 

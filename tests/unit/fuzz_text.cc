@@ -2,6 +2,7 @@
 // back reads the same.
 #include <cstdlib>
 
+#include "common/proto/job_text.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 

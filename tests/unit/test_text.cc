@@ -3,6 +3,7 @@
 
 #include "common/codec/texts.h"
 #include "common/proto/history.h"
+#include "common/proto/job_text.h"
 #include "common/text/printable.h"
 #include "common/text/text.h"
 

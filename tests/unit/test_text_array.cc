@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "common/limits.h"
+#include "common/proto/job_text.h"
 #include "common/text/text.h"
 
 using namespace gantry;

@@ -7,6 +7,7 @@
 #include "cli/commands/control/gctl_show.h"
 #include "cli/session.h"
 #include "cli/submit/job_refs.h"
+#include "common/proto/job_text.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 

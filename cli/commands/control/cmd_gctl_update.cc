@@ -3,6 +3,7 @@
 
 #include "cli/commands/control/gctl_update.h"
 #include "cli/session.h"
+#include "common/proto/job_text.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 #include "config/nearest.h"

@@ -5,6 +5,7 @@
 #include "cli/commands/control/gctl_why.h"
 #include "cli/session.h"
 #include "cli/submit/job_refs.h"
+#include "common/proto/job_text.h"
 #include "common/text/text.h"
 
 namespace gantry::cli {

@@ -6,6 +6,7 @@
 #include "cli/slurm/control/scontrol.h"
 #include "cli/slurm/format.h"
 #include "cli/submit/job_refs.h"
+#include "common/proto/job_text.h"
 #include "common/proto/reservation.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"

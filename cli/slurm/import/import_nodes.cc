@@ -8,6 +8,7 @@
 
 #include "cli/option.h"
 #include "cli/slurm/format.h"
+#include "common/resources/resources.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 

@@ -3,6 +3,7 @@
 
 #include "cli/slurm/lists/sacct_query.h"
 #include "cli/slurm/records/account_json.h"
+#include "common/proto/job_text.h"
 #include "common/text/text.h"
 
 namespace gantry::cli::slurm {

@@ -9,6 +9,7 @@
 #include "cli/slurm/records/queue.h"
 #include "cli/submit/job_filter.h"
 #include "cli/submit/job_refs.h"
+#include "common/proto/job_text.h"
 #include "common/text/text.h"
 
 namespace gantry::cli::slurm {

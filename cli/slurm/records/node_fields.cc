@@ -6,6 +6,7 @@
 
 #include "cli/columns/job_words.h"
 #include "cli/slurm/frame.h"
+#include "common/proto/job_text.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 

@@ -7,6 +7,7 @@
 #include "cli/columns/job_words.h"
 #include "cli/option.h"
 #include "cli/slurm/records/job_values.h"
+#include "common/proto/job_text.h"
 #include "common/text/text.h"
 
 namespace gantry::cli::slurm {

@@ -11,6 +11,7 @@
 #include "cli/slurm/records/account_fields.h"
 #include "cli/slurm/records/job_values.h"
 #include "cli/slurm/records/node_fields.h"
+#include "common/proto/job_text.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 

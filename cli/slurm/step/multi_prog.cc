@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "common/proto/job_text.h"
 #include "common/text/split.h"
 #include "common/text/text.h"
 

@@ -14,6 +14,7 @@
 #include "common/net/job_socket_client.h"
 #include "common/net/secure_stream.h"
 #include "common/proto/job_ref.h"
+#include "common/proto/job_text.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 

@@ -20,6 +20,7 @@
 #include "cli/step/allocation.h"
 #include "cli/step/allocation_shell.h"
 #include "cli/step/step_run.h"
+#include "common/proto/job_text.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 

@@ -9,6 +9,7 @@
 
 #include "cli/slurm/frame.h"
 #include "cli/step/step_run.h"
+#include "common/proto/job_text.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 

@@ -6,7 +6,7 @@
 #include <fmt/core.h>
 
 #include "ctld/core/access/front_door.h"
-#include "ctld/core/tenancy/tenant_submit.h"
+#include "ctld/core/access/roles.h"
 
 namespace gantry::core {
 namespace {

@@ -9,7 +9,7 @@
 #include "common/overloaded.h"
 #include "common/text/hostlist.h"
 #include "ctld/core/access/front_door.h"
-#include "ctld/core/tenancy/tenant_submit.h"
+#include "ctld/core/access/roles.h"
 
 namespace gantry::core {
 namespace {

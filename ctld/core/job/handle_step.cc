@@ -9,6 +9,7 @@
 
 #include "common/assert.h"
 #include "common/codec/codec.h"
+#include "common/proto/job_text.h"
 #include "common/text/text.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/access/select.h"

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "common/assert.h"
+#include "common/proto/job_text.h"
 #include "common/text/text.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/handlers.h"

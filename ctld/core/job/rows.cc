@@ -3,6 +3,7 @@
 
 #include "common/assert.h"
 #include "common/codec/codec.h"
+#include "common/proto/job_text.h"
 #include "common/text/hostlist.h"
 #include "common/text/text.h"
 #include "ctld/core/job/explain.h"
@@ -72,14 +73,6 @@ std::string node_list_of(const State& state, const Job& job) {
   names.reserve(nodes.size());
   for (const NodeRun& run : nodes) names.push_back(state.node(run.grant.node).name);
   return compress_hostlist(names);
-}
-
-std::int64_t priority_of(const State& state, const Job& job) {
-  const Partition& partition = state.partition(class_of(state, job).partition);
-  const std::int64_t base = partition.declared ? partition.declared->priority : 0;
-  const std::int64_t own =
-      job.priority ? static_cast<std::int64_t>(*job.priority) : kDefaultPriority;
-  return base * kPartitionWeight + own + job.class_priority - job.nice;
 }
 
 proto::JobRow plain_row(const State& state, const Job& job) {

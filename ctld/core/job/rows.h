@@ -12,11 +12,6 @@ proto::JobRow plain_row(const State& state, const Job& job);
 // As `gqueue` shows it now.
 proto::JobRow live_row(const Context& ctx, const Job& job);
 
-// partition priority * kPartitionWeight + (the job's priority, or kDefaultPriority) - nice
-inline constexpr std::int64_t kPartitionWeight = 100'000;
-inline constexpr std::int64_t kDefaultPriority = 10'000;
-std::int64_t priority_of(const State& state, const Job& job);
-
 // "n[1-2,5]"
 std::string node_list_of(const State& state, const Job& job);
 

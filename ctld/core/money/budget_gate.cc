@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "common/codec/codec.h"
+#include "common/proto/job_text.h"
 #include "common/text/text.h"
 #include "ctld/core/money/budgets.h"
 #include "ctld/core/money/ledger.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/proto/job_text.h"
 #include "common/text/text.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/sched/gpu/gpu_share.h"

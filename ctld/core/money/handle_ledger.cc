@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "ctld/core/access/authorise.h"
+#include "ctld/core/access/roles.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/money/ledger.h"
 #include "ctld/core/tenancy/tenant_submit.h"

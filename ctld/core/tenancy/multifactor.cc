@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ctld/core/job/rows.h"
 #include "ctld/core/settle.h"
 #include "ctld/sched/tenant/decay.h"
 
@@ -73,6 +72,14 @@ std::unordered_map<sched::ShareId, double> fair_factors(const Context& ctx) {
 }
 
 }  // namespace
+
+std::int64_t priority_of(const State& state, const Job& job) {
+  const Partition& partition = state.partition(class_of(state, job).partition);
+  const std::int64_t base = partition.declared ? partition.declared->priority : 0;
+  const std::int64_t own =
+      job.priority ? static_cast<std::int64_t>(*job.priority) : kDefaultPriority;
+  return base * kPartitionWeight + own + job.class_priority - job.nice;
+}
 
 bool weighted(const Config& config) {
   const ControllerConfig& c = config.controller;

@@ -17,6 +17,11 @@
 
 namespace gantry::core {
 
+// partition priority * kPartitionWeight + (the job's priority, or kDefaultPriority) - nice
+inline constexpr std::int64_t kPartitionWeight = 100'000;
+inline constexpr std::int64_t kDefaultPriority = 10'000;
+std::int64_t priority_of(const State& state, const Job& job);
+
 bool weighted(const Config& config);
 
 // As of the last reckoning; none with all weights 0.

@@ -7,6 +7,7 @@
 
 #include "common/text/text.h"
 #include "ctld/core/access/authorise.h"
+#include "ctld/core/access/roles.h"
 #include "ctld/core/tenancy/queues.h"
 #include "ctld/core/tenancy/tenants.h"
 #include "ctld/sched/gpu/mig_rack.h"
@@ -213,19 +214,6 @@ Resources asked_of_quota(const JobShape& shape, const Partition& queue) {
 
 namespace {
 
-std::optional<Role> granted(const CompiledTenant& tenant, const Identity& who) {
-  std::optional<Role> best;
-  for (const tenancy::Grant& grant : tenant.effective.grants) {
-    const bool mine = grant.user.empty() ? std::find(who.groups.begin(), who.groups.end(),
-                                                     grant.group) != who.groups.end()
-                                         : grant.user == who.owner.user;
-    if (mine && (!best || grant.role > *best)) best = grant.role;
-  }
-  // A job works for its owner as an ordinary user, and administers nothing.
-  if (best && who.inside) best = std::min(*best, Role::user);
-  return best;
-}
-
 bool has_project(const CompiledTenant& tenant, const std::string& name) {
   const auto& projects = tenant.effective.projects;
   return std::any_of(projects.begin(), projects.end(),
@@ -291,19 +279,6 @@ Result<std::string> choose_tenant(const State& state, const Identity& who, const
 }
 
 }  // namespace
-
-std::optional<Role> role_in(const State& state, const Identity& who, const std::string& tenant) {
-  if (is_admin(who)) return Role::admin;
-  const CompiledTenant* t = state.tenancy.tenant(tenant);
-  return t == nullptr ? std::nullopt : granted(*t, who);
-}
-
-std::vector<std::string> tenants_of(const State& state, const Identity& who) {
-  std::vector<std::string> out;
-  for (const auto& [name, tenant] : state.tenancy.compiled.tenants)
-    if (granted(tenant, who).value_or(Role::viewer) >= Role::user) out.push_back(name);
-  return out;
-}
 
 Result<const Partition*> choose_queue(Context& ctx, const Identity& who, const QueueWish& wish) {
   const State& state = ctx.state;

@@ -8,13 +8,6 @@
 
 namespace gantry::core {
 
-// The best role that grants give the asker in this tenant; admins of the cluster are admin in all.
-std::optional<tenancy::Role> role_in(const State& state, const Identity& who,
-                                     const std::string& tenant);
-
-// Tenants that give the asker the role user or more, by name; being an administrator gives none.
-std::vector<std::string> tenants_of(const State& state, const Identity& who);
-
 // What a submit or an update says of where the job goes.
 struct QueueWish {
   std::string partition;     // "" = not said

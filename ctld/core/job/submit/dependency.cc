@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "common/limits.h"
+#include "common/proto/job_text.h"
 #include "common/text/text.h"
 #include "ctld/core/access/authorise.h"
 #include "ctld/core/job/submit/validate.h"

@@ -11,6 +11,7 @@
 #include "config/tenancy/check.h"
 #include "config/tenancy/write.h"
 #include "ctld/core/access/authorise.h"
+#include "ctld/core/access/roles.h"
 #include "ctld/core/access/sight.h"
 #include "ctld/core/handlers.h"
 #include "ctld/core/money/budget_gate.h"

@@ -1,4 +1,5 @@
-// Array indexes and job ids as people write them; see text.h.
+#include "common/proto/job_text.h"
+
 #include <algorithm>
 #include <charconv>
 #include <utility>
@@ -197,6 +198,33 @@ std::string format_job_ref(const proto::JobRef& ref) {
   const bool single = ref.tasks.size() == 1 && ref.tasks[0].first == ref.tasks[0].last;
   return fmt::format("{}_{}{}{}", ref.job.value(), single ? "" : "[",
                      format_index_ranges(ref.tasks), single ? "" : "]");
+}
+
+Result<WarnSignal> parse_warn_signal(std::string_view text) {
+  constexpr std::int64_t kDefaultBefore = 60;
+  constexpr std::int64_t kMaxBefore = 65'535;
+  std::string_view rest = text;
+  WarnSignal warn;
+  if (rest.size() >= 2 && rest[1] == ':') {
+    if (rest[0] != 'B' && rest[0] != 'b')
+      return fail(ErrorCode::invalid_argument,
+                  fmt::format("--signal \"{}\": only the prefix B: is supported", text));
+    warn.batch_shell_only = true;
+    rest.remove_prefix(2);
+  }
+  std::int64_t before = kDefaultBefore;
+  if (const std::size_t at = rest.find('@'); at != std::string_view::npos) {
+    const Result<std::int64_t> given =
+        parse_integer("the time before --signal", rest.substr(at + 1), 0, kMaxBefore);
+    if (!given) return tl::unexpected(given.error());
+    before = *given;
+    rest = rest.substr(0, at);
+  }
+  const Result<std::int32_t> signal = parse_signal(rest);
+  if (!signal) return tl::unexpected(signal.error());
+  warn.signal = *signal;
+  warn.before = seconds(before);
+  return warn;
 }
 
 }  // namespace gantry
