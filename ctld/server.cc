@@ -83,7 +83,7 @@ Server::Server(const Config& config, Logger logger, std::unique_ptr<store::LmdbS
       router_(std::move(router)),
       secrets_(secrets),
       core_(std::move(core)),
-      age_(std::move(age)),
+      gate_(make_gate(std::move(age))),
       clock_(core_->last_time()),
       identities_(
           config.controller.admins, config.controller.allow_munge,
@@ -137,10 +137,11 @@ Result<void> Server::start() {
   core_->full_view(
       [this](std::vector<sched::Change> changes) { planner_->advance(std::move(changes)); });
   enroll_from_files();
-  hold_waiting_jobs();
+  gate_.hold_waiting(core_->state());
   end_of_turn();
   if (failed_) return tl::unexpected(*failed_);
-  if (auto noted = note_start(); !noted) return noted;
+  if (auto noted = gate_.started(core_->state(), store_->stats().last, clock_.now()); !noted)
+    return noted;
   planner_->request(clock_.now());
 
   queue_ = loop_.add_queue(router_, [this] { return receive_one(); });
@@ -185,7 +186,7 @@ void Server::end_of_turn() {
     fatal(done.error());
     return;
   }
-  if (!keep_mark_ahead()) return;
+  if (!kept(gate_.keep_ahead(core_->state().last_job))) return;
   if (usage_ && !turn.usage.empty()) {
     if (auto done = usage_->append(turn.usage); !done) {
       fatal(done.error());
@@ -294,7 +295,7 @@ void Server::fold() {
     return;
   }
   if (auto more = store_->maintain(); !more) fatal(more.error());
-  note_events();
+  (void)kept(gate_.note_events(store_->stats().last, clock_.now()));
 }
 
 void Server::fatal(const Error& error) {

@@ -22,8 +22,7 @@
 #include "common/net/router.h"
 #include "config/config.h"
 #include "ctld/acct/history_reader.h"
-#include "ctld/age/high_water.h"
-#include "ctld/age/strangers.h"
+#include "ctld/age/gate.h"
 #include "ctld/core/core.h"
 #include "ctld/planner.h"
 #include "ctld/rpc/identity.h"
@@ -85,13 +84,9 @@ class Server {
     auth::SigningKey permission;  // signs what clients show to nodes
     auth::SigningSeed token;      // of tokens that speak for users
   };
-  struct Age {            // what is known of how old the store is; see ctld/age
-    age::HighWater mark;  // as it lies on disk
-    Instant noted{};      // when events were noted there
+  struct Age {  // what is known of how old the store is, as it lies on disk; see ctld/age
+    age::HighWater mark;
     age::Strangers strangers;
-    std::set<std::string> heard_us;             // nodes that may have been told our epoch
-    std::map<std::string, std::string> claims;  // by node: what it knows and the store does not
-    std::vector<proto::AttemptStatus> ended;    // strangers of a registration that have
   };
   Server(const Config& config, Logger logger, std::unique_ptr<store::LmdbStore> store,
          net::Router router, Secrets secrets, std::unique_ptr<core::Core> core, Age age);
@@ -156,16 +151,9 @@ class Server {
 
   // server_age.cc: a store that is older than what its nodes know
   static Result<Age> load_age(const std::string& state_dir, Epoch epoch, EventSeq last);
-  void hold_waiting_jobs();
-  Result<void> note_start();
-  bool keep_mark_ahead();
-  void note_events();
+  age::Gate make_gate(Age age);
+  bool kept(const Result<void>& done);
   bool admit(const std::string& node, core::NodeMessage& message);
-  bool admit_registration(const std::string& node, proto::NodeRegister& message);
-  Result<bool> set_strangers_aside(const std::string& node, proto::NodeRegister& message);
-  void note_claim(const std::string& node, const proto::NodeRegister& message,
-                  const std::string& why);
-  void stranger_ended(const std::string& node, const proto::AttemptKey& key);
 
   // server_reconfigure.cc
   void reconfigure(const Asked& asked);
@@ -189,7 +177,7 @@ class Server {
   net::Router router_;
   Secrets secrets_;
   std::unique_ptr<core::Core> core_;
-  Age age_;
+  age::Gate gate_;
   loop::ClusterClock clock_;
   Instant started_{};
   rpc::IdentityCheck identities_;

@@ -123,10 +123,15 @@ void Daemon::act(Action&& action) {
 
 // What is lost here is repeated: the core goes by what the controller acknowledges.
 void Daemon::send(Report&& report) {
+  if (auto* registration = std::get_if<proto::NodeRegister>(&report))
+    for (const proto::AttemptSleep& sleep : parts_.runtime->asleep())
+      for (proto::AttemptStatus& status : registration->attempts)
+        if (status.key == sleep.key) status.asleep = sleep.asleep;
   if (auto* beat = std::get_if<proto::Heartbeat>(&report)) {
     beat->load = runtime::load_average();
     beat->free_memory = runtime::available_memory();
     beat->checkpoints = parts_.runtime->checkpoints(beat->sent);
+    beat->asleep = parts_.runtime->asleep();
     beat->gpus = parts_.runtime->gpu_activity();
     beat->trouble = parts_.runtime->trouble();
     if (beat->trouble != trouble_) {

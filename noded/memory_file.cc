@@ -17,10 +17,12 @@ constexpr const char* kDaemonLock = "noded.lock";
 struct MemoryRecord {
   Epoch epoch{};
   std::optional<Duration> fence_after;
+  JobId highest_job{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "epoch", s.epoch);
     v(2, "fence_after", s.fence_after);
+    v(3, "highest_job", s.highest_job);
   }
 };
 
@@ -35,6 +37,7 @@ Result<Memory> read_memory(const std::string& dir) {
     return fail(ErrorCode::malformed, fmt::format("{}: {}", path, record.error().message));
   memory.epoch = record->epoch;
   memory.fence_after = record->fence_after;
+  memory.highest_job = record->highest_job;
   if (const auto text = runtime::read_file(dir + "/" + runtime::kContactFile))
     if (const auto contact = runtime::parse_contact(*text)) memory.last_contact = contact->at;
   return memory;
@@ -63,9 +66,11 @@ Result<MemoryFile> MemoryFile::open(const std::string& state_dir) {
 Result<void> MemoryFile::remember(const RememberEpoch& what) {
   memory_.epoch = what.epoch;
   memory_.fence_after = what.fence_after;
-  auto kept = runtime::write_whole(directory_.get(), kMemoryFile,
-                                   codec::encode(MemoryRecord{what.epoch, what.fence_after}),
-                                   runtime::Durability::durable);
+  memory_.highest_job = what.highest_job;
+  auto kept = runtime::write_whole(
+      directory_.get(), kMemoryFile,
+      codec::encode(MemoryRecord{what.epoch, what.fence_after, what.highest_job}),
+      runtime::Durability::durable);
   if (kept) drop_contact();
   return kept;
 }

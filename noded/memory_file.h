@@ -1,5 +1,6 @@
-// What a node daemon must not forget over a restart, besides its attempts: the newest controller it
-// has seen, and under fencing when that was last known to hear it. In the state directory:
+// What a node daemon must not forget over a restart, besides its attempts: the newest controller
+// and the highest job id that it was told of, and under fencing when that was last known to hear
+// it. In the state directory:
 //
 //   memory.msgpack   Memory without the contact; durable through a power cut
 //   contact          under fencing, for the shims as well (noded/runtime/contact.h); outlives the

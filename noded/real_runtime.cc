@@ -22,6 +22,7 @@ Exit exit_of(const runtime::ExitRecord& record) {
   exit.usage = record.usage;
   exit.started = record.started;
   exit.ended = record.ended;
+  exit.ran = record.ran;
   return exit;
 }
 

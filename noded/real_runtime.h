@@ -51,6 +51,9 @@ class RealRuntime final : public AttemptRuntime {
   [[nodiscard]] std::vector<proto::AttemptCheckpoint> checkpoints(Instant now) const override {
     return checkpoints_.newest(now);
   }
+  [[nodiscard]] std::vector<proto::AttemptSleep> asleep() const override {
+    return runtime_->asleep();
+  }
   [[nodiscard]] std::vector<proto::GpuActivity> gpu_activity() const override {
     if (options_.gpus == nullptr) return {};
     return options_.gpus->activity();

@@ -33,6 +33,8 @@ class AttemptRuntime {
   }
   // Why nothing may start here, for people; "" = nothing is wrong.
   [[nodiscard]] virtual std::string trouble() const { return {}; }
+  // Of running attempts during which the machine has slept: for how long.
+  [[nodiscard]] virtual std::vector<proto::AttemptSleep> asleep() const { return {}; }
   // And what they do on their GPUs.
   [[nodiscard]] virtual std::vector<proto::GpuActivity> gpu_activity() const { return {}; }
 };

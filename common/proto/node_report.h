@@ -8,49 +8,16 @@
 
 #include "common/job/job_spec.h"
 #include "common/job/job_state.h"
+#include "common/proto/attempt.h"
 #include "common/resources/gpu.h"
 
 namespace gantry::proto {
 
-enum class AttemptPhase : std::uint8_t {
-  preparing = 1,
-  held = 2 /* ready, waits for Go */,
-  running = 3,
-  finishing = 4,
-  exited = 5
-};
-constexpr auto enum_names(AttemptPhase) {
-  using enum AttemptPhase;
-  return std::array<std::pair<AttemptPhase, std::string_view>, 5>{{{preparing, "preparing"},
-                                                                   {held, "held"},
-                                                                   {running, "running"},
-                                                                   {finishing, "finishing"},
-                                                                   {exited, "exited"}}};
-}
-
-struct AttemptKey {
-  JobId job{};
-  Attempt attempt{};
-  friend auto operator<=>(const AttemptKey&, const AttemptKey&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "job", s.job);
-    v(2, "attempt", s.attempt);
-  }
-};
-
-struct AttemptStatus {
-  AttemptKey key;
-  AttemptPhase phase = AttemptPhase::preparing;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "key", s.key);
-    v(2, "phase", s.phase);
-  }
-};
-
 // How the line of layers_off begins on a node that cannot stop a running job.
 inline constexpr std::string_view kNoSuspension = "suspension of jobs: ";
+
+// What a node says of the ids that it was told is believed so far above the controller's own.
+inline constexpr std::uint64_t kMostIdsAhead = 100'000'000;
 
 // First message after a connect, and whenever ctld asks. Answered by NodeAccept.
 struct NodeRegister {
@@ -72,6 +39,7 @@ struct NodeRegister {
   Instant sent{};                       // by the node's clock; comes back in NodeAccept
   GpuInventory gpus;
   std::vector<GresCount> gres{};  // of those declared: how many there are
+  JobId highest_job{};            // that it was ever ordered to start; 0 = none, or not known
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "node", s.node);
@@ -92,6 +60,7 @@ struct NodeRegister {
     v(16, "sent", s.sent);
     v(17, "gpus", s.gpus);
     v(18, "gres", s.gres);
+    v(19, "highest_job", s.highest_job);
   }
 };
 
@@ -102,17 +71,6 @@ struct GpuReport {  // the inventory has changed: a fault, a repair, slices made
   static void fields(Self& s, V&& v) {
     v(1, "session", s.session);
     v(2, "gpus", s.gpus);
-  }
-};
-
-struct AttemptCheckpoint {
-  AttemptKey key;
-  Instant at{};  // by the node's clock
-  friend bool operator==(const AttemptCheckpoint&, const AttemptCheckpoint&) = default;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "key", s.key);
-    v(2, "at", s.at);
   }
 };
 
@@ -149,6 +107,7 @@ struct Heartbeat {
   std::vector<AttemptCheckpoint> checkpoints{};  // of running attempts that have touched their file
   std::vector<GpuActivity> gpus{};
   std::string trouble{};  // why no job may start here, for people; "" = nothing is wrong
+  std::vector<AttemptSleep> asleep{};  // of running attempts during which the machine has slept
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "session", s.session);
@@ -158,6 +117,7 @@ struct Heartbeat {
     v(5, "checkpoints", s.checkpoints);
     v(6, "gpus", s.gpus);
     v(7, "trouble", s.trouble);
+    v(8, "asleep", s.asleep);
   }
 };
 
@@ -219,6 +179,9 @@ struct ExitReport {  // resent until AckExit; afterwards the node has forgotten 
   Usage usage;
   std::optional<Instant> started;
   Instant ended{};
+  // From start to end by a clock that nobody sets and that stands still while the machine sleeps.
+  // Unset: it never ran, or nobody knows.
+  std::optional<Duration> ran{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "key", s.key);
@@ -228,6 +191,7 @@ struct ExitReport {  // resent until AckExit; afterwards the node has forgotten 
     v(5, "usage", s.usage);
     v(6, "started", s.started);
     v(7, "ended", s.ended);
+    v(8, "ran", s.ran);
   }
 };
 

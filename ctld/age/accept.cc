@@ -52,6 +52,27 @@ Result<Loaded> load(const Config& config, const store::Store& store) {
 
 }  // namespace
 
+Result<HighWater> accept_old_store(const Config& config, store::Store& store,
+                                   const HighWater& known) {
+  auto loaded = load(config, store);
+  if (!loaded) return tl::unexpected(loaded.error());
+  core::MetaRecord& meta = loaded->meta;
+  const EventSeq last = store.stats().last;
+  if (behind(known, meta.epoch, last).empty())
+    return fail(ErrorCode::wrong_state,
+                fmt::format("the store in {} is not older than anything that is known: there is "
+                            "nothing to accept, start the controller as usual",
+                            config.controller.state_dir));
+  meta.epoch = Epoch(std::max(meta.epoch, known.epoch).value() + 1);
+  meta.last_job = JobId(std::max(meta.last_job, known.job).value() + kJobMargin);
+  meta.applied = last;
+  auto& records = loaded->fold.records;
+  std::erase_if(records, [](const auto& r) { return r.table == store::Table::meta; });
+  records.insert(records.begin(), {store::Table::meta, "controller", codec::encode(meta)});
+  if (auto done = store.fold(loaded->fold); !done) return tl::unexpected(done.error());
+  return HighWater{meta.epoch, last, meta.last_job, meta.epoch, true};
+}
+
 Result<HighWater> accept_old_store(const Config& config) {
   const ControllerConfig& c = config.controller;
   const auto known = load_high_water(c.state_dir);
@@ -61,24 +82,10 @@ Result<HighWater> accept_old_store(const Config& config) {
                               .map_bytes = static_cast<std::uint64_t>(c.store_map),
                               .max_map_bytes = static_cast<std::uint64_t>(c.store_map_max)});
   if (!store) return tl::unexpected(store.error());
-  auto loaded = load(config, **store);
-  if (!loaded) return tl::unexpected(loaded.error());
-  core::MetaRecord& meta = loaded->meta;
-  const EventSeq last = (*store)->stats().last;
-  if (!*known || behind(**known, meta.epoch, last).empty())
-    return fail(ErrorCode::wrong_state,
-                fmt::format("the store in {} is not older than anything that is known: there is "
-                            "nothing to accept, start the controller as usual",
-                            c.state_dir));
-  meta.epoch = Epoch(std::max(meta.epoch, (*known)->epoch).value() + 1);
-  meta.last_job = JobId(std::max(meta.last_job, (*known)->job).value() + kJobMargin);
-  meta.applied = last;
-  auto& records = loaded->fold.records;
-  std::erase_if(records, [](const auto& r) { return r.table == store::Table::meta; });
-  records.insert(records.begin(), {store::Table::meta, "controller", codec::encode(meta)});
-  if (auto done = (*store)->fold(loaded->fold); !done) return tl::unexpected(done.error());
-  HighWater mark{meta.epoch, last, meta.last_job, meta.epoch, true};
-  if (auto saved = save_high_water(c.state_dir, mark); !saved) return tl::unexpected(saved.error());
+  const auto mark = accept_old_store(config, **store, known->value_or(HighWater{}));
+  if (!mark) return mark;
+  if (auto saved = save_high_water(c.state_dir, *mark); !saved)
+    return tl::unexpected(saved.error());
   return mark;
 }
 

@@ -13,6 +13,7 @@
 #include "common/result.h"
 #include "config/config.h"
 #include "ctld/age/high_water.h"
+#include "ctld/store/store.h"
 
 namespace gantry::age {
 
@@ -20,5 +21,8 @@ inline constexpr std::uint64_t kJobMargin = 10'000;
 
 // wrong_state: the store is not older than anything known, and nothing was changed.
 Result<HighWater> accept_old_store(const Config& config);
+// The same of a store that is open; whoever calls it keeps the mark.
+Result<HighWater> accept_old_store(const Config& config, store::Store& store,
+                                   const HighWater& known);
 
 }  // namespace gantry::age

@@ -10,6 +10,9 @@ std::string newer_than_us(const core::State& state, const proto::NodeRegister& m
   if (theirs > state.epoch || (theirs == state.epoch && !heard_us))
     return fmt::format("it has heard of controller start {}, and this is start {} of the store",
                        theirs.value(), state.epoch.value());
+  if (message.highest_job > state.last_job)
+    return fmt::format("it was once told to start job {}, and the last job of the store is {}",
+                       message.highest_job.value(), state.last_job.value());
   for (const proto::AttemptStatus& status : message.attempts) {
     if (status.key.job > state.last_job)
       return fmt::format("it has job {}, and the last job of the store is {}",

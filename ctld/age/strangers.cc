@@ -31,6 +31,7 @@ Result<Strangers> Strangers::load(const std::string& state_dir) {
 }
 
 Result<void> Strangers::save() const {
+  if (path_.empty()) return {};
   std::string text;
   for (const auto& [node, key] : all_)
     text += fmt::format("{} {} {}\n", node, key.job.value(), key.attempt.value());

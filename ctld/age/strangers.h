@@ -15,6 +15,7 @@ namespace gantry::age {
 
 class Strangers {
  public:
+  Strangers() = default;  // kept nowhere: of a simulated disk
   static Result<Strangers> load(const std::string& state_dir);
 
   // Durable when it returns; false if it was known already.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ctld/core/core.h"
+#include "ctld/core/elapsed.h"
 #include "ctld/core/state/state.h"
 #include "ctld/sched/tenant/quota.h"
 
@@ -21,6 +22,7 @@ struct NodeLink {
   std::uint64_t session = 0;  // 0 = not registered with this controller
   std::uint64_t next_seq = 1;
   Instant last_seen{};  // or when this controller started
+  NodeClock clock;
   double load = 0;
   std::int64_t free_memory = 0;
   std::vector<proto::GpuActivity> gpus;  // of its last heartbeat
@@ -148,6 +150,8 @@ struct Runtime {
   std::map<PartitionId, SubmitWindow> submit_windows;
   std::unordered_map<ClassId, std::vector<Spell>> spells;
   std::unordered_map<JobId, Instant> waits_since;  // of requeued jobs: when they were
+  // Of placed jobs whose machine has slept while they ran: of which attempt, and for how long.
+  std::unordered_map<JobId, std::pair<Attempt, Duration>> asleep;
   std::map<std::tuple<std::uint32_t, std::uint32_t, Resource>, QuotaLevel> quota_levels;
   std::unordered_map<JobId, BudgetGate> budget_gates;
   std::map<std::string, std::set<std::pair<Money, JobId>>> gated;  // by budget, by need

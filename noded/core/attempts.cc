@@ -15,6 +15,13 @@ Exit nothing_ran(Instant now, proto::ExitCause cause, std::string message) {
   exit.ended = now;
   return exit;
 }
+
+// Whether the attempt ended because it was ordered to. It did not where it was over before the
+// order came: a daemon that was stopped for a while may hear of the two in either order.
+bool is_ended_by(const Ending& ending, const Exit& exit) {
+  return ending.cause == proto::ExitCause::fenced || exit.ended >= ending.since;
+}
+
 }  // namespace
 
 bool Core::State::move(OneAttempt& attempt, Trigger trigger) {
@@ -33,6 +40,7 @@ void Core::State::end_now(Instant now, Entry& entry, Ending ending, Duration gra
                           std::string notice) {
   auto& [key, attempt] = entry;
   ending.kill_at = now + grace;
+  ending.since = now;
   if (attempt.stage == Stage::waiting) {  // nothing of it runs, and nothing will
     attempt.ending = std::move(ending);
     if (move(attempt, Trigger::drop))
@@ -101,7 +109,7 @@ void Core::State::begin_failed(Instant now, const BeginFailed& event) {
 // What was ordered is the cause; what the exit record says besides is in the message.
 void Core::State::settle(Instant now, Entry& entry, Exit exit) {
   auto& [key, attempt] = entry;
-  if (attempt.ending) {
+  if (attempt.ending && is_ended_by(*attempt.ending, exit)) {
     exit.cause = attempt.ending->cause;
     if (exit.message.empty())
       exit.message = attempt.ending->why;
@@ -111,6 +119,7 @@ void Core::State::settle(Instant now, Entry& entry, Exit exit) {
   if (!exit.started) exit.started = attempt.started;
   if (exit.started) exit.started = std::min(*exit.started, now);
   exit.ended = std::min(exit.ended, now);
+  if (exit.ran) exit.ran = std::max(*exit.ran, Duration{});
   attempt.exit = std::move(exit);
   attempt.backoff = kResendFirst;
   arm(entry, std::nullopt);
@@ -141,6 +150,7 @@ void Core::State::report_exit(Instant now, Entry& entry) {
   report.usage = attempt.exit.usage;
   report.started = attempt.exit.started;
   report.ended = attempt.exit.ended;
+  report.ran = attempt.exit.ran;
   turn.messages.emplace_back(std::move(report));
   arm(entry, now + attempt.backoff);
   attempt.backoff = std::min(attempt.backoff * 2, kResendMost);

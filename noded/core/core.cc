@@ -26,7 +26,9 @@ Core::Core(proto::NodeRegister facts, Memory memory, std::vector<Recovered> reco
   state_->facts = std::move(facts);
   state_->memory = memory;
   if (auto& contact = state_->memory.last_contact; contact && *contact > now) contact = now;
+  state_->kept_job = memory.highest_job;
   for (auto& r : recovered) {
+    state_->memory.highest_job = std::max(state_->memory.highest_job, r.key.job);
     OneAttempt attempt;
     attempt.stage = stage_of(r);
     attempt.started = r.started;
@@ -48,6 +50,7 @@ void Core::step(Instant now, Input input) {
                  [&](LinkDown&) { s.link_down(); },
                  [&](Wake&) {},
                  [&](Stop&) {
+                   if (s.memory.highest_job > s.kept_job) s.remember();
                    if (s.registered()) s.turn.messages.emplace_back(proto::Goodbye{s.link.session});
                    s.stopped = true;
                    s.link_down();

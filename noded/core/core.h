@@ -63,6 +63,7 @@ struct Exit {  // how an attempt ended, from its exit record
   Usage usage;
   std::optional<Instant> started;
   Instant ended{};
+  std::optional<Duration> ran{};  // as proto::ExitReport has it
 };
 struct Ended {  // nothing of it runs any more, its cgroup is gone, epilog done
   AttemptKey key;
@@ -88,6 +89,7 @@ using Input = std::variant<FromController, LinkUp, LinkDown, Wake, Stop, Held, R
 struct RememberEpoch {
   Epoch epoch{};
   std::optional<Duration> fence_after;
+  JobId highest_job{};  // that was ever ordered here
 };
 // When the controller was last known to hear this node; only asked for under fencing. Must outlive
 // the daemon, not the machine.
@@ -169,6 +171,7 @@ struct Recovered {
 // From the state directory; all unset on the first start.
 struct Memory {
   Epoch epoch{};
+  JobId highest_job{};
   std::optional<Duration> fence_after;
   std::optional<Instant> last_contact;
 };

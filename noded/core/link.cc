@@ -27,11 +27,17 @@ void Core::State::ask(Instant now) {
   link.backoff = std::min(link.backoff * 2, kRegisterMost);
   proto::NodeRegister message = facts;
   message.highest_epoch = memory.epoch;
+  message.highest_job = memory.highest_job;
   message.sent = link.asked;
   message.attempts.reserve(attempts.size());
   for (const auto& [key, attempt] : attempts)
-    message.attempts.push_back({key, phase_of(attempt.stage)});
+    message.attempts.push_back({key, phase_of(attempt.stage), attempt.started});
   turn.messages.emplace_back(std::move(message));
+}
+
+void Core::State::remember() {
+  kept_job = memory.highest_job;
+  turn.actions.emplace_back(RememberEpoch{memory.epoch, memory.fence_after, memory.highest_job});
 }
 
 bool Core::State::newest_epoch(Instant now, Epoch epoch) {
@@ -41,7 +47,7 @@ bool Core::State::newest_epoch(Instant now, Epoch epoch) {
   }
   if (epoch > memory.epoch) {
     memory.epoch = epoch;
-    turn.actions.emplace_back(RememberEpoch{epoch, memory.fence_after});
+    remember();
     // Sessions are of one controller: with a new one there is none until it has answered us.
     if (registered()) {
       link.backoff = kRegisterFirst;
@@ -83,7 +89,7 @@ void Core::State::accept(Instant now, proto::NodeAccept&& order) {
   if (order.stamp.epoch > memory.epoch || order.fence_after != memory.fence_after) {
     memory.epoch = order.stamp.epoch;
     memory.fence_after = order.fence_after;
-    turn.actions.emplace_back(RememberEpoch{memory.epoch, memory.fence_after});
+    remember();
   }
   link.phase = Link::Phase::registered;
   link.session = order.stamp.session;
@@ -156,6 +162,9 @@ void Core::State::link_timers(Instant now) {
   }
   if (now >= link.next_beat) {
     link.next_beat = now + link.heartbeat;
+    // Once a heartbeat and not at each order, because it costs a sync of the disk. Jobs that are
+    // still here are known by their directories in any case.
+    if (memory.highest_job > kept_job) remember();
     proto::Heartbeat beat;
     beat.session = link.session;
     beat.sent = now;

@@ -50,6 +50,7 @@ void Core::State::order(Instant now, Order&& order) {
 
 void Core::State::launch(Instant now, proto::Launch&& launch) {
   const AttemptKey key = launch.key;
+  memory.highest_job = std::max(memory.highest_job, key.job);
   const auto known = attempts.find(key);
   if (known != attempts.end()) {  // repeated, because our answer was lost
     report_status(now, *known);

@@ -30,6 +30,7 @@ struct Ending {  // ordered to end
   proto::ExitCause cause = proto::ExitCause::ordered;
   Instant kill_at{};
   std::string why;  // for the report; "" = none
+  Instant since{};
 };
 
 struct OneAttempt {
@@ -62,6 +63,7 @@ struct Link {
 struct Core::State {
   proto::NodeRegister facts;
   Memory memory;
+  JobId kept_job{};  // memory.highest_job as it is durable
   Link link;
   bool stopped = false;
   std::map<AttemptKey, OneAttempt> attempts;
@@ -80,6 +82,7 @@ struct Core::State {
   bool in_session(Instant now, const proto::OrderStamp& stamp);
   void accept(Instant now, proto::NodeAccept&& order);
   void contact(Instant heard);
+  void remember();
   void link_timers(Instant now);
   void tell_gpus();
   void fence(Instant now);

@@ -18,10 +18,22 @@ std::optional<AttemptKey> parse_job_name(std::string_view name) {
   return AttemptKey{JobId{job}, Attempt{attempt}};
 }
 
-Instant wall_clock() {
+namespace {
+std::int64_t read_clock_us(clockid_t id) {
   timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return {std::int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1000};
+  ::clock_gettime(id, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1000;
+}
+}  // namespace
+
+Uptime uptime() {
+  // In this order, so that what passes between the two never looks like sleep that goes back.
+  const Duration awake{read_clock_us(CLOCK_MONOTONIC)};
+  return {awake, Duration{read_clock_us(CLOCK_BOOTTIME)} - awake};
+}
+
+Instant wall_clock() {
+  return {read_clock_us(CLOCK_REALTIME)};
 }
 
 }  // namespace gantry::runtime

@@ -72,4 +72,16 @@ inline std::string scratch_path(const NodeSetup& setup, const AttemptKey& key) {
 
 Instant wall_clock();
 
+// Since the machine started, by a clock that nobody sets: without the time that it slept, and the
+// time that it slept.
+struct Uptime {
+  Duration awake{};
+  Duration asleep{};
+};
+Uptime uptime();
+// For deadlines of what this process waits for: no instant of any calendar.
+inline Instant timer_clock() {
+  return Instant{uptime().awake.us};
+}
+
 }  // namespace gantry::runtime

@@ -26,6 +26,8 @@ struct ExitRecord {
   Instant ended{};
   std::vector<ExitStatus> tasks;  // steps: one per task
   bool unheard = false;           // steps: whoever started it has gone, and will not tell
+  // From start to end without the time that the machine slept, by a clock that nobody sets.
+  std::optional<Duration> ran{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "key", s.key);
@@ -38,6 +40,7 @@ struct ExitRecord {
     v(8, "ended", s.ended);
     v(9, "tasks", s.tasks);
     v(10, "unheard", s.unheard);
+    v(11, "ran", s.ran);
   }
 };
 
@@ -48,6 +51,9 @@ struct RunningRecord {
   std::int32_t child_pid = 0;    // batch shell; 0 = none yet
   bool held = false;             // waits for go()
   Instant started{};
+  // How long the machine had been awake and asleep then, since it started. Unset: a record of an
+  // earlier release.
+  std::optional<Duration> awake{}, asleep{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "init_pid", s.init_pid);
@@ -55,6 +61,8 @@ struct RunningRecord {
     v(3, "child_pid", s.child_pid);
     v(4, "held", s.held);
     v(5, "started", s.started);
+    v(6, "awake", s.awake);
+    v(7, "asleep", s.asleep);
   }
 };
 

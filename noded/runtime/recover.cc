@@ -94,6 +94,7 @@ RecoveredAttempt Runtime::State::recover_job(const AttemptKey& key, LaunchReques
     if (running->started.us != 0) one.started = running->started;
     job.said_held = running->held;
     job.said_running = !running->held;
+    if (!running->held) job.asleep_before = running->asleep;
   }
   if (auto record = exit_record(dir(key))) {
     one.stage = Stage::ended;

@@ -18,6 +18,10 @@
 #include "noded/runtime/runtime_state.h"
 
 namespace gantry::runtime {
+namespace {
+// What the two clocks differ by less is the time between reading one and the other.
+constexpr Duration kShortestSleep = seconds(1);
+}  // namespace
 
 Runtime::Runtime(std::unique_ptr<State> state) : state_(std::move(state)) {}
 // A node without jobs leaves no cgroup behind. rmdir() refuses what is in use, by another node of
@@ -70,6 +74,15 @@ void Runtime::State::watch(const AttemptKey& key, std::optional<StepId> step,
   event.data.u64 = next_tag;
   if (!shim.pidfd || ::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, shim.pidfd.get(), &event) != 0) return;
   watched[next_tag++] = {key, step};
+}
+
+std::vector<proto::AttemptSleep> Runtime::asleep() const {
+  std::vector<proto::AttemptSleep> out;
+  const Duration now = uptime().asleep;
+  for (const auto& [key, job] : state_->jobs)
+    if (!job.ended && job.asleep_before && now - *job.asleep_before >= kShortestSleep)
+      out.push_back({key, now - *job.asleep_before});
+  return out;
 }
 
 std::string Runtime::trouble() const {
@@ -246,6 +259,7 @@ void Runtime::State::look(const AttemptKey& key, OneJob& job, std::vector<Runtim
     }
     if (!running->held && !job.said_running) {
       job.said_running = true;
+      job.asleep_before = running->asleep;
       events.push_back({EventKind::running, key, {}, running->started, {}});
     }
   }
@@ -310,8 +324,12 @@ ExitRecord Runtime::State::lost_record(const AttemptKey& key) const {
                             : "shim of job " + std::to_string(key.job.value()) + " on node " +
                                   setup.node + " was killed";
   record.ended = wall_clock();
-  if (const auto running = running_record(key); running && running->started.us != 0)
-    record.started = running->started;
+  const auto running = running_record(key);
+  if (!running || running->started.us == 0) return record;
+  record.started = running->started;
+  // Its last moment is not known; it is over by now. Clocks of another boot say nothing.
+  if (!rebooted && running->awake)
+    record.ran = std::max(Duration{}, uptime().awake - *running->awake);
   return record;
 }
 

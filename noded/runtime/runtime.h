@@ -66,6 +66,8 @@ class Runtime {
   // Why nothing may start here: the state directory is gone, replaced or cannot be written. ""
   // = nothing is wrong. Two calls of stat().
   [[nodiscard]] std::string trouble() const;
+  // Of running attempts during which the machine has slept: for how long.
+  [[nodiscard]] std::vector<proto::AttemptSleep> asleep() const;
   [[nodiscard]] const ProbeReport& probe() const;
   [[nodiscard]] int fd() const;  // readable: call poll()
   std::vector<RuntimeEvent> poll();

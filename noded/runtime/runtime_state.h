@@ -36,9 +36,10 @@ struct OneJob {
   LaunchKind kind = LaunchKind::batch;
   bool said_held = false;
   bool said_running = false;
-  bool ended = false;    // its ended event was given
-  int kills = 0;         // how often kill() was asked
-  bool burying = false;  // its shim is gone, what is left of it is being killed
+  std::optional<Duration> asleep_before{};  // how long the machine had slept when it began to run
+  bool ended = false;                       // its ended event was given
+  int kills = 0;                            // how often kill() was asked
+  bool burying = false;                     // its shim is gone, what is left of it is being killed
   bool epilog_begun = false;
   ShimProcess epilog;  // in the shim's place
   std::map<StepId, OneStep> steps;

@@ -187,7 +187,7 @@ struct Waited {
 Waited await(int pid, const Fd& output, Signals& signals, Duration timeout,
              const std::function<std::string()>& stopped) {
   Waited w;
-  const Instant deadline = wall_clock() + timeout;
+  const Instant deadline = timer_clock() + timeout;
   bool open = true;
   for (;;) {
     pollfd watched[2] = {{signals.fd(), POLLIN, 0}, {open ? output.get() : -1, POLLIN, 0}};
@@ -201,7 +201,7 @@ Waited await(int pid, const Fd& output, Signals& signals, Duration timeout,
     }
     for (int s = signals.next(); s != 0; s = signals.next())
       if (s == SIGTERM && w.stopped.empty()) w.stopped = "ended by order";
-    if (w.stopped.empty() && deadline < wall_clock()) w.stopped = "over its time";
+    if (w.stopped.empty() && deadline < timer_clock()) w.stopped = "over its time";
     if (w.stopped.empty() && stopped) w.stopped = stopped();
     if (!w.stopped.empty()) ::kill(-pid, SIGKILL);
     if (::waitpid(pid, &w.status, WNOHANG) == pid) break;

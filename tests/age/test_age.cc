@@ -164,6 +164,13 @@ TEST_CASE("what a node's registration proves") {
   CHECK(newer_than_us(state, registration(3, {{JobId(20), Attempt(3)}}), false).empty());
   CHECK(newer_than_us(state, registration(3, {{JobId(21), Attempt(1)}}), false) ==
         "it has job 21, and the last job of the store is 20");
+  // Nor need the job be there any more.
+  proto::NodeRegister told = registration(3);
+  told.highest_job = JobId(20);
+  CHECK(newer_than_us(state, told, false).empty());
+  told.highest_job = JobId(21);
+  CHECK(newer_than_us(state, told, false) ==
+        "it was once told to start job 21, and the last job of the store is 20");
 }
 
 TEST_CASE("strangers are kept until they have ended") {

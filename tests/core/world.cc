@@ -219,6 +219,10 @@ void World::command(const std::string& verb, const Words& w) {
   if (verb == "restart") return restart();
   if (verb == "copy") return void(copy_ = store_);
   if (verb == "accept") return accept_copy();
+  if (verb == "stopped") {  // the controller's process stands still for so long
+    now_ = now_ + parse_length(w.plain.at(1));
+    return;
+  }
   if (verb == "reconfigured") return step(Reconfigured{});
   if (verb == "fold") return fold();
   if (verb == "quiet") {

@@ -42,6 +42,7 @@ struct FakeNode {
   std::vector<std::string> layers_off;
   std::vector<std::string> gres;                              // as declared
   std::map<proto::AttemptKey, proto::AttemptPhase> attempts;  // by the orders it got
+  JobId highest_job{};
 };
 
 std::vector<std::string> listed(const std::string& text);  // "a,b"

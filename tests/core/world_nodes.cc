@@ -19,6 +19,7 @@ void World::register_node(FakeNode& node) {
   for (std::uint32_t cpu = 0; cpu < node.cpus; ++cpu)
     m.cpus.push_back(static_cast<std::uint16_t>(cpu));
   m.memory = node.memory;
+  m.highest_job = node.highest_job;
   for (const auto& [key, phase] : node.attempts) m.attempts.push_back({key, phase});
   m.gpus = node.gpus;
   m.layers_off = node.layers_off;
@@ -83,8 +84,14 @@ void World::exit_report(FakeNode& node, const Words& w) {
     }
   }
   if (w.find("peak")) m.usage.memory_peak_bytes = *parse_memory(*w.find("peak"));
+  // ago=LENGTH [awake=LENGTH]: it ended so long ago, after it had run so long by its machine's
+  // clock.
+  m.ended = w.find("ago") ? now_ - parse_length(*w.find("ago")) : now_;
+  if (w.find("awake")) {
+    m.ran = parse_length(*w.find("awake"));
+    m.started = m.ended - *m.ran;
+  }
   if (w.find("ran")) m.started = now_ - parse_length(*w.find("ran"));
-  m.ended = now_;
   const auto at = node.attempts.find(m.key);
   if (at != node.attempts.end()) at->second = proto::AttemptPhase::exited;
   step(FromNode{node.name, std::move(m)});
@@ -121,6 +128,7 @@ void World::node_says(FakeNode& node, const Words& w) {  // n1 started 1
     if (w.find("off")) node.layers_off = {*w.find("off")};
     if (w.find("cpus")) node.cpus = std::stoul(*w.find("cpus"));
     if (w.find("mem")) node.memory = *parse_memory(*w.find("mem"));
+    if (w.find("highest")) node.highest_job = JobId(std::stoull(*w.find("highest")));
     return register_node(node);
   }
   if (what == "silent") {
@@ -135,9 +143,12 @@ void World::node_says(FakeNode& node, const Words& w) {  // n1 started 1
     return step(
         FromNode{node.name, proto::FetchLogReply{ticket_, w.find("data") ? *w.find("data") : "",
                                                  w.find("error") ? *w.find("error") : ""}});
-  // beat [touched=1 ago=30s] [idle=JOB:GPU:LENGTH[:process],...] [trouble=TEXT]
+  // beat [touched=1 ago=30s] [asleep=JOB:LENGTH] [idle=JOB:GPU:LENGTH[:process],...] [trouble=TEXT]
   if (what == "beat") {
     proto::Heartbeat beat{node.session, 0.5, 1 << 30, now_};
+    if (const std::string* asleep = w.find("asleep"))  // JOB:LENGTH
+      beat.asleep.push_back({key_of(asleep->substr(0, asleep->find(':'))),
+                             parse_length(asleep->substr(asleep->find(':') + 1))});
     if (const std::string* trouble = w.find("trouble")) beat.trouble = *trouble;
     if (const std::string* idle = w.find("idle")) idle_gpus(*idle, beat);
     if (w.find("touched"))
@@ -154,7 +165,8 @@ void World::node_says(FakeNode& node, const Words& w) {  // n1 started 1
     return step(FromNode{node.name, proto::Frozen{key, what == "froze"}});
   if (what == "started") {
     if (at != node.attempts.end()) at->second = proto::AttemptPhase::running;
-    return step(FromNode{node.name, proto::Started{key, now_}});
+    const Duration ago = w.find("ago") ? parse_length(*w.find("ago")) : Duration{};
+    return step(FromNode{node.name, proto::Started{key, now_ - ago}});
   }
   line("nodes do not say " + what);
 }

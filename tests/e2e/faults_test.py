@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Faults of the machine: a full disk, a full store, 10,000 idle connections, a clock that is set by
-an hour.
+an hour, daemons that are stopped for a while.
 
 usage: faults_test.py BIN_DIR [-k CASE] [--keep]
 """
@@ -10,6 +10,7 @@ import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -228,6 +229,28 @@ def case_clock_steps(c):
         assert 0.9 <= seconds < 20, f"a job with a second ran for {seconds}"
         set_clock(0)
         time.sleep(0.2)
+
+
+def case_a_stopped_daemon_does_not_stretch_jobs(c):
+    """The controller's process, or the node daemon's, stands still while a job ends: its times are
+    those that its machine measured, and a limit that passed meanwhile does not count."""
+    for name in ("ctld", None):
+        job = c.submit("-t", "0:08", script="echo up; sleep 3; echo done\n")
+        c.said(job, "up")
+        c.running(job)
+        pid = c.daemon(name or c.queue_line(job, "%N"))
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            c.said(job, "done")
+            time.sleep(10)
+        finally:
+            on = time.time()
+            os.kill(pid, signal.SIGCONT)
+        row = c.ended(job, "completed", 0)["row"]
+        seconds = (row["ended"] - row["started"]) / 1e6
+        assert 2.9 <= seconds < 6, f"a job of 3 s ran for {seconds} while {name or 'its node'} stood"
+        late = on - row["ended"] / 1e6
+        assert late > 5, f"it ended {late} s before {name or 'its node'} went on"
 
 
 if __name__ == "__main__":

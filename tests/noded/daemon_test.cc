@@ -107,6 +107,27 @@ TEST_CASE("it registers again when the controller does not know it, and refuses 
   CHECK(ctld.nothing<proto::Started>(milliseconds(300)));
 }
 
+TEST_CASE("it remembers the highest job that it was told to start, when that is long over") {
+  FakeController ctld;
+  NodeUnderTest node(ctld, "none");
+  node.start();
+  CHECK(ctld.accept().highest_job == JobId{});
+  for (const std::uint64_t job : {8, 7}) {
+    ctld.send(launch(ctld, job, "/", "exit 1\n"));
+    CHECK(exit_of(ctld, job).cause == proto::ExitCause::exited);
+    ctld.send(proto::AckExit{ctld.stamp(), key(job)});
+  }
+  // A heartbeat is sent after what it makes the daemon remember is on disk.
+  ctld.forget_seen();
+  ctld.expect<proto::Heartbeat>();
+  node.stop(SIGKILL);
+  ctld.forget_seen();
+  node.start();
+  const proto::NodeRegister again = ctld.accept();
+  CHECK(again.highest_job == JobId{8});
+  CHECK(again.attempts.empty());
+}
+
 TEST_CASE("bad messages do no harm") {
   FakeController ctld;
   NodeUnderTest node(ctld, "none");

@@ -156,7 +156,7 @@ class Player {
       Exit exit;
       exit.cause = line.cause();
       exit.status = line.exit();
-      exit.ended = now_;
+      exit.ended = now_ - line.time("ago").value_or(Duration{});
       return Ended{parse_key(line.words.at(1)), std::move(exit)};
     }
     if (verb == "held") return node::Held{parse_key(line.words.at(1))};

@@ -12,6 +12,9 @@ std::string show_length(Duration d) {
   if (d.us % 1'000'000 == 0) return fmt::format("{}s", d.us / 1'000'000);
   return fmt::format("{}ms", d.us / 1000);
 }
+std::string show_highest(JobId job) {
+  return job == JobId{} ? "" : fmt::format(" job={}", job.value());
+}
 }  // namespace
 
 node::AttemptKey parse_key(const std::string& text) {
@@ -46,8 +49,9 @@ std::string show(const node::Action& action) {
   return std::visit(
       Overloaded{
           [](const RememberEpoch& a) {
-            return fmt::format("RememberEpoch {}{}", a.epoch.value(),
-                               a.fence_after ? " fence=" + show_length(*a.fence_after) : "");
+            return fmt::format("RememberEpoch {}{}{}", a.epoch.value(),
+                               a.fence_after ? " fence=" + show_length(*a.fence_after) : "",
+                               show_highest(a.highest_job));
           },
           [](const RememberContact& a) { return "RememberContact " + format_at(a.at); },
           [](const Begin& a) {
@@ -77,8 +81,8 @@ std::string show(const node::Report& message) {
   return std::visit(
       Overloaded{
           [](const proto::NodeRegister& m) {
-            std::string out = fmt::format("NodeRegister sent={} epoch={}", format_at(m.sent),
-                                          m.highest_epoch.value());
+            std::string out = fmt::format("NodeRegister sent={} epoch={}{}", format_at(m.sent),
+                                          m.highest_epoch.value(), show_highest(m.highest_job));
             for (const auto& a : m.attempts)
               out += fmt::format(" {}:{}", show(a.key), enum_name(a.phase));
             return out;

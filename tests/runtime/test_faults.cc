@@ -25,9 +25,26 @@ TEST_CASE("a stopped shim keeps no job that is to be killed") {
   REQUIRE(node.runtime().kill(request.key).has_value());  // once: nobody has to ask four times
   const auto record = node.wait_end(request.key);
   CHECK(record.cause == ExitCause::shim_lost);
+  REQUIRE(record.ran);
+  CHECK(*record.ran > Duration{});
+  CHECK(*record.ran < record.ended - *record.started + seconds(1));
   CHECK(::kill(shim, 0) != 0);
   CHECK_FALSE(list_dir(job_dir(node.state_dir(), request.key)).empty());
   for (const auto& left : remains(node)) FAIL_CHECK(left);
+}
+
+TEST_CASE("the exit record says how long a job ran, and nothing for one that never did") {
+  if (!can_run()) return;
+  Node node;
+  const auto record = node.run("sleep 1");
+  REQUIRE(record.ran);
+  CHECK(*record.ran >= seconds(1));
+  CHECK(*record.ran < record.ended - *record.started + milliseconds(100));
+  auto request = node.job("true");
+  request.work_dir = "/of/nobody";
+  const auto never = node.run(request);
+  CHECK_FALSE(never.started);
+  CHECK_FALSE(never.ran);
 }
 
 TEST_CASE("a state directory that is gone: nothing starts, what runs ends in order") {

@@ -91,8 +91,36 @@ void Controller::crash(std::string_view why) {
   replica_.reset();
   requests_.clear();
   connections_.clear();
+  paused_until_.reset();
+  postponed_.clear();
   ++life_;
   queue_.after(faults_ ? random_.spread(seconds(30)) : seconds(1), [this] { start(); });
+}
+
+void Controller::pause(Duration length) {
+  if (!core_ || paused_until_) return;
+  trace_.line(queue_.now(), fmt::format("controller stands still for {} s", length.seconds()));
+  paused_until_ = queue_.now() + length;
+  queue_.after(length, [this, life = life_, until = paused_until_] {
+    if (life == life_ && paused_until_ == until) resume();
+  });
+}
+
+// A timer may be looked at before the messages or after them.
+void Controller::resume() {
+  if (!paused_until_) return;
+  trace_.line(queue_.now(), "controller goes on");
+  paused_until_.reset();
+  if (random_.chance(500)) take(core::Tick{});
+  const std::uint64_t life = life_;
+  for (auto& call : std::exchange(postponed_, {}))
+    if (life == life_) call();
+}
+
+bool Controller::postponed(std::function<void()> call) {
+  if (!paused_until_) return false;
+  postponed_.push_back(std::move(call));
+  return true;
 }
 
 void Controller::fill_disk() {
@@ -102,6 +130,7 @@ void Controller::fill_disk() {
 void Controller::calm() {
   faults_ = false;
   dies_after_.reset();
+  resume();
   empty_disk();
 }
 
@@ -115,6 +144,7 @@ core::ConnectionId Controller::connect(const std::string& client) {
 
 void Controller::take(core::Input input) {
   if (!core_) return;
+  if (postponed([this, input] { take(input); })) return;
   if (const auto* request = std::get_if<core::ClientRequest>(&input)) {
     trace_.line(queue_.now(), fmt::format("ctld <- {} {}: {}", request->who.owner.user,
                                           request->request, text_of(request->message)));
@@ -132,6 +162,7 @@ void Controller::take(core::Input input) {
 
 void Controller::end_of_turn() {
   if (!stepped_) return;
+  if (postponed([this] { end_of_turn(); })) return;
   stepped_ = false;
   ++turns_;
   core::Turn turn = core_->take_turn();
@@ -266,6 +297,7 @@ sched::Policy Controller::policy() const {
 
 // With tenants, as ctld/planner.cc does it: one plan at a time, made after the last one is applied.
 void Controller::plan() {
+  if (postponed([this] { plan(); })) return;
   plan_wanted_ = false;
   if (settings_.tenants && handed_over_) {
     plan_again_ = true;
@@ -293,10 +325,14 @@ void Controller::plan() {
                              : random_.between(microseconds(50), milliseconds(3));
   handed_over_ = true;
   queue_.after(takes, [this, life = life_, plan = std::move(plan)] {
-    if (!core_ || life != life_) return;
-    take(core::PlanReady{plan});
-    planned_ = true;
+    if (core_ && life == life_) take_plan(plan);
   });
+}
+
+void Controller::take_plan(const sched::Plan& plan) {
+  if (postponed([this, plan] { take_plan(plan); })) return;
+  take(core::PlanReady{plan});
+  planned_ = true;
 }
 
 // A replica from scratch, with the same promises and the same mix of requests, plans the same.
@@ -350,7 +386,7 @@ void Controller::fold_later() {
 }
 
 void Controller::fold() {
-  if (stepped_) return;  // between turns only
+  if (stepped_ || paused_until_) return;  // between turns only
   if (const auto done = store_.fold(core_->take_fold()); !done) return crash(done.error().message);
   if (const auto more = store_.maintain(); !more) broken(more.error().message);
 }

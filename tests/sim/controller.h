@@ -36,6 +36,8 @@ class Controller {
 
   void start();
   void crash(std::string_view why);
+  void pause(Duration length);  // its process stands still; what comes meanwhile it takes then
+  void resume();
   void crash_next_commit(store::CrashPoint point) { store_.crash_next_append(point); }
   void crash_next_fold(store::CrashPoint point) { store_.crash_next_fold(point); }
   void crash_while_sending() { dies_after_ = random_.below(3); }
@@ -50,7 +52,7 @@ class Controller {
   // Nothing is on its way between core and scheduler, and the last plan has looked at everything:
   // every verdict is of the present facts.
   [[nodiscard]] bool settled() const {
-    return core_ && !stepped_ && !plan_wanted_ && !handed_over_ && looked_at_all_;
+    return core_ && !paused_until_ && !stepped_ && !plan_wanted_ && !handed_over_ && looked_at_all_;
   }
   [[nodiscard]] sched::Policy policy() const;
   [[nodiscard]] Instant clock() const { return std::max(floor_, queue_.now() + clock_offset_); }
@@ -62,6 +64,7 @@ class Controller {
 
  private:
   std::unique_ptr<core::Core> load();
+  bool postponed(std::function<void()> call);
   void end_of_turn();
   void check_turn(const core::Turn& turn);
   void check_replay(core::Core* recovered);  // null: against the core as it runs
@@ -70,6 +73,7 @@ class Controller {
   void set_wake(std::optional<Instant> at);
   void plan_soon();
   void plan();
+  void take_plan(const sched::Plan& plan);
   struct Kept {  // by earlier plans, for those that wait
     std::vector<sched::Promise> promises;
     std::vector<sched::MigKept> slices;
@@ -91,6 +95,8 @@ class Controller {
   View view_;
   std::uint64_t life_ = 0;
   std::uint64_t turns_ = 0, plans_ = 0;
+  std::optional<Instant> paused_until_;
+  std::vector<std::function<void()>> postponed_;  // until it goes on
   bool stepped_ = false;
   bool plan_wanted_ = false;
   bool handed_over_ = false;    // a plan, which has not been applied yet

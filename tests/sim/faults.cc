@@ -28,6 +28,8 @@ void Faults::start() {
   every(f.disk_full, &Faults::disk_fills);
   every(f.declared_dead, &Faults::node_is_declared_dead);
   every(f.gpu, &Faults::gpu_breaks);
+  every(f.controller_pause, &Faults::controller_stands_still);
+  every(f.machine_sleep, &Faults::machine_sleeps);
 }
 
 void Faults::stop() {
@@ -35,6 +37,7 @@ void Faults::stop() {
   network_.calm();
   controller_.calm();
   for (auto& node : nodes_) {
+    node->machine().wake_up();
     node->locked_off = false;
     node->calm();
     (void)node->machine().repair_gpus();
@@ -46,7 +49,7 @@ void Faults::stop() {
 
 void Faults::daemon_dies() {
   Node& node = some_node();
-  if (!node.daemon_runs()) return;
+  if (!node.daemon_runs() || node.machine().sleeps()) return;
   const Duration down = random_.spread(kDaemonDown);
   if (random_.chance(400)) return node.kill_daemon_within_turn(down);
   node.kill_daemon();
@@ -55,7 +58,7 @@ void Faults::daemon_dies() {
 
 void Faults::daemon_stops() {
   Node& node = some_node();
-  if (!node.daemon_runs()) return;
+  if (!node.daemon_runs() || node.machine().sleeps()) return;
   if (random_.chance(300)) return node.reconnect();
   node.stop_daemon();
   queue_.after(random_.spread(kDaemonDown),  // its goodbye may be lost
@@ -70,7 +73,7 @@ void Faults::machine_dies() {
 
 void Faults::shim_dies() {
   Node& node = some_node();
-  if (node.powered() && node.machine().kill_a_shim())
+  if (node.powered() && !node.machine().sleeps() && node.machine().kill_a_shim())
     trace_.line(queue_.now(), node.name() + ": a shim is killed");
 }
 
@@ -91,6 +94,25 @@ void Faults::link_is_cut() {
   if (which != 0) network_.cut(name, Direction::to_controller, until);
   if (which != 1) network_.cut(name, Direction::from_controller, until);
   trace_.line(queue_.now(), fmt::format("{}: link cut ({})", name, which));
+}
+
+void Faults::controller_stands_still() {
+  controller_.pause(random_.spread(minutes(5)));
+}
+
+// What sleeps through the end of its fence runs on for a moment when it wakes up; so long it does
+// not sleep here.
+void Faults::machine_sleeps() {
+  Node& node = some_node();
+  if (!node.powered()) return;
+  const bool fence = settings_.config.controller.lost_node_policy == LostNodePolicy::fence;
+  const Duration length = fence ? random_.between(seconds(1), seconds(20))  // its margin is 30 s
+                                : random_.spread(minutes(4));
+  // A guest that its host stops does not know: its clocks stand still.
+  const bool clock_stops = !fence && random_.chance(300);
+  node.machine().fall_asleep(length, clock_stops);
+  trace_.line(queue_.now(), fmt::format("{}: sleeps for {} s{}", node.name(), length.seconds(),
+                                        clock_stops ? ", and its clock stands still" : ""));
 }
 
 void Faults::client_is_cut() {

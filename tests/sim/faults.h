@@ -1,6 +1,7 @@
 // Faults: each kind comes back at random intervals while there is trouble, and mends itself or is
 // mended after a while. Nothing is broken that the design does not promise to survive: a node is
-// declared dead only while its machine is off and will stay off until that is known.
+// declared dead only while its machine is off and will stay off until that is known, and under
+// fencing no machine sleeps for longer than the controller waits after the fence.
 #pragma once
 
 #include <functional>
@@ -46,6 +47,8 @@ class Faults {
   void node_is_declared_dead();
   void declare_dead(Node& node);
   void gpu_breaks();
+  void controller_stands_still();
+  void machine_sleeps();
 
   Queue& queue_;
   Random& random_;

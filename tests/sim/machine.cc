@@ -25,9 +25,44 @@ Machine::Machine(Queue& queue, Random& random, Truth& truth, const Settings& set
 void Machine::later(const Attempt& attempt, Duration delay, std::function<void(Attempt&)> call) {
   queue_.after(delay,
                [this, key = attempt.launch.key, serial = attempt.serial, call = std::move(call)] {
-                 const auto it = attempts_.find(key);
-                 if (it != attempts_.end() && it->second.serial == serial) call(it->second);
+                 when_awake([this, key, serial, call] {
+                   const auto it = attempts_.find(key);
+                   if (it != attempts_.end() && it->second.serial == serial) call(it->second);
+                 });
                });
+}
+
+void Machine::when_awake(std::function<void()> call) {
+  if (!sleeps()) return call();
+  queue_.at(awake_from_, [this, call = std::move(call)] { when_awake(call); });
+}
+
+void Machine::fall_asleep(Duration length, bool clock_stops) {
+  if (sleeps()) return;
+  awake_from_ = queue_.now() + length;
+  slept_ = slept_ + length;
+  clock_stops_ = clock_stops;
+  if (clock_stops) clock_offset_ = clock_offset_ - length;
+}
+
+// Before its time.
+void Machine::wake_up() {
+  if (!sleeps()) return;
+  const Duration rest = awake_from_ - queue_.now();
+  slept_ = slept_ - rest;
+  if (clock_stops_) clock_offset_ = clock_offset_ + rest;
+  awake_from_ = queue_.now();
+}
+
+std::vector<proto::AttemptSleep> Machine::asleep() const {
+  std::vector<proto::AttemptSleep> out;
+  if (clock_stops_) return out;  // it does not know
+  for (const auto& [key, attempt] : attempts_) {
+    if (attempt.stage != Stage::running) continue;
+    const Duration slept = clock() - *attempt.started - (awake() - attempt.awake_before);
+    if (slept > Duration{}) out.push_back({key, slept});
+  }
+  return out;
 }
 
 void Machine::enter(Attempt& attempt, Stage stage) {
@@ -57,7 +92,7 @@ void Machine::tell(node::Input event) {
 Usage Machine::usage(const Attempt& attempt) {
   Usage u;
   if (!attempt.started) return u;
-  u.cpu_user_us = (clock() - *attempt.started).us;
+  u.cpu_user_us = (awake() - attempt.awake_before).us;
   u.cpu_system_us = random_.between(0, 1'000'000);
   u.memory_peak_bytes = random_.between(1 << 20, 1 << 30);
   u.io_read_bytes = random_.between(0, 1 << 20);
@@ -105,6 +140,7 @@ void Machine::run(Attempt& attempt) {
   if (fence_at_ && *fence_at_ <= clock()) return end(attempt, ExitCause::fenced, {0, SIGKILL}, {});
   enter(attempt, Stage::running);
   attempt.started = clock();
+  attempt.awake_before = awake();
   truth_.user_code_starts(config_.name, attempt.launch);
   tell(node::Running{attempt.launch.key, clock()});
   on_user_code();
@@ -140,10 +176,12 @@ void Machine::kill(Attempt& attempt) {
   if (attempt.stage == Stage::without_shim) return;  // is being ended already
   if (attempt.stage == Stage::running) truth_.kills(config_.name, attempt.launch.key);
   queue_.after(takes, [this, key = attempt.launch.key, boot = boots_] {
-    const auto it = attempts_.find(key);
-    if (boot != boots_ || it == attempts_.end()) return;
-    if (it->second.stage != Stage::ended && it->second.stage != Stage::without_shim)
-      end(it->second, ExitCause::exited, {0, SIGKILL}, {});
+    when_awake([this, key, boot] {
+      const auto it = attempts_.find(key);
+      if (boot != boots_ || it == attempts_.end()) return;
+      if (it->second.stage != Stage::ended && it->second.stage != Stage::without_shim)
+        end(it->second, ExitCause::exited, {0, SIGKILL}, {});
+    });
   });
 }
 
@@ -154,9 +192,11 @@ void Machine::end(Attempt& attempt, ExitCause cause, ExitStatus status, std::str
   attempt.exit.usage = usage(attempt);
   attempt.exit.started = attempt.started;
   attempt.exit.ended = clock();
+  if (attempt.started && cause != ExitCause::node_rebooted)
+    attempt.exit.ran = awake() - attempt.awake_before;
   enter(attempt, Stage::ended);
   truth_.gone(config_.name, attempt.launch.key);
-  truth_.exit_recorded(config_.name, attempt.launch.key, attempt.exit);
+  truth_.exit_recorded(config_.name, attempt.launch.key, attempt.exit, slept_);
   tell(node::Ended{attempt.launch.key, attempt.exit});
 }
 
@@ -166,7 +206,7 @@ void Machine::fence_at(std::optional<Instant> at) {
   watched_ = true;
   queue_.after(*at - clock(), [this] {
     watched_ = false;
-    fence();
+    when_awake([this] { fence(); });
   });
 }
 
@@ -247,6 +287,7 @@ void Machine::daemon_died() {
 }
 
 void Machine::power_off() {
+  wake_up();
   daemon_died();
   fence_at_.reset();
   rebooted_ = true;

@@ -29,6 +29,7 @@ class Machine final : public node::AttemptRuntime {
   // The seam; between recover() and daemon_died() there is a daemon.
   [[nodiscard]] std::string name() const override { return "simulated"; }
   [[nodiscard]] std::vector<std::string> layers_off() const override { return {}; }
+  [[nodiscard]] std::vector<proto::AttemptSleep> asleep() const override;
   std::vector<node::Recovered> recover() override;
   void act(Instant now, node::Action&& action, std::vector<node::Input>& events) override;
   [[nodiscard]] int descriptor() const override { return -1; }
@@ -42,6 +43,12 @@ class Machine final : public node::AttemptRuntime {
   // Faults.
   void daemon_died();
   void power_off();
+  // It stands still, and whatever was to happen there happens when it wakes up.
+  void fall_asleep(Duration length, bool clock_stops);
+  void wake_up();
+  [[nodiscard]] bool sleeps() const { return queue_.now() < awake_from_; }
+  void when_awake(std::function<void()> call);  // at once, if it is
+  [[nodiscard]] Duration slept() const { return slept_; }
   bool kill_a_shim();  // false: there was none
   bool break_gpu();    // false: it has none, or one that is broken already
   bool repair_gpus();  // false: none is broken
@@ -66,6 +73,7 @@ class Machine final : public node::AttemptRuntime {
     Stage stage = Stage::recorded;
     std::uint64_t serial = 0;  // calls asked for under an older one are void
     std::optional<Instant> started;
+    Duration awake_before{};  // when it started
     node::Exit exit;
   };
 
@@ -88,7 +96,11 @@ class Machine final : public node::AttemptRuntime {
   Truth& truth_;
   const Settings& settings_;
   const NodeConfig& config_;
+  [[nodiscard]] Duration awake() const { return queue_.now() - Instant{} - slept_; }
   Duration clock_offset_;
+  Instant awake_from_{};
+  Duration slept_{};  // ever
+  bool clock_stops_ = false;
   bool daemon_ = false;
   bool rebooted_ = false;
   std::optional<Instant> fence_at_;

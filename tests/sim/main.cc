@@ -9,6 +9,9 @@
 //   ... --balance yes|no               else no borrower leaves for one that borrows less
 //   ... --gangs yes|no                 else few jobs ask for GPUs; yes: 1 to 32, on nodes of eight
 //   ... --changes yes|no               else what waiting jobs ask for stays, and nobody's go first
+//   ... --old-store yes|no             else no store is put back; yes: see old_store.h, where the
+//                                      other choices have no effect
+//   ... --pauses yes|no                else neither the controller nor a machine stands still
 //
 // A history in which a promise is broken prints the promise, its last 50 lines and how to repeat
 // it.
@@ -23,10 +26,12 @@
 
 #include <fmt/core.h>
 
+#include "tests/sim/old_store.h"
 #include "tests/sim/simulation.h"
 
 namespace {
 
+using gantry::sim::OldStore;
 using gantry::sim::Simulation;
 using gantry::sim::Summary;
 using gantry::sim::With;
@@ -40,9 +45,10 @@ struct Arguments {
   std::uint64_t from = 1;
   bool trace = false;
   std::optional<bool> tenants;
-  bool gpus = false, balance = false, changes = false, gangs = false;
+  bool gpus = false, balance = false, changes = false, gangs = false, pauses = false;
+  bool old_store = false;
   [[nodiscard]] With with(std::uint64_t number) const {
-    return {tenants.value_or(number % 2 == 0), gpus, balance, changes, gangs};
+    return {tenants.value_or(number % 2 == 0), gpus, balance, changes, gangs, pauses};
   }
 };
 
@@ -56,7 +62,7 @@ std::optional<Arguments> parse(int argc, char** argv) {
     }
     if (i + 1 == argc) return std::nullopt;
     if (word == "--tenants" || word == "--gpus" || word == "--balance" || word == "--changes" ||
-        word == "--gangs") {
+        word == "--gangs" || word == "--pauses" || word == "--old-store") {
       const std::string_view which = argv[++i];
       if (which != "yes" && which != "no") return std::nullopt;
       if (word == "--gpus")
@@ -67,6 +73,10 @@ std::optional<Arguments> parse(int argc, char** argv) {
         a.changes = which == "yes";
       else if (word == "--gangs")
         a.gangs = which == "yes";
+      else if (word == "--pauses")
+        a.pauses = which == "yes";
+      else if (word == "--old-store")
+        a.old_store = which == "yes";
       else
         a.tenants = which == "yes";
       continue;
@@ -85,6 +95,12 @@ std::optional<Arguments> parse(int argc, char** argv) {
   }
   if (!a.seed && !a.twice && !a.seeds) return std::nullopt;
   return a;
+}
+
+void put_store_back(std::uint64_t seed, bool trace) {
+  OldStore history(seed, trace);
+  history.run();
+  fmt::print("seed {}: {}; hash {:016x}\n", seed, history.summary(), history.hash());
 }
 
 void run_one(std::uint64_t seed, With with, bool trace) {
@@ -130,7 +146,10 @@ int run_many(std::uint64_t from, std::uint64_t count, const Arguments& a) {
       const pid_t child = fork();
       if (child == 0) {
         alarm(kPatience);
-        run_one(next, a.with(next), false);
+        if (a.old_store)
+          put_store_back(next, false);
+        else
+          run_one(next, a.with(next), false);
         std::fflush(stdout);
         std::_Exit(0);
       }
@@ -158,12 +177,15 @@ int main(int argc, char** argv) {
     fmt::print(stderr,
                "usage: gantry_sim (--seed N [--trace] | --twice N | --seeds COUNT [--from N]) "
                "[--tenants yes|no] [--gpus yes|no] [--balance yes|no] "
-               "[--changes yes|no] [--gangs yes|no]\n");
+               "[--changes yes|no] [--gangs yes|no] [--pauses yes|no] [--old-store yes|no]\n");
     return 2;
   }
   const Arguments& a = *arguments;
   if (a.twice) return run_twice(*a.twice, a.with(*a.twice));
   if (a.seeds) return run_many(a.from, std::getenv("GANTRY_LONG") ? kLongSeeds : *a.seeds, a);
-  run_one(*a.seed, a.with(*a.seed), a.trace);
+  if (a.old_store)
+    put_store_back(*a.seed, a.trace);
+  else
+    run_one(*a.seed, a.with(*a.seed), a.trace);
   return 0;
 }

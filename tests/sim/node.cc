@@ -37,7 +37,9 @@ Node::Node(Queue& queue, Random& random, Network& network, Truth& truth, Trace& 
       machine_(queue, random, truth, settings, config, random.between(seconds(-5), seconds(3600))) {
   machine_.on_event = [this] {
     queue_.after(microseconds(10), [this, life = daemon_] {
-      if (core_ && life == daemon_) finish_turn();
+      machine_.when_awake([this, life] {
+        if (core_ && life == daemon_) finish_turn();
+      });
     });
   };
   machine_.on_user_code = [this] {  // the power goes before anybody is told
@@ -110,6 +112,10 @@ void Node::reconnect() {
 
 void Node::deliver(node::Order order) {
   if (!core_) return;
+  if (machine_.sleeps())  // it lies in the link's buffers
+    return machine_.when_awake([this, life = daemon_, order = std::move(order)] {
+      if (life == daemon_) deliver(order);
+    });
   trace_.line(queue_.now(), fmt::format("{} <- {}", name(), text_of(order)));
   const Epoch told = epoch_of(order);
   step(node::FromController{std::move(order)});
@@ -155,6 +161,7 @@ void Node::finish_turn() {
       if (auto* a = std::get_if<node::RememberEpoch>(&action)) {
         memory_.epoch = a->epoch;
         memory_.fence_after = a->fence_after;
+        memory_.highest_job = a->highest_job;
         tell_shims();
       } else if (auto* a = std::get_if<node::RememberContact>(&action)) {
         memory_.last_contact = a->at;
@@ -166,6 +173,7 @@ void Node::finish_turn() {
     for (node::Report& m : turn.messages) messages.push_back(std::move(m));
   } while (!events.empty());
   for (node::Report& m : messages) {
+    tell_sleep(m);
     trace_.line(queue_.now(), fmt::format("{} -> {}", name(), text_of(m)));
     network_.send(name(), true, Direction::to_controller,
                   [this, m = std::move(m)] { to_controller(name(), m); });
@@ -173,13 +181,24 @@ void Node::finish_turn() {
   set_timer(wake);
 }
 
+// As noded/daemon.cc does.
+void Node::tell_sleep(node::Report& report) const {
+  if (auto* beat = std::get_if<proto::Heartbeat>(&report)) beat->asleep = machine_.asleep();
+  if (auto* registration = std::get_if<proto::NodeRegister>(&report))
+    for (const proto::AttemptSleep& sleep : machine_.asleep())
+      for (proto::AttemptStatus& status : registration->attempts)
+        if (status.key == sleep.key) status.asleep = sleep.asleep;
+}
+
 void Node::set_timer(std::optional<Instant> wake) {
   if (!wake || (armed_ && *armed_ <= *wake)) return;
   armed_ = wake;
   queue_.after(*wake - machine_.clock(), [this, life = daemon_, at = *wake] {
-    if (!core_ || life != daemon_ || armed_ != at) return;
-    armed_.reset();
-    step(node::Wake{});
+    machine_.when_awake([this, life, at] {
+      if (!core_ || life != daemon_ || armed_ != at) return;
+      armed_.reset();
+      step(node::Wake{});
+    });
   });
 }
 

@@ -42,6 +42,7 @@ class Node {
   void finish_turn();
   void set_timer(std::optional<Instant> wake);
   void tell_shims();
+  void tell_sleep(node::Report& report) const;
   void check_epoch(Epoch told);
 
   Queue& queue_;

@@ -114,6 +114,11 @@ void draw_for_gangs(Random& random, Settings& s) {
   s.jobs = static_cast<std::size_t>(random.between(60, 160));
 }
 
+void draw_pauses(Random& random, FaultRates& f) {
+  f.controller_pause = random.between(seconds(60), seconds(600));
+  if (random.chance(700)) f.machine_sleep = random.between(seconds(60), seconds(600));
+}
+
 }  // namespace
 
 Settings settings_of(Random& random, With with) {
@@ -139,6 +144,7 @@ Settings settings_of(Random& random, With with) {
   s.changes = with.changes;
   if (with.balance)
     s.config.controller.balance = random.pick(std::vector<Duration>{minutes(2), hours(1)});
+  if (with.pauses) draw_pauses(random, s.faults);
   return s;
 }
 

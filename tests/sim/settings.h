@@ -24,6 +24,7 @@ struct FaultRates {
   Duration node_daemon{}, node_stop{}, machine{}, shim{}, cut{}, client_cut{};
   Duration controller{}, commit{}, fold{}, disk_full{}, declared_dead{};
   Duration gpu{};
+  Duration controller_pause{}, machine_sleep{};
 };
 
 struct Settings {
@@ -54,6 +55,7 @@ struct Settings {
 // What a history has besides jobs.
 struct With {
   bool tenants = false, gpus = false, balance = false, changes = false, gangs = false;
+  bool pauses = false;  // of the controller's process and of machines
 };
 Settings settings_of(Random& random, With with);
 

@@ -13,10 +13,10 @@ namespace gantry::sim {
 Simulation::Simulation(std::uint64_t seed, With with, bool print)
     : trace_(seed,
              fmt::format("gantry_sim --seed {} --tenants {} --gpus {} --balance {} --changes {} "
-                         "--gangs {} --trace",
+                         "--gangs {} {}--trace",
                          seed, with.tenants ? "yes" : "no", with.gpus ? "yes" : "no",
                          with.balance ? "yes" : "no", with.changes ? "yes" : "no",
-                         with.gangs ? "yes" : "no"),
+                         with.gangs ? "yes" : "no", with.pauses ? "--pauses yes " : ""),
              print),
       random_(seed),
       settings_(settings_of(random_, with)),

@@ -40,14 +40,23 @@ void set_started(State& state, Job& job, Instant at) {
   touch(state, array);
 }
 
-void end_suspension(State& state, Job& job, Instant at) {
+// `until`: it may have ended before that is heard.
+void end_suspension(State& state, Job& job, Instant at, Instant until) {
   Active& active = *job.active;
   if (!active.suspended) return;
-  active.suspended_before = active.suspended_until(at);
+  active.suspended_before = active.suspended_until(until);
   active.suspended.reset();
   go_on_charging(state, job, at);
   set_aside(state, job);
   start_charge(state, job, at);
+}
+
+// When the last of its nodes let go; nothing for one that was never placed.
+std::optional<Instant> end_of(const Job& job) {
+  std::optional<Instant> last;
+  if (job.active)
+    for (const NodeRun& run : job.active->nodes) last = std::max(last, run.ended);
+  return last;
 }
 
 EndedBy ended_by(Outcome outcome) {
@@ -104,7 +113,7 @@ void apply_event(State& state, Instant, const event::NodeReady& e) {
 void apply_event(State& state, Instant at, const event::JobStarted& e) {
   JobEdit job(state, e.job);
   job->phase = must_move(Trigger::started, job->phase);
-  set_started(state, *job, at);
+  set_started(state, *job, e.started.value_or(at));
   set_aside(state, *job);  // its time limit counts from now
 }
 
@@ -125,7 +134,7 @@ void apply_event(State& state, Instant at, const event::JobSuspended& e) {
 void apply_event(State& state, Instant at, const event::JobResumed& e) {
   JobEdit job(state, e.job);
   must_move(Trigger::resume, job->phase);
-  end_suspension(state, *job, at);
+  end_suspension(state, *job, at, at);
 }
 
 void apply_event(State& state, Instant, const event::NodeFrozen& e) {
@@ -136,7 +145,7 @@ void apply_event(State& state, Instant, const event::NodeFrozen& e) {
 void apply_event(State& state, Instant at, const event::JobFinishing& e) {
   JobEdit job(state, e.job);
   job->phase = must_move(Trigger::finish, job->phase);
-  end_suspension(state, *job, at);
+  end_suspension(state, *job, at, at);
   Finish finish;
   finish.since = job->active->finish ? job->active->finish->since : at;
   finish.outcome = e.outcome;
@@ -152,20 +161,24 @@ void apply_event(State& state, Instant at, const event::JobFinishing& e) {
 void apply_event(State& state, Instant at, const event::NodeExited& e) {
   JobEdit job(state, e.job);
   job->phase = must_move(Trigger::exited, job->phase);
-  end_suspension(state, *job, at);
+  const Instant ended = e.ended.value_or(at);
+  end_suspension(state, *job, at, ended);
   NodeRun& run = run_on(*job, e.node);
   GANTRY_ASSERT(run.state != RunState::released, "a node lets go once");
   run.state = RunState::released;
   run.cause = e.cause;
   run.exit = e.exit;
   run.message = e.message;
+  run.ended = ended;
   add_usage(job->active->usage, e.usage);
   // It ran, although its Started never came.
   const bool batch_node = job->active->nodes.front().grant.node == e.node;
-  if (!job->started && batch_node && e.ran)
-    set_started(state, *job, std::max(job->active->placed, at - *e.ran));
+  if (batch_node && e.started)
+    set_started(state, *job, *e.started);
+  else if (!job->started && batch_node && e.ran)
+    set_started(state, *job, std::max(job->active->placed, ended - *e.ran));
   give_grant(state, *job, run.grant, job->active->exclusive);
-  release_held(state, *job, run, at);
+  release_held(state, *job, run, ended);
   if (!job->active->all_released()) return;
   end_charge(state, *job, at);
   give_licenses(state, *job);
@@ -178,7 +191,7 @@ void apply_event(State& state, Instant at, const event::JobEnded& e) {
   job->outcome = e.outcome;
   job->exit = e.exit;
   job->cause = e.cause;
-  job->ended = at;
+  job->ended = end_of(*job).value_or(at);
   settle_bill(state, *job, at, ended_by(e.outcome));
   unindex_ended(state, *job);
   if (job->is_element()) {
@@ -189,7 +202,7 @@ void apply_event(State& state, Instant at, const event::JobEnded& e) {
     if (!job->started_once) --tasks.never_started;
     tasks.note_end(e.outcome, e.exit);
   }
-  state.ended.emplace_back(at, e.job);
+  state.ended.emplace_back(at, e.job);  // it is shown for a while from when that was heard
   if (!job->is_array()) state.history.push_back(history_of(state, *job));
 }
 

@@ -42,6 +42,7 @@ void apply_event(State& state, Instant, const event::PartitionDeclared& e) {
 void apply_event(State& state, Instant, const event::NodeRegistered& e) {
   Node& node = state.node(e.node);
   node.facts = e.facts;
+  state.last_job = std::max(state.last_job, e.highest_job);
   touch(state, node);
 }
 

@@ -48,7 +48,11 @@ struct NodeReady {  // prepared and held, or running its holder
 
 struct JobStarted {
   JobId job{};
-  GANTRY_EVENT(32, "job_started") { v(1, "job", s.job); }
+  std::optional<Instant> started{};  // unset: when the event was recorded
+  GANTRY_EVENT(32, "job_started") {
+    v(1, "job", s.job);
+    v(2, "started", s.started);
+  }
 };
 
 struct JobWarned {
@@ -83,6 +87,9 @@ struct NodeExited {  // nothing of the attempt is left on this node
   std::string message;
   Usage usage;
   std::optional<Duration> ran;  // by the node's clock
+  // Of the batch node: since when the job ran, if that is not what was written down before.
+  std::optional<Instant> started{};
+  std::optional<Instant> ended{};  // unset: when the event was recorded
   GANTRY_EVENT(35, "node_exited") {
     v(1, "job", s.job);
     v(2, "node", s.node);
@@ -91,6 +98,8 @@ struct NodeExited {  // nothing of the attempt is left on this node
     v(5, "message", s.message);
     v(6, "usage", s.usage);
     v(7, "ran", s.ran);
+    v(8, "started", s.started);
+    v(9, "ended", s.ended);
   }
 };
 

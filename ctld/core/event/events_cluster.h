@@ -33,12 +33,14 @@ struct PartitionDeclared {
   }
 };
 
-struct NodeRegistered {  // with facts other than the known ones
+struct NodeRegistered {  // with facts other than the known ones, or a higher job id
   NodeId node{};
   NodeFacts facts;
+  JobId highest_job{};  // it was ordered to start this one once: no id up to here is given again
   GANTRY_EVENT(4, "node_registered") {
     v(1, "node", s.node);
     v(2, "facts", s.facts);
+    v(3, "highest_job", s.highest_job);
   }
 };
 

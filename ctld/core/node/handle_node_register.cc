@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "ctld/core/handlers.h"
+#include "ctld/core/node/attempt_end.h"
 #include "ctld/core/resources/gpus.h"
 #include "ctld/core/settle.h"
 
@@ -102,7 +103,8 @@ void take_phases(Context& ctx, NodeId node, const std::vector<proto::AttemptStat
     if (status.phase == proto::AttemptPhase::held)
       handle(ctx, node, proto::LaunchReady{status.key});
     if (status.phase != proto::AttemptPhase::running) continue;
-    handle(ctx, node, proto::Started{status.key, ctx.now});
+    handle(ctx, node, proto::Started{status.key, status.started.value_or(Instant{})});
+    note_sleep(ctx, node, status.key, status.asleep);
     // An answer about it may be lost. What is frozen it says itself, after this.
     const Job* job = ctx.state.jobs.find(status.key.job);
     const NodeRun* run = job && job->attempt == status.key.attempt ? run_of(*job, node) : nullptr;
@@ -124,6 +126,8 @@ void handle(Context& ctx, NodeId id, proto::NodeRegister&& message) {
   link.session = (ctx.state.epoch.value() << 32) | ctx.rt.next_session++;
   link.next_seq = 1;
   link.last_seen = ctx.now;
+  link.clock = {};
+  link.clock.heard(message.sent, ctx.now);
 
   const bool rebooted = !node.facts.boot_id.empty() && node.facts.boot_id != message.boot_id;
   const std::string missing = shortage(node, message);
@@ -136,6 +140,7 @@ void handle(Context& ctx, NodeId id, proto::NodeRegister&& message) {
   if (ctx.config.controller.lost_node_policy == LostNodePolicy::fence)
     answer.fence_after = ctx.config.controller.fence_after;
 
+  const JobId highest = message.highest_job;
   NodeFacts facts = facts_of(node, message, ctx.now);
   link.missing = missing_from(ctx, id, rebooted, listed);
   link.facts.reset();
@@ -143,6 +148,10 @@ void handle(Context& ctx, NodeId id, proto::NodeRegister&& message) {
     link.facts = std::move(facts);
   else if (!(facts == node.facts))
     ctx.record(event::NodeRegistered{id, std::move(facts)});
+  // Only a store that was put back to an older copy is behind its nodes.
+  if (highest > ctx.state.last_job &&
+      highest.value() - ctx.state.last_job.value() <= proto::kMostIdsAhead)
+    ctx.record(event::NodeRegistered{id, node.facts, highest});
   if (node.health != NodeHealth::up) ctx.record(event::NodeHealthChanged{id, NodeHealth::up, {}});
   if (!missing.empty() && node.intent == NodeIntent::open)
     ctx.record(event::NodeIntentChanged{id, NodeIntent::drain, missing, "gantry"});
@@ -171,7 +180,6 @@ void judge_missing(Context& ctx, NodeId id) {
     if (run == nullptr || run->state == RunState::released) continue;
     proto::ExitReport report;
     report.key = key;
-    report.ended = ctx.now;
     report.cause = rebooted ? proto::ExitCause::node_rebooted : proto::ExitCause::shim_lost;
     report.message = rebooted ? fmt::format("{} rebooted", node.name)
                               : fmt::format("{} has lost every trace of the job", node.name);

@@ -8,6 +8,7 @@
 #include "ctld/core/handlers.h"
 #include "ctld/core/job/checkpoint.h"
 #include "ctld/core/job/reported.h"
+#include "ctld/core/node/attempt_end.h"
 #include "ctld/core/node/idle_gpus.h"
 #include "ctld/core/resources/gpus.h"
 #include "ctld/core/settle.h"
@@ -72,6 +73,9 @@ void handle(Context& ctx, NodeId node, proto::Heartbeat&& beat) {
     return;
   }
   if (!link.missing.empty()) judge_missing(ctx, node);
+  link.clock.heard(beat.sent, ctx.now);
+  for (const proto::AttemptSleep& sleep : beat.asleep)
+    note_sleep(ctx, node, sleep.key, sleep.asleep);
   link.load = beat.load;
   link.free_memory = beat.free_memory;
   link.gpus = std::move(beat.gpus);
@@ -113,10 +117,11 @@ void handle(Context& ctx, NodeId node, proto::Started&& report) {
   const bool batch_node = run == &job->active->nodes.front();
   ctx.record(event::NodeReady{id, node, RunState::running});
   if (!batch_node || !next_phase(Trigger::started, ctx.state.jobs.at(id).phase)) return;
-  ctx.record(event::JobStarted{id});
+  const Instant at = told_time(ctx, node, report.at, ctx.state.jobs.at(id).active->placed);
+  ctx.record(event::JobStarted{id, at == ctx.now ? std::nullopt : std::optional(at)});
   const auto limit = time_limit_of(ctx.state, ctx.state.jobs.at(id));
-  ctx.turn.changes.emplace_back(
-      sched::JobLimitChanged{id, limit ? std::optional(ctx.now + *limit) : std::nullopt});
+  ctx.turn.changes.emplace_back(sched::JobLimitChanged{
+      id, limit ? limit_end(ctx.state, ctx.state.jobs.at(id)) : std::nullopt});
 }
 
 void handle(Context& ctx, NodeId node, proto::Frozen&& report) {
@@ -145,7 +150,7 @@ void handle(Context& ctx, NodeId node, proto::Goodbye&& report) {
 
 void release_node(Context& ctx, const Job& job, NodeId node, proto::ExitReport report) {
   const JobId id = job.id;
-  const bool had_started = job.started.has_value();
+  const std::optional<Instant> had_started = job.started;
   event::NodeExited e;
   e.job = id;
   e.node = node;
@@ -155,6 +160,9 @@ void release_node(Context& ctx, const Job& job, NodeId node, proto::ExitReport r
   e.usage = held_to_possible(report.usage);
   if (report.started && report.started->us >= 0 && report.ended >= *report.started)
     e.ran = report.ended - *report.started;
+  const AttemptTimes times = attempt_times(ctx, job, node, report);
+  if (times.started != had_started) e.started = times.started;
+  if (times.ended != ctx.now) e.ended = times.ended;
   for (const NodeRun& run : job.active->nodes)
     if (run.grant.node == node) free_quota(ctx, job, run.grant);
   ctx.record(std::move(e));
@@ -162,7 +170,7 @@ void release_node(Context& ctx, const Job& job, NodeId node, proto::ExitReport r
   ctx.turn.schedule = true;
   const Job& now = ctx.state.jobs.at(id);
   const auto limit = time_limit_of(ctx.state, now);
-  if (!had_started && now.started && limit)  // it ran, although its Started never came
+  if (now.started != had_started && limit)  // its Started never came, or came late
     ctx.turn.changes.emplace_back(sched::JobLimitChanged{id, placed_view(ctx.state, now).ends_by});
 }
 
@@ -173,7 +181,6 @@ void release_all(Context& ctx, NodeId node, proto::ExitCause cause, const std::s
     report.key = {id, job.attempt};
     report.cause = cause;
     report.message = why;
-    report.ended = ctx.now;
     release_node(ctx, job, node, std::move(report));
   }
 }

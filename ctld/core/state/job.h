@@ -89,6 +89,7 @@ struct NodeRun {
   // It was ordered before an old store was accepted, and the store does not know whether the node
   // took the order: the job may have run to its end since. So it is not ordered again.
   bool perhaps_over = false;
+  std::optional<Instant> ended{};  // once released: until when it held it
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "grant", s.grant);
@@ -99,6 +100,7 @@ struct NodeRun {
     v(6, "held", s.held);
     v(7, "frozen", s.frozen);
     v(8, "perhaps_over", s.perhaps_over);
+    v(9, "ended", s.ended);
   }
 };
 

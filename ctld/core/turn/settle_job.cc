@@ -109,6 +109,19 @@ std::optional<Outcome> ran_after_all(const Job& job) {
   return job.may_requeue ? std::nullopt : std::optional(Outcome::node_fail);
 }
 
+// Whoever was stopped, or could not hear the node, ends jobs for their time that were over in time.
+// Their own end counts: this one was not ended by order, and it says when it was.
+std::optional<Outcome> ended_in_time(const State& state, const Job& job) {
+  const NodeRun& batch = job.active->nodes.front();
+  if (batch.cause != proto::ExitCause::exited && batch.cause != proto::ExitCause::out_of_memory)
+    return std::nullopt;
+  std::optional<Instant> until;
+  if (job.active->finish->outcome == Outcome::timeout) until = limit_end(state, job);
+  if (job.active->finish->outcome == Outcome::deadline) until = job.deadline;
+  if (!until || !job.started || !batch.ended || *batch.ended >= *until) return std::nullopt;
+  return outcome_of(batch.cause, batch.exit, true);
+}
+
 void count_end(Context& ctx, Outcome outcome) {
   ++ctx.rt.stats.ended;
   switch (outcome) {
@@ -129,6 +142,13 @@ bool close_attempt(Context& ctx, const Job& job) {
   }
   if (finish.requeue) {
     requeue(ctx, job);
+    return true;
+  }
+  if (const auto outcome = ended_in_time(ctx.state, job)) {
+    const NodeRun& batch = job.active->nodes.front();
+    ctx.record(event::JobEnded{job.id, *outcome, batch.exit,
+                               cause_text(ctx.state.node(batch.grant.node).name, batch, true)});
+    count_end(ctx, *outcome);
     return true;
   }
   const ExitStatus exit = finish.exit.value_or(job.active->nodes.front().exit);

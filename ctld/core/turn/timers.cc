@@ -6,6 +6,7 @@
 #include "ctld/core/job/eligible.h"
 #include "ctld/core/money/budget_gate.h"
 #include "ctld/core/money/posted.h"
+#include "ctld/core/node/attempt_end.h"
 #include "ctld/core/node/racks.h"
 #include "ctld/core/notify/triggers.h"
 #include "ctld/core/settle.h"
@@ -29,8 +30,12 @@ void earliest(std::optional<Instant>& a, std::optional<Instant> b) {
   if (b && (!a || *b < *a)) a = b;
 }
 
-std::optional<Instant> limit_of(const State& state, const Job& job) {
-  return job.started ? limit_end(state, job) : std::nullopt;
+// Nothing while its node is silent: nobody could tell it to end, and the machine may be asleep,
+// which is said when it is back.
+std::optional<Instant> limit_of(const Context& ctx, const Job& job) {
+  if (!job.started || !ctx.hears(job.active->nodes.front().grant.node, job)) return std::nullopt;
+  const auto end = limit_end(ctx.state, job);
+  return end ? std::optional(*end + asleep(ctx, job)) : std::nullopt;
 }
 
 bool passed(std::optional<Instant> t, Instant now) {
@@ -75,7 +80,7 @@ std::optional<Instant> due_of(const Context& ctx, const Job& job) {
       break;
     case Phase::starting: earliest(next, start_due(ctx, job)); break;
     case Phase::running: {
-      const auto limit = limit_of(ctx.state, job);
+      const auto limit = limit_of(ctx, job);
       earliest(next, limit);
       if (limit && job.warn && !job.active->warned) earliest(next, *limit - job.warn->before);
       earliest(next, job.deadline);
@@ -115,7 +120,7 @@ void drain(Context& ctx, NodeId node, std::string reason) {
 }
 
 void running_due(Context& ctx, const Job& job) {
-  const auto limit = limit_of(ctx.state, job);
+  const auto limit = limit_of(ctx, job);
   if (passed(limit, ctx.now)) {
     end_job(
         ctx, job.id, Outcome::timeout,
@@ -201,7 +206,10 @@ void forget_ended(Context& ctx) {
     if (at > before || e.jobs.size() >= kForgetPerTurn) break;
     e.jobs.push_back(id);
   }
-  for (const JobId id : e.jobs) ctx.rt.waits_since.erase(id);
+  for (const JobId id : e.jobs) {
+    ctx.rt.waits_since.erase(id);
+    ctx.rt.asleep.erase(id);
+  }
   if (!e.jobs.empty()) ctx.record(std::move(e));
 }
 

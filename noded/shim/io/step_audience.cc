@@ -43,8 +43,8 @@ void StepAudience::serve(const pollfd* watched, StepControl& control) {
 }
 
 void StepAudience::let_go(StepControl& control) {
-  const Instant end = wall_clock() + kLongestEnd;
-  while (!attached_.empty() && wall_clock() < end) {
+  const Instant end = timer_clock() + kLongestEnd;
+  while (!attached_.empty() && timer_clock() < end) {
     std::vector<pollfd> watched;
     add_watched(watched);
     const int ready = ::poll(watched.data(), watched.size(), kLastPatienceMs);

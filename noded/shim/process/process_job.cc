@@ -14,15 +14,15 @@
 namespace gantry::runtime {
 namespace {
 
-void say_running(const Shim& shim, int pid, bool held, Instant started) {
+void say_running(const Shim& shim, int pid, const std::optional<Beginning>& began) {
   RunningRecord record;
   record.init_pid = pid;
   record.init_start = start_time_of(pid);
   record.child_pid = pid;
-  record.held = held;
-  record.started = started;
+  record.held = !began;
+  if (began) began->into(record);
   (void)write_small(shim.dir_fd.get(), kRunningFile, codec::encode(record));
-  notify(shim, held ? NoteKind::held : NoteKind::running);
+  notify(shim, !began ? NoteKind::held : NoteKind::running);
 }
 
 // Waits for go(); false when it is told to end instead.
@@ -58,7 +58,7 @@ int await_exit(Shim& shim, int pid, Signals& signals, const StandardFiles& files
 }  // namespace
 
 Result<void> run_process_job(Shim& shim, Signals& signals, const StandardFiles& files,
-                             ExitRecord& record) {
+                             ExitRecord& record, std::optional<Beginning>& began) {
   const auto& request = shim.request;
   if (!request.container.image.empty() || !request.container.mounts.empty())
     return fail(ErrorCode::unsupported,
@@ -79,7 +79,7 @@ Result<void> run_process_job(Shim& shim, Signals& signals, const StandardFiles& 
   task.err = files.err_fd();
   const bool held = request.hold && request.kind == LaunchKind::batch;
   if (held) {
-    say_running(shim, 0, true, {});
+    say_running(shim, 0, std::nullopt);
     if (!await_go(shim, signals))
       return fail(ErrorCode::runtime_failed, "ended by order while held");
   }
@@ -92,8 +92,8 @@ Result<void> run_process_job(Shim& shim, Signals& signals, const StandardFiles& 
   const auto started = start_tasks({task}, place);
   if (!started) return tl::unexpected(started.error());
   const int pid = started->front().pid;
-  record.started = wall_clock();
-  say_running(shim, pid, false, *record.started);
+  began = Beginning::now();
+  say_running(shim, pid, began);
   const int status = await_exit(shim, pid, signals, files);
   kill_cgroup(shim.setup.cgroups, job_cgroup(request.key), seconds(5));
   if (!started->front().error.empty())

@@ -129,7 +129,7 @@ std::vector<int> MpiServer::sockets(std::uint32_t task) const {
 }
 
 Result<void> MpiServer::await_ready(Signals& signals, const std::string& needs) {
-  const Instant deadline = wall_clock() + kMpiPatience;
+  const Instant deadline = timer_clock() + kMpiPatience;
   pmix::Frame frame;
   for (;;) {
     std::size_t at = 0;
@@ -154,7 +154,7 @@ Result<void> MpiServer::await_ready(Signals& signals, const std::string& needs) 
       if (s == SIGTERM) return fail(ErrorCode::runtime_failed, "ended by order");
     if (watched[0].revents != 0 && !read())
       return fail(ErrorCode::unsupported, "its server ended in the job's container" + needs);
-    if (deadline < wall_clock()) return fail(ErrorCode::timed_out, "its server does not start");
+    if (deadline < timer_clock()) return fail(ErrorCode::timed_out, "its server does not start");
   }
 }
 

@@ -38,10 +38,10 @@ class SizeWatch {
       : dir_(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)),
         limits_(limits) {}
   bool is_over() {
-    const Instant now = wall_clock();
-    if (now < next_ && next_ - now < hours(1)) return false;  // not after a jump of the clock
+    const Instant now = timer_clock();
+    if (now < next_) return false;
     const auto size = tree_size(dir_.get(), limits_);
-    const Instant after = wall_clock();
+    const Instant after = timer_clock();
     next_ = after + std::max(kLook, Duration{(after - now).us * 5});
     return size.bytes > limits_.image_bytes || size.files > limits_.image_files;
   }
@@ -145,13 +145,13 @@ Result<Fd> new_file(const Slot& slot, const std::string& path) {
 }
 
 ImageTools::ImageTools(const Shim& shim, Signals& signals)
-    : shim_(shim), signals_(signals), deadline_(wall_clock() + shim.setup.image_timeout) {}
+    : shim_(shim), signals_(signals), deadline_(timer_clock() + shim.setup.image_timeout) {}
 
 std::string ImageTools::stopped() {
   for (int s = signals_.next(); s != 0; s = signals_.next())
     if (s == SIGTERM) told_to_end_ = true;
   if (told_to_end_) return "ended by order";
-  return deadline_ < wall_clock() ? "over its time" : "";
+  return deadline_ < timer_clock() ? "over its time" : "";
 }
 
 ChildSpec ImageTools::skopeo(const ImageStore& store, const std::string& temporary) const {

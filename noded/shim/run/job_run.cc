@@ -11,6 +11,7 @@
 
 #include "common/codec/codec.h"
 #include "noded/machine/cgroup.h"
+#include "noded/runtime/beginning.h"
 #include "noded/shim/environment.h"
 #include "noded/shim/fence.h"
 #include "noded/shim/hooks.h"
@@ -41,13 +42,15 @@ Result<void> check_owner(const NodeSetup& setup, const LaunchRequest& request) {
   return {};
 }
 
-void record_running(const Shim& shim, const Container& container, bool held, Instant started) {
+// Nothing while it is held: it has not started.
+void record_running(const Shim& shim, const Container& container,
+                    const std::optional<Beginning>& began) {
   RunningRecord record;
   record.init_pid = container.init_pid;
   record.init_start = start_time_of(container.init_pid);
   record.child_pid = container.child_pid;
-  record.held = held;
-  record.started = started;
+  record.held = !began;
+  if (began) began->into(record);
   (void)write_small(shim.dir_fd.get(), kRunningFile, codec::encode(record));
 }
 
@@ -67,7 +70,7 @@ class Watch {
         scratch_(shim.setup, shim.request),
         held_(shim.request.hold && shim.request.kind == LaunchKind::batch) {}
 
-  std::optional<Instant> run() {
+  std::optional<Beginning> run() {
     report();
     while (!container_.ended) {
       pollfd watched[2] = {{signals_.fd(), POLLIN, 0}, {container_.socket.get(), POLLIN, 0}};
@@ -78,11 +81,11 @@ class Watch {
       for (int s = signals_.next(); s != 0; s = signals_.next()) react(s);
       if (!held_ && !shell_recorded_ && container_.child_pid != 0) {
         shell_recorded_ = true;
-        record_running(shim_, container_, false, *started_);
+        record_running(shim_, container_, began_);
       }
     }
     read_init(container_);
-    return started_;
+    return began_;
   }
   [[nodiscard]] const ScratchLimit& scratch() const { return scratch_; }
 
@@ -98,8 +101,8 @@ class Watch {
   }
   void report() {
     if (!held_ && shim_.request.kind == LaunchKind::batch) await_shell();
-    if (!held_) started_ = wall_clock();
-    record_running(shim_, container_, held_, started_.value_or(Instant{}));
+    if (!held_) began_ = Beginning::now();
+    record_running(shim_, container_, began_);
     shell_recorded_ = container_.child_pid != 0;
     notify(shim_, held_ ? NoteKind::held : NoteKind::running);
   }
@@ -127,7 +130,7 @@ class Watch {
   ScratchLimit scratch_;
   bool held_;
   bool shell_recorded_ = false;
-  std::optional<Instant> started_;
+  std::optional<Beginning> began_;
 };
 
 struct Job {
@@ -138,10 +141,11 @@ struct Job {
   StandardFiles files;
   bool prolog_ran = false;
   ExitRecord record;
+  std::optional<Beginning> began;
 };
 
 Result<void> prepare(Job& job, ImageUse& image) {
-  auto& [shim, signals, host_mounts, host_root, files, prolog_ran, record] = job;
+  auto& [shim, signals, host_mounts, host_root, files, prolog_ran, record, began] = job;
   const auto& request = shim.request;
   if (auto r = check_owner(shim.setup, request); !r) return r;
   if (auto r = create_cgroup(shim.setup.cgroups, job_cgroup(request.key), limits_of(request)); !r)
@@ -240,19 +244,19 @@ ExitCause cause_of(const Error& error) {
 }  // namespace
 
 int run_job(Shim& shim, Signals& signals) {
-  Job job{shim, signals, {}, {}, {}, false, {}};
+  Job job{shim, signals, {}, {}, {}, false, {}, {}};
   job.record.key = shim.request.key;
   ImageUse image;
   Result<void> outcome = prepare(job, image);
   if (outcome && fence_is_over(shim))
     outcome = fail(ErrorCode::runtime_failed, "its time without the controller is over");
   if (outcome && shim.setup.runtime == RuntimeKind::process) {
-    outcome = run_process_job(shim, signals, job.files, job.record);
+    outcome = run_process_job(shim, signals, job.files, job.record, job.began);
   } else if (outcome) {
     auto container = launch(job, image);
     if (container) {
       Watch watch(shim, signals, *container, job.files);
-      job.record.started = watch.run();
+      job.began = watch.run();
       job.record.exit = exit_of(*container);
       explain_scratch(job, watch.scratch());
       if (container->exec_error)
@@ -267,10 +271,12 @@ int run_job(Shim& shim, Signals& signals) {
     job.record.exit = {1, 0};
     job.record.message = on_node(shim, outcome.error().message);
   }
+  if (job.began) job.record.started = job.began->at;
   clean_up(job);
   explain_fence(shim, job.record);
   run_epilog(job);
   job.record.ended = wall_clock();
+  if (job.began) job.began->into(job.record);
   write_exit_record(shim, shim.dir_fd.get(), job.record);
   return 0;
 }

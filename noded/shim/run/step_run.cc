@@ -11,6 +11,7 @@
 
 #include "common/codec/codec.h"
 #include "noded/machine/cgroup.h"
+#include "noded/runtime/beginning.h"
 #include "noded/shim/io/step_audience.h"
 #include "noded/shim/process/step_tasks.h"
 #include "noded/shim/shim.h"
@@ -93,13 +94,15 @@ int run_step(Shim& shim, StepId step, Signals& signals) {
   std::optional<StepAudience> io;
   std::optional<StepTasks> tasks;
   std::optional<Control> control;
+  std::optional<Beginning> began;
   if (grun) {
     io.emplace(shim, *request, dir, std::move(*grun));
     tasks.emplace(shim, *request, *io);
     control.emplace(*tasks);
     outcome = tasks->start(signals);
     if (outcome) {
-      record.started = wall_clock();
+      began = Beginning::now();
+      record.started = began->at;
       notify(shim, NoteKind::running);
       io->started(static_cast<std::uint32_t>(request->task_env.size()));
       io->look_for_attachments();  // they may have come before the signal could be heard
@@ -123,7 +126,7 @@ int run_step(Shim& shim, StepId step, Signals& signals) {
   kill_cgroup(shim.setup.cgroups, cgroup, kKillPatience);
   record.usage = read_usage(shim.setup.cgroups, cgroup);
   remove_cgroup(shim.setup.cgroups, cgroup, kKillPatience);
-  record.ended = wall_clock();
+  record.ended = began ? began->at + began->ran() : wall_clock();
   if (io) io->finish(record);
   write_exit_record(shim, dir_fd.get(), record);
   if (io) io->let_go(*control);

@@ -92,7 +92,7 @@ void Ledger::take(Instant at, const core::Event& any) {
   if (const auto* e = std::get_if<event::NodeReady>(&any)) move(account(e->job), Trigger::ready);
   if (const auto* e = std::get_if<event::JobStarted>(&any)) {
     move(account(e->job), Trigger::started);
-    account(e->job).started = at;
+    account(e->job).started = e->started.value_or(at);
   }
   if (const auto* e = std::get_if<event::JobFinishing>(&any)) {
     move(account(e->job), Trigger::finish);
@@ -102,8 +102,8 @@ void Ledger::take(Instant at, const core::Event& any) {
     job.chosen = queue_.now();
     if (e->outcome == Outcome::preempted && e->grace) job.spared_until = job.chosen + *e->grace;
   }
-  if (const auto* e = std::get_if<event::NodeExited>(&any)) exited(*e);
-  if (const auto* e = std::get_if<event::JobEnded>(&any)) ended(*e);
+  if (const auto* e = std::get_if<event::NodeExited>(&any)) exited(at, *e);
+  if (const auto* e = std::get_if<event::JobEnded>(&any)) ended(at, *e);
   if (const auto* e = std::get_if<event::JobRequeued>(&any)) requeued(*e);
   if (const auto* e = std::get_if<event::JobsForgotten>(&any))
     for (const JobId id : e->jobs) {
@@ -206,7 +206,9 @@ void Ledger::placed(Instant at, const event::JobPlaced& e) {
   may_start(at, job);
   job.attempt = e.attempt;
   job.usage = Usage{};
+  job.placed = at;
   job.started.reset();
+  job.ended.reset();
   job.exclusive = e.exclusive;
   job.nodes.clear();
   for (const sched::NodeGrant& grant : e.grants) {
@@ -229,7 +231,7 @@ void Ledger::placed(Instant at, const event::JobPlaced& e) {
   if (const auto& het = job.spec.spec.het) ++placed_parts_[het->leader];
 }
 
-void Ledger::exited(const event::NodeExited& e) {
+void Ledger::exited(Instant at, const event::NodeExited& e) {
   Account& job = account(e.job);
   move(job, Trigger::exited);
   const auto held = std::find_if(job.nodes.begin(), job.nodes.end(),
@@ -242,6 +244,7 @@ void Ledger::exited(const event::NodeExited& e) {
   held->exit = e.exit;
   add(job.usage, e.usage);
   check_exit(e, job);
+  check_times(at, e, job);
   NodeAccount& node = held_.at(e.node.value());
   for (const std::uint16_t cpu : held->grant.cpus) node.cpus.erase(cpu);
   node.memory -= held->grant.memory;
@@ -282,9 +285,43 @@ void Ledger::check_exit(const event::NodeExited& e, const Account& job) {
     wrong(fmt::format("its machine says {}", enum_name(truth->cause)));
 }
 
-void Ledger::ended(const event::JobEnded& e) {
+// What is written down of when it ran is what its machine measured, neither stretched by pauses nor
+// outside what the controller knows.
+void Ledger::check_times(Instant at, const event::NodeExited& e, Account& job) {
+  // Two controllers may differ by that; the later one's clock stands still until it has caught up.
+  constexpr Duration kClocks = seconds(41);
+  constexpr Duration kLate =
+      seconds(60);  // a report on its way, of a node whose clock is not known
+  const std::string& name = node_name(e.node);
+  const Instant ended = e.ended.value_or(at);
+  const auto wrong = [&](const std::string& what) {
+    broken(
+        fmt::format("job {} attempt {} on {}: {}", e.job.value(), job.attempt.value(), name, what));
+  };
+  const bool batch = job.nodes.front().grant.node == e.node;
+  if (batch && e.started)
+    job.started = e.started;
+  else if (batch && !job.started && e.ran)  // by the wall clock of a node that rebooted
+    job.started = std::max(job.placed, ended - *e.ran);
+  if (ended < job.placed || ended > at) wrong("it ends outside of what the controller knows");
+  if (batch && job.started && (*job.started < job.placed || *job.started > ended))
+    wrong("it starts outside of what the controller knows");
+  job.ended = std::max(job.ended, std::optional(ended));
+  const node::Exit* truth = truth_.exit_of(name, {e.job, job.attempt});
+  if (!batch || truth == nullptr || !truth->ran || !job.started) return;
+  if (!(truth->usage == e.usage)) return;  // the node was given up before it could say
+  const Duration told = ended - *job.started;
+  if (told > *truth->ran || told + kClocks < *truth->ran)
+    wrong(fmt::format("it ran for {} us, and {} us are written down", truth->ran->us, told.us));
+  const Truth::End end = truth_.end_of(name, {e.job, job.attempt});
+  if (ended > end.at + kClocks + kLate || ended + kClocks + kLate + end.slept < end.at)
+    wrong(fmt::format("it ended {} s before what is written down", (ended - end.at).seconds()));
+}
+
+void Ledger::ended(Instant at, const event::JobEnded& e) {
   Account& job = account(e.job);
   move(job, Trigger::end);
+  if (!job.ended) job.ended = at;
   job.outcome = e.outcome;
   job.exit = e.exit;
   if (!job.indexes.empty()) {
@@ -320,6 +357,8 @@ void Ledger::requeued(const event::JobRequeued& e) {
     if (!held.released)
       broken(fmt::format("job {} is requeued while a node holds it", e.job.value()));
   job.nodes.clear();
+  job.started.reset();
+  job.ended.reset();
   job.ending = false;
   ++job.restarts;
 }
@@ -379,7 +418,9 @@ void Ledger::compare(const core::Job& job, const Account& account) const {
   if (job.attempt != account.attempt) wrong("its attempt");
   if (job.restarts != account.restarts) wrong("its count of restarts");
   if (job.outcome != account.outcome || !(job.exit == account.exit)) wrong("its end");
+  if (job.phase == Phase::ended && job.ended != account.ended) wrong("when it ended");
   if (!job.active) return;
+  if (job.started != account.started) wrong("when it started");
   if (!(job.active->usage == account.usage)) wrong("its usage");
   if (job.active->nodes.size() != account.nodes.size()) return wrong("its placement");
   for (std::size_t i = 0; i < account.nodes.size(); ++i) {

@@ -44,7 +44,8 @@ struct Account {  // of one job, element or array
   std::vector<Held> nodes;
   bool exclusive = false;
   Usage usage;
-  std::optional<Instant> started;
+  Instant placed{};
+  std::optional<Instant> started, ended;
   std::optional<Instant> begin;  // not before; as submitted, or as last changed
   std::optional<Outcome> outcome;
   ExitStatus exit;
@@ -102,9 +103,10 @@ class Ledger {
   void placed(Instant at, const core::event::JobPlaced& e);
   void may_start(Instant at, const Account& job);
   void check_together();
-  void exited(const core::event::NodeExited& e);
+  void exited(Instant at, const core::event::NodeExited& e);
   void check_exit(const core::event::NodeExited& e, const Account& job);
-  void ended(const core::event::JobEnded& e);
+  void check_times(Instant at, const core::event::NodeExited& e, Account& job);
+  void ended(Instant at, const core::event::JobEnded& e);
   void requeued(const core::event::JobRequeued& e);
   void compare(const core::Job& job, const Account& account) const;
   Account& account(JobId id);

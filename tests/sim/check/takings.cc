@@ -60,13 +60,20 @@ void Takings::take(Instant at, const core::Event& event) {
     tenants_[e->job] = payers_.at(e->partition);
   if (const auto* e = std::get_if<event::TaskSplit>(&event))
     tenants_[e->job] = tenants_.at(e->array);
+  // What was held until now is written down at a change of whom it is for, and at a checkpoint.
+  if (const auto* e = std::get_if<event::JobUpdated>(&event)) note(e->job, at);
+  if (const auto* e = std::get_if<event::JobCheckpointed>(&event))
+    note(e->job, std::min(at, e->saved.value_or(at)));
   if (const auto* e = std::get_if<event::JobUpdated>(&event))
     if (e->partition) tenants_[e->job] = payers_.at(*e->partition);
   if (const auto* e = std::get_if<event::JobPlaced>(&event)) placed(at, *e);
   if (const auto* e = std::get_if<event::NodeExited>(&event)) exited(at, *e);
   const auto* applied = std::get_if<event::TenancyApplied>(&event);
   if (applied == nullptr) return;
-  for (auto& [id, attempt] : attempts_) reckon(attempt, at);
+  if (std::any_of(applied->changes.begin(), applied->changes.end(), [](const auto& change) {
+        return change.kind == tenancy::PriceBook::kKind || change.kind == tenancy::Budget::kKind;
+      }))
+    for (auto& [id, attempt] : attempts_) reckon(attempt, at);
   for (const core::DocumentChange& change : applied->changes) {
     const core::DocumentKey key{change.kind, change.name};
     if (change.after)
@@ -157,15 +164,24 @@ void Takings::exited(Instant at, const event::NodeExited& e) {
   const auto it = attempts_.find(e.job);
   if (it == attempts_.end()) broken("a node lets go of what nobody holds");
   Attempt& attempt = it->second;
-  reckon(attempt, at);
+  // It is charged until the node let go, which may be heard late; but what was reckoned stays.
+  reckon(attempt, e.ended.value_or(at));
+  const std::int64_t late = (at - attempt.since).us;
   for (const core::HeldPart& part : attempt.held.at(e.node)) {
-    attempt.lines.at(part.line).amount -= part.amount;
-    taken_[kind_of(attempt.lines[part.line].what.item)] -= part.amount;
+    const std::size_t kind = kind_of(attempt.lines.at(part.line).what.item);
+    attempt.lines[part.line].amount -= part.amount;
+    taken_[kind] -= part.amount;
+    held_[kind] -= static_cast<Wide>(part.amount) * late;
+    idle_[kind] += static_cast<Wide>(part.amount) * late;
   }
   attempt.held.erase(e.node);
   if (!attempt.held.empty()) return;
   for (const Line& line : attempt.lines) over_ += rounded(line);
   attempts_.erase(it);
+}
+
+void Takings::note(JobId job, Instant until) {
+  if (const auto it = attempts_.find(job); it != attempts_.end()) reckon(it->second, until);
 }
 
 void Takings::reckon(Attempt& attempt, Instant to) const {

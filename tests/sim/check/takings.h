@@ -53,6 +53,7 @@ class Takings {
   void check_amounts(const core::event::JobPlaced& e, std::size_t grant) const;
   void exited(Instant at, const core::event::NodeExited& e);
   void advance_time(Instant to);
+  void note(JobId job, Instant until);  // as posted, whatever is heard later
   void reckon(Attempt& attempt, Instant to) const;
   [[nodiscard]] static Money rounded(const Line& line);
   [[noreturn]] void broken(const std::string& promise) const {

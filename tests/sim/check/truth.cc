@@ -80,7 +80,9 @@ void Truth::gone(const std::string& node, const AttemptKey& key) {
   if (job->second.empty()) live_attempts_.erase(job);
 }
 
-void Truth::exit_recorded(const std::string& node, const AttemptKey& key, const node::Exit& exit) {
+void Truth::exit_recorded(const std::string& node, const AttemptKey& key, const node::Exit& exit,
+                          Duration slept) {
+  ends_[Where{node, key}] = {queue_.now(), slept};
   if (!exits_.emplace(Where{node, key}, exit).second)
     broken(fmt::format("{} ended twice on {}", shown(key), node));
 }
@@ -92,6 +94,21 @@ void Truth::kills(const std::string& node, const AttemptKey& key) {
 std::optional<Instant> Truth::killed(const std::string& node, const AttemptKey& key) const {
   const auto it = kills_.find(Where{node, key});
   return it == kills_.end() ? std::nullopt : std::optional(it->second);
+}
+
+std::vector<std::pair<std::string, AttemptKey>> Truth::alive() const {
+  std::vector<std::pair<std::string, AttemptKey>> out;
+  for (const auto& [where, live] : live_) out.push_back(where);
+  return out;
+}
+
+void Truth::runs_anew(JobId job) {
+  const auto of_job = [&](const auto& entry) { return entry.first.second.job == job; };
+  std::erase_if(exits_, of_job);
+  std::erase_if(ends_, of_job);
+  std::erase_if(kills_, of_job);
+  std::erase_if(starts_, [&](const Where& where) { return where.second.job == job; });
+  script_starts_.erase(job);
 }
 
 bool Truth::live(const std::string& node, const AttemptKey& key) const {

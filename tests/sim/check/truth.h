@@ -11,6 +11,8 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "config/config.h"
 #include "noded/core/core.h"
@@ -30,10 +32,24 @@ class Truth {
   void user_code_starts(const std::string& node, const proto::Launch& launch);
   void kills(const std::string& node, const AttemptKey& key);  // running code, SIGKILL
   void gone(const std::string& node, const AttemptKey& key);
-  void exit_recorded(const std::string& node, const AttemptKey& key, const node::Exit& exit);
+  // `slept`: how long the machine has ever slept.
+  void exit_recorded(const std::string& node, const AttemptKey& key, const node::Exit& exit,
+                     Duration slept);
 
   [[nodiscard]] bool live(const std::string& node, const AttemptKey& key) const;
   [[nodiscard]] const node::Exit* exit_of(const std::string& node, const AttemptKey& key) const;
+  // What is on machines now, as node and attempt.
+  [[nodiscard]] std::vector<std::pair<std::string, AttemptKey>> alive() const;
+  // A store that was put back does not know that the job has run: nothing of it runs, and it may
+  // run again under the same attempts.
+  void runs_anew(JobId job);
+  struct End {
+    Instant at{};  // by the world's clock
+    Duration slept{};
+  };
+  [[nodiscard]] End end_of(const std::string& node, const AttemptKey& key) const {
+    return ends_.at({node, key});
+  }
   [[nodiscard]] bool started(const std::string& node, const AttemptKey& key) const;
   // When it was killed first.
   [[nodiscard]] std::optional<Instant> killed(const std::string& node, const AttemptKey& key) const;
@@ -56,6 +72,7 @@ class Truth {
   std::map<Where, Live> live_;
   std::map<JobId, std::map<Attempt, int>> live_attempts_;  // on how many nodes
   std::map<Where, node::Exit> exits_;
+  std::map<Where, End> ends_;
   std::set<Where> starts_;
   std::map<Where, Instant> kills_;
   std::map<JobId, std::uint32_t> script_starts_;

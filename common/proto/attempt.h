@@ -1,0 +1,81 @@
+// One run of a job on a node, as the node speaks of it in its messages to ctld.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "common/fields.h"
+#include "common/time/time.h"
+#include "common/types.h"
+
+namespace gantry::proto {
+
+enum class AttemptPhase : std::uint8_t {
+  preparing = 1,
+  held = 2 /* ready, waits for Go */,
+  running = 3,
+  finishing = 4,
+  exited = 5
+};
+constexpr auto enum_names(AttemptPhase) {
+  using enum AttemptPhase;
+  return std::array<std::pair<AttemptPhase, std::string_view>, 5>{{{preparing, "preparing"},
+                                                                   {held, "held"},
+                                                                   {running, "running"},
+                                                                   {finishing, "finishing"},
+                                                                   {exited, "exited"}}};
+}
+
+struct AttemptKey {
+  JobId job{};
+  Attempt attempt{};
+  friend auto operator<=>(const AttemptKey&, const AttemptKey&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "job", s.job);
+    v(2, "attempt", s.attempt);
+  }
+};
+
+struct AttemptStatus {
+  AttemptKey key;
+  AttemptPhase phase = AttemptPhase::preparing;
+  std::optional<Instant> started{};  // by the node's clock; once it runs
+  Duration asleep{};                 // as AttemptSleep has it
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "key", s.key);
+    v(2, "phase", s.phase);
+    v(3, "started", s.started);
+    v(4, "asleep", s.asleep);
+  }
+};
+
+// For how long the machine has slept since the attempt began to run: the attempt did not run then,
+// and its time limit does not count it.
+struct AttemptSleep {
+  AttemptKey key;
+  Duration asleep{};
+  friend bool operator==(const AttemptSleep&, const AttemptSleep&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "key", s.key);
+    v(2, "asleep", s.asleep);
+  }
+};
+
+struct AttemptCheckpoint {
+  AttemptKey key;
+  Instant at{};  // by the node's clock
+  friend bool operator==(const AttemptCheckpoint&, const AttemptCheckpoint&) = default;
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "key", s.key);
+    v(2, "at", s.at);
+  }
+};
+
+}  // namespace gantry::proto

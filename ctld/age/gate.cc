@@ -1,0 +1,188 @@
+#include "ctld/age/gate.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "ctld/age/newer.h"
+
+namespace gantry::age {
+namespace {
+
+constexpr std::size_t kClaimsBelieved = 2;
+constexpr std::size_t kHoldAtOnce = 1'000;
+constexpr std::string_view kReason = "runs jobs that are newer than the store: ";
+
+core::ClientRequest order_of_ours(core::ClientMessage message) {
+  core::ClientRequest request;  // from nobody's connection: its reply goes nowhere
+  request.who.role = proto::Role::admin;
+  request.who.owner.user = "(store)";
+  request.message = std::move(message);
+  return request;
+}
+
+Error too_old(const std::string& place, const std::string& why) {
+  return {ErrorCode::malformed,
+          fmt::format("{} is older than what is known of it: {}. With it newer jobs would be ended "
+                      "and job ids given again: put the newest copy in place, or go on with this "
+                      "one by `gantry-ctld --accept-old-store` (docs/store.md)",
+                      place, why)};
+}
+
+}  // namespace
+
+Result<void> Gate::check(const HighWater& mark, Epoch epoch, EventSeq last,
+                         const std::string& place) {
+  const std::string why = behind(mark, epoch, last);
+  if (!why.empty()) return tl::unexpected(too_old(place, why));
+  return {};
+}
+
+void Gate::hold_waiting(const core::State& state) {
+  if (!mark_.hold) return;
+  std::vector<proto::JobRef> waiting;
+  state.jobs.walk(JobId{}, [&](const core::Job& job) {
+    if (job.phase == Phase::queued && job.hold == core::Hold::none)
+      waiting.push_back({job.id, {}, {}});
+    return true;
+  });
+  doors_.say(LogLevel::warning,
+             fmt::format("an old store was accepted: {} jobs that wait are held", waiting.size()));
+  for (std::size_t i = 0; i < waiting.size(); i += kHoldAtOnce) {
+    const auto from = waiting.begin() + static_cast<std::ptrdiff_t>(i);
+    const std::size_t count = std::min(kHoldAtOnce, waiting.size() - i);
+    doors_.order(order_of_ours(proto::HoldJobs{{from, from + static_cast<std::ptrdiff_t>(count)}}));
+  }
+}
+
+Result<void> Gate::started(const core::State& state, EventSeq last, Instant now) {
+  mark_.epoch = state.epoch;
+  mark_.event = last;
+  mark_.job = std::max(mark_.job, JobId(state.last_job.value() + kJobBlock));
+  mark_.hold = false;
+  noted_ = now;
+  return doors_.save(mark_);
+}
+
+Result<void> Gate::keep_ahead(JobId last) {
+  if (last <= mark_.job) return {};
+  mark_.job = JobId(last.value() + kJobBlock);
+  return doors_.save(mark_);
+}
+
+Result<void> Gate::note_events(EventSeq last, Instant now) {
+  if (last == mark_.event || now - noted_ < kNoteEvents) return {};
+  mark_.event = last;
+  noted_ = now;
+  return doors_.save(mark_);
+}
+
+Result<void> Gate::note_claim(const core::State& state, const std::string& node,
+                              const proto::NodeRegister& message, const std::string& why) {
+  if (claims_.insert_or_assign(node, why).second)
+    doors_.say(LogLevel::error,
+               fmt::format("node {} knows more than the store and is left alone: {}", node, why));
+  JobId highest = message.highest_job;
+  for (const proto::AttemptStatus& status : message.attempts)
+    highest = std::max(highest, status.key.job);
+  if (highest.value() <= state.last_job.value() + proto::kMostIdsAhead)
+    mark_.job = std::max(mark_.job, highest);
+  if (claims_.size() < std::min(kClaimsBelieved, nodes_)) return {};
+  // Higher than the store's, so that the next start sees it as well.
+  mark_.epoch = std::max(Epoch(state.epoch.value() + 1), message.highest_epoch);
+  if (auto saved = doors_.save(mark_); !saved) return saved;
+  std::string all;
+  for (const auto& [name, text] : claims_)
+    all += fmt::format("{}node {}: {}", all.empty() ? "" : "; ", name, text);
+  return tl::unexpected(too_old(place_, all));
+}
+
+// Takes what runs and is newer than an accepted store out of the list: the core would end it.
+Result<bool> Gate::set_strangers_aside(const core::State& state, const std::string& node,
+                                       proto::NodeRegister& message) {
+  const core::Node* known = state.node_named(node);
+  const bool before = message.highest_epoch < mark_.accepted;
+  std::vector<proto::AttemptStatus> others;
+  bool found = false;
+  for (const proto::AttemptStatus& status : message.attempts) {
+    const bool runs = status.phase == proto::AttemptPhase::running ||
+                      status.phase == proto::AttemptPhase::finishing;
+    if (before && runs && known != nullptr && !is_placed(state, *known, status.key)) {
+      if (auto added = strangers_.add(node, status.key); !added)
+        return tl::unexpected(added.error());
+    }
+    if (!strangers_.has(node, status.key)) {
+      others.push_back(status);
+    } else if (status.phase == proto::AttemptPhase::exited) {
+      ended_.push_back(status);
+    } else {
+      found = true;
+    }
+  }
+  message.attempts = std::move(others);
+  return found;
+}
+
+Result<bool> Gate::admit_registration(const core::State& state, const std::string& node,
+                                      proto::NodeRegister& message) {
+  const bool before = message.highest_epoch < mark_.accepted;
+  ended_.clear();
+  const auto found = set_strangers_aside(state, node, message);
+  if (!found) return tl::unexpected(found.error());
+  if (!before) {
+    const std::string why = newer_than_us(state, message, heard_us_.contains(node));
+    if (!why.empty()) return note_claim(state, node, message, why).map([] { return false; });
+    claims_.erase(node);
+  }
+  for (const proto::AttemptStatus& status : ended_) {
+    if (auto done = stranger_ended(state, node, status.key); !done)
+      return tl::unexpected(done.error());
+    message.attempts.push_back(status);  // the core has the node forget it
+  }
+  const core::Node* known = state.node_named(node);
+  if (*found && known != nullptr && known->intent == NodeIntent::open) {
+    proto::UpdateNodes drain{{node}, proto::NodeAction::drain, {}};
+    drain.reason = std::string(kReason) + strangers_.on(node);
+    doors_.say(LogLevel::warning, fmt::format("node {} is drained until newer jobs have ended: {}",
+                                              node, strangers_.on(node)));
+    doors_.order(order_of_ours(std::move(drain)));
+  }
+  return true;
+}
+
+Result<void> Gate::stranger_ended(const core::State& state, const std::string& node,
+                                  const proto::AttemptKey& key) {
+  const auto removed = strangers_.remove(node, key);
+  if (!removed) return tl::unexpected(removed.error());
+  if (!*removed) return {};
+  doors_.say(LogLevel::info, fmt::format("job {} on node {}, which is newer than the store, ended",
+                                         key.job.value(), node));
+  const core::Node* known = state.node_named(node);
+  if (strangers_.any_on(node) || known == nullptr || !known->reason.starts_with(kReason)) return {};
+  doors_.order(order_of_ours(proto::UpdateNodes{{node}, proto::NodeAction::resume, {}}));
+  return {};
+}
+
+Result<bool> Gate::admit(const core::State& state, const std::string& node,
+                         core::NodeMessage& message) {
+  if (auto* registration = std::get_if<proto::NodeRegister>(&message)) {
+    const auto admitted = admit_registration(state, node, *registration);
+    if (!admitted || !*admitted) return admitted;
+  } else if (!heard_us_.contains(node)) {
+    // The node speaks in a session of another controller. If that one started as often as we did or
+    // more often, its answers and ours look alike to the node, so nothing but its registration is
+    // taken; it registers when its heartbeats stay unanswered. Only a heartbeat names its session:
+    // in one of an earlier start it is answered, and the node registers at once. What else it
+    // reports comes again after that.
+    const auto* beat = std::get_if<proto::Heartbeat>(&message);
+    if (beat == nullptr || (beat->session >> 32) >= state.epoch.value()) return false;
+  } else if (const auto* report = std::get_if<proto::ExitReport>(&message)) {
+    if (strangers_.has(node, report->key))
+      if (auto done = stranger_ended(state, node, report->key); !done)
+        return tl::unexpected(done.error());
+  }
+  heard_us_.insert(node);
+  return true;
+}
+
+}  // namespace gantry::age

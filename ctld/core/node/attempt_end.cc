@@ -1,0 +1,39 @@
+#include "ctld/core/node/attempt_end.h"
+
+#include <algorithm>
+
+namespace gantry::core {
+
+Instant told_time(const Context& ctx, NodeId node, Instant theirs, Instant earliest) {
+  const Instant at = ctx.link(node).clock.ours(theirs).value_or(ctx.now);
+  return std::max(earliest, std::min(at, ctx.now));
+}
+
+AttemptTimes attempt_times(const Context& ctx, const Job& job, NodeId node,
+                           const proto::ExitReport& report) {
+  const Instant placed = job.active->placed;
+  const bool batch_node = job.active->nodes.front().grant.node == node;
+  const std::optional<Instant> known = batch_node ? job.started : std::nullopt;
+  const Instant told_end = told_time(ctx, node, report.ended, known.value_or(placed));
+  if (!report.ran || (!known && !report.started)) return {known, told_end};
+  const Duration ran = std::clamp(*report.ran, Duration{}, ctx.now - placed);
+  Instant started = known ? *known : told_time(ctx, node, *report.started, placed);
+  started = std::min(started, ctx.now - ran);  // not before it was placed, as `ran` is no longer
+  return {batch_node ? std::optional(started) : std::nullopt, started + ran};
+}
+
+Duration asleep(const Context& ctx, const Job& job) {
+  const auto it = ctx.rt.asleep.find(job.id);
+  if (it == ctx.rt.asleep.end() || it->second.first != job.attempt) return Duration{};
+  return it->second.second;
+}
+
+void note_sleep(Context& ctx, NodeId node, const proto::AttemptKey& key, Duration asleep) {
+  const Job* job = ctx.state.jobs.find(key.job);
+  if (job == nullptr || job->attempt != key.attempt || !job->placed()) return;
+  if (job->active->nodes.front().grant.node != node) return;  // the batch node's time counts
+  const Duration most = ctx.now - job->active->placed;
+  ctx.rt.asleep[key.job] = {key.attempt, std::clamp(asleep, Duration{}, most)};
+}
+
+}  // namespace gantry::core

@@ -1,0 +1,33 @@
+// When something began to run, by three clocks: the wall's, for people, and how long the machine
+// had been awake and asleep. How long it ran is told by the second, which nobody sets and which
+// stands still while the machine sleeps.
+#pragma once
+
+#include <algorithm>
+
+#include "noded/runtime/job_dir.h"
+#include "noded/runtime/records.h"
+
+namespace gantry::runtime {
+
+struct Beginning {
+  Instant at{};
+  Uptime uptime;
+
+  static Beginning now() { return {wall_clock(), runtime::uptime()}; }
+  [[nodiscard]] Duration ran() const {
+    return std::max(Duration{}, runtime::uptime().awake - uptime.awake);
+  }
+  void into(RunningRecord& record) const {
+    record.started = at;
+    record.awake = uptime.awake;
+    record.asleep = uptime.asleep;
+  }
+  // It ends now.
+  void into(ExitRecord& record) const {
+    record.started = at;
+    record.ran = ran();
+  }
+};
+
+}  // namespace gantry::runtime

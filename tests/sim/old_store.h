@@ -1,0 +1,94 @@
+// One seed, one history of a store that was put back to an older copy while its nodes ran newer
+// jobs.
+//
+//   jobs run ... a copy is made ... more jobs run ... the copy is put back ... the controller
+//   notices and stops ... the administrator accepts the copy ... everything runs on to its end
+//
+// Checked: what is newer than the copy is neither killed nor signalled; the controller does not go
+// on before it is told to; no job id is given twice; what waits in the copy is held; what the copy
+// knows ends and is in the history, once; in the end every node is open and free. Where fewer than
+// two nodes know anything newer the controller does go on: one node is not believed, and left
+// alone. If there is none, no id that a node was ever told is given again.
+//
+// The shipped cores of controller and node and the shipped gate (ctld/age), on links that lose and
+// double messages; no other faults, which simulation.h has.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "ctld/age/gate.h"
+#include "ctld/sched/cycle/replica.h"
+#include "ctld/store/memory_store.h"
+#include "tests/sim/node.h"
+
+namespace gantry::sim {
+
+class OldStore {
+ public:
+  OldStore(std::uint64_t seed, bool print);  // broken promises end the process
+  void run();
+  [[nodiscard]] std::uint64_t hash() const { return trace_.hash(); }
+  [[nodiscard]] std::string summary() const;
+
+ private:
+  struct Disk {  // the controller's state directory
+    store::MemoryStore store;
+    age::HighWater mark;
+    age::Strangers strangers;
+  };
+  [[nodiscard]] Instant now() const { return std::max(floor_, queue_.now()); }
+  void start();
+  void stop(std::string_view why);
+  void turn();
+  void plan();
+  void set_wake(std::optional<Instant> at);
+  void fold();
+  void take(const std::string& node, node::Report report);
+  void ask(core::ClientMessage message);
+  void replied(const core::ReplyMessage& reply);
+  void submit();
+  void submit_now_and_then(Instant until);
+  void check_unnoticed();
+  void run_for(std::int64_t least, std::int64_t most);  // seconds
+  void put_back();
+  void accept();
+  void operate();
+  void resume_nodes();
+  void check_newer();
+  void check_end();
+  [[nodiscard]] bool all_ended() const;
+  [[noreturn]] void broken(const std::string& promise) { trace_.broken(queue_.now(), promise); }
+
+  static constexpr Instant kBegin{1'767'225'600'000'000};  // 2026-01-01T00:00:00Z
+  Trace trace_;
+  Random random_;
+  Settings settings_;
+  Queue queue_;
+  Network network_;
+  Truth truth_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  Disk disk_;
+  std::optional<Disk> copy_;
+  std::unique_ptr<core::Core> core_;  // null: no process
+  std::unique_ptr<sched::Replica> replica_;
+  std::unique_ptr<age::Gate> gate_;
+  std::uint64_t life_ = 0, next_request_ = 1;
+  bool stepped_ = false, plan_wanted_ = false;
+  Instant floor_{};
+  std::optional<Instant> armed_;
+  std::string refused_;  // why the last controller stopped by itself
+
+  std::vector<JobId> given_;                            // acknowledged, in any life
+  std::set<JobId> in_copy_;                             // of these, when the copy was made
+  std::size_t lost_ = 0;                                // acknowledged after the copy
+  std::set<std::pair<std::string, AttemptKey>> newer_;  // run, and are not in the copy
+  std::size_t newer_seen_ = 0;
+  std::set<JobId> told_;  // of which a node has heard
+  bool put_back_ = false, accepted_ = false, proven_ = true;
+};
+
+}  // namespace gantry::sim
