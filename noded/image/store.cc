@@ -134,12 +134,13 @@ void Slot::clear() const {
     if (left.starts_with(name)) remove_tree(cache + "/gone/" + left);
 }
 
-Result<Fd> ImageStore::lock_one_of(const std::vector<std::string>& names,
-                                   const Stopped& stopped) const {
+Result<ImageStore::Locked> ImageStore::lock_one_of(const std::vector<std::string>& names,
+                                                   const Stopped& stopped) const {
   for (;;) {
-    for (const auto& name : names) {
-      auto lock = try_lock(dir_ + "/slots/" + name, LOCK_EX, true);
-      if (!lock || *lock) return lock;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      auto lock = try_lock(dir_ + "/slots/" + names[i], LOCK_EX, true);
+      if (!lock) return tl::unexpected(lock.error());
+      if (*lock) return Locked{std::move(*lock), i};
     }
     if (const auto why = stopped(); !why.empty())
       return fail(ErrorCode::runtime_failed, why + " while waiting for other images");
@@ -154,13 +155,14 @@ Result<ImageStore::Turn> ImageStore::take_turn(Uid uid, const std::string& sourc
   auto same = lock_one_of({user + "-" + sha256_hex(source) + ".lock"}, stopped);
   if (!same) return tl::unexpected(same.error());
   turn.path = dir_ + "/slots/" + user + "-" + sha256_hex(source) + ".lock";
-  turn.same_source = std::move(*same);
+  turn.same_source = std::move(same->lock);
   std::vector<std::string> names;
   for (unsigned n = 0; n < kSlotsOfUser; ++n)
     names.push_back(user + "." + std::to_string(n) + ".lock");
   auto one = lock_one_of(names, stopped);
   if (!one) return tl::unexpected(one.error());
-  turn.one_of_user = std::move(*one);
+  turn.one_of_user = std::move(one->lock);
+  turn.number = one->index;
   return turn;
 }
 

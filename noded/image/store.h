@@ -106,6 +106,7 @@ class ImageStore {
     ~Turn();
     std::string path;
     Fd same_source, one_of_user;
+    std::size_t number = 0;  // among the user's own turns; nobody else has it meanwhile
   };
   [[nodiscard]] Result<Turn> take_turn(Uid uid, const std::string& source,
                                        const Stopped& stopped) const;
@@ -140,8 +141,12 @@ class ImageStore {
   [[nodiscard]] std::string image(const std::string& key) const { return dir_ + "/images/" + key; }
   [[nodiscard]] std::optional<Held> hold(const std::string& key) const;
   bool remove(const std::string& key) const;
-  [[nodiscard]] Result<Fd> lock_one_of(const std::vector<std::string>& names,
-                                       const Stopped& stopped) const;
+  struct Locked {
+    Fd lock;
+    std::size_t index = 0;  // of its name
+  };
+  [[nodiscard]] Result<Locked> lock_one_of(const std::vector<std::string>& names,
+                                           const Stopped& stopped) const;
 
   std::string dir_;
   StoreLimits limits_;

@@ -56,6 +56,12 @@ const char* become(const ChildSpec& spec, int null, char** argv, char** env,
   if (spec.cgroup != nullptr)
     for (const auto& entry : *spec.cgroup)
       if (::write(entry.get(), "0", 1) != 1) return "cgroup";
+  if (const int fd =
+          spec.goes_first ? ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC) : -1;
+      fd >= 0) {
+    (void)!::write(fd, "1000", 4);
+    ::close(fd);
+  }
   if (spec.mount_namespace >= 0 && ::setns(spec.mount_namespace, CLONE_NEWNS) != 0)
     return "mount namespace";
   // setns() leads to the namespace's own root; ours may be a chroot.
@@ -178,15 +184,9 @@ std::string status_text(int wait_status) {
 
 namespace {
 
-struct Waited {
-  int status = 0;
-  std::string output;
-  std::string stopped;  // why it was killed
-};
-
-Waited await(int pid, const Fd& output, Signals& signals, Duration timeout,
-             const std::function<std::string()>& stopped) {
-  Waited w;
+HelperEnd await(int pid, const Fd& output, Signals& signals, Duration timeout,
+                const std::function<std::string()>& stopped) {
+  HelperEnd w;
   const Instant deadline = wall_clock() + timeout;
   bool open = true;
   for (;;) {
@@ -200,7 +200,8 @@ Waited await(int pid, const Fd& output, Signals& signals, Duration timeout,
         w.output.append(buffer, static_cast<std::size_t>(n));
     }
     for (int s = signals.next(); s != 0; s = signals.next())
-      if (s == SIGTERM && w.stopped.empty()) w.stopped = "ended by order";
+      w.by_order = w.by_order || s == SIGTERM;
+    if (w.stopped.empty() && w.by_order) w.stopped = "ended by order";
     if (w.stopped.empty() && deadline < wall_clock()) w.stopped = "over its time";
     if (w.stopped.empty() && stopped) w.stopped = stopped();
     if (!w.stopped.empty()) ::kill(-pid, SIGKILL);
@@ -217,8 +218,8 @@ Waited await(int pid, const Fd& output, Signals& signals, Duration timeout,
 
 }  // namespace
 
-Result<std::string> run_helper(ChildSpec spec, Signals& signals, Duration timeout,
-                               const std::function<std::string()>& stopped) {
+Result<HelperEnd> run_to_end(ChildSpec spec, Signals& signals, Duration timeout,
+                             const std::function<std::string()>& stopped) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
     return fail_errno(ErrorCode::runtime_failed, "pipe");
@@ -231,13 +232,23 @@ Result<std::string> run_helper(ChildSpec spec, Signals& signals, Duration timeou
   const auto pid = spawn(spec);
   writer.reset();
   if (!pid) return tl::unexpected(pid.error());
-  const auto done = await(*pid, reader, signals, timeout, stopped);
-  const std::string& name = spec.argv[0];
-  if (!done.stopped.empty()) return fail(ErrorCode::runtime_failed, name + ": " + done.stopped);
-  if (done.status == 0) return done.output;
-  const auto said = last_line(done.output);
+  return await(*pid, reader, signals, timeout, stopped);
+}
+
+Result<std::string> said_of(const std::string& name, HelperEnd end) {
+  if (!end.stopped.empty()) return fail(ErrorCode::runtime_failed, name + ": " + end.stopped);
+  if (end.status == 0) return std::move(end.output);
+  const auto said = last_line(end.output);
   return fail(ErrorCode::runtime_failed,
-              name + ": " + status_text(done.status) + (said.empty() ? "" : ": " + said));
+              name + ": " + status_text(end.status) + (said.empty() ? "" : ": " + said));
+}
+
+Result<std::string> run_helper(ChildSpec spec, Signals& signals, Duration timeout,
+                               const std::function<std::string()>& stopped) {
+  const std::string name = spec.argv[0];
+  auto end = run_to_end(std::move(spec), signals, timeout, stopped);
+  if (!end) return tl::unexpected(end.error());
+  return said_of(name, std::move(*end));
 }
 
 }  // namespace gantry::runtime

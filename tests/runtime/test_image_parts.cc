@@ -123,6 +123,27 @@ TEST_CASE("an index has one manifest for a platform; an index in an index is non
           .has_value());
 }
 
+TEST_CASE("a layout's index names one manifest for a tag, or for none") {
+  const auto entry = [](const std::string& hex, const char* tag) {
+    const std::string notes =
+        std::string(R"(,"annotations":{"org.opencontainers.image.ref.name":")") + tag + R"("})";
+    return descriptor("oci.image.manifest.v1+json", hex, notes.c_str());
+  };
+  const auto index = [](const std::string& entries) {
+    return R"({"schemaVersion":2,"manifests":[)" + entries + "]}";
+  };
+  const auto two = index(entry(kHex, "a") + "," + entry(kOther, "b"));
+  CHECK(layout_manifest(two, "a").value() == kHex);
+  CHECK(layout_manifest(two, "b").value() == kOther);
+  CHECK_FALSE(layout_manifest(two, "").has_value());
+  CHECK_FALSE(layout_manifest(two, "c").has_value());
+  CHECK_FALSE(layout_manifest(index(entry(kHex, "a") + "," + entry(kOther, "a")), "a"));
+  CHECK(layout_manifest(index(entry(kHex, "a")), "").value() == kHex);
+  CHECK_FALSE(layout_manifest(index(""), "").has_value());
+  CHECK_FALSE(layout_manifest(R"({"manifests":[7]})", "").has_value());
+  CHECK_FALSE(layout_manifest(index(descriptor("oci.image.index.v1+json", kHex)), "").has_value());
+}
+
 TEST_CASE("keys are of content, and layouts say one thing") {
   auto one = parse_manifest(manifest(kConfig, kLayer)).value();
   const auto key = key_of(one);
