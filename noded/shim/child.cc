@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -39,6 +40,20 @@ bool place(int fd, int target) {
   return ::fcntl(fd, F_SETFD, 0) == 0;
 }
 
+// In a mount namespace of its own, and nothing of it reaches the host. What the host mounts later
+// appears there as the host has it.
+bool close_to_writing(const ChildSpec& spec) {
+  const char* open = spec.writable.empty() ? nullptr : spec.writable.c_str();
+  mount_attr apart{}, read_only{}, writable{};
+  apart.propagation = MS_SLAVE;
+  read_only.attr_set = MOUNT_ATTR_RDONLY;
+  writable.attr_clr = MOUNT_ATTR_RDONLY;
+  return ::mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &apart, sizeof apart) == 0 &&
+         (open == nullptr || ::mount(open, open, nullptr, MS_BIND, nullptr) == 0) &&
+         ::mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &read_only, sizeof read_only) == 0 &&
+         (open == nullptr || ::mount_setattr(AT_FDCWD, open, 0, &writable, sizeof writable) == 0);
+}
+
 // Between vfork and exec: shares the shim's memory, so it makes system calls and nothing else.
 // Returns only on failure, with the step that failed.
 const char* become(const ChildSpec& spec, int null, char** argv, char** env,
@@ -66,6 +81,7 @@ const char* become(const ChildSpec& spec, int null, char** argv, char** env,
     return "mount namespace";
   // setns() leads to the namespace's own root; ours may be a chroot.
   if (spec.mount_namespace >= 0 && (::fchdir(spec.root) != 0 || ::chroot(".") != 0)) return "root";
+  if (spec.read_only && !close_to_writing(spec)) return "read-only file systems";
   // Sources are above 2: the shim opens /dev/null on 0 to 2 first thing.
   if (!place(spec.in >= 0 ? spec.in : null, 0) || !place(spec.out >= 0 ? spec.out : null, 1) ||
       !place(spec.err >= 0 ? spec.err : null, 2))

@@ -32,6 +32,10 @@ struct ChildSpec {
     std::uint64_t most = 0;
   };
   std::vector<Limit> limits;
+  // With CLONE_NEWNS: it can write to no file system of the host's, but below `writable` (a
+  // directory; empty = nowhere).
+  bool read_only = false;
+  std::string writable;
   bool goes_first = false;  // when the machine has no memory left: before what has jobs' score
 };
 

@@ -61,6 +61,21 @@ LaunchRequest image_job(Node& node, const std::string& image) {
   return request;
 }
 
+// A user whom no other test has, so that what lies about of theirs is this test's.
+constexpr std::uint32_t kOwnUid = 20017;
+
+std::vector<std::string> left_in_common(const Node& node) {
+  std::vector<std::string> found;
+  for (const std::string top : {"/tmp", "/var/tmp"})
+    for (const auto& name : list_dir(top)) {
+      struct stat st {};
+      const auto path = top + "/" + name;
+      if (path != node.dir() && ::lstat(path.c_str(), &st) == 0 && st.st_uid == kOwnUid)
+        found.push_back(path);
+    }
+  return found;
+}
+
 }  // namespace
 
 TEST_CASE("skopeo that asks a registry has a limit of memory, and goes before the jobs do") {
@@ -75,6 +90,14 @@ TEST_CASE("skopeo that asks a registry has a limit of memory, and goes before th
   const auto cgroups = of_process(skopeo, "cgroup");
   CHECK_MESSAGE(has(cgroups, "/image_of_20001_0"), cgroups);
   CHECK(of_process(skopeo, "oom_score_adj") == "1000\n");
+  // Nothing of it is left on the host, whatever it makes: it has nowhere to write to.
+  for (const char* dir : {"/tmp", "/var/tmp", "/dev/shm"}) {
+    const auto file = "/proc/" + std::to_string(skopeo) + "/root" + dir + "/gantry-test-" +
+                      std::to_string(::getpid());
+    CHECK_FALSE(Fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)));
+    CHECK_MESSAGE(errno == EROFS, std::string(dir));
+    ::unlink(file.c_str());
+  }
   CHECK(node.runtime().kill(request.key).has_value());
   CHECK(node.wait_end(request.key).cause != ExitCause::exited);
   for (const auto& left : remains(node)) FAIL_CHECK(left);
@@ -115,5 +138,58 @@ TEST_CASE("a layout that was unpacked once is found again without a copy") {
     CHECK_MESSAGE(record.exit == ExitStatus{}, record.message);
     // Whoever copies needs the layers.
     REQUIRE(shell("find " + node.dir() + "/oci/blobs -type f -size +3k -delete"));
+  }
+}
+
+TEST_CASE("an archive is unpacked within what is allowed for the image, and nowhere else") {
+  if (!can_run()) return;
+  Node node([](RuntimeOptions& options) { options.config.image_size = 24 << 20; });
+  // 600 MB in 100 files, and one file of 200 MB.
+  const std::string many = node.dir() + "/many.tar.gz", one = node.dir() + "/one.tar.gz";
+  REQUIRE(
+      shell("set -e; mkdir " + node.dir() + "/zeros; cd " + node.dir() +
+            "/zeros; head -c 6M /dev/zero > 0; for i in $(seq 99); do cp 0 $i; done; tar -cf - . "
+            "| gzip -1 > " +
+            many + "; rm *; head -c 200M /dev/zero > 0; tar -cf - . | gzip -1 > " + one +
+            "; rm 0; chmod 644 " + many + " " + one));
+  for (const auto& image : {"oci-archive:" + many, "oci-archive:" + one, "docker-archive:" + many,
+                            "docker-archive:" + one}) {
+    CAPTURE(image);
+    auto request = image_job(node, image);
+    request.owner.uid = Uid{kOwnUid};
+    request.owner.gid = Gid{kOwnUid};
+    request.work_dir = "/";
+    request.std_out = "/dev/null";
+    REQUIRE(node.runtime().begin(request).has_value());
+    std::vector<std::string> seen;
+    const int skopeo = skopeo_of(node, request.key);
+    CHECK(skopeo > 0);
+    while (has(of_process(skopeo, "comm"), "skopeo")) {
+      if (seen.empty()) seen = left_in_common(node);
+      node.pump(20);
+    }
+    const auto record = node.wait_end(request.key);
+    CHECK_MESSAGE(record.cause == ExitCause::refused, record.message);
+    for (const auto& path : seen) FAIL_CHECK(path);
+    for (const auto& path : left_in_common(node)) remove_tree(path);
+    for (const auto& name : list_dir(node.dir() + "/images/slots"))
+      CHECK_MESSAGE(name.ends_with(".lock"), name);
+  }
+}
+
+TEST_CASE("a file that is no image is its owner's fault, and the job is not started again") {
+  if (!can_run()) return;
+  Node node;
+  node.write(node.home() + "/noise", std::string(100'000, '7'), 0644, true);
+  node.write(node.home() + "/noise.sqsh", std::string(100'000, '7'), 0644, true);
+  REQUIRE(shell("mkdir " + node.home() + "/empty && echo '{}' > " + node.home() +
+                "/empty/index.json && cd " + node.home() + " && tar -cf /dev/stdout empty > tar"));
+  for (const auto& image :
+       {"oci-archive:" + node.home() + "/noise", "docker-archive:" + node.home() + "/noise",
+        "oci-archive:" + node.home() + "/tar", "docker-archive:" + node.home() + "/tar",
+        "oci:" + node.home() + "/empty:t", node.home() + "/noise.sqsh"}) {
+    CAPTURE(image);
+    const auto record = node.run(image_job(node, image));
+    CHECK_MESSAGE(record.cause == ExitCause::refused, record.message);
   }
 }

@@ -7,10 +7,14 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
+#include <cstring>
+#include <initializer_list>
 
 #include "noded/machine/cgroup.h"
 #include "noded/machine/user_child.h"
@@ -55,6 +59,37 @@ class SizeWatch {
 
 std::string cgroup_of(const Slot& slot) {
   return "image_" + std::to_string(slot.number);
+}
+
+bool is_in_registry(const std::string& source) {
+  return source.starts_with("docker://");
+}
+
+bool is_archive(const std::string& source) {
+  return source.starts_with("oci-archive:") || source.starts_with("docker-archive:");
+}
+
+bool says_one_of(const std::string& output, std::initializer_list<int> errors) {
+  const auto lower = [](std::string text) {
+    std::transform(text.begin(), text.end(), text.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return text;
+  };
+  const auto said = lower(output);
+  return std::any_of(errors.begin(), errors.end(), [&](int error) {
+    return said.find(lower(std::strerror(error))) != std::string::npos;
+  });
+}
+
+// Did it end because of what it read? A node without space or memory, or with a file server that is
+// gone, and a registry that does not answer are no fault of the image.
+bool is_fault_of_image(const HelperEnd& end, bool reads_network) {
+  if (!end.stopped.empty() || end.status == 0) return false;
+  if (says_one_of(end.output, {EFBIG}) || end.output.find("SIGXFSZ") != std::string::npos)
+    return true;
+  return !reads_network && WIFEXITED(end.status) &&
+         !says_one_of(end.output, {ENOSPC, EDQUOT, EIO, ESTALE, ENOTCONN, ETIMEDOUT, EROFS, ENOMEM,
+                                   EAGAIN, EMFILE, ENFILE});
 }
 
 // The cgroup of a program, while this lives.
@@ -162,7 +197,9 @@ std::string ImageTools::stopped() {
 ChildSpec ImageTools::skopeo(const ImageStore& store, const std::string& temporary) const {
   const auto& owner = shim_.request.owner;
   ChildSpec spec;
-  spec.argv = {"/usr/bin/skopeo", "--policy", store.policy(), "--override-os", "linux"};
+  // TMPDIR alone does not lead it: it has archives unpacked below /var/tmp then.
+  spec.argv = {"/usr/bin/skopeo", "--policy", store.policy(), "--override-os",
+               "linux",           "--tmpdir", temporary};
   spec.env = {"PATH=/usr/bin:/bin", "HOME=" + owner.home, "TMPDIR=" + temporary,
               "XDG_RUNTIME_DIR=/run/user/" + std::to_string(owner.uid.value())};
   limit_files(spec, store.limits());
@@ -173,12 +210,17 @@ ChildSpec ImageTools::skopeo(const ImageStore& store, const std::string& tempora
   return spec;
 }
 
-Result<void> ImageTools::run(ChildSpec spec, const std::string& cgroup, std::int64_t memory,
+Result<void> ImageTools::run(ChildSpec spec, const Bounds& bounds,
                              const std::function<std::string()>& also_stopped) {
   if (const auto why = stopped(); !why.empty()) return fail(ErrorCode::runtime_failed, why);
-  ToolCgroup entered(shim_.setup, cgroup);
-  if (auto r = entered.enter(spec, memory); !r) return r;
+  ToolCgroup entered(shim_.setup, bounds.cgroup);
+  if (auto r = entered.enter(spec, bounds.memory); !r) return r;
   spec.goes_first = true;
+  if (!shim_.setup.rootless) {
+    spec.namespaces |= CLONE_NEWNS;
+    spec.read_only = true;
+    spec.writable = bounds.writable;
+  }
   const std::string name = spec.argv[0];
   auto end = run_to_end(std::move(spec), signals_, shim_.setup.image_timeout, [&] {
     const auto why = also_stopped ? also_stopped() : std::string();
@@ -186,18 +228,19 @@ Result<void> ImageTools::run(ChildSpec spec, const std::string& cgroup, std::int
   });
   if (!end) return tl::unexpected(end.error());
   told_to_end_ = told_to_end_ || end->by_order;  // so that no other program is started
-  const bool no_memory = end->status != 0 && read_oom_kills(shim_.setup.cgroups, cgroup) > 0;
+  if (end->status != 0 && read_oom_kills(shim_.setup.cgroups, bounds.cgroup) > 0)
+    return fail(
+        ErrorCode::invalid_argument,
+        name + ": needs more than " + std::to_string(bounds.memory) + " bytes of memory for it");
+  const bool by_image = is_fault_of_image(*end, bounds.reads_network);
   const auto said = said_of(name, std::move(*end));
-  if (!said && no_memory)
-    return fail(ErrorCode::invalid_argument,
-                name + ": needs more than " + std::to_string(memory) + " bytes of memory for it");
-  if (!said) return tl::unexpected(said.error());
-  return {};
+  if (said) return {};
+  return fail(by_image ? ErrorCode::invalid_argument : said.error().code, said.error().message);
 }
 
 Result<std::string> ImageTools::manifest_of(const std::string& source, const ImageStore::Turn& turn,
                                             const ImageStore& store) {
-  auto spec = skopeo(store, "/tmp");
+  auto spec = skopeo(store, "/nonexistent");
   spec.argv.insert(spec.argv.end(), {"inspect", "--raw", "--retry-times", "2"});
   if (is_on_loopback(source)) spec.argv.emplace_back("--tls-verify=false");
   spec.argv.insert(spec.argv.end(), {"--", source});
@@ -208,7 +251,8 @@ Result<std::string> ImageTools::manifest_of(const std::string& source, const Ima
   spec.out = said.get();
   const std::string user = std::to_string(shim_.request.owner.uid.value());
   const std::string cgroup = "image_of_" + user + "_" + std::to_string(turn.number);
-  if (auto r = run(std::move(spec), cgroup, kInspectMemory); !r) return tl::unexpected(r.error());
+  if (auto r = run(std::move(spec), {cgroup, kInspectMemory, "", true}); !r)
+    return tl::unexpected(r.error());
   struct stat st {};
   if (::fstat(said.get(), &st) != 0) return fail_errno(ErrorCode::io_error, "manifest");
   std::string text(static_cast<std::size_t>(st.st_size), '\0');
@@ -246,6 +290,7 @@ Result<void> ImageTools::copy(const std::string& source, const Slot& slot,
   spec.argv.insert(spec.argv.end(), {"--", source, "dir:" + dir + "/image"});
   StoreLimits limits = store.limits();
   limits.image_files = kIncomingFiles;
+  if (is_archive(source)) limits.image_bytes *= 2;  // it lies there whole, and once more by layers
   // As the user, whose directory it is. It ends when that is too much, or when somebody ends it.
   auto watch = UserChild::start(shim_.request.owner, UserChild::Channel::bytes, {}, [&](const Fd&) {
     SizeWatch size(dir, limits);
@@ -255,7 +300,8 @@ Result<void> ImageTools::copy(const std::string& source, const Slot& slot,
   });
   if (!watch) return tl::unexpected(watch.error());
   bool over = false;
-  const auto done = run(std::move(spec), cgroup_of(slot), kToolMemory, [&] {
+  const Bounds bounds{cgroup_of(slot), kToolMemory, dir, is_in_registry(source)};
+  const auto done = run(std::move(spec), bounds, [&] {
     pollfd watched{watch->socket().get(), POLLIN, 0};
     over = over || ::poll(&watched, 1, 0) > 0;
     return over ? too_large(limits) : std::string();
@@ -277,7 +323,8 @@ Result<void> ImageTools::unpack(std::vector<std::string> argv, const Slot& slot,
   }
   SizeWatch size(slot.dir + "/out", limits);
   bool over = false;
-  const auto done = run(std::move(spec), cgroup_of(slot), kToolMemory, [&] {
+  const Bounds bounds{cgroup_of(slot), kToolMemory, slot.dir + "/out", false};
+  const auto done = run(std::move(spec), bounds, [&] {
     over = over || size.is_over();
     return over ? too_large(limits) : std::string();
   });

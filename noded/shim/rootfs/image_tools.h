@@ -42,9 +42,16 @@ class ImageTools {
   Result<void> unpack_squashfs(const Slot& slot, const StoreLimits& limits);
 
  private:
-  // Every program runs through here: in a cgroup of this name with a limit of memory, and first to
-  // be killed when the machine has none left. `also_stopped` is asked besides stopped().
-  Result<void> run(ChildSpec spec, const std::string& cgroup, std::int64_t memory,
+  // Every program runs through here: in a cgroup with a limit of memory, first to be killed when
+  // the machine has none left, and with no place to write to but one. `also_stopped` is asked
+  // besides stopped(). invalid_argument: it failed because of the image, as it would on every node.
+  struct Bounds {
+    std::string cgroup;
+    std::int64_t memory = 0;     // bytes
+    std::string writable;        // nothing but this directory; empty = nothing
+    bool reads_network = false;  // else what it reads is the image alone, and so is its failure
+  };
+  Result<void> run(ChildSpec spec, const Bounds& bounds,
                    const std::function<std::string()>& also_stopped = {});
   Result<std::string> manifest_of(const std::string& source, const ImageStore::Turn& turn,
                                   const ImageStore& store);
