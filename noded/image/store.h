@@ -59,14 +59,14 @@ struct TreeSize {
   std::int64_t bytes = 0;
   std::int64_t files = 0;
 };
-// Links are not followed. Stops counting above the limits; a tree that is too deep counts as too
-// many files.
+// Links are not followed, nor other mounts. Stops counting above the limits; a tree that is too
+// deep counts as too many files.
 TreeSize tree_size(int dir_fd, const StoreLimits& limits);
 // The same for a tree that nobody changes any more; takes away setuid and setgid bits.
 TreeSize settle_tree(int dir_fd, const StoreLimits& limits);
 
-// Its workplace is thrown away when it is let go: moved out of the way first, since who still has
-// a part of it open may go on writing there.
+// Its workplace is thrown away when it is let go: moved out of the way first, and taken
+// from its user, since who still has a directory of it open would go on making files there.
 struct Slot {
   Slot(Fd held, unsigned n, std::string cache_dir);
   Slot(Slot&&) = default;

@@ -1,7 +1,9 @@
 // Parts of noded/image that need no container: names, manifests, the store.
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -230,6 +232,37 @@ TEST_CASE("a tree of any depth is removed") {
     at.reset(::openat(at.get(), "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   }
   at.reset();
+  remove_tree(dir);
+  CHECK(::access(dir.c_str(), F_OK) != 0);
+}
+
+TEST_CASE("who has a directory open makes nothing in it once it is being removed") {
+  if (::geteuid() != 0) return;
+  std::string dir = "/tmp/gantry-taken-XXXXXX";
+  REQUIRE(::mkdtemp(dir.data()) != nullptr);
+  const std::string top = dir + "/top", inner = top + "/inner";
+  REQUIRE(make_dirs(inner, 0777).has_value());
+  REQUIRE(::chown(inner.c_str(), 20'001, 20'001) == 0);
+  // What the removal cannot enter or delete keeps the directory there, as a file would that its
+  // user makes again and again.
+  REQUIRE(make_dirs(inner + "/mount", 0777).has_value());
+  REQUIRE(::mount("tmpfs", (inner + "/mount").c_str(), "tmpfs", 0, nullptr) == 0);
+  const Fd open(::open(inner.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  remove_tree(top);
+  const pid_t user = ::fork();
+  if (user == 0) {
+    if (::setresuid(20'001, 20'001, 20'001) != 0) ::_exit(1);
+    ::_exit(::openat(open.get(), "more", O_WRONLY | O_CREAT, 0600) < 0 && errno == EACCES ? 0 : 2);
+  }
+  int status = -1;
+  CHECK(::waitpid(user, &status, 0) == user);
+  CHECK(status == 0);
+  // Another mount is no part of what is measured either.
+  std::ofstream(inner + "/mount/large") << std::string(1 << 20, 'x');
+  const StoreLimits limits{1 << 30, 1 << 30, 100};
+  const Fd measured(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  CHECK(tree_size(measured.get(), limits).bytes < 1 << 20);
+  CHECK(::umount((inner + "/mount").c_str()) == 0);
   remove_tree(dir);
   CHECK(::access(dir.c_str(), F_OK) != 0);
 }

@@ -193,3 +193,35 @@ TEST_CASE("a file that is no image is its owner's fault, and the job is not star
     CHECK_MESSAGE(record.cause == ExitCause::refused, record.message);
   }
 }
+
+TEST_CASE(
+    "a copy that is too large is stopped, whatever its user does to the user's own processes") {
+  if (!can_run()) return;
+  Node node([](RuntimeOptions& options) { options.config.image_size = 24 << 20; });
+  const DeadRegistry registry;
+  auto request = image_job(node, registry.host() + "#team/tool:t");
+  request.owner.uid = Uid{kOwnUid};
+  request.owner.gid = Gid{kOwnUid};
+  request.work_dir = "/";
+  request.std_out = "/dev/null";
+  REQUIRE(node.runtime().begin(request).has_value());
+  // The question is ended, so that the copy begins, which waits for the same registry.
+  const int asks = skopeo_of(node, request.key);
+  REQUIRE(has(of_process(asks, "cmdline"), "inspect"));
+  ::kill(asks, SIGKILL);
+  int copies = 0;
+  for (int i = 0; i < 100 && !has(of_process(copies, "cmdline"), "copy"); ++i)
+    copies = skopeo_of(node, request.key);
+  REQUIRE(has(of_process(copies, "cmdline"), "copy"));
+  const auto shim = std::to_string(node.shim_pid(request.key));
+  const auto children = read_file("/proc/" + shim + "/task/" + shim + "/children").value_or("");
+  for (const auto& child : split(children, ' '))
+    if (std::atoi(child.c_str()) > 0) ::kill(std::atoi(child.c_str()), SIGSTOP);
+  // Another process of the user's writes where skopeo would.
+  const std::string slot = node.dir() + "/images/slots/0/incoming";
+  REQUIRE(shell("head -c 40M /dev/zero > " + slot + "/tmp/zeros"));
+  const auto record = node.wait_end(request.key);
+  CHECK(record.cause == ExitCause::refused);
+  CHECK_MESSAGE(has(record.message, "it is larger than images may be here"), record.message);
+  for (const auto& left : remains(node)) FAIL_CHECK(left);
+}

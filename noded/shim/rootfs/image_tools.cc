@@ -1,7 +1,6 @@
 #include "noded/shim/rootfs/image_tools.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -17,7 +16,6 @@
 #include <initializer_list>
 
 #include "noded/machine/cgroup.h"
-#include "noded/machine/user_child.h"
 
 namespace gantry::runtime {
 namespace {
@@ -291,19 +289,12 @@ Result<void> ImageTools::copy(const std::string& source, const Slot& slot,
   StoreLimits limits = store.limits();
   limits.image_files = kIncomingFiles;
   if (is_archive(source)) limits.image_bytes *= 2;  // it lies there whole, and once more by layers
-  // As the user, whose directory it is. It ends when that is too much, or when somebody ends it.
-  auto watch = UserChild::start(shim_.request.owner, UserChild::Channel::bytes, {}, [&](const Fd&) {
-    SizeWatch size(dir, limits);
-    // tidy-allow(sleep): a process of its own that looks again and again, and is killed
-    while (!size.is_over()) ::usleep(static_cast<useconds_t>(kLook.us));
-    return 0;
-  });
-  if (!watch) return tl::unexpected(watch.error());
+  // By root: a process of the user's, whose directory it is, could be stopped by the user.
+  SizeWatch size(dir, limits);
   bool over = false;
   const Bounds bounds{cgroup_of(slot), kToolMemory, dir, is_in_registry(source)};
   const auto done = run(std::move(spec), bounds, [&] {
-    pollfd watched{watch->socket().get(), POLLIN, 0};
-    over = over || ::poll(&watched, 1, 0) > 0;
+    over = over || size.is_over();
     return over ? too_large(limits) : std::string();
   });
   if (over) return fail(ErrorCode::invalid_argument, too_large(store.limits()));
