@@ -2,15 +2,16 @@
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
-#include <poll.h>
-#include <sys/socket.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -34,26 +35,20 @@ std::string text_of(const core::Letter& letter) {
       fmt::join(letter.to, ", "), letter.subject, letter.body);
 }
 
-// A pair of sockets instead of a pipe: writing to one whose reader has gone raises no signal.
-struct Ends {
-  int ends[2] = {-1, -1};
-  ~Ends() {
-    close(0);
-    close(1);
-  }
-  void close(int end) {
-    if (ends[end] >= 0) ::close(std::exchange(ends[end], -1));
-  }
-};
-
-bool write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = ::send(fd, text.data(), text.size(), MSG_NOSIGNAL);
+// A file in memory with the letter, so that nobody waits for who reads it. -1 with errno.
+int file_of(const core::Letter& letter) {
+  const std::string text = text_of(letter);
+  const int fd = ::memfd_create("letter", MFD_CLOEXEC);
+  std::string_view left = text;
+  while (fd >= 0 && !left.empty()) {
+    const ssize_t n = ::write(fd, left.data(), left.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(n));
+    if (n <= 0) break;
+    left.remove_prefix(static_cast<std::size_t>(n));
   }
-  return true;
+  if (fd >= 0 && left.empty() && ::lseek(fd, 0, SEEK_SET) == 0) return fd;
+  if (fd >= 0) ::close(fd);
+  return -1;
 }
 
 Result<pid_t> start_program(const std::string& program, const core::Letter& letter, int input) {
@@ -69,40 +64,22 @@ Result<pid_t> start_program(const std::string& program, const core::Letter& lett
   return pid;
 }
 
-Result<void> wait_for_end(const std::string& program, pid_t pid) {
-  const auto until = Clock::now() + kMostMailTime;
-  int status = 0;
-  while (true) {
-    const pid_t done = ::waitpid(pid, &status, WNOHANG);
-    if (done == pid) break;
-    if (done < 0 && errno != EINTR) return tl::unexpected(broken(program, std::strerror(errno)));
-    if (Clock::now() > until) {
-      ::kill(pid, SIGKILL);
-      while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-      }
-      return tl::unexpected(broken(program, fmt::format("took over {} s", kMostMailTime.count())));
-    }
-    ::poll(nullptr, 0, static_cast<int>(kLookForEnd.count()));
-  }
-  if (const auto failed = failed_ending(status)) return tl::unexpected(broken(program, *failed));
-  return {};
+Result<pid_t> start_letter(const std::string& program, const core::Letter& letter) {
+  const int input = file_of(letter);
+  if (input < 0) return tl::unexpected(broken(program, std::strerror(errno)));
+  auto pid = start_program(program, letter, input);
+  ::close(input);
+  return pid;
 }
 
 }  // namespace
 
-Result<void> send_letter(const std::string& program, const core::Letter& letter) {
-  Ends pair;
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.ends) != 0)
-    return tl::unexpected(broken(program, std::strerror(errno)));
-  const auto pid = start_program(program, letter, pair.ends[0]);
-  if (!pid) return tl::unexpected(pid.error());
-  pair.close(0);
-  const bool written = write_all(pair.ends[1], text_of(letter));
-  pair.close(1);
-  if (auto ended = wait_for_end(program, *pid); !ended) return ended;
-  if (!written) return tl::unexpected(broken(program, "did not read the letter"));
-  return {};
-}
+struct Mailer::Running {
+  core::Letter letter;
+  pid_t pid = 0;
+  Clock::time_point until;
+  bool killed = false;
+};
 
 Mailer::Mailer(std::string program, Note note)
     : program_(std::move(program)), note_(std::move(note)), thread_([this] { run(); }) {}
@@ -120,29 +97,74 @@ void Mailer::send(std::vector<core::Letter> letters) {
   std::size_t dropped = 0;
   {
     std::lock_guard guard(mutex_);
-    for (core::Letter& letter : letters)
-      if (waiting_.size() < kMostLetters)
-        waiting_.push_back(std::move(letter));
-      else
+    for (core::Letter& letter : letters) {
+      const bool room =
+          waiting_.size() < kMostLetters && waiting_of_[letter.uid.value()] < kMostLettersOfUser;
+      if (!room) {
         ++dropped;
+        continue;
+      }
+      ++waiting_of_[letter.uid.value()];
+      waiting_.push_back(std::move(letter));
+    }
   }
   wake_.notify_one();
   if (dropped > 0)
-    note_(fmt::format("mail: {} letters dropped, as {} wait already", dropped, kMostLetters));
+    note_(fmt::format("mail: {} letters dropped, as {}, or {} of one user, wait already", dropped,
+                      kMostLetters, kMostLettersOfUser));
+}
+
+bool Mailer::take(const std::vector<Running>& running, core::Letter& next) {
+  if (running.size() >= kMostMailPrograms) return false;
+  const auto it = std::find_if(waiting_.begin(), waiting_.end(), [&](const core::Letter& letter) {
+    return std::none_of(running.begin(), running.end(),
+                        [&](const Running& r) { return r.letter.uid == letter.uid; });
+  });
+  if (it == waiting_.end()) return false;
+  next = std::move(*it);
+  waiting_.erase(it);
+  const auto left = waiting_of_.find(next.uid.value());
+  if (left != waiting_of_.end() && --left->second == 0) waiting_of_.erase(left);
+  return true;
 }
 
 void Mailer::run() {
+  std::vector<Running> running;
+  const auto note = [this](const core::Letter& letter, const std::string& why) {
+    note_(fmt::format("mail to {}: {}", fmt::join(letter.to, ", "), why));
+  };
   while (true) {
-    core::Letter letter;
+    core::Letter next;
+    bool found = false;
     {
       std::unique_lock guard(mutex_);
-      wake_.wait(guard, [&] { return stopping_ || !waiting_.empty(); });
+      if (running.empty())
+        wake_.wait(guard, [&] { return stopping_ || !waiting_.empty(); });
+      else
+        wake_.wait_for(guard, kLookForEnd);
       if (stopping_) return;
-      letter = std::move(waiting_.front());
-      waiting_.pop_front();
+      found = take(running, next);
     }
-    if (auto sent = send_letter(program_, letter); !sent)
-      note_(fmt::format("mail to {}: {}", fmt::join(letter.to, ", "), sent.error().message));
+    if (found) {
+      if (auto pid = start_letter(program_, next); pid)
+        running.push_back({std::move(next), *pid, Clock::now() + kMostMailTime});
+      else
+        note(next, pid.error().message);
+    }
+    std::erase_if(running, [&](Running& one) {
+      int status = 0;
+      const pid_t done = ::waitpid(one.pid, &status, WNOHANG);
+      if (done == 0 && Clock::now() > one.until && !std::exchange(one.killed, true)) {
+        ::kill(one.pid, SIGKILL);
+        note(one.letter,
+             broken(program_, fmt::format("took over {} s", kMostMailTime.count())).message);
+      }
+      if (done == 0 || (done < 0 && errno == EINTR)) return false;
+      const auto why =
+          done < 0 ? std::optional(std::string(std::strerror(errno))) : failed_ending(status);
+      if (why && !one.killed) note(one.letter, broken(program_, *why).message);
+      return true;
+    });
   }
 }
 

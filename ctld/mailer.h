@@ -1,45 +1,52 @@
-// Hands letters to the site's sendmail, one after the other, on a thread of its own. A letter that
-// the program does not take, or for which there is no room, is noted and dropped.
+// Hands letters to the site's sendmail, from a thread of its own: those of one user one after the
+// other, those of several users at once. A letter that the program does not take, or for which
+// there is no room, is noted and dropped.
+//
+// The program is `PROGRAM -i -- ADDRESS...` as the user whom the letter is about (a controller that
+// is not root: as itself), with the letter on its standard input, its own output thrown away. It is
+// killed after a minute.
 #pragma once
 
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "common/result.h"
 #include "ctld/core/letter.h"
 
 namespace gantry::ctld {
 
-inline constexpr std::size_t kMostLetters = 10'000;  // that wait for the program
-
-// `PROGRAM -i -- ADDRESS...` as the user whom the letter is about (a controller that is not root:
-// as itself), with the letter on its standard input, its own output thrown away. An error: it could
-// not be started, ended otherwise than with 0, or took longer than a minute.
-Result<void> send_letter(const std::string& program, const core::Letter& letter);
+inline constexpr std::size_t kMostLetters = 10'000;       // that wait for the program
+inline constexpr std::size_t kMostLettersOfUser = 1'000;  // of them
+inline constexpr std::size_t kMostMailPrograms = 8;  // that run at a time, each of another user
 
 class Mailer {
  public:
   using Note = std::function<void(std::string)>;  // from its thread
 
   Mailer(std::string program, Note note);
-  ~Mailer();  // waits for the letter that is under way; those behind it are dropped
+  // Letters that wait are dropped; programs that have theirs go on by themselves.
+  ~Mailer();
   Mailer(const Mailer&) = delete;
   Mailer& operator=(const Mailer&) = delete;
 
   void send(std::vector<core::Letter> letters);
 
  private:
+  struct Running;
   void run();
+  // Takes the next letter of a user who has no program running.
+  bool take(const std::vector<Running>& running, core::Letter& next);
 
   const std::string program_;
   const Note note_;
   std::mutex mutex_;  // guards what follows
   std::deque<core::Letter> waiting_;
+  std::map<std::uint32_t, std::size_t> waiting_of_;  // by user id
   bool stopping_ = false;
   std::condition_variable wake_;
   std::thread thread_;

@@ -10,6 +10,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -98,6 +99,11 @@ void LogReader::read(const proto::FetchLog& fetch) {
     answer(fetch.ticket, {}, fmt::format("node {}: {}: {}", node_, fetch.path, why));
   };
   if (reads_.size() >= kMaxReads) return refuse("too many files are being read, try again");
+  const auto own = std::count_if(reads_.begin(), reads_.end(), [&](const auto& one) {
+    return one.second.fetch.owner.uid == fetch.owner.uid;
+  });
+  if (own >= static_cast<std::ptrdiff_t>(kMaxReadsOfUser))
+    return refuse("this user has " + std::to_string(own) + " files being read, try again");
   if (fetch.path.empty() || fetch.path[0] != '/') return refuse("not an absolute path");
   if (::geteuid() != 0 && ::geteuid() != fetch.owner.uid.value())
     return refuse("this node daemon runs as another user and cannot read it");

@@ -2,7 +2,8 @@
 // with that user's ids, so that neither a permission nor a slow file server is ever ours.
 //
 // Only regular files are read. Never blocks the loop; a read that takes longer than kReadLimit is
-// given up, and at most kMaxReads run at a time.
+// given up. At most kMaxReads run at a time, of them kMaxReadsOfUser for one user: who stops the
+// child, or reads from a file server that is gone, keeps nobody else from theirs.
 #pragma once
 
 #include <functional>
@@ -17,6 +18,7 @@ namespace gantry::node {
 
 inline constexpr std::uint32_t kMaxLogBytes = 1u << 20;  // of one answer
 inline constexpr std::size_t kMaxReads = 32;
+inline constexpr std::size_t kMaxReadsOfUser = 4;
 inline constexpr Duration kReadLimit = seconds(10);
 
 class LogReader {

@@ -190,6 +190,28 @@ Result<std::string> platform_manifest(std::string_view text, std::string_view ar
   return bad(fmt::format("it has nothing for linux on {}", architecture));
 }
 
+Result<std::string> layout_manifest(std::string_view index, std::string_view tag) {
+  auto document = parse_strictly(index, "index");
+  if (!document) return tl::unexpected(document.error());
+  const Value* list = member(*document, "manifests");
+  if (list == nullptr || !list->IsArray() || list->Size() > kMaxIndexEntries)
+    return bad("its index of manifests is not a list, or too long");
+  const Value* found = nullptr;
+  for (const Value& entry : list->GetArray()) {
+    if (!entry.IsObject()) return bad("an entry of its index is not an object");
+    const Value* notes = member(entry, "annotations");
+    const bool named = notes != nullptr && notes->IsObject() &&
+                       text_of(*notes, "org.opencontainers.image.ref.name") == tag;
+    if (!tag.empty() && !named) continue;
+    if (found != nullptr) return bad("its index has more than one such manifest");
+    found = &entry;
+  }
+  if (found == nullptr) return bad("its index has no such manifest");
+  auto blob = read_descriptor(*found, kManifestTypes);
+  if (!blob) return tl::unexpected(blob.error());
+  return blob->digest;
+}
+
 std::string_view this_architecture() {
 #if defined(__x86_64__)
   return "amd64";

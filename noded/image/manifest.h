@@ -50,6 +50,10 @@ Result<Manifest> parse_manifest(std::string_view text);
 Result<std::string> platform_manifest(std::string_view text, std::string_view architecture);
 std::string_view this_architecture();
 
+// From an OCI layout's index.json: the digest of the manifest with this tag, or of the only one
+// there is when `tag` is empty. invalid_argument: there is none, or more than one.
+Result<std::string> layout_manifest(std::string_view index, std::string_view tag);
+
 // The name of an image in the cache: the digest of what decides how it is unpacked. Whoever knows
 // a key has no right by it; whoever brings other content has another key.
 std::string key_of(const Manifest& manifest);

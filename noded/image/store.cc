@@ -2,8 +2,10 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -134,12 +136,13 @@ void Slot::clear() const {
     if (left.starts_with(name)) remove_tree(cache + "/gone/" + left);
 }
 
-Result<Fd> ImageStore::lock_one_of(const std::vector<std::string>& names,
-                                   const Stopped& stopped) const {
+Result<ImageStore::Locked> ImageStore::lock_one_of(const std::vector<std::string>& names,
+                                                   const Stopped& stopped) const {
   for (;;) {
-    for (const auto& name : names) {
-      auto lock = try_lock(dir_ + "/slots/" + name, LOCK_EX, true);
-      if (!lock || *lock) return lock;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      auto lock = try_lock(dir_ + "/slots/" + names[i], LOCK_EX, true);
+      if (!lock) return tl::unexpected(lock.error());
+      if (*lock) return Locked{std::move(*lock), i};
     }
     if (const auto why = stopped(); !why.empty())
       return fail(ErrorCode::runtime_failed, why + " while waiting for other images");
@@ -154,13 +157,14 @@ Result<ImageStore::Turn> ImageStore::take_turn(Uid uid, const std::string& sourc
   auto same = lock_one_of({user + "-" + sha256_hex(source) + ".lock"}, stopped);
   if (!same) return tl::unexpected(same.error());
   turn.path = dir_ + "/slots/" + user + "-" + sha256_hex(source) + ".lock";
-  turn.same_source = std::move(*same);
+  turn.same_source = std::move(same->lock);
   std::vector<std::string> names;
   for (unsigned n = 0; n < kSlotsOfUser; ++n)
     names.push_back(user + "." + std::to_string(n) + ".lock");
   auto one = lock_one_of(names, stopped);
   if (!one) return tl::unexpected(one.error());
-  turn.one_of_user = std::move(*one);
+  turn.one_of_user = std::move(one->lock);
+  turn.number = one->index;
   return turn;
 }
 
@@ -320,35 +324,44 @@ struct Walk {
   TreeSize size{};
 };
 
-void walk(int dir_fd, Walk& w, int depth);
+// What a user has mounted there (FUSE) is no part of the disk, and is not asked for anything: who
+// answers for it might never do so. -1 for such a one.
+int open_beside(int dir_fd, const char* name, int flags) {
+  open_how how{};
+  how.flags = static_cast<unsigned>(flags | O_NOFOLLOW | O_CLOEXEC);
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS;
+  return static_cast<int>(::syscall(SYS_openat2, dir_fd, name, &how, sizeof how));
+}
+
+void walk(int parent, const char* name, Walk& w, int depth);
 
 void walk_entry(int dir_fd, const char* name, Walk& w, int depth) {
   struct stat st {};
-  if (::fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0) return;
   ++w.size.files;
+  const Fd seen(open_beside(dir_fd, name, O_PATH));
+  if (!seen || ::fstat(seen.get(), &st) != 0) return;
   // A file with several names counts once for its bytes.
   const auto names = std::max<std::int64_t>(1, static_cast<std::int64_t>(st.st_nlink));
   const bool directory = S_ISDIR(st.st_mode);
   w.size.bytes += directory ? 4096 : std::int64_t{st.st_blocks} * 512 / names;
-  constexpr int kFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
   if (w.strip && S_ISREG(st.st_mode) && (st.st_mode & (S_ISUID | S_ISGID)) != 0) {
-    const Fd file(::openat(dir_fd, name, kFlags));
+    const Fd file(open_beside(dir_fd, name, O_RDONLY | O_NONBLOCK));
     if (file) (void)!::fchmod(file.get(), st.st_mode & 01777);
   }
-  if (!directory) return;
-  const Fd below(::openat(dir_fd, name, kFlags | O_DIRECTORY));
-  if (below) walk(below.get(), w, depth + 1);
+  if (directory) walk(dir_fd, name, w, depth + 1);
 }
 
-void walk(int dir_fd, Walk& w, int depth) {
+// One descriptor for each level, and one for what is looked at.
+void walk(int parent, const char* name, Walk& w, int depth) {
   if (depth > kMaxTreeDepth) w.size.files = w.limits.image_files + 1;
   if (depth > kMaxTreeDepth) return;
-  DIR* dir = ::fdopendir(::openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const int fd = open_beside(parent, name, O_RDONLY | O_DIRECTORY);
+  DIR* dir = fd < 0 ? nullptr : ::fdopendir(fd);
   if (dir == nullptr) return;
   while (const dirent* entry = ::readdir(dir)) {
     if (w.size.files > w.limits.image_files || w.size.bytes > w.limits.image_bytes) break;
-    const std::string_view name = entry->d_name;
-    if (name != "." && name != "..") walk_entry(dir_fd, entry->d_name, w, depth);
+    const std::string_view child = entry->d_name;
+    if (child != "." && child != "..") walk_entry(fd, entry->d_name, w, depth);
   }
   ::closedir(dir);
 }
@@ -357,13 +370,13 @@ void walk(int dir_fd, Walk& w, int depth) {
 
 TreeSize tree_size(int dir_fd, const StoreLimits& limits) {
   Walk w{limits, false};
-  walk(dir_fd, w, 0);
+  walk(dir_fd, ".", w, 0);
   return w.size;
 }
 
 TreeSize settle_tree(int dir_fd, const StoreLimits& limits) {
   Walk w{limits, true};
-  walk(dir_fd, w, 0);
+  walk(dir_fd, ".", w, 0);
   return w.size;
 }
 

@@ -59,14 +59,14 @@ struct TreeSize {
   std::int64_t bytes = 0;
   std::int64_t files = 0;
 };
-// Links are not followed. Stops counting above the limits; a tree that is too deep counts as too
-// many files.
+// Links are not followed, nor other mounts. Stops counting above the limits; a tree that is too
+// deep counts as too many files.
 TreeSize tree_size(int dir_fd, const StoreLimits& limits);
 // The same for a tree that nobody changes any more; takes away setuid and setgid bits.
 TreeSize settle_tree(int dir_fd, const StoreLimits& limits);
 
-// Its workplace is thrown away when it is let go: moved out of the way first, since who still has
-// a part of it open may go on writing there.
+// Its workplace is thrown away when it is let go: moved out of the way first, and taken
+// from its user, since who still has a directory of it open would go on making files there.
 struct Slot {
   Slot(Fd held, unsigned n, std::string cache_dir);
   Slot(Slot&&) = default;
@@ -106,6 +106,7 @@ class ImageStore {
     ~Turn();
     std::string path;
     Fd same_source, one_of_user;
+    std::size_t number = 0;  // among the user's own turns; nobody else has it meanwhile
   };
   [[nodiscard]] Result<Turn> take_turn(Uid uid, const std::string& source,
                                        const Stopped& stopped) const;
@@ -140,8 +141,12 @@ class ImageStore {
   [[nodiscard]] std::string image(const std::string& key) const { return dir_ + "/images/" + key; }
   [[nodiscard]] std::optional<Held> hold(const std::string& key) const;
   bool remove(const std::string& key) const;
-  [[nodiscard]] Result<Fd> lock_one_of(const std::vector<std::string>& names,
-                                       const Stopped& stopped) const;
+  struct Locked {
+    Fd lock;
+    std::size_t index = 0;  // of its name
+  };
+  [[nodiscard]] Result<Locked> lock_one_of(const std::vector<std::string>& names,
+                                           const Stopped& stopped) const;
 
   std::string dir_;
   StoreLimits limits_;

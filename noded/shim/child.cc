@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -39,6 +40,20 @@ bool place(int fd, int target) {
   return ::fcntl(fd, F_SETFD, 0) == 0;
 }
 
+// In a mount namespace of its own, and nothing of it reaches the host. What the host mounts later
+// appears there as the host has it.
+bool close_to_writing(const ChildSpec& spec) {
+  const char* open = spec.writable.empty() ? nullptr : spec.writable.c_str();
+  mount_attr apart{}, read_only{}, writable{};
+  apart.propagation = MS_SLAVE;
+  read_only.attr_set = MOUNT_ATTR_RDONLY;
+  writable.attr_clr = MOUNT_ATTR_RDONLY;
+  return ::mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &apart, sizeof apart) == 0 &&
+         (open == nullptr || ::mount(open, open, nullptr, MS_BIND, nullptr) == 0) &&
+         ::mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &read_only, sizeof read_only) == 0 &&
+         (open == nullptr || ::mount_setattr(AT_FDCWD, open, 0, &writable, sizeof writable) == 0);
+}
+
 // Between vfork and exec: shares the shim's memory, so it makes system calls and nothing else.
 // Returns only on failure, with the step that failed.
 const char* become(const ChildSpec& spec, int null, char** argv, char** env,
@@ -56,10 +71,17 @@ const char* become(const ChildSpec& spec, int null, char** argv, char** env,
   if (spec.cgroup != nullptr)
     for (const auto& entry : *spec.cgroup)
       if (::write(entry.get(), "0", 1) != 1) return "cgroup";
+  if (const int fd =
+          spec.goes_first ? ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC) : -1;
+      fd >= 0) {
+    (void)!::write(fd, "1000", 4);
+    ::close(fd);
+  }
   if (spec.mount_namespace >= 0 && ::setns(spec.mount_namespace, CLONE_NEWNS) != 0)
     return "mount namespace";
   // setns() leads to the namespace's own root; ours may be a chroot.
   if (spec.mount_namespace >= 0 && (::fchdir(spec.root) != 0 || ::chroot(".") != 0)) return "root";
+  if (spec.read_only && !close_to_writing(spec)) return "read-only file systems";
   // Sources are above 2: the shim opens /dev/null on 0 to 2 first thing.
   if (!place(spec.in >= 0 ? spec.in : null, 0) || !place(spec.out >= 0 ? spec.out : null, 1) ||
       !place(spec.err >= 0 ? spec.err : null, 2))
@@ -178,15 +200,9 @@ std::string status_text(int wait_status) {
 
 namespace {
 
-struct Waited {
-  int status = 0;
-  std::string output;
-  std::string stopped;  // why it was killed
-};
-
-Waited await(int pid, const Fd& output, Signals& signals, Duration timeout,
-             const std::function<std::string()>& stopped) {
-  Waited w;
+HelperEnd await(int pid, const Fd& output, Signals& signals, Duration timeout,
+                const std::function<std::string()>& stopped) {
+  HelperEnd w;
   const Instant deadline = timer_clock() + timeout;
   bool open = true;
   for (;;) {
@@ -200,7 +216,8 @@ Waited await(int pid, const Fd& output, Signals& signals, Duration timeout,
         w.output.append(buffer, static_cast<std::size_t>(n));
     }
     for (int s = signals.next(); s != 0; s = signals.next())
-      if (s == SIGTERM && w.stopped.empty()) w.stopped = "ended by order";
+      w.by_order = w.by_order || s == SIGTERM;
+    if (w.stopped.empty() && w.by_order) w.stopped = "ended by order";
     if (w.stopped.empty() && deadline < timer_clock()) w.stopped = "over its time";
     if (w.stopped.empty() && stopped) w.stopped = stopped();
     if (!w.stopped.empty()) ::kill(-pid, SIGKILL);
@@ -217,8 +234,8 @@ Waited await(int pid, const Fd& output, Signals& signals, Duration timeout,
 
 }  // namespace
 
-Result<std::string> run_helper(ChildSpec spec, Signals& signals, Duration timeout,
-                               const std::function<std::string()>& stopped) {
+Result<HelperEnd> run_to_end(ChildSpec spec, Signals& signals, Duration timeout,
+                             const std::function<std::string()>& stopped) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
     return fail_errno(ErrorCode::runtime_failed, "pipe");
@@ -231,13 +248,23 @@ Result<std::string> run_helper(ChildSpec spec, Signals& signals, Duration timeou
   const auto pid = spawn(spec);
   writer.reset();
   if (!pid) return tl::unexpected(pid.error());
-  const auto done = await(*pid, reader, signals, timeout, stopped);
-  const std::string& name = spec.argv[0];
-  if (!done.stopped.empty()) return fail(ErrorCode::runtime_failed, name + ": " + done.stopped);
-  if (done.status == 0) return done.output;
-  const auto said = last_line(done.output);
+  return await(*pid, reader, signals, timeout, stopped);
+}
+
+Result<std::string> said_of(const std::string& name, HelperEnd end) {
+  if (!end.stopped.empty()) return fail(ErrorCode::runtime_failed, name + ": " + end.stopped);
+  if (end.status == 0) return std::move(end.output);
+  const auto said = last_line(end.output);
   return fail(ErrorCode::runtime_failed,
-              name + ": " + status_text(done.status) + (said.empty() ? "" : ": " + said));
+              name + ": " + status_text(end.status) + (said.empty() ? "" : ": " + said));
+}
+
+Result<std::string> run_helper(ChildSpec spec, Signals& signals, Duration timeout,
+                               const std::function<std::string()>& stopped) {
+  const std::string name = spec.argv[0];
+  auto end = run_to_end(std::move(spec), signals, timeout, stopped);
+  if (!end) return tl::unexpected(end.error());
+  return said_of(name, std::move(*end));
 }
 
 }  // namespace gantry::runtime

@@ -32,6 +32,11 @@ struct ChildSpec {
     std::uint64_t most = 0;
   };
   std::vector<Limit> limits;
+  // With CLONE_NEWNS: it can write to no file system of the host's, but below `writable` (a
+  // directory; empty = nowhere).
+  bool read_only = false;
+  std::string writable;
+  bool goes_first = false;  // when the machine has no memory left: before what has jobs' score
 };
 
 Result<int> spawn(const ChildSpec& spec);
@@ -47,10 +52,22 @@ class Signals {
   Fd fd_;
 };
 
-// Runs to the end, reading what it says (first 4 KiB of stderr, and of stdout where spec.out is
-// -1). Fails when it is over its time, SIGTERM arrives or `stopped` gives a reason (it is killed
-// with its group then), or ends with a status other than 0: the message has its name, status and
-// last line.
+struct HelperEnd {
+  int status = 0;         // as waitpid() gives it
+  std::string output;     // the first 4 KiB of stderr, and of stdout where spec.out is -1
+  std::string stopped;    // why it was killed with its group
+  bool by_order = false;  // because of SIGTERM
+};
+// Runs to the end. It is killed when it is over its time, SIGTERM arrives or `stopped` gives a
+// reason. An error: it could not be started.
+Result<HelperEnd> run_to_end(ChildSpec spec, Signals& signals, Duration timeout,
+                             const std::function<std::string()>& stopped = {});
+
+// What it said. runtime_failed when it was killed, or ended with a status other than 0: the message
+// has its name, status and last line.
+Result<std::string> said_of(const std::string& name, HelperEnd end);
+
+// Both.
 Result<std::string> run_helper(ChildSpec spec, Signals& signals, Duration timeout,
                                const std::function<std::string()>& stopped = {});
 

@@ -1,7 +1,9 @@
 // Parts of noded/image that need no container: names, manifests, the store.
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -123,6 +125,27 @@ TEST_CASE("an index has one manifest for a platform; an index in an index is non
           .has_value());
 }
 
+TEST_CASE("a layout's index names one manifest for a tag, or for none") {
+  const auto entry = [](const std::string& hex, const char* tag) {
+    const std::string notes =
+        std::string(R"(,"annotations":{"org.opencontainers.image.ref.name":")") + tag + R"("})";
+    return descriptor("oci.image.manifest.v1+json", hex, notes.c_str());
+  };
+  const auto index = [](const std::string& entries) {
+    return R"({"schemaVersion":2,"manifests":[)" + entries + "]}";
+  };
+  const auto two = index(entry(kHex, "a") + "," + entry(kOther, "b"));
+  CHECK(layout_manifest(two, "a").value() == kHex);
+  CHECK(layout_manifest(two, "b").value() == kOther);
+  CHECK_FALSE(layout_manifest(two, "").has_value());
+  CHECK_FALSE(layout_manifest(two, "c").has_value());
+  CHECK_FALSE(layout_manifest(index(entry(kHex, "a") + "," + entry(kOther, "a")), "a"));
+  CHECK(layout_manifest(index(entry(kHex, "a")), "").value() == kHex);
+  CHECK_FALSE(layout_manifest(index(""), "").has_value());
+  CHECK_FALSE(layout_manifest(R"({"manifests":[7]})", "").has_value());
+  CHECK_FALSE(layout_manifest(index(descriptor("oci.image.index.v1+json", kHex)), "").has_value());
+}
+
 TEST_CASE("keys are of content, and layouts say one thing") {
   auto one = parse_manifest(manifest(kConfig, kLayer)).value();
   const auto key = key_of(one);
@@ -209,6 +232,37 @@ TEST_CASE("a tree of any depth is removed") {
     at.reset(::openat(at.get(), "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   }
   at.reset();
+  remove_tree(dir);
+  CHECK(::access(dir.c_str(), F_OK) != 0);
+}
+
+TEST_CASE("who has a directory open makes nothing in it once it is being removed") {
+  if (::geteuid() != 0) return;
+  std::string dir = "/tmp/gantry-taken-XXXXXX";
+  REQUIRE(::mkdtemp(dir.data()) != nullptr);
+  const std::string top = dir + "/top", inner = top + "/inner";
+  REQUIRE(make_dirs(inner, 0777).has_value());
+  REQUIRE(::chown(inner.c_str(), 20'001, 20'001) == 0);
+  // What the removal cannot enter or delete keeps the directory there, as a file would that its
+  // user makes again and again.
+  REQUIRE(make_dirs(inner + "/mount", 0777).has_value());
+  REQUIRE(::mount("tmpfs", (inner + "/mount").c_str(), "tmpfs", 0, nullptr) == 0);
+  const Fd open(::open(inner.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  remove_tree(top);
+  const pid_t user = ::fork();
+  if (user == 0) {
+    if (::setresuid(20'001, 20'001, 20'001) != 0) ::_exit(1);
+    ::_exit(::openat(open.get(), "more", O_WRONLY | O_CREAT, 0600) < 0 && errno == EACCES ? 0 : 2);
+  }
+  int status = -1;
+  CHECK(::waitpid(user, &status, 0) == user);
+  CHECK(status == 0);
+  // Another mount is no part of what is measured either.
+  std::ofstream(inner + "/mount/large") << std::string(1 << 20, 'x');
+  const StoreLimits limits{1 << 30, 1 << 30, 100};
+  const Fd measured(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  CHECK(tree_size(measured.get(), limits).bytes < 1 << 20);
+  CHECK(::umount((inner + "/mount").c_str()) == 0);
   remove_tree(dir);
   CHECK(::access(dir.c_str(), F_OK) != 0);
 }

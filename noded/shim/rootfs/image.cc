@@ -40,6 +40,7 @@ class Fetch {
         owner_(shim.request.owner),
         reference_(reference),
         source_(reference.source),
+        file_(reference.file),
         store_(store_of(shim.setup)),
         tools_(shim, signals),
         stopped_([this] { return tools_.stopped(); }) {}
@@ -58,7 +59,7 @@ class Fetch {
     }
     auto turn = store_.take_turn(owner_.uid, reference_.source, stopped_);
     if (!turn) return tl::unexpected(turn.error());
-    return reference_.kind == ImageKind::squashfs ? squashfs(state) : copied(state);
+    return reference_.kind == ImageKind::squashfs ? squashfs(state) : copied(state, *turn);
   }
 
  private:
@@ -72,6 +73,7 @@ class Fetch {
     const auto at = reference_.source.find(':') + 1;
     source_ = reference_.source.substr(0, at) + path +
               reference_.source.substr(at + reference_.file.size());
+    file_ = path;
     return {};
   }
 
@@ -99,15 +101,41 @@ class Fetch {
     return after && after->identity == state.identity;
   }
 
-  Result<ImageStore::Held> copied(const FileState& file) {
+  // The key that an image would have is told without a program: nothing but what was read here with
+  // a limit is parsed. Empty: it has to be copied first. What comes of it is only a claim; the
+  // store asks for a proof as well.
+  Result<std::optional<std::string>> claimed_key(const FileState& file,
+                                                 const ImageStore::Turn& turn) {
+    if (reference_.file.empty()) return tools_.inspect(source_, turn, store_);
+    if (!file.directory) return std::nullopt;
+    const auto read = [&](const std::string& name) {
+      return take_in_text(owner_, {nullptr, file_ + "/" + name, &shim_.setup.image_dirs},
+                          kMaxImageJson, stopped_);
+    };
+    // An index that cannot be read, or never ends, is not given to skopeo either.
+    auto index = read("index.json");
+    if (!index) return tl::unexpected(index.error());
+    const auto tag = source_.substr(source_.find(':') + 1 + file_.size());
+    const auto digest = layout_manifest(*index, tag.empty() ? tag : tag.substr(1));
+    if (!digest) return std::nullopt;
+    const auto text = read("blobs/sha256/" + *digest);
+    if (!text || sha256_hex(*text) != *digest) return std::nullopt;
+    const auto manifest = parse_manifest(*text);
+    if (!manifest) return std::nullopt;
+    return key_of(*manifest);
+  }
+
+  Result<ImageStore::Held> copied(const FileState& file, const ImageStore::Turn& turn) {
     // An archive is one file; which of its images is meant is a part of its state here.
     std::string state;
     if (!reference_.file.empty() && !file.directory)
       state = file.identity + "." + sha256_hex(reference_.source).substr(0, 16);
     if (!state.empty())
       if (auto held = store_.find_by_state(state, owner_.uid)) return std::move(*held);
-    if (auto key = tools_.inspect(source_, !reference_.file.empty(), store_))
-      if (auto held = store_.find(*key, owner_.uid)) return std::move(*held);
+    const auto claimed = claimed_key(file, turn);
+    if (!claimed) return tl::unexpected(claimed.error());
+    if (*claimed)
+      if (auto held = store_.find(**claimed, owner_.uid)) return std::move(*held);
     auto slot = prepare_slot(shim_, store_, stopped_);
     if (!slot) return tl::unexpected(slot.error());
     auto incoming = make_incoming(shim_, *slot);
@@ -204,6 +232,7 @@ class Fetch {
   const Owner& owner_;
   const ImageReference& reference_;
   std::string source_;  // as skopeo gets it
+  std::string file_;    // the part of it that is a path
   ImageStore store_;
   ImageTools tools_;
   Stopped stopped_;

@@ -1,24 +1,27 @@
 #include "noded/shim/rootfs/image_tools.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
+#include <cstring>
+#include <initializer_list>
 
 #include "noded/machine/cgroup.h"
-#include "noded/machine/user_child.h"
 
 namespace gantry::runtime {
 namespace {
 
 constexpr std::int64_t kToolMemory = std::int64_t{2} << 30;
+constexpr std::int64_t kInspectMemory = std::int64_t{256} << 20;  // a manifest has at most 4 MiB
 constexpr std::uint32_t kToolTasks = 512;
 constexpr std::int64_t kIncomingFiles = 2 * kMaxLayers;  // blobs, manifest, what skopeo puts aside
 constexpr Duration kLook = milliseconds(500);            // between two looks at how much it is
@@ -52,11 +55,46 @@ class SizeWatch {
   Instant next_{};
 };
 
-// The cgroup of a slot's tools, while this lives.
+std::string cgroup_of(const Slot& slot) {
+  return "image_" + std::to_string(slot.number);
+}
+
+bool is_in_registry(const std::string& source) {
+  return source.starts_with("docker://");
+}
+
+bool is_archive(const std::string& source) {
+  return source.starts_with("oci-archive:") || source.starts_with("docker-archive:");
+}
+
+bool says_one_of(const std::string& output, std::initializer_list<int> errors) {
+  const auto lower = [](std::string text) {
+    std::transform(text.begin(), text.end(), text.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return text;
+  };
+  const auto said = lower(output);
+  return std::any_of(errors.begin(), errors.end(), [&](int error) {
+    return said.find(lower(std::strerror(error))) != std::string::npos;
+  });
+}
+
+// Did it end because of what it read? A node without space or memory, or with a file server that is
+// gone, and a registry that does not answer are no fault of the image.
+bool is_fault_of_image(const HelperEnd& end, bool reads_network) {
+  if (!end.stopped.empty() || end.status == 0) return false;
+  if (says_one_of(end.output, {EFBIG}) || end.output.find("SIGXFSZ") != std::string::npos)
+    return true;
+  return !reads_network && WIFEXITED(end.status) &&
+         !says_one_of(end.output, {ENOSPC, EDQUOT, EIO, ESTALE, ENOTCONN, ETIMEDOUT, EROFS, ENOMEM,
+                                   EAGAIN, EMFILE, ENFILE});
+}
+
+// The cgroup of a program, while this lives.
 class ToolCgroup {
  public:
-  ToolCgroup(const NodeSetup& setup, const Slot& slot)
-      : layout_(setup.cgroups), name_("image_" + std::to_string(slot.number)) {}
+  ToolCgroup(const NodeSetup& setup, std::string name)
+      : layout_(setup.cgroups), name_(std::move(name)) {}
   ToolCgroup(const ToolCgroup&) = delete;
   ToolCgroup& operator=(const ToolCgroup&) = delete;
   ~ToolCgroup() {
@@ -64,10 +102,10 @@ class ToolCgroup {
     kill_cgroup(layout_, name_, kPatience);
     remove_cgroup(layout_, name_, kPatience);
   }
-  Result<void> enter(ChildSpec& spec) {
+  Result<void> enter(ChildSpec& spec, std::int64_t memory) {
     if (layout_.version == 0) return {};
     CgroupLimits limits;
-    limits.memory = kToolMemory;
+    limits.memory = memory;
     limits.pids = kToolTasks;
     if (auto r = create_cgroup(layout_, name_, limits); !r)
       return fail(ErrorCode::runtime_failed, "cgroup " + r.error().message);
@@ -157,7 +195,9 @@ std::string ImageTools::stopped() {
 ChildSpec ImageTools::skopeo(const ImageStore& store, const std::string& temporary) const {
   const auto& owner = shim_.request.owner;
   ChildSpec spec;
-  spec.argv = {"/usr/bin/skopeo", "--policy", store.policy(), "--override-os", "linux"};
+  // TMPDIR alone does not lead it: it has archives unpacked below /var/tmp then.
+  spec.argv = {"/usr/bin/skopeo", "--policy", store.policy(), "--override-os",
+               "linux",           "--tmpdir", temporary};
   spec.env = {"PATH=/usr/bin:/bin", "HOME=" + owner.home, "TMPDIR=" + temporary,
               "XDG_RUNTIME_DIR=/run/user/" + std::to_string(owner.uid.value())};
   limit_files(spec, store.limits());
@@ -168,8 +208,37 @@ ChildSpec ImageTools::skopeo(const ImageStore& store, const std::string& tempora
   return spec;
 }
 
-Result<std::string> ImageTools::manifest_of(const std::string& source, const ImageStore& store) {
-  auto spec = skopeo(store, "/tmp");
+Result<void> ImageTools::run(ChildSpec spec, const Bounds& bounds,
+                             const std::function<std::string()>& also_stopped) {
+  if (const auto why = stopped(); !why.empty()) return fail(ErrorCode::runtime_failed, why);
+  ToolCgroup entered(shim_.setup, bounds.cgroup);
+  if (auto r = entered.enter(spec, bounds.memory); !r) return r;
+  spec.goes_first = true;
+  if (!shim_.setup.rootless) {
+    spec.namespaces |= CLONE_NEWNS;
+    spec.read_only = true;
+    spec.writable = bounds.writable;
+  }
+  const std::string name = spec.argv[0];
+  auto end = run_to_end(std::move(spec), signals_, shim_.setup.image_timeout, [&] {
+    const auto why = also_stopped ? also_stopped() : std::string();
+    return why.empty() ? stopped() : why;
+  });
+  if (!end) return tl::unexpected(end.error());
+  told_to_end_ = told_to_end_ || end->by_order;  // so that no other program is started
+  if (end->status != 0 && read_oom_kills(shim_.setup.cgroups, bounds.cgroup) > 0)
+    return fail(
+        ErrorCode::invalid_argument,
+        name + ": needs more than " + std::to_string(bounds.memory) + " bytes of memory for it");
+  const bool by_image = is_fault_of_image(*end, bounds.reads_network);
+  const auto said = said_of(name, std::move(*end));
+  if (said) return {};
+  return fail(by_image ? ErrorCode::invalid_argument : said.error().code, said.error().message);
+}
+
+Result<std::string> ImageTools::manifest_of(const std::string& source, const ImageStore::Turn& turn,
+                                            const ImageStore& store) {
+  auto spec = skopeo(store, "/nonexistent");
   spec.argv.insert(spec.argv.end(), {"inspect", "--raw", "--retry-times", "2"});
   if (is_on_loopback(source)) spec.argv.emplace_back("--tls-verify=false");
   spec.argv.insert(spec.argv.end(), {"--", source});
@@ -178,9 +247,10 @@ Result<std::string> ImageTools::manifest_of(const std::string& source, const Ima
   const Fd said(::memfd_create("manifest", MFD_CLOEXEC));
   if (!said) return fail_errno(ErrorCode::runtime_failed, "memfd");
   spec.out = said.get();
-  auto done = run_helper(std::move(spec), signals_, shim_.setup.image_timeout,
-                         [this] { return stopped(); });
-  if (!done) return tl::unexpected(done.error());
+  const std::string user = std::to_string(shim_.request.owner.uid.value());
+  const std::string cgroup = "image_of_" + user + "_" + std::to_string(turn.number);
+  if (auto r = run(std::move(spec), {cgroup, kInspectMemory, "", true}); !r)
+    return tl::unexpected(r.error());
   struct stat st {};
   if (::fstat(said.get(), &st) != 0) return fail_errno(ErrorCode::io_error, "manifest");
   std::string text(static_cast<std::size_t>(st.st_size), '\0');
@@ -190,17 +260,17 @@ Result<std::string> ImageTools::manifest_of(const std::string& source, const Ima
 }
 
 // What comes of it is only a claim; the store asks for a proof as well.
-std::optional<std::string> ImageTools::inspect(const std::string& source, bool is_file,
+std::optional<std::string> ImageTools::inspect(const std::string& source,
+                                               const ImageStore::Turn& turn,
                                                const ImageStore& store) {
-  auto text = manifest_of(source, store);
+  auto text = manifest_of(source, turn, store);
   if (!text) return std::nullopt;
   const auto chosen = platform_manifest(*text, this_architecture());
   if (!chosen) return std::nullopt;
   if (!chosen->empty()) {
-    if (is_file) return std::nullopt;
     const auto slash = source.rfind('/');
     const auto end = std::min(source.find_first_of(":@", slash), source.size());
-    text = manifest_of(source.substr(0, end) + "@sha256:" + *chosen, store);
+    text = manifest_of(source.substr(0, end) + "@sha256:" + *chosen, turn, store);
     if (!text) return std::nullopt;
   }
   const auto manifest = parse_manifest(*text);
@@ -216,27 +286,19 @@ Result<void> ImageTools::copy(const std::string& source, const Slot& slot,
                    {"copy", "--quiet", "--preserve-digests", "--retry-times", "2"});
   if (is_on_loopback(source)) spec.argv.emplace_back("--src-tls-verify=false");
   spec.argv.insert(spec.argv.end(), {"--", source, "dir:" + dir + "/image"});
-  ToolCgroup cgroup(shim_.setup, slot);
-  if (auto r = cgroup.enter(spec); !r) return r;
   StoreLimits limits = store.limits();
   limits.image_files = kIncomingFiles;
-  // As the user, whose directory it is. It ends when that is too much, or when somebody ends it.
-  auto watch = UserChild::start(shim_.request.owner, UserChild::Channel::bytes, {}, [&](const Fd&) {
-    SizeWatch size(dir, limits);
-    // tidy-allow(sleep): a process of its own that looks again and again, and is killed
-    while (!size.is_over()) ::usleep(static_cast<useconds_t>(kLook.us));
-    return 0;
-  });
-  if (!watch) return tl::unexpected(watch.error());
+  if (is_archive(source)) limits.image_bytes *= 2;  // it lies there whole, and once more by layers
+  // By root: a process of the user's, whose directory it is, could be stopped by the user.
+  SizeWatch size(dir, limits);
   bool over = false;
-  const auto done = run_helper(std::move(spec), signals_, shim_.setup.image_timeout, [&] {
-    pollfd watched{watch->socket().get(), POLLIN, 0};
-    over = over || ::poll(&watched, 1, 0) > 0;
-    return over ? too_large(limits) : stopped();
+  const Bounds bounds{cgroup_of(slot), kToolMemory, dir, is_in_registry(source)};
+  const auto done = run(std::move(spec), bounds, [&] {
+    over = over || size.is_over();
+    return over ? too_large(limits) : std::string();
   });
   if (over) return fail(ErrorCode::invalid_argument, too_large(store.limits()));
-  if (!done) return tl::unexpected(done.error());
-  return {};
+  return done;
 }
 
 Result<void> ImageTools::unpack(std::vector<std::string> argv, const Slot& slot,
@@ -246,21 +308,19 @@ Result<void> ImageTools::unpack(std::vector<std::string> argv, const Slot& slot,
   spec.env = {"PATH=/usr/bin:/bin", "HOME=/nonexistent", "TMPDIR=" + slot.dir + "/out"};
   spec.cwd = slot.dir;
   limit_files(spec, limits);
-  ToolCgroup cgroup(shim_.setup, slot);
-  if (auto r = cgroup.enter(spec); !r) return r;
   if (!shim_.setup.rootless) {
     spec.uid = spec.gid = slot.uid();
     spec.namespaces = CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNS;
   }
   SizeWatch size(slot.dir + "/out", limits);
   bool over = false;
-  const auto done = run_helper(std::move(spec), signals_, shim_.setup.image_timeout, [&] {
+  const Bounds bounds{cgroup_of(slot), kToolMemory, slot.dir + "/out", false};
+  const auto done = run(std::move(spec), bounds, [&] {
     over = over || size.is_over();
-    return over ? too_large(limits) : stopped();
+    return over ? too_large(limits) : std::string();
   });
   if (over) return fail(ErrorCode::invalid_argument, too_large(limits));
-  if (!done) return tl::unexpected(done.error());
-  return {};
+  return done;
 }
 
 Result<void> ImageTools::unpack_layers(const Slot& slot, const StoreLimits& limits) {

@@ -2,6 +2,7 @@
 // umoci and unsquashfs as a user id that owns nothing but the slot's out/.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -30,8 +31,9 @@ class ImageTools {
   // Why not to go on: SIGTERM, or the time for images is over.
   std::string stopped();
 
-  // The key that the image would have, if that can be told without copying it.
-  std::optional<std::string> inspect(const std::string& source, bool is_file,
+  // The key that the image in a registry would have, if that can be told without copying it.
+  // `turn` is the user's own while this runs.
+  std::optional<std::string> inspect(const std::string& source, const ImageStore::Turn& turn,
                                      const ImageStore& store);
   // To incoming/image, in the form "dir:".
   Result<void> copy(const std::string& source, const Slot& slot, const ImageStore& store);
@@ -40,7 +42,19 @@ class ImageTools {
   Result<void> unpack_squashfs(const Slot& slot, const StoreLimits& limits);
 
  private:
-  Result<std::string> manifest_of(const std::string& source, const ImageStore& store);
+  // Every program runs through here: in a cgroup with a limit of memory, first to be killed when
+  // the machine has none left, and with no place to write to but one. `also_stopped` is asked
+  // besides stopped(). invalid_argument: it failed because of the image, as it would on every node.
+  struct Bounds {
+    std::string cgroup;
+    std::int64_t memory = 0;     // bytes
+    std::string writable;        // nothing but this directory; empty = nothing
+    bool reads_network = false;  // else what it reads is the image alone, and so is its failure
+  };
+  Result<void> run(ChildSpec spec, const Bounds& bounds,
+                   const std::function<std::string()>& also_stopped = {});
+  Result<std::string> manifest_of(const std::string& source, const ImageStore::Turn& turn,
+                                  const ImageStore& store);
   [[nodiscard]] ChildSpec skopeo(const ImageStore& store, const std::string& temporary) const;
   Result<void> unpack(std::vector<std::string> argv, const Slot& slot, const StoreLimits& limits);
 

@@ -1,0 +1,105 @@
+// The mailer: letters of one user, and letters of others while that user's program does not end.
+#include "ctld/mailer.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <sstream>
+
+using namespace gantry;
+
+namespace {
+
+constexpr Uid kDaemon{1}, kBin{2};  // every Linux machine has them
+
+std::string text_of(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+// Waits until a file has as many lines as wanted, 30 s at most.
+std::string lines_of(const std::string& path, int wanted) {
+  std::string text;
+  for (int i = 0; i < 600; ++i) {
+    text = text_of(path);
+    if (std::count(text.begin(), text.end(), '\n') >= wanted) break;
+    ::poll(nullptr, 0, 50);
+  }
+  return text;
+}
+
+core::Letter letter(Uid uid, const std::string& subject) {
+  return {uid, {"someone"}, subject, "Text.\n"};
+}
+
+// A directory for all, with a mail program that notes each subject by user. A letter "stop" stops
+// the program that got it, as its user could.
+struct Post {
+  std::string dir = "/tmp/gantry-mail-XXXXXX";
+  std::string program;
+  Post() {
+    REQUIRE(::mkdtemp(dir.data()) != nullptr);
+    ::chmod(dir.c_str(), 0777);
+    program = dir + "/sendmail";
+    std::ofstream(program) << "#!/bin/sh\nsubject=$(sed -n 's/^Subject: //p')\necho $subject >> "
+                           << dir << "/$(id -u)\n[ \"$subject\" != stop ] || { echo $$ > " << dir
+                           << "/stopped; kill -STOP $$; }\n[ \"$subject\" != fail ] || exit 3\n";
+    ::chmod(program.c_str(), 0755);
+  }
+  ~Post() {
+    const int stopped = std::atoi(text_of(dir + "/stopped").c_str());
+    if (stopped > 1) ::kill(stopped, SIGKILL);
+    std::filesystem::remove_all(dir);
+  }
+  Post(const Post&) = delete;
+  Post& operator=(const Post&) = delete;
+};
+
+}  // namespace
+
+TEST_CASE("a user who stops the program that sends their mail holds nobody else's") {
+  if (::geteuid() != 0) return;  // letters of several users need root
+  const Post post;
+  {
+    ctld::Mailer mailer(post.program, [](const std::string&) {});
+    mailer.send({letter(kDaemon, "stop"), letter(kDaemon, "after"), letter(kBin, "one"),
+                 letter(kBin, "two"), letter(kBin, "three")});
+    CHECK(lines_of(post.dir + "/2", 3) == "one\ntwo\nthree\n");  // in this order
+    CHECK(lines_of(post.dir + "/stopped", 1) != "");
+    CHECK(text_of(post.dir + "/1") == "stop\n");
+  }
+}
+
+TEST_CASE("a user who has too many letters loses some of them, and nobody else does") {
+  if (::geteuid() != 0) return;
+  const Post post;
+  std::mutex mutex;
+  std::string notes;
+  ctld::Mailer mailer(post.program, [&](const std::string& note) {
+    std::lock_guard guard(mutex);
+    notes += note + "\n";
+  });
+  std::vector<core::Letter> letters{letter(kDaemon, "stop")};
+  for (std::size_t i = 0; i < ctld::kMostLetters; ++i) letters.push_back(letter(kDaemon, "more"));
+  mailer.send(std::move(letters));
+  mailer.send({letter(kBin, "fail")});
+  CHECK(lines_of(post.dir + "/2", 1) == "fail\n");
+  std::string noted;
+  for (int i = 0; i < 200 && noted.find("ended with 3") == std::string::npos; ++i) {
+    ::poll(nullptr, 0, 50);
+    std::lock_guard guard(mutex);
+    noted = notes;
+  }
+  CHECK(noted.find("9001 letters dropped") != std::string::npos);
+  CHECK(noted.find("ended with 3") != std::string::npos);
+}
