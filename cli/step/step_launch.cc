@@ -22,6 +22,7 @@ namespace gantry::cli {
 namespace {
 
 constexpr Duration kLaunchTimeout = seconds(30);
+constexpr std::string_view kTcp = "tcp://";
 
 // Our own listening socket. Who dials must know the step's key; others fail in SecureStream.
 class TcpSource final : public StreamSource {
@@ -124,8 +125,9 @@ void allow_descriptors() {
 
 }  // namespace
 
-Result<std::unique_ptr<StreamSource>> listen_for_streams(const std::string& towards) {
-  auto local = local_address(towards);
+Result<std::unique_ptr<StreamSource>> listen_for_streams(const proto::StepPermission& permission) {
+  if (permission.nodes.empty()) return fail(ErrorCode::invalid_argument, "the step has no node");
+  auto local = local_address(std::string(kTcp) + permission.nodes.front().address);
   if (!local) return tl::unexpected(local.error());
   if (local->ss_family == AF_INET6) {
     reinterpret_cast<sockaddr_in6&>(*local).sin6_port = 0;
@@ -162,9 +164,13 @@ namespace {
 // What the nodes answer, by their place in the permission; nothing: Ok.
 using Answers = std::vector<std::optional<Error>>;
 
+// Nodes dial only the host that asks them: each connection comes from where the stream listens.
 template <class Message>
 Result<Answers> tell_nodes(const proto::StepPermission& permission, Message message) {
   allow_descriptors();
+  const auto listener =
+      net::split_address(std::string_view(message.io_address).substr(kTcp.size()));
+  if (!listener) return tl::unexpected(listener.error());
   // All nodes are asked before any is waited for: a step starts in one round trip.
   std::vector<net::Client> clients;
   const net::HeaderBytes header({proto::kProtocolVersion, number<Message>, 1});
@@ -174,6 +180,7 @@ Result<Answers> tell_nodes(const proto::StepPermission& permission, Message mess
     net::ClientOptions options;
     options.address = "tcp://" + node.address;
     options.server_key = *key;
+    options.from = listener->host;
     auto client = net::Client::start(options);
     if (!client) return tl::unexpected(at_node(client.error(), node.node));
     clients.push_back(std::move(*client));

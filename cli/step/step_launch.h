@@ -15,9 +15,8 @@
 
 namespace gantry::cli {
 
-// `towards`: an address of the cluster; the listener is bound to the local address that leads
-// there.
-Result<std::unique_ptr<StreamSource>> listen_for_streams(const std::string& towards);
+// The listener is bound to the local address that leads to the first node of the permission.
+Result<std::unique_ptr<StreamSource>> listen_for_streams(const proto::StepPermission& permission);
 // On the job's socket at `path`.
 Result<std::unique_ptr<StreamSource>> listen_through_node(const std::string& path);
 

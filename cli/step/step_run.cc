@@ -264,11 +264,10 @@ void say_where(const std::string& program, const std::vector<Made>& steps) {
 }
 
 Result<StepResult> run_made(std::vector<StepPart>& parts, const std::vector<Made>& steps,
-                            const proto::StepPermission& all, Session& session) {
+                            const proto::StepPermission& all) {
   if (parts.front().options.verbose) say_where(parts.front().command.program, steps);
   const char* job_socket = std::getenv(net::kJobSocketVariable);
-  auto source = job_socket != nullptr ? listen_through_node(job_socket)
-                                      : listen_for_streams(session.config().address);
+  auto source = job_socket != nullptr ? listen_through_node(job_socket) : listen_for_streams(all);
   if (!source) return tl::unexpected(source.error());
   Bytes key;
   key.resize(net::kStreamKeyBytes);
@@ -305,7 +304,7 @@ Result<int> run_step(std::vector<StepPart> parts, Session& session) {
   if (!steps) return tl::unexpected(steps.error());
   const proto::StepPermission all = joined(*steps);
   const Instant started = system_now();
-  const auto result = run_made(parts, *steps, all, session);
+  const auto result = run_made(parts, *steps, all);
   std::size_t node = 0;
   for (const Made& made : *steps) {
     StepEnd end = result ? StepEnd{} : kNotStarted;

@@ -82,6 +82,14 @@ class StepService {
   // Message is LaunchStep or AttachStep; each has permissions of its own.
   template <class Message>
   Result<proto::StepPermission> signed_permission(const Message& message) const;
+  // May a shim dial whom the message names? Of one that came by the ROUTER, from `asker`, and of
+  // one that came by a job's own socket.
+  template <class Message>
+  Result<void> check_listener(const Message& message, const std::string& asker) const;
+  template <class Message>
+  Result<void> check_listener(const Message& message, const JobConnection& connection) const;
+  template <class Message>
+  Result<void> act_for(const std::string& asker, std::string_view body);
   // Of a step here.
   template <class Message>
   Result<proto::StepPermission> check(const Message& message) const;

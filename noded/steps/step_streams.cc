@@ -9,6 +9,7 @@
 #include "common/codec/codec.h"
 #include "common/net/secure_stream.h"
 #include "common/proto/messages.h"
+#include "noded/steps/step_parts.h"
 #include "noded/steps/step_service.h"
 
 namespace gantry::node {
@@ -65,8 +66,9 @@ void StepService::pass_on(JobConnection& connection, net::MessageHeader header,
   const std::uint64_t request = header.request;
   const auto key = net::parse_public_key(node.public_key);
   auto link =
-      key ? net::Dealer::open(
-                {.endpoint = "tcp://" + node.address, .server_key = *key, .keys = options_.keys})
+      key ? net::Dealer::open({.endpoint = endpoint_from(options_.listen_host, node.address),
+                               .server_key = *key,
+                               .keys = options_.keys})
           : Result<net::Dealer>(tl::unexpected(key.error()));
   const net::HeaderBytes out({proto::kProtocolVersion, header.type, request});
   if (link) {

@@ -145,11 +145,11 @@ const char* disagreement(const SattachRequest& r) {
 }
 
 // The streams of all nodes, until the tasks have ended or we are told to go.
-Result<int> watch_step(const Invocation& call, const SattachRequest& r, Session& session,
+Result<int> watch_step(const Invocation& call, const SattachRequest& r,
                        const proto::StepGranted& granted, const proto::StepPermission& permission) {
   const char* job_socket = std::getenv(net::kJobSocketVariable);
-  auto source = job_socket != nullptr ? listen_through_node(job_socket)
-                                      : listen_for_streams(session.config().address);
+  auto source =
+      job_socket != nullptr ? listen_through_node(job_socket) : listen_for_streams(permission);
   if (!source) return tl::unexpected(source.error());
   Bytes key;
   key.resize(net::kStreamKeyBytes);
@@ -220,7 +220,7 @@ Result<int> run_sattach(const Invocation& call) {
       return refuse("only the owner of a job may type into its steps");
     r.input = StepInput::none;
   }
-  const auto done = watch_step(call, r, *session, *granted, *permission);
+  const auto done = watch_step(call, r, *granted, *permission);
   return done ? *done : refuse(words_for(done.error()).text);
 }
 
