@@ -6,53 +6,18 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <ctime>
 #include <fstream>
 #include <vector>
 
-#include "common/auth/signature.h"
-#include "common/net/client.h"
-#include "common/net/job_socket_client.h"
-#include "common/net/keys.h"
-#include "common/net/listen.h"
 #include "common/net/secure_stream.h"
 #include "noded/net/job_connection.h"
 #include "noded/net/job_sockets.h"
-#include "noded/steps/step_service.h"
-#include "tests/noded/process_node.h"
+#include "tests/noded/job_with_socket.h"
 
 namespace gantry::test {
 namespace {
 
 constexpr auto kPing = static_cast<std::uint16_t>(proto::MessageType::Ping);
-
-// A job that sleeps, and a command of its own on its socket.
-struct JobWithSocket : ProcessNode {
-  std::string path;
-  std::optional<net::JobSocketClient> inside;
-
-  JobWithSocket() {
-    ctld.send(job(1, "echo $GANTRY_JOB_SOCKET > where; sleep 60\n"));
-    started(1);
-    for (; path.empty(); ::usleep(10'000)) path = read_text(work + "/where");
-    path.pop_back();
-    connect();
-  }
-  void end() {
-    ctld.send(proto::Terminate{ctld.stamp(), key(1), Duration{}, ""});
-    exit_of(ctld, 1);
-    ctld.send(proto::AckExit{ctld.stamp(), key(1)});
-  }
-  void connect() {
-    auto connected = net::JobSocketClient::connect(path, seconds(5));
-    REQUIRE(connected);
-    inside.emplace(std::move(*connected));
-  }
-  void ask(std::uint16_t type, const Bytes& body) {
-    const auto sent = inside->send({proto::kProtocolVersion, type, 77}, body, seconds(5));
-    REQUIRE_MESSAGE(sent, (sent ? "" : sent.error().message));
-  }
-};
 
 TEST_CASE("commands inside a job reach the controller through its socket") {
   JobWithSocket n;
@@ -281,151 +246,6 @@ TEST_CASE("strangers who say no ticket keep no step's stream out") {
   char byte = 0;
   REQUIRE(net::read_some(n.inside->descriptor(), &byte, 1));
   CHECK(byte == 'S');
-  n.end();
-}
-
-// A node that knows its controller's key for permissions, a job on it, and a permission for that.
-struct JobWithSteps : JobWithSocket {
-  auth::SigningKey controller_key = auth::generate_signing_key();
-  proto::StepPermission permission;
-
-  JobWithSteps() {
-    ctld.permission_key = Bytes(controller_key.verify_key.view());
-    node.stop(SIGTERM);
-    ctld.forget_seen();
-    node.start();
-    facts = ctld.accept();
-    (void)ctld.expect<proto::Heartbeat>();  // it knows the key now
-    connect();
-    permission.key = key(1);
-    permission.owner = job(1, "").owner;
-    permission.tasks = 1;
-    permission.expires = Instant{std::int64_t{std::time(nullptr)} * 1'000'000} + hours(1);
-    proto::StepNode here;
-    here.node = "n1";
-    here.address = facts.address;
-    here.tasks = 1;
-    permission.nodes = {here};
-  }
-  template <class Message>
-  Message signed_message(std::string_view context) {
-    Message message;
-    message.permission = codec::encode(permission);
-    message.signature = auth::sign(controller_key, context, message.permission);
-    message.node = permission.nodes.front().node;
-    return message;
-  }
-  proto::LaunchStep step() {
-    permission.step = StepId{permission.step.value() + 1};
-    auto step = signed_message<proto::LaunchStep>(proto::kStepPermissionContext);
-    step.argv = {"true"};
-    return step;
-  }
-  proto::StepListening listen() {
-    ask(static_cast<std::uint16_t>(proto::MessageType::StepListen),
-        codec::encode(proto::StepListen{}));
-    const auto got = inside->receive(seconds(20));
-    REQUIRE(got);
-    const auto listening = codec::decode<proto::StepListening>(got->body);
-    REQUIRE(listening);
-    return *listening;
-  }
-  // What the node says to `message` on the job's socket, or to a client of its ROUTER.
-  template <class Message>
-  std::string said_inside(const Message& message) {
-    ask(static_cast<std::uint16_t>(proto::number_of<Message>), codec::encode(message));
-    const auto got = inside->receive(seconds(20));
-    REQUIRE(got);
-    return words(got->header.type, got->body);
-  }
-  template <class Message>
-  std::string said_outside(const Message& message) {
-    net::ClientOptions options;
-    options.address = "tcp://" + facts.address;
-    options.server_key = net::load_key_pair(node.dir() + "/node.key")->public_key;
-    auto client = net::Client::connect(options);
-    REQUIRE(client);
-    const net::HeaderBytes header(
-        {proto::kProtocolVersion, static_cast<std::uint16_t>(proto::number_of<Message>), 1});
-    REQUIRE(client->send(header.view(), codec::encode(message), seconds(5)));
-    const auto frames = client->receive(seconds(20));
-    REQUIRE(frames);
-    return words(net::decode_header(frames->front())->type, frames->back());
-  }
-  static std::string words(std::uint16_t type, const Bytes& body) {
-    if (type != static_cast<std::uint16_t>(proto::MessageType::ErrorReply)) return "";
-    return codec::decode<proto::ErrorReply>(body)->message;
-  }
-};
-
-constexpr const char* kTicket = "0123456789abcdef0123456789abcdef";
-
-TEST_CASE("a shim dials the host of who asks for a step, or the job's own node, and no other") {
-  JobWithSteps n;
-  const auto outside = [&](const char* address, const Bytes& ticket) {
-    auto launch = n.step();
-    auto attach = n.signed_message<proto::AttachStep>(proto::kStepAttachContext);
-    launch.io_address = attach.io_address = address;
-    launch.io_ticket = attach.io_ticket = ticket;
-    launch.io_key = attach.io_key = Bytes(net::kStreamKeyBytes, 'k');
-    return std::pair(n.said_outside(launch), n.said_outside(attach));
-  };
-  const auto both = [](const std::pair<std::string, std::string>& said, const char* words) {
-    CAPTURE(said.first);
-    CAPTURE(said.second);
-    CHECK(said.first.find(words) != std::string::npos);
-    CHECK(said.second.find(words) != std::string::npos);
-  };
-  constexpr const char* kForeign = "goes to the host that asks for it, 127.0.0.1, and not to ";
-  both(outside("tcp://127.0.0.2:7000", kTicket), kForeign);
-  both(outside("tcp://192.0.2.1:25", kTicket), kForeign);
-  both(outside("tcp://[::1]:7000", kTicket), kForeign);
-  for (const char* none : {"tcp://localhost:7000", "tcp://127.0.0.1:0", "tcp://127.0.0.1:70000",
-                           "127.0.0.1:7000", "tcp://127.0.0.1"})
-    both(outside(none, kTicket), "is not the address of a step's stream");
-  both(outside("tcp://127.0.0.1:7000", "EHLO here\r\n"), "32 hex digits");
-  both(outside("tcp://127.0.0.1:7000", Bytes(4'000, 'a')), "32 hex digits");
-  const auto own = outside("tcp://127.0.0.1:7000", kTicket);
-  CHECK(own.first.empty());  // it is launched; nobody listens, which its shim finds
-
-  const auto inside = [&](const std::string& address, const Bytes& ticket) {
-    auto launch = n.step();
-    auto attach = n.signed_message<proto::AttachStep>(proto::kStepAttachContext);
-    launch.io_address = attach.io_address = address;
-    launch.io_ticket = attach.io_ticket = ticket;
-    launch.io_key = attach.io_key = Bytes(net::kStreamKeyBytes, 'k');
-    return std::pair(n.said_inside(launch), n.said_inside(attach));
-  };
-  const auto listening = n.listen();
-  constexpr const char* kNotHere = "goes to where the job's own node listens";
-  both(inside("tcp://127.0.0.1:7000", listening.ticket), kNotHere);
-  both(inside("tcp://192.0.2.1:25", listening.ticket), kNotHere);
-  both(inside(listening.address, kTicket), kNotHere);  // no ticket of this job's
-  CHECK(inside(listening.address, listening.ticket).first.empty());
-  n.end();
-}
-
-TEST_CASE("launches that wait for another node are bounded: each has a connection of the node's") {
-  JobWithSteps n;
-  // The other node takes connections, and answers nothing.
-  const auto silent = net::listen_at("tcp://127.0.0.1:0", 64);
-  REQUIRE(silent);
-  proto::StepNode& other = n.permission.nodes.front();
-  other.node = "n2";
-  other.address = silent->endpoint.substr(std::string_view("tcp://").size());
-  other.public_key = net::to_z85(net::generate_key_pair().public_key);
-  const proto::LaunchStep step = n.step();
-  const Bytes body = codec::encode(step);
-  constexpr int kMany = 200;
-  for (int i = 0; i < kMany; ++i)
-    n.ask(static_cast<std::uint16_t>(proto::number_of<proto::LaunchStep>), body);
-  for (int i = 0; i < kMany - static_cast<int>(node::kMostPassedOn); ++i) {
-    const auto got = n.inside->receive(seconds(10));
-    REQUIRE(got);
-    const auto refusal = codec::decode<proto::ErrorReply>(got->body);
-    REQUIRE_MESSAGE(refusal->code == static_cast<std::uint16_t>(ErrorCode::too_many),
-                    refusal->message);
-  }
   n.end();
 }
 
