@@ -148,7 +148,8 @@ Result<std::unique_ptr<StepService>> open_steps(const Start& start, AttemptRunti
   else
     runtime = std::make_unique<NullSteps>(dynamic_cast<NullRuntime&>(attempts), loop);
   const NodedConfig& c = start.settings.config.noded;
-  return StepService::open({start.settings.node.name, c.listen_host, c.listen_port, start.link.keys,
+  return StepService::open({start.settings.node.name, c.listen_host, c.listen_port,
+                            directory_of_this_program() + "/gantry-shim", start.link.keys,
                             shared_cpus(start), sockets_of_cpus(start)},
                            loop, log, std::move(runtime), sockets);
 }

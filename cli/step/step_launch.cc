@@ -25,6 +25,7 @@ namespace gantry::cli {
 namespace {
 
 constexpr Duration kLaunchTimeout = seconds(30);
+constexpr std::string_view kTcp = "tcp://";
 
 // Our own listening socket. Who dials must know the step's key; others fail in SecureStream.
 class TcpSource final : public StreamSource {
@@ -127,8 +128,9 @@ void allow_descriptors() {
 
 }  // namespace
 
-Result<std::unique_ptr<StreamSource>> listen_for_streams(const std::string& towards) {
-  auto local = local_address(towards);
+Result<std::unique_ptr<StreamSource>> listen_for_streams(const proto::StepPermission& permission) {
+  if (permission.nodes.empty()) return fail(ErrorCode::invalid_argument, "the step has no node");
+  auto local = local_address(std::string(kTcp) + permission.nodes.front().address);
   if (!local) return tl::unexpected(local.error());
   if (local->ss_family == AF_INET6) {
     reinterpret_cast<sockaddr_in6&>(*local).sin6_port = 0;
@@ -165,9 +167,13 @@ namespace {
 // What the nodes answer, by their place in the permission; nothing: Ok.
 using Answers = std::vector<std::optional<Error>>;
 
+// Nodes dial only the host that asks them: each connection comes from where the stream listens.
 template <class Message>
 Result<Answers> tell_nodes(const proto::StepPermission& permission, Message message) {
   allow_descriptors();
+  const auto listener =
+      net::split_address(std::string_view(message.io_address).substr(kTcp.size()));
+  if (!listener) return tl::unexpected(listener.error());
   // All nodes are asked before any is waited for: a step starts in one round trip.
   std::vector<net::Client> clients;
   const net::HeaderBytes header({proto::kProtocolVersion, number<Message>, 1});
@@ -177,6 +183,7 @@ Result<Answers> tell_nodes(const proto::StepPermission& permission, Message mess
     net::ClientOptions options;
     options.address = "tcp://" + node.address;
     options.server_key = *key;
+    options.from = listener->host;
     auto client = net::Client::start(options);
     if (!client) return tl::unexpected(at_node(client.error(), node.node));
     clients.push_back(std::move(*client));
@@ -263,12 +270,12 @@ Result<std::vector<std::size_t>> attach_through_node(const std::string& path,
   return where_none_runs(tell_through_node(path, permission, std::move(attach)));
 }
 
-Result<StepDoor> StepDoor::open(const std::string& towards) {
+Result<StepDoor> StepDoor::open(const proto::StepPermission& permission) {
   StepDoor door;
   if (const char* path = std::getenv(net::kJobSocketVariable); path != nullptr)
     door.job_socket_ = path;
   auto source =
-      door.job_socket_ ? listen_through_node(*door.job_socket_) : listen_for_streams(towards);
+      door.job_socket_ ? listen_through_node(*door.job_socket_) : listen_for_streams(permission);
   if (!source) return tl::unexpected(source.error());
   door.source_ = std::move(*source);
   door.key_.resize(net::kStreamKeyBytes);

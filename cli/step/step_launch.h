@@ -16,9 +16,8 @@
 
 namespace gantry::cli {
 
-// `towards`: an address of the cluster; the listener is bound to the local address that leads
-// there.
-Result<std::unique_ptr<StreamSource>> listen_for_streams(const std::string& towards);
+// The listener is bound to the local address that leads to the first node of the permission.
+Result<std::unique_ptr<StreamSource>> listen_for_streams(const proto::StepPermission& permission);
 // On the job's socket at `path`.
 Result<std::unique_ptr<StreamSource>> listen_through_node(const std::string& path);
 
@@ -40,8 +39,8 @@ Result<std::vector<std::size_t>> attach_through_node(const std::string& path,
 // else straight here. The key is one for all streams of the step.
 class StepDoor {
  public:
-  // `towards`: as of listen_for_streams().
-  static Result<StepDoor> open(const std::string& towards);
+  // `permission`: as of listen_for_streams().
+  static Result<StepDoor> open(const proto::StepPermission& permission);
 
   // What a node is told of us; for LaunchStep and AttachStep.
   template <class Message>

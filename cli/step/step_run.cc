@@ -264,9 +264,9 @@ void say_where(const std::string& program, const std::vector<Made>& steps) {
 }
 
 Result<StepResult> run_made(std::vector<StepPart>& parts, const std::vector<Made>& steps,
-                            const proto::StepPermission& all, Session& session) {
+                            const proto::StepPermission& all) {
   if (parts.front().options.verbose) say_where(parts.front().command.program, steps);
-  const auto door = StepDoor::open(session.config().address);
+  const auto door = StepDoor::open(all);
   if (!door) return tl::unexpected(door.error());
   std::vector<proto::LaunchStep> launches;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -295,7 +295,7 @@ Result<int> run_step(std::vector<StepPart> parts, Session& session) {
   if (!steps) return tl::unexpected(steps.error());
   const proto::StepPermission all = joined(*steps);
   const Instant started = system_now();
-  const auto result = run_made(parts, *steps, all, session);
+  const auto result = run_made(parts, *steps, all);
   std::size_t node = 0;
   for (const Made& made : *steps) {
     StepEnd end = result ? StepEnd{} : kNotStarted;

@@ -66,7 +66,7 @@ Client::~Client() = default;
 
 Result<Client> Client::start(const ClientOptions& options) {
   const Deadline deadline(options.timeout);
-  auto socket = connect_to(options.address, deadline);
+  auto socket = connect_to(options.address, deadline, options.from);
   if (!socket) return tl::unexpected(socket.error());
   const KeyPair keys = options.keys ? *options.keys : generate_key_pair();
   auto impl = std::make_unique<Impl>(std::move(*socket), ZmtpClient(options.server_key, keys),

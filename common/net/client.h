@@ -24,6 +24,7 @@ struct ClientOptions {
   PublicKey server_key;
   std::optional<KeyPair> keys;     // unset: a fresh pair, for this session only
   Duration timeout = seconds(10);  // to connect and shake hands
+  std::string from{};              // see connect_to(); of TCP only
 };
 
 class Client {

@@ -1,5 +1,6 @@
 #include "common/net/socket.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <netdb.h>
@@ -26,8 +27,20 @@ std::int64_t monotonic_us() {
   return std::int64_t{t.tv_sec} * 1'000'000 + t.tv_nsec / 1000;
 }
 
+// True if the connection of `fd` is going to come from `from`, on a port that the kernel chooses.
+bool bind_to(int fd, const std::string& from) {
+  sockaddr_in in = {};
+  sockaddr_in6 in6 = {};
+  in.sin_family = AF_INET;
+  in6.sin6_family = AF_INET6;
+  if (inet_pton(AF_INET, from.c_str(), &in.sin_addr) == 1)
+    return bind(fd, reinterpret_cast<const sockaddr*>(&in), sizeof in) == 0;
+  return inet_pton(AF_INET6, from.c_str(), &in6.sin6_addr) == 1 &&
+         bind(fd, reinterpret_cast<const sockaddr*>(&in6), sizeof in6) == 0;
+}
+
 Result<Socket> connect_one(const sockaddr* address, socklen_t size, const std::string& shown,
-                           const Deadline& deadline) {
+                           const Deadline& deadline, const std::string& from) {
   Socket socket(::socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const auto failed = [&](int error) {
     return fail(ErrorCode::unavailable,
@@ -38,6 +51,9 @@ Result<Socket> connect_one(const sockaddr* address, socklen_t size, const std::s
     const int on = 1;
     setsockopt(socket.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   }
+  if (!from.empty() && !bind_to(socket.fd(), from))
+    return fail(ErrorCode::unavailable,
+                fmt::format("cannot connect to {} from {}: {}", shown, from, std::strerror(errno)));
   if (connect(socket.fd(), address, size) == 0) return socket;
   // EAGAIN: a unix socket whose queue of connections is full; the caller may retry.
   if (errno != EINPROGRESS && errno != EINTR) return failed(errno);
@@ -58,7 +74,8 @@ Result<Socket> connect_unix(const std::string& path, const Deadline& deadline) {
                 fmt::format("\"{}\" is no path for a unix socket: 1 to {} bytes", path,
                             sizeof address.sun_path - 1));
   std::memcpy(address.sun_path, path.data(), path.size());
-  return connect_one(reinterpret_cast<const sockaddr*>(&address), sizeof address, path, deadline);
+  return connect_one(reinterpret_cast<const sockaddr*>(&address), sizeof address, path, deadline,
+                     {});
 }
 
 }  // namespace
@@ -100,7 +117,8 @@ int Deadline::left_ms() const {
   return left <= 0 ? 0 : static_cast<int>(std::min<std::int64_t>((left + 999) / 1000, 86'400'000));
 }
 
-Result<Socket> connect_to(const std::string& address, const Deadline& deadline) {
+Result<Socket> connect_to(const std::string& address, const Deadline& deadline,
+                          const std::string& from) {
   constexpr std::string_view kTcp = "tcp://";
   constexpr std::string_view kIpc = "ipc://";
   if (address.starts_with(kIpc)) return connect_unix(address.substr(kIpc.size()), deadline);
@@ -123,7 +141,7 @@ Result<Socket> connect_to(const std::string& address, const Deadline& deadline) 
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> list(raw, &freeaddrinfo);
   Result<Socket> result = fail(ErrorCode::unavailable, "no address");
   for (const addrinfo* a = list.get(); a != nullptr && !result; a = a->ai_next)
-    result = connect_one(a->ai_addr, a->ai_addrlen, address, deadline);
+    result = connect_one(a->ai_addr, a->ai_addrlen, address, deadline, from);
   return result;
 }
 

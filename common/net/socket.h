@@ -43,7 +43,9 @@ struct HostPort {
 Result<HostPort> split_address(std::string_view text);
 
 // "tcp://HOST:PORT", "HOST:PORT" or "ipc:///PATH". Names are resolved; every address is tried.
-Result<Socket> connect_to(const std::string& address, const Deadline& deadline);
+// `from`: the address of this host that the connection has to come from, as numbers; "" = any.
+Result<Socket> connect_to(const std::string& address, const Deadline& deadline,
+                          const std::string& from = {});
 
 enum class Wait { read, write, either };
 // timed_out if `fd` is not ready by then.

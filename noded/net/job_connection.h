@@ -45,6 +45,8 @@ class JobConnection {
   void send(const net::MessageHeader& header, std::string_view body);
   // A refusal in the words of the protocol, as the answer to `request`.
   void refuse(std::uint64_t request, ErrorCode code, std::string message);
+  // The socket of the process that copies this connection's streams; it closes with the connection.
+  [[nodiscard]] net::Socket& relay() { return relay_; }
   // Hands a copy of `fd` to the peer, with one byte of data. False if it does not read just now.
   bool pass_descriptor(int fd);
 
@@ -60,6 +62,7 @@ class JobConnection {
 
   loop::Loop& loop_;
   net::Socket socket_;
+  net::Socket relay_;
   proto::AttemptKey key_;
   std::uint64_t channel_;
   Handlers handlers_;

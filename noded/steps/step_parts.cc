@@ -5,8 +5,10 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include "common/codec/codec.h"
 #include "common/net/keys.h"
@@ -41,6 +43,54 @@ Bytes new_ticket() {
   std::array<char, 16> raw{};
   ::randombytes_buf(raw.data(), raw.size());
   return net::to_hex({raw.data(), raw.size()});
+}
+
+bool is_ticket(std::string_view text) {
+  return text.size() == 32 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+namespace {
+
+// In network order, IPv4 as in ::ffff:1.2.3.4; nothing if it is no number.
+std::optional<std::array<std::uint8_t, 16>> number_of_host(const std::string& host) {
+  std::array<std::uint8_t, 16> bytes{};
+  if (::inet_pton(AF_INET6, host.c_str(), bytes.data()) == 1) return bytes;
+  return ::inet_pton(AF_INET6, ("::ffff:" + host).c_str(), bytes.data()) == 1 ? std::optional(bytes)
+                                                                              : std::nullopt;
+}
+
+constexpr std::string_view kTcp = "tcp://";
+
+}  // namespace
+
+Result<void> may_dial(std::string_view address, const std::string& asker) {
+  const auto parts = address.starts_with(kTcp)
+                         ? net::split_address(address.substr(kTcp.size()))
+                         : Result<net::HostPort>(fail(ErrorCode::invalid_argument, ""));
+  const auto host = parts ? number_of_host(parts->host) : std::nullopt;
+  const unsigned long port = host ? std::stoul(parts->port) : 0;
+  if (port == 0 || port > 65'535)
+    return fail(
+        ErrorCode::invalid_argument,
+        fmt::format("'{}' is not the address of a step's stream; tcp://NUMBER:PORT is", address));
+  if (host == number_of_host(asker)) return {};
+  return fail(ErrorCode::permission_denied,
+              fmt::format("a step's stream goes to the host that asks for it, {}, and not to {}",
+                          asker, parts->host));
+}
+
+std::string endpoint_from(const std::string& host, const std::string& address) {
+  std::array<std::uint8_t, 16> ignored{};
+  const auto parts = net::split_address(address);
+  for (const int family : {AF_INET, AF_INET6}) {
+    if (!parts || host == "0.0.0.0" || host == "::" ||
+        ::inet_pton(family, host.c_str(), ignored.data()) != 1 ||
+        ::inet_pton(family, parts->host.c_str(), ignored.data()) != 1)
+      continue;
+    return fmt::format(fmt::runtime(family == AF_INET ? "tcp://{}:0;{}" : "tcp://[{}]:0;{}"), host,
+                       address);
+  }
+  return fmt::format("{}{}", kTcp, address);
 }
 
 proto::NodeRelay unheard_end(const runtime::RuntimeEvent& event) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "common/net/socket.h"
 #include "common/proto/node_relay.h"
@@ -20,6 +21,15 @@ struct StreamPort {
 Result<StreamPort> listen_on_any_port(const std::string& host);
 
 Bytes new_ticket();  // 32 hex digits, random
+bool is_ticket(std::string_view text);
+
+// May a shim, which is root and in the host's network, dial `address` ("tcp://HOST:PORT") for one
+// who asks from `asker` (as numbers)? Only if the host is the asker's own: everybody reaches that
+// anyway. permission_denied: it is another's; invalid_argument: it is no such address.
+Result<void> may_dial(std::string_view address, const std::string& asker);
+// `address` ("HOST:PORT") as an endpoint to which connections come from `host`, where both are
+// numbers of one family; else from wherever the kernel says.
+std::string endpoint_from(const std::string& host, const std::string& address);
 
 // What a grun that has gone can no longer say: that its step has ended. As from inside the job.
 proto::NodeRelay unheard_end(const runtime::RuntimeEvent& event);

@@ -103,11 +103,9 @@ bool StepService::receive_one() {
              !sent) {
     result = std::move(sent);
   } else if (header->type == number<proto::LaunchStep>) {
-    const auto message = codec::decode<proto::LaunchStep>(incoming->body);
-    result = message ? act(*message) : tl::unexpected(message.error());
+    result = act_for<proto::LaunchStep>(router_.address_of(incoming->peer), incoming->body);
   } else {
-    const auto message = codec::decode<proto::AttachStep>(incoming->body);
-    result = message ? act(*message) : tl::unexpected(message.error());
+    result = act_for<proto::AttachStep>(router_.address_of(incoming->peer), incoming->body);
   }
   const Answer answer = answer_of(result);
   const net::HeaderBytes out({proto::kProtocolVersion, answer.type, header ? header->request : 0});
@@ -142,6 +140,37 @@ Result<proto::StepPermission> StepService::signed_permission(const Message& mess
   if (runtime::wall_clock() > permission->expires + kPermissionSkew)
     return denied("the permission has expired");
   return permission;
+}
+
+// A step may be without a reader: then nobody is dialled.
+template <class Message>
+Result<void> StepService::check_listener(const Message& message, const std::string& asker) const {
+  if (message.io_address.empty()) return {};
+  if (!is_ticket(message.io_ticket)) return denied("a ticket of a stream has 32 hex digits");
+  return may_dial(message.io_address, asker);
+}
+
+template <class Message>
+Result<void> StepService::check_listener(const Message& message,
+                                         const JobConnection& connection) const {
+  if (message.io_address.empty()) return {};
+  const auto channel = tickets_.find(message.io_ticket);
+  const JobConnection* reader =
+      channel == tickets_.end() ? nullptr : sockets_.find(channel->second);
+  if (reader != nullptr && reader->key() == connection.key() &&
+      message.io_address == stream_address_)
+    return {};
+  return denied(
+      "a step's stream goes to where the job's own node listens for it, with the ticket "
+      "that StepListen has given");
+}
+
+template <class Message>
+Result<void> StepService::act_for(const std::string& asker, std::string_view body) {
+  const auto message = codec::decode<Message>(body);
+  if (!message) return tl::unexpected(message.error());
+  if (auto allowed = check_listener(*message, asker); !allowed) return allowed;
+  return act(*message);
 }
 
 template <class Message>
@@ -272,6 +301,8 @@ void StepService::act_or_pass_on(JobConnection& connection, net::StreamMessage& 
   Result<void> result;
   if (!decoded) {
     result = tl::unexpected(decoded.error());
+  } else if (auto allowed = check_listener(*decoded, connection); !allowed) {
+    result = tl::unexpected(allowed.error());
   } else if (decoded->node == options_.node) {
     result = act(*decoded);
   } else {

@@ -4,7 +4,7 @@
 //   grun outside    -> our ROUTER (CURVE)  -> LaunchStep -> shim dials grun
 //   grun in a job   -> the job's socket    -> LaunchStep, for us or passed on to the node it names
 //                   -> StepListen          -> shims dial our stream port; the first bytes name the
-//                                             ticket, and the descriptor goes to that grun
+//                                             ticket, and a relay copies between them and that grun
 //
 // A permission is a bearer token: signed by the controller, for one attempt and step, launched once
 // per node. Nothing here is on the data path of a running step, so the daemon may die meanwhile.
@@ -54,6 +54,7 @@ struct StepServiceOptions {
   std::string node;
   std::string listen_host;                             // of the ROUTER and the stream port
   std::uint16_t port = 0;                              // of the ROUTER
+  std::string shim_path;                               // of gantry-shim, which also is the relay
   net::KeyPair keys;                                   // the node's
   std::vector<std::uint16_t> shared_cpus{};            // see RealRuntimeOptions
   std::map<std::uint16_t, std::uint32_t> socket_of{};  // of the machine's CPUs
@@ -74,6 +75,7 @@ class StepService {
  private:
   struct Peer;     // a launch passed on to another node
   struct Waiting;  // a stream that has not said its ticket yet
+  struct Relay;    // a process that copies streams, until it has ended
   StepService(StepServiceOptions options, loop::Loop& loop, const Logger& log,
               std::unique_ptr<StepRuntime> runtime, JobSockets& sockets, net::Router router,
               net::Socket listener, std::string stream_address);
@@ -82,6 +84,14 @@ class StepService {
   // Message is LaunchStep or AttachStep; each has permissions of its own.
   template <class Message>
   Result<proto::StepPermission> signed_permission(const Message& message) const;
+  // May a shim dial whom the message names? Of one that came by the ROUTER, from `asker`, and of
+  // one that came by a job's own socket.
+  template <class Message>
+  Result<void> check_listener(const Message& message, const std::string& asker) const;
+  template <class Message>
+  Result<void> check_listener(const Message& message, const JobConnection& connection) const;
+  template <class Message>
+  Result<void> act_for(const std::string& asker, std::string_view body);
   // Of a step here.
   template <class Message>
   Result<proto::StepPermission> check(const Message& message) const;
@@ -102,6 +112,9 @@ class StepService {
   void peer_answered(std::uint64_t id);
   void accept_streams();
   void stream_readable(std::uint64_t id);
+  bool start_relay(JobConnection& grun);
+  // By way of a relay: the job has no socket of the host's network.
+  bool hand_stream(JobConnection& grun, const net::Socket& stream);
 
   StepServiceOptions options_;
   loop::Loop& loop_;
@@ -115,6 +128,7 @@ class StepService {
   std::set<std::pair<proto::AttemptKey, StepId>> launched_;  // of attempts that live
   std::map<std::uint64_t, std::unique_ptr<Peer>> peers_;
   std::map<std::uint64_t, std::unique_ptr<Waiting>> waiting_;
+  std::map<std::uint64_t, std::unique_ptr<Relay>> relays_;
   static constexpr std::size_t kFewTickets = 64;
   std::map<Bytes, std::uint64_t> tickets_;    // ticket -> channel
   std::map<std::uint64_t, Bytes> ticket_of_;  // channel -> ticket

@@ -1,5 +1,5 @@
 // For a grun inside a container without a network: launches passed on to other nodes, and streams
-// accepted here and handed in as descriptors.
+// accepted here, each handed in as one end of a pair of which a relay has the other.
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -9,6 +9,8 @@
 #include "common/codec/codec.h"
 #include "common/net/secure_stream.h"
 #include "common/proto/messages.h"
+#include "noded/runtime/shim_process.h"
+#include "noded/steps/step_parts.h"
 #include "noded/steps/step_service.h"
 
 namespace gantry::node {
@@ -30,6 +32,11 @@ struct StepService::Peer {
 struct StepService::Waiting {
   net::Socket socket;
   loop::Watch readable, timeout;
+};
+
+struct StepService::Relay {
+  runtime::ShimProcess process;
+  loop::Watch ended;
 };
 
 StepService::StepService(StepServiceOptions options, loop::Loop& loop, const Logger& log,
@@ -65,8 +72,9 @@ void StepService::pass_on(JobConnection& connection, net::MessageHeader header,
   const std::uint64_t request = header.request;
   const auto key = net::parse_public_key(node.public_key);
   auto link =
-      key ? net::Dealer::open(
-                {.endpoint = "tcp://" + node.address, .server_key = *key, .keys = options_.keys})
+      key ? net::Dealer::open({.endpoint = endpoint_from(options_.listen_host, node.address),
+                               .server_key = *key,
+                               .keys = options_.keys})
           : Result<net::Dealer>(tl::unexpected(key.error()));
   const net::HeaderBytes out({proto::kProtocolVersion, header.type, request});
   if (link) {
@@ -135,6 +143,54 @@ void StepService::accept_streams() {
   }
 }
 
+bool StepService::start_relay(JobConnection& grun) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return false;
+  net::Socket ours(ends[0]);
+  const net::Socket theirs(ends[1]);
+  auto process = runtime::start_process({options_.shim_path, "relay"}, theirs.fd(), -1);
+  if (!process || !process->pidfd) return false;
+  const std::uint64_t id = next_id_++;
+  auto relay = std::make_unique<Relay>();
+  relay->process = std::move(*process);
+  relay->ended = loop_.on_readable(relay->process.pidfd.get(), [this, id] {
+    const auto it = relays_.find(id);
+    if (it == relays_.end() || !runtime::reap_shim(it->second->process)) return;
+    it->second->ended.cancel();
+    loop_.post([this, id] { relays_.erase(id); });
+  });
+  relays_[id] = std::move(relay);
+  grun.relay() = std::move(ours);
+  return true;
+}
+
+bool StepService::hand_stream(JobConnection& grun, const net::Socket& stream) {
+  if (grun.relay().fd() < 0 && !start_relay(grun)) return false;
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) return false;
+  const net::Socket for_job(ends[0]);
+  const net::Socket for_relay(ends[1]);
+  const int fds[2] = {stream.fd(), for_relay.fd()};
+  char byte = 'S';
+  iovec io{&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fds)] = {};
+  msghdr message{};
+  message.msg_iov = &io;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof fds);
+  std::memcpy(CMSG_DATA(header), fds, sizeof fds);
+  if (::sendmsg(grun.relay().fd(), &message, MSG_NOSIGNAL) != 1) {
+    grun.relay() = {};  // it has gone: the next stream has another
+    return false;
+  }
+  return grun.pass_descriptor(for_job.fd());
+}
+
 // The ticket is looked at and left where it is: the descriptor goes on with all of its bytes.
 void StepService::stream_readable(std::uint64_t id) {
   const auto it = waiting_.find(id);
@@ -161,7 +217,7 @@ void StepService::stream_readable(std::uint64_t id) {
     JobConnection* grun = channel == tickets_.end() ? nullptr : sockets_.find(channel->second);
     if (grun != nullptr) {
       stream.readable.cancel();
-      if (!grun->pass_descriptor(stream.socket.fd()))
+      if (!hand_stream(*grun, stream.socket))
         log_.warning("a step's stream could not be handed to its grun", {{"job", grun->key().job}});
     }
   }

@@ -6,51 +6,18 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <ctime>
 #include <fstream>
 #include <vector>
 
-#include "common/auth/signature.h"
-#include "common/net/job_socket_client.h"
-#include "common/net/listen.h"
 #include "common/net/secure_stream.h"
 #include "noded/net/job_connection.h"
 #include "noded/net/job_sockets.h"
-#include "noded/steps/step_service.h"
-#include "tests/noded/process_node.h"
+#include "tests/noded/job_with_socket.h"
 
 namespace gantry::test {
 namespace {
 
 constexpr auto kPing = static_cast<std::uint16_t>(proto::MessageType::Ping);
-
-// A job that sleeps, and a command of its own on its socket.
-struct JobWithSocket : ProcessNode {
-  std::string path;
-  std::optional<net::JobSocketClient> inside;
-
-  JobWithSocket() {
-    ctld.send(job(1, "echo $GANTRY_JOB_SOCKET > where; sleep 60\n"));
-    started(1);
-    for (; path.empty(); ::usleep(10'000)) path = read_text(work + "/where");
-    path.pop_back();
-    connect();
-  }
-  void end() {
-    ctld.send(proto::Terminate{ctld.stamp(), key(1), Duration{}, ""});
-    exit_of(ctld, 1);
-    ctld.send(proto::AckExit{ctld.stamp(), key(1)});
-  }
-  void connect() {
-    auto connected = net::JobSocketClient::connect(path, seconds(5));
-    REQUIRE(connected);
-    inside.emplace(std::move(*connected));
-  }
-  void ask(std::uint16_t type, const Bytes& body) {
-    const auto sent = inside->send({proto::kProtocolVersion, type, 77}, body, seconds(5));
-    REQUIRE_MESSAGE(sent, (sent ? "" : sent.error().message));
-  }
-};
 
 TEST_CASE("commands inside a job reach the controller through its socket") {
   JobWithSocket n;
@@ -282,49 +249,6 @@ TEST_CASE("strangers who say no ticket keep no step's stream out") {
   char byte = 0;
   REQUIRE(net::read_some(n.inside->descriptor(), &byte, 1));
   CHECK(byte == 'S');
-  n.end();
-}
-
-TEST_CASE("launches that wait for another node are bounded: each has a connection of the node's") {
-  JobWithSocket n;
-  const auto key_pair = auth::generate_signing_key();
-  n.ctld.permission_key = Bytes(key_pair.verify_key.view());
-  n.node.stop(SIGTERM);
-  n.ctld.forget_seen();
-  n.node.start();
-  n.ctld.accept();
-  (void)n.ctld.expect<proto::Heartbeat>();  // it knows the key now
-  n.connect();
-  // The other node takes connections, and answers nothing.
-  const auto silent = net::listen_at("tcp://127.0.0.1:0", 64);
-  REQUIRE(silent);
-  proto::StepPermission permission;
-  permission.key = key(1);
-  permission.owner = n.job(1, "").owner;
-  proto::StepNode other;
-  other.node = "n2";
-  other.address = silent->endpoint.substr(std::string_view("tcp://").size());
-  other.public_key = net::to_z85(net::generate_key_pair().public_key);
-  other.tasks = 1;
-  permission.nodes = {other};
-  permission.tasks = 1;
-  permission.expires = Instant{std::int64_t{std::time(nullptr)} * 1'000'000} + hours(1);
-  proto::LaunchStep step;
-  step.permission = codec::encode(permission);
-  step.signature = auth::sign(key_pair, proto::kStepPermissionContext, step.permission);
-  step.node = "n2";
-  step.argv = {"true"};
-  const Bytes body = codec::encode(step);
-  constexpr int kMany = 200;
-  for (int i = 0; i < kMany; ++i)
-    n.ask(static_cast<std::uint16_t>(proto::number_of<proto::LaunchStep>), body);
-  for (int i = 0; i < kMany - static_cast<int>(node::kMostPassedOn); ++i) {
-    const auto got = n.inside->receive(seconds(10));
-    REQUIRE(got);
-    const auto refusal = codec::decode<proto::ErrorReply>(got->body);
-    REQUIRE_MESSAGE(refusal->code == static_cast<std::uint16_t>(ErrorCode::too_many),
-                    refusal->message);
-  }
   n.end();
 }
 

@@ -145,9 +145,9 @@ const char* disagreement(const SattachRequest& r) {
 }
 
 // The streams of all nodes, until the tasks have ended or we are told to go.
-Result<int> watch_step(const Invocation& call, const SattachRequest& r, Session& session,
+Result<int> watch_step(const Invocation& call, const SattachRequest& r,
                        const proto::StepGranted& granted, const proto::StepPermission& permission) {
-  const auto door = StepDoor::open(session.config().address);
+  const auto door = StepDoor::open(permission);
   if (!door) return tl::unexpected(door.error());
   proto::AttachStep attach;
   attach.permission = granted.permission;
@@ -211,7 +211,7 @@ Result<int> run_sattach(const Invocation& call) {
       return refuse("only the owner of a job may type into its steps");
     r.input = StepInput::none;
   }
-  const auto done = watch_step(call, r, *session, *granted, *permission);
+  const auto done = watch_step(call, r, *granted, *permission);
   return done ? *done : refuse(words_for(done.error()).text);
 }
 

@@ -26,6 +26,7 @@
 
 #include "common/codec/codec.h"
 #include "noded/shim/hooks.h"
+#include "noded/shim/run/relay.h"
 #include "noded/shim/run/template.h"
 #include "noded/shim/shim.h"
 
@@ -72,7 +73,10 @@ Result<Shim> load(const std::string& state_dir, const std::string& name) {
 }
 
 int usage() {
-  std::fputs("usage: gantry-shim job|step|epilog STATE_DIR JOB.ATTEMPT [STEP]\n", stderr);
+  std::fputs(
+      "usage: gantry-shim job|step|epilog STATE_DIR JOB.ATTEMPT [STEP]\n"
+      "       gantry-shim relay\n",
+      stderr);
   return 2;
 }
 
@@ -95,6 +99,7 @@ int run_lost_epilog(const Shim& shim, Signals& signals) {
 // words: as on the command line, from the mode on.
 int run(const std::vector<std::string>& words) {
   const std::string_view mode = words.empty() ? "" : std::string_view(words[0]);
+  if (mode == "relay") return serve_as_relay();
   const bool epilog = mode == "epilog";
   const bool whole = mode == "job" || epilog;
   if (!((whole && words.size() == 3) || (mode == "step" && words.size() == 4))) return usage();
