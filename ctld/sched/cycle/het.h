@@ -16,20 +16,33 @@
 #include <vector>
 
 #include "ctld/sched/bits.h"
-#include "ctld/sched/cycle/cycle.h"
+#include "ctld/sched/cycle/awake.h"
+#include "ctld/sched/cycle/former.h"
+#include "ctld/sched/cycle/verdicts.h"
 
 namespace gantry::sched {
+
+struct HetSteps {  // of the plan in the making
+  Draft& draft;
+  QuotaClaims& quota;
+  SearchSpace& nodes;
+  ReservationBook& book;
+  FormerReservations& former;
+  Starter& starter;
+  Awake& awake;
+};
 
 class HetGroup {
  public:
   // Of the job whose turn it is, if that leads a group all of whose jobs wait; else of nobody, and
   // then nothing can be placed or planned.
-  HetGroup(Cycle& cycle, const Turn& turn);
+  HetGroup(const HetSteps& steps, const Turn& turn);
 
-  // As Cycle's.
+  // The group starts, and the turn moves on; false: it is blocked.
   bool place_now(Turn& turn);
+  // All keep their reservations, or get them; false: the group has none.
   bool reserve_ahead(Turn& turn);
-  Verdict explain(const Turn& turn);
+  Verdict explain(const Turn& turn, Verdicts& verdicts);
 
  private:
   struct Member {
@@ -60,7 +73,8 @@ class HetGroup {
   void drop_promises();
   void promise_found(const Turn& turn);
 
-  Cycle& cycle_;
+  Draft& d_;
+  const HetSteps s_;
   std::vector<Member> members_;     // by offset; none: nothing can be done
   std::vector<std::size_t> order_;  // the fewest nodes first
   Bits used_;                       // by members that have a place in this trial
