@@ -85,7 +85,8 @@ class Ahead {
 
   Grid grid;
   Running running;
-  Timeline timeline{grid, running};
+  Windows windows;
+  Timeline timeline{grid, running, windows};
   std::size_t fitted = 0, found = 0;
 
  private:
@@ -142,18 +143,18 @@ class Ahead {
       r.nodes = {NodeId{static_cast<std::uint32_t>(pick(grid.size()))}};
       windows_[name] = r;
     }
-    timeline.set_windows(windows_);
+    windows.set(windows_);
   }
 
   void speak() {
     own_ = windows_.empty() || !chance(20) ? "" : windows_.begin()->first;
-    REQUIRE(timeline.speak_for(own_));
+    REQUIRE(windows.speak_for(own_));
   }
 
   void start_one() {
     const JobClass cls = random_class();
     if (cls.demand.min_nodes > 1) return;
-    timeline.speak_for("");
+    windows.speak_for("");
     for (std::uint32_t n = 0; n < grid.size(); ++n) {
       const Instant until = Timeline::end_of(kNow, cls.key.time_limit);
       if (timeline.fits(n, cls.demand, kNow, until, grid.free(n)) < cls.demand.tasks) continue;
@@ -171,7 +172,7 @@ class Ahead {
 
   void promise_one() {
     const JobClass cls = random_class();
-    timeline.speak_for("");
+    windows.speak_for("");
     std::uint64_t steps = 0;
     const auto slot = timeline.earliest(cls, allowed_, kNow, steps);
     if (!slot) return;

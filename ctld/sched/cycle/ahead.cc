@@ -9,7 +9,7 @@ namespace gantry::sched {
 
 std::optional<std::pair<Slot, std::uint32_t>> Ahead::earliest(const JobClass& c, Instant before) {
   std::optional<std::pair<Slot, std::uint32_t>> best;
-  if (before <= d_.now || !d_.view.timeline.speak_for(c.key.reservation)) return best;
+  if (before <= d_.now || !d_.view.windows.speak_for(c.key.reservation)) return best;
   const std::uint32_t tenant = quota_.tenant_of(c);
   for (const NodeChoice& choice : d_.view.eligible.flavors_of(c)) {
     Instant from = d_.now;

@@ -49,7 +49,7 @@ bool Awake::could(const Wish& wish, std::uint32_t node) const {
 
 bool Awake::reopen(std::uint32_t node) {
   if (node >= d_.view.grid.size()) return false;
-  (void)d_.view.timeline.speak_for("");
+  (void)d_.view.windows.speak_for("");
   return d_.left.kinds.reopen(node, [&](const Wish& w) { return could(w, node); });
 }
 

@@ -198,7 +198,7 @@ void ReservationBook::mend(std::vector<Promise> broken) {
     const auto slot = d_.view.queue.find(p.job);
     JobClass& c =
         d_.view.queue.job_class(d_.view.queue.line(d_.view.queue[*slot].line).class_index);
-    if (d_.view.timeline.speak_for(c.key.reservation) &&
+    if (d_.view.windows.speak_for(c.key.reservation) &&
         d_.view.timeline.keep(c, p.job, p.start, p.shares)) {
       put_back(std::move(p));
       continue;
@@ -209,7 +209,7 @@ void ReservationBook::mend(std::vector<Promise> broken) {
     std::erase_if(d_.plan.expected,
                   [&](const Expected& e) { return e.job == p.job && e.start == p.start; });
   }
-  (void)d_.view.timeline.speak_for("");
+  (void)d_.view.windows.speak_for("");
 }
 
 // What others have been promised for some of that time.

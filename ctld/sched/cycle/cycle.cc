@@ -34,7 +34,7 @@ Cycle::Cycle(Replica& replica, Instant now, const Policy& policy)
   View& v = d_.view;
   Left& left = d_.left;
   if (nodes_.scores() != nullptr) v.scores.count(v.running, v.queue);
-  d_.everything = !left.memory.may_pass_over(now, policy, v.timeline.next_boundary(now)) ||
+  d_.everything = !left.memory.may_pass_over(now, policy, v.windows.next_boundary(now)) ||
                   left.kinds.generation() != v.eligible.generation();
   if (d_.everything) {
     left.kinds.begin(v.eligible.generation());
@@ -189,7 +189,7 @@ std::optional<Blocked> Cycle::try_before_others(Turn& turn) {
 std::optional<Blocked> Cycle::try_now(Turn& turn) {
   JobClass& c = d_.cls(turn);
   const std::uint32_t tenant = quota_.tenant_of(c);
-  if (!d_.view.timeline.speak_for(c.key.reservation)) return Blocked{Blocked::By::reservation, {}};
+  if (!d_.view.windows.speak_for(c.key.reservation)) return Blocked{Blocked::By::reservation, {}};
   if (!quota_.has_job_left(tenant)) return Blocked{Blocked::By::tenant_jobs, {}};
   const auto choices = d_.view.eligible.flavors_of(c);
   std::optional<Blocked> first;

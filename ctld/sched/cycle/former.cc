@@ -124,7 +124,7 @@ bool FormerReservations::keep_there(const Promise& p) {
       d_.view.queue.job_class(d_.view.queue.line(d_.view.queue[*slot].line).class_index);
   return c.standing.generation == d_.view.eligible.generation() &&
          c.standing.verdict.reason == Reason::none &&
-         d_.view.timeline.speak_for(c.key.reservation) && nodes_.may_use(c, p.shares) &&
+         d_.view.windows.speak_for(c.key.reservation) && nodes_.may_use(c, p.shares) &&
          d_.view.timeline.keep(c, p.job, p.start, p.shares);
 }
 
@@ -162,7 +162,7 @@ void FormerReservations::keep(Promise promise) {
   JobClass& c = d_.view.queue.job_class(d_.view.queue.line(w.line).class_index);
   d_.view.eligible.refresh(c, d_.view.grid);
   const bool may_run = c.standing.verdict.reason == Reason::none &&
-                       d_.view.timeline.speak_for(c.key.reservation) &&
+                       d_.view.windows.speak_for(c.key.reservation) &&
                        nodes_.may_use(c, promise.shares) &&
                        std::all_of(promise.shares.begin(), promise.shares.end(),
                                    [&](const Share& s) { return d_.view.grid.available(s.node); });

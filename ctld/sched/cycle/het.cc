@@ -99,7 +99,7 @@ std::optional<Blocked> HetGroup::fit_now(Member& m) {
   JobClass& c = *m.cls;
   View& v = d_.view;
   const std::uint32_t tenant = s_.quota.tenant_of(c);
-  if (!v.timeline.speak_for(c.key.reservation)) return Blocked{Blocked::By::reservation, {}};
+  if (!v.windows.speak_for(c.key.reservation)) return Blocked{Blocked::By::reservation, {}};
   if (!has_job_left(m)) return Blocked{Blocked::By::tenant_jobs, {}};
   if (is_shut_out(m)) return Blocked{};
   std::optional<Blocked> first;
@@ -178,7 +178,7 @@ void HetGroup::start(Turn& turn) {
     everywhere.insert(everywhere.end(), m.found.shares.begin(), m.found.shares.end());
   for (const Member& m : members_) {
     if (!m.promise) continue;
-    (void)d_.view.timeline.speak_for(m.cls->key.reservation);
+    (void)d_.view.windows.speak_for(m.cls->key.reservation);
     s_.book.hold_over(*m.cls, *m.promise, everywhere);
   }
   for (const Member& m : members_) {
@@ -200,7 +200,7 @@ void HetGroup::start(Turn& turn) {
 bool HetGroup::fit_ahead(Member& m, Instant from, Instant before) {
   JobClass& c = *m.cls;
   View& v = d_.view;
-  if (is_shut_out(m) || !v.timeline.speak_for(c.key.reservation)) return false;
+  if (is_shut_out(m) || !v.windows.speak_for(c.key.reservation)) return false;
   const std::uint32_t tenant = s_.quota.tenant_of(c);
   std::optional<std::pair<Slot, std::uint32_t>> best;
   for (const NodeChoice& choice : v.eligible.flavors_of(c)) {
@@ -292,7 +292,7 @@ void HetGroup::put_back_promises() {
   for (Member& m : members_) {
     if (!m.promise) continue;
     const Promise& p = *m.promise;
-    (void)d_.view.timeline.speak_for(m.cls->key.reservation);
+    (void)d_.view.windows.speak_for(m.cls->key.reservation);
     GANTRY_ASSERT(d_.view.timeline.keep(*m.cls, p.job, p.start, p.shares),
                   "a promise has no room any more");
     s_.book.put_back(std::move(*m.promise));
@@ -313,7 +313,7 @@ void HetGroup::drop_promises() {
 
 void HetGroup::promise_found(const Turn& turn) {
   for (Member& m : members_) {
-    (void)d_.view.timeline.speak_for(m.cls->key.reservation);
+    (void)d_.view.windows.speak_for(m.cls->key.reservation);
     d_.view.timeline.reserve(*m.cls, m.found, job(m));
     const bool fresh = !m.promise;
     if (!fresh) s_.book.loosened(*m.promise);

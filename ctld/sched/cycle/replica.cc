@@ -62,7 +62,7 @@ void Replica::apply(const Change& change) {
         r.windows_.erase(c.name);
       else
         r.windows_[c.name] = c;
-      r.view_.timeline.set_windows(r.windows_);
+      r.view_.windows.set(r.windows_);
       r.left_.memory.forget();
     }
   };

@@ -18,7 +18,7 @@ GpuScores* SearchSpace::scores() {
 // Jobs that name a reservation run on its nodes only.
 const Bits& SearchSpace::nodes_for(const JobClass& c, const NodeChoice& choice) {
   const Bits& nodes = d_.view.eligible.nodes_of(choice);
-  const Window* window = d_.view.timeline.own_window();
+  const Window* window = d_.view.windows.own();
   if (window == nullptr || c.key.reservation.empty()) return nodes;
   in_window_ = Bits{};
   in_window_.resize(d_.view.grid.size());

@@ -16,7 +16,7 @@ class SearchSpace {
   explicit SearchSpace(Draft& draft) : d_(draft) {}
 
   // The nodes of the choice; of a job that names a reservation those of its window, for which
-  // Timeline::speak_for() must have been called. Valid until the next call.
+  // Windows::speak_for() must have been called. Valid until the next call.
   [[nodiscard]] const Bits& nodes_for(const JobClass& c, const NodeChoice& choice);
   // Does some choice of the class hold all these nodes? A change of the documents may have parted
   // the nodes of a reservation.

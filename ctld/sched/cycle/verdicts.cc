@@ -86,8 +86,8 @@ Verdict Verdicts::of_head(const Turn& turn, const OfGroup& of_group) {
             ""};
   if (auto slices = slices_.explain(turn.head_job.job)) return *slices;
   if (auto blocked = of_blocked(turn)) return *blocked;
-  if (!c.key.reservation.empty() && d_.view.timeline.speak_for(c.key.reservation)) {
-    const Window& own = *d_.view.timeline.own_window();
+  if (!c.key.reservation.empty() && d_.view.windows.speak_for(c.key.reservation)) {
+    const Window& own = *d_.view.windows.own();
     if (d_.now < own.from || d_.end_of(c) > own.until)
       return {Reason::reservation, 0, 0, c.key.reservation};
   }
@@ -197,14 +197,14 @@ std::optional<Verdict> Verdicts::of_plans(const Turn& turn) {
       (own->plans->reason != Reason::planned || own->plans->subject != std::to_string(id.value()));
   if (noted) return own->plans->reason == Reason::none ? std::nullopt : own->plans;
   std::optional<Verdict> found;
-  if (has_room(c) && d_.view.timeline.speak_for(c.key.reservation)) {
+  if (has_room(c) && d_.view.windows.speak_for(c.key.reservation)) {
     const Bits& nodes = d_.view.eligible.nodes_of(c);
     for (std::size_t w = 0; w < nodes.words() && !found; ++w)
       any_in_word(nodes.word(w), w, [&](std::uint32_t n) {
         if (!d_.view.grid.available(n) ||
             tasks_fitting(c.demand, d_.view.grid.room(n), d_.view.grid.free(n)) == 0)
           return false;
-        if (const Window* window = d_.view.timeline.window_in(n, d_.now, d_.end_of(c)))
+        if (const Window* window = d_.view.windows.in(n, d_.now, d_.end_of(c)))
           found = Verdict{Reason::maintenance, window->from.us, 0, window->name};
         else if (const auto other = d_.view.timeline.promised_in(n, d_.now, d_.end_of(c), id))
           found = Verdict{Reason::planned, 0, 0, std::to_string(other->value())};

@@ -16,7 +16,7 @@
 namespace gantry::sched {
 
 struct View {
-  View() : timeline(grid, running) {}
+  View() : timeline(grid, running, windows) {}
   View(const View&) = delete;
   View& operator=(const View&) = delete;
 
@@ -27,6 +27,7 @@ struct View {
   Running running;
   Queue queue;
   Eligible eligible;
+  Windows windows;    // advance reservations and maintenance
   Timeline timeline;
   GpuScores scores;
 };

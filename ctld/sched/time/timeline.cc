@@ -12,48 +12,6 @@ Instant Timeline::end_of(Instant start, const std::optional<Duration>& limit) {
   return start + *limit;
 }
 
-void Timeline::set_windows(const std::map<std::string, ReservationChanged>& reservations) {
-  windows_.clear();
-  windows_on_.clear();
-  closed_ = Bits{};
-  for (const auto& [name, r] : reservations) {
-    windows_.push_back({name, r.from, r.until, r.maintenance, {}});
-    for (const NodeId n : r.nodes) windows_.back().nodes.push_back(n.value());
-  }
-  std::stable_sort(windows_.begin(), windows_.end(),
-                   [](const Window& a, const Window& b) { return a.until < b.until; });
-  for (std::uint32_t w = 0; w < windows_.size(); ++w)
-    for (const std::uint32_t n : windows_[w].nodes) {
-      if (windows_on_.size() <= n) windows_on_.resize(n + 1);
-      windows_on_[n].push_back(w);
-      closed_.resize(windows_on_.size());
-      closed_.set(n);
-    }
-}
-
-bool Timeline::speak_for(const std::string& reservation) {
-  own_ = kNoWindow;
-  if (reservation.empty()) return true;
-  for (std::uint32_t w = 0; w < windows_.size(); ++w)
-    if (windows_[w].name == reservation) own_ = w;
-  return own_ != kNoWindow;
-}
-
-std::optional<Instant> Timeline::next_boundary(Instant now) const {
-  std::optional<Instant> next;
-  for (const Window& w : windows_)
-    for (const Instant at : {w.from, w.until})
-      if (at > now && (!next || at < *next)) next = at;
-  return next;
-}
-
-const Window* Timeline::window_in(std::uint32_t node, Instant from, Instant until) const {
-  if (!closed_.test(node)) return nullptr;
-  for (const std::uint32_t w : windows_on_[node])
-    if (w != own_ && windows_[w].from < until && from < windows_[w].until) return &windows_[w];
-  return nullptr;
-}
-
 std::optional<JobId> Timeline::promised_in(std::uint32_t node, Instant from, Instant until,
                                            JobId but) const {
   if (!reserved_.test(node)) return std::nullopt;
@@ -77,10 +35,10 @@ void Timeline::begin(Instant now) {
 }
 
 void Timeline::fit_grid() {
-  own_ = kNoWindow;
+  (void)windows_.speak_for("");
   reserved_.resize(grid_.size());
   ahead_.resize(grid_.size());
-  notes_.resize(grid_.size());
+  notes_.notes.resize(grid_.size());
 }
 
 void Timeline::resume(Instant now) {
@@ -117,9 +75,9 @@ Room Timeline::spare_at(const Ahead& ahead, Instant at, Room room) const {
 std::uint32_t Timeline::fits(std::uint32_t node, const Demand& demand, Instant from, Instant until,
                              const Room& room) const {
   const Room& size = grid_.room(node);
-  if (closed(node)) {
-    if (window_in(node, from, until) != nullptr) return 0;
-    const Window* own = own_window();
+  if (windows_.closed(node)) {
+    if (windows_.in(node, from, until) != nullptr) return 0;
+    const Window* own = windows_.own();
     if (own != nullptr && (from < own->from || until > own->until)) return 0;
   }
   if (!reserved_.test(node)) return tasks_fitting(demand, size, room);
@@ -138,9 +96,7 @@ std::optional<Instant> Timeline::same_until(std::uint32_t node, Instant from, In
     if (at >= until && (!end || at - (until - from) < *end)) end = at - (until - from);
   };
   for (const Checkpoint& c : ahead_[node].checkpoints) offer(c.at);
-  if (closed_.test(node))
-    for (const std::uint32_t w : windows_on_[node])
-      offer(w == own_ ? windows_[w].until : windows_[w].from);
+  windows_.each_closing(node, offer);
   return end;
 }
 
@@ -201,6 +157,15 @@ void Timeline::started(const Demand& demand, const std::vector<Share>& shares,
     for (Checkpoint& c : ahead_[share.node].checkpoints)
       if (!until || c.at < *until) promise(c, need);
   }
+}
+
+std::optional<Slot> Timeline::earliest(const JobClass& cls, const Bits& allowed, Instant from,
+                                       std::uint64_t& steps, Instant before) {
+  if (const Window* own = windows_.own()) from = std::max(from, own->from);
+  if (from >= before) return std::nullopt;
+  sort_freed();
+  return walk_ends({*this, grid_, running_, windows_, freed_, notes_}, cls, allowed, from, before,
+                   steps);
 }
 
 void Timeline::reserve(const JobClass& cls, const Slot& slot, JobId job) {
