@@ -97,6 +97,7 @@ void send_launch(Context& ctx, const Job& job, std::uint32_t index) {
   launch.spec = std::move(stored->spec);
   launch.spec.name = ctx.state.names.text(job.name);
   launch.spec.shape = class_of(ctx.state, job).shape;
+  launch.spec.requeue = job.may_requeue;
   for (const NodeRun& run : active.nodes)
     launch.placement.push_back(placement_of(ctx.state, run.grant));
   launch.node_index = index;

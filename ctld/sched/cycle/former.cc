@@ -48,7 +48,16 @@ std::vector<Promise> FormerReservations::take_changed(std::set<std::uint32_t>& n
   const auto add = [&](JobId job) {
     if (book_.in_force().contains(job) && jobs.insert(job).second) left.push_back(job);
   };
-  for (const JobId job : d_.left.memory.jobs()) add(job);
+  // The components of a heterogeneous job have the place of their leader. When the leader's rank
+  // has changed, the reservations of all of them have to move; one that stayed at the old place
+  // would be put out of the way at the leader's turn, and the group would lose the others' too.
+  for (const JobId job : d_.left.memory.jobs()) {
+    add(job);
+    const auto slot = d_.view.queue.find(job);
+    if (!slot) continue;
+    const auto& het = d_.class_of(d_.view.queue[*slot]).key.het;
+    for (std::uint32_t i = 0; het && i < het->size; ++i) add(het->member(i));
+  }
   const std::set<std::uint32_t> lines = lines_to_deal(d_.view.queue, book_.in_force());
   if (!lines.empty())
     for (const auto& [job, of_job] : book_.in_force())

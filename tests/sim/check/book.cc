@@ -22,6 +22,11 @@ namespace {
 // So often may a job have to go before only what is reclaimed takes it (decision 28).
 constexpr std::uint32_t kMostByClass = 16;
 
+// Whether a job of this kind can wait again at all, if its user lets it.
+bool comes_back(const JobSpec& spec) {
+  return spec.kind == JobKind::batch || (spec.het && spec.het->offset);
+}
+
 }  // namespace
 
 std::string payer_of(const std::string& queue) {
@@ -51,6 +56,10 @@ void Book::take(Instant at, const core::Event& any, const std::map<JobId, Accoun
   if (const auto* e = std::get_if<event::JobUpdated>(&any)) {
     if (e->partition) jobs_.at(e->job).partition = *e->partition;
     if (e->account) jobs_.at(e->job).account = *e->account;
+    if (e->requeue) {
+      const JobSpec& spec = jobs.at(e->job).spec.spec;
+      jobs_.at(e->job).may_requeue = *e->requeue && comes_back(spec);
+    }
   }
   if (const auto* e = std::get_if<event::JobUpdated>(&any)) std::erase(returned_, e->job);
   if (const auto* e = std::get_if<event::JobReleased>(&any)) std::erase(returned_, e->job);
@@ -165,7 +174,7 @@ void Book::submitted(const event::JobSubmitted& e, const Account& account) {
   job.account = account.spec.spec.account;
   job.user = account.spec.owner.user;
   const JobSpec& spec = account.spec.spec;
-  job.may_requeue = spec.requeue && (spec.kind == JobKind::batch || (spec.het && spec.het->offset));
+  job.may_requeue = spec.requeue && comes_back(spec);
 }
 
 Resources Book::taken(const Job& job) const {
@@ -378,15 +387,19 @@ void Book::compare_shares(const core::State& state) const {
     std::vector<std::string> path{share.name};
     for (auto up = share.parent; up; up = shares[up->value()].parent)
       path.insert(path.begin(), shares[up->value()].name);
-    const auto since = [&](Instant t) {
-      return std::exp(-lambda * static_cast<double>((share.usage.at - t).us) / 1e6);
+    const auto seconds = [](Instant from, Instant to) {
+      return static_cast<double>((to - from).us) / 1e6;
     };
     long double amount = 0, rate = 0;
     for (const auto& [leaf, intervals] : shares_) {
       if (!std::equal(path.begin(), path.end(), leaf.begin())) continue;
       for (const Interval& i : intervals) {
         if (!i.to) rate += i.rate;
-        amount += i.rate / lambda * ((i.to ? since(*i.to) : 1.0) - since(i.from));
+        // What the interval was worth at its end, decayed since. The difference of two exponentials
+        // near 1 would lose nine digits where the half-life is long.
+        const Instant end = i.to.value_or(share.usage.at);
+        const double worth = -i.rate / lambda * std::expm1(-lambda * seconds(i.from, end));
+        amount += worth * std::exp(-lambda * seconds(end, share.usage.at));
       }
     }
     const auto differ = [](double a, long double b) {
