@@ -59,7 +59,7 @@ void compare_history(std::uint64_t seed, Compared& sum) {
     feed(replica, site.turn());
     Replica fresh;
     feed(fresh, site.facts());
-    fresh.promise(replica.promises());
+    fresh.set_reservations(replica.reservations());
     const Plan plan = schedule(replica, site.now, policy);
     REQUIRE(replica.audit() == "");
     fresh.expect(replica.mix());

@@ -89,7 +89,7 @@ void add_plan(Hash& hash, const Plan& plan) {
 }
 
 void add_left(Hash& hash, const Replica& replica) {
-  for (const auto& r : replica.promises()) {
+  for (const auto& r : replica.reservations()) {
     hash.add(r.job.value());
     hash.add(r.start);
     for (const Share& s : r.shares) hash.add((std::uint64_t{s.node} << 32) | s.tasks);

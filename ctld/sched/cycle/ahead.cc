@@ -32,7 +32,7 @@ std::optional<std::pair<Slot, std::uint32_t>> Ahead::earliest(const JobClass& c,
 bool Ahead::reserve(Turn& turn) {
   JobClass& c = d_.cls(turn);
   if (c.standing.verdict.reason != Reason::none) return false;
-  Promise* kept = book_.of(turn);
+  Reservation* kept = book_.of(turn);
   if (kept == nullptr &&
       (!d_.everything || !book_.may_reserve(turn) || slices_.waits_for_slices(c)))
     return false;
@@ -47,19 +47,19 @@ bool Ahead::reserve(Turn& turn) {
     if (found) {
       if (kept != nullptr) book_.loosened(*kept);
       d_.view.timeline.reserve(c, found->first, id);
-      Promise promise = kept != nullptr ? *kept : Promise{};
-      promise.job = id;
-      promise.looked = d_.now;
-      promise.start = found->first.start;
-      promise.shares = std::move(found->first.shares);
-      promise.flavor = found->second;
+      Reservation reservation = kept != nullptr ? *kept : Reservation{};
+      reservation.job = id;
+      reservation.looked = d_.now;
+      reservation.start = found->first.start;
+      reservation.shares = std::move(found->first.shares);
+      reservation.flavor = found->second;
       if (kept != nullptr)
-        *kept = std::move(promise);
+        *kept = std::move(reservation);
       else
-        kept = &book_.add(turn, std::move(promise));
+        kept = &book_.add(turn, std::move(reservation));
     } else if (kept != nullptr) {
       GANTRY_ASSERT(d_.view.timeline.keep(c, kept->job, kept->start, kept->shares),
-                    "a promise has no room any more");
+                    "a reservation has no room any more");
     } else {
       return false;
     }

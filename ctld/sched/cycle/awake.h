@@ -1,5 +1,6 @@
 // The memory of what may be skipped, at work in a plan: which partitions and lines it passes over,
-// what wakes them, and what it notes for the next one. What is remembered: memory.h, kinds.h.
+// what wakes them, and what it notes for the next one. What is remembered: memory.h,
+// request_keys.h.
 //
 // A partition sleeps if the last plan has looked at all of it and nothing of it can start. It is
 // passed over unless it was woken, or what one of its lines waits for may be possible now.
@@ -32,15 +33,15 @@ class Awake {
   // On nodes that it had reserved and starts on before its time, the job will be gone sooner: for
   // whoever that makes room, this plan may have passed over. Then it ends, and the next one is
   // made.
-  void wake_behind(const Promise& promise, const std::vector<Share>& place);
+  void wake_behind(const Reservation& reservation, const std::vector<Share>& place);
   // The plan is made: notes for the next one, of the lines that are closed and of all others.
   void remember(std::span<const Turn> closed);
 
  private:
   // Room has grown on the node. True: some request that has failed could be met there now.
   bool reopen(std::uint32_t node);
-  [[nodiscard]] bool could(const Wish& wish, std::uint32_t node) const;
-  [[nodiscard]] bool could_start(std::uint32_t partition, std::uint32_t wish, std::int32_t rank);
+  [[nodiscard]] bool could(const RequestKey& request, std::uint32_t node) const;
+  [[nodiscard]] bool could_start(std::uint32_t partition, std::uint32_t request, std::int32_t rank);
   [[nodiscard]] bool could_start(std::uint32_t partition);  // any of its lines
   bool pass_over(std::uint32_t partition);
   void note_wait(const Turn& turn);

@@ -17,18 +17,18 @@ bool share_a_node(const std::vector<Share>& a, const std::vector<Share>& b) {
 
 }  // namespace
 
-bool comes_first(const Promise& p) {
+bool comes_first(const Reservation& p) {
   return p.claimed && p.guaranteed;
 }
 
-Place place_of(const Promise& p) {
+Place place_of(const Reservation& p) {
   if (comes_first(p))
     return {std::numeric_limits<std::uint32_t>::max(), std::numeric_limits<std::int32_t>::max()};
   return {p.priority, p.rank};
 }
 
-bool comes_before(const Promise& a, const Promise& b) {
-  const auto place = [](const Promise& p) {
+bool comes_before(const Reservation& a, const Reservation& b) {
+  const auto place = [](const Reservation& p) {
     const Place of = place_of(p);
     return std::tuple{~of.first, -std::int64_t{of.second}, p.start, p.job};
   };
@@ -46,75 +46,76 @@ bool runs_on(const std::vector<Share>& place, std::uint32_t node) {
 }
 
 ReservationBook::~ReservationBook() {
-  for (const Promise& p : held_over_) lift(p);
+  for (const Reservation& p : held_over_) lift(p);
 }
 
-Promise* ReservationBook::of(const Turn& turn) {
-  Promises& all = d_.left.promises;
+Reservation* ReservationBook::of(const Turn& turn) {
+  Reservations& all = d_.left.reservations;
   if (all.empty()) return nullptr;
   const auto of_job = all.find(turn.first.job);
   if (of_job == all.end() || of_job->second.size() <= turn.ahead) return nullptr;
   return &of_job->second[turn.ahead];
 }
 
-Promise* ReservationBook::first_of(JobId job) {
-  const auto of_job = d_.left.promises.find(job);
-  return of_job == d_.left.promises.end() || of_job->second.empty() ? nullptr : &of_job->second[0];
+Reservation* ReservationBook::first_of(JobId job) {
+  const auto of_job = d_.left.reservations.find(job);
+  return of_job == d_.left.reservations.end() || of_job->second.empty() ? nullptr
+                                                                        : &of_job->second[0];
 }
 
-void ReservationBook::count(const Promise& promise) {
-  const std::uint32_t partition = promise.partition.value();
+void ReservationBook::count(const Reservation& reservation) {
+  const std::uint32_t partition = reservation.partition.value();
   if (by_partition_.size() <= partition) by_partition_.resize(partition + 1);
   ++by_partition_[partition];
   ++all_;
 }
 
-void ReservationBook::uncount(const Promise& promise) {
-  GANTRY_ASSERT(promise.partition.value() < by_partition_.size() &&
-                    by_partition_[promise.partition.value()] > 0,
+void ReservationBook::uncount(const Reservation& reservation) {
+  GANTRY_ASSERT(reservation.partition.value() < by_partition_.size() &&
+                    by_partition_[reservation.partition.value()] > 0,
                 "a reservation was given up that had not been counted");
-  --by_partition_[promise.partition.value()];
+  --by_partition_[reservation.partition.value()];
   --all_;
 }
 
 // Which one an element of an array takes is the same in a plan after changes as in one anew.
-void ReservationBook::enter(Promise promise) {
-  count(promise);
-  auto& of_job = d_.left.promises[promise.job];
-  const auto at = std::upper_bound(of_job.begin(), of_job.end(), promise, comes_before);
-  of_job.insert(at, std::move(promise));
+void ReservationBook::enter(Reservation reservation) {
+  count(reservation);
+  auto& of_job = d_.left.reservations[reservation.job];
+  const auto at = std::upper_bound(of_job.begin(), of_job.end(), reservation, comes_before);
+  of_job.insert(at, std::move(reservation));
 }
 
-Promise& ReservationBook::add(const Turn& turn, Promise promise) {
-  promise.partition = PartitionId{turn.partition};
-  promise.priority = d_.view.queue.partition(turn.partition).priority;
-  promise.rank = turn.first.rank;
-  promise.aged = turn.first.raised;
-  count(promise);
-  auto& of_job = d_.left.promises[promise.job];
-  of_job.push_back(std::move(promise));
+Reservation& ReservationBook::add(const Turn& turn, Reservation reservation) {
+  reservation.partition = PartitionId{turn.partition};
+  reservation.priority = d_.view.queue.partition(turn.partition).priority;
+  reservation.rank = turn.first.rank;
+  reservation.aged = turn.first.raised;
+  count(reservation);
+  auto& of_job = d_.left.reservations[reservation.job];
+  of_job.push_back(std::move(reservation));
   return of_job.back();
 }
 
-void ReservationBook::put_back(Promise promise) {
-  d_.left.promises[promise.job].push_back(std::move(promise));
+void ReservationBook::put_back(Reservation reservation) {
+  d_.left.reservations[reservation.job].push_back(std::move(reservation));
 }
 
 void ReservationBook::use_up(const Turn& turn) {
-  const auto of_job = d_.left.promises.find(turn.first.job);
+  const auto of_job = d_.left.reservations.find(turn.first.job);
   of_job->second.erase(of_job->second.begin() + turn.ahead);
-  if (of_job->second.empty()) d_.left.promises.erase(of_job);
+  if (of_job->second.empty()) d_.left.reservations.erase(of_job);
 }
 
-std::optional<Promise> ReservationBook::take_first(JobId job) {
-  const auto of_job = d_.left.promises.find(job);
-  if (of_job == d_.left.promises.end()) return std::nullopt;
-  std::optional<Promise> first;
+std::optional<Reservation> ReservationBook::take_first(JobId job) {
+  const auto of_job = d_.left.reservations.find(job);
+  if (of_job == d_.left.reservations.end()) return std::nullopt;
+  std::optional<Reservation> first;
   if (!of_job->second.empty()) {
     first = std::move(of_job->second[0]);
     lift(*first);
   }
-  d_.left.promises.erase(of_job);
+  d_.left.reservations.erase(of_job);
   return first;
 }
 
@@ -124,42 +125,42 @@ bool ReservationBook::may_reserve(const Turn& turn) const {
   return made < d_.policy.reservations || all_ < d_.policy.ahead;
 }
 
-bool ReservationBook::may_look_again(const Promise& promise) {
-  return d_.everything && d_.now - promise.looked >= kReplanPeriod &&
+bool ReservationBook::may_look_again(const Reservation& reservation) {
+  return d_.everything && d_.now - reservation.looked >= kReplanPeriod &&
          d_.plan.stats.steps < d_.policy.replan_steps && looked_again_++ < d_.policy.replans;
 }
 
-void ReservationBook::lift(const Promise& promise) {
-  d_.view.timeline.lift(promise.job, promise.start, promise.shares);
+void ReservationBook::lift(const Reservation& reservation) {
+  d_.view.timeline.lift(reservation.job, reservation.start, reservation.shares);
 }
 
-bool ReservationBook::keep(Promise& promise, const JobClass& c) {
-  if (d_.view.timeline.keep(c, promise.job, promise.start, promise.shares)) return true;
-  Instant late = promise.start;
-  if (promise.start == d_.now) late = d_.now + Timeline::kOverdue;
-  for (const Share& s : promise.shares)
+bool ReservationBook::keep(Reservation& reservation, const JobClass& c) {
+  if (d_.view.timeline.keep(c, reservation.job, reservation.start, reservation.shares)) return true;
+  Instant late = reservation.start;
+  if (reservation.start == d_.now) late = d_.now + Timeline::kOverdue;
+  for (const Share& s : reservation.shares)
     for (const std::uint32_t slot : d_.view.running.on_node(s.node))
       if (const Placement& p = d_.view.running[slot]; p.leaving && p.ends_by)
         late = std::max(late, *p.ends_by);
-  if (late == promise.start) return false;
-  promise.start = late;
-  if (!promise.leaving.empty()) promise.leave_by = late;
-  return d_.view.timeline.keep(c, promise.job, promise.start, promise.shares);
+  if (late == reservation.start) return false;
+  reservation.start = late;
+  if (!reservation.leaving.empty()) reservation.leave_by = late;
+  return d_.view.timeline.keep(c, reservation.job, reservation.start, reservation.shares);
 }
 
-void ReservationBook::loosened(const Promise& promise) {
-  for (const Share& s : promise.shares) d_.left.memory.touch_node(s.node);
+void ReservationBook::loosened(const Reservation& reservation) {
+  for (const Share& s : reservation.shares) d_.left.memory.touch_node(s.node);
 }
 
 // While a plan is made room only shrinks: what has failed once need not be tried again, and a plan
 // that passes over those who sleep equals one that does not. So what was promised to the job that
 // starts, on nodes that it does not start on, stays taken until the plan is made.
-void ReservationBook::hold_over(const JobClass& c, const Promise& promise,
+void ReservationBook::hold_over(const JobClass& c, const Reservation& reservation,
                                 const std::vector<Share>& place) {
-  for (const Share& s : promise.shares) {
+  for (const Share& s : reservation.shares) {
     d_.left.memory.touch_node(s.node);
     if (runs_on(place, s.node)) continue;
-    Promise part = promise;
+    Reservation part = reservation;
     part.shares = {s};
     if (d_.view.timeline.keep(c, part.job, part.start, part.shares))
       held_over_.push_back(std::move(part));
@@ -170,15 +171,15 @@ void ReservationBook::hold_over(const JobClass& c, const Promise& promise,
 }
 
 // On these nodes and in this time; not what others claim, nor what jobs have waited long for.
-std::vector<Promise> ReservationBook::break_in_way(JobId but, const std::vector<Share>& shares,
-                                                   Instant from, Instant until) {
-  std::vector<Promise> broken;
-  for (auto at = d_.left.promises.begin(); at != d_.left.promises.end();) {
+std::vector<Reservation> ReservationBook::break_in_way(JobId but, const std::vector<Share>& shares,
+                                                       Instant from, Instant until) {
+  std::vector<Reservation> broken;
+  for (auto at = d_.left.reservations.begin(); at != d_.left.reservations.end();) {
     const auto slot = d_.view.queue.find(at->first);
     if (at->first != but && slot) {
       const JobClass& c =
           d_.view.queue.job_class(d_.view.queue.line(d_.view.queue[*slot].line).class_index);
-      std::erase_if(at->second, [&](Promise& p) {
+      std::erase_if(at->second, [&](Reservation& p) {
         if (p.claimed || p.aged || p.start >= until ||
             Timeline::end_of(p.start, c.key.time_limit) <= from || !share_a_node(p.shares, shares))
           return false;
@@ -187,14 +188,14 @@ std::vector<Promise> ReservationBook::break_in_way(JobId but, const std::vector<
         return true;
       });
     }
-    at = at->second.empty() ? d_.left.promises.erase(at) : std::next(at);
+    at = at->second.empty() ? d_.left.reservations.erase(at) : std::next(at);
   }
   return broken;
 }
 
 // Where there is still room for them. The others are planned anew, by the next plan.
-void ReservationBook::mend(std::vector<Promise> broken) {
-  for (Promise& p : broken) {
+void ReservationBook::mend(std::vector<Reservation> broken) {
+  for (Reservation& p : broken) {
     const auto slot = d_.view.queue.find(p.job);
     JobClass& c =
         d_.view.queue.job_class(d_.view.queue.line(d_.view.queue[*slot].line).class_index);
@@ -222,7 +223,7 @@ std::vector<HeldRoom> ReservationBook::room_of_others(JobId but, bool guaranteed
     if (!slot) continue;
     const JobClass& c =
         d_.view.queue.job_class(d_.view.queue.line(d_.view.queue[*slot].line).class_index);
-    for (const Promise& p : of_job)
+    for (const Reservation& p : of_job)
       if ((!guaranteed || p.claimed || p.aged) && p.start < until &&
           from < Timeline::end_of(p.start, c.key.time_limit))
         for (const Share& s : p.shares)
@@ -232,14 +233,14 @@ std::vector<HeldRoom> ReservationBook::room_of_others(JobId but, bool guaranteed
 }
 
 void ReservationBook::end_plan() {
-  for (auto& [job, of_job] : d_.left.promises)
+  for (auto& [job, of_job] : d_.left.reservations)
     if (of_job.size() > 1) std::sort(of_job.begin(), of_job.end(), comes_before);
-  if (!d_.policy.keep_promises) drop_if([](const Promise& p) { return !p.claimed; });
+  if (!d_.policy.keep_promises) drop_if([](const Reservation& p) { return !p.claimed; });
 }
 
-void ReservationBook::tell(Turn& turn, Promise& promise) {
-  d_.expect(promise);
-  promise.told = true;
+void ReservationBook::tell(Turn& turn, Reservation& reservation) {
+  d_.expect(reservation);
+  reservation.told = true;
   if (turn.at == *turn.head) turn.reserved = true;
   ++turn.ahead;
   d_.advance(turn);

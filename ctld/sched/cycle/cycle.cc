@@ -153,10 +153,10 @@ bool Cycle::place_now(Turn& turn) {
   if (c.standing.verdict.reason == Reason::none) {
     ++d_.plan.stats.attempts;
     // What has been claimed is charged already.
-    const Promise* promise = book_.of(turn);
-    const bool charged = promise != nullptr && promise->claimed;
-    const auto needs = charged ? quota_.needs_of(c, promise->shares) : std::vector<QuotaNeed>{};
-    if (charged) quota_.uncharge(promise->job);
+    const Reservation* reservation = book_.of(turn);
+    const bool charged = reservation != nullptr && reservation->claimed;
+    const auto needs = charged ? quota_.needs_of(c, reservation->shares) : std::vector<QuotaNeed>{};
+    if (charged) quota_.uncharge(reservation->job);
     auto blocked = try_now(turn);
     if (blocked && charged && blocked->by == Blocked::By::quota) blocked = try_before_others(turn);
     if (!blocked) return true;
@@ -219,56 +219,56 @@ std::optional<Blocked> Cycle::try_choice(Turn& turn, std::uint32_t tenant,
   JobClass& c = d_.cls(turn);
   const std::uint32_t request = nodes_.request_of(c, choice);
   const bool failed =
-      request != Kinds::kNone && d_.left.kinds.known_to_fail(request, d_.place(turn));
+      request != RequestKeys::kNone && d_.left.kinds.known_to_fail(request, d_.place(turn));
   if (failed && book_.of(turn) == nullptr) return Blocked{};
   former_.look_from(d_.place(turn));
-  const Promise* promise = book_.of(turn);
+  const Reservation* reservation = book_.of(turn);
   // It failed with what is promised to this job out of reach.
-  if (failed && promise == nullptr) return Blocked{};
-  if (promise != nullptr) book_.lift(*promise);
-  if (failed && !has_room_on(c, *promise)) {
-    put_back(c, *promise);
+  if (failed && reservation == nullptr) return Blocked{};
+  if (reservation != nullptr) book_.lift(*reservation);
+  if (failed && !has_room_on(c, *reservation)) {
+    put_back(c, *reservation);
     return Blocked{};
   }
   const auto neighbours = nodes_.neighbours_of(c, d_.view.queue.line(turn.line).share);
   // What is promised to an element of an array is too small for the others, and not for it.
-  Bits* const not_too_small = promise == nullptr ? nodes_.hopeful(turn, choice) : nullptr;
+  Bits* const not_too_small = reservation == nullptr ? nodes_.hopeful(turn, choice) : nullptr;
   const auto place =
       find_place(d_.view.grid, d_.view.timeline, nodes_.nodes_for(c, choice), c, not_too_small,
                  neighbours ? &*neighbours : nullptr, nodes_.scores());
   std::optional<Blocked> blocked;
   if (!place) {
-    if (request != Kinds::kNone) d_.left.kinds.failed(request, d_.place(turn));
+    if (request != RequestKeys::kNone) d_.left.kinds.failed(request, d_.place(turn));
     blocked = Blocked{};
   } else if (tenant != kNoIndex) {
     const QuotaFit exact = quota_.fit(tenant, quota_.needs_of(c, *place));
     if (!exact.fits) blocked = Blocked{Blocked::By::quota, exact};
   }
-  if (blocked && promise != nullptr) put_back(c, *promise);
+  if (blocked && reservation != nullptr) put_back(c, *reservation);
   if (!blocked) start(turn, *place);
   return blocked;
 }
 
 // Is there room for a part of the job on one of its nodes?
-bool Cycle::has_room_on(const JobClass& c, const Promise& promise) const {
+bool Cycle::has_room_on(const JobClass& c, const Reservation& reservation) const {
   const View& v = d_.view;
-  return std::any_of(promise.shares.begin(), promise.shares.end(), [&](const Share& s) {
+  return std::any_of(reservation.shares.begin(), reservation.shares.end(), [&](const Share& s) {
     return v.grid.available(s.node) &&
            v.timeline.fits(s.node, c.demand, d_.now, d_.end_of(c), v.grid.free(s.node)) > 0;
   });
 }
 
-void Cycle::put_back(const JobClass& c, const Promise& promise) {
-  GANTRY_ASSERT(d_.view.timeline.keep(c, promise.job, promise.start, promise.shares),
-                "a promise has no room any more");
+void Cycle::put_back(const JobClass& c, const Reservation& reservation) {
+  GANTRY_ASSERT(d_.view.timeline.keep(c, reservation.job, reservation.start, reservation.shares),
+                "a reservation has no room any more");
 }
 
 // Its reservation, if it has one, is lifted already.
 void Cycle::start(Turn& turn, const std::vector<Share>& place) {
-  std::optional<Promise> ahead;
-  if (const Promise* promise = book_.of(turn)) {
-    book_.hold_over(d_.cls(turn), *promise, place);
-    ahead = *promise;
+  std::optional<Reservation> ahead;
+  if (const Reservation* reservation = book_.of(turn)) {
+    book_.hold_over(d_.cls(turn), *reservation, place);
+    ahead = *reservation;
     book_.use_up(turn);
   }
   starter_.start(turn, place);

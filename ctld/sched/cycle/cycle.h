@@ -53,8 +53,8 @@ class Cycle {
   std::optional<Blocked> try_now(Turn& turn);
   std::optional<Blocked> try_before_others(Turn& turn);
   std::optional<Blocked> try_choice(Turn& turn, std::uint32_t tenant, const NodeChoice& choice);
-  [[nodiscard]] bool has_room_on(const JobClass& c, const Promise& promise) const;
-  void put_back(const JobClass& c, const Promise& promise);
+  [[nodiscard]] bool has_room_on(const JobClass& c, const Reservation& reservation) const;
+  void put_back(const JobClass& c, const Reservation& reservation);
   void start(Turn& turn, const std::vector<Share>& place);
 
   Draft d_;

@@ -81,9 +81,9 @@ struct Draft {
   [[nodiscard]] const Blocked* why(const Turn& turn) const {
     return turn.blocked == 0 ? nullptr : &blocked[turn.blocked - 1];
   }
-  void expect(const Promise& promise) {  // the plan says so
-    Expected expected{promise.job, promise.start, {}};
-    for (const Share& s : promise.shares) expected.nodes.push_back(NodeId{s.node});
+  void expect(const Reservation& reservation) {  // the plan says so
+    Expected expected{reservation.job, reservation.start, {}};
+    for (const Share& s : reservation.shares) expected.nodes.push_back(NodeId{s.node});
     plan.expected.push_back(std::move(expected));
   }
 };

@@ -12,7 +12,7 @@ constexpr std::size_t kNowhere = ~std::size_t{0};
 // Of a line: what nobody has claimed, since a claim names who leaves for whom.
 template <class P>
 struct Deal {
-  std::vector<P*> promises;
+  std::vector<P*> reservations;
   std::map<JobId, std::uint32_t> claims;  // how many each of its jobs has
 };
 
@@ -26,7 +26,7 @@ std::vector<JobId> first_jobs(const Queue& queue, const Line& line, const Deal<P
     std::uint32_t left = w.startable;
     if (claims != deal.claims.end()) left -= std::min(left, claims->second);
     for (; left > 0; --left) {
-      if (first.size() == deal.promises.size()) return first;
+      if (first.size() == deal.reservations.size()) return first;
       first.push_back(w.job);
     }
   }
@@ -35,23 +35,23 @@ std::vector<JobId> first_jobs(const Queue& queue, const Line& line, const Deal<P
 
 // The earliest first; between equals as the jobs stand now.
 template <class P>
-void sort_for(std::vector<P*>& promises, const std::vector<JobId>& first) {
+void sort_for(std::vector<P*>& reservations, const std::vector<JobId>& first) {
   std::map<JobId, std::size_t> places;
   for (std::size_t i = 0; i < first.size(); ++i) places.try_emplace(first[i], i);
-  const auto key = [&](const Promise& p) {
+  const auto key = [&](const Reservation& p) {
     const auto at = places.find(p.job);
     const std::size_t place = at == places.end() ? kNowhere : at->second;
     return std::tuple{p.start, place, p.job, p.shares.empty() ? 0 : p.shares[0].node};
   };
-  std::sort(promises.begin(), promises.end(),
-            [&](const Promise* a, const Promise* b) { return key(*a) < key(*b); });
+  std::sort(reservations.begin(), reservations.end(),
+            [&](const Reservation* a, const Reservation* b) { return key(*a) < key(*b); });
 }
 
-// f(line, its promises, its first jobs) for each line of which they are not in that order.
+// f(line, its reservations, its first jobs) for each line of which they are not in that order.
 template <class P, class F>
-void each_disorder(const Queue& queue, const std::vector<P*>& promises, F&& f) {
+void each_disorder(const Queue& queue, const std::vector<P*>& reservations, F&& f) {
   std::vector<std::pair<std::uint32_t, P*>> by_line;
-  for (P* p : promises)
+  for (P* p : reservations)
     if (const auto slot = queue.find(p->job)) by_line.emplace_back(queue[*slot].line, p);
   std::stable_sort(by_line.begin(), by_line.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -65,35 +65,36 @@ void each_disorder(const Queue& queue, const std::vector<P*>& promises, F&& f) {
       if (P* p = of_line->second; p->claimed)
         ++deal.claims[p->job];
       else
-        deal.promises.push_back(p);
+        deal.reservations.push_back(p);
     const std::vector<JobId> first = first_jobs(queue, line, deal);
-    sort_for(deal.promises, first);
+    sort_for(deal.reservations, first);
     const bool right =
-        std::equal(first.begin(), first.end(), deal.promises.begin(), deal.promises.end(),
-                   [](JobId job, const Promise* p) { return job == p->job; });
-    if (!right) f(at->first, deal.promises, first);
+        std::equal(first.begin(), first.end(), deal.reservations.begin(), deal.reservations.end(),
+                   [](JobId job, const Reservation* p) { return job == p->job; });
+    if (!right) f(at->first, deal.reservations, first);
   }
 }
 
 }  // namespace
 
-std::set<std::uint32_t> lines_to_deal(const Queue& queue, const Promises& promises) {
-  std::vector<const Promise*> all;
-  for (const auto& [job, of_job] : promises)
-    for (const Promise& p : of_job) all.push_back(&p);
+std::set<std::uint32_t> lines_to_deal(const Queue& queue, const Reservations& reservations) {
+  std::vector<const Reservation*> all;
+  for (const auto& [job, of_job] : reservations)
+    for (const Reservation& p : of_job) all.push_back(&p);
   std::set<std::uint32_t> lines;
   each_disorder(queue, all,
                 [&](std::uint32_t line, const auto&, const auto&) { lines.insert(line); });
   return lines;
 }
 
-void deal_out(const Queue& queue, std::vector<Promise>& promises,
-              const std::set<std::uint32_t>& lines, const std::function<void(Promise&)>& given) {
-  std::vector<Promise*> all;
-  for (Promise& p : promises) all.push_back(&p);
-  std::set<const Promise*> gone;
+void deal_out(const Queue& queue, std::vector<Reservation>& reservations,
+              const std::set<std::uint32_t>& lines,
+              const std::function<void(Reservation&)>& given) {
+  std::vector<Reservation*> all;
+  for (Reservation& p : reservations) all.push_back(&p);
+  std::set<const Reservation*> gone;
   each_disorder(queue, all,
-                [&](std::uint32_t line, const std::vector<Promise*>& of_line,
+                [&](std::uint32_t line, const std::vector<Reservation*>& of_line,
                     const std::vector<JobId>& first) {
                   if (!lines.contains(line)) return;
                   for (std::size_t i = 0; i < of_line.size(); ++i)
@@ -104,7 +105,7 @@ void deal_out(const Queue& queue, std::vector<Promise>& promises,
                       gone.insert(of_line[i]);
                     }
                 });
-  std::erase_if(promises, [&](const Promise& p) { return gone.contains(&p); });
+  std::erase_if(reservations, [&](const Reservation& p) { return gone.contains(&p); });
 }
 
 }  // namespace gantry::sched

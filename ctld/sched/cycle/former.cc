@@ -10,18 +10,19 @@ namespace gantry::sched {
 
 void FormerReservations::sort_waiting() {
   std::sort(waiting_.begin(), waiting_.end(),  // the last one comes first
-            [](const Promise& a, const Promise& b) { return comes_before(b, a); });
+            [](const Reservation& a, const Reservation& b) { return comes_before(b, a); });
 }
 
 void FormerReservations::begin_anew() {
   d_.view.timeline.begin(d_.now);
   const std::set<std::uint32_t> lines = lines_to_deal(d_.view.queue, book_.in_force());
-  book_.drop_if([this](Promise& p) {
+  book_.drop_if([this](Reservation& p) {
     refresh(p);
     waiting_.push_back(std::move(p));
     return true;
   });
-  if (!lines.empty()) deal_out(d_.view.queue, waiting_, lines, [this](Promise& p) { refresh(p); });
+  if (!lines.empty())
+    deal_out(d_.view.queue, waiting_, lines, [this](Reservation& p) { refresh(p); });
   sort_waiting();
 }
 
@@ -29,20 +30,20 @@ FormerReservations::Resumed FormerReservations::begin_after_changes() {
   d_.view.timeline.resume(d_.now);
   const Memory& memory = d_.left.memory;
   Resumed resumed{{memory.nodes().begin(), memory.nodes().end()}, {}};
-  std::vector<Promise> changed = take_changed(resumed.nodes);
+  std::vector<Reservation> changed = take_changed(resumed.nodes);
   for (const auto& [job, of_job] : book_.in_force())
-    for (const Promise& p : of_job) {
+    for (const Reservation& p : of_job) {
       book_.count(p);
       ++places_[place_of(p)];
     }
-  for (const Promise& p : changed) resumed.woken.insert(p.partition.value());
+  for (const Reservation& p : changed) resumed.woken.insert(p.partition.value());
   keep_where_they_are(std::move(changed));
   return resumed;
 }
 
 // Takes out of the timeline what is promised on nodes that have changed, and on those nodes
 // everything else; what waits for jobs to leave, or is due, as well. `nodes` grows by theirs.
-std::vector<Promise> FormerReservations::take_changed(std::set<std::uint32_t>& nodes) {
+std::vector<Reservation> FormerReservations::take_changed(std::set<std::uint32_t>& nodes) {
   std::set<JobId> jobs;
   std::vector<JobId> left;
   const auto add = [&](JobId job) {
@@ -65,18 +66,18 @@ std::vector<Promise> FormerReservations::take_changed(std::set<std::uint32_t>& n
           slot && lines.contains(d_.view.queue[*slot].line))
         add(job);
   for (const auto& [job, of_job] : book_.in_force())
-    for (const Promise& p : of_job)
+    for (const Reservation& p : of_job)
       if (p.claimed || p.start <= d_.now + Timeline::kOverdue) add(job);
-  for (const std::uint32_t n : nodes) d_.view.timeline.each_promised(n, add);
+  for (const std::uint32_t n : nodes) d_.view.timeline.each_reserved(n, add);
   while (!left.empty()) {
     const JobId job = left.back();
     left.pop_back();
-    for (const Promise& p : book_.in_force().at(job))
+    for (const Reservation& p : book_.in_force().at(job))
       for (const Share& s : p.shares)
-        if (nodes.insert(s.node).second) d_.view.timeline.each_promised(s.node, add);
+        if (nodes.insert(s.node).second) d_.view.timeline.each_reserved(s.node, add);
   }
-  std::vector<Promise> taken;
-  book_.drop_if([&](Promise& p) {
+  std::vector<Reservation> taken;
+  book_.drop_if([&](Reservation& p) {
     if (!jobs.contains(p.job)) return false;
     book_.lift(p);
     refresh(p);
@@ -84,24 +85,24 @@ std::vector<Promise> FormerReservations::take_changed(std::set<std::uint32_t>& n
     return true;
   });
   for (const std::uint32_t n : nodes) d_.view.timeline.clear(n);
-  if (!lines.empty()) deal_out(d_.view.queue, taken, lines, [this](Promise& p) { refresh(p); });
+  if (!lines.empty()) deal_out(d_.view.queue, taken, lines, [this](Reservation& p) { refresh(p); });
   return taken;
 }
 
 // Most are simply where they were. The others, and what shares a node with them, are kept when it
 // is their turn, as in any plan.
-void FormerReservations::keep_where_they_are(std::vector<Promise> promises) {
-  const auto later = [&](Promise& p) { waiting_.push_back(std::move(p)); };
+void FormerReservations::keep_where_they_are(std::vector<Reservation> reservations) {
+  const auto later = [&](Reservation& p) { waiting_.push_back(std::move(p)); };
   std::set<std::uint32_t> nodes;
   std::set<JobId> jobs;
-  const auto apart = [&](const Promise& p) {
+  const auto apart = [&](const Reservation& p) {
     return !p.claimed && p.start > d_.now + Timeline::kOverdue && !jobs.contains(p.job) &&
            std::none_of(p.shares.begin(), p.shares.end(),
                         [&](const Share& s) { return nodes.contains(s.node); });
   };
-  for (std::size_t before = promises.size() + 1; before != promises.size();) {
-    before = promises.size();
-    std::erase_if(promises, [&](Promise& p) {
+  for (std::size_t before = reservations.size() + 1; before != reservations.size();) {
+    before = reservations.size();
+    std::erase_if(reservations, [&](Reservation& p) {
       if (apart(p)) return false;
       for (const Share& s : p.shares) nodes.insert(s.node);
       jobs.insert(p.job);
@@ -109,24 +110,24 @@ void FormerReservations::keep_where_they_are(std::vector<Promise> promises) {
       return true;
     });
   }
-  std::sort(promises.begin(), promises.end(), comes_before);
+  std::sort(reservations.begin(), reservations.end(), comes_before);
   std::size_t kept = 0;
-  while (kept < promises.size() && keep_there(promises[kept])) ++kept;
-  if (kept < promises.size()) {  // one is broken: who is it, says their order
-    for (std::size_t i = 0; i < kept; ++i) book_.lift(promises[i]);
-    for (const Promise& p : promises)
+  while (kept < reservations.size() && keep_there(reservations[kept])) ++kept;
+  if (kept < reservations.size()) {  // one is broken: who is it, says their order
+    for (std::size_t i = 0; i < kept; ++i) book_.lift(reservations[i]);
+    for (const Reservation& p : reservations)
       for (const Share& s : p.shares) d_.view.timeline.clear(s.node);
-    for (Promise& p : promises) later(p);
-    promises.clear();
+    for (Reservation& p : reservations) later(p);
+    reservations.clear();
   }
-  for (Promise& p : promises) {
+  for (Reservation& p : reservations) {
     ++places_[place_of(p)];
     book_.enter(std::move(p));
   }
   sort_waiting();
 }
 
-bool FormerReservations::keep_there(const Promise& p) {
+bool FormerReservations::keep_there(const Reservation& p) {
   const auto slot = d_.view.queue.find(p.job);
   if (!slot) return false;
   const JobClass& c =
@@ -140,7 +141,7 @@ bool FormerReservations::keep_there(const Promise& p) {
 void FormerReservations::look_from(Place place) {
   if (places_.empty() || !(places_.begin()->first < place)) return;
   places_.erase(places_.begin(), places_.lower_bound(place));
-  book_.drop_if([&](Promise& p) {
+  book_.drop_if([&](Reservation& p) {
     if (!(place_of(p) < place)) return false;
     book_.lift(p);
     for (const Share& s : p.shares) d_.view.timeline.clear(s.node);
@@ -154,54 +155,55 @@ void FormerReservations::look_from(Place place) {
 
 void FormerReservations::keep_from(Place place) {
   while (!waiting_.empty()) {
-    const Promise& next = waiting_.back();
+    const Reservation& next = waiting_.back();
     if (!comes_first(next) && Place{next.priority, next.rank} < place) return;
-    Promise promise = std::move(waiting_.back());
+    Reservation reservation = std::move(waiting_.back());
     waiting_.pop_back();
-    keep(std::move(promise));
+    keep(std::move(reservation));
   }
 }
 
-void FormerReservations::keep(Promise promise) {
-  const auto slot = d_.view.queue.find(promise.job);
+void FormerReservations::keep(Reservation reservation) {
+  const auto slot = d_.view.queue.find(reservation.job);
   if (!slot) return;  // it has started, or is gone
   // If this reservation is dropped, jobs that this plan has passed over may start.
-  const bool was_cut = std::exchange(d_.cut, d_.cut || lowered_.contains(promise.job));
+  const bool was_cut = std::exchange(d_.cut, d_.cut || lowered_.contains(reservation.job));
   const Waiting& w = d_.view.queue[*slot];
   JobClass& c = d_.view.queue.job_class(d_.view.queue.line(w.line).class_index);
   d_.view.eligible.refresh(c, d_.view.grid);
   const bool may_run = c.standing.verdict.reason == Reason::none &&
                        d_.view.windows.speak_for(c.key.reservation) &&
-                       nodes_.may_use(c, promise.shares) &&
-                       std::all_of(promise.shares.begin(), promise.shares.end(),
+                       nodes_.may_use(c, reservation.shares) &&
+                       std::all_of(reservation.shares.begin(), reservation.shares.end(),
                                    [&](const Share& s) { return d_.view.grid.available(s.node); });
   if (!may_run) return;
-  promise.told = false;
+  reservation.told = false;
   // A component that is due starts with the others, at the leader's turn; it may have done so.
   if (c.key.het && d_.started_ahead.contains(w.job)) return;
-  if (promise.start <= d_.now && c.key.het) promise.start = d_.now;
-  if (promise.start <= d_.now && !c.key.het) {
-    promise.start = d_.now;
-    if (start_on_time(promise, c, *slot)) return;
-    if (!may_start_later(promise, c)) return;
+  if (reservation.start <= d_.now && c.key.het) reservation.start = d_.now;
+  if (reservation.start <= d_.now && !c.key.het) {
+    reservation.start = d_.now;
+    if (start_on_time(reservation, c, *slot)) return;
+    if (!may_start_later(reservation, c)) return;
   }
-  if (!book_.keep(promise, c)) return;
-  if (promise.claimed) {
-    quota_.charge(w, c, quota_.needs_of(c, promise.shares));
+  if (!book_.keep(reservation, c)) return;
+  if (reservation.claimed) {
+    quota_.charge(w, c, quota_.needs_of(c, reservation.shares));
     d_.order->usage_grew();
   }
   d_.cut = was_cut;
-  kept_.push_back(promise.job);
-  book_.enter(std::move(promise));
+  kept_.push_back(reservation.job);
+  book_.enter(std::move(reservation));
 }
 
 // Its time has come: on its nodes, if they are free.
-bool FormerReservations::start_on_time(const Promise& promise, JobClass& c, std::uint32_t slot) {
+bool FormerReservations::start_on_time(const Reservation& reservation, JobClass& c,
+                                       std::uint32_t slot) {
   const Waiting& w = d_.view.queue[slot];
   const std::uint32_t tenant = quota_.tenant_of(c);
   if (d_.started_ahead.contains(w.job) && d_.started_ahead.at(w.job) >= w.startable) return false;
   const auto neighbours = nodes_.neighbours_of(c, d_.view.queue.line(w.line).share);
-  for (const Share& s : promise.shares) {
+  for (const Share& s : reservation.shares) {
     if (d_.view.timeline.fits(s.node, c.demand, d_.now, d_.end_of(c), d_.view.grid.free(s.node)) <
         s.tasks)
       return false;
@@ -209,9 +211,9 @@ bool FormerReservations::start_on_time(const Promise& promise, JobClass& c, std:
     if (!has_devices(d_.view.grid, c, s.node, d_.end_of(c))) return false;
   }
   if (!quota_.has_job_left(tenant)) return false;
-  if (tenant != kNoIndex && !quota_.fit(tenant, quota_.needs_of(c, promise.shares)).fits)
+  if (tenant != kNoIndex && !quota_.fit(tenant, quota_.needs_of(c, reservation.shares)).fits)
     return false;
-  starter_.start(c, slot, promise.shares);
+  starter_.start(c, slot, reservation.shares);
   d_.order->usage_grew();
   if (++d_.started_ahead[w.job] == w.startable)
     d_.partition(c.key.partition.value()).started.push_back(slot);
@@ -220,20 +222,20 @@ bool FormerReservations::start_on_time(const Promise& promise, JobClass& c, std:
 
 // Its time has come, and it has not started. It waits on where it is for what is late: jobs that
 // should have gone by now, with their room or their quota. For anything else nobody knows how long.
-bool FormerReservations::may_start_later(Promise& promise, const JobClass& c) {
-  if (!promise.leaving.empty()) return true;
+bool FormerReservations::may_start_later(Reservation& reservation, const JobClass& c) {
+  if (!reservation.leaving.empty()) return true;
   // Numbers alone do not say that slices can be cut: planned anew, at its turn.
   if (!c.key.shape.gpu_slice.empty()) return false;
   const std::uint32_t tenant = quota_.tenant_of(c);
   if (!quota_.has_job_left(tenant)) return false;
   if (tenant != kNoIndex)
-    for (const QuotaNeed& need : quota_.needs_of(c, promise.shares)) {
+    for (const QuotaNeed& need : quota_.needs_of(c, reservation.shares)) {
       const auto ready = quota_.ready(tenant, need);
       if (!ready) return false;
-      promise.start = std::max(promise.start, *ready);
+      reservation.start = std::max(reservation.start, *ready);
     }
-  return promise.start > d_.now ||
-         std::any_of(promise.shares.begin(), promise.shares.end(), [&](const Share& s) {
+  return reservation.start > d_.now ||
+         std::any_of(reservation.shares.begin(), reservation.shares.end(), [&](const Share& s) {
            return d_.view.timeline.fits(s.node, c.demand, d_.now, d_.end_of(c),
                                         d_.view.grid.free(s.node)) < s.tasks;
          });
@@ -241,12 +243,12 @@ bool FormerReservations::may_start_later(Promise& promise, const JobClass& c) {
 
 // As things are now: those who are to leave for it and are still there (asked in vain, nobody), and
 // its place, which is that of its job.
-void FormerReservations::refresh(Promise& promise) {
-  std::erase_if(promise.leaving, [this](JobId job) {
+void FormerReservations::refresh(Reservation& reservation) {
+  std::erase_if(reservation.leaving, [this](JobId job) {
     const auto slot = d_.view.running.find(job);
     return !slot || !d_.view.running[*slot].leaving;
   });
-  auto slot = d_.view.queue.find(promise.job);
+  auto slot = d_.view.queue.find(reservation.job);
   if (!slot) return;
   const auto class_at = [this](std::uint32_t of) -> const JobClass& {
     return d_.view.queue.job_class(d_.view.queue.line(d_.view.queue[of].line).class_index);
@@ -254,18 +256,19 @@ void FormerReservations::refresh(Promise& promise) {
   if (const auto& het = class_at(*slot).key.het)  // a component has its leader's place
     if (const auto leader = d_.view.queue.find(het->leader)) slot = leader;
   const Waiting& w = d_.view.queue[*slot];
-  promise.partition = d_.view.queue.job_class(d_.view.queue.line(w.line).class_index).key.partition;
-  promise.priority = d_.view.queue.partition(promise.partition.value()).priority;
-  promise.rank = w.rank;
-  promise.aged = w.raised;
+  reservation.partition =
+      d_.view.queue.job_class(d_.view.queue.line(w.line).class_index).key.partition;
+  reservation.priority = d_.view.queue.partition(reservation.partition.value()).priority;
+  reservation.rank = w.rank;
+  reservation.aged = w.raised;
 }
 
 void FormerReservations::tell() {
   std::sort(kept_.begin(), kept_.end());
   for (const JobId id : kept_) {
-    const auto of_job = d_.left.promises.find(id);
-    if (of_job == d_.left.promises.end()) continue;
-    for (Promise& p : of_job->second)
+    const auto of_job = d_.left.reservations.find(id);
+    if (of_job == d_.left.reservations.end()) continue;
+    for (Reservation& p : of_job->second)
       if (!std::exchange(p.told, true)) d_.expect(p);
   }
 }

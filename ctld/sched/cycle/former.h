@@ -41,21 +41,21 @@ class FormerReservations {
   void tell();
 
  private:
-  std::vector<Promise> take_changed(std::set<std::uint32_t>& nodes);
-  void keep_where_they_are(std::vector<Promise> promises);
-  [[nodiscard]] bool keep_there(const Promise& promise);
+  std::vector<Reservation> take_changed(std::set<std::uint32_t>& nodes);
+  void keep_where_they_are(std::vector<Reservation> reservations);
+  [[nodiscard]] bool keep_there(const Reservation& reservation);
   void sort_waiting();
-  void keep(Promise promise);
-  bool start_on_time(const Promise& promise, JobClass& c, std::uint32_t slot);
-  bool may_start_later(Promise& promise, const JobClass& c);
-  void refresh(Promise& promise);
+  void keep(Reservation reservation);
+  bool start_on_time(const Reservation& reservation, JobClass& c, std::uint32_t slot);
+  bool may_start_later(Reservation& reservation, const JobClass& c);
+  void refresh(Reservation& reservation);
 
   Draft& d_;
   QuotaClaims& quota_;
   SearchSpace& nodes_;
   ReservationBook& book_;
   Starter& starter_;
-  std::vector<Promise> waiting_;           // not looked at yet: the last one comes first
+  std::vector<Reservation> waiting_;       // not looked at yet: the last one comes first
   std::map<Place, std::uint32_t> places_;  // of those in force that are left as they were
   std::set<JobId> lowered_;                // by look_from()
   std::vector<JobId> kept_;                // by keep()

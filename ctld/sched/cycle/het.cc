@@ -154,7 +154,7 @@ std::optional<Blocked> HetGroup::try_now(std::size_t order) {
 bool HetGroup::place_now(Turn& turn) {
   if (may_run()) {
     s_.former.look_from(d_.place(turn));
-    lift_promises();
+    lift_reservations();
     std::optional<Blocked> blocked = try_now(0);
     for (std::size_t i = 1; blocked && i < std::min(order_.size(), kMostOrders); ++i)
       if (!try_now(i)) blocked.reset();
@@ -164,7 +164,7 @@ bool HetGroup::place_now(Turn& turn) {
       return true;
     }
     begin_trial();
-    put_back_promises();
+    put_back_reservations();
     d_.block(turn, *blocked);
   }
   turn.head = turn.at;
@@ -177,9 +177,9 @@ void HetGroup::start(Turn& turn) {
   for (const Member& m : members_)
     everywhere.insert(everywhere.end(), m.found.shares.begin(), m.found.shares.end());
   for (const Member& m : members_) {
-    if (!m.promise) continue;
+    if (!m.reservation) continue;
     (void)d_.view.windows.speak_for(m.cls->key.reservation);
-    s_.book.hold_over(*m.cls, *m.promise, everywhere);
+    s_.book.hold_over(*m.cls, *m.reservation, everywhere);
   }
   for (const Member& m : members_) {
     s_.starter.start(*m.cls, m.slot, m.found.shares);
@@ -189,7 +189,7 @@ void HetGroup::start(Turn& turn) {
     d_.order->usage_grew();
   }
   for (const Member& m : members_)
-    if (m.promise) s_.awake.wake_behind(*m.promise, everywhere);
+    if (m.reservation) s_.awake.wake_behind(*m.reservation, everywhere);
   d_.advance(turn);
   d_.order->started(turn);
 }
@@ -243,91 +243,91 @@ bool HetGroup::try_ahead(std::size_t order, Instant before) {
 
 bool HetGroup::reserve_ahead(Turn& turn) {
   if (!may_run()) return false;
-  const bool kept = all_promised();
-  if (!kept) drop_promises();
+  const bool kept = all_reserved();
+  if (!kept) drop_reservations();
   if (!kept && (!d_.everything || !s_.book.may_reserve(turn))) return false;
   Instant before = Timeline::kNever;
   bool again = false;
   if (kept) {
-    const Promise& promise = *s_.book.first_of(turn.first.job);
-    before = promise.start;
-    again = s_.book.may_look_again(promise);
+    const Reservation& reservation = *s_.book.first_of(turn.first.job);
+    before = reservation.start;
+    again = s_.book.may_look_again(reservation);
   }
   if (!kept || again) {
-    lift_promises();
+    lift_reservations();
     bool found = false;
     for (std::size_t i = 0; !found && i < std::min(order_.size(), kMostOrders); ++i)
       found = try_ahead(i, before);
     begin_trial();
     if (found)
-      promise_found(turn);
+      reserve_found(turn);
     else if (kept)
-      put_back_promises();
+      put_back_reservations();
     else
       return false;
     for (const Member& m : members_) s_.book.first_of(job(m))->looked = d_.now;
   }
   for (const Member& m : members_) {
-    Promise& promise = *s_.book.first_of(job(m));
-    if (&m == &members_.front() || std::exchange(promise.told, true)) continue;
-    d_.expect(promise);
+    Reservation& reservation = *s_.book.first_of(job(m));
+    if (&m == &members_.front() || std::exchange(reservation.told, true)) continue;
+    d_.expect(reservation);
   }
   s_.book.tell(turn, *s_.book.first_of(turn.first.job));
   return true;
 }
 
-// ---- promises
+// ---- reservations
 
-bool HetGroup::all_promised() const {
+bool HetGroup::all_reserved() const {
   return std::all_of(members_.begin(), members_.end(),
                      [this](const Member& m) { return s_.book.first_of(job(m)) != nullptr; });
 }
 
-void HetGroup::lift_promises() {
+void HetGroup::lift_reservations() {
   for (Member& m : members_)
-    if (auto promise = s_.book.take_first(job(m))) m.promise = std::move(promise);
+    if (auto reservation = s_.book.take_first(job(m))) m.reservation = std::move(reservation);
 }
 
-void HetGroup::put_back_promises() {
+void HetGroup::put_back_reservations() {
   for (Member& m : members_) {
-    if (!m.promise) continue;
-    const Promise& p = *m.promise;
+    if (!m.reservation) continue;
+    const Reservation& p = *m.reservation;
     (void)d_.view.windows.speak_for(m.cls->key.reservation);
     GANTRY_ASSERT(d_.view.timeline.keep(*m.cls, p.job, p.start, p.shares),
-                  "a promise has no room any more");
-    s_.book.put_back(std::move(*m.promise));
-    m.promise.reset();
+                  "a reservation has no room any more");
+    s_.book.put_back(std::move(*m.reservation));
+    m.reservation.reset();
   }
 }
 
 // Those of some members are worth nothing without the others.
-void HetGroup::drop_promises() {
-  lift_promises();
+void HetGroup::drop_reservations() {
+  lift_reservations();
   for (Member& m : members_) {
-    if (!m.promise) continue;
-    s_.book.loosened(*m.promise);
-    s_.book.uncount(*m.promise);
-    m.promise.reset();
+    if (!m.reservation) continue;
+    s_.book.loosened(*m.reservation);
+    s_.book.uncount(*m.reservation);
+    m.reservation.reset();
   }
 }
 
-void HetGroup::promise_found(const Turn& turn) {
+void HetGroup::reserve_found(const Turn& turn) {
   for (Member& m : members_) {
     (void)d_.view.windows.speak_for(m.cls->key.reservation);
     d_.view.timeline.reserve(*m.cls, m.found, job(m));
-    const bool fresh = !m.promise;
-    if (!fresh) s_.book.loosened(*m.promise);
-    Promise promise = fresh ? Promise{} : std::move(*m.promise);
-    m.promise.reset();
-    promise.job = job(m);
-    promise.start = m.found.start;
-    promise.shares = m.found.shares;
-    promise.flavor = m.flavor;
-    promise.told = false;
+    const bool fresh = !m.reservation;
+    if (!fresh) s_.book.loosened(*m.reservation);
+    Reservation reservation = fresh ? Reservation{} : std::move(*m.reservation);
+    m.reservation.reset();
+    reservation.job = job(m);
+    reservation.start = m.found.start;
+    reservation.shares = m.found.shares;
+    reservation.flavor = m.flavor;
+    reservation.told = false;
     if (fresh) {
-      s_.book.add(turn, std::move(promise));
+      s_.book.add(turn, std::move(reservation));
     } else {
-      s_.book.put_back(std::move(promise));
+      s_.book.put_back(std::move(reservation));
     }
   }
 }
@@ -338,7 +338,7 @@ Verdict HetGroup::explain(const Turn& turn, Verdicts& verdicts) {
   if (members_.empty()) return verdicts.of_waiting(turn, turn.head_job);
   for (const Member& m : members_)
     if (m.cls->standing.verdict.reason != Reason::none) return m.cls->standing.verdict;
-  lift_promises();
+  lift_reservations();
   auto blocked = try_now(0);
   std::uint32_t room = 0;
   const Member* m = blocked ? &members_[blocked->component] : nullptr;
@@ -357,7 +357,7 @@ Verdict HetGroup::explain(const Turn& turn, Verdicts& verdicts) {
         });
     }
   begin_trial();
-  put_back_promises();
+  put_back_reservations();
   if (blocked && blocked->by == Blocked::By::reservation)
     return {Reason::reservation, 0, 0, m->cls->key.reservation};
   if (blocked && blocked->by == Blocked::By::tenant_jobs) {

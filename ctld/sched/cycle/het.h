@@ -50,7 +50,7 @@ class HetGroup {
     JobClass* cls = nullptr;
     Slot found;  // by the last trial
     std::uint32_t flavor = 0;
-    std::optional<Promise> promise;  // taken out by lift_promises()
+    std::optional<Reservation> reservation;  // taken out by lift_reservations()
   };
 
   [[nodiscard]] bool may_run() const;  // some day
@@ -67,11 +67,11 @@ class HetGroup {
   bool try_ahead(std::size_t order, Instant before);
   void start(Turn& turn);
 
-  [[nodiscard]] bool all_promised() const;
-  void lift_promises();
-  void put_back_promises();
-  void drop_promises();
-  void promise_found(const Turn& turn);
+  [[nodiscard]] bool all_reserved() const;
+  void lift_reservations();
+  void put_back_reservations();
+  void drop_reservations();
+  void reserve_found(const Turn& turn);
 
   Draft& d_;
   const HetSteps s_;

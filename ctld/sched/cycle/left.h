@@ -1,20 +1,20 @@
 // What a plan leaves for the next one, and so is no function of the changes alone: reservations
-// (promises.h), places kept for slices, and what it has found out (memory.h, kinds.h).
+// (reservations.h), places kept for slices, and what it has found out (memory.h, request_keys.h).
 #pragma once
 
 #include <unordered_map>
 #include <vector>
 
 #include "ctld/sched/gpu/mig_kept.h"
-#include "ctld/sched/queue/kinds.h"
 #include "ctld/sched/queue/memory.h"
-#include "ctld/sched/time/promises.h"
+#include "ctld/sched/queue/request_keys.h"
+#include "ctld/sched/time/reservations.h"
 
 namespace gantry::sched {
 
 struct Left {
-  Kinds kinds;
-  Promises promises;
+  RequestKeys kinds;
+  Reservations reservations;
   std::vector<MigKept> kept_slices;  // for jobs that wait
   Memory memory;
   // When a search for victims last found none, by class.

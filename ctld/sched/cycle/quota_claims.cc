@@ -25,9 +25,9 @@ std::uint32_t QuotaClaims::tenant_of(PartitionId partition) const {
 }
 
 // For the order: with the flavor in which it borrows least.
-Claim QuotaClaims::standing(std::uint32_t partition, std::uint32_t class_index) {
+QuotaStanding QuotaClaims::standing(std::uint32_t partition, std::uint32_t class_index) {
   JobClass& c = d_.view.queue.job_class(class_index);
-  Claim claim;
+  QuotaStanding claim;
   const std::uint32_t tenant = tenant_of(PartitionId{partition});
   if (tenant == kNoIndex) return claim;
   d_.view.eligible.refresh(c, d_.view.grid);

@@ -34,7 +34,7 @@ class QuotaClaims {
     return tenant_of(c.key.partition);
   }
   // How the best job of a class stands for the order: in the flavor in which it borrows least.
-  [[nodiscard]] Claim standing(std::uint32_t partition, std::uint32_t class_index);
+  [[nodiscard]] QuotaStanding standing(std::uint32_t partition, std::uint32_t class_index);
 
   // ---- jobs of a tenant at once: what runs, and what this plan has started
   [[nodiscard]] std::uint32_t jobs_of(std::uint32_t tenant) const;

@@ -74,7 +74,7 @@ void Replica::touch_queue(JobId job) {
   if (!slot) return;
   left_.memory.touch_partition(
       view_.queue.job_class(view_.queue.line(view_.queue[*slot].line).class_index).key.partition);
-  if (left_.promises.contains(job)) left_.memory.touch_job(job);
+  if (left_.reservations.contains(job)) left_.memory.touch_job(job);
 }
 
 void Replica::touch_nodes(JobId job) {
@@ -82,17 +82,17 @@ void Replica::touch_nodes(JobId job) {
     for (const Use& use : view_.running[*slot].uses) left_.memory.touch_node(use.node);
 }
 
-std::vector<Promise> Replica::promises() const {
-  std::vector<Promise> all;
-  for (const auto& [job, of_job] : left_.promises)
+std::vector<Reservation> Replica::reservations() const {
+  std::vector<Reservation> all;
+  for (const auto& [job, of_job] : left_.reservations)
     all.insert(all.end(), of_job.begin(), of_job.end());
   return all;
 }
 
-void Replica::promise(const std::vector<Promise>& promises) {
+void Replica::set_reservations(const std::vector<Reservation>& reservations) {
   left_.memory.forget();
-  left_.promises.clear();
-  for (const Promise& p : promises) left_.promises[p.job].push_back(p);
+  left_.reservations.clear();
+  for (const Reservation& p : reservations) left_.reservations[p.job].push_back(p);
 }
 
 std::string Replica::audit() const {

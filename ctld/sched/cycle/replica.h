@@ -2,9 +2,9 @@
 // waiting jobs in classes, placements, and the view ahead. No copy of the queue per plan, no lock.
 //
 // apply() is the only way in for facts. Repeating a change has no effect. Between plans the replica
-// is a function of the changes alone, but for the promises that plans have made, for the mix of
+// is a function of the changes alone, but for the reservations that plans have made, for the mix of
 // requests that they expect (gpu_scores.h), and for what they have found out (memory.h): with the
-// same promises and mix the same changes give the same plans, and so does a replica built from
+// same reservations and mix the same changes give the same plans, and so does a replica built from
 // scratch out of the current facts.
 #pragma once
 
@@ -38,8 +38,9 @@ class Replica {
   [[nodiscard]] const Tenancy& tenancy() const { return *view_.tenancy; }
   [[nodiscard]] const ShareTree& shares() const { return view_.shares; }
   [[nodiscard]] const Charges& charges() const { return view_.charges; }
-  [[nodiscard]] std::vector<Promise> promises() const;
-  void promise(const std::vector<Promise>& promises);  // instead of all that there are
+  [[nodiscard]] std::vector<Reservation> reservations() const;
+  void set_reservations(
+      const std::vector<Reservation>& reservations);  // instead of all that there are
   [[nodiscard]] const std::vector<MigKept>& kept_slices() const { return left_.kept_slices; }
   void keep_slices(std::vector<MigKept> kept) { left_.kept_slices = std::move(kept); }
 
@@ -47,7 +48,7 @@ class Replica {
   [[nodiscard]] const GpuMix& mix() const { return view_.scores.mix(); }
   void expect(const GpuMix& mix) { view_.scores.expect(mix); }
 
-  // The next plan looks at everything, as that of a new replica with these promises would.
+  // The next plan looks at everything, as that of a new replica with these reservations would.
   void look_at_everything() { left_.memory.forget(); }
 
   // For schedule() alone, which puts the view back as it was.

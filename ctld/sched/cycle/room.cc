@@ -45,7 +45,7 @@ bool RoomMaker::take(Turn& turn, const Taking& taking) {
       free_by = quota_.ready(tenant, {taking.choice.flavor, c.least}).value_or(d_.now);
     if (free_by == d_.now) return false;
   }
-  if (Promise* kept = book_.of(turn); kept != nullptr && kept->start <= free_by) {
+  if (Reservation* kept = book_.of(turn); kept != nullptr && kept->start <= free_by) {
     if (!taking.guaranteed) return false;
     kept->claimed = kept->guaranteed = true;
     quota_.charge(d_.job(turn, turn.at), c, quota_.needs_of(c, kept->shares));
@@ -68,24 +68,24 @@ bool RoomMaker::claim(Turn& turn, const Taking& taking, Instant free_by) {
   JobClass& c = d_.cls(turn);
   const VictimSet& set = taking.set;
   const JobId id = turn.first.job;
-  Promise* kept = book_.of(turn);
+  Reservation* kept = book_.of(turn);
   const std::size_t before = trial_.asked().size();
   ask_to_leave(set, free_by);
   if (kept != nullptr) book_.lift(*kept);
-  std::vector<Promise> broken;
+  std::vector<Reservation> broken;
   if (taking.guaranteed)
     broken =
         book_.break_in_way(id, set.shares, free_by, Timeline::end_of(free_by, c.key.time_limit));
   kept = book_.of(turn);
-  Promise promise = kept != nullptr ? *kept : Promise{};
-  promise.job = id;
-  promise.start = promise.leave_by = free_by;
-  promise.shares = set.shares;
-  promise.flavor = taking.choice.flavor;
-  promise.claimed = true;
-  promise.guaranteed = taking.guaranteed;
-  promise.leaving = victims_.leaving_for(set);
-  if (!d_.view.timeline.keep(c, id, promise.start, promise.shares)) {
+  Reservation reservation = kept != nullptr ? *kept : Reservation{};
+  reservation.job = id;
+  reservation.start = reservation.leave_by = free_by;
+  reservation.shares = set.shares;
+  reservation.flavor = taking.choice.flavor;
+  reservation.claimed = true;
+  reservation.guaranteed = taking.guaranteed;
+  reservation.leaving = victims_.leaving_for(set);
+  if (!d_.view.timeline.keep(c, id, reservation.start, reservation.shares)) {
     take_back_asking(before);
     book_.mend(std::move(broken));
     if (kept != nullptr) (void)book_.keep(*book_.of(turn), c);
@@ -93,27 +93,27 @@ bool RoomMaker::claim(Turn& turn, const Taking& taking, Instant free_by) {
   }
   for (const Victim& v : set.victims)
     d_.plan.preemptions.push_back({v.job, id, v.why, v.lost_work});
-  quota_.charge(d_.job(turn, turn.at), c, quota_.needs_of(c, promise.shares));
+  quota_.charge(d_.job(turn, turn.at), c, quota_.needs_of(c, reservation.shares));
   d_.order->usage_grew();
   if (kept != nullptr) {
     book_.loosened(*kept);
-    *kept = std::move(promise);
+    *kept = std::move(reservation);
   } else {
-    kept = &book_.add(turn, std::move(promise));
+    kept = &book_.add(turn, std::move(reservation));
   }
   book_.mend(std::move(broken));
   book_.tell(turn, *kept);
   return true;
 }
 
-// Nobody needs to leave: only promises were in the way.
+// Nobody needs to leave: only reservations were in the way.
 bool RoomMaker::start_on(Turn& turn, const Taking& taking) {
   JobClass& c = d_.cls(turn);
   const std::vector<Share>& shares = taking.set.shares;
   const std::uint32_t tenant = quota_.tenant_of(c);
-  const Promise* kept = book_.of(turn);
+  const Reservation* kept = book_.of(turn);
   if (kept != nullptr) book_.lift(*kept);
-  std::vector<Promise> broken;
+  std::vector<Reservation> broken;
   if (taking.guaranteed) broken = book_.break_in_way(turn.first.job, shares, d_.now, d_.end_of(c));
   kept = book_.of(turn);
   const bool may = quota_.has_job_left(tenant) &&

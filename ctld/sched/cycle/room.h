@@ -1,9 +1,9 @@
 // Room made by preemption: every line takes back what is guaranteed to its tenant, and jobs whose
 // class preempts take from lower ones. Who must go: victim_search.h.
 //
-// A claim is a promise that names its victims: from the moment it is made the nodes are reserved
-// for the time when they have gone, and what the job takes is charged to its tenant. So a tenant
-// claims as much as is guaranteed to it, in the order of its jobs, and not more. A claim to
+// A claim is a reservation that names its victims: from the moment it is made the nodes are
+// reserved for the time when they have gone, and what the job takes is charged to its tenant. So a
+// tenant claims as much as is guaranteed to it, in the order of its jobs, and not more. A claim to
 // guaranteed quota goes before what was promised to others who have not claimed theirs (they
 // borrow, or nobody's leaving makes a place for them): where that is in its way it is broken, and
 // if it is all that is in the way, the job starts at once. Only what is promised to a job that has

@@ -1,5 +1,5 @@
 // One plan, step by step. Steps are in cycle.cc (turns and places), claim.cc (quota), ahead.cc
-// (reservations, promises), room.cc (preemption), slices.cc (MIG) and explain.cc (verdicts,
+// (reservations, reservations), room.cc (preemption), slices.cc (MIG) and explain.cc (verdicts,
 // expected starts). Whose turn it is: order.cc; where a job fits: place.cc; when: timeline.cc and
 // walk.cc; who must go: preempt.cc.
 #include "ctld/sched/cycle/schedule.h"

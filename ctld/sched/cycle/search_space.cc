@@ -47,9 +47,9 @@ Bits* SearchSpace::hopeful(Turn& turn, const NodeChoice& choice) {
 
 std::uint32_t SearchSpace::request_of(JobClass& c, const NodeChoice& choice) {
   const auto choices = d_.view.eligible.flavors_of(c);
-  if (c.wishes_generation != d_.left.kinds.generation()) {
-    c.wishes_generation = d_.left.kinds.generation();
-    c.wishes.clear();
+  if (c.requests_generation != d_.left.kinds.generation()) {
+    c.requests_generation = d_.left.kinds.generation();
+    c.requests.clear();
     const JobShape& shape = c.key.shape;
     const bool alike = c.required.empty() && !c.demand.particular && c.key.reservation.empty() &&
                        !c.key.het && shape.anti_affinity.empty() &&
@@ -58,21 +58,21 @@ std::uint32_t SearchSpace::request_of(JobClass& c, const NodeChoice& choice) {
       const NodeChoice& at = choices[i];
       const std::uint32_t nodes =
           d_.left.kinds.nodes_of(at.node_set, d_.view.eligible.nodes_of(at));
-      c.wishes.push_back(
-          d_.left.kinds.wish_of(nodes, c.demand, c.key.time_limit, {at.flavor, c.least}));
+      c.requests.push_back(
+          d_.left.kinds.number_of(nodes, c.demand, c.key.time_limit, {at.flavor, c.least}));
     }
   }
   // While somebody lets only some beside it, a node is not the same for all.
-  if (c.wishes.empty() || d_.view.running.any_locks()) return Kinds::kNone;
-  return c.wishes[static_cast<std::size_t>(&choice - choices.data())];
+  if (c.requests.empty() || d_.view.running.any_locks()) return RequestKeys::kNone;
+  return c.requests[static_cast<std::size_t>(&choice - choices.data())];
 }
 
 std::optional<std::uint32_t> SearchSpace::kind_of(JobClass& c) {
   const auto choices = d_.view.eligible.flavors_of(c);
   if (choices.size() != 1) return std::nullopt;
   const std::uint32_t own = request_of(c, choices[0]);
-  if (own == Kinds::kNone) return std::nullopt;
-  return d_.left.kinds.wish(own).kind;
+  if (own == RequestKeys::kNone) return std::nullopt;
+  return d_.left.kinds.key(own).kind;
 }
 
 }  // namespace gantry::sched

@@ -1,5 +1,6 @@
 // Where a class of jobs may be looked for in this plan, and what it has in common with others:
-// nodes by flavor and window, whom it may have beside it, and the number of what it asks (kinds.h).
+// nodes by flavor and window, whom it may have beside it, and the number of what it asks
+// (request_keys.h).
 #pragma once
 
 #include <optional>

@@ -80,7 +80,7 @@ Verdict Verdicts::of_head(const Turn& turn, const OfGroup& of_group) {
   JobClass& c = d_.cls(turn);
   if (c.key.het) return of_group(turn);
   if (c.standing.verdict.reason != Reason::none) return c.standing.verdict;
-  if (const Promise* own = book_.first_of(turn.head_job.job);
+  if (const Reservation* own = book_.first_of(turn.head_job.job);
       own != nullptr && !own->leaving.empty())
     return {Reason::reclaiming, static_cast<std::int64_t>(own->leaving.size()), own->leave_by.us,
             ""};
@@ -206,7 +206,7 @@ std::optional<Verdict> Verdicts::of_plans(const Turn& turn) {
           return false;
         if (const Window* window = d_.view.windows.in(n, d_.now, d_.end_of(c)))
           found = Verdict{Reason::maintenance, window->from.us, 0, window->name};
-        else if (const auto other = d_.view.timeline.promised_in(n, d_.now, d_.end_of(c), id))
+        else if (const auto other = d_.view.timeline.reserved_in(n, d_.now, d_.end_of(c), id))
           found = Verdict{Reason::planned, 0, 0, std::to_string(other->value())};
         return found.has_value();
       });

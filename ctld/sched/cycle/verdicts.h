@@ -35,7 +35,7 @@ class Verdicts {
   [[nodiscard]] Verdict of_quota(const QuotaFit& fit);
 
  private:
-  struct KindNotes {                       // what is known of a kind (kinds.h)
+  struct KindNotes {                       // what is known of a kind (request_keys.h)
     std::optional<std::uint32_t> fitting;  // nodes, see count_fitting()
     std::optional<Verdict> plans;          // of_plans(); reason none: nothing is in the way
   };

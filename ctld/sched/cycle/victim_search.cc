@@ -24,8 +24,8 @@ bool VictimSearch::may_ask(const Turn& turn) {
   const Blocked& why = *d_.why(turn);
   if (why.by != Blocked::By::room && why.by != Blocked::By::quota) return false;
   if (why.by == Blocked::By::quota && why.fit.tenant_limit) return false;
-  const Promise* promise = book_.of(turn);
-  if (promise != nullptr && (promise->claimed || promise->start <= d_.now + kKillTime))
+  const Reservation* reservation = book_.of(turn);
+  if (reservation != nullptr && (reservation->claimed || reservation->start <= d_.now + kKillTime))
     return false;
   if (in_vain_.contains(turn.class_index)) return false;
   const auto last = d_.left.in_vain.find(turn.class_index);
@@ -56,7 +56,7 @@ std::optional<Taking> VictimSearch::search(const Turn& turn) {
       c.key.priority_class < classes.size() && classes[c.key.priority_class].preempts;
   const bool by_share = d_.policy.balance.us > 0 && quota_.tenant_of(c) != kNoIndex;
   // It starts when its victims have gone, at the latest, and what runs shortly does not see
-  // promises between now and then.
+  // reservations between now and then.
   Duration grace{};
   for (const ClassView& v : classes)
     if (v.preemptible) grace = std::max(grace, v.grace);
@@ -116,7 +116,7 @@ bool VictimSearch::exceeds_own_limit(const JobClass& c, const VictimSet& set) {
 std::vector<HeldQuota> VictimSearch::claimed_quota() const {
   std::vector<HeldQuota> held;
   for (const auto& [job, of_job] : book_.in_force()) {
-    if (std::none_of(of_job.begin(), of_job.end(), [](const Promise& p) { return p.claimed; }))
+    if (std::none_of(of_job.begin(), of_job.end(), [](const Reservation& p) { return p.claimed; }))
       continue;
     const auto slot = d_.view.queue.find(job);
     if (!slot) continue;
@@ -124,7 +124,7 @@ std::vector<HeldQuota> VictimSearch::claimed_quota() const {
         d_.view.queue.job_class(d_.view.queue.line(d_.view.queue[*slot].line).class_index);
     const std::uint32_t tenant = quota_.tenant_of(c);
     if (tenant == kNoIndex) continue;
-    for (const Promise& p : of_job)
+    for (const Reservation& p : of_job)
       if (p.claimed)
         for (const QuotaNeed& need : quota_.needs_of(c, p.shares)) held.push_back({tenant, need});
   }

@@ -27,7 +27,7 @@ struct View {
   Running running;
   Queue queue;
   Eligible eligible;
-  Windows windows;    // advance reservations and maintenance
+  Windows windows;  // advance reservations and maintenance
   Timeline timeline;
   GpuScores scores;
 };

@@ -12,10 +12,10 @@ Instant Timeline::end_of(Instant start, const std::optional<Duration>& limit) {
   return start + *limit;
 }
 
-std::optional<JobId> Timeline::promised_in(std::uint32_t node, Instant from, Instant until,
+std::optional<JobId> Timeline::reserved_in(std::uint32_t node, Instant from, Instant until,
                                            JobId but) const {
   if (!reserved_.test(node)) return std::nullopt;
-  for (const Reservation& r : ahead_[node].reservations)
+  for (const Held& r : ahead_[node].reservations)
     if (r.job != but && r.from < until && from < r.until) return r.job;
   return std::nullopt;
 }
@@ -67,7 +67,7 @@ void Timeline::clear(std::uint32_t node) {
 }
 
 Room Timeline::spare_at(const Ahead& ahead, Instant at, Room room) const {
-  for (const Reservation& r : ahead.reservations)
+  for (const Held& r : ahead.reservations)
     if (r.from <= at && at < r.until) room -= r.room;
   return room;
 }
@@ -130,7 +130,7 @@ void Timeline::sort_freed() {
   sorted_freed_ = freed_.size();
 }
 
-void Timeline::promise(Checkpoint& point, const Room& need) {
+void Timeline::take_off(Checkpoint& point, const Room& need) {
   point.spare -= need;
   // A node that shrank under its jobs may have less than nothing of what is not asked for.
   const auto there = [](auto spare, auto asked) {
@@ -142,7 +142,7 @@ void Timeline::promise(Checkpoint& point, const Room& need) {
                     there(point.spare.gpu_thousandths(), need.gpu_thousandths()) &&
                     std::equal(need.gres.begin(), need.gres.end(), point.spare.gres.begin(),
                                [&](auto asked, auto spare) { return there(spare, asked); }),
-                "room was promised twice");
+                "room was reserved twice");
 }
 
 void Timeline::started(const Demand& demand, const std::vector<Share>& shares,
@@ -155,7 +155,7 @@ void Timeline::started(const Demand& demand, const std::vector<Share>& shares,
     }
     if (!reserved_.test(share.node)) continue;
     for (Checkpoint& c : ahead_[share.node].checkpoints)
-      if (!until || c.at < *until) promise(c, need);
+      if (!until || c.at < *until) take_off(c, need);
   }
 }
 
@@ -179,7 +179,7 @@ void Timeline::reserve(const JobClass& cls, const Slot& slot, JobId job) {
                                [](const Checkpoint& c, Instant t) { return c.at < t; });
     if (at == points.end() || at->at != slot.start)
       at = points.insert(at, {slot.start, spare_at(ahead, slot.start, slot.room[i])});
-    for (; at != points.end() && at->at < until; ++at) promise(*at, need);
+    for (; at != points.end() && at->at < until; ++at) take_off(*at, need);
     ahead.reservations.push_back({job, slot.start, until, need, tasks});
     if (cls.key.time_limit) freed_.push_back({until, node, true, {}});
   }
@@ -203,16 +203,15 @@ void Timeline::lift(JobId job, Instant start, const std::vector<Share>& shares) 
   for (const Share& share : shares) {
     Ahead& ahead = ahead_[share.node];
     const auto mine = std::find_if(
-        ahead.reservations.begin(), ahead.reservations.end(), [&](const Reservation& r) {
-          return r.job == job && r.from == start && r.tasks == share.tasks;
-        });
+        ahead.reservations.begin(), ahead.reservations.end(),
+        [&](const Held& r) { return r.job == job && r.from == start && r.tasks == share.tasks; });
     GANTRY_ASSERT(mine != ahead.reservations.end(), "a reservation that is not there was lifted");
     for (Checkpoint& c : ahead.checkpoints)
       if (mine->from <= c.at && c.at < mine->until) c.spare += mine->room;
     ahead.reservations.erase(mine);
     // A checkpoint is where a reservation begins. Left behind it would not follow what changes.
     if (std::none_of(ahead.reservations.begin(), ahead.reservations.end(),
-                     [&](const Reservation& r) { return r.from == start; }))
+                     [&](const Held& r) { return r.from == start; }))
       std::erase_if(ahead.checkpoints, [&](const Checkpoint& c) { return c.at == start; });
   }
 }

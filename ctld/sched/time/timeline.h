@@ -7,8 +7,8 @@
 // at nodes where something is given back; a job that fits soon costs few steps.
 //
 // Reservations name concrete nodes and are honoured by everyone who uses those nodes, whatever the
-// partition. They last for one plan: begin() forgets them; what is promised for longer (promises.h)
-// is reserved again at the beginning of the next.
+// partition. They last for one plan: begin() forgets them; what is promised for longer
+// (reservations.h) is reserved again at the beginning of the next.
 //
 // Windows close nodes: windows.h. Questions are of the job for which Windows::speak_for() was
 // called.
@@ -41,9 +41,9 @@ class Timeline {
   void resume(Instant now);
   void clear(std::uint32_t node);  // as if never reserved, if all reservations have been lifted
   template <class F>
-  void each_promised(std::uint32_t node, F&& f) const {  // f(job)
+  void each_reserved(std::uint32_t node, F&& f) const {  // f(job)
     if (reserved_.test(node))
-      for (const Reservation& r : ahead_[node].reservations) f(r.job);
+      for (const Held& r : ahead_[node].reservations) f(r.job);
   }
   [[nodiscard]] Instant now() const { return now_; }
 
@@ -89,13 +89,13 @@ class Timeline {
   // Room on the node at a time, going by the limits, but for reservations.
   [[nodiscard]] Room room_at(std::uint32_t node, Instant at) const;
   // Who has reserved of the node for some time in [from, until).
-  [[nodiscard]] std::optional<JobId> promised_in(std::uint32_t node, Instant from, Instant until,
+  [[nodiscard]] std::optional<JobId> reserved_in(std::uint32_t node, Instant from, Instant until,
                                                  JobId but) const;
 
   static Instant end_of(Instant start, const std::optional<Duration>& limit);
 
  private:
-  struct Reservation {
+  struct Held {
     JobId job;
     Instant from, until;
     Room room;
@@ -106,12 +106,12 @@ class Timeline {
     Room spare;  // free then, running jobs and reservations taken off
   };
   struct Ahead {
-    std::vector<Reservation> reservations;
+    std::vector<Held> reservations;
     std::vector<Checkpoint> checkpoints;  // by time
   };
   [[nodiscard]] Room spare_at(const Ahead& ahead, Instant at, Room room) const;
   Ahead& ahead_of(std::uint32_t node);
-  static void promise(Checkpoint& point, const Room& need);
+  static void take_off(Checkpoint& point, const Room& need);
   void sort_freed();
   void fit_grid();
 
