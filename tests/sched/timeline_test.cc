@@ -23,9 +23,9 @@ struct Span {  // something has room of a node
 
 // A little cluster in one plan: what runs, what was started, what was promised, windows; and all
 // of it once more as a list.
-class Ahead {
+class Outlook {
  public:
-  explicit Ahead(std::uint64_t seed) : random_(seed) {
+  explicit Outlook(std::uint64_t seed) : random_(seed) {
     const std::uint64_t nodes = 2 + pick(3);
     for (std::uint32_t n = 0; n < nodes; ++n) {
       NodeChanged node;
@@ -256,7 +256,7 @@ TEST_CASE("the least room over a span, and the earliest start, are those counted
   std::size_t fitted = 0, found = 0;
   for (int i = 1; i <= cases(300); ++i) {
     CAPTURE(i);
-    Ahead ahead(static_cast<std::uint64_t>(i));
+    Outlook ahead(static_cast<std::uint64_t>(i));
     for (int question = 0; question < 8; ++question) REQUIRE(ahead.compare_room() == "");
     for (int question = 0; question < 3; ++question) REQUIRE(ahead.compare_start() == "");
     fitted += ahead.fitted;

@@ -65,7 +65,7 @@ bool Ahead::reserve(Turn& turn) {
     }
     if (claimed) quota_.charge(d_.job(turn, turn.at), c, quota_.needs_of(c, kept->shares));
   }
-  book_.tell(turn, *kept);
+  d_.tell(turn, *kept);
   return true;
 }
 

@@ -21,8 +21,7 @@ std::vector<std::uint32_t> Awake::begin(std::set<std::uint32_t> woken,
 // Those that are awake by now are not to be passed over before something fails.
 Order::Passing Awake::passing() {
   return {
-      [this](std::uint32_t p) { return pass_over(p); },
-      [this] { return d_.left.kinds.failures(); },
+      [this](std::uint32_t p) { return pass_over(p); }, [this] { return d_.left.kinds.failures(); },
       [this](std::uint32_t p) { return !woken_.contains(p); },
       [this](std::uint32_t p, const Step& s) { return !could_start(p, s.request, s.first.rank); }};
 }

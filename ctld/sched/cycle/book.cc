@@ -213,37 +213,10 @@ void ReservationBook::mend(std::vector<Reservation> broken) {
   (void)d_.view.windows.speak_for("");
 }
 
-// What others have been promised for some of that time.
-std::vector<HeldRoom> ReservationBook::room_of_others(JobId but, bool guaranteed, Instant from,
-                                                      Instant until) const {
-  std::vector<HeldRoom> held;
-  for (const auto& [job, of_job] : in_force()) {
-    if (job == but) continue;
-    const auto slot = d_.view.queue.find(job);
-    if (!slot) continue;
-    const JobClass& c =
-        d_.view.queue.job_class(d_.view.queue.line(d_.view.queue[*slot].line).class_index);
-    for (const Reservation& p : of_job)
-      if ((!guaranteed || p.claimed || p.aged) && p.start < until &&
-          from < Timeline::end_of(p.start, c.key.time_limit))
-        for (const Share& s : p.shares)
-          held.push_back({s.node, need_for(c.demand, d_.view.grid.room(s.node), s.tasks)});
-  }
-  return held;
-}
-
 void ReservationBook::end_plan() {
   for (auto& [job, of_job] : d_.left.reservations)
     if (of_job.size() > 1) std::sort(of_job.begin(), of_job.end(), comes_before);
   if (!d_.policy.keep_promises) drop_if([](const Reservation& p) { return !p.claimed; });
-}
-
-void ReservationBook::tell(Turn& turn, Reservation& reservation) {
-  d_.expect(reservation);
-  reservation.told = true;
-  if (turn.at == *turn.head) turn.reserved = true;
-  ++turn.ahead;
-  d_.advance(turn);
 }
 
 }  // namespace gantry::sched

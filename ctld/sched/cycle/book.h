@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "ctld/sched/cycle/draft.h"
-#include "ctld/sched/preempt/preempt.h"
 
 namespace gantry::sched {
 
@@ -78,16 +77,8 @@ class ReservationBook {
                                         Instant until);
   // Where there is still room for them. The others are given up, and planned anew by the next plan.
   void mend(std::vector<Reservation> broken);
-  // What others have reserved for some of that time, of which a job that asks for victims, of what
-  // is guaranteed to it or not, may use nothing.
-  [[nodiscard]] std::vector<HeldRoom> room_of_others(JobId but, bool guaranteed, Instant from,
-                                                     Instant until) const;
-
   // What stays when the plan is made: all of them, or (Policy::keep_promises) the claims.
   void end_plan();
-
-  // The plan says when the job of the turn will start, and its turn moves on.
-  void tell(Turn& turn, Reservation& reservation);
 
  private:
   Draft& d_;

@@ -86,6 +86,14 @@ struct Draft {
     for (const Share& s : reservation.shares) expected.nodes.push_back(NodeId{s.node});
     plan.expected.push_back(std::move(expected));
   }
+  // So it does for the job of the turn, which has the reservation; the turn moves on.
+  void tell(Turn& turn, Reservation& reservation) {
+    expect(reservation);
+    reservation.told = true;
+    if (turn.at == *turn.head) turn.reserved = true;
+    ++turn.ahead;
+    advance(turn);
+  }
 };
 
 }  // namespace gantry::sched

@@ -272,7 +272,7 @@ bool HetGroup::reserve_ahead(Turn& turn) {
     if (&m == &members_.front() || std::exchange(reservation.told, true)) continue;
     d_.expect(reservation);
   }
-  s_.book.tell(turn, *s_.book.first_of(turn.first.job));
+  d_.tell(turn, *s_.book.first_of(turn.first.job));
   return true;
 }
 

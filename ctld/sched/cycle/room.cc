@@ -50,7 +50,7 @@ bool RoomMaker::take(Turn& turn, const Taking& taking) {
     kept->claimed = kept->guaranteed = true;
     quota_.charge(d_.job(turn, turn.at), c, quota_.needs_of(c, kept->shares));
     d_.order->usage_grew();
-    book_.tell(turn, *kept);
+    d_.tell(turn, *kept);
     return true;
   }
   const Instant before = set.victims.empty() ? free_by : free_by + microseconds(1);
@@ -102,7 +102,7 @@ bool RoomMaker::claim(Turn& turn, const Taking& taking, Instant free_by) {
     kept = &book_.add(turn, std::move(reservation));
   }
   book_.mend(std::move(broken));
-  book_.tell(turn, *kept);
+  d_.tell(turn, *kept);
   return true;
 }
 

@@ -73,7 +73,7 @@ std::optional<Taking> VictimSearch::search(const Turn& turn) {
     d_.plan.stats.attempts += kSearchAttempts;
     in_vain_.insert(turn.class_index);
     if (!claimed) claimed = claimed_quota();
-    const auto promised = book_.room_of_others(turn.first.job, guaranteed, d_.now, until);
+    const auto promised = room_of_others(turn.first.job, guaranteed, d_.now, until);
     auto set = find_victims({.grid = d_.view.grid,
                              .running = d_.view.running,
                              .eligible = d_.view.eligible,
@@ -111,6 +111,24 @@ bool VictimSearch::exceeds_own_limit(const JobClass& c, const VictimSet& set) {
     for (const QuotaNeed& need : d_.view.charges.needs_of(job))
       tree.add(d_.view.charges.tenant_of(job), need);
   return !exact.fits && exact.tenant_limit;
+}
+
+std::vector<HeldRoom> VictimSearch::room_of_others(JobId but, bool guaranteed, Instant from,
+                                                   Instant until) const {
+  std::vector<HeldRoom> held;
+  for (const auto& [job, of_job] : book_.in_force()) {
+    if (job == but) continue;
+    const auto slot = d_.view.queue.find(job);
+    if (!slot) continue;
+    const JobClass& c =
+        d_.view.queue.job_class(d_.view.queue.line(d_.view.queue[*slot].line).class_index);
+    for (const Reservation& p : of_job)
+      if ((!guaranteed || p.claimed || p.aged) && p.start < until &&
+          from < Timeline::end_of(p.start, c.key.time_limit))
+        for (const Share& s : p.shares)
+          held.push_back({s.node, need_for(c.demand, d_.view.grid.room(s.node), s.tasks)});
+  }
+  return held;
 }
 
 std::vector<HeldQuota> VictimSearch::claimed_quota() const {

@@ -53,6 +53,10 @@ class VictimSearch {
   [[nodiscard]] std::optional<Asker> asker(const Turn& turn);  // nullopt: it is alone of its kind
   std::optional<Taking> search(const Turn& turn);
   [[nodiscard]] bool exceeds_own_limit(const JobClass& c, const VictimSet& set);
+  // What others have reserved for some of that time, of which the job may use nothing; if it is
+  // within what is guaranteed, only claims, and what jobs have that have waited long.
+  [[nodiscard]] std::vector<HeldRoom> room_of_others(JobId but, bool guaranteed, Instant from,
+                                                     Instant until) const;
   [[nodiscard]] std::vector<HeldQuota> claimed_quota() const;
 
   Draft& d_;

@@ -95,7 +95,7 @@ struct Turn {
   bool searched = false;                     // find_place() has been asked once
   bool reserved = false;                     // the head has a reservation
   std::uint32_t passed = 0;                  // lines of its partition that were passed over
-  std::uint32_t blocked = 0;                 // why the head must wait: Cycle's, from 1 on
+  std::uint32_t blocked = 0;  // why the head must wait: see Draft::block(), from 1 on
 };
 
 // What the order needs to know of a line's class.

@@ -91,6 +91,7 @@ std::uint32_t Timeline::fits(std::uint32_t node, const Demand& demand, Instant f
 }
 
 std::optional<Instant> Timeline::same_until(std::uint32_t node, Instant from, Instant until) const {
+  if (!may_fit_less(node)) return std::nullopt;
   std::optional<Instant> end;
   const auto offer = [&](Instant at) {
     if (at >= until && (!end || at - (until - from) < *end)) end = at - (until - from);

@@ -60,11 +60,7 @@ class Timeline {
     return may_fit_less(node) ? fits(node, demand, from, until, room) >= tasks
                               : sched::holds(demand, grid_.room(node), room, tasks);
   }
-  // A reservation or a window may stand in the way at some time.
-  [[nodiscard]] bool may_fit_less(std::uint32_t node) const {
-    return reserved_.test(node) || windows_.closed(node);
-  }
-  // Past this start time fits() may answer less for the same room.
+  // Past this start time fits() may answer less for the same room; nullopt: it does not.
   [[nodiscard]] std::optional<Instant> same_until(std::uint32_t node, Instant from,
                                                   Instant until) const;
 
@@ -110,6 +106,10 @@ class Timeline {
     std::vector<Checkpoint> checkpoints;  // by time
   };
   [[nodiscard]] Room spare_at(const Ahead& ahead, Instant at, Room room) const;
+  // A reservation or a window may stand in the way at some time.
+  [[nodiscard]] bool may_fit_less(std::uint32_t node) const {
+    return reserved_.test(node) || windows_.closed(node);
+  }
   Ahead& ahead_of(std::uint32_t node);
   static void take_off(Checkpoint& point, const Room& need);
   void sort_freed();

@@ -252,8 +252,7 @@ class Walk {
   void count(std::uint32_t n, Instant at) {
     Note& node = note(n);
     const std::uint32_t fits = t_.fits(n, d_, at, until(at), node.room);
-    if (t_.may_fit_less(n))
-      if (const auto same = t_.same_until(n, at, until(at))) ends_.expires(*same, n);
+    if (const auto same = t_.same_until(n, at, until(at))) ends_.expires(*same, n);
     if (fits == node.fits) return;
     fits_.change(n, node.fits, fits);
     node.fits = fits;
