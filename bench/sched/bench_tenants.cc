@@ -249,7 +249,7 @@ double full_pass(Site& site, std::size_t pending, std::string_view what) {
       fmt::format(
           "{} pending, {} running, {} lines, {} attempts, {} ends walked, {} promises, {} starts",
           site.waiting.size(), site.running.size(), plan.stats.classes, plan.stats.attempts,
-          plan.stats.steps, site.replica.promises().size(), plan.starts.size()));
+          plan.stats.steps, site.replica.reservations().size(), plan.starts.size()));
   std::size_t starts = 0;
   for (int i = 0; i < 11; ++i) {
     for (int j = 0; j < 100; ++j) site.end_oldest();

@@ -11,7 +11,8 @@ namespace {
 struct Cluster {
   Grid grid;
   Running running;
-  Timeline timeline{grid, running};
+  Windows windows;
+  Timeline timeline{grid, running, windows};
   Eligible eligible;
   std::uint64_t next_job = 1;
 

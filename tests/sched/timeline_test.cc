@@ -23,9 +23,9 @@ struct Span {  // something has room of a node
 
 // A little cluster in one plan: what runs, what was started, what was promised, windows; and all
 // of it once more as a list.
-class Ahead {
+class Outlook {
  public:
-  explicit Ahead(std::uint64_t seed) : random_(seed) {
+  explicit Outlook(std::uint64_t seed) : random_(seed) {
     const std::uint64_t nodes = 2 + pick(3);
     for (std::uint32_t n = 0; n < nodes; ++n) {
       NodeChanged node;
@@ -85,7 +85,8 @@ class Ahead {
 
   Grid grid;
   Running running;
-  Timeline timeline{grid, running};
+  Windows windows;
+  Timeline timeline{grid, running, windows};
   std::size_t fitted = 0, found = 0;
 
  private:
@@ -142,18 +143,18 @@ class Ahead {
       r.nodes = {NodeId{static_cast<std::uint32_t>(pick(grid.size()))}};
       windows_[name] = r;
     }
-    timeline.set_windows(windows_);
+    windows.set(windows_);
   }
 
   void speak() {
     own_ = windows_.empty() || !chance(20) ? "" : windows_.begin()->first;
-    REQUIRE(timeline.speak_for(own_));
+    REQUIRE(windows.speak_for(own_));
   }
 
   void start_one() {
     const JobClass cls = random_class();
     if (cls.demand.min_nodes > 1) return;
-    timeline.speak_for("");
+    windows.speak_for("");
     for (std::uint32_t n = 0; n < grid.size(); ++n) {
       const Instant until = Timeline::end_of(kNow, cls.key.time_limit);
       if (timeline.fits(n, cls.demand, kNow, until, grid.free(n)) < cls.demand.tasks) continue;
@@ -171,7 +172,7 @@ class Ahead {
 
   void promise_one() {
     const JobClass cls = random_class();
-    timeline.speak_for("");
+    windows.speak_for("");
     std::uint64_t steps = 0;
     const auto slot = timeline.earliest(cls, allowed_, kNow, steps);
     if (!slot) return;
@@ -255,7 +256,7 @@ TEST_CASE("the least room over a span, and the earliest start, are those counted
   std::size_t fitted = 0, found = 0;
   for (int i = 1; i <= cases(300); ++i) {
     CAPTURE(i);
-    Ahead ahead(static_cast<std::uint64_t>(i));
+    Outlook ahead(static_cast<std::uint64_t>(i));
     for (int question = 0; question < 8; ++question) REQUIRE(ahead.compare_room() == "");
     for (int question = 0; question < 3; ++question) REQUIRE(ahead.compare_start() == "");
     fitted += ahead.fitted;

@@ -16,7 +16,8 @@ namespace {
 struct Cluster {
   Grid grid;
   Running running;
-  Timeline timeline{grid, running};
+  Windows windows;
+  Timeline timeline{grid, running, windows};
   Eligible eligible;
   std::vector<std::uint32_t> leaf, block;
   std::uint64_t next_job = 1;

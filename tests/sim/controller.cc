@@ -304,7 +304,7 @@ void Controller::plan() {
     return;
   }
   ++plans_;
-  const Kept kept{replica_->promises(), replica_->kept_slices()};
+  const Kept kept{replica_->reservations(), replica_->kept_slices()};
   const sched::Policy policy = this->policy();
   sched::Plan plan = sched::schedule(*replica_, clock(), policy);
   if (policy.estimates > 0) estimated_ = clock();
@@ -339,7 +339,7 @@ void Controller::take_plan(const sched::Plan& plan) {
 void Controller::check_plan(const sched::Plan& plan, const Kept& kept, sched::Policy policy) {
   sched::Replica fresh;
   for (const sched::Change& change : core_->full_view()) fresh.apply(change);
-  fresh.promise(kept.promises);
+  fresh.set_reservations(kept.promises);
   fresh.keep_slices(kept.slices);
   fresh.expect(replica_->mix());
   if (!plan.stats.everything) {  // only starts

@@ -75,7 +75,7 @@ class Controller {
   void plan();
   void take_plan(const sched::Plan& plan);
   struct Kept {  // by earlier plans, for those that wait
-    std::vector<sched::Promise> promises;
+    std::vector<sched::Reservation> promises;
     std::vector<sched::MigKept> slices;
   };
   void check_plan(const sched::Plan& plan, const Kept& kept, sched::Policy policy);

@@ -1,11 +1,8 @@
-// The jobs of a line are of one class and one user, so what one of them is promised would do for
-// any other: the first of them have the earliest promises. Where a promise was lost (its node went
-// down), or a job came in front, those of its line are dealt out anew. Else the head of the line
-// would wait behind what is promised to the jobs behind it, and these for their turn after it,
-// while their nodes are idle.
-#include <algorithm>
+#include "ctld/sched/cycle/exchange.h"
 
-#include "ctld/sched/cycle/cycle.h"
+#include <algorithm>
+#include <map>
+#include <tuple>
 
 namespace gantry::sched {
 namespace {
@@ -13,13 +10,15 @@ namespace {
 constexpr std::size_t kNowhere = ~std::size_t{0};
 
 // Of a line: what nobody has claimed, since a claim names who leaves for whom.
+template <class P>
 struct Deal {
-  std::vector<Promise*> promises;
+  std::vector<P*> reservations;
   std::map<JobId, std::uint32_t> claims;  // how many each of its jobs has
 };
 
 // The first jobs of the line, an array as often as tasks of it may start, but for claims.
-std::vector<JobId> first_jobs(const Queue& queue, const Line& line, const Deal& deal) {
+template <class P>
+std::vector<JobId> first_jobs(const Queue& queue, const Line& line, const Deal<P>& deal) {
   std::vector<JobId> first;
   for (auto at = line.jobs.begin(); !line.jobs.at_end(at); at = line.jobs.next(at)) {
     const Waiting& w = queue[line.jobs[at]];
@@ -27,7 +26,7 @@ std::vector<JobId> first_jobs(const Queue& queue, const Line& line, const Deal& 
     std::uint32_t left = w.startable;
     if (claims != deal.claims.end()) left -= std::min(left, claims->second);
     for (; left > 0; --left) {
-      if (first.size() == deal.promises.size()) return first;
+      if (first.size() == deal.reservations.size()) return first;
       first.push_back(w.job);
     }
   }
@@ -35,23 +34,24 @@ std::vector<JobId> first_jobs(const Queue& queue, const Line& line, const Deal& 
 }
 
 // The earliest first; between equals as the jobs stand now.
-void sort_for(std::vector<Promise*>& promises, const std::vector<JobId>& first) {
+template <class P>
+void sort_for(std::vector<P*>& reservations, const std::vector<JobId>& first) {
   std::map<JobId, std::size_t> places;
   for (std::size_t i = 0; i < first.size(); ++i) places.try_emplace(first[i], i);
-  const auto key = [&](const Promise& p) {
+  const auto key = [&](const Reservation& p) {
     const auto at = places.find(p.job);
     const std::size_t place = at == places.end() ? kNowhere : at->second;
     return std::tuple{p.start, place, p.job, p.shares.empty() ? 0 : p.shares[0].node};
   };
-  std::sort(promises.begin(), promises.end(),
-            [&](const Promise* a, const Promise* b) { return key(*a) < key(*b); });
+  std::sort(reservations.begin(), reservations.end(),
+            [&](const Reservation* a, const Reservation* b) { return key(*a) < key(*b); });
 }
 
-// f(line, its promises, its first jobs) for each line of which they are not in that order.
-template <class F>
-void each_disorder(const Queue& queue, const std::vector<Promise*>& promises, F&& f) {
-  std::vector<std::pair<std::uint32_t, Promise*>> by_line;
-  for (Promise* p : promises)
+// f(line, its reservations, its first jobs) for each line of which they are not in that order.
+template <class P, class F>
+void each_disorder(const Queue& queue, const std::vector<P*>& reservations, F&& f) {
+  std::vector<std::pair<std::uint32_t, P*>> by_line;
+  for (P* p : reservations)
     if (const auto slot = queue.find(p->job)) by_line.emplace_back(queue[*slot].line, p);
   std::stable_sort(by_line.begin(), by_line.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -60,51 +60,52 @@ void each_disorder(const Queue& queue, const std::vector<Promise*>& promises, F&
     next = std::find_if(at, by_line.end(), [&](const auto& p) { return p.first != at->first; });
     const Waiting& head = queue[line.jobs[line.jobs.begin()]];
     if (next - at == 1 && head.job == at->second->job && head.startable > 0) continue;
-    Deal deal;
+    Deal<P> deal;
     for (auto of_line = at; of_line != next; ++of_line)
-      if (Promise* p = of_line->second; p->claimed)
+      if (P* p = of_line->second; p->claimed)
         ++deal.claims[p->job];
       else
-        deal.promises.push_back(p);
+        deal.reservations.push_back(p);
     const std::vector<JobId> first = first_jobs(queue, line, deal);
-    sort_for(deal.promises, first);
+    sort_for(deal.reservations, first);
     const bool right =
-        std::equal(first.begin(), first.end(), deal.promises.begin(), deal.promises.end(),
-                   [](JobId job, const Promise* p) { return job == p->job; });
-    if (!right) f(at->first, deal.promises, first);
+        std::equal(first.begin(), first.end(), deal.reservations.begin(), deal.reservations.end(),
+                   [](JobId job, const Reservation* p) { return job == p->job; });
+    if (!right) f(at->first, deal.reservations, first);
   }
 }
 
 }  // namespace
 
-std::set<std::uint32_t> Cycle::lines_to_deal() {
-  std::vector<Promise*> all;
-  for (auto& [job, of_job] : promises_)
-    for (Promise& p : of_job) all.push_back(&p);
+std::set<std::uint32_t> lines_to_deal(const Queue& queue, const Reservations& reservations) {
+  std::vector<const Reservation*> all;
+  for (const auto& [job, of_job] : reservations)
+    for (const Reservation& p : of_job) all.push_back(&p);
   std::set<std::uint32_t> lines;
-  each_disorder(r_.queue_, all,
+  each_disorder(queue, all,
                 [&](std::uint32_t line, const auto&, const auto&) { lines.insert(line); });
   return lines;
 }
 
-// All promises of the lines are among these; those that no job is left for go.
-void Cycle::deal_out(std::vector<Promise>& promises, const std::set<std::uint32_t>& lines) {
-  std::vector<Promise*> all;
-  for (Promise& p : promises) all.push_back(&p);
-  std::set<const Promise*> gone;
-  each_disorder(r_.queue_, all,
-                [&](std::uint32_t line, const std::vector<Promise*>& of_line,
+void deal_out(const Queue& queue, std::vector<Reservation>& reservations,
+              const std::set<std::uint32_t>& lines,
+              const std::function<void(Reservation&)>& given) {
+  std::vector<Reservation*> all;
+  for (Reservation& p : reservations) all.push_back(&p);
+  std::set<const Reservation*> gone;
+  each_disorder(queue, all,
+                [&](std::uint32_t line, const std::vector<Reservation*>& of_line,
                     const std::vector<JobId>& first) {
                   if (!lines.contains(line)) return;
                   for (std::size_t i = 0; i < of_line.size(); ++i)
                     if (i < first.size()) {
                       of_line[i]->job = first[i];
-                      refresh(*of_line[i]);
+                      given(*of_line[i]);
                     } else {
                       gone.insert(of_line[i]);
                     }
                 });
-  std::erase_if(promises, [&](const Promise& p) { return gone.contains(&p); });
+  std::erase_if(reservations, [&](const Reservation& p) { return gone.contains(&p); });
 }
 
 }  // namespace gantry::sched

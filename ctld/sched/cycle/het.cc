@@ -17,31 +17,31 @@ constexpr std::uint32_t kMostRounds = 64;  // of a search for one start for all
 
 }  // namespace
 
-HetGroup::HetGroup(Cycle& cycle, const Turn& turn) : cycle_(cycle) {
-  const HetPart& het = *cycle.cls(turn).key.het;
+HetGroup::HetGroup(const HetSteps& steps, const Turn& turn) : d_(steps.draft), s_(steps) {
+  const HetPart& het = *d_.cls(turn).key.het;
   if (het.offset != 0) return;
-  Replica& r = cycle.r_;
+  View& v = d_.view;
   for (std::uint32_t i = 0; i < het.size; ++i) {
-    const auto slot = r.queue_.find(het.member(i));
+    const auto slot = v.queue.find(het.member(i));
     if (!slot) {
       members_.clear();
       return;
     }
-    JobClass& c = r.queue_.job_class(r.queue_.line(r.queue_[*slot].line).class_index);
-    r.eligible_.refresh(c, r.grid_);
+    JobClass& c = v.queue.job_class(v.queue.line(v.queue[*slot].line).class_index);
+    v.eligible.refresh(c, v.grid);
     members_.push_back({*slot, &c, {}, 0, {}});
   }
   order_.resize(members_.size());
   std::iota(order_.begin(), order_.end(), std::size_t{0});
   std::vector<std::uint32_t> choice;
   for (const Member& m : members_)
-    choice.push_back(m.cls->required.empty() ? r.eligible_.nodes_of(*m.cls).count() : 0);
+    choice.push_back(m.cls->required.empty() ? v.eligible.nodes_of(*m.cls).count() : 0);
   std::stable_sort(order_.begin(), order_.end(),
                    [&](std::size_t a, std::size_t b) { return choice[a] < choice[b]; });
 }
 
 JobId HetGroup::job(const Member& m) const {
-  return cycle_.r_.queue_[m.slot].job;
+  return d_.view.queue[m.slot].job;
 }
 
 bool HetGroup::may_run() const {
@@ -53,19 +53,19 @@ bool HetGroup::may_run() const {
 // ---- one trial: members find their places beside those before them
 
 void HetGroup::begin_trial() {
-  for (const auto& [tenant, need] : charged_) cycle_.r_.charges_.tree().remove(tenant, need);
+  for (const auto& [tenant, need] : charged_) d_.view.charges.tree().remove(tenant, need);
   charged_.clear();
   tenants_.clear();
   used_ = Bits{};
-  used_.resize(cycle_.r_.grid_.size());
+  used_.resize(d_.view.grid.size());
 }
 
 void HetGroup::take(Member& m, Slot found, std::uint32_t flavor) {
   for (const Share& s : found.shares) used_.set(s.node);
-  const std::uint32_t tenant = cycle_.tenant_of(*m.cls);
+  const std::uint32_t tenant = s_.quota.tenant_of(*m.cls);
   if (tenant != kNoIndex)
-    for (const QuotaNeed& need : cycle_.needs_of(*m.cls, found.shares)) {
-      cycle_.r_.charges_.tree().add(tenant, need);
+    for (const QuotaNeed& need : s_.quota.needs_of(*m.cls, found.shares)) {
+      d_.view.charges.tree().add(tenant, need);
       charged_.emplace_back(tenant, need);
     }
   tenants_.push_back(tenant);
@@ -74,11 +74,8 @@ void HetGroup::take(Member& m, Slot found, std::uint32_t flavor) {
 }
 
 bool HetGroup::has_job_left(const Member& m) const {
-  const std::uint32_t tenant = cycle_.tenant_of(*m.cls);
-  if (tenant == kNoIndex) return true;
-  const auto& most = cycle_.r_.tenancy_->nodes[tenant].max_running;
-  const auto beside = std::count(tenants_.begin(), tenants_.end(), tenant);
-  return !most || cycle_.jobs_of_tenant(tenant) + beside < *most;
+  const std::uint32_t tenant = s_.quota.tenant_of(*m.cls);
+  return s_.quota.has_job_left(tenant, std::count(tenants_.begin(), tenants_.end(), tenant));
 }
 
 // A node that it needs by name is another's: those a search takes as given.
@@ -88,43 +85,43 @@ bool HetGroup::is_shut_out(const Member& m) const {
 }
 
 Bits HetGroup::nodes_for(const Member& m, const NodeChoice& choice) const {
-  Bits nodes = cycle_.nodes_for(*m.cls, choice);
+  Bits nodes = s_.nodes.nodes_for(*m.cls, choice);
   for (std::size_t w = 0; w < nodes.words(); ++w) nodes.word_at(w) &= ~used_.word(w);
   return nodes;
 }
 
 std::optional<Neighbours> HetGroup::neighbours_of(const Member& m) const {
-  const Queue& queue = cycle_.r_.queue_;
-  return cycle_.neighbours_of(*m.cls, queue.line(queue[m.slot].line).share);
+  const Queue& queue = d_.view.queue;
+  return s_.nodes.neighbours_of(*m.cls, queue.line(queue[m.slot].line).share);
 }
 
 std::optional<Blocked> HetGroup::fit_now(Member& m) {
   JobClass& c = *m.cls;
-  Replica& r = cycle_.r_;
-  const std::uint32_t tenant = cycle_.tenant_of(c);
-  if (!r.timeline_.speak_for(c.key.reservation)) return Blocked{Blocked::By::reservation, {}};
+  View& v = d_.view;
+  const std::uint32_t tenant = s_.quota.tenant_of(c);
+  if (!v.windows.speak_for(c.key.reservation)) return Blocked{Blocked::By::reservation, {}};
   if (!has_job_left(m)) return Blocked{Blocked::By::tenant_jobs, {}};
   if (is_shut_out(m)) return Blocked{};
   std::optional<Blocked> first;
   // Flavors in which it borrows nothing come first.
   for (const bool borrowing : {false, true})
-    for (const NodeChoice& choice : r.eligible_.flavors_of(c)) {
+    for (const NodeChoice& choice : v.eligible.flavors_of(c)) {
       if (tenant == kNoIndex && borrowing) continue;
       QuotaFit fit;
       if (tenant != kNoIndex) {
-        fit = r.charges_.tree().fit(tenant, {choice.flavor, c.least});
+        fit = v.charges.tree().fit(tenant, {choice.flavor, c.least});
         if (fit.borrows != borrowing) continue;
       }
       if (tenant != kNoIndex && !fit.fits) {
         if (!first) first = Blocked{Blocked::By::quota, fit};
         continue;
       }
-      ++cycle_.plan_.stats.attempts;
+      ++d_.plan.stats.attempts;
       const auto neighbours = neighbours_of(m);
-      auto place = find_place(r.grid_, r.timeline_, nodes_for(m, choice), c, nullptr,
-                              neighbours ? &*neighbours : nullptr, cycle_.scores());
+      auto place = find_place(v.grid, v.timeline, nodes_for(m, choice), c, nullptr,
+                              neighbours ? &*neighbours : nullptr, s_.nodes.scores());
       if (place && tenant != kNoIndex) {
-        fit = cycle_.fit(tenant, cycle_.needs_of(c, *place));
+        fit = s_.quota.fit(tenant, s_.quota.needs_of(c, *place));
         if (!fit.fits) {
           first = Blocked{Blocked::By::quota, fit};
           continue;
@@ -134,7 +131,7 @@ std::optional<Blocked> HetGroup::fit_now(Member& m) {
         if (!first || first->by == Blocked::By::quota) first = Blocked{};
         continue;
       }
-      take(m, {cycle_.now_, std::move(*place), {}}, choice.flavor);
+      take(m, {d_.now, std::move(*place), {}}, choice.flavor);
       return std::nullopt;
     }
   return first ? first : Blocked{};
@@ -156,8 +153,8 @@ std::optional<Blocked> HetGroup::try_now(std::size_t order) {
 
 bool HetGroup::place_now(Turn& turn) {
   if (may_run()) {
-    cycle_.look_from(cycle_.place(turn));
-    lift_promises();
+    s_.former.look_from(d_.place(turn));
+    lift_reservations();
     std::optional<Blocked> blocked = try_now(0);
     for (std::size_t i = 1; blocked && i < std::min(order_.size(), kMostOrders); ++i)
       if (!try_now(i)) blocked.reset();
@@ -167,11 +164,8 @@ bool HetGroup::place_now(Turn& turn) {
       return true;
     }
     begin_trial();
-    put_back_promises();
-    cycle_.blocked_.push_back(*blocked);
-    turn.blocked = static_cast<std::uint32_t>(cycle_.blocked_.size());
-    cycle_.partition(turn.partition).blocked = true;
-    ++cycle_.behind_;
+    put_back_reservations();
+    d_.block(turn, *blocked);
   }
   turn.head = turn.at;
   turn.head_job = turn.first;
@@ -183,21 +177,21 @@ void HetGroup::start(Turn& turn) {
   for (const Member& m : members_)
     everywhere.insert(everywhere.end(), m.found.shares.begin(), m.found.shares.end());
   for (const Member& m : members_) {
-    if (!m.promise) continue;
-    (void)cycle_.r_.timeline_.speak_for(m.cls->key.reservation);
-    cycle_.hold_over(*m.cls, *m.promise, everywhere);
+    if (!m.reservation) continue;
+    (void)d_.view.windows.speak_for(m.cls->key.reservation);
+    s_.book.hold_over(*m.cls, *m.reservation, everywhere);
   }
   for (const Member& m : members_) {
-    cycle_.start(*m.cls, m.slot, m.found.shares);
-    cycle_.partition(m.cls->key.partition.value()).started.push_back(m.slot);
+    s_.starter.start(*m.cls, m.slot, m.found.shares);
+    d_.partition(m.cls->key.partition.value()).started.push_back(m.slot);
     if (&m == &members_.front()) continue;
-    ++cycle_.started_ahead_[job(m)];  // its own turn finds it dealt with
-    cycle_.order_->usage_grew();
+    ++d_.started_ahead[job(m)];  // its own turn finds it dealt with
+    d_.order->usage_grew();
   }
   for (const Member& m : members_)
-    if (m.promise) cycle_.wake_behind(*m.promise, everywhere);
-  cycle_.advance(turn);
-  cycle_.order_->started(turn);
+    if (m.reservation) s_.awake.wake_behind(*m.reservation, everywhere);
+  d_.advance(turn);
+  d_.order->started(turn);
 }
 
 // ---- ahead
@@ -205,22 +199,22 @@ void HetGroup::start(Turn& turn) {
 // The earliest start from `from` on, beside those before it.
 bool HetGroup::fit_ahead(Member& m, Instant from, Instant before) {
   JobClass& c = *m.cls;
-  Replica& r = cycle_.r_;
-  if (is_shut_out(m) || !r.timeline_.speak_for(c.key.reservation)) return false;
-  const std::uint32_t tenant = cycle_.tenant_of(c);
+  View& v = d_.view;
+  if (is_shut_out(m) || !v.windows.speak_for(c.key.reservation)) return false;
+  const std::uint32_t tenant = s_.quota.tenant_of(c);
   std::optional<std::pair<Slot, std::uint32_t>> best;
-  for (const NodeChoice& choice : r.eligible_.flavors_of(c)) {
+  for (const NodeChoice& choice : v.eligible.flavors_of(c)) {
     Instant ready = from;
     if (tenant != kNoIndex) {
-      const auto quota = cycle_.quota_ready(tenant, {choice.flavor, c.least});
+      const auto quota = s_.quota.ready(tenant, {choice.flavor, c.least});
       if (!quota) continue;
       ready = std::max(ready, *quota);
     }
     std::uint64_t steps = 0;
-    auto slot = r.timeline_.earliest(c, nodes_for(m, choice), ready, steps,
-                                     best ? best->first.start : before);
-    cycle_.plan_.stats.attempts += 1 + steps / 64;
-    cycle_.plan_.stats.steps += steps;
+    auto slot = v.timeline.earliest(c, nodes_for(m, choice), ready, steps,
+                                    best ? best->first.start : before);
+    d_.plan.stats.attempts += 1 + steps / 64;
+    d_.plan.stats.steps += steps;
     if (slot && (!best || slot->start < best->first.start)) best.emplace(*slot, choice.flavor);
   }
   if (!best) return false;
@@ -233,7 +227,7 @@ bool HetGroup::try_ahead(std::size_t order, Instant before) {
   std::vector<std::size_t> turns = order_;
   std::rotate(turns.begin(), turns.begin() + static_cast<std::ptrdiff_t>(order),
               turns.begin() + static_cast<std::ptrdiff_t>(order) + 1);
-  Instant at = cycle_.now_;
+  Instant at = d_.now;
   for (std::uint32_t round = 0; round < kMostRounds; ++round) {
     begin_trial();
     const Instant from = at;
@@ -249,145 +243,131 @@ bool HetGroup::try_ahead(std::size_t order, Instant before) {
 
 bool HetGroup::reserve_ahead(Turn& turn) {
   if (!may_run()) return false;
-  const bool kept = all_promised();
-  if (!kept) drop_promises();
-  if (!kept && (!cycle_.everything_ || !cycle_.may_reserve(turn))) return false;
+  const bool kept = all_reserved();
+  if (!kept) drop_reservations();
+  if (!kept && (!d_.everything || !s_.book.may_reserve(turn))) return false;
   Instant before = Timeline::kNever;
   bool again = false;
   if (kept) {
-    const Promise& promise = cycle_.promises_.at(turn.first.job)[0];
-    before = promise.start;
-    again = cycle_.everything_ && cycle_.now_ - promise.looked >= kReplanPeriod &&
-            cycle_.plan_.stats.steps < cycle_.policy_.replan_steps &&
-            cycle_.replans_++ < cycle_.policy_.replans;
+    const Reservation& reservation = *s_.book.first_of(turn.first.job);
+    before = reservation.start;
+    again = s_.book.may_look_again(reservation);
   }
   if (!kept || again) {
-    lift_promises();
+    lift_reservations();
     bool found = false;
     for (std::size_t i = 0; !found && i < std::min(order_.size(), kMostOrders); ++i)
       found = try_ahead(i, before);
     begin_trial();
     if (found)
-      promise_found(turn);
+      reserve_found(turn);
     else if (kept)
-      put_back_promises();
+      put_back_reservations();
     else
       return false;
-    for (const Member& m : members_) cycle_.promises_.at(job(m))[0].looked = cycle_.now_;
+    for (const Member& m : members_) s_.book.first_of(job(m))->looked = d_.now;
   }
   for (const Member& m : members_) {
-    Promise& promise = cycle_.promises_.at(job(m))[0];
-    if (&m == &members_.front() || std::exchange(promise.told, true)) continue;
-    Expected expected{promise.job, promise.start, {}};
-    for (const Share& s : promise.shares) expected.nodes.push_back(NodeId{s.node});
-    cycle_.plan_.expected.push_back(std::move(expected));
+    Reservation& reservation = *s_.book.first_of(job(m));
+    if (&m == &members_.front() || std::exchange(reservation.told, true)) continue;
+    d_.expect(reservation);
   }
-  cycle_.tell(turn, cycle_.promises_.at(turn.first.job)[0]);
+  d_.tell(turn, *s_.book.first_of(turn.first.job));
   return true;
 }
 
-// ---- promises
+// ---- reservations
 
-bool HetGroup::all_promised() const {
-  return std::all_of(members_.begin(), members_.end(), [this](const Member& m) {
-    const auto at = cycle_.promises_.find(job(m));
-    return at != cycle_.promises_.end() && !at->second.empty();
-  });
+bool HetGroup::all_reserved() const {
+  return std::all_of(members_.begin(), members_.end(),
+                     [this](const Member& m) { return s_.book.first_of(job(m)) != nullptr; });
 }
 
-void HetGroup::lift_promises() {
-  for (Member& m : members_) {
-    const auto at = cycle_.promises_.find(job(m));
-    if (at == cycle_.promises_.end()) continue;
-    if (!at->second.empty()) {
-      m.promise = std::move(at->second[0]);
-      cycle_.lift(*m.promise);
-    }
-    cycle_.promises_.erase(at);
-  }
+void HetGroup::lift_reservations() {
+  for (Member& m : members_)
+    if (auto reservation = s_.book.take_first(job(m))) m.reservation = std::move(reservation);
 }
 
-void HetGroup::put_back_promises() {
+void HetGroup::put_back_reservations() {
   for (Member& m : members_) {
-    if (!m.promise) continue;
-    const Promise& p = *m.promise;
-    (void)cycle_.r_.timeline_.speak_for(m.cls->key.reservation);
-    GANTRY_ASSERT(cycle_.r_.timeline_.keep(*m.cls, p.job, p.start, p.shares),
-                  "a promise has no room any more");
-    cycle_.promises_[p.job].push_back(std::move(*m.promise));
-    m.promise.reset();
+    if (!m.reservation) continue;
+    const Reservation& p = *m.reservation;
+    (void)d_.view.windows.speak_for(m.cls->key.reservation);
+    GANTRY_ASSERT(d_.view.timeline.keep(*m.cls, p.job, p.start, p.shares),
+                  "a reservation has no room any more");
+    s_.book.put_back(std::move(*m.reservation));
+    m.reservation.reset();
   }
 }
 
 // Those of some members are worth nothing without the others.
-void HetGroup::drop_promises() {
-  lift_promises();
+void HetGroup::drop_reservations() {
+  lift_reservations();
   for (Member& m : members_) {
-    if (!m.promise) continue;
-    cycle_.loosened(*m.promise);
-    --cycle_.partition(m.promise->partition.value()).reservations;
-    --cycle_.reservations_;
-    m.promise.reset();
+    if (!m.reservation) continue;
+    s_.book.loosened(*m.reservation);
+    s_.book.uncount(*m.reservation);
+    m.reservation.reset();
   }
 }
 
-void HetGroup::promise_found(const Turn& turn) {
+void HetGroup::reserve_found(const Turn& turn) {
   for (Member& m : members_) {
-    (void)cycle_.r_.timeline_.speak_for(m.cls->key.reservation);
-    cycle_.r_.timeline_.reserve(*m.cls, m.found, job(m));
-    const bool fresh = !m.promise;
-    if (!fresh) cycle_.loosened(*m.promise);
-    Promise promise = fresh ? Promise{} : std::move(*m.promise);
-    m.promise.reset();
-    promise.job = job(m);
-    promise.start = m.found.start;
-    promise.shares = m.found.shares;
-    promise.flavor = m.flavor;
-    promise.told = false;
+    (void)d_.view.windows.speak_for(m.cls->key.reservation);
+    d_.view.timeline.reserve(*m.cls, m.found, job(m));
+    const bool fresh = !m.reservation;
+    if (!fresh) s_.book.loosened(*m.reservation);
+    Reservation reservation = fresh ? Reservation{} : std::move(*m.reservation);
+    m.reservation.reset();
+    reservation.job = job(m);
+    reservation.start = m.found.start;
+    reservation.shares = m.found.shares;
+    reservation.flavor = m.flavor;
+    reservation.told = false;
     if (fresh) {
-      cycle_.remember(turn, std::move(promise));
+      s_.book.add(turn, std::move(reservation));
     } else {
-      cycle_.promises_[promise.job].push_back(std::move(promise));
+      s_.book.put_back(std::move(reservation));
     }
   }
 }
 
 // ---- why it waits
 
-Verdict HetGroup::explain(const Turn& turn) {
-  if (members_.empty()) return cycle_.explain_waiting(turn, turn.head_job);
+Verdict HetGroup::explain(const Turn& turn, Verdicts& verdicts) {
+  if (members_.empty()) return verdicts.of_waiting(turn, turn.head_job);
   for (const Member& m : members_)
     if (m.cls->standing.verdict.reason != Reason::none) return m.cls->standing.verdict;
-  lift_promises();
+  lift_reservations();
   auto blocked = try_now(0);
   std::uint32_t room = 0;
   const Member* m = blocked ? &members_[blocked->component] : nullptr;
   if (blocked && blocked->by == Blocked::By::room)
-    for (const NodeChoice& choice : cycle_.r_.eligible_.flavors_of(*m->cls)) {
-      const Timeline& timeline = cycle_.r_.timeline_;
-      const Grid& grid = cycle_.r_.grid_;
+    for (const NodeChoice& choice : d_.view.eligible.flavors_of(*m->cls)) {
+      const Timeline& timeline = d_.view.timeline;
+      const Grid& grid = d_.view.grid;
       const Bits nodes = nodes_for(*m, choice);
       for (std::size_t w = 0; w < nodes.words(); ++w)
         any_in_word(nodes.word(w), w, [&](std::uint32_t n) {
-          room += grid.available(n) && timeline.fits(n, m->cls->demand, cycle_.now_,
-                                                     cycle_.end_of(*m->cls), grid.free(n)) > 0
+          room += grid.available(n) && timeline.fits(n, m->cls->demand, d_.now, d_.end_of(*m->cls),
+                                                     grid.free(n)) > 0
                       ? 1
                       : 0;
           return false;
         });
     }
   begin_trial();
-  put_back_promises();
+  put_back_reservations();
   if (blocked && blocked->by == Blocked::By::reservation)
     return {Reason::reservation, 0, 0, m->cls->key.reservation};
   if (blocked && blocked->by == Blocked::By::tenant_jobs) {
-    const std::uint32_t tenant = cycle_.tenant_of(*m->cls);
-    return {Reason::tenant_jobs, cycle_.r_.charges_.running(tenant),
-            *cycle_.r_.tenancy_->nodes[tenant].max_running, ""};
+    const std::uint32_t tenant = s_.quota.tenant_of(*m->cls);
+    return {Reason::tenant_jobs, d_.view.charges.running(tenant),
+            *d_.view.tenancy->nodes[tenant].max_running, ""};
   }
-  if (blocked && blocked->by == Blocked::By::quota) return cycle_.explain_quota(blocked->fit);
-  if (!blocked || (!turn.reserved && !cycle_.may_reserve(turn)))
-    return cycle_.explain_waiting(turn, turn.head_job);
+  if (blocked && blocked->by == Blocked::By::quota) return verdicts.of_quota(blocked->fit);
+  if (!blocked || (!turn.reserved && !s_.book.may_reserve(turn)))
+    return verdicts.of_waiting(turn, turn.head_job);
   const HetPart& het = *m->cls->key.het;
   return {Reason::resources, room, m->cls->demand.min_nodes,
           fmt::format("{}+{}", het.leader.value(), het.offset)};

@@ -16,20 +16,33 @@
 #include <vector>
 
 #include "ctld/sched/bits.h"
-#include "ctld/sched/cycle/cycle.h"
+#include "ctld/sched/cycle/awake.h"
+#include "ctld/sched/cycle/former.h"
+#include "ctld/sched/cycle/verdicts.h"
 
 namespace gantry::sched {
+
+struct HetSteps {  // of the plan in the making
+  Draft& draft;
+  QuotaClaims& quota;
+  SearchSpace& nodes;
+  ReservationBook& book;
+  FormerReservations& former;
+  Starter& starter;
+  Awake& awake;
+};
 
 class HetGroup {
  public:
   // Of the job whose turn it is, if that leads a group all of whose jobs wait; else of nobody, and
   // then nothing can be placed or planned.
-  HetGroup(Cycle& cycle, const Turn& turn);
+  HetGroup(const HetSteps& steps, const Turn& turn);
 
-  // As Cycle's.
+  // The group starts, and the turn moves on; false: it is blocked.
   bool place_now(Turn& turn);
+  // All keep their reservations, or get them; false: the group has none.
   bool reserve_ahead(Turn& turn);
-  Verdict explain(const Turn& turn);
+  Verdict explain(const Turn& turn, Verdicts& verdicts);
 
  private:
   struct Member {
@@ -37,7 +50,7 @@ class HetGroup {
     JobClass* cls = nullptr;
     Slot found;  // by the last trial
     std::uint32_t flavor = 0;
-    std::optional<Promise> promise;  // taken out by lift_promises()
+    std::optional<Reservation> reservation;  // taken out by lift_reservations()
   };
 
   [[nodiscard]] bool may_run() const;  // some day
@@ -54,13 +67,14 @@ class HetGroup {
   bool try_ahead(std::size_t order, Instant before);
   void start(Turn& turn);
 
-  [[nodiscard]] bool all_promised() const;
-  void lift_promises();
-  void put_back_promises();
-  void drop_promises();
-  void promise_found(const Turn& turn);
+  [[nodiscard]] bool all_reserved() const;
+  void lift_reservations();
+  void put_back_reservations();
+  void drop_reservations();
+  void reserve_found(const Turn& turn);
 
-  Cycle& cycle_;
+  Draft& d_;
+  const HetSteps s_;
   std::vector<Member> members_;     // by offset; none: nothing can be done
   std::vector<std::size_t> order_;  // the fewest nodes first
   Bits used_;                       // by members that have a place in this trial

@@ -1,6 +1,6 @@
 // Searches for victims that found none, within one plan: what was in vain for one job is for every
-// other of its tenant and priority class that asks the same of the same nodes (kinds.h) and does
-// not end sooner, as there is ever less to be had in a plan.
+// other of its tenant and priority class that asks the same of the same nodes (request_keys.h) and
+// does not end sooner, as there is ever less to be had in a plan.
 #pragma once
 
 #include <map>

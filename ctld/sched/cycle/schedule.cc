@@ -1,7 +1,5 @@
-// One plan, step by step. Steps are in cycle.cc (turns and places), claim.cc (quota), ahead.cc
-// (reservations, promises), room.cc (preemption), slices.cc (MIG) and explain.cc (verdicts,
-// expected starts). Whose turn it is: order.cc; where a job fits: place.cc; when: timeline.cc and
-// walk.cc; who must go: preempt.cc.
+// One plan, step by step. README.md draws the steps and says where each is. Whose turn it is:
+// order.h; where a job fits: place.h; when: timeline.h and walk.h; who must go: preempt.h.
 #include "ctld/sched/cycle/schedule.h"
 
 #include "ctld/sched/cycle/cycle.h"

@@ -1,6 +1,6 @@
 // A place on a GPU that plans keep for a waiting job: nobody else is given it who would still be
-// there when the job needs it. Kept from plan to plan, like a promise (promises.h); which and for
-// whom is the planner's (mig_plan.h).
+// there when the job needs it. Kept from plan to plan, like a reservation (reservations.h); which
+// and for whom is the planner's (mig_plan.h).
 #pragma once
 
 #include <cstdint>

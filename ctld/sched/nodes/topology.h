@@ -7,7 +7,7 @@
 //   last one the tightest.
 // - balanced: the fewest domains of the level over which the nodes can be spread evenly (one more
 //   or less); if there are none, as preferred.
-// - no wish: by place.h's order, which fills the most fragmented domains first.
+// - no request: by place.h's order, which fills the most fragmented domains first.
 // Within a domain the nodes are chosen by the next narrower level in the same way.
 #pragma once
 
@@ -20,12 +20,12 @@
 
 namespace gantry::sched {
 
-// choose_nodes() with the class's topology wish.
+// choose_nodes() with the class's topology request.
 std::optional<std::vector<Share>> choose_places(const Grid& grid, const JobClass& cls,
                                                 std::span<const Candidate> candidates);
 
-// Nodes that could each hold a part, by domain of the level that the wish names; one list if there
-// is no such wish. For those who price domains against each other.
+// Nodes that could each hold a part, by domain of the level that the request names; one list if
+// there is no such request. For those who price domains against each other.
 std::vector<std::vector<std::uint32_t>> split_by_wish(const Grid& grid, const JobClass& cls,
                                                       std::span<const std::uint32_t> nodes);
 

@@ -120,7 +120,7 @@ class NodeSearch {
   // of preference, until it returns true.
   template <class Visit>
   void by_preference(std::int64_t cpus, std::uint32_t least, Visit&& visit) const {
-    // One node for all tasks is the usual wish, and cheaper to check than to count.
+    // One node for all tasks is the usual request, and cheaper to check than to count.
     if (least == d_.tasks)
       in_order(
           cpus,

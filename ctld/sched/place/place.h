@@ -11,7 +11,8 @@
 // - The rest: nodes partly in use, the fullest by cores first, then idle ones, the smallest first;
 //   ties by the leaf of the topology with the fewest idle nodes left, then by node number.
 // - Slices go where mig_fleet.h says.
-// A job of several nodes starts on all of them or not at all; topology.h says what its wish does.
+// A job of several nodes starts on all of them or not at all; topology.h says what its request
+// does.
 #pragma once
 
 #include <optional>
@@ -55,7 +56,7 @@ inline std::uint32_t slices_for(const JobClass& cls) {  // or one to have a part
 }
 
 // Why a class that waits has no place now although enough nodes have room, reservations left aside:
-// its topology wish, or whom it may not have beside it. nullopt: there is not enough room.
+// its topology request, or whom it may not have beside it. nullopt: there is not enough room.
 std::optional<Verdict> explain_place(const Grid& grid, const Bits& allowed, const JobClass& cls,
                                      const Neighbours* neighbours);
 

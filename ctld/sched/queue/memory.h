@@ -1,12 +1,12 @@
 // What plans leave for the next one: which partitions are asleep, because all of their lines have
 // been looked at and must wait, and what would wake them; and what has changed since.
 //
-// A partition is woken by a change of its queue, by room for a wish of one of its jobs (Kinds knows
-// which have failed) that its quota allows, by a change on a node that is promised to one of its
-// jobs, and if it waits for anything else, by any change of a node. All others a plan may pass
-// over: it would find the same. Time alone wakes nobody; so every now and then a plan looks at
-// everything (Policy::everything). forget() is for changes of what all of this rests on: then the
-// next does.
+// A partition is woken by a change of its queue, by room for a request of one of its jobs
+// (RequestKeys knows which have failed) that its quota allows, by a change on a node that is
+// promised to one of its jobs, and if it waits for anything else, by any change of a node. All
+// others a plan may pass over: it would find the same. Time alone wakes nobody; so every now and
+// then a plan looks at everything (Policy::everything). forget() is for changes of what all of this
+// rests on: then the next does.
 #pragma once
 
 #include <optional>
@@ -22,10 +22,10 @@ namespace gantry::sched {
 class Memory {
  public:
   struct Wait {
-    std::uint32_t wish = 0;
+    std::uint32_t request = 0;
     std::int32_t rank = 0;
   };
-  struct Lane {  // of a partition
+  struct PartitionMemory {  // of a partition
     bool asleep = false;
     bool restless = false;  // any change of a node wakes it
     std::vector<Wait> waits;
@@ -37,7 +37,7 @@ class Memory {
     keys.forget();
   }
   void touch_partition(PartitionId partition) {
-    lane(partition.value()).asleep = false;
+    of(partition.value()).asleep = false;
     keys.forget(partition.value());
   }
   void touch_job(JobId job) { jobs_.push_back(job); }
@@ -55,9 +55,9 @@ class Memory {
   // The plan has looked at everything, or at everything that is awake; or (cut) at less.
   void planned(bool everything, bool cut, Instant now, const Policy& policy);
 
-  Lane& lane(std::uint32_t partition) {
-    if (lanes_.size() <= partition) lanes_.resize(partition + 1);
-    return lanes_[partition];
+  PartitionMemory& of(std::uint32_t partition) {
+    if (partitions_.size() <= partition) partitions_.resize(partition + 1);
+    return partitions_[partition];
   }
   // Nodes and jobs that have changed, which are forgotten.
   [[nodiscard]] bool touched(std::uint32_t node) const { return touched_.test(node); }
@@ -71,7 +71,7 @@ class Memory {
   std::optional<Instant> looked_at_all_;
   std::optional<Instant> boundary_;
   Policy policy_;
-  std::vector<Lane> lanes_;  // by partition
+  std::vector<PartitionMemory> partitions_;  // by partition
   Bits touched_;
   std::vector<std::uint32_t> nodes_;
   std::vector<JobId> jobs_;

@@ -185,13 +185,13 @@ bool Order::later(const OrderKey& a, const OrderKey& b) {
 }
 
 Order::Order(const Queue& queue, const ShareTree* shares, const QuotaTree* quota, Instant now,
-             Claims claims, KnownKeys& keys, const std::vector<std::uint32_t>& busy,
+             Standings standings, KnownKeys& keys, const std::vector<std::uint32_t>& busy,
              std::optional<Passing> passing)
     : queue_(queue),
       shares_(shares),
       quota_(quota),
       now_{now.us - now.us % kShareStep.us},
-      claims_(std::move(claims)),
+      standings_(std::move(standings)),
       keys_(keys),
       passing_(std::move(passing)) {
   tenants_.reserve(busy.size());
@@ -247,7 +247,7 @@ OrderKey Order::first_key(std::uint32_t t) {
     known.key = key_of(t);
     if (quota_ != nullptr && known.quota_node == kNoIndex)
       known.quota_node =
-          claims_(tenant.partition, queue_.line(best_user(tenant).first().line).class_index)
+          standings_(tenant.partition, queue_.line(best_user(tenant).first().line).class_index)
               .quota_node;
     if (known.quota_node != kNoIndex) known.quota = quota_->stamp(known.quota_node);
   }
@@ -280,26 +280,26 @@ Turn Order::peek(Tenant& tenant, User& user) {
 OrderKey Order::key_of(std::uint32_t t) {
   Tenant& tenant = tenants_[t];
   OrderKey key;
-  Claim claim;
+  QuotaStanding standing;
   if (tenant.stepping) {
     const Step& step = known_of(tenant).steps[tenant.step];
     key.first = step.first;
-    claim.quota_node = known_of(tenant).quota_node;
-    claim.need = step.need;
-    if (claim.quota_node != kNoIndex && quota_ != nullptr)
-      claim.levels = quota_->fit(claim.quota_node, claim.need).levels;
+    standing.quota_node = known_of(tenant).quota_node;
+    standing.need = step.need;
+    if (standing.quota_node != kNoIndex && quota_ != nullptr)
+      standing.levels = quota_->fit(standing.quota_node, standing.need).levels;
   } else {
     key.first = best_user(tenant).first();
     if (quota_ != nullptr)
-      claim = claims_(tenant.partition, queue_.line(key.first.line).class_index);
+      standing = standings_(tenant.partition, queue_.line(key.first.line).class_index);
   }
   key.priority = tenant.priority;
   key.rank = key.first.rank;
   key.tenant = t;
   key.version = version_;
-  if (quota_ == nullptr || claim.quota_node == kNoIndex) return key;
-  key.levels = claim.levels;
-  quota_->share_values(claim.quota_node, claim.need, key.values);
+  if (quota_ == nullptr || standing.quota_node == kNoIndex) return key;
+  key.levels = standing.levels;
+  quota_->share_values(standing.quota_node, standing.need, key.values);
   return key;
 }
 

@@ -95,11 +95,11 @@ struct Turn {
   bool searched = false;                     // find_place() has been asked once
   bool reserved = false;                     // the head has a reservation
   std::uint32_t passed = 0;                  // lines of its partition that were passed over
-  std::uint32_t blocked = 0;                 // why the head must wait: Cycle's, from 1 on
+  std::uint32_t blocked = 0;  // why the head must wait: see Draft::block(), from 1 on
 };
 
 // What the order needs to know of a line's class.
-struct Claim {
+struct QuotaStanding {
   std::uint32_t quota_node = kNoIndex;  // kNoIndex: no quota
   QuotaNeed need;                       // at least
   std::uint32_t levels = 0;             // QuotaFit::levels
@@ -121,7 +121,7 @@ struct OrderKey {
 struct Step {
   Waiting first;
   std::uint32_t share = kNoShare;
-  std::uint32_t wish = 0;  // of Kinds
+  std::uint32_t request = 0;  // of RequestKeys
   QuotaNeed need;
 };
 
@@ -151,7 +151,8 @@ class KnownKeys {
 
 class Order {
  public:
-  using Claims = std::function<Claim(std::uint32_t partition, std::uint32_t class_index)>;
+  using Standings =
+      std::function<QuotaStanding(std::uint32_t partition, std::uint32_t class_index)>;
   // Which partitions and lines a plan passes over; nothing of theirs can start.
   struct Passing {
     // Of it, or all the rest; may only become true when failures() or the usage has grown.
@@ -167,7 +168,7 @@ class Order {
   // `shares` may be null: no fair share. `quota` may be null: no quota. `busy`: the partitions to
   // go through. `passing`: null if nothing is passed over.
   Order(const Queue& queue, const ShareTree* shares, const QuotaTree* quota, Instant now,
-        Claims claims, KnownKeys& keys, const std::vector<std::uint32_t>& busy,
+        Standings standings, KnownKeys& keys, const std::vector<std::uint32_t>& busy,
         std::optional<Passing> passing);
 
   // Partition priority and rank of the job that comes next; nullopt: there is none.
@@ -232,7 +233,7 @@ class Order {
   const ShareTree* shares_;
   const QuotaTree* quota_;
   const Instant now_;
-  const Claims claims_;
+  const Standings standings_;
   KnownKeys& keys_;
   const std::optional<Passing> passing_;
   std::vector<Tenant> tenants_;

@@ -96,9 +96,9 @@ struct JobClass {
   std::vector<NodeChoice> choices;      // with all required nodes, where any are
   std::uint32_t node_set = 0;           // see eligible.h; valid with standing.generation
   std::vector<std::uint32_t> required;  // node numbers, sorted; valid with standing.generation
-  // Of Kinds, by choice of nodes; none: its failure says nothing of others, nor of later.
-  std::vector<std::uint32_t> wishes;
-  std::uint64_t wishes_generation = 0;  // 0 = never made
+  // Of RequestKeys, by choice of nodes; none: its failure says nothing of others, nor of later.
+  std::vector<std::uint32_t> requests;
+  std::uint64_t requests_generation = 0;  // 0 = never made
   ClassKey key;
   Demand demand;
   // The last verdict that a plan has given, if plans give only news (Policy::everything).

@@ -12,52 +12,10 @@ Instant Timeline::end_of(Instant start, const std::optional<Duration>& limit) {
   return start + *limit;
 }
 
-void Timeline::set_windows(const std::map<std::string, ReservationChanged>& reservations) {
-  windows_.clear();
-  windows_on_.clear();
-  closed_ = Bits{};
-  for (const auto& [name, r] : reservations) {
-    windows_.push_back({name, r.from, r.until, r.maintenance, {}});
-    for (const NodeId n : r.nodes) windows_.back().nodes.push_back(n.value());
-  }
-  std::stable_sort(windows_.begin(), windows_.end(),
-                   [](const Window& a, const Window& b) { return a.until < b.until; });
-  for (std::uint32_t w = 0; w < windows_.size(); ++w)
-    for (const std::uint32_t n : windows_[w].nodes) {
-      if (windows_on_.size() <= n) windows_on_.resize(n + 1);
-      windows_on_[n].push_back(w);
-      closed_.resize(windows_on_.size());
-      closed_.set(n);
-    }
-}
-
-bool Timeline::speak_for(const std::string& reservation) {
-  own_ = kNoWindow;
-  if (reservation.empty()) return true;
-  for (std::uint32_t w = 0; w < windows_.size(); ++w)
-    if (windows_[w].name == reservation) own_ = w;
-  return own_ != kNoWindow;
-}
-
-std::optional<Instant> Timeline::next_boundary(Instant now) const {
-  std::optional<Instant> next;
-  for (const Window& w : windows_)
-    for (const Instant at : {w.from, w.until})
-      if (at > now && (!next || at < *next)) next = at;
-  return next;
-}
-
-const Window* Timeline::window_in(std::uint32_t node, Instant from, Instant until) const {
-  if (!closed_.test(node)) return nullptr;
-  for (const std::uint32_t w : windows_on_[node])
-    if (w != own_ && windows_[w].from < until && from < windows_[w].until) return &windows_[w];
-  return nullptr;
-}
-
-std::optional<JobId> Timeline::promised_in(std::uint32_t node, Instant from, Instant until,
+std::optional<JobId> Timeline::reserved_in(std::uint32_t node, Instant from, Instant until,
                                            JobId but) const {
   if (!reserved_.test(node)) return std::nullopt;
-  for (const Reservation& r : ahead_[node].reservations)
+  for (const Held& r : ahead_[node].reservations)
     if (r.job != but && r.from < until && from < r.until) return r.job;
   return std::nullopt;
 }
@@ -77,10 +35,10 @@ void Timeline::begin(Instant now) {
 }
 
 void Timeline::fit_grid() {
-  own_ = kNoWindow;
+  (void)windows_.speak_for("");
   reserved_.resize(grid_.size());
   ahead_.resize(grid_.size());
-  notes_.resize(grid_.size());
+  notes_.notes.resize(grid_.size());
 }
 
 void Timeline::resume(Instant now) {
@@ -109,7 +67,7 @@ void Timeline::clear(std::uint32_t node) {
 }
 
 Room Timeline::spare_at(const Ahead& ahead, Instant at, Room room) const {
-  for (const Reservation& r : ahead.reservations)
+  for (const Held& r : ahead.reservations)
     if (r.from <= at && at < r.until) room -= r.room;
   return room;
 }
@@ -117,9 +75,9 @@ Room Timeline::spare_at(const Ahead& ahead, Instant at, Room room) const {
 std::uint32_t Timeline::fits(std::uint32_t node, const Demand& demand, Instant from, Instant until,
                              const Room& room) const {
   const Room& size = grid_.room(node);
-  if (closed(node)) {
-    if (window_in(node, from, until) != nullptr) return 0;
-    const Window* own = own_window();
+  if (windows_.closed(node)) {
+    if (windows_.in(node, from, until) != nullptr) return 0;
+    const Window* own = windows_.own();
     if (own != nullptr && (from < own->from || until > own->until)) return 0;
   }
   if (!reserved_.test(node)) return tasks_fitting(demand, size, room);
@@ -133,14 +91,13 @@ std::uint32_t Timeline::fits(std::uint32_t node, const Demand& demand, Instant f
 }
 
 std::optional<Instant> Timeline::same_until(std::uint32_t node, Instant from, Instant until) const {
+  if (!may_fit_less(node)) return std::nullopt;
   std::optional<Instant> end;
   const auto offer = [&](Instant at) {
     if (at >= until && (!end || at - (until - from) < *end)) end = at - (until - from);
   };
   for (const Checkpoint& c : ahead_[node].checkpoints) offer(c.at);
-  if (closed_.test(node))
-    for (const std::uint32_t w : windows_on_[node])
-      offer(w == own_ ? windows_[w].until : windows_[w].from);
+  windows_.each_closing(node, offer);
   return end;
 }
 
@@ -174,7 +131,7 @@ void Timeline::sort_freed() {
   sorted_freed_ = freed_.size();
 }
 
-void Timeline::promise(Checkpoint& point, const Room& need) {
+void Timeline::take_off(Checkpoint& point, const Room& need) {
   point.spare -= need;
   // A node that shrank under its jobs may have less than nothing of what is not asked for.
   const auto there = [](auto spare, auto asked) {
@@ -186,7 +143,7 @@ void Timeline::promise(Checkpoint& point, const Room& need) {
                     there(point.spare.gpu_thousandths(), need.gpu_thousandths()) &&
                     std::equal(need.gres.begin(), need.gres.end(), point.spare.gres.begin(),
                                [&](auto asked, auto spare) { return there(spare, asked); }),
-                "room was promised twice");
+                "room was reserved twice");
 }
 
 void Timeline::started(const Demand& demand, const std::vector<Share>& shares,
@@ -199,8 +156,17 @@ void Timeline::started(const Demand& demand, const std::vector<Share>& shares,
     }
     if (!reserved_.test(share.node)) continue;
     for (Checkpoint& c : ahead_[share.node].checkpoints)
-      if (!until || c.at < *until) promise(c, need);
+      if (!until || c.at < *until) take_off(c, need);
   }
+}
+
+std::optional<Slot> Timeline::earliest(const JobClass& cls, const Bits& allowed, Instant from,
+                                       std::uint64_t& steps, Instant before) {
+  if (const Window* own = windows_.own()) from = std::max(from, own->from);
+  if (from >= before) return std::nullopt;
+  sort_freed();
+  return walk_ends({*this, grid_, running_, windows_, freed_, notes_}, cls, allowed, from, before,
+                   steps);
 }
 
 void Timeline::reserve(const JobClass& cls, const Slot& slot, JobId job) {
@@ -214,7 +180,7 @@ void Timeline::reserve(const JobClass& cls, const Slot& slot, JobId job) {
                                [](const Checkpoint& c, Instant t) { return c.at < t; });
     if (at == points.end() || at->at != slot.start)
       at = points.insert(at, {slot.start, spare_at(ahead, slot.start, slot.room[i])});
-    for (; at != points.end() && at->at < until; ++at) promise(*at, need);
+    for (; at != points.end() && at->at < until; ++at) take_off(*at, need);
     ahead.reservations.push_back({job, slot.start, until, need, tasks});
     if (cls.key.time_limit) freed_.push_back({until, node, true, {}});
   }
@@ -238,16 +204,15 @@ void Timeline::lift(JobId job, Instant start, const std::vector<Share>& shares) 
   for (const Share& share : shares) {
     Ahead& ahead = ahead_[share.node];
     const auto mine = std::find_if(
-        ahead.reservations.begin(), ahead.reservations.end(), [&](const Reservation& r) {
-          return r.job == job && r.from == start && r.tasks == share.tasks;
-        });
+        ahead.reservations.begin(), ahead.reservations.end(),
+        [&](const Held& r) { return r.job == job && r.from == start && r.tasks == share.tasks; });
     GANTRY_ASSERT(mine != ahead.reservations.end(), "a reservation that is not there was lifted");
     for (Checkpoint& c : ahead.checkpoints)
       if (mine->from <= c.at && c.at < mine->until) c.spare += mine->room;
     ahead.reservations.erase(mine);
     // A checkpoint is where a reservation begins. Left behind it would not follow what changes.
     if (std::none_of(ahead.reservations.begin(), ahead.reservations.end(),
-                     [&](const Reservation& r) { return r.from == start; }))
+                     [&](const Held& r) { return r.from == start; }))
       std::erase_if(ahead.checkpoints, [&](const Checkpoint& c) { return c.at == start; });
   }
 }

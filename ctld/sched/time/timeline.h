@@ -7,63 +7,43 @@
 // at nodes where something is given back; a job that fits soon costs few steps.
 //
 // Reservations name concrete nodes and are honoured by everyone who uses those nodes, whatever the
-// partition. They last for one plan: begin() forgets them; what is promised for longer (promises.h)
-// is reserved again at the beginning of the next.
+// partition. They last for one plan: begin() forgets them; what is promised for longer
+// (reservations.h) is reserved again at the beginning of the next.
 //
-// Windows (advance reservations, maintenance) are closed to all jobs but those that name them, and
-// these may run in them only. set_windows() tells of them, speak_for() whose questions follow.
+// Windows close nodes: windows.h. Questions are of the job for which Windows::speak_for() was
+// called.
 #pragma once
 
 #include <limits>
-#include <map>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "ctld/sched/bits.h"
 #include "ctld/sched/nodes/running.h"
 #include "ctld/sched/queue/queue.h"
+#include "ctld/sched/time/walk.h"
+#include "ctld/sched/time/windows.h"
 
 namespace gantry::sched {
 
-// A start on nodes, at once or ahead.
-struct Slot {
-  Instant start{};
-  std::vector<Share> shares;
-  std::vector<Room> room;  // free on each at `start`, but for reservations
-};
-
-struct Window {
-  std::string name;
-  Instant from{}, until{};
-  bool maintenance = false;
-  std::vector<std::uint32_t> nodes;
-};
-
 class Timeline {
  public:
-  static constexpr std::uint32_t kNoWindow = ~std::uint32_t{0};
   // A job past its limit is on its way out: it is taken to end this long from now.
   static constexpr Duration kOverdue = seconds(1);
   static constexpr Instant kNever{std::numeric_limits<std::int64_t>::max()};
 
-  Timeline(const Grid& grid, const Running& running) : grid_(grid), running_(running) {}
+  Timeline(const Grid& grid, const Running& running, Windows& windows)
+      : grid_(grid), running_(running), windows_(windows) {}
 
-  void set_windows(const std::map<std::string, ReservationChanged>& reservations);
+  // A plan begins, with no reservations; questions are of jobs that name no window.
   void begin(Instant now);
   // begin(), but the reservations stay. From nodes that have changed since they must be lifted.
   void resume(Instant now);
   void clear(std::uint32_t node);  // as if never reserved, if all reservations have been lifted
   template <class F>
-  void each_promised(std::uint32_t node, F&& f) const {  // f(job)
+  void each_reserved(std::uint32_t node, F&& f) const {  // f(job)
     if (reserved_.test(node))
-      for (const Reservation& r : ahead_[node].reservations) f(r.job);
-  }
-  // Questions that follow are of a job that names this reservation ("" = none). False: there is no
-  // such window.
-  bool speak_for(const std::string& reservation);
-  [[nodiscard]] const Window* own_window() const {
-    return own_ == kNoWindow ? nullptr : &windows_[own_];
+      for (const Held& r : ahead_[node].reservations) f(r.job);
   }
   [[nodiscard]] Instant now() const { return now_; }
 
@@ -77,11 +57,10 @@ class Timeline {
   // fits(...) >= tasks, where only that is asked.
   [[nodiscard]] bool holds(std::uint32_t node, const Demand& demand, Instant from, Instant until,
                            const Room& room, std::uint32_t tasks) const {
-    return reserved_.test(node) || closed(node)
-               ? fits(node, demand, from, until, room) >= tasks
-               : sched::holds(demand, grid_.room(node), room, tasks);
+    return may_fit_less(node) ? fits(node, demand, from, until, room) >= tasks
+                              : sched::holds(demand, grid_.room(node), room, tasks);
   }
-  // Past this start time fits() may answer less for the same room.
+  // Past this start time fits() may answer less for the same room; nullopt: it does not.
   [[nodiscard]] std::optional<Instant> same_until(std::uint32_t node, Instant from,
                                                   Instant until) const;
 
@@ -103,22 +82,16 @@ class Timeline {
   // with the times exchanged takes it back.
   void moved(const Placement& placement, Instant by, std::optional<Instant> limit);
 
-  // The next moment after now at which a window opens or closes; nullopt: none will.
-  [[nodiscard]] std::optional<Instant> next_boundary(Instant now) const;
-
   // Room on the node at a time, going by the limits, but for reservations.
   [[nodiscard]] Room room_at(std::uint32_t node, Instant at) const;
-  // What closes or holds the node for some time in [from, until).
-  [[nodiscard]] const Window* window_in(std::uint32_t node, Instant from, Instant until) const;
-  [[nodiscard]] std::optional<JobId> promised_in(std::uint32_t node, Instant from, Instant until,
+  // Who has reserved of the node for some time in [from, until).
+  [[nodiscard]] std::optional<JobId> reserved_in(std::uint32_t node, Instant from, Instant until,
                                                  JobId but) const;
 
   static Instant end_of(Instant start, const std::optional<Duration>& limit);
 
  private:
-  friend class Walk;
-
-  struct Reservation {
+  struct Held {
     JobId job;
     Instant from, until;
     Room room;
@@ -129,26 +102,22 @@ class Timeline {
     Room spare;  // free then, running jobs and reservations taken off
   };
   struct Ahead {
-    std::vector<Reservation> reservations;
+    std::vector<Held> reservations;
     std::vector<Checkpoint> checkpoints;  // by time
   };
-  struct Freed {  // room given back in the future by something of this plan
-    Instant at;
-    std::uint32_t node;
-    bool reserved;  // of a reservation, which fits() knows about: no room
-    Room room;
-  };
-  [[nodiscard]] bool closed(std::uint32_t node) const {
-    return own_ != kNoWindow || closed_.test(node);
-  }
   [[nodiscard]] Room spare_at(const Ahead& ahead, Instant at, Room room) const;
+  // A reservation or a window may stand in the way at some time.
+  [[nodiscard]] bool may_fit_less(std::uint32_t node) const {
+    return reserved_.test(node) || windows_.closed(node);
+  }
   Ahead& ahead_of(std::uint32_t node);
-  static void promise(Checkpoint& point, const Room& need);
+  static void take_off(Checkpoint& point, const Room& need);
   void sort_freed();
   void fit_grid();
 
   const Grid& grid_;
   const Running& running_;
+  Windows& windows_;
   Instant now_{};
   Bits reserved_;
   std::vector<std::uint32_t> reserved_nodes_;
@@ -156,21 +125,7 @@ class Timeline {
   std::vector<Freed> freed_;  // the first sorted_freed_ by time, then node
   std::size_t sorted_freed_ = 0;
   std::vector<Freed> started_;  // of these, what jobs started by this plan give back
-
-  std::vector<Window> windows_;  // by end
-  std::uint32_t own_ = kNoWindow;
-  Bits closed_;                                         // nodes with windows
-  std::vector<std::vector<std::uint32_t>> windows_on_;  // by node
-
-  // What a walk notes about nodes; valid where the stamp is the walk's.
-  struct Note {
-    std::uint32_t stamp = 0;
-    std::uint32_t fits = 0;
-    std::uint32_t dirty = 0;  // stamp of the moment
-    Room room;
-  };
-  std::vector<Note> notes_;
-  std::uint32_t stamp_ = 0;
+  WalkNotes notes_;
 };
 
 }  // namespace gantry::sched

@@ -1,52 +1,173 @@
-// Timeline::earliest(): the walk along the ends.
-//
-// One node: only a node where something is given back can become good enough, so nothing is looked
-// at beforehand, and the walk ends at the first one that is. Several nodes: how many tasks fit is
-// noted for every allowed node, and counted by number, so that a step which cannot succeed costs
-// one comparison.
+#include "ctld/sched/time/walk.h"
+
 #include <algorithm>
 #include <queue>
 #include <unordered_map>
 
-#include "common/assert.h"
 #include "ctld/sched/nodes/neighbours.h"
 #include "ctld/sched/nodes/topology.h"
 #include "ctld/sched/time/timeline.h"
 
 namespace gantry::sched {
+namespace {
+
+using Note = WalkNotes::Note;
+
+// What gives room back, moment by moment: the ends of what runs, of what this plan starts and has
+// reserved, and of windows; and where a reservation has come too near.
+class EndsAhead {
+ public:
+  EndsAhead(const WalkInput& in, bool one_by_one) : in_(in), one_by_one_(one_by_one) {
+    const Instant now = in.timeline.now();
+    overdue_ = in.running.ends().begin();
+    running_ = first_running_ = in.running.first_ending_after(now);
+    overdue_done_ = overdue_ == running_;
+    while (window_ < in.windows.all().size() && in.windows.all()[window_].until <= now) ++window_;
+  }
+
+  // Nothing is given back before; nullopt: nothing ever will.
+  [[nodiscard]] std::optional<Instant> next_time() const {
+    std::optional<Instant> next;
+    const auto offer = [&](Instant at) { next = next ? std::min(*next, at) : at; };
+    const OrderedSlots& ends = in_.running.ends();
+    if (!overdue_done_) offer(in_.timeline.now() + Timeline::kOverdue);
+    if (!ends.at_end(running_)) offer(in_.running.end_of(ends[running_]).at);
+    if (freed_ < in_.freed.size()) offer(in_.freed[freed_].at);
+    if (window_ < in_.windows.all().size()) offer(in_.windows.all()[window_].until);
+    return next;
+  }
+
+  // From then on the node may hold less than now.
+  void expires(Instant at, std::uint32_t node) { expiring_.push({at, node}); }
+
+  // Calls back(node, room) for what ends by `at`. All of it, or one by one until some() is true
+  // (then next_time() stays for the rest).
+  template <class Back, class Some>
+  void advance(Instant at, bool skipping, Back&& back, Some&& some) {
+    const OrderedSlots& ends = in_.running.ends();
+    const auto enough = [&] { return one_by_one_ && !skipping && some(); };
+    if (!overdue_done_ && at >= in_.timeline.now() + Timeline::kOverdue) {
+      for (; overdue_ != first_running_ && !enough(); overdue_ = ends.next(overdue_))
+        release(ends[overdue_], back);
+      overdue_done_ = overdue_ == first_running_;
+    }
+    for (; !ends.at_end(running_) && !enough(); running_ = ends.next(running_)) {
+      const std::uint32_t slot = ends[running_];
+      if (in_.running.end_of(slot).at > at) break;
+      fetch_soon(ends);
+      release(slot, back);
+    }
+    for (; freed_ < in_.freed.size() && in_.freed[freed_].at <= at && !enough(); ++freed_)
+      back(in_.freed[freed_].node, in_.freed[freed_].room);
+    const auto windows = in_.windows.all();
+    for (; window_ < windows.size() && windows[window_].until <= at; ++window_)
+      for (const std::uint32_t n : windows[window_].nodes) back(n, Room{});
+    for (; !expiring_.empty() && expiring_.top().first < at; expiring_.pop())
+      back(expiring_.top().second, Room{});
+  }
+
+ private:
+  // A walk of thousands of ends mostly waits for memory.
+  void fetch_soon(const OrderedSlots& ends) {
+    __builtin_prefetch(&in_.running.end_of(ends.soon(running_, 16)));
+    const End& end = in_.running.end_of(ends.soon(running_, 8));
+    __builtin_prefetch(&in_.notes.notes[end.node]);
+  }
+  template <class Back>
+  void release(std::uint32_t slot, Back& back) {
+    const End& end = in_.running.end_of(slot);
+    if (end.nodes == 1) return back(end.node, end.room);
+    for (const Use& use : in_.running[slot].uses) back(use.node, use.room);
+  }
+
+  const WalkInput& in_;
+  const bool one_by_one_;
+  OrderedSlots::Cursor overdue_, first_running_, running_;
+  bool overdue_done_ = false;
+  std::size_t freed_ = 0;
+  std::size_t window_ = 0;
+  using Expiry = std::pair<Instant, std::uint32_t>;
+  std::priority_queue<Expiry, std::vector<Expiry>, std::greater<>> expiring_;
+};
+
+// How many tasks fit on how many nodes: for jobs of several nodes.
+class FitCount {
+ public:
+  FitCount(const Grid& grid, const JobClass& cls) : grid_(grid), d_(cls.demand) {
+    if (cls.key.shape.topology == TopologyWish::required)
+      level_ = grid.level(cls.key.shape.topology_level).value_or(0);
+  }
+
+  void change(std::uint32_t node, std::uint32_t was, std::uint32_t fits) {
+    tasks_ += fits;
+    tasks_ -= was;
+    if (by_fit_.size() <= std::max(fits, was)) by_fit_.resize(std::max(fits, was) + 1, 0);
+    if (was > 0) --by_fit_[was];
+    if (fits > 0) ++by_fit_[fits];
+    nodes_ += (fits > 0 ? 1 : 0) - (was > 0 ? 1 : 0);
+    if (!level_) return;
+    Sum& in_domain = domains_[grid_.domain(*level_, node)];
+    in_domain.nodes += (fits > 0 ? 1 : 0) - (was > 0 ? 1 : 0);
+    in_domain.tasks += fits;
+    in_domain.tasks -= was;
+  }
+
+  // Could the job fit, on the nodes with the most room? With a domain that must have all of it,
+  // only one with a node that has changed can have become enough.
+  [[nodiscard]] bool possible(std::span<const std::uint32_t> changed) const {
+    if (nodes_ < d_.min_nodes || tasks_ < d_.tasks) return false;
+    std::uint64_t nodes = 0, tasks = 0;
+    for (std::size_t f = by_fit_.size(); f-- > 1 && nodes < d_.max_nodes;) {
+      const std::uint64_t taken = std::min<std::uint64_t>(by_fit_[f], d_.max_nodes - nodes);
+      nodes += taken;
+      tasks += taken * f;
+    }
+    if (tasks < d_.tasks) return false;
+    return !level_ || std::any_of(changed.begin(), changed.end(), [&](std::uint32_t n) {
+      const auto it = domains_.find(grid_.domain(*level_, n));
+      return it != domains_.end() && it->second.nodes >= d_.min_nodes &&
+             it->second.tasks >= d_.tasks;
+    });
+  }
+
+ private:
+  struct Sum {
+    std::uint64_t nodes = 0, tasks = 0;
+  };
+  const Grid& grid_;
+  const Demand& d_;
+  std::vector<std::uint32_t> by_fit_;  // nodes by tasks that fit
+  std::uint64_t nodes_ = 0, tasks_ = 0;
+  std::optional<std::uint32_t> level_;              // of the topology, if one domain must have all
+  std::unordered_map<std::uint32_t, Sum> domains_;  // of that level
+};
 
 class Walk {
  public:
-  Walk(Timeline& timeline, const JobClass& cls, const Bits& allowed)
-      : t_(timeline),
+  Walk(const WalkInput& in, const JobClass& cls, const Bits& allowed)
+      : in_(in),
+        t_(in.timeline),
         cls_(cls),
         d_(cls.demand),
         allowed_(allowed),
         single_(d_.min_nodes == 1 && d_.max_nodes == 1),
-        stamp_(++t_.stamp_) {
-    const OrderedSlots& ends = t_.running_.ends();
-    overdue_ = ends.begin();
-    running_ = first_running_ = t_.running_.first_ending_after(t_.now_);
-    overdue_done_ = overdue_ == running_;
-    t_.sort_freed();
-    while (window_ < t_.windows_.size() && t_.windows_[window_].until <= t_.now_) ++window_;
-    if (cls.key.shape.topology == TopologyWish::required)
-      level_ = t_.grid_.level(cls.key.shape.topology_level).value_or(0);
-  }
+        stamp_(++in.notes.stamp),
+        ends_(in, single_),
+        fits_(in.grid, cls) {}
 
   std::optional<Slot> run(Instant from, Instant before, std::uint64_t& steps) {
-    if (from > t_.now_) {
+    if (from > t_.now()) {
       skip_to(from);
       steps += dirty_.size();
       if (auto found = single_ ? try_one_node(from) : try_nodes(from)) return found;
     } else if (!single_) {
       note_all();
     }
-    while (const auto at = next_time()) {
+    while (const auto at = ends_.next_time()) {
       if (*at >= before) break;
       dirty_.clear();
       ++moment_;
-      give_back(*at);
+      advance(*at, false);
       steps += dirty_.size();
       auto found = single_ ? try_one_node(*at) : try_nodes(*at);
       if (found) return found;
@@ -55,37 +176,28 @@ class Walk {
   }
 
  private:
-  using Note = Timeline::Note;
-
   Note& note(std::uint32_t n) {
-    Note& note = t_.notes_[n];
-    if (note.stamp != stamp_) note = {stamp_, 0, 0, t_.grid_.free(n)};
+    Note& note = in_.notes.notes[n];
+    if (note.stamp != stamp_) note = {stamp_, 0, 0, in_.grid.free(n)};
     return note;
   }
   [[nodiscard]] bool usable(std::uint32_t n) const {
-    return allowed_.test(n) && t_.grid_.available(n);
+    return allowed_.test(n) && in_.grid.available(n);
   }
   [[nodiscard]] Instant until(Instant start) const {
     return Timeline::end_of(start, cls_.key.time_limit);
   }
 
-  [[nodiscard]] std::optional<Instant> next_time() const {
-    std::optional<Instant> next;
-    const auto offer = [&](Instant at) { next = next ? std::min(*next, at) : at; };
-    const OrderedSlots& ends = t_.running_.ends();
-    if (!overdue_done_) offer(t_.now_ + Timeline::kOverdue);
-    if (!ends.at_end(running_)) offer(t_.running_.end_of(ends[running_]).at);
-    if (freed_ < t_.freed_.size()) offer(t_.freed_[freed_].at);
-    if (window_ < t_.windows_.size()) offer(t_.windows_[window_].until);
-    return next;
+  // Skipping to a time: who has more room on the way does not matter.
+  void advance(Instant at, bool skipping) {
+    ends_.advance(
+        at, skipping, [this](std::uint32_t n, const Room& room) { give_back(n, room); },
+        [this] { return !dirty_.empty(); });
   }
-
   // Everything that ends by then; afterwards each node is looked at.
   void skip_to(Instant from) {
     ++moment_;
-    skipping_ = true;
-    give_back(from);
-    skipping_ = false;
+    advance(from, true);
     dirty_.clear();
     ++moment_;
     for (std::size_t w = 0; w < allowed_.words(); ++w)
@@ -93,41 +205,6 @@ class Walk {
         give_back(n, {});
         return false;
       });
-  }
-
-  // What ends at `at`, and nodes where a reservation has come too near. All of it, or for one node
-  // the next piece of it (then next_time() stays for the rest).
-  void give_back(Instant at) {
-    const OrderedSlots& ends = t_.running_.ends();
-    const auto enough = [this] { return single_ && !skipping_ && !dirty_.empty(); };
-    if (!overdue_done_ && at >= t_.now_ + Timeline::kOverdue) {
-      for (; overdue_ != first_running_ && !enough(); overdue_ = ends.next(overdue_))
-        release(ends[overdue_]);
-      overdue_done_ = overdue_ == first_running_;
-    }
-    for (; !ends.at_end(running_) && !enough(); running_ = ends.next(running_)) {
-      const std::uint32_t slot = ends[running_];
-      if (t_.running_.end_of(slot).at > at) break;
-      fetch_soon(ends);
-      release(slot);
-    }
-    for (; freed_ < t_.freed_.size() && t_.freed_[freed_].at <= at && !enough(); ++freed_)
-      give_back(t_.freed_[freed_].node, t_.freed_[freed_].room);
-    for (; window_ < t_.windows_.size() && t_.windows_[window_].until <= at; ++window_)
-      for (const std::uint32_t n : t_.windows_[window_].nodes) give_back(n, {});
-    for (; !expiring_.empty() && expiring_.top().first < at; expiring_.pop())
-      give_back(expiring_.top().second, {});
-  }
-  // A walk of thousands of ends mostly waits for memory.
-  void fetch_soon(const OrderedSlots& ends) {
-    __builtin_prefetch(&t_.running_.end_of(ends.soon(running_, 16)));
-    const End& end = t_.running_.end_of(ends.soon(running_, 8));
-    __builtin_prefetch(&t_.notes_[end.node]);
-  }
-  void release(std::uint32_t slot) {
-    const End& end = t_.running_.end_of(slot);
-    if (end.nodes == 1) return give_back(end.node, end.room);
-    for (const Use& use : t_.running_[slot].uses) give_back(use.node, use.room);
   }
   void give_back(std::uint32_t n, const Room& room) {
     if (!usable(n)) return;
@@ -157,16 +234,16 @@ class Walk {
     return Slot{at, {{*best, d_.tasks}}, {t_.room_at(*best, at)}};
   }
 
-  // Of which user the job will be is not known here: as if of none.
+  // Which user the job will be of is not known here: as if it were of none.
   std::optional<Neighbours> neighbours_at(Instant at) const {
-    if (Neighbours::none(t_.running_, cls_)) return std::nullopt;
-    return std::optional<Neighbours>(std::in_place, t_.running_, t_.grid_, cls_, kNoShare, at);
+    if (Neighbours::none(in_.running, cls_)) return std::nullopt;
+    return std::optional<Neighbours>(std::in_place, in_.running, in_.grid, cls_, kNoShare, at);
   }
 
   void note_all() {
     for (std::size_t w = 0; w < allowed_.words(); ++w)
       any_in_word(allowed_.word(w), w, [&](std::uint32_t n) {
-        if (t_.grid_.available(n)) count(n, t_.now_);
+        if (in_.grid.available(n)) count(n, t_.now());
         return false;
       });
   }
@@ -175,51 +252,23 @@ class Walk {
   void count(std::uint32_t n, Instant at) {
     Note& node = note(n);
     const std::uint32_t fits = t_.fits(n, d_, at, until(at), node.room);
-    if (t_.reserved_.test(n) || t_.closed(n))
-      if (const auto same = t_.same_until(n, at, until(at))) expiring_.push({*same, n});
+    if (const auto same = t_.same_until(n, at, until(at))) ends_.expires(*same, n);
     if (fits == node.fits) return;
-    tasks_ += fits;
-    tasks_ -= node.fits;
-    if (by_fit_.size() <= std::max(fits, node.fits))
-      by_fit_.resize(std::max(fits, node.fits) + 1, 0);
-    if (node.fits > 0) --by_fit_[node.fits];
-    if (fits > 0) ++by_fit_[fits];
-    nodes_ += (fits > 0 ? 1 : 0) - (node.fits > 0 ? 1 : 0);
-    if (level_) {
-      Sum& in_domain = domains_[t_.grid_.domain(*level_, n)];
-      in_domain.nodes += (fits > 0 ? 1 : 0) - (node.fits > 0 ? 1 : 0);
-      in_domain.tasks += fits;
-      in_domain.tasks -= node.fits;
-    }
+    fits_.change(n, node.fits, fits);
     node.fits = fits;
   }
 
-  // One domain must have all; only one where something changed can have become enough.
-  [[nodiscard]] bool possible_in_domain() const {
-    return std::any_of(dirty_.begin(), dirty_.end(), [&](std::uint32_t n) {
-      const auto it = domains_.find(t_.grid_.domain(*level_, n));
-      return it != domains_.end() && it->second.nodes >= d_.min_nodes &&
-             it->second.tasks >= d_.tasks;
-    });
-  }
-
   [[nodiscard]] bool possible() const {
-    if (nodes_ < d_.min_nodes || tasks_ < d_.tasks) return false;
-    std::uint64_t nodes = 0, tasks = 0;
-    for (std::size_t f = by_fit_.size(); f-- > 1 && nodes < d_.max_nodes;) {
-      const std::uint64_t taken = std::min<std::uint64_t>(by_fit_[f], d_.max_nodes - nodes);
-      nodes += taken;
-      tasks += taken * f;
-    }
-    return tasks >= d_.tasks &&
+    return fits_.possible(dirty_) &&
            std::all_of(cls_.required.begin(), cls_.required.end(), [&](std::uint32_t n) {
-             return t_.notes_[n].stamp == stamp_ && t_.notes_[n].fits > 0;
+             const Note& node = in_.notes.notes[n];
+             return node.stamp == stamp_ && node.fits > 0;
            });
   }
 
   std::optional<Slot> try_nodes(Instant at) {
     for (const std::uint32_t n : dirty_) count(n, at);
-    if (!possible() || (level_ && !possible_in_domain())) return std::nullopt;
+    if (!possible()) return std::nullopt;
     // Nodes that are in use now come first: those that are free serve who can start before.
     struct Ranked {
       bool free_now;
@@ -230,11 +279,11 @@ class Walk {
     const auto neighbours = neighbours_at(at);
     for (std::size_t w = 0; w < allowed_.words(); ++w)
       any_in_word(allowed_.word(w), w, [&](std::uint32_t n) {
-        const Note& node = t_.notes_[n];
+        const Note& node = in_.notes.notes[n];
         if (node.stamp != stamp_ || node.fits == 0) return false;
         if (neighbours && !neighbours->allows(n)) return false;
         const bool required = std::binary_search(cls_.required.begin(), cls_.required.end(), n);
-        ranked.push_back({node.room == t_.grid_.free(n), node.room.cpus, {n, node.fits, required}});
+        ranked.push_back({node.room == in_.grid.free(n), node.room.cpus, {n, node.fits, required}});
         return false;
       });
     std::stable_sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) {
@@ -243,43 +292,31 @@ class Walk {
     std::vector<Candidate> candidates;
     for (const Ranked& r : ranked) candidates.push_back(r.candidate);
     if (neighbours) neighbours->trim(candidates);
-    auto shares = choose_places(t_.grid_, cls_, candidates);
+    auto shares = choose_places(in_.grid, cls_, candidates);
     if (!shares) return std::nullopt;
     Slot slot{at, std::move(*shares), {}};
     for (const Share& s : slot.shares) slot.room.push_back(note(s.node).room);
     return slot;
   }
 
-  Timeline& t_;
+  const WalkInput& in_;
+  const Timeline& t_;
   const JobClass& cls_;
   const Demand& d_;
   const Bits& allowed_;
   const bool single_;
   const std::uint32_t stamp_;
-  std::uint32_t moment_ = 0;
-  bool skipping_ = false;  // to a time: who has more room on the way does not matter
-  OrderedSlots::Cursor overdue_, first_running_, running_;
-  bool overdue_done_ = false;
-  std::size_t freed_ = 0;
-  std::size_t window_ = 0;
+  EndsAhead ends_;
+  FitCount fits_;             // several nodes only
+  std::uint32_t moment_ = 0;  // of the walk, counted
   std::vector<std::uint32_t> dirty_;
-  // Several nodes only:
-  std::vector<std::uint32_t> by_fit_;  // nodes by tasks that fit
-  std::uint64_t nodes_ = 0, tasks_ = 0;
-  struct Sum {
-    std::uint64_t nodes = 0, tasks = 0;
-  };
-  std::optional<std::uint32_t> level_;              // of the topology, if one domain must have all
-  std::unordered_map<std::uint32_t, Sum> domains_;  // of that level
-  using Expiry = std::pair<Instant, std::uint32_t>;
-  std::priority_queue<Expiry, std::vector<Expiry>, std::greater<>> expiring_;
 };
 
-std::optional<Slot> Timeline::earliest(const JobClass& cls, const Bits& allowed, Instant from,
-                                       std::uint64_t& steps, Instant before) {
-  if (const Window* own = own_window()) from = std::max(from, own->from);
-  if (from >= before) return std::nullopt;
-  return Walk(*this, cls, allowed).run(from, before, steps);
+}  // namespace
+
+std::optional<Slot> walk_ends(const WalkInput& input, const JobClass& cls, const Bits& allowed,
+                              Instant from, Instant before, std::uint64_t& steps) {
+  return Walk(input, cls, allowed).run(from, before, steps);
 }
 
 }  // namespace gantry::sched

@@ -128,21 +128,21 @@ std::optional<Instant> start_if(Replica& replica, Instant now, const Policy& pol
   const auto own = key_of(replica, job);
   if (!slot || !own) return std::nullopt;
   const JobQueued as_it_is = queued(replica, *slot, *own);
-  const std::vector<Promise> promises = replica.promises();
+  const std::vector<Reservation> reservations = replica.reservations();
   const std::vector<MigKept> slices = replica.kept_slices();
   Policy mine = policy;
   mine.preemption = false;
   mine.attempts = std::min(mine.attempts, kAttempts);
   mine.estimates = kJobsEstimated;
   if (key != *own) {  // what was promised to it was for another job
-    std::vector<Promise> others = promises;
-    std::erase_if(others, [&](const Promise& p) { return p.job == job; });
-    replica.promise(std::move(others));
+    std::vector<Reservation> others = reservations;
+    std::erase_if(others, [&](const Reservation& p) { return p.job == job; });
+    replica.set_reservations(std::move(others));
     replica.apply(queued(replica, *slot, key));
   }
   const Plan plan = schedule(replica, now, mine);
   if (key != *own) replica.apply(as_it_is);
-  replica.promise(promises);
+  replica.set_reservations(reservations);
   replica.keep_slices(slices);
   for (const Start& start : plan.starts)
     if (start.job == job) return now;

@@ -28,7 +28,7 @@ void Guarantee::look() {
 void Guarantee::look_for_sleepers() {
   sched::Replica replica;
   for (const sched::Change& change : controller_.core().full_view()) replica.apply(change);
-  replica.promise(controller_.replica().promises());
+  replica.set_reservations(controller_.replica().reservations());
   replica.keep_slices(controller_.replica().kept_slices());
   const sched::Plan plan = sched::schedule(replica, controller_.clock(), controller_.policy());
   std::string what;
@@ -49,7 +49,7 @@ void Guarantee::look_for_sleepers() {
 }
 
 void Guarantee::look_for_promises() {
-  for (const sched::Promise& p : controller_.replica().promises()) {
+  for (const sched::Reservation& p : controller_.replica().reservations()) {
     if (p.leaving.empty() || due_.contains(p.job) || !quiet_) continue;
     const Account& job = ledger_.jobs().at(p.job);
     due_[p.job] = {queue_.now() + ledger_.book().longest_grace() + kKilling, job.attempt,
@@ -57,7 +57,7 @@ void Guarantee::look_for_promises() {
   }
   for (auto it = due_.begin(); it != due_.end();) {
     const Account& job = ledger_.jobs().at(it->first);
-    const auto& promises = controller_.replica().promises();
+    const auto& promises = controller_.replica().reservations();
     const auto promised = std::find_if(promises.begin(), promises.end(), [&](const auto& p) {
       return p.job == it->first && !p.leaving.empty();
     });

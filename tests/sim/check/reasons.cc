@@ -148,7 +148,7 @@ void Reasons::check(const proto::JobRow& row, const Changes& view) {
   const auto plan_of = [&](const Changes& changes) {
     sched::Replica replica;
     for (const Change& change : changes) replica.apply(change);
-    replica.promise(controller_.replica().promises());
+    replica.set_reservations(controller_.replica().reservations());
     replica.keep_slices(controller_.replica().kept_slices());
     return sched::schedule(replica, controller_.clock(), controller_.policy());
   };

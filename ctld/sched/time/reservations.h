@@ -1,15 +1,14 @@
-// What plans have promised to waiting jobs: nodes and a start. A promise is kept between plans and
-// never moved later, but for a job of higher rank, an owner's reclaim or a lost node:
+// What plans have promised to waiting jobs: nodes and a start. A reservation is kept between plans
+// and never moved later, but for a job of higher rank, an owner's reclaim or a lost node:
 //
 // - it is reserved again at the beginning of the next plan, before anything of its rank is looked
 //   at; only what is planned for higher ranks stands before it. Without room it is broken, and the
 //   job is planned anew at its turn. So it is if an owner claims what is guaranteed to it, and the
-//   promise was made to a borrower (room.cc), unless that one's rank has been raised since it has
-//   waited for long. Such a claim itself comes before all else: jobs leave
-//   for it;
+//   reservation was made to a borrower (room.cc), unless that one's rank has been raised since it
+//   has waited for long. Such a claim itself comes before all else: jobs leave for it;
 // - it is any job's of its line (one class, one user): the first have the earliest (exchange.cc);
 // - at its job's turn it is exchanged for an earlier start if there is one now that delays no other
-//   promise; looked for once a second (whether the job can start now is asked in every plan);
+//   reservation; looked for once a second (whether the job can start now is asked in every plan);
 // - when its time has come the job starts on its nodes, whatever its place in the queue is by then.
 #pragma once
 
@@ -25,7 +24,7 @@ namespace gantry::sched {
 
 inline constexpr Duration kReplanPeriod = seconds(1);
 
-struct Promise {
+struct Reservation {
   JobId job;
   PartitionId partition{};
   Instant start{};
@@ -48,6 +47,6 @@ struct Promise {
 };
 
 // Those in force; of an array several.
-using Promises = std::map<JobId, std::vector<Promise>>;
+using Reservations = std::map<JobId, std::vector<Reservation>>;
 
 }  // namespace gantry::sched

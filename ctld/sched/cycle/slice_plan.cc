@@ -1,9 +1,7 @@
-// Slices of GPUs in a plan: what is kept for jobs that wait for a GPU to become free enough, and
-// for whom to keep what from now on. Who gets a slice now is decided at each job's turn (place.cc);
-// whoever has none then is the planner's (mig_plan.h), which empties few GPUs at a time.
+#include "ctld/sched/cycle/slice_plan.h"
+
 #include <bit>
 
-#include "ctld/sched/cycle/cycle.h"
 #include "ctld/sched/place/place.h"
 
 namespace gantry::sched {
@@ -42,73 +40,71 @@ void extend(std::vector<MigSliceView>& slices, MigPlacementId at, const MigUse& 
 }  // namespace
 
 // The layout of a GPU, and until when its slices are in use.
-std::vector<MigUsed> Cycle::used_on(std::uint32_t node, std::size_t gpu) const {
-  const MigRack& rack = r_.grid_.node(node).slices;
+std::vector<MigUsed> SlicePlan::used_on(std::uint32_t node, std::size_t gpu) const {
+  const MigRack& rack = d_.view.grid.node(node).slices;
   const std::uint64_t layout = rack.gpus()[gpu].layout;
   std::vector<MigUsed> used;
   const auto add = [&](const std::vector<GpuGrant>& devices, std::optional<Instant> until) {
     for (const GpuGrant& d : devices)
       if (const auto at = rack.find(d); at && at->first == gpu && (layout >> at->second & 1) != 0)
         extend(used,
-               {at->second, until ? std::max(*until, now_ + microseconds(1)) : kMigNever, false});
+               {at->second, until ? std::max(*until, d_.now + microseconds(1)) : kMigNever, false});
   };
-  for (const std::uint32_t slot : r_.running_.on_node(node)) {
-    const Placement& p = r_.running_[slot];
+  for (const std::uint32_t slot : d_.view.running.on_node(node)) {
+    const Placement& p = d_.view.running[slot];
     add(p.use_of(node).devices, p.ends_by);
   }
-  for (const Taken& t : taken_)
+  for (const Trial::Taken& t : trial_.taken())
     if (t.node == node) add(t.devices, t.until);
   return used;
 }
 
-void Cycle::restore_slices() {
-  r_.grid_.settle_slices();
-  for (const MigKept& kept : r_.kept_slices_) {
-    const auto slot = r_.queue_.find(kept.job);
-    if (!slot || kept.node >= r_.grid_.size()) continue;
-    const auto at = r_.grid_.node(kept.node).slices.find({kept.gpu, kept.profile, kept.start});
+SlicePlan::SlicePlan(Draft& draft, const Trial& trial) : d_(draft), trial_(trial) {
+  d_.view.grid.settle_slices();
+  for (const MigKept& kept : d_.left.kept_slices) {
+    const auto slot = d_.view.queue.find(kept.job);
+    if (!slot || kept.node >= d_.view.grid.size()) continue;
+    const auto at = d_.view.grid.node(kept.node).slices.find({kept.gpu, kept.profile, kept.start});
     if (!at) continue;
-    const std::uint32_t owner = r_.queue_.line(r_.queue_[*slot].line).class_index;
-    r_.grid_.hold_slice(kept.node, at->first, {kept.job, at->second, kept.from, owner},
-                        used_on(kept.node, at->first));
+    const std::uint32_t owner = d_.view.queue.line(d_.view.queue[*slot].line).class_index;
+    d_.view.grid.hold_slice(kept.node, at->first, {kept.job, at->second, kept.from, owner},
+                            used_on(kept.node, at->first));
   }
 }
 
-// Blocked for want of room: what it waits for may be a place that the planner can keep for it.
-void Cycle::note_slices(const Turn& turn) {
-  const JobShape& shape = cls(turn).key.shape;
+void SlicePlan::note(const Turn& turn) {
+  const JobShape& shape = d_.cls(turn).key.shape;
   if (shape.gpu_slice.empty() || shape.min_nodes > kMostParts) return;
-  if (slice_waiters_.size() < kLines) slice_waiters_.push_back(turn);
+  if (waiters_.size() < kLines) waiters_.push_back(turn);
 }
 
-// Is it slices that it waits for? Then no time of the timeline says when it can start, and to keep
-// it would only be in the way of those for whom places are kept.
-bool Cycle::waits_for_slices(const JobClass& c) const {
+bool SlicePlan::waits_for_slices(const JobClass& c) const {
   if (c.key.shape.gpu_slice.empty()) return false;
   if (c.demand.min_nodes > 1) return true;
-  const Bits& nodes = r_.eligible_.nodes_of(c);
+  const Bits& nodes = d_.view.eligible.nodes_of(c);
   const auto has = [&](std::uint32_t n) {
-    return nodes.test(n) && r_.grid_.available(n) && has_devices(r_.grid_, c, n, end_of(c));
+    return nodes.test(n) && d_.view.grid.available(n) &&
+           has_devices(d_.view.grid, c, n, d_.end_of(c));
   };
-  if (c.key.shape.gpu_share > 0 && r_.grid_.any_with_slice_parts(has)) return false;
-  return !r_.grid_.fleet().any(c.key.shape.gpu_slice, has);
+  if (c.key.shape.gpu_share > 0 && d_.view.grid.any_with_slice_parts(has)) return false;
+  return !d_.view.grid.fleet().any(c.key.shape.gpu_slice, has);
 }
 
 // Every GPU in MIG mode that may take work; `places` says where each is.
-MigView Cycle::view_slices(std::vector<std::pair<std::uint32_t, std::size_t>>& places) const {
+MigView SlicePlan::view_slices(std::vector<std::pair<std::uint32_t, std::size_t>>& places) const {
   MigView view;
-  view.now = now_;
-  const MigShapes& shapes = r_.grid_.shapes();
+  view.now = d_.now;
+  const MigShapes& shapes = d_.view.grid.shapes();
   for (std::size_t s = 0; s < shapes.size(); ++s) {
     view.tables.push_back(&shapes[s].table);
     view.asked.emplace_back(shapes[s].table.profiles().size(), 0);
   }
-  std::map<std::uint32_t, std::vector<const Taken*>> taken;
-  for (const Taken& t : taken_)
+  std::map<std::uint32_t, std::vector<const Trial::Taken*>> taken;
+  for (const Trial::Taken& t : trial_.taken())
     if (!t.devices.empty()) taken[t.node].push_back(&t);
-  for (std::uint32_t n = 0; n < r_.grid_.size(); ++n) {
-    const MigRack& rack = r_.grid_.node(n).slices;
-    if (rack.gpus().empty() || !r_.grid_.available(n)) continue;
+  for (std::uint32_t n = 0; n < d_.view.grid.size(); ++n) {
+    const MigRack& rack = d_.view.grid.node(n).slices;
+    if (rack.gpus().empty() || !d_.view.grid.available(n)) continue;
     const std::size_t first = view.gpus.size();
     for (std::size_t i = 0; i < rack.gpus().size(); ++i) {
       const MigRack::Gpu& gpu = rack.gpus()[i];
@@ -128,18 +124,18 @@ MigView Cycle::view_slices(std::vector<std::pair<std::uint32_t, std::size_t>>& p
             at && (rack.gpus()[at->first].layout >> at->second & 1) != 0)
           extend(view.gpus[first + at->first].slices, at->second, by);
     };
-    for (const std::uint32_t slot : r_.running_.on_node(n)) {
-      const Placement& p = r_.running_[slot];
+    for (const std::uint32_t slot : d_.view.running.on_node(n)) {
+      const Placement& p = d_.view.running[slot];
       use(p.use_of(n).devices, {p.job, p.ends_by});
     }
     if (const auto started = taken.find(n); started != taken.end())
-      for (const Taken* t : started->second) use(t->devices, {JobId{}, t->until});
+      for (const Trial::Taken* t : started->second) use(t->devices, {JobId{}, t->until});
   }
   return view;
 }
 
 // One for each node that a job of the class has to have.
-void Cycle::add_wants(const JobClass& c, MigView& view) const {
+void SlicePlan::add_wants(const JobClass& c, MigView& view) const {
   const std::uint32_t parts = c.demand.min_nodes;
   MigWant want;
   want.profile = c.key.shape.gpu_slice;
@@ -148,11 +144,11 @@ void Cycle::add_wants(const JobClass& c, MigView& view) const {
       if (view.tables[t]->model() == model) want.tables.push_back(t);
   const std::size_t first = view.wants.size();
   view.wants.resize(first + parts, want);
-  const Bits& nodes = r_.eligible_.nodes_of(c);
+  const Bits& nodes = d_.view.eligible.nodes_of(c);
   std::size_t turn = 0;
   for (std::size_t w = 0; w < nodes.words(); ++w)
     any_in_word(nodes.word(w), w, [&](std::uint32_t n) {
-      if (tasks_fitting(c.demand, r_.grid_.room(n), r_.grid_.room(n)) > 0)
+      if (tasks_fitting(c.demand, d_.view.grid.room(n), d_.view.grid.room(n)) > 0)
         view.wants[first + turn++ % parts].nodes.push_back(n);
       return false;
     });
@@ -161,45 +157,45 @@ void Cycle::add_wants(const JobClass& c, MigView& view) const {
 }
 
 // The first jobs of each line that waits, one of each after the other.
-void Cycle::ask_slices(MigView& view) {
+void SlicePlan::ask(MigView& view) {
   std::map<std::uint32_t, std::uint32_t> want_of;  // by class
   std::vector<OrderedSlots::Cursor> next;
-  for (const Turn& turn : slice_waiters_) {
+  for (const Turn& turn : waiters_) {
     next.push_back(*turn.head);
-    const JobClass& c = cls(turn);
+    const JobClass& c = d_.cls(turn);
     const auto [at, made] =
         want_of.try_emplace(turn.class_index, static_cast<std::uint32_t>(view.wants.size()));
     if (!made) continue;
     add_wants(c, view);
   }
   for (std::size_t round = 0; round < kJobsPerLine; ++round)
-    for (std::size_t i = 0; i < slice_waiters_.size(); ++i) {
-      const Turn& turn = slice_waiters_[i];
-      if (jobs(turn).at_end(next[i])) continue;
-      const JobClass& c = cls(turn);
+    for (std::size_t i = 0; i < waiters_.size(); ++i) {
+      const Turn& turn = waiters_[i];
+      if (d_.jobs(turn).at_end(next[i])) continue;
+      const JobClass& c = d_.cls(turn);
       const JobShape& shape = c.key.shape;
       // As many as have parts of one slice want one place.
       const bool shares =
           shape.gpu_share > 0 && round % (kWholeDevice.value() / shape.gpu_share) != 0;
       for (std::uint32_t part = 0; !shares && part < c.demand.min_nodes; ++part)
-        view.jobs.push_back({planned_id(job(turn, next[i]).job, part),
+        view.jobs.push_back({planned_id(d_.job(turn, next[i]).job, part),
                              want_of.at(turn.class_index) + part, std::max(1u, shape.gpus_per_node),
                              c.key.time_limit});
-      next[i] = jobs(turn).next(next[i]);
+      next[i] = d_.jobs(turn).next(next[i]);
     }
 }
 
-void Cycle::plan_slices() {
-  if (!everything_) return;
-  if (slice_waiters_.empty()) return r_.kept_slices_.clear();
+void SlicePlan::plan() {
+  if (!d_.everything) return;
+  if (waiters_.empty()) return d_.left.kept_slices.clear();
   std::vector<std::pair<std::uint32_t, std::size_t>> places;
   MigView view = view_slices(places);
-  ask_slices(view);
+  ask(view);
   // What was kept so far, with GPUs as they are numbered now.
   std::map<JobId, MigReservation> held;
-  for (const MigKept& kept : r_.kept_slices_) {
-    if (kept.node >= r_.grid_.size()) continue;
-    const auto at = r_.grid_.node(kept.node).slices.find({kept.gpu, kept.profile, kept.start});
+  for (const MigKept& kept : d_.left.kept_slices) {
+    if (kept.node >= d_.view.grid.size()) continue;
+    const auto at = d_.view.grid.node(kept.node).slices.find({kept.gpu, kept.profile, kept.start});
     const auto gpu = at ? std::find(places.begin(), places.end(), std::pair{kept.node, at->first})
                         : places.end();
     if (gpu == places.end()) continue;
@@ -210,32 +206,31 @@ void Cycle::plan_slices() {
   }
   for (const auto& [job, r] : held) view.held.push_back(r);
   const MigPlan plan = plan_mig(view, {});
-  plan_.stats.attempts += plan.attempts / 64;
-  r_.kept_slices_.clear();
+  d_.plan.stats.attempts += plan.attempts / 64;
+  d_.left.kept_slices.clear();
   const auto keep = [&](JobId job, const std::vector<MigGrant>& grants, Instant from) {
     for (const MigGrant& g : grants) {
       if (!g.at) continue;
       const auto [node, i] = places[g.gpu];
-      const MigRack::Gpu& gpu = r_.grid_.node(node).slices.gpus()[i];
+      const MigRack::Gpu& gpu = d_.view.grid.node(node).slices.gpus()[i];
       const MigPlacement& at = gpu.shape->table.placements()[*g.at];
-      r_.kept_slices_.push_back({JobId{job.value() / kMostParts},
-                                 static_cast<std::uint32_t>(job.value() % kMostParts), node,
-                                 gpu.index, gpu.shape->table.profiles()[at.profile].id,
-                                 static_cast<std::uint16_t>(at.start), from});
+      d_.left.kept_slices.push_back({JobId{job.value() / kMostParts},
+                                     static_cast<std::uint32_t>(job.value() % kMostParts), node,
+                                     gpu.index, gpu.shape->table.profiles()[at.profile].id,
+                                     static_cast<std::uint16_t>(at.start), from});
     }
   };
   for (const MigReservation& r : plan.reservations) keep(r.job, r.grants, r.at.value_or(kMigNever));
   // Its place is free, and it waits for something else: the place stays its own.
   for (const MigStart& s : plan.starts)
-    if (held.contains(s.job)) keep(s.job, s.grants, now_);
+    if (held.contains(s.job)) keep(s.job, s.grants, d_.now);
 }
 
-// A job whose place is kept and being emptied. Once it is empty, the job waits for something else.
-std::optional<Verdict> Cycle::explain_slices(JobId job) const {
-  for (const MigKept& kept : r_.kept_slices_)
-    if (kept.job == job && kept.from > now_)
+std::optional<Verdict> SlicePlan::explain(JobId job) const {
+  for (const MigKept& kept : d_.left.kept_slices)
+    if (kept.job == job && kept.from > d_.now)
       return Verdict{Reason::mig_repartition, kept.from < kMigNever ? kept.from.us : 0, kept.gpu,
-                     r_.grid_.node(kept.node).name};
+                     d_.view.grid.node(kept.node).name};
   return std::nullopt;
 }
 

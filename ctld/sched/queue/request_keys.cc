@@ -1,4 +1,4 @@
-#include "ctld/sched/queue/kinds.h"
+#include "ctld/sched/queue/request_keys.h"
 
 namespace gantry::sched {
 namespace {
@@ -14,13 +14,13 @@ std::uint64_t hash_of(const Bits& bits) {
 
 }  // namespace
 
-void Kinds::begin(std::uint64_t generation) {
+void RequestKeys::begin(std::uint64_t generation) {
   if (generation == generation_) return;
-  *this = Kinds{};
+  *this = RequestKeys{};
   generation_ = generation;
 }
 
-std::uint32_t Kinds::nodes_of(std::uint32_t node_set, const Bits& nodes) {
+std::uint32_t RequestKeys::nodes_of(std::uint32_t node_set, const Bits& nodes) {
   if (nodes_by_set_.size() <= node_set) nodes_by_set_.resize(node_set + 1, kUnknown);
   std::uint32_t& number = nodes_by_set_[node_set];
   if (number != kUnknown) return number;
@@ -33,53 +33,52 @@ std::uint32_t Kinds::nodes_of(std::uint32_t node_set, const Bits& nodes) {
   return number;
 }
 
-std::uint32_t Kinds::wish_of(std::uint32_t nodes, const Demand& d, std::optional<Duration> limit,
-                             const QuotaNeed& need) {
+std::uint32_t RequestKeys::number_of(std::uint32_t nodes, const Demand& d,
+                                     std::optional<Duration> limit, const QuotaNeed& need) {
   const Key key{nodes,         d.min_nodes, d.max_nodes, d.tasks, d.most_per_node, d.cpus_per_task,
                 d.memory_rule, d.memory,    d.scratch,   d.gpus,  d.exclusive,     d.gres};
   const std::uint32_t kind =
       kinds_.emplace(key, static_cast<std::uint32_t>(kinds_.size())).first->second;
-  const auto [it, made] =
-      wish_by_key_.try_emplace({kind, need.flavor, limit ? limit->us : kUnlimited},
-                               static_cast<std::uint32_t>(wishes_.size()));
-  if (made) wishes_.push_back({kind, nodes, d, limit, need, false, {}});
+  const auto [it, made] = by_key_.try_emplace({kind, need.flavor, limit ? limit->us : kUnlimited},
+                                              static_cast<std::uint32_t>(requests_.size()));
+  if (made) requests_.push_back({kind, nodes, d, limit, need, false, {}});
   return it->second;
 }
 
-void Kinds::forget_failures() {
-  for (Wish& w : wishes_) w.failed = false;
+void RequestKeys::forget_failures() {
+  for (RequestKey& w : requests_) w.failed = false;
   for (auto& failures : failures_) failures.clear();
 }
 
 namespace {
 
-bool ends_no_sooner(const Wish& a, const Wish& b) {
+bool ends_no_sooner(const RequestKey& a, const RequestKey& b) {
   return !a.limit || (b.limit && *a.limit >= *b.limit);
 }
 
 }  // namespace
 
-void Kinds::failed(std::uint32_t wish, Place place) {
-  Wish& own = wishes_[wish];
+void RequestKeys::failed(std::uint32_t request, Place place) {
+  RequestKey& own = requests_[request];
   own.failed_at = own.failed ? std::max(own.failed_at, place) : place;
   own.failed = true;
   ++count_;
   if (failures_.size() <= own.nodes) failures_.resize(own.nodes + 1);
   auto& failures = failures_[own.nodes];
   std::erase_if(failures, [&](std::uint32_t f) {
-    const Wish& other = wishes_[f];
+    const RequestKey& other = requests_[f];
     return !other.failed || (other.failed_at <= own.failed_at && ends_no_sooner(other, own) &&
                              asks_no_less(other.demand, own.demand));
   });
-  if (failures.size() < kMaxFailures) failures.push_back(wish);
+  if (failures.size() < kMaxFailures) failures.push_back(request);
 }
 
-bool Kinds::known_to_fail(std::uint32_t wish, Place place) {
-  Wish& own = wishes_[wish];
-  if (fails(wish, place)) return true;
+bool RequestKeys::known_to_fail(std::uint32_t request, Place place) {
+  RequestKey& own = requests_[request];
+  if (fails(request, place)) return true;
   if (own.nodes >= failures_.size()) return false;
   for (const std::uint32_t f : failures_[own.nodes]) {
-    const Wish& other = wishes_[f];
+    const RequestKey& other = requests_[f];
     if (!fails(f, place) || !ends_no_sooner(own, other) || !asks_no_less(own.demand, other.demand))
       continue;
     own.failed_at = own.failed ? std::max(own.failed_at, other.failed_at) : other.failed_at;

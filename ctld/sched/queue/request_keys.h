@@ -1,10 +1,10 @@
 // What a placement can tell apart, across partitions: classes that ask the same of the same nodes
-// are of one kind, whoever they belong to; with the same limit and flavor they have one wish. What
-// one of them has learnt in a plan holds for all.
+// are of one kind, whoever they belong to; with the same limit and flavor they have one request.
+// What one of them has learnt in a plan holds for all.
 //
-// That a wish found no place stays true until room grows on some node: reopen() says where. It is
-// known for jobs of the place in the order (partition priority, rank) that it failed at, and of
-// lower ones: of those more promises stand in the way, of higher ones perhaps fewer.
+// That a request found no place stays true until room grows on some node: reopen() says where. It
+// is known for jobs of the place in the order (partition priority, rank) that it failed at, and of
+// lower ones: of those more reservations stand in the way, of higher ones perhaps fewer.
 #pragma once
 
 #include <map>
@@ -19,10 +19,11 @@
 
 namespace gantry::sched {
 
-// Partition priority and rank: promises of a higher place stand before everything of a lower one.
+// Partition priority and rank: reservations of a higher place stand before everything of a lower
+// one.
 using Place = std::pair<std::uint32_t, std::int32_t>;
 
-struct Wish {
+struct RequestKey {
   std::uint32_t kind = 0;
   std::uint32_t nodes = 0;  // see nodes_of()
   Demand demand;
@@ -32,7 +33,7 @@ struct Wish {
   Place failed_at;
 };
 
-class Kinds {
+class RequestKeys {
  public:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
@@ -42,28 +43,28 @@ class Kinds {
 
   // The number of the set's nodes: equal for sets with equal nodes.
   std::uint32_t nodes_of(std::uint32_t node_set, const Bits& nodes);
-  std::uint32_t wish_of(std::uint32_t nodes, const Demand& demand, std::optional<Duration> limit,
-                        const QuotaNeed& need);
-  [[nodiscard]] const Wish& wish(std::uint32_t wish) const { return wishes_[wish]; }
+  std::uint32_t number_of(std::uint32_t nodes, const Demand& demand, std::optional<Duration> limit,
+                          const QuotaNeed& need);
+  [[nodiscard]] const RequestKey& key(std::uint32_t request) const { return requests_[request]; }
   [[nodiscard]] std::size_t kinds() const { return kinds_.size(); }
 
   void forget_failures();
-  void failed(std::uint32_t wish, Place place);
+  void failed(std::uint32_t request, Place place);
   [[nodiscard]] std::uint64_t failures() const { return count_; }  // noted so far
-  // Noted of the wish itself.
-  [[nodiscard]] bool fails(std::uint32_t wish, Place place) const {
-    return wishes_[wish].failed && place <= wishes_[wish].failed_at;
+  // Noted of the request itself.
+  [[nodiscard]] bool fails(std::uint32_t request, Place place) const {
+    return requests_[request].failed && place <= requests_[request].failed_at;
   }
-  // Of the wish, or of one that asks for no more.
-  bool known_to_fail(std::uint32_t wish, Place place);
+  // Of the request, or of one that asks for no more.
+  bool known_to_fail(std::uint32_t request, Place place);
 
-  // Room has grown on the node: of which wishes that are noted to fail could(wish) be?
+  // Room has grown on the node: of which requests that are noted to fail could(request) be?
   template <class Could>
   bool reopen(std::uint32_t node, Could&& could) {
     bool some = false;
-    for (Wish& w : wishes_)
-      if (w.failed && nodes_[w.nodes].test(node) && could(std::as_const(w))) {
-        w.failed = false;
+    for (RequestKey& r : requests_)
+      if (r.failed && nodes_[r.nodes].test(node) && could(std::as_const(r))) {
+        r.failed = false;
         some = true;
       }
     return some;
@@ -79,10 +80,10 @@ class Kinds {
   std::multimap<std::uint64_t, std::uint32_t> by_hash_;
   std::vector<Bits> nodes_;
   std::map<Key, std::uint32_t> kinds_;
-  std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>, std::uint32_t> wish_by_key_;
-  std::vector<Wish> wishes_;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>, std::uint32_t> by_key_;
+  std::vector<RequestKey> requests_;
   std::uint64_t count_ = 0;
-  std::vector<std::vector<std::uint32_t>> failures_;  // wishes, by nodes; some may be open again
+  std::vector<std::vector<std::uint32_t>> failures_;  // requests, by nodes; some may be open again
 };
 
 }  // namespace gantry::sched

@@ -1,0 +1,41 @@
+// Reservations ahead: nodes and a time for jobs that must wait, and estimates for further ones.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "ctld/sched/cycle/book.h"
+#include "ctld/sched/cycle/quota_claims.h"
+#include "ctld/sched/cycle/search_space.h"
+#include "ctld/sched/cycle/slice_plan.h"
+
+namespace gantry::sched {
+
+class Ahead {
+ public:
+  Ahead(Draft& draft, QuotaClaims& quota, SearchSpace& nodes, ReservationBook& book,
+        const SlicePlan& slices)
+      : d_(draft), quota_(quota), nodes_(nodes), book_(book), slices_(slices) {}
+
+  // The earliest start of the class's next job over its flavors, and the flavor; nullopt: none is
+  // known, or none before `before`.
+  [[nodiscard]] std::optional<std::pair<Slot, std::uint32_t>> earliest(
+      const JobClass& c, Instant before = Timeline::kNever);
+  // The job of the turn keeps its reservation, gets an earlier one, or a new one if its partition
+  // may have one more; then the turn moves on. False: it has none.
+  bool reserve(Turn& turn);
+  // Expected starts of the first blocked jobs, as if every job got a reservation, in order. Nothing
+  // is decided by it: the starts of this plan are made, and nothing stays reserved, so that neither
+  // reasons nor the next plan know of it.
+  void estimate(std::span<const Turn> closed);
+
+ private:
+  Draft& d_;
+  QuotaClaims& quota_;
+  SearchSpace& nodes_;
+  ReservationBook& book_;
+  const SlicePlan& slices_;
+};
+
+}  // namespace gantry::sched

@@ -1,0 +1,56 @@
+// The memory of what may be skipped, at work in a plan: which partitions and lines it passes over,
+// what wakes them, and what it notes for the next one. What is remembered: memory.h,
+// request_keys.h.
+//
+// A partition sleeps if the last plan has looked at all of it and nothing of it can start. It is
+// passed over unless it was woken, or what one of its lines waits for may be possible now.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "ctld/sched/cycle/book.h"
+#include "ctld/sched/cycle/draft.h"
+#include "ctld/sched/cycle/quota_claims.h"
+#include "ctld/sched/cycle/search_space.h"
+
+namespace gantry::sched {
+
+class Awake {
+ public:
+  Awake(Draft& draft, QuotaClaims& quota, SearchSpace& nodes, const ReservationBook& book)
+      : d_(draft), quota_(quota), nodes_(nodes), book_(book) {}
+
+  // A plan after changes begins: `woken` partitions are looked at whatever they wait for, and room
+  // may have grown on these nodes; so may it have, on nodes that are not named, if `touched`.
+  // Returns the partitions that are awake, in the queue's order.
+  std::vector<std::uint32_t> begin(std::set<std::uint32_t> woken,
+                                   const std::set<std::uint32_t>& nodes, bool touched);
+  // What the order asks of such a plan.
+  [[nodiscard]] Order::Passing passing();
+  // On nodes that it had reserved and starts on before its time, the job will be gone sooner: for
+  // whoever that makes room, this plan may have passed over. Then it ends, and the next one is
+  // made.
+  void wake_behind(const Reservation& reservation, const std::vector<Share>& place);
+  // The plan is made: notes for the next one, of the lines that are closed and of all others.
+  void remember(std::span<const Turn> closed);
+
+ private:
+  // Room has grown on the node. True: some request that has failed could be met there now.
+  bool reopen(std::uint32_t node);
+  [[nodiscard]] bool could(const RequestKey& request, std::uint32_t node) const;
+  [[nodiscard]] bool could_start(std::uint32_t partition, std::uint32_t request, std::int32_t rank);
+  [[nodiscard]] bool could_start(std::uint32_t partition);  // any of its lines
+  bool pass_over(std::uint32_t partition);
+  void note_wait(const Turn& turn);
+
+  Draft& d_;
+  QuotaClaims& quota_;
+  SearchSpace& nodes_;
+  const ReservationBook& book_;
+  std::set<std::uint32_t> woken_;  // partitions that are not awake for a request alone
+};
+
+}  // namespace gantry::sched

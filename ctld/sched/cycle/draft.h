@@ -1,0 +1,99 @@
+// The plan in the making: what all of its steps read, and the results that they write down. Each
+// step is a type of its own (README.md) that holds a Draft and what is its alone.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "ctld/sched/cycle/left.h"
+#include "ctld/sched/cycle/view.h"
+#include "ctld/sched/plan.h"
+#include "ctld/sched/policy.h"
+#include "ctld/sched/queue/order.h"
+
+namespace gantry::sched {
+
+struct PartitionProgress {
+  std::uint32_t starts = 0;            // of jobs of the partition, in this plan
+  bool blocked = false;                // one of its jobs must wait
+  bool begun = false;                  // one of its lines has had a turn
+  bool passed_over = false;            // before all its lines had one
+  std::vector<std::uint32_t> started;  // slots of jobs that are started whole
+};
+
+struct Draft {
+  Draft(View& its_view, Left& its_left, Instant its_now, const Policy& its_policy)
+      : view(its_view), left(its_left), policy(its_policy), now(its_now) {
+    plan.made_at = now;
+  }
+
+  View& view;
+  Left& left;
+  const Policy& policy;
+  const Instant now;
+  Plan plan;
+  std::optional<Order> order;  // whose turn it is; there once the plan has begun
+  std::unordered_map<std::uint32_t, PartitionProgress> partitions;  // by id
+  std::vector<Blocked> blocked;                  // why heads must wait: see block()
+  std::map<JobId, std::uint32_t> started_ahead;  // elements that did not wait for their turn
+  bool everything = true;  // is looked at; otherwise only partitions that are awake
+  bool cut = false;        // something may be possible that this plan has passed over: it ends
+  bool again = false;      // and something that this plan could not use
+
+  // ---- the job of a turn
+  [[nodiscard]] JobClass& cls(const Turn& t) { return view.queue.job_class(t.class_index); }
+  [[nodiscard]] const OrderedSlots& jobs(const Turn& t) { return view.queue.line(t.line).jobs; }
+  [[nodiscard]] const Waiting& job(const Turn& t, OrderedSlots::Cursor at) {
+    return view.queue[jobs(t)[at]];
+  }
+  [[nodiscard]] JobClass& class_of(const Waiting& w) {
+    return view.queue.job_class(view.queue.line(w.line).class_index);
+  }
+  [[nodiscard]] Place place(const Turn& t) const {
+    return {view.queue.partition(t.partition).priority, t.first.rank};
+  }
+  // If the class's next job started now; Timeline::kNever without a limit.
+  [[nodiscard]] Instant end_of(const JobClass& c) const {
+    return Timeline::end_of(now, c.key.time_limit);
+  }
+  PartitionProgress& partition(std::uint32_t id) { return partitions[id]; }
+
+  // ---- steps of a turn
+  // To the line's next job or element; false at the end of the line.
+  bool advance(Turn& turn) {
+    if (++turn.started >= job(turn, turn.at).startable) {
+      turn.at = jobs(turn).next(turn.at);
+      turn.started = turn.ahead = 0;
+      if (jobs(turn).at_end(turn.at)) return false;
+      turn.first = job(turn, turn.at);
+    }
+    return true;
+  }
+  // The job of the turn must wait, for this reason.
+  void block(Turn& turn, const Blocked& why) {
+    blocked.push_back(why);
+    turn.blocked = static_cast<std::uint32_t>(blocked.size());
+    partition(turn.partition).blocked = true;
+  }
+  // Why the head of the turn's line must wait; null: it need not, or it can never run.
+  [[nodiscard]] const Blocked* why(const Turn& turn) const {
+    return turn.blocked == 0 ? nullptr : &blocked[turn.blocked - 1];
+  }
+  void expect(const Reservation& reservation) {  // the plan says so
+    Expected expected{reservation.job, reservation.start, {}};
+    for (const Share& s : reservation.shares) expected.nodes.push_back(NodeId{s.node});
+    plan.expected.push_back(std::move(expected));
+  }
+  // So it does for the job of the turn, which has the reservation; the turn moves on.
+  void tell(Turn& turn, Reservation& reservation) {
+    expect(reservation);
+    reservation.told = true;
+    if (turn.at == *turn.head) turn.reserved = true;
+    ++turn.ahead;
+    advance(turn);
+  }
+};
+
+}  // namespace gantry::sched

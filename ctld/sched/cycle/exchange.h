@@ -1,0 +1,26 @@
+// The jobs of a line are of one class and one user, so what one of them is promised would do for
+// any other: the first of them have the earliest reservations. Where a reservation was lost (its
+// node went down), or a job came in front, those of its line are dealt out anew. Else the head of
+// the line would wait behind what is promised to the jobs behind it, and these for their turn after
+// it, while their nodes are idle.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <vector>
+
+#include "ctld/sched/queue/queue.h"
+#include "ctld/sched/time/reservations.h"
+
+namespace gantry::sched {
+
+// Lines whose reservations are not in the order of their jobs.
+[[nodiscard]] std::set<std::uint32_t> lines_to_deal(const Queue& queue,
+                                                    const Reservations& reservations);
+
+// Gives those of these lines to the first jobs; all of the lines' must be among `reservations`.
+// Those for which no job is left go. `given` is called for each, when it has a new job.
+void deal_out(const Queue& queue, std::vector<Reservation>& reservations,
+              const std::set<std::uint32_t>& lines, const std::function<void(Reservation&)>& given);
+
+}  // namespace gantry::sched

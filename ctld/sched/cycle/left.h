@@ -1,0 +1,25 @@
+// What a plan leaves for the next one, and so is no function of the changes alone: reservations
+// (reservations.h), places kept for slices, and what it has found out (memory.h, request_keys.h).
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "ctld/sched/gpu/mig_kept.h"
+#include "ctld/sched/queue/memory.h"
+#include "ctld/sched/queue/request_keys.h"
+#include "ctld/sched/time/reservations.h"
+
+namespace gantry::sched {
+
+struct Left {
+  RequestKeys kinds;
+  Reservations reservations;
+  std::vector<MigKept> kept_slices;  // for jobs that wait
+  Memory memory;
+  // When a search for victims last found none, by class.
+  std::unordered_map<std::uint32_t, Instant> in_vain;
+  bool searches_cut = false;  // the last plan had more searches to make than it may
+};
+
+}  // namespace gantry::sched

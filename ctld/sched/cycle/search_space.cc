@@ -1,0 +1,78 @@
+#include "ctld/sched/cycle/search_space.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gantry::sched {
+
+std::optional<Neighbours> SearchSpace::neighbours_of(const JobClass& c, std::uint32_t user) const {
+  if (Neighbours::none(d_.view.running, c)) return std::nullopt;
+  return std::optional<Neighbours>(std::in_place, d_.view.running, d_.view.grid, c, user);
+}
+
+GpuScores* SearchSpace::scores() {
+  d_.view.scores.settle(d_.view.grid);
+  return d_.view.scores.any() ? &d_.view.scores : nullptr;
+}
+
+// Jobs that name a reservation run on its nodes only.
+const Bits& SearchSpace::nodes_for(const JobClass& c, const NodeChoice& choice) {
+  const Bits& nodes = d_.view.eligible.nodes_of(choice);
+  const Window* window = d_.view.windows.own();
+  if (window == nullptr || c.key.reservation.empty()) return nodes;
+  in_window_ = Bits{};
+  in_window_.resize(d_.view.grid.size());
+  for (const std::uint32_t n : window->nodes)
+    if (nodes.test(n)) in_window_.set(n);
+  return in_window_;
+}
+
+// Nodes of one choice: a change of the documents may have parted them.
+bool SearchSpace::may_use(const JobClass& c, const std::vector<Share>& shares) const {
+  const auto choices = d_.view.eligible.flavors_of(c);
+  return std::any_of(choices.begin(), choices.end(), [&](const NodeChoice& choice) {
+    const Bits& nodes = d_.view.eligible.nodes_of(choice);
+    return std::all_of(shares.begin(), shares.end(),
+                       [&](const Share& s) { return nodes.test(s.node); });
+  });
+}
+
+// From a line's second job on: most fail once per plan and need no notes.
+Bits* SearchSpace::hopeful(Turn& turn, const NodeChoice& choice) {
+  if (!std::exchange(turn.searched, true) || !d_.cls(turn).key.reservation.empty()) return nullptr;
+  if (!Neighbours::none(d_.view.running, d_.cls(turn))) return nullptr;
+  const std::uint64_t key = (std::uint64_t{turn.class_index} << 32) | choice.node_set;
+  return &hopeful_.try_emplace(key, d_.view.eligible.nodes_of(choice)).first->second;
+}
+
+std::uint32_t SearchSpace::request_of(JobClass& c, const NodeChoice& choice) {
+  const auto choices = d_.view.eligible.flavors_of(c);
+  if (c.requests_generation != d_.left.kinds.generation()) {
+    c.requests_generation = d_.left.kinds.generation();
+    c.requests.clear();
+    const JobShape& shape = c.key.shape;
+    const bool alike = c.required.empty() && !c.demand.particular && c.key.reservation.empty() &&
+                       !c.key.het && shape.anti_affinity.empty() &&
+                       shape.sharing == NodeSharing::any;
+    for (std::size_t i = 0; alike && i < choices.size(); ++i) {
+      const NodeChoice& at = choices[i];
+      const std::uint32_t nodes =
+          d_.left.kinds.nodes_of(at.node_set, d_.view.eligible.nodes_of(at));
+      c.requests.push_back(
+          d_.left.kinds.number_of(nodes, c.demand, c.key.time_limit, {at.flavor, c.least}));
+    }
+  }
+  // While somebody lets only some beside it, a node is not the same for all.
+  if (c.requests.empty() || d_.view.running.any_locks()) return RequestKeys::kNone;
+  return c.requests[static_cast<std::size_t>(&choice - choices.data())];
+}
+
+std::optional<std::uint32_t> SearchSpace::kind_of(JobClass& c) {
+  const auto choices = d_.view.eligible.flavors_of(c);
+  if (choices.size() != 1) return std::nullopt;
+  const std::uint32_t own = request_of(c, choices[0]);
+  if (own == RequestKeys::kNone) return std::nullopt;
+  return d_.left.kinds.key(own).kind;
+}
+
+}  // namespace gantry::sched

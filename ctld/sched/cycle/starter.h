@@ -1,0 +1,27 @@
+// A job starts in the plan: it takes its nodes in the trial, is charged, and stands in the plan.
+#pragma once
+
+#include <vector>
+
+#include "ctld/sched/cycle/quota_claims.h"
+#include "ctld/sched/cycle/trial.h"
+
+namespace gantry::sched {
+
+class Starter {
+ public:
+  Starter(Draft& draft, Trial& trial, QuotaClaims& quota)
+      : d_(draft), trial_(trial), quota_(quota) {}
+
+  // The nodes must be free, with devices, CPUs and quota for it. For an array: one element.
+  void start(const JobClass& c, std::uint32_t slot, const std::vector<Share>& shares);
+  // The job of the turn, which moves on to the next job or element.
+  void start(Turn& turn, const std::vector<Share>& shares);
+
+ private:
+  Draft& d_;
+  Trial& trial_;
+  QuotaClaims& quota_;
+};
+
+}  // namespace gantry::sched

@@ -1,0 +1,58 @@
+// Windows (advance reservations, maintenance) on nodes: closed to all jobs but those that name
+// them, and these may run in them only. set() tells of them; speak_for() whose questions follow,
+// here and in the timeline.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/time/time.h"
+#include "ctld/sched/bits.h"
+#include "ctld/sched/change.h"
+
+namespace gantry::sched {
+
+struct Window {
+  std::string name;
+  Instant from{}, until{};
+  bool maintenance = false;
+  std::vector<std::uint32_t> nodes;
+};
+
+class Windows {
+ public:
+  void set(const std::map<std::string, ReservationChanged>& reservations);
+  // Questions that follow are of a job that names this reservation ("" = none). False: there is no
+  // such window.
+  bool speak_for(const std::string& reservation);
+  [[nodiscard]] const Window* own() const { return own_ == kNone ? nullptr : &windows_[own_]; }
+
+  [[nodiscard]] std::span<const Window> all() const { return windows_; }  // by end
+  // May the node be closed to whom the questions are of, at some time?
+  [[nodiscard]] bool closed(std::uint32_t node) const {
+    return own_ != kNone || closed_.test(node);
+  }
+  // What closes the node for some time in [from, until); null: nothing.
+  [[nodiscard]] const Window* in(std::uint32_t node, Instant from, Instant until) const;
+  // Calls f(at) for moments from which on the node may be closed: others' windows open, the own one
+  // closes.
+  template <class F>
+  void each_closing(std::uint32_t node, F&& f) const {
+    if (!closed_.test(node)) return;
+    for (const std::uint32_t w : on_[node]) f(w == own_ ? windows_[w].until : windows_[w].from);
+  }
+  // The next moment after now at which a window opens or closes; nullopt: none will.
+  [[nodiscard]] std::optional<Instant> next_boundary(Instant now) const;
+
+ private:
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  std::vector<Window> windows_;  // by end
+  std::uint32_t own_ = kNone;
+  Bits closed_;                                 // nodes with windows
+  std::vector<std::vector<std::uint32_t>> on_;  // by node
+};
+
+}  // namespace gantry::sched

@@ -1,0 +1,279 @@
+// The steps of a plan, each alone: what it promises in its header, on a cluster of three nodes.
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ctld/sched/cycle/exchange.h"
+#include "ctld/sched/cycle/room.h"
+#include "ctld/sched/cycle/schedule.h"
+
+namespace gantry::sched {
+namespace {
+
+constexpr Instant kNow{seconds(1'000'000).us};
+
+// Three nodes of 4 cores, a tenant with a nominal quota of 8 cores and a limit of two jobs.
+struct Steps {
+  explicit Steps(std::int64_t quota = 8) {
+    auto tenancy = std::make_shared<Tenancy>();
+    tenancy->flavors.resize(1);
+    tenancy->classes.resize(1);
+    tenancy->classes[0].grace = seconds(30);
+    QuotaNode& tenant = tenancy->nodes.emplace_back();
+    tenant.name = "red";
+    tenant.tenant = true;
+    tenant.max_running = 2;
+    tenant.limits.resize(1);
+    tenant.limits[0].nominal.fill(kUnlimited);
+    tenant.limits[0].nominal[static_cast<std::size_t>(Resource::cpu)] = quota * 1000;
+    tenant.limits[0].borrow.fill(0);
+    replica.apply(TenancyChanged{tenancy});
+    PartitionChanged partition;
+    partition.name = "red";
+    partition.quota_node = 0;
+    for (std::uint32_t n = 0; n < 3; ++n) {
+      NodeChanged node;
+      node.node = NodeId{n};
+      node.name = "n" + std::to_string(n);
+      node.available = true;
+      node.cpus = {0, 1, 2, 3};
+      node.memory = 1 << 20;
+      replica.apply(node);
+      partition.nodes.push_back(node.node);
+    }
+    replica.apply(partition);
+    policy.keep_promises = true;
+  }
+
+  // Waits, one task of so many cores.
+  JobId submit(std::uint32_t cpus, Duration limit = seconds(100)) {
+    JobQueued job;
+    job.job = JobId{++last};
+    job.key.shape.cpus_per_task = cpus;
+    job.key.time_limit = limit;
+    job.queued_since = kNow;
+    replica.apply(job);
+    return job.job;
+  }
+  // Runs on the node until then.
+  JobId run(std::uint32_t node, std::vector<std::uint16_t> cpus, Instant until) {
+    JobPlaced job;
+    job.job = JobId{++last};
+    NodeGrant grant;
+    grant.node = NodeId{node};
+    grant.cpus = std::move(cpus);
+    grant.tasks = 1;
+    job.grants = {grant};
+    job.ends_by = until;
+    job.started = kNow;
+    replica.apply(job);
+    return job.job;
+  }
+  Draft draft() {
+    replica.view().eligible.begin_plan();
+    replica.view().charges.settle();
+    replica.view().timeline.begin(kNow);
+    return Draft(replica.view(), replica.left(), kNow, policy);
+  }
+  JobClass& class_of(JobId job) {
+    View& v = replica.view();
+    JobClass& c = v.queue.job_class(v.queue.line(v.queue[*v.queue.find(job)].line).class_index);
+    v.eligible.refresh(c, v.grid);
+    return c;
+  }
+  const Waiting& waiting(JobId job) {
+    return replica.view().queue[*replica.view().queue.find(job)];
+  }
+  std::int64_t used() {  // cores of the tenant, in thousandths
+    return replica.view().charges.tree().usage(0, 0, Resource::cpu);
+  }
+
+  Replica replica;
+  Policy policy;
+  std::uint64_t last = 0;
+};
+
+Reservation reservation(JobId job, Instant start, std::uint32_t node) {
+  Reservation r;
+  r.job = job;
+  r.start = start;
+  r.shares = {{node, 1}};
+  return r;
+}
+
+TEST_CASE("a trial is undone as if it had never been") {
+  Steps s;
+  const JobId victim = s.run(0, {0, 1}, kNow + seconds(500));
+  const JobId job = s.submit(2);
+  JobClass& c = s.class_of(job);
+  Draft d = s.draft();
+  const View& v = s.replica.view();
+  {
+    Trial trial(d);
+    const auto grants = trial.take(s.waiting(job), c, {{0, 1}});
+    CHECK(grants.at(0).cpus == std::vector<std::uint16_t>{2, 3});
+    CHECK(v.grid.free(0).cpus == 0);
+    CHECK(trial.taken().size() == 1);
+    trial.ask_to_leave(victim, kNow + seconds(35));
+    CHECK(v.running[*v.running.find(victim)].leaving);
+    CHECK(v.running[*v.running.find(victim)].ends_by == kNow + seconds(35));
+    trial.ask_to_leave(victim, kNow + seconds(20));
+    trial.take_back_asking();
+    CHECK(trial.asked().size() == 1);
+  }
+  CHECK(v.grid.free(0).cpus == 2);
+  CHECK_FALSE(v.running[*v.running.find(victim)].leaving);
+  CHECK(v.running[*v.running.find(victim)].ends_by == kNow + seconds(500));
+  CHECK(s.replica.audit() == "");
+  CHECK(d.left.memory.touched(0));  // the next plan looks at its nodes
+}
+
+TEST_CASE("what a plan charges fits until the quota is full, and is given back when it ends") {
+  Steps s;
+  const JobId runs = s.run(0, {0, 1, 2, 3}, kNow + seconds(60));
+  const JobId job = s.submit(4), more = s.submit(1);
+  JobClass& c = s.class_of(job);
+  Draft d = s.draft();
+  {
+    Trial trial(d);
+    QuotaClaims quota(d, trial);
+    CHECK(quota.tenant_of(c) == 0);
+    const auto needs = quota.needs_of(c, {{1, 1}});
+    CHECK(quota.fit(0, needs).fits);
+    CHECK(quota.is_guaranteed(c, 0));
+    quota.charge(s.waiting(job), c, needs);
+    CHECK(s.used() == 8000);
+    // One core more: when the running job has ended.
+    const JobClass& small = s.class_of(more);
+    CHECK_FALSE(quota.fit(0, quota.needs_of(small, {{2, 1}})).fits);
+    CHECK(quota.ready(0, {0, small.least}) == kNow + seconds(60));
+    trial.ask_to_leave(runs, kNow + seconds(35));
+    quota.ends_changed();
+    CHECK(quota.ready(0, {0, small.least}) == kNow + seconds(35));
+    quota.uncharge(job);
+    CHECK(quota.ready(0, {0, small.least}) == kNow);
+    quota.charge(s.waiting(job), c, needs);
+    // The tenant may have two jobs at once.
+    CHECK(quota.has_job_left(0));
+    CHECK_FALSE(quota.has_job_left(0, 1));
+    quota.started(0);
+    CHECK_FALSE(quota.has_job_left(0));
+  }
+  CHECK(s.used() == 4000);
+}
+
+TEST_CASE("reservations hold room, count for their partition, and go out of the way of claims") {
+  Steps s;
+  const JobId a = s.submit(4), b = s.submit(4);
+  JobClass& c = s.class_of(a);
+  Draft d = s.draft();
+  REQUIRE(d.policy.reservations == 1);
+  Turn turn;
+  ReservationBook book(d);
+  CHECK(book.may_reserve(turn));
+  Reservation of_a = reservation(a, kNow + seconds(10), 0);
+  CHECK(book.keep(of_a, c));
+  book.enter(of_a);
+  CHECK_FALSE(book.may_reserve(turn));
+  CHECK(book.first_of(a)->start == kNow + seconds(10));
+  // The same node at the same time is not to be had twice.
+  Reservation of_b = reservation(b, kNow + seconds(50), 0);
+  CHECK_FALSE(book.keep(of_b, c));
+  // A claim breaks it for the time that it needs; another time is nobody's business.
+  CHECK(book.break_in_way(b, {{0, 1}}, kNow + seconds(200), kNow + seconds(300)).empty());
+  CHECK(book.break_in_way(b, {{1, 1}}, kNow, kNow + seconds(300)).empty());
+  auto broken = book.break_in_way(b, {{0, 1}}, kNow, kNow + seconds(100));
+  REQUIRE(broken.size() == 1);
+  CHECK(book.first_of(a) == nullptr);
+  CHECK_FALSE(book.may_reserve(turn));  // it is not given up yet
+  CHECK(book.keep(of_b, c));
+  book.mend(std::move(broken));
+  CHECK(book.first_of(a) == nullptr);
+  CHECK(book.may_reserve(turn));
+  CHECK(d.again);  // the next plan makes it anew
+  // What has waited long stays, and so does what is claimed.
+  book.lift(of_b);
+  of_b.aged = true;
+  CHECK(book.keep(of_b, c));
+  book.enter(of_b);
+  CHECK(book.break_in_way(a, {{0, 1}}, kNow, kNow + seconds(100)).empty());
+}
+
+TEST_CASE("the first jobs of a line have the earliest reservations") {
+  Steps s;
+  const JobId first = s.submit(4), second = s.submit(4);
+  Reservations all;
+  all[second] = {reservation(second, kNow + seconds(10), 0)};
+  all[first] = {reservation(first, kNow + seconds(90), 1)};
+  const auto lines = lines_to_deal(s.replica.queue(), all);
+  REQUIRE(lines.size() == 1);
+  std::vector<Reservation> dealt{all[second][0], all[first][0]};
+  std::size_t given = 0;
+  deal_out(s.replica.queue(), dealt, lines, [&](Reservation&) { ++given; });
+  CHECK(given == 2);
+  CHECK(dealt[0].job == first);
+  CHECK(dealt[1].job == second);
+  all[first] = {dealt[0]};
+  all[second] = {dealt[1]};
+  CHECK(lines_to_deal(s.replica.queue(), all).empty());
+}
+
+TEST_CASE("windows close their nodes to all but those that name them") {
+  Windows windows;
+  ReservationChanged night;
+  night.name = "night";
+  night.nodes = {NodeId{1}};
+  night.from = kNow + seconds(10);
+  night.until = kNow + seconds(20);
+  windows.set({{"night", night}});
+  CHECK(windows.in(1, kNow, kNow + seconds(11))->name == "night");
+  CHECK(windows.in(1, kNow, kNow + seconds(10)) == nullptr);
+  CHECK(windows.in(1, kNow + seconds(20), kNow + seconds(30)) == nullptr);
+  CHECK(windows.in(0, kNow, kNow + seconds(30)) == nullptr);
+  CHECK(windows.closed(1));
+  CHECK_FALSE(windows.closed(0));
+  CHECK(windows.next_boundary(kNow) == kNow + seconds(10));
+  CHECK(windows.next_boundary(kNow + seconds(10)) == kNow + seconds(20));
+  CHECK_FALSE(windows.next_boundary(kNow + seconds(20)));
+  CHECK_FALSE(windows.speak_for("day"));
+  CHECK(windows.speak_for("night"));
+  CHECK(windows.own()->until == kNow + seconds(20));
+  CHECK(windows.closed(0));  // who names a window runs in it only
+  CHECK(windows.in(1, kNow, kNow + seconds(30)) == nullptr);
+  CHECK(windows.speak_for(""));
+  CHECK(windows.own() == nullptr);
+}
+
+TEST_CASE("places that the plan looks at: nodes of a window, and jobs that ask the same") {
+  Steps s;
+  const JobId a = s.submit(2, seconds(50)), b = s.submit(2, seconds(50)), c = s.submit(3);
+  ReservationChanged night;
+  night.name = "night";
+  night.nodes = {NodeId{1}};
+  night.from = kNow;
+  night.until = kNow + seconds(1000);
+  s.replica.apply(night);
+  Draft d = s.draft();
+  d.left.kinds.begin(d.view.eligible.generation());
+  SearchSpace space(d);
+  JobClass& of_a = s.class_of(a);
+  const auto choices = d.view.eligible.flavors_of(of_a);
+  CHECK(space.nodes_for(of_a, choices[0]).count() == 3);
+  CHECK(space.may_use(of_a, {{0, 1}, {2, 1}}));
+  CHECK_FALSE(space.may_use(of_a, {{7, 1}}));
+  CHECK_FALSE(space.neighbours_of(of_a, kNoShare));
+  JobClass& of_b = s.class_of(b);
+  JobClass& of_c = s.class_of(c);
+  CHECK(space.request_of(of_a, choices[0]) ==
+        space.request_of(of_b, d.view.eligible.flavors_of(of_b)[0]));
+  CHECK(space.kind_of(of_a) != space.kind_of(of_c));
+  JobClass named = of_a;
+  named.key.reservation = "night";
+  CHECK(d.view.windows.speak_for("night"));
+  CHECK(space.nodes_for(named, choices[0]).count() == 1);
+}
+
+}  // namespace
+}  // namespace gantry::sched
