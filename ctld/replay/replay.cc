@@ -421,10 +421,10 @@ class Replay {
     std::vector<std::int64_t> room, excess;
     for (const sched::NodeChanged& node : site_.nodes) room.push_back(units_of(node));
     for (std::size_t t = 0; t < out_.tenants.size(); ++t) excess.push_back(meter_->excess(t));
-    std::vector<sched::Promise> oldest;
+    std::vector<sched::Reservation> oldest;
     std::set<std::uint32_t> served;
     std::int64_t claimed = 0;  // by the tenant's own
-    for (sched::Promise& p : replica_.promises()) {
+    for (sched::Reservation& p : replica_.reservations()) {
       const auto i = static_cast<std::uint32_t>(p.job.value() - 1);
       const std::int64_t units = out_.jobs[i].units;
       if (p.claimed) {
@@ -471,10 +471,10 @@ class Replay {
   // no claim takes that.
   [[nodiscard]] bool could_run(std::uint32_t i, std::vector<std::int64_t> room,
                                std::vector<HeldUnits> held, const std::vector<std::int64_t>& excess,
-                               const std::vector<sched::Promise>& oldest) const {
+                               const std::vector<sched::Reservation>& oldest) const {
     const Instant until = sched::Timeline::end_of(out_.end + deadline_, live_[i].key.time_limit);
     std::set<std::uint32_t> closed;
-    for (const sched::Promise& p : oldest)
+    for (const sched::Reservation& p : oldest)
       if (p.start < until && p.job.value() != i + 1)
         for (const sched::Share& s : p.shares) closed.insert(s.node);
     for (const std::uint32_t n : closed) room[n] = 0;
