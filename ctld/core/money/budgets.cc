@@ -147,7 +147,7 @@ void make_accounts(State& state) {
   add_increases(state);
 }
 
-const std::string& tenant_of(const State& state, const Job& job) {
+const std::string& payer_of(const State& state, const Job& job) {
   return state.partition(class_of(state, job).partition).payer();
 }
 
@@ -156,7 +156,7 @@ const std::string& tenant_of(const State& state, const Job& job) {
 BudgetList budgets_of(State& state, const Job& job) {
   BudgetList out;
   if (state.budgets.accounts.empty()) return out;
-  const std::string& tenant = tenant_of(state, job);
+  const std::string& tenant = payer_of(state, job);
   const auto it = state.budgets.by_tenant.find(tenant);
   if (it != state.budgets.by_tenant.end()) choose(out, it->second, state, job, tenant);
   return out;
@@ -165,7 +165,7 @@ BudgetList budgets_of(State& state, const Job& job) {
 std::vector<const BudgetAccount*> budgets_of(const State& state, const Job& job) {
   std::vector<const BudgetAccount*> out;
   if (state.budgets.accounts.empty()) return out;
-  const std::string& tenant = tenant_of(state, job);
+  const std::string& tenant = payer_of(state, job);
   const auto it = state.budgets.by_tenant.find(tenant);
   if (it != state.budgets.by_tenant.end()) choose(out, it->second, state, job, tenant);
   return out;
@@ -286,7 +286,7 @@ std::optional<Money> most_of(const State& state, const Job& job, const Bill& bil
                              Duration more) {
   const auto limit = time_limit_of(state, job);
   if (!limit) return std::nullopt;
-  const TimeZone& zone = state.ledger.prices.zone_of(tenant_of(state, job));
+  const TimeZone& zone = state.ledger.prices.zone_of(payer_of(state, job));
   const Duration length = *limit + more;
   if (length <= kLongestBill) return cost_until(state.ledger.prices, zone, bill, start + length);
   const Money part = cost_until(state.ledger.prices, zone, bill, start + kLongestBill);
