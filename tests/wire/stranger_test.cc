@@ -236,9 +236,9 @@ TEST_CASE("requests that take the loop long are few, however seldom they come") 
   std::uint64_t asked = 0;
   // A machine that is busy with other things gives the loop less than the user's share of a
   // processor; then nothing has to be refused.
-  const Instant began = wall();
+  const Instant began = test::wall();
   const Duration used_before = c.loop_cpu();
-  const auto spent = [&] { return wall() - began; };
+  const auto spent = [&] { return test::wall() - began; };
   const auto used = [&] { return c.loop_cpu() - used_before; };
   while (!refused && used() * 2 < spent() + seconds(12) && spent() < seconds(40)) {
     for (int i = 0; i < 8; ++i, ++asked) REQUIRE(user.send(header.view(), body));
