@@ -1,12 +1,17 @@
 // What root does in a user's name: files, notices, mounts, images and the scratch directory.
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <mqueue.h>
+#include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "common/codec/codec.h"
 #include "noded/runtime/job_dir.h"
@@ -288,4 +293,58 @@ TEST_CASE("a mount's place in a scratch directory is the user's, also on a tmpfs
   request.container.mounts = {node.home() + ":/tmp/a/b"};
   CHECK(node.run(request).exit == ExitStatus{0, 0});
   CHECK(node.output() == "20001\n20001\n");
+}
+
+// As much as it gets of what the kernel counts for each user, until `until` is there.
+constexpr const char* kTakeAll = R"(cat > take.py <<'END'
+import ctypes, os, sys, time
+libc = ctypes.CDLL(None, use_errno=True)
+most, until = int(sys.argv[1]), sys.argv[2]
+def take(one):
+    n = 0
+    while n < most and one(n) >= 0:
+        n += 1
+    return n
+timer = ctypes.c_void_p()
+watches = take(lambda n: libc.inotify_init1(0))
+timers = take(lambda n: libc.timer_create(1, None, ctypes.byref(timer)))
+queues = take(lambda n: libc.mq_open(b"/q%d" % n, os.O_CREAT | os.O_RDWR, 0o600, None))
+print(watches, timers, queues, flush=True)
+while until and not os.path.exists(until):
+    time.sleep(0.02)
+END
+)";
+
+TEST_CASE("what a job takes of the kernel's counts for users, root and other jobs still have") {
+  if (!can_run()) return;
+  const char* runtime = std::getenv("GANTRY_TEST_RUNTIME");
+  if (runtime != nullptr && std::string_view(runtime) == "runc") return;  // decision 175
+  Node node;
+  auto greedy = node.job(std::string(kTakeAll) + "python3 take.py 1000000 done\n");
+  greedy.std_out = "greedy";
+  REQUIRE(node.runtime().begin(greedy));
+  const auto until = ::time(nullptr) + 30;
+  while (!has(node.read(node.home() + "/greedy"), "\n") && ::time(nullptr) < until) node.pump(20);
+  const auto took = node.read(node.home() + "/greedy");
+  MESSAGE("it took ", took);
+  CHECK(has(took, "\n"));
+
+  const int watch = ::inotify_init1(0);
+  CHECK(watch >= 0);
+  ::close(watch);
+  timer_t timer{};
+  const bool timed = ::timer_create(CLOCK_MONOTONIC, nullptr, &timer) == 0;
+  CHECK(timed);
+  if (timed) ::timer_delete(timer);
+  const mqd_t queue = ::mq_open("/gantry-test", O_CREAT | O_RDWR, 0600, nullptr);
+  CHECK(queue >= 0);
+  ::mq_close(queue);
+  ::mq_unlink("/gantry-test");
+
+  auto modest = node.job(std::string(kTakeAll) + "python3 take.py 2 ''\n");
+  modest.std_out = "modest";
+  node.run(modest);
+  CHECK(node.read(node.home() + "/modest") == "2 2 2\n");
+  node.write(node.home() + "/done", "", 0644, true);
+  CHECK(node.wait_end(greedy.key).exit == ExitStatus{0, 0});
 }

@@ -11,9 +11,12 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
+#include <utility>
 
 #include "noded/machine/cgroup.h"
 #include "noded/shim/mounts.h"
+#include "noded/shim/process/user_namespace.h"
 
 namespace gantry::runtime {
 namespace {
@@ -50,8 +53,9 @@ std::vector<std::string> init_args(const LaunchRequest& request, const std::stri
 }
 
 Result<void> write_bundle(const Shim& shim, const std::string& bundle, const Root& root,
-                          const std::vector<std::string>& env) {
+                          const std::vector<std::string>& env, const std::string& user_namespace) {
   OciInput input;
+  input.user_namespace = user_namespace;
   input.root = root.path;
   input.read_only = root.read_only;
   input.cwd = "/";
@@ -149,7 +153,18 @@ Result<Container> start_container(const Shim& shim, const Root& root, const Stan
                                   const std::vector<std::string>& env, Signals& signals) {
   const std::string bundle = shim.setup.mount_dir + "/bundle";
   const std::string log = shim.setup.mount_dir + "/runtime.log";
-  if (auto r = write_bundle(shim, bundle, root, env); !r) return tl::unexpected(r.error());
+  // Until the runtime has entered it. runc sets limits of a process from outside of its namespace,
+  // for which a root without CAP_SYS_RESOURCE has to be the one who made it.
+  std::optional<UserNamespace> owned;
+  if (shim.setup.user_namespace && !shim.setup.rootless &&
+      shim.setup.runtime == RuntimeKind::crun) {
+    const IdMappings ids = mappings_of(shim.setup, shim.request);
+    auto made = UserNamespace::make(shim.request.key.job, ids.uids, ids.gids);
+    if (!made) return tl::unexpected(made.error());
+    owned.emplace(std::move(*made));
+  }
+  if (auto r = write_bundle(shim, bundle, root, env, owned ? owned->path() : ""); !r)
+    return tl::unexpected(r.error());
   auto pair = init_socket();
   if (!pair) return tl::unexpected(pair.error());
   if (shim.setup.cgroups.with("cpuset") == nullptr) pin_to(shim.request.cpus);

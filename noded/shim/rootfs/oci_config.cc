@@ -43,7 +43,9 @@ struct Limit {
 // What a job starts with, never above what this process may give.
 void limits(Writer& w) {
   constexpr rlim_t kMax = RLIM_INFINITY;
-  const std::array<Limit, 4> wanted{{{"RLIMIT_NOFILE", RLIMIT_NOFILE, 65536, 1048576},
+  const std::array<Limit, 6> wanted{{{"RLIMIT_NOFILE", RLIMIT_NOFILE, 65536, 1048576},
+                                     {"RLIMIT_SIGPENDING", RLIMIT_SIGPENDING, 16384, 16384},
+                                     {"RLIMIT_MSGQUEUE", RLIMIT_MSGQUEUE, 819200, 819200},
                                      {"RLIMIT_CORE", RLIMIT_CORE, 0, kMax},
                                      {"RLIMIT_MEMLOCK", RLIMIT_MEMLOCK, kMax, kMax},
                                      {"RLIMIT_STACK", RLIMIT_STACK, 8u << 20, kMax}}};
@@ -204,29 +206,29 @@ void mappings(Writer& w, std::string_view name, const std::vector<IdRange>& rang
   w.EndArray();
 }
 
-void namespaces(Writer& w, const NodeSetup& setup, const LaunchRequest& request) {
+void namespaces(Writer& w, const NodeSetup& setup, const LaunchRequest& request,
+                const std::string& user_namespace) {
   key(w, "namespaces");
   w.StartArray();
-  const auto add = [&](std::string_view type) {
+  const auto add = [&](std::string_view type, std::string_view path = {}) {
     w.StartObject();
     pair(w, "type", type);
+    if (!path.empty()) pair(w, "path", path);
     w.EndObject();
   };
   for (const char* type : {"pid", "mount", "ipc", "uts", "cgroup"}) add(type);
   if (request.network == NetworkMode::loopback) add("network");
   if (!setup.user_namespace) return w.EndArray(), void();
-  add("user");
+  add("user", user_namespace);
   w.EndArray();
   if (setup.rootless) {
     mappings(w, "uidMappings", {{request.owner.uid.value(), request.owner.uid.value(), 1}});
     mappings(w, "gidMappings", {{request.owner.gid.value(), request.owner.gid.value(), 1}});
     return;
   }
-  std::vector<std::uint32_t> gids{request.owner.gid.value()};
-  for (const auto g : request.owner.groups) gids.push_back(g.value());
-  gids.insert(gids.end(), request.device_gids.begin(), request.device_gids.end());
-  mappings(w, "uidMappings", keep_mapping({request.owner.uid.value()}, setup.subid_base));
-  mappings(w, "gidMappings", keep_mapping(std::move(gids), setup.subid_base));
+  const IdMappings ids = mappings_of(setup, request);
+  mappings(w, "uidMappings", ids.uids);
+  mappings(w, "gidMappings", ids.gids);
 }
 
 void allowed_devices(Writer& w, const LaunchRequest& request) {
@@ -265,7 +267,7 @@ void linux_part(Writer& w, const NodeSetup& setup, const LaunchRequest& request,
                                                       "/proc/sys", "/proc/sysrq-trigger"};
   key(w, "linux");
   w.StartObject();
-  namespaces(w, setup, request);
+  namespaces(w, setup, request, input.user_namespace);
   texts(w, "maskedPaths", kMasked);
   texts(w, "readonlyPaths", kReadOnly);
   pair(w, "rootfsPropagation", "private");
@@ -302,6 +304,14 @@ std::vector<IdRange> keep_mapping(std::vector<std::uint32_t> own, std::uint32_t 
   }
   if (next < kIds) ranges.push_back({next, base + next, kIds - next});
   return ranges;
+}
+
+IdMappings mappings_of(const NodeSetup& setup, const LaunchRequest& request) {
+  std::vector<std::uint32_t> gids{request.owner.gid.value()};
+  for (const auto g : request.owner.groups) gids.push_back(g.value());
+  gids.insert(gids.end(), request.device_gids.begin(), request.device_gids.end());
+  return {keep_mapping({request.owner.uid.value()}, setup.subid_base),
+          keep_mapping(std::move(gids), setup.subid_base)};
 }
 
 std::string write_oci_config(const NodeSetup& setup, const LaunchRequest& request,

@@ -9,6 +9,12 @@
 
 namespace gantry::runtime {
 
+// container id, host id, count: the owner's own ids as they are, all others to a range that no
+// account of the host has.
+struct IdRange {
+  std::uint32_t inside, outside, count;
+};
+
 struct OciInput {
   std::string root;  // prepared root directory
   bool read_only = true;
@@ -18,6 +24,7 @@ struct OciInput {
   std::string seccomp_bpf;        // base64, for crun
   std::string seccomp_json;       // OCI form, for runc
   std::string cgroups_path;       // runc only
+  std::string user_namespace;     // path of one that has its mappings; "" = the runtime makes it
 };
 
 inline constexpr const char* kInitInside = "/dev/gantry-init";
@@ -25,11 +32,11 @@ inline constexpr const char* kInitInside = "/dev/gantry-init";
 std::string write_oci_config(const NodeSetup& setup, const LaunchRequest& request,
                              const OciInput& input);
 
-// container id, host id, count: the owner's own ids as they are, all others to a range that no
-// account of the host has.
-struct IdRange {
-  std::uint32_t inside, outside, count;
-};
 std::vector<IdRange> keep_mapping(std::vector<std::uint32_t> own, std::uint32_t base);
+// Of a container that root starts: its owner, and its owner's groups.
+struct IdMappings {
+  std::vector<IdRange> uids, gids;
+};
+IdMappings mappings_of(const NodeSetup& setup, const LaunchRequest& request);
 
 }  // namespace gantry::runtime
