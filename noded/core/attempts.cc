@@ -17,9 +17,13 @@ Exit nothing_ran(Instant now, proto::ExitCause cause, std::string message) {
 }
 
 // Whether the attempt ended because it was ordered to. It did not where it was over before the
-// order came: a daemon that was stopped for a while may hear of the two in either order.
-bool is_ended_by(const Ending& ending, const Exit& exit) {
-  return ending.cause == proto::ExitCause::fenced || exit.ended >= ending.since;
+// order came: a daemon that was stopped for a while may hear of the two in either order. Both the
+// times by the wall and the lengths must say so: the wall's clock may have been set since, and a
+// length does not count the time for which the machine slept.
+bool is_ended_by(const OneAttempt& attempt, const Exit& exit) {
+  const Ending& ending = *attempt.ending;
+  if (ending.cause == proto::ExitCause::fenced || exit.ended >= ending.since) return true;
+  return !exit.ran || !attempt.start_heard || *exit.ran >= ending.since - *attempt.start_heard;
 }
 
 }  // namespace
@@ -86,6 +90,7 @@ void Core::State::running(Instant now, const Running& event) {
   OneAttempt& attempt = it->second;
   if (!move(attempt, Trigger::running)) return;
   attempt.started = std::min(event.at, now);
+  attempt.start_heard = now;
   if (attempt.stage == Stage::ending) {  // the signal may have come before there was a process
     turn.actions.emplace_back(
         now >= attempt.ending->kill_at
@@ -109,7 +114,7 @@ void Core::State::begin_failed(Instant now, const BeginFailed& event) {
 // What was ordered is the cause; what the exit record says besides is in the message.
 void Core::State::settle(Instant now, Entry& entry, Exit exit) {
   auto& [key, attempt] = entry;
-  if (attempt.ending && is_ended_by(*attempt.ending, exit)) {
+  if (attempt.ending && is_ended_by(attempt, exit)) {
     exit.cause = attempt.ending->cause;
     if (exit.message.empty())
       exit.message = attempt.ending->why;

@@ -36,6 +36,7 @@ struct Ending {  // ordered to end
 struct OneAttempt {
   Stage stage = Stage::preparing;
   std::optional<Instant> started;
+  std::optional<Instant> start_heard;  // by this daemon; not after its restart
   std::optional<Ending> ending;
   Exit exit;                   // stage ended
   bool frozen = false;         // by order; nothing of it runs until it is let go on
