@@ -19,11 +19,14 @@ Exit nothing_ran(Instant now, proto::ExitCause cause, std::string message) {
 // Whether the attempt ended because it was ordered to. It did not where it was over before the
 // order came: a daemon that was stopped for a while may hear of the two in either order. Both the
 // times by the wall and the lengths must say so: the wall's clock may have been set since, and a
-// length does not count the time for which the machine slept.
+// length does not count the time for which the machine slept. This daemon's own clock may be up to
+// 5 % too fast or slow while it follows a clock that was set (common/loop/clock.h).
 bool is_ended_by(const OneAttempt& attempt, const Exit& exit) {
   const Ending& ending = *attempt.ending;
   if (ending.cause == proto::ExitCause::fenced || exit.ended >= ending.since) return true;
-  return !exit.ran || !attempt.start_heard || *exit.ran >= ending.since - *attempt.start_heard;
+  if (!exit.ran || !attempt.start_heard) return true;
+  const Duration known{exit.ran->us + exit.ran->us / 10};
+  return known + seconds(1) >= ending.since - *attempt.start_heard;
 }
 
 }  // namespace

@@ -157,6 +157,7 @@ class Player {
       exit.cause = line.cause();
       exit.status = line.exit();
       exit.ended = now_ - line.time("ago").value_or(Duration{});
+      exit.ran = line.time("ran");
       return Ended{parse_key(line.words.at(1)), std::move(exit)};
     }
     if (verb == "held") return node::Held{parse_key(line.words.at(1))};

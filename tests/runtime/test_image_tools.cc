@@ -206,7 +206,9 @@ TEST_CASE(
   request.std_out = "/dev/null";
   REQUIRE(node.runtime().begin(request).has_value());
   // The question is ended, so that the copy begins, which waits for the same registry.
-  const int asks = skopeo_of(node, request.key);
+  int asks = 0;
+  for (int i = 0; i < 100 && !has(of_process(asks, "cmdline"), "inspect"); ++i)
+    asks = skopeo_of(node, request.key);
   REQUIRE(has(of_process(asks, "cmdline"), "inspect"));
   ::kill(asks, SIGKILL);
   int copies = 0;
