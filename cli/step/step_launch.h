@@ -42,7 +42,7 @@ class StepDoor {
   // `permission`: as of listen_for_streams().
   static Result<StepDoor> open(const proto::StepPermission& permission);
 
-  // What a node is told of us; for LaunchStep and AttachStep.
+  // Tells the node where it finds us: address, ticket and key of LaunchStep or AttachStep.
   template <class Message>
   void tell(Message& message) const {
     message.io_address = source_->address();

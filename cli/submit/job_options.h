@@ -61,7 +61,7 @@ inline constexpr auto kJobOptions = in_order(Family::gantry,
                                               "mem-per-gpu"},
                                              {}, kJobOptionTable, kPlaceOptionTable);
 
-// What Slurm has and Gantry has not: refused with the reason, never ignored.
+// Gantry refuses these options of Slurm, with the reason, and never ignores them.
 inline constexpr auto kRefusedJobOptions = all_in<Family::gantry, kRefusedOptionTable>();
 
 // Refused by the commands that start no tasks themselves.

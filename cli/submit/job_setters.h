@@ -1,4 +1,4 @@
-// What the value of each job option means: one setter per option, for job_option_table.h,
+// One setter for each job option reads its value into the request, for job_option_table.h,
 // place_option_table.h and batch_option_table.h. A setter quotes a wrong value and says what is
 // allowed.
 #pragma once

@@ -11,7 +11,7 @@ namespace gantry::cli {
 enum class Family : std::uint8_t { gantry, slurm };
 enum class Families : std::uint8_t { both, gantry, slurm };
 
-// What the commands under Slurm's names say or do in another way; what is empty is the same.
+// The commands under Slurm's names differ in these fields; an empty field means no difference.
 struct UnderSlurm {
   std::string_view value = {}, help = {}, env = {}, refused = {};
   Setter set = nullptr;

@@ -77,8 +77,8 @@ enum class Reason : std::uint8_t {
   bad_constraints = 14,     // no node of the partition has what it asks for, at present
   launch_failed_held = 15,  // held because its start failed too often; subject = the last cause
   deadline = 16,
-  // Of tenants; subject names resource and flavor ("gpu of a100"), units of
-  // common/resources/resources.h.
+  // These reasons are about a tenant. The subject names resource and flavor ("gpu of a100");
+  // amounts have the units of common/resources/resources.h.
   tenant_quota = 17,   // nominal plus borrowing limit is used up; a = used + asked, b = limit
   cohort_quota = 18,   // nothing left to borrow; subject also who holds it; a = asked, b = left
   tenant_jobs = 19,    // a = running jobs, b = limit

@@ -1,4 +1,4 @@
-// One run of a job on a node, as the node speaks of it in its messages to ctld.
+// An attempt is one run of a job. These structs say how a node reports it to ctld.
 #pragma once
 
 #include <array>

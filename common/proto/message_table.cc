@@ -5,7 +5,7 @@
 namespace gantry::proto {
 namespace {
 
-// What every line of messages.def has to keep; a handler may rely on it.
+// Every line of messages.def has to keep these rules, and a handler may rely on them.
 constexpr bool sound(const MessageRow& row) {
   const bool asked = row.kind == MessageKind::read || row.kind == MessageKind::write;
   switch (row.kind) {

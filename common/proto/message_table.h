@@ -16,7 +16,7 @@
 
 namespace gantry::proto {
 
-// What the receiver knows of a connection.
+// The receiver of a message knows this of the connection that it came by.
 enum class Sender : std::uint8_t {
   stranger,    // has shown no identity yet
   client,      // has: a user's command outside of jobs
