@@ -38,21 +38,23 @@ class DeadRegistry {
   std::string host_;
 };
 
-// The number of this job's skopeo; 0 when none comes.
-int skopeo_of(Node& node, const AttemptKey& key) {
+std::string of_process(int pid, const char* what) {
+  return read_file("/proc/" + std::to_string(pid) + "/" + what).value_or("");
+}
+
+// The number of this job's skopeo, of the one with this verb; 0 when none comes within ten seconds.
+int skopeo_of(Node& node, const AttemptKey& key, const char* verb = "") {
   for (int i = 0; i < 500; ++i) {
     node.pump(20);
     const auto shim = std::to_string(node.shim_pid(key));
     const auto children = read_file("/proc/" + shim + "/task/" + shim + "/children").value_or("");
-    for (const auto& child : split(children, ' '))
-      if (has(read_file("/proc/" + child + "/comm").value_or(""), "skopeo"))
-        return std::atoi(child.c_str());
+    for (const auto& child : split(children, ' ')) {
+      const int pid = std::atoi(child.c_str());
+      if (has(of_process(pid, "comm"), "skopeo") && has(of_process(pid, "cmdline"), verb))
+        return pid;
+    }
   }
   return 0;
-}
-
-std::string of_process(int pid, const char* what) {
-  return read_file("/proc/" + std::to_string(pid) + "/" + what).value_or("");
 }
 
 LaunchRequest image_job(Node& node, const std::string& image) {
@@ -63,6 +65,16 @@ LaunchRequest image_job(Node& node, const std::string& image) {
 
 // A user whom no other test has, so that what lies about of theirs is this test's.
 constexpr std::uint32_t kOwnUid = 20017;
+
+LaunchRequest image_job_of_own_user(Node& node, const std::string& image) {
+  auto request = image_job(node, image);
+  request.owner.uid = Uid{kOwnUid};
+  request.owner.gid = Gid{kOwnUid};
+  request.owner.home = "/nonexistent";  // skopeo ends at once in a home that it may not read
+  request.work_dir = "/";
+  request.std_out = "/dev/null";
+  return request;
+}
 
 std::vector<std::string> left_in_common(const Node& node) {
   std::vector<std::string> found;
@@ -155,11 +167,7 @@ TEST_CASE("an archive is unpacked within what is allowed for the image, and nowh
   for (const auto& image : {"oci-archive:" + many, "oci-archive:" + one, "docker-archive:" + many,
                             "docker-archive:" + one}) {
     CAPTURE(image);
-    auto request = image_job(node, image);
-    request.owner.uid = Uid{kOwnUid};
-    request.owner.gid = Gid{kOwnUid};
-    request.work_dir = "/";
-    request.std_out = "/dev/null";
+    const auto request = image_job_of_own_user(node, image);
     REQUIRE(node.runtime().begin(request).has_value());
     std::vector<std::string> seen;
     const int skopeo = skopeo_of(node, request.key);
@@ -199,22 +207,13 @@ TEST_CASE(
   if (!can_run()) return;
   Node node([](RuntimeOptions& options) { options.config.image_size = 24 << 20; });
   const DeadRegistry registry;
-  auto request = image_job(node, registry.host() + "#team/tool:t");
-  request.owner.uid = Uid{kOwnUid};
-  request.owner.gid = Gid{kOwnUid};
-  request.work_dir = "/";
-  request.std_out = "/dev/null";
+  const auto request = image_job_of_own_user(node, registry.host() + "#team/tool:t");
   REQUIRE(node.runtime().begin(request).has_value());
   // The question is ended, so that the copy begins, which waits for the same registry.
-  int asks = 0;
-  for (int i = 0; i < 100 && !has(of_process(asks, "cmdline"), "inspect"); ++i)
-    asks = skopeo_of(node, request.key);
-  REQUIRE(has(of_process(asks, "cmdline"), "inspect"));
+  const int asks = skopeo_of(node, request.key, "inspect");
+  REQUIRE(asks > 0);
   ::kill(asks, SIGKILL);
-  int copies = 0;
-  for (int i = 0; i < 100 && !has(of_process(copies, "cmdline"), "copy"); ++i)
-    copies = skopeo_of(node, request.key);
-  REQUIRE(has(of_process(copies, "cmdline"), "copy"));
+  REQUIRE(skopeo_of(node, request.key, "copy") > 0);
   const auto shim = std::to_string(node.shim_pid(request.key));
   const auto children = read_file("/proc/" + shim + "/task/" + shim + "/children").value_or("");
   for (const auto& child : split(children, ' '))
