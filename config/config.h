@@ -122,7 +122,7 @@ struct NodedConfig {
   std::uint16_t listen_port = 6871;
   std::vector<std::string> runtimes{"crun", "runc"};  // tried in order; "process" only by name
   std::string cgroup_root = "gantry";   // below the cgroup mount, or below our own cgroup
-  std::vector<std::string> image_dirs;  // root filesystem directories that jobs may name
+  std::vector<std::string> image_dirs;  // local images lie below them; empty = anywhere
   std::string image_cache_dir = "/var/lib/gantry/images";
   std::int64_t image_cache_size = std::int64_t{100} << 30;  // bytes of all unpacked images
   std::int64_t image_size = std::int64_t{50} << 30;         // of one

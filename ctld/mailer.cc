@@ -97,16 +97,8 @@ void Mailer::send(std::vector<core::Letter> letters) {
   std::size_t dropped = 0;
   {
     std::lock_guard guard(mutex_);
-    for (core::Letter& letter : letters) {
-      const bool room =
-          waiting_.size() < kMostLetters && waiting_of_[letter.uid.value()] < kMostLettersOfUser;
-      if (!room) {
-        ++dropped;
-        continue;
-      }
-      ++waiting_of_[letter.uid.value()];
-      waiting_.push_back(std::move(letter));
-    }
+    for (core::Letter& letter : letters)
+      if (!waiting_.push(std::move(letter))) ++dropped;
   }
   wake_.notify_one();
   if (dropped > 0)
@@ -114,18 +106,12 @@ void Mailer::send(std::vector<core::Letter> letters) {
                       kMostLetters, kMostLettersOfUser));
 }
 
-bool Mailer::take(const std::vector<Running>& running, core::Letter& next) {
-  if (running.size() >= kMostMailPrograms) return false;
-  const auto it = std::find_if(waiting_.begin(), waiting_.end(), [&](const core::Letter& letter) {
+std::optional<core::Letter> Mailer::take(const std::vector<Running>& running) {
+  if (running.size() >= kMostMailPrograms) return std::nullopt;
+  return waiting_.take([&](const core::Letter& letter) {
     return std::none_of(running.begin(), running.end(),
                         [&](const Running& r) { return r.letter.uid == letter.uid; });
   });
-  if (it == waiting_.end()) return false;
-  next = std::move(*it);
-  waiting_.erase(it);
-  const auto left = waiting_of_.find(next.uid.value());
-  if (left != waiting_of_.end() && --left->second == 0) waiting_of_.erase(left);
-  return true;
 }
 
 void Mailer::run() {
@@ -134,8 +120,7 @@ void Mailer::run() {
     note_(fmt::format("mail to {}: {}", fmt::join(letter.to, ", "), why));
   };
   while (true) {
-    core::Letter next;
-    bool found = false;
+    std::optional<core::Letter> next;
     {
       std::unique_lock guard(mutex_);
       if (running.empty())
@@ -143,13 +128,13 @@ void Mailer::run() {
       else
         wake_.wait_for(guard, kLookForEnd);
       if (stopping_) return;
-      found = take(running, next);
+      next = take(running);
     }
-    if (found) {
-      if (auto pid = start_letter(program_, next); pid)
-        running.push_back({std::move(next), *pid, Clock::now() + kMostMailTime});
+    if (next) {
+      if (auto pid = start_letter(program_, *next); pid)
+        running.push_back({std::move(*next), *pid, Clock::now() + kMostMailTime});
       else
-        note(next, pid.error().message);
+        note(*next, pid.error().message);
     }
     std::erase_if(running, [&](Running& one) {
       int status = 0;

@@ -8,15 +8,15 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
 #include <functional>
-#include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "ctld/core/letter.h"
+#include "ctld/user_queue.h"
 
 namespace gantry::ctld {
 
@@ -40,13 +40,12 @@ class Mailer {
   struct Running;
   void run();
   // Takes the next letter of a user who has no program running.
-  bool take(const std::vector<Running>& running, core::Letter& next);
+  std::optional<core::Letter> take(const std::vector<Running>& running);
 
   const std::string program_;
   const Note note_;
   std::mutex mutex_;  // guards what follows
-  std::deque<core::Letter> waiting_;
-  std::map<std::uint32_t, std::size_t> waiting_of_;  // by user id
+  UserQueue<core::Letter> waiting_{kMostLetters, kMostLettersOfUser};
   bool stopping_ = false;
   std::condition_variable wake_;
   std::thread thread_;

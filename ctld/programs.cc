@@ -64,36 +64,27 @@ void Programs::run(std::vector<core::ProgramRun> programs) {
   {
     std::lock_guard guard(mutex_);
     for (core::ProgramRun& one : programs)
-      if (waiting_.size() < kMostWaitingPrograms)
-        waiting_.push_back(std::move(one));
-      else
-        ++dropped;
+      if (!waiting_.push(std::move(one))) ++dropped;
   }
   wake_.notify_one();
   if (dropped > 0)
-    note_(fmt::format("triggers: {} programs dropped, as {} wait already", dropped,
-                      kMostWaitingPrograms));
+    note_(fmt::format("triggers: {} programs dropped, as {}, or {} of one user, wait already",
+                      dropped, kMostWaitingPrograms, kMostWaitingOfUser));
 }
 
-bool Programs::take(const std::vector<Running>& running, core::ProgramRun& next) {
-  if (running.size() >= kMostPrograms) return false;
-  const auto may_run = [&](const core::ProgramRun& one) {
+std::optional<core::ProgramRun> Programs::take(const std::vector<Running>& running) {
+  if (running.size() >= kMostPrograms) return std::nullopt;
+  return waiting_.take([&](const core::ProgramRun& one) {
     return std::count_if(running.begin(), running.end(), [&](const Running& r) {
              return r.run.uid == one.uid;
            }) < static_cast<std::ptrdiff_t>(kMostProgramsOfUser);
-  };
-  const auto it = std::find_if(waiting_.begin(), waiting_.end(), may_run);
-  if (it == waiting_.end()) return false;
-  next = std::move(*it);
-  waiting_.erase(it);
-  return true;
+  });
 }
 
 void Programs::serve() {
   std::vector<Running> running;
   while (true) {
-    core::ProgramRun next;
-    bool found = false;
+    std::optional<core::ProgramRun> next;
     {
       std::unique_lock guard(mutex_);
       if (running.empty())
@@ -101,11 +92,11 @@ void Programs::serve() {
       else
         wake_.wait_for(guard, kLookForRunEnd);
       if (stopping_) return;
-      found = take(running, next);
+      next = take(running);
     }
-    if (found) {
-      if (auto pid = start_run(next); pid)
-        running.push_back({std::move(next), *pid, RunClock::now() + kMostRunTime});
+    if (next) {
+      if (auto pid = start_run(*next); pid)
+        running.push_back({std::move(*next), *pid, RunClock::now() + kMostRunTime});
       else
         note_(pid.error().message);
     }

@@ -3,21 +3,23 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "common/result.h"
 #include "ctld/core/state/trigger_state.h"
+#include "ctld/user_queue.h"
 
 namespace gantry::ctld {
 
 inline constexpr std::size_t kMostWaitingPrograms = 10'000;
-inline constexpr std::size_t kMostPrograms = 8;        // that run at a time
-inline constexpr std::size_t kMostProgramsOfUser = 2;  // of them
+inline constexpr std::size_t kMostWaitingOfUser = 1'000;  // of them
+inline constexpr std::size_t kMostPrograms = 8;           // that run at a time
+inline constexpr std::size_t kMostProgramsOfUser = 2;     // of them
 
 class Programs {
  public:
@@ -35,11 +37,11 @@ class Programs {
   struct Running;
   void serve();
   // Takes the next one whose user has not enough of them running already.
-  bool take(const std::vector<Running>& running, core::ProgramRun& next);
+  std::optional<core::ProgramRun> take(const std::vector<Running>& running);
 
   const Note note_;
   std::mutex mutex_;  // guards what follows
-  std::deque<core::ProgramRun> waiting_;
+  UserQueue<core::ProgramRun> waiting_{kMostWaitingPrograms, kMostWaitingOfUser};
   bool stopping_ = false;
   std::condition_variable wake_;
   std::thread thread_;

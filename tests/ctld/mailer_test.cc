@@ -1,5 +1,7 @@
-// The mailer: letters of one user, and letters of others while that user's program does not end.
+// The mailer: letters of one user, and letters of others while that user's program does not end;
+// the programs of triggers, which wait in a queue of the same kind.
 #include "ctld/mailer.h"
+#include "ctld/programs.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -102,4 +104,31 @@ TEST_CASE("a user who has too many letters loses some of them, and nobody else d
   }
   CHECK(noted.find("9001 letters dropped") != std::string::npos);
   CHECK(noted.find("ended with 3") != std::string::npos);
+}
+
+TEST_CASE("programs of one user's triggers leave room for another's") {
+  if (::geteuid() != 0) return;  // each is run as its user
+  const Post post;
+  const std::string program = post.dir + "/program";
+  std::ofstream(program) << "#!/bin/sh\necho $1 >> " << post.dir << "/$(id -u)\n";
+  ::chmod(program.c_str(), 0755);
+  const auto run = [&](Uid uid, const std::string& argument) {
+    core::ProgramRun one;
+    one.uid = uid;
+    one.program = program;
+    one.argument = argument;
+    return one;
+  };
+  std::mutex mutex;
+  std::string noted;
+  ctld::Programs programs([&](const std::string& text) {
+    std::lock_guard guard(mutex);
+    noted += text + "\n";
+  });
+  std::vector<core::ProgramRun> many(20'000, run(kDaemon, "first"));
+  many.push_back(run(kBin, "second"));
+  programs.run(std::move(many));
+  CHECK(lines_of(post.dir + "/2", 1) == "second\n");
+  std::lock_guard guard(mutex);
+  CHECK(noted.find("19000 programs dropped") != std::string::npos);
 }
