@@ -1,16 +1,64 @@
 #!/usr/bin/env bash
-# All benches of one build, one table after the other; called by ./dev bench.
-#
-# usage: bench/run.sh BUILD_DIR [NAME ...]     (default: all but variations, which takes an hour)
-# Names: system steps store sched tenants preempt trace variations containers gpu
-# mig slices money finished
-# Tables go to the screen and to BUILD_DIR/bench-NAME.txt. The machine should have nothing else to do.
+# The benches of one build, one table after the other. `./dev bench` calls it with the release build.
 set -euo pipefail
-build=${1:?usage: bench/run.sh BUILD_DIR [NAME...]}
-shift
 here=$(dirname "$(readlink -f "$0")")
+
+# name | ninja targets that it needs | what it measures
+benches() {
+  cat <<'TABLE'
+system     | programs bench_load bench_bare | daemons under load: submits, listings, tenants, containers
+steps      | programs bench_poll         | srun: starts, throughput, clients that poll
+store      | bench_store                 | the store beside the bare disk
+sched      | bench_sched                 | plans of 100,000 jobs on 10,000 nodes
+tenants    | bench_tenants               | the same jobs of 1,000 tenants
+preempt    | bench_preempt               | searches for victims
+trace      | bench_trace bin/gantry-replay | public workload logs, by the shipped planner
+variations | bin/gantry-replay           | 50 random variations of one log; takes an hour, runs by name only
+listing    | bench_listing               | each listing on 10,000 nodes with 1,000 tenants
+containers | bench_containers            | starts of containers beside bare crun
+gpu        | bench_gpu                   | what GPUs cost a node daemon
+mig        | bench_mig                   | plans of MIG slices
+slices     | bench_slices                | the placement of slices
+money      | bench_money                 | the ledger, with each job and to read
+finished   | bench_finished              | accounting of ten million jobs
+TABLE
+}
+
+usage() {
+  cat <<'TEXT'
+usage: bench/run.sh BUILD_DIR [NAME ...]   run these benches, or all but variations
+       bench/run.sh --needs [NAME ...]     print the targets of the build that they need
+       bench/run.sh --help
+
+Tables go to the screen and to BUILD_DIR/bench-NAME.txt. The machine should have nothing else to do.
+
+TEXT
+  benches | awk -F ' *[|] *' '{ printf "  %-11s %s\n", $1, $3 }'
+}
+
+case ${1:---help} in
+  -h | --help) usage; exit 0 ;;
+esac
+build=$1
+shift
 names=("$@")
-[ ${#names[@]} -gt 0 ] || names=(system steps store sched tenants preempt trace containers gpu mig slices money finished)
+if [ ${#names[@]} -eq 0 ]; then
+  mapfile -t names < <(benches | awk '$1 != "variations" { print $1 }')
+fi
+for name in "${names[@]}"; do
+  if ! benches | awk -v name="$name" '$1 == name { found = 1 } END { exit !found }'; then
+    echo "bench/run.sh: '$name' is no bench; there are" \
+      "$(benches | awk '{ printf "%s%s", sep, $1; sep = ", " }')" >&2
+    exit 2
+  fi
+done
+if [ "$build" = --needs ]; then
+  for name in "${names[@]}"; do
+    benches | awk -F ' *[|] *' -v name="$name" '$1 == name { print $2 }'
+  done | xargs -n 1 | sort -u
+  exit 0
+fi
+
 for name in "${names[@]}"; do
   out=$build/bench-$name.txt
   printf '== %s\n' "$name" >&2
@@ -24,10 +72,6 @@ for name in "${names[@]}"; do
       dir=$(mktemp -d "$build/finished.XXXXXX")
       "$build/bin/bench_finished" "$dir" | tee "$out"
       rm -rf "$dir" ;;
-    sched | tenants | preempt | containers | gpu | mig | slices | money) "$build/bin/bench_$name" | tee "$out" ;;
-    *)
-      echo "bench/run.sh: '$name' is no bench; there are system, steps, store, sched, tenants, preempt," \
-        "trace, variations, containers, gpu, mig, slices, money and finished" >&2
-      exit 2 ;;
+    *) "$build/bin/bench_$name" | tee "$out" ;;
   esac
 done
