@@ -63,6 +63,74 @@ std::vector<std::string> hosts(const std::string& text) {
   return expand_hostlist(text).value();
 }
 
+namespace {
+
+NodeConfig node_of(const Words& w, const std::string& name) {
+  NodeConfig node;
+  node.name = name;
+  node.cpus = w.find("cpus") ? std::stoul(*w.find("cpus")) : 4;
+  node.memory = w.find("mem") ? *parse_memory(*w.find("mem")) : std::int64_t{8} << 30;
+  if (w.find("features")) node.features = {*w.find("features")};
+  if (w.find("gpus")) node.gpus = std::stoul(*w.find("gpus"));
+  if (w.find("gpu_model")) node.gpu_model = *w.find("gpu_model");
+  if (w.find("sharing")) node.gpu_sharing = GpuSharing::time_slicing;
+  if (w.find("shards")) node.gpu_shards = std::stoul(*w.find("shards"));
+  if (w.find("gres")) node.gres = {*w.find("gres")};
+  return node;
+}
+
+PartitionConfig partition_of(const Words& w, bool is_first) {
+  PartitionConfig p;
+  p.name = w.plain.at(1);
+  p.is_default = is_first;
+  p.nodes = hosts(*w.find("nodes"));
+  if (w.find("max_time")) p.max_time = parse_length(*w.find("max_time"));
+  if (w.find("default_time")) p.default_time = parse_length(*w.find("default_time"));
+  if (w.find("max_nodes")) p.max_nodes = std::stoul(*w.find("max_nodes"));
+  if (w.find("priority")) p.priority = std::stoul(*w.find("priority"));
+  p.allow_host_network = w.find("host_network") != nullptr;
+  const auto list = [&](const char* key, std::vector<std::string>& to) {
+    if (w.find(key)) to = listed(*w.find(key));
+  };
+  list("allow_accounts", p.allow_accounts);
+  list("deny_accounts", p.deny_accounts);
+  list("allow_groups", p.allow_groups);
+  list("allow_qos", p.allow_qos);
+  list("deny_qos", p.deny_qos);
+  p.exclusive_nodes = w.find("exclusive") != nullptr;
+  return p;
+}
+
+void set_options(const Words& w, ControllerConfig& c) {
+  if (w.find("max_requeues")) c.max_requeues = std::stoul(*w.find("max_requeues"));
+  if (w.find("fence_after")) {
+    c.lost_node_policy = LostNodePolicy::fence;
+    c.fence_after = parse_length(*w.find("fence_after"));
+  }
+  if (w.find("min_job_age")) c.min_job_age = parse_length(*w.find("min_job_age"));
+  if (w.find("heartbeat")) c.heartbeat = parse_length(*w.find("heartbeat"));
+  if (w.find("node_timeout")) c.node_timeout = parse_length(*w.find("node_timeout"));
+  const auto weight = [&](const char* key, std::uint32_t& to) {
+    if (w.find(key)) to = std::stoul(*w.find(key));
+  };
+  weight("weight_age", c.priority_weight_age);
+  weight("weight_fairshare", c.priority_weight_fairshare);
+  weight("weight_job_size", c.priority_weight_job_size);
+  weight("weight_partition", c.priority_weight_partition);
+  weight("weight_class", c.priority_weight_class);
+  if (w.find("max_age")) c.priority_max_age = parse_length(*w.find("max_age"));
+  if (w.find("mail")) c.mail_program = *w.find("mail");
+  if (w.find("user_triggers")) c.user_triggers = *w.find("user_triggers") == "yes";
+  if (w.find("one_cohort")) c.one_cohort = *w.find("one_cohort") == "yes";
+  if (w.find("max_jobs")) c.max_jobs = std::stoul(*w.find("max_jobs"));
+  weight("max_user_jobs", c.max_user_jobs);
+  weight("max_user_triggers", c.max_user_triggers);
+  weight("max_job_steps", c.max_job_steps);
+  if (w.find("max_user_bytes")) c.max_user_bytes = std::stol(*w.find("max_user_bytes"));
+}
+
+}  // namespace
+
 World::World()
     : store_(store::MemoryStore::Options{.keep_everything = true}),
       replica_(std::make_unique<sched::Replica>()),
@@ -80,17 +148,7 @@ void World::configure(const Words& w) {
   const std::string& verb = w.plain.at(0);
   if (verb == "cluster") {
     for (const std::string& name : hosts(w.plain.at(1))) {
-      NodeConfig node;
-      node.name = name;
-      node.cpus = w.find("cpus") ? std::stoul(*w.find("cpus")) : 4;
-      node.memory = w.find("mem") ? *parse_memory(*w.find("mem")) : std::int64_t{8} << 30;
-      if (w.find("features")) node.features = {*w.find("features")};
-      if (w.find("gpus")) node.gpus = std::stoul(*w.find("gpus"));
-      if (w.find("gpu_model")) node.gpu_model = *w.find("gpu_model");
-      if (w.find("sharing")) node.gpu_sharing = GpuSharing::time_slicing;
-      if (w.find("shards")) node.gpu_shards = std::stoul(*w.find("shards"));
-      if (w.find("gres")) node.gres = {*w.find("gres")};
-      config_.nodes.push_back(node);
+      const NodeConfig& node = config_.nodes.emplace_back(node_of(w, name));
       nodes_[name] =
           FakeNode{name, false, 0, "boot1", node.cpus, node.memory, {}, {}, node.gres, {}};
     }
@@ -98,53 +156,10 @@ void World::configure(const Words& w) {
     std::erase_if(config_.partitions, [&](const PartitionConfig& old) {  // read again at a restart
       return core_ != nullptr && old.name == w.plain.at(1);
     });
-    PartitionConfig p;
-    p.name = w.plain.at(1);
-    p.is_default = config_.partitions.empty();
-    p.nodes = hosts(*w.find("nodes"));
-    if (w.find("max_time")) p.max_time = parse_length(*w.find("max_time"));
-    if (w.find("default_time")) p.default_time = parse_length(*w.find("default_time"));
-    if (w.find("max_nodes")) p.max_nodes = std::stoul(*w.find("max_nodes"));
-    if (w.find("priority")) p.priority = std::stoul(*w.find("priority"));
-    p.allow_host_network = w.find("host_network") != nullptr;
-    const auto list = [&](const char* key, std::vector<std::string>& to) {
-      if (w.find(key)) to = listed(*w.find(key));
-    };
-    list("allow_accounts", p.allow_accounts);
-    list("deny_accounts", p.deny_accounts);
-    list("allow_groups", p.allow_groups);
-    list("allow_qos", p.allow_qos);
-    list("deny_qos", p.deny_qos);
-    p.exclusive_nodes = w.find("exclusive") != nullptr;
-    config_.partitions.push_back(p);
+    config_.partitions.push_back(partition_of(w, config_.partitions.empty()));
   } else {
-    ControllerConfig& c = config_.controller;
-    if (w.find("max_requeues")) c.max_requeues = std::stoul(*w.find("max_requeues"));
-    if (w.find("fence_after")) {
-      c.lost_node_policy = LostNodePolicy::fence;
-      c.fence_after = parse_length(*w.find("fence_after"));
-    }
-    if (w.find("min_job_age")) c.min_job_age = parse_length(*w.find("min_job_age"));
-    if (w.find("heartbeat")) c.heartbeat = parse_length(*w.find("heartbeat"));
-    if (w.find("node_timeout")) c.node_timeout = parse_length(*w.find("node_timeout"));
-    const auto weight = [&](const char* key, std::uint32_t& to) {
-      if (w.find(key)) to = std::stoul(*w.find(key));
-    };
-    weight("weight_age", c.priority_weight_age);
-    weight("weight_fairshare", c.priority_weight_fairshare);
-    weight("weight_job_size", c.priority_weight_job_size);
-    weight("weight_partition", c.priority_weight_partition);
-    weight("weight_class", c.priority_weight_class);
-    if (w.find("max_age")) c.priority_max_age = parse_length(*w.find("max_age"));
     if (w.find("licenses")) config_.licenses = listed(*w.find("licenses"));
-    if (w.find("mail")) c.mail_program = *w.find("mail");
-    if (w.find("user_triggers")) c.user_triggers = *w.find("user_triggers") == "yes";
-    if (w.find("one_cohort")) c.one_cohort = *w.find("one_cohort") == "yes";
-    if (w.find("max_jobs")) c.max_jobs = std::stoul(*w.find("max_jobs"));
-    weight("max_user_jobs", c.max_user_jobs);
-    weight("max_user_triggers", c.max_user_triggers);
-    weight("max_job_steps", c.max_job_steps);
-    if (w.find("max_user_bytes")) c.max_user_bytes = std::stol(*w.find("max_user_bytes"));
+    set_options(w, config_.controller);
   }
 }
 

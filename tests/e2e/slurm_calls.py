@@ -47,3 +47,25 @@ def run_to_end(c, *options, **more):
     wait_for(f"the end of job {job}", lambda: ok(
         c, "sacct", "-X", "-n", "-P", "-j", job, "-o", "End").strip() not in ("", "Unknown"))
     return job
+
+
+def answers(c):
+    wait_for("the controller", lambda: slurm(c, "scontrol", "ping").returncode == 0)
+
+
+def make_team(c):
+    """A tenant of the user's with three projects, one of which is another's."""
+    with open(f"{c.top}/team.yaml", "w", encoding="utf-8") as f:
+        f.write(f"""apiVersion: gantry/v1
+kind: Tenant
+name: team
+quota:
+  cpu: {{nominal: 2}}
+projects:
+  theirs: {{users: {{somebody: 1}}}}
+  mine: {{users: {{{c.user}: 2, somebody: 1}}}}
+  open: {{shares: 1}}
+roles:
+  user: {{users: [{c.user}, somebody]}}
+""")
+    c.root(["gtenant", "apply", "--yes", "-f", f"{c.top}/team.yaml"], check=True)
