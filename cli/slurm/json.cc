@@ -3,9 +3,11 @@
 #include <fmt/core.h>
 
 #include "cli/slurm/frame.h"
+#include "common/codec/json_io.h"
 #include "common/text/printable.h"
 
 namespace gantry::cli::slurm {
+
 Tree Tree::real(double value) {
   return Tree(Kind::plain, fmt::format("{:.6f}", value));
 }
@@ -36,28 +38,24 @@ Tree& Tree::add_infinite(std::string_view key) {
   return add_number(key, false, true, 0);
 }
 
-void Tree::write_json(std::string& out, std::size_t depth) const {
-  if (kind_ == Kind::text) return append_json_string(out, value_);
-  if (kind_ == Kind::plain) {
-    out += value_;
-    return;
+void Tree::write_json(codec::JsonWriter& out) const {
+  switch (kind_) {
+    case Kind::text: out.string(value_); return;
+    case Kind::plain: out.written(value_); return;
+    case Kind::list:
+      out.begin_array();
+      for (const auto& [key, child] : children_) child.write_json(out);
+      out.end_array();
+      return;
+    case Kind::object:
+      out.begin_object();
+      for (const auto& [key, child] : children_) {
+        out.key(key);
+        child.write_json(out);
+      }
+      out.end_object();
+      return;
   }
-  const bool is_object = kind_ == Kind::object;
-  out += is_object ? '{' : '[';
-  for (const auto& [key, child] : children_) {
-    out += &key == &children_.front().first ? "\n" : ",\n";
-    out.append(2 * depth + 2, ' ');
-    if (is_object) {
-      append_json_string(out, key);
-      out += ": ";
-    }
-    child.write_json(out, depth + 1);
-  }
-  if (!children_.empty()) {
-    out += '\n';
-    out.append(2 * depth, ' ');
-  }
-  out += is_object ? '}' : ']';
 }
 
 void Tree::write_yaml(std::string& out, std::size_t depth) const {
@@ -84,9 +82,9 @@ void Tree::write_yaml(std::string& out, std::size_t depth) const {
 }
 
 std::string Tree::json() const {
-  std::string out;
-  write_json(out, 0);
-  return out + "\n";
+  codec::JsonWriter out(codec::JsonStyle::pretty);
+  write_json(out);
+  return out.take() + "\n";
 }
 
 std::string Tree::yaml() const {

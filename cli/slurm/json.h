@@ -8,6 +8,10 @@
 #include <utility>
 #include <vector>
 
+namespace gantry::codec {
+class JsonWriter;
+}
+
 namespace gantry::cli::slurm {
 
 class Tree {
@@ -38,7 +42,7 @@ class Tree {
   enum class Kind : std::uint8_t { object, list, text, plain };
   Tree(Kind kind, std::string value) : kind_(kind), value_(std::move(value)) {}
   Tree& add_number(std::string_view key, bool set, bool infinite, std::int64_t value);
-  void write_json(std::string& out, std::size_t depth) const;
+  void write_json(codec::JsonWriter& out) const;
   void write_yaml(std::string& out, std::size_t depth) const;
 
   Kind kind_;

@@ -52,6 +52,10 @@ void JsonWriter::uint(std::uint64_t value) {
 void JsonWriter::real(double value) {
   impl_->with([=](auto& w) { return std::isfinite(value) ? w.Double(value) : w.Null(); });
 }
+void JsonWriter::written(std::string_view value) {
+  impl_->with(
+      [=](auto& w) { return w.RawValue(value.data(), value.size(), rapidjson::kNumberType); });
+}
 void JsonWriter::string(std::string_view value) {
   impl_->text.clear();
   append_json_string(impl_->text, value);

@@ -24,8 +24,9 @@ class JsonWriter {
   void boolean(bool value);
   void sint(std::int64_t value);
   void uint(std::uint64_t value);
-  void real(double value);              // null if not finite
-  void string(std::string_view value);  // what is not UTF-8 becomes U+FFFD
+  void real(double value);               // null if not finite
+  void written(std::string_view value);  // a number, boolean or null in the caller's own form
+  void string(std::string_view value);   // what is not UTF-8 becomes U+FFFD
   void key(std::string_view name);
   void begin_object();
   void end_object();
