@@ -34,8 +34,8 @@ FieldNames unset_fields(const T& value) {
   return out;
 }
 
-ActiveRecord every_field_of_an_attempt() {
-  ActiveRecord a;
+Active every_field_of_an_attempt() {
+  Active a;
   a.placed = Instant{1'000'001};
   a.exclusive = true;
   a.warned = true;
