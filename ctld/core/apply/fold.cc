@@ -24,37 +24,12 @@ std::vector<T> take(std::vector<T>& list) {
 }
 
 ArrayRecord record_of(const ArrayState& tasks) {
-  ArrayRecord r;
+  ArrayRecord r{tasks, {}, {}, {}, {}, {}};
   r.pending = tasks.pending.spans();
   r.done_ok = tasks.done_ok.spans();
   r.done_bad = tasks.done_bad.spans();
   r.corr_met = tasks.corr_met.spans();
   r.corr_never = tasks.corr_never.spans();
-  r.max_running = tasks.max_running;
-  r.never_started = tasks.never_started;
-  r.last_history = tasks.last_history;
-  r.worst = tasks.worst;
-  r.worst_exit = tasks.worst_exit;
-  return r;
-}
-
-ActiveRecord record_of(const Active& active) {
-  ActiveRecord r;
-  r.placed = active.placed;
-  r.exclusive = active.exclusive;
-  r.warned = active.warned;
-  r.nodes = active.nodes;
-  r.finish = active.finish;
-  r.usage = active.usage;
-  r.steps = active.steps;
-  r.next_step = active.next_step;
-  r.charge = active.charge;
-  r.checkpoint = active.checkpoint;
-  r.waits = active.waits;
-  r.bill = active.bill;
-  r.idle_told = active.idle_told;
-  r.suspended = active.suspended;
-  r.suspended_before = active.suspended_before;
   return r;
 }
 
@@ -63,16 +38,7 @@ void fold_nodes(State& state, std::vector<store::RecordChange>& out) {
   for (const NodeId id : take(state.fold_nodes)) {
     Node& node = state.node(id);
     node.fold_due = false;
-    NodeRecord r;
-    r.id = node.id;
-    r.health = node.health;
-    r.intent = node.intent;
-    r.reason = node.reason;
-    r.reason_by = node.reason_by;
-    r.since = node.since;
-    r.facts = node.facts;
-    r.drained_gpus = node.drained_gpus;
-    changes.push_back({store::Table::node, node.name, codec::encode(r)});
+    changes.push_back({store::Table::node, node.name, codec::encode<NodeRecord>(node)});
   }
   std::sort(changes.begin(), changes.end(),
             [](const auto& a, const auto& b) { return a.key < b.key; });
@@ -99,8 +65,7 @@ void fold_partitions(State& state, std::vector<store::RecordChange>& out) {
   std::vector<store::RecordChange> changes;
   for (const PartitionId id : take(state.fold_partitions)) {
     const Partition& p = state.partition(id);
-    changes.push_back(
-        {store::Table::partition, p.key(), codec::encode(PartitionRecord{p.id, p.up_set})});
+    changes.push_back({store::Table::partition, p.key(), codec::encode<PartitionRecord>(p)});
   }
   std::sort(changes.begin(), changes.end(),
             [](const auto& a, const auto& b) { return a.key < b.key; });
@@ -193,48 +158,25 @@ void fold_triggers(TriggerTable& table, std::vector<store::RecordChange>& out) {
 
 JobRecord record_of(const State& state, const Job& job) {
   JobRecord r;
-  r.array = job.array;
-  r.ordinal = job.ordinal;
-  r.phase = job.phase;
-  r.hold = job.hold;
-  r.started_once = job.started_once;
-  r.outcome = job.outcome;
-  r.exit = job.exit;
+  static_cast<JobFacts&>(r) = job;
+  const sched::ClassKey& key = class_of(state, job);
   if (job.renamed) r.name = state.names.text(job.name);
   if (job.respecified) {
     r.account = state.names.text(job.account);
-    r.reservation = class_of(state, job).reservation;
+    r.reservation = key.reservation;
   }
   if (job.reshaped) {
-    r.shape = class_of(state, job).shape;
+    r.shape = key.shape;
     r.may_requeue = job.may_requeue;
   }
-  r.partition = class_of(state, job).partition;
-  r.time_limit = time_limit_of(state, job);
-  r.nice = job.nice;
-  r.priority = job.priority;
-  r.restarts = job.restarts;
-  r.launch_failures = job.launch_failures;
-  r.attempt = job.attempt;
-  r.submitted = job.submitted;
-  r.eligible = job.eligible;
-  r.not_before = job.not_before;
-  r.backing_off = job.backing_off;
-  r.started = job.started;
-  r.ended = job.ended;
-  r.cause = job.cause;
+  if (job.lowered || job.is_element()) r.priority_class = key.priority_class;
+  r.partition = key.partition;
+  r.time_limit = key.time_limit;
   if (job.dependencies)
     for (const DependencyState& d : job.dependencies->list) r.dependencies.push_back(d.status);
   if (job.tasks) r.tasks = record_of(*job.tasks);
-  if (job.active) r.active = record_of(*job.active);
+  if (job.active) r.active = *job.active;
   if (job.comment) r.comment = *job.comment;
-  r.preemptions = job.preemptions;
-  r.share = job.share;
-  r.class_priority = job.class_priority;
-  r.billed = job.billed;
-  r.credited = job.credited;
-  if (job.lowered || job.is_element()) r.priority_class = class_of(state, job).priority_class;
-  r.lowered = job.lowered;
   return r;
 }
 

@@ -19,46 +19,18 @@ tl::unexpected<Error> broken(std::string_view what, const Error& error) {
               fmt::format("the store's {} cannot be read: {}", what, error.message));
 }
 
-void restore_tasks(Job& job, const ArrayRecord& r) {
-  ArrayState& tasks = *job.tasks;
+void restore_tasks(ArrayState& tasks, const ArrayRecord& r) {
+  static_cast<ArrayFacts&>(tasks) = r;
   tasks.pending = OrdinalSet::from_spans(r.pending);
   tasks.done_ok = OrdinalSet::from_spans(r.done_ok);
   tasks.done_bad = OrdinalSet::from_spans(r.done_bad);
   tasks.corr_met = OrdinalSet::from_spans(r.corr_met);
   tasks.corr_never = OrdinalSet::from_spans(r.corr_never);
-  tasks.max_running = r.max_running;
-  tasks.never_started = r.never_started;
-  tasks.last_history = r.last_history;
-  tasks.worst = r.worst;
-  tasks.worst_exit = r.worst_exit;
-}
-
-void restore_active(Job& job, const ActiveRecord& r) {
-  job.active = std::make_unique<Active>();
-  job.active->placed = r.placed;
-  job.active->exclusive = r.exclusive;
-  job.active->warned = r.warned;
-  job.active->nodes = r.nodes;
-  job.active->finish = r.finish;
-  job.active->usage = r.usage;
-  job.active->steps = r.steps;
-  job.active->next_step = r.next_step;
-  job.active->charge = r.charge;
-  job.active->checkpoint = r.checkpoint;
-  job.active->waits = r.waits;
-  job.active->bill = r.bill;
-  job.active->idle_told = r.idle_told;
-  job.active->suspended = r.suspended;
-  job.active->suspended_before = r.suspended_before;
 }
 
 // The mutable part; the hot part from the spec (or the array) is in already.
-void restore(State& state, Job& job, const JobRecord& r) {
-  job.phase = r.phase;
-  job.hold = r.hold;
-  job.started_once = r.started_once;
-  job.outcome = r.outcome;
-  job.exit = r.exit;
+void restore(State& state, Job& job, JobRecord&& r) {
+  static_cast<JobFacts&>(job) = static_cast<JobFacts&&>(r);
   if (r.name) {
     state.names.drop(job.name);
     job.name = state.names.add(*r.name);
@@ -69,7 +41,7 @@ void restore(State& state, Job& job, const JobRecord& r) {
     job.account = state.names.add(*r.account);
     job.respecified = true;
   }
-  if (r.comment) job.comment = std::make_unique<std::string>(*r.comment);
+  if (r.comment) job.comment = std::make_unique<std::string>(std::move(*r.comment));
   sched::ClassKey key = class_of(state, job);
   key.partition = r.partition;
   key.time_limit = r.time_limit;
@@ -80,49 +52,24 @@ void restore(State& state, Job& job, const JobRecord& r) {
     job.reshaped = true;
   }
   if (r.priority_class) key.priority_class = *r.priority_class;
-  job.lowered = r.lowered;
   set_class(state, job, key);
-  job.nice = r.nice;
-  job.priority = r.priority;
-  job.restarts = r.restarts;
-  job.launch_failures = r.launch_failures;
-  job.attempt = r.attempt;
-  job.submitted = r.submitted;
-  job.eligible = r.eligible;
-  job.not_before = r.not_before;
-  job.backing_off = r.backing_off;
-  job.started = r.started;
-  job.ended = r.ended;
-  job.cause = r.cause;
-  job.preemptions = r.preemptions;
-  job.share = r.share;
-  job.class_priority = r.class_priority;
-  job.billed = r.billed;
-  job.credited = r.credited;
   if (job.dependencies)
     for (std::size_t i = 0; i < job.dependencies->list.size() && i < r.dependencies.size(); ++i)
       job.dependencies->list[i].status = r.dependencies[i];
-  if (job.tasks && r.tasks) restore_tasks(job, *r.tasks);
-  if (r.active) restore_active(job, *r.active);
+  if (job.tasks && r.tasks) restore_tasks(*job.tasks, *r.tasks);
+  if (r.active) job.active = std::make_unique<Active>(std::move(*r.active));
   if (job.phase == Phase::ended) state.ended.emplace_back(job.ended.value_or(Instant{}), job.id);
 }
 
 }  // namespace
 
 Result<void> Loader::node(std::string_view name, std::string_view value) {
-  const auto r = codec::decode<NodeRecord>(value);
+  auto r = codec::decode<NodeRecord>(value);
   if (!r) return broken("node record", r.error());
   if (state_.nodes.size() <= r->id.value()) state_.nodes.resize(r->id.value() + 1);
   Node& node = state_.nodes[r->id.value()];
-  node.id = r->id;
+  static_cast<NodeRecord&>(node) = std::move(*r);
   node.name = name;
-  node.health = r->health;
-  node.intent = r->intent;
-  node.reason = r->reason;
-  node.reason_by = r->reason_by;
-  node.since = r->since;
-  node.facts = r->facts;
-  node.drained_gpus = r->drained_gpus;
   state_.node_ids[node.name] = node.id;
   return {};
 }
@@ -162,9 +109,8 @@ Result<void> Loader::record(store::Table table, std::string_view key, std::strin
       if (!r) return broken("partition record", r.error());
       if (state_.partitions.size() <= r->id.value()) state_.partitions.resize(r->id.value() + 1);
       Partition& partition = state_.partitions[r->id.value()];
-      partition.id = r->id;
+      static_cast<PartitionRecord&>(partition) = *r;
       partition.set_key(std::string(key));
-      partition.up_set = r->up_set;
       state_.partition_ids[std::string(key)] = r->id;
       if (!partition.tenant.empty()) state_.parts_of_tenants[partition.tenant].push_back(r->id);
       return {};
@@ -255,7 +201,7 @@ Result<void> Loader::spec(JobId id, std::string_view data) {
     state_.new_specs.emplace(id, Bytes(data));  // its submit is among the events to come
     return {};
   }
-  const auto record = codec::decode<JobRecord>(jobs_[next_].second);
+  auto record = codec::decode<JobRecord>(jobs_[next_].second);
   if (!record) return broken(fmt::format("record of job {}", id.value()), record.error());
   const auto head = codec::decode<SpecHead>(data);
   if (!head) return broken(fmt::format("spec of job {}", id.value()), head.error());
@@ -264,12 +210,12 @@ Result<void> Loader::spec(JobId id, std::string_view data) {
   job.id = id;
   job.spec.assign(data.data(), data.size());
   fill_job(state_, job, *head, record->partition, record->time_limit);
-  restore(state_, job, *record);
+  restore(state_, job, std::move(*record));
   index_job(state_, job, &*head);
   return {};
 }
 
-Result<void> Loader::job_without_spec(JobId id, const JobRecord& record) {
+Result<void> Loader::job_without_spec(JobId id, JobRecord&& record) {
   const Job* array = state_.jobs.find(record.array);
   if (record.array == JobId{} || array == nullptr || !array->is_array())
     return fail(ErrorCode::malformed, fmt::format("the store has no spec of job {}", id.value()));
@@ -302,7 +248,7 @@ Result<void> Loader::job_without_spec(JobId id, const JobRecord& record) {
     job.name = state_.names.add(head->spec.name);
     job.renamed = false;
   }
-  restore(state_, job, record);
+  restore(state_, job, std::move(record));
   index_job(state_, job, nullptr);
   return {};
 }
@@ -312,9 +258,9 @@ Result<void> Loader::finish() {
   state_.ledger.prices = compile_prices(state_.tenancy.documents);
   for (auto& [id, bytes] : jobs_) {
     if (bytes.empty()) continue;
-    const auto record = codec::decode<JobRecord>(bytes);
+    auto record = codec::decode<JobRecord>(bytes);
     if (!record) return broken(fmt::format("record of job {}", id.value()), record.error());
-    if (auto done = job_without_spec(id, *record); !done) return done;
+    if (auto done = job_without_spec(id, std::move(*record)); !done) return done;
   }
   jobs_.clear();
   jobs_.shrink_to_fit();

@@ -23,7 +23,7 @@ class Loader {
  private:
   Result<void> node(std::string_view name, std::string_view value);
   Result<void> tenancy(store::Table table, std::string_view value);
-  Result<void> job_without_spec(JobId id, const JobRecord& record);
+  Result<void> job_without_spec(JobId id, JobRecord&& record);
 
   State& state_;
   std::vector<std::pair<JobId, Bytes>> jobs_;  // by id; emptied as specs come

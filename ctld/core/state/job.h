@@ -31,19 +31,23 @@ namespace gantry::core {
 
 using ClassId = Id<struct ClassTag, std::uint32_t>;  // index into ClassTable
 
-// An array's tasks. A task is pending (here), or an element of its own, or done; or it was
-// cancelled while pending, and then it is in done_bad.
-struct ArrayState {
-  ArrayIndexes indexes;  // from the spec
-  OrdinalSet pending;
+// What an array and its record have in common.
+struct ArrayFacts {
   std::optional<std::uint32_t> max_running;
-  OrdinalSet done_ok;
-  OrdinalSet done_bad;
-  OrdinalSet corr_met, corr_never;     // aftercorr: tasks whose counterpart ended
   std::uint32_t never_started = 0;     // tasks that have neither started nor ended
   Instant last_history{};              // of cancelled tasks; keeps their rows apart
   Outcome worst = Outcome::completed;  // of the tasks that ended
   ExitStatus worst_exit;
+};
+
+// An array's tasks. A task is pending (here), or an element of its own, or done; or it was
+// cancelled while pending, and then it is in done_bad.
+struct ArrayState : ArrayFacts {
+  ArrayIndexes indexes;  // from the spec
+  OrdinalSet pending;
+  OrdinalSet done_ok;
+  OrdinalSet done_bad;
+  OrdinalSet corr_met, corr_never;  // aftercorr: tasks whose counterpart ended
   // Derived from the elements' records.
   std::map<std::uint32_t, JobId> elements;  // known ones by ordinal
   std::uint32_t active = 0;                 // starting, running, finishing
@@ -104,7 +108,8 @@ struct NodeRun {
   }
 };
 
-// Of a job that has been placed: its newest attempt, kept after the end for `show`.
+// Of a job that has been placed: its newest attempt, kept after the end for `show`. It is stored
+// as it is.
 struct Active {
   Instant placed{};
   bool exclusive = false;
@@ -129,50 +134,70 @@ struct Active {
       if (run.state != RunState::released) return false;
     return true;
   }
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "placed", s.placed);
+    v(2, "exclusive", s.exclusive);
+    v(3, "warned", s.warned);
+    v(4, "nodes", s.nodes);
+    v(5, "finish", s.finish);
+    v(6, "usage", s.usage);
+    v(7, "steps", s.steps);
+    v(8, "next_step", s.next_step);
+    v(9, "charge", s.charge);
+    v(10, "checkpoint", s.checkpoint);
+    v(11, "waits", s.waits);
+    v(12, "bill", s.bill);
+    v(13, "idle_told", s.idle_told);
+    v(14, "suspended", s.suspended);
+    v(15, "suspended_before", s.suspended_before);
+  }
 };
 
-struct Job {
-  JobId id{};
-  JobId array{};              // an element's array
-  std::uint32_t ordinal = 0;  // an element's place in it
-  std::uint32_t task = 0;     // an element's index
-
-  Phase phase = Phase::queued;
-  JobKind kind = JobKind::batch;
-  Hold hold = Hold::none;
-  bool may_requeue = true;
-  bool started_once = false;       // some attempt has run
-  bool has_image = false;          // a container image, which may have to be fetched
-  bool renamed = false;            // the spec has its old name
-  bool respecified = false;        // account or reservation are not the spec's any more
-  bool reshaped = false;           // shape or may_requeue are not the spec's any more
-  bool lowered = false;            // its class is not the spec's: a budget's
-  bool fold_due = false;           // not durable: its record changed since the last fold
-  std::optional<Outcome> outcome;  // ended
-  ExitStatus exit;
-
-  NameId name, user, account;
-  Uid uid{};
-  ClassId cls{};  // partition, shape and time limit
-  std::int32_t nice = 0;
-  std::optional<std::uint32_t> priority;
-  std::int32_t class_priority = 0;  // of its tenant's own class
-  std::uint32_t restarts = 0;
-  std::uint32_t launch_failures = 0;
-  std::uint32_t preemptions = 0;
-  std::optional<sched::ShareId> share;  // its user's leaf, in a tenant's queue
-  Attempt attempt{};                    // of the newest start; 0 = none yet
-
+// What a job and its record have in common.
+struct JobFacts {
+  JobId array{};  // an element's array
   Instant submitted{};
   Instant eligible{};                 // since when it counts in the queue's order
   std::optional<Instant> not_before;  // begin time, dependency delay or back-off
-  bool backing_off = false;           // not_before is a back-off
-  std::optional<Instant> deadline;
   std::optional<Instant> started, ended;
-  std::optional<WarnSignal> warn;
   Money billed, credited;  // of attempts that are settled
+  std::string cause;       // why it ended, is held, or was requeued last
 
-  std::string cause;                     // why it ended, is held, or was requeued last
+  std::optional<std::uint32_t> priority;
+  std::int32_t nice = 0;
+  std::int32_t class_priority = 0;      // of its tenant's own class
+  std::optional<sched::ShareId> share;  // its user's leaf, in a tenant's queue
+  std::uint32_t ordinal = 0;            // an element's place in its array
+  std::uint32_t restarts = 0;
+  std::uint32_t launch_failures = 0;
+  std::uint32_t preemptions = 0;
+  Attempt attempt{};  // of the newest start; 0 = none yet
+  ExitStatus exit;
+  std::optional<Outcome> outcome;  // ended
+  Phase phase = Phase::queued;
+  Hold hold = Hold::none;
+  bool started_once = false;  // some attempt has run
+  bool backing_off = false;   // not_before is a back-off
+  bool lowered = false;       // its class is not the spec's: a budget's
+};
+
+struct Job : JobFacts {
+  JobKind kind = JobKind::batch;
+  bool may_requeue = true;
+  bool has_image = false;    // a container image, which may have to be fetched
+  bool renamed = false;      // the spec has its old name
+  bool respecified = false;  // account or reservation are not the spec's any more
+  bool reshaped = false;     // shape or may_requeue are not the spec's any more
+  bool fold_due = false;     // not durable: its record changed since the last fold
+
+  JobId id{};
+  std::uint32_t task = 0;  // an element's index
+  NameId name, user, account;
+  Uid uid{};
+  ClassId cls{};  // partition, shape and time limit
+  std::optional<Instant> deadline;
+  std::optional<WarnSignal> warn;
   Bytes spec;                            // encoded StoredSpec; an element has its array's
   std::unique_ptr<std::string> comment;  // instead of the spec's
   std::unique_ptr<Dependencies> dependencies;

@@ -51,9 +51,9 @@ struct NodeFacts {
   }
 };
 
-struct Node {
+// A node as it is stored, by its name.
+struct NodeRecord {
   NodeId id{};
-  std::string name;
   NodeHealth health = NodeHealth::down;
   NodeIntent intent = NodeIntent::open;
   std::string reason;  // of the intent, or of the health when that is not up
@@ -61,7 +61,22 @@ struct Node {
   std::optional<Instant> since;
   NodeFacts facts;
   std::vector<proto::DrainedGpu> drained_gpus;  // by UUID, ascending
-  std::string public_key;                       // Z85; "" = not enrolled
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "id", s.id);
+    v(2, "health", s.health);
+    v(3, "intent", s.intent);
+    v(4, "reason", s.reason);
+    v(5, "reason_by", s.reason_by);
+    v(6, "since", s.since);
+    v(7, "facts", s.facts);
+    v(8, "drained_gpus", s.drained_gpus);
+  }
+};
+
+struct Node : NodeRecord {
+  std::string name;
+  std::string public_key;  // Z85; "" = not enrolled
 
   // Derived by apply() from the placements.
   std::vector<JobId> jobs;      // holding something here, ascending
@@ -85,14 +100,23 @@ struct Node {
   bool fold_due = false;
 };
 
+// A partition as it is stored, by its key.
+struct PartitionRecord {
+  PartitionId id{};
+  std::optional<bool> up_set;  // by an operator; unset = as configured
+  template <class Self, class V>
+  static void fields(Self& s, V&& v) {
+    v(1, "id", s.id);
+    v(2, "up_set", s.up_set);
+  }
+};
+
 // A queue: a partition of the configuration, a tenant's own queue (which has the tenant's name), or
 // what one tenant has in a partition of the configuration: its jobs there are a queue of their own,
 // so that quota, pools, price and limits of the tenant hold for them as for all others it has.
-struct Partition {
-  PartitionId id{};
-  std::string name;            // as users name it
-  std::string tenant;          // whose part of the partition `name` it is; "" = it is all of it
-  std::optional<bool> up_set;  // by an operator; unset = as configured
+struct Partition : PartitionRecord {
+  std::string name;    // as users name it
+  std::string tenant;  // whose part of the partition `name` it is; "" = it is all of it
   const PartitionConfig* declared = nullptr;  // null if it is no longer configured
   std::vector<NodeId> nodes;                  // in configuration order
   bool fold_due = false;

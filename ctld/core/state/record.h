@@ -2,6 +2,11 @@
 //
 // A StoredSpec is immutable and written once, with the submit. A JobRecord holds all else that is
 // durable of a job. Replaying the journal from empty gives the very same records.
+//
+// What a record has as State has it, is one struct in both (JobFacts, ArrayFacts, Active,
+// NodeRecord, PartitionRecord): nobody copies it field by field. A record of its own is only what
+// State keeps in another form: names by number, sets of tasks as spans, what is the spec's unless
+// it was changed.
 #pragma once
 
 #include <optional>
@@ -15,13 +20,8 @@
 
 namespace gantry::core {
 
-struct ArrayRecord {
+struct ArrayRecord : ArrayFacts {
   std::vector<Span> pending, done_ok, done_bad, corr_met, corr_never;
-  std::optional<std::uint32_t> max_running;
-  std::uint32_t never_started = 0;
-  Instant last_history{};
-  Outcome worst = Outcome::completed;
-  ExitStatus worst_exit;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
     v(1, "pending", s.pending);
@@ -37,79 +37,20 @@ struct ArrayRecord {
   }
 };
 
-struct ActiveRecord {
-  Instant placed{};
-  bool exclusive = false;
-  bool warned = false;
-  std::vector<NodeRun> nodes;
-  std::optional<Finish> finish;
-  Usage usage;
-  std::vector<StepState> steps;
-  StepId next_step{};
-  double charge = 0;
-  std::optional<Instant> checkpoint;
-  std::vector<WaitPart> waits;
-  Bill bill;
-  proto::IdleGpuStep idle_told{};
-  std::optional<Instant> suspended;
-  Duration suspended_before{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "placed", s.placed);
-    v(2, "exclusive", s.exclusive);
-    v(3, "warned", s.warned);
-    v(4, "nodes", s.nodes);
-    v(5, "finish", s.finish);
-    v(6, "usage", s.usage);
-    v(7, "steps", s.steps);
-    v(8, "next_step", s.next_step);
-    v(9, "charge", s.charge);
-    v(10, "checkpoint", s.checkpoint);
-    v(11, "waits", s.waits);
-    v(12, "bill", s.bill);
-    v(13, "idle_told", s.idle_told);
-    v(14, "suspended", s.suspended);
-    v(15, "suspended_before", s.suspended_before);
-  }
-};
-
 // Name, account, reservation, nice, priority and the time limit are here as well as in the spec:
 // they may be updated.
-struct JobRecord {
-  JobId array{};
-  std::uint32_t ordinal = 0;
-  Phase phase = Phase::queued;
-  Hold hold = Hold::none;
-  bool started_once = false;
-  std::optional<Outcome> outcome;
-  ExitStatus exit;
+struct JobRecord : JobFacts {
   std::optional<std::string> name;  // unset: the spec's
   PartitionId partition{};
   std::optional<Duration> time_limit;
-  std::int32_t nice = 0;
-  std::optional<std::uint32_t> priority;
-  std::uint32_t restarts = 0;
-  std::uint32_t launch_failures = 0;
-  Attempt attempt{};
-  Instant submitted{};
-  Instant eligible{};
-  std::optional<Instant> not_before;
-  bool backing_off = false;
-  std::optional<Instant> started, ended;
-  std::string cause;
   std::vector<DependencyStatus> dependencies;
   std::optional<ArrayRecord> tasks;
-  std::optional<ActiveRecord> active;
-  std::optional<std::string> comment;  // unset: the spec's
-  std::uint32_t preemptions = 0;
-  std::optional<sched::ShareId> share;
-  std::int32_t class_priority = 0;
+  std::optional<Active> active;
+  std::optional<std::string> comment;      // unset: the spec's
   std::optional<std::string> account;      // unset: the spec's
   std::optional<std::string> reservation;  // unset: the spec's
-  Money billed, credited;
   // Of elements, and where a budget lowered it; unset: the spec's, or the array's.
   std::optional<std::uint32_t> priority_class;
-  bool lowered = false;
   std::optional<JobShape> shape;    // unset: the spec's
   std::optional<bool> may_requeue;  // as shape
   template <class Self, class V>
@@ -151,38 +92,6 @@ struct JobRecord {
     v(35, "lowered", s.lowered);
     v(36, "shape", s.shape);
     v(37, "may_requeue", s.may_requeue);
-  }
-};
-
-struct NodeRecord {
-  NodeId id{};
-  NodeHealth health = NodeHealth::down;
-  NodeIntent intent = NodeIntent::open;
-  std::string reason;
-  std::string reason_by;
-  std::optional<Instant> since;
-  NodeFacts facts;
-  std::vector<proto::DrainedGpu> drained_gpus{};
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "id", s.id);
-    v(2, "health", s.health);
-    v(3, "intent", s.intent);
-    v(4, "reason", s.reason);
-    v(5, "reason_by", s.reason_by);
-    v(6, "since", s.since);
-    v(7, "facts", s.facts);
-    v(8, "drained_gpus", s.drained_gpus);
-  }
-};
-
-struct PartitionRecord {
-  PartitionId id{};
-  std::optional<bool> up_set;
-  template <class Self, class V>
-  static void fields(Self& s, V&& v) {
-    v(1, "id", s.id);
-    v(2, "up_set", s.up_set);
   }
 };
 
