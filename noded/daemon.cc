@@ -108,10 +108,16 @@ void Daemon::act(Action&& action) {
                    if (failure_) return;
                    if (const auto kept = parts_.memory.remember(a); !kept) fail_with(kept.error());
                  },
+                 [&](RememberJob& a) {
+                   if (failure_) return;
+                   const auto kept = parts_.memory.remember(a);
+                   if (!kept) events_.emplace_back(NotRemembered{});
+                   say_kept(job_kept_, kept, "the highest job id that was ordered here");
+                 },
                  [&](RememberContact& a) {
                    if (failure_) return;
-                   if (const auto kept = parts_.memory.remember(a, now); !kept)
-                     fail_with(kept.error());
+                   say_kept(contact_kept_, parts_.memory.remember(a, now),
+                            "when the controller was last heard");
                  },
                  [&](ReadFile& a) { logs_.read(a.fetch); },
                  [&](auto& a) {
@@ -165,6 +171,16 @@ void Daemon::set_timer(std::optional<Instant> wake) {
     armed_.reset();
     core_->step(clock_.now(), Wake{});
   });
+}
+
+void Daemon::say_kept(bool& was_kept, const Result<void>& kept, std::string_view what) {
+  if (was_kept == kept.has_value()) return;
+  was_kept = !was_kept;
+  if (was_kept)
+    log_.info("what could not be written is written again", {{"what", what}});
+  else
+    log_.warning("cannot write what a restarted daemon should know; it is tried again",
+                 {{"what", what}, {"why", kept.error().message}});
 }
 
 void Daemon::fail_with(Error error) {

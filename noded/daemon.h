@@ -2,7 +2,8 @@
 //
 // At the end of each turn the core's actions are carried out, events they bring go back into the
 // core, and when it asks for no more, its messages are sent. An epoch that cannot be made durable
-// ends the daemon with a clear message; its jobs run on under their shims.
+// ends the daemon with a clear message; its jobs run on under their shims. The highest job id and
+// the last contact that cannot be written are a warning, and are written later.
 #pragma once
 
 #include <memory>
@@ -58,6 +59,8 @@ class Daemon {
   void act(Action&& action);
   void send(Report&& report);
   void set_timer(std::optional<Instant> wake);
+  // Of what may be lost: the first failure is said, and that it is over.
+  void say_kept(bool& was_kept, const Result<void>& kept, std::string_view what);
   void fail_with(Error error);
 
   loop::Loop& loop_;
@@ -72,6 +75,7 @@ class Daemon {
   std::optional<Error> failure_;
   std::optional<Instant> armed_;
   bool was_registered_ = false;
+  bool job_kept_ = true, contact_kept_ = true;
   std::string trouble_;  // as last reported
   LogLimit bad_message_, full_queue_;
   loop::Watch timer_, queue_, turn_, poll_, farewell_;

@@ -66,13 +66,21 @@ Result<MemoryFile> MemoryFile::open(const std::string& state_dir) {
 Result<void> MemoryFile::remember(const RememberEpoch& what) {
   memory_.epoch = what.epoch;
   memory_.fence_after = what.fence_after;
-  memory_.highest_job = what.highest_job;
-  auto kept = runtime::write_whole(
-      directory_.get(), kMemoryFile,
-      codec::encode(MemoryRecord{what.epoch, what.fence_after, what.highest_job}),
-      runtime::Durability::durable);
+  auto kept = write();
   if (kept) drop_contact();
   return kept;
+}
+
+Result<void> MemoryFile::remember(const RememberJob& what) {
+  memory_.highest_job = what.highest;
+  return write();
+}
+
+Result<void> MemoryFile::write() {
+  return runtime::write_whole(
+      directory_.get(), kMemoryFile,
+      codec::encode(MemoryRecord{memory_.epoch, memory_.fence_after, memory_.highest_job}),
+      runtime::Durability::durable);
 }
 
 Result<void> MemoryFile::remember(const RememberContact& what, Instant now) {

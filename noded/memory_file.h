@@ -25,10 +25,12 @@ class MemoryFile {
 
   [[nodiscard]] const Memory& memory() const { return memory_; }
   Result<void> remember(const RememberEpoch& what);
+  Result<void> remember(const RememberJob& what);
   Result<void> remember(const RememberContact& what, Instant now);
 
  private:
   MemoryFile() = default;
+  Result<void> write();
   void drop_contact();
   Fd directory_;
   Fd lock_;

@@ -3,7 +3,8 @@
 // Implementations: real_runtime.h (containers), null_runtime.h (runs nothing, for benches), and the
 // simulator's twin.
 //
-// Given every action but RememberEpoch, RememberContact and ReadFile, which belong to the daemon.
+// Given every action but RememberEpoch, RememberJob, RememberContact and ReadFile, which belong to
+// the daemon.
 // What comes of an action is appended to `events`, by act() itself or by a later poll().
 #pragma once
 

@@ -50,7 +50,7 @@ void Core::step(Instant now, Input input) {
                  [&](LinkDown&) { s.link_down(); },
                  [&](Wake&) {},
                  [&](Stop&) {
-                   if (s.memory.highest_job > s.kept_job) s.remember();
+                   s.remember_job();
                    if (s.registered()) s.turn.messages.emplace_back(proto::Goodbye{s.link.session});
                    s.stopped = true;
                    s.link_down();
@@ -65,6 +65,7 @@ void Core::step(Instant now, Input input) {
                    s.link.tell_gpus = kTellGpus;
                    s.tell_gpus();
                  },
+                 [&](NotRemembered&) { s.kept_job = JobId{}; },
              },
              input);
   s.link_timers(now);

@@ -2,8 +2,8 @@
 //
 // One turn: the shell calls step() for each input it has, then take_turn(). It carries out the
 // turn's actions in their order, and only then sends its messages; a RememberEpoch that cannot be
-// made durable ends the process. What an action brings about comes back as an event, at once or
-// later. The shell calls step() again no later than Turn::wake, with a Wake.
+// made durable ends the process, and no other one does. What an action brings about comes back as
+// an event, at once or later. The shell calls step() again no later than Turn::wake, with a Wake.
 //
 // What holds, whatever is lost, doubled, late or killed:
 //   - An attempt runs at most once. Begin and Resume are the only actions that run anything: Begin
@@ -79,9 +79,10 @@ struct FileRead {
 struct GpusChanged {  // since the daemon started, or since the last one
   GpuInventory gpus;
 };
+struct NotRemembered {};  // the last RememberJob: asked for again with the next heartbeat
 
 using Input = std::variant<FromController, LinkUp, LinkDown, Wake, Stop, Held, Running, Ended,
-                           BeginFailed, FileRead, GpusChanged>;
+                           BeginFailed, FileRead, GpusChanged, NotRemembered>;
 
 // ---- actions
 
@@ -89,10 +90,14 @@ using Input = std::variant<FromController, LinkUp, LinkDown, Wake, Stop, Held, R
 struct RememberEpoch {
   Epoch epoch{};
   std::optional<Duration> fence_after;
-  JobId highest_job{};  // that was ever ordered here
+};
+// Durable like an epoch, but the daemon goes on without it: NotRemembered answers a failed write.
+struct RememberJob {
+  JobId highest{};  // that was ever ordered here
 };
 // When the controller was last known to hear this node; only asked for under fencing. Must outlive
-// the daemon, not the machine.
+// the daemon, not the machine. A failed write is not answered: a fence that counts from an earlier
+// contact comes too early and never too late, and the next contact is written anyway.
 struct RememberContact {
   Instant at{};
 };
@@ -136,8 +141,8 @@ struct ReadFile {  // answered by FileRead
   proto::FetchLog fetch;
 };
 
-using Action = std::variant<RememberEpoch, RememberContact, Begin, Resume, Release, Signal, Kill,
-                            Notice, RepairGpu, Forget, ReadFile, SetFrozen>;
+using Action = std::variant<RememberEpoch, RememberJob, RememberContact, Begin, Resume, Release,
+                            Signal, Kill, Notice, RepairGpu, Forget, ReadFile, SetFrozen>;
 
 // Heartbeat leaves the core without load and free memory; the shell fills them in.
 using Report = std::variant<proto::NodeRegister, proto::Heartbeat, proto::LaunchReady,

@@ -36,8 +36,13 @@ void Core::State::ask(Instant now) {
 }
 
 void Core::State::remember() {
+  turn.actions.emplace_back(RememberEpoch{memory.epoch, memory.fence_after});
+}
+
+void Core::State::remember_job() {
+  if (memory.highest_job <= kept_job) return;
   kept_job = memory.highest_job;
-  turn.actions.emplace_back(RememberEpoch{memory.epoch, memory.fence_after, memory.highest_job});
+  turn.actions.emplace_back(RememberJob{memory.highest_job});
 }
 
 bool Core::State::newest_epoch(Instant now, Epoch epoch) {
@@ -164,7 +169,7 @@ void Core::State::link_timers(Instant now) {
     link.next_beat = now + link.heartbeat;
     // Once a heartbeat and not at each order, because it costs a sync of the disk. Jobs that are
     // still here are known by their directories in any case.
-    if (memory.highest_job > kept_job) remember();
+    remember_job();
     proto::Heartbeat beat;
     beat.session = link.session;
     beat.sent = now;

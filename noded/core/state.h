@@ -64,7 +64,7 @@ struct Link {
 struct Core::State {
   proto::NodeRegister facts;
   Memory memory;
-  JobId kept_job{};  // memory.highest_job as it is durable
+  JobId kept_job{};  // memory.highest_job as it is durable; 0 = a write has failed
   Link link;
   bool stopped = false;
   std::map<AttemptKey, OneAttempt> attempts;
@@ -83,7 +83,8 @@ struct Core::State {
   bool in_session(Instant now, const proto::OrderStamp& stamp);
   void accept(Instant now, proto::NodeAccept&& order);
   void contact(Instant heard);
-  void remember();
+  void remember();      // the epoch and the fence
+  void remember_job();  // if it is not durable yet
   void link_timers(Instant now);
   void tell_gpus();
   void fence(Instant now);

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "tests/noded/process_node.h"
 
@@ -126,6 +127,96 @@ TEST_CASE("it remembers the highest job that it was told to start, when that is 
   const proto::NodeRegister again = ctld.accept();
   CHECK(again.highest_job == JobId{8});
   CHECK(again.attempts.empty());
+}
+
+namespace {
+
+// What a full disk does to a file of the state directory, for every user: writing it fails.
+class Unwritable {
+ public:
+  explicit Unwritable(std::string path) : path_(std::move(path)) { begin(); }
+  ~Unwritable() { end(); }
+  Unwritable(const Unwritable&) = delete;
+  Unwritable& operator=(const Unwritable&) = delete;
+  void begin() { std::filesystem::create_directory(path_); }
+  void end() { std::filesystem::remove(path_); }
+  // How often the daemon said that it cannot write it.
+  [[nodiscard]] int said(const NodeUnderTest& node) const {
+    int lines = 0;
+    std::istringstream log(node.log());
+    const std::string name = std::filesystem::path(path_).filename().string() + ":";
+    for (std::string line; std::getline(log, line);)
+      lines += line.find(name) != std::string::npos ? 1 : 0;
+    return lines;
+  }
+
+ private:
+  std::string path_;
+};
+
+// Two heartbeats that were sent after this call: what the daemon did before is behind the first.
+void expect_later_beats(FakeController& ctld) {
+  timespec t{};
+  ::clock_gettime(CLOCK_REALTIME, &t);
+  const Instant from{std::int64_t{t.tv_sec} * 1'000'000 + t.tv_nsec / 1000};
+  for (int i = 0; i < 2; ++i)
+    ctld.expect<proto::Heartbeat>([&](const auto& beat) { return beat.sent > from; });
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a job id that cannot be written is said once, and the daemon goes on and writes it later") {
+  FakeController ctld;
+  NodeUnderTest node(ctld, "none");
+  node.start();
+  ctld.accept();
+  const auto run = [&](std::uint64_t job) {
+    ctld.send(launch(ctld, job, "/", "exit 1\n"));
+    CHECK(exit_of(ctld, job).cause == proto::ExitCause::exited);
+    ctld.send(proto::AckExit{ctld.stamp(), key(job)});
+  };
+  expect_later_beats(ctld);  // the epoch is written
+  Unwritable memory(node.dir() + "/state/memory.msgpack.new.tmp");
+  run(8);
+  expect_later_beats(ctld);
+  CHECK(memory.said(node) == 1);
+  memory.end();
+  expect_later_beats(ctld);
+  memory.begin();
+  run(9);
+  expect_later_beats(ctld);
+  CHECK(memory.said(node) == 2);
+
+  node.stop(SIGKILL);
+  memory.end();
+  ctld.forget_seen();
+  node.start();
+  CHECK(ctld.accept().highest_job == JobId{8});  // which was written when that could be done
+
+  // A new controller that could not be remembered might be replaced by an old one.
+  memory.begin();
+  ctld.send(proto::RegisterAgain{Epoch{ctld.epoch + 1}});
+  CHECK(node.wait() != 0);
+}
+
+TEST_CASE("a contact that cannot be written ends no daemon under fencing") {
+  FakeController ctld;
+  ctld.fence_after = minutes(60);
+  NodeUnderTest node(ctld, "none");
+  node.start();
+  ctld.accept();
+  ctld.expect<proto::Heartbeat>();
+  const Unwritable contact(node.dir() + "/state/contact.tmp");
+  const auto acknowledged = [&] {
+    const auto beat = ctld.expect<proto::Heartbeat>();
+    auto stamp = ctld.stamp();
+    stamp.seq = 0;
+    ctld.send(proto::HeartbeatAck{stamp, beat.sent});
+  };
+  for (int i = 0; i < 4; ++i) acknowledged();
+  expect_later_beats(ctld);
+  CHECK(contact.said(node) == 1);
 }
 
 TEST_CASE("bad messages do no harm") {

@@ -71,6 +71,7 @@ proto::NodeRegister FakeController::accept(std::vector<proto::AttemptKey> kill) 
   answer.stamp = {Epoch{epoch}, ++session_, 0};
   seq_ = 0;
   answer.heartbeat = milliseconds(200);
+  answer.fence_after = fence_after;
   answer.permission_key = permission_key;
   answer.heard = registration.sent;
   answer.kill = std::move(kill);
@@ -172,6 +173,13 @@ void NodeUnderTest::stop(int signal) {
   int status = 0;
   ::waitpid(pid_, &status, 0);
   pid_ = -1;
+}
+
+int NodeUnderTest::wait() {
+  int status = 0;
+  ::waitpid(pid_, &status, 0);
+  pid_ = -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 int NodeUnderTest::run_once(std::vector<std::string> extra) {

@@ -69,7 +69,8 @@ class FakeController {
   }
 
   std::uint64_t epoch = 1;
-  Bytes permission_key;  // that accept() tells the node; "" = none
+  std::optional<Duration> fence_after;  // that accept() tells the node
+  Bytes permission_key;                 // that accept() tells the node; "" = none
   [[nodiscard]] std::uint16_t port() const;
   [[nodiscard]] const net::KeyPair& keys() const { return keys_; }
   static Instant now();
@@ -95,6 +96,7 @@ class NodeUnderTest {
   ~NodeUnderTest();
   void start();
   void stop(int signal);                         // and waits for its end
+  int wait();                                    // for its own end; its exit status
   int run_once(std::vector<std::string> extra);  // its exit status; for refusals
   [[nodiscard]] const std::string& dir() const { return dir_; }
   [[nodiscard]] pid_t pid() const { return pid_; }

@@ -151,6 +151,7 @@ class Player {
       return line.has("up") ? std::optional<Input>(LinkUp{}) : std::optional<Input>(LinkDown{});
     if (verb == "stop") return Stop{};
     if (verb == "wake") return Wake{};
+    if (verb == "not-remembered") return NotRemembered{};
     if (verb == "running") return Running{parse_key(line.words.at(1)), now_};
     if (verb == "ended") {
       Exit exit;

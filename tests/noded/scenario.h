@@ -5,7 +5,7 @@
 //   recovered KEY STAGE [started=T] [cause=C] [exit=CODE:SIGNAL]   before start
 //   start [epoch=N] [fence=T] [contact=T]     a new core; also after a crash
 //   +T                      time passes; the core is woken at each time it asked for
-//   link up | link down | stop | status
+//   link up | link down | stop | status | not-remembered
 //   accept session=N [epoch=N] [heartbeat=T] [fence=T] [kill=KEYS] [forget=KEYS] [answers=T]
 //   launch KEY [hold] [holder] | go KEY | terminate KEY grace=T [notice=WORD] | ack KEY
 //   signal KEY SIGNAL [steps|batch|full] | beat-ack [heard=T] | again | fetch PATH

@@ -49,10 +49,10 @@ std::string show(const node::Action& action) {
   return std::visit(
       Overloaded{
           [](const RememberEpoch& a) {
-            return fmt::format("RememberEpoch {}{}{}", a.epoch.value(),
-                               a.fence_after ? " fence=" + show_length(*a.fence_after) : "",
-                               show_highest(a.highest_job));
+            return fmt::format("RememberEpoch {}{}", a.epoch.value(),
+                               a.fence_after ? " fence=" + show_length(*a.fence_after) : "");
           },
+          [](const RememberJob& a) { return fmt::format("RememberJob {}", a.highest.value()); },
           [](const RememberContact& a) { return "RememberContact " + format_at(a.at); },
           [](const Begin& a) {
             return fmt::format("Begin {}{}{}", show(a.launch.key), a.launch.hold ? " hold" : "",

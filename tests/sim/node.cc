@@ -161,8 +161,9 @@ void Node::finish_turn() {
       if (auto* a = std::get_if<node::RememberEpoch>(&action)) {
         memory_.epoch = a->epoch;
         memory_.fence_after = a->fence_after;
-        memory_.highest_job = a->highest_job;
         tell_shims();
+      } else if (auto* a = std::get_if<node::RememberJob>(&action)) {
+        memory_.highest_job = a->highest;
       } else if (auto* a = std::get_if<node::RememberContact>(&action)) {
         memory_.last_contact = a->at;
         tell_shims();
