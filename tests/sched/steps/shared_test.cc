@@ -1,107 +1,14 @@
-// The steps of a plan, each alone: what it promises in its header, on a cluster of three nodes.
+// What the steps of a plan share, each alone: the trial, quota, the book of reservations, windows,
+// places to look at. Each case tests the contract in its header.
 #include <doctest/doctest.h>
 
-#include <memory>
-#include <string>
 #include <vector>
 
 #include "ctld/sched/cycle/exchange.h"
-#include "ctld/sched/cycle/room.h"
-#include "ctld/sched/cycle/schedule.h"
+#include "tests/sched/steps/steps.h"
 
-namespace gantry::sched {
+namespace gantry::sched::steps {
 namespace {
-
-constexpr Instant kNow{seconds(1'000'000).us};
-
-// Three nodes of 4 cores, a tenant with a nominal quota of 8 cores and a limit of two jobs.
-struct Steps {
-  explicit Steps(std::int64_t quota = 8) {
-    auto tenancy = std::make_shared<Tenancy>();
-    tenancy->flavors.resize(1);
-    tenancy->classes.resize(1);
-    tenancy->classes[0].grace = seconds(30);
-    QuotaNode& tenant = tenancy->nodes.emplace_back();
-    tenant.name = "red";
-    tenant.tenant = true;
-    tenant.max_running = 2;
-    tenant.limits.resize(1);
-    tenant.limits[0].nominal.fill(kUnlimited);
-    tenant.limits[0].nominal[static_cast<std::size_t>(Resource::cpu)] = quota * 1000;
-    tenant.limits[0].borrow.fill(0);
-    replica.apply(TenancyChanged{tenancy});
-    PartitionChanged partition;
-    partition.name = "red";
-    partition.quota_node = 0;
-    for (std::uint32_t n = 0; n < 3; ++n) {
-      NodeChanged node;
-      node.node = NodeId{n};
-      node.name = "n" + std::to_string(n);
-      node.available = true;
-      node.cpus = {0, 1, 2, 3};
-      node.memory = 1 << 20;
-      replica.apply(node);
-      partition.nodes.push_back(node.node);
-    }
-    replica.apply(partition);
-    policy.keep_promises = true;
-  }
-
-  // Waits, one task of so many cores.
-  JobId submit(std::uint32_t cpus, Duration limit = seconds(100)) {
-    JobQueued job;
-    job.job = JobId{++last};
-    job.key.shape.cpus_per_task = cpus;
-    job.key.time_limit = limit;
-    job.queued_since = kNow;
-    replica.apply(job);
-    return job.job;
-  }
-  // Runs on the node until then.
-  JobId run(std::uint32_t node, std::vector<std::uint16_t> cpus, Instant until) {
-    JobPlaced job;
-    job.job = JobId{++last};
-    NodeGrant grant;
-    grant.node = NodeId{node};
-    grant.cpus = std::move(cpus);
-    grant.tasks = 1;
-    job.grants = {grant};
-    job.ends_by = until;
-    job.started = kNow;
-    replica.apply(job);
-    return job.job;
-  }
-  Draft draft() {
-    replica.view().eligible.begin_plan();
-    replica.view().charges.settle();
-    replica.view().timeline.begin(kNow);
-    return Draft(replica.view(), replica.left(), kNow, policy);
-  }
-  JobClass& class_of(JobId job) {
-    View& v = replica.view();
-    JobClass& c = v.queue.job_class(v.queue.line(v.queue[*v.queue.find(job)].line).class_index);
-    v.eligible.refresh(c, v.grid);
-    return c;
-  }
-  const Waiting& waiting(JobId job) {
-    return replica.view().queue[*replica.view().queue.find(job)];
-  }
-  std::int64_t used() {  // cores of the tenant, in thousandths
-    return replica.view().charges.tree().usage(0, 0, Resource::cpu);
-  }
-
-  Replica replica;
-  Policy policy;
-  std::uint64_t last = 0;
-};
-
-Reservation reservation(JobId job, Instant start, std::uint32_t node) {
-  Reservation r;
-  r.job = job;
-  r.start = start;
-  r.shares = {{node, 1}};
-  return r;
-}
 
 TEST_CASE("a trial is undone as if it had never been") {
   Steps s;
@@ -256,7 +163,6 @@ TEST_CASE("places that the plan looks at: nodes of a window, and jobs that ask t
   night.until = kNow + seconds(1000);
   s.replica.apply(night);
   Draft d = s.draft();
-  d.left.kinds.begin(d.view.eligible.generation());
   SearchSpace space(d);
   JobClass& of_a = s.class_of(a);
   const auto choices = d.view.eligible.flavors_of(of_a);
@@ -276,4 +182,4 @@ TEST_CASE("places that the plan looks at: nodes of a window, and jobs that ask t
 }
 
 }  // namespace
-}  // namespace gantry::sched
+}  // namespace gantry::sched::steps
