@@ -1,5 +1,6 @@
-// The life of an attempt after its order: what the runtime says, how it is ended, and the report of
-// its exit, which is repeated with growing pauses until the controller has acknowledged it.
+// The life of an attempt after its order: events of the runtime, how the attempt is ended, and the
+// report of its exit, which is repeated with growing pauses until the controller has acknowledged
+// it.
 #include <csignal>
 
 #include "noded/core/state.h"
@@ -7,7 +8,7 @@
 namespace gantry::node {
 
 namespace {
-// Of an attempt that never ran.
+// The exit of an attempt that never ran.
 Exit nothing_ran(Instant now, proto::ExitCause cause, std::string message) {
   Exit exit;
   exit.cause = cause;
@@ -16,11 +17,12 @@ Exit nothing_ran(Instant now, proto::ExitCause cause, std::string message) {
   return exit;
 }
 
-// Whether the attempt ended because it was ordered to. It did not where it was over before the
-// order came: a daemon that was stopped for a while may hear of the two in either order. Both the
-// times by the wall and the lengths must say so: the wall's clock may have been set since, and a
-// length does not count the time for which the machine slept. This daemon's own clock may be up to
-// 5 % too fast or slow while it follows a clock that was set (common/loop/clock.h).
+// Did the attempt end because it was ordered to? It did not if it was over before the order came: a
+// daemon that was stopped for a while may hear of the two in either order. Two comparisons must
+// both say that it was over before: the one of wall clock times, and the one of lengths. The wall
+// clock may have been set since, and a length does not count the time for which the machine slept.
+// The length also gets a margin, because this daemon's own clock may be up to 5 % too fast or slow
+// while it follows a clock that was set (common/loop/clock.h).
 bool is_ended_by(const OneAttempt& attempt, const Exit& exit) {
   const Ending& ending = *attempt.ending;
   if (ending.cause == proto::ExitCause::fenced || exit.ended >= ending.since) return true;
@@ -41,8 +43,8 @@ bool Core::State::move(OneAttempt& attempt, Trigger trigger) {
   return true;
 }
 
-// SIGCONT and SIGTERM now and SIGKILL after `grace`; a repetition can only bring the SIGKILL
-// forward.
+// Sends SIGCONT and SIGTERM now, and SIGKILL after `grace`. A repeated order can only bring the
+// SIGKILL forward.
 void Core::State::end_now(Instant now, Entry& entry, Ending ending, Duration grace,
                           std::string notice) {
   auto& [key, attempt] = entry;
@@ -81,7 +83,7 @@ void Core::State::held(Instant now, const AttemptKey& key) {
   const auto it = attempts.find(key);
   if (it == attempts.end() || !move(it->second, Trigger::held)) return;
   if (it->second.stage == Stage::ending) {
-    turn.actions.emplace_back(Kill{key});  // nothing of the user's runs: no grace needed
+    turn.actions.emplace_back(Kill{key});  // no user process runs yet: no grace needed
     return;
   }
   report_status(now, *it);
@@ -114,7 +116,7 @@ void Core::State::begin_failed(Instant now, const BeginFailed& event) {
   ended(now, event.key, nothing_ran(now, proto::ExitCause::launch_failed, event.message));
 }
 
-// What was ordered is the cause; what the exit record says besides is in the message.
+// The reported cause is the one of the order; what the exit record says is added to the message.
 void Core::State::settle(Instant now, Entry& entry, Exit exit) {
   auto& [key, attempt] = entry;
   if (attempt.ending && is_ended_by(attempt, exit)) {
@@ -140,7 +142,7 @@ void Core::State::report_status(Instant now, Entry& entry) {
     report_exit(now, entry);
     return;
   }
-  if (!registered()) return;  // the registration tells it
+  if (!registered()) return;  // the next registration reports it
   if (attempt.stage == Stage::held) turn.messages.emplace_back(proto::LaunchReady{key});
   if (attempt.stage == Stage::running)
     turn.messages.emplace_back(proto::Started{key, attempt.started.value_or(now)});
@@ -149,7 +151,7 @@ void Core::State::report_status(Instant now, Entry& entry) {
 
 void Core::State::report_exit(Instant now, Entry& entry) {
   auto& [key, attempt] = entry;
-  if (!registered()) return;  // accept() sends them
+  if (!registered()) return;  // accept() sends all exits after the registration
   proto::ExitReport report;
   report.key = key;
   report.cause = attempt.exit.cause;
@@ -164,8 +166,9 @@ void Core::State::report_exit(Instant now, Entry& entry) {
   attempt.backoff = std::min(attempt.backoff * 2, kResendMost);
 }
 
-// The controller wants an attempt closed that this node never got. That is safe to say: an order to
-// start it that is still on its way is older, and will be dropped by its number.
+// The controller wants to close an attempt that this node never got. The node may safely say that
+// it has ended: an order to start it that is still on its way is older, and will be dropped by its
+// sequence number.
 void Core::State::report_unknown(Instant now, const AttemptKey& key) {
   proto::ExitReport report;
   report.key = key;

@@ -1,4 +1,4 @@
-// Start, dispatch and the end of a turn.
+// The node core: how it starts, which function handles which input, and the end of a turn.
 #include "noded/core/core.h"
 
 #include "common/overloaded.h"
@@ -61,7 +61,7 @@ void Core::step(Instant now, Input input) {
                  [&](BeginFailed& i) { s.begin_failed(now, i); },
                  [&](FileRead& i) { s.turn.messages.emplace_back(std::move(i.reply)); },
                  [&](GpusChanged& i) {
-                   s.facts.gpus = std::move(i.gpus);  // a registration tells them as well
+                   s.facts.gpus = std::move(i.gpus);  // each later registration sends them as well
                    s.link.tell_gpus = kTellGpus;
                    s.tell_gpus();
                  },

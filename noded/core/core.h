@@ -1,18 +1,20 @@
-// The node daemon as a function: (state, input, now) in, (actions, messages) out.
+// The node daemon as a function: state, input and time go in; actions and messages come out. The
+// daemon (noded/daemon.cc) and the simulator run this same code.
 //
-// One turn: the shell calls step() for each input it has, then take_turn(). It carries out the
-// turn's actions in their order, and only then sends its messages; a RememberEpoch that cannot be
-// made durable ends the process, and no other one does. What an action brings about comes back as
-// an event, at once or later. The shell calls step() again no later than Turn::wake, with a Wake.
+// In one turn the shell (the code around this class) calls step() for each input that it has, then
+// take_turn(). It carries out the turn's actions in their order, and only then sends its messages;
+// a RememberEpoch that cannot be made durable ends the process, and no other action does. What an
+// action brings about comes back as an event, at once or later. The shell calls step() again no
+// later than Turn::wake, with a Wake.
 //
-// What holds, whatever is lost, doubled, late or killed:
+// The following holds, whatever is lost, doubled, late or killed:
 //   - An attempt runs at most once. Begin and Resume are the only actions that run anything: Begin
-//     once per (job, attempt), Resume only for one that the runtime has proved never to have
+//     once per (job, attempt), Resume only for an attempt that the runtime has proved never to have
 //     started.
 //   - An exit is reported until the controller acknowledged it, and forgotten only then.
 //   - A controller older than the newest ever seen is refused, over restarts as well.
-// Restart: the runtime lists what its disk and its shims say (Recovered); a new Core starts from
-// that. Deterministic: no clock, no I/O, no randomness.
+// After a restart the runtime lists what the disk and the shims say (Recovered), and a new Core
+// starts from that list. The code is deterministic: it has no clock, no I/O and no randomness.
 #pragma once
 
 #include <memory>
@@ -43,13 +45,14 @@ using Order =
 struct FromController {
   Order order;
 };
-struct LinkUp {};    // the transport (re)connected: register
-struct LinkDown {};  // it is known to be down; silence is noticed without it
-struct Wake {};      // a time that was asked for has come
-struct Stop {};      // the daemon stops on purpose; its jobs run on
+struct LinkUp {};  // the transport (re)connected: register
+// the transport says that it is down; the core also notices silence without this
+struct LinkDown {};
+struct Wake {};  // the time of Turn::wake has come
+struct Stop {};  // the daemon stops on purpose; its jobs run on
 
 // Events of the runtime. An unknown key is ignored.
-struct Held {  // prepared; runs after Release
+struct Held {  // the attempt is prepared and waits for Release
   AttemptKey key;
 };
 struct Running {
@@ -69,35 +72,38 @@ struct Ended {  // nothing of it runs any more, its cgroup is gone, epilog done
   AttemptKey key;
   Exit exit;
 };
-struct BeginFailed {  // nothing of it ran, and nothing will
+struct BeginFailed {  // the attempt never ran, and never will
   AttemptKey key;
   std::string message;
 };
 struct FileRead {
   proto::FetchLogReply reply;
 };
-struct GpusChanged {  // since the daemon started, or since the last one
+struct GpusChanged {  // sent once after the daemon starts, and again after each change
   GpuInventory gpus;
 };
-struct NotRemembered {};  // the last RememberJob: asked for again with the next heartbeat
+struct NotRemembered {};  // the last RememberJob failed; it is asked for again at a heartbeat
 
 using Input = std::variant<FromController, LinkUp, LinkDown, Wake, Stop, Held, Running, Ended,
                            BeginFailed, FileRead, GpusChanged, NotRemembered>;
 
 // ---- actions
 
-// Durable through a power cut before anything after it in the turn.
+// The shell makes this durable, even through a power cut, before it carries out the actions after
+// it.
 struct RememberEpoch {
   Epoch epoch{};
   std::optional<Duration> fence_after;
 };
-// Durable like an epoch, but the daemon goes on without it: NotRemembered answers a failed write.
+// The job id is made durable as an epoch is, but the daemon goes on without it: NotRemembered
+// answers a write that failed.
 struct RememberJob {
-  JobId highest{};  // that was ever ordered here
+  JobId highest{};  // the highest job id that was ever ordered here
 };
-// When the controller was last known to hear this node; only asked for under fencing. Must outlive
-// the daemon, not the machine. A failed write is not answered: a fence that counts from an earlier
-// contact comes too early and never too late, and the next contact is written anyway.
+// When the controller was last known to hear this node; the core asks for it only if the cluster
+// fences lost nodes. The record must outlive the daemon, but need not outlive the machine. A failed
+// write is not answered: a fence that counts from an earlier contact comes too early and never too
+// late, and the next contact is written anyway.
 struct RememberContact {
   Instant at{};
 };
@@ -107,7 +113,8 @@ struct RememberContact {
 struct Begin {
   proto::Launch launch;
 };
-// As Begin, from the record on disk; only for Recovered::Stage::never_started.
+// Starts a recovered attempt from its record on disk. Allowed only for
+// Recovered::Stage::never_started; otherwise like Begin.
 struct Resume {
   AttemptKey key;
 };
@@ -118,23 +125,24 @@ struct Signal {
   AttemptKey key;
   std::int32_t signal = 0;
   proto::SignalScope scope = proto::SignalScope::full;
-  std::optional<StepId> step{};  // set: its processes only
+  std::optional<StepId> step{};  // if set, only the processes of this step get the signal
 };
-struct SetFrozen {  // stop all of it where it is, or let it go on; may be repeated
+struct SetFrozen {  // stops every process where it is, or lets all go on; may be repeated
   AttemptKey key;
   bool frozen = false;
 };
-struct Kill {  // SIGKILL to all of it, or give up preparing it; Ended follows. May be repeated
+// sends SIGKILL to all of it, or stops its preparation; Ended follows; may be repeated
+struct Kill {
   AttemptKey key;
 };
 struct Notice {  // one line for the job's standard error
   AttemptKey key;
   std::string text;
 };
-struct RepairGpu {  // an administrator says that it is well
+struct RepairGpu {  // an administrator says that this GPU works again
   std::string uuid;
 };
-struct Forget {  // acknowledged: remove its directory
+struct Forget {  // the exit was acknowledged: remove the attempt's directory
   AttemptKey key;
 };
 struct ReadFile {  // answered by FileRead
@@ -144,7 +152,7 @@ struct ReadFile {  // answered by FileRead
 using Action = std::variant<RememberEpoch, RememberJob, RememberContact, Begin, Resume, Release,
                             Signal, Kill, Notice, RepairGpu, Forget, ReadFile, SetFrozen>;
 
-// Heartbeat leaves the core without load and free memory; the shell fills them in.
+// The core leaves load and free memory in a Heartbeat empty; the shell fills them in.
 using Report = std::variant<proto::NodeRegister, proto::Heartbeat, proto::LaunchReady,
                             proto::Started, proto::ExitReport, proto::Goodbye, proto::FetchLogReply,
                             proto::GpuReport, proto::Frozen>;
@@ -157,14 +165,15 @@ struct Turn {
 
 // ---- start
 
-// What disk and shims say of one attempt when the daemon starts.
+// What the disk and the shims say about one attempt when the daemon starts.
 struct Recovered {
   enum class Stage : std::uint8_t {
-    never_started,  // recorded; proved that nothing ran, and nothing will without Resume
-    preparing,      // its shim is alive and has not said more
+    // its record exists; it is proved that nothing ran, and nothing will without Resume
+    never_started,
+    preparing,  // its shim is alive and has not reported anything yet
     held,
     running,
-    ended,  // has its exit record; or its shim is gone, and all of it was killed
+    ended,  // its exit record exists; or its shim is gone, and all its processes were killed
   };
   AttemptKey key;
   Stage stage = Stage::never_started;
@@ -173,7 +182,7 @@ struct Recovered {
   bool frozen = false;  // stage running
 };
 
-// From the state directory; all unset on the first start.
+// What the daemon read from the state directory; every field is unset at the first start.
 struct Memory {
   Epoch epoch{};
   JobId highest_job{};
@@ -186,12 +195,13 @@ struct Counters {
   std::uint64_t old_epoch = 0;
   std::uint64_t other_session = 0;
   std::uint64_t old_seq = 0;
-  std::uint64_t no_effect = 0;  // a move that the table does not have
+  std::uint64_t no_effect = 0;  // an input for which the table in stage.h has no move
 };
 
 class Core {
  public:
-  // `facts`: NodeRegister without attempts, epoch and time; they stay for the life of the daemon.
+  // `facts` is a NodeRegister without attempts, epoch and time. It stays as it is, except for the
+  // GPUs, for the life of the daemon.
   Core(proto::NodeRegister facts, Memory memory, std::vector<Recovered> recovered, Instant now);
   ~Core();
   Core(const Core&) = delete;

@@ -6,7 +6,7 @@
 namespace gantry::node {
 namespace {
 
-// The sockets with cores left, taken round.
+// The sockets that still have cores; they take turns.
 class Sockets {
  public:
   Sockets(const std::vector<std::uint16_t>& cores,
@@ -19,7 +19,8 @@ class Sockets {
     for (auto& [socket, list] : of) left_.push_back(std::move(list));
   }
 
-  // From the next socket that has `count` left, else from the next ones what they have.
+  // Takes `count` cores of the next socket that has so many; if none has, takes what the next ones
+  // have.
   void take(std::size_t count, std::vector<std::uint16_t>& out) {
     const auto many = [&](const auto& socket) { return socket.size() >= count; };
     const auto some = [](const auto& socket) { return !socket.empty(); };
@@ -37,7 +38,7 @@ class Sockets {
 
  private:
   void turn() { std::rotate(left_.begin(), left_.begin() + 1, left_.end()); }
-  std::vector<std::deque<std::uint16_t>> left_;  // the next one first
+  std::vector<std::deque<std::uint16_t>> left_;  // the first is the next one to be used
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // The second part of Slurm's --distribution: in which order the tasks of a step get the cores that
-// it has on this node. Pure.
+// the step has on this node. The function is pure.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,11 @@
 
 namespace gantry::node {
 
-// The cores so that task i of `tasks` gets the i-th share of them; each share has
-// cores.size() / tasks, what is left over comes last. cyclic: a task's share is of one socket as
-// long as one has so many left, and the next task's of the next socket; fcyclic: each core is of
-// the next socket. A core that `socket_of` does not know is of socket 0.
+// Returns the cores in such an order that task i of `tasks` gets the i-th share of them. Each share
+// has cores.size() / tasks cores; cores that are left over come last. With `cyclic` the cores of a
+// task are of one socket while that socket has enough left, and the next task takes the next
+// socket. With `fcyclic` each next core is of the next socket. A core that is missing in
+// `socket_of` counts as one of socket 0.
 std::vector<std::uint16_t> order_cores(proto::CoreOrder order, std::vector<std::uint16_t> cores,
                                        const std::map<std::uint16_t, std::uint32_t>& socket_of,
                                        std::size_t tasks);

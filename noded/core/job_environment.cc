@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 
-// Prefixes of what describes a job or a step, behind SLURM_ or GANTRY_.
+// A variable describes a job or a step if its name is SLURM_ or GANTRY_ and then begins so.
 constexpr std::array<std::string_view, 26> kJobWords{
     "JOB_",          "JOBID",        "ARRAY_",       "STEP",        "NTASKS",   "NPROCS",
     "NNODES",        "NODELIST",     "NODEID",       "NODENAME",    "PROCID",   "LOCALID",
@@ -75,7 +75,8 @@ void add_geometry(Variables& v, const proto::Launch& launch, const NodePlacement
   v.set("LOCALID", 0);
   v.set("GTIDS", 0);
   v.set("NODEID", launch.node_index);
-  v.set("TASK_PID", std::string("0000000000"));  // room for whoever starts the process
+  // whoever starts the process overwrites the zeros with its id
+  v.set("TASK_PID", std::string("0000000000"));
 
   const JobShape& shape = launch.spec.shape;
   if (shape.gpus_per_node > 0) {
@@ -104,7 +105,8 @@ void add_geometry(Variables& v, const proto::Launch& launch, const NodePlacement
     v.set("MEM_PER_NODE", static_cast<std::uint64_t>(here.memory >> 20));
 }
 
-// As the job and its node see it. A pattern that cannot be expanded stays as it is.
+// The path of the checkpoint file as the job sees it. A pattern that cannot be expanded stays as it
+// is.
 std::string checkpoint_file(const proto::Launch& launch, const EnvironmentFacts& facts) {
   const JobSpec& spec = launch.spec;
   PatternValues values;
@@ -120,7 +122,8 @@ std::string checkpoint_file(const proto::Launch& launch, const EnvironmentFacts&
   return path.starts_with('/') ? path : spec.work_dir + "/" + path;
 }
 
-// Where the job was submitted: its working directory, unless --chdir named another.
+// The directory from which the job was submitted: it is the working directory, unless --chdir named
+// another.
 std::string submit_directory(const JobSpec& spec) {
   constexpr std::string_view kGiven = "submit-dir=";
   for (const std::string& one : spec.given)
@@ -166,7 +169,8 @@ void add_job(Variables& v, const proto::Launch& launch, const EnvironmentFacts& 
   }
 }
 
-// HET_SIZE, and of each component what describes its nodes, with _HET_GROUP_n behind the name.
+// Sets HET_SIZE, and the variables that describe the nodes of each component, with _HET_GROUP_n
+// behind their names.
 void add_components(std::map<std::string, std::string>& out, const proto::Launch& launch) {
   if (launch.het.empty()) return;
   Variables(out).set("HET_SIZE", launch.het.size());
@@ -226,7 +230,8 @@ std::map<std::string, std::string> job_environment(const proto::Launch& launch,
   v.fallback("LOGNAME", owner.user);
   v.fallback("SHELL", owner.shell.empty() ? "/bin/sh" : owner.shell);
   v.fallback("PATH", std::string(kDefaultPath));
-  v.plain("TMPDIR", "/tmp");  // private; the submitter's own one is not there
+  // the job has a private /tmp; the submitter's TMPDIR does not exist there
+  v.plain("TMPDIR", "/tmp");
   v.plain("PWD", launch.spec.work_dir);
   v.plain("HOSTNAME", facts.node);
   v.plain("ENVIRONMENT", "BATCH");

@@ -1,8 +1,9 @@
-// The environment of a batch script: what the user brought, and what describes the job, under the
-// names of Slurm (which scripts and launchers read) and under our own.
+// The environment of a batch script: the variables that the user brought, and variables that
+// describe the job, under the names of Slurm (which scripts and launchers read) and under our own.
 //
-// Pure. Every SLURM_X below has a twin GANTRY_X. A variable that describes a job and came with the
-// user's environment (a job submitted from inside a job) is dropped, never passed on.
+// The functions are pure. Every SLURM_X below has a twin GANTRY_X. A variable that describes a job
+// and came with the user's environment (because the job was submitted from inside another job) is
+// dropped, never passed on.
 #pragma once
 
 #include <map>
@@ -14,8 +15,8 @@ namespace gantry::node {
 
 struct EnvironmentFacts {
   std::string cluster;
-  std::string node;        // this one
-  std::string job_socket;  // as the job sees it; "" = none
+  std::string node;        // the name of this node
+  std::string job_socket;  // the path of the socket as the job sees it; "" = none
 };
 
 // Set always: SLURM_JOB_ID JOBID JOB_NAME JOB_NODELIST NODELIST JOB_NUM_NODES NNODES TASKS_PER_NODE
@@ -29,8 +30,9 @@ struct EnvironmentFacts {
 // of JOB_ID JOB_PARTITION JOB_NODELIST NODELIST JOB_NUM_NODES NNODES TASKS_PER_NODE
 // JOB_CPUS_PER_NODE NTASKS NPROCS NTASKS_PER_NODE CPUS_PER_TASK MEM_PER_CPU MEM_PER_NODE.
 // SLURM_TASK_PID comes as ten zeros: whoever starts the process overwrites them with its id.
-// job_variables() is the part of it that describes the job: what the controller and this node say,
-// and nothing that came with the user's environment. Programs of root's get no more than that.
+// job_variables() gives only the variables that describe the job: what the controller and this node
+// say, and nothing that came with the user's environment. Programs that run as root (prolog,
+// epilog) get these and no others.
 std::map<std::string, std::string> job_variables(const proto::Launch& launch,
                                                  const EnvironmentFacts& facts);
 std::map<std::string, std::string> job_environment(const proto::Launch& launch,

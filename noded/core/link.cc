@@ -1,8 +1,8 @@
 // The link to the controller: registration, sessions, stamps, heartbeats and fencing.
 //
-// A NodeRegister lists every attempt this node has, and so promises that there are no others: from
-// that moment no order of an earlier session is taken, and only the NodeAccept that answers this
-// very registration (it carries `sent` back) opens the next one.
+// A NodeRegister lists every attempt that this node has, and so promises that there are no others.
+// From that moment the node takes no order of an earlier session, and only the NodeAccept that
+// answers this very registration (it carries `sent` back) opens the next session.
 #include "noded/core/state.h"
 
 namespace gantry::node {
@@ -19,7 +19,7 @@ void Core::State::link_down() {
 
 void Core::State::ask(Instant now) {
   if (stopped) return;
-  // Two registrations never carry the same time, so that their answers can be told apart.
+  // No two registrations carry the same time, so that the node can tell their answers apart.
   link.asked = std::max(now, link.asked + microseconds(1));
   link.phase = Link::Phase::registering;
   link.session = 0;
@@ -53,7 +53,8 @@ bool Core::State::newest_epoch(Instant now, Epoch epoch) {
   if (epoch > memory.epoch) {
     memory.epoch = epoch;
     remember();
-    // Sessions are of one controller: with a new one there is none until it has answered us.
+    // A session belongs to one controller: with a new controller there is none until it has
+    // answered.
     if (registered()) {
       link.backoff = kRegisterFirst;
       ask(now);
@@ -105,14 +106,14 @@ void Core::State::accept(Instant now, proto::NodeAccept&& order) {
   link.backoff = kRegisterFirst;
   contact(order.heard);
 
-  for (auto& entry : attempts)  // the timers send them, so many a turn
+  for (auto& entry : attempts)  // the timers send the exit reports, a limited number in each turn
     if (entry.second.stage == Stage::ended) arm(entry, now);
   for (const auto& key : order.forget) {
     const auto it = attempts.find(key);
     if (it != attempts.end() && it->second.stage == Stage::ended)
       acknowledged(key);
     else if (it != attempts.end())
-      order.kill.push_back(key);  // not ended here: end it, report it
+      order.kill.push_back(key);  // it has not ended here: end it, then report it
   }
   for (const auto& key : order.kill) {
     const auto it = attempts.find(key);
@@ -129,7 +130,8 @@ void Core::State::accept(Instant now, proto::NodeAccept&& order) {
   }
 }
 
-// The controller heard what we sent at `heard`: from there it counts our silence, and so do we.
+// The controller says that it heard what this node sent at `heard`. The controller counts the
+// node's silence from there, and the node does the same.
 void Core::State::contact(Instant heard) {
   if (memory.last_contact && heard <= *memory.last_contact) return;
   memory.last_contact = heard;
@@ -167,8 +169,8 @@ void Core::State::link_timers(Instant now) {
   }
   if (now >= link.next_beat) {
     link.next_beat = now + link.heartbeat;
-    // Once a heartbeat and not at each order, because it costs a sync of the disk. Jobs that are
-    // still here are known by their directories in any case.
+    // The highest job id is saved once a heartbeat and not at each order, because each save costs a
+    // sync of the disk. Jobs that are still here are known by their directories in any case.
     remember_job();
     proto::Heartbeat beat;
     beat.session = link.session;

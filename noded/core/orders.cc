@@ -1,5 +1,5 @@
-// Orders of the controller about attempts. Every one may come twice, late, or for an attempt that
-// this node does not have; in_order() has already dropped what is stale.
+// The controller's orders about attempts. Every order may come twice, late, or for an attempt that
+// this node does not have; in_order() has already dropped those that are stale.
 #include <csignal>
 
 #include "noded/core/state.h"
@@ -13,7 +13,7 @@ void Core::State::order(Instant now, Order&& order) {
                  [&](proto::NodeAccept& o) { accept(now, std::move(o)); },
                  [&](proto::RegisterAgain& o) {
                    if (!newest_epoch(now, o.epoch)) return;
-                   if (registered()) ask(now);  // else a registration is under way already
+                   if (registered()) ask(now);  // otherwise a registration is under way already
                  },
                  [&](proto::HeartbeatAck& o) {
                    if (in_session(now, o.stamp)) contact(o.heard);
@@ -52,7 +52,7 @@ void Core::State::launch(Instant now, proto::Launch&& launch) {
   const AttemptKey key = launch.key;
   memory.highest_job = std::max(memory.highest_job, key.job);
   const auto known = attempts.find(key);
-  if (known != attempts.end()) {  // repeated, because our answer was lost
+  if (known != attempts.end()) {  // the order was repeated because our answer was lost
     report_status(now, *known);
     return;
   }
@@ -76,7 +76,7 @@ void Core::State::go(Instant now, const AttemptKey& key) {
     return;
   }
   OneAttempt& attempt = it->second;
-  if (attempt.stage == Stage::running) {  // repeated, because Started was lost
+  if (attempt.stage == Stage::running) {  // the order was repeated because Started was lost
     report_status(now, *it);
     return;
   }
@@ -108,7 +108,7 @@ void Core::State::signal(const proto::SignalAttempt& order) {
   turn.actions.emplace_back(Signal{order.key, order.signal, order.scope, order.step});
 }
 
-// One that is ending is let go on, so that it can.
+// An attempt that is being ended is never stopped: it must run so that it can end.
 void Core::State::freeze(const proto::Freeze& order) {
   const auto it = attempts.find(order.key);
   if (it == attempts.end() || it->second.stage != Stage::running) {

@@ -1,5 +1,6 @@
-// The state machine of an attempt on a node: one table of stage by trigger. What is absent has no
-// effect and is counted; the world (a doubled order, a late event) may well ask for it.
+// The state machine of an attempt on a node, as one table: stage and trigger give the next stage. A
+// pair that is absent from the table has no effect and is counted; it is no bug, because a doubled
+// order or a late event may well ask for it.
 //
 //   waiting     found on disk after a restart, proved never to have started; wants the controller
 //   preparing   Begin or Resume issued, nothing heard yet
@@ -36,12 +37,12 @@ enum class Trigger : std::uint8_t { resume, held, go, running, terminate, drop, 
 constexpr auto enum_names(Trigger) {
   using enum Trigger;
   return std::array<std::pair<Trigger, std::string_view>, 7>{
-      {{resume, "resume"},        // the controller keeps a recovered attempt
-       {held, "held"},            // the runtime has it ready
+      {{resume, "resume"},        // the controller wants to keep a recovered attempt
+       {held, "held"},            // the runtime has prepared it
        {go, "go"},                // order Go
        {running, "running"},      // the runtime says that it runs
        {terminate, "terminate"},  // order Terminate, kill at registration, fencing
-       {drop, "drop"},            // as terminate, of one that never started
+       {drop, "drop"},            // like terminate, for an attempt that never started
        {ended, "ended"}}};        // the runtime says that nothing of it runs
 }
 
@@ -78,7 +79,7 @@ constexpr std::optional<Stage> next_stage(Stage from, Trigger trigger) {
   return std::nullopt;
 }
 
-// What the controller is told at registration.
+// The phase that a registration tells the controller for this stage.
 constexpr proto::AttemptPhase phase_of(Stage stage) {
   switch (stage) {
     case Stage::waiting:

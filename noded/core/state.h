@@ -19,28 +19,32 @@ namespace gantry::node {
 
 inline constexpr Duration kRegisterFirst = milliseconds(250);  // wait before a second try
 inline constexpr Duration kRegisterMost = seconds(15);         // longer than any answer takes
-inline constexpr int kSilentBeats = 3;                // unanswered heartbeats, then register again
-inline constexpr Duration kResendFirst = seconds(1);  // of an exit report
+// After so many unanswered heartbeats the node registers again.
+inline constexpr int kSilentBeats = 3;
+// The first pause before an exit report is sent again.
+inline constexpr Duration kResendFirst = seconds(1);
 inline constexpr Duration kResendMost = seconds(30);
-inline constexpr Duration kKillAgain = seconds(10);   // what a SIGKILL did not end
-inline constexpr std::size_t kMaxAttempts = 100'000;  // on one node, unacknowledged ones included
+// The pause before SIGKILL is repeated for processes that it did not end.
+inline constexpr Duration kKillAgain = seconds(10);
+// On one node, with those whose exit is not acknowledged.
+inline constexpr std::size_t kMaxAttempts = 100'000;
 inline constexpr int kTimersPerTurn = 1000;
 
-struct Ending {  // ordered to end
+struct Ending {  // how and when an ordered end goes on
   proto::ExitCause cause = proto::ExitCause::ordered;
   Instant kill_at{};
-  std::string why;  // for the report; "" = none
+  std::string why;  // the reason for the report; "" = none
   Instant since{};
 };
 
 struct OneAttempt {
   Stage stage = Stage::preparing;
   std::optional<Instant> started;
-  std::optional<Instant> start_heard;  // by this daemon; not after its restart
+  std::optional<Instant> start_heard;  // when this daemon heard of the start; unset after a restart
   std::optional<Ending> ending;
   Exit exit;                   // stage ended
-  bool frozen = false;         // by order; nothing of it runs until it is let go on
-  std::optional<Instant> due;  // its timer: SIGKILL, or the next report
+  bool frozen = false;         // stopped by order; nothing of it runs until an order lets it go on
+  std::optional<Instant> due;  // when its timer fires: for SIGKILL, or for the next report
   Duration backoff = kResendFirst;
 };
 
@@ -57,14 +61,15 @@ struct Link {
   std::uint64_t last_seq = 0;
   Duration heartbeat = seconds(5);
   Instant next_beat{};
-  Instant last_word{};          // when anything of the session last came
-  std::uint32_t tell_gpus = 0;  // so often, now and with the next heartbeats: one may be lost
+  Instant last_word{};  // when anything of the session last came
+  // In how many messages (now and with each heartbeat) the GPUs are still sent: one may be lost.
+  std::uint32_t tell_gpus = 0;
 };
 
 struct Core::State {
   proto::NodeRegister facts;
   Memory memory;
-  JobId kept_job{};  // memory.highest_job as it is durable; 0 = a write has failed
+  JobId kept_job{};  // the value of memory.highest_job that is on disk; 0 = a write has failed
   Link link;
   bool stopped = false;
   std::map<AttemptKey, OneAttempt> attempts;
@@ -78,7 +83,7 @@ struct Core::State {
   void link_up(Instant now);
   void link_down();
   void ask(Instant now);                        // sends NodeRegister
-  bool newest_epoch(Instant now, Epoch epoch);  // false: refused
+  bool newest_epoch(Instant now, Epoch epoch);  // false: the epoch is too old and was refused
   bool in_order(Instant now, const proto::OrderStamp& stamp);
   bool in_session(Instant now, const proto::OrderStamp& stamp);
   void accept(Instant now, proto::NodeAccept&& order);
@@ -103,13 +108,14 @@ struct Core::State {
   void acknowledged(const AttemptKey& key);
 
   // attempts.cc
-  bool move(OneAttempt& attempt, Trigger trigger);  // false: no effect, counted
+  // false: the table has no such move; it was counted
+  bool move(OneAttempt& attempt, Trigger trigger);
   void end_now(Instant now, Entry& entry, Ending ending, Duration grace, std::string notice);
   void held(Instant now, const AttemptKey& key);
   void running(Instant now, const Running& event);
   void ended(Instant now, const AttemptKey& key, Exit exit);
   void begin_failed(Instant now, const BeginFailed& event);
-  void settle(Instant now, Entry& entry, Exit exit);  // stage is ended: report
+  void settle(Instant now, Entry& entry, Exit exit);  // the stage is `ended` now: report the exit
   void report_status(Instant now, Entry& entry);
   void report_exit(Instant now, Entry& entry);
   void report_unknown(Instant now, const AttemptKey& key);

@@ -31,7 +31,7 @@ Result<StepEnvironment> step_environment(const proto::StepPermission& permission
                             permission.step.value(), node));
   StepEnvironment out;
   out.node_index = static_cast<std::uint32_t>(here - permission.nodes.begin());
-  // Several steps, of components, are one to their tasks.
+  // A step that runs in several components of a heterogeneous job looks like one step to its tasks.
   const proto::HetStep alone;
   const proto::HetStep& all = launch.het ? *launch.het : alone;
   std::vector<std::string> names = all.nodes;
@@ -80,7 +80,7 @@ Result<StepEnvironment> step_environment(const proto::StepPermission& permission
   shared["SLURMD_NODENAME"] = node;
   shared["GANTRY_NODENAME"] = node;
   shared["HOSTNAME"] = node;
-  shared.merge(meeting_point(permission));  // unless the user has said another
+  shared.merge(meeting_point(permission));  // does not replace what the user has set
   return out;
 }
 

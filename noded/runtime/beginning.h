@@ -1,6 +1,6 @@
-// When something began to run, by three clocks: the wall's, for people, and how long the machine
-// had been awake and asleep. How long it ran is told by the second, which nobody sets and which
-// stands still while the machine sleeps.
+// When something began to run, by three clocks: the wall clock, for people; and how long the
+// machine had been awake and how long asleep. The awake clock tells how long it ran, because nobody
+// sets that clock and it stands still while the machine sleeps.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ struct Beginning {
     record.awake = uptime.awake;
     record.asleep = uptime.asleep;
   }
-  // It ends now.
+  // Call it when the run ends: it writes the start, and the length until now.
   void into(ExitRecord& record) const {
     record.started = at;
     record.ran = ran();

@@ -16,7 +16,8 @@ std::optional<Contact> parse_contact(std::string_view text) {
   for (std::int64_t* number : {&contact.at.us, &contact.boot.us, &contact.fence_after.us}) {
     const char* const last = text.data() + text.size();
     const auto [end, error] = std::from_chars(text.data(), last, *number);
-    if (error != std::errc{} || end == last) return std::nullopt;  // torn
+    // The file was written only in part.
+    if (error != std::errc{} || end == last) return std::nullopt;
     text.remove_prefix(static_cast<std::size_t>(end - text.data()) + 1);
   }
   return contact;

@@ -1,7 +1,7 @@
 // The file `contact` of the state directory: when the controller was last known to hear this node,
-// and how much silence it may take for granted to have ended every job here. It is there under
-// lost_node_policy fence only. noded writes it at each answer to a heartbeat, and every shim reads
-// it: a job must end after that silence even if its noded does not run.
+// and after how much silence the controller may assume that every job here has ended. The file
+// exists only under lost_node_policy fence. noded writes it at each answer to a heartbeat, and
+// every shim reads it: a job must end after that silence even if its noded does not run.
 //
 // One line of three numbers, in microseconds: the contact on noded's clock, the same moment on
 // CLOCK_BOOTTIME (which no one sets, and which goes on while the machine sleeps), fence_after.

@@ -27,7 +27,8 @@ std::int64_t read_clock_us(clockid_t id) {
 }  // namespace
 
 Uptime uptime() {
-  // In this order, so that what passes between the two never looks like sleep that goes back.
+  // The clocks are read in this order, so that the time between the two readings never makes the
+  // time asleep look smaller than before.
   const Duration awake{read_clock_us(CLOCK_MONOTONIC)};
   return {awake, Duration{read_clock_us(CLOCK_BOOTTIME)} - awake};
 }

@@ -32,8 +32,8 @@ inline constexpr const char* kSeccompBpf = "seccomp.bpf";        // raw filter
 inline constexpr const char* kSeccompBase64 = "seccomp.base64";  // the same for crun
 inline constexpr const char* kSeccompJson = "seccomp.json";      // OCI form for runc
 
-// To a step's shim: look for attachments. One that has not got ready for signals yet ignores it,
-// and looks when it has.
+// noded sends it to a step's shim: look for attachments. A shim that cannot handle signals yet
+// ignores it, and looks as soon as it can.
 inline constexpr int kAttachSignal = SIGURG;
 
 inline std::string job_name(const AttemptKey& key) {
@@ -44,7 +44,7 @@ std::optional<AttemptKey> parse_job_name(std::string_view name);
 inline std::string jobs_dir(const std::string& state_dir) {
   return state_dir + "/jobs";
 }
-// Forgotten attempts whose shim is still in its last moments; emptied when noded starts.
+// Forgotten attempts whose shim has not quite ended; the directory is emptied when noded starts.
 inline std::string gone_dir(const std::string& state_dir) {
   return state_dir + "/gone";
 }
@@ -60,7 +60,7 @@ inline std::string job_cgroup(const AttemptKey& key) {
 inline std::string step_cgroup(const AttemptKey& key, StepId step) {
   return job_cgroup(key) + "/step_" + std::to_string(step.value());
 }
-// Where the container's own processes are: runc insists on a directory that it makes itself.
+// The cgroup of the container's own processes. runc insists on a directory that it makes itself.
 inline std::string container_cgroup(const NodeSetup& setup, const AttemptKey& key) {
   return setup.runtime == RuntimeKind::runc ? job_cgroup(key) + "/c0" : job_cgroup(key);
 }
@@ -72,14 +72,15 @@ inline std::string scratch_path(const NodeSetup& setup, const AttemptKey& key) {
 
 Instant wall_clock();
 
-// Since the machine started, by a clock that nobody sets: without the time that it slept, and the
+// How long the machine has been up, by clocks that nobody sets: the time that it was awake, and the
 // time that it slept.
 struct Uptime {
   Duration awake{};
   Duration asleep{};
 };
 Uptime uptime();
-// For deadlines of what this process waits for: no instant of any calendar.
+// For deadlines of what this process waits for. The value is no date: it counts from the machine's
+// start.
 inline Instant timer_clock() {
   return Instant{uptime().awake.us};
 }

@@ -1,6 +1,7 @@
-// What goes between noded and its shims: an order lies in the job's directory as launch.msgpack,
-// facts of the node in <state>/setup.msgpack, the exit record in exit.msgpack. A shim needs nothing
-// else, and outlives a restart or an upgrade of noded. Paths are absolute. Sizes are bytes.
+// What noded and its shims exchange in files: an order lies in the job's directory as
+// launch.msgpack, facts of the node in <state>/setup.msgpack, the exit record in exit.msgpack. A
+// shim needs nothing else, and outlives a restart or an upgrade of noded. Paths are absolute. Sizes
+// are bytes.
 #pragma once
 
 #include <map>
@@ -55,17 +56,19 @@ struct LaunchRequest {
   std::int64_t scratch = 0;                  // > 0: /tmp is a directory of the scratch disk
   std::string prolog;                        // "" = none
   std::string epilog;
-  std::vector<LaunchDevice> devices;  // of GPUs; all others are closed
+  // GPUs of the job; the job cannot open any other device of a GPU.
+  std::vector<LaunchDevice> devices;
   LaunchSharing sharing;
-  std::vector<LaunchMount> mounts;  // of CDI; these three only for jobs with an image
+  // Mounts that CDI asks for; only jobs with an image get these, the hooks and the device_gids.
+  std::vector<LaunchMount> mounts;
   std::vector<LaunchHook> hooks;
-  std::vector<std::uint32_t> device_gids;  // groups that may open them
+  std::vector<std::uint32_t> device_gids;  // groups that may open the devices
   std::vector<LaunchGpu> gpus;
-  // What the controller and this node say of the job, without the user's own environment: for
-  // programs that run as root.
+  // The variables by which the controller and this node describe the job, without the user's own
+  // environment: programs that run as root get only these.
   std::map<std::string, std::string> stated;
 
-  // For the job, and for programs of root's.
+  // Sets the variable for the job and for programs that run as root.
   void state(const std::string& name, const std::string& value) {
     env[name] = value;
     stated[name] = value;
@@ -109,17 +112,18 @@ struct LaunchRequest {
   }
 };
 
-// Tasks of a step on this node, inside the container of a running attempt.
+// The tasks of a step on this node, which run inside the container of a running attempt.
 struct StepRequest {
   AttemptKey key;
   StepId step{};
   std::string name;
   std::vector<std::string> argv;
-  std::map<std::string, std::string> env;                    // common to all tasks
+  std::map<std::string, std::string> env;                    // the same for all tasks
   std::vector<std::map<std::string, std::string>> task_env;  // one per task, added to env
   std::string work_dir;
   std::uint32_t first_rank = 0;
-  std::vector<std::uint32_t> ranks;  // of the tasks here, rising; none: from first_rank on
+  // Ranks of the tasks here, ascending; empty: they count from first_rank.
+  std::vector<std::uint32_t> ranks;
   std::uint32_t node_index = 0;
   std::vector<std::uint16_t> cpus;
   bool bind_tasks = false;  // divide cpus evenly among the tasks
@@ -131,7 +135,7 @@ struct StepRequest {
   std::optional<proto::TerminalSize>
       terminal;  // for rank 0; the others then read and write nothing
   proto::StepMpi mpi = proto::StepMpi::none;
-  std::vector<std::string> nodes;         // mpi: of the whole step, in the order of ranks
+  std::vector<std::string> nodes;         // mpi: nodes of the whole step, in the order of ranks
   std::vector<std::uint32_t> node_tasks;  // mpi: how many tasks each of them has
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -162,8 +166,8 @@ struct StepRequest {
   }
 };
 
-// One who wants to see a step that runs here. It lies in the step's directory until its shim, which
-// is sent kAttachSignal, has taken it.
+// Somebody who wants to watch a step that runs here. The file lies in the step's directory until
+// the step's shim has taken it; noded sends kAttachSignal to the shim.
 struct StepAttachment {
   AttemptKey key;
   StepId step{};
@@ -190,7 +194,7 @@ constexpr auto enum_names(RuntimeKind) {
        {RuntimeKind::process, "process"}}};
 }
 
-// What all orders of this node share; written once when noded starts.
+// What is the same for all orders of this node; written once when noded starts.
 struct NodeSetup {
   std::string node;
   std::string cluster;
@@ -204,7 +208,7 @@ struct NodeSetup {
   std::string hide_cgroup2;  // a cgroup2 mount that the runtime must not see; "" = none
   bool rootless = false;
   bool user_namespace = true;
-  std::uint32_t subid_base = 0x70000000;  // host ids of a container's other 65535 ids
+  std::uint32_t subid_base = 0x70000000;  // first host id for the container's 65535 other ids
   bool allow_root_jobs = false;
   std::vector<std::string> writable_paths;
   std::vector<std::string> image_dirs;  // empty = any directory that the user may read
@@ -214,7 +218,7 @@ struct NodeSetup {
   Duration hook_timeout = minutes(5);  // prolog, epilog
   Duration image_timeout = minutes(30);
   std::int64_t image_cache_size = 0;  // bytes of all unpacked images
-  std::int64_t image_size = 0;        // of one
+  std::int64_t image_size = 0;        // bytes of one unpacked image
   std::int64_t image_files = 0;
   template <class Self, class V>
   static void fields(Self& s, V&& v) {

@@ -23,7 +23,8 @@ constexpr std::int64_t kTestMemory = 32 << 20;
 constexpr int kTestMs = 20'000;
 constexpr std::uint32_t kNobody = 65534;
 
-// Exit 10.. names the layer that is missing; out of memory is the good end where a limit exists.
+// Exit codes from 10 on name the layer that is missing. Where there is a memory limit, being killed
+// for memory is the good end.
 constexpr const char* kTestScript = R"sh(#!/bin/sh
 status=/proc/self/status
 grep -q '^NoNewPrivs:.1' $status || exit 10
@@ -97,8 +98,8 @@ Result<void> judge(const ExitRecord& record, bool limited) {
   return {};
 }
 
-// The shim of a test container may be killed as any other (by an operator who clears up, by the
-// kernel when memory is short); that says nothing of the runtime, so the test is made again.
+// The shim of a test container may be killed like any other, by an operator who clears up or by the
+// kernel when memory is short. That says nothing about the runtime, so the test is repeated.
 constexpr int kMostTests = 3;
 constexpr const char* kNoRecord = "the shim of a test container left no exit record";
 

@@ -1,5 +1,5 @@
-// Which OCI runtime this node uses, and how well it isolates: a real container with a memory limit
-// is run in each configured one, in order, until one passes.
+// Chooses the OCI runtime that this node uses, and says how well it isolates. For this a real
+// container with a memory limit is run in each configured runtime, in order, until one passes.
 #pragma once
 
 #include <string>
@@ -11,16 +11,18 @@
 namespace gantry::runtime {
 
 struct ProbeReport {
-  std::string runtime;               // "crun 1.8.1", "runc 1.1.5+ds1", "process"
-  std::vector<std::string> refused;  // "crun: why" for each that came before it
+  std::string runtime;  // "crun 1.8.1", "runc 1.1.5+ds1", "process"
+  // "crun: why", for each runtime that was tried before the chosen one.
+  std::vector<std::string> refused;
   std::vector<std::string>
       layers_on;  // "user namespace", "seccomp", "memory limit (cgroup v1)", ...
   std::vector<std::string> layers_off;  // "memory limit: no cgroup may be written", ...
   std::uint32_t cgroup_version = 0;
 };
 
-// Runs `setup` (its runtime chosen already) once as a job 0.1 of an unprivileged user: a script
-// that checks its own confinement and then takes more memory than it may. Takes about 0.1 s.
+// Runs a script once as job 0.1 of an unprivileged user, with `setup`, in which the runtime is
+// chosen already. The script checks its own confinement and then takes more memory than it may.
+// Takes about 0.1 s.
 Result<void> try_container(const NodeSetup& setup);
 
 std::string runtime_version(const std::string& path);  // "1.8.1"; "" = cannot be run

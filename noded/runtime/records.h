@@ -1,4 +1,5 @@
-// What a shim leaves on disk and says to noded: how an attempt or a step ended, and who runs.
+// What a shim leaves on disk and tells noded: how an attempt or a step ended, and which processes
+// run.
 #pragma once
 
 #include <array>
@@ -14,19 +15,20 @@ namespace gantry::runtime {
 using proto::AttemptKey;
 using proto::ExitCause;
 
-// How an attempt, or a step of it on this node, ended. Written durably, once.
+// How an attempt ended, or a step of it on this node. It is written durably, once.
 struct ExitRecord {
   AttemptKey key;
   ExitCause cause = ExitCause::exited;
   ExitStatus exit;
-  std::string message;  // for people, names the node; "" when it just exited
+  std::string message;  // for people; names the node; "" when the job just exited
   Usage usage;
   std::uint32_t oom_kills = 0;
   std::optional<Instant> started;
   Instant ended{};
   std::vector<ExitStatus> tasks;  // steps: one per task
-  bool unheard = false;           // steps: whoever started it has gone, and will not tell
-  // From start to end without the time that the machine slept, by a clock that nobody sets.
+  bool unheard = false;           // steps: whoever started the step is gone, and will not report it
+  // The time from start to end without the time that the machine slept, by a clock that nobody
+  // sets.
   std::optional<Duration> ran{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -44,15 +46,15 @@ struct ExitRecord {
   }
 };
 
-// A container that runs: who is in it. Lies in the job's directory as running.msgpack.
+// Which processes a running container has. It lies in the job's directory as running.msgpack.
 struct RunningRecord {
   std::int32_t init_pid = 0;     // PID 1 of the container (process: the script itself)
   std::uint64_t init_start = 0;  // its start time, field 22 of /proc/PID/stat
   std::int32_t child_pid = 0;    // batch shell; 0 = none yet
   bool held = false;             // waits for go()
   Instant started{};
-  // How long the machine had been awake and asleep then, since it started. Unset: a record of an
-  // earlier release.
+  // How long the machine had been awake and asleep at that time, since it booted. Unset: an earlier
+  // release wrote the record.
   std::optional<Duration> awake{}, asleep{};
   template <class Self, class V>
   static void fields(Self& s, V&& v) {
@@ -66,7 +68,8 @@ struct RunningRecord {
   }
 };
 
-// Datagram from a shim to noded: "look". Lost ones do no harm: it looks by itself as well.
+// A datagram from a shim to noded, which says "look". A lost one does no harm: noded also looks by
+// itself.
 enum class NoteKind : std::uint8_t { held = 1, running = 2, exited = 3 };
 constexpr auto enum_names(NoteKind) {
   return std::array<std::pair<NoteKind, std::string_view>, 3>{

@@ -1,4 +1,5 @@
-// What an earlier noded left: directories of attempts, living shims, and cgroups without either.
+// Recovers what an earlier noded left: directories of attempts, living shims, and cgroups that have
+// neither.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
@@ -30,7 +31,7 @@ StepId step_of(const std::string& name) {
 
 }  // namespace
 
-// Steps whose shim lives are watched; of the others nothing may run on.
+// Steps whose shim lives are watched. Of all other steps no process may run on.
 void Runtime::State::recover_steps(const AttemptKey& key, OneJob& job) {
   const std::string steps = dir(key) + "/steps";
   for (const auto& name : list_dir(steps)) {
@@ -53,7 +54,7 @@ bool Runtime::State::epilog_over(const AttemptKey& key, OneJob& job) {
     if (!request || request->epilog.empty()) return true;
     auto process =
         start_process({setup.shim_path, "epilog", setup.state_dir, job_name(key)}, -1, log.get());
-    if (!process) return true;  // no process can be had: the job's end is not to wait for that
+    if (!process) return true;  // no process can be started: the job's end must not wait for that
     job.epilog = std::move(*process);
   }
   if (job.epilog.pid == 0) return true;
@@ -62,13 +63,13 @@ bool Runtime::State::epilog_over(const AttemptKey& key, OneJob& job) {
   return true;
 }
 
-// Ends what a lost shim left, and writes the record in its place.
+// Ends what a lost shim left behind, and writes the exit record in its place.
 ExitRecord Runtime::State::bury_now(const AttemptKey& key, OneJob& job) {
   const auto usage = read_usage(setup.cgroups, job_cgroup(key));
   kill_cgroup(setup.cgroups, job_cgroup(key), kPatience);
   end_remains(key);
   remove_cgroup(setup.cgroups, job_cgroup(key), kPatience);
-  while (!epilog_over(key, job)) {  // it has a time limit of its own
+  while (!epilog_over(key, job)) {  // the epilog has a time limit of its own
     pollfd watched{job.epilog.pidfd.get(), POLLIN, 0};
     ::poll(&watched, 1, 1000);
   }
@@ -88,7 +89,8 @@ RecoveredAttempt Runtime::State::recover_job(const AttemptKey& key, LaunchReques
   job.owner = one.request.owner;
   job.kind = one.request.kind;
   job.most_steps = most_steps(one.request);
-  // Whether the shim lives comes first: one that is found gone has left all that it will leave.
+  // Whether the shim lives must be asked first: a shim that is gone by then has written everything
+  // that it will ever write.
   const auto state = find_shim(dir(key), job.shim);
   if (const auto running = running_record(key)) {
     if (running->started.us != 0) one.started = running->started;
@@ -123,12 +125,12 @@ std::vector<RecoveredAttempt> Runtime::recover() {
   for (const auto& name : list_dir(jobs_dir(s.setup.state_dir))) {
     const auto key = parse_job_name(name);
     if (!key) continue;
-    if (key->job == JobId{}) {  // a self-test that was cut off; its cgroup goes below
+    if (key->job == JobId{}) {  // a self-test that was cut off; its cgroup is removed below
       remove_tree(s.dir(*key));
       continue;
     }
     auto request = read_request(s.dir(*key));
-    if (!request) {  // noded died while it wrote the record: nothing of it ran
+    if (!request) {  // noded died while it wrote the record: the job never ran
       remove_tree(s.dir(*key));
       continue;
     }

@@ -19,13 +19,14 @@
 
 namespace gantry::runtime {
 namespace {
-// What the two clocks differ by less is the time between reading one and the other.
+// Two clocks tell how long the machine slept, and they are not read at the same moment. A shorter
+// difference than this comes from the time between the two readings, and is no sleep.
 constexpr Duration kShortestSleep = seconds(1);
 }  // namespace
 
 Runtime::Runtime(std::unique_ptr<State> state) : state_(std::move(state)) {}
-// A node without jobs leaves no cgroup behind. rmdir() refuses what is in use, by another node of
-// the same root say.
+// A node without jobs leaves no cgroup behind. rmdir() refuses a cgroup that is in use, for example
+// by another node with the same root.
 Runtime::~Runtime() {
   for (const auto& [key, job] : state_->jobs)
     if (!job.ended) return;
@@ -55,7 +56,8 @@ std::optional<ExitRecord> Runtime::State::exit_record(const std::string& dir) co
   const auto bytes = read_file(dir + "/" + kExitFile);
   if (!bytes) return std::nullopt;
   auto record = codec::decode<ExitRecord>(*bytes);
-  if (!record) return std::nullopt;  // torn by a crash of the machine: as if it were not there
+  // A crash of the machine left it incomplete: as if it were not there.
+  if (!record) return std::nullopt;
   return std::move(*record);
 }
 
@@ -89,7 +91,7 @@ std::string Runtime::trouble() const {
   return state_->trouble();
 }
 
-// What lies at the path now may be nothing, another directory, or one that is mounted over ours.
+// At the path there may now be nothing, another directory, or one that is mounted over ours.
 std::string Runtime::State::trouble() const {
   const std::string& path = setup.state_dir;
   struct stat top {
@@ -129,7 +131,7 @@ Result<void> make_job_dir(const std::string& dir, const LaunchRequest& request) 
       return fail_errno(ErrorCode::io_error, dir + "/run/script");
   }
   LaunchRequest stored = request;
-  stored.script.clear();  // lies in run/script
+  stored.script.clear();  // the script lies in run/script
   return write_small(fd.get(), kLaunchFile, codec::encode(stored));
 }
 
@@ -227,7 +229,7 @@ void Runtime::forget(const AttemptKey& key) {
   auto shim = std::move(it->second.shim);
   s.jobs.erase(it);
   if (!shim.pidfd)
-    for (auto& one : s.leaving)  // its end was seen already
+    for (auto& one : s.leaving)  // noded has seen its end already
       if (one.shim.pid == shim.pid && one.remove.empty()) {
         one.remove = gone;
         return;
@@ -327,7 +329,8 @@ ExitRecord Runtime::State::lost_record(const AttemptKey& key) const {
   const auto running = running_record(key);
   if (!running || running->started.us == 0) return record;
   record.started = running->started;
-  // Its last moment is not known; it is over by now. Clocks of another boot say nothing.
+  // The moment of its end is not known, only that it is over by now. Clocks of an earlier boot tell
+  // nothing about the length.
   if (!rebooted && running->awake)
     record.ran = std::max(Duration{}, uptime().awake - *running->awake);
   return record;
@@ -335,7 +338,8 @@ ExitRecord Runtime::State::lost_record(const AttemptKey& key) const {
 
 bool Runtime::State::end_remains(const AttemptKey& key) {
   const auto name = job_cgroup(key);
-  // Without a cgroup: PID 1 ends by itself when its shim's socket closes.
+  // Where there is no cgroup, this ends the job. PID 1 also ends by itself when it sees that its
+  // shim's socket has closed.
   if (const auto running = running_record(key);
       running && running->init_pid > 0 && start_time_of(running->init_pid) == running->init_start)
     ::kill(running->init_pid, 9);
@@ -356,11 +360,12 @@ void Runtime::State::bury(std::vector<RuntimeEvent>& events) {
     auto record = lost_record(key);
     record.usage = usage;
     const Fd fd(::open(dir(key).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    const bool lost = !fd && errno == ENOENT;  // with the state directory: told, and kept nowhere
+    // Gone with the state directory: the end is reported, and kept nowhere.
+    const bool lost = !fd && errno == ENOENT;
     if (lost) record.message += "; " + trouble();
     if (!lost &&
         (!fd || !write_whole(fd.get(), kExitFile, codec::encode(record), Durability::durable))) {
-      left = true;  // a full disk: again later
+      left = true;  // the disk is full: try again later
       continue;
     }
     job.ended = true;
@@ -370,7 +375,7 @@ void Runtime::State::bury(std::vector<RuntimeEvent>& events) {
   if (left) arm_timer();
 }
 
-// By rm, beside us: it may be large.
+// A process of its own (rm) removes the directory, because it may be large.
 void Runtime::State::remove_lost_scratch(const AttemptKey& key) {
   const std::string path = scratch_path(setup, key);
   if (setup.scratch_dir.empty() || ::access(path.c_str(), F_OK) != 0) return;

@@ -1,13 +1,14 @@
-// Doing: what noded uses to run jobs and steps on this machine.
+// What noded uses to run jobs and steps on this machine.
 //
-// Every call is quick (files, signals, one spawn); nothing waits for a container. What comes of it
-// is learned from poll(), called when fd() is readable. A restart of noded loses nothing: open()
-// and recover() read the state directory, and the shims never noticed.
+// Every call is quick (files, signals, one spawn); none waits for a container. The caller learns
+// what comes of a call from poll(), which it calls when fd() is readable. A restart of noded loses
+// nothing: open() and recover() read the state directory, and the shims do not notice.
 //
 //   open() -> self-test of the configured OCI runtimes, in order; the first that works is used
 //   begin() -> [held ->] running -> ended -> forget()
 //
-// An attempt whose shim was killed ends as ExitCause::shim_lost, after everything of it was killed.
+// An attempt whose shim was killed ends as ExitCause::shim_lost, after all its processes were
+// killed.
 #pragma once
 
 #include <map>
@@ -30,7 +31,7 @@ struct RuntimeOptions {
   std::string cluster;
   NodedConfig config;
   std::string bin_dir;                       // where gantry-shim and gantry-init are
-  std::vector<std::uint32_t> device_majors;  // that only some jobs may open
+  std::vector<std::uint32_t> device_majors;  // majors of devices that only some jobs may open
   std::string scratch_dir;                   // "" = none
   bool self_test = true;                     // tests of the runtime itself may skip it
 };
@@ -63,29 +64,33 @@ class Runtime {
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
-  // Why nothing may start here: the state directory is gone, replaced or cannot be written. ""
-  // = nothing is wrong. Two calls of stat().
+  // Why nothing may start here: the state directory is gone, was replaced or cannot be written; ""
+  // when nothing is wrong. It costs two calls of stat().
   [[nodiscard]] std::string trouble() const;
-  // Of running attempts during which the machine has slept: for how long.
+  // The running attempts during which the machine has slept, and for how long.
   [[nodiscard]] std::vector<proto::AttemptSleep> asleep() const;
   [[nodiscard]] const ProbeReport& probe() const;
   [[nodiscard]] int fd() const;  // readable: call poll()
   std::vector<RuntimeEvent> poll();
 
-  // Call once, before anything else. Ends what has lost its shim, and cgroups that nobody owns.
+  // Call this once, before anything else. It ends attempts that have lost their shim, and removes
+  // cgroups that belong to no attempt.
   std::vector<RecoveredAttempt> recover();
 
-  // Writes the launch record and starts the shim. When it fails, nothing of it ran or will.
+  // Writes the launch record and starts the shim. If it fails, nothing of the attempt ran or will
+  // run.
   Result<void> begin(const LaunchRequest& request);
   Result<void> resume(const AttemptKey& key);   // Stage::never_started only
   Result<void> release(const AttemptKey& key);  // a held attempt runs now
   Result<void> signal(const AttemptKey& key, int number, proto::SignalScope scope);
-  Result<void> freeze(const AttemptKey& key, bool frozen);  // where it is; or it goes on
-  Result<void> kill(const AttemptKey& key);                 // SIGKILL to all, or stop preparing
+  // Stops every process where it is, or lets all go on.
+  Result<void> freeze(const AttemptKey& key, bool frozen);
+  // Sends SIGKILL to all processes, or stops the preparation.
+  Result<void> kill(const AttemptKey& key);
   Result<void> notice(const AttemptKey& key, const std::string& text);  // to the job's stderr
   void forget(const AttemptKey& key);                                   // removes its directory
 
-  // Steps enter the container of a running attempt on this node.
+  // Steps run in the container of a running attempt on this node.
   Result<void> begin_step(const StepRequest& request);
   Result<void> signal_step(const AttemptKey& key, StepId step, int number);
   Result<void> kill_step(const AttemptKey& key, StepId step);

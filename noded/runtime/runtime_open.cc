@@ -1,4 +1,5 @@
-// Setting up: directories, cgroups, device and system call filters, and which runtime is used.
+// Opens a Runtime: directories, cgroups, device and system call filters, and the choice of the OCI
+// runtime.
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -20,7 +21,8 @@
 namespace gantry::runtime {
 namespace {
 
-// A cgroup2 mount beside v1 that still has controllers: crun 1.8 refuses every command then.
+// Finds a cgroup2 mount beside v1 that still has controllers: with such a mount crun 1.8 refuses
+// every command.
 std::string cgroup2_with_controllers() {
   const auto mounts = read_file("/proc/self/mountinfo").value_or("");
   if (mounts.find(" - cgroup ") == std::string::npos) return {};
@@ -76,7 +78,8 @@ Result<void> Runtime::State::prepare() {
   setup.shim_path = options.bin_dir + "/gantry-shim";
   setup.init_path = options.bin_dir + "/gantry-init";
   setup.notify_socket = config.state_dir + "/notify.sock";
-  // Seen by the ids of a container, so no directory above it may be closed to others.
+  // The ids of a container must reach this directory, so no directory above it may be closed to
+  // others.
   setup.mount_dir = setup.rootless ? config.state_dir + "/mnt" : "/run/gantry-mnt";
   if (setup.notify_socket.size() >= sizeof(sockaddr_un{}.sun_path))
     return fail(ErrorCode::invalid_argument,

@@ -1,5 +1,5 @@
-// Signals, notices and kills of what runs. noded sends signals itself, to the processes that the
-// cgroup lists: no shim needs to be asked, and a stopped one is no obstacle.
+// Signals, notices and kills for jobs and steps that run. noded sends signals itself, to the
+// processes that the cgroup lists: no shim needs to be asked, so a stopped shim is no obstacle.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -29,15 +29,16 @@ std::string pid_namespace(int pid) {
   return n > 0 ? std::string(text.data(), static_cast<std::size_t>(n)) : std::string();
 }
 
-// To this process, if it is still what it was taken for once it cannot become another any more.
+// Sends the signal only if the process is the one that is meant. It is asked after the pidfd is
+// open: from then on the number cannot come to mean another process.
 template <class IsMeant>
 void signal_if(int pid, int number, IsMeant&& is_meant) {
   const Fd held(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (held && is_meant(pid)) ::syscall(SYS_pidfd_send_signal, held.get(), number, nullptr, 0);
 }
 
-// Without cgroups: all that share the PID namespace of the container, or, without a container, the
-// session that the job was started in.
+// The way without cgroups: signals all processes in the PID namespace of the container, or, without
+// a container, in the session in which the job was started.
 void signal_namespace(int init_pid, int number, int spared) {
   const auto wanted = pid_namespace(init_pid);
   if (wanted.empty()) return;
@@ -80,9 +81,11 @@ Result<void> Runtime::signal(const AttemptKey& key, int number, proto::SignalSco
                 "signal " + std::to_string(number) + " does not exist");
   const auto running = s.running_record(key);
   if (!running) return fail(ErrorCode::wrong_state, "job " + job_name(key) + " does not run yet");
-  // The record outlives the processes, and the kernel may have given their numbers to others.
+  // Compares the start time, because the record outlives the processes, and the kernel may have
+  // given their numbers to others.
   const bool there = start_time_of(running->init_pid) == running->init_start;
-  // PID 1 would hand it to the batch shell a second time; without a shell it must hear it.
+  // PID 1 is spared where there is a batch shell, to which it would hand the signal a second time.
+  // Without a shell PID 1 itself must get it.
   const bool init_hears = it->second.kind == LaunchKind::holder || running->held ||
                           s.setup.runtime == RuntimeKind::process;
   const int spared = init_hears ? 0 : running->init_pid;
@@ -106,7 +109,7 @@ Result<void> Runtime::signal(const AttemptKey& key, int number, proto::SignalSco
   return {};
 }
 
-// Without a freezer by signals, which a process may notice.
+// Where the kernel offers no freezer, signals stop the processes; a process may notice that.
 Result<void> Runtime::freeze(const AttemptKey& key, bool frozen) {
   auto& s = *state_;
   const auto it = s.jobs.find(key);
@@ -121,8 +124,9 @@ Result<void> Runtime::kill(const AttemptKey& key) {
   const auto it = s.jobs.find(key);
   if (it == s.jobs.end() || it->second.ended) return not_here(key, s.setup);
   kill_cgroup(s.setup.cgroups, job_cgroup(key), Duration{});
-  // It gives up preparing, or kills PID 1. One that hangs (a dead file server) is given up in turn,
-  // one that is stopped at once: it would write no record, and its job would never end.
+  // The signal makes the shim give up preparing, or kill PID 1. A shim that hangs (on a dead file
+  // server) gets SIGKILL after a few kills, and a stopped one at once: it would write no record,
+  // and its job would never end.
   const bool hangs = ++it->second.kills > kPatientKills || is_stopped(it->second.shim);
   signal_shim(it->second.shim, hangs ? SIGKILL : SIGTERM);
   return {};
@@ -146,7 +150,8 @@ Result<void> Runtime::attach_step(const StepAttachment& attachment) {
   const std::string dir = step_dir(s.setup.state_dir, attachment.key, attachment.step);
   const Fd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return fail_errno(ErrorCode::io_error, dir);
-  const std::string name =  // none of an earlier noded's, which its shim may not have taken yet
+  // Differs from the names of an earlier noded, whose files the shim may not have taken yet.
+  const std::string name =
       kAttachPrefix + std::to_string(::getpid()) + "." + std::to_string(++s.attachments);
   auto written = write_whole(fd.get(), name.c_str(), codec::encode(attachment), Durability::none);
   if (written) signal_shim(step->second.shim, kAttachSignal);
@@ -158,7 +163,7 @@ Result<void> Runtime::kill_step(const AttemptKey& key, StepId step) {
   const auto it = s.jobs.find(key);
   if (it == s.jobs.end()) return not_here(key, s.setup);
   const auto found = it->second.steps.find(step);
-  if (found == it->second.steps.end()) {  // srun may be on its way here with it
+  if (found == it->second.steps.end()) {  // srun may be on its way here with this step
     it->second.cancelled.insert(step);
     return {};
   }

@@ -1,4 +1,4 @@
-// What Runtime knows; included only by runtime*.cc and recover.cc.
+// The members of Runtime; included only by runtime*.cc and recover.cc.
 //
 //   runtime_open.cc     setting up: cgroups, filters, self-test, setup.msgpack
 //   runtime.cc          starting shims, and events
@@ -23,8 +23,9 @@ struct OneStep {
   ShimProcess shim;
 };
 
-// A shim in its last moments: to be reaped, and then its directory removed. Not before: a removal
-// while the kernel takes the shim's mounts apart costs a millisecond of waiting for dentries.
+// A shim that is about to end. When it has ended it is reaped, and then its directory is removed.
+// The directory is not removed earlier: a removal while the kernel takes the shim's mounts apart
+// waits a millisecond for dentries.
 struct Leaving {
   ShimProcess shim;
   std::string remove;
@@ -37,17 +38,19 @@ struct OneJob {
   bool said_held = false;
   bool said_running = false;
   std::optional<Duration> asleep_before{};  // how long the machine had slept when it began to run
-  bool ended = false;                       // its ended event was given
+  bool ended = false;                       // the caller was given its ended event
   int kills = 0;                            // how often kill() was asked
-  bool burying = false;                     // its shim is gone, what is left of it is being killed
+  bool burying = false;  // its shim is gone, and the processes that are left are being killed
   bool epilog_begun = false;
-  ShimProcess epilog;  // in the shim's place
+  ShimProcess epilog;  // runs in the place of the lost shim
   std::map<StepId, OneStep> steps;
-  std::size_t most_steps = 0;  // at once
-  std::set<StepId> cancelled;  // by kill_step() before they were here; not to begin
+  std::size_t most_steps = 0;  // most steps at the same time
+  // Steps that kill_step() cancelled before they came; they must not begin.
+  std::set<StepId> cancelled;
 };
 
-// Each step has a shim, which is a process of root's in no cgroup of the job.
+// How many steps may run at once. There is a limit because each step has a shim, which runs as root
+// and outside the job's cgroup.
 std::size_t most_steps(const LaunchRequest& request);
 
 struct Runtime::State {
@@ -57,21 +60,21 @@ struct Runtime::State {
   std::string boot_id;
   bool rebooted = false;  // since the state directory was last used
   Fd epoll;
-  Fd notes;  // datagrams of shims
-  Fd timer;  // while something is being buried
+  Fd notes;  // datagrams from shims
+  Fd timer;  // runs while something is being buried
   Fd log;    // stderr of shims
   ShimTemplate shims;
   std::map<AttemptKey, OneJob> jobs;
   std::map<std::uint64_t, std::pair<AttemptKey, std::optional<StepId>>> watched;  // by epoll tag
-  std::vector<Leaving> leaving;   // what is left to do when a shim has ended
-  std::uint64_t next_tag = 16;    // below: the sources of our own
-  std::uint64_t attachments = 0;  // their files' names
+  std::vector<Leaving> leaving;   // shims about to end, and what to do then
+  std::uint64_t next_tag = 16;    // smaller tags are noded's own sources
+  std::uint64_t attachments = 0;  // number of attachments; makes their files' names
 
   Result<void> prepare();  // directories, cgroups, filters
   Result<void> choose_runtime();
   Result<void> open_sources();
 
-  // What was at the state directory's path when this began.
+  // The state directory as it was when this Runtime was opened.
   struct Home {
     dev_t device = 0;
     ino_t inode = 0;
@@ -97,10 +100,10 @@ struct Runtime::State {
   [[nodiscard]] std::string dir(const AttemptKey& key) const;
   [[nodiscard]] std::optional<ExitRecord> exit_record(const std::string& dir) const;
   [[nodiscard]] std::optional<RunningRecord> running_record(const AttemptKey& key) const;
-  // Kills and removes what a lost shim left; false = something is still there.
+  // Kills and removes what a lost shim left behind. False: something is still there.
   bool end_remains(const AttemptKey& key);
-  // Runs the epilog that a lost shim owes; false = it still runs. Of a shim that was killed after
-  // its epilog and before its record it runs twice.
+  // Runs the epilog that a lost shim did not run. False: it still runs. If the shim was killed
+  // between its epilog and its record, the epilog runs twice.
   bool epilog_over(const AttemptKey& key, OneJob& job);
   ExitRecord lost_record(const AttemptKey& key) const;
   void remove_lost_scratch(const AttemptKey& key);

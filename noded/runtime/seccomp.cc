@@ -42,7 +42,7 @@ struct Rule {
 constexpr std::uint64_t kNewNamespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |
                                          CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
 
-// What the list allows and a job must not have.
+// System calls that the list allows and a job must not have.
 constexpr std::array kDenied{"setns",
                              "mount",
                              "umount",
@@ -102,7 +102,7 @@ bool has(const std::vector<std::string>& list, std::string_view name) {
   return std::find(list.begin(), list.end(), name) != list.end();
 }
 
-// Does this entry count for a process of this machine without any capability?
+// Does this entry hold for a process on this machine that has no capability?
 bool counts(const rapidjson::Value& entry) {
   const auto arches = texts(entry, "includes", "arches");
   return texts(entry, "includes", "caps").empty() && (arches.empty() || has(arches, kArch)) &&
@@ -174,7 +174,7 @@ std::optional<scmp_compare> compare_of(const std::string& op) {
 }
 
 Result<void> add_rule(scmp_filter_ctx filter, const Rule& rule) {
-  if (!rule.allow && rule.error == ENOSYS) return {};  // what happens to all others
+  if (!rule.allow && rule.error == ENOSYS) return {};  // every call without a rule gets ENOSYS
   std::vector<scmp_arg_cmp> args;
   for (const auto& c : rule.conditions) {
     const auto op = compare_of(c.op);
@@ -204,7 +204,8 @@ Result<std::string> compile(const std::vector<Rule>& rules) {
   for (const auto arch : architectures())
     if (const int rc = ::seccomp_arch_add(context.filter, arch); rc != 0 && rc != -EEXIST)
       return fail(ErrorCode::internal, errno_text("seccomp architecture", -rc));
-  ::seccomp_attr_set(context.filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);  // a tree, not a list
+  // The kernel searches a tree, not a list.
+  ::seccomp_attr_set(context.filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
   for (const auto& rule : rules)
     if (auto r = add_rule(context.filter, rule); !r) return tl::unexpected(r.error());
   const Fd memory(::memfd_create("seccomp", MFD_CLOEXEC));

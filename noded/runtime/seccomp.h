@@ -12,13 +12,13 @@ inline constexpr const char* kSeccompList = "/usr/share/containers/seccomp.json"
 
 struct SeccompFilter {
   std::string bpf;     // struct sock_filter[], for this machine and its 32-bit forms
-  std::string base64;  // of it, as crun takes it
+  std::string base64;  // the same filter, as crun takes it
   std::string oci;     // linux.seccomp of config.json, as runc takes it
 };
 
-// `list` is the text of a containers-common seccomp file. Its rules for capabilities are dropped
-// (jobs have none); clone3 is denied with ENOSYS, clone and unshare with new namespaces, io_uring,
-// keyctl, bpf, perf_event_open and userfaultfd with EPERM.
+// `list` is the text of a containers-common seccomp file. Its rules for capabilities are dropped,
+// because jobs have none. clone3 is denied with ENOSYS. Denied with EPERM are clone and unshare
+// with new namespaces, io_uring, keyctl, bpf, perf_event_open and userfaultfd.
 Result<SeccompFilter> compile_seccomp(const std::string& list);
 
 }  // namespace gantry::runtime

@@ -23,7 +23,8 @@ Fd open_pidfd(int pid) {
   return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
 }
 
-// Just above where descriptors must land, so that dup2 never meets its own source.
+// Moves a descriptor above the numbers that the child's descriptors get, so that dup2 never has
+// source and target equal.
 Fd high(int fd) {
   return Fd(::fcntl(fd, F_DUPFD_CLOEXEC, 10));
 }
@@ -114,14 +115,14 @@ ShimState find_shim(const std::string& dir, ShimProcess& found) {
       }
     }
     // tidy-allow(sleep): a process that has not yet written its pid file gives no event
-    ::usleep(1000);  // it lives and has not said who it is; or it is just going
+    ::usleep(1000);  // it holds the lock and has not written its id, or it is just ending
   }
   return ShimState::gone;
 }
 
 bool is_stopped(const ShimProcess& shim) {
   const auto text = read_file("/proc/" + std::to_string(shim.pid) + "/stat").value_or("");
-  const auto close = text.rfind(')');  // the name may hold anything
+  const auto close = text.rfind(')');  // the name before it may hold any character
   if (close == std::string::npos || close + 2 >= text.size()) return false;
   return text[close + 2] == 'T' || text[close + 2] == 't';
 }
@@ -135,7 +136,7 @@ bool reap_shim(const ShimProcess& shim) {
   siginfo_t info{};
   const int rc = ::waitid(P_PIDFD, static_cast<id_t>(shim.pidfd.get()), &info, WEXITED | WNOHANG);
   if (rc == 0) return info.si_pid != 0;
-  pollfd gone{shim.pidfd.get(), POLLIN, 0};  // of an earlier noded: not our child
+  pollfd gone{shim.pidfd.get(), POLLIN, 0};  // an earlier noded started it: it is not our child
   return ::poll(&gone, 1, 0) == 1;
 }
 

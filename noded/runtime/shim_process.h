@@ -1,4 +1,5 @@
-// A shim as noded sees it: started detached, watched by pidfd, known to be alive by its lock.
+// A shim as noded sees it: started detached, watched through its pidfd, alive as long as its lock
+// is held.
 #pragma once
 
 #include <string>
@@ -16,25 +17,26 @@ struct ShimProcess {
 
 enum class ShimState { never_ran, alive, gone };
 
-// A session of its own, nothing inherited but the lock of `dir` (descriptor 3) and `log` as stderr.
+// Starts a shim in a session of its own. It inherits nothing but the lock of `dir` (descriptor 3)
+// and `log` as stderr.
 Result<ShimProcess> start_shim(const std::string& shim_path, const std::string& dir,
                                const std::vector<std::string>& args, int log);
 
-// The lock of a directory whose shim is about to be started; already_exists when one has it.
+// Takes the lock of a directory whose shim is about to be started; already_exists when a shim holds
+// it.
 Result<Fd> take_lock(const std::string& dir);
 
-// A session of its own, /dev/null as standard files but for `log` as stderr, `third` as descriptor
-// 3
-// (-1 = none); reaped like a shim. argv[0] is a path.
+// Starts a program in a session of its own. Its standard files are /dev/null, but stderr is `log`;
+// its descriptor 3 is `third` (-1 = none). It is reaped like a shim. argv[0] is a path.
 Result<ShimProcess> start_process(const std::vector<std::string>& argv, int third, int log);
 
-// After a restart: whose lock is held lives, whatever its process id says.
+// For use after a restart: a shim whose lock is held is alive, whatever process id its file names.
 ShimState find_shim(const std::string& dir, ShimProcess& found);
 
-// Stopped (SIGSTOP, a debugger): it hears nothing but SIGKILL.
+// Is the shim stopped, by SIGSTOP or a debugger? Then it reacts to nothing but SIGKILL.
 bool is_stopped(const ShimProcess& shim);
 void signal_shim(const ShimProcess& shim, int number);
 bool reap_shim(
-    const ShimProcess& shim);  // no zombie stays if it was our child; false = it still runs
+    const ShimProcess& shim);  // leaves no zombie if the shim was our child; false = it still runs
 
 }  // namespace gantry::runtime

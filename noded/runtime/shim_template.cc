@@ -16,8 +16,8 @@ namespace {
 
 constexpr int kPatienceMs = 5000;
 constexpr int kMostInVain = 3;
-// Room in its command line for the words of a shim: "job" or "step", two numbers with a dot, and
-// the number of a step.
+// Room in the template's command line for the words of a shim: "job" or "step", two numbers with a
+// dot, and the number of a step.
 constexpr std::size_t kPadding = 64;
 
 bool readable(const Fd& fd) {
@@ -70,7 +70,8 @@ Result<ShimProcess> ShimTemplate::start_shim(const std::string& dir,
   if (!dead) return dead;
   switch (find_shim(dir, shim)) {
     case ShimState::alive: return shim;
-    case ShimState::gone: return dead;  // made and ended already: that is what its pidfd says, too
+    // The shim was made and has ended already: the dead template's pidfd says so, too.
+    case ShimState::gone: return dead;
     case ShimState::never_ran: break;
   }
   auto other = runtime::start_shim(shim_path_, dir, args, log_);
