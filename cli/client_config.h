@@ -1,13 +1,14 @@
-// What a command needs to know before it can ask: where the controller is, its public key, and how
-// to show who one is. client.conf has one `key = value` per line and lies beside gantry.yaml; it is
-// a file of its own because commands start in under 3 ms and YAML alone would cost one of them.
+// The client's configuration: what a command needs before it can ask the controller anything, which
+// is where the controller is, its public key, and how to prove who the user is. The file
+// client.conf has one `key = value` per line and lies beside gantry.yaml. It is a file of its own
+// because a command starts in under 3 ms, and reading YAML alone would cost one of them.
 //
 //   cluster = lab
 //   controller = 127.0.0.1:6870
 //   public_key = <40 characters of Z85>
-//   auth = any                      # any: the key file if it can be read, else munge; or key,
-//   munge key_file = /home/%u/.config/gantry/user.key      (%u is the login name) munge_socket =
-//   /run/munge/munge.socket.2
+//   auth = any           # any: the key file if it can be read, else munge; or key, munge
+//   key_file = /home/%u/.config/gantry/user.key      # %u is the login name
+//   munge_socket = /run/munge/munge.socket.2
 #pragma once
 
 #include <string>
@@ -18,23 +19,26 @@
 
 namespace gantry::cli {
 
-// none: the job's node vouches for us. token: of the environment, whatever the file says.
+// How a command proves who the user is. none: the job's node vouches for the user. token: the token
+// in the environment is used, whatever the file says.
 enum class Auth : std::uint8_t { any, key, munge, none, token };
-inline constexpr const char* kTokenVariables[] = {"GANTRY_TOKEN", "SLURM_JWT"};  // the first counts
+// the first that is set is used
+inline constexpr const char* kTokenVariables[] = {"GANTRY_TOKEN", "SLURM_JWT"};
 
 struct ClientConfig {
-  std::string path;  // of the file, for messages
+  std::string path;  // path of the file, for messages
   std::string cluster;
   std::string address;  // tcp://HOST:PORT or ipc:///PATH
   net::PublicKey server_key;
   Auth auth = Auth::any;
   std::string key_file;      // %u already replaced
-  std::string munge_socket;  // "" = munge's default
-  std::string token;         // with Auth::token
+  std::string munge_socket;  // "" = munge's default socket
+  std::string token;         // used with Auth::token
 };
 
-// Inside a job $GANTRY_JOB_SOCKET wins (common/net/job_socket_client.h). Else the first that exists
-// of: $GANTRY_CONF (a directory, client.conf itself, or gantry.yaml beside it);
+// Finds the configuration. Inside a job $GANTRY_JOB_SOCKET is used
+// (common/net/job_socket_client.h). Elsewhere the first of these files that exists is used:
+// $GANTRY_CONF (a directory, client.conf itself, or gantry.yaml beside it);
 // ~/.config/gantry/client.conf; $XDG_STATE_HOME/gantry/client.conf (`gantry up` of an ordinary
 // user); /etc/gantry/client.conf; /var/lib/gantry/local/client.conf (`gantry up` of root).
 Result<ClientConfig> find_client_config();
@@ -42,11 +46,11 @@ std::vector<std::string> client_config_paths();
 
 Result<ClientConfig> parse_client_config(std::string_view text, const std::string& path);
 
-// The file that parse_client_config reads back. `address` is HOST:PORT.
+// The text of a file that parse_client_config can read. `address` is HOST:PORT.
 std::string client_config_text(const std::string& cluster, const std::string& address,
                                const net::PublicKey& server_key, const std::string& key_file);
 
-std::string state_home();  // $XDG_STATE_HOME, else ~/.local/state; "" without a home
-std::string login_name();  // of the effective uid; the number if it has no name
+std::string state_home();  // $XDG_STATE_HOME, else ~/.local/state; "" if the user has no home
+std::string login_name();  // name of the effective uid; the number if it has no name
 
 }  // namespace gantry::cli

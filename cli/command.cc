@@ -1,4 +1,5 @@
-// Runs a command: finds the sub-command, parses, turns errors into words and exit statuses.
+// Runs a command: finds the sub-command, parses the options, and turns errors into messages and
+// exit statuses.
 #include "cli/command.h"
 
 #include <fmt/core.h>
@@ -26,7 +27,7 @@ constexpr Option kCommon[] = {
      .directive = false},
 };
 
-std::string quoted(const std::string& word) {  // for a shell
+std::string quoted(const std::string& word) {  // quotes a word for a shell
   std::string out = "'";
   for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return out + "'";
@@ -88,7 +89,8 @@ Result<std::optional<Parsed>> Invocation::parse_only() const {
     const std::string_view name = given.option->name;
     if (const auto index = static_cast<std::size_t>(given.option - options.data());
         index < command_.options.size()) {
-      given.option = &command_.options[index];  // the table outlives this call
+      // `options` ends with this call; the command's table does not
+      given.option = &command_.options[index];
       own.push_back(std::move(given));
       continue;
     }

@@ -1,5 +1,6 @@
-// A command as data: what --help, the man page, completion and the dispatcher need of it.
-// commands.cc has the table of all; each command's declaration and code are in its cmd_*.cc.
+// A command as data: everything that --help, the man page, completion and the dispatcher need to
+// know of it. The table of all commands is in commands.cc; the declaration and the code of each
+// command are in its cmd_*.cc.
 #pragma once
 
 #include <optional>
@@ -27,17 +28,17 @@ struct ExitDoc {
 class Invocation;
 
 struct Command {
-  std::string_view name;              // "gbatch"; of a sub-command "drain"
+  std::string_view name;              // "gbatch", or "drain" for a sub-command
   std::string_view summary;           // one line
   std::string_view operands = {};     // "[SCRIPT [ARG...]]"
-  std::string_view description = {};  // paragraphs, parted by blank lines
+  std::string_view description = {};  // paragraphs, separated by blank lines
   std::span<const Option> options = {};
   std::span<const Example> examples = {};
   std::span<const ExitDoc> exits = {};
-  Result<int> (*run)(const Invocation&) = nullptr;  // unset: has sub-commands
+  Result<int> (*run)(const Invocation&) = nullptr;  // not set if there are sub-commands
   std::span<const Command* const> sub = {};
   bool stop_at_operand = false;                         // options end at the first operand
-  std::span<const std::string_view> env_prefixes = {};  // SBATCH_, GBATCH_
+  std::span<const std::string_view> env_prefixes = {};  // prefixes of variables: SBATCH_, GBATCH_
 };
 
 // One call of a command, as typed.
@@ -49,14 +50,16 @@ class Invocation {
   [[nodiscard]] const std::string& program() const { return program_; }  // "gctl drain"
   [[nodiscard]] const Command& command() const { return command_; }
   [[nodiscard]] const std::vector<std::string>& args() const { return args_; }
-  // All of it for a shell, for gacct's SubmitLine; what is beyond kMaxLine is cut off.
+  // The whole command line, quoted for a shell: gacct shows it as SubmitLine. It is cut off after
+  // kMaxLine octets.
   [[nodiscard]] std::string line() const;
 
-  // Parses and applies options from the environment, then from the command line. nullopt: --help
-  // or --version was asked for and is printed. Operands are limited to `most` by a usage error.
+  // Parses and applies options from the environment, then from the command line. Returns nullopt if
+  // --help or --version was asked for; the answer is then printed already. More than `most`
+  // operands are a usage error.
   Result<std::optional<std::vector<std::string>>> parse(void* target, std::size_t least,
                                                         std::size_t most) const;
-  // The same without applying: for commands that have more sources of options.
+  // Parses the options without applying them, for commands that have more sources of options.
   Result<std::optional<Parsed>> parse_only() const;
 
  private:
@@ -68,13 +71,14 @@ class Invocation {
 inline constexpr std::size_t kMaxLine = 4096;  // octets
 inline constexpr std::size_t kAnyOperands = static_cast<std::size_t>(-1);
 
-// Options that every command has.
+// The options that every command has.
 std::span<const Option> common_options();
 
 std::span<const Command* const> all_commands();
 const Command* find_command(std::span<const Command* const> commands, std::string_view name);
 
-// Runs `args` as `command`, walking into sub-commands; prints errors; returns the exit status.
+// Runs `args` as `command`, descending into sub-commands. Prints errors and returns the exit
+// status.
 int run_command(const Command& command, const std::string& program, std::vector<std::string> args);
 
 std::string help_text(const Command& command, std::string_view program);

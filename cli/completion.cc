@@ -1,5 +1,5 @@
-// The bash completion script: options from the tables; names of partitions, nodes and jobs are
-// asked of the cluster when the argument wants one.
+// The bash completion script. Options come from the tables; names of partitions, nodes and jobs are
+// asked from the cluster when an argument wants one.
 #include <fmt/core.h>
 
 #include "cli/command.h"
@@ -52,7 +52,7 @@ _gantry_complete() {
 }
 )bash";
 
-// What the argument of an option is, for _gantry_reply.
+// The kind of argument that an option takes, in the words of the script's function _gantry_reply.
 std::string_view kind_of(std::string_view value) {
   if (value.starts_with("PARTITION")) return "partition";
   if (value.starts_with("NODE")) return "nodes";
@@ -82,7 +82,8 @@ std::string option_words(const Command& command) {
   return words;
 }
 
-// "    --partition|-p) _gantry_reply partition "$2"; return ;;" for each option with an argument.
+// A line like this for each option with an argument: "    --partition|-p) _gantry_reply partition
+// "$2"; return ;;".
 std::string option_cases(const Command& command) {
   std::string text;
   for (const Option& option : command.options) {
@@ -112,7 +113,8 @@ std::string body(const Command& command) {
   return text;
 }
 
-// `name`: "gtenant", "gtenant_price"; `depth`: the word from which on its own begin.
+// The shell function that completes a command. `name` is "gtenant" or "gtenant_price"; `depth` is
+// the index of the first word that this function completes.
 std::string function_of(const Command& command, const std::string& name, int depth) {
   std::string text = fmt::format("\n_gantry_of_{}() {{\n", name);
   if (command.sub.empty()) {

@@ -6,8 +6,8 @@
 namespace gantry::cli {
 namespace {
 
-constexpr std::size_t kWidth = 96;       // of help lines
-constexpr std::size_t kHelpColumn = 34;  // where the explanations of options begin
+constexpr std::size_t kWidth = 96;       // width of help lines, in characters
+constexpr std::size_t kHelpColumn = 34;  // column where the explanations of options begin
 
 std::string spelled(const Option& option) {
   std::string text = option.letter != 0 ? fmt::format("-{}", option.letter) : "  ";
@@ -19,7 +19,7 @@ std::string spelled(const Option& option) {
   return text;
 }
 
-// Appends `text` broken at blanks; the first line goes on at `column`, the others are indented.
+// Appends `text`, broken at blanks. The first line continues at `column`; the others are indented.
 void wrap(std::string& out, std::string_view text, std::size_t column, std::size_t indent) {
   std::size_t at = column;
   bool first = true;

@@ -57,7 +57,7 @@ class Parser {
     const Option* option = *found;
     if (!option->refused.empty()) {
       give(*option, {});
-      return {};  // what follows does not matter: it ends the command
+      return {};  // the rest does not matter: this option ends the command
     }
     if (equals != std::string_view::npos) {
       if (option->arg == Arg::none)

@@ -1,9 +1,9 @@
 // Options of commands, declared once per command as constant tables. Parsing, --help, the man
-// pages, bash completion, environment variables and #SBATCH directives all come from them.
+// pages, bash completion, environment variables and #SBATCH directives are all made from them.
 //
-// Spellings are Slurm's (getopt_long): --key=v, --key v, -kv, -k v, and joined letters as in
-// `-aho FMT`. An option is never accepted and ignored: one that Slurm has and Gantry has not stands
-// in the table with a sentence why, and is refused with it.
+// Options are spelled as Slurm spells them (getopt_long): --key=v, --key v, -kv, -k v, and joined
+// letters as in `-aho FMT`. No option is accepted and ignored: an option that Slurm has and Gantry
+// has not is in the table with a sentence that says why, and the refusal shows that sentence.
 #pragma once
 
 #include <algorithm>
@@ -20,24 +20,27 @@
 
 namespace gantry::cli {
 
-enum class Arg : std::uint8_t { none, required, optional };  // optional: only as --key=v
+// optional: the argument is given only as --key=v
+enum class Arg : std::uint8_t { none, required, optional };
 
-// Puts a value into the command's own struct; see put<> and call<> below.
+// Stores a value in the command's own struct; see put<> and call<> below.
 using Setter = Result<void> (*)(void* target, std::string_view value);
 
 struct Option {
-  std::string_view name;  // long, without "--"
-  char letter = 0;        // short; 0 = none
+  std::string_view name;  // long name, without "--"
+  char letter = 0;        // short name; 0 = none
   Arg arg = Arg::none;
   std::string_view value = {};  // name of the argument in the help: "TIME"
   std::string_view help = {};   // one sentence without a full stop
   Setter set = nullptr;
-  std::string_view env = {};      // PARTITION: read from SBATCH_PARTITION and GBATCH_PARTITION
-  bool directive = true;          // may stand in a script (gbatch)
-  std::string_view refused = {};  // not empty: known from Slurm; this is why it is refused
+  std::string_view env = {};  // "PARTITION": SBATCH_PARTITION and GBATCH_PARTITION set the option
+  bool directive = true;      // may be in a script (gbatch)
+  // reason for refusing this option of Slurm; empty = the option works
+  std::string_view refused = {};
 };
 
-// An option as it was given, and where: "" = the command line, else "job.sh:3" or a variable.
+// An option as the user gave it, and where: "" is the command line, otherwise it is a place like
+// "job.sh:3" or the name of a variable.
 struct Given {
   const Option* option = nullptr;
   std::string value;
@@ -49,27 +52,29 @@ struct Parsed {
   std::vector<std::string> operands;
 };
 
-// How long options may be spelled. getopt: as Slurm's commands take them, where the beginning of a
-// name is enough if no other option begins so, and nothing is suggested for one that is unknown.
+// How an option may be written. whole: only the full name. getopt: as Slurm's commands allow it,
+// where the beginning of a name is enough if no other option begins with it; no similar name is
+// suggested for an unknown option.
 enum class Spelling : std::uint8_t { whole, getopt };
 
-// Options may stand anywhere, unless stop_at_operand: then the first operand ends them.
-// Errors have the code usage and getopt's words.
+// Parses options, which may stand anywhere among the operands. With stop_at_operand the first
+// operand ends the options. Errors have the code usage and getopt's texts.
 Result<Parsed> parse_options(std::span<const Option> options, std::span<const std::string> args,
                              bool stop_at_operand, Spelling spelling = Spelling::whole);
 
-// Options from the environment: PREFIX + env for each prefix, the later prefix wins. A flag is on
-// when its variable exists and is not "0" or "no".
+// Reads options from the environment. The variable of an option is PREFIX + env; if several
+// prefixes have one, the later prefix wins. A flag is on when its variable exists and is not "0" or
+// "no".
 std::vector<Given> options_from_environment(std::span<const Option> options,
                                             std::span<const std::string_view> prefixes);
 
-// Calls the setters in order. The error names the option and where it stood.
+// Calls the setters in order. An error names the option and the place where it was given.
 Result<void> apply_options(std::span<const Given> given, void* target);
 
-// "--time" or "-t" for messages.
+// The option's name for messages: "--time" or "-t".
 std::string shown_name(const Option& option);
 
-// Tables joined into one, in constant expressions; a table is an array of either kind.
+// Joins tables into one, in a constant expression. A table is a C array or a std::array.
 template <class Table>
 inline constexpr std::size_t kRows = std::extent_v<Table>;
 template <std::size_t N>
@@ -90,12 +95,12 @@ C class_of(M C::*);
 template <class C, class M>
 M member_of(M C::*);
 
-// Sets a member by its type: bool = true, text, optional text, list (commas part items, repeated
-// options add to it).
+// Sets a member according to its type: a bool becomes true, texts and optional texts are assigned,
+// and a list gets the items that commas separate (a repeated option adds to it).
 //
-// Target is a parameter, and not only worked out inside, so that the functions of two commands with
-// a struct of the same name in their unnamed namespaces stay apart: from a member pointer alone,
-// g++ 12 makes one symbol of them.
+// Target is a template parameter, and not only deduced inside, to keep apart the functions of two
+// commands that each have a struct of the same name in an unnamed namespace: with a member pointer
+// alone, g++ 12 makes one symbol of both.
 template <auto Member, class Target = decltype(class_of(Member))>
 Result<void> put(void* target, std::string_view value) {
   using Type = decltype(member_of(Member));

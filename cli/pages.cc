@@ -18,7 +18,7 @@ void append(std::vector<T>& to, std::vector<T>&& from) {
     to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
-// The numbers of the rows in the order of their places; of equal ones as they came.
+// Indices of the rows, sorted by place. Rows with equal places keep their order.
 std::vector<std::size_t> in_places(const std::vector<std::uint32_t>& places) {
   std::vector<std::size_t> order(places.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -35,7 +35,7 @@ void put_in_order(std::vector<Row>& rows, const std::vector<std::uint32_t>& plac
   rows = std::move(sorted);
 }
 
-// Joins the places and lists of two pages; `lists` are those of the first one.
+// Appends the places and lists of `page` to `whole`; `lists` belongs to `whole`, `more` to `page`.
 template <class Page, class Lists>
 void join(Page& whole, Page&& page, Lists& lists, Lists&& more) {
   const auto before = static_cast<std::uint32_t>(lists.size());
@@ -46,7 +46,7 @@ void join(Page& whole, Page&& page, Lists& lists, Lists&& more) {
   whole.next = page.next;
 }
 
-// Is each row told its place and its list?
+// True if each row has a place, and a list that exists.
 template <class Page>
 bool is_sound(const Page& page, std::size_t rows, std::size_t lists) {
   return page.places.size() == rows && page.list_of.size() == rows &&
@@ -142,7 +142,7 @@ bool Pages<proto::ShareTree>::add(proto::ShareTreeReply& whole, proto::ShareTree
   return m.from.has_value();
 }
 
-// Tenants by their places, each with the rows below it.
+// Sorts the tenants by their places; the rows below each tenant stay with it.
 void Pages<proto::ShareTree>::finish(proto::ShareTreeReply& whole) {
   if (!whole.page) return;
   std::vector<std::vector<proto::ShareRow>> tenants;
@@ -165,7 +165,7 @@ bool Pages<proto::PriorityTuples>::add(proto::PriorityTuplesReply& whole,
   const bool more = page.page ? page.page->next.has_value() : page.more && !page.rows.empty();
   if (page.page)
     m.after_job = page.page->next;
-  else if (more)  // a controller without pages orders them itself
+  else if (more)  // a controller without pages sorts the rows itself
     m.after = page.rows.back().place;
   whole.page = page.page;
   whole.now = page.now;
@@ -198,7 +198,7 @@ bool Pages<proto::TenancyHistory>::add(proto::TenancyHistoryReply& whole,
   if (!next) return false;
   m.from = next;
   if (m.limit == 0) return true;
-  // The last revision may go on in the next page, and is then not one more.
+  // The last revision of a page may continue in the next page; it is then not counted again.
   const bool goes_on =
       !whole.revisions.empty() && whole.revisions.back().revision == next->revision;
   const auto fresh = static_cast<std::uint32_t>(whole.revisions.size() - before);
@@ -206,7 +206,7 @@ bool Pages<proto::TenancyHistory>::add(proto::TenancyHistoryReply& whole,
   return m.limit > 0;
 }
 
-// Changes of a revision in the order of its documents.
+// Sorts the changes of each revision by the order of its documents.
 void Pages<proto::TenancyHistory>::finish(proto::TenancyHistoryReply& whole) {
   if (!whole.page) return;
   const auto place = [](const proto::DocumentChange& change) {

@@ -1,20 +1,21 @@
-// Listings that the controller gives in pages: how a command asks for them, and puts them together
-// into the reply that a controller without pages would give. Session does it for every call, so a
-// command sees the whole listing, whichever controller it talks to.
+// Listings that the controller sends in pages: how a command asks for the pages and joins them into
+// the reply that a controller without pages would send. Session does this for every call, so a
+// command always sees the whole listing, from an old controller too.
 //
-// Pages are by number, id or name and not by position: what comes or goes between two of them
-// changes nothing else. Order is made here.
+// A page begins after a number, id or name, not at a position. Rows that appear or disappear
+// between two pages therefore do not shift the others. The rows are put in their final order here.
 #pragma once
 
 #include "common/proto/messages.h"
 
 namespace gantry::cli {
 
-// How a request whose reply comes in pages is asked:
-//   first(request)               makes it ask for the first page
-//   add(whole, page, request)    joins a page, and makes the request ask for the next; false: that
-//                                was the last, or the controller does not know pages
-//   finish(whole)                puts it into the order and the form of a reply without pages
+// How a request is asked whose reply comes in pages:
+//   first(request)               makes the request ask for the first page
+//   add(whole, page, request)    joins a page to `whole`, and makes the request ask for the next;
+//                                returns false if that was the last page, or if the controller
+//                                does not know pages
+//   finish(whole)                gives `whole` the order and form of a reply without pages
 template <class Request>
 struct Pages {
   static constexpr bool kAny = false;

@@ -1,4 +1,4 @@
-// Unique ids for requests, so that a repeated one is recognised.
+// Unique ids for requests, by which the controller recognises a repeated request.
 #pragma once
 
 #include <string>

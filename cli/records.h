@@ -1,5 +1,6 @@
-// Slurm's record layout: "JobId=12 JobName=x", further lines indented by three, records parted by
-// a blank line; with oneline each record is one line. An empty value is "(null)".
+// Slurm's record layout: "JobId=12 JobName=x". Further lines of a record are indented by three, and
+// a blank line separates records. With `oneline` each record is one line. An empty value is written
+// as "(null)".
 #pragma once
 
 #include <cstdio>

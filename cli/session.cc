@@ -1,4 +1,4 @@
-// Frames of a session; what they contain is for the codec.
+// Sends and receives the frames of a session; encoding their contents is the codec's work.
 #include "cli/session.h"
 
 #include <fmt/core.h>
@@ -15,7 +15,8 @@
 namespace gantry::cli {
 namespace {
 
-constexpr std::size_t kMostQueued = 64 << 10;  // requests wait for the first receive() up to here
+// bytes of requests that wait for the first receive()
+constexpr std::size_t kMostQueued = 64 << 10;
 
 }  // namespace
 
@@ -37,7 +38,7 @@ bool Patience::pause() {
   next_ = std::min(microseconds(next_.us * 2), seconds(4));
   const timespec time{static_cast<time_t>(length.us / 1'000'000),
                       static_cast<long>(length.us % 1'000'000) * 1'000};
-  // tidy-allow(sleep): the controller does not say when there is room again
+  // tidy-allow(sleep): the controller sends no event when it has room again
   ::nanosleep(&time, nullptr);
   return true;
 }
@@ -71,7 +72,7 @@ Result<Session> Session::open(std::string_view program, const ClientConfig& conf
   auto link = net::Client::start(options);
   if (!link) return unreachable(link.error());
   Session session(config, std::move(*link));
-  // Made while the controller works on its side of the handshake.
+  // The credential is made while the controller works on its side of the handshake.
   const auto& started = std::get<net::Client>(session.link_);
   proto::Authenticate authenticate;
   auto bytes = session.credential(authenticate.method, started.session_key());
@@ -104,8 +105,8 @@ Result<Bytes> Session::credential(proto::AuthMethod& method,
   return credential;
 }
 
-// Queued, so that it leaves in one packet with the first request, and not awaited: a refusal comes
-// back as the answer to that request at the latest.
+// Hello and the credential are queued, so that they leave in one packet with the first request.
+// Nobody waits for their replies: a refusal comes back at the latest as the answer to that request.
 void Session::introduce(std::string_view program, const proto::Authenticate& authenticate) {
   auto& client = std::get<net::Client>(link_);
   const auto queue = [&]<class T>(const T& message) {
@@ -148,7 +149,8 @@ Result<net::StreamMessage> Session::receive_message(Duration timeout) {
   return net::StreamMessage{*header, std::move((*frames)[1])};
 }
 
-// One message from the wire into arrived_; an error that concerns the whole session is returned.
+// Moves one message from the wire into arrived_. An error that concerns the whole session is
+// returned.
 Result<void> Session::receive_one(Duration timeout) {
   auto message = receive_message(timeout);
   if (!message) return tl::unexpected(message.error());

@@ -1,8 +1,9 @@
-// A command's talk with the controller: connect, show who we are, ask.
+// A command's conversation with the controller: it connects, proves who the user is, and asks.
 //
-// Outside of a job over CURVE; inside one over the job's own socket, where its node vouches for us.
-// Hello and the credential travel in one packet with the first request, so a command costs the
-// handshake and one round trip. Replies come in any order; each is matched to its request.
+// Outside of a job the connection uses CURVE. Inside a job it uses the job's own socket, and the
+// job's node vouches for the user. Hello and the credential travel in one packet with the first
+// request, so a command costs the handshake and one round trip. Replies come in any order; each is
+// matched to its request.
 #pragma once
 
 #include <map>
@@ -25,12 +26,13 @@ namespace gantry::cli {
 inline constexpr Duration kCallTimeout = seconds(30);  // an answer that takes longer is an error
 inline constexpr Duration kConnectTimeout = seconds(10);
 
-// Pauses between attempts where the controller says that it is asked too much (too_many): each
-// about twice as long as the one before, and no two commands' the same.
+// Pauses between attempts while the controller says that it has too many requests (too_many). Each
+// pause is about twice as long as the one before; they are random, so that commands do not all ask
+// again at the same time.
 class Patience {
  public:
   explicit Patience(Duration whole = kCallTimeout);
-  // Sleeps; false, at once, when the time is over.
+  // Sleeps for the next pause. Returns false at once when the time for all attempts is used up.
   bool pause();
 
  private:
@@ -38,7 +40,7 @@ class Patience {
   Duration next_;
 };
 
-// Replies whose texts are data or signed, and nothing that is shown to people.
+// True for replies whose texts are data or are signed, and are not shown to people.
 template <class Reply>
 inline constexpr bool kIsData = false;
 template <>
@@ -48,8 +50,9 @@ inline constexpr bool kIsData<proto::StepGranted> = true;
 template <>
 inline constexpr bool kIsData<proto::TokenMade> = true;
 
-// Texts come from other users, and old ones from a time when more was taken: whatever a command
-// does with them, no terminal and no reader of JSON gets what is not printable.
+// Replaces unprintable characters in all texts of a reply. The texts come from other users, and old
+// ones may have been accepted under weaker rules; whatever the command does with them, neither a
+// terminal nor a reader of JSON gets characters that are not printable.
 template <class Reply>
 void make_printable(Reply& reply) {
   if constexpr (!kIsData<Reply>) {
@@ -64,17 +67,20 @@ void make_printable(Reply& reply) {
 
 class Session {
  public:
-  // Connects with the configuration of the environment; `program` is for the controller's log.
+  // Connects with the configuration that the environment selects. `program` is for the controller's
+  // log.
   static Result<Session> open(std::string_view program);
   static Result<Session> open(std::string_view program, const ClientConfig& config);
 
-  // Leaves at the next receive() at the latest, together with what else was sent until then.
+  // Queues a request. It is sent at the next receive() at the latest, together with what else is
+  // queued.
   template <class Request>
   Result<std::uint64_t> send(const Request& request) {
     return send_raw(static_cast<std::uint16_t>(proto::number_of<Request>), codec::encode(request));
   }
 
-  // The reply to a request; timed_out leaves the request open, so that one can ask again.
+  // Waits for the reply to a request. After timed_out the request is still open, so that the caller
+  // can wait again.
   template <class Reply>
   Result<Reply> receive(std::uint64_t request, Duration timeout) {
     auto frame = receive_raw(request, static_cast<std::uint16_t>(proto::number_of<Reply>), timeout);
@@ -84,7 +90,8 @@ class Session {
     return reply;
   }
 
-  // A listing that comes in pages is read to its end; each page may take `timeout`.
+  // Asks and waits for the reply. A listing that comes in pages is read to its end; each page may
+  // take `timeout`.
   template <class Reply, class Request>
   Result<Reply> call_once(const Request& request, Duration timeout = kCallTimeout) {
     if constexpr (Pages<Request>::kAny) {
@@ -95,7 +102,7 @@ class Session {
       return receive<Reply>(*id, timeout);
     }
   }
-  // Asks again if it was too much to ask just now.
+  // Like call(), but asks again while the controller answers that it has too many requests.
   template <class Reply, class Request>
   Result<Reply> call(const Request& request, Duration timeout = kCallTimeout) {
     Patience patience;
@@ -116,7 +123,8 @@ class Session {
     Bytes body;
   };
 
-  // The first page may be refused (too_many); the pages after it are waited for.
+  // Reads all pages of a listing. If the controller has too many requests (too_many), this is an
+  // error at the first page; for later pages this function pauses and asks again.
   template <class Reply, class Request>
   Result<Reply> read_pages(Request request, Duration timeout) {
     Pages<Request>::first(request);
@@ -147,18 +155,18 @@ class Session {
   ClientConfig config_;
   Link link_;
   std::uint64_t last_request_ = 0;
-  std::uint64_t introduction_ = 0;          // requests up to here are Hello and Authenticate
-  std::map<std::uint64_t, Frame> arrived_;  // replies nobody has asked for yet
+  std::uint64_t introduction_ = 0;          // ids up to this one are Hello and Authenticate
+  std::map<std::uint64_t, Frame> arrived_;  // replies that no caller has asked for yet
 };
 
-// Microseconds since 1970 by the system's clock: for credentials, and for what a person means by
-// "now". The cluster's time comes in replies.
+// Microseconds since 1970 by this machine's clock. It is used for credentials and for what a person
+// means by "now". The cluster's time comes in replies instead.
 Instant system_now();
 
-// As the controller said it, for this process.
+// The controller's error as an error of this process.
 Error to_error(const proto::ErrorReply& reply);
 
-// Asks one thing over a new session: what most commands do.
+// Opens a session, asks one request and returns the reply; most commands need no more.
 template <class Reply, class Request>
 Result<Reply> ask(std::string_view program, const Request& request) {
   Patience patience;

@@ -1,4 +1,4 @@
-// Writing of tables.
+// Writes tables.
 #include "cli/table.h"
 
 #include <algorithm>

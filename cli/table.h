@@ -1,8 +1,9 @@
-// Every table of every command. A command declares its columns once, in one list; the default
-// table, -o/--format, --help of the fields and the headers come from it.
+// The tables that all commands print. A command declares its columns once, in one list; the default
+// table, -o/--format, the --help of the fields and the headers are made from that list.
 //
-// Cells come from users (job names, comments): what is not printable (common/text/printable.h) is
-// shown as '?', so that no name can move the cursor. Widths count characters, not bytes.
+// Cells contain texts of users (job names, comments). Characters that are not printable
+// (common/text/printable.h) are shown as '?', so that no job name can move the cursor. Widths count
+// characters, not bytes.
 #pragma once
 
 #include <cstdio>
@@ -19,9 +20,9 @@ namespace gantry::cli {
 
 template <class Row>
 struct Column {
-  char letter = 0;          // in %-formats; 0 = none
-  std::string_view name;    // in field lists: "JobID"
-  std::string_view header;  // what stands on top
+  char letter = 0;          // letter in %-formats; 0 = none
+  std::string_view name;    // name in field lists: "JobID"
+  std::string_view header;  // text in the header line
   int width = 0;            // usual width in field lists
   bool right = false;
   void (*put)(std::string& out, const Row& row) = nullptr;
@@ -33,10 +34,10 @@ struct Cell {
   std::size_t column = 0;
   std::string before;
   std::string header;
-  int width = 0;  // least width; 0 = as long as it is
+  int width = 0;  // least width; 0 = as long as the value
   bool right = false;
-  bool cut = false;       // longer values are cut to width
-  bool coloured = false;  // shows the row's colour
+  bool cut = false;       // shown in the row's colour
+  bool coloured = false;  // as wide as the widest value of the first batch (not for the last cell)
   bool grows = false;     // as wide as the widest value of the first batch (not the last cell)
 };
 
@@ -49,21 +50,21 @@ struct TableStyle {
   bool header = true;
   bool rule = false;      // dashes under the header (gacct)
   char cut_mark = 0;      // last character of a cut value: '+'
-  std::string delimiter;  // not empty: values as they are, parted by it (-P, -p)
+  std::string delimiter;  // not empty: values are not padded, and this text separates them (-P, -p)
   bool trailing_delimiter = false;
   bool colour = false;
 };
 
-// Collects lines and writes them in batches; the first batch fixes the widths of cells that grow.
+// Collects lines and writes them in batches. The first batch decides the widths of cells that grow.
 class TableWriter {
  public:
   TableWriter(Layout layout, TableStyle style, std::FILE* out);
   TableWriter(const TableWriter&) = delete;
   TableWriter& operator=(const TableWriter&) = delete;
-  ~TableWriter();  // writes what is left
+  ~TableWriter();  // writes the remaining lines
 
   void begin_row(Colour colour);
-  std::string& cell_text() { return texts_; }  // append one cell's value, then end_cell()
+  std::string& cell_text() { return texts_; }  // append one cell's value here, then call end_cell()
   void end_cell();
   void flush();
 
@@ -101,7 +102,7 @@ void add_row(TableWriter& table, std::span<const Column<Row>> columns, const Row
 
 // ---- formats
 
-// What a format or field list needs to know of the columns.
+// What the parser of formats and field lists needs to know of a column.
 struct ColumnInfo {
   char letter;
   std::string_view name;
@@ -117,12 +118,14 @@ std::vector<ColumnInfo> infos(std::span<const Column<Row>> columns) {
   return out;
 }
 
-// Slurm's -o: "%[[.]WIDTH]LETTER" and any text around; "%%x" is the field x too, as in Slurm. A
-// width cuts. With `grows`, widths are the least ones and nothing is cut (our default tables).
+// Parses Slurm's -o format: "%[[.]WIDTH]LETTER" with any text between; "%%x" is the field x too, as
+// in Slurm. Values longer than a width are cut. With `grows`, widths are minimums and nothing is
+// cut (our default tables).
 Result<Layout> parse_format(std::string_view format, std::span<const ColumnInfo> columns,
                             bool grows = false);
 
-// sacct's -o: "JobID,State%20,NodeList%-30", any case. The usual width counts where none is given.
+// Parses sacct's -o list, in any case: "JobID,State%20,NodeList%-30". A field without a width gets
+// its usual one.
 Result<Layout> parse_field_list(std::string_view fields, std::span<const ColumnInfo> columns);
 
 }  // namespace gantry::cli

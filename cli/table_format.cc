@@ -1,4 +1,4 @@
-// Formats of tables: squeue's and sinfo's %-fields, sacct's field lists.
+// Parses formats of tables: squeue's and sinfo's %-fields, and sacct's field lists.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace gantry::cli {
 namespace {
 
-constexpr int kMaxWidth = 10'000;  // characters of one cell
+constexpr int kMaxWidth = 10'000;  // most characters of one cell
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';

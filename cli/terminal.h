@@ -1,4 +1,4 @@
-// Whether a person watches, and how wide the window is.
+// Whether a person watches the output, and how large the window is.
 #pragma once
 
 #include <cstdio>
@@ -7,9 +7,9 @@
 namespace gantry::cli {
 
 bool is_terminal(std::FILE* file);
-int terminal_width(std::FILE* file);   // columns; 80 when it is not known
-int terminal_height(std::FILE* file);  // lines; 24 when it is not known
-bool wants_colour(std::FILE* file);    // a terminal, and neither NO_COLOR nor TERM=dumb
+int terminal_width(std::FILE* file);   // columns; 80 if unknown
+int terminal_height(std::FILE* file);  // lines; 24 if unknown
+bool wants_colour(std::FILE* file);    // true for a terminal, unless NO_COLOR or TERM=dumb is set
 
 enum class Colour : unsigned char { none, green, yellow, red, cyan, grey };
 std::string_view colour_on(Colour colour);  // "" for none
