@@ -72,7 +72,7 @@ std::vector<QuotaNeed> QuotaClaims::needs_of(const JobClass& c,
     need.amount.set<Resource::gpu>(room.gpu_thousandths());
     if (const JobShape& shape = c.key.shape; !shape.gpu_slice.empty())
       need.amount.set<Resource::gpu>(
-          slices_weight(shape, d_.view.grid.node(share.node).slices.thousandths(shape.gpu_slice)));
+          slices_weight(shape, d_.view.grid.slices().on(share.node).thousandths(shape.gpu_slice)));
     need.amount.set<Resource::scratch>(ByteCount{room.scratch});
     const auto same = std::find_if(needs.begin(), needs.end(),
                                    [&](const QuotaNeed& n) { return n.flavor == need.flavor; });
