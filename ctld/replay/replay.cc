@@ -411,7 +411,7 @@ class Replay {
     }
     // A start that no end of a job will bring. What was promised starts when it is due.
     promised_.reset();
-    if (!waiting_.empty() && (policy.keep_promises || next_moment() == kNever)) promised_ = soonest;
+    if (!waiting_.empty() && (policy.keep_reservations || next_moment() == kNever)) promised_ = soonest;
   }
 
   // For the measures: could somebody have made room for one of the tenant's waiting jobs that its

@@ -72,7 +72,7 @@ SlicePlan::SlicePlan(Draft& draft, const Trial& trial) : d_(draft), trial_(trial
   }
 }
 
-void SlicePlan::note(const Turn& turn) {
+void SlicePlan::note(const LineTurn& turn) {
   const JobShape& shape = d_.cls(turn).key.shape;
   if (shape.gpu_slice.empty() || shape.min_nodes > kMostParts) return;
   if (waiters_.size() < kLines) waiters_.push_back(turn);
@@ -160,7 +160,7 @@ void SlicePlan::add_wants(const JobClass& c, MigView& view) const {
 void SlicePlan::ask(MigView& view) {
   std::map<std::uint32_t, std::uint32_t> want_of;  // by class
   std::vector<OrderedSlots::Cursor> next;
-  for (const Turn& turn : waiters_) {
+  for (const LineTurn& turn : waiters_) {
     next.push_back(*turn.head);
     const JobClass& c = d_.cls(turn);
     const auto [at, made] =
@@ -170,7 +170,7 @@ void SlicePlan::ask(MigView& view) {
   }
   for (std::size_t round = 0; round < kJobsPerLine; ++round)
     for (std::size_t i = 0; i < waiters_.size(); ++i) {
-      const Turn& turn = waiters_[i];
+      const LineTurn& turn = waiters_[i];
       if (d_.jobs(turn).at_end(next[i])) continue;
       const JobClass& c = d_.cls(turn);
       const JobShape& shape = c.key.shape;
