@@ -9,6 +9,7 @@
 #include <memory>
 #include <random>
 
+#include "ctld/sched/nodes/devices.h"
 #include "ctld/sched/preempt/preempt.h"
 
 namespace gantry::sched {
@@ -92,13 +93,13 @@ struct Cluster {
         NodeGrant g;
         g.node = NodeId{n};
         g.gpus = std::min(left, 1u << (random() % 4));
-        g.cpus = grid.choose_cpus(n, static_cast<std::int32_t>(g.gpus * 8));
+        g.cpus = choose_cpus(grid.node(n), static_cast<std::int32_t>(g.gpus * 8));
         left -= g.gpus;
         // Some span two nodes.
         job.grants = {g};
         if (g.gpus == 8 && n + 1 < nodes && grid.idle(n + 1) && random() % 2 == 0) {
           g.node = NodeId{n + 1};
-          g.cpus = grid.choose_cpus(n + 1, 64);
+          g.cpus = choose_cpus(grid.node(n + 1), 64);
           job.grants.push_back(g);
         }
         running.place(job, grid);

@@ -34,7 +34,7 @@ struct Load {
   std::vector<std::pair<JobId, NodeId>> running;
 
   explicit Load(std::uint32_t gpus) {
-    policy.keep_promises = true;
+    policy.keep_reservations = true;
     for (const MigProfile& p : h100_geometry().profiles)
       if (!p.name.ends_with("+me")) profiles.push_back(p.name);
     PartitionChanged partition;

@@ -72,7 +72,7 @@ class Site {
     policy.depth = ~std::uint32_t{0};
     policy.starts = ~std::uint32_t{0};
     policy.attempts = ~std::uint64_t{0};
-    policy.keep_promises = true;
+    policy.keep_reservations = true;
     policy.everything = seconds(1);
   }
 

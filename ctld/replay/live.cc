@@ -42,4 +42,40 @@ Result<void> enrol(const std::string& trace, const TraceJob& job, const Site& si
   return {};
 }
 
+Result<std::vector<Live>> enrol_all(const Trace& trace, const Cluster& cluster, const Site& site,
+                                    std::optional<Duration> checkpoint_every, ShareBook& shares,
+                                    Outcome& out) {
+  std::vector<Live> all(trace.jobs.size());
+  std::size_t too_large = 0;
+  std::string first;
+  for (std::uint32_t i = 0; i < all.size(); ++i) {
+    const TraceJob& job = trace.jobs[i];
+    const auto shape = shape_of(job, cluster);
+    JobResult& result = out.jobs[i];
+    result.tenant = static_cast<std::uint32_t>(
+        std::lower_bound(out.tenants.begin(), out.tenants.end(), job.tenant) - out.tenants.begin());
+    if (!shape) {
+      if (too_large++ == 0)
+        first = fmt::format("{}:{}: {}", trace.name, job.line, shape.error().message);
+      result.left_out = true;
+      all[i].phase = Phase::done;
+      continue;
+    }
+    result.units = cluster.unit == Resource::gpu
+                       ? std::int64_t{shape->gpus_per_node} * shape->min_nodes
+                       : std::int64_t{shape->tasks} * shape->cpus_per_task;
+    all[i].key.shape = *shape;
+    if (auto placed = enrol(trace.name, job, site, shares, all[i]); !placed)
+      return tl::unexpected(placed.error());
+    if (!all[i].every) all[i].every = checkpoint_every;
+    if (all[i].every && all[i].every->us <= 0) all[i].every.reset();
+  }
+  if (too_large > 0)
+    out.notes.push_back(
+        fmt::format("{} jobs are larger than the cluster and were left out; the "
+                    "first is {}",
+                    too_large, first));
+  return all;
+}
+
 }  // namespace gantry::replay

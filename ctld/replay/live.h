@@ -1,10 +1,11 @@
-// A job of a trace while it is replayed.
+// A job of a trace while it is replayed, and how the trace's jobs become such.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "ctld/replay/replay.h"
 #include "ctld/replay/share_book.h"
 #include "ctld/replay/site.h"
 
@@ -33,5 +34,12 @@ struct Live {
 // its tenant or class.
 Result<void> enrol(const std::string& trace, const TraceJob& job, const Site& site,
                    ShareBook& shares, Live& live);
+
+// All jobs of the trace, by index; what is known of their results is written into `out`, which has
+// the tenants and as many results already. A job that is larger than the cluster is left out, with
+// a note. `checkpoint_every`: of jobs that do not say how often they save.
+Result<std::vector<Live>> enrol_all(const Trace& trace, const Cluster& cluster, const Site& site,
+                                    std::optional<Duration> checkpoint_every, ShareBook& shares,
+                                    Outcome& out);
 
 }  // namespace gantry::replay

@@ -8,8 +8,8 @@
 #include <set>
 
 #include "common/text/hostlist.h"
+#include "ctld/replay/claims.h"
 #include "ctld/replay/live.h"
-#include "ctld/replay/places.h"
 #include "ctld/replay/share_book.h"
 #include "ctld/sched/preempt/preempt.h"
 
@@ -50,7 +50,9 @@ class Replay {
   }
 
   Result<Outcome> run() {
-    if (auto ready = prepare(); !ready) return tl::unexpected(ready.error());
+    auto enrolled = enrol_all(trace_, cluster_, site_, options_.checkpoint_every, shares_, out_);
+    if (!enrolled) return tl::unexpected(enrolled.error());
+    live_ = std::move(*enrolled);
     replica_.apply(sched::TenancyChanged{site_.compiled.view});
     for (const auto& node : site_.nodes) replica_.apply(node);
     for (const auto& queue : site_.queues) replica_.apply(queue);
@@ -79,52 +81,16 @@ class Replay {
       return std::tuple{at, job, kind, epoch} > std::tuple{o.at, o.job, o.kind, o.epoch};
     }
   };
-  // ---- before it begins
-
-  Result<void> prepare() {
-    live_.resize(trace_.jobs.size());
-    std::size_t too_large = 0;
-    std::string first;
-    for (std::uint32_t i = 0; i < live_.size(); ++i) {
-      const TraceJob& job = trace_.jobs[i];
-      const auto shape = shape_of(job, cluster_);
-      JobResult& result = out_.jobs[i];
-      result.tenant = static_cast<std::uint32_t>(
-          std::lower_bound(out_.tenants.begin(), out_.tenants.end(), job.tenant) -
-          out_.tenants.begin());
-      if (!shape) {
-        if (too_large++ == 0)
-          first = fmt::format("{}:{}: {}", trace_.name, job.line, shape.error().message);
-        result.left_out = true;
-        live_[i].phase = Phase::done;
-        continue;
-      }
-      result.units = cluster_.unit == Resource::gpu
-                         ? std::int64_t{shape->gpus_per_node} * shape->min_nodes
-                         : std::int64_t{shape->tasks} * shape->cpus_per_task;
-      live_[i].key.shape = *shape;
-      if (auto placed = enrol(trace_.name, job, site_, shares_, live_[i]); !placed) return placed;
-      if (!live_[i].every) live_[i].every = options_.checkpoint_every;
-      if (live_[i].every && live_[i].every->us <= 0) live_[i].every.reset();
-    }
-    if (too_large > 0)
-      out_.notes.push_back(
-          fmt::format("{} jobs are larger than the cluster and were left out; the "
-                      "first is {}",
-                      too_large, first));
-    return {};
-  }
-
   // ---- time
 
   [[nodiscard]] Instant next_moment() const {
     Instant t = events_.empty() ? kNever : events_.top().at;
     if (next_ < trace_.jobs.size()) t = std::min(t, trace_.jobs[next_].submit);
-    return std::min(t, promised_.value_or(kNever));
+    return std::min(t, next_start_.value_or(kNever));
   }
 
   void at_moment(Instant t) {
-    bool changed = promised_ == t, freed = false;
+    bool changed = next_start_ == t, freed = false;
     for (; next_ < trace_.jobs.size() && trace_.jobs[next_].submit == t; ++next_) {
       const auto i = static_cast<std::uint32_t>(next_);
       if (out_.jobs[i].left_out) {
@@ -409,78 +375,16 @@ class Replay {
       const bool more = plan.stats.budget_spent && !plan.starts.empty();
       if (plan.preemptions.empty() && !more) break;
     }
-    // A start that no end of a job will bring. What was promised starts when it is due.
-    promised_.reset();
-    if (!waiting_.empty() && (policy.keep_promises || next_moment() == kNever)) promised_ = soonest;
+    // A start that no end of a job will bring: a job with a reservation starts when that is due.
+    next_start_.reset();
+    if (!waiting_.empty() && (policy.keep_reservations || next_moment() == kNever))
+      next_start_ = soonest;
   }
 
-  // For the measures: could somebody have made room for one of the tenant's waiting jobs that its
-  // nominal quota allows? Jobs for which others are on their way out have their room already.
+  // For the measures, see claims.h.
   [[nodiscard]] bool has_place(std::size_t tenant) const {
-    if (!site_.switches.preemption) return true;
-    std::vector<std::int64_t> room, excess;
-    for (const sched::NodeChanged& node : site_.nodes) room.push_back(units_of(node));
-    for (std::size_t t = 0; t < out_.tenants.size(); ++t) excess.push_back(meter_->excess(t));
-    std::vector<sched::Reservation> oldest;
-    std::set<std::uint32_t> served;
-    std::int64_t claimed = 0;  // by the tenant's own
-    for (sched::Reservation& p : replica_.reservations()) {
-      const auto i = static_cast<std::uint32_t>(p.job.value() - 1);
-      const std::int64_t units = out_.jobs[i].units;
-      if (p.claimed) {
-        if (out_.jobs[i].tenant == tenant) {
-          if (p.start > out_.end + deadline_) return true;
-          claimed += units;
-          served.insert(i);
-        }
-        for (const sched::Share& s : p.shares)
-          room[s.node] -= units / static_cast<std::int64_t>(p.shares.size());
-      } else if (p.aged) {
-        oldest.push_back(std::move(p));
-      }
-    }
-    std::vector<HeldUnits> held;
-    for (const std::uint32_t i : running_) {
-      const Live& live = live_[i];
-      if (live.phase == Phase::leaving) {  // what it holds is given up already
-        excess[out_.jobs[i].tenant] -= out_.jobs[i].units;
-        continue;
-      }
-      const auto& cls = site_.compiled.view->classes[live.key.priority_class];
-      const bool may_go = cls.preemptible && out_.end - live.started >= cls.min_run_time;
-      for (const sched::NodeGrant& g : live.grants) {
-        room[g.node.value()] -= units_of(g);
-        if (may_go)
-          held.push_back({g.node.value(), out_.jobs[i].tenant, units_of(g), out_.jobs[i].units, i});
-      }
-    }
-    return std::any_of(waiting_.begin(), waiting_.end(), [&](std::uint32_t i) {
-      const JobResult& job = out_.jobs[i];
-      if (job.tenant != tenant || served.contains(i)) return false;
-      if (claimed + job.units + excess[tenant] > 0) return false;
-      return could_run(i, room, held, excess, oldest);
-    });
-  }
-
-  template <class Node>
-  [[nodiscard]] std::int64_t units_of(const Node& n) const {
-    return cluster_.unit == Resource::gpu ? std::int64_t{n.gpus}
-                                          : static_cast<std::int64_t>(n.cpus.size());
-  }
-  // Not where a job that has waited for oldest_first_after has a reservation that it would delay:
-  // no claim takes that.
-  [[nodiscard]] bool could_run(std::uint32_t i, std::vector<std::int64_t> room,
-                               std::vector<HeldUnits> held, const std::vector<std::int64_t>& excess,
-                               const std::vector<sched::Reservation>& oldest) const {
-    const Instant until = sched::Timeline::end_of(out_.end + deadline_, live_[i].key.time_limit);
-    std::set<std::uint32_t> closed;
-    for (const sched::Reservation& p : oldest)
-      if (p.start < until && p.job.value() != i + 1)
-        for (const sched::Share& s : p.shares) closed.insert(s.node);
-    for (const std::uint32_t n : closed) room[n] = 0;
-    std::erase_if(held, [&](const HeldUnits& h) { return closed.contains(h.node); });
-    const std::uint32_t nodes = live_[i].key.shape.min_nodes;
-    return could_have_place(room, held, excess, nodes, out_.jobs[i].units / nodes);
+    return claim_has_place(
+        {cluster_, site_, out_, *meter_, replica_, live_, waiting_, running_, deadline_}, tenant);
   }
 
   void finish() {
@@ -513,7 +417,7 @@ class Replay {
   sched::Replica replica_;
   std::vector<Live> live_;
   std::set<std::uint32_t> waiting_, running_;
-  std::optional<Instant> promised_;  // the next start, as the last plan has it
+  std::optional<Instant> next_start_;  // the next start, as the last plan has it
   std::size_t next_ = 0, done_ = 0;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   Outcome out_;

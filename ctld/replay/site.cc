@@ -110,7 +110,7 @@ Result<void> set_switch(PolicyChoice& policy, std::string_view key, std::string_
   constexpr Flag kFlags[] = {{"fair_share", &sched::Policy::fair_share},
                              {"quota", &sched::Policy::quota},
                              {"preemption", &sched::Policy::preemption},
-                             {"promises", &sched::Policy::keep_promises}};
+                             {"promises", &sched::Policy::keep_reservations}};
   if (key == "deadlines") {
     const auto set = on_or_off(key, value);
     if (!set) return tl::unexpected(set.error());
@@ -246,7 +246,7 @@ Result<PolicyChoice> parse_policy(const std::string& text) {
   policy.label = text.empty() ? "EASY" : text;
   policy.switches.depth = ~std::uint32_t{0};
   policy.switches.attempts = ~std::uint64_t{0};
-  policy.switches.keep_promises = true;
+  policy.switches.keep_reservations = true;
   policy.switches.searches = ~std::uint32_t{0};
   policy.switches.search_pause = Duration{};
   for (std::size_t at = 0; at < text.size();) {
@@ -266,7 +266,7 @@ Result<PolicyChoice> parse_policy(const std::string& text) {
     return fail(ErrorCode::usage, "policy: tenants=mean is instead of documents, not with them");
   const bool tenants = !policy.paths.empty() || policy.mean_tenants;
   if (!tenants && text.find("promises") == std::string::npos)
-    policy.switches.keep_promises = false;  // as the reference EASY: made anew in each plan
+    policy.switches.keep_reservations = false;  // as the reference EASY: made anew in each plan
   if (tenants && text.find("ahead") == std::string::npos) policy.switches.ahead = kPlannedAhead;
   return policy;
 }

@@ -13,7 +13,7 @@ inline Policy controller_policy(std::uint32_t depth, Duration balance = {}) {
   Policy policy;
   policy.balance = balance;
   policy.depth = depth;
-  policy.keep_promises = true;
+  policy.keep_reservations = true;
   policy.ahead = kPlannedAhead;
   policy.everything = kLookAtEverything;
   return policy;

@@ -186,7 +186,7 @@ TEST_CASE("a kept promise is never moved later, but for a lost node or a higher 
   for (std::uint64_t seed = 1; seed <= seeds(); ++seed) {
     CAPTURE(seed);
     Policy policy;
-    policy.keep_promises = true;
+    policy.keep_reservations = true;
     policy.reservations = std::array{1u, 3u, 1000u}[seed % 3];
     policy.ahead = seed % 2 == 0 ? 0 : 5;
     const bool steady = seed % 4 == 0;

@@ -30,7 +30,7 @@ void feed(Replica& replica, const std::vector<Change>& changes) {
 
 Policy policy_for(std::uint64_t seed) {
   Policy policy;
-  policy.keep_promises = true;
+  policy.keep_reservations = true;
   policy.everything = seconds(seed % 2 == 0 ? 10 : 40);
   policy.reservations = static_cast<std::uint32_t>(1 + seed % 3);
   policy.ahead = seed % 5 == 0 ? 10 : 0;

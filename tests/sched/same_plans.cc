@@ -108,7 +108,7 @@ void add_left(Hash& hash, const Replica& replica) {
 
 Policy policy_for(std::uint64_t seed) {
   Policy policy;
-  policy.keep_promises = seed % 7 != 0;
+  policy.keep_reservations = seed % 7 != 0;
   policy.everything = seed % 11 == 0 ? Duration{} : seconds(seed % 2 == 0 ? 10 : 40);
   policy.reservations = seed % 13 == 0 ? 1000 : static_cast<std::uint32_t>(1 + seed % 3);
   policy.ahead = seed % 5 == 0 ? 10 : 0;

@@ -231,7 +231,7 @@ void Scenario::policy(Words& w) {
   policy_.fair_share = w.on("fair_share", policy_.fair_share);
   policy_.preemption = w.on("preemption", policy_.preemption);
   policy_.balance = minutes(w.number_or("balance", policy_.balance.us / 60'000'000));
-  policy_.keep_promises = w.on("promises", policy_.keep_promises);
+  policy_.keep_reservations = w.on("promises", policy_.keep_reservations);
   policy_.attempts = static_cast<std::uint64_t>(
       w.number_or("attempts", static_cast<std::int64_t>(policy_.attempts)));
 }

@@ -1,4 +1,5 @@
 #include "tests/sched/tenants.h"
+#include "ctld/sched/nodes/devices.h"
 
 #include <algorithm>
 #include <numeric>
@@ -152,7 +153,7 @@ bool Tenants::start(JobPlaced job) {
     if (on.size() < job.grants.size()) continue;
     for (std::size_t k = 0; k < on.size(); ++k) {
       job.grants[k].node = NodeId{on[k]};
-      job.grants[k].cpus = grid.choose_cpus(on[k], cpus);
+      job.grants[k].cpus = choose_cpus(grid.node(on[k]), cpus);
     }
     const std::uint32_t tenant = tenant_of(job);
     if (tenant != kNoIndex) {

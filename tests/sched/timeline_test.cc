@@ -1,6 +1,7 @@
 // What is free ahead, asked of the timeline and counted second by second: the least room over a
 // span, and the earliest start. GANTRY_LONG=1 tries 10,000 random nodes and plans, otherwise 300.
 #include "ctld/sched/time/timeline.h"
+#include "ctld/sched/nodes/devices.h"
 
 #include <doctest/doctest.h>
 
@@ -118,8 +119,8 @@ class Outlook {
     const auto n = static_cast<std::uint32_t>(pick(grid.size()));
     NodeGrant grant;
     grant.node = NodeId{n};
-    grant.cpus =
-        grid.choose_cpus(n, std::min(grid.free(n).cpus, static_cast<std::int32_t>(1 + pick(4))));
+    grant.cpus = choose_cpus(grid.node(n),
+                             std::min(grid.free(n).cpus, static_cast<std::int32_t>(1 + pick(4))));
     grant.memory = std::min<std::int64_t>(grid.free(n).memory, 3);
     if (grid.free(n).gpus > 0 && chance(40)) grant.gpus = 1;
     if (grant.cpus.empty()) return;
@@ -159,8 +160,8 @@ class Outlook {
       const Instant until = Timeline::end_of(kNow, cls.key.time_limit);
       if (timeline.fits(n, cls.demand, kNow, until, grid.free(n)) < cls.demand.tasks) continue;
       const Room need = need_for(cls.demand, grid.room(n), cls.demand.tasks);
-      const auto cpus = grid.choose_cpus(n, need.cpus);
-      const auto devices = grid.choose_devices(n, need.gpus);
+      const auto cpus = choose_cpus(grid.node(n), need.cpus);
+      const auto devices = choose_devices(grid.node(n), need.gpus);
       grid.take(n, need, {cpus, devices, {}, {}});
       std::optional<Instant> ends;
       if (cls.key.time_limit) ends = until;

@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 
+#include "ctld/sched/nodes/devices.h"
 #include "ctld/sched/nodes/topology.h"
 #include "ctld/sched/place/place.h"
 
@@ -48,7 +49,7 @@ struct Cluster {
     job.job = JobId{next_job++};
     NodeGrant grant;
     grant.node = NodeId{n};
-    grant.cpus = grid.choose_cpus(n, cpus);
+    grant.cpus = choose_cpus(grid.node(n), cpus);
     job.grants = {grant};
     running.place(job, grid);
   }

@@ -283,7 +283,7 @@ sched::Policy Controller::policy() const {
   policy.starts = settings_.plan_starts;
   policy.depth = settings_.config.controller.backfill_depth;
   policy.balance = settings_.config.controller.balance;
-  policy.keep_promises = settings_.keep_promises;
+  policy.keep_reservations = settings_.keep_reservations;
   policy.reservations = settings_.reservations;
   policy.ahead = settings_.ahead;
   // What the replica remembers of searches in vain a new one cannot know.

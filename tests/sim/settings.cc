@@ -94,8 +94,8 @@ void draw_for_tenants(Random& random, Settings& s) {
   if (random.chance(500)) s.refused_start = random.below(60);
   // A search for victims counts as a hundred attempts; a smaller budget than one is no budget.
   if (s.plan_attempts < 1000) s.plan_attempts = 500 + 100 * s.plan_attempts;
-  s.keep_promises = random.chance(600);
-  if (!s.keep_promises) s.everything = {};
+  s.keep_reservations = random.chance(600);
+  if (!s.keep_reservations) s.everything = {};
   if (random.chance(300)) s.reservations = static_cast<std::uint32_t>(random.between(2, 4));
   s.ahead = 0;
   if (random.chance(500)) s.ahead = static_cast<std::uint32_t>(random.between(1, 10));

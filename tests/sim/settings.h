@@ -47,7 +47,7 @@ struct Settings {
   bool gpus = false;                // devices, slices, parts, their faults; see gpus.h
   std::uint64_t refused_start = 0;  // per mille of starts that fail by the owner's fault
   // Of the scheduler's policy: that of the controller; histories with tenants vary it.
-  bool keep_promises = true;
+  bool keep_reservations = true;
   std::uint32_t reservations = 1, ahead = sched::kPlannedAhead, estimates = 0;
   Duration everything = sched::kLookAtEverything;
 };

@@ -10,7 +10,7 @@
 #include "ctld/core/access/roles.h"
 #include "ctld/core/tenancy/queues.h"
 #include "ctld/core/tenancy/tenants.h"
-#include "ctld/sched/gpu/mig_rack.h"
+#include "ctld/sched/gpu/mig_node.h"
 
 namespace gantry::core {
 namespace {

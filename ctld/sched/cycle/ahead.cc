@@ -29,7 +29,7 @@ std::optional<std::pair<Slot, std::uint32_t>> Ahead::earliest(const JobClass& c,
   return best;
 }
 
-bool Ahead::reserve(Turn& turn) {
+bool Ahead::reserve(LineTurn& turn) {
   JobClass& c = d_.cls(turn);
   if (c.standing.verdict.reason != Reason::none) return false;
   Reservation* kept = book_.of(turn);
@@ -69,22 +69,22 @@ bool Ahead::reserve(Turn& turn) {
   return true;
 }
 
-void Ahead::estimate(std::span<const Turn> closed) {
+void Ahead::estimate(std::span<const LineTurn> closed) {
   if (d_.policy.estimates == 0 || d_.plan.stats.budget_spent) return;
   d_.plan.estimated = true;
-  const auto later = [this](const Turn& a, const Turn& b) {
+  const auto later = [this](const LineTurn& a, const LineTurn& b) {
     const auto pa = d_.view.queue.partition(a.partition).priority;
     const auto pb = d_.view.queue.partition(b.partition).priority;
     return pa != pb ? pa < pb : before(b.first, a.first);
   };
-  std::priority_queue<Turn, std::vector<Turn>, decltype(later)> turns(later);
-  for (const Turn& t : closed)
+  std::priority_queue<LineTurn, std::vector<LineTurn>, decltype(later)> turns(later);
+  for (const LineTurn& t : closed)
     if (d_.cls(t).standing.verdict.reason == Reason::none && !d_.cls(t).key.het &&
         !d_.jobs(t).at_end(t.at))
       turns.push(t);
   std::vector<std::pair<JobId, Slot>> guesses;
   for (std::uint32_t n = 0; n < d_.policy.estimates && !turns.empty(); ++n) {
-    Turn turn = turns.top();
+    LineTurn turn = turns.top();
     turns.pop();
     JobClass& c = d_.cls(turn);
     const JobId id = d_.job(turn, turn.at).job;

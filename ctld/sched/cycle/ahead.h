@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "ctld/sched/cycle/book.h"
-#include "ctld/sched/cycle/quota_claims.h"
+#include "ctld/sched/cycle/plan_quota.h"
 #include "ctld/sched/cycle/search_space.h"
 #include "ctld/sched/cycle/slice_plan.h"
 
@@ -14,7 +14,7 @@ namespace gantry::sched {
 
 class Ahead {
  public:
-  Ahead(Draft& draft, QuotaClaims& quota, SearchSpace& nodes, ReservationBook& book,
+  Ahead(Draft& draft, PlanQuota& quota, SearchSpace& nodes, ReservationBook& book,
         const SlicePlan& slices)
       : d_(draft), quota_(quota), nodes_(nodes), book_(book), slices_(slices) {}
 
@@ -24,15 +24,15 @@ class Ahead {
       const JobClass& c, Instant before = Timeline::kNever);
   // The job of the turn keeps its reservation, gets an earlier one, or a new one if its partition
   // may have one more; then the turn moves on. False: it has none.
-  bool reserve(Turn& turn);
+  bool reserve(LineTurn& turn);
   // Expected starts of the first blocked jobs, as if every job got a reservation, in order. Nothing
   // is decided by it: the starts of this plan are made, and nothing stays reserved, so that neither
   // reasons nor the next plan know of it.
-  void estimate(std::span<const Turn> closed);
+  void estimate(std::span<const LineTurn> closed);
 
  private:
   Draft& d_;
-  QuotaClaims& quota_;
+  PlanQuota& quota_;
   SearchSpace& nodes_;
   ReservationBook& book_;
   const SlicePlan& slices_;

@@ -21,7 +21,8 @@ std::vector<std::uint32_t> Awake::begin(std::set<std::uint32_t> woken,
 // Those that are awake by now are not to be passed over before something fails.
 Order::Passing Awake::passing() {
   return {
-      [this](std::uint32_t p) { return pass_over(p); }, [this] { return d_.left.kinds.failures(); },
+      [this](std::uint32_t p) { return pass_over(p); },
+      [this] { return d_.left.requests.failures(); },
       [this](std::uint32_t p) { return !woken_.contains(p); },
       [this](std::uint32_t p, const Step& s) { return !could_start(p, s.request, s.first.rank); }};
 }
@@ -50,16 +51,16 @@ bool Awake::could(const RequestKey& request, std::uint32_t node) const {
 bool Awake::reopen(std::uint32_t node) {
   if (node >= d_.view.grid.size()) return false;
   (void)d_.view.windows.speak_for("");
-  return d_.left.kinds.reopen(node, [&](const RequestKey& w) { return could(w, node); });
+  return d_.left.requests.reopen(node, [&](const RequestKey& w) { return could(w, node); });
 }
 
 bool Awake::could_start(std::uint32_t partition, std::uint32_t request, std::int32_t rank) {
   if (request == RequestKeys::kNone) return true;
-  if (d_.left.kinds.fails(request, {d_.view.queue.partition(partition).priority, rank}))
+  if (d_.left.requests.fails(request, {d_.view.queue.partition(partition).priority, rank}))
     return false;
   const std::uint32_t tenant = quota_.tenant_of(PartitionId{partition});
   return tenant == kNoIndex ||
-         d_.view.charges.tree().fit(tenant, d_.left.kinds.key(request).need).fits;
+         d_.view.charges.tree().fit(tenant, d_.left.requests.key(request).need).fits;
 }
 
 bool Awake::could_start(std::uint32_t partition) {
@@ -84,7 +85,7 @@ void Awake::wake_behind(const Reservation& reservation, const std::vector<Share>
     if (runs_on(place, s.node) && reopen(s.node)) d_.cut = true;
 }
 
-void Awake::remember(std::span<const Turn> closed) {
+void Awake::remember(std::span<const LineTurn> closed) {
   const bool cut = d_.cut || d_.plan.stats.budget_spent;
   d_.plan.stats.budget_spent = cut || d_.again;
   for (const auto& [id, p] : d_.partitions) {
@@ -97,7 +98,7 @@ void Awake::remember(std::span<const Turn> closed) {
   }
   // Who looks at everything each time passes over nobody.
   if (d_.policy.everything.us > 0)
-    for (const Turn& turn : closed) note_wait(turn);
+    for (const LineTurn& turn : closed) note_wait(turn);
   // Those too deep behind the first blocked job wait until everything is looked at.
   if (d_.everything)
     for (const std::uint32_t id : d_.view.queue.busy())
@@ -106,7 +107,7 @@ void Awake::remember(std::span<const Turn> closed) {
   d_.left.memory.planned(d_.everything, cut, d_.now, d_.policy);
 }
 
-void Awake::note_wait(const Turn& turn) {
+void Awake::note_wait(const LineTurn& turn) {
   JobClass& c = d_.cls(turn);
   if (c.standing.verdict.reason != Reason::none) return;
   Memory::PartitionMemory& memory = d_.left.memory.of(turn.partition);
@@ -122,7 +123,7 @@ void Awake::note_wait(const Turn& turn) {
     const std::uint32_t own = nodes_.request_of(c, choice);
     // Neither room nor quota is known to be what it waits for: not for long.
     if (own == RequestKeys::kNone ||
-        (!d_.left.kinds.fails(own, place) &&
+        (!d_.left.requests.fails(own, place) &&
          (tenant == kNoIndex || d_.view.charges.tree().fit(tenant, {choice.flavor, c.least}).fits)))
       memory.restless = true;
     else

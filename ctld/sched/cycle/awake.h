@@ -13,14 +13,14 @@
 
 #include "ctld/sched/cycle/book.h"
 #include "ctld/sched/cycle/draft.h"
-#include "ctld/sched/cycle/quota_claims.h"
+#include "ctld/sched/cycle/plan_quota.h"
 #include "ctld/sched/cycle/search_space.h"
 
 namespace gantry::sched {
 
 class Awake {
  public:
-  Awake(Draft& draft, QuotaClaims& quota, SearchSpace& nodes, const ReservationBook& book)
+  Awake(Draft& draft, PlanQuota& quota, SearchSpace& nodes, const ReservationBook& book)
       : d_(draft), quota_(quota), nodes_(nodes), book_(book) {}
 
   // A plan after changes begins: `woken` partitions are looked at whatever they wait for, and room
@@ -35,7 +35,7 @@ class Awake {
   // made.
   void wake_behind(const Reservation& reservation, const std::vector<Share>& place);
   // The plan is made: notes for the next one, of the lines that are closed and of all others.
-  void remember(std::span<const Turn> closed);
+  void remember(std::span<const LineTurn> closed);
 
  private:
   // Room has grown on the node. True: some request that has failed could be met there now.
@@ -44,10 +44,10 @@ class Awake {
   [[nodiscard]] bool could_start(std::uint32_t partition, std::uint32_t request, std::int32_t rank);
   [[nodiscard]] bool could_start(std::uint32_t partition);  // any of its lines
   bool pass_over(std::uint32_t partition);
-  void note_wait(const Turn& turn);
+  void note_wait(const LineTurn& turn);
 
   Draft& d_;
-  QuotaClaims& quota_;
+  PlanQuota& quota_;
   SearchSpace& nodes_;
   const ReservationBook& book_;
   std::set<std::uint32_t> woken_;  // partitions that are not awake for a request alone

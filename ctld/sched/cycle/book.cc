@@ -49,7 +49,7 @@ ReservationBook::~ReservationBook() {
   for (const Reservation& p : held_over_) lift(p);
 }
 
-Reservation* ReservationBook::of(const Turn& turn) {
+Reservation* ReservationBook::of(const LineTurn& turn) {
   Reservations& all = d_.left.reservations;
   if (all.empty()) return nullptr;
   const auto of_job = all.find(turn.first.job);
@@ -86,7 +86,7 @@ void ReservationBook::enter(Reservation reservation) {
   of_job.insert(at, std::move(reservation));
 }
 
-Reservation& ReservationBook::add(const Turn& turn, Reservation reservation) {
+Reservation& ReservationBook::add(const LineTurn& turn, Reservation reservation) {
   reservation.partition = PartitionId{turn.partition};
   reservation.priority = d_.view.queue.partition(turn.partition).priority;
   reservation.rank = turn.first.rank;
@@ -101,7 +101,7 @@ void ReservationBook::put_back(Reservation reservation) {
   d_.left.reservations[reservation.job].push_back(std::move(reservation));
 }
 
-void ReservationBook::use_up(const Turn& turn) {
+void ReservationBook::use_up(const LineTurn& turn) {
   const auto of_job = d_.left.reservations.find(turn.first.job);
   of_job->second.erase(of_job->second.begin() + turn.ahead);
   if (of_job->second.empty()) d_.left.reservations.erase(of_job);
@@ -119,7 +119,7 @@ std::optional<Reservation> ReservationBook::take_first(JobId job) {
   return first;
 }
 
-bool ReservationBook::may_reserve(const Turn& turn) const {
+bool ReservationBook::may_reserve(const LineTurn& turn) const {
   const std::uint32_t made =
       turn.partition < by_partition_.size() ? by_partition_[turn.partition] : 0;
   return made < d_.policy.reservations || all_ < d_.policy.ahead;
@@ -153,7 +153,7 @@ void ReservationBook::loosened(const Reservation& reservation) {
 }
 
 // While a plan is made room only shrinks: what has failed once need not be tried again, and a plan
-// that passes over those who sleep equals one that does not. So what was promised to the job that
+// that passes over those who sleep equals one that does not. So what was reserved for the job that
 // starts, on nodes that it does not start on, stays taken until the plan is made.
 void ReservationBook::hold_over(const JobClass& c, const Reservation& reservation,
                                 const std::vector<Share>& place) {
@@ -216,7 +216,7 @@ void ReservationBook::mend(std::vector<Reservation> broken) {
 void ReservationBook::end_plan() {
   for (auto& [job, of_job] : d_.left.reservations)
     if (of_job.size() > 1) std::sort(of_job.begin(), of_job.end(), comes_before);
-  if (!d_.policy.keep_promises) drop_if([](const Reservation& p) { return !p.claimed; });
+  if (!d_.policy.keep_reservations) drop_if([](const Reservation& p) { return !p.claimed; });
 }
 
 }  // namespace gantry::sched

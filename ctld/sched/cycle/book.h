@@ -34,16 +34,18 @@ class ReservationBook {
 
   // ---- those in force, by job; a pointer is valid until the book changes
   [[nodiscard]] const Reservations& in_force() const { return d_.left.reservations; }
-  [[nodiscard]] Reservation* of(const Turn& turn);  // of the job or element of the turn; null: none
-  [[nodiscard]] Reservation* first_of(JobId job);   // null: none
+  [[nodiscard]] Reservation* of(
+      const LineTurn& turn);                       // of the job or element of the turn; null: none
+  [[nodiscard]] Reservation* first_of(JobId job);  // null: none
 
   // ---- coming and going; the timeline and the count stay as they are unless it says otherwise
   void count(const Reservation& reservation);    // it takes one of what its partition may have
   void uncount(const Reservation& reservation);  // it is given up: one more may be made
   void enter(Reservation reservation);           // counted; it holds its room already
-  Reservation& add(const Turn& turn, Reservation reservation);  // new, of the turn's job: counted
-  void put_back(Reservation reservation);                       // after take_first() or a break
-  void use_up(const Turn& turn);                                // its job starts
+  Reservation& add(const LineTurn& turn,
+                   Reservation reservation);  // new, of the turn's job: counted
+  void put_back(Reservation reservation);     // after take_first() or a break
+  void use_up(const LineTurn& turn);          // its job starts
   // Lifted; others of the job, which cannot be of a heterogeneous one, are dropped.
   std::optional<Reservation> take_first(JobId job);
   // Takes out those for which gone(reservation) is true; it may move them away.
@@ -57,7 +59,7 @@ class ReservationBook {
   }
 
   // ---- limits of a plan
-  [[nodiscard]] bool may_reserve(const Turn& turn) const;
+  [[nodiscard]] bool may_reserve(const LineTurn& turn) const;
   // Is it time, and within the plan's means, to look for an earlier start? Counts as done if so.
   [[nodiscard]] bool may_look_again(const Reservation& reservation);
 
@@ -77,7 +79,7 @@ class ReservationBook {
                                         Instant until);
   // Where there is still room for them. The others are given up, and planned anew by the next plan.
   void mend(std::vector<Reservation> broken);
-  // What stays when the plan is made: all of them, or (Policy::keep_promises) the claims.
+  // What stays when the plan is made: all of them, or (Policy::keep_reservations) the claims.
   void end_plan();
 
  private:

@@ -35,10 +35,10 @@ Cycle::Cycle(Replica& replica, Instant now, const Policy& policy)
   Left& left = d_.left;
   if (nodes_.scores() != nullptr) v.scores.count(v.running, v.queue);
   d_.everything = !left.memory.may_pass_over(now, policy, v.windows.next_boundary(now)) ||
-                  left.kinds.generation() != v.eligible.generation();
+                  left.requests.generation() != v.eligible.generation();
   if (d_.everything) {
-    left.kinds.begin(v.eligible.generation());
-    left.kinds.forget_failures();
+    left.requests.begin(v.eligible.generation());
+    left.requests.forget_failures();
     former_.begin_anew();
     begin_order(v.queue.busy(), std::nullopt);
   } else {
@@ -64,7 +64,7 @@ void Cycle::begin_order(const std::vector<std::uint32_t>& partitions,
 
 // ---- whose turn it is
 
-std::optional<Turn> Cycle::next_turn() {
+std::optional<LineTurn> Cycle::next_turn() {
   if (d_.plan.stats.attempts >= d_.policy.attempts || d_.plan.starts.size() >= d_.policy.starts)
     d_.plan.stats.budget_spent = true;
   while (!d_.plan.stats.budget_spent && !d_.cut && d_.blocked.size() <= d_.policy.depth) {
@@ -73,7 +73,7 @@ std::optional<Turn> Cycle::next_turn() {
     former_.keep_from(*front);
     if (d_.cut) break;
     if (d_.order->front() != front) continue;  // a reservation has taken of its quota
-    std::optional<Turn> turn = d_.order->next();
+    std::optional<LineTurn> turn = d_.order->next();
     PartitionProgress& p = d_.partition(turn->partition);
     p.begun = true;
     if (turn->passed > 0) p.passed_over = true;
@@ -95,14 +95,15 @@ std::optional<Turn> Cycle::next_turn() {
 
 // Lines that were blocked already are explained; of others it is not known what they wait for.
 void Cycle::no_more_turns() {
-  for (const Turn& turn : d_.order->drain())
+  for (const LineTurn& turn : d_.order->drain())
     if (turn.head) closed_.push_back(turn);
   // What is known of those that were passed over is still true, and is told already.
-  std::erase_if(closed_, [this](const Turn& t) { return d_.partition(t.partition).passed_over; });
+  std::erase_if(closed_,
+                [this](const LineTurn& t) { return d_.partition(t.partition).passed_over; });
   former_.keep_from({0, std::numeric_limits<std::int32_t>::min()});
 }
 
-void Cycle::again(const Turn& turn) {
+void Cycle::again(const LineTurn& turn) {
   if (!d_.jobs(turn).at_end(turn.at))
     d_.order->again(turn);
   else if (turn.head)
@@ -111,12 +112,12 @@ void Cycle::again(const Turn& turn) {
     d_.order->done(turn);
 }
 
-void Cycle::close(const Turn& turn) {
+void Cycle::close(const LineTurn& turn) {
   closed_.push_back(turn);
   d_.order->done(turn);
 }
 
-bool Cycle::settle(Turn& turn) {
+bool Cycle::settle(LineTurn& turn) {
   if (d_.started_ahead.empty()) return true;
   while (!d_.jobs(turn).at_end(turn.at)) {
     const Waiting& w = d_.job(turn, turn.at);
@@ -132,7 +133,7 @@ bool Cycle::settle(Turn& turn) {
   return false;
 }
 
-void Cycle::note_step(const Turn& turn) {
+void Cycle::note_step(const LineTurn& turn) {
   if (!d_.order->wants_note(turn)) return;
   JobClass& c = d_.cls(turn);
   const auto choices = d_.view.eligible.flavors_of(c);
@@ -147,7 +148,7 @@ void Cycle::note_step(const Turn& turn) {
 
 // ---- the job starts now
 
-bool Cycle::place_now(Turn& turn) {
+bool Cycle::place_now(LineTurn& turn) {
   JobClass& c = d_.cls(turn);
   if (c.key.het) return HetGroup(het_steps(), turn).place_now(turn);
   if (c.standing.verdict.reason == Reason::none) {
@@ -172,21 +173,21 @@ bool Cycle::place_now(Turn& turn) {
 
 // A claim that nobody has to leave for any more. What others have claimed and may not have yet is
 // still used by those who leave, and they are counted already.
-std::optional<Blocked> Cycle::try_before_others(Turn& turn) {
-  std::vector<QuotaClaims::Charged> others;
+std::optional<Blocked> Cycle::try_before_others(LineTurn& turn) {
+  std::vector<PlanQuota::Charged> others;
   for (const auto& [job, of_job] : book_.in_force())
     if (job != turn.first.job && !of_job.empty() &&
         (!of_job[0].leaving.empty() || of_job[0].start > d_.now))
-      for (const QuotaClaims::Charged& c : quota_.charged())
+      for (const PlanQuota::Charged& c : quota_.charged())
         if (c.job == job) others.push_back(c);
   QuotaTree& tree = d_.view.charges.tree();
-  for (const QuotaClaims::Charged& c : others) tree.remove(c.tenant, c.need);
+  for (const PlanQuota::Charged& c : others) tree.remove(c.tenant, c.need);
   const auto blocked = try_now(turn);
-  for (const QuotaClaims::Charged& c : others) tree.add(c.tenant, c.need);
+  for (const PlanQuota::Charged& c : others) tree.add(c.tenant, c.need);
   return blocked;
 }
 
-std::optional<Blocked> Cycle::try_now(Turn& turn) {
+std::optional<Blocked> Cycle::try_now(LineTurn& turn) {
   JobClass& c = d_.cls(turn);
   const std::uint32_t tenant = quota_.tenant_of(c);
   if (!d_.view.windows.speak_for(c.key.reservation)) return Blocked{Blocked::By::reservation, {}};
@@ -214,16 +215,16 @@ std::optional<Blocked> Cycle::try_now(Turn& turn) {
   return first ? first : Blocked{};
 }
 
-std::optional<Blocked> Cycle::try_choice(Turn& turn, std::uint32_t tenant,
+std::optional<Blocked> Cycle::try_choice(LineTurn& turn, std::uint32_t tenant,
                                          const NodeChoice& choice) {
   JobClass& c = d_.cls(turn);
   const std::uint32_t request = nodes_.request_of(c, choice);
   const bool failed =
-      request != RequestKeys::kNone && d_.left.kinds.known_to_fail(request, d_.place(turn));
+      request != RequestKeys::kNone && d_.left.requests.known_to_fail(request, d_.place(turn));
   if (failed && book_.of(turn) == nullptr) return Blocked{};
   former_.look_from(d_.place(turn));
   const Reservation* reservation = book_.of(turn);
-  // It failed with what is promised to this job out of reach.
+  // The request failed while this job's own reservation was out of reach.
   if (failed && reservation == nullptr) return Blocked{};
   if (reservation != nullptr) book_.lift(*reservation);
   if (failed && !has_room_on(c, *reservation)) {
@@ -231,14 +232,14 @@ std::optional<Blocked> Cycle::try_choice(Turn& turn, std::uint32_t tenant,
     return Blocked{};
   }
   const auto neighbours = nodes_.neighbours_of(c, d_.view.queue.line(turn.line).share);
-  // What is promised to an element of an array is too small for the others, and not for it.
+  // Room that is reserved for an element of an array is too small for the others, not for it.
   Bits* const not_too_small = reservation == nullptr ? nodes_.hopeful(turn, choice) : nullptr;
   const auto place =
       find_place(d_.view.grid, d_.view.timeline, nodes_.nodes_for(c, choice), c, not_too_small,
                  neighbours ? &*neighbours : nullptr, nodes_.scores());
   std::optional<Blocked> blocked;
   if (!place) {
-    if (request != RequestKeys::kNone) d_.left.kinds.failed(request, d_.place(turn));
+    if (request != RequestKeys::kNone) d_.left.requests.failed(request, d_.place(turn));
     blocked = Blocked{};
   } else if (tenant != kNoIndex) {
     const QuotaFit exact = quota_.fit(tenant, quota_.needs_of(c, *place));
@@ -264,7 +265,7 @@ void Cycle::put_back(const JobClass& c, const Reservation& reservation) {
 }
 
 // Its reservation, if it has one, is lifted already.
-void Cycle::start(Turn& turn, const std::vector<Share>& place) {
+void Cycle::start(LineTurn& turn, const std::vector<Share>& place) {
   std::optional<Reservation> ahead;
   if (const Reservation* reservation = book_.of(turn)) {
     book_.hold_over(d_.cls(turn), *reservation, place);
@@ -277,7 +278,7 @@ void Cycle::start(Turn& turn, const std::vector<Share>& place) {
 
 // ---- ahead, and the end of the plan
 
-bool Cycle::reserve_ahead(Turn& turn) {
+bool Cycle::reserve_ahead(LineTurn& turn) {
   if (d_.cls(turn).key.het) return HetGroup(het_steps(), turn).reserve_ahead(turn);
   return ahead_.reserve(turn);
 }
@@ -288,7 +289,7 @@ void Cycle::estimate() {
 }
 
 void Cycle::explain() {
-  verdicts_.explain(closed_, [this](const Turn& turn) {
+  verdicts_.explain(closed_, [this](const LineTurn& turn) {
     return HetGroup(het_steps(), turn).explain(turn, verdicts_);
   });
 }

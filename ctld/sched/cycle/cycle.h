@@ -24,14 +24,14 @@ class Cycle {
 
   // ---- in order: the line whose first job comes next; nullopt when none is left, or the budget is
   // spent, or it would be too deep behind the first blocked job.
-  std::optional<Turn> next_turn();
-  void again(const Turn& turn);  // has more jobs
-  void close(const Turn& turn);  // its other jobs wait as well
+  std::optional<LineTurn> next_turn();
+  void again(const LineTurn& turn);  // has more jobs
+  void close(const LineTurn& turn);  // its other jobs wait as well
 
   // ---- place now, make room, reserve ahead. Each moves the turn to its next job when it succeeds.
-  bool place_now(Turn& turn);
-  bool make_room(Turn& turn) { return room_.make_room(turn); }
-  bool reserve_ahead(Turn& turn);
+  bool place_now(LineTurn& turn);
+  bool make_room(LineTurn& turn) { return room_.make_room(turn); }
+  bool reserve_ahead(LineTurn& turn);
 
   void plan_slices() { slices_.plan(); }
   void estimate();  // expected starts of the first blocked jobs
@@ -43,23 +43,23 @@ class Cycle {
   void begin_order(const std::vector<std::uint32_t>& partitions,
                    std::optional<Order::Passing> passing);
   void no_more_turns();
-  bool settle(Turn& turn);  // on a job that was not started ahead of its turn
-  void note_step(const Turn& turn);
+  bool settle(LineTurn& turn);  // on a job that was not started ahead of its turn
+  void note_step(const LineTurn& turn);
   [[nodiscard]] HetSteps het_steps() {
     return {d_, quota_, nodes_, book_, former_, starter_, awake_};
   }
 
   // The turn's job starts (nullopt), or why not.
-  std::optional<Blocked> try_now(Turn& turn);
-  std::optional<Blocked> try_before_others(Turn& turn);
-  std::optional<Blocked> try_choice(Turn& turn, std::uint32_t tenant, const NodeChoice& choice);
+  std::optional<Blocked> try_now(LineTurn& turn);
+  std::optional<Blocked> try_before_others(LineTurn& turn);
+  std::optional<Blocked> try_choice(LineTurn& turn, std::uint32_t tenant, const NodeChoice& choice);
   [[nodiscard]] bool has_room_on(const JobClass& c, const Reservation& reservation) const;
   void put_back(const JobClass& c, const Reservation& reservation);
-  void start(Turn& turn, const std::vector<Share>& place);
+  void start(LineTurn& turn, const std::vector<Share>& place);
 
   Draft d_;
   Trial trial_;
-  QuotaClaims quota_;
+  PlanQuota quota_;
   SlicePlan slices_;
   SearchSpace nodes_;
   ReservationBook book_;
@@ -70,7 +70,7 @@ class Cycle {
   VictimSearch victims_;
   RoomMaker room_;
   Verdicts verdicts_;
-  std::vector<Turn> closed_;  // lines of which all jobs that are left wait
+  std::vector<LineTurn> closed_;  // lines of which all jobs that are left wait
 };
 
 }  // namespace gantry::sched

@@ -43,15 +43,15 @@ struct Draft {
   bool again = false;      // and something that this plan could not use
 
   // ---- the job of a turn
-  [[nodiscard]] JobClass& cls(const Turn& t) { return view.queue.job_class(t.class_index); }
-  [[nodiscard]] const OrderedSlots& jobs(const Turn& t) { return view.queue.line(t.line).jobs; }
-  [[nodiscard]] const Waiting& job(const Turn& t, OrderedSlots::Cursor at) {
+  [[nodiscard]] JobClass& cls(const LineTurn& t) { return view.queue.job_class(t.class_index); }
+  [[nodiscard]] const OrderedSlots& jobs(const LineTurn& t) { return view.queue.line(t.line).jobs; }
+  [[nodiscard]] const Waiting& job(const LineTurn& t, OrderedSlots::Cursor at) {
     return view.queue[jobs(t)[at]];
   }
   [[nodiscard]] JobClass& class_of(const Waiting& w) {
     return view.queue.job_class(view.queue.line(w.line).class_index);
   }
-  [[nodiscard]] Place place(const Turn& t) const {
+  [[nodiscard]] Place place(const LineTurn& t) const {
     return {view.queue.partition(t.partition).priority, t.first.rank};
   }
   // If the class's next job started now; Timeline::kNever without a limit.
@@ -62,7 +62,7 @@ struct Draft {
 
   // ---- steps of a turn
   // To the line's next job or element; false at the end of the line.
-  bool advance(Turn& turn) {
+  bool advance(LineTurn& turn) {
     if (++turn.started >= job(turn, turn.at).startable) {
       turn.at = jobs(turn).next(turn.at);
       turn.started = turn.ahead = 0;
@@ -72,13 +72,13 @@ struct Draft {
     return true;
   }
   // The job of the turn must wait, for this reason.
-  void block(Turn& turn, const Blocked& why) {
+  void block(LineTurn& turn, const Blocked& why) {
     blocked.push_back(why);
     turn.blocked = static_cast<std::uint32_t>(blocked.size());
     partition(turn.partition).blocked = true;
   }
   // Why the head of the turn's line must wait; null: it need not, or it can never run.
-  [[nodiscard]] const Blocked* why(const Turn& turn) const {
+  [[nodiscard]] const Blocked* why(const LineTurn& turn) const {
     return turn.blocked == 0 ? nullptr : &blocked[turn.blocked - 1];
   }
   void expect(const Reservation& reservation) {  // the plan says so
@@ -87,7 +87,7 @@ struct Draft {
     plan.expected.push_back(std::move(expected));
   }
   // So it does for the job of the turn, which has the reservation; the turn moves on.
-  void tell(Turn& turn, Reservation& reservation) {
+  void tell(LineTurn& turn, Reservation& reservation) {
     expect(reservation);
     reservation.told = true;
     if (turn.at == *turn.head) turn.reserved = true;

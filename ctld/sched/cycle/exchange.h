@@ -1,8 +1,8 @@
-// The jobs of a line are of one class and one user, so what one of them is promised would do for
-// any other: the first of them have the earliest reservations. Where a reservation was lost (its
-// node went down), or a job came in front, those of its line are dealt out anew. Else the head of
-// the line would wait behind what is promised to the jobs behind it, and these for their turn after
-// it, while their nodes are idle.
+// The jobs of a line are of one class and one user, so what is reserved for one of them would do
+// for any other: the first of them have the earliest reservations. Where a reservation was lost
+// (its node went down), or a job came in front, those of its line are dealt out anew. Else the head
+// of the line would wait behind what is reserved for the jobs behind it, and these for their turn
+// after it, while their nodes are idle.
 #pragma once
 
 #include <functional>

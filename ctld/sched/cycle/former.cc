@@ -41,7 +41,7 @@ FormerReservations::Resumed FormerReservations::begin_after_changes() {
   return resumed;
 }
 
-// Takes out of the timeline what is promised on nodes that have changed, and on those nodes
+// Takes out of the timeline what is reserved on nodes that have changed, and on those nodes
 // everything else; what waits for jobs to leave, or is due, as well. `nodes` grows by theirs.
 std::vector<Reservation> FormerReservations::take_changed(std::set<std::uint32_t>& nodes) {
   std::set<JobId> jobs;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "ctld/sched/cycle/book.h"
-#include "ctld/sched/cycle/quota_claims.h"
+#include "ctld/sched/cycle/plan_quota.h"
 #include "ctld/sched/cycle/search_space.h"
 #include "ctld/sched/cycle/starter.h"
 
@@ -20,7 +20,7 @@ namespace gantry::sched {
 
 class FormerReservations {
  public:
-  FormerReservations(Draft& draft, QuotaClaims& quota, SearchSpace& nodes, ReservationBook& book,
+  FormerReservations(Draft& draft, PlanQuota& quota, SearchSpace& nodes, ReservationBook& book,
                      Starter& starter)
       : d_(draft), quota_(quota), nodes_(nodes), book_(book), starter_(starter) {}
 
@@ -51,7 +51,7 @@ class FormerReservations {
   void refresh(Reservation& reservation);
 
   Draft& d_;
-  QuotaClaims& quota_;
+  PlanQuota& quota_;
   SearchSpace& nodes_;
   ReservationBook& book_;
   Starter& starter_;

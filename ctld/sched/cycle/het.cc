@@ -17,7 +17,7 @@ constexpr std::uint32_t kMostRounds = 64;  // of a search for one start for all
 
 }  // namespace
 
-HetGroup::HetGroup(const HetSteps& steps, const Turn& turn) : d_(steps.draft), s_(steps) {
+HetGroup::HetGroup(const HetSteps& steps, const LineTurn& turn) : d_(steps.draft), s_(steps) {
   const HetPart& het = *d_.cls(turn).key.het;
   if (het.offset != 0) return;
   View& v = d_.view;
@@ -151,7 +151,7 @@ std::optional<Blocked> HetGroup::try_now(std::size_t order) {
   return std::nullopt;
 }
 
-bool HetGroup::place_now(Turn& turn) {
+bool HetGroup::place_now(LineTurn& turn) {
   if (may_run()) {
     s_.former.look_from(d_.place(turn));
     lift_reservations();
@@ -172,7 +172,7 @@ bool HetGroup::place_now(Turn& turn) {
   return false;
 }
 
-void HetGroup::start(Turn& turn) {
+void HetGroup::start(LineTurn& turn) {
   std::vector<Share> everywhere;
   for (const Member& m : members_)
     everywhere.insert(everywhere.end(), m.found.shares.begin(), m.found.shares.end());
@@ -241,7 +241,7 @@ bool HetGroup::try_ahead(std::size_t order, Instant before) {
   return false;
 }
 
-bool HetGroup::reserve_ahead(Turn& turn) {
+bool HetGroup::reserve_ahead(LineTurn& turn) {
   if (!may_run()) return false;
   const bool kept = all_reserved();
   if (!kept) drop_reservations();
@@ -311,7 +311,7 @@ void HetGroup::drop_reservations() {
   }
 }
 
-void HetGroup::reserve_found(const Turn& turn) {
+void HetGroup::reserve_found(const LineTurn& turn) {
   for (Member& m : members_) {
     (void)d_.view.windows.speak_for(m.cls->key.reservation);
     d_.view.timeline.reserve(*m.cls, m.found, job(m));
@@ -334,7 +334,7 @@ void HetGroup::reserve_found(const Turn& turn) {
 
 // ---- why it waits
 
-Verdict HetGroup::explain(const Turn& turn, Verdicts& verdicts) {
+Verdict HetGroup::explain(const LineTurn& turn, Verdicts& verdicts) {
   if (members_.empty()) return verdicts.of_waiting(turn, turn.head_job);
   for (const Member& m : members_)
     if (m.cls->standing.verdict.reason != Reason::none) return m.cls->standing.verdict;

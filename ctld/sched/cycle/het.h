@@ -24,7 +24,7 @@ namespace gantry::sched {
 
 struct HetSteps {  // of the plan in the making
   Draft& draft;
-  QuotaClaims& quota;
+  PlanQuota& quota;
   SearchSpace& nodes;
   ReservationBook& book;
   FormerReservations& former;
@@ -36,13 +36,13 @@ class HetGroup {
  public:
   // Of the job whose turn it is, if that leads a group all of whose jobs wait; else of nobody, and
   // then nothing can be placed or planned.
-  HetGroup(const HetSteps& steps, const Turn& turn);
+  HetGroup(const HetSteps& steps, const LineTurn& turn);
 
   // The group starts, and the turn moves on; false: it is blocked.
-  bool place_now(Turn& turn);
+  bool place_now(LineTurn& turn);
   // All keep their reservations, or get them; false: the group has none.
-  bool reserve_ahead(Turn& turn);
-  Verdict explain(const Turn& turn, Verdicts& verdicts);
+  bool reserve_ahead(LineTurn& turn);
+  Verdict explain(const LineTurn& turn, Verdicts& verdicts);
 
  private:
   struct Member {
@@ -65,13 +65,13 @@ class HetGroup {
   std::optional<Blocked> try_now(std::size_t order);  // nullopt: all have a place
   bool fit_ahead(Member& m, Instant from, Instant before);
   bool try_ahead(std::size_t order, Instant before);
-  void start(Turn& turn);
+  void start(LineTurn& turn);
 
   [[nodiscard]] bool all_reserved() const;
   void lift_reservations();
   void put_back_reservations();
   void drop_reservations();
-  void reserve_found(const Turn& turn);
+  void reserve_found(const LineTurn& turn);
 
   Draft& d_;
   const HetSteps s_;

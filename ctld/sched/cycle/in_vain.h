@@ -12,7 +12,8 @@ namespace gantry::sched {
 
 struct Asker {
   std::uint32_t tenant = kNoIndex;  // its quota node
-  std::uint32_t kind = 0, priority_class = 0;
+  std::uint32_t demand_id = 0;      // of RequestKeys
+  std::uint32_t priority_class = 0;
   friend auto operator<=>(const Asker&, const Asker&) = default;
 };
 

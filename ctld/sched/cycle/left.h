@@ -13,7 +13,7 @@
 namespace gantry::sched {
 
 struct Left {
-  RequestKeys kinds;
+  RequestKeys requests;
   Reservations reservations;
   std::vector<MigKept> kept_slices;  // for jobs that wait
   Memory memory;

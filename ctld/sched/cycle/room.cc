@@ -7,7 +7,7 @@
 
 namespace gantry::sched {
 
-bool RoomMaker::make_room(Turn& turn) {
+bool RoomMaker::make_room(LineTurn& turn) {
   if (!d_.everything || d_.cls(turn).key.het || !victims_.may_ask(turn)) return false;
   const std::uint32_t class_index = turn.class_index;
   const auto found = victims_.find(turn);
@@ -29,9 +29,10 @@ void RoomMaker::take_back_asking(std::size_t until) {
   quota_.ends_changed();
 }
 
-// The jobs are asked to leave, and what they leave is promised; unless that delays a plan that it
-// may not delay, or is no sooner than without them: then that is what a claim is promised.
-bool RoomMaker::take(Turn& turn, const Taking& taking) {
+// The jobs are asked to leave, and what they leave is reserved for the job. If that would delay a
+// reservation that it may not delay, nothing is done. If the job could start as soon without
+// anybody leaving, a claim reserves that instead.
+bool RoomMaker::take(LineTurn& turn, const Taking& taking) {
   JobClass& c = d_.cls(turn);
   const VictimSet& set = taking.set;
   Instant free_by = set.victims.empty() ? d_.now : d_.now + set.grace + kKillTime;
@@ -64,7 +65,7 @@ bool RoomMaker::take(Turn& turn, const Taking& taking) {
   return claim(turn, taking, free_by);
 }
 
-bool RoomMaker::claim(Turn& turn, const Taking& taking, Instant free_by) {
+bool RoomMaker::claim(LineTurn& turn, const Taking& taking, Instant free_by) {
   JobClass& c = d_.cls(turn);
   const VictimSet& set = taking.set;
   const JobId id = turn.first.job;
@@ -107,7 +108,7 @@ bool RoomMaker::claim(Turn& turn, const Taking& taking, Instant free_by) {
 }
 
 // Nobody needs to leave: only reservations were in the way.
-bool RoomMaker::start_on(Turn& turn, const Taking& taking) {
+bool RoomMaker::start_on(LineTurn& turn, const Taking& taking) {
   JobClass& c = d_.cls(turn);
   const std::vector<Share>& shares = taking.set.shares;
   const std::uint32_t tenant = quota_.tenant_of(c);

@@ -3,7 +3,7 @@
 // schedule(view, now, policy) depends on nothing else: no clock, no thread, no order of a hash
 // table; its budget is counted in placement attempts, so a run can be reproduced. It tries
 // placements in the replica and puts them back before it returns; what stays there are the
-// reservations that it made (reservations.h), and those only with keep_promises or after a
+// reservations that it made (reservations.h), and those only with keep_reservations or after a
 // preemption.
 #pragma once
 

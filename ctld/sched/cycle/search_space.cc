@@ -38,7 +38,7 @@ bool SearchSpace::may_use(const JobClass& c, const std::vector<Share>& shares) c
 }
 
 // From a line's second job on: most fail once per plan and need no notes.
-Bits* SearchSpace::hopeful(Turn& turn, const NodeChoice& choice) {
+Bits* SearchSpace::hopeful(LineTurn& turn, const NodeChoice& choice) {
   if (!std::exchange(turn.searched, true) || !d_.cls(turn).key.reservation.empty()) return nullptr;
   if (!Neighbours::none(d_.view.running, d_.cls(turn))) return nullptr;
   const std::uint64_t key = (std::uint64_t{turn.class_index} << 32) | choice.node_set;
@@ -47,8 +47,8 @@ Bits* SearchSpace::hopeful(Turn& turn, const NodeChoice& choice) {
 
 std::uint32_t SearchSpace::request_of(JobClass& c, const NodeChoice& choice) {
   const auto choices = d_.view.eligible.flavors_of(c);
-  if (c.requests_generation != d_.left.kinds.generation()) {
-    c.requests_generation = d_.left.kinds.generation();
+  if (c.requests_generation != d_.left.requests.generation()) {
+    c.requests_generation = d_.left.requests.generation();
     c.requests.clear();
     const JobShape& shape = c.key.shape;
     const bool alike = c.required.empty() && !c.demand.particular && c.key.reservation.empty() &&
@@ -57,9 +57,9 @@ std::uint32_t SearchSpace::request_of(JobClass& c, const NodeChoice& choice) {
     for (std::size_t i = 0; alike && i < choices.size(); ++i) {
       const NodeChoice& at = choices[i];
       const std::uint32_t nodes =
-          d_.left.kinds.nodes_of(at.node_set, d_.view.eligible.nodes_of(at));
+          d_.left.requests.nodes_of(at.node_set, d_.view.eligible.nodes_of(at));
       c.requests.push_back(
-          d_.left.kinds.number_of(nodes, c.demand, c.key.time_limit, {at.flavor, c.least}));
+          d_.left.requests.number_of(nodes, c.demand, c.key.time_limit, {at.flavor, c.least}));
     }
   }
   // While somebody lets only some beside it, a node is not the same for all.
@@ -67,12 +67,12 @@ std::uint32_t SearchSpace::request_of(JobClass& c, const NodeChoice& choice) {
   return c.requests[static_cast<std::size_t>(&choice - choices.data())];
 }
 
-std::optional<std::uint32_t> SearchSpace::kind_of(JobClass& c) {
+std::optional<std::uint32_t> SearchSpace::demand_id_of(JobClass& c) {
   const auto choices = d_.view.eligible.flavors_of(c);
   if (choices.size() != 1) return std::nullopt;
   const std::uint32_t own = request_of(c, choices[0]);
   if (own == RequestKeys::kNone) return std::nullopt;
-  return d_.left.kinds.key(own).kind;
+  return d_.left.requests.key(own).demand_id;
 }
 
 }  // namespace gantry::sched

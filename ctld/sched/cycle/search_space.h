@@ -28,12 +28,12 @@ class SearchSpace {
   [[nodiscard]] GpuScores* scores();  // null: no node has GPUs
   // Nodes of the choice that jobs of the turn's class have not yet found too small; the search may
   // take more out. Null: the first search of a line, or nodes are not the same for all its jobs.
-  Bits* hopeful(Turn& turn, const NodeChoice& choice);
+  Bits* hopeful(LineTurn& turn, const NodeChoice& choice);
   // The number of what the class asks of the choice (one of Eligible::flavors_of()); kNone: whether
   // it finds a place says nothing of others.
   std::uint32_t request_of(JobClass& c, const NodeChoice& choice);
-  // The same without limit and flavor, of a class with one choice; nullopt: as kNone.
-  std::optional<std::uint32_t> kind_of(JobClass& c);
+  // The same without limit and flavor, for a class with one choice; nullopt: as kNone.
+  std::optional<std::uint32_t> demand_id_of(JobClass& c);
 
  private:
   Draft& d_;

@@ -41,12 +41,12 @@ void extend(std::vector<MigSliceView>& slices, MigPlacementId at, const MigUse& 
 
 // The layout of a GPU, and until when its slices are in use.
 std::vector<MigUsed> SlicePlan::used_on(std::uint32_t node, std::size_t gpu) const {
-  const MigRack& rack = d_.view.grid.node(node).slices;
-  const std::uint64_t layout = rack.gpus()[gpu].layout;
+  const MigNode& mig = d_.view.grid.slices().on(node);
+  const std::uint64_t layout = mig.gpus()[gpu].layout;
   std::vector<MigUsed> used;
   const auto add = [&](const std::vector<GpuGrant>& devices, std::optional<Instant> until) {
     for (const GpuGrant& d : devices)
-      if (const auto at = rack.find(d); at && at->first == gpu && (layout >> at->second & 1) != 0)
+      if (const auto at = mig.find(d); at && at->first == gpu && (layout >> at->second & 1) != 0)
         extend(used,
                {at->second, until ? std::max(*until, d_.now + microseconds(1)) : kMigNever, false});
   };
@@ -60,19 +60,19 @@ std::vector<MigUsed> SlicePlan::used_on(std::uint32_t node, std::size_t gpu) con
 }
 
 SlicePlan::SlicePlan(Draft& draft, const Trial& trial) : d_(draft), trial_(trial) {
-  d_.view.grid.settle_slices();
+  d_.view.grid.slices().settle();
   for (const MigKept& kept : d_.left.kept_slices) {
     const auto slot = d_.view.queue.find(kept.job);
     if (!slot || kept.node >= d_.view.grid.size()) continue;
-    const auto at = d_.view.grid.node(kept.node).slices.find({kept.gpu, kept.profile, kept.start});
+    const auto at = d_.view.grid.slices().on(kept.node).find({kept.gpu, kept.profile, kept.start});
     if (!at) continue;
     const std::uint32_t owner = d_.view.queue.line(d_.view.queue[*slot].line).class_index;
-    d_.view.grid.hold_slice(kept.node, at->first, {kept.job, at->second, kept.from, owner},
-                            used_on(kept.node, at->first));
+    d_.view.grid.slices().hold(kept.node, at->first, {kept.job, at->second, kept.from, owner},
+                               used_on(kept.node, at->first));
   }
 }
 
-void SlicePlan::note(const Turn& turn) {
+void SlicePlan::note(const LineTurn& turn) {
   const JobShape& shape = d_.cls(turn).key.shape;
   if (shape.gpu_slice.empty() || shape.min_nodes > kMostParts) return;
   if (waiters_.size() < kLines) waiters_.push_back(turn);
@@ -86,15 +86,15 @@ bool SlicePlan::waits_for_slices(const JobClass& c) const {
     return nodes.test(n) && d_.view.grid.available(n) &&
            has_devices(d_.view.grid, c, n, d_.end_of(c));
   };
-  if (c.key.shape.gpu_share > 0 && d_.view.grid.any_with_slice_parts(has)) return false;
-  return !d_.view.grid.fleet().any(c.key.shape.gpu_slice, has);
+  if (c.key.shape.gpu_share > 0 && d_.view.grid.slices().any_with_parts(has)) return false;
+  return !d_.view.grid.slices().fleet().any(c.key.shape.gpu_slice, has);
 }
 
 // Every GPU in MIG mode that may take work; `places` says where each is.
 MigView SlicePlan::view_slices(std::vector<std::pair<std::uint32_t, std::size_t>>& places) const {
   MigView view;
   view.now = d_.now;
-  const MigShapes& shapes = d_.view.grid.shapes();
+  const MigShapes& shapes = d_.view.grid.slices().shapes();
   for (std::size_t s = 0; s < shapes.size(); ++s) {
     view.tables.push_back(&shapes[s].table);
     view.asked.emplace_back(shapes[s].table.profiles().size(), 0);
@@ -103,11 +103,11 @@ MigView SlicePlan::view_slices(std::vector<std::pair<std::uint32_t, std::size_t>
   for (const Trial::Taken& t : trial_.taken())
     if (!t.devices.empty()) taken[t.node].push_back(&t);
   for (std::uint32_t n = 0; n < d_.view.grid.size(); ++n) {
-    const MigRack& rack = d_.view.grid.node(n).slices;
-    if (rack.gpus().empty() || !d_.view.grid.available(n)) continue;
+    const MigNode& mig = d_.view.grid.slices().on(n);
+    if (mig.gpus().empty() || !d_.view.grid.available(n)) continue;
     const std::size_t first = view.gpus.size();
-    for (std::size_t i = 0; i < rack.gpus().size(); ++i) {
-      const MigRack::Gpu& gpu = rack.gpus()[i];
+    for (std::size_t i = 0; i < mig.gpus().size(); ++i) {
+      const MigNode::Gpu& gpu = mig.gpus()[i];
       MigGpuView& v = view.gpus.emplace_back();
       v.node = n;
       v.index = gpu.index;
@@ -120,8 +120,8 @@ MigView SlicePlan::view_slices(std::vector<std::pair<std::uint32_t, std::size_t>
     }
     const auto use = [&](const std::vector<GpuGrant>& devices, const MigUse& by) {
       for (const GpuGrant& d : devices)
-        if (const auto at = rack.find(d);
-            at && (rack.gpus()[at->first].layout >> at->second & 1) != 0)
+        if (const auto at = mig.find(d);
+            at && (mig.gpus()[at->first].layout >> at->second & 1) != 0)
           extend(view.gpus[first + at->first].slices, at->second, by);
     };
     for (const std::uint32_t slot : d_.view.running.on_node(n)) {
@@ -160,7 +160,7 @@ void SlicePlan::add_wants(const JobClass& c, MigView& view) const {
 void SlicePlan::ask(MigView& view) {
   std::map<std::uint32_t, std::uint32_t> want_of;  // by class
   std::vector<OrderedSlots::Cursor> next;
-  for (const Turn& turn : waiters_) {
+  for (const LineTurn& turn : waiters_) {
     next.push_back(*turn.head);
     const JobClass& c = d_.cls(turn);
     const auto [at, made] =
@@ -170,7 +170,7 @@ void SlicePlan::ask(MigView& view) {
   }
   for (std::size_t round = 0; round < kJobsPerLine; ++round)
     for (std::size_t i = 0; i < waiters_.size(); ++i) {
-      const Turn& turn = waiters_[i];
+      const LineTurn& turn = waiters_[i];
       if (d_.jobs(turn).at_end(next[i])) continue;
       const JobClass& c = d_.cls(turn);
       const JobShape& shape = c.key.shape;
@@ -195,7 +195,7 @@ void SlicePlan::plan() {
   std::map<JobId, MigReservation> held;
   for (const MigKept& kept : d_.left.kept_slices) {
     if (kept.node >= d_.view.grid.size()) continue;
-    const auto at = d_.view.grid.node(kept.node).slices.find({kept.gpu, kept.profile, kept.start});
+    const auto at = d_.view.grid.slices().on(kept.node).find({kept.gpu, kept.profile, kept.start});
     const auto gpu = at ? std::find(places.begin(), places.end(), std::pair{kept.node, at->first})
                         : places.end();
     if (gpu == places.end()) continue;
@@ -212,7 +212,7 @@ void SlicePlan::plan() {
     for (const MigGrant& g : grants) {
       if (!g.at) continue;
       const auto [node, i] = places[g.gpu];
-      const MigRack::Gpu& gpu = d_.view.grid.node(node).slices.gpus()[i];
+      const MigNode::Gpu& gpu = d_.view.grid.slices().on(node).gpus()[i];
       const MigPlacement& at = gpu.shape->table.placements()[*g.at];
       d_.left.kept_slices.push_back({JobId{job.value() / kMostParts},
                                      static_cast<std::uint32_t>(job.value() % kMostParts), node,

@@ -19,7 +19,7 @@ class SlicePlan {
   SlicePlan(Draft& draft, const Trial& trial);
 
   // The head of the turn's line is blocked for want of room: perhaps a place can be kept for it.
-  void note(const Turn& turn);
+  void note(const LineTurn& turn);
   // Is it slices that the class waits for? Then no time of the timeline says when it can start, and
   // a reservation would only be in the way of those for whom places are kept.
   [[nodiscard]] bool waits_for_slices(const JobClass& c) const;
@@ -37,7 +37,7 @@ class SlicePlan {
 
   Draft& d_;
   const Trial& trial_;
-  std::vector<Turn> waiters_;  // lines blocked for want of slices, in order
+  std::vector<LineTurn> waiters_;  // lines blocked for want of slices, in order
 };
 
 }  // namespace gantry::sched

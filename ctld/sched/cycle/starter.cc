@@ -15,7 +15,7 @@ void Starter::start(const JobClass& c, std::uint32_t slot, const std::vector<Sha
   d_.plan.starts.push_back({w.job, std::move(grants)});
 }
 
-void Starter::start(Turn& turn, const std::vector<Share>& shares) {
+void Starter::start(LineTurn& turn, const std::vector<Share>& shares) {
   const std::uint32_t slot = d_.jobs(turn)[turn.at];
   start(d_.cls(turn), slot, shares);
   d_.advance(turn);

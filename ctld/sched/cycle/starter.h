@@ -3,25 +3,24 @@
 
 #include <vector>
 
-#include "ctld/sched/cycle/quota_claims.h"
+#include "ctld/sched/cycle/plan_quota.h"
 #include "ctld/sched/cycle/trial.h"
 
 namespace gantry::sched {
 
 class Starter {
  public:
-  Starter(Draft& draft, Trial& trial, QuotaClaims& quota)
-      : d_(draft), trial_(trial), quota_(quota) {}
+  Starter(Draft& draft, Trial& trial, PlanQuota& quota) : d_(draft), trial_(trial), quota_(quota) {}
 
   // The nodes must be free, with devices, CPUs and quota for it. For an array: one element.
   void start(const JobClass& c, std::uint32_t slot, const std::vector<Share>& shares);
   // The job of the turn, which moves on to the next job or element.
-  void start(Turn& turn, const std::vector<Share>& shares);
+  void start(LineTurn& turn, const std::vector<Share>& shares);
 
  private:
   Draft& d_;
   Trial& trial_;
-  QuotaClaims& quota_;
+  PlanQuota& quota_;
 };
 
 }  // namespace gantry::sched

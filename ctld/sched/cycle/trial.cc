@@ -11,7 +11,7 @@ Trial::~Trial() {
     v.grid.give(t->node, t->room, t->things());
     memory.touch_node(t->node);
   }
-  v.grid.drop_holds();
+  v.grid.slices().drop_holds();
   v.running.forget_guests();
   for (const Asked& a : asked_)
     for (const Use& use : v.running[*v.running.find(a.victim)].uses) memory.touch_node(use.node);
@@ -35,7 +35,7 @@ std::vector<NodeGrant> Trial::take(const Waiting& w, const JobClass& c,
     taken.room.gpu_parts = thousandths_of_gpu(c.demand.gpu_share).narrow<std::int32_t>();
     taken.room.gres = c.demand.gres;
     v.grid.take(taken.node, taken.room, taken.things());
-    v.grid.slices_last(taken.node, taken.devices, until.value_or(kMigNever));
+    v.grid.slices().lasts(taken.node, taken.devices, until.value_or(kMigNever));
     v.running.add_guest(
         {taken.node,
          {c.key.partition, user == kNoShare ? std::nullopt : std::optional(ShareId{user})},

@@ -8,7 +8,7 @@
 
 namespace gantry::sched {
 
-void Verdicts::explain(std::span<const Turn> closed, const OfGroup& of_group) {
+void Verdicts::explain(std::span<const LineTurn> closed, const OfGroup& of_group) {
   if (!d_.policy.verdicts) return;
   const auto in_order = [this](std::uint32_t a, std::uint32_t b) {
     return before(d_.view.queue[a], d_.view.queue[b]);
@@ -17,7 +17,7 @@ void Verdicts::explain(std::span<const Turn> closed, const OfGroup& of_group) {
   constexpr std::uint32_t kNoRow = ~std::uint32_t{0};
   std::vector<Row> rows;
   std::vector<std::uint32_t> row_of(d_.view.queue.classes(), kNoRow);
-  for (const Turn& turn : closed) {
+  for (const LineTurn& turn : closed) {
     std::uint32_t& at = row_of[turn.class_index];
     if (at != kNoRow) {
       another_line(rows[at], turn, of_group);
@@ -45,7 +45,7 @@ void Verdicts::explain(std::span<const Turn> closed, const OfGroup& of_group) {
 }
 
 // Another user's line of the class; the one with a reservation speaks for the class's head.
-void Verdicts::another_line(Row& row, const Turn& turn, const OfGroup& of_group) {
+void Verdicts::another_line(Row& row, const LineTurn& turn, const OfGroup& of_group) {
   const bool planned = !turn.reserved || row.reserved;
   if (row.of_rest.reason == Reason::none || !planned)
     row.of_rest = planned ? of_waiting(turn, turn.head_job) : row.of_head;
@@ -56,7 +56,7 @@ void Verdicts::another_line(Row& row, const Turn& turn, const OfGroup& of_group)
 }
 
 // 0: what the others of the line wait for follows from more than the queue of the partition.
-std::uint64_t Verdicts::changes_of(const Turn& turn) {
+std::uint64_t Verdicts::changes_of(const LineTurn& turn) {
   const JobClass& c = d_.cls(turn);
   const bool alone = c.lines == 1 && c.standing.verdict.reason == Reason::none;
   if (!alone || !d_.partition(turn.partition).started.empty()) return 0;
@@ -76,7 +76,7 @@ void Verdicts::write(std::vector<Row>& rows) {
   }
 }
 
-Verdict Verdicts::of_head(const Turn& turn, const OfGroup& of_group) {
+Verdict Verdicts::of_head(const LineTurn& turn, const OfGroup& of_group) {
   JobClass& c = d_.cls(turn);
   if (c.key.het) return of_group(turn);
   if (c.standing.verdict.reason != Reason::none) return c.standing.verdict;
@@ -105,7 +105,7 @@ Verdict Verdicts::of_head(const Turn& turn, const OfGroup& of_group) {
 }
 
 // What its quota, its tenant's number of jobs or the reservation that it names says.
-std::optional<Verdict> Verdicts::of_blocked(const Turn& turn) {
+std::optional<Verdict> Verdicts::of_blocked(const LineTurn& turn) {
   const JobClass& c = d_.cls(turn);
   const Blocked* why = d_.why(turn);
   if (why == nullptr || why->by == Blocked::By::room) return std::nullopt;
@@ -161,14 +161,14 @@ const std::string& Verdicts::borrowers(const QuotaCell& cell) {
 }
 
 std::uint32_t Verdicts::fitting(JobClass& c) {
-  KindNotes* own = notes(c);
+  DemandNotes* own = notes(c);
   if (own != nullptr && own->fitting) return *own->fitting;
   const std::uint32_t count = count_fitting(d_.view.grid, d_.view.eligible.nodes_of(c), c);
   if (own != nullptr) own->fitting = count;
   return count;
 }
 
-// Would the job fit now, if nothing were promised?
+// Would the job fit now, if nothing were reserved?
 bool Verdicts::has_room(JobClass& c) {
   if (c.demand.min_nodes == c.demand.max_nodes) return fitting(c) >= c.demand.min_nodes;
   std::vector<Candidate> all;
@@ -187,11 +187,11 @@ bool Verdicts::has_room(JobClass& c) {
 }
 
 // It would fit on what is free, and is kept off by a window or by a reservation.
-std::optional<Verdict> Verdicts::of_plans(const Turn& turn) {
+std::optional<Verdict> Verdicts::of_plans(const LineTurn& turn) {
   JobClass& c = d_.cls(turn);
   const JobId id = turn.head_job.job;
-  KindNotes* own = notes(c);
-  // What is noted of another job of the kind may be the plan of this one.
+  DemandNotes* own = notes(c);
+  // What is noted of another job that asks the same may be this job's own reservation.
   const bool noted =
       own != nullptr && own->plans &&
       (own->plans->reason != Reason::planned || own->plans->subject != std::to_string(id.value()));
@@ -215,7 +215,7 @@ std::optional<Verdict> Verdicts::of_plans(const Turn& turn) {
   return found;
 }
 
-Verdict Verdicts::of_waiting(const Turn& turn, const Waiting& w) {
+Verdict Verdicts::of_waiting(const LineTurn& turn, const Waiting& w) {
   const auto& started = d_.partition(turn.partition).started;
   const auto gone =
       std::partition_point(started.begin(), started.end(),
@@ -227,11 +227,11 @@ Verdict Verdicts::of_waiting(const Turn& turn, const Waiting& w) {
           ""};
 }
 
-Verdicts::KindNotes* Verdicts::notes(JobClass& c) {
-  const auto kind = nodes_.kind_of(c);
-  if (!kind) return nullptr;
-  if (kinds_.size() <= *kind) kinds_.resize(d_.left.kinds.kinds());
-  return &kinds_[*kind];
+Verdicts::DemandNotes* Verdicts::notes(JobClass& c) {
+  const auto id = nodes_.demand_id_of(c);
+  if (!id) return nullptr;
+  if (notes_.size() <= *id) notes_.resize(d_.left.requests.demand_ids());
+  return &notes_[*id];
 }
 
 }  // namespace gantry::sched

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "ctld/sched/cycle/book.h"
-#include "ctld/sched/cycle/quota_claims.h"
+#include "ctld/sched/cycle/plan_quota.h"
 #include "ctld/sched/cycle/search_space.h"
 #include "ctld/sched/cycle/slice_plan.h"
 
@@ -19,23 +19,23 @@ namespace gantry::sched {
 
 class Verdicts {
  public:
-  Verdicts(Draft& draft, const QuotaClaims& quota, SearchSpace& nodes, ReservationBook& book,
+  Verdicts(Draft& draft, const PlanQuota& quota, SearchSpace& nodes, ReservationBook& book,
            const SlicePlan& slices)
       : d_(draft), quota_(quota), nodes_(nodes), book_(book), slices_(slices) {}
 
   // Writes a verdict into the plan for every class with a line among these, but for those that were
   // told before, if plans give only news (Policy::everything). `of_group` says what a heterogeneous
   // job waits for whose leader is the head of the turn.
-  using OfGroup = std::function<Verdict(const Turn&)>;
-  void explain(std::span<const Turn> closed, const OfGroup& of_group);
+  using OfGroup = std::function<Verdict(const LineTurn&)>;
+  void explain(std::span<const LineTurn> closed, const OfGroup& of_group);
 
   // It waits for jobs in front of it: how many, without those that this plan starts.
-  [[nodiscard]] Verdict of_waiting(const Turn& turn, const Waiting& w);
+  [[nodiscard]] Verdict of_waiting(const LineTurn& turn, const Waiting& w);
   // The tenant's own limit, or what is left to borrow and who has borrowed.
   [[nodiscard]] Verdict of_quota(const QuotaFit& fit);
 
  private:
-  struct KindNotes {                       // what is known of a kind (request_keys.h)
+  struct DemandNotes {  // what is known of all that ask the same (request_keys.h)
     std::optional<std::uint32_t> fitting;  // nodes, see count_fitting()
     std::optional<Verdict> plans;          // of_plans(); reason none: nothing is in the way
   };
@@ -46,24 +46,24 @@ class Verdicts {
     Verdict of_head, of_rest;
     std::uint64_t changes = 0;  // JobClass::Told
   };
-  void another_line(Row& row, const Turn& turn, const OfGroup& of_group);
-  [[nodiscard]] std::uint64_t changes_of(const Turn& turn);
+  void another_line(Row& row, const LineTurn& turn, const OfGroup& of_group);
+  [[nodiscard]] std::uint64_t changes_of(const LineTurn& turn);
   void write(std::vector<Row>& rows);
-  [[nodiscard]] Verdict of_head(const Turn& turn, const OfGroup& of_group);
-  [[nodiscard]] std::optional<Verdict> of_blocked(const Turn& turn);
+  [[nodiscard]] Verdict of_head(const LineTurn& turn, const OfGroup& of_group);
+  [[nodiscard]] std::optional<Verdict> of_blocked(const LineTurn& turn);
   [[nodiscard]] std::optional<QuotaFit> quota_everywhere(const JobClass& c) const;
   [[nodiscard]] const std::string& borrowers(const QuotaCell& cell);
-  [[nodiscard]] std::optional<Verdict> of_plans(const Turn& turn);
+  [[nodiscard]] std::optional<Verdict> of_plans(const LineTurn& turn);
   [[nodiscard]] std::uint32_t fitting(JobClass& c);
   [[nodiscard]] bool has_room(JobClass& c);
-  [[nodiscard]] KindNotes* notes(JobClass& c);  // null: it is alone of its kind
+  [[nodiscard]] DemandNotes* notes(JobClass& c);  // null: nobody else asks the same
 
   Draft& d_;
-  const QuotaClaims& quota_;
+  const PlanQuota& quota_;
   SearchSpace& nodes_;
   ReservationBook& book_;
   const SlicePlan& slices_;
-  std::vector<KindNotes> kinds_;                                                         // by kind
+  std::vector<DemandNotes> notes_;  // by demand id
   std::map<std::tuple<std::uint32_t, std::uint32_t, Resource>, std::string> borrowers_;  // by cell
 };
 

@@ -10,14 +10,14 @@ constexpr std::uint64_t kSearchAttempts = 100;  // what a search counts in Polic
 
 }  // namespace
 
-std::optional<Asker> VictimSearch::asker(const Turn& turn) {
+std::optional<Asker> VictimSearch::asker(const LineTurn& turn) {
   JobClass& c = d_.cls(turn);
-  const auto kind = nodes_.kind_of(c);
-  if (!kind || nodes_.neighbours_of(c, d_.view.queue.line(turn.line).share)) return std::nullopt;
-  return Asker{quota_.tenant_of(c), *kind, c.key.priority_class};
+  const auto id = nodes_.demand_id_of(c);
+  if (!id || nodes_.neighbours_of(c, d_.view.queue.line(turn.line).share)) return std::nullopt;
+  return Asker{quota_.tenant_of(c), *id, c.key.priority_class};
 }
 
-bool VictimSearch::may_ask(const Turn& turn) {
+bool VictimSearch::may_ask(const LineTurn& turn) {
   if (!d_.policy.preemption || !turn.head || d_.why(turn) == nullptr) return false;
   JobClass& c = d_.cls(turn);
   if (c.standing.verdict.reason != Reason::none || !c.key.reservation.empty()) return false;
@@ -33,7 +33,7 @@ bool VictimSearch::may_ask(const Turn& turn) {
   return d_.now - last->second >= (d_.left.searches_cut ? kLongPause : d_.policy.search_pause);
 }
 
-std::optional<Taking> VictimSearch::find(const Turn& turn) {
+std::optional<Taking> VictimSearch::find(const LineTurn& turn) {
   const auto limit = d_.cls(turn).key.time_limit;
   const auto alike = asker(turn);
   if (alike && alike_in_vain_.knows(*alike, limit)) {
@@ -49,7 +49,7 @@ void VictimSearch::failed(std::uint32_t class_index) {
   if (in_vain_.contains(class_index)) d_.left.in_vain[class_index] = d_.now;
 }
 
-std::optional<Taking> VictimSearch::search(const Turn& turn) {
+std::optional<Taking> VictimSearch::search(const LineTurn& turn) {
   JobClass& c = d_.cls(turn);
   const auto& classes = d_.view.tenancy->classes;
   const bool by_class =
@@ -73,7 +73,7 @@ std::optional<Taking> VictimSearch::search(const Turn& turn) {
     d_.plan.stats.attempts += kSearchAttempts;
     in_vain_.insert(turn.class_index);
     if (!claimed) claimed = claimed_quota();
-    const auto promised = room_of_others(turn.first.job, guaranteed, d_.now, until);
+    const auto held = room_of_others(turn.first.job, guaranteed, d_.now, until);
     auto set = find_victims({.grid = d_.view.grid,
                              .running = d_.view.running,
                              .eligible = d_.view.eligible,
@@ -82,7 +82,7 @@ std::optional<Taking> VictimSearch::search(const Turn& turn) {
                              .choice = choice,
                              .need = {choice.flavor, c.least},
                              .now = d_.now,
-                             .promised = promised,
+                             .held = held,
                              .claimed = *claimed,
                              .user = d_.view.queue.line(turn.line).share,
                              .reclaim = guaranteed,
@@ -163,7 +163,7 @@ std::vector<JobId> VictimSearch::leaving_for(const VictimSet& set) const {
 bool VictimSearch::missed_starts() {
   if (d_.plan.starts.empty() || in_vain_.empty()) return false;
   const QuotaTree& tree = d_.view.charges.tree();
-  const auto exceeds = [&](const QuotaClaims::Charged& started, const JobClass& c) {
+  const auto exceeds = [&](const PlanQuota::Charged& started, const JobClass& c) {
     return started.tenant != quota_.tenant_of(c) && !book_.in_force().contains(started.job) &&
            std::any_of(std::begin(kResourceTable), std::end(kResourceTable), [&](const auto& row) {
              return c.least[row.id] > 0 &&
@@ -176,7 +176,7 @@ bool VictimSearch::missed_starts() {
     if (std::any_of(choices.begin(), choices.end(),
                     [&](const auto& choice) { return quota_.is_guaranteed(c, choice.flavor); }) &&
         std::any_of(quota_.charged().begin(), quota_.charged().end(),
-                    [&](const QuotaClaims::Charged& started) { return exceeds(started, c); }))
+                    [&](const PlanQuota::Charged& started) { return exceeds(started, c); }))
       return true;
   }
   return false;

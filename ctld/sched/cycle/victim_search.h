@@ -13,7 +13,7 @@
 #include "ctld/sched/cycle/book.h"
 #include "ctld/sched/cycle/draft.h"
 #include "ctld/sched/cycle/in_vain.h"
-#include "ctld/sched/cycle/quota_claims.h"
+#include "ctld/sched/cycle/plan_quota.h"
 #include "ctld/sched/cycle/search_space.h"
 #include "ctld/sched/preempt/preempt.h"
 
@@ -29,12 +29,12 @@ struct Taking {  // what a job takes: the room of its victims, if it needs any
 
 class VictimSearch {
  public:
-  VictimSearch(Draft& draft, QuotaClaims& quota, SearchSpace& nodes, ReservationBook& book)
+  VictimSearch(Draft& draft, PlanQuota& quota, SearchSpace& nodes, ReservationBook& book)
       : d_(draft), quota_(quota), nodes_(nodes), book_(book) {}
 
-  [[nodiscard]] bool may_ask(const Turn& turn);
+  [[nodiscard]] bool may_ask(const LineTurn& turn);
   // The cheapest set over the class's flavors; nullopt: there is none, or it was not looked for.
-  [[nodiscard]] std::optional<Taking> find(const Turn& turn);
+  [[nodiscard]] std::optional<Taking> find(const LineTurn& turn);
   // What was found has served: the next one of the class may ask as well. Otherwise (failed) its
   // class has to wait.
   void served(std::uint32_t class_index) { in_vain_.erase(class_index); }
@@ -50,8 +50,9 @@ class VictimSearch {
   [[nodiscard]] bool cut() const { return cut_; }
 
  private:
-  [[nodiscard]] std::optional<Asker> asker(const Turn& turn);  // nullopt: it is alone of its kind
-  std::optional<Taking> search(const Turn& turn);
+  [[nodiscard]] std::optional<Asker> asker(
+      const LineTurn& turn);  // nullopt: nobody else asks the same
+  std::optional<Taking> search(const LineTurn& turn);
   [[nodiscard]] bool exceeds_own_limit(const JobClass& c, const VictimSet& set);
   // What others have reserved for some of that time, of which the job may use nothing; if it is
   // within what is guaranteed, only claims, and what jobs have that have waited long.
@@ -60,7 +61,7 @@ class VictimSearch {
   [[nodiscard]] std::vector<HeldQuota> claimed_quota() const;
 
   Draft& d_;
-  QuotaClaims& quota_;
+  PlanQuota& quota_;
   SearchSpace& nodes_;
   ReservationBook& book_;
   std::set<std::uint32_t> in_vain_;  // classes: searched for, and nobody was found

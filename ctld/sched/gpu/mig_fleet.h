@@ -7,15 +7,14 @@
 #include <string_view>
 #include <vector>
 
-#include "ctld/sched/gpu/mig_rack.h"
+#include "ctld/sched/gpu/mig_node.h"
 
 namespace gantry::sched {
 
 class MigFleet {
  public:
-  // Numbers every GPU of the nodes' racks; their states count as of now.
-  template <class Nodes>
-  void build(Nodes& nodes, const MigShapes& shapes);
+  // Numbers every GPU of the nodes; their states count as of now.
+  void build(std::vector<MigNode>& nodes, const MigShapes& shapes);
   void put(std::uint32_t gpu, MigState state) { parts_[part_[gpu]].pool.put(gpu, state); }
   [[nodiscard]] bool empty() const { return node_.empty(); }
 
@@ -38,23 +37,5 @@ class MigFleet {
   std::vector<std::uint32_t> node_;  // by GPU
   std::vector<std::uint32_t> part_;  // by GPU
 };
-
-template <class Nodes>
-void MigFleet::build(Nodes& nodes, const MigShapes& shapes) {
-  parts_.clear();
-  node_.clear();
-  part_.clear();
-  for (std::uint32_t n = 0; n < nodes.size(); ++n)
-    for (std::size_t i = 0; i < nodes[n].slices.gpus().size(); ++i) {
-      nodes[n].slices.number(i, static_cast<std::uint32_t>(node_.size()));
-      node_.push_back(n);
-      part_.push_back(nodes[n].slices.gpus()[i].shape->index);
-    }
-  if (node_.empty()) return;
-  for (std::size_t s = 0; s < shapes.size(); ++s)
-    parts_.push_back({&shapes[s], MigPool(shapes[s].order, node_.size())});
-  for (const auto& node : nodes)
-    for (const MigRack::Gpu& gpu : node.slices.gpus()) put(gpu.fleet, gpu.state);
-}
 
 }  // namespace gantry::sched

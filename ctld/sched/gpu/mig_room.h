@@ -1,6 +1,6 @@
 // One GPU in time: what is in use on it and until when, what is kept for whom from when on, and so
 // what somebody else may have there. Shared by the planner (mig_board.h) and by the placement of
-// jobs (mig_rack.h).
+// jobs (mig_node.h).
 #pragma once
 
 #include <cstdint>

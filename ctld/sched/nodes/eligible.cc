@@ -99,10 +99,11 @@ std::uint32_t Eligible::set_for(const SetKey& key, const Grid& grid) {
 }
 
 // Everything but features, taints and flavor.
-bool Eligible::admits(const SetKey& key, const GridNode& node) {
+bool Eligible::admits(const SetKey& key, const Grid& grid, std::uint32_t n) {
+  const GridNode& node = grid.node(n);
   if (node.gpu_jobs_only && !key.gpus) return false;
   if (key.shared && !node.gpu_sharing) return false;
-  if (!key.slice.empty() && !node.slices.has(key.slice)) return false;
+  if (!key.slice.empty() && !grid.slices().on(n).has(key.slice)) return false;
   if (std::binary_search(key.excluded.begin(), key.excluded.end(), node.name)) return false;
   const auto& models = key.gpu_models;
   return models.empty() || std::find(models.begin(), models.end(), node.gpu_model) != models.end();
@@ -140,7 +141,7 @@ void Eligible::fill(std::uint32_t index, const SetKey& key, const Grid& grid) {
     const std::uint32_t n = p->nodes[i].value();
     if (n >= grid.size() || !grid.node(n).known || set.nodes.test(n)) continue;
     const GridNode& node = grid.node(n);
-    if (!matches(*constraint, node.features) || !admits(key, node)) continue;
+    if (!matches(*constraint, node.features) || !admits(key, grid, n)) continue;
     if (const auto missing = not_tolerated(key, node); !missing.empty()) {
       taints.insert(missing.begin(), missing.end());
       continue;
@@ -213,7 +214,7 @@ Verdict Eligible::stand_in_domain(const JobClass& cls, const Grid& grid) const {
 Eligible::BestDomain Eligible::best_domain(const JobClass& cls, const Grid& grid,
                                            bool only_available) const {
   BestDomain best;
-  const auto level = grid.level(cls.key.shape.topology_level);
+  const auto level = grid.levels().find(cls.key.shape.topology_level);
   if (!level) return best;
   struct Sum {
     std::uint32_t nodes = 0;
@@ -226,7 +227,7 @@ Eligible::BestDomain Eligible::best_domain(const JobClass& cls, const Grid& grid
       any_in_word(nodes.word(w), w, [&](std::uint32_t n) {
         const std::uint32_t fits = tasks_fitting(cls.demand, grid.room(n), grid.room(n));
         if (fits == 0 || (only_available && !grid.available(n))) return false;
-        Sum& sum = domains[grid.domain(*level, n)];
+        Sum& sum = domains[grid.levels().domain(*level, n)];
         ++sum.nodes;
         sum.tasks += fits;
         return false;

@@ -87,7 +87,7 @@ class Eligible {
   std::uint32_t set_for(const SetKey& key, const Grid& grid);
   void set_least(JobClass& cls) const;
   void fill(std::uint32_t index, const SetKey& key, const Grid& grid);
-  static bool admits(const SetKey& key, const GridNode& node);
+  static bool admits(const SetKey& key, const Grid& grid, std::uint32_t n);
   static std::vector<std::string> not_tolerated(const SetKey& key, const GridNode& node);
   static void count(NodeSet& set, std::uint32_t n, const Grid& grid);
   [[nodiscard]] Verdict stand(const JobClass& cls, const Grid& grid) const;

@@ -12,9 +12,9 @@ Neighbours::Neighbours(const Running& running, const Grid& grid, const JobClass&
       owner_{cls.key.partition, user == kNoShare ? std::nullopt : std::optional(ShareId{user})},
       at_(at) {
   if (shape_.anti_affinity.empty()) return;
-  level_ = grid_.level(shape_.anti_affinity_level).value_or(grid_.levels());
+  level_ = grid_.levels().find(shape_.anti_affinity_level).value_or(grid_.levels().count());
   const auto count = [&](std::uint32_t n) {
-    if (const std::uint32_t domain = grid_.domain(level_, n); domain != kNoIndex)
+    if (const std::uint32_t domain = grid_.levels().domain(level_, n); domain != kNoIndex)
       ++in_domain_[domain];
   };
   for (const std::uint32_t slot : running_.with_key(shape_.anti_affinity))
@@ -38,7 +38,7 @@ bool Neighbours::may_share(const Owner& other, NodeSharing theirs) const {
 
 bool Neighbours::allows(std::uint32_t n) const {
   if (!shape_.anti_affinity.empty())
-    if (const auto it = in_domain_.find(grid_.domain(level_, n));
+    if (const auto it = in_domain_.find(grid_.levels().domain(level_, n));
         it != in_domain_.end() && it->second >= shape_.anti_affinity_most)
       return false;
   if (shape_.sharing == NodeSharing::any && !running_.any_locks()) return true;
@@ -54,7 +54,7 @@ void Neighbours::trim(std::vector<Candidate>& candidates) const {
   if (shape_.anti_affinity.empty()) return;
   auto in_domain = in_domain_;
   std::erase_if(candidates, [&](const Candidate& c) {
-    const std::uint32_t domain = grid_.domain(level_, c.node);
+    const std::uint32_t domain = grid_.levels().domain(level_, c.node);
     return domain != kNoIndex && ++in_domain[domain] > shape_.anti_affinity_most;
   });
 }

@@ -19,18 +19,18 @@ const Use& Placement::use_of(std::uint32_t node) const {
 
 // An exclusive job holds every core of its nodes, also those that a node gained since.
 void Running::measure(Use& use, const Placement& p, const Grid& grid) const {
-  use.room.slices = grid.node(use.node).slices.compute_of(use.devices).narrow<std::int32_t>();
+  use.room.slices = grid.slices().on(use.node).compute_of(use.devices).narrow<std::int32_t>();
   // A GPU that was drained or has failed meanwhile is not the node's.
   use.room.gpus = static_cast<std::int32_t>(use.granted_gpus);
   use.room.gpu_parts = {};
   for (const GpuGrant& d : use.devices) {
-    const bool here = grid.has_gpu(use.node, d.gpu);
+    const bool here = grid.node(use.node).has_gpu(d.gpu);
     if (d.whole() && !here) --use.room.gpus;
     if (is_part(d) && here) use.room.gpu_parts += d.thousandths;
   }
   use.room.gres = grid.amounts_of(use.gres);
   if (p.exclusive) use.cpus = grid.node(use.node).cpus;
-  use.room.cpus = grid.count_known(use.node, use.cpus);
+  use.room.cpus = grid.node(use.node).count_known(use.cpus);
 }
 
 // Its nodes were of one flavor when it started; by now they may be of several.

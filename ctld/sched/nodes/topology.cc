@@ -26,7 +26,7 @@ class Chooser {
 
   // The narrowest level from `widest` down at which one domain has enough.
   std::optional<std::vector<Share>> one_domain(std::uint32_t widest) const {
-    for (std::uint32_t level = grid_.levels() + 1; level-- > widest;) {
+    for (std::uint32_t level = grid_.levels().count() + 1; level-- > widest;) {
       std::vector<std::pair<std::uint64_t, std::uint32_t>> by_room;
       const Domains domains = split(all_, level);
       for (const auto& [domain, here] : domains)
@@ -81,7 +81,7 @@ class Chooser {
   [[nodiscard]] Domains split(const Candidates& from, std::uint32_t level) const {
     Domains domains;
     for (const Candidate& c : from)
-      if (const std::uint32_t domain = grid_.domain(level, c.node); domain != kNoIndex)
+      if (const std::uint32_t domain = grid_.levels().domain(level, c.node); domain != kNoIndex)
         domains[domain].push_back(c);
     return domains;
   }
@@ -105,7 +105,7 @@ class Chooser {
   // `count` of `from`, which has as many.
   [[nodiscard]] Candidates pack(const Candidates& from, std::uint32_t level,
                                 std::uint32_t count) const {
-    if (level >= grid_.levels()) return {from.begin(), from.begin() + count};
+    if (level >= grid_.levels().count()) return {from.begin(), from.begin() + count};
     Domains domains = split(from, level);
     Candidates chosen;
     while (chosen.size() < count && !domains.empty()) {
@@ -125,7 +125,8 @@ class Chooser {
       domains.erase(largest);
     }
     for (const Candidate& c : from)  // those in no domain
-      if (chosen.size() < count && grid_.domain(level, c.node) == kNoIndex) chosen.push_back(c);
+      if (chosen.size() < count && grid_.levels().domain(level, c.node) == kNoIndex)
+        chosen.push_back(c);
     return chosen;
   }
 
@@ -146,7 +147,7 @@ std::optional<std::vector<Share>> choose_places(const Grid& grid, const JobClass
                                                 std::span<const Candidate> candidates) {
   const JobShape& shape = cls.key.shape;
   const auto required = static_cast<std::uint32_t>(cls.required.size());
-  const auto level = grid.level(shape.topology_level);
+  const auto level = grid.levels().find(shape.topology_level);
   if (shape.topology == TopologyWish::none) return choose_nodes(cls.demand, candidates, required);
   if (!level) {
     if (shape.topology == TopologyWish::required) return std::nullopt;
@@ -164,12 +165,12 @@ std::optional<std::vector<Share>> choose_places(const Grid& grid, const JobClass
 std::vector<std::vector<std::uint32_t>> split_by_wish(const Grid& grid, const JobClass& cls,
                                                       std::span<const std::uint32_t> nodes) {
   const JobShape& shape = cls.key.shape;
-  const auto level = grid.level(shape.topology_level);
+  const auto level = grid.levels().find(shape.topology_level);
   std::vector<std::vector<std::uint32_t>> out;
   if (shape.topology != TopologyWish::none && level) {
     std::map<std::uint32_t, std::vector<std::uint32_t>> domains;
     for (const std::uint32_t n : nodes)
-      if (const std::uint32_t domain = grid.domain(*level, n); domain != kNoIndex)
+      if (const std::uint32_t domain = grid.levels().domain(*level, n); domain != kNoIndex)
         domains[domain].push_back(n);
     for (auto& [domain, here] : domains) out.push_back(std::move(here));
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ctld/sched/nodes/devices.h"
 #include "ctld/sched/nodes/topology.h"
 
 namespace gantry::sched {
@@ -57,13 +58,13 @@ class NodeSearch {
       return found.has_value();
     };
     const MigAsk ask = ask_of(cls_, until_);
-    if (ask.part > DevicePart{} && grid_.any_with_slice_parts([&](std::uint32_t n) {
-          return grid_.node(n).slices.room_beside(ask) && find(n);
+    if (ask.part > DevicePart{} && grid_.slices().any_with_parts([&](std::uint32_t n) {
+          return grid_.slices().on(n).room_beside(ask) && find(n);
         }))
       return found;
-    for (const std::uint32_t n : grid_.held_nodes())
+    for (const std::uint32_t n : grid_.slices().held_nodes())
       if (find(n)) return found;
-    (void)grid_.fleet().any(cls_.key.shape.gpu_slice, find);
+    (void)grid_.slices().fleet().any(cls_.key.shape.gpu_slice, find);
     return found;
   }
 
@@ -71,14 +72,14 @@ class NodeSearch {
   // are spread over are left aside.
   [[nodiscard]] std::optional<std::uint32_t> by_score(GpuScores& scores) {
     const std::int64_t cpus = std::int64_t{d_.tasks} * d_.cpus_per_task;
-    if (cpus > grid_.most_cpus()) return std::nullopt;
+    if (cpus > grid_.sets().most_cpus()) return std::nullopt;
     const auto low = static_cast<std::int32_t>(cpus);
     const bool wants = d_.gpus > 0 || d_.gpu_share > DevicePart{};
     scores.ask(cls_);
     if (wants) {
       if (timeline_.any_reserved())
         if (const auto n = best_of(scores, low, [this](std::size_t w) {
-              return timeline_.reserved_word(w) & ~grid_.spread_word(w);
+              return timeline_.reserved_word(w) & ~grid_.sets().spread_word(w);
             }))
           return n;
     } else {
@@ -112,7 +113,7 @@ class NodeSearch {
   // spread over are each its own.
   [[nodiscard]] std::uint32_t family(std::uint32_t n) const {
     const auto bit = [n](std::uint64_t word) { return (word >> (n % 64)) & 1; };
-    if (bit(grid_.spread_word(n / 64)) != 0) return 4 + n;
+    if (bit(grid_.sets().spread_word(n / 64)) != 0) return 4 + n;
     return (bit(timeline_.reserved_word(n / 64)) != 0 ? 2 : 0) + (grid_.idle(n) ? 1 : 0);
   }
 
@@ -160,8 +161,8 @@ class NodeSearch {
   }
   [[nodiscard]] std::tuple<std::uint32_t, std::uint32_t, std::uint32_t> by_leaf(
       std::uint32_t n) const {
-    const std::uint32_t leaf = grid_.leaf(n);
-    return {grid_.idle_in_leaf(leaf), leaf, n};
+    const std::uint32_t leaf = grid_.levels().leaf(n);
+    return {grid_.levels().idle_in_leaf(leaf), leaf, n};
   }
 
   // Each node is looked at.
@@ -169,7 +170,7 @@ class NodeSearch {
   std::optional<std::uint32_t> best_of(GpuScores& scores, std::int32_t low, Among&& among) const {
     std::optional<std::uint32_t> best;
     Rating of_best;
-    for (std::size_t w = 0; w < grid_.words(); ++w) {
+    for (std::size_t w = 0; w < grid_.sets().words(); ++w) {
       const std::uint64_t some = word(low, w);
       if (some == 0) continue;
       any_in_word(some & among(w), w, [&](std::uint32_t n) {
@@ -209,7 +210,7 @@ class NodeSearch {
         if (!usable(n) || !held(n)) continue;
         if (!best || by_leaf(n) < by_leaf(*best)) best = n;
         of_best = next.rating;
-        if (grid_.levels() == 0) break;
+        if (grid_.levels().count() == 0) break;
       }
     }
     return best;
@@ -224,17 +225,17 @@ class NodeSearch {
   // `fit(node)` says how many tasks would go there, 0 = not enough.
   template <class Fit, class Visit>
   void in_order(std::int64_t cpus, Fit&& fit, Visit& visit) const {
-    if (cpus > grid_.most_cpus()) return;
+    if (cpus > grid_.sets().most_cpus()) return;
     const auto low = static_cast<std::int32_t>(cpus);
-    if (packed(low, fit, visit) || !grid_.any_spread()) return;
+    if (packed(low, fit, visit) || !grid_.sets().any_spread()) return;
     sorted(
-        low, fit, visit, [this](std::size_t w) { return grid_.spread_word(w); }, true);
+        low, fit, visit, [this](std::size_t w) { return grid_.sets().spread_word(w); }, true);
   }
 
   template <class Fit, class Visit>
   bool packed(std::int32_t low, Fit& fit, Visit& visit) const {
     if (timeline_.any_reserved() && sorted(low, fit, visit, [this](std::size_t w) {
-          return timeline_.reserved_word(w) & ~grid_.spread_word(w);
+          return timeline_.reserved_word(w) & ~grid_.sets().spread_word(w);
         }))
       return true;
     const std::uint32_t count = count_others(low);
@@ -245,17 +246,17 @@ class NodeSearch {
   }
 
   [[nodiscard]] std::uint64_t word(std::int32_t cpus, std::size_t w) const {
-    return grid_.at_least(cpus, w) & allowed_.word(w);
+    return grid_.sets().at_least(cpus, w) & allowed_.word(w);
   }
   // Neither reserved nor of a pool that is spread over.
   [[nodiscard]] std::uint64_t others(std::size_t w) const {
     const std::uint64_t idle_gpus = except_ != nullptr ? except_->idle_gpus_word(w) : 0;
-    return ~timeline_.reserved_word(w) & ~grid_.spread_word(w) & ~idle_gpus;
+    return ~timeline_.reserved_word(w) & ~grid_.sets().spread_word(w) & ~idle_gpus;
   }
 
   [[nodiscard]] std::uint32_t count_others(std::int32_t cpus) const {
     std::uint32_t count = 0;
-    for (std::size_t w = 0; w < grid_.words(); ++w)
+    for (std::size_t w = 0; w < grid_.sets().words(); ++w)
       if (const std::uint64_t left = word(cpus, w))
         count += static_cast<std::uint32_t>(std::popcount(left & others(w)));
     return count;
@@ -273,15 +274,15 @@ class NodeSearch {
     [[nodiscard]] auto emptiest_first() const { return std::tuple{-free, node}; }
   };
   [[nodiscard]] Found found(std::uint32_t n, std::uint32_t fits) const {
-    const std::uint32_t leaf = grid_.leaf(n);
-    return {grid_.idle(n), grid_.free(n).cpus, grid_.idle_in_leaf(leaf), leaf, n, fits};
+    const std::uint32_t leaf = grid_.levels().leaf(n);
+    return {grid_.idle(n), grid_.free(n).cpus, grid_.levels().idle_in_leaf(leaf), leaf, n, fits};
   }
 
   template <class Fit, class Visit, class Among>
   bool sorted(std::int32_t cpus, Fit& fit, Visit& visit, Among&& among,
               bool emptiest_first = false) const {
     std::vector<Found> nodes;
-    for (std::size_t w = 0; w < grid_.words(); ++w) {
+    for (std::size_t w = 0; w < grid_.sets().words(); ++w) {
       const std::uint64_t some = word(cpus, w);
       if (some == 0) continue;
       any_in_word(some & among(w), w, [&](std::uint32_t n) {
@@ -303,16 +304,16 @@ class NodeSearch {
 
   template <class Fit, class Visit>
   bool level_by_level(std::int32_t cpus, Fit& fit, Visit& visit, bool idle) const {
-    for (std::int32_t c = cpus; c <= grid_.most_cpus(); ++c) {
-      if (grid_.count_with(c) == 0) continue;
-      if (idle && grid_.levels() > 0) {
+    for (std::int32_t c = cpus; c <= grid_.sets().most_cpus(); ++c) {
+      if (grid_.sets().count_with(c) == 0) continue;
+      if (idle && grid_.levels().count() > 0) {
         if (leaf_by_leaf(c, fit, visit)) return true;
         continue;
       }
-      for (std::size_t w = 0; w < grid_.words(); ++w) {
-        const std::uint64_t exactly = word(c, w) & ~grid_.at_least(c + 1, w);
+      for (std::size_t w = 0; w < grid_.sets().words(); ++w) {
+        const std::uint64_t exactly = word(c, w) & ~grid_.sets().at_least(c + 1, w);
         if (exactly == 0) continue;
-        const std::uint64_t family = idle ? grid_.idle_word(w) : ~grid_.idle_word(w);
+        const std::uint64_t family = idle ? grid_.sets().idle_word(w) : ~grid_.sets().idle_word(w);
         if (any_in_word(exactly & family & others(w), w, [&](std::uint32_t n) {
               const std::uint32_t f = fit(n);
               return f > 0 && visit(n, f);
@@ -327,10 +328,10 @@ class NodeSearch {
   template <class Fit, class Visit>
   bool leaf_by_leaf(std::int32_t cpus, Fit& fit, Visit& visit) const {
     std::vector<Found> nodes;
-    for (std::size_t w = 0; w < grid_.words(); ++w) {
-      const std::uint64_t exactly = word(cpus, w) & ~grid_.at_least(cpus + 1, w);
+    for (std::size_t w = 0; w < grid_.sets().words(); ++w) {
+      const std::uint64_t exactly = word(cpus, w) & ~grid_.sets().at_least(cpus + 1, w);
       if (exactly == 0) continue;
-      any_in_word(exactly & grid_.idle_word(w) & others(w), w, [&](std::uint32_t n) {
+      any_in_word(exactly & grid_.sets().idle_word(w) & others(w), w, [&](std::uint32_t n) {
         nodes.push_back(found(n, 0));
         return false;
       });
@@ -377,7 +378,7 @@ std::optional<std::vector<Share>> on_one_node(NodeSearch& search, const JobClass
   }
   if (scores != nullptr) {
     if (const auto n = search.by_score(*scores)) return {{{*n, d.tasks}}};
-    if (!grid.any_spread()) return place;
+    if (!grid.sets().any_spread()) return place;
   }
   // The first that fits, or one of its family that leaves fewer GPUs idle.
   std::int32_t fewest = 0;
@@ -421,8 +422,8 @@ std::vector<Candidate> candidates(const NodeSearch& search, const JobClass& cls,
 bool has_devices(const Grid& grid, const JobClass& cls, std::uint32_t n, Instant end) {
   const JobShape& shape = cls.key.shape;
   if (!shape.gpu_slice.empty())
-    return grid.node(n).slices.fits(ask_of(cls, end)) >= slices_for(cls);
-  return grid.has_devices(n, cls.demand, cls.key.partition);
+    return grid.slices().on(n).fits(ask_of(cls, end)) >= slices_for(cls);
+  return has_free_devices(grid, n, cls.demand, cls.key.partition);
 }
 
 std::optional<std::vector<Share>> find_place(const Grid& grid, const Timeline& timeline,

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ctld/sched/nodes/devices.h"
 #include "ctld/sched/nodes/topology.h"
 #include "ctld/sched/place/place.h"
 
@@ -11,9 +12,9 @@ namespace {
 std::vector<GpuGrant> choose_devices(const Grid& grid, const JobClass& cls, std::uint32_t node,
                                      const Room& need, Instant end) {
   if (need.slices > SliceThousandths{})
-    return grid.node(node).slices.choose(ask_of(cls, end), slices_for(cls));
-  if (cls.demand.gpu_share == DevicePart{}) return grid.choose_devices(node, need.gpus);
-  return {grid.choose_part(node, cls.demand.gpu_share, cls.key.partition)};
+    return grid.slices().on(node).choose(ask_of(cls, end), slices_for(cls));
+  if (cls.demand.gpu_share == DevicePart{}) return choose_devices(grid.node(node), need.gpus);
+  return {choose_part(grid.node(node), cls.demand.gpu_share, cls.key.partition)};
 }
 
 }  // namespace
@@ -24,10 +25,10 @@ std::vector<NodeGrant> make_grants(const Grid& grid, const JobClass& cls,
   grants.reserve(shares.size());
   for (const auto& [node, tasks] : shares) {
     const Room need = need_for(cls.demand, grid.room(node), tasks);
-    grants.push_back({NodeId{node}, grid.choose_cpus(node, need.cpus), need.memory, need.scratch,
-                      static_cast<std::uint32_t>(need.gpus), tasks,
+    grants.push_back({NodeId{node}, choose_cpus(grid.node(node), need.cpus), need.memory,
+                      need.scratch, static_cast<std::uint32_t>(need.gpus), tasks,
                       choose_devices(grid, cls, node, need, end),
-                      grid.choose_gres(node, cls.key.shape.gres)});
+                      choose_gres(grid.node(node), cls.key.shape.gres)});
   }
   return grants;
 }
@@ -58,9 +59,9 @@ std::optional<Verdict> explain_place(const Grid& grid, const Bits& allowed, cons
   if (choose_places(grid, cls, all)) return std::nullopt;
   std::unordered_map<std::uint32_t, std::uint32_t> domains;
   std::uint32_t most = 0;
-  if (const auto level = grid.level(shape.topology_level))
+  if (const auto level = grid.levels().find(shape.topology_level))
     for (const Candidate& c : all)
-      if (const std::uint32_t domain = grid.domain(*level, c.node); domain != kNoIndex)
+      if (const std::uint32_t domain = grid.levels().domain(*level, c.node); domain != kNoIndex)
         most = std::max(most, ++domains[domain]);
   return Verdict{Reason::topology, most, cls.demand.min_nodes, shape.topology_level};
 }
@@ -68,14 +69,15 @@ std::optional<Verdict> explain_place(const Grid& grid, const Bits& allowed, cons
 std::uint32_t count_fitting(const Grid& grid, const Bits& allowed, const JobClass& cls) {
   const Demand& d = cls.demand;
   std::uint32_t count = 0;
-  if (d.cpus_per_task > static_cast<std::uint32_t>(grid.most_cpus())) return 0;
+  if (d.cpus_per_task > static_cast<std::uint32_t>(grid.sets().most_cpus())) return 0;
   const std::uint32_t least = (d.tasks + d.max_nodes - 1) / d.max_nodes;
-  for (std::size_t w = 0; w < grid.words(); ++w)
-    any_in_word(grid.at_least(static_cast<std::int32_t>(d.cpus_per_task), w) & allowed.word(w), w,
-                [&](std::uint32_t n) {
-                  count += tasks_fitting(d, grid.room(n), grid.free(n)) >= least ? 1 : 0;
-                  return false;
-                });
+  for (std::size_t w = 0; w < grid.sets().words(); ++w)
+    any_in_word(
+        grid.sets().at_least(static_cast<std::int32_t>(d.cpus_per_task), w) & allowed.word(w), w,
+        [&](std::uint32_t n) {
+          count += tasks_fitting(d, grid.room(n), grid.free(n)) >= least ? 1 : 0;
+          return false;
+        });
   return count;
 }
 

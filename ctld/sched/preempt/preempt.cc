@@ -36,7 +36,7 @@ class Search {
         return false;
       });
     for (const std::uint32_t slot : rules_.leaving()) free(slot, true);
-    for (const HeldRoom& held : r_.promised)
+    for (const HeldRoom& held : r_.held)
       if (usable(held.node)) room_[held.node] -= held.room;
   }
 
@@ -46,7 +46,7 @@ class Search {
     if (fits_already && !lacks) return VictimSet{{}, *fits_already, 0, 0, {}};
     if (!lacks || share_ > d_.most_per_node) return std::nullopt;
     if (auto set = search_suspects()) return set;
-    // What others borrow does not suffice: the cluster has promised more than it has.
+    // What others borrow does not suffice: more is guaranteed to tenants than the cluster has.
     if (!rules_.let_lower_classes_give_way()) return std::nullopt;
     return search_suspects();
   }

@@ -55,13 +55,13 @@ struct PreemptRequest {
   const Grid& grid;
   const Running& running;
   const Eligible& eligible;
-  QuotaTree& quota;  // of what runs and is promised; as before when the search is over
+  QuotaTree& quota;  // what runs and what is reserved; as before when the search is over
   const JobClass& cls;
   NodeChoice choice;  // where it is to run
   QuotaNeed need;     // what it would be charged there
   Instant now;
-  // Room on nodes that is free, or will be when jobs have left, but was promised to others.
-  std::span<const HeldRoom> promised{};
+  // Room on nodes that is free, or will be when jobs have left, but is reserved for others.
+  std::span<const HeldRoom> held{};
   // What `quota` holds for claims: no use that could make a tenant's running jobs victims.
   std::span<const HeldQuota> claimed{};
   std::uint32_t user = kNoShare;  // of the job; see neighbours.h

@@ -150,7 +150,7 @@ VictimRule PreemptRules::rule_for_tenant(std::uint32_t other, std::int32_t value
     return lower && within_own() ? VictimRule::within : of_class;
   const Meeting meeting = meet(other);
   const bool exceeding = other == kNoIndex || exceeds(other, meeting.top, nullptr);
-  // Quota that is promised to more than there is room for goes to the higher class.
+  // Where more quota is guaranteed than there is room for, the higher class gets it.
   if (!exceeding && !(lower && lower_give_way_ && meeting.top != kNoIndex)) return VictimRule::none;
   if (tenant_ == kNoIndex) return of_class;
 

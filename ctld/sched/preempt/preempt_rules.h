@@ -55,7 +55,7 @@ class PreemptRules {
   bool contest(const ByResource& on_nodes);
 
   // From now on lower classes of tenants that exceed nothing may go as well, for a job within its
-  // tenant's own quota: where more quota was promised than there is room for, and only there.
+  // tenant's own quota: where more quota is guaranteed than there is room for, and only there.
   // False: this job may not ask that. After contest().
   bool let_lower_classes_give_way();
 

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "common/assert.h"
-#include "ctld/sched/gpu/mig_rack.h"
+#include "ctld/sched/gpu/mig_node.h"
 
 namespace gantry::sched {
 

@@ -77,7 +77,7 @@ struct Demand {
   std::int64_t memory = 0;    // bytes, per node or per core
   std::int64_t scratch = 0;   // bytes per node
   std::uint32_t gpus = 0;     // per node
-  SliceThousandths slices{};  // as in Room, per node; whether they can be cut: MigRack
+  SliceThousandths slices{};  // as in Room, per node; whether they can be cut: MigNode
   DevicePart gpu_share{};     // of one GPU per node; 0 = none
   GresAmounts gres{};         // per node; of a name that is not known more than any has
   bool exclusive = false;

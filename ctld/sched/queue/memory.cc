@@ -13,7 +13,7 @@ bool same(Policy a, const Policy& b) {
 }  // namespace
 
 bool Memory::may_pass_over(Instant now, const Policy& policy, std::optional<Instant> boundary) {
-  const bool may = looked_at_all_ && policy.keep_promises && policy.estimates == 0 &&
+  const bool may = looked_at_all_ && policy.keep_reservations && policy.estimates == 0 &&
                    same(policy_, policy) && now >= *looked_at_all_ &&
                    now - *looked_at_all_ < policy.everything && boundary_ == boundary;
   boundary_ = boundary;

@@ -3,7 +3,7 @@
 //
 // A partition is woken by a change of its queue, by room for a request of one of its jobs
 // (RequestKeys knows which have failed) that its quota allows, by a change on a node that is
-// promised to one of its jobs, and if it waits for anything else, by any change of a node. All
+// reserved for one of its jobs, and if it waits for anything else, by any change of a node. All
 // others a plan may pass over: it would find the same. Time alone wakes nobody; so every now and
 // then a plan looks at everything (Policy::everything). forget() is for changes of what all of this
 // rests on: then the next does.

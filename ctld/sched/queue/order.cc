@@ -160,7 +160,7 @@ std::uint32_t FairWalk::best_by_ranking() const {
 
 namespace {
 
-bool later_turn(const Turn& a, const Turn& b) {
+bool later_turn(const LineTurn& a, const LineTurn& b) {
   return before(b.first, a.first);
 }
 
@@ -266,9 +266,9 @@ Order::User& Order::best_user(Tenant& tenant) {
   return tenant.users.size() == 1 ? tenant.users[0] : user_of(tenant, tenant.walk.best());
 }
 
-Turn Order::peek(Tenant& tenant, User& user) {
+LineTurn Order::peek(Tenant& tenant, User& user) {
   if (user.touched_first()) return user.touched.front();
-  Turn turn;
+  LineTurn turn;
   turn.line = user.untouched->first.line;
   turn.class_index = queue_.line(turn.line).class_index;
   turn.partition = tenant.partition;
@@ -362,12 +362,12 @@ std::optional<std::pair<std::uint32_t, std::int32_t>> Order::front() {
   return std::pair{heap_.front().priority, heap_.front().rank};
 }
 
-std::optional<Turn> Order::next() {
+std::optional<LineTurn> Order::next() {
   if (!settle()) return std::nullopt;
   Tenant& tenant = tenants_[heap_.front().tenant];
   pop();
   User& user = best_user(tenant);
-  Turn turn = peek(tenant, user);
+  LineTurn turn = peek(tenant, user);
   turn.passed = tenant.step;
   if (user.touched_first()) {
     std::pop_heap(user.touched.begin(), user.touched.end(), later_turn);
@@ -378,7 +378,7 @@ std::optional<Turn> Order::next() {
   return turn;
 }
 
-void Order::note(const Turn& turn, std::optional<Step> step) {
+void Order::note(const LineTurn& turn, std::optional<Step> step) {
   Tenant& tenant = tenants_[turn.tenant];
   if (!tenant.noting) return;
   auto& steps = known_of(tenant).steps;
@@ -389,7 +389,7 @@ void Order::note(const Turn& turn, std::optional<Step> step) {
     steps.clear();
 }
 
-void Order::again(const Turn& turn) {
+void Order::again(const LineTurn& turn) {
   User& user = user_of(tenants_[turn.tenant], queue_.line(turn.line).share);
   user.touched.push_back(turn);
   user.touched.back().fresh = false;
@@ -397,7 +397,7 @@ void Order::again(const Turn& turn) {
   done(turn);
 }
 
-void Order::done(const Turn& turn) {
+void Order::done(const LineTurn& turn) {
   Tenant& tenant = tenants_[turn.tenant];
   User& user = user_of(tenant, queue_.line(turn.line).share);
   if (user.empty())
@@ -407,13 +407,13 @@ void Order::done(const Turn& turn) {
   if (!tenant.walk.empty()) enter(turn.tenant);
 }
 
-void Order::started(const Turn& turn) {
+void Order::started(const LineTurn& turn) {
   tenants_[turn.tenant].walk.charged(queue_.line(turn.line).share);
   if (quota_ != nullptr) ++version_;
 }
 
-std::vector<Turn> Order::drain() {
-  std::vector<Turn> rest;
+std::vector<LineTurn> Order::drain() {
+  std::vector<LineTurn> rest;
   for (Tenant& tenant : tenants_)
     for (User& user : tenant.users) {
       if (tenant.noting && !user.empty()) known_of(tenant).steps.clear();

@@ -80,7 +80,7 @@ struct Blocked {
 };
 
 // One line in a plan: how far its jobs have been dealt with.
-struct Turn {
+struct LineTurn {
   std::uint32_t line = 0;
   std::uint32_t class_index = 0;
   std::uint32_t partition = 0;
@@ -173,28 +173,28 @@ class Order {
 
   // Partition priority and rank of the job that comes next; nullopt: there is none.
   [[nodiscard]] std::optional<std::pair<std::uint32_t, std::int32_t>> front();
-  std::optional<Turn> next();
+  std::optional<LineTurn> next();
   // Exactly one of these follows each next(): the line has more jobs, or not.
-  void again(const Turn& turn);
-  void done(const Turn& turn);
+  void again(const LineTurn& turn);
+  void done(const LineTurn& turn);
   // The turn's line has started a job: its user's and its tenant's usage have grown.
-  void started(const Turn& turn);
+  void started(const LineTurn& turn);
   void usage_grew() { ++version_; }  // of some tenant's quota
   // Of a line's first turn, for the next plan, if that wants it; nothing: it cannot be told in
   // short.
-  [[nodiscard]] bool wants_note(const Turn& turn) const { return tenants_[turn.tenant].noting; }
-  void note(const Turn& turn, std::optional<Step> step);
+  [[nodiscard]] bool wants_note(const LineTurn& turn) const { return tenants_[turn.tenant].noting; }
+  void note(const LineTurn& turn, std::optional<Step> step);
 
   // The rest of the lines that had been looked at already, but of partitions that were passed over;
   // for the end of a plan.
-  std::vector<Turn> drain();
+  std::vector<LineTurn> drain();
 
  private:
   struct User {
     std::uint32_t share = kNoShare;
     const Lines* lines = nullptr;
     Lines::const_iterator untouched;
-    std::vector<Turn> touched;  // a heap
+    std::vector<LineTurn> touched;  // a heap
     [[nodiscard]] bool touched_first() const;
     [[nodiscard]] bool empty() const { return touched.empty() && untouched == lines->end(); }
     [[nodiscard]] const Waiting& first() const;
@@ -223,7 +223,7 @@ class Order {
   }
   [[nodiscard]] User& best_user(Tenant& tenant);
   User& user_of(Tenant& tenant, std::uint32_t share);
-  Turn peek(Tenant& tenant, User& user);
+  LineTurn peek(Tenant& tenant, User& user);
   OrderKey key_of(std::uint32_t tenant);
   [[nodiscard]] OrderKey first_key(std::uint32_t tenant);
   void enter(std::uint32_t tenant);

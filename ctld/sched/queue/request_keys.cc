@@ -37,11 +37,12 @@ std::uint32_t RequestKeys::number_of(std::uint32_t nodes, const Demand& d,
                                      std::optional<Duration> limit, const QuotaNeed& need) {
   const Key key{nodes,         d.min_nodes, d.max_nodes, d.tasks, d.most_per_node, d.cpus_per_task,
                 d.memory_rule, d.memory,    d.scratch,   d.gpus,  d.exclusive,     d.gres};
-  const std::uint32_t kind =
-      kinds_.emplace(key, static_cast<std::uint32_t>(kinds_.size())).first->second;
-  const auto [it, made] = by_key_.try_emplace({kind, need.flavor, limit ? limit->us : kUnlimited},
-                                              static_cast<std::uint32_t>(requests_.size()));
-  if (made) requests_.push_back({kind, nodes, d, limit, need, false, {}});
+  const std::uint32_t demand_id =
+      demand_ids_.emplace(key, static_cast<std::uint32_t>(demand_ids_.size())).first->second;
+  const auto [it, made] =
+      by_key_.try_emplace({demand_id, need.flavor, limit ? limit->us : kUnlimited},
+                          static_cast<std::uint32_t>(requests_.size()));
+  if (made) requests_.push_back({demand_id, nodes, d, limit, need, false, {}});
   return it->second;
 }
 

@@ -1,5 +1,5 @@
 // What a placement can tell apart, across partitions: classes that ask the same of the same nodes
-// are of one kind, whoever they belong to; with the same limit and flavor they have one request.
+// have one demand id, whoever they belong to; with the same limit and flavor they have one request.
 // What one of them has learnt in a plan holds for all.
 //
 // That a request found no place stays true until room grows on some node: reopen() says where. It
@@ -24,7 +24,7 @@ namespace gantry::sched {
 using Place = std::pair<std::uint32_t, std::int32_t>;
 
 struct RequestKey {
-  std::uint32_t kind = 0;
+  std::uint32_t demand_id = 0;
   std::uint32_t nodes = 0;  // see nodes_of()
   Demand demand;
   std::optional<Duration> limit;  // unset = unlimited
@@ -46,7 +46,7 @@ class RequestKeys {
   std::uint32_t number_of(std::uint32_t nodes, const Demand& demand, std::optional<Duration> limit,
                           const QuotaNeed& need);
   [[nodiscard]] const RequestKey& key(std::uint32_t request) const { return requests_[request]; }
-  [[nodiscard]] std::size_t kinds() const { return kinds_.size(); }
+  [[nodiscard]] std::size_t demand_ids() const { return demand_ids_.size(); }
 
   void forget_failures();
   void failed(std::uint32_t request, Place place);
@@ -79,7 +79,7 @@ class RequestKeys {
   std::vector<std::uint32_t> nodes_by_set_;
   std::multimap<std::uint64_t, std::uint32_t> by_hash_;
   std::vector<Bits> nodes_;
-  std::map<Key, std::uint32_t> kinds_;
+  std::map<Key, std::uint32_t> demand_ids_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>, std::uint32_t> by_key_;
   std::vector<RequestKey> requests_;
   std::uint64_t count_ = 0;

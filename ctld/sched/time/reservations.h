@@ -1,4 +1,4 @@
-// What plans have promised to waiting jobs: nodes and a start. A reservation is kept between plans
+// What plans have reserved for waiting jobs: nodes and a start. A reservation is kept between plans
 // and never moved later, but for a job of higher rank, an owner's reclaim or a lost node:
 //
 // - it is reserved again at the beginning of the next plan, before anything of its rank is looked

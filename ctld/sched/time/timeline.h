@@ -7,7 +7,7 @@
 // at nodes where something is given back; a job that fits soon costs few steps.
 //
 // Reservations name concrete nodes and are honoured by everyone who uses those nodes, whatever the
-// partition. They last for one plan: begin() forgets them; what is promised for longer
+// partition. They last for one plan: begin() forgets them; what is kept for longer
 // (reservations.h) is reserved again at the beginning of the next.
 //
 // Windows close nodes: windows.h. Questions are of the job for which Windows::speak_for() was

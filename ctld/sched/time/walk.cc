@@ -95,7 +95,7 @@ class FitCount {
  public:
   FitCount(const Grid& grid, const JobClass& cls) : grid_(grid), d_(cls.demand) {
     if (cls.key.shape.topology == TopologyWish::required)
-      level_ = grid.level(cls.key.shape.topology_level).value_or(0);
+      level_ = grid.levels().find(cls.key.shape.topology_level).value_or(0);
   }
 
   void change(std::uint32_t node, std::uint32_t was, std::uint32_t fits) {
@@ -106,7 +106,7 @@ class FitCount {
     if (fits > 0) ++by_fit_[fits];
     nodes_ += (fits > 0 ? 1 : 0) - (was > 0 ? 1 : 0);
     if (!level_) return;
-    Sum& in_domain = domains_[grid_.domain(*level_, node)];
+    Sum& in_domain = domains_[grid_.levels().domain(*level_, node)];
     in_domain.nodes += (fits > 0 ? 1 : 0) - (was > 0 ? 1 : 0);
     in_domain.tasks += fits;
     in_domain.tasks -= was;
@@ -124,7 +124,7 @@ class FitCount {
     }
     if (tasks < d_.tasks) return false;
     return !level_ || std::any_of(changed.begin(), changed.end(), [&](std::uint32_t n) {
-      const auto it = domains_.find(grid_.domain(*level_, n));
+      const auto it = domains_.find(grid_.levels().domain(*level_, n));
       return it != domains_.end() && it->second.nodes >= d_.min_nodes &&
              it->second.tasks >= d_.tasks;
     });

@@ -70,7 +70,7 @@ class Modes {
   }
 
   void add_gpus() {
-    const MigShapes& shapes = r_.grid().shapes();
+    const MigShapes& shapes = r_.grid().slices().shapes();
     for (std::size_t s = 0; s < shapes.size(); ++s) {
       view_.tables.push_back(&shapes[s].table);
       view_.asked.emplace_back(shapes[s].table.profiles().size(), 0);
@@ -92,13 +92,13 @@ class Modes {
   }
 
   void add_uses(std::uint32_t n, std::size_t first) {
-    const MigRack& rack = r_.grid().node(n).slices;
+    const MigNode& mig = r_.grid().slices().on(n);
     const auto gpu_at = [&](std::uint32_t index) -> MigGpuView* {
       for (std::size_t g = first; g < view_.gpus.size(); ++g)
         if (view_.gpus[g].index == index) return &view_.gpus[g];
       return nullptr;
     };
-    for (const MigRack::Gpu& cut : rack.gpus()) {
+    for (const MigNode::Gpu& cut : mig.gpus()) {
       MigGpuView* gpu = gpu_at(cut.index);
       if (gpu == nullptr) continue;
       gpu->table = cut.shape->index;
@@ -113,8 +113,8 @@ class Modes {
         const MigUse use{p.job, p.ends_by};
         if (!d.profile)
           gpu->whole = use;
-        else if (const auto at = rack.find(d);
-                 at && (rack.gpus()[at->first].layout >> at->second & 1) != 0)
+        else if (const auto at = mig.find(d);
+                 at && (mig.gpus()[at->first].layout >> at->second & 1) != 0)
           gpu->slices.push_back({at->second, use, false});
       }
     }

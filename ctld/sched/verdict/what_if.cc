@@ -134,7 +134,7 @@ std::optional<Instant> start_if(Replica& replica, Instant now, const Policy& pol
   mine.preemption = false;
   mine.attempts = std::min(mine.attempts, kAttempts);
   mine.estimates = kJobsEstimated;
-  if (key != *own) {  // what was promised to it was for another job
+  if (key != *own) {  // its reservation was made for another request
     std::vector<Reservation> others = reservations;
     std::erase_if(others, [&](const Reservation& p) { return p.job == job; });
     replica.set_reservations(std::move(others));

@@ -19,7 +19,7 @@ class Cycles {
  public:
   Cycles(const MigTable& table, const DemandSetup& setup)
       : table_(table), setup_(setup), arrivals_(table, setup), count_(table, setup) {
-    policy_.keep_promises = true;
+    policy_.keep_reservations = true;
     PartitionChanged partition;
     partition.name = "main";
     for (std::uint32_t n = 0; n < setup.nodes; ++n) {

@@ -22,7 +22,7 @@ static_assert(std::same_as<decltype(Room{}.gpu_thousandths()), GpuThousandths>);
 class Cluster {
  public:
   Cluster(std::uint32_t nodes, std::uint16_t gpus, bool by_hand = false) {
-    policy.keep_promises = true;
+    policy.keep_reservations = true;
     partition_.name = "main";
     for (std::uint32_t n = 0; n < nodes; ++n) {
       NodeChanged node;

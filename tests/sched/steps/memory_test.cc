@@ -12,7 +12,7 @@ namespace {
 
 Policy with_memory() {
   Policy policy;
-  policy.keep_promises = true;
+  policy.keep_reservations = true;
   policy.everything = seconds(1);
   return policy;
 }
@@ -49,7 +49,7 @@ TEST_CASE("partitions may be passed over only under the policy and the windows o
   other.estimates = 1;
   CHECK_FALSE(memory.may_pass_over(kNow, other, std::nullopt));
   other = policy;
-  other.keep_promises = false;
+  other.keep_reservations = false;
   memory.planned(true, false, kNow, other);
   CHECK_FALSE(memory.may_pass_over(kNow, other, std::nullopt));
   memory.planned(true, false, kNow, policy);
@@ -107,14 +107,14 @@ TEST_CASE("requests that no placement can tell apart have one number") {
                       gold = k.request(2, seconds(10), some, 1);
   CHECK(longer != two);
   CHECK(gold != two);
-  CHECK(k.keys.key(longer).kind == k.keys.key(two).kind);
-  CHECK(k.keys.key(gold).kind == k.keys.key(two).kind);
-  CHECK(k.keys.key(k.request(3, seconds(10), some)).kind != k.keys.key(two).kind);
-  CHECK(k.keys.kinds() == 2);
+  CHECK(k.keys.key(longer).demand_id == k.keys.key(two).demand_id);
+  CHECK(k.keys.key(gold).demand_id == k.keys.key(two).demand_id);
+  CHECK(k.keys.key(k.request(3, seconds(10), some)).demand_id != k.keys.key(two).demand_id);
+  CHECK(k.keys.demand_ids() == 2);
   k.keys.begin(1);
-  CHECK(k.keys.kinds() == 2);
+  CHECK(k.keys.demand_ids() == 2);
   k.keys.begin(2);  // nodes or partitions have changed
-  CHECK(k.keys.kinds() == 0);
+  CHECK(k.keys.demand_ids() == 0);
 }
 
 TEST_CASE("what failed once fails for all that ask no less, at this place and behind it") {
@@ -187,10 +187,10 @@ struct Asleep : Steps {
     fill(kNow + seconds(500));
     job = submit(4);
     Making m(*this);
-    Turn turn = blocked(m.d, job, by);
+    LineTurn turn = blocked(m.d, job, by);
     request =
         m.nodes.request_of(class_of(job), replica.view().eligible.flavors_of(class_of(job))[0]);
-    if (by == Blocked::By::room) m.d.left.kinds.failed(request, m.d.place(turn));
+    if (by == Blocked::By::room) m.d.left.requests.failed(request, m.d.place(turn));
     Awake(m.d, m.quota, m.nodes, m.book).remember({&turn, 1});
   }
   // Who is awake in a plan after changes of these nodes.
@@ -254,7 +254,7 @@ TEST_CASE("a partition that starts something, or has not had a turn, is not put 
   Steps s;
   const JobId job = s.submit(4);
   Making m(s);
-  const Turn turn = s.blocked(m.d, job);
+  const LineTurn turn = s.blocked(m.d, job);
   m.d.partition(0).starts = 1;
   Awake awake(m.d, m.quota, m.nodes, m.book);
   awake.remember({&turn, 1});
@@ -271,7 +271,7 @@ TEST_CASE("the order passes over lines of which nothing can start") {
   const Step own{s.waiting(s.job), kNoShare, s.request, {}};
   CHECK(passing.lines(0));
   CHECK(passing.line(0, own));
-  CHECK(passing.failures() == m.d.left.kinds.failures());
+  CHECK(passing.failures() == m.d.left.requests.failures());
   CHECK(passing.all(0));
   CHECK(m.d.partition(0).passed_over);
   Step higher = own;  // what failed for others may be there for it
@@ -297,7 +297,7 @@ TEST_CASE(
   const auto cut = [&](bool everything, Instant start, std::uint32_t node) {
     Making m(s);
     m.d.everything = everything;
-    m.d.left.kinds.failed(s.request, {0, 500});
+    m.d.left.requests.failed(s.request, {0, 500});
     Reservation r = early;
     r.start = start;
     Awake(m.d, m.quota, m.nodes, m.book).wake_behind(r, {{node, 1}});

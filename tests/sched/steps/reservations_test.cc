@@ -47,7 +47,7 @@ TEST_CASE("a blocked job gets one reservation, which is counted and told") {
   Full s;
   const JobId job = s.submit(4, seconds(50)), other = s.submit(4, seconds(60));
   Making m(s);
-  Turn turn = s.blocked(m.d, job), next = s.blocked(m.d, other);
+  LineTurn turn = s.blocked(m.d, job), next = s.blocked(m.d, other);
   CHECK(m.ahead.reserve(turn));
   CHECK(turn.reserved);
   const Reservation* made = m.book.first_of(job);
@@ -70,7 +70,7 @@ TEST_CASE("a plan that does not look at everything reserves nothing new") {
   const JobId job = s.submit(4, seconds(50));
   Making m(s);
   m.d.everything = false;
-  Turn turn = s.blocked(m.d, job);
+  LineTurn turn = s.blocked(m.d, job);
   CHECK_FALSE(m.ahead.reserve(turn));
   CHECK(m.d.left.reservations.empty());
 }
@@ -84,7 +84,7 @@ TEST_CASE("a reservation is exchanged for an earlier start, looked for once a se
     kept.looked = kNow - since;
     REQUIRE(m.book.keep(kept, s.class_of(job)));
     m.book.enter(kept);
-    Turn turn = s.blocked(m.d, job);
+    LineTurn turn = s.blocked(m.d, job);
     CHECK(m.ahead.reserve(turn));
     const bool looked = since == kReplanPeriod;
     CHECK(m.book.first_of(job)->start == kNow + seconds(looked ? 100 : 300));
@@ -99,7 +99,7 @@ TEST_CASE("estimates are told, and nothing stays reserved by them") {
   const JobId first = s.submit(4, seconds(50)), second = s.submit(4, seconds(50));
   s.policy.estimates = 5;
   Making m(s);
-  const Turn turn = s.blocked(m.d, first);
+  const LineTurn turn = s.blocked(m.d, first);
   m.ahead.estimate({&turn, 1});
   CHECK(m.d.plan.estimated);
   REQUIRE(m.d.plan.expected.size() == 2);
@@ -234,7 +234,7 @@ TEST_CASE(
   Draft d(s.replica.view(), s.replica.left(), kNow, s.policy);
   d.everything = false;
   Trial trial(d);
-  QuotaClaims quota(d, trial);
+  PlanQuota quota(d, trial);
   SearchSpace nodes(d);
   ReservationBook book(d);
   Starter starter(d, trial, quota);
@@ -264,7 +264,7 @@ TEST_CASE("a job of a higher place finds reservations of lower ones out of its w
     Draft d(s.replica.view(), s.replica.left(), kNow, s.policy);
     d.everything = false;
     Trial trial(d);
-    QuotaClaims quota(d, trial);
+    PlanQuota quota(d, trial);
     SearchSpace nodes(d);
     ReservationBook book(d);
     Starter starter(d, trial, quota);
@@ -297,7 +297,7 @@ TEST_CASE("elements of an array have their reservations in the order of their st
     REQUIRE(m.book.keep(r, s.class_of(job)));
     m.book.enter(r);
   }
-  Turn turn = s.turn_of(job);
+  LineTurn turn = s.turn_of(job);
   CHECK(m.book.of(turn)->start == kNow + seconds(10));
   turn.ahead = 2;
   CHECK(m.book.of(turn)->start == kNow + seconds(30));
@@ -349,7 +349,7 @@ TEST_CASE("a plan looks again for few reservations, and not twice within a secon
 TEST_CASE("when a plan is made its reservations stay, or only its claims") {
   for (const bool keep : {true, false}) {
     Steps s;
-    s.policy.keep_promises = keep;
+    s.policy.keep_reservations = keep;
     const JobId job = s.submit(4), owner = s.submit(4);
     Making m(s);
     m.book.enter(reservation(job, kNow + seconds(50), 0));

@@ -16,6 +16,7 @@ TEST_CASE("a trial is undone as if it had never been") {
   const JobId job = s.submit(2);
   JobClass& c = s.class_of(job);
   Draft d = s.draft();
+  d.left.memory.forget_changes();
   const View& v = s.replica.view();
   {
     Trial trial(d);
@@ -45,7 +46,7 @@ TEST_CASE("what a plan charges fits until the quota is full, and is given back w
   Draft d = s.draft();
   {
     Trial trial(d);
-    QuotaClaims quota(d, trial);
+    PlanQuota quota(d, trial);
     CHECK(quota.tenant_of(c) == 0);
     const auto needs = quota.needs_of(c, {{1, 1}});
     CHECK(quota.fit(0, needs).fits);
@@ -77,7 +78,7 @@ TEST_CASE("reservations hold room, count for their partition, and go out of the 
   JobClass& c = s.class_of(a);
   Draft d = s.draft();
   REQUIRE(d.policy.reservations == 1);
-  Turn turn;
+  LineTurn turn;
   ReservationBook book(d);
   CHECK(book.may_reserve(turn));
   Reservation of_a = reservation(a, kNow + seconds(10), 0);
@@ -174,7 +175,7 @@ TEST_CASE("places that the plan looks at: nodes of a window, and jobs that ask t
   JobClass& of_c = s.class_of(c);
   CHECK(space.request_of(of_a, choices[0]) ==
         space.request_of(of_b, d.view.eligible.flavors_of(of_b)[0]));
-  CHECK(space.kind_of(of_a) != space.kind_of(of_c));
+  CHECK(space.demand_id_of(of_a) != space.demand_id_of(of_c));
   JobClass named = of_a;
   named.key.reservation = "night";
   CHECK(d.view.windows.speak_for("night"));

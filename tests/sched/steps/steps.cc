@@ -72,7 +72,7 @@ Steps::Steps(const TenancyPtr& tenancy) {
     for (PartitionChanged& partition : partitions) partition.nodes.push_back(node.node);
   }
   for (const PartitionChanged& partition : partitions) replica.apply(partition);
-  policy.keep_promises = true;
+  policy.keep_reservations = true;
   policy.everything = seconds(1);
 }
 
@@ -125,7 +125,7 @@ Draft Steps::draft() {
   v.eligible.begin_plan();
   v.charges.settle();
   v.timeline.begin(now);
-  replica.left().kinds.begin(v.eligible.generation());
+  replica.left().requests.begin(v.eligible.generation());
   return Draft(v, replica.left(), now, policy);
 }
 
@@ -144,9 +144,9 @@ std::int64_t Steps::used(std::uint32_t tenant) {
   return replica.view().charges.tree().usage(tenant, 0, Resource::cpu);
 }
 
-Turn Steps::turn_of(JobId job) {
+LineTurn Steps::turn_of(JobId job) {
   const JobClass& c = class_of(job);
-  Turn turn;
+  LineTurn turn;
   turn.first = waiting(job);
   turn.line = turn.first.line;
   turn.class_index = c.index;
@@ -155,8 +155,8 @@ Turn Steps::turn_of(JobId job) {
   return turn;
 }
 
-Turn Steps::blocked(Draft& draft, JobId job, Blocked::By by) {
-  Turn turn = turn_of(job);
+LineTurn Steps::blocked(Draft& draft, JobId job, Blocked::By by) {
+  LineTurn turn = turn_of(job);
   turn.head = turn.at;
   turn.head_job = turn.first;
   draft.block(turn, Blocked{by, {}});

@@ -41,8 +41,8 @@ struct Steps {
   const Waiting& waiting(JobId job);
   std::int64_t used(std::uint32_t tenant = 0);  // cores of the quota node, in thousandths
   // The first job of a line has its turn; or it had, and is blocked for this reason.
-  Turn turn_of(JobId job);
-  Turn blocked(Draft& draft, JobId job, Blocked::By by = Blocked::By::room);
+  LineTurn turn_of(JobId job);
+  LineTurn blocked(Draft& draft, JobId job, Blocked::By by = Blocked::By::room);
   std::vector<JobId> running_on(std::uint32_t node);
 
   Replica replica;
@@ -61,7 +61,7 @@ struct Making {
 
   Draft d;
   Trial trial;
-  QuotaClaims quota;
+  PlanQuota quota;
   SlicePlan slices;
   SearchSpace nodes;
   ReservationBook book;

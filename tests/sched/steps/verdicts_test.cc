@@ -11,10 +11,12 @@ namespace gantry::sched::steps {
 namespace {
 
 // What the plan says of these lines, which it has closed.
-std::vector<ClassVerdict> told(Making& m, const std::vector<Turn>& closed) {
+std::vector<ClassVerdict> told(Making& m, const std::vector<LineTurn>& closed) {
   m.d.plan.verdicts.clear();
   Verdicts verdicts(m.d, m.quota, m.nodes, m.book, m.slices);
-  verdicts.explain(closed, [](const Turn&) { return Verdict{Reason::priority, 0, 0, "group"}; });
+  verdicts.explain(closed, [](const LineTurn&) {
+    return Verdict{Reason::priority, 0, 0, "group"};
+  });
   return m.d.plan.verdicts;
 }
 
@@ -67,7 +69,7 @@ TEST_CASE("a verdict says what the head is blocked by") {
   fit.limit = 8'000;
   fit.tenant_limit = true;
   const auto verdict = [&](Blocked::By by) {
-    const Turn turn = s.blocked(m.d, head, by);
+    const LineTurn turn = s.blocked(m.d, head, by);
     m.d.blocked.back().fit = fit;
     return told(m, {turn}).at(0).of_head;
   };
@@ -140,7 +142,7 @@ TEST_CASE("one verdict speaks for all lines of a class: that of a reserved head,
     heads.push_back(s.submit(job));
   }
   Making m(s);
-  Turn first = s.blocked(m.d, heads[0]), second = s.blocked(m.d, heads[1]);
+  LineTurn first = s.blocked(m.d, heads[0]), second = s.blocked(m.d, heads[1]);
   REQUIRE(first.class_index == second.class_index);
   second.reserved = true;
   const auto verdicts = told(m, {first, second});
@@ -166,7 +168,7 @@ struct Group : Steps {
     FormerReservations former(m.d, m.quota, m.nodes, m.book, m.starter);
     Awake awake(m.d, m.quota, m.nodes, m.book);
     const HetSteps steps{m.d, m.quota, m.nodes, m.book, former, m.starter, awake};
-    std::optional<Turn> turn = m.d.order->next();
+    std::optional<LineTurn> turn = m.d.order->next();
     REQUIRE(turn);
     turn->at = replica.queue().line(turn->line).jobs.begin();
     class_of(turn->first.job);
@@ -181,7 +183,7 @@ struct Group : Steps {
 TEST_CASE("a group starts on nodes of its own, all of it") {
   Group s;
   s.run(0, {0}, kNow + seconds(500));
-  s.ask([&](Making& m, HetGroup& group, Turn& turn) {
+  s.ask([&](Making& m, HetGroup& group, LineTurn& turn) {
     CHECK(group.place_now(turn));
     REQUIRE(m.d.plan.starts.size() == 2);
     CHECK(m.d.plan.starts[0].grants.at(0).node != m.d.plan.starts[1].grants.at(0).node);
@@ -194,7 +196,7 @@ TEST_CASE("a group of which one component finds no place does not start, and not
   Group s;
   s.run(0, {0}, kNow + seconds(500));
   s.run(1, {0}, kNow + seconds(300));
-  s.ask([&](Making& m, HetGroup& group, Turn& turn) {
+  s.ask([&](Making& m, HetGroup& group, LineTurn& turn) {
     CHECK_FALSE(group.place_now(turn));
     CHECK(m.d.plan.starts.empty());
     CHECK(m.trial.taken().empty());
@@ -218,7 +220,7 @@ TEST_CASE("a group of which one component finds no place does not start, and not
 TEST_CASE("a group with a component that does not wait has nothing to place, and says so") {
   Group s;
   s.replica.apply(JobUnqueued{s.second()});
-  s.ask([&](Making& m, HetGroup& group, Turn& turn) {
+  s.ask([&](Making& m, HetGroup& group, LineTurn& turn) {
     CHECK_FALSE(group.place_now(turn));
     CHECK(m.d.plan.starts.empty());
     CHECK_FALSE(group.reserve_ahead(turn));

@@ -31,7 +31,7 @@ TEST_CASE("a search finds who would go, and nothing happens to anybody") {
   Borrowed s;
   const JobId job = s.submit(4);
   Making m(s);
-  const Turn turn = s.blocked(m.d, job);
+  const LineTurn turn = s.blocked(m.d, job);
   REQUIRE(m.victims.may_ask(turn));
   const auto found = m.victims.find(turn);
   REQUIRE(found);
@@ -55,10 +55,10 @@ TEST_CASE("only a blocked job without a claim may ask, for room or quota") {
   CHECK_FALSE(m.victims.may_ask(s.blocked(m.d, job, Blocked::By::tenant_jobs)));
   CHECK_FALSE(m.victims.may_ask(s.blocked(m.d, job, Blocked::By::reservation)));
   CHECK(m.victims.may_ask(s.blocked(m.d, job, Blocked::By::quota)));
-  Turn own_limit = s.blocked(m.d, job, Blocked::By::quota);
+  LineTurn own_limit = s.blocked(m.d, job, Blocked::By::quota);
   m.d.blocked.back().fit.tenant_limit = true;
   CHECK_FALSE(m.victims.may_ask(own_limit));
-  const Turn turn = s.blocked(m.d, job);
+  const LineTurn turn = s.blocked(m.d, job);
   CHECK(m.victims.may_ask(turn));
   // A reservation that is due before anybody could have left, or a claim, is all that it can get.
   Reservation of_job = reservation(job, kNow + kKillTime, 0);
@@ -78,7 +78,7 @@ TEST_CASE("a class for which there was nobody asks again after a pause") {
   const JobId job = s.submit(4);
   {
     Making m(s);
-    const Turn turn = s.blocked(m.d, job);
+    const LineTurn turn = s.blocked(m.d, job);
     REQUIRE(m.victims.find(turn));
     CHECK_FALSE(m.victims.may_ask(turn));  // nothing has come of it yet
     m.victims.served(turn.class_index);
@@ -172,7 +172,7 @@ TEST_CASE("a start that a search could not see has the next plan look") {
   s.end(s.running_on(0).at(0), 0);
   const JobId red = s.submit(4), blue = s.submit(4, seconds(100), 1);
   Making m(s);
-  const Turn turn = s.blocked(m.d, red);
+  const LineTurn turn = s.blocked(m.d, red);
   REQUIRE(m.victims.find(turn));
   CHECK_FALSE(m.victims.missed_starts());  // nothing has started
   m.starter.start(s.class_of(blue), *s.replica.queue().find(blue), {{0, 1}});
@@ -191,7 +191,7 @@ struct Claiming : Borrowed {
     m.d.everything = everything;
     m.begin_order();
     RoomMaker room(m.d, m.trial, m.quota, m.book, m.ahead, m.starter, m.victims);
-    Turn turn = blocked(m.d, job);
+    LineTurn turn = blocked(m.d, job);
     const bool made = room.make_room(turn);
     check(m, turn);
     return made;
@@ -202,7 +202,7 @@ TEST_CASE("a claim reserves the victims' nodes for when they have gone, and is c
   Claiming s;
   const JobId job = s.submit(4);
   const Instant by = kNow + kGrace + kKillTime;
-  CHECK(s.make(job, [&](Making& m, const Turn& turn) {
+  CHECK(s.make(job, [&](Making& m, const LineTurn& turn) {
     REQUIRE(m.d.plan.preemptions.size() == 1);
     const Preempt& p = m.d.plan.preemptions[0];
     CHECK(p.for_job == job);
@@ -234,7 +234,7 @@ TEST_CASE(
   const JobId job = s.submit(4);
   CHECK_FALSE(s.make(
       job,
-      [&](Making& m, const Turn&) {
+      [&](Making& m, const LineTurn&) {
         CHECK(m.trial.asked().empty());
         CHECK(m.d.left.reservations.empty());
       },
@@ -245,7 +245,7 @@ TEST_CASE(
   full.run(0, {0, 1, 2, 3}, kNow + seconds(5000));
   full.run(1, {0, 1, 2, 3}, kNow + seconds(5000));
   const JobId third = full.submit(4);
-  CHECK_FALSE(full.make(third, [&](Making& m, const Turn&) {
+  CHECK_FALSE(full.make(third, [&](Making& m, const LineTurn&) {
     CHECK(m.trial.asked().empty());
     CHECK(m.d.plan.preemptions.empty());
   }));
@@ -256,7 +256,7 @@ TEST_CASE("nobody is asked to leave where there is room as soon without; that is
   s.end(s.running_on(2).at(0), 2);
   s.run(2, {0, 1, 2, 3}, kNow + seconds(20), 1);  // within the grace
   const JobId job = s.submit(4);
-  CHECK(s.make(job, [&](Making& m, const Turn&) {
+  CHECK(s.make(job, [&](Making& m, const LineTurn&) {
     CHECK(m.trial.asked().empty());
     CHECK(m.d.plan.preemptions.empty());
     const Reservation* claim = m.book.first_of(job);
@@ -283,7 +283,7 @@ TEST_CASE("a borrower's reservation is broken where it alone is in the way of a 
     m.book.enter(of_borrower);
     RoomMaker room(m.d, m.trial, m.quota, m.book, m.ahead, m.starter, m.victims);
     // The order's own turn, as the job is to start in it.
-    std::optional<Turn> turn = m.d.order->next();
+    std::optional<LineTurn> turn = m.d.order->next();
     while (turn && turn->first.job != job) {
       m.d.order->done(*turn);
       turn = m.d.order->next();

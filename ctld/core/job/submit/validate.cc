@@ -15,7 +15,7 @@
 #include "ctld/core/tenancy/queues.h"
 #include "ctld/core/tenancy/reservations.h"
 #include "ctld/core/tenancy/tenant_submit.h"
-#include "ctld/sched/gpu/mig_rack.h"
+#include "ctld/sched/gpu/mig_node.h"
 
 namespace gantry::core {
 namespace {

@@ -1,11 +1,11 @@
-// MigRack: what jobs are given is legal, never overlaps, and comes back. GANTRY_LONG=1 gives and
+// MigNode: what jobs are given is legal, never overlaps, and comes back. GANTRY_LONG=1 gives and
 // takes 10,000 times, otherwise 3,000.
 #include <doctest/doctest.h>
 
 #include <map>
 #include <random>
 
-#include "ctld/sched/gpu/mig_rack.h"
+#include "ctld/sched/gpu/mig_node.h"
 #include "tests/sched/cases.h"
 #include "tests/sched/mig/mig_world.h"
 
@@ -45,7 +45,7 @@ TEST_CASE("slices given and taken back at random are always legal") {
   for (const MigGeometry& geometry : {h100_geometry(), a30_geometry()}) {
     std::mt19937_64 random(7);
     MigShapes shapes;
-    MigRack rack;
+    MigNode rack;
     rack.set(devices(geometry.model, 3), {geometry}, shapes);
     CHECK(rack.compute_slices() == 3 * geometry.compute_slices);
     std::vector<std::vector<GpuGrant>> jobs;
@@ -79,7 +79,7 @@ TEST_CASE("slices given and taken back at random are always legal") {
 TEST_CASE("the fullest GPU is filled first, and a large slice is kept possible") {
   const MigGeometry geometry = h100_geometry();
   MigShapes shapes;
-  MigRack rack;
+  MigNode rack;
   rack.set(devices(geometry.model, 2), {geometry}, shapes);
   for (int i = 0; i < 3; ++i) {  // 4, 5 and 6: no small one starts at 7
     const auto given = rack.choose({"1g.10gb"}, 1);
@@ -112,7 +112,7 @@ TEST_CASE("of GPUs cut by hand only what is there is given") {
   gpus[0].slices = {{id("3g.40gb"), 4, 0, 0, "a"}, {id("1g.10gb"), 1, 0, 0, "b"}};
   gpus[1].by_hand = true;
   MigShapes shapes;
-  MigRack rack;
+  MigNode rack;
   rack.set(gpus, {geometry}, shapes);
   CHECK(rack.fits({"3g.40gb"}) == 1);
   CHECK(rack.fits({"1g.10gb"}) == 1);
@@ -129,7 +129,7 @@ TEST_CASE("of GPUs cut by hand only what is there is given") {
 TEST_CASE("a place that is kept is for its class, and for those who are gone by then") {
   const MigGeometry geometry = h100_geometry();
   MigShapes shapes;
-  MigRack rack;
+  MigNode rack;
   rack.set(devices(geometry.model, 1), {geometry}, shapes);
   const auto seven = *rack.gpus()[0].shape->table.profile_named("7g.80gb");
   const auto at = *rack.gpus()[0].shape->table.placement(seven, 0);

@@ -14,12 +14,12 @@
 
 namespace gantry::sched {
 
-class QuotaClaims {
+class PlanQuota {
  public:
-  QuotaClaims(Draft& draft, const Trial& trial);
-  ~QuotaClaims();  // takes back all charges
-  QuotaClaims(const QuotaClaims&) = delete;
-  QuotaClaims& operator=(const QuotaClaims&) = delete;
+  PlanQuota(Draft& draft, const Trial& trial);
+  ~PlanQuota();  // takes back all charges
+  PlanQuota(const PlanQuota&) = delete;
+  PlanQuota& operator=(const PlanQuota&) = delete;
 
   struct Charged {
     JobId job;

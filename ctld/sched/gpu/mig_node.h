@@ -55,7 +55,7 @@ struct MigAsk {
   DevicePart part{};  // of one slice; 0 = whole slices
 };
 
-class MigRack {
+class MigNode {
  public:
   struct Hold {  // a place that is kept for a job of a class from some time on
     JobId job;

@@ -1,4 +1,4 @@
-#include "ctld/sched/gpu/mig_rack.h"
+#include "ctld/sched/gpu/mig_node.h"
 
 #include <algorithm>
 #include <charconv>
@@ -46,7 +46,7 @@ const MigShapes::Shape* MigShapes::of(const MigGeometry& geometry) {
   return shapes_.back().get();
 }
 
-void MigRack::set(std::span<const GpuView> devices, const std::vector<MigGeometry>& geometries,
+void MigNode::set(std::span<const GpuView> devices, const std::vector<MigGeometry>& geometries,
                   MigShapes& shapes) {
   gpus_.clear();
   for (const GpuView& device : devices) {
@@ -63,18 +63,18 @@ void MigRack::set(std::span<const GpuView> devices, const std::vector<MigGeometr
   }
 }
 
-bool MigRack::has(std::string_view profile) const {
+bool MigNode::has(std::string_view profile) const {
   return std::any_of(gpus_.begin(), gpus_.end(),
                      [&](const Gpu& g) { return g.shape->table.profile_named(profile); });
 }
 
-std::uint32_t MigRack::compute_slices() const {
+std::uint32_t MigNode::compute_slices() const {
   std::uint32_t sum = 0;
   for (const Gpu& g : gpus_) sum += g.shape->table.compute_slices();
   return sum;
 }
 
-std::optional<std::pair<std::size_t, MigPlacementId>> MigRack::find(const GpuGrant& d) const {
+std::optional<std::pair<std::size_t, MigPlacementId>> MigNode::find(const GpuGrant& d) const {
   for (std::size_t i = 0; i < gpus_.size() && d.profile; ++i) {
     const MigTable& t = gpus_[i].shape->table;
     const auto p = gpus_[i].index == d.gpu ? t.profile_of_id(*d.profile) : std::nullopt;
@@ -83,7 +83,7 @@ std::optional<std::pair<std::size_t, MigPlacementId>> MigRack::find(const GpuGra
   return std::nullopt;
 }
 
-SliceThousandths MigRack::compute_of(std::span<const GpuGrant> devices) const {
+SliceThousandths MigNode::compute_of(std::span<const GpuGrant> devices) const {
   SliceThousandths sum;
   for (const GpuGrant& d : devices)
     for (const Gpu& g : gpus_)
@@ -95,7 +95,7 @@ SliceThousandths MigRack::compute_of(std::span<const GpuGrant> devices) const {
 }
 
 // Places that the job may have besides those that it gets there already.
-std::uint64_t MigRack::open(const Gpu& gpu, std::uint32_t profile, const MigAsk& ask,
+std::uint64_t MigNode::open(const Gpu& gpu, std::uint32_t profile, const MigAsk& ask,
                             MigState state, std::uint64_t also) const {
   const MigTable& t = gpu.shape->table;
   std::uint64_t open = t.legal(state, profile);
@@ -111,13 +111,13 @@ std::uint64_t MigRack::open(const Gpu& gpu, std::uint32_t profile, const MigAsk&
   return open;
 }
 
-bool MigRack::has_parts() const {
+bool MigNode::has_parts() const {
   return std::any_of(gpus_.begin(), gpus_.end(), [](const Gpu& g) { return !g.shared.empty(); });
 }
 
 // The fullest, of equals the first. Beside what is kept for others nothing lasts longer than
 // before.
-std::pair<const MigRack::Gpu*, const MigRack::Shared*> MigRack::beside(const MigAsk& ask) const {
+std::pair<const MigNode::Gpu*, const MigNode::Shared*> MigNode::beside(const MigAsk& ask) const {
   std::pair<const Gpu*, const Shared*> best{nullptr, nullptr};
   if (ask.part == DevicePart{}) return best;
   for (const Gpu& g : gpus_) {
@@ -139,7 +139,7 @@ std::pair<const MigRack::Gpu*, const MigRack::Shared*> MigRack::beside(const Mig
   return best;
 }
 
-std::uint32_t MigRack::fits(const MigAsk& ask) const {
+std::uint32_t MigNode::fits(const MigAsk& ask) const {
   std::uint32_t sum = room_beside(ask) ? 1 : 0;
   for (const Gpu& g : gpus_) {
     const MigTable& t = g.shape->table;
@@ -161,21 +161,21 @@ std::uint32_t MigRack::fits(const MigAsk& ask) const {
   return sum;
 }
 
-GpuThousandths MigRack::thousandths(std::string_view profile) const {
+GpuThousandths MigNode::thousandths(std::string_view profile) const {
   for (const Gpu& g : gpus_)
     if (const auto p = g.shape->table.profile_named(profile))
       return g.shape->table.share(*p).thousandths();
   return {};
 }
 
-struct MigRack::Try {
+struct MigNode::Try {
   const Gpu* gpu = nullptr;
   std::uint32_t profile = 0;
   MigState state = 0;
   std::uint64_t also = 0;
 };
 
-std::vector<GpuGrant> MigRack::choose(const MigAsk& ask, std::uint32_t count) const {
+std::vector<GpuGrant> MigNode::choose(const MigAsk& ask, std::uint32_t count) const {
   std::vector<GpuGrant> chosen;
   if (const auto [gpu, shared] = beside(ask); shared != nullptr) {
     const MigTable& t = gpu->shape->table;
@@ -219,7 +219,7 @@ std::vector<GpuGrant> MigRack::choose(const MigAsk& ask, std::uint32_t count) co
 }
 
 // Of the parts of a slice: is it in use as before?
-bool MigRack::mark_part(Gpu& g, MigPlacementId at, DevicePart part, PartitionId tenant,
+bool MigNode::mark_part(Gpu& g, MigPlacementId at, DevicePart part, PartitionId tenant,
                         bool taken) {
   auto s = std::find_if(g.shared.begin(), g.shared.end(),
                         [&](const Shared& one) { return one.at == at; });
@@ -241,7 +241,7 @@ bool MigRack::mark_part(Gpu& g, MigPlacementId at, DevicePart part, PartitionId 
   return false;
 }
 
-void MigRack::mark(std::span<const GpuGrant> devices, PartitionId tenant, bool taken) {
+void MigNode::mark(std::span<const GpuGrant> devices, PartitionId tenant, bool taken) {
   for (const GpuGrant& d : devices) {
     const auto at = find(d);
     if (!at) continue;
@@ -258,19 +258,19 @@ void MigRack::mark(std::span<const GpuGrant> devices, PartitionId tenant, bool t
   }
 }
 
-void MigRack::hold(std::size_t gpu, const Hold& hold, std::vector<MigUsed> used) {
+void MigNode::hold(std::size_t gpu, const Hold& hold, std::vector<MigUsed> used) {
   gpus_[gpu].holds.push_back(hold);
   gpus_[gpu].used = std::move(used);
 }
 
-void MigRack::drop_holds() {
+void MigNode::drop_holds() {
   for (Gpu& g : gpus_) {
     g.holds.clear();
     g.used.clear();
   }
 }
 
-void MigRack::lasts(std::span<const GpuGrant> devices, Instant until) {
+void MigNode::lasts(std::span<const GpuGrant> devices, Instant until) {
   for (const GpuGrant& d : devices)
     if (const auto at = find(d); at && !gpus_[at->first].holds.empty())
       gpus_[at->first].used.push_back({at->second, until, false});

@@ -1,4 +1,4 @@
-#include "ctld/sched/cycle/quota_claims.h"
+#include "ctld/sched/cycle/plan_quota.h"
 
 #include <algorithm>
 #include <bit>
@@ -12,57 +12,57 @@ constexpr std::size_t kMostEnds = 4096;  // that are looked at for when a quota 
 
 }  // namespace
 
-QuotaClaims::QuotaClaims(Draft& draft, const Trial& trial)
+PlanQuota::PlanQuota(Draft& draft, const Trial& trial)
     : d_(draft), trial_(trial), on_(draft.policy.quota && !draft.view.charges.none()) {}
 
-QuotaClaims::~QuotaClaims() {
+PlanQuota::~PlanQuota() {
   for (const Charged& c : charged_) d_.view.charges.tree().remove(c.tenant, c.need);
   d_.view.shares.forget_plan();
 }
 
-std::uint32_t QuotaClaims::tenant_of(PartitionId partition) const {
+std::uint32_t PlanQuota::tenant_of(PartitionId partition) const {
   return on_ ? d_.view.charges.quota_node(partition) : kNoIndex;
 }
 
 // For the order: with the flavor in which it borrows least.
-QuotaStanding QuotaClaims::standing(std::uint32_t partition, std::uint32_t class_index) {
+QuotaStanding PlanQuota::standing(std::uint32_t partition, std::uint32_t class_index) {
   JobClass& c = d_.view.queue.job_class(class_index);
-  QuotaStanding claim;
+  QuotaStanding standing;
   const std::uint32_t tenant = tenant_of(PartitionId{partition});
-  if (tenant == kNoIndex) return claim;
+  if (tenant == kNoIndex) return standing;
   d_.view.eligible.refresh(c, d_.view.grid);
-  claim.quota_node = tenant;
-  claim.need.amount = c.least;
-  claim.levels = std::numeric_limits<std::uint32_t>::max();
+  standing.quota_node = tenant;
+  standing.need.amount = c.least;
+  standing.levels = std::numeric_limits<std::uint32_t>::max();
   for (const NodeChoice& choice : d_.view.eligible.flavors_of(c)) {
     const QuotaNeed need{choice.flavor, c.least};
     const std::uint32_t levels = d_.view.charges.tree().fit(tenant, need).levels;
-    if (levels >= claim.levels) continue;
-    claim.levels = levels;
-    claim.need = need;
+    if (levels >= standing.levels) continue;
+    standing.levels = levels;
+    standing.need = need;
     if (levels == 0) break;
   }
-  return claim;
+  return standing;
 }
 
 // What runs, and what this plan has started, whatever the partition.
-std::uint32_t QuotaClaims::jobs_of(std::uint32_t tenant) const {
+std::uint32_t PlanQuota::jobs_of(std::uint32_t tenant) const {
   const auto started = starts_.find(tenant);
   return d_.view.charges.running(tenant) + (started == starts_.end() ? 0 : started->second);
 }
 
-bool QuotaClaims::has_job_left(std::uint32_t tenant, std::int64_t beside) const {
+bool PlanQuota::has_job_left(std::uint32_t tenant, std::int64_t beside) const {
   if (tenant == kNoIndex) return true;
   const auto& most = d_.view.tenancy->nodes[tenant].max_running;
   return !most || jobs_of(tenant) + beside < *most;
 }
 
-void QuotaClaims::started(std::uint32_t tenant) {
+void PlanQuota::started(std::uint32_t tenant) {
   if (tenant != kNoIndex) ++starts_[tenant];
 }
 
-std::vector<QuotaNeed> QuotaClaims::needs_of(const JobClass& c,
-                                             const std::vector<Share>& shares) const {
+std::vector<QuotaNeed> PlanQuota::needs_of(const JobClass& c,
+                                           const std::vector<Share>& shares) const {
   std::vector<QuotaNeed> needs;
   for (const Share& share : shares) {
     const Room room = need_for(c.demand, d_.view.grid.room(share.node), share.tasks);
@@ -72,7 +72,7 @@ std::vector<QuotaNeed> QuotaClaims::needs_of(const JobClass& c,
     need.amount.set<Resource::gpu>(room.gpu_thousandths());
     if (const JobShape& shape = c.key.shape; !shape.gpu_slice.empty())
       need.amount.set<Resource::gpu>(
-          slices_weight(shape, d_.view.grid.node(share.node).slices.thousandths(shape.gpu_slice)));
+          slices_weight(shape, d_.view.grid.slices().on(share.node).thousandths(shape.gpu_slice)));
     need.amount.set<Resource::scratch>(ByteCount{room.scratch});
     const auto same = std::find_if(needs.begin(), needs.end(),
                                    [&](const QuotaNeed& n) { return n.flavor == need.flavor; });
@@ -84,7 +84,7 @@ std::vector<QuotaNeed> QuotaClaims::needs_of(const JobClass& c,
   return needs;
 }
 
-QuotaFit QuotaClaims::fit(std::uint32_t tenant, const std::vector<QuotaNeed>& needs) const {
+QuotaFit PlanQuota::fit(std::uint32_t tenant, const std::vector<QuotaNeed>& needs) const {
   QuotaFit all;
   all.fits = true;
   for (const QuotaNeed& need : needs) {
@@ -94,7 +94,7 @@ QuotaFit QuotaClaims::fit(std::uint32_t tenant, const std::vector<QuotaNeed>& ne
   return all;
 }
 
-bool QuotaClaims::is_guaranteed(const JobClass& c, std::uint32_t flavor) const {
+bool PlanQuota::is_guaranteed(const JobClass& c, std::uint32_t flavor) const {
   const std::uint32_t tenant = tenant_of(c);
   if (tenant == kNoIndex) return false;
   const QuotaNeed need{flavor, c.least};
@@ -104,7 +104,7 @@ bool QuotaClaims::is_guaranteed(const JobClass& c, std::uint32_t flavor) const {
   return depth == 0 ? fit.fits : std::popcount(fit.levels) < static_cast<int>(depth);
 }
 
-void QuotaClaims::charge(const Waiting& w, const JobClass& c, const std::vector<QuotaNeed>& needs) {
+void PlanQuota::charge(const Waiting& w, const JobClass& c, const std::vector<QuotaNeed>& needs) {
   if (const std::uint32_t share = d_.view.queue.line(w.line).share; share != kNoShare)
     if (d_.view.shares.knows(ShareId{share}))
       for (const QuotaNeed& need : needs)
@@ -117,7 +117,7 @@ void QuotaClaims::charge(const Waiting& w, const JobClass& c, const std::vector<
   }
 }
 
-void QuotaClaims::uncharge(JobId job) {
+void PlanQuota::uncharge(JobId job) {
   std::erase_if(charged_, [&](const Charged& c) {
     if (c.job != job) return false;
     d_.view.charges.tree().remove(c.tenant, c.need);
@@ -127,7 +127,7 @@ void QuotaClaims::uncharge(JobId job) {
 
 // The first of what is charged at or below the node and ends, in the order of the ends. Whoever
 // this plan asks to leave has gone by then.
-const std::vector<QuotaClaims::Ending>& QuotaClaims::ends_below(std::uint32_t node) {
+const std::vector<PlanQuota::Ending>& PlanQuota::ends_below(std::uint32_t node) {
   const auto [at, made] = endings_.try_emplace(node);
   std::vector<Ending>& ends = at->second;
   if (!made) return ends;
@@ -152,7 +152,7 @@ const std::vector<QuotaClaims::Ending>& QuotaClaims::ends_below(std::uint32_t no
 
 // Takes running jobs out of the quota in the order of their ends until the need fits. Starts of
 // this plan are taken to last.
-std::optional<Instant> QuotaClaims::ready(std::uint32_t tenant, const QuotaNeed& need) {
+std::optional<Instant> PlanQuota::ready(std::uint32_t tenant, const QuotaNeed& need) {
   const QuotaFit fit = d_.view.charges.tree().fit(tenant, need);
   if (fit.fits) return d_.now;
   if (d_.view.charges.tree().never_fits(tenant, need)) return std::nullopt;
@@ -166,8 +166,8 @@ std::optional<Instant> QuotaClaims::ready(std::uint32_t tenant, const QuotaNeed&
 }
 
 // Asks only when enough of what is missing has been given back.
-std::optional<Instant> QuotaClaims::ready(std::uint32_t tenant, const QuotaNeed& need, QuotaFit fit,
-                                          std::uint32_t top) {
+std::optional<Instant> PlanQuota::ready(std::uint32_t tenant, const QuotaNeed& need, QuotaFit fit,
+                                        std::uint32_t top) {
   QuotaTree& tree = d_.view.charges.tree();
   std::optional<Instant> ready;
   std::vector<std::pair<std::uint32_t, QuotaNeed>> removed;

@@ -1,0 +1,33 @@
+// For the measures: could somebody have made room for a job that a tenant's nominal quota allows?
+// Where nobody could, the tenant's claim has no place, and that it waits is no fault of the
+// planner.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "ctld/replay/live.h"
+#include "ctld/replay/meter.h"
+#include "ctld/replay/replay.h"
+#include "ctld/sched/cycle/replica.h"
+
+namespace gantry::replay {
+
+struct Moment {  // of a replay, at Outcome::end
+  const Cluster& cluster;
+  const Site& site;
+  const Outcome& outcome;
+  const Meter& meter;
+  const sched::Replica& replica;
+  const std::vector<Live>& live;  // by job
+  const std::set<std::uint32_t>& waiting;
+  const std::set<std::uint32_t>& running;
+  Duration deadline{};  // of a reclaim
+};
+
+// True as well where the search for a proof would take too long (places.h). Jobs for which others
+// are on their way out have their room already.
+[[nodiscard]] bool claim_has_place(const Moment& moment, std::size_t tenant);
+
+}  // namespace gantry::replay

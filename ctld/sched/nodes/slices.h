@@ -1,0 +1,54 @@
+// GPUs in MIG mode of all nodes: which slices jobs have, which GPU suits a request best, and the
+// places that the plan in the making keeps for somebody. What is legal on the GPUs of one node:
+// mig_node.h.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ctld/sched/bits.h"
+#include "ctld/sched/gpu/mig_fleet.h"
+#include "ctld/sched/gpu/mig_node.h"
+
+namespace gantry::sched {
+
+class ClusterSlices {
+ public:
+  void resize(std::size_t nodes);
+  // The node is new, or changed. Nobody has a slice of it afterwards.
+  void set(std::uint32_t n, std::span<const GpuView> devices,
+           const std::vector<MigGeometry>& geometries);
+  void mark(std::uint32_t n, std::span<const GpuGrant> devices, PartitionId tenant, bool taken);
+
+  [[nodiscard]] const MigNode& on(std::uint32_t n) const { return nodes_[n]; }
+  [[nodiscard]] const MigShapes& shapes() const { return shapes_; }
+  void settle();  // before a plan: fleet() and the nodes agree from then on
+  [[nodiscard]] const MigFleet& fleet() const { return fleet_; }
+  // Calls f(node) for nodes with slices that jobs share, until it returns true; says if it did.
+  template <class F>
+  bool any_with_parts(F&& f) const {
+    for (std::size_t w = 0; w < with_parts_.words(); ++w)
+      if (any_in_word(with_parts_.word(w), w, f)) return true;
+    return false;
+  }
+
+  // ---- places that are kept for somebody, until drop_holds(); see MigNode
+  void hold(std::uint32_t n, std::size_t gpu, const MigNode::Hold& hold, std::vector<MigUsed> used);
+  // Slices that were marked since will be in use until then.
+  void lasts(std::uint32_t n, std::span<const GpuGrant> devices, Instant until) {
+    if (!held_nodes_.empty()) nodes_[n].lasts(devices, until);
+  }
+  void drop_holds();
+  [[nodiscard]] const std::vector<std::uint32_t>& held_nodes() const { return held_nodes_; }
+
+ private:
+  std::vector<MigNode> nodes_;
+  MigShapes shapes_;
+  MigFleet fleet_;
+  bool fleet_old_ = false;
+  Bits with_parts_;                        // with slices of which jobs have parts
+  std::vector<std::uint32_t> held_nodes_;  // with places that are kept, each once
+};
+
+}  // namespace gantry::sched
