@@ -27,7 +27,8 @@ namespace {
 constexpr Duration kLaunchTimeout = seconds(30);
 constexpr std::string_view kTcp = "tcp://";
 
-// Our own listening socket. Who dials must know the step's key; others fail in SecureStream.
+// Our own listening socket. Who dials must know the step's key; StepStreams bounds what others
+// cost.
 class TcpSource final : public StreamSource {
  public:
   TcpSource(net::Socket socket, std::string address)
@@ -39,7 +40,7 @@ class TcpSource final : public StreamSource {
     const int fd = ::accept4(socket_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) return fd;
     if (errno == EMFILE || errno == ENFILE)
-      return fail(ErrorCode::io_error, "too many open files for the streams of this step");
+      return fail(ErrorCode::limit_exceeded, "too many open files for the streams of this step");
     return std::nullopt;
   }
 

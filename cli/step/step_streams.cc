@@ -125,12 +125,11 @@ void StepStreams::leave_out(std::size_t node) {
 
 Result<StepResult> StepStreams::run(StreamSource& source) {
   const SignalFd signals;
-  bool source_open = true;
   begun_us_ = monotonic_us();
   while (!finished() && !detached_) {
     std::vector<pollfd> fds;
     fds.push_back({signals.fd(), POLLIN, 0});
-    fds.push_back({source_open ? source.descriptor() : -1, POLLIN, 0});
+    fds.push_back({all_here() ? -1 : source.descriptor(), POLLIN, 0});
     std::size_t queued = 0;
     for (const auto& stream : streams_) {
       if (stream->first_rank == 0) queued = std::max(queued, stream->crypt.output().size());
@@ -157,14 +156,11 @@ Result<StepResult> StepStreams::run(StreamSource& source) {
       if (fds[i + 2].revents & (POLLIN | POLLHUP | POLLERR)) read(*streams_[i]);
       if (!streams_[i]->closed) write(*streams_[i]);
     }
-    if (fds[1].revents != 0) {
-      if (auto done = accept(source); !done) {
-        // With every stream here already, a node daemon that goes takes nothing from the step.
-        if (!all_here()) return tl::unexpected(done.error());
-        source_open = false;
-      }
-    }
+    // With every stream here already, a node daemon that goes takes nothing from the step.
+    if (fds[1].revents != 0 && !all_here())
+      if (auto done = accept(source); !done) return tl::unexpected(done.error());
     if (fds.back().revents != 0) read_input();
+    forget_strangers();
   }
   raw_.reset();
   flush_lines();
@@ -179,21 +175,6 @@ Result<StepResult> StepStreams::run(StreamSource& source) {
 // nothing, which is no reason to end (fmt::print would throw).
 void StepStreams::say(const std::string& line) const {
   std::fputs((line + (raw_ ? "\r\n" : "\n")).c_str(), stderr);
-}
-
-Result<void> StepStreams::accept(StreamSource& source) {
-  const auto fd = source.take();
-  if (!fd) return tl::unexpected(fd.error());
-  if (!*fd) return {};
-  ::fcntl(**fd, F_SETFL, ::fcntl(**fd, F_GETFL) | O_NONBLOCK);
-  auto crypt = net::SecureStream::create(net::StreamRole::listener, key_);
-  if (!crypt) {
-    ::close(**fd);
-    return tl::unexpected(crypt.error());
-  }
-  streams_.push_back(std::unique_ptr<Stream>(new Stream{"", **fd, std::move(*crypt)}));
-  write(*streams_.back());
-  return {};
 }
 
 void StepStreams::read(Stream& stream) {

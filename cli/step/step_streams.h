@@ -6,6 +6,9 @@
 // tasks. One who is attached sends input only, and whether it stays or goes means nothing to the
 // step; an end of input, signals and a size of the terminal are the launcher's to send.
 // What the PMI servers of the nodes say to each other is passed on among the streams.
+//
+// Everybody in the network may connect. Who has not said hello under the step's key is a stranger:
+// there are so many at a time, the oldest makes room, and once each node is here none is let in.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +35,8 @@ class StreamSource {
   [[nodiscard]] virtual std::string address() const = 0;  // LaunchStep::io_address
   [[nodiscard]] virtual Bytes ticket() const = 0;         // LaunchStep::io_ticket
   [[nodiscard]] virtual int descriptor() const = 0;       // readable: take() may have one
-  virtual Result<std::optional<int>> take() = 0;  // a new connection, for the caller to close
+  // A new connection, for the caller to close. limit_exceeded: there are no descriptors left.
+  virtual Result<std::optional<int>> take() = 0;
 };
 
 // Of a node's tasks, or of several nodes'.
@@ -74,12 +78,17 @@ class StepStreams {
     std::uint32_t index = 0;  // of the node in the permission
     bool done = false;        // StepNodeDone has come
     bool closed = false;
+    [[nodiscard]] bool is_strange() const { return node.empty() && !closed; }
   };
   struct Line {  // a line in the making, of one task and stream
     std::string text;
   };
 
+  // step_strangers.cc
   Result<void> accept(StreamSource& source);
+  bool drop_oldest_stranger();  // false: there is none
+  void forget_strangers();      // who have gone
+
   void read(Stream& stream);
   void write(Stream& stream);
   void lost(Stream& stream, const std::string& why);

@@ -4,10 +4,12 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -16,6 +18,7 @@
 namespace gantry::net {
 namespace {
 
+constexpr std::size_t kSpareFiles = 512;  // open files beside the connections
 constexpr int kKeepaliveIdle = 60;  // seconds until TCP asks a silent peer whether it is there
 constexpr std::string_view kTcp = "tcp://";
 constexpr std::string_view kIpc = "ipc://";
@@ -87,6 +90,28 @@ Result<Listening> listen_tcp(const std::string& endpoint, const addrinfo& a, int
 
 }  // namespace
 
+void raise_file_limit(std::size_t connections) {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const rlim_t wanted = connections + kSpareFiles;
+  if (limit.rlim_cur >= wanted) return;
+  rlimit raised = {wanted, std::max(limit.rlim_max, wanted)};
+  if (setrlimit(RLIMIT_NOFILE, &raised) == 0) return;
+  raised = {std::min(limit.rlim_max, wanted), limit.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &raised);
+}
+
+std::size_t file_limit() {
+  rlimit limit = {};
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : kSpareFiles;
+}
+
+// The kernel gives the lowest number that is free.
+bool leaves_room(int fd) {
+  const std::size_t limit = file_limit();
+  return static_cast<std::size_t>(fd) + std::min(kSpareFiles, limit / 4) < limit;
+}
+
 Result<Listening> listen_at(const std::string& endpoint, int backlog) {
   if (endpoint.starts_with(kIpc)) return listen_unix(endpoint, backlog);
   std::string plain = endpoint.starts_with(kTcp) ? endpoint.substr(kTcp.size()) : endpoint;
@@ -120,6 +145,8 @@ Result<Accepted> accept_from(const Listening& listening) {
     return fail(none_left ? ErrorCode::limit_exceeded : ErrorCode::wrong_state,
                 std::strerror(errno));
   }
+  if (!leaves_room(out.socket.fd()))
+    return fail(ErrorCode::limit_exceeded, "the other descriptors are not for connections");
   if (from.ss_family == AF_UNIX) {
     out.address = "local";
     return out;

@@ -22,7 +22,15 @@ struct Accepted {
   Socket socket;
   std::string address;  // "10.0.0.7", "local" for a unix socket
 };
-// wrong_state: nobody waits. limit_exceeded: there are no descriptors or no memory left.
+// So many files may be open for connections, and some for everything else, within what the system
+// lets us have.
+void raise_file_limit(std::size_t connections);
+std::size_t file_limit();
+// Of a descriptor that was just accepted. False: so many files are open that what is left is for
+// other things than connections, for which a daemon without any would end. Close it.
+bool leaves_room(int fd);
+
+// wrong_state: nobody waits. limit_exceeded: no descriptors for connections or no memory are left.
 Result<Accepted> accept_from(const Listening& listening);
 
 }  // namespace gantry::net

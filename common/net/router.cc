@@ -1,7 +1,6 @@
 #include "common/net/router.h"
 
 #include <pthread.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <csignal>
@@ -13,20 +12,7 @@
 namespace gantry::net {
 namespace {
 
-constexpr int kBacklog = 4096;    // connections that wait to be accepted
-constexpr int kSpareFiles = 512;  // open files beside the connections
-
-// As many open files as the connections need, within what the system lets us have.
-void raise_file_limit(int connections) {
-  rlimit limit = {};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  const auto wanted = static_cast<rlim_t>(connections + kSpareFiles);
-  if (limit.rlim_cur >= wanted) return;
-  rlimit raised = {wanted, std::max(limit.rlim_max, wanted)};
-  if (setrlimit(RLIMIT_NOFILE, &raised) == 0) return;
-  raised = {std::min(limit.rlim_max, wanted), limit.rlim_max};
-  setrlimit(RLIMIT_NOFILE, &raised);
-}
+constexpr int kBacklog = 4096;  // connections that wait to be accepted
 
 }  // namespace
 
@@ -52,7 +38,7 @@ Router& Router::operator=(Router&&) noexcept = default;
 Router::~Router() = default;
 
 Result<Router> Router::open(const RouterOptions& options) {
-  raise_file_limit(options.max_connections);
+  raise_file_limit(static_cast<std::size_t>(options.max_connections));
   auto impl = std::make_unique<Impl>();
   std::vector<Listening> listening;
   for (const std::string& endpoint : options.endpoints) {

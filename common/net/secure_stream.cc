@@ -15,6 +15,7 @@ namespace {
 constexpr std::string_view kMagic = "GSS1";
 constexpr std::size_t kNonceBytes = 32;
 constexpr std::size_t kHelloHead = kMagic.size() + 2;
+static_assert(stream_hello_bytes(0) == kHelloHead + kNonceBytes);
 constexpr std::size_t kTagBytes = crypto_secretstream_xchacha20poly1305_ABYTES;
 constexpr std::size_t kStartBytes = crypto_secretstream_xchacha20poly1305_HEADERBYTES;
 constexpr std::size_t kLengthBytes = 4;
@@ -49,7 +50,7 @@ Result<Hello> parse_hello(std::string_view bytes) {
   const std::size_t ticket = little16(bytes.substr(kMagic.size()));
   if (ticket > kMaxTicket)
     return fail(ErrorCode::malformed, fmt::format("a stream's ticket of {} bytes", ticket));
-  const std::size_t size = kHelloHead + ticket + kNonceBytes;
+  const std::size_t size = stream_hello_bytes(ticket);
   if (bytes.size() < size) return Hello{};
   return Hello{bytes.substr(kHelloHead, ticket), bytes.substr(kHelloHead + ticket, kNonceBytes),
                size};
@@ -173,7 +174,9 @@ struct SecureStream::Impl {
     std::size_t size = 0;
     for (std::size_t i = 0; i < kLengthBytes; ++i)
       size |= static_cast<std::size_t>(static_cast<unsigned char>(rest[i])) << 8 * i;
-    if (size < kTagBytes || size > kMaxStreamFrame + kTagBytes)
+    // The first frame proves the key and is empty: nothing else is kept for who has not proved it.
+    const std::size_t most = state == State::confirm ? 0 : kMaxStreamFrame;
+    if (size < kTagBytes || size > most + kTagBytes)
       return tl::unexpected(broken(fmt::format("a stream's frame of {} bytes", size)).error());
     if (rest.size() < kLengthBytes + size) return std::size_t{0};
     const auto ok = on_frame(rest.substr(0, kLengthBytes), rest.substr(kLengthBytes, size));

@@ -10,6 +10,9 @@
 // The dialler's ticket says in the open which stream this is (a step and a node, say), so that the
 // listener can look the key up: read_ticket() on bytes seen with MSG_PEEK, before constructing.
 //
+// Before the other end has proved the key, a stream holds its hello and no more than the frame that
+// is the proof. How long to wait for that is for the caller to say.
+//
 // SecureStream does no I/O: put what arrives into feed(), take frames with next(), write what
 // output() has and say so with written(). Errors are final.
 #pragma once
@@ -29,6 +32,11 @@ namespace gantry::net {
 inline constexpr std::size_t kStreamKeyBytes = 32;
 inline constexpr std::size_t kMaxStreamFrame = 1 << 20;  // bytes of one frame's content
 inline constexpr std::size_t kMaxTicket = 4096;          // bytes
+
+// Of a hello with such a ticket.
+constexpr std::size_t stream_hello_bytes(std::size_t ticket) {
+  return 4 + 2 + ticket + 32;
+}
 
 enum class StreamRole { dialler, listener };
 

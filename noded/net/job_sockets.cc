@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/net/listen.h"
 #include "common/proto/message_table.h"
 
 namespace gantry::node {
@@ -96,6 +97,7 @@ void JobSockets::accept(Listener& listener) {
     net::Socket socket(
         ::accept4(listener.socket.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket.fd() < 0) return;
+    if (!net::leaves_room(socket.fd())) continue;
     if (uid_of_peer(socket.fd()) != listener.owner) {
       log_.warning("refused a connection to a job's socket by another user",
                    {{"job", listener.key.job}});

@@ -46,7 +46,8 @@ Bytes new_ticket() {
 }
 
 bool is_ticket(std::string_view text) {
-  return text.size() == 32 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  return text.size() == kTicketBytes &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 namespace {

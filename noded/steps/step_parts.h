@@ -20,7 +20,8 @@ struct StreamPort {
 // only on one machine: give nodes of a real cluster their own address.
 Result<StreamPort> listen_on_any_port(const std::string& host);
 
-Bytes new_ticket();  // 32 hex digits, random
+inline constexpr std::size_t kTicketBytes = 32;
+Bytes new_ticket();  // so many hex digits, random
 bool is_ticket(std::string_view text);
 
 // May a shim, which is root and in the host's network, dial `address` ("tcp://HOST:PORT") for one

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/codec/codec.h"
+#include "common/net/listen.h"
 #include "common/proto/message_table.h"
 #include "noded/core/core_order.h"
 #include "noded/core/step_environment.h"
@@ -73,6 +74,8 @@ Result<std::unique_ptr<StepService>> StepService::open(StepServiceOptions option
   router_options.max_connections = static_cast<int>(kMostAskers);
   router_options.max_strangers = kMostAskers;
   router_options.stranger_time = kAskerTime;
+  // Besides the askers, each of which the router counts itself.
+  net::raise_file_limit(kMostAskers + 2 * kMaxWaitingStreams);
   auto router = net::Router::open(router_options);
   if (!router) return tl::unexpected(router.error());
   auto streams = listen_on_any_port(options.listen_host);

@@ -32,7 +32,9 @@ namespace gantry::node {
 
 inline constexpr Duration kPermissionSkew = minutes(5);  // clocks of controller and node, apart
 inline constexpr Duration kPeerTimeout = seconds(20);    // for another node to answer a launch
-inline constexpr std::size_t kMaxWaitingStreams = 4096;  // connections that have not said a ticket
+// Connections that have not said a ticket. Each takes two descriptors; where the daemon may open
+// few, they have a quarter of these.
+inline constexpr std::size_t kMaxWaitingStreams = 1024;
 // Launches of one job that wait for other nodes at a time; more only for a step of more nodes. Each
 // has a connection of its own, of which the daemon has about a thousand. Beyond these limits a
 // launch is refused, to be asked again (too_many).
@@ -124,6 +126,7 @@ class StepService {
   net::Router router_;
   net::Socket listener_;
   std::string stream_address_;
+  std::size_t most_waiting_;
   std::optional<auth::VerifyKey> permission_key_;
   std::set<std::pair<proto::AttemptKey, StepId>> launched_;  // of attempts that live
   std::map<std::uint64_t, std::unique_ptr<Peer>> peers_;
@@ -134,6 +137,7 @@ class StepService {
   std::map<std::uint64_t, Bytes> ticket_of_;  // channel -> ticket
   std::size_t tickets_kept_ = kFewTickets;    // when they were last looked through
   std::uint64_t next_id_ = 1;
+  LogLimit not_handed_;  // a job's own user can bring it about
   loop::Watch queue_, accept_;
 };
 

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "common/codec/codec.h"
+#include "common/net/listen.h"
 #include "common/net/secure_stream.h"
 #include "common/proto/messages.h"
 #include "noded/runtime/shim_process.h"
@@ -17,7 +18,13 @@ namespace gantry::node {
 
 namespace {
 constexpr Duration kTicketPatience = seconds(10);  // for the first bytes of a stream
+
+// The socket is readable from so many bytes on, or when nothing more comes.
+void set_least(const net::Socket& socket, std::size_t bytes) {
+  const int least = static_cast<int>(bytes);
+  ::setsockopt(socket.fd(), SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least);
 }
+}  // namespace
 
 struct StepService::Peer {
   net::Dealer link;
@@ -49,7 +56,8 @@ StepService::StepService(StepServiceOptions options, loop::Loop& loop, const Log
       sockets_(sockets),
       router_(std::move(router)),
       listener_(std::move(listener)),
-      stream_address_(std::move(stream_address)) {
+      stream_address_(std::move(stream_address)),
+      most_waiting_(std::clamp<std::size_t>(net::file_limit() / 8, 1, kMaxWaitingStreams)) {
   queue_ = loop_.add_queue(router_, [this] { return receive_one(); });
   accept_ = loop_.on_readable(listener_.fd(), [this] { accept_streams(); });
 }
@@ -127,14 +135,17 @@ void StepService::peer_answered(std::uint64_t id) {
 void StepService::accept_streams() {
   for (int n = 0; n < 64; ++n) {
     net::Socket socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    const bool none_left = socket.fd() < 0 && (errno == EMFILE || errno == ENFILE);
+    const bool none_left =
+        socket.fd() < 0 ? errno == EMFILE || errno == ENFILE : !net::leaves_room(socket.fd());
     // Who has been silent for longest makes room: a dialler says its ticket at once.
-    if (!waiting_.empty() && (none_left || waiting_.size() >= kMaxWaitingStreams))
+    if (!waiting_.empty() && (none_left || waiting_.size() >= most_waiting_))
       waiting_.erase(waiting_.begin());
-    if (socket.fd() < 0) return;
+    if (socket.fd() < 0 || none_left) return;
     const std::uint64_t id = next_id_++;
     auto waiting = std::make_unique<Waiting>();
     waiting->socket = std::move(socket);
+    // Until the whole hello is there nothing is to be done, and this costs nothing.
+    set_least(waiting->socket, net::stream_hello_bytes(kTicketBytes));
     waiting->readable =
         loop_.on_readable(waiting->socket.fd(), [this, id] { stream_readable(id); });
     waiting->timeout = loop_.after(kTicketPatience,
@@ -196,29 +207,20 @@ void StepService::stream_readable(std::uint64_t id) {
   const auto it = waiting_.find(id);
   if (it == waiting_.end()) return;
   Waiting& stream = *it->second;
-  char buffer[net::kMaxTicket + 64];
+  char buffer[net::stream_hello_bytes(kTicketBytes)];
   const ssize_t n = ::recv(stream.socket.fd(), buffer, sizeof buffer, MSG_PEEK | MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  auto ticket = n > 0 ? net::read_ticket({buffer, static_cast<std::size_t>(n)})
-                      : Result<std::optional<Bytes>>(fail(ErrorCode::unavailable, "closed"));
-  if (ticket && !*ticket) {
-    // The beginning of one: level-triggered readiness would spin, so look again a little later.
-    stream.readable.cancel();
-    stream.readable = loop_.after(milliseconds(20), [this, id] {
-      const auto again = waiting_.find(id);
-      if (again == waiting_.end()) return;
-      again->second->readable =
-          loop_.on_readable(again->second->socket.fd(), [this, id] { stream_readable(id); });
-    });
-    return;
-  }
-  if (ticket) {
+  // Fewer bytes than a hello has: the dialler has gone, or the kernel is out of memory for it.
+  const auto ticket = net::read_ticket({buffer, static_cast<std::size_t>(std::max<ssize_t>(n, 0))});
+  if (ticket && *ticket) {
+    set_least(stream.socket, 1);
     const auto channel = tickets_.find(**ticket);
     JobConnection* grun = channel == tickets_.end() ? nullptr : sockets_.find(channel->second);
     if (grun != nullptr) {
       stream.readable.cancel();
       if (!hand_stream(*grun, stream.socket))
-        log_.warning("a step's stream could not be handed to its grun", {{"job", grun->key().job}});
+        log_.write(not_handed_, LogLevel::warning,
+                   "a step's stream could not be handed to its grun", {{"job", grun->key().job}});
     }
   }
   loop_.post([this, id] { waiting_.erase(id); });

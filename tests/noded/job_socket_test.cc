@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <sstream>
 #include <vector>
 
 #include "common/net/secure_stream.h"
@@ -221,8 +222,13 @@ TEST_CASE("a connection has one ticket for its steps, however often it asks") {
   n.end();
 }
 
-TEST_CASE("strangers who say no ticket keep no step's stream out") {
+TEST_CASE("strangers who say no ticket keep no step's stream out, and leave the daemon its files") {
   JobWithSocket n;
+  // As much as the daemon asks for where it is given less.
+  const rlimit daemons{4'608, 4'608};
+  REQUIRE(::prlimit(n.node.pid(), RLIMIT_NOFILE, &daemons, nullptr) == 0);
+  const rlimit files{8'192, 8'192};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &files) == 0);
   n.ask(static_cast<std::uint16_t>(proto::MessageType::StepListen),
         codec::encode(proto::StepListen{}));
   const auto got = n.inside->receive(seconds(20));
@@ -230,14 +236,22 @@ TEST_CASE("strangers who say no ticket keep no step's stream out") {
   const auto listening = codec::decode<proto::StepListening>(got->body);
   REQUIRE(listening);
   const std::string& address = listening->address;
-  rlimit files{8'192, 8'192};
-  REQUIRE(::setrlimit(RLIMIT_NOFILE, &files) == 0);
   std::vector<net::Socket> silent;
   for (int i = 0; i < 4'200; ++i) {
     auto one = net::connect_to(address, net::Deadline(seconds(5)));
     REQUIRE(one);
     silent.push_back(std::move(*one));
+    if (i % 100 == 0) n.ctld.nothing<proto::Goodbye>(milliseconds(1));  // it answers heartbeats
   }
+  // What the daemon does besides goes on: commands of jobs are taken, and a job starts.
+  std::vector<net::JobSocketClient> commands;
+  for (int i = 0; i < 20; ++i) {
+    auto command = net::JobSocketClient::connect(n.path, seconds(5));
+    REQUIRE(command);
+    commands.push_back(std::move(*command));
+  }
+  n.ctld.send(n.job(2, "exit 5\n"));
+  CHECK(exit_of(n.ctld, 2).exit == ExitStatus{5, 0});
   auto stream = net::connect_to(address, net::Deadline(seconds(5)));
   REQUIRE(stream);
   const auto crypt = net::SecureStream::create(
@@ -245,6 +259,78 @@ TEST_CASE("strangers who say no ticket keep no step's stream out") {
   REQUIRE(crypt);
   REQUIRE(net::write_some(stream->fd(), crypt->output()));
   // The stream is handed in, with one byte of data.
+  REQUIRE(net::wait_for(n.inside->descriptor(), net::Wait::read, net::Deadline(seconds(9))));
+  char byte = 0;
+  REQUIRE(net::read_some(n.inside->descriptor(), &byte, 1));
+  CHECK(byte == 'S');
+  n.end();
+}
+
+TEST_CASE(
+    "a job that opens all the connections it may does not end the daemon where files are few") {
+  // Each takes two descriptors: one of the limits ends between the two.
+  rlim_t limit = 300;
+  SUBCASE("an even number of files") {}
+  SUBCASE("an odd number of files") {
+    ++limit;
+  }
+  JobWithSocket n;
+  const rlimit daemons{limit, limit};
+  REQUIRE(::prlimit(n.node.pid(), RLIMIT_NOFILE, &daemons, nullptr) == 0);
+  std::vector<net::JobSocketClient> commands;
+  for (int i = 0; i < 256; ++i)
+    if (auto command = net::JobSocketClient::connect(n.path, seconds(5)))
+      commands.push_back(std::move(*command));
+  const net::MessageHeader listen{proto::kProtocolVersion,
+                                  static_cast<std::uint16_t>(proto::MessageType::StepListen), 1};
+  std::size_t taken = 0;  // the others were closed
+  for (net::JobSocketClient& command : commands)
+    if (command.send(listen, codec::encode(proto::StepListen{}), seconds(5)) &&
+        command.receive(seconds(5)))
+      ++taken;
+  CHECK(taken > 50);
+  n.ctld.send(n.job(2, "exit 5\n"));
+  CHECK(exit_of(n.ctld, 2).exit == ExitStatus{5, 0});
+  n.end();
+}
+
+// Processor time that a process has used, in clock ticks of 10 ms.
+std::int64_t ticks_of(pid_t pid) {
+  const std::string stat = read_text("/proc/" + std::to_string(pid) + "/stat");
+  std::istringstream in(stat.substr(stat.rfind(')') + 2));
+  std::string skipped;
+  for (int i = 3; i < 14; ++i) in >> skipped;
+  std::int64_t user = 0, system = 0;
+  in >> user >> system;
+  return user + system;
+}
+
+TEST_CASE("a ticket that is begun and not ended costs a node no time, and a whole one is taken") {
+  JobWithSocket n;
+  n.ask(static_cast<std::uint16_t>(proto::MessageType::StepListen),
+        codec::encode(proto::StepListen{}));
+  const auto got = n.inside->receive(seconds(20));
+  REQUIRE(got);
+  const auto listening = codec::decode<proto::StepListening>(got->body);
+  REQUIRE(listening);
+  rlimit files{8'192, 8'192};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &files) == 0);
+  std::vector<net::Socket> begun;
+  const auto begin = [&](std::string_view bytes) {
+    auto one = net::connect_to(listening->address, net::Deadline(seconds(5)));
+    REQUIRE(one);
+    REQUIRE(net::write_some(one->fd(), bytes));
+    begun.push_back(std::move(*one));
+  };
+  const auto crypt = net::SecureStream::create(
+      net::StreamRole::dialler, std::string(net::kStreamKeyBytes, 'k'), listening->ticket);
+  REQUIRE(crypt);
+  for (int i = 0; i < 900; ++i) begin("GSS1");
+  begin(crypt->output().substr(0, 20));
+  const std::int64_t before = ticks_of(n.node.pid());
+  CHECK(n.ctld.nothing<proto::Goodbye>(seconds(3)));  // it answers heartbeats meanwhile
+  CHECK(ticks_of(n.node.pid()) - before < 20);
+  REQUIRE(net::write_some(begun.back().fd(), crypt->output().substr(20)));
   REQUIRE(net::wait_for(n.inside->descriptor(), net::Wait::read, net::Deadline(seconds(9))));
   char byte = 0;
   REQUIRE(net::read_some(n.inside->descriptor(), &byte, 1));
