@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMostBytes = 4u << 20;
 
-// Nobody but root (or who runs this) may say what root does for jobs.
+// Only root (or the user who runs this) may say what root does for jobs.
 Result<void> check_owner(const std::string& path) {
   struct stat st {};
   if (::stat(path.c_str(), &st) != 0) return runtime::fail_errno(ErrorCode::io_error, path);
@@ -35,7 +35,7 @@ Result<CdiSpec> read_one(const std::string& path) {
   return parse_cdi(*text, path);
 }
 
-// Of one folder; what it has replaces devices of folders before it.
+// Adds one folder; its devices replace those of the same name from folders before it.
 void add_folder(CdiRegistry& registry, const std::string& folder) {
   const auto names = runtime::list_dir(folder);
   if (names.empty()) return;
@@ -87,7 +87,7 @@ void append(CdiEdits& to, const CdiEdits& from) {
     if (std::find(to.gids.begin(), to.gids.end(), gid) == to.gids.end()) to.gids.push_back(gid);
 }
 
-// Names of the same kind, for an error; a few of them.
+// Names a few devices of the same kind, for an error.
 std::string others_of(const CdiRegistry& registry, std::string_view name) {
   constexpr std::size_t kMost = 8;
   const std::string kind = std::string(name.substr(0, name.find('='))) + "=";

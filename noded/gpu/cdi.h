@@ -1,10 +1,11 @@
-// Container Device Interface (specification 1.1.0): how a vendor says what a container needs for a
-// device. Files in /etc/cdi (by hand) and /var/run/cdi (generated, these win) are read, checked and
-// merged; the caller applies the result to a bundle.
+// Container Device Interface (specification 1.1.0): a vendor says in files what a container needs
+// for a device. Files in /etc/cdi (written by hand) and /var/run/cdi (generated; these win) are
+// read, checked and merged; the caller applies the result to a bundle.
 //
-// The files decide what root mounts and runs for a job, so one that others than root may write is
-// refused. Device files are not taken from them for NVIDIA: which ones a job gets is decided in
-// devices.h. Neither are sockets and folders that the daemons of several tenants would share.
+// The files decide what root mounts and runs for a job, so a file that others than root may write
+// is refused. For NVIDIA's devices no device files are taken from them: devices.h decides which
+// ones a job gets. Sockets and folders that the daemons of several tenants would share are not
+// taken either.
 #pragma once
 
 #include <map>
@@ -33,8 +34,8 @@ struct CdiHook {
 
 struct CdiNode {
   std::string path;
-  std::string host;  // "" = the same
-  std::string type;  // "" = what the host has: "c", "b", "p"
+  std::string host;  // path on the host; "" = the same
+  std::string type;  // "" = the type that the host has: "c", "b", "p"
   std::optional<std::uint32_t> major, minor, mode, uid, gid;
   std::string permissions = "rwm";
   friend bool operator==(const CdiNode&, const CdiNode&) = default;
@@ -43,7 +44,7 @@ struct CdiNode {
 struct CdiEdits {
   std::vector<std::string> env;  // "NAME=VALUE", each name once
   std::vector<CdiNode> nodes;
-  std::vector<CdiMount> mounts;  // a parent before what is in it
+  std::vector<CdiMount> mounts;  // a parent folder before what is mounted in it
   std::vector<CdiHook> hooks;
   std::vector<std::uint32_t> gids;  // additional; never 0
   friend bool operator==(const CdiEdits&, const CdiEdits&) = default;
@@ -56,36 +57,39 @@ struct CdiDevice {
 
 struct CdiSpec {
   std::string file, version, kind;  // "nvidia.com/gpu"
-  CdiEdits edits;                   // once, whichever devices are used
+  CdiEdits edits;                   // apply once, whichever devices are used
   std::vector<CdiDevice> devices;
 };
 
-// One file: JSON when `file` ends in .json, else YAML. Unknown fields, a version that is older than
-// the fields in it, and what is not supported here (intelRdt, netDevices) are errors.
+// Parses one file: JSON if `file` ends in .json, otherwise YAML. Unknown fields, a version that is
+// older than the fields in it, and fields that are not supported here (intelRdt, netDevices) are
+// errors.
 Result<CdiSpec> parse_cdi(const std::string& text, const std::string& file);
 
 struct CdiRegistry {
   std::vector<CdiSpec> specs;
-  std::vector<std::string> problems;  // files that are not used, a sentence each
+  std::vector<std::string> problems;  // one sentence for each file that is not used
   struct Place {
     std::size_t spec = 0, device = 0;
   };
-  std::map<std::string, Place, std::less<>> devices;        // "nvidia.com/gpu=0"
-  std::map<std::string, std::string, std::less<>> doubled;  // name -> two files of one folder
+  std::map<std::string, Place, std::less<>> devices;  // "nvidia.com/gpu=0"
+  // Name -> the two files of one folder that have it.
+  std::map<std::string, std::string, std::less<>> doubled;
 };
 
 inline const std::vector<std::string> kCdiFolders{"/etc/cdi", "/var/run/cdi"};
 
-// Folders of rising weight; one that does not exist is empty.
+// Reads folders in the order of rising weight. A folder that does not exist counts as empty.
 CdiRegistry read_cdi(std::span<const std::string> folders);
 
-// The edits of these devices together. not_found names what there is of the kind.
+// Merges the edits of these devices. not_found names the devices that there are of the kind.
 Result<CdiEdits> merge_cdi(const CdiRegistry& registry, std::span<const std::string> names);
 
-enum class CdiNodes { dropped, kept };  // dropped: devices.h decides, as for all of NVIDIA's
+// dropped: devices.h decides, as for all of NVIDIA's devices.
+enum class CdiNodes { dropped, kept };
 
-// Without what would join tenants (MPS pipes, sockets of persistenced and fabric manager) and
-// without variables that choose devices.
+// Removes what tenants would share (MPS pipes, sockets of persistenced and fabric manager) and
+// variables that choose devices.
 CdiEdits fit_for_job(CdiEdits edits, CdiNodes nodes);
 
 }  // namespace gantry::gpu

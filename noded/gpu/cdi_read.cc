@@ -1,4 +1,4 @@
-// One CDI file: text to CdiSpec, with all of its checks.
+// Reads one CDI file: parses its text into a CdiSpec and makes all checks.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -17,7 +17,8 @@ using config::Yaml;
 constexpr std::size_t kMostDevices = 4096;
 constexpr int kMostDepth = 32;
 
-// JSON as the same tree, so that there is one reader. YAML's parser takes most JSON, but not all.
+// Turns JSON into the same tree as YAML, so that one reader does for both. YAML's parser takes most
+// JSON, but not all.
 Yaml tree_of(codec::JsonNode node, int depth) {
   Yaml out;
   if (depth > kMostDepth) return out;
@@ -74,7 +75,7 @@ bool is_name(std::string_view text, std::string_view others) {
          });
 }
 
-// Walks one file; the first thing that is wrong stays.
+// Walks through one file; it keeps the first problem that it finds.
 class Reader {
  public:
   explicit Reader(const std::string& file) { spec_.file = file; }
@@ -105,7 +106,7 @@ class Reader {
   void refuse(const std::string& where, const std::string& what) {
     if (problem_.empty()) problem_ = where + " " + what;
   }
-  // The version is known only at the end: a file may have it anywhere.
+  // The version is compared only at the end, because a file may have it anywhere.
   void needs(int version, const std::string& field) {
     if (version <= needed_) return;
     needed_ = version;

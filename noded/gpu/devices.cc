@@ -9,7 +9,7 @@
 namespace gantry::gpu {
 namespace {
 
-// Fixed by the driver: minors below 248 are GPUs.
+// These numbers are fixed by the driver; minors below 248 are GPUs.
 constexpr std::uint32_t kControlMinor = 255, kUvmMinor = 0, kUvmToolsMinor = 1;
 
 std::optional<std::uint32_t> number_in(std::string_view text) {
@@ -19,7 +19,7 @@ std::optional<std::uint32_t> number_in(std::string_view text) {
   return value;
 }
 
-// The GPUs' own major has had three names; "nvidia-frontend" until driver 550.
+// The major of GPUs has had different names: it was "nvidia-frontend" until driver 550.
 Result<std::uint32_t> gpu_major(const DeviceNumbers& numbers) {
   for (const std::string_view name : {"nvidia", "nvidia-frontend"})
     if (const auto found = numbers.majors.find(name); found != numbers.majors.end())
@@ -72,7 +72,7 @@ DeviceNumbers parse_device_numbers(std::string_view devices, std::string_view mi
 Result<DeviceNumbers> read_device_numbers(const Roots& roots) {
   const auto devices = runtime::read_file(roots.proc + "/devices");
   if (!devices) return tl::unexpected(devices.error());
-  // Absent with drivers that have no MIG.
+  // Drivers without MIG have no such file.
   const auto minors = runtime::read_file(roots.proc + "/driver/nvidia-caps/mig-minors");
   return parse_device_numbers(*devices, minors.value_or(""));
 }

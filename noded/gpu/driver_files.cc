@@ -13,7 +13,8 @@
 namespace gantry::gpu {
 namespace {
 
-// For computing, and to look at GPUs with; not for displays, video or containers' own tools.
+// Libraries for computing and for looking at GPUs; none for displays, video or containers' own
+// tools.
 constexpr std::array<std::string_view, 16> kLibraries{"libcuda",
                                                       "libcudadebugger",
                                                       "libnvidia-ml",
@@ -32,7 +33,7 @@ constexpr std::array<std::string_view, 16> kLibraries{"libcuda",
                                                       "libnvidia-pkcs11-openssl3"};
 constexpr std::array<std::string_view, 2> kPrograms{"nvidia-smi", "nvidia-debugdump"};
 
-// "libcuda.so", "libcuda.so.1", "libcuda.so.550.54.15", and nothing like "libcuda.so.bak".
+// Accepts "libcuda.so", "libcuda.so.1" and "libcuda.so.550.54.15", but not "libcuda.so.bak".
 bool is_library(std::string_view name) {
   for (const std::string_view library : kLibraries) {
     if (!name.starts_with(library)) continue;
@@ -47,7 +48,7 @@ bool is_library(std::string_view name) {
   return false;
 }
 
-// The regular file behind a path; "" when there is none.
+// Returns the regular file to which a path leads; "" if there is none.
 std::string file_behind(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr),
                                                          &std::free);

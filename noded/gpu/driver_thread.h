@@ -1,9 +1,9 @@
-// A thread for calls of the driver, so that one that hangs hangs nobody else: NVML has no timeouts,
-// and a GPU that is dying may keep a call for minutes. Work runs one piece after the other, in the
-// order in which it was posted.
+// A thread for calls of the driver, so that a call that hangs keeps nobody else waiting: NVML has
+// no timeouts, and a GPU that is dying may hold a call for minutes. Pieces of work run one after
+// the other, in the order in which they were posted.
 //
-// A thread whose call does not return cannot be ended. Then it is left behind: what its work needs
-// must be owned by that work (shared_ptr), and what it tells goes through an Outlet, which is shut.
+// A thread whose call does not return cannot be ended; it is left behind. So each piece of work
+// must own what it needs (shared_ptr), and must report through an Outlet, which is then shut.
 #pragma once
 
 #include <condition_variable>
@@ -19,18 +19,19 @@
 
 namespace gantry::gpu {
 
-inline constexpr Duration kLastCall = seconds(2);  // that one may take when the daemon ends
+// Longest time that a call may take when the daemon ends.
+inline constexpr Duration kLastCall = seconds(2);
 
 class DriverThread {
  public:
   DriverThread();
-  ~DriverThread();  // drops what has not begun; waits kLastCall for what has
+  ~DriverThread();  // drops work that has not begun; waits kLastCall for work that has
   DriverThread(const DriverThread&) = delete;
   DriverThread& operator=(const DriverThread&) = delete;
 
-  // From any thread.
+  // May be called from any thread.
   void post(std::function<void()> work);
-  // For how long the present piece of work has run by the monotonic clock; nothing: none runs.
+  // For how long the present piece of work has run, by the monotonic clock; nothing if none runs.
   [[nodiscard]] std::optional<Duration> busy_for() const;
 
  private:
@@ -40,7 +41,7 @@ class DriverThread {
   std::thread thread_;
 };
 
-// The way to the loop from threads that may outlive it. Shut: what comes is dropped.
+// The way to the loop from threads that may outlive it. After shut() it drops what is posted.
 class Outlet {
  public:
   explicit Outlet(loop::Loop& loop) : loop_(&loop) {}

@@ -1,6 +1,6 @@
 // Devices that are not NVIDIA's (FPGAs, capture cards, other vendors' accelerators), and resources
-// that are only counted (licences of a node): declared in the configuration, or told by a command
-// that prints JSON:
+// that are only counted (licences of a node). They are declared in the configuration, or a command
+// names them by printing JSON:
 //
 //   { "resources": [ { "name": "fpga", "type": "u250",
 //                      "devices": [ { "id": "0", "files": ["/dev/xfpga0"], "numa": 1,
@@ -22,9 +22,9 @@ inline constexpr std::size_t kMostGenericDevices = 1024;  // of one resource on 
 inline constexpr std::size_t kMostGenericResources = 64;
 
 struct GenericDevice {
-  std::string id;                          // unique in its resource; "" = its place
+  std::string id;                          // unique in its resource; "" = its place in the list
   std::vector<std::string> files;          // "/dev/xfpga0"; "/dev/xfpga[0-3]" are four files
-  std::map<std::string, std::string> env;  // of jobs that have it
+  std::map<std::string, std::string> env;  // variables for jobs that have the device
   std::int32_t numa = -1;                  // -1 = not known
   template <class S, class V>
   static void fields(S& s, V&& v) {
@@ -38,9 +38,9 @@ struct GenericDevice {
 
 struct GenericResource {
   std::string name;                    // --gres=NAME
-  std::string type;                    // --gres=NAME:TYPE; "" = all alike
-  std::uint32_t count = 0;             // without devices: how many there are
-  std::vector<GenericDevice> devices;  // else each one
+  std::string type;                    // --gres=NAME:TYPE; "" = all devices are alike
+  std::uint32_t count = 0;             // how many there are, if no devices are listed
+  std::vector<GenericDevice> devices;  // each device; empty = only counted
   template <class S, class V>
   static void fields(S& s, V&& v) {
     v(1, "name", s.name);
@@ -59,19 +59,20 @@ struct GenericResources {
   }
 };
 
-// Checked, with ids and counts filled in, files written out: "fpga:u250: device 0: ...".
+// Checks the resource, fills in ids and counts, and writes file patterns out. An error begins with
+// "fpga:u250: device 0: ...".
 Result<GenericResource> complete(GenericResource resource);
 
-// What a discovery command printed; `command` names it in errors.
+// Parses what a discovery command printed; `command` names it in errors.
 Result<std::vector<GenericResource>> parse_discovered(std::string_view json,
                                                       std::string_view command);
 
-// Declared ones and discovered ones together: a name and type may come from one place only.
+// Joins declared and discovered resources; one name and type may come from one of the two only.
 Result<std::vector<GenericResource>> combine(std::vector<GenericResource> declared,
                                              std::vector<GenericResource> discovered);
 
-// The files' numbers, from `roots.dev`. Only character devices; never the machine's memory or
-// ports.
+// Reads the numbers of the device's files in `roots.dev`. Only character devices are accepted, and
+// never the machine's memory or ports.
 Result<std::vector<DeviceFile>> device_files(const GenericDevice& device, const Roots& roots);
 
 }  // namespace gantry::gpu

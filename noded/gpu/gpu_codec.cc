@@ -1,4 +1,4 @@
-// Stored and printed forms of the types of noded/gpu.
+// Instantiates the stored and printed forms of types of noded/gpu.
 #include "common/codec/define.h"
 #include "common/resources/gpu_usage.h"
 #include "noded/gpu/generic.h"

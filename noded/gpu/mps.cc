@@ -19,8 +19,8 @@
 namespace gantry::gpu {
 namespace {
 
-constexpr int kControlSeconds = 10;  // for the program to answer
-constexpr int kEndMillis = 2000;     // for daemons to end by themselves
+constexpr int kControlSeconds = 10;  // seconds for the program to answer
+constexpr int kEndMillis = 2000;     // milliseconds for daemons to end by themselves
 
 std::string find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) return ::access(name.c_str(), X_OK) == 0 ? name : "";
@@ -30,8 +30,8 @@ std::string find_program(const std::string& name) {
   return {};
 }
 
-// By who started it, and not by the rights that it has: with a set-uid program anybody has a
-// process of root's, with any environment.
+// Compares the real user id, which tells who started the process, and not the effective one: with a
+// set-uid program anybody can make a process that has root's rights, with any environment.
 bool is_ours(const std::string& proc_dir) {
   const auto status = runtime::read_file(proc_dir + "/status");
   const auto at = status ? status->find("\nUid:\t") : std::string::npos;
@@ -39,7 +39,7 @@ bool is_ours(const std::string& proc_dir) {
          std::strtoul(status->c_str() + at + 6, nullptr, 10) == ::getuid();
 }
 
-// Processes of this user whose environment has the entry: a daemon and the servers that it starts.
+// Processes of this user whose environment has this entry: a daemon and the servers that it starts.
 std::vector<pid_t> processes_with(const std::string& entry) {
   std::vector<pid_t> found;
   DIR* proc = ::opendir("/proc");
@@ -63,13 +63,13 @@ std::vector<pid_t> processes_with(const std::string& entry) {
 struct Child {
   std::vector<std::string> args;
   std::vector<std::string> env;
-  std::string shm;    // what is /dev/shm for it
-  std::string input;  // on its standard input
+  std::string shm;    // the directory that it sees as /dev/shm
+  std::string input;  // text for its standard input
 };
 
-// So that nothing mounted here is seen outside. In a chroot "/" is no mount and cannot be changed
-// so: setns() to our own namespace leads to its real root, and a descriptor back. After fork:
-// system calls only.
+// Makes sure that mounts made here are not seen outside. In a chroot "/" is no mount and cannot be
+// changed so; then setns() to the process's own namespace leads to its real root, and a descriptor
+// leads back. This runs after fork, so it makes system calls only.
 bool mounts_stay_here() {
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0) return true;
   if (errno != EINVAL) return false;
@@ -80,7 +80,7 @@ bool mounts_stay_here() {
          ::chroot(".") == 0;
 }
 
-// After fork: system calls only.
+// This runs after fork, so it makes system calls only.
 [[noreturn]] void become(const Child& child, char* const* argv, char* const* env, int input) {
   const int null = ::open("/dev/null", O_RDWR);
   ::dup2(input, 0);
@@ -106,7 +106,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return out;
 }
 
-// Runs it to its end. An error: it could not run, did not end, or failed.
+// Runs a child to its end. An error: it could not run, did not end in time, or failed.
 Result<void> run(const Child& child) {
   int pipe[2];
   if (::pipe2(pipe, O_CLOEXEC) != 0) return runtime::fail_errno(ErrorCode::io_error, "pipe");
@@ -164,7 +164,7 @@ Result<MpsPaths> Mps::serve(const std::string& tenant, const std::string& uuid) 
   if (running)
     return fail(ErrorCode::wrong_state,
                 fmt::format("the MPS daemon of {} belongs to another tenant", uuid));
-  end(uuid);  // what a daemon that died has left
+  end(uuid);  // removes what a daemon that died has left
   if (auto r = make_dir(dir_, 0700); !r) return tl::unexpected(r.error());
   if (auto r = make_dir(of(uuid), 0711); !r) return tl::unexpected(r.error());
   for (const std::string& d : {paths.pipe, of(uuid) + "/log"})

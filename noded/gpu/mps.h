@@ -1,13 +1,14 @@
-// NVIDIA's MPS for parts of GPUs: one control daemon for each tenant and GPU that has jobs with
-// parts of it. Each has directories of its own below one that only root may enter, and a job is
-// given only those of its tenant's daemon on its GPU: what another tenant has has no name there.
+// NVIDIA's MPS for parts of GPUs: each tenant has one control daemon on each GPU of which its jobs
+// have parts. Each daemon has directories of its own below one that only root may enter. A job gets
+// only the directories of its tenant's daemon on its GPU, so it cannot even name those of another
+// tenant.
 //
-//   DIR/UUID/tenant   whose daemon it is
+//   DIR/UUID/tenant   the tenant that the daemon serves
 //   DIR/UUID/pipe     CUDA_MPS_PIPE_DIRECTORY; bound into jobs as /dev/mps
 //   DIR/UUID/log      CUDA_MPS_LOG_DIRECTORY
-//   DIR/UUID/shm      a tmpfs: /dev/shm of the daemon and of its jobs, through which they talk
+//   DIR/UUID/shm      a tmpfs: /dev/shm of the daemon and its jobs, for their messages
 //
-// A daemon outlives noded. keep() finds those of an earlier noded and ends what nobody needs.
+// A daemon outlives noded. keep() finds the daemons of an earlier noded, and ends those not needed.
 #pragma once
 
 #include <cstdint>
@@ -26,17 +27,17 @@ struct MpsPaths {  // on the node
 
 class Mps {
  public:
-  // `control` is NVIDIA's program, by name on PATH or by path.
+  // `control` is NVIDIA's program, as a name on PATH or as a path.
   Mps(std::string control, std::string dir);
 
-  // Why no daemon can be had, or "".
+  // Why no daemon can be started, or "".
   [[nodiscard]] std::string why_not() const;
 
-  // The tenant's daemon on this GPU, started unless it runs. wrong_state: another tenant's is
-  // there, which is not stopped for it.
+  // Starts the tenant's daemon on this GPU unless it runs. wrong_state: another tenant's daemon is
+  // there, and it is not stopped for this one.
   Result<MpsPaths> serve(const std::string& tenant, const std::string& uuid);
 
-  // Ends every daemon but those of these GPUs and tenants (by UUID); says what was done.
+  // Ends every daemon except those of these GPUs (by UUID) and their tenants; says what was done.
   std::vector<std::string> keep(const std::map<std::string, std::string>& tenant_by_gpu);
 
  private:
@@ -50,7 +51,7 @@ class Mps {
   std::string dir_;
 };
 
-// Variables of a job with so much of a GPU or slice with so much memory.
+// The variables of a job that has this part of a GPU or slice, with so much memory.
 std::map<std::string, std::string> mps_variables(DevicePart part, ByteCount memory);
 
 inline constexpr const char* kMpsInJob = "/dev/mps";

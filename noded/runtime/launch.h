@@ -1,7 +1,6 @@
-// What noded and its shims exchange in files: an order lies in the job's directory as
-// launch.msgpack, facts of the node in <state>/setup.msgpack, the exit record in exit.msgpack. A
-// shim needs nothing else, and outlives a restart or an upgrade of noded. Paths are absolute. Sizes
-// are bytes.
+// Files between noded and its shims: an order lies in the job's directory as launch.msgpack, facts
+// of the node in <state>/setup.msgpack, the exit record in exit.msgpack. A shim needs nothing else,
+// and outlives a restart or an upgrade of noded. Paths are absolute. Sizes are bytes.
 #pragma once
 
 #include <map>
@@ -122,8 +121,7 @@ struct StepRequest {
   std::vector<std::map<std::string, std::string>> task_env;  // one per task, added to env
   std::string work_dir;
   std::uint32_t first_rank = 0;
-  // Ranks of the tasks here, ascending; empty: they count from first_rank.
-  std::vector<std::uint32_t> ranks;
+  std::vector<std::uint32_t> ranks;  // of the tasks here, ascending; empty: from first_rank on
   std::uint32_t node_index = 0;
   std::vector<std::uint16_t> cpus;
   bool bind_tasks = false;  // divide cpus evenly among the tasks

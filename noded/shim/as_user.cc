@@ -30,7 +30,7 @@ constexpr int kWritePatienceMs = 2'000;
 constexpr const char* kEverybody = ", in a directory where everybody may make files";
 constexpr const char* kAllowed = "; a regular file, a named pipe or /dev/null is allowed";
 
-// -1 with errno.
+// Returns -1, with errno set, when it fails.
 int open_path(int directory, const std::string& path, int flags, unsigned mode) {
   open_how how{};
   how.flags = static_cast<unsigned>(flags | O_CLOEXEC);
@@ -46,7 +46,7 @@ int open_path(int directory, const std::string& path, int flags, unsigned mode) 
 Result<void> check_kind(const Fd& fd, const std::string& path) {
   struct stat st {};
   if (::fstat(fd.get(), &st) != 0) return fail_errno(code_of_path_error(errno), path);
-  // Its descriptor would lead out of the container, to the host's own mounts.
+  // A descriptor of a directory would lead out of the container, to the host's own mounts.
   if (S_ISDIR(st.st_mode)) return fail(ErrorCode::invalid_argument, path + ": is a directory");
   const bool null = S_ISCHR(st.st_mode) && st.st_rdev == ::makedev(1, 3);
   if (null) return {};
@@ -65,7 +65,7 @@ Split split_path(const std::string& path) {
   return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
 }
 
-// May everybody make files there, and remove only their own?
+// May everybody make files in this directory, and remove only their own?
 bool is_shared(const struct stat& directory) {
   return (directory.st_mode & S_ISVTX) != 0 && (directory.st_mode & (S_IWGRP | S_IWOTH)) != 0;
 }
@@ -89,9 +89,9 @@ Result<Fd> AsUser::open(const std::string& path, int flags) const {
   return fd;
 }
 
-// Where everybody may make files, one of another user's may lie in wait, or a further name of one
-// of the user's own. The kernel asks much the same where fs.protected_regular, protected_fifos and
-// protected_hardlinks say so.
+// In a directory where everybody may make files, another user may have put a file there in advance,
+// or a second name of a file that belongs to the job's owner. The kernel makes much the same checks
+// where fs.protected_regular, protected_fifos and protected_hardlinks are set.
 Result<void> AsUser::check_kept_apart(const Fd& file, const Fd& directory,
                                       const std::string& path) const {
   struct stat here {
@@ -106,8 +106,8 @@ Result<void> AsUser::check_kept_apart(const Fd& file, const Fd& directory,
   return {};
 }
 
-// Where a link leads; nothing when it is none. The kernel's own links lead by their text to other
-// things than by themselves.
+// Returns where a link leads, or nothing if it is no link. The kernel's own links are refused: the
+// text of such a link names another file than the one to which the link leads.
 Result<std::optional<std::string>> AsUser::target_of(const Fd& link, const Fd& directory,
                                                      const std::string& path) const {
   struct stat here {
@@ -126,15 +126,16 @@ Result<std::optional<std::string>> AsUser::target_of(const Fd& link, const Fd& d
   return target;
 }
 
-// First a descriptor that can do nothing, then a look at what it is, then the same file again
-// through that descriptor: no name is looked up twice, and no device sees an open. A link at the
-// path's end is read in the same way, and followed from the directory that it lies in.
+// First opens a descriptor that can neither read nor write, then looks what it is, then opens the
+// same file again through that descriptor. So no name is looked up twice, and no device sees an
+// open. A link at the end of the path is read in the same way, and followed from the directory that
+// it lies in.
 Result<Fd> AsUser::open_file(const std::string& given, int flags, unsigned mode) const {
   if (given.empty() || given.front() != '/')
     return fail(ErrorCode::invalid_argument, given + ": not an absolute path");
   const int careful = flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
   std::string path = given;
-  Fd base;  // of a relative path
+  Fd base;  // the directory from which a relative path starts
   for (int turn = 0; turn < kMostLinks; ++turn) {
     const auto [above, name] = split_path(path);
     Fd directory(open_path(base ? base.get() : AT_FDCWD, above, O_PATH | O_DIRECTORY, 0));
@@ -143,7 +144,7 @@ Result<Fd> AsUser::open_file(const std::string& given, int flags, unsigned mode)
     if (!there && errno == ENOENT && (flags & O_CREAT) != 0) {
       if (auto r = check_holds_files(directory, given); !r) return tl::unexpected(r.error());
       Fd fd(open_path(directory.get(), name, careful | O_CREAT | O_EXCL | O_NOFOLLOW, mode));
-      if (!fd && errno == EEXIST) continue;  // it has come meanwhile
+      if (!fd && errno == EEXIST) continue;  // somebody has made the file meanwhile
       if (!fd) return fail_errno(code_of_path_error(errno), given);
       ::fcntl(fd.get(), F_SETFL, flags & O_APPEND);
       return fd;
@@ -174,21 +175,22 @@ bool AsUser::may(const Fd& fd, int how) const {
 
 namespace {
 
-// The child's last message; those before it have a descriptor each.
+// The child's last message; each message before it carries one descriptor.
 struct Outcome {
   std::int32_t code = 0;  // an ErrorCode; 0 = done
   std::uint64_t facts = 0;
 };
 constexpr std::size_t kMostText = kMaxPassedBytes - sizeof(Outcome);
 
-// SIGTERM is blocked in the shim and taken from a descriptor; here it only has to be seen.
+// The shim has SIGTERM blocked and takes it from a descriptor; this only looks whether it is
+// pending.
 bool told_to_end() {
   sigset_t waiting;
   sigemptyset(&waiting);
   return ::sigpending(&waiting) == 0 && ::sigismember(&waiting, SIGTERM) == 1;
 }
 
-// In the child.
+// Runs in the child.
 void say(const Fd& socket, const Result<FromUser>& done) {
   Outcome outcome;
   std::string text;

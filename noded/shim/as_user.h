@@ -1,7 +1,7 @@
-// Work in the name of a job's owner. The shim is root, and stays root; what it has to do with paths
-// that a user names is done by a child that has become the user altogether (user_child.h), and
-// that passes the descriptors back. So the kernel sees the user in every check, also in those that
-// look at ids and capabilities and not at a file's mode.
+// Work with the rights of a job's owner. The shim is root, and stays root. Whatever it has to do
+// with paths that a user names is done by a child that has become the user altogether
+// (user_child.h) and passes the descriptors back. So the kernel checks against the user every time,
+// also where it looks at ids and capabilities and not at a file's mode.
 #pragma once
 
 #include <cstdint>
@@ -19,32 +19,34 @@ namespace gantry::runtime {
 class AsUser;
 struct FromUser {
   std::vector<Fd> files;
-  std::uint64_t facts = 0;  // whatever else the work found out
+  std::uint64_t facts = 0;  // a number with which the work can report more
 };
 using UserWork = std::function<Result<FromUser>(const AsUser&)>;
 
 struct UserWorkLimits {
   std::vector<int> keep{};  // descriptors that the work uses
-  int patience_ms = -1;     // -1 = as long as the shim itself is not told to end
+  int patience_ms = -1;     // -1: it may run until the shim itself is told to end
 };
 
-// Waits until the work is done, and returns what it did. runtime_failed: it took longer than its
-// patience, or the shim was told to end meanwhile (the signal stays to be seen).
+// Waits until the work is done, and returns what it did. runtime_failed: the work took longer than
+// its patience, or the shim was told to end meanwhile (the signal stays pending for the shim to
+// see).
 Result<FromUser> as_user(const Owner& owner, const UserWork& work,
                          const UserWorkLimits& limits = {});
 
-// The calls that such work consists of. There is one in the child, and none anywhere else.
+// The calls that such work consists of. An object exists only in the child.
 class AsUser {
  public:
-  // Flags as for open(2); O_CLOEXEC is added. Never through a magic link such as /proc/self/fd/3;
-  // relative paths are refused.
+  // Flags are as for open(2); O_CLOEXEC is added. The path may not lead through a magic link such
+  // as /proc/self/fd/3; relative paths are refused.
   [[nodiscard]] Result<Fd> open(const std::string& path, int flags) const;
-  // What a job may read from or write to: a regular file, a named pipe or /dev/null, on a file
+  // Opens a file that a job may read or write: a regular file, a named pipe or /dev/null, on a file
   // system that holds files. Anything else is refused before it is opened, so that no device
-  // notices. Without O_NONBLOCK afterwards, but it has not waited for the other end of a pipe.
-  // O_CREAT makes what is missing; O_EXCL and O_NOFOLLOW are not for here.
+  // notices. The call does not wait for the other end of a pipe; the descriptor that it returns is
+  // without O_NONBLOCK all the same. O_CREAT makes a missing file; the caller must not give O_EXCL
+  // or O_NOFOLLOW.
   [[nodiscard]] Result<Fd> open_file(const std::string& path, int flags, unsigned mode = 0) const;
-  // Do the user's rights allow this (R_OK, W_OK, X_OK) on an O_PATH descriptor?
+  // Do the user's rights allow `how` (R_OK, W_OK, X_OK) on an O_PATH descriptor?
   [[nodiscard]] bool may(const Fd& fd, int how) const;
 
  private:
@@ -58,14 +60,14 @@ class AsUser {
   std::uint32_t uid_;
 };
 
-// invalid_argument where the descriptor's file system holds no files of anybody (pseudo_files.h).
+// invalid_argument if the descriptor's file system holds no files of users (pseudo_files.h).
 Result<void> check_holds_files(const Fd& fd, const std::string& path);
 
-// For work that opens one file.
+// A short form of as_user() for work that opens one file.
 Result<Fd> open_as_user(const Owner& owner, const std::function<Result<Fd>(const AsUser&)>& work);
 
-// Writes into a file of the user's, with the user's rights and within the user's quota. What cannot
-// be written within two seconds (a full pipe that nobody reads) is dropped.
+// Writes into a file with the user's rights and within the user's quota. Text that cannot be
+// written within two seconds (for example into a full pipe that nobody reads) is dropped.
 void write_as_user(const Owner& owner, int fd, std::string_view text);
 
 }  // namespace gantry::runtime

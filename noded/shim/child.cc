@@ -40,8 +40,8 @@ bool place(int fd, int target) {
   return ::fcntl(fd, F_SETFD, 0) == 0;
 }
 
-// In a mount namespace of its own, and nothing of it reaches the host. What the host mounts later
-// appears there as the host has it.
+// Makes file systems read-only in the child's own mount namespace; nothing of it reaches the host.
+// What the host mounts later appears there with the rights that it has on the host.
 bool close_to_writing(const ChildSpec& spec) {
   const char* open = spec.writable.empty() ? nullptr : spec.writable.c_str();
   mount_attr apart{}, read_only{}, writable{};
@@ -54,8 +54,8 @@ bool close_to_writing(const ChildSpec& spec) {
          (open == nullptr || ::mount_setattr(AT_FDCWD, open, 0, &writable, sizeof writable) == 0);
 }
 
-// Between vfork and exec: shares the shim's memory, so it makes system calls and nothing else.
-// Returns only on failure, with the step that failed.
+// Runs between vfork and exec and shares the shim's memory, so it makes system calls and nothing
+// else. It returns only on failure, with the step that failed.
 const char* become(const ChildSpec& spec, int null, char** argv, char** env,
                    const sigset_t* signals) {
   if (spec.own_group) ::setpgid(0, 0);
@@ -63,8 +63,8 @@ const char* become(const ChildSpec& spec, int null, char** argv, char** env,
     const rlimit both{limit.most, limit.most};
     if (::setrlimit(static_cast<__rlimit_resource>(limit.what), &both) != 0) return "limits";
   }
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a killed shim leaves no tool behind
-  // Out of the way first: a source may lie where another one must land.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // if the shim is killed, no tool is left behind
+  // Moves the sources to high numbers first: one may lie where another one must land.
   std::array<int, kMaxMore> moved{-1, -1, -1, -1};
   for (std::size_t i = 0; i < spec.more.size() && i < kMaxMore; ++i)
     moved[i] = ::fcntl(spec.more[i], F_DUPFD_CLOEXEC, 64);
@@ -79,10 +79,10 @@ const char* become(const ChildSpec& spec, int null, char** argv, char** env,
   }
   if (spec.mount_namespace >= 0 && ::setns(spec.mount_namespace, CLONE_NEWNS) != 0)
     return "mount namespace";
-  // setns() leads to the namespace's own root; ours may be a chroot.
+  // setns() leads to the namespace's own root, but the shim's root may be a chroot.
   if (spec.mount_namespace >= 0 && (::fchdir(spec.root) != 0 || ::chroot(".") != 0)) return "root";
   if (spec.read_only && !close_to_writing(spec)) return "read-only file systems";
-  // Sources are above 2: the shim opens /dev/null on 0 to 2 first thing.
+  // All sources are above 2, because the shim opens /dev/null on 0 to 2 before everything else.
   if (!place(spec.in >= 0 ? spec.in : null, 0) || !place(spec.out >= 0 ? spec.out : null, 1) ||
       !place(spec.err >= 0 ? spec.err : null, 2))
     return "standard files";
@@ -114,8 +114,8 @@ __attribute__((noinline)) pid_t start(const ChildSpec& spec, int null, char** ar
   return pid;
 }
 
-// A fork, not a vfork: the child must not share a stack that it leaves through another call. -1
-// where the kernel cannot do it.
+// Forks, and does not vfork: the child must not share a stack that it leaves through another call.
+// Returns -1 where the kernel cannot do it.
 pid_t born_into(const ChildSpec& spec, int null, char** argv, char** env, const sigset_t* signals,
                 Failure& failed) {
   int ends[2];
@@ -223,7 +223,7 @@ HelperEnd await(int pid, const Fd& output, Signals& signals, Duration timeout,
     if (!w.stopped.empty()) ::kill(-pid, SIGKILL);
     if (::waitpid(pid, &w.status, WNOHANG) == pid) break;
   }
-  while (open) {  // what is left in the pipe; a background process may keep it open
+  while (open) {  // reads what is left in the pipe; a background process may keep the pipe open
     char buffer[1024];
     const ssize_t n = ::read(output.get(), buffer, sizeof buffer);
     if (n <= 0) break;

@@ -22,7 +22,7 @@ bool about_the_job(std::string_view name) {
   return false;
 }
 
-// Well-formed UTF-8 without NUL (RFC 3629, overlong forms and surrogates refused).
+// Is the text well-formed UTF-8 without NUL? Overlong forms and surrogates are refused (RFC 3629).
 bool is_text(std::string_view s) {
   for (std::size_t i = 0; i < s.size();) {
     const auto c = static_cast<unsigned char>(s[i]);
@@ -44,7 +44,7 @@ bool is_text(std::string_view s) {
 }
 
 constexpr std::size_t kMostOfOne = 128 << 10;   // MAX_ARG_STRLEN, with the zero at the end
-constexpr std::size_t kMostInAll = 1536 << 10;  // of the 2 MiB that 8 MiB of stack allow
+constexpr std::size_t kMostInAll = 1536 << 10;  // a part of the 2 MiB that a stack of 8 MiB allows
 
 Result<void> check_text(const std::string& what, std::string_view text) {
   if (!is_text(text))
@@ -55,7 +55,8 @@ Result<void> check_text(const std::string& what, std::string_view text) {
   return {};
 }
 
-// Behind what the job or the image names: they may have good reasons.
+// Adds the driver's libraries behind the directories that the job or the image names: these may be
+// there for good reasons.
 void add_driver_libraries(const LaunchRequest& request, std::map<std::string, std::string>& env) {
   if (std::none_of(request.mounts.begin(), request.mounts.end(),
                    [](const LaunchMount& m) { return m.path.starts_with(kDriverLibraries); }))

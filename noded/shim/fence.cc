@@ -9,9 +9,10 @@
 namespace gantry::runtime {
 namespace {
 
-constexpr Duration kKillAgain = seconds(1);  // what the first SIGKILL did not end
+// Pause before SIGKILL is sent again, if the first did not end the job.
+constexpr Duration kKillAgain = seconds(1);
 
-// How long until the job has to end; nothing without fencing.
+// Returns how long the job may still run; nothing where there is no fencing.
 std::optional<Duration> time_left(const Shim& shim) {
   const auto text = read_file(shim.setup.state_dir + "/" + kContactFile);
   const auto contact = text ? parse_contact(*text) : std::nullopt;
@@ -22,7 +23,7 @@ std::optional<Duration> time_left(const Shim& shim) {
 }  // namespace
 
 bool fence_is_over(Shim& shim) {
-  if (shim.fenced) return true;  // there is no way back
+  if (shim.fenced) return true;  // once fenced, a job stays so
   const auto left = time_left(shim);
   shim.fenced = left && *left <= Duration{};
   return shim.fenced;

@@ -10,27 +10,28 @@
 
 namespace gantry::runtime {
 
-// What a bind mount may be used for. Set-uid bits and device nodes never work in any of them.
+// How a job may use a bind mount. Set-uid bits and device nodes work in none of them.
 enum class Access { read_only, read_write };
 
-// A private copy of the mount tree at `source` (a descriptor), detached, with those limits.
+// Makes a private, detached copy of the mount tree at `source` (a descriptor), with these limits.
 Result<Fd> clone_tree(const Fd& source, Access access, bool recursive, bool no_exec = false);
 Result<void> attach_tree(const Fd& tree, const Fd& target);
 Result<void> attach_tree(const Fd& tree, const std::string& target);  // trusted paths only
 
 Result<void> mount_tmpfs(const std::string& target, const std::string& options);
 
-// Resolves `path` with `root` as "/", links included or refused; cannot leave it.
+// Resolves `path` with `root` as "/"; the path cannot leave it. Links are followed or refused.
 enum class Links { followed, refused };
 Result<Fd> open_in_root(const Fd& root, const std::string& path, int flags,
                         Links links = Links::followed);
-// The same, making what is missing (directories, or a file at the end) in directories of which
-// `may_make` says yes; wrong_state at the first of which it says no. Fails where read-only.
+// Like open_in_root(), and makes missing parts (directories, or a file at the end). It makes them
+// only in directories for which `may_make` returns true, and fails with wrong_state at the first
+// other one. Fails where the file system is read-only.
 using MayMake = std::function<bool(const Fd& directory)>;
 Result<Fd> make_in_root(const Fd& root, const std::string& path, bool directory,
                         const MayMake& may_make);
 
-// A name in mountinfo, where a blank is \040, and so on.
+// Decodes a name in mountinfo, where a blank is written \040, and so on.
 std::string unescaped_mount_name(std::string_view text);
 
 }  // namespace gantry::runtime

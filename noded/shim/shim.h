@@ -1,4 +1,4 @@
-// One shim: its order, its node's setup, and how it tells noded and posterity.
+// One shim: its order, its node's setup, and how it reports to noded and leaves its records.
 #pragma once
 
 #include <optional>
@@ -13,16 +13,16 @@ namespace gantry::runtime {
 struct Shim {
   NodeSetup setup;
   LaunchRequest request;
-  std::string dir;  // of the job
+  std::string dir;  // the job's directory
   Fd dir_fd;
   std::optional<StepId> step;
-  bool fenced = false;  // its time without the controller is over; see fence.h
+  bool fenced = false;  // the time that it may run without the controller is over; see fence.h
 };
 
-// Datagram to noded; nobody listening is fine.
+// Sends a datagram to noded. It does no harm if nobody listens.
 void notify(const Shim& shim, NoteKind kind);
-// exit.msgpack, durable. A disk that is full is retried for a while: losing an exit status is worse
-// than a shim that lingers.
+// Writes exit.msgpack durably. If the disk is full it tries again for a while: to lose an exit
+// status is worse than a shim that stays longer.
 void write_exit_record(const Shim& shim, int dir_fd, const ExitRecord& record);
 // "node n1: TEXT"
 std::string on_node(const Shim& shim, const std::string& text);

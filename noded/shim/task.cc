@@ -29,12 +29,12 @@
 namespace gantry::runtime {
 namespace {
 
-constexpr int kReportFd = 3;   // in the tasks, until exec
-constexpr int kProgramFd = 5;  // the same
+constexpr int kReportFd = 3;   // number of the pipe for reports in the tasks, until exec
+constexpr int kProgramFd = 5;  // number of the program's descriptor, until exec
 static_assert(kMoreFd == kProgramFd + 1);
 constexpr int kMaxCapability = 63;
 
-// What a child says before it executes its program; small enough to be written whole.
+// What a child reports before it executes its program; small enough to be written in one piece.
 struct Report {
   enum Kind : std::int32_t { started, task_failed, place_failed } kind;
   std::int32_t index;  // of the task
@@ -94,7 +94,7 @@ void place_descriptors(const TaskSpec& task, int pipe) {
   std::vector<int> places{task.in, task.out, task.err, pipe, task.extra, task.program};
   places.insert(places.end(), task.more.begin(), task.more.end());
   const int count = static_cast<int>(places.size());
-  for (int& fd : places)  // out of the way of all places
+  for (int& fd : places)  // copies all to numbers above their places
     fd = fd < 0 ? -1 : ::fcntl(fd, F_DUPFD, std::max(64, count));
   for (int i = 0; i < count; ++i) {
     const int from = places[static_cast<std::size_t>(i)];
@@ -108,7 +108,8 @@ void place_descriptors(const TaskSpec& task, int pipe) {
   ::close_range(static_cast<unsigned>(count), ~0u, 0);
 }
 
-// Made by the owner, inside: it is the container's, and the owner's, and has a name there.
+// The owner opens the terminal inside the container. So it belongs to the container and to the
+// owner, and has a name there.
 bool take_terminal(const proto::TerminalSize& size) {
   Fd master(::open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC));
   const int unlocked = 0;
@@ -123,8 +124,8 @@ bool take_terminal(const proto::TerminalSize& size) {
   return true;
 }
 
-// The task itself. Everything of the shim is closed before it gets the owner's ids, so that no
-// process of the job could take a descriptor from it.
+// Runs as the task itself. All descriptors of the shim are closed before it gets the owner's ids,
+// so that no process of the job can take one from it.
 [[noreturn]] void become(const TaskSpec& task, const TaskPlace& place, int index, char** argv,
                          char** env, int pipe) {
   const auto give_up = [&](const char* what, int code) {
@@ -177,7 +178,8 @@ bool enter(const TaskPlace& place, const char*& what) {
   constexpr int kAll = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
                        CLONE_NEWNET | CLONE_NEWCGROUP;
   if (::setns(place.container, kAll) == 0) return true;
-  // A container without a user namespace shares ours, which cannot be entered again.
+  // A container without a user namespace of its own is in the shim's, which cannot be entered
+  // again.
   if (errno == EINVAL && ::setns(place.container, kAll & ~CLONE_NEWUSER) == 0) return true;
   return what = "namespaces of the container", false;
 }
@@ -195,8 +197,8 @@ Pointers pointers(const TaskSpec& task) {
   return p;
 }
 
-// A PID namespace is entered by children only, so a helper enters it and starts the tasks, as
-// children of the shim (CLONE_PARENT).
+// Only children of a process enter a PID namespace, so a helper process enters it and starts the
+// tasks there, as children of the shim (CLONE_PARENT).
 [[noreturn]] void helper(const std::vector<TaskSpec>& tasks, const TaskPlace& place,
                          std::vector<Pointers>& ready, int pipe) {
   const char* what = "";
@@ -235,7 +237,7 @@ Result<std::vector<StartedTask>> start_tasks(const std::vector<TaskSpec>& tasks,
   std::vector<StartedTask> started(tasks.size());
   std::string failed;
   Report r{};
-  for (;;) {  // until every task has executed its program, or failed to
+  for (;;) {  // until every task has executed its program, or has failed to
     const ssize_t n = ::read(reader.get(), &r, sizeof r);
     if (n < 0 && errno == EINTR) continue;
     if (n != sizeof r) break;

@@ -1,4 +1,4 @@
-// Events of GPUs: NVML's event sets.
+// Reads events of GPUs from NVML's event sets.
 #include <algorithm>
 
 #include "noded/gpu/health/health.h"
@@ -14,8 +14,8 @@ Result<std::unique_ptr<EventReader>> EventReader::open(const Nvml& nvml, const D
   constexpr std::uint64_t kWanted = nvml::kEventXid | nvml::kEventDoubleBitEcc |
                                     nvml::kEventUnavailable | nvml::kEventRecoveryAction;
   for (const nvml::Device device : found.devices) {
-    if (device == nullptr) continue;  // known, and gone
-    // Old drivers refuse what they do not know; the Xid is in every one of them.
+    if (device == nullptr) continue;  // known, but gone
+    // Old drivers refuse event types that they do not know; all of them know the Xid.
     const std::uint64_t types = nvml.event_types(device).value_or(nvml::kEventXid) & kWanted;
     if (auto done = nvml.register_events(device, types | nvml::kEventXid, *set);
         !done && done.error().code != Return::gpu_is_lost)
@@ -31,11 +31,11 @@ EventReader::~EventReader() {
 Answer<std::optional<GpuEvent>> EventReader::wait(std::uint32_t timeout_ms) {
   const auto data = nvml_.wait(set_, timeout_ms);
   if (!data && data.error().code == Return::gpu_is_lost) {
-    // Which one, the driver does not say.
+    // The driver does not say which GPU is lost, so each is asked.
     for (std::size_t i = 0; i < devices_.size(); ++i) {
       const auto alive = devices_[i] != nullptr ? nvml_.memory(devices_[i]) : Answer<MemoryUse>();
       if (alive || alive.error().code != Return::gpu_is_lost) continue;
-      devices_[i] = nullptr;  // told once
+      devices_[i] = nullptr;  // its loss is reported once
       return GpuEvent{static_cast<std::uint32_t>(i), {}, true};
     }
     return tl::unexpected(data.error());
@@ -55,7 +55,8 @@ Answer<std::optional<GpuEvent>> EventReader::wait(std::uint32_t timeout_ms) {
 struct EventThread::Watch {
   std::function<void(const GpuEvent&)> sink;
   std::function<void(const Failure&)> failed;
-  std::unique_ptr<EventReader> reader;  // last: the functions may own its library
+  // Declared last, so destroyed first: the functions may own its library.
+  std::unique_ptr<EventReader> reader;
 };
 
 EventThread::EventThread(std::unique_ptr<EventReader> reader,
@@ -65,7 +66,7 @@ EventThread::EventThread(std::unique_ptr<EventReader> reader,
        std::make_shared<Watch>(Watch{std::move(sink), std::move(failed), std::move(reader)}));
 }
 
-// One wait after the other, each a piece of work, so that the thread can be ended between them.
+// Each wait is a piece of work of its own, so that the thread can be ended between two waits.
 void EventThread::wait(DriverThread& thread, const std::shared_ptr<Watch>& watch) {
   thread.post([&thread, watch] {
     const auto event = watch->reader->wait(kWaitMs);

@@ -10,7 +10,8 @@ using nvml::Return;
 
 namespace {
 
-constexpr std::uint64_t kSeldomTooMany = 100'000;  // corrected errors since the last reset
+// Corrected errors since the last reset; more are suspicious.
+constexpr std::uint64_t kSeldomTooMany = 100'000;
 
 class Faults {
  public:
@@ -24,7 +25,7 @@ class Faults {
   Instant now_;
 };
 
-// NVML's field 230.
+// Reads NVML's field 230, the action that the driver recommends.
 void check_recovery(const Nvml& nvml, nvml::Device device, Faults& faults) {
   const auto action = nvml.recovery_action(device);
   if (!action || *action == 0) return;

@@ -1,7 +1,7 @@
-// Is a GPU well? Events as they come, checks in between, and a probe before and after a job. What
-// is found is a GpuFault with a cause that begins with a word to look for: "gpu-xid-79: ...",
-// "gpu-lost", "gpu-ecc", "gpu-row-remap", "gpu-retired-pages", "gpu-recovery", "gpu-thermal",
-// "gpu-power-brake", "gpu-nvlink", "gpu-no-answer".
+// Says whether a GPU works as it should. It takes the driver's events, makes checks in between, and
+// probes before and after a job. Each problem is a GpuFault whose cause begins with a word to
+// search for: "gpu-xid-79: ...", "gpu-lost", "gpu-ecc", "gpu-row-remap", "gpu-retired-pages",
+// "gpu-recovery", "gpu-thermal", "gpu-power-brake", "gpu-nvlink", "gpu-no-answer".
 #pragma once
 
 #include <functional>
@@ -20,11 +20,12 @@ namespace gantry::gpu {
 
 struct GpuEvent {
   std::uint32_t gpu = 0;  // GpuDevice::index
-  XidEvent xid;           // xid 0: no Xid, look with check()
+  XidEvent xid;           // xid 0: the event is no Xid; call check()
   bool lost = false;      // the driver itself says that the GPU is gone
 };
 
-// One event set over all GPUs of a discovery. Events from before it was opened are not seen.
+// Reads one event set for all GPUs of a discovery. It does not see events from before it was
+// opened.
 class EventReader {
  public:
   static Result<std::unique_ptr<EventReader>> open(const Nvml& nvml, const Discovery& found);
@@ -32,7 +33,8 @@ class EventReader {
   EventReader(const EventReader&) = delete;
   EventReader& operator=(const EventReader&) = delete;
 
-  // The next one; nothing when none came in time. An error is about the driver as a whole.
+  // Returns the next event, or nothing if none came in time. An error is about the driver as a
+  // whole.
   Answer<std::optional<GpuEvent>> wait(std::uint32_t timeout_ms);
 
  private:
@@ -43,9 +45,10 @@ class EventReader {
   std::vector<nvml::Device> devices_;  // by index
 };
 
-// A thread of its own around it, as NVML's wait can be given no descriptor. `sink` is called on
-// that thread; `failed` once, when the driver gives no more events. A thread that the driver does
-// not let go is left behind (driver_thread.h): the functions own what they need, and the library.
+// Runs an EventReader on a thread of its own, because NVML offers no descriptor to wait for. `sink`
+// is called on that thread; `failed` is called once, when the driver gives no more events. If a
+// call of the driver never returns, the thread is left behind (driver_thread.h), so the functions
+// must own what they need, also the library.
 class EventThread {
  public:
   EventThread(std::unique_ptr<EventReader> reader, std::function<void(const GpuEvent&)> sink,
@@ -60,15 +63,16 @@ class EventThread {
 
 // ---- checks
 
-// What a GPU in order looked like, to compare with.
+// How a GPU looked when nothing was wrong, to compare with.
 struct HealthBaseline {
   std::uint32_t links = 0;  // NVLinks that were up
   static HealthBaseline of(const Nvml& nvml, nvml::Device device);
 };
 
-// Everything wrong with it now; `since` is `now`. Domain none: worth telling, but the GPU may be
-// used. Of the others some `can_wait` for the end of the jobs that are on it: memory that is only
-// mended by a reset, links that are down.
+// Finds everything that is wrong with the GPU now; `since` is `now`. A fault with domain none is
+// worth reporting, but the GPU may be used. Among the other faults, those with `can_wait` need no
+// action before the jobs on the GPU have ended: for example memory that only a reset repairs, or
+// links that are down.
 std::vector<GpuFault> check(const Nvml& nvml, nvml::Device device, const HealthBaseline& baseline,
                             Instant now);
 bool can_wait(const GpuFault& fault);
@@ -76,20 +80,20 @@ bool can_wait(const GpuFault& fault);
 // ---- probes
 
 struct ProbeReport {
-  std::vector<GpuFault> faults;     // of check(), but domain none
+  std::vector<GpuFault> faults;     // faults that check() found, without those of domain none
   std::vector<std::uint32_t> left;  // pids of processes that should not be there
   std::uint64_t memory_used = 0;    // bytes
   [[nodiscard]] bool ok(std::uint64_t may_be_used) const {
     return faults.empty() && left.empty() && memory_used <= may_be_used;
   }
-  // "" when ok; else one clause for each thing that is wrong.
+  // Returns "" when ok; otherwise one clause for each thing that is wrong.
   [[nodiscard]] std::string why(std::uint64_t may_be_used) const;
 };
 
-// Memory that an idle GPU or slice may have in use: what the driver keeps for contexts of its own.
+// Memory that an idle GPU or slice may have in use: the driver keeps it for its own contexts.
 inline constexpr std::uint64_t kIdleMemory = std::uint64_t{1} << 30;
 
-// Of a whole GPU, or of one slice of it (`slice` set): only that slice's processes and memory
+// Probes a whole GPU, or one slice of it (`slice` set): then only that slice's processes and memory
 // count.
 ProbeReport probe(const Nvml& nvml, nvml::Device device, const HealthBaseline& baseline,
                   const MigSlice* slice, Instant now);

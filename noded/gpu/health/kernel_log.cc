@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMostLog = std::size_t{64} << 20;  // bytes; a kernel keeps far less
 
-// Each read gives one record; EPIPE says that some were overwritten meanwhile.
+// Each read gives one record; EPIPE means that some were overwritten meanwhile.
 std::string read_log(const std::string& path) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   std::string text;
@@ -27,7 +27,7 @@ std::string read_log(const std::string& path) {
   return text;
 }
 
-// "6,1234,5678901,-;text": the third is microseconds.
+// Reads a head such as "6,1234,5678901,-;text": the third number is microseconds.
 std::optional<Duration> time_of(std::string_view head) {
   for (int i = 0; i < 2; ++i) {
     const auto comma = head.find(',');

@@ -1,4 +1,4 @@
-// Xids that the kernel has logged: those of a time when nobody listened to the driver's events.
+// Xids that the kernel has logged, for the time in which no daemon received the driver's events.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct LoggedXid {
   XidLine line;
 };
 
-// Those of /dev/kmsg that came after `since` (runtime::since_boot()), in their order; none where it
-// cannot be read.
+// Xids of /dev/kmsg that came after `since` (runtime::since_boot()), in their order; none if the
+// file cannot be read.
 std::vector<LoggedXid> logged_xids(const std::string& kmsg, Duration since);
 
 }  // namespace gantry::gpu

@@ -8,7 +8,8 @@
 namespace gantry::gpu {
 namespace {
 
-// Processes come and go slowly, and to list them are three calls: once in so many steps.
+// Processes are listed only once in so many steps: they change slowly, and a list takes three
+// calls.
 constexpr std::uint64_t kStepsPerProcesses = 6;
 
 }  // namespace
@@ -91,7 +92,7 @@ std::optional<GpuUsage> GpuSampler::end(Track track) {
   return usage;
 }
 
-// From the sample of the step before to one taken now.
+// Compares the sample of the step before with one that is taken now.
 std::optional<std::uint32_t> GpuSampler::busy_of(Source& source) {
   if (!source.gpu_instance) {
     const auto rates = nvml_.utilization(source.device);
@@ -134,7 +135,7 @@ void GpuSampler::step(Instant now) {
   const bool at_processes = steps_++ % kStepsPerProcesses == 0;
   std::map<std::uint32_t, std::optional<std::uint32_t>> power;
   for (auto& [uuid, source] : sources_) {
-    if (found_.devices[source.gpu] == nullptr) {  // fallen off the bus
+    if (found_.devices[source.gpu] == nullptr) {  // the GPU has fallen off the bus
       source.reading.reset();
       continue;
     }

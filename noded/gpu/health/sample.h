@@ -1,9 +1,10 @@
-// Looks at the GPUs and slices that jobs have, every few seconds, and keeps a series for each. One
-// look asks a GPU for its power once, and each GPU or slice for utilisation and memory once,
+// Looks every few seconds at the GPUs and slices that jobs have, and keeps a series for each. One
+// step asks a GPU for its power once, and each GPU or slice for utilisation and memory once,
 // however many jobs share it.
 //
-// Utilisation of a slice comes from GPM, which Hopper and later have: on older GPUs it stays
-// unknown. No driver tells the power of a slice: it is the GPU's, divided by compute slices.
+// Utilisation of a slice comes from GPM, which Hopper and later GPUs have; on older ones it stays
+// unknown. No driver tells the power of a slice: it is computed as the GPU's, divided by compute
+// slices.
 #pragma once
 
 #include <map>
@@ -18,7 +19,7 @@ namespace gantry::gpu {
 
 class GpuSampler {
  public:
-  // `found` must outlive it. `interval`: about that between steps.
+  // `found` must outlive it. `interval` is about the time between steps.
   GpuSampler(const Nvml& nvml, const Discovery& found, Duration interval);
   ~GpuSampler();
   GpuSampler(const GpuSampler&) = delete;
@@ -26,29 +27,29 @@ class GpuSampler {
 
   using Track = std::uint64_t;  // one job's use of one GPU or slice
 
-  // `gpu`: GpuDevice::index. not_found: no such GPU, or its slice is gone.
+  // `gpu` is GpuDevice::index. not_found: there is no such GPU, or its slice is gone.
   Result<Track> begin(std::uint32_t gpu, const MigSlice* slice, Instant now);
   std::optional<GpuUsage> end(Track track);
 
   void step(Instant now);
 
-  // What the last step saw, for `gctl top` and for finding what is allocated and idle.
+  // What the last step saw: for `gctl top`, and to find devices that are allocated and idle.
   struct Activity {
     Track track = 0;
-    Instant since{};                      // begun
-    std::optional<Reading> reading;       // unset: it did not answer
-    std::optional<Instant> last_busy;     // never
-    std::optional<Instant> last_process;  // never
+    Instant since{};                      // when the track began
+    std::optional<Reading> reading;       // unset: the device did not answer
+    std::optional<Instant> last_busy;     // unset: it was never busy
+    std::optional<Instant> last_process;  // unset: it never had a process
     std::string name;                     // as GpuUsage::name
-    bool has_process = false;             // at the last look
+    bool has_process = false;             // at the last look at processes
   };
   [[nodiscard]] std::vector<Activity> activity() const;
   [[nodiscard]] std::optional<GpuUsage> so_far(Track track) const;
 
  private:
-  struct Source {  // a GPU or slice that is looked at
+  struct Source {  // a GPU or slice that the sampler looks at
     std::uint32_t gpu = 0;
-    nvml::Device device = nullptr;  // of the slice, or of the GPU
+    nvml::Device device = nullptr;  // handle of the slice, or of the GPU
     std::optional<std::uint32_t> gpu_instance;
     std::uint32_t compute_slices = 0, of_slices = 1;
     std::string uuid, name;

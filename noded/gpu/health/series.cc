@@ -112,8 +112,9 @@ bool take(std::string_view& data, std::int64_t& value) {
   return false;
 }
 
-// Numbers of a point, each as the difference to the point before: busy + 2, or 1 when it is not
-// known, or 0 for no samples and then nothing more; MiB; watts + 1, or 0.
+// The numbers of a point; each is stored as the difference to the point before. busy: percent + 2,
+// or 1 if it is not known, or 0 for no samples, and then no other number follows. memory: MiB.
+// power: watts + 1, or 0.
 struct Codes {
   std::int64_t busy = 0, memory = 0, power = 0;
 };

@@ -1,6 +1,7 @@
-// What one GPU or slice did over the time of a job: a series of fixed length, whatever the time.
-// When it is full, neighbours become one point and its interval doubles: a job of 20 minutes has a
-// point every 5 s, one of a day every 11 minutes. Kept with the job in about a kilobyte.
+// What one GPU or slice did during a job: a series of fixed length, however long the job runs. When
+// it is full, each two neighbours become one point and the interval doubles: a job of 20 minutes
+// has a point every 5 s, one of a day every 11 minutes. The job's record keeps it in about a
+// kilobyte.
 #pragma once
 
 #include <optional>
@@ -16,10 +17,11 @@ namespace gantry::gpu {
 
 inline constexpr std::size_t kSeriesPoints = 256;
 
-struct Reading {                          // one look at a GPU or slice
-  std::optional<std::uint32_t> busy;      // percent; unset: the driver does not tell
-  std::uint64_t memory = 0;               // bytes in use
-  std::optional<std::uint32_t> power_mw;  // of a slice: its part of the GPU's by compute slices
+struct Reading {                      // one look at a GPU or slice
+  std::optional<std::uint32_t> busy;  // percent; unset: the driver does not tell
+  std::uint64_t memory = 0;           // bytes in use
+  // For a slice: its part of the GPU's power by compute slices.
+  std::optional<std::uint32_t> power_mw;
 };
 
 struct SeriesPoint {                     // over one interval
@@ -33,14 +35,14 @@ class UsageSeries {
  public:
   UsageSeries(Instant start, Duration interval) : start_(start), interval_(interval) {}
 
-  // `now` never goes back; before `start` it counts as the start.
+  // `now` never goes back; a time before `start` counts as the start.
   void add(Instant now, const Reading& reading);
   void saw_process(Instant now) { last_process_ = now; }
 
   [[nodiscard]] Duration interval() const { return interval_; }
   [[nodiscard]] std::optional<Instant> last_busy() const { return last_busy_; }
   [[nodiscard]] std::optional<Instant> last_process() const { return last_process_; }
-  // A point without samples (the GPU did not answer) is unset.
+  // A point without samples (because the GPU did not answer) is unset.
   [[nodiscard]] std::vector<std::optional<SeriesPoint>> points() const;
   [[nodiscard]] GpuUsage stored(std::string uuid, std::string name) const;
 
@@ -62,7 +64,7 @@ class UsageSeries {
   std::optional<Instant> last_sample_, last_busy_, last_process_;
 };
 
-// Deltas as variable-length integers: an idle GPU's point takes 3 bytes.
+// Stores differences as variable-length integers: a point of an idle GPU takes 3 bytes.
 Bytes encode_points(const std::vector<std::optional<SeriesPoint>>& points);
 Result<std::vector<std::optional<SeriesPoint>>> decode_points(std::string_view data,
                                                               std::uint32_t points);

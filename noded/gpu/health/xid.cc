@@ -87,8 +87,8 @@ XidOutcome judge(const XidEvent& event, Instant now) {
 
 std::optional<XidLine> parse_xid_line(std::string_view line) {
   constexpr std::string_view kStart = "NVRM: Xid (PCI:";
-  // From the line's beginning: the kernel repeats in its messages what users say to it, such as an
-  // unknown option of a tmpfs that they mount in a namespace of their own.
+  // The line must begin so. The kernel repeats in its messages texts that users give it, for
+  // example an unknown option of a tmpfs that they mount in a namespace of their own.
   if (!line.starts_with(kStart)) return std::nullopt;
   line.remove_prefix(kStart.size());
   const auto end = line.find("): ");

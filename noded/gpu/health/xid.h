@@ -1,5 +1,5 @@
-// Xids: what the driver reports of a GPU, by number, and what follows from each. Facts: NVIDIA's
-// Xid catalogue and the lists of its Kubernetes drivers.
+// Xids: numbers with which the driver reports problems of a GPU, and what follows from each. The
+// facts are from NVIDIA's Xid catalogue and the lists of its Kubernetes drivers.
 #pragma once
 
 #include <array>
@@ -12,10 +12,10 @@
 namespace gantry::gpu {
 
 enum class XidAction : std::uint8_t {
-  note = 1,        // an application's own fault, or news: told with the job
-  end_jobs = 2,    // the jobs there are damaged; the GPU goes on
-  fail_slice = 3,  // out of service: the slice if the event names one, else the GPU
-  fail_gpu = 4,    // all of the GPU, whatever the event names
+  note = 1,        // an application's own fault, or only news: reported with the job
+  end_jobs = 2,    // the jobs there are damaged; the GPU stays in service
+  fail_slice = 3,  // takes the slice out of service if the event names one, otherwise the GPU
+  fail_gpu = 4,    // takes the whole GPU out of service, whatever the event names
   fail_node = 5,   // only a restart of the node helps
 };
 constexpr auto enum_names(XidAction) {
@@ -33,17 +33,17 @@ struct XidRule {
   std::string_view what;  // a clause
 };
 std::span<const XidRule> xid_rules();  // ascending
-// That of a number that is not in the table: the GPU is taken out.
+// The rule of this number. A number that is not in the table takes the GPU out of service.
 XidRule rule_of(std::uint32_t xid);
 
 struct XidEvent {
   std::uint32_t xid = 0;
-  std::optional<std::uint32_t> gpu_instance;  // unset: of the whole GPU
+  std::optional<std::uint32_t> gpu_instance;  // unset: the event is about the whole GPU
 };
 
-// What an event does: to whom (FaultDomain::none: nothing goes out of service) and how it is
-// called, "gpu-xid-79: fallen off the bus". `end_jobs`: the jobs of that slice, or else of that
-// GPU, end.
+// What an event does: which device goes out of service (FaultDomain::none: nothing does) and how
+// the fault is called, "gpu-xid-79: fallen off the bus". `end_jobs`: the jobs of that slice, or
+// otherwise of that GPU, end.
 struct XidOutcome {
   XidAction action = XidAction::note;
   GpuFault fault;
@@ -51,8 +51,8 @@ struct XidOutcome {
 };
 XidOutcome judge(const XidEvent& event, Instant now);
 
-// A line of the kernel's log, where events cannot be had: "NVRM: Xid (PCI:0000:3b:00): 79, pid=…",
-// of a slice "NVRM: Xid (PCI:0000:3b:00 GPU-I:05): 94, …".
+// A line of the kernel's log, for times without events: "NVRM: Xid (PCI:0000:3b:00): 79, pid=…";
+// for a slice "NVRM: Xid (PCI:0000:3b:00 GPU-I:05): 94, …".
 struct XidLine {
   std::string pci;  // "0000:3b:00.0"
   std::uint32_t xid = 0;

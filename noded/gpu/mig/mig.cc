@@ -31,7 +31,7 @@ Answer<std::vector<Nvml::MigDevice>> devices_in(const Nvml& nvml, nvml::Device g
   });
 }
 
-// Why the compute instances of a GPU instance may not go: "" when they may.
+// Why the compute instances of a GPU instance may not be removed; "" when they may.
 Answer<std::string> why_busy(const Nvml& nvml, const std::vector<Nvml::MigDevice>& devices,
                              std::span<const std::string> in_use) {
   for (const Nvml::MigDevice& one : devices) {
@@ -83,7 +83,8 @@ Answer<std::vector<nvml::ComputeInstance>> MigPartitioner::computes(
   return out;
 }
 
-// The driver says insufficient_resources for a place that is taken, so the instances are looked at.
+// Looks at the instances itself: for a place that is taken the driver says only
+// insufficient_resources.
 Result<const MigProfile*> MigPartitioner::check_place(const MigTarget& target,
                                                       std::uint32_t profile_id,
                                                       std::uint32_t start) const {
@@ -139,7 +140,7 @@ Result<MigSlice> MigPartitioner::make(const MigTarget& target, const MigProfile&
   return slice;
 }
 
-// The rest of a fresh GPU instance, after a look at what the driver made.
+// Makes the rest of a fresh GPU instance, after checking what the driver made.
 Result<MigSlice> MigPartitioner::complete(const MigTarget& target, const MigProfile& profile,
                                           std::uint32_t start, nvml::GpuInstance instance) {
   const std::string what = fmt::format("{}: {} at {}", name_of(target), profile.name, start);
@@ -170,7 +171,8 @@ Result<MigSlice> MigPartitioner::complete(const MigTarget& target, const MigProf
   return MigSlice{profile.id, start, info->id, made->id, devices->front().uuid};
 }
 
-// Compute instances, then the GPU instance. The driver refuses what has processes.
+// Removes the compute instances, then the GPU instance. The driver refuses instances with
+// processes.
 Answer<void> MigPartitioner::take_away(nvml::GpuInstance instance) const {
   const auto inside = computes(instance);
   if (!inside) return tl::unexpected(inside.error());
@@ -200,7 +202,7 @@ Result<void> MigPartitioner::destroy(const MigTarget& target, const MigSlice& sl
       return begun;
     const auto gone = take_away(one.handle);
     if (!gone && gone.error().code != Return::in_use)
-      return fail_nvml(what, gone.error());  // in the journal: recover() goes on with it
+      return fail_nvml(what, gone.error());  // it stays in the journal: recover() goes on with it
     if (auto done = journal_.done(target.gpu->uuid); !done) return done;
     if (!gone) return fail_nvml(what, gone.error());
     return {};

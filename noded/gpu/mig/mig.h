@@ -1,10 +1,10 @@
-// Making and destroying slices (a GPU instance with one compute instance of all its compute slices)
-// at a given place, one at a time on a GPU, and putting right what a crash left half done.
+// Makes and destroys slices (a GPU instance with one compute instance of all its compute slices) at
+// a given place, one at a time on a GPU, and repairs what a crash left half done.
 //
-// Promises: the place is the caller's, never the driver's choice. What the driver made is looked at
-// before it is handed out. Nothing that has a process or that is `in_use` is ever touched, nor a
-// slice that is another one by now (ids are reused: the UUID decides). After a crash at any moment
-// recover() leaves each slice whole or gone, and no instance of ours without the rest of it.
+// Promises: the caller chooses the place, never the driver. What the driver made is checked before
+// it is handed out. A slice that has a process or is `in_use` is never touched, nor one that is
+// another slice by now (ids are reused, so the UUID decides). After a crash at any moment recover()
+// leaves each slice whole or gone, and no instance of ours without the rest of its slice.
 #pragma once
 
 #include <span>
@@ -16,13 +16,13 @@
 
 namespace gantry::gpu {
 
-// A GPU to work on; of one discovery, which outlives this.
+// A GPU to work on; it belongs to a discovery, which must outlive this.
 struct MigTarget {
   nvml::Device device = nullptr;
   const GpuDevice* gpu = nullptr;
   const MigGeometry* geometry = nullptr;
 };
-// Those of a discovery that have MIG on.
+// The GPUs of a discovery that are in MIG mode.
 std::vector<MigTarget> mig_targets(const Discovery& found);
 
 class MigPartitioner {
@@ -30,21 +30,22 @@ class MigPartitioner {
   MigPartitioner(const Nvml& nvml, MigJournal journal)
       : nvml_(nvml), journal_(std::move(journal)) {}
 
-  // invalid_argument: no such profile or place; wrong_state: something is in the way, by name.
+  // invalid_argument: there is no such profile or place; wrong_state: the message names what is in
+  // the way.
   Result<MigSlice> create(const MigTarget& target, std::uint32_t profile, std::uint32_t start);
 
-  // `in_use`: UUIDs of slices that jobs have. wrong_state: in use, or another slice by now; already
-  // gone is done.
+  // `in_use` has the UUIDs of slices that jobs have. wrong_state: the slice is in use, or is
+  // another one by now. If it is gone already, the call succeeds.
   Result<void> destroy(const MigTarget& target, const MigSlice& slice,
                        std::span<const std::string> in_use);
 
-  // When the daemon starts, before slices are looked for, and again after an error: a sentence for
-  // each thing put right. What could not be put right stays in the journal.
+  // Call it when the daemon starts, before slices are looked for, and again after an error. It
+  // returns one sentence for each thing repaired. What could not be repaired stays in the journal.
   Result<std::vector<std::string>> recover(std::span<const MigTarget> targets,
                                            std::span<const std::string> in_use);
 
-  // GPU instances without a compute instance, which nothing can run in, whoever made them: for
-  // nodes whose layout is Gantry's.
+  // Removes GPU instances without a compute instance, whoever made them: nothing can run in these.
+  // It is for nodes on which Gantry decides about slices.
   Result<std::vector<std::string>> remove_empty(const MigTarget& target);
 
  private:

@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kPrefix = "mig-";
 constexpr std::size_t kMostBytes = 4096;
 
-// A UUID comes from a driver and becomes a part of a path.
+// Checks the UUID, because it comes from a driver and becomes a part of a path.
 Result<std::string> file_of(const std::string& gpu) {
   const bool plain =
       !gpu.empty() && gpu.size() < 100 && std::all_of(gpu.begin(), gpu.end(), [](unsigned char c) {

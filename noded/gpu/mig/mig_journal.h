@@ -1,6 +1,6 @@
-// What is being done to a GPU's slices, on disk before the driver is asked, so that a daemon that
-// died in between knows what to finish or take back. One small file a GPU, `mig-<uuid>`: a GPU is
-// re-partitioned one slice at a time.
+// Stores on disk what is about to be done to a GPU's slices, before the driver is asked. So if the
+// daemon dies in between, the next one knows what to finish or undo. There is one small file for
+// each GPU, `mig-<uuid>`, because a GPU is re-partitioned one slice at a time.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ constexpr auto enum_names(MigStep) {
 struct MigIntent {
   MigStep step = MigStep::create;
   std::string gpu;  // UUID
-  MigSlice slice;   // of create: profile and start only
+  MigSlice slice;   // for `create` only profile and start are set
   template <class S, class V>
   static void fields(S& s, V&& v) {
     v(1, "step", s.step);
@@ -34,12 +34,14 @@ struct MigIntent {
 
 class MigJournal {
  public:
-  static Result<MigJournal> open(const std::string& dir);  // made if there is none
+  static Result<MigJournal> open(const std::string& dir);  // makes the directory if there is none
 
-  // Durable when it returns. wrong_state: one for the same GPU is not done yet (recover() it).
+  // Durable when it returns. wrong_state: an intent for the same GPU is not done yet; call
+  // recover() first.
   [[nodiscard]] Result<void> begin(const MigIntent& intent) const;
   [[nodiscard]] Result<void> done(const std::string& gpu) const;
-  // Those not done. A file that cannot be read is one that was never whole, and is removed.
+  // Intents that are not done. A file that cannot be read was never written completely, and is
+  // removed.
   [[nodiscard]] Result<std::vector<MigIntent>> pending() const;
 
  private:

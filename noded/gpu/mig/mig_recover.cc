@@ -1,4 +1,4 @@
-// MigPartitioner after a crash.
+// MigPartitioner::recover() and its parts: what is done after a crash.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 
 namespace gantry::gpu {
 
-// One intent that was not done. The sentence says what became of it; an error leaves it in the
-// journal.
+// Settles one intent that was not done. The sentence says what became of it; after an error the
+// intent stays in the journal.
 Result<std::string> MigPartitioner::settle(const MigTarget& target, const MigIntent& intent,
                                            std::span<const std::string> in_use) {
   const MigSlice& slice = intent.slice;
@@ -53,8 +53,8 @@ Result<std::vector<std::string>> MigPartitioner::recover(std::span<const MigTarg
       return one.gpu->uuid == intent.gpu;
     });
     if (target == targets.end()) {
-      // Its MIG mode is off or it has been reset: then its instances are gone as well. A GPU that
-      // is gone altogether comes back, if it does, after a reset.
+      // The GPU's MIG mode is off, or it has been reset: then its instances are gone too. A GPU
+      // that has disappeared altogether comes back, if it does, only after a reset.
       notes.push_back(
           fmt::format("{}: not partitioned any more, what was begun on it is dropped", intent.gpu));
     } else {

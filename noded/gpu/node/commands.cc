@@ -121,7 +121,7 @@ void Commands::ended(std::uint64_t id, ExitStatus status) {
   if (at == running_.end()) return;
   if (at->second->pid > 0) {
     read(id);                           // what is left in the pipe
-    ::kill(-at->second->pid, SIGKILL);  // and whom it has left behind
+    ::kill(-at->second->pid, SIGKILL);  // ends processes that the program left behind
   }
   const std::unique_ptr<Running> one = std::move(at->second);
   running_.erase(at);

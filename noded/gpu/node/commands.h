@@ -1,5 +1,5 @@
-// Programs that the node daemon runs and waits for without standing still: each with a time limit,
-// in a process group of its own that is killed when it is over.
+// Runs programs for the node daemon without blocking its loop. Each program has a time limit and a
+// process group of its own, which is killed when the limit is over.
 #pragma once
 
 #include <functional>
@@ -15,19 +15,20 @@ namespace gantry::node {
 
 struct CommandEnd {
   ExitStatus status;      // code 127: it could not be started
-  bool in_time = true;    // false: killed
-  std::string last_line;  // of what it printed; the first 64 KiB count
+  bool in_time = true;    // false: its time was over, and it was killed
+  std::string last_line;  // last line of its output; only the first 64 KiB count
   [[nodiscard]] bool good() const { return in_time && status.code == 0 && status.signal == 0; }
 };
 
 class Commands {
  public:
   explicit Commands(loop::Loop& loop);
-  ~Commands();  // kills what runs; nobody hears of it
+  ~Commands();  // kills what runs; no `done` is called any more
   Commands(const Commands&) = delete;
   Commands& operator=(const Commands&) = delete;
 
-  // argv[0] is a path; `env` is all it has besides PATH. `done` comes in a later turn.
+  // argv[0] is a path. The program gets `env` and PATH, and no other variable. `done` comes in a
+  // later turn.
   void run(std::vector<std::string> argv, std::vector<std::string> env, Duration limit,
            std::function<void(const CommandEnd&)> done);
 

@@ -10,8 +10,9 @@ namespace gantry::node {
 
 namespace {
 
-constexpr int kNoLibrary = 3;   // exit status of gantry-gpu-scrub
-constexpr int kNodeUnwell = 2;  // of the site's program: not only this device
+constexpr int kNoLibrary = 3;  // exit status of gantry-gpu-scrub
+// Exit status of the site's program: more than this device is unwell.
+constexpr int kNodeUnwell = 2;
 
 std::string why_of(const CommandEnd& end, Duration limit) {
   if (!end.in_time) return fmt::format("not done after {} s", limit.seconds());
@@ -43,7 +44,7 @@ struct GpuHandover::Case {
   std::function<void(Outcome&&)> done;
   Outcome outcome;
   Duration waited{};
-  std::size_t open = 0;  // commands that run
+  std::size_t open = 0;  // number of commands that run
   loop::Watch timer;
 };
 
@@ -83,7 +84,7 @@ void GpuHandover::add_fault(Case& one, std::size_t device, std::string cause, Fa
   one.outcome.faults.push_back({d.gpu_uuid, std::move(fault)});
 }
 
-// ---- idle?
+// ---- is the device idle?
 
 void GpuHandover::look(const std::shared_ptr<Case>& one) {
   look_(one->devices, [this, weak = std::weak_ptr(one)](std::vector<Seen>&& found) {
@@ -138,7 +139,7 @@ void GpuHandover::scrubbed(Case& one, std::size_t device, const CommandEnd& end)
   add_fault(one, device, fmt::format("{} {}", kNotScrubbed, out.note), FaultDomain::gpu);
 }
 
-// ---- the site's own word
+// ---- the site's own program
 
 void GpuHandover::probe(const std::shared_ptr<Case>& one) {
   if (options_.probe_program.empty() || !one->outcome.faults.empty()) return finish(one);

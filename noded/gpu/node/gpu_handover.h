@@ -1,9 +1,9 @@
-// A GPU or slice from one job to the next. Before a job gets it nothing of anybody else may run
-// there or hold its memory; if another tenant had it, its memory is overwritten (gantry-gpu-scrub);
-// and the site's own program may say that it is not well. The same is looked at when a job is over,
-// and again and again of one that was found unwell, until it is well.
+// Hands a GPU or slice over from one job to the next. Before a job gets it, no process of anybody
+// else may run there or hold its memory; if another tenant had it, its memory is overwritten
+// (gantry-gpu-scrub); and the site's own program may say that the device is not well. The same is
+// checked when a job is over, and repeatedly for a device that was found unwell, until it is well.
 //
-// On the loop's thread; the driver is asked by way of `look`.
+// It runs on the loop's thread; the driver is asked through `look`.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace gantry::node {
 
-// Beginnings of causes that end only when handing over has gone well once.
+// Causes that begin so end only when a handover has succeeded once.
 inline constexpr std::string_view kNotIdle = "gpu-not-idle:", kNotScrubbed = "gpu-scrub:",
                                   kProbeFailed = "gpu-probe:";
 bool mended_by_handover(const GpuFault& fault);
@@ -32,10 +32,10 @@ inline constexpr std::uint32_t kMemorySlices = 16;  // no GPU has more
 struct HandedDevice {
   std::uint32_t gpu = 0;  // GpuDevice::index
   std::string gpu_uuid;
-  std::string uuid;                                 // of the slice, or the GPU's
-  std::optional<std::uint32_t> gpu_instance;        // of a slice
-  std::uint32_t first = 0, slices = kMemorySlices;  // of the GPU's memory
-  bool scrub = false;                               // its memory may hold what is not this tenant's
+  std::string uuid;                                 // UUID of the slice, or of the GPU
+  std::optional<std::uint32_t> gpu_instance;        // set for a slice
+  std::uint32_t first = 0, slices = kMemorySlices;  // range of the GPU's memory slices
+  bool scrub = false;  // its memory may hold data that is not this tenant's
 };
 
 enum class HandoverWhen : std::uint8_t { before, after, repair };
@@ -45,15 +45,15 @@ class GpuHandover {
   struct Options {
     GpuScrubbing scrubbing = GpuScrubbing::when_possible;
     std::string scrub_program, cuda_library, probe_program;
-    Duration patience = seconds(5);  // processes that were killed take a moment to let go
+    Duration patience = seconds(5);  // killed processes need a moment to let the device go
     Duration pause = milliseconds(200);
     Duration scrub_limit = seconds(15), probe_limit = seconds(15);
   };
   struct Seen {
-    std::string left;               // what is still there of somebody; "" = nothing
-    std::optional<GpuFault> fault;  // what a check found
+    std::string left;               // what still uses the device; "" = nothing
+    std::optional<GpuFault> fault;  // a fault that a check found
   };
-  using Looked = std::function<void(std::vector<Seen>&&)>;  // one for each
+  using Looked = std::function<void(std::vector<Seen>&&)>;  // one Seen for each device
   using Look = std::function<void(const std::vector<HandedDevice>&, Looked)>;
   GpuHandover(Options options, loop::Loop& loop, Look look);
   ~GpuHandover();
@@ -65,13 +65,14 @@ class GpuHandover {
     GpuFault fault;
   };
   struct Outcome {
-    std::vector<runtime::LaunchGpu> gpus;  // as the devices were given
-    std::vector<Fault> faults;             // none: all is well
+    std::vector<runtime::LaunchGpu> gpus;  // in the order in which the devices were given
+    std::vector<Fault> faults;             // empty: all is well
   };
-  // `done` comes in a later turn. `env`: more variables for the site's program.
+  // `done` comes in a later turn. `env` has more variables for the site's program.
   void run(HandoverWhen when, std::vector<HandedDevice> devices, std::vector<std::string> env,
            std::function<void(Outcome&&)> done);
-  // Has who is to get this GPU to wait? Slices that are begun with do not hinder each other.
+  // Must a job that is to get this GPU wait? Slices that are being handed over do not delay each
+  // other.
   [[nodiscard]] bool busy(std::uint32_t gpu, bool slice) const;
 
  private:

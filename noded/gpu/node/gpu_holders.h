@@ -1,6 +1,6 @@
-// Who has which GPU or MIG slice of this node, whole or in part: the node's own word on what the
-// controller says. A device is one job's, or jobs of one tenant have parts of it; with MPS these
-// get the tenant's daemon.
+// Which jobs have which GPU or MIG slice of this node, whole or in part: the node checks here what
+// the controller orders. One job has the whole device, or jobs of one tenant have parts of it; with
+// MPS these get their tenant's daemon.
 #pragma once
 
 #include <map>
@@ -22,7 +22,7 @@ class GpuHolders {
   struct Options {
     GpuSharing sharing = GpuSharing::none;
     std::string mps_control, mps_dir;  // see mps.h
-    bool containers = true;            // false: MPS cannot be had
+    bool containers = true;            // false: jobs run without containers, so MPS cannot be used
   };
   struct Device {      // a GPU, or a slice
     std::string name;  // "GPU 3", "the slice at 4 of GPU 3"
@@ -31,20 +31,20 @@ class GpuHolders {
   };
   GpuHolders(const Options& options, const Logger& log);
 
-  // Why no parts can be had although they are declared, or "".
+  // Why parts cannot be given although they are declared, or "".
   [[nodiscard]] const std::string& cannot_share() const { return cannot_share_; }
 
-  // All of a device, or a part. What a part needs besides the device files goes into the request.
-  // wrong_state: somebody has it who may not be beside this job.
+  // Takes all of a device, or a part. What a part needs besides the device files is added to the
+  // request. wrong_state: the device has a job that may not share it with this one.
   Result<void> take(const AttemptKey& key, const Device& device, DevicePart part,
                     runtime::LaunchRequest& request);
-  // Has nobody else a part of it?
+  // Does no other job have a part of the device?
   [[nodiscard]] bool alone(const AttemptKey& key, const std::string& uuid) const;
   void recovered(const AttemptKey& key, const std::string& uuid,
                  const runtime::LaunchSharing& sharing);
-  // The last part of a device ends its daemon.
+  // Releases all that the job has. The daemon of a device ends with its last part.
   void released(const AttemptKey& key);
-  // Everyone from an earlier daemon is known: what nobody needs ends.
+  // Call it when every job of an earlier daemon is known: it ends MPS daemons that no job needs.
   void settle();
 
  private:

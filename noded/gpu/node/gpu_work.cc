@@ -50,7 +50,7 @@ void GpuWork::see() {
   const Instant now = runtime::wall_clock();
   found_ = gpu::discover(*nvml_, options_.roots, now);
   found_.inventory.cannot_share = holders_.cannot_share();
-  for (const std::string& warning : found_.warnings)  // each once, not at every look
+  for (const std::string& warning : found_.warnings)  // logs a warning once, not at every look
     if (std::find(warned_.begin(), warned_.end(), warning) == warned_.end()) log_.warning(warning);
   warned_ = found_.warnings;
   auto numbers = gpu::read_device_numbers(options_.roots);
@@ -63,7 +63,8 @@ void GpuWork::see() {
   }
   gpu::keep_indexes(found_, known_, now);
   known_.gpus = found_.inventory.gpus;
-  // What was up once and is not any more is down, also when that came while no daemon ran.
+  // A link that was up once and is not up any more counts as down, also if it went down while no
+  // daemon ran.
   baselines_.resize(known_.gpus.size());
   known_.links.resize(known_.gpus.size());
   for (std::size_t i = 0; i < baselines_.size(); ++i) {
@@ -79,7 +80,7 @@ void GpuWork::publish(bool checked) {
     const Instant now = runtime::wall_clock();
     auto& checks = sight.checks.emplace(found_.inventory.gpus.size());
     for (std::size_t i = 0; i < checks.size(); ++i)
-      if (found_.devices[i] != nullptr)  // one that is lost says so itself
+      if (found_.devices[i] != nullptr)  // a lost GPU has a fault already
         checks[i] = gpu::check(*nvml_, found_.devices[i], baselines_[i], now);
   }
   publish_(std::move(sight));
@@ -112,7 +113,7 @@ void GpuWork::begin_watch(std::function<void(const gpu::GpuEvent&)> sink,
       });
 }
 
-// What a daemon that died left half done; held slices are known by now.
+// Finishes what a daemon that died left half done. Held slices are known by now.
 void GpuWork::finish_halves() {
   if (!partitioner_ || options_.by_hand) return;
   const auto held = held_devices();
@@ -134,7 +135,8 @@ const GpuDevice* GpuWork::find(std::uint32_t index) const {
   return nullptr;
 }
 
-// The driver's file, or one of our own where there is none: nobody makes those of new slices.
+// Returns the driver's device file, or makes one where there is none: nobody else makes the files
+// of new slices.
 Result<std::string> GpuWork::file_of(const gpu::DeviceFile& file) const {
   const dev_t number = makedev(file.major, file.minor);
   const auto is_it = [&](const std::string& path) {
@@ -183,7 +185,7 @@ Result<MigSlice> GpuWork::slice_for(const GpuDevice& gpu, const GpuGrant& grant)
   const std::vector<MigSlice> present = gpu.slices;
   for (const MigSlice& s : present)
     if (s.profile == *grant.profile && s.start == grant.start && (grant.part() || !is_held(s)))
-      return s;  // who else has parts of it: GpuHolders
+      return s;  // GpuHolders knows which other jobs have parts of it
   if (options_.by_hand)
     return fail(ErrorCode::unavailable,
                 fmt::format("the slice at {} of GPU {} is not there", grant.start, grant.gpu));
@@ -195,8 +197,8 @@ Result<MigSlice> GpuWork::slice_for(const GpuDevice& gpu, const GpuGrant& grant)
   }
   auto made = partitioner_->create(*target, *grant.profile, grant.start);
   if (!made && made.error().code == ErrorCode::wrong_state) {
-    // Compute slices may be short although the place is free: idle slices elsewhere on the GPU have
-    // them.
+    // Compute slices may be short although the place is free, because idle slices elsewhere on the
+    // GPU have them.
     for (const MigSlice& s : present)
       if (!is_held(s)) (void)partitioner_->destroy(*target, s, held);
     made = partitioner_->create(*target, *grant.profile, grant.start);
@@ -226,7 +228,7 @@ Result<void> GpuWork::add(const AttemptKey& key, const GpuGrant& grant,
                                   slice->uuid, slice_memory(found_.inventory, *gpu, *slice)};
   if (auto r = holders_.take(key, device, grant.of_device(), request); !r) return r;
   held_[key].push_back(slice->uuid);
-  look();  // capability files have numbers only now
+  look();  // capability files get their numbers only now
   gpu = find(grant.gpu);
   if (gpu == nullptr) return fail(ErrorCode::unavailable, fmt::format("GPU {} is gone", grant.gpu));
   const auto files = gpu::device_files(numbers_, *gpu, *slice);
@@ -236,14 +238,15 @@ Result<void> GpuWork::add(const AttemptKey& key, const GpuGrant& grant,
   return {};
 }
 
-// As found on the node, where no specification speaks of the job's devices.
+// Adds the driver's files as found on the node, where no CDI specification describes the job's
+// devices.
 void GpuWork::add_driver(runtime::LaunchRequest& request) {
   for (gpu::DriverFile& file : gpu::driver_files(nvml_->file(), gpu::kProgramFolders))
     request.mounts.push_back(
         {std::move(file.path), std::move(file.source), "", {"ro", "nosuid", "nodev", "bind"}});
 }
 
-// The driver's libraries and hooks, for a job that brings a root of its own.
+// Adds the driver's libraries and hooks for a job that brings a root of its own.
 Result<void> GpuWork::add_cdi(const std::vector<HandedDevice>& devices,
                               runtime::LaunchRequest& request) {
   constexpr std::string_view kKind = "nvidia.com/gpu=";
@@ -293,7 +296,7 @@ Result<GpuPrepared> GpuWork::prepare(const AttemptKey& key, const std::vector<Gp
     if (auto r = add_cdi(devices, request); !r) return tl::unexpected(r.error());
   std::vector<std::string> uuids;
   std::vector<std::uint32_t> indices;
-  std::vector<std::int32_t> numa;  // of each device's GPU
+  std::vector<std::int32_t> numa;  // NUMA node of each device's GPU
   for (const HandedDevice& device : devices) {
     uuids.push_back(device.uuid);
     numa.push_back(found_.inventory.gpus.at(device.gpu).numa);

@@ -1,8 +1,9 @@
-// What asks the driver, on a thread for that alone (noded/gpu/driver_thread.h): looking, checking,
-// slices, what a job is given. It decides nothing: what follows from what is found is gpus.h's.
+// Everything that asks the driver, on a thread for that alone (noded/gpu/driver_thread.h): looking,
+// checking, slices, what a job is given. It decides nothing: gpus.h decides what follows from what
+// is found.
 //
-// Made anywhere; every other call comes from the driver's thread, in the order in which gpus.h
-// posts them. What is found is published as a Sight, on that thread.
+// It may be made on any thread. Every other call comes on the driver's thread, in the order in
+// which gpus.h posts them. What is found is published as a GpuSight, on that thread.
 #pragma once
 
 #include <functional>
@@ -29,58 +30,61 @@ using proto::AttemptKey;
 
 // One look at everything.
 struct GpuSight {
-  GpuInventory inventory;  // its faults are those that discovery tells
-  // By index, what checks found; unset: only looked at, the last checks hold.
+  GpuInventory inventory;  // its faults are those that discovery found
+  // What checks found, by index; unset: nothing was checked this time, and the last checks still
+  // hold.
   std::optional<std::vector<std::vector<GpuFault>>> checks;
-  std::vector<std::uint32_t> links;  // by index, KnownGpus::links
+  std::vector<std::uint32_t> links;  // by index, as KnownGpus::links
 };
 
 struct GpuPrepared {
   runtime::LaunchRequest request;
-  std::vector<HandedDevice> fresh;  // that nobody else has a part of
+  std::vector<HandedDevice> fresh;  // devices of which no other job has a part
 };
 
 class GpuWork {
  public:
   struct Options {
-    std::string library;  // of NVML; %n is replaced already
+    std::string library;  // path of NVML; %n is replaced already
     std::string state_dir, files_dir;
     gpu::Roots roots;
-    bool by_hand = false;  // slices are used as they are found
+    bool by_hand = false;  // slices are used as they are found, and never made or destroyed
     GpuHolders::Options holders{};
     std::vector<std::string> cdi_dirs{};
-    Duration sample = seconds(5);  // between two looks at what jobs do
+    Duration sample = seconds(5);  // time between two looks at what jobs do
   };
   using Publish = std::function<void(GpuSight&&)>;
   GpuWork(Options options, gpu::KnownGpus known, const Logger& log, Publish publish);
 
-  // Loads the library, looks and checks. Without a driver the sight says why.
+  // Loads the library, looks at the GPUs and checks them. Without a driver the sight says why.
   void open();
   void look();
   void check();
-  // What a daemon that died left half done, once it is known what is held. Events from then on.
+  // Finishes what a daemon that died left half done; call it when it is known which slices are
+  // held. Events are reported from then on.
   void begin_watch(std::function<void(const gpu::GpuEvent&)> sink,
                    std::function<void(const std::string&)> failed);
 
-  // With device files and variables for these grants. A slice that is not there is made; idle ones
-  // in its way are destroyed. An error is the node's fault; then release() what it holds.
+  // Adds device files and variables for these grants to the request. A slice that does not exist is
+  // made, and idle slices that are in its way are destroyed. An error is the node's fault; the
+  // caller must then release() what the job holds.
   Result<GpuPrepared> prepare(const AttemptKey& key, const std::vector<GpuGrant>& grants,
                               runtime::LaunchRequest request);
   void hold(const AttemptKey& key, std::vector<std::string> uuids,
             const runtime::LaunchSharing& sharing = {});
-  // May come twice.
+  // May be called twice.
   void release(const AttemptKey& key);
 
-  // Is somebody there still?
+  // Does anybody still use these devices?
   [[nodiscard]] std::vector<GpuHandover::Seen> look_at(
       const std::vector<HandedDevice>& devices) const;
-  // It runs from now on; hold() says so itself.
+  // The job runs from now on; hold() calls this itself.
   void begin_use(const AttemptKey& key);
-  // Those that it has alone.
+  // The devices that the job does not share.
   [[nodiscard]] std::vector<HandedDevice> devices_of(const AttemptKey& key) const;
-  // What jobs do, now.
+  // What jobs do on their devices now.
   std::vector<proto::GpuActivity> sample();
-  // What it did on each of its devices; it is released.
+  // Releases the job, and returns what it did on each of its devices.
   std::vector<GpuUsage> finish(const AttemptKey& key);
 
  private:
@@ -102,14 +106,14 @@ class GpuWork {
   Options options_;
   const Logger& log_;
   Publish publish_;
-  std::shared_ptr<gpu::Nvml> nvml_;  // also of an event thread that was left behind
+  std::shared_ptr<gpu::Nvml> nvml_;  // shared with an event thread that was left behind
   gpu::Discovery found_;
-  std::vector<std::string> warned_;  // at the last look
-  gpu::KnownGpus known_;             // indexes, for as long as the machine is up
+  std::vector<std::string> warned_;  // warnings of the last look
+  gpu::KnownGpus known_;             // indexes, kept for as long as the machine is up
   gpu::DeviceNumbers numbers_;
   std::vector<gpu::HealthBaseline> baselines_;           // by index
   std::map<AttemptKey, std::vector<std::string>> held_;  // UUIDs of GPUs and slices
-  GpuHolders holders_;                                   // of GPUs that are not in MIG mode
+  GpuHolders holders_;                                   // jobs on GPUs that are not in MIG mode
   std::unique_ptr<gpu::MigPartitioner> partitioner_;
   std::unique_ptr<gpu::GpuSampler> sampler_;
   struct Tracked {

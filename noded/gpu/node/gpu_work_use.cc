@@ -1,4 +1,5 @@
-// What jobs do on their devices, and what is left there when they are over: gpu_work.h.
+// The part of GpuWork (gpu_work.h) about what jobs do on their devices, and what is left there
+// afterwards.
 #include <algorithm>
 
 #include "noded/gpu/node/gpu_work.h"
@@ -26,7 +27,7 @@ HandedDevice GpuWork::handed(const GpuDevice& gpu, const MigSlice* slice) const 
   const MigGeometry* geometry = gpu::find_geometry(found_.inventory, gpu.model);
   const MigProfile* profile =
       geometry != nullptr ? gpu::find_profile(*geometry, slice->profile) : nullptr;
-  if (profile == nullptr) return out;  // as if it were all of it
+  if (profile == nullptr) return out;  // treated as if it were the whole GPU
   out.first = slice->start;
   out.slices = profile->memory_slices;
   return out;
@@ -70,7 +71,7 @@ void GpuWork::begin_use(const AttemptKey& key) {
       const MigSlice* slice = slice_of(gpu, uuid);
       if (slice == nullptr && gpu.uuid != uuid) continue;
       const auto track = sampler_->begin(gpu.index, slice, now);
-      if (!track) continue;  // it is lost: its job ends
+      if (!track) continue;  // the device is lost: its job ends
       std::int64_t memory = gpu.memory;
       const MigGeometry* geometry = gpu::find_geometry(found_.inventory, gpu.model);
       if (slice != nullptr && geometry != nullptr)
@@ -97,7 +98,7 @@ std::vector<proto::GpuActivity> GpuWork::sample() {
       a.name = seen.name;
       a.of_memory_mib = tracked.memory_mib;
       a.has_process = seen.has_process;
-      // Where the driver does not tell how busy a slice is, one with a process counts as busy.
+      // If the driver does not tell how busy a slice is, a slice with a process counts as busy.
       std::optional<Instant> last = seen.last_busy;
       if (seen.reading) {
         a.busy = seen.reading->busy;
@@ -132,12 +133,14 @@ std::vector<GpuHandover::Seen> GpuWork::look_at(const std::vector<HandedDevice>&
   const Instant now = runtime::wall_clock();
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const GpuDevice* gpu = find(devices[i].gpu);
-    if (gpu == nullptr || found_.devices[gpu->index] == nullptr) continue;  // lost: told already
+    // It is lost, and that was reported already.
+    if (gpu == nullptr || found_.devices[gpu->index] == nullptr) continue;
     const MigSlice* slice = devices[i].gpu_instance ? slice_of(*gpu, devices[i].uuid) : nullptr;
-    if (devices[i].gpu_instance && slice == nullptr) continue;  // it is not there any more
+    if (devices[i].gpu_instance && slice == nullptr) continue;  // the slice does not exist any more
     gpu::ProbeReport report =
         gpu::probe(*nvml_, found_.devices[gpu->index], baselines_[gpu->index], slice, now);
-    // What only a reset mends does not hinder the next job more than the one before.
+    // A fault that only a reset repairs is no worse for the next job than it was for the one
+    // before.
     std::erase_if(report.faults, [](const GpuFault& f) { return gpu::can_wait(f); });
     if (!report.faults.empty())
       out[i].fault = report.faults.front();

@@ -46,7 +46,7 @@ Gpus::Gpus(const NodedConfig& config, const NodeConfig& declared, const std::str
   }
   load(boot_id);
   outlet_ = std::make_shared<gpu::Outlet>(loop);
-  // The first sight is waited for: the daemon registers with it.
+  // The daemon waits for the first sight, because it registers with it.
   auto first = std::make_shared<std::promise<GpuSight>>();
   auto is_first = std::make_shared<bool>(true);
   work_ = std::make_shared<GpuWork>(
@@ -73,7 +73,7 @@ Gpus::Gpus(const NodedConfig& config, const NodeConfig& declared, const std::str
     read_log();
   } else {
     silent_since_ = runtime::wall_clock();
-    seen_.gpus = known_.gpus;  // as they were: jobs may run there
+    seen_.gpus = known_.gpus;  // as they were before, because jobs may run there
     for (GpuDevice& gpu : seen_.gpus) gpu.faults.clear();
     if (seen_.gpus.empty()) seen_.why_none = "the driver does not answer";
     log_.error("the driver of the GPUs does not answer", {{"for_s", times_.silence.seconds()}});
@@ -86,11 +86,11 @@ Gpus::~Gpus() {
   thread_.reset();
 }
 
-// What an earlier daemon knew of them.
+// Loads what an earlier daemon knew about the GPUs.
 void Gpus::load(const std::string& boot_id) {
   if (auto known = gpu::load_known(state_dir_, boot_id))
     known_ = std::move(*known);
-  else  // numbers would change under jobs that run
+  else  // the indexes may change under jobs that run
     log_.error("the numbers of GPUs are not known", {{"why", known.error().message}});
   known_.boot_id = boot_id;
   for (const GpuDevice& gpu : known_.gpus)
@@ -102,10 +102,12 @@ void Gpus::load(const std::string& boot_id) {
     }
 }
 
-// Xids of the time when no daemon listened. Of one that would only end jobs it is not known whether
-// those of that time still run: the GPU is closed until it has proved that it is well.
+// Handles Xids of the time when no daemon received events. If one would only end jobs, it is not
+// known whether the jobs of that time still run; so the GPU is closed until it has proved that it
+// is well.
 void Gpus::read_log() {
-  if (known_.gpus.empty() || known_.log_seen_us == 0) return;  // the first start: nothing ran
+  // At the first start: no job ran before.
+  if (known_.gpus.empty() || known_.log_seen_us == 0) return;
   const auto logged = gpu::logged_xids(roots_.dev + "/kmsg", microseconds(known_.log_seen_us));
   const Instant now = runtime::wall_clock();
   const Duration time = runtime::since_boot();
@@ -147,7 +149,7 @@ void Gpus::prepare(const AttemptKey& key, const std::vector<GpuGrant>& grants,
     if (grants.empty()) return done(std::move(request));
     return done(fail(ErrorCode::unavailable, "no GPUs: " + told_.why_none));
   }
-  // What the submitter's shell said of its own GPUs means nothing here.
+  // The submitter's shell may describe its own GPUs; those variables mean nothing here.
   request.env[std::string(kVisible)] = "";
   request.env["NVIDIA_VISIBLE_DEVICES"] = "void";
   request.env.erase("GPU_DEVICE_ORDINAL");
@@ -161,8 +163,8 @@ void Gpus::prepare(const AttemptKey& key, const std::vector<GpuGrant>& grants,
 }
 
 void Gpus::recovered(const AttemptKey& key, const runtime::LaunchRequest& request) {
-  // Where this node had no GPUs then, the variable is the user's. (Orders of an earlier release
-  // have nothing under `stated`.)
+  // If this node had no GPUs when the job began, the user set the variable. (Orders of an earlier
+  // release have nothing under `stated`.)
   if (!request.stated.empty() && !request.stated.contains("GANTRY_JOB_GPUS")) return;
   const auto visible = request.env.find(std::string(kVisible));
   if (visible == request.env.end() || work_ == nullptr) return;
@@ -173,7 +175,7 @@ void Gpus::recovered(const AttemptKey& key, const runtime::LaunchRequest& reques
   held_[key] = uuids;
   handed_[key] = request.gpus;
   post([key, uuids, sharing = request.sharing](GpuWork& work) { work.hold(key, uuids, sharing); });
-  tell();  // what can wait for the end of its job waits
+  tell();  // a fault that can wait for the end of its job waits
 }
 
 void Gpus::released(const AttemptKey& key) {
@@ -206,7 +208,8 @@ void Gpus::declared_well(const std::string& uuid) {
   if (work_ == nullptr) return;
   sticky_.erase(uuid);
   log_.info("GPU is said to be well", {{"gpu", uuid}});
-  // Told when it has been looked at: what is broken still is not given to a job in between.
+  // The change is reported only after a check, so that no job gets a GPU that is still broken in
+  // between.
   post([](GpuWork& work) { work.check(); });
 }
 
@@ -275,7 +278,7 @@ void Gpus::take_checks(std::vector<Faults>&& checks, Instant now) {
   }
 }
 
-// A GPU that had a fault and has been well for a while is in service again.
+// Puts a GPU that had a fault, and has been well for a while, back into service.
 void Gpus::prove(const GpuDevice& gpu, bool well, Instant now) {
   const auto at = sticky_.find(gpu.uuid);
   if (at == sticky_.end()) return;
@@ -296,7 +299,7 @@ void Gpus::watch(std::function<void(const GpuInventory&)> changed) {
   changed_(told_);
   listen();
   checks_timer_ = loop_.every(times_.check, [this] {
-    if (check_posted_) return;  // the last one is still waited for
+    if (check_posted_) return;  // the last check has not come back yet
     check_posted_ = true;
     post([](GpuWork& work) { work.check(); });
   });
@@ -318,7 +321,7 @@ void Gpus::listen() {
   });
 }
 
-// Has the driver gone silent, or come back?
+// Has the driver stopped answering, or begun to answer again?
 void Gpus::look_out() {
   const auto busy = thread_->busy_for();
   const bool silent = busy && *busy >= times_.silence;
@@ -369,7 +372,7 @@ void Gpus::take_event(const gpu::GpuEvent& event) {
   tell();
 }
 
-// One that comes again has to be proved gone from then on.
+// A fault that comes again has to be proved gone from then on.
 void Gpus::add_sticky(const std::string& uuid, const GpuFault& fault) {
   auto& all = sticky_[uuid];
   for (Sticky& s : all)

@@ -1,7 +1,8 @@
 // The GPUs of this node, for the daemon: what is there, what of it a job gets, and what goes wrong.
-// On the loop's thread, which no call of the driver ever holds up: those are gpu_work.h's, on a
-// thread of their own. When the driver has not answered for a while, GPUs that nobody has are
-// closed with the cause gpu-no-answer; what runs runs on, and the daemon does everything else.
+// It runs on the loop's thread, which no call of the driver ever holds up: gpu_work.h makes those
+// calls on a thread of their own. When the driver has not answered for a while, GPUs that no job
+// has are closed with the cause gpu-no-answer; jobs that run go on, and the daemon does everything
+// else.
 #pragma once
 
 #include <functional>
@@ -17,65 +18,67 @@
 
 namespace gantry::node {
 
-// %n in the text is the node's name: several nodes may live on one machine.
+// Replaces %n in the text with the node's name, because several nodes may live on one machine.
 std::string for_node(std::string text, const std::string& node);
 
 struct GpuTimes {
-  Duration check = seconds(10);    // between looks
-  Duration proof = seconds(60);    // without a fault, and the GPU is in service again
-  Duration silence = seconds(20);  // of the driver, and it counts as dead
-  Duration sample = seconds(5);    // between looks at what jobs do
-  Duration patience = seconds(5);  // with who should have left a GPU
+  Duration check = seconds(10);    // time between two checks
+  Duration proof = seconds(60);    // so long without a fault puts a GPU back into service
+  Duration silence = seconds(20);  // after so long without an answer the driver counts as dead
+  Duration sample = seconds(5);    // time between two looks at what jobs do
+  Duration patience = seconds(5);  // time for a process that should have left a GPU
 };
 
 class Gpus {
  public:
-  // A node without GPUs, or whose driver does not answer within `silence`, has none and says why.
-  // `bin_dir`: where gantry-gpu-scrub is.
+  // On a node without GPUs, or whose driver does not answer within `silence`, the inventory is
+  // empty and says why. `bin_dir` is where gantry-gpu-scrub is.
   Gpus(const NodedConfig& config, const NodeConfig& node, const std::string& boot_id,
        const std::string& bin_dir, loop::Loop& loop, const Logger& log, GpuTimes times = {});
   ~Gpus();
   Gpus(const Gpus&) = delete;
   Gpus& operator=(const Gpus&) = delete;
 
-  // With the faults that are known; what the controller is told.
+  // The inventory with the faults that are known, as the controller is told.
   [[nodiscard]] const GpuInventory& inventory() const { return told_; }
-  // Majors that only jobs with GPUs may open.
+  // Majors of device files that only jobs with GPUs may open.
   [[nodiscard]] std::vector<std::uint32_t> majors() const;
 
-  // Device files and variables for a job that was given these. `done` is called once: at once for
-  // a job without GPUs, else in a later turn; an error is the node's fault. After released() it is
-  // not called any more.
+  // Adds device files and variables for a job that was given these. `done` is called once: at once
+  // for a job without GPUs, otherwise in a later turn; an error is the node's fault. After
+  // released() it is not called any more.
   using Prepared = std::function<void(Result<runtime::LaunchRequest>&&)>;
   void prepare(const AttemptKey& key, const std::vector<GpuGrant>& grants,
                runtime::LaunchRequest request, Prepared done);
-  // An attempt that runs on from an earlier daemon has the devices that its variables name.
+  // Tells of an attempt that runs on from an earlier daemon; it has the devices that its variables
+  // name.
   void recovered(const AttemptKey& key, const runtime::LaunchRequest& request);
-  // Nothing of it runs any more: what it did on its devices, at once without any. These are looked
-  // at before anybody else gets them.
+  // Call finish() when nothing of the job runs any more. `done` gets what the job did on its
+  // devices; it is called at once if the job has none. The devices are checked before another job
+  // gets them.
   using Finished = std::function<void(std::vector<GpuUsage>&&)>;
   void finish(const AttemptKey& key, Finished done);
   void released(const AttemptKey& key);
-  // Somebody who knows says that the GPU with this UUID is well: what waited to be proved gone is
-  // forgotten. What a look still finds wrong with it closes it again.
+  // An administrator says that the GPU with this UUID works again, so faults that had to be proved
+  // gone are forgotten. If a look still finds a problem, the GPU is closed again.
   void declared_well(const std::string& uuid);
-  // At the last look.
+  // What jobs did at the last look.
   [[nodiscard]] const std::vector<proto::GpuActivity>& activity() const { return activity_; }
 
-  // From here on `changed` hears of every other inventory. A fault that ends jobs and leaves the
-  // GPU in service is told once with the fault and once without.
+  // From here on `changed` gets every inventory that differs from the one before. A fault that ends
+  // jobs and leaves the GPU in service is reported twice: once with the fault and once without.
   void watch(std::function<void(const GpuInventory&)> changed);
 
  private:
-  struct Sticky {  // a fault told by an event: it stays until the GPU has proved that it is well
+  struct Sticky {  // a fault from an event: it stays until the GPU has proved that it is well
     GpuFault fault;
     std::optional<Instant> well_since;
-    std::optional<Instant> tried;  // to hand it over, if that is what mends it
+    std::optional<Instant> tried;  // when a handover was last tried to mend it
   };
   using Faults = std::vector<GpuFault>;
 
   // gpus_handover.cc
-  struct Waiting {  // for devices that are looked at
+  struct Waiting {  // a job that waits until its devices have been checked
     AttemptKey key;
     std::vector<GpuGrant> grants;
     runtime::LaunchRequest request;
@@ -118,20 +121,21 @@ class Gpus {
   std::string node_, state_dir_;
   gpu::Roots roots_;
   std::shared_ptr<gpu::Outlet> outlet_;
-  std::shared_ptr<GpuWork> work_;  // null: no GPUs are wanted
+  std::shared_ptr<GpuWork> work_;  // null: the node is to have no GPUs
   std::unique_ptr<gpu::DriverThread> thread_;
 
-  GpuInventory seen_;                                       // at the last look
-  GpuInventory told_;                                       // that, with faults
-  gpu::KnownGpus known_;                                    // as kept on disk
-  std::map<std::string, Faults> checks_;                    // at the last check, by UUID of the GPU
+  GpuInventory seen_;                     // inventory of the last look
+  GpuInventory told_;                     // seen_ with the faults added
+  gpu::KnownGpus known_;                  // as stored on disk
+  std::map<std::string, Faults> checks_;  // faults of the last check, by UUID of the GPU
   std::map<std::string, std::vector<Sticky>> sticky_;       // by UUID of the GPU
   std::map<AttemptKey, std::vector<std::string>> held_;     // UUIDs of GPUs and slices
   std::map<AttemptKey, std::vector<std::uint16_t>> given_;  // indexes of GPUs
   std::map<AttemptKey, Prepared> preparing_;
   std::vector<Waiting> waiting_;
   std::map<AttemptKey, Finished> finishing_;
-  std::map<AttemptKey, std::vector<runtime::LaunchGpu>> handed_;  // before it began
+  // Results of the handover, kept until the job begins.
+  std::map<AttemptKey, std::vector<runtime::LaunchGpu>> handed_;
   std::vector<proto::GpuActivity> activity_;
   bool sample_posted_ = false;
   std::optional<Instant> silent_since_;

@@ -1,4 +1,5 @@
-// Gpus: from one job to the next, and what jobs do; see gpus.h and gpu_handover.h.
+// The part of Gpus about handing devices from one job to the next, and what jobs do; see gpus.h and
+// gpu_handover.h.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -10,7 +11,8 @@ namespace gantry::node {
 
 namespace {
 
-constexpr std::string_view kNobodys = "-";  // memory that was overwritten; KnownGpus::memory
+// Owner of memory that was overwritten; see KnownGpus::memory.
+constexpr std::string_view kNobodys = "-";
 
 std::string owner_of(const std::string& tenant) {
   return "=" + tenant;
@@ -42,7 +44,6 @@ void Gpus::open_handover(const NodedConfig& config, const std::string& bin_dir) 
 
 // ---- before a job
 
-// Those go on that wait for nothing any more.
 // Is a job that was admitted being prepared on the GPU?
 bool Gpus::prepares_on(std::uint32_t gpu) const {
   return std::any_of(preparing_.begin(), preparing_.end(), [&](const auto& one) {
@@ -59,7 +60,7 @@ void Gpus::admit() {
     const bool wanted = preparing_.contains(waiting_[i].key);
     const bool busy =
         std::any_of(waiting_[i].grants.begin(), waiting_[i].grants.end(), [&](const GpuGrant& g) {
-          // A part also waits until it is clear what its device's first job finds there.
+          // A job with a part also waits until it is clear what its device's first job finds there.
           return handover_->busy(g.gpu, g.profile && !g.part()) || (g.part() && prepares_on(g.gpu));
         });
     if (wanted && busy) {
@@ -83,7 +84,7 @@ void Gpus::start_preparing(Waiting&& one) {
 }
 
 void Gpus::prepared(const AttemptKey& key, Result<GpuPrepared>&& made) {
-  if (!preparing_.contains(key)) return;  // given up meanwhile
+  if (!preparing_.contains(key)) return;  // the job was given up meanwhile
   if (!made) {
     fail_preparing(key, made.error());
     return admit();
@@ -108,7 +109,8 @@ void Gpus::handed(const AttemptKey& key, runtime::LaunchRequest&& request,
                   const std::vector<HandedDevice>& devices, GpuHandover::Outcome&& outcome) {
   const bool well = outcome.faults.empty();
   const std::string why = well ? "" : outcome.faults.front().fault.cause;
-  take_faults(std::move(outcome.faults));  // told before the start has failed, and so its cause
+  // The fault, and so the cause, is reported before the failed start.
+  take_faults(std::move(outcome.faults));
   const auto at = preparing_.find(key);
   if (at == preparing_.end()) return;
   if (!well) {
@@ -140,7 +142,7 @@ void Gpus::fail_preparing(const AttemptKey& key, const Error& why) {
   done(tl::unexpected(why));
 }
 
-// ---- after it
+// ---- after a job
 
 void Gpus::finish(const AttemptKey& key, Finished done) {
   const bool has_some = given_.contains(key) || held_.contains(key);
@@ -185,7 +187,7 @@ void Gpus::take_faults(std::vector<GpuHandover::Fault>&& faults) {
     log_.error("a GPU is not handed on", {{"gpu", one.gpu_uuid}, {"why", one.fault.cause}});
     if (mended_by_handover(one.fault))
       add_sticky(one.gpu_uuid, one.fault);
-    else  // the next check sees it as well, or that it has gone
+    else  // the next check sees the fault too, or sees that it has gone
       checks_[one.gpu_uuid].push_back(std::move(one.fault));
   }
   tell();
@@ -202,21 +204,21 @@ void Gpus::repair(const GpuDevice& gpu, bool well, Instant now) {
     device.gpu = gpu.index;
     device.gpu_uuid = device.uuid = gpu.uuid;
     device.scrub = s.fault.cause.starts_with(kNotScrubbed);
-    if (s.fault.domain == FaultDomain::slice) {  // gone with the slice, if that is gone
+    if (s.fault.domain == FaultDomain::slice) {  // the fault is gone if the slice is
       const auto slice = std::find_if(
           gpu.slices.begin(), gpu.slices.end(),
           [&](const MigSlice& one) { return one.gpu_instance == s.fault.gpu_instance; });
       if (slice == gpu.slices.end()) return repaired(device, GpuFault(s.fault), {});
       device.uuid = slice->uuid;
       device.gpu_instance = slice->gpu_instance;
-      device.slices = 0;  // whose memory it is stays as it is
+      device.slices = 0;  // the record of whose memory it is stays as it is
     }
     handover_->run(HandoverWhen::repair, {device}, {},
                    [this, device, fault = s.fault](GpuHandover::Outcome&& outcome) {
                      repaired(device, fault, std::move(outcome));
                      admit();
                    });
-    return;  // one at a time
+    return;  // one repair at a time
   }
 }
 

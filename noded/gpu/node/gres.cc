@@ -20,10 +20,10 @@ namespace {
 
 constexpr int kCommandMillis = 30'000;
 constexpr std::size_t kMostOutput = 1 << 20;  // bytes
-// Majors of the kernel's own files, of which every job has some: memory, terminals.
+// Majors of the kernel's own files (memory, terminals), some of which every job has.
 constexpr std::uint32_t kMemoryMajor = 1, kTerminalMajor = 5;
 
-// What it prints, from a program that ends well and in time.
+// Returns the program's output; it must end well and in time.
 Result<std::string> output_of(const std::string& program) {
   int pipe[2];
   if (::pipe2(pipe, O_CLOEXEC) != 0) return runtime::fail_errno(ErrorCode::io_error, "pipe");
@@ -72,14 +72,14 @@ std::vector<gpu::GenericResource> discovered(const std::string& program, const L
   return {};
 }
 
-// Values of devices that have the same variable are joined.
+// Sets a variable. If several devices have the same one, their values are joined.
 void set_variable(runtime::LaunchRequest& request, std::set<std::string>& own,
                   const std::string& name, const std::string& value) {
   std::string& text = request.env[name];
   text = own.insert(name).second ? value : text + "," + value;
 }
 
-// "sim-license" -> "GANTRY_GRES_SIM_LICENSE".
+// Makes "GANTRY_GRES_SIM_LICENSE" of "sim-license".
 std::string variable_of(const std::string& name) {
   std::string out = "GANTRY_GRES_";
   for (const char c : name)

@@ -1,5 +1,5 @@
 // Resources of this node that its configuration declares by name: which device files and variables
-// a job gets with them. Files are declared one by one, or told by a discovery command.
+// a job gets with them. Files are declared one by one, or a discovery command names them.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,16 @@ namespace gantry::node {
 
 class Gres {
  public:
-  // Runs the discovery command, for at most 30 s. What is declared and not there is logged, and
-  // missing in counts(); what is there and not declared is passed over.
+  // Runs the discovery command, for at most 30 s. A resource that is declared and not there is
+  // logged, and is missing in counts(); one that is there and not declared is ignored.
   Gres(const NodedConfig& config, const NodeConfig& node, const Logger& log);
 
   [[nodiscard]] std::vector<GresCount> counts() const;  // sorted by name
-  // Majors of their files, which only jobs that were given one may open.
+  // Majors of the resources' files; only jobs that were given such a resource may open these.
   [[nodiscard]] std::vector<std::uint32_t> majors() const;
 
-  // Device files and variables for a job that was given these. unavailable: one is not there.
+  // Adds device files and variables for a job that was given these. unavailable: one of them is not
+  // there.
   Result<void> prepare(const std::vector<GresGrant>& grants, runtime::LaunchRequest& request) const;
 
  private:
@@ -35,7 +36,7 @@ class Gres {
   };
   struct Resource {
     std::uint32_t count = 0;
-    std::vector<Device> devices;  // none: only counted
+    std::vector<Device> devices;  // empty: the resource is only counted
   };
   void add(const std::string& name, const gpu::GenericResource& resource, std::uint32_t most,
            const Logger& log);

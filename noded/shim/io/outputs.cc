@@ -8,7 +8,7 @@
 namespace gantry::runtime {
 namespace {
 
-constexpr unsigned kOutputMode = 0666;  // less the umask
+constexpr unsigned kOutputMode = 0666;  // reduced by the umask
 
 Result<std::string> file_of(const NodeSetup& setup, const LaunchRequest& request,
                             const std::string& pattern, const std::string& fallback) {
@@ -23,14 +23,15 @@ struct WantedFile {
   int flags;
 };
 
-// Appending always: the script, its children and a notice of ours may write to one file.
+// Output files are always opened for appending: the script, its children and a notice of the shim
+// may write to the same file.
 WantedFile output_file(const LaunchRequest& request, const std::string& path) {
   int flags = O_WRONLY | O_CREAT | O_APPEND;
   if (request.open_mode == OpenMode::truncate) flags |= O_TRUNC;
   return {"output file ", path, flags};
 }
 
-// All of them by one process of the user's, in this order.
+// One process of the user opens all files, in this order.
 Result<std::vector<Fd>> open_files(const Owner& owner, const std::vector<WantedFile>& wanted) {
   auto done = as_user(owner, [&](const AsUser& user) -> Result<FromUser> {
     FromUser out;

@@ -1,6 +1,6 @@
-// Standard input, output and error of a batch job: opened as the job's owner, before the container
-// exists, so that a missing directory refuses the job with a word that says which. Files, named
-// pipes and /dev/null only (as_user.h).
+// Standard input, output and error of a batch job. They are opened as the job's owner, before the
+// container exists, so that a missing directory refuses the job with a message that names it. Only
+// regular files, named pipes and /dev/null are allowed (as_user.h).
 #pragma once
 
 #include <string_view>
@@ -25,7 +25,7 @@ std::string absolute_path(const std::string& work_dir, const std::string& path);
 Result<StandardFiles> open_standard_files(const NodeSetup& setup, const LaunchRequest& request);
 Result<Fd> open_output(const LaunchRequest& request, const std::string& path);
 
-// What we have to say to the user there: a notice, or why the job ended. Written as the user.
+// Writes, as the user, what Gantry has to tell the user there: a notice, or why the job ended.
 void say_in_output(const LaunchRequest& request, const StandardFiles& files, std::string_view text);
 
 }  // namespace gantry::runtime

@@ -11,8 +11,8 @@
 namespace gantry::runtime {
 namespace {
 
-constexpr int kLastPatienceMs = 5'000;        // at the end, while none of them reads
-constexpr Duration kLongestEnd = minutes(1);  // for all of it
+constexpr int kLastPatienceMs = 5'000;  // waits so long at the end while no attached reader reads
+constexpr Duration kLongestEnd = minutes(1);  // waits no longer than this in all
 
 }  // namespace
 
@@ -26,7 +26,7 @@ void StepAudience::look_for_attachments() {
         bytes ? codec::decode<StepAttachment>(*bytes) : tl::unexpected(bytes.error());
     if (!attachment || attached_.size() >= kMostAttached) continue;
     auto io = dial_attached(shim_.setup.node, request_, *attachment);
-    if (!io) continue;  // it waits in vain, and says so
+    if (!io) continue;  // the reader waits in vain, and says so
     for (const auto& [task, exit] : exits_) (*io)->exited(task, exit.status, exit.message);
     attached_.push_back(std::move(*io));
   }

@@ -1,8 +1,8 @@
-// All who hear a running step: grun, which it is for, and those who are attached to it.
+// All readers of a running step: grun, which started it, and others who are attached to it.
 //
-// What the tasks say goes to all of them. Only grun makes the tasks wait when it does not read, and
-// only its loss ends them; who is attached may come and go. An attachment is a file in the step's
-// directory, which noded puts there (noded/runtime/job_dir.h).
+// All of them get what the tasks write. Only grun makes the tasks wait when it does not read, and
+// only its loss ends them; attached readers may come and go. An attachment is a file that noded
+// puts into the step's directory (noded/runtime/job_dir.h).
 #pragma once
 
 #include <poll.h>
@@ -19,18 +19,19 @@ namespace gantry::runtime {
 
 class StepAudience final : public StepIo {
  public:
-  static constexpr std::size_t kMostAttached = 16;  // at a time, on one node
+  static constexpr std::size_t kMostAttached = 16;  // at the same time, on one node
 
-  // `dir`: the step's. All arguments outlive this.
+  // `dir` is the step's directory. All arguments outlive this object.
   StepAudience(const Shim& shim, const StepRequest& request, std::string dir,
                std::unique_ptr<StepIo> grun)
       : shim_(shim), request_(request), dir_(std::move(dir)), grun_(std::move(grun)) {}
 
   void look_for_attachments();
-  // Those who are attached: what to poll for, and what came of it, in the same order.
+  // For attached readers: which descriptors to poll, and what poll() returned, in the same order.
   void add_watched(std::vector<pollfd>& watched) const;
   void serve(const pollfd* watched, StepControl& control);
-  // After finish(): until those who are attached have read to the end, or have had their time.
+  // Call it after finish(). It waits until attached readers have read to the end, or their time is
+  // over.
   void let_go(StepControl& control);
 
   void started(std::uint32_t tasks) override { grun_->started(tasks); }
@@ -61,7 +62,7 @@ class StepAudience final : public StepIo {
   std::string dir_;
   std::unique_ptr<StepIo> grun_;
   std::vector<std::unique_ptr<StepIo>> attached_;
-  std::map<std::uint32_t, Exit> exits_;  // by task: for those who come later
+  std::map<std::uint32_t, Exit> exits_;  // by task: for readers who attach later
 };
 
 }  // namespace gantry::runtime

@@ -1,5 +1,5 @@
-// The only wire message of the shim's own; common/proto/instantiate_*.cc, with all the others,
-// would double the size of a program that starts with every job.
+// The only wire message that the shim itself uses. With common/proto/instantiate_*.cc, which has
+// all other messages too, a program that starts with every job would be twice as large.
 #include "common/codec/define.h"
 #include "common/proto/step_io.h"
 

@@ -5,7 +5,7 @@
 namespace gantry::runtime {
 namespace {
 
-// A step without grun at the other end: nobody listens, nothing is kept.
+// For a step without grun at the other end: nobody listens, and nothing is kept.
 class NoStepIo : public StepIo {
  public:
   void started(std::uint32_t) override {}

@@ -1,8 +1,8 @@
-// Where the standard files of a step's tasks go: the seam between the step shim, which has the
-// tasks and their pipes, and the way to grun.
+// Where the standard files of a step's tasks go. This is the seam between the step shim, which has
+// the tasks and their pipes, and the connection to grun.
 //
-// The step shim polls fd() for events() beside its own descriptors and calls ready(). Everything
-// is non-blocking; one thread.
+// The step shim polls fd() for events() beside its own descriptors and calls ready(). Everything is
+// non-blocking, in one thread.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@ namespace gantry::runtime {
 class StepControl {
  public:
   virtual ~StepControl() = default;
-  virtual void input(std::string_view bytes) = 0;  // to task 0 of the step, if it is here
+  virtual void input(std::string_view bytes) = 0;  // to task 0 of the step, if it runs here
   virtual void close_input() = 0;
   virtual void signal(int number) = 0;                       // to all tasks here
-  virtual void window(const proto::TerminalSize& size) = 0;  // of task 0's terminal
-  // What the PMI server of another node of the step says to ours.
+  virtual void window(const proto::TerminalSize& size) = 0;  // new size of task 0's terminal
+  // Bytes from the PMI server of another node of the step, for the one here.
   virtual void peer(std::uint32_t node, std::string_view bytes) = 0;
-  [[nodiscard]] virtual bool input_full() const = 0;  // do not read more input for now
+  [[nodiscard]] virtual bool input_full() const = 0;  // true: do not read more input for now
 };
 
 class StepIo {
@@ -37,24 +37,25 @@ class StepIo {
   virtual void output(std::uint32_t task, int stream, std::string_view bytes) = 0;
   virtual void closed(std::uint32_t task, int stream) = 0;
   virtual void exited(std::uint32_t task, ExitStatus status, std::string_view message) = 0;
-  // Of our PMI server, to another node's or all others'; and that a task called MPI_Abort, or (no
-  // status) is at fault.
+  // peer() sends bytes of this node's PMI server to the one of another node, or to all others.
+  // aborted() says that a task called MPI_Abort, or, without a status, that the task is at fault.
   virtual void peer(std::uint32_t node, std::string_view bytes) = 0;
   virtual void aborted(std::uint32_t rank, std::optional<std::int32_t> status,
                        std::string_view message) = 0;
-  // Too much is queued already: the shim stops reading from the tasks, so they wait.
+  // Is so much queued already that the shim must stop reading from the tasks, so that they wait?
   [[nodiscard]] virtual bool full() const = 0;
   [[nodiscard]] virtual int fd() const = 0;  // -1 = nothing to poll
   [[nodiscard]] virtual short events() const = 0;
   virtual void ready(short events, StepControl& control) = 0;
   virtual void look_at_input(const StepControl& control) = 0;  // before each events()
-  // The other side is gone for good: the shim kills the tasks.
+  // Is the other side gone for good? Then the shim kills the tasks.
   [[nodiscard]] virtual bool lost() const = 0;
-  // Sends what is queued and the end, within a few seconds.
+  // Sends what is queued and then the end, within a few seconds.
   virtual void finish(const ExitRecord& record) = 0;
 };
 
-// By request.io_address: "" = nobody (standard files of the tasks are files or /dev/null).
+// Chooses by request.io_address; "" means that nobody reads (the tasks' standard files are files or
+// /dev/null).
 Result<std::unique_ptr<StepIo>> make_step_io(const Shim& shim, const StepRequest& request);
 
 }  // namespace gantry::runtime

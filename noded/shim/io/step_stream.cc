@@ -1,4 +1,5 @@
-// Frames out as tasks write, frames in as grun sends; what cannot be sent yet waits in the stream.
+// Sends frames as tasks write, and takes frames that grun sends. What cannot be sent yet waits in
+// the stream.
 #include "noded/shim/io/step_stream.h"
 
 #include <arpa/inet.h>
@@ -25,17 +26,17 @@ namespace {
 
 constexpr int kDialPatienceMs = 10'000;
 constexpr int kFlushPatienceMs = 5'000;  // for each piece of the last output
-constexpr Duration kLongestFinish =
-    minutes(1);  // for all of it: who takes it is the job's own program
+// The limit for all of the last output: its reader is a program of the job.
+constexpr Duration kLongestFinish = minutes(1);
 
 tl::unexpected<Error> unreachable(const std::string& address, int error) {
   return fail(ErrorCode::unavailable,
               "grun cannot be reached at " + address + ": " + std::strerror(error));
 }
 
-// "tcp://127.0.0.1:7000" or "tcp://[::1]:7000". Names are not resolved: grun sends numbers, and a
-// resolver would need shared libraries.
-// It may not be there yet: what is written until then waits.
+// Dials "tcp://127.0.0.1:7000" or "tcp://[::1]:7000". Names are not resolved: grun sends numbers,
+// and a resolver would need shared libraries. The connection may not be there yet when this
+// returns; what is written until then waits.
 Result<Fd> begin_dial(const std::string& address) {
   const auto bad = [&] {
     return fail(ErrorCode::invalid_argument,
@@ -100,7 +101,7 @@ class StreamIo : public StepIo {
       bytes.remove_prefix(part.size());
     }
   }
-  void closed(std::uint32_t, int) override {}  // the task's exit says it all
+  void closed(std::uint32_t, int) override {}  // the task's exit says enough
   void exited(std::uint32_t task, ExitStatus status, std::string_view message) override {
     send({proto::TaskExit{request_.rank(task), status, std::string(message)}});
   }
@@ -139,13 +140,13 @@ class StreamIo : public StepIo {
       pollfd ready{fd_.get(), POLLOUT, 0};
       if (::poll(&ready, 1, kFlushPatienceMs) <= 0) lost_ = true;
     }
-    // Until grun has the hello it cannot decode; wait for its end of the handshake, then for it to
-    // close, so that nothing of ours is thrown away by a reset.
+    // grun cannot decode anything before it has the hello. So this waits for grun's part of the
+    // handshake, and then until grun closes, so that no reset throws away what was sent.
     drain_until_closed(end);
   }
 
  protected:
-  // What the other side says.
+  // Handles a frame from the other side.
   virtual void take(const proto::StepFrame& frame, StepControl& control) {
     if (const auto* input = std::get_if<proto::TaskInput>(&frame.body)) {
       if (!input->data.empty()) control.input(input->data);
@@ -204,7 +205,7 @@ class StreamIo : public StepIo {
       const ssize_t n = ::read(fd_.get(), buffer, sizeof buffer);
       if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) return;
       if (n > 0 && !stream_.feed({buffer, static_cast<std::size_t>(n)})) return;
-      while (stream_.next()) {  // nobody is left whom it could be for
+      while (stream_.next()) {  // no task is left that could take it
       }
       write();
     }
@@ -216,11 +217,11 @@ class StreamIo : public StepIo {
   const StepRequest& request_;
   std::uint32_t tasks_;
   bool lost_ = false;
-  bool input_full_ = false;  // nothing is read, so that grun has to wait
+  bool input_full_ = false;  // true: nothing is read, so that grun has to wait
 };
 
-// Of one who is attached: nothing waits for it. What it does not read in time it does not get, and
-// is told how much that was.
+// The stream of an attached reader: nothing waits for it. It does not get what it does not read in
+// time, and is told how much that was.
 class AttachedIo final : public StreamIo {
  public:
   AttachedIo(Fd fd, net::SecureStream stream, std::string node, const StepRequest& request,
@@ -228,7 +229,7 @@ class AttachedIo final : public StreamIo {
       : StreamIo(std::move(fd), std::move(stream), std::move(node), request), may_type_(may_type) {}
 
   void output(std::uint32_t task, int stream, std::string_view bytes) override {
-    if (!stream_.ready()) return;  // it sees what is written from now on
+    if (!stream_.ready()) return;  // the reader sees only what is written from now on
     if (stream_.output().size() + bytes.size() > kMaxAttachedBacklog || skipped_ > 0) {
       skipped_ += bytes.size();
       tell_skipped();
@@ -251,12 +252,13 @@ class AttachedIo final : public StreamIo {
   }
 
  private:
-  // When half of what waited has gone, so that it does not get every other line.
+  // Skipping ends only when half of the queue has gone, so that the reader does not lose every
+  // other line.
   void tell_skipped() {
     if (skipped_ > 0 && stream_.output().size() < kMaxAttachedBacklog / 2)
       send({proto::StepSkipped{std::exchange(skipped_, 0)}});
   }
-  // The end of its input is not the step's: that is for grun to say.
+  // When an attached reader ends its input, the step's input goes on: only grun can end that.
   void take(const proto::StepFrame& frame, StepControl& control) override {
     const auto* input = std::get_if<proto::TaskInput>(&frame.body);
     if (may_type_ && input != nullptr && !input->data.empty()) control.input(input->data);

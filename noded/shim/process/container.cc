@@ -42,9 +42,10 @@ Result<Pair> runtime_pipe() {
   return Pair{Fd(ends[0]), Fd(ends[1])};
 }
 
-// The directory is entered by gantry-init, which is the user and has no descriptor of a directory:
-// a runtime that enters what a user names, by a link that has just come to lead to its own
-// descriptors, has led out of containers (CVE-2024-21626).
+// gantry-init enters the working directory, and the OCI runtime does not. gantry-init is the user
+// and has no descriptor of a directory. A runtime that enters a path that a user names can be led
+// out of the container, if a link there has just been changed to lead to the runtime's own
+// descriptors (CVE-2024-21626).
 std::vector<std::string> init_args(const LaunchRequest& request, const std::string& cwd) {
   if (request.kind == LaunchKind::holder) return {"pause"};
   std::vector<std::string> args{"in", cwd, request.hold ? "hold" : "run", "/run/gantry/script"};
@@ -74,8 +75,9 @@ Result<void> write_bundle(const Shim& shim, const std::string& bundle, const Roo
                      Durability::none);
 }
 
-// crun protects its own file from the container by starting itself twice, the second time from a
-// read-only mount; given one, it starts once, which saves 2 ms and several RCU waits.
+// crun protects its own file from the container by starting itself a second time from a read-only
+// mount. If it is in such a mount already it starts only once, which saves 2 ms and several RCU
+// waits.
 Result<std::string> read_only_runtime(const NodeSetup& setup) {
   const std::string target = setup.mount_dir + "/runtime";
   const Fd file(::open(target.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
@@ -100,7 +102,8 @@ std::vector<std::string> runtime_command(const Shim& shim, const std::string& pr
   return argv;
 }
 
-// Without a cpuset cgroup: inherited, and so only a default, which the job could change.
+// The way to pin without a cpuset cgroup: the job inherits the affinity. It is only a default,
+// because the job can change it.
 void pin_to(const std::vector<std::uint16_t>& cpus) {
   if (cpus.empty()) return;
   cpu_set_t set;
@@ -109,7 +112,7 @@ void pin_to(const std::vector<std::uint16_t>& cpus) {
   ::sched_setaffinity(0, sizeof set, &set);
 }
 
-// The runtime's complaint, without its time stamps.
+// complaint() returns the runtime's complaint without its time stamps.
 constexpr std::string_view kNoReason = "no reason given";
 
 std::string complaint(const std::string& log) {
@@ -121,7 +124,7 @@ std::string complaint(const std::string& log) {
   return line;
 }
 
-// The runtime ends once the container runs, or has failed; PID 1 says `up` in the first case.
+// The runtime ends when the container runs, or has failed; in the first case PID 1 says `up`.
 Result<void> await_up(const Shim& shim, Container& container, int runtime_pid,
                       const std::string& log, Signals& signals) {
   int status = -1;
@@ -153,8 +156,9 @@ Result<Container> start_container(const Shim& shim, const Root& root, const Stan
                                   const std::vector<std::string>& env, Signals& signals) {
   const std::string bundle = shim.setup.mount_dir + "/bundle";
   const std::string log = shim.setup.mount_dir + "/runtime.log";
-  // Until the runtime has entered it. runc sets limits of a process from outside of its namespace,
-  // for which a root without CAP_SYS_RESOURCE has to be the one who made it.
+  // The namespace is held until the runtime has entered it. runc cannot use one that was made
+  // before: it sets limits of a process from outside of its namespace, and a root without
+  // CAP_SYS_RESOURCE may do that only if it made the namespace itself.
   std::optional<UserNamespace> owned;
   if (shim.setup.user_namespace && !shim.setup.rootless &&
       shim.setup.runtime == RuntimeKind::crun) {
@@ -180,13 +184,14 @@ Result<Container> start_container(const Shim& shim, const Root& root, const Stan
   spec.env = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "XDG_RUNTIME_DIR=" + shim.setup.mount_dir};
   if (shim.setup.runtime == RuntimeKind::crun)
     spec.env.emplace_back("_LIBCONTAINER_CLONED_BINARY=1");
-  // Its own standard files are a pipe that nobody needs but for complaints: see init_protocol.h.
+  // The runtime's own standard files are a pipe, which serves only for complaints: see
+  // init_protocol.h.
   auto talk = runtime_pipe();
   if (!talk) return tl::unexpected(talk.error());
   spec.in = talk->ours.get();
   spec.out = spec.err = talk->theirs.get();
   spec.more = {pair->theirs.get(), files.in.get(), files.out.get(), files.err_fd()};
-  // runc moves the container into a directory of its own and counts itself nowhere.
+  // runc moves the container into a directory of its own, and counts itself in none.
   const auto directory = open_cgroup_directory(shim.setup.cgroups, job_cgroup(shim.request.key));
   if (shim.setup.runtime == RuntimeKind::crun) {
     spec.cgroup = &cgroup;

@@ -1,4 +1,4 @@
-// A container of the OCI runtime, from prepared files and root to its exit.
+// Runs a container of the OCI runtime, from prepared files and root to its exit.
 #pragma once
 
 #include <optional>
@@ -19,18 +19,18 @@ struct Container {
   int init_pid = 0;                   // in the shim's PID namespace
   int child_pid = 0;                  // the batch shell
   Fd socket;                          // to gantry-init
-  bool closed = false;                // the socket is: PID 1 is going or gone
+  bool closed = false;                // the socket has closed: PID 1 is ending or has ended
   bool ended = false;                 // PID 1 has been reaped
-  std::optional<int> program_status;  // wait status of the batch shell, as init says
-  std::optional<int> exec_error;      // errno of its exec
+  std::optional<int> program_status;  // wait status of the batch shell, as gantry-init reports it
+  std::optional<int> exec_error;      // errno of the shell's exec
   int init_status = 0;                // wait status of PID 1
 };
 
-// Starts the runtime and returns when PID 1 runs. Fails with what the runtime said.
+// Starts the runtime, and returns when PID 1 runs. Fails with the runtime's complaint.
 Result<Container> start_container(const Shim& shim, const Root& root, const StandardFiles& files,
                                   const std::vector<std::string>& env, Signals& signals);
 
-// Takes in what init said, without blocking.
+// Reads what gantry-init has reported, without blocking.
 void read_init(Container& container);
 void say_go(const Container& container);
 // Reaps ended children; sets `ended` when PID 1 is among them.

@@ -1,4 +1,4 @@
-// gantry-init: PID 1 of every container. Without a C library and tiny, so that it starts in a
+// gantry-init: PID 1 of every container. It is tiny and has no C library, so it starts in a
 // fraction of a millisecond and needs nothing of the image.
 //
 //   gantry-init [in DIR] run  PROGRAM [ARG...]   starts the program at once; PROGRAM is a path
@@ -7,8 +7,8 @@
 //
 // It forwards signals to the program's process group, reaps orphans, and ends with the program's
 // status; the kernel then ends whatever is left in the PID namespace. Descriptor 3 is a socket to
-// the shim (noded/shim/process/init_protocol.h), 4 to 6 are the program's standard files; when the
-// socket closes, the shim is gone, and so is the job.
+// the shim (noded/shim/process/init_protocol.h), 4 to 6 are the program's standard files. When the
+// socket closes, the shim is gone, and gantry-init ends the job by leaving.
 #include <asm/errno.h>
 #include <asm/poll.h>
 #include <asm/signal.h>
@@ -57,7 +57,7 @@ void default_signals() {
   call(SYS_rt_sigprocmask, SIG_SETMASK, address(&none), 0, kMaskBytes);
 }
 
-// Writes our pid into SLURM_TASK_PID and GANTRY_TASK_PID, which come with room for ten digits.
+// Writes this process's id into SLURM_TASK_PID and GANTRY_TASK_PID, which have room for ten digits.
 void set_task_pid(char** env) {
   constexpr char kName[] = "_TASK_PID=";
   for (; *env != nullptr; ++env) {
@@ -84,10 +84,10 @@ void set_task_pid(char** env) {
   call(SYS_setsid);
   default_signals();
   set_task_pid(env);
-  tell(InitWord::child, 0);  // the kernel adds our pid, as the shim sees it
+  tell(InitWord::child, 0);  // the kernel adds this process's id, as the shim sees it
   long error = dir != nullptr ? call(SYS_chdir, address(dir)) : 0;
   if (error == 0) error = call(SYS_execve, address(program[0]), address(program), address(env));
-  if (error == -ENOEXEC) {  // a script without an interpreter's line
+  if (error == -ENOEXEC) {  // the file is a script without a "#!" line
     static char shell[] = "/bin/sh";
     char* words[256];
     words[0] = shell;
@@ -113,7 +113,7 @@ int exit_code(int status) {
   return number != 0 ? 128 + number : (status >> 8) & 0xff;
 }
 
-// Reaps all that ended; returns true when `child` was among them.
+// Reaps all children that ended; returns true if `child` was among them.
 bool reap(int child, int& status) {
   bool ended = false;
   for (;;) {
@@ -128,20 +128,20 @@ bool reap(int child, int& status) {
 }
 
 constexpr long kSoon = 50'000'000;  // nanoseconds
-constexpr int kMostRounds = 20;     // a second
+constexpr int kMostRounds = 20;     // rounds of kSoon: a second in all
 
 struct Init {
   const char* dir;  // nullptr = where it was started
   char** program;   // nullptr = pause
   char** env;
-  int count;  // of program
+  int count;  // number of words in `program`
   bool hold;
   int signals;  // signalfd
   int child = 0;
-  bool ending = false;  // pause or hold: was asked to end
-  bool ended = false;   // the child has, with `status`
+  bool ending = false;  // pause or hold: it was told to end
+  bool ended = false;   // the child has ended, with `status`
   int status = 0;
-  int rounds = 0;  // of kSoon, since then
+  int rounds = 0;  // how many kSoon have passed since then
 
   void hear() {
     InitNote note{};
@@ -161,11 +161,11 @@ struct Init {
     }
   }
 
-  // Nothing but us left in the namespace.
+  // Is no other process left in the namespace?
   static bool alone() { return call(SYS_kill, -1, 0) == -ESRCH; }
 
-  // All of a job hears that it is to end, and a shell is gone at once: what it has started has a
-  // moment too, so that grun says how its step ended.
+  // When a job is told to end, all its processes get the signal, and a shell ends at once. The
+  // processes that it started get a moment too, so that grun can report how its step ended.
   [[nodiscard]] bool may_leave() {
     return (status & 0x7f) != SIGTERM || alone() || rounds++ >= kMostRounds;
   }
@@ -182,7 +182,8 @@ struct Init {
         tell(InitWord::exited, status);
         leave(exit_code(status));
       }
-      if (ending && child == 0 && alone()) leave(143);  // a container that was told to end does
+      // A container that was told to end has ended.
+      if (ending && child == 0 && alone()) leave(143);
     }
   }
 };
@@ -194,7 +195,8 @@ extern "C" [[noreturn]] __attribute__((used)) void init_main(long* stack) {
   char** argv = reinterpret_cast<char**>(stack + 1);
   char** env = argv + argc + 1;
   const char* dir = nullptr;
-  if (argc > 3 && same(argv[1], "in")) {  // a shim of an earlier release lets the runtime enter it
+  // Older shims do not say it: with them the runtime enters the directory.
+  if (argc > 3 && same(argv[1], "in")) {
     dir = argv[2];
     argv += 2;
     argc -= 2;
@@ -202,8 +204,9 @@ extern "C" [[noreturn]] __attribute__((used)) void init_main(long* stack) {
   const bool pause = argc > 1 && same(argv[1], "pause");
   const bool hold = argc > 1 && same(argv[1], "hold");
   if (!pause && argc < 3) leave(2);
-  // It runs with the job's ids, and what it says to the shim is what the job says: a job may not
-  // trace it, write to its memory or take its socket. Programs that it executes are not affected.
+  // This process runs with the job's ids, and the shim takes its words for the job's. So the job
+  // may not trace it, write to its memory or take its socket. Programs that it executes are not
+  // affected.
   if (call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0) != 0) leave(4);
   call(SYS_fcntl, kInitSocket, F_SETFD, FD_CLOEXEC);
   for (int i = 0; i < kInitFileCount; ++i) {

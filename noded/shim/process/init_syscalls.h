@@ -1,5 +1,5 @@
-// System calls without a C library, for gantry-init: glibc's own start costs more (0.4 ms under
-// virtualisation, where each CPUID traps) than everything that init does.
+// System calls without a C library, for gantry-init: the start of glibc alone costs more (0.4 ms on
+// a virtual machine, where each CPUID traps) than everything that gantry-init does.
 #pragma once
 
 #include <sys/syscall.h>
@@ -43,7 +43,7 @@ long address(T* pointer) {
 
 }  // namespace gantry::init
 
-// argc, argv and envp lie on the stack; hands its address to init_main().
+// The kernel puts argc, argv and envp on the stack; this hands their address to init_main().
 #if defined(__x86_64__)
 asm(".globl _start\n_start:\n  xor %ebp, %ebp\n  mov %rsp, %rdi\n  and $-16, %rsp\n  call "
     "init_main\n");

@@ -25,7 +25,7 @@ void say_running(const Shim& shim, int pid, const std::optional<Beginning>& bega
   notify(shim, !began ? NoteKind::held : NoteKind::running);
 }
 
-// Waits for go(); false when it is told to end instead.
+// Waits for go(); returns false if the shim is told to end instead.
 bool await_go(Shim& shim, Signals& signals) {
   for (;;) {
     pollfd watched{signals.fd(), POLLIN, 0};

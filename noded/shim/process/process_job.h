@@ -1,5 +1,5 @@
-// Runtime `process`: the script as a plain process of its user, in the job's cgroup, without a
-// container. For development; a node uses it only when it is configured by name.
+// Runtime `process`: the script runs as a plain process of its user, in the job's cgroup, without a
+// container. It is meant for development; a node uses it only if its configuration names it.
 #pragma once
 
 #include "noded/runtime/beginning.h"
@@ -8,7 +8,7 @@
 
 namespace gantry::runtime {
 
-// From start to exit; fills in `began` and the record's exit.
+// Runs the job from start to exit; fills in `began` and the record's exit.
 Result<void> run_process_job(Shim& shim, Signals& signals, const StandardFiles& files,
                              ExitRecord& record, std::optional<Beginning>& began);
 

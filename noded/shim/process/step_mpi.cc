@@ -17,11 +17,12 @@
 namespace gantry::runtime {
 namespace {
 
-constexpr int kEndPatienceMs = 2'000;              // while it says nothing
-constexpr Duration kLongestTidying = seconds(10);  // for all that it says
-constexpr std::size_t kMaxKept = 1u << 20;         // bytes that were sent, in front of the others
+constexpr int kEndPatienceMs = 2'000;              // longest pause in which the server says nothing
+constexpr Duration kLongestTidying = seconds(10);  // longest time for all that the server says
+// Bytes already sent that out_ may keep in front of the others.
+constexpr std::size_t kMaxKept = 1u << 20;
 constexpr const char* kMalformed = "the PMI server of the step says what is no frame";
-constexpr std::size_t kMaxComplaint = 2'000;  // bytes of what it says on standard error
+constexpr std::size_t kMaxComplaint = 2'000;  // bytes of the server's standard error that are shown
 
 std::string joined(const std::vector<std::string>& words) {
   std::string out;
@@ -35,10 +36,10 @@ std::vector<std::string> numbers_as_words(const std::vector<std::uint32_t>& numb
   return out;
 }
 
-// What differs between the two.
+// The differences between PMIx and PMI-2.
 struct Kind {
   const char* option;
-  const char* program;  // beside gantry-shim
+  const char* program;  // lies beside gantry-shim
   const char* name_prefix;
   const char* without;  // why the program may be missing
   const char* needs;    // why it may end at once
@@ -54,7 +55,8 @@ TaskSpec server_spec(const Shim& shim, const StepRequest& request, const Kind& k
   TaskSpec spec;
   spec.argv = {kind.program, kind.name_prefix + id, std::to_string(request.node_index),
                joined(request.nodes), joined(numbers_as_words(request.node_tasks))};
-  // Values go through its socket: no shared memory files (gds), no binary node lists (preg).
+  // The PMIx server gives values through its socket: no shared memory files (gds), no binary node
+  // lists (preg).
   spec.env = {"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + shim.request.owner.home, "TMPDIR=/tmp",
               "PMIX_MCA_gds=hash", "PMIX_MCA_preg=^compress"};
   if (const auto it = request.env.find("LD_LIBRARY_PATH"); it != request.env.end())
@@ -63,7 +65,8 @@ TaskSpec server_spec(const Shim& shim, const StepRequest& request, const Kind& k
   return spec;
 }
 
-// A pair for each task: the tasks' ends, and the server's in the same order.
+// Makes a pair for each task: returns the tasks' ends, and puts the server's into `theirs`, in the
+// same order.
 Result<std::vector<Fd>> make_sockets(std::size_t tasks, std::vector<Fd>& theirs) {
   std::vector<Fd> out;
   for (std::size_t i = 0; i < tasks; ++i) {

@@ -38,7 +38,8 @@ Result<Pipe> make_pipe() {
   return Pipe{Fd(ends[0]), Fd(ends[1])};
 }
 
-// PID 1 of the job's container, held so that the number cannot be reused under us.
+// Opens PID 1 of the job's container as a pidfd, so that its number cannot come to mean another
+// process.
 Result<Fd> container_of(const Shim& shim) {
   const auto gone = [&] {
     return fail(ErrorCode::wrong_state,
@@ -53,7 +54,8 @@ Result<Fd> container_of(const Shim& shim) {
   return pidfd;
 }
 
-// Nodes of a job are told to go one after the other: the step may be here before its container is.
+// The nodes of a job are told to go one after the other, so the step may be here before its
+// container.
 Result<Fd> container_when_running(const Shim& shim) {
   constexpr int kTries = 2'000;  // of 5 ms
   const std::string record = shim.dir + "/" + kRunningFile;
@@ -66,8 +68,8 @@ Result<Fd> container_when_running(const Shim& shim) {
   return container_of(shim);
 }
 
-// The devices are this node's, whatever the environment of srun says: that may be another node's,
-// or one outside of the job.
+// The devices are those of this node, whatever the environment of srun says: that one may come from
+// another node, or from outside of the job.
 void put_gpus(const LaunchRequest& job, std::map<std::string, std::string>& env) {
   constexpr std::array<std::string_view, 9> kNames{
       "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
@@ -83,7 +85,7 @@ void put_gpus(const LaunchRequest& job, std::map<std::string, std::string>& env)
   if (held != job.env.end()) env["SLURM_STEP_GPUS"] = env["GANTRY_STEP_GPUS"] = held->second;
 }
 
-// Of each GPU from these cores; none: not known.
+// Distance of each GPU from these cores; empty: not known.
 std::vector<std::uint32_t> distances(const LaunchRequest& job,
                                      const std::vector<std::uint16_t>& cpus) {
   std::vector<std::uint32_t> out;
@@ -95,7 +97,7 @@ std::vector<std::uint32_t> distances(const LaunchRequest& job,
   return out;
 }
 
-// What --gpu-bind says of this task, which has these cores.
+// Applies --gpu-bind to this task, which has these cores.
 Result<void> bind_gpus(const LaunchRequest& job, const StepRequest& step, std::uint32_t index,
                        const std::vector<std::uint16_t>& cpus,
                        std::map<std::string, std::string>& env) {
@@ -167,7 +169,7 @@ Result<int> StepTasks::output_of(std::uint32_t index, const std::string& pattern
   return given.back().get();
 }
 
-// Task 0 makes its terminal itself; until then, and for all others, there is nothing to read.
+// Task 0 makes its terminal itself. Before that, and for all other tasks, there is nothing to read.
 Result<void> StepTasks::give_terminal(std::uint32_t index, TaskSpec& spec, std::vector<Fd>& given) {
   given.emplace_back(::open("/dev/null", O_RDWR | O_CLOEXEC));
   spec.in = spec.out = spec.err = given.back().get();
@@ -182,7 +184,7 @@ Result<void> StepTasks::give_terminal(std::uint32_t index, TaskSpec& spec, std::
   return {};
 }
 
-// By now every task has executed its program or failed to: what it passed is there.
+// By now every task has executed its program or failed to, so what task 0 passed is there.
 void StepTasks::take_terminal() {
   if (!terminal_socket_) return;
   terminal_ = take_passed(terminal_socket_).fd;
@@ -200,7 +202,7 @@ Result<TaskSpec> StepTasks::prepare(std::uint32_t index, std::vector<Fd>& given)
   auto env = environment_of(shim_.request, request_, index, spec.cpus);
   if (!env) return tl::unexpected(env.error());
   spec.env = std::move(*env);
-  if (mpi_) {  // in front: the first of a name counts
+  if (mpi_) {  // in front, because the first variable of a name counts
     spec.env.insert(spec.env.begin(), mpi_->environment(index).begin(),
                     mpi_->environment(index).end());
     spec.more = mpi_->sockets(index);
@@ -263,7 +265,7 @@ Result<void> StepTasks::start(Signals& signals) {
 
 Result<void> StepTasks::start_in(const TaskPlace& place) {
   std::vector<TaskSpec> specs;
-  std::vector<Fd> given;  // our copies of the tasks' ends, closed when they have theirs
+  std::vector<Fd> given;  // the shim's copies of the tasks' ends, closed when the tasks have theirs
   for (std::uint32_t i = 0; i < tasks_.size(); ++i) {
     auto spec = prepare(i, given);
     if (!spec) return tl::unexpected(spec.error());
@@ -277,8 +279,8 @@ Result<void> StepTasks::start_in(const TaskPlace& place) {
     tasks_[i].pid = (*started)[i].pid;
     tasks_[i].error = std::move((*started)[i].error);
   }
-  // The step was killed while it began: of these tasks nobody has told, and one may be about to
-  // run.
+  // The step was killed while it began: some tasks were not reported, and one of them may be about
+  // to run.
   const bool cut_short =
       std::any_of(tasks_.begin(), tasks_.end(), [](const Task& t) { return t.pid <= 0; });
   if (cut_short)
@@ -305,14 +307,14 @@ void StepTasks::collect_exits() {
       if (tasks_[i].pid != pid || tasks_[i].status) continue;
       tasks_[i].status = WIFSIGNALED(status) ? ExitStatus{0, WTERMSIG(status)}
                                              : ExitStatus{WEXITSTATUS(status), 0};
-      for (auto& stream : tasks_[i].streams)  // what it wrote comes before its exit
+      for (auto& stream : tasks_[i].streams)  // its output is sent before its exit
         read_to_end(i, stream);
       io_.exited(i, *tasks_[i].status, tasks_[i].error);
     }
   }
 }
 
-// Bytes that were read; 0 = nothing more for now, or closed.
+// Returns the number of bytes read; 0 = nothing more for now, or closed.
 std::size_t StepTasks::read_stream(std::uint32_t index, Stream& stream) {
   static_assert(kChunk <= 64 << 10, "on the stack");
   std::array<char, kChunk> buffer;
@@ -365,7 +367,8 @@ void StepTasks::write_input() {
     pending_input_.erase(0, static_cast<std::size_t>(n));
   }
   if (!close_input_) return;
-  // The end of file, as a terminal has it; its other side stays open for the output.
+  // Sends the end of file as a terminal does it; the terminal's other side stays open for the
+  // output.
   if (terminal_ && input_) (void)!::write(input_.get(), "\004", 1);
   input_.reset();
 }
@@ -389,7 +392,8 @@ void StepTasks::end_mpi() {
 
 void StepTasks::signal(int number) {
   for (const auto& task : tasks_)
-    if (!task.status && task.pid > 0) ::kill(-task.pid, number);  // a session of its own each
+    // Each task is a session of its own.
+    if (!task.status && task.pid > 0) ::kill(-task.pid, number);
 }
 
 std::vector<StepTasks::Wanted> StepTasks::wanted() const {

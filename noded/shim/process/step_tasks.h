@@ -1,4 +1,4 @@
-// The tasks of one step on this node, with their pipes.
+// The tasks of one step on this node, and their pipes.
 #pragma once
 
 #include <memory>
@@ -18,23 +18,25 @@ class StepTasks {
       : shim_(shim), request_(request), io_(io) {}
 
   Result<void> start(Signals& signals);
-  // One round of the loop: output moved, ended tasks reaped. `reap` = SIGCHLD came.
+  // In each round of its loop the shim calls these: ended tasks are reaped (after SIGCHLD), and
+  // output and input are moved.
   void collect_exits();
   void move_output();
   void write_input();
 
-  [[nodiscard]] bool running() const;  // a task has not ended
-  void drain();                        // what ended tasks left in their pipes
+  [[nodiscard]] bool running() const;  // true: at least one task has not ended
+  void drain();                        // reads what ended tasks left in their pipes
   void input(std::string_view bytes);
   void close_input();
   [[nodiscard]] bool input_full() const { return pending_input_.size() > kMaxInput; }
   void signal(int number);
   void window(const proto::TerminalSize& size);
   void peer(std::uint32_t node, std::string_view bytes);
-  void serve_mpi();  // moves what the PMI server says; without one nothing
+  void serve_mpi();  // moves what the PMI server says; does nothing without one
   void end_mpi();
 
-  // Descriptors to poll: readable outputs (none while io is full), and the input when it waits.
+  // Which descriptors to poll: readable outputs (none while io is full), and the input if bytes
+  // wait for it.
   struct Wanted {
     int fd;
     short events;
@@ -46,7 +48,7 @@ class StepTasks {
   static constexpr std::size_t kMaxInput = 256 << 10;
 
   struct Stream {
-    Fd fd;  // read end; empty = a file, or closed
+    Fd fd;  // read end; empty = the output is a file, or was closed
     int number = 1;
   };
   struct Task {
@@ -63,7 +65,8 @@ class StepTasks {
   Result<int> output_of(std::uint32_t index, const std::string& pattern, int number, Task& task,
                         std::vector<Fd>& given);
   std::size_t read_stream(std::uint32_t index, Stream& stream);
-  void read_to_end(std::uint32_t index, Stream& stream);  // of what the task itself wrote
+  // Reads no further than what the task itself wrote.
+  void read_to_end(std::uint32_t index, Stream& stream);
   [[nodiscard]] std::vector<std::uint16_t> cpus_of(std::uint32_t index) const;
 
   const Shim& shim_;
@@ -72,7 +75,7 @@ class StepTasks {
   std::vector<Task> tasks_;
   std::unique_ptr<MpiServer> mpi_;
   Fd terminal_socket_;  // where task 0 passes its terminal's other side
-  Fd terminal_;         // that side; input_ and its stream are copies
+  Fd terminal_;  // the other side of the terminal; input_ and the output stream are copies of it
   Fd input_;
   bool close_input_ = false;
   std::string pending_input_;

@@ -17,8 +17,8 @@
 namespace gantry::runtime {
 namespace {
 
-// The effective id alone changes, so that the capabilities stay permitted: where ordinary users may
-// make no namespaces, this one may.
+// Only the effective id changes, so the capabilities stay permitted: this user may make a namespace
+// also where ordinary users may not.
 bool become(std::uint32_t uid) {
   if (::syscall(SYS_setresuid, -1, uid, -1) != 0) return false;
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
@@ -30,7 +30,7 @@ bool become(std::uint32_t uid) {
 
 [[noreturn]] void hold_namespace(std::uint32_t uid, const Fd& up, pid_t shim) {
   const int error = become(uid) && ::unshare(CLONE_NEWUSER) == 0 ? 0 : errno;
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a change of ids would have cleared it
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // this comes after the change of ids, which clears it
   if (::getppid() != shim) ::_exit(1);
   (void)!::write(up.get(), &error, sizeof error);
   for (;;) ::pause();

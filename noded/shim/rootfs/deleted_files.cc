@@ -22,10 +22,11 @@
 namespace gantry::runtime {
 namespace {
 
-constexpr std::string_view kDeleted = " (deleted)";  // how the kernel ends such a path
+// The kernel ends the path of a deleted file so.
+constexpr std::string_view kDeleted = " (deleted)";
 
 struct Mount {
-  std::string root;  // of its file system, what is mounted
+  std::string root;  // the directory of its file system that is mounted
   std::string point;
 };
 using Mounts = std::map<std::uint64_t, Mount>;
@@ -46,7 +47,8 @@ bool is_within(std::string_view path, std::string_view tree) {
          (path.starts_with(tree) && path.size() > tree.size() && path[tree.size()] == '/');
 }
 
-// Where it lies in its file system; nothing: its mount is none of these, or shows another path.
+// Returns the path of a file within its file system. It returns nothing if the file's mount is none
+// of these, or shows another path.
 std::optional<std::string> path_in_file_system(const Fd& place, const Mounts& mounts) {
   struct statx facts {};
   if (::statx(place.get(), "", AT_EMPTY_PATH, STATX_MNT_ID, &facts) != 0) return std::nullopt;
@@ -81,7 +83,7 @@ class Search {
     mounts_.reset();
     const std::string tasks = "/proc/" + process_ + "/task";
     for (const auto& task : list_dir(tasks)) {
-      // A thread that shares the descriptors of its process has no others.
+      // A thread that shares its process's descriptors has no others.
       if (task != process_ && ::syscall(SYS_kcmp, pid, std::stoi(task), KCMP_FILES, 0UL, 0UL) == 0)
         continue;
       look_at_descriptors(tasks + "/" + task + "/fd");
@@ -101,7 +103,7 @@ class Search {
     ::closedir(dir);
   }
 
-  // A file may be closed and mapped. "7f00-7f01 rw-s 00000000 08:01 1234  /tmp/x (deleted)"
+  // A mapped file may be closed. A line: "7f00-7f01 rw-s 00000000 08:01 1234 /tmp/x (deleted)"
   void look_at_mappings() {
     const std::string map_files = "/proc/" + process_ + "/map_files/";
     for (const auto& line : split(read_file("/proc/" + process_ + "/maps").value_or(""), '\n')) {
@@ -136,8 +138,8 @@ class Search {
   bool there_ = false;
   dev_t device_ = 0;
   std::optional<std::string> tree_;  // where the directory lies in its file system
-  std::string process_;              // that is looked at
-  std::optional<Mounts> mounts_;     // of it, once one needs them
+  std::string process_;              // the process that is looked at
+  std::optional<Mounts> mounts_;     // the mounts of that process, read when first needed
   std::set<ino_t> seen_;
   DeletedUse use_;
 };

@@ -1,8 +1,8 @@
-// Files that have no name any more and take up space all the same, because processes of a job hold
-// them open or mapped: a walk over directories does not meet them.
+// Counts files of a job that have no name any more but still take up space, because processes hold
+// them open or mapped. Walking through directories does not find them.
 //
-// A file counts when it was made below the directory, by whatever mount; where that cannot be told
-// it counts as well. Files that are only on their way through a socket of the job are not met.
+// A file counts if it was made below the directory, by whatever mount, and also where that cannot
+// be found out. Files that are just being passed through a socket of the job are not found.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace gantry::runtime {
 
-inline constexpr std::size_t kMostDeletedFiles = 100'000;  // of a job, each counted once
+inline constexpr std::size_t kMostDeletedFiles = 100'000;  // of a job; each file counts once
 
 struct DeletedUse {
-  std::int64_t bytes = 0;  // of disk
-  bool too_many = false;   // nobody can say how much there is: kMostDeletedFiles
+  std::int64_t bytes = 0;  // bytes on the disk
+  bool too_many = false;  // more than kMostDeletedFiles, so nobody can say how many bytes there are
 };
 DeletedUse deleted_files_used(const std::string& directory, const std::vector<int>& processes);
 

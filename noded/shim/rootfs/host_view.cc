@@ -19,7 +19,7 @@
 namespace gantry::runtime {
 namespace {
 
-// Made anew for each container, or of no use in it.
+// Directories that are made anew for each container, or are of no use in it.
 constexpr std::array<std::string_view, 6> kNotShown{"proc", "sys", "dev",
                                                     "run",  "tmp", "lost+found"};
 
@@ -54,10 +54,10 @@ bool shared_place(std::string_view path) {
   return std::find(kShared.begin(), kShared.end(), path) != kShared.end();
 }
 
-// A directory that the user sees at its own place, if it is worth it.
+// A directory that the user sees at its own path, if that is worth a mount.
 struct OwnPlace {
   std::string path;
-  bool must_be_owner = false;  // else the user may write to it, or it would be hidden
+  bool must_be_owner = false;  // false: the user may write to it, or it would otherwise be hidden
 };
 
 bool may_be_shown(const std::string& path) {
@@ -80,7 +80,8 @@ Fd open_own(const AsUser& user, const Owner& owner, bool rootless, const OwnPlac
 
 constexpr std::size_t kPlacesAtOnce = 64;  // a bit for each
 
-// By a process of the user's of the user's: a descriptor for each; empty = it is not to be shown.
+// A process of the user opens the directories that belong to the user: one descriptor for each
+// place, empty if it is not to be shown.
 Result<std::vector<Fd>> open_own_places(const NodeSetup& setup, const Owner& owner,
                                         std::span<const OwnPlace> places) {
   std::vector<Fd> out(places.size());
@@ -114,7 +115,8 @@ Result<void> show_own(const LaunchRequest& request, const std::string& root,
   return attach_tree(*tree, *target);
 }
 
-// A file of the host over one of the container's. One that cannot be shown keeps no job back.
+// Shows a file of the host in place of one of the container's. If that fails, the job starts
+// without it.
 void show_file(const LaunchRequest& request, const std::string& root, const std::string& file,
                const std::string& as) {
   const Fd source(::open(file.c_str(), O_PATH | O_CLOEXEC));
@@ -124,8 +126,9 @@ void show_file(const LaunchRequest& request, const std::string& root, const std:
   if (auto tree = clone_tree(source, Access::read_only, false)) (void)attach_tree(*tree, *target);
 }
 
-// With the host's network, name resolution needs the host's file: in the host view the one that
-// /etc/resolv.conf points to below /run, in an image itself.
+// A job with the host's network needs the host's file to resolve names. In the host view that is
+// the file below /run to which /etc/resolv.conf points; in an image it is put at /etc/resolv.conf
+// itself.
 void show_resolver(const LaunchRequest& request, const std::string& root, bool image) {
   constexpr const char* kName = "/etc/resolv.conf";
   std::array<char, 4096> real{};
@@ -134,9 +137,9 @@ void show_resolver(const LaunchRequest& request, const std::string& root, bool i
   show_file(request, root, real.data(), image ? kName : real.data());
 }
 
-// Scripts go to the first node of a job by its name, and programs to themselves by theirs: where
-// the host's own list has no such name, the job's has. An image without the host's network need not
-// know the host's.
+// Scripts reach the first node of a job by its name, and programs reach their own node by its name.
+// Where the host's own list lacks such a name, the job's list adds it. An image without the host's
+// network need not have the host's list.
 void show_hosts(const NodeSetup& setup, const LaunchRequest& request, const std::string& root,
                 bool image) {
   constexpr const char* kName = "/etc/hosts";
@@ -187,18 +190,18 @@ std::uint64_t mount_of(const Fd& place) {
   return ::statx(place.get(), "", AT_EMPTY_PATH, STATX_MNT_ID, &facts) == 0 ? facts.stx_mnt_id : 0;
 }
 
-// What a listed mount's path leads to now.
+// What is now at the path of a listed mount.
 enum class Sight { shown, covered, moved };
 
 struct ShownMount {
   Sight sight = Sight::moved;
   std::string path;
-  Fd place;  // of its root, when it is shown
+  Fd place;  // descriptor of the mount's root, when it is shown
 };
 
-// Covered means that the path, or the deepest part of it that is there, is on a mount which this
-// one does not stand on: nobody inside can lift that. Else a user has just renamed a directory
-// above it.
+// "Covered" means that the path, or the deepest part of it that exists, is on another mount, which
+// lies over this one: nobody inside the container can remove that mount. Otherwise a user has just
+// renamed a directory above it.
 ShownMount shown_of(const std::vector<ListedMount>& all, const ListedMount& one) {
   std::string path = one.path;
   Fd place;
@@ -233,7 +236,7 @@ Result<std::vector<ShownMount>> pseudo_mounts(const std::string& root) {
 }
 
 Result<void> drop_mount(const ShownMount& mount) {
-  if (mount.sight != Sight::shown) return {};  // it is looked for again
+  if (mount.sight != Sight::shown) return {};  // the next round looks for it again
   const std::string link = "/proc/self/fd/" + std::to_string(mount.place.get());
   if (::umount2(link.c_str(), MNT_DETACH) == 0) return {};
   struct stat st {};
@@ -245,12 +248,13 @@ Result<void> drop_mount(const ShownMount& mount) {
 }  // namespace
 
 Result<void> drop_pseudo(const std::string& root) {
-  constexpr int kRounds = 8;  // what one mount covers comes to light when it has gone
+  // A mount that was covered by another comes to light when that one is gone.
+  constexpr int kRounds = 8;
   for (int round = 0; round < kRounds; ++round) {
     const auto found = pseudo_mounts(root);
     if (!found) return tl::unexpected(found.error());
     if (found->empty()) return {};
-    // Deepest last in mountinfo.
+    // mountinfo lists the deepest mounts last.
     for (auto it = found->rbegin(); it != found->rend(); ++it)
       if (auto r = drop_mount(*it); !r) return r;
   }

@@ -1,4 +1,5 @@
-// The host's directories in a container without an image, and the user's own ones in any.
+// Shows the host's directories in a container without an image, and the user's own ones in any
+// container.
 #pragma once
 
 #include <string>
@@ -8,16 +9,17 @@
 
 namespace gantry::runtime {
 
-// Unmounts kernel interfaces (proc, sysfs, cgroups ...) that came along below `root`, in a chroot
-// in somebody's home for instance: they would show the host's processes and devices. Call it when
-// all mounts are made; the OCI runtime mounts the container's own later.
+// Unmounts kernel interfaces (proc, sysfs, cgroups ...) that came along below `root`, for example
+// from a chroot in somebody's home: they would show the host's processes and devices. Call it when
+// all mounts are made; the OCI runtime mounts the container's own interfaces later.
 Result<void> drop_pseudo(const std::string& root);
 
-// Read-only copies of the host's top-level directories below `root`, an empty directory of a tmpfs.
+// Makes read-only copies of the host's top-level directories below `root`, which is an empty
+// directory of a tmpfs.
 Result<void> host_directories(const std::string& root);
 
-// Home (host view only), working directory and the node's writable paths, with write access where
-// the user has it on the host.
+// Shows home (only in the host view), the working directory and the node's writable paths. The job
+// may write to them where the user may on the host.
 Result<void> own_directories(const NodeSetup& setup, const LaunchRequest& request,
                              const std::string& root, bool image);
 

@@ -15,7 +15,8 @@
 namespace gantry::runtime {
 namespace {
 
-// In the private mounts: the kernel lays no overlay on what was opened in others.
+// The directory is opened in the private mounts: the kernel makes no overlay on a directory that
+// was opened in others.
 Result<void> open_directory(const Shim& shim, ImageUse& image, Signals& signals) {
   ImageTools tools(shim, signals);
   auto dir =
@@ -63,9 +64,9 @@ class Fetch {
   }
 
  private:
-  // Where a node has a list of directories, skopeo gets the path that was looked at, without links:
-  // else one could come to lead elsewhere before it opens it. Whoever can put a link into that path
-  // can put an image there as well.
+  // If the node has a list of allowed directories, skopeo gets the path without links that was
+  // checked. Otherwise somebody could make a link lead elsewhere before skopeo opens it. A user who
+  // can put a link into that path could as well put an image there.
   Result<void> name_truly(const std::string& path) {
     if (reference_.kind != ImageKind::copied || shim_.setup.image_dirs.empty()) return {};
     if (path.find(':') != std::string::npos)
@@ -95,14 +96,15 @@ class Fetch {
                     [&] { return tools_.unpack_squashfs(*slot, store_.limits()); });
   }
 
-  // It may have been changed while it was read: then its state says nothing of what that was.
+  // Is the file still as it was before it was read? If not, its state tells nothing about what was
+  // read.
   bool unchanged(const std::string& path, const FileState& state) {
     const auto after = look_at(owner_, {nullptr, path}, stopped_);
     return after && after->identity == state.identity;
   }
 
-  // The key that an image would have is told without a program: nothing but what was read here with
-  // a limit is parsed. Empty: it has to be copied first. What comes of it is only a claim; the
+  // Finds the key that an image would have without running a program: it parses only what was read
+  // here, with a limit. No key: the image has to be copied first. The key is only a claim; the
   // store asks for a proof as well.
   Result<std::optional<std::string>> claimed_key(const FileState& file,
                                                  const ImageStore::Turn& turn) {
@@ -126,7 +128,7 @@ class Fetch {
   }
 
   Result<ImageStore::Held> copied(const FileState& file, const ImageStore::Turn& turn) {
-    // An archive is one file; which of its images is meant is a part of its state here.
+    // An archive is one file, so the state also says which of its images is meant.
     std::string state;
     if (!reference_.file.empty() && !file.directory)
       state = file.identity + "." + sha256_hex(reference_.source).substr(0, 16);
@@ -208,7 +210,7 @@ class Fetch {
     return out;
   }
 
-  // Everything of it has been brought by this user: makes it unless somebody has.
+  // This user has brought every byte of the image. Unpacks it, unless somebody has done so before.
   Result<ImageStore::Held> unpacked(const Slot& slot, const std::string& key, ImageRecord record,
                                     const std::string& state, std::int64_t bytes,
                                     const std::function<Result<void>()>& unpack) {
@@ -231,8 +233,8 @@ class Fetch {
   const Shim& shim_;
   const Owner& owner_;
   const ImageReference& reference_;
-  std::string source_;  // as skopeo gets it
-  std::string file_;    // the part of it that is a path
+  std::string source_;  // the name that skopeo gets
+  std::string file_;    // the part of `source_` that is a path
   ImageStore store_;
   ImageTools tools_;
   Stopped stopped_;

@@ -1,11 +1,13 @@
-// --container-image: from what the user wrote to a directory that can be the root of a container.
+// --container-image: how the name that the user wrote becomes a directory that can be the root of a
+// container.
 //
-//   copied     skopeo, as the user, into a directory of the user's  -> nothing of it is believed
-//   taken in   read by a process that is the user, checked by digest -> where only root writes
-//   unpacked   from a layout written here, by a process with a user id of its own, in a cgroup,
-//              without network                                      -> the node's cache, by key
+//   copied     skopeo, as the user, copies into a directory of the user  -> nothing there is
+//   trusted taken in   a process that is the user reads it; checked by digest    -> only root can
+//   write it unpacked   from a layout written here, by a process with a user id
+//              of its own, in a cgroup, without network                  -> in the node's cache, by
+//              key
 //
-// A squashfs file is taken in and unpacked the same way: the kernel mounts nothing of a user's.
+// A squashfs file is taken in and unpacked the same way: the kernel never mounts a user's image.
 // noded/image/store.h says who may use what is in the cache.
 #pragma once
 
@@ -20,15 +22,15 @@ namespace gantry::runtime {
 
 struct ImageUse {
   ImageKind kind = ImageKind::none;
-  std::string path;  // the directory
+  std::string path;  // the image's directory
   ImageConfig config;
   Fd held;  // while it is open, the cache keeps the image
-  Fd root;  // after mount_image()
+  Fd root;  // set by mount_image()
 };
 
-// In the host's mounts; may take minutes when the image is not in the cache.
+// Call it in the host's mounts. It may take minutes if the image is not in the cache.
 Result<void> fetch_image(const Shim& shim, ImageUse& image, Signals& signals);
-// In the shim's private mounts: opens it.
+// Call it in the shim's private mounts; it opens the image there.
 Result<void> mount_image(const Shim& shim, ImageUse& image, Signals& signals);
 
 }  // namespace gantry::runtime

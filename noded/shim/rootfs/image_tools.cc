@@ -23,8 +23,9 @@ namespace {
 constexpr std::int64_t kToolMemory = std::int64_t{2} << 30;
 constexpr std::int64_t kInspectMemory = std::int64_t{256} << 20;  // a manifest has at most 4 MiB
 constexpr std::uint32_t kToolTasks = 512;
-constexpr std::int64_t kIncomingFiles = 2 * kMaxLayers;  // blobs, manifest, what skopeo puts aside
-constexpr Duration kLook = milliseconds(500);            // between two looks at how much it is
+// blobs, manifest, and files that skopeo makes meanwhile.
+constexpr std::int64_t kIncomingFiles = 2 * kMaxLayers;
+constexpr Duration kLook = milliseconds(500);  // pause between two measurements of a directory
 constexpr Duration kPatience = seconds(10);
 
 Result<void> give(const std::string& path, std::uint32_t uid, std::uint32_t gid, unsigned mode) {
@@ -34,7 +35,7 @@ Result<void> give(const std::string& path, std::uint32_t uid, std::uint32_t gid,
   return {};
 }
 
-// Looks from time to time how much a directory holds.
+// Measures from time to time how much a directory holds.
 class SizeWatch {
  public:
   SizeWatch(const std::string& dir, const StoreLimits& limits)
@@ -79,8 +80,8 @@ bool says_one_of(const std::string& output, std::initializer_list<int> errors) {
   });
 }
 
-// Did it end because of what it read? A node without space or memory, or with a file server that is
-// gone, and a registry that does not answer are no fault of the image.
+// Did the program fail because of what it read? The image is not to blame if the node has no space
+// or memory, if a file server is gone, or if a registry does not answer.
 bool is_fault_of_image(const HelperEnd& end, bool reads_network) {
   if (!end.stopped.empty() || end.status == 0) return false;
   if (says_one_of(end.output, {EFBIG}) || end.output.find("SIGXFSZ") != std::string::npos)
@@ -90,7 +91,7 @@ bool is_fault_of_image(const HelperEnd& end, bool reads_network) {
                                    EAGAIN, EMFILE, ENFILE});
 }
 
-// The cgroup of a program, while this lives.
+// The cgroup of a program; it exists as long as this object.
 class ToolCgroup {
  public:
   ToolCgroup(const NodeSetup& setup, std::string name)
@@ -195,7 +196,7 @@ std::string ImageTools::stopped() {
 ChildSpec ImageTools::skopeo(const ImageStore& store, const std::string& temporary) const {
   const auto& owner = shim_.request.owner;
   ChildSpec spec;
-  // TMPDIR alone does not lead it: it has archives unpacked below /var/tmp then.
+  // TMPDIR alone is not enough: with it skopeo still has archives unpacked below /var/tmp.
   spec.argv = {"/usr/bin/skopeo", "--policy", store.policy(), "--override-os",
                "linux",           "--tmpdir", temporary};
   spec.env = {"PATH=/usr/bin:/bin", "HOME=" + owner.home, "TMPDIR=" + temporary,
@@ -225,7 +226,7 @@ Result<void> ImageTools::run(ChildSpec spec, const Bounds& bounds,
     return why.empty() ? stopped() : why;
   });
   if (!end) return tl::unexpected(end.error());
-  told_to_end_ = told_to_end_ || end->by_order;  // so that no other program is started
+  told_to_end_ = told_to_end_ || end->by_order;  // then no other program is started
   if (end->status != 0 && read_oom_kills(shim_.setup.cgroups, bounds.cgroup) > 0)
     return fail(
         ErrorCode::invalid_argument,
@@ -259,7 +260,7 @@ Result<std::string> ImageTools::manifest_of(const std::string& source, const Ima
   return text;
 }
 
-// What comes of it is only a claim; the store asks for a proof as well.
+// The result is only a claim; the store asks for a proof as well.
 std::optional<std::string> ImageTools::inspect(const std::string& source,
                                                const ImageStore::Turn& turn,
                                                const ImageStore& store) {
@@ -288,8 +289,10 @@ Result<void> ImageTools::copy(const std::string& source, const Slot& slot,
   spec.argv.insert(spec.argv.end(), {"--", source, "dir:" + dir + "/image"});
   StoreLimits limits = store.limits();
   limits.image_files = kIncomingFiles;
-  if (is_archive(source)) limits.image_bytes *= 2;  // it lies there whole, and once more by layers
-  // By root: a process of the user's, whose directory it is, could be stopped by the user.
+  // An archive lies there whole, and once more as layers.
+  if (is_archive(source)) limits.image_bytes *= 2;
+  // Root measures the directory itself: a process of the user's could be stopped by the user, and
+  // would then never say that the copy is too large.
   SizeWatch size(dir, limits);
   bool over = false;
   const Bounds bounds{cgroup_of(slot), kToolMemory, dir, is_in_registry(source)};

@@ -40,7 +40,7 @@ struct Limit {
   rlim_t soft, hard;
 };
 
-// What a job starts with, never above what this process may give.
+// Resource limits that a job starts with, never above what this process may give.
 void limits(Writer& w) {
   constexpr rlim_t kMax = RLIM_INFINITY;
   const std::array<Limit, 6> wanted{{{"RLIMIT_NOFILE", RLIMIT_NOFILE, 65536, 1048576},
@@ -67,7 +67,7 @@ void limits(Writer& w) {
 }
 
 int score_of_oom() {
-  constexpr int kJobs = 500;  // jobs go before the daemons of the node
+  constexpr int kJobs = 500;  // the kernel kills jobs before the daemons of the node
   const auto own = read_file("/proc/self/oom_score_adj");
   return own ? std::max(kJobs, std::atoi(own->c_str())) : kJobs;
 }
@@ -122,7 +122,8 @@ void mount(Writer& w, std::string_view target, std::string_view type, std::strin
   w.EndObject();
 }
 
-// Never more than it says, and without devices or programs of other owners.
+// A mount that CDI asks for. It gets no more rights than CDI says; devices, and set-uid programs,
+// never work in it.
 void driver_mount(Writer& w, const LaunchMount& m) {
   const auto has = [&](std::string_view word) {
     return std::find(m.options.begin(), m.options.end(), word) != m.options.end();
@@ -271,12 +272,12 @@ void linux_part(Writer& w, const NodeSetup& setup, const LaunchRequest& request,
   texts(w, "maskedPaths", kMasked);
   texts(w, "readonlyPaths", kReadOnly);
   pair(w, "rootfsPropagation", "private");
-  if (!input.cgroups_path.empty()) {  // a runtime that writes device rules of its own
+  if (!input.cgroups_path.empty()) {  // only for a runtime that writes device rules of its own
     pair(w, "cgroupsPath", input.cgroups_path);
     allowed_devices(w, request);
   }
   if (setup.runtime == RuntimeKind::crun && !input.seccomp_bpf.empty()) {
-    key(w, "seccomp");  // must be there for the annotation to count
+    key(w, "seccomp");  // crun heeds the annotation only if this is there
     w.StartObject();
     pair(w, "defaultAction", "SCMP_ACT_ERRNO");
     w.EndObject();

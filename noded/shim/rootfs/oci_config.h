@@ -1,5 +1,5 @@
-// config.json of the OCI runtime, written from the order alone: nothing of it comes from a template
-// of an image but environment, working directory and default command.
+// config.json of the OCI runtime. It is written from the order alone; of an image it takes only the
+// environment, the working directory and the default command.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace gantry::runtime {
 
-// container id, host id, count: the owner's own ids as they are, all others to a range that no
-// account of the host has.
+// A range of container ids, host ids and their count. The owner's own ids map to themselves, all
+// others to a range that no account of the host has.
 struct IdRange {
   std::uint32_t inside, outside, count;
 };
@@ -19,12 +19,13 @@ struct OciInput {
   std::string root;  // prepared root directory
   bool read_only = true;
   std::string cwd;
-  std::vector<std::string> args;  // of gantry-init, without its own name
+  std::vector<std::string> args;  // arguments of gantry-init, without its own name
   std::vector<std::string> env;   // "NAME=value"
   std::string seccomp_bpf;        // base64, for crun
   std::string seccomp_json;       // OCI form, for runc
   std::string cgroups_path;       // runc only
-  std::string user_namespace;     // path of one that has its mappings; "" = the runtime makes it
+  // Path of a namespace that has its mappings; "" = the runtime makes one.
+  std::string user_namespace;
 };
 
 inline constexpr const char* kInitInside = "/dev/gantry-init";
@@ -33,7 +34,7 @@ std::string write_oci_config(const NodeSetup& setup, const LaunchRequest& reques
                              const OciInput& input);
 
 std::vector<IdRange> keep_mapping(std::vector<std::uint32_t> own, std::uint32_t base);
-// Of a container that root starts: its owner, and its owner's groups.
+// Mappings of a container that root starts: they keep its owner and the owner's groups.
 struct IdMappings {
   std::vector<IdRange> uids, gids;
 };

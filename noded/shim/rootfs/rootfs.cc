@@ -19,11 +19,13 @@
 namespace gantry::runtime {
 namespace {
 
-// A directory for the container's private files: a tmpfs of limited size, or the scratch disk.
+// Mounts a directory for the container's private files: a tmpfs of limited size, or the scratch
+// disk.
 Result<void> private_directory(const Fd& target, const LaunchRequest& request,
                                const std::string& scratch_dir) {
   if (!scratch_dir.empty()) {
-    // It is the user's by now, and may lie where its owner can put something else in its place.
+    // The directory belongs to the user by now, and may lie where the user can put something else
+    // in its place.
     const Fd source(::open(scratch_dir.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!source) return fail_errno(ErrorCode::runtime_failed, scratch_dir);
     if (auto r = check_holds_files(source, scratch_dir); !r) return r;
@@ -42,7 +44,8 @@ Result<void> overlay_root(const Fd& lower, const std::string& base, const Launch
                           bool rootless) {
   for (const char* name : {"/upper", "/work"})
     if (auto r = make_dirs(base + name, 0755); !r) return r;
-  // By descriptor: a path may hold ':' and ',', which the option string cannot.
+  // The image is named by its descriptor, because a path may hold ':' and ',', which the option
+  // string cannot.
   std::string options = "lowerdir=/proc/self/fd/" + std::to_string(lower.get()) +
                         ",upperdir=" + base + "/upper,workdir=" + base + "/work,volatile";
   if (rootless) options += ",userxattr";
@@ -56,8 +59,9 @@ Result<void> private_directories(const std::string& root, const LaunchRequest& r
                                  const RootPlan& plan) {
   const Fd root_fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root_fd) return fail_errno(ErrorCode::runtime_failed, root);
-  // Most are not there yet: made first, each takes two calls instead of five. One part only: an
-  // image may hold links, which this follows.
+  // Most of these are not there yet: to make them first takes two calls each instead of five. Only
+  // the first part of each path is made so, because mkdirat() follows links, and an image may hold
+  // some.
   for (const char* name : {"proc", "sys", "dev", "tmp", "run"})
     (void)::mkdirat(root_fd.get(), name, 0755);
   const auto all_ours = [](const Fd&) { return true; };  // nothing of the user's is mounted yet
@@ -65,7 +69,7 @@ Result<void> private_directories(const std::string& root, const LaunchRequest& r
     if (auto made = make_in_root(root_fd, name, true, all_ours); !made)
       return tl::unexpected(made.error());
   for (const char* name : {"/tmp", "/var/tmp"}) {
-    // A link in an image, also one of /var, is left as it is.
+    // A link in an image stays as it is, also one at /var.
     const auto place = open_in_root(root_fd, name, O_PATH | O_DIRECTORY, Links::refused);
     if (!place) continue;
     const bool on_disk = std::string_view(name) == "/tmp";
@@ -93,7 +97,7 @@ Result<void> map_single_user() {
   return write_existing("/proc/self/gid_map", gid + " " + gid + " 1");
 }
 
-// The directory that the job starts in, as a path inside the container.
+// Returns the directory that the job starts in, as a path inside the container.
 Result<std::string> working_directory(const std::string& root, const LaunchRequest& request,
                                       const RootPlan& plan) {
   const Fd root_fd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -124,9 +128,9 @@ Result<std::string> working_directory(const std::string& root, const LaunchReque
 }
 
 // In a chroot, "/" is no mount, so it can neither be made private nor be pivoted away from, and the
-// kernel refuses user namespaces. The root becomes a mount, and the root of our own namespace:
-// setns() to the namespace that we are in leads to its real root, from where the way back is a
-// descriptor.
+// kernel refuses user namespaces. So this makes the chroot a mount, and then the root of the shim's
+// own mount namespace. setns() to the namespace that the shim is in leads to its real root; a
+// descriptor leads back from there.
 Result<void> make_chroot_the_root() {
   const Fd chroot(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   const Fd own(::open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
@@ -158,8 +162,8 @@ Result<void> enter_private_mounts(const NodeSetup& setup, const LaunchRequest& r
       return fail_errno(ErrorCode::runtime_failed, "private mounts");
     if (auto r = make_chroot_the_root(); !r) return r;
   }
-  // crun refuses a cgroup2 mount with controllers beside v1; it need not see it.
-  // Covered, not unmounted: that would wait for an RCU grace period.
+  // crun refuses a cgroup2 mount with controllers beside v1, and need not see it. The mount is
+  // covered and not unmounted, because unmounting would wait for an RCU grace period.
   if (!setup.hide_cgroup2.empty())
     if (auto r = mount_tmpfs(setup.hide_cgroup2, "mode=755,size=1m"); !r) return r;
   std::string options = "mode=711";

@@ -1,8 +1,8 @@
 // The root directory of a container, built in the shim's private mount namespace: nothing of it is
 // ever visible on the host, and all of it goes away with the last process of the job.
 //
-// Host view (no image): a read-only view of the host's directories without its pseudo file
-// systems, /run and /tmp; the user's home and working directory and the configured paths writable.
+// Host view (no image): a read-only view of the host's directories, without pseudo file systems,
+// /run and /tmp; the user's home and working directory and the configured paths are writable.
 // Image: an overlay on the unpacked image. Both get a private /tmp and /var/tmp, /run/gantry, and
 // the mounts that the user asked for, each within what the user may read and write.
 #pragma once
@@ -18,7 +18,7 @@ namespace gantry::runtime {
 struct RootPlan {
   const Fd* image = nullptr;  // nullptr = host view; else the image's directory
   std::string run_dir;        // bound read-only at /run/gantry
-  std::string scratch_dir;    // "" = /tmp is a tmpfs; else this directory
+  std::string scratch_dir;    // "" = /tmp is a tmpfs; otherwise /tmp is this directory
   std::string image_cwd;      // WorkingDir of the image
 };
 
@@ -28,14 +28,15 @@ struct Root {
   bool read_only = true;
 };
 
-// Leaves the host's mount namespace (rootless: and user namespace) for good.
+// Leaves the host's mount namespace for good; a rootless shim also leaves the user namespace.
 Result<void> enter_private_mounts(const NodeSetup& setup, const LaunchRequest& request);
 
-// After enter_private_mounts(): binds of directories that only root may reach on the node, moved to
-// where the OCI runtime reaches them with the container's ids, in the shim's own mounts.
+// Call it after enter_private_mounts(). Only root can reach the sources of some binds on the node.
+// This moves those binds into the shim's own mounts, where the OCI runtime reaches them with the
+// container's ids.
 Result<void> private_binds(const NodeSetup& setup, LaunchRequest& request);
 
-// After enter_private_mounts(). Errors name the directory or mount that cannot be had.
+// Call it after enter_private_mounts(). Errors name the directory or mount that is not available.
 Result<Root> build_root(const NodeSetup& setup, const LaunchRequest& request, const RootPlan& plan);
 
 }  // namespace gantry::runtime

@@ -24,8 +24,8 @@ namespace gantry::runtime {
 namespace {
 
 constexpr Duration kLookApart = seconds(5);
-constexpr int kShare = 20;    // at most one part in so many of a core goes into looking
-constexpr int kLookMs = 100;  // how often it is asked whether it has seen all
+constexpr int kShare = 20;    // measuring takes at most one part in so many of a core
+constexpr int kLookMs = 100;  // pause between two looks whether the child has finished
 
 }  // namespace
 
@@ -34,8 +34,8 @@ Result<std::string> make_scratch(const NodeSetup& setup, const LaunchRequest& re
   if (setup.scratch_dir.empty())
     return fail(ErrorCode::never_fits, "scratch space was asked for, but this node has none");
   const auto path = scratch_path(setup, request.key);
-  // What is there already was made by a stranger, where everybody may make files, or by a shim of
-  // this attempt that did not come far. Nothing in it may be this job's.
+  // A directory that exists already was made by a stranger, where everybody may make files, or by a
+  // shim of this attempt that ended early. Nothing in it may belong to this job.
   remove_tree(path);
   if (::mkdir(path.c_str(), 0700) != 0) return fail_errno(ErrorCode::runtime_failed, path);
   if (!setup.rootless &&
@@ -54,7 +54,7 @@ namespace {
 void walk(int parent, const char* name, int depth, ScratchUse& use) {
   if (depth > kMostScratchDepth) use.too_deep = true;
   if (use.too_deep) return;
-  // Not into what a user has mounted there (FUSE): it is no part of the disk.
+  // Does not enter what a user has mounted there (FUSE): that is no part of the disk.
   open_how how{};
   how.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
   how.resolve = depth == 0 ? 0 : RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS;
@@ -75,7 +75,7 @@ void walk(int parent, const char* name, int depth, ScratchUse& use) {
   ::closedir(dir);
 }
 
-// One descriptor a level.
+// The walk needs one descriptor for each level.
 void allow_descriptors() {
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return;
@@ -100,7 +100,8 @@ ScratchLimit::ScratchLimit(const NodeSetup& setup, const LaunchRequest& request)
   next_ = since_boot() + kLookApart;
 }
 
-// By its descriptor: whoever waits for any child of the shim's may have taken its end already.
+// Uses the descriptor of the process: whoever waits for any child of the shim may have reaped it
+// already.
 ScratchLimit::~ScratchLimit() {
   if (!looker_) return;
   ::syscall(SYS_pidfd_send_signal, looker_.get(), SIGKILL, nullptr, 0);
@@ -145,7 +146,7 @@ void ScratchLimit::take_answer(Duration now) {
 
 bool ScratchLimit::is_over() {
   if (limit_ <= 0) return false;
-  // It is to end, whatever it deletes now.
+  // Once over the limit the job has to end, whatever it deletes now.
   if (used_.is_over(limit_)) return true;
   const Duration now = since_boot();
   if (answer_)

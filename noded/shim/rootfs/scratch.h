@@ -1,8 +1,9 @@
-// A job's own directory on the node's scratch disk, used as its /tmp when it asked for scratch.
+// A job's own directory on the node's scratch disk. It becomes the job's /tmp if the job asked for
+// scratch.
 //
-// Its size is held by looking: file systems with quotas by directory are not everywhere, and a disk
-// image of the size would cost each start a mkfs. So a job may be over for a moment before it ends.
-// Files that are deleted and still open or mapped count (deleted_files.h).
+// The shim enforces its size by measuring it: not every file system has quotas by directory, and a
+// disk image of that size would cost each start a mkfs. So a job may use more for a moment before
+// it is ended. Deleted files that are still open or mapped count (deleted_files.h).
 #pragma once
 
 #include <string>
@@ -14,27 +15,29 @@
 
 namespace gantry::runtime {
 
-// "" when the job asked for none. Mode 0700, owned by the job's user.
+// Returns "" if the job asked for no scratch. The directory has mode 0700 and belongs to the job's
+// user.
 Result<std::string> make_scratch(const NodeSetup& setup, const LaunchRequest& request);
 void remove_scratch(const NodeSetup& setup, const LaunchRequest& request);
 
 inline constexpr int kMostScratchDepth = 500;  // directories in each other
 
 struct ScratchUse {
-  std::int64_t bytes = 0;    // of disk; a file with several names counts once
-  std::int64_t deleted = 0;  // of bytes: of files that have no name any more
-  bool too_deep = false;     // nobody can say how much there is: kMostScratchDepth
-  bool too_many = false;     // or kMostDeletedFiles
+  std::int64_t bytes = 0;    // bytes on the disk; a file with several names counts once
+  std::int64_t deleted = 0;  // part of `bytes`: in files that have no name any more
+  // Deeper than kMostScratchDepth, so nobody can say how many bytes there are.
+  bool too_deep = false;
+  bool too_many = false;  // the same for more than kMostDeletedFiles
   [[nodiscard]] bool is_over(std::int64_t limit) const {
     return too_deep || too_many || bytes > limit;
   }
 };
-// Everything below the directory, as root sees it. Needs the memory of one directory's name for
-// each level, whatever lies there. What goes while it looks is not counted.
+// Measures everything below the directory, as root sees it. For each level it needs only the memory
+// of one directory's name, whatever lies there. Files that are removed meanwhile are not counted.
 ScratchUse scratch_used(const std::string& directory);
 
-// A child looks, one at a time: a user can make so many files that it takes minutes, and the shim
-// has to hear signals meanwhile.
+// A child process measures, one at a time: a user can make so many files that it takes minutes, and
+// the shim must react to signals meanwhile.
 class ScratchLimit {
  public:
   ScratchLimit(const NodeSetup& setup, const LaunchRequest& request);
@@ -42,11 +45,12 @@ class ScratchLimit {
   ScratchLimit& operator=(const ScratchLimit&) = delete;
   ~ScratchLimit();
 
-  // Looks if it is time to; true from when more is used than was asked for, or nobody can say.
+  // Measures if it is time to. Returns true once the job used more than it asked for, or so much
+  // that it cannot be measured.
   bool is_over();
-  // For poll(), in milliseconds: how long is_over() need not be asked again; -1 = ever.
+  // For poll(): how many milliseconds is_over() need not be called again; -1 = it never need be.
   [[nodiscard]] int pause() const;
-  // Why the job has to end; "" = it does not.
+  // Why the job has to end; "" = it need not.
   [[nodiscard]] std::string complaint() const;
 
  private:
@@ -55,12 +59,12 @@ class ScratchLimit {
 
   std::string directory_;
   CgroupLayout cgroups_;
-  std::string cgroup_;      // of the job
+  std::string cgroup_;      // the job's cgroup
   std::int64_t limit_ = 0;  // bytes; 0 = there is none
-  ScratchUse used_;         // when it was looked at last
-  Duration next_{};         // since the machine started
-  Duration began_{};        // the look that goes on
-  Fd looker_, answer_;      // its process and pipe
+  ScratchUse used_;         // result of the last measurement
+  Duration next_{};         // start of the next measurement, as time since boot
+  Duration began_{};        // when the present measurement began
+  Fd looker_, answer_;      // its process and its pipe
 };
 
 }  // namespace gantry::runtime

@@ -31,7 +31,7 @@ bool forbidden_target(std::string_view path) {
   return false;
 }
 
-// Is this directory on a file system that exists for this container only: its root's tmpfs or
+// Is this directory on a file system that exists only for this container: its root's tmpfs or
 // overlay, or the tmpfs of its /tmp?
 bool is_ours(const Fd& root, const Fd& directory) {
   struct stat here {
@@ -43,15 +43,16 @@ bool is_ours(const Fd& root, const Fd& directory) {
   for (const char* path : {"/tmp", "/var/tmp"})
     if (const auto tmp = open_in_root(root, path, O_PATH | O_DIRECTORY, Links::refused))
       if (::fstat(tmp->get(), &there) == 0 && here.st_dev == there.st_dev &&
-          there.st_uid == ::geteuid())  // not a scratch directory on a tmpfs, which is the user's
+          // A scratch directory on a tmpfs does not count: it belongs to the user.
+          there.st_uid == ::geteuid())
         return true;
   return false;
 }
 
 constexpr std::uint64_t kIsDirectory = 1, kIsWritable = 2;
 
-// What the user has named, opened as the user; the mount is made from this descriptor, whatever the
-// name leads to later.
+// Opens, as the user, the path that the user named. The mount is made from this descriptor,
+// whatever the path leads to later.
 Result<FromUser> open_source(const Owner& owner, const MountSpec& spec, const std::string& text) {
   return as_user(owner, [&](const AsUser& user) -> Result<FromUser> {
     auto fd = user.open(spec.source, O_PATH);
@@ -131,7 +132,7 @@ Result<Fd> mount_point(const LaunchRequest& request, const Fd& root, const std::
                   path + (directory ? " is not a directory" : " is a directory"));
     return there;
   }
-  // Each directory is asked on its own: a user's link may lead from one to the next.
+  // Asks for each directory separately: a user's link may lead from one file system to the next.
   auto made = make_in_root(root, path, directory, [&](const Fd& at) { return is_ours(root, at); });
   if (made || made.error().code != ErrorCode::wrong_state) return made;
   auto done = as_user(request.owner,

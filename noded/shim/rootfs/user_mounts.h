@@ -1,4 +1,5 @@
-// --container-mounts: SRC:DST[:ro|rw], bound into a container's root within the user's own rights.
+// --container-mounts: SRC:DST[:ro|rw]. It binds SRC into a container's root, within the user's own
+// rights.
 #pragma once
 
 #include <string>
@@ -18,13 +19,13 @@ struct MountSpec {
 // Without a mode the mount is writable if the user may write to the source.
 Result<MountSpec> parse_mount(const std::string& text);
 
-// The place in `root` to mount on; made when missing: by us in the container's own file systems,
-// with the user's rights anywhere else.
+// Returns the place in `root` on which to mount. A missing one is made: by root in the container's
+// own file systems, with the user's rights anywhere else.
 Result<Fd> mount_point(const LaunchRequest& request, const Fd& root, const std::string& path,
                        bool directory);
 
-// Places for what the driver brings into an image: the runtime, root only inside, may not make
-// them.
+// Makes the places for what the driver brings into an image: the OCI runtime, which is root only
+// inside the container, may not make them.
 Result<void> driver_mount_points(const LaunchRequest& request, const std::string& root);
 
 Result<void> user_mounts(const LaunchRequest& request, const std::string& root);

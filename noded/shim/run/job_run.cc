@@ -1,6 +1,7 @@
-// The life of one attempt on this node: cgroup, prolog, output files, root, container, exit,
-// usage, epilog, exit record. Whatever fails before the container runs is a launch failure, or a
-// refusal if the job's owner has to mend it; the message names the node and the cause.
+// The life of one attempt on this node: cgroup, prolog, output files, root, container, exit, usage,
+// epilog, exit record. If something fails before the container runs, the attempt is a launch
+// failure, or a refusal if the job's owner has to correct it. The message names the node and the
+// cause.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -42,7 +43,7 @@ Result<void> check_owner(const NodeSetup& setup, const LaunchRequest& request) {
   return {};
 }
 
-// Nothing while it is held: it has not started.
+// Records no start while the job is held, because it has not started.
 void record_running(const Shim& shim, const Container& container,
                     const std::optional<Beginning>& began) {
   RunningRecord record;
@@ -59,7 +60,7 @@ void append_notice(const Shim& shim, const StandardFiles& files) {
   if (text) say_in_output(shim.request, files, *text);
 }
 
-// From a running PID 1 to its end.
+// Watches a job from a running PID 1 to its end.
 class Watch {
  public:
   Watch(Shim& shim, Signals& signals, Container& container, const StandardFiles& files)
@@ -94,7 +95,8 @@ class Watch {
     const int fence = fence_pause(shim_), scratch = scratch_.pause();
     return fence < 0 || (scratch >= 0 && scratch < fence) ? scratch : fence;
   }
-  // The shell is forked within a millisecond: one record and one note for both.
+  // The shell is forked within a millisecond; to wait for it makes one record and one note do for
+  // both.
   void await_shell() {
     pollfd watched[1] = {{container_.socket.get(), POLLIN, 0}};
     if (container_.child_pid == 0 && ::poll(watched, 1, 50) == 1) read_init(container_);
@@ -106,8 +108,8 @@ class Watch {
     shell_recorded_ = container_.child_pid != 0;
     notify(shim_, held_ ? NoteKind::held : NoteKind::running);
   }
-  void await_end() {  // the socket closed, so PID 1 is going; its status comes with SIGCHLD
-    reap_children(container_);  // its signal may have come before the OCI runtime was done
+  void await_end() {  // the socket closed, so PID 1 is ending; its status comes with SIGCHLD
+    reap_children(container_);  // its SIGCHLD may have come before the OCI runtime was done
     if (container_.ended) return;
     pollfd watched[1] = {{signals_.fd(), POLLIN, 0}};
     ::poll(watched, 1, 1000);
@@ -136,8 +138,8 @@ class Watch {
 struct Job {
   Shim& shim;
   Signals& signals;
-  Fd host_mounts;  // the mount namespace that we left
-  Fd host_root;    // and our root in it
+  Fd host_mounts;  // the mount namespace that the shim has left
+  Fd host_root;    // the shim's root in that namespace
   StandardFiles files;
   bool prolog_ran = false;
   ExitRecord record;
@@ -183,7 +185,7 @@ Result<Container> launch(Job& job, ImageUse& image) {
   return start_container(shim, *root, job.files, *env, job.signals);
 }
 
-// Into the record, and into the job's own output.
+// Writes why the job ended into the record and into the job's own output.
 void explain(Job& job, const std::string& why) {
   job.record.message = on_node(job.shim, why);
   const std::string line = "gantry: error: job " +
@@ -212,7 +214,7 @@ void clean_up(Job& job) {
     job.record.usage = read_usage(setup.cgroups, name);
     job.record.oom_kills = read_oom_kills(setup.cgroups, name);
     explain_memory(job);
-    // The common case first: nothing is left in it.
+    // This is the common case: no process is left in it.
     if (!remove_cgroup(setup.cgroups, name, Duration{})) {
       kill_cgroup(setup.cgroups, name, kKillPatience);
       remove_cgroup(setup.cgroups, name, kKillPatience);
@@ -229,9 +231,9 @@ void run_epilog(Job& job) {
   if (!r && job.record.message.empty()) job.record.message = on_node(job.shim, r.error().message);
 }
 
-// Whose fault it is that nothing ran. What the user named and may not or cannot have would fail
-// again on every node; the rest may go better elsewhere, or later. Faults of the node never have
-// these codes.
+// Says whose fault it is that nothing ran. Something that the user named and may not or cannot have
+// would fail again on every node; anything else may go better elsewhere or later. Faults of the
+// node never have these codes.
 ExitCause cause_of(const Error& error) {
   switch (error.code) {
     case ErrorCode::invalid_argument:

@@ -1,5 +1,6 @@
-// One poll loop. Bytes are looked at (MSG_PEEK), offered to the other side, and only what it took
-// is removed, so that a slow reader holds its writer up and fills no memory of root's.
+// The relay is one poll loop. It looks at bytes (MSG_PEEK), offers them to the other side, and
+// removes only what that side took. So a slow reader makes its writer wait, and fills no memory of
+// root's.
 #include "noded/shim/run/relay.h"
 
 #include <netinet/in.h>
@@ -21,13 +22,13 @@ namespace {
 
 constexpr int kControl = 3;
 constexpr std::size_t kPiece = 256u << 10;  // bytes
-constexpr int kPiecesPerTurn = 4;           // of one stream, before the next one has its turn
+constexpr int kPiecesPerTurn = 4;           // of one stream, before the next stream gets its turn
 constexpr short kSome = POLLIN | POLLHUP | POLLERR;
 
 // One direction of a stream.
 struct Way {
-  bool blocked = false;  // the other side takes nothing now
-  bool done = false;     // nothing more comes, or nobody is left who takes it
+  bool blocked = false;  // the other side takes nothing at present
+  bool done = false;     // nothing more comes, or the side that should take it is gone
 };
 
 struct Stream {
@@ -58,7 +59,7 @@ void copy(const Fd& from, const Fd& to, bool from_network, Way& way) {
       way.done = true;
       return;
     }
-    // TCP throws them away without another copy.
+    // TCP discards bytes without copying them again.
     std::size_t left = static_cast<std::size_t>(taken);
     while (left > 0) {
       const ssize_t gone =
@@ -66,18 +67,20 @@ void copy(const Fd& from, const Fd& to, bool from_network, Way& way) {
       if (gone <= 0) break;
       left -= static_cast<std::size_t>(gone);
     }
-    if (left > 0) way.done = true;  // cannot be: they were there
+    if (left > 0) way.done = true;  // cannot happen: the bytes were there
   }
 }
 
-// Descriptor -1 where nothing is wanted: a connection that has failed would be reported for ever.
+// The descriptor is -1 if nothing is wanted: otherwise poll() would report a failed connection for
+// ever.
 pollfd watch_network(const Stream& s) {
   const auto events = static_cast<short>((s.in.done || s.in.blocked ? 0 : POLLIN) |
                                          (s.out.blocked && !s.out.done ? POLLOUT : 0));
   return {events == 0 ? -1 : s.network.get(), events, 0};
 }
 
-// Also when the job has said all it has to say, its close is to be heard.
+// The job's socket is watched also after the job has sent its last byte, to see when the job closes
+// it.
 pollfd watch_job(const Stream& s) {
   const auto events = static_cast<short>((s.out.done || s.out.blocked ? 0 : POLLIN) |
                                          (s.in.blocked && !s.in.done ? POLLOUT : 0));
@@ -114,7 +117,7 @@ Order take_order() {
   order.closed = n <= 0 && !not_now(n);
   const cmsghdr* header = n <= 0 ? nullptr : CMSG_FIRSTHDR(&message);
   if (header == nullptr || header->cmsg_type != SCM_RIGHTS) return order;
-  // Fewer than two come when there is no room for more descriptors.
+  // Fewer than two descriptors come if this process has no room for more.
   std::memcpy(fds, CMSG_DATA(header),
               std::min(sizeof fds, static_cast<std::size_t>(header->cmsg_len - CMSG_LEN(0))));
   order.network.reset(fds[0]);

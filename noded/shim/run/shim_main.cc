@@ -3,11 +3,11 @@
 //
 //   gantry-shim job  STATE_DIR JOB.ATTEMPT
 //   gantry-shim step STATE_DIR JOB.ATTEMPT STEP
-//   gantry-shim epilog STATE_DIR JOB.ATTEMPT     in the place of one that was killed
+//   gantry-shim epilog STATE_DIR JOB.ATTEMPT     in the place of a shim that was killed
 //   gantry-shim template STATE_DIR PADDING       becomes the two above, by forking: template.h
 //
 // Descriptor 3 is the open, locked shim.lock of its directory: as long as the lock is held, this
-// process lives (an epilog has none). Everything else it needs lies in STATE_DIR
+// process lives (an epilog has no lock). Everything else that it needs lies in STATE_DIR
 // (noded/runtime/job_dir.h).
 #include <fcntl.h>
 #include <linux/keyctl.h>
@@ -35,7 +35,8 @@ namespace {
 
 constexpr int kLockFd = 3;
 
-// noded gave us its pid-less lock; write who we are, for signals.
+// noded made the lock file without a process id; this writes the shim's own id into it, for
+// signals.
 void sign_lock() {
   ::fcntl(kLockFd, F_SETFD, FD_CLOEXEC);
   const std::string text =
@@ -43,7 +44,7 @@ void sign_lock() {
   (void)!::pwrite(kLockFd, text.data(), text.size(), 0);
 }
 
-// So that no file that we open lands on 0 to 2.
+// Fills descriptors 0 to 2, so that no file that is opened later gets one of these numbers.
 void fill_standard_files() {
   for (int fd = 0; fd <= 2; ++fd)
     if (::fcntl(fd, F_GETFD) < 0) (void)::open("/dev/null", O_RDWR);
@@ -80,12 +81,14 @@ int usage() {
   return 2;
 }
 
-// One that got the processor so late that noded has given it up must not begin.
+// Is the attempt over? If the shim got the processor so late that noded has given it up, it must
+// not begin.
 bool is_over(const Shim& shim) {
   return ::faccessat(shim.dir_fd.get(), kExitFile, F_OK, 0) == 0;
 }
 
-// What a killed shim owes: its job ended by a signal, nobody knows of which.
+// Runs the epilog that a killed shim did not run. Its job is taken to have ended by a signal; the
+// true one is not known.
 int run_lost_epilog(const Shim& shim, Signals& signals) {
   ExitRecord record;
   record.exit = {0, SIGKILL};
@@ -96,7 +99,7 @@ int run_lost_epilog(const Shim& shim, Signals& signals) {
   return r ? 0 : 1;
 }
 
-// words: as on the command line, from the mode on.
+// `words` are those of the command line, from the mode on.
 int run(const std::vector<std::string>& words) {
   const std::string_view mode = words.empty() ? "" : std::string_view(words[0]);
   if (mode == "relay") return serve_as_relay();
@@ -108,7 +111,8 @@ int run(const std::vector<std::string>& words) {
   ::umask(022);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::prctl(PR_SET_NAME, "gantry-shim");
-  ::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);  // jobs get nothing of noded's keys
+  // So that jobs cannot use noded's keys.
+  ::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);
   Signals signals;
   auto shim = load(words[1], words[2]);
   if (!shim) {
@@ -143,14 +147,16 @@ void notify(const Shim& shim, NoteKind kind) {
   std::memcpy(to.sun_path, path.data(), path.size());
   const Fd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!socket) return;
-  const timeval patience{1, 0};  // noded's queue is short; it looks for itself in the end
+  // noded's queue is short; if a note is lost, noded finds the record by itself.
+  const timeval patience{1, 0};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   (void)!::sendto(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL,
                   reinterpret_cast<const sockaddr*>(&to), sizeof to);
 }
 
-// noded hears of it before it is on the disk: a power cut in between looks like one a moment before
-// the job's end, and noded's restart needs no disk. A torn record is none.
+// noded is told before the record is safe on the disk. A power cut in between has the same effect
+// as one a moment before the job's end, and a mere restart of noded needs no safe disk. An
+// incomplete record counts as none.
 void write_exit_record(const Shim& shim, int dir_fd, const ExitRecord& record) {
   constexpr int kTries = 600;
   const auto bytes = codec::encode(record);
@@ -166,7 +172,8 @@ void write_exit_record(const Shim& shim, int dir_fd, const ExitRecord& record) {
       std::fprintf(stderr, "gantry-shim: %s: %s\n", shim.dir.c_str(),
                    durable.error().message.c_str());
     struct stat dir {};
-    if (::fstat(dir_fd, &dir) == 0 && dir.st_nlink == 0) return;  // forgotten: nobody waits for it
+    // The attempt was forgotten: nobody waits for the record.
+    if (::fstat(dir_fd, &dir) == 0 && dir.st_nlink == 0) return;
     // tidy-allow(sleep): no event tells when a full disk has room again
     ::sleep(1);
   }

@@ -1,6 +1,6 @@
-// The life of a step's tasks on this node: started inside the job's container, their output moved,
-// their exits told, and a record left. The step ends with its last task; what tasks left running is
-// killed with the step's cgroup.
+// The life of a step's tasks on this node: they are started inside the job's container, their
+// output is moved, their exits are reported, and a record is left. The step ends with its last
+// task; processes that tasks left running are killed with the step's cgroup.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -64,7 +64,7 @@ void run_tasks(StepTasks& tasks, StepAudience& io, Signals& signals, Control& co
   tasks.drain();
 }
 
-// The largest exit code counts, a signal as 128 + number.
+// Returns the largest exit code; a signal counts as 128 + its number.
 ExitStatus worst(const std::vector<ExitStatus>& all) {
   ExitStatus out;
   const auto weight = [](const ExitStatus& s) { return s.signal != 0 ? 128 + s.signal : s.code; };
@@ -105,9 +105,10 @@ int run_step(Shim& shim, StepId step, Signals& signals) {
       record.started = began->at;
       notify(shim, NoteKind::running);
       io->started(static_cast<std::uint32_t>(request->task_env.size()));
-      io->look_for_attachments();  // they may have come before the signal could be heard
+      // Attachments may have come before the shim could take the signal.
+      io->look_for_attachments();
       run_tasks(*tasks, *io, signals, *control);
-      io->look_for_attachments();  // who comes this late hears at least how it ended
+      io->look_for_attachments();  // readers who attach this late are at least told how it ended
       tasks->end_mpi();
       record.tasks = tasks->statuses();
       record.exit = worst(record.tasks);
@@ -118,7 +119,7 @@ int run_step(Shim& shim, StepId step, Signals& signals) {
     record.cause = ExitCause::launch_failed;
     record.message = on_node(shim, outcome.error().message);
     record.exit = {1, 0};
-    if (io && request)  // grun must hear that its tasks will never say anything
+    if (io && request)  // grun must be told that its tasks will never write anything
       for (std::uint32_t task = 0; task < request->task_env.size(); ++task)
         io->exited(task, record.exit, outcome.error().message);
   }

@@ -19,17 +19,18 @@
 namespace gantry::runtime {
 namespace {
 
-constexpr int kThirdFd = 3;  // the template's socket, a shim's lock
+constexpr int kThirdFd = 3;  // the template's socket, or a shim's lock
 
-// What /proc/PID/cmdline shows after the program's name. The kernel must be told where it ends, and
-// lets everyone say so, but only together with the rest of the process's map.
+// The words that /proc/PID/cmdline shows after the program's name. The kernel must be told where
+// they end. Every process may tell it so, but only together with the rest of the process's memory
+// map.
 class CommandLine {
  public:
   CommandLine(int argc, char** argv)
       : begin_(argv[1]), end_(argv[argc - 1] + std::strlen(argv[argc - 1]) + 1) {
     const auto text = read_file("/proc/self/stat").value_or("");
     const auto fields = split(std::string_view(text).substr(text.rfind(')') + 1), ' ');
-    const auto field = [&](std::size_t number) {  // as proc(5) counts; [1] is the third
+    const auto field = [&](std::size_t number) {  // numbers as in proc(5); [1] is the third
       std::uint64_t value = 0;
       if (number - 2 < fields.size()) {
         const auto& word = fields[number - 2];
@@ -73,7 +74,8 @@ std::vector<std::string> words_of(const std::string& bytes) {
   return words;
 }
 
-// No zombie stays, and none is reaped before its pidfd is open: the number is its own until then.
+// No zombie stays. No shim is reaped before its pidfd is open, so its process id cannot be reused
+// before.
 void reap_shims(const Fd& signals) {
   signalfd_siginfo info{};
   (void)!::read(signals.get(), &info, sizeof info);
@@ -89,7 +91,7 @@ std::optional<std::vector<std::string>> serve_as_template(int argc, char** argv)
     std::perror("gantry-shim template: PR_SET_MM_MAP");
     return std::nullopt;
   }
-  ::close_range(kThirdFd + 1, ~0u, 0);  // what noded was started with is none of a job's business
+  ::close_range(kThirdFd + 1, ~0u, 0);  // what noded was started with must not reach a job
   Fd socket(kThirdFd);
   sigset_t ended, none;
   sigemptyset(&none);
